@@ -1,0 +1,73 @@
+/* The inner loops of the CPU back end, one table per instruction set.
+ *
+ * Every product of a weight row with an activation row has one fixed order of
+ * additions, which depends on the row length K only. The variants that take several
+ * activation rows at once give bit for bit what the single one gives: batch size,
+ * chunk start and thread count never change a result.
+ *
+ * Two ways to multiply by a quantised matrix:
+ *   exact   weights are dequantised to f32 and multiplied with f32 activations;
+ *   8 bit   activations are rounded to int8 in groups of 32, weights are unpacked to
+ *           int8 with a scale and a minimum per 16 values; integer dot products of 16,
+ *           f32 sums. One activation format serves every weight type.
+ */
+#ifndef BZ_CPU_KERNELS_H
+#define BZ_CPU_KERNELS_H
+
+#include "file/quant.h"
+
+/* Activations in 8 bits. x[i] ~ d[i/32] * q[i], d = max|x|/127 of its group, q rounded
+ * to nearest, ties away from zero, in -127..127. */
+typedef struct bz_q8 {
+    int8_t *q;  /* [K] */
+    float *d;   /* [K/32] */
+    float *sum; /* [K/16]: d * (q[16g] + ... + q[16g+15]), used with the minima */
+} bz_q8;
+
+/* Unpacked weights: w[i] = s[i/16] * q[i] - m[i/16]. */
+typedef struct bz_w8 {
+    int8_t *q; /* [K] */
+    float *s;  /* [K/16] */
+    float *m;  /* [K/16]; all zero for types without minima */
+} bz_w8;
+
+typedef struct bz_kernels {
+    const char *name; /* "avx2", "neon", "plain" */
+
+    /* out[0..n) = values of n/block blocks; equal to bz_dequantize to the last bit. */
+    void (*dequantize)(bz_type type, const void *blocks, float *out, size_t n);
+    /* Unpacks n/block blocks of a quantised type (not F32, F16, BF16). */
+    void (*unpack)(bz_type type, const void *blocks, bz_w8 out, size_t n);
+    /* Rounds n = multiple of 32 activations. */
+    void (*quantize)(const float *x, bz_q8 out, size_t n);
+
+    /* out[r] = sum_i w[i] * x[r * stride + i], for r < rows. Any k >= 1. */
+    void (*dot)(const float *w, const float *x, size_t stride, size_t rows, size_t k, float *out);
+    /* out[r] = product of unpacked weights with activation row r. k is a multiple of 32.
+     * has_min false: the minima are all zero and are not read. */
+    void (*dot8)(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, float *out);
+
+    float (*sum_squares)(const float *x, size_t n);
+
+    /* Attention over cached keys and values, either f32 or f16 in memory (n = head size). */
+    float (*dot_f16)(const float *q, const uint16_t *k, size_t n);
+    void (*axpy)(float a, const float *v, float *out, size_t n);         /* out += a * v */
+    void (*axpy_f16)(float a, const uint16_t *v, float *out, size_t n);
+    void (*to_f16)(const float *x, uint16_t *out, size_t n);             /* nearest even */
+} bz_kernels;
+
+/* Has the type minima (w[i] = s*q - m with m not zero)? */
+bool bz_type_has_min(bz_type type);
+
+/* What this machine's processor supports, best first; never NULL. `name` picks one
+ * ("plain", "avx2", "neon") or NULL for the best; an unsupported name gives NULL. */
+const bz_kernels *bz_kernels_best(const char *name);
+
+extern const bz_kernels bz_kernels_plain;
+#if defined(__x86_64__)
+extern const bz_kernels bz_kernels_avx2;
+#elif defined(__aarch64__)
+extern const bz_kernels bz_kernels_neon;
+#endif
+
+#endif
