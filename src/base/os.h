@@ -1,0 +1,35 @@
+/* All that Bezel asks of an operating system. os_posix.c is the only file of the
+ * library that makes system calls; a WebAssembly build has its own. */
+#ifndef BZ_BASE_OS_H
+#define BZ_BASE_OS_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+
+/* Monotonic time in nanoseconds. */
+uint64_t bz_os_now(void);
+
+/* A whole file mapped read-only; `data` stays valid until bz_os_unmap. An empty file
+ * gives data NULL and size 0. */
+typedef struct bz_os_map {
+    const uint8_t *data;
+    uint64_t size;
+} bz_os_map;
+
+bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err);
+void bz_os_unmap(bz_os_map *map);
+bool bz_os_file_exists(const char *path);
+
+unsigned bz_os_cpu_count(void);       /* processors this process may use, >= 1 */
+uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
+
+/* Threads, and waiting on a word of memory: returns when *word != expected (or, rarely,
+ * early). The same two calls exist in WebAssembly with threads. */
+typedef struct bz_os_thread bz_os_thread;
+bz_os_thread *bz_os_thread_start(void (*run)(void *), void *argument); /* NULL: could not */
+void bz_os_thread_join(bz_os_thread *thread);
+void bz_os_wait(atomic_uint *word, unsigned expected);
+void bz_os_wake_all(atomic_uint *word);
+
+#endif

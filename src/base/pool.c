@@ -1,0 +1,173 @@
+#include "base/pool.h"
+
+#include <stdlib.h>
+
+#include "base/os.h"
+
+/* Workers look at `round` for new work: a short while actively, since the steps of a
+ * plan follow each other within microseconds, then asleep. */
+enum { SPINS = 4000 };
+
+struct bz_pool {
+    unsigned threads;
+    bz_os_thread **others; /* [threads - 1] */
+    struct worker *workers;
+
+    /* one loop */
+    bz_pool_task task;
+    void *context;
+    uint32_t count;
+    uint64_t deadline;
+    atomic_uint next;    /* first task nobody has taken */
+    atomic_uint running; /* other threads still in this round */
+
+    atomic_uint round;  /* number of the loop; a change is new work */
+    atomic_uint asleep; /* workers inside bz_os_wait: nobody asleep, no system call */
+    atomic_bool caller_asleep;
+    atomic_bool quit;
+};
+
+struct worker {
+    bz_pool *pool;
+    unsigned number;
+};
+
+static void spin_hint(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void take_tasks(bz_pool *p, unsigned worker)
+{
+    for (;;) {
+        if (p->deadline && bz_os_now() >= p->deadline) {
+            return;
+        }
+        uint32_t task = atomic_fetch_add(&p->next, 1);
+        if (task >= p->count) {
+            return;
+        }
+        p->task(p->context, task, worker);
+    }
+}
+
+static void worker_main(void *argument)
+{
+    struct worker *w = argument;
+    bz_pool *p = w->pool;
+    unsigned seen = 0;
+    for (;;) {
+        unsigned round = atomic_load(&p->round);
+        for (int i = 0; round == seen && i < SPINS; i++) {
+            spin_hint();
+            round = atomic_load(&p->round);
+        }
+        if (round == seen) {
+            atomic_fetch_add(&p->asleep, 1); /* before the wait looks at `round` again */
+            while ((round = atomic_load(&p->round)) == seen) {
+                bz_os_wait(&p->round, seen);
+            }
+            atomic_fetch_sub(&p->asleep, 1);
+        }
+        seen = round;
+        if (atomic_load(&p->quit)) {
+            return;
+        }
+        take_tasks(p, w->number);
+        if (atomic_fetch_sub(&p->running, 1) == 1 && atomic_load(&p->caller_asleep)) {
+            bz_os_wake_all(&p->running);
+        }
+    }
+}
+
+bz_pool *bz_pool_new(unsigned threads)
+{
+    bz_pool *p = calloc(1, sizeof *p);
+    if (!p) {
+        return NULL;
+    }
+    threads = threads ? threads : 1;
+    p->threads = 1;
+    p->others = calloc(threads, sizeof(bz_os_thread *));
+    p->workers = calloc(threads, sizeof *p->workers);
+    if (!p->others || !p->workers) {
+        bz_pool_free(p);
+        return NULL;
+    }
+    for (unsigned i = 1; i < threads; i++) {
+        p->workers[i] = (struct worker){p, i};
+        p->others[i - 1] = bz_os_thread_start(worker_main, &p->workers[i]);
+        if (!p->others[i - 1]) {
+            break; /* fewer threads are slower, not wrong */
+        }
+        p->threads++;
+    }
+    return p;
+}
+
+void bz_pool_free(bz_pool *p)
+{
+    if (!p) {
+        return;
+    }
+    atomic_store(&p->quit, true);
+    atomic_fetch_add(&p->round, 1);
+    bz_os_wake_all(&p->round);
+    for (unsigned i = 1; i < p->threads; i++) {
+        bz_os_thread_join(p->others[i - 1]);
+    }
+    free(p->others);
+    free(p->workers);
+    free(p);
+}
+
+unsigned bz_pool_threads(const bz_pool *p)
+{
+    return p->threads;
+}
+
+uint32_t bz_pool_run(bz_pool *p, bz_pool_task task, void *context, uint32_t first, uint32_t count,
+                     uint64_t deadline)
+{
+    if (first >= count) {
+        return count;
+    }
+    if (p->threads == 1 || count - first == 1) {
+        uint32_t t = first;
+        do {
+            task(context, t++, 0);
+        } while (t < count && !(deadline && bz_os_now() >= deadline));
+        return t;
+    }
+    p->task = task;
+    p->context = context;
+    p->count = count;
+    p->deadline = deadline;
+    atomic_store(&p->next, first + 1); /* the caller's own first task */
+    atomic_store(&p->running, p->threads - 1);
+    atomic_fetch_add(&p->round, 1);
+    if (atomic_load(&p->asleep)) {
+        bz_os_wake_all(&p->round);
+    }
+
+    task(context, first, 0);
+    take_tasks(p, 0);
+    unsigned left = atomic_load(&p->running);
+    for (int i = 0; left && i < SPINS; i++) {
+        spin_hint();
+        left = atomic_load(&p->running);
+    }
+    if (left) {
+        atomic_store(&p->caller_asleep, true);
+        while ((left = atomic_load(&p->running)) != 0) {
+            bz_os_wait(&p->running, left);
+        }
+        atomic_store(&p->caller_asleep, false);
+    }
+    uint32_t next = atomic_load(&p->next);
+    return next < count ? next : count;
+}

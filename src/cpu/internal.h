@@ -1,0 +1,176 @@
+/* Inside the CPU back end: a step becomes one or two jobs, a job is a loop of
+ * independent tasks, and tasks are what the pool hands out. */
+#ifndef BZ_CPU_INTERNAL_H
+#define BZ_CPU_INTERNAL_H
+
+#include "base/pool.h"
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+typedef struct cpu cpu;
+typedef struct cpu_job cpu_job;
+
+typedef void (*cpu_task)(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+
+struct cpu_job {
+    cpu_task run;
+    uint32_t (*tasks)(const cpu *c, const cpu_job *job); /* depends on the pass's rows */
+    const bz_step *step;
+    bool ends_step;  /* its outputs are complete after this job */
+    uint32_t tile;   /* weight rows per task, or columns per task */
+    float *frequency; /* rope table: [width/2], owned */
+};
+
+struct bz_schedule {
+    const bz_plan *plan;
+    cpu_job *jobs;
+    size_t n_jobs;
+};
+
+/* Rows of a pass grouped by the expert they chose, so that each expert's weights are
+ * read once for all its rows. */
+typedef struct expert_groups {
+    uint32_t *first;   /* [experts + 1] into pairs */
+    uint32_t *pairs;   /* [n * slots]: row * slots + slot, ascending within an expert */
+    uint32_t *active;  /* [n_active] experts that any row chose */
+    uint32_t n_active;
+    uint32_t cap_experts, cap_pairs;
+} expert_groups;
+
+/* One worker's own memory for unpacked weights and a tile of results. */
+typedef struct cpu_scratch {
+    int8_t *q;       /* [tile * K] */
+    float *s, *m;    /* [tile * K / 16] each */
+    float *values;   /* [tile * K] */
+    float *out;      /* [rows] */
+    bz_q8 *gathered; /* [rows] activation rows of one expert */
+} cpu_scratch;
+
+struct cpu {
+    bz_backend backend;
+    const bz_kernels *k;
+    bz_pool *pool;
+    bool exact;
+    const bz_weights *weights;
+    const uint8_t *const *weight_bytes;
+
+    /* memory that grows when a plan is prepared, never during a pass */
+    uint8_t *arena;
+    size_t arena_bytes;
+    uint8_t *scratch_memory;
+    size_t scratch_bytes; /* per worker */
+    cpu_scratch *scratch; /* [threads] */
+    uint32_t scratch_weights, scratch_rows;
+    uint8_t *q8_memory; /* activations in 8 bits of the step being run */
+    size_t q8_bytes;
+    bz_q8 *q8; /* [q8_rows] */
+    uint32_t q8_rows;
+    expert_groups groups;
+
+    /* the pass being run */
+    const bz_schedule *schedule;
+    const bz_rows *rows;
+    size_t job;
+    uint32_t task, n_tasks; /* of the current job; n_tasks 0: not started */
+
+    bz_trace trace;
+    void *trace_user;
+};
+
+/* ---- helpers ------------------------------------------------------------- */
+
+static inline const bz_tensor_info *cpu_info(const cpu *c, bz_tensor t)
+{
+    return &c->schedule->plan->tensors[t.id];
+}
+
+static inline uint32_t cpu_rows_of(const cpu *c, bz_tensor t)
+{
+    return cpu_info(c, t)->whole_pass ? c->rows->n : c->rows->n_out;
+}
+
+/* First value of a tensor's row. */
+static inline float *cpu_row(const cpu *c, bz_tensor t, uint32_t row)
+{
+    const bz_tensor_info *i = cpu_info(c, t);
+    return (float *)(void *)(c->arena + i->offset) + (size_t)row * i->stride + i->column;
+}
+
+static inline int32_t *cpu_ids(const cpu *c, bz_tensor t, uint32_t row)
+{
+    return (int32_t *)(void *)cpu_row(c, t, row);
+}
+
+static inline const uint8_t *cpu_weight(const cpu *c, bz_weight w)
+{
+    return c->weight_bytes[w.id - 1];
+}
+
+static inline float cpu_weight_f32(const uint8_t *bytes, size_t index)
+{
+    float v; /* files may be packed without alignment */
+    __builtin_memcpy(&v, bytes + 4 * index, sizeof v);
+    return v;
+}
+
+/* ---- jobs by family ------------------------------------------------------ */
+
+uint32_t cpu_tasks_rows(const cpu *c, const cpu_job *job); /* one per output row */
+
+/* rows.c: everything that works on one row at a time */
+void cpu_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_rms_norm(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_add(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_scale(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_softcap(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_column_tiles(const cpu *c, const cpu_job *job);
+/* rope.c */
+bool cpu_rope_frequencies(const cpu *c, cpu_job *job);
+void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_rope(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* linear.c */
+bool cpu_uses_q8(const cpu *c, const bz_step *step);
+uint32_t cpu_weight_tile(uint64_t k, uint64_t rows);
+uint32_t cpu_tasks_quantize(const cpu *c, const cpu_job *job);
+void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_linear(const cpu *c, const cpu_job *job);
+void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* experts.c */
+void cpu_route(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_one(const cpu *c, const cpu_job *job);
+void cpu_group_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_expert_linear(const cpu *c, const cpu_job *job);
+void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* attend.c */
+uint32_t cpu_tasks_attend(const cpu *c, const cpu_job *job);
+void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_kv_write(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+
+/* ---- caches (kv.c) ------------------------------------------------------- */
+
+typedef struct kv_layer {
+    uint32_t kv_heads, head_dim;
+    uint32_t window; /* 0: grows */
+    uint32_t rows;   /* ring size, or rows reserved so far */
+    uint8_t **k;     /* [kv_heads] each [rows][head_dim], f16 or f32 */
+    uint8_t **v;
+} kv_layer;
+
+struct bz_kv {
+    uint32_t n;
+    size_t value_bytes; /* 2 or 4 */
+    kv_layer *layer;    /* [n], by cache number */
+};
+
+static inline uint32_t kv_row(const kv_layer *l, uint32_t pos)
+{
+    return l->window ? pos % l->rows : pos;
+}
+
+void cpu_kv_interface(bz_backend *b); /* fills in the kv_* and snapshot_* functions */
+
+#endif

@@ -1,0 +1,188 @@
+/* Keys and values in memory: per layer and KV head one array of rows. Layers with a
+ * window keep a ring; the others grow by doubling. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/internal.h"
+
+struct bz_snapshot {
+    uint32_t pos;
+    uint8_t bytes[];
+};
+
+static void kv_free(bz_backend *b, bz_kv *kv)
+{
+    (void)b;
+    if (!kv) {
+        return;
+    }
+    for (uint32_t i = 0; kv->layer && i < kv->n; i++) {
+        kv_layer *l = &kv->layer[i];
+        for (uint32_t h = 0; h < l->kv_heads; h++) {
+            free(l->k ? l->k[h] : NULL);
+            free(l->v ? l->v[h] : NULL);
+        }
+        free(l->k);
+        free(l->v);
+    }
+    free(kv->layer);
+    free(kv);
+}
+
+static bool resize_layer(bz_kv *kv, kv_layer *l, uint32_t rows)
+{
+    size_t bytes = (size_t)rows * l->head_dim * kv->value_bytes;
+    for (uint32_t h = 0; h < l->kv_heads; h++) {
+        uint8_t *k = realloc(l->k[h], bytes);
+        l->k[h] = k ? k : l->k[h];
+        uint8_t *v = realloc(l->v[h], bytes);
+        l->v[h] = v ? v : l->v[h];
+        if (!k || !v) {
+            return false;
+        }
+    }
+    l->rows = rows;
+    return true;
+}
+
+static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32, uint32_t slack,
+                        bz_kv **out, bz_error *err)
+{
+    bz_kv *kv = calloc(1, sizeof *kv);
+    bool ok = kv && (kv->layer = calloc(n ? n : 1, sizeof *kv->layer)) != NULL;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        kv_layer *l = &kv->layer[i];
+        kv->n = i + 1;
+        kv->value_bytes = f32 ? 4 : 2;
+        *l = (kv_layer){.kv_heads = caches[i].kv_heads, .head_dim = caches[i].head_dim, .window = caches[i].window};
+        l->k = calloc(l->kv_heads, sizeof *l->k);
+        l->v = calloc(l->kv_heads, sizeof *l->v);
+        ok = l->k && l->v && (l->window == 0 || resize_layer(kv, l, l->window + slack));
+    }
+    if (!ok) {
+        kv_free(b, kv);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache of %u layers.", n);
+    }
+    *out = kv;
+    return BZ_OK;
+}
+
+static bz_status kv_reserve(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err)
+{
+    (void)b;
+    for (uint32_t i = 0; i < kv->n; i++) {
+        kv_layer *l = &kv->layer[i];
+        if (l->window || l->rows >= positions) {
+            continue;
+        }
+        uint32_t rows = l->rows ? l->rows : 256;
+        while (rows < positions) {
+            rows = rows > UINT32_MAX / 2 ? positions : rows * 2;
+        }
+        if (!resize_layer(kv, l, rows)) {
+            return bz_fail(err, BZ_OUT_OF_MEMORY,
+                           "No memory to grow the key and value cache to %u positions; a shorter context needs less.",
+                           positions);
+        }
+    }
+    return BZ_OK;
+}
+
+static uint64_t kv_bytes(const bz_kv *kv)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < kv->n; i++) {
+        const kv_layer *l = &kv->layer[i];
+        total += 2ull * l->kv_heads * l->rows * l->head_dim * kv->value_bytes;
+    }
+    return total;
+}
+
+static uint32_t kv_ring_rows(const bz_kv *kv)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < kv->n; i++) {
+        if (kv->layer[i].window && kv->layer[i].rows < least) {
+            least = kv->layer[i].rows;
+        }
+    }
+    return least;
+}
+
+/* ---- snapshots ------------------------------------------------------------ */
+
+/* Position pos sees the window - 1 rows before it: those are kept. */
+static uint32_t rows_kept(const kv_layer *l, uint32_t pos)
+{
+    uint32_t most = l->window - 1;
+    return pos < most ? pos : most;
+}
+
+static size_t snapshot_bytes(const bz_kv *kv)
+{
+    size_t total = 0;
+    for (uint32_t i = 0; i < kv->n; i++) {
+        const kv_layer *l = &kv->layer[i];
+        if (l->window) {
+            total += 2 * (size_t)(l->window - 1) * l->kv_heads * l->head_dim * kv->value_bytes;
+        }
+    }
+    return total;
+}
+
+static bz_snapshot *snapshot_new(const bz_kv *kv)
+{
+    return calloc(1, sizeof(bz_snapshot) + snapshot_bytes(kv));
+}
+
+static void snapshot_free(bz_snapshot *snapshot)
+{
+    free(snapshot);
+}
+
+/* Copies between ring rows and the packed snapshot, in either direction. */
+static void copy_rings(const bz_kv *kv, uint32_t pos, uint8_t *packed, bool save)
+{
+    for (uint32_t i = 0; i < kv->n; i++) {
+        const kv_layer *l = &kv->layer[i];
+        if (!l->window) {
+            continue;
+        }
+        size_t row_bytes = l->head_dim * kv->value_bytes;
+        for (uint32_t h = 0; h < l->kv_heads; h++) {
+            for (uint32_t p = pos - rows_kept(l, pos); p < pos; p++) {
+                size_t at = kv_row(l, p) * row_bytes;
+                uint8_t *k = l->k[h] + at, *v = l->v[h] + at;
+                memcpy(save ? packed : k, save ? k : packed, row_bytes);
+                packed += row_bytes;
+                memcpy(save ? packed : v, save ? v : packed, row_bytes);
+                packed += row_bytes;
+            }
+        }
+    }
+}
+
+static void snapshot_save(bz_snapshot *snapshot, const bz_kv *kv, uint32_t pos)
+{
+    snapshot->pos = pos;
+    copy_rings(kv, pos, snapshot->bytes, true);
+}
+
+static void snapshot_restore(const bz_snapshot *snapshot, bz_kv *kv)
+{
+    copy_rings(kv, snapshot->pos, (uint8_t *)(uintptr_t)snapshot->bytes, false);
+}
+
+void cpu_kv_interface(bz_backend *b)
+{
+    b->kv_new = kv_new;
+    b->kv_free = kv_free;
+    b->kv_reserve = kv_reserve;
+    b->kv_bytes = kv_bytes;
+    b->kv_ring_rows = kv_ring_rows;
+    b->snapshot_new = snapshot_new;
+    b->snapshot_free = snapshot_free;
+    b->snapshot_bytes = snapshot_bytes;
+    b->snapshot_save = snapshot_save;
+    b->snapshot_restore = snapshot_restore;
+}

@@ -1,0 +1,155 @@
+/* Steps that work on one row at a time: embedding, norms, sums, GEGLU, soft cap. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu/internal.h"
+
+uint32_t cpu_tasks_rows(const cpu *c, const cpu_job *job)
+{
+    bz_tensor t = job->step->out[0].id ? job->step->out[0] : job->step->in[0];
+    return cpu_rows_of(c, t);
+}
+
+/* Wide rows are cut into tiles of columns, so that one row still feeds every thread. */
+static uint32_t column_tiles(const cpu *c, const cpu_job *job)
+{
+    uint32_t cols = cpu_info(c, job->step->out[0])->cols;
+    return (cols + job->tile - 1) / job->tile;
+}
+
+uint32_t cpu_tasks_column_tiles(const cpu *c, const cpu_job *job)
+{
+    return cpu_rows_of(c, job->step->out[0]) * column_tiles(c, job);
+}
+
+typedef struct tile {
+    uint32_t row, first, end; /* columns [first, end) */
+} tile;
+
+static tile tile_of(const cpu *c, const cpu_job *job, uint32_t task)
+{
+    uint32_t tiles = column_tiles(c, job), cols = cpu_info(c, job->step->out[0])->cols;
+    tile t = {.row = task / tiles, .first = task % tiles * job->tile};
+    t.end = t.first + job->tile < cols ? t.first + job->tile : cols;
+    return t;
+}
+
+void cpu_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
+    size_t cols = w->ne[0];
+    const uint8_t *source = cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
+    float *out = cpu_row(c, s->out[0], row);
+    c->k->dequantize(w->type, source, out, cols);
+    for (size_t i = 0; i < cols; i++) {
+        out[i] *= s->scale;
+    }
+}
+
+void cpu_rms_norm(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const float *x = cpu_row(c, s->in[0], row);
+    float *out = cpu_row(c, s->out[0], row);
+    const uint8_t *w = s->w[0].id ? cpu_weight(c, s->w[0]) : NULL;
+    uint32_t cols = cpu_info(c, s->in[0])->cols;
+    for (uint32_t g = 0; g < cols; g += s->width) {
+        float mean = c->k->sum_squares(x + g, s->width) / (float)s->width;
+        float r = 1.0f / sqrtf(mean + s->eps);
+        if (w) {
+            for (uint32_t i = 0; i < s->width; i++) {
+                out[g + i] = x[g + i] * r * cpu_weight_f32(w, i);
+            }
+        } else {
+            for (uint32_t i = 0; i < s->width; i++) {
+                out[g + i] = x[g + i] * r;
+            }
+        }
+    }
+}
+
+void cpu_add(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const float *a = cpu_row(c, s->in[0], row), *b = cpu_row(c, s->in[1], row);
+    float *out = cpu_row(c, s->out[0], row);
+    uint32_t cols = cpu_info(c, s->out[0])->cols;
+    for (uint32_t i = 0; i < cols; i++) {
+        out[i] = (a[i] + b[i]) * s->scale;
+    }
+}
+
+void cpu_scale(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const float *x = cpu_row(c, s->in[0], row);
+    float *out = cpu_row(c, s->out[0], row), factor = cpu_weight_f32(cpu_weight(c, s->w[0]), 0);
+    uint32_t cols = cpu_info(c, s->out[0])->cols;
+    for (uint32_t i = 0; i < cols; i++) {
+        out[i] = x[i] * factor;
+    }
+}
+
+void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const float *x = cpu_row(c, s->in[0], row);
+    const uint8_t *w = cpu_weight(c, s->w[0]);
+    float *out = cpu_row(c, s->out[0], row);
+    uint32_t cols = cpu_info(c, s->out[0])->cols;
+    for (uint32_t i = 0; i < cols; i++) {
+        out[i] = x[i] * s->scale * cpu_weight_f32(w, i);
+    }
+}
+
+/* tanh form, as the model was trained. */
+static float gelu(float x)
+{
+    return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * x * (1.0f + 0.044715f * x * x)));
+}
+
+void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    tile t = tile_of(c, job, task);
+    const float *a = cpu_row(c, s->in[0], t.row);
+    float *out = cpu_row(c, s->out[0], t.row);
+    if (s->in[1].id) {
+        const float *b = cpu_row(c, s->in[1], t.row);
+        for (uint32_t i = t.first; i < t.end; i++) {
+            out[i] = gelu(a[i]) * b[i];
+        }
+    } else { /* [gates of width][ups of width] per group */
+        for (uint32_t i = t.first; i < t.end; i++) {
+            const float *group = a + (size_t)(i / s->width) * 2 * s->width;
+            out[i] = gelu(group[i % s->width]) * group[s->width + i % s->width];
+        }
+    }
+}
+
+void cpu_softcap(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    tile t = tile_of(c, job, task);
+    const float *x = cpu_row(c, s->in[0], t.row);
+    float *out = cpu_row(c, s->out[0], t.row);
+    for (uint32_t i = t.first; i < t.end; i++) {
+        out[i] = s->scale * tanhf(x[i] / s->scale);
+    }
+}
+
+void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], c->rows->out[row]),
+           cpu_info(c, s->out[0])->cols * sizeof(float));
+}

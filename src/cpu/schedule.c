@@ -1,0 +1,212 @@
+/* Plan -> jobs. Most steps are one job; a product with 8-bit activations has its input
+ * rounded first (once per input, however many products read it), and routing is
+ * followed by grouping the rows. All memory a pass needs is reserved here. */
+#include "cpu/schedule.h"
+
+#include <stdlib.h>
+
+enum { COLUMN_TILE = 2048 };
+
+typedef struct needs {
+    size_t arena;
+    size_t q8_bytes;
+    uint32_t q8_rows;
+    size_t tile_weights; /* largest tile * K */
+    uint32_t rows;       /* most rows a product sees at once */
+    uint32_t experts, pairs;
+} needs;
+
+static void push(bz_schedule *s, cpu_job job)
+{
+    s->jobs[s->n_jobs++] = job;
+}
+
+static uint32_t greater(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Appends the jobs of one step. *rounded is the tensor whose 8-bit form is in memory. */
+static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *rounded, needs *need)
+{
+    const bz_plan *plan = s->plan;
+    cpu_job job = {.step = step, .ends_step = true, .tasks = cpu_tasks_rows};
+    switch (step->op) {
+    case BZ_OP_EMBED: job.run = cpu_embed; break;
+    case BZ_OP_RMS_NORM: job.run = cpu_rms_norm; break;
+    case BZ_OP_ADD: job.run = cpu_add; break;
+    case BZ_OP_SCALE: job.run = cpu_scale; break;
+    case BZ_OP_MUL_VECTOR: job.run = cpu_mul_vector; break;
+    case BZ_OP_TAKE_ROWS: job.run = cpu_take_rows; break;
+    case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
+    case BZ_OP_ROPE: job.run = cpu_rope; break;
+    case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;
+    case BZ_OP_ROPE_TABLE:
+        job.run = cpu_rope_table;
+        if (!cpu_rope_frequencies(c, &job)) {
+            return false;
+        }
+        break;
+    case BZ_OP_GEGLU:
+    case BZ_OP_SOFTCAP:
+        job.run = step->op == BZ_OP_GEGLU ? cpu_geglu : cpu_softcap;
+        job.tasks = cpu_tasks_column_tiles;
+        job.tile = COLUMN_TILE;
+        break;
+    case BZ_OP_ATTEND:
+        job.run = cpu_attend;
+        job.tasks = cpu_tasks_attend;
+        break;
+    case BZ_OP_ROUTE:
+        job.run = cpu_route;
+        job.ends_step = false;
+        push(s, job);
+        need->experts = greater(need->experts, bz_plan_tensor(plan, step->in[0])->cols);
+        need->pairs = greater(need->pairs, plan->rows * step->experts);
+        job.run = cpu_group_rows;
+        job.tasks = cpu_tasks_one;
+        job.ends_step = true;
+        break;
+    case BZ_OP_LINEAR:
+    case BZ_OP_EXPERT_LINEAR: {
+        const bz_weight_info *w = bz_weight_of(plan->weights, step->w[0]);
+        size_t k = w->ne[0];
+        uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts : 1;
+        uint32_t rows = bz_plan_rows_of(plan, step->in[0]) * slots;
+        if (cpu_uses_q8(c, step)) {
+            if (*rounded != step->in[0].id) {
+                push(s, (cpu_job){.step = step, .run = cpu_quantize, .tasks = cpu_tasks_quantize});
+                *rounded = step->in[0].id;
+            }
+            size_t bytes = rows * (k + k / 32 * sizeof(float) + k / 16 * sizeof(float));
+            need->q8_bytes = bytes > need->q8_bytes ? bytes : need->q8_bytes;
+            need->q8_rows = greater(need->q8_rows, rows);
+        }
+        job.tile = cpu_weight_tile(k, w->ne[1]);
+        job.run = step->op == BZ_OP_LINEAR ? cpu_linear : cpu_expert_linear;
+        job.tasks = step->op == BZ_OP_LINEAR ? cpu_tasks_linear : cpu_tasks_expert_linear;
+        need->rows = greater(need->rows, rows);
+        need->tile_weights = job.tile * k > need->tile_weights ? job.tile * k : need->tile_weights;
+        break;
+    }
+    case BZ_OP_CUT: return true; /* weights are in memory: nothing to wait for */
+    }
+    push(s, job);
+    return true;
+}
+
+/* ---- memory ---------------------------------------------------------------- */
+
+static bool grow_bytes(uint8_t **memory, size_t *have, size_t want)
+{
+    if (want <= *have) {
+        return true;
+    }
+    uint8_t *fresh = aligned_alloc(64, (want + 63) / 64 * 64);
+    if (!fresh) {
+        return false;
+    }
+    free(*memory); /* nothing in it outlives a pass */
+    *memory = fresh;
+    *have = want;
+    return true;
+}
+
+static bool reserve_scratch(cpu *c, const needs *need)
+{
+    unsigned threads = bz_pool_threads(c->pool);
+    if (need->tile_weights > c->scratch_weights || need->rows > c->scratch_rows) {
+        size_t weights = need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights;
+        uint32_t rows = greater(need->rows, c->scratch_rows);
+        weights = (weights + 63) / 64 * 64;
+        size_t rows64 = ((size_t)rows + 63) / 64 * 64;
+        size_t each = weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 + rows64 * sizeof(bz_q8);
+        size_t have = 0;
+        each = (each + 63) / 64 * 64;
+        if (!grow_bytes(&c->scratch_memory, &have, each * threads)) {
+            return false;
+        }
+        c->scratch_weights = (uint32_t)weights;
+        c->scratch_rows = rows;
+        for (unsigned t = 0; t < threads; t++) {
+            cpu_scratch *own = &c->scratch[t];
+            uint8_t *at = c->scratch_memory + each * t;
+            own->values = (float *)(void *)at;
+            own->s = own->values + weights;
+            own->m = own->s + weights / 16;
+            own->out = own->m + weights / 16;
+            own->gathered = (bz_q8 *)(void *)(own->out + rows64);
+            own->q = (int8_t *)(own->gathered + rows64);
+        }
+    }
+    return true;
+}
+
+static bool reserve_groups(expert_groups *g, const needs *need)
+{
+    if (need->experts > g->cap_experts) {
+        free(g->first);
+        free(g->active);
+        g->first = malloc((need->experts + 1) * sizeof *g->first);
+        g->active = malloc(need->experts * sizeof *g->active);
+        g->cap_experts = g->first && g->active ? need->experts : 0;
+        if (!g->cap_experts) {
+            return false;
+        }
+    }
+    if (need->pairs > g->cap_pairs) {
+        free(g->pairs);
+        g->pairs = malloc(need->pairs * sizeof *g->pairs);
+        g->cap_pairs = g->pairs ? need->pairs : 0;
+    }
+    return need->pairs <= g->cap_pairs;
+}
+
+static bool reserve(cpu *c, const needs *need)
+{
+    if (need->q8_rows > c->q8_rows) {
+        free(c->q8);
+        c->q8 = malloc(need->q8_rows * sizeof *c->q8);
+        c->q8_rows = c->q8 ? need->q8_rows : 0;
+        if (!c->q8) {
+            return false;
+        }
+    }
+    return grow_bytes(&c->arena, &c->arena_bytes, need->arena) &&
+           grow_bytes(&c->q8_memory, &c->q8_bytes, need->q8_bytes) && reserve_scratch(c, need) &&
+           reserve_groups(&c->groups, need);
+}
+
+/* ---- interface -------------------------------------------------------------- */
+
+void cpu_release(bz_backend *b, bz_schedule *s)
+{
+    (void)b;
+    if (s) {
+        for (size_t i = 0; i < s->n_jobs; i++) {
+            free(s->jobs[i].frequency);
+        }
+        free(s->jobs);
+        free(s);
+    }
+}
+
+bz_status cpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_error *err)
+{
+    cpu *c = (cpu *)(void *)b;
+    bz_schedule *s = calloc(1, sizeof *s);
+    needs need = {.arena = plan->arena_bytes};
+    uint32_t rounded = 0;
+    bool ok = s && (s->jobs = calloc(2 * plan->n_steps, sizeof *s->jobs)) != NULL;
+    for (size_t i = 0; ok && i < plan->n_steps; i++) {
+        s->plan = plan;
+        ok = add_step(c, s, &plan->steps[i], &rounded, &need);
+    }
+    if (!ok || !reserve(c, &need)) {
+        cpu_release(b, s);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a pass of %u rows (%.1f MB of activations).", plan->rows,
+                       (double)plan->arena_bytes / 1e6);
+    }
+    *out = s;
+    return BZ_OK;
+}

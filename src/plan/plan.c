@@ -1,0 +1,347 @@
+/* Recording and placing. Steps and tensors are appended; a failed allocation sets
+ * plan->failed once, and bz_plan_finish reports it, so that recording code stays a
+ * plain list without error branches. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *bz_op_name(bz_op op)
+{
+    switch (op) {
+#define BZ_OP_NAME(name, text)                                                                               \
+    case BZ_OP_##name: return text;
+        BZ_OP_LIST(BZ_OP_NAME)
+#undef BZ_OP_NAME
+    }
+    return "?";
+}
+
+bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches, uint32_t n_caches,
+                      uint32_t rows, uint32_t out_rows, bz_error *err)
+{
+    bz_plan *p = calloc(1, sizeof *p);
+    if (!p) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to record a plan.");
+    }
+    p->weights = weights;
+    p->caches = caches;
+    p->n_caches = n_caches;
+    p->rows = rows;
+    p->out_rows = out_rows;
+    p->n_tensors = 1; /* id 0 is "none" */
+    p->layer = -1;
+    *out = p;
+    return BZ_OK;
+}
+
+void bz_plan_free(bz_plan *p)
+{
+    if (p) {
+        free(p->steps);
+        free(p->tensors);
+        free(p);
+    }
+}
+
+const bz_tensor_info *bz_plan_tensor(const bz_plan *p, bz_tensor t)
+{
+    return &p->tensors[t.id];
+}
+
+uint32_t bz_plan_rows_of(const bz_plan *p, bz_tensor t)
+{
+    return p->tensors[t.id].whole_pass ? p->rows : p->out_rows;
+}
+
+/* ---- recording ----------------------------------------------------------- */
+
+static bool grow(void **items, size_t *cap, size_t need, size_t size)
+{
+    if (need <= *cap) {
+        return true;
+    }
+    size_t want = *cap ? *cap * 2 : 256;
+    void *more = realloc(*items, want * size);
+    if (!more) {
+        return false;
+    }
+    *items = more;
+    *cap = want;
+    return true;
+}
+
+static bz_tensor new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_ids)
+{
+    if (p->failed || !grow((void **)&p->tensors, &p->cap_tensors, p->n_tensors + 1, sizeof *p->tensors)) {
+        p->failed = true;
+        return BZ_NO_TENSOR;
+    }
+    bz_tensor t = {(uint32_t)p->n_tensors++};
+    p->tensors[t.id] = (bz_tensor_info){.cols = cols,
+                                        .stride = cols,
+                                        .root = t.id,
+                                        .whole_pass = whole_pass,
+                                        .is_ids = is_ids,
+                                        .first = -1,
+                                        .last = -1};
+    return t;
+}
+
+static void push(bz_plan *p, bz_step step)
+{
+    if (p->failed || !grow((void **)&p->steps, &p->cap_steps, p->n_steps + 1, sizeof *p->steps)) {
+        p->failed = true;
+        return;
+    }
+    step.layer = p->layer;
+    p->steps[p->n_steps++] = step;
+}
+
+static uint32_t cols_of(const bz_plan *p, bz_tensor t)
+{
+    return p->failed ? 0 : p->tensors[t.id].cols;
+}
+
+/* A fresh output with as many rows as `like`. */
+static bz_tensor output_like(bz_plan *p, bz_tensor like, uint32_t cols)
+{
+    return new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass, false);
+}
+
+bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name)
+{
+    bz_tensor out = new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true, false);
+    push(p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
+    return out;
+}
+
+bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
+{
+    bz_tensor out = output_like(p, x, (uint32_t)bz_weight_of(p->weights, w)->ne[1]);
+    push(p, (bz_step){.op = BZ_OP_LINEAR, .name = name, .in = {x}, .w = {w}, .out = {out}});
+    return out;
+}
+
+bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name)
+{
+    bz_tensor out = output_like(p, x, cols_of(p, x));
+    push(p, (bz_step){
+                .op = BZ_OP_RMS_NORM, .name = name, .in = {x}, .w = {w}, .out = {out}, .width = width, .eps = eps});
+    return out;
+}
+
+bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name)
+{
+    bz_tensor out = output_like(p, a, cols_of(p, a));
+    push(p, (bz_step){.op = BZ_OP_ADD, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
+    return out;
+}
+
+bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
+{
+    bz_tensor out = output_like(p, x, cols_of(p, x));
+    push(p, (bz_step){.op = BZ_OP_SCALE, .name = name, .in = {x}, .w = {w}, .out = {out}});
+    return out;
+}
+
+bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name)
+{
+    bz_tensor out = output_like(p, x, cols_of(p, x));
+    push(p, (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .w = {w}, .out = {out}, .scale = scale});
+    return out;
+}
+
+bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name)
+{
+    bz_tensor out = output_like(p, gate, cols_of(p, gate));
+    push(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate, up}, .out = {out}, .width = cols_of(p, gate)});
+    return out;
+}
+
+bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name)
+{
+    bz_tensor out = output_like(p, gate_up, cols_of(p, gate_up) / 2);
+    push(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate_up}, .out = {out}, .width = width});
+    return out;
+}
+
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, double base, const char *name)
+{
+    bz_tensor out = new_tensor(p, width, true, false);
+    push(p, (bz_step){
+                .op = BZ_OP_ROPE_TABLE, .name = name, .w = {factors}, .out = {out}, .width = width, .base = base});
+    return out;
+}
+
+bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name)
+{
+    bz_tensor out = output_like(p, x, cols_of(p, x));
+    push(p, (bz_step){.op = BZ_OP_ROPE, .name = name, .in = {x, table}, .out = {out}, .width = width});
+    return out;
+}
+
+void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name)
+{
+    push(p, (bz_step){.op = BZ_OP_KV_WRITE, .name = name, .in = {k, v}, .cache = cache});
+}
+
+bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
+                    const char *name)
+{
+    bz_tensor out = output_like(p, q, cols_of(p, q));
+    push(p, (bz_step){.op = BZ_OP_ATTEND,
+                      .name = name,
+                      .in = {q},
+                      .out = {out},
+                      .cache = cache,
+                      .heads = heads,
+                      .width = width,
+                      .window = window});
+    return out;
+}
+
+void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name)
+{
+    *ids = new_tensor(p, experts, true, true);
+    *shares = new_tensor(p, experts, true, false);
+    push(p, (bz_step){
+                .op = BZ_OP_ROUTE, .name = name, .in = {logits}, .out = {*ids, *shares}, .experts = experts});
+}
+
+bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name)
+{
+    bz_tensor out = new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true, false);
+    push(p, (bz_step){
+                .op = BZ_OP_EXPERT_LINEAR, .name = name, .in = {x, ids}, .w = {w}, .out = {out}, .experts = experts});
+    return out;
+}
+
+bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
+                        uint32_t experts, const char *name)
+{
+    bz_tensor out = new_tensor(p, cols_of(p, x) / experts, true, false);
+    push(p, (bz_step){.op = BZ_OP_EXPERT_SUM,
+                      .name = name,
+                      .in = {x, ids, shares},
+                      .w = {scales},
+                      .out = {out},
+                      .experts = experts});
+    return out;
+}
+
+bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
+{
+    bz_tensor out = new_tensor(p, cols_of(p, x), false, false);
+    push(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}});
+    return out;
+}
+
+bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name)
+{
+    bz_tensor out = output_like(p, x, cols_of(p, x));
+    push(p, (bz_step){.op = BZ_OP_SOFTCAP, .name = name, .in = {x}, .out = {out}, .scale = cap});
+    return out;
+}
+
+void bz_cut(bz_plan *p, const char *name)
+{
+    push(p, (bz_step){.op = BZ_OP_CUT, .name = name});
+}
+
+bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols)
+{
+    bz_tensor view = new_tensor(p, cols, true, false);
+    if (!p->failed) {
+        bz_tensor_info *v = &p->tensors[view.id], root = p->tensors[x.id];
+        v->stride = root.stride;
+        v->column = root.column + first;
+        v->root = root.root;
+        v->whole_pass = root.whole_pass;
+    }
+    return view;
+}
+
+/* ---- placing ------------------------------------------------------------- */
+
+static void note_lifetimes(bz_plan *p)
+{
+    for (size_t s = 0; s < p->n_steps; s++) {
+        const bz_step *step = &p->steps[s];
+        for (size_t i = 0; i < 3; i++) {
+            p->tensors[p->tensors[step->in[i].id].root].last = (int32_t)s;
+        }
+        for (size_t i = 0; i < 2; i++) {
+            bz_tensor_info *t = &p->tensors[step->out[i].id];
+            t->first = (int32_t)s;
+            if (t->last < t->first) {
+                t->last = t->first; /* written, never read: alive during its own step */
+            }
+        }
+    }
+    p->tensors[p->tensors[p->output.id].root].last = (int32_t)p->n_steps;
+}
+
+/* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
+ * same time occupies. Plans have about a thousand tensors of which a dozen live at once. */
+static bz_status place(bz_plan *p, bz_error *err)
+{
+    uint32_t *alive = malloc(p->n_tensors * sizeof *alive); /* sorted by offset */
+    if (!alive) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
+    }
+    size_t n_alive = 0;
+    for (size_t s = 0; s < p->n_steps; s++) {
+        size_t kept = 0;
+        for (size_t i = 0; i < n_alive; i++) {
+            if (p->tensors[alive[i]].last >= (int32_t)s) {
+                alive[kept++] = alive[i];
+            }
+        }
+        n_alive = kept;
+        for (size_t o = 0; o < 2; o++) {
+            uint32_t id = p->steps[s].out[o].id;
+            if (id == 0) {
+                continue;
+            }
+            bz_tensor_info *t = &p->tensors[id];
+            size_t at = 0, slot = 0;
+            for (; slot < n_alive; slot++) {
+                const bz_tensor_info *other = &p->tensors[alive[slot]];
+                if (at + t->bytes <= other->offset) {
+                    break;
+                }
+                at = other->offset + other->bytes;
+            }
+            t->offset = at;
+            memmove(alive + slot + 1, alive + slot, (n_alive - slot) * sizeof *alive);
+            alive[slot] = id;
+            n_alive++;
+            if (at + t->bytes > p->arena_bytes) {
+                p->arena_bytes = at + t->bytes;
+            }
+        }
+    }
+    free(alive);
+    return BZ_OK;
+}
+
+bz_status bz_plan_finish(bz_plan *p, bz_tensor output, bz_error *err)
+{
+    if (p->failed) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to record a plan of %u rows.", p->rows);
+    }
+    p->output = output;
+    note_lifetimes(p);
+    for (size_t i = 1; i < p->n_tensors; i++) {
+        bz_tensor_info *t = &p->tensors[i];
+        size_t rows = t->whole_pass ? p->rows : p->out_rows;
+        t->bytes = (rows * t->cols * 4 + 63) / 64 * 64; /* whole cache lines */
+    }
+    bz_status status = place(p, err);
+    for (size_t i = 1; i < p->n_tensors; i++) {
+        bz_tensor_info *t = &p->tensors[i];
+        t->offset = p->tensors[t->root].offset; /* views lie where their root lies */
+    }
+    return status;
+}

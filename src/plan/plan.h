@@ -1,0 +1,172 @@
+/* The seam between what is computed (model/) and how (cpu/, gpu/).
+ *
+ * model/ records plain steps over handles: a bz_tensor is an activation of n rows,
+ * a bz_weight a tensor of the file, a bz_cache one layer's keys and values. A plan is
+ * recorded once per pass kind and row bucket and replayed for every pass; what
+ * changes from pass to pass is the parameter block bz_rows and nothing else. Back
+ * ends read the steps, fuse and schedule them as they like, and must give what the
+ * plain list gives.
+ *
+ * Shapes in comments: n = rows of the pass, m = rows whose logits are wanted.
+ */
+#ifndef BZ_PLAN_PLAN_H
+#define BZ_PLAN_PLAN_H
+
+#include "base/error.h"
+#include "plan/weights.h"
+
+/* ---- handles ------------------------------------------------------------ */
+
+typedef struct bz_tensor {
+    uint32_t id; /* 0: none */
+} bz_tensor;
+
+typedef struct bz_cache {
+    uint32_t id; /* 0: none; else 1 + index into bz_plan.caches */
+} bz_cache;
+
+#define BZ_NO_TENSOR ((bz_tensor){0})
+#define BZ_NO_WEIGHT ((bz_weight){0})
+
+/* ---- steps -------------------------------------------------------------- */
+
+/* name, inputs -> output. Fields of bz_step that a kind uses are in brackets. */
+#define BZ_OP_LIST(X)                                                                                        \
+    X(EMBED, "embed")                 /* out = scale * w[0].row(id)                       [w0 scale] */      \
+    X(LINEAR, "linear")               /* out[o] = sum_i w[0][o][i] * in0[i]               [w0] */            \
+    X(RMS_NORM, "rms_norm")           /* groups of `width`: x / sqrt(mean(x^2)+eps) * w0  [w0? width eps] */ \
+    X(ADD, "add")                     /* out = scale * (in0 + in1)                        [scale] */         \
+    X(SCALE, "scale")                 /* out = in0 * w[0][0]                              [w0] */            \
+    X(MUL_VECTOR, "mul_vector")       /* out[c] = in0[c] * scale * w[0][c]                [w0 scale] */      \
+    X(GEGLU, "geglu")                 /* out = gelu(in0) * in1; without in1, in0 holds                       \
+                                         groups of `width` gates and `width` ups          [width] */         \
+    X(ROPE_TABLE, "rope_table")       /* out = cos(pos*f)[width/2], sin(pos*f)[width/2],                     \
+                                         f = base^(-2i/width) / w[0][i]                   [w0? width base] */\
+    X(ROPE, "rope")                   /* heads of `width` turned by the table in1         [width] */         \
+    X(KV_WRITE, "kv_write")           /* cache rows at pos = in0 (keys), in1 (values)     [cache] */         \
+    X(ATTEND, "attend")               /* out = softmax(in0 . K) V over visible rows       [cache heads       \
+                                                                                           width window] */  \
+    X(ROUTE, "route")                 /* out0 = ids of the `experts` best of in0, out1 =                     \
+                                         their softmax weights, summing to 1              [experts] */       \
+    X(EXPERT_LINEAR, "expert_linear") /* out[slot] = w[0][in1[slot]] * in0 (or in0[slot]) [w0 experts] */    \
+    X(EXPERT_SUM, "expert_sum")       /* out = sum over slots in order of                                    \
+                                         in2[slot] * w[0][in1[slot]] * in0[slot]          [w0? experts] */   \
+    X(TAKE_ROWS, "take_rows")         /* the m rows named by bz_rows.out */                                  \
+    X(SOFTCAP, "softcap")             /* out = scale * tanh(in0 / scale)                  [scale] */         \
+    X(CUT, "cut")                     /* a named point where the host may step in */
+
+typedef enum bz_op {
+#define BZ_OP_ENUM(name, text) BZ_OP_##name,
+    BZ_OP_LIST(BZ_OP_ENUM)
+#undef BZ_OP_ENUM
+} bz_op;
+
+const char *bz_op_name(bz_op op);
+
+typedef struct bz_step {
+    bz_op op;
+    int32_t layer;    /* -1 outside the layers */
+    const char *name; /* what the reference implementation calls the result; a literal */
+    bz_tensor in[3];
+    bz_tensor out[2];
+    bz_weight w[1];
+    bz_cache cache;
+    uint32_t width;   /* group or head size */
+    uint32_t heads;   /* query heads */
+    uint32_t window;  /* attend: rows visible, own included; 0 = all */
+    uint32_t experts; /* slots per row */
+    float scale;
+    float eps;
+    double base;
+} bz_step;
+
+typedef struct bz_tensor_info {
+    uint32_t cols;    /* values per row */
+    uint32_t stride;  /* values from row to row (a view keeps its root's) */
+    uint32_t column;  /* first column inside the root */
+    uint32_t root;    /* id of the tensor that owns the memory; own id unless a view */
+    bool whole_pass;  /* n rows; false: m rows (after take_rows) */
+    bool is_ids;      /* int32 instead of f32 */
+    int32_t first, last; /* steps that write and last read it */
+    size_t offset;    /* bytes into the arena */
+    size_t bytes;     /* for the bucket's rows */
+} bz_tensor_info;
+
+/* ---- caches ------------------------------------------------------------- */
+
+/* Keys and values of one layer that owns them. Row of position p: p % ring, or p. */
+typedef struct bz_cache_info {
+    int32_t layer;
+    uint32_t kv_heads;
+    uint32_t head_dim;
+    uint32_t window; /* 0: every position stays visible and the cache grows */
+} bz_cache_info;
+
+/* ---- the plan ----------------------------------------------------------- */
+
+typedef struct bz_plan {
+    uint32_t rows;     /* bucket: most rows of a pass */
+    uint32_t out_rows; /* most rows of logits; 0: the plan ends at the last layer */
+    const bz_weights *weights;
+    const bz_cache_info *caches;
+    uint32_t n_caches;
+
+    bz_step *steps;
+    size_t n_steps, cap_steps;
+    bz_tensor_info *tensors; /* [0] is unused */
+    size_t n_tensors, cap_tensors;
+    bz_tensor output; /* logits [m][vocabulary] */
+    size_t arena_bytes;
+
+    int32_t layer; /* recording: given to every step */
+    bool failed;   /* recording: out of memory */
+} bz_plan;
+
+/* The parameter block of one pass. */
+typedef struct bz_rows {
+    uint32_t n;         /* rows, <= bz_plan.rows */
+    uint32_t n_out;     /* rows of logits, <= bz_plan.out_rows */
+    const int32_t *id;  /* [n] token ids */
+    const int32_t *pos; /* [n] positions in their sequence */
+    const uint32_t *seq; /* [n] which sequence: index into kv */
+    const uint32_t *out; /* [n_out] row numbers */
+    void *const *kv;     /* [sequences] the back end's cache objects */
+} bz_rows;
+
+bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches, uint32_t n_caches,
+                      uint32_t rows, uint32_t out_rows, bz_error *err);
+/* Ends recording: computes lifetimes and places every tensor in one arena. */
+bz_status bz_plan_finish(bz_plan *plan, bz_tensor output, bz_error *err);
+void bz_plan_free(bz_plan *plan);
+
+const bz_tensor_info *bz_plan_tensor(const bz_plan *plan, bz_tensor t);
+uint32_t bz_plan_rows_of(const bz_plan *plan, bz_tensor t); /* bucket rows of a tensor */
+
+/* ---- recording: one function per step kind ------------------------------- */
+
+bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name);
+bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
+bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name);
+bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name);
+bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
+bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
+bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name);
+bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name);
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, double base, const char *name);
+bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name);
+void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name);
+bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
+                    const char *name);
+void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name);
+/* x: [n][K] (all slots see the same input) or [n][experts * K]; w: [experts of the file][O][K]. */
+bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name);
+bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
+                        uint32_t experts, const char *name);
+bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
+bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name);
+void bz_cut(bz_plan *p, const char *name);
+
+/* Columns first .. first + cols of x, in place: no step, no copy. */
+bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols);
+
+#endif

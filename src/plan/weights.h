@@ -1,0 +1,31 @@
+/* Weights as handles: a model's tensors by number, each only named as a stretch of a
+ * file. Back ends turn them into memory. */
+#ifndef BZ_PLAN_WEIGHTS_H
+#define BZ_PLAN_WEIGHTS_H
+
+#include "file/quant.h"
+
+typedef struct bz_weight {
+    uint32_t id; /* 0: none; else 1 + index into bz_weights.info */
+} bz_weight;
+
+typedef struct bz_weight_info {
+    const char *name; /* as in the file, terminated; owned by the table */
+    bz_type type;
+    uint64_t ne[3];   /* ne[0] contiguous; [K, O] for a matrix, [K, O, experts] for experts */
+    uint32_t file;
+    uint64_t offset;
+    uint64_t size;
+} bz_weight_info;
+
+typedef struct bz_weights {
+    bz_weight_info *info;
+    uint32_t n, cap;
+} bz_weights;
+
+static inline const bz_weight_info *bz_weight_of(const bz_weights *ws, bz_weight w)
+{
+    return &ws->info[w.id - 1];
+}
+
+#endif
