@@ -68,6 +68,165 @@ typedef struct bz_error {
 BZ_API const char *bz_status_name(bz_status code); /* "bad_file", ... */
 BZ_API const char *bz_version(void);               /* "0.1.0" */
 
+/* ---- jobs --------------------------------------------------------------- */
+
+typedef struct bz_model bz_model;
+typedef struct bz_session bz_session;
+typedef struct bz_job bz_job;
+
+typedef enum bz_progress {
+    BZ_JOB_AGAIN,      /* call again: there is more to compute */
+    BZ_JOB_NEED_BYTES, /* do need->reads, then call again */
+    BZ_JOB_NEED_GPU,   /* wait for the device, then call again */
+    BZ_JOB_EVENT,      /* look at need->event, then call again */
+    BZ_JOB_DONE,
+    BZ_JOB_ERROR /* need->error says why; the model or session stays usable */
+} bz_progress;
+
+typedef struct bz_read {
+    uint32_t file; /* index of the bz_input */
+    uint64_t offset, length;
+    void *to; /* where the bytes go */
+} bz_read;
+
+typedef enum bz_event_kind {
+    BZ_EVENT_PROGRESS, /* done of total: bytes while opening, tokens while prefilling */
+    BZ_EVENT_TOKEN,    /* a generated token */
+    BZ_EVENT_LOGITS    /* rows of logits, when asked for */
+} bz_event_kind;
+
+typedef struct bz_event {
+    bz_event_kind kind;
+    uint64_t done, total;
+    int32_t token;
+    const float *logits; /* [rows][vocabulary], valid until the next step */
+    uint32_t position;   /* of the first row */
+    uint32_t rows;
+} bz_event;
+
+enum { BZ_MAX_READS = 16 };
+
+typedef struct bz_need {
+    uint32_t n_reads;
+    bz_read reads[BZ_MAX_READS];
+    bz_event event;
+    bz_error error;
+} bz_need;
+
+/* Does at most about 10 ms of work. */
+BZ_API bz_progress bz_job_step(bz_job *job, bz_need *need);
+/* Ends a job, finished or not. Cancelling leaves a session where its last pass ended. */
+BZ_API void bz_job_free(bz_job *job);
+
+/* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of
+ * `event` ends the job with status aborted, of `read` with bad_file. Does not free the job. */
+typedef struct bz_host {
+    int (*read)(void *user, const bz_read *read);
+    int (*event)(void *user, const bz_event *event);
+    void *user;
+} bz_host;
+
+BZ_API bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err);
+
+/* ---- models ------------------------------------------------------------- */
+
+/* One file of a model: its name (for messages), its size, and its bytes if they are already
+ * in memory (mapped); with data NULL the job asks for reads. */
+typedef struct bz_input {
+    const char *name;
+    uint64_t size;
+    const void *data;
+} bz_input;
+
+/* Text model in one file or all its parts, in any order, and optionally its mmproj file.
+ * Names are copied; data must outlive the model. */
+BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files, bz_error *err);
+/* The opened model, once its job is done; the caller owns it. */
+BZ_API bz_model *bz_job_model(bz_job *job);
+
+/* Opens by path and waits: maps the file, finds the other parts of a split file beside it.
+ * mmproj may be NULL. */
+BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const char *mmproj, bz_error *err);
+
+/* Free sessions first. */
+BZ_API void bz_model_free(bz_model *model);
+
+BZ_API uint32_t bz_model_vocab(const bz_model *model);
+BZ_API uint32_t bz_model_context(const bz_model *model); /* longest the model was made for */
+
+/* ---- tokens ------------------------------------------------------------- */
+
+/* Writes up to `cap` ids and returns how many the text has (call with cap 0 to count), or -1
+ * with *err filled. `specials`: texts of control tokens become those tokens; never for text
+ * from outside. `bos`: begin with the one token every sequence starts with. */
+BZ_API int64_t bz_tokenize(const bz_model *model, const char *text, size_t len, bool specials, bool bos,
+                           int32_t *ids, size_t cap, bz_error *err);
+/* The text of one token as the vocabulary spells it; may be part of a character. Not
+ * terminated, valid as long as the model. */
+BZ_API const char *bz_token_piece(const bz_model *model, int32_t id, size_t *len);
+BZ_API bool bz_token_ends(const bz_model *model, int32_t id); /* ends an answer */
+
+/* Text of a stream of tokens: never half a character. Zero-initialise. */
+typedef struct bz_text_stream {
+    uint8_t state[16];
+} bz_text_stream;
+
+enum { BZ_TEXT_MAX = 1024 };
+
+/* Writes what token `id` completes (not terminated) and returns its length; id -1 flushes. */
+BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_t id, bool show_control,
+                           char out[BZ_TEXT_MAX]);
+
+/* ---- sessions ----------------------------------------------------------- */
+
+typedef struct bz_session_options {
+    uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
+    uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
+    unsigned threads;    /* 0: every processor */
+    const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
+    bool exact;          /* float activations and f32 cache: slower, nothing rounded */
+    uint32_t snapshots;  /* places a conversation can go back to; 0: 4 */
+} bz_session_options;
+
+BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model, const bz_session_options *options,
+                                bz_error *err);
+BZ_API void bz_session_free(bz_session *session);
+
+typedef enum bz_logits { BZ_LOGITS_LAST, BZ_LOGITS_ALL } bz_logits;
+
+typedef struct bz_prefill_options {
+    uint32_t snapshot_at; /* keep a way back to this many tokens; 0: none */
+    bz_logits logits;     /* ALL: an event with every new row's logits */
+} bz_prefill_options;
+
+/* Makes the session hold exactly these tokens, reusing the longest prefix it can; only what
+ * differs is computed. The ids are copied. */
+BZ_API bz_status bz_session_prefill(bz_session *session, const int32_t *ids, size_t n,
+                                    const bz_prefill_options *options, bz_job **job, bz_error *err);
+
+typedef struct bz_generate_options {
+    uint32_t max_tokens; /* 0: until an end token or the end of the context */
+    bool ignore_end;     /* go on past end tokens */
+} bz_generate_options;
+
+/* Continues after the prefilled tokens: one token event each. An end token is reported and
+ * ends the job; it is not fed back. */
+BZ_API bz_status bz_session_generate(bz_session *session, const bz_generate_options *options, bz_job **job,
+                                     bz_error *err);
+
+typedef struct bz_session_stats {
+    uint32_t position;   /* tokens held */
+    uint64_t prefilled;  /* prompt tokens computed since the session began */
+    uint64_t reused;     /* prompt tokens that needed no computing */
+    uint64_t generated;
+    uint64_t restores;   /* times a snapshot was gone back to */
+    uint64_t cache_bytes;
+} bz_session_stats;
+
+BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);
+/* Logits after the last token held, [vocabulary]; NULL before the first prefill. */
+BZ_API const float *bz_session_logits(const bz_session *session);
+
 #ifdef __cplusplus
 }
 #endif

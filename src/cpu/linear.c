@@ -64,6 +64,9 @@ void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 uint32_t cpu_tasks_linear(const cpu *c, const cpu_job *job)
 {
     uint64_t outputs = bz_weight_of(c->weights, job->step->w[0])->ne[1];
+    if (cpu_rows_of(c, job->step->out[0]) == 0) {
+        return 0; /* a chunk in the middle of a prompt wants no logits */
+    }
     return (uint32_t)((outputs + job->tile - 1) / job->tile);
 }
 

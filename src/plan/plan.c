@@ -166,11 +166,16 @@ bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const ch
     return out;
 }
 
-bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, double base, const char *name)
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base, const char *name)
 {
     bz_tensor out = new_tensor(p, width, true, false);
-    push(p, (bz_step){
-                .op = BZ_OP_ROPE_TABLE, .name = name, .w = {factors}, .out = {out}, .width = width, .base = base});
+    push(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
+                      .name = name,
+                      .w = {factors},
+                      .out = {out},
+                      .width = width,
+                      .pairs = pairs,
+                      .base = base});
     return out;
 }
 
@@ -305,6 +310,11 @@ static bz_status place(bz_plan *p, bz_error *err)
                 continue;
             }
             bz_tensor_info *t = &p->tensors[id];
+            if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
+                t->offset = p->tensors[p->steps[s].in[0].id].offset;
+                p->tensors[p->steps[s].in[0].id].last = t->last;
+                continue;
+            }
             size_t at = 0, slot = 0;
             for (; slot < n_alive; slot++) {
                 const bz_tensor_info *other = &p->tensors[alive[slot]];

@@ -26,7 +26,6 @@ typedef struct bz_cache {
 } bz_cache;
 
 #define BZ_NO_TENSOR ((bz_tensor){0})
-#define BZ_NO_WEIGHT ((bz_weight){0})
 
 /* ---- steps -------------------------------------------------------------- */
 
@@ -41,7 +40,8 @@ typedef struct bz_cache {
     X(GEGLU, "geglu")                 /* out = gelu(in0) * in1; without in1, in0 holds                       \
                                          groups of `width` gates and `width` ups          [width] */         \
     X(ROPE_TABLE, "rope_table")       /* out = cos(pos*f)[width/2], sin(pos*f)[width/2],                     \
-                                         f = base^(-2i/width) / w[0][i]                   [w0? width base] */\
+                                         f = base^(-2i/width) / w[0][i], 0 from pair                     \
+                                         `pairs` on                                       [w0? width base pairs] */ \
     X(ROPE, "rope")                   /* heads of `width` turned by the table in1         [width] */         \
     X(KV_WRITE, "kv_write")           /* cache rows at pos = in0 (keys), in1 (values)     [cache] */         \
     X(ATTEND, "attend")               /* out = softmax(in0 . K) V over visible rows       [cache heads       \
@@ -75,6 +75,7 @@ typedef struct bz_step {
     uint32_t heads;   /* query heads */
     uint32_t window;  /* attend: rows visible, own included; 0 = all */
     uint32_t experts; /* slots per row */
+    uint32_t pairs;   /* rope table: leading pairs that turn */
     float scale;
     float eps;
     double base;
@@ -152,7 +153,7 @@ bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
 bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name);
 bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name);
-bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, double base, const char *name);
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base, const char *name);
 bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name);
 void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name);
 bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,

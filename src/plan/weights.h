@@ -9,6 +9,8 @@ typedef struct bz_weight {
     uint32_t id; /* 0: none; else 1 + index into bz_weights.info */
 } bz_weight;
 
+#define BZ_NO_WEIGHT ((bz_weight){0})
+
 typedef struct bz_weight_info {
     const char *name; /* as in the file, terminated; owned by the table */
     bz_type type;

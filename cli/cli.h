@@ -1,0 +1,56 @@
+/* What the verbs of the command line share. */
+#ifndef BZ_CLI_H
+#define BZ_CLI_H
+
+#include <stdio.h>
+
+#include "bezel.h"
+
+/* Exit codes users' scripts rely on. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_MODEL = 3, EXIT_CANNOT = 4, EXIT_INTERRUPTED = 130 };
+
+/* A verb gets its own name as argv[0]. */
+typedef struct cli_verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary; /* one line for --help */
+    const char *usage;   /* the verb's own help */
+} cli_verb;
+
+extern const cli_verb cli_run_verb, cli_show_verb, cli_tokenize_verb, cli_logits_verb, cli_bench_verb;
+
+/* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
+int cli_error(const bz_error *err);
+int cli_usage_error(const char *verb, const char *format, ...) BZ_PRINTF(2, 3);
+
+/* ---- options -------------------------------------------------------------- */
+
+typedef struct cli_options {
+    const char *model, *prompt; /* positional */
+    const char *tokens;         /* -t */
+    const char *out;            /* -o */
+    const char *mmproj;
+    const char *kernels;
+    const char *device;
+    const char *system;
+    unsigned threads, chunk, context, max_tokens;
+    bool fast, json, plan, special, no_bos, help, ignore_end, verbose;
+} cli_options;
+
+/* Reads the options in `accepts`, a list of option letters as in the table of options.c.
+ * Returns EXIT_OK, or the code to leave with (help printed, or a usage error). */
+int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional, cli_options *o);
+
+/* A comma-separated list of token ids, or @FILE with ids separated by commas or spaces; NULL
+ * after a usage message. The caller frees it. */
+int32_t *cli_token_list(const char *verb, const char *text, size_t *n);
+
+bool cli_open(const cli_options *o, bz_model **model, int *exit_code);
+bool cli_check_device(const cli_options *o, int *exit_code);
+
+/* Standard input as text; NULL after a message. The caller frees it. */
+char *cli_read_stream(FILE *f, size_t *len);
+
+double cli_seconds(void);
+
+#endif

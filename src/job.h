@@ -1,0 +1,17 @@
+/* What every kind of job has in common. A job struct begins with a bz_job. */
+#ifndef BZ_JOB_H
+#define BZ_JOB_H
+
+#include "base/error.h"
+
+struct bz_job {
+    bz_progress (*step)(bz_job *job, bz_need *need); /* fills need->error with BZ_JOB_ERROR */
+    void (*free)(bz_job *job);
+    bz_model *(*model)(bz_job *job); /* NULL but for opening */
+    bool ended;                      /* done or failed: stepping again repeats the answer */
+    bz_error error;
+};
+
+enum { BZ_STEP_NS = 10 * 1000 * 1000 }; /* how long a step may compute */
+
+#endif

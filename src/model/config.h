@@ -1,0 +1,36 @@
+/* What a Gemma 4 file says about its model: sizes, and a table with one entry per layer. */
+#ifndef BZ_MODEL_CONFIG_H
+#define BZ_MODEL_CONFIG_H
+
+#include "file/gguf.h"
+
+typedef struct bz_layer_config {
+    bool sliding;       /* sees `window` positions; else all */
+    uint32_t heads;     /* query heads */
+    uint32_t kv_heads;
+    uint32_t head_dim;  /* D */
+    uint32_t ffn;       /* width of the dense FFN */
+    bool owns_kv;       /* false: reads the cache of an earlier layer */
+    uint32_t kv_layer;  /* whose cache it reads: itself, or the last owner of the same kind */
+} bz_layer_config;
+
+typedef struct bz_config {
+    uint32_t layers;      /* L */
+    uint32_t width;       /* d */
+    uint32_t vocab;       /* V; 0 until the weights are bound if the file does not say */
+    uint32_t context;     /* longest context the model was made for */
+    uint32_t window;      /* of sliding layers, own position included */
+    uint32_t ple_width;   /* P, per-layer embedding; 0: none */
+    uint32_t experts, experts_used, expert_ffn; /* 0 without mixture of experts */
+    float eps;
+    float softcap;        /* of the logits; 0: none */
+    double rope_base, rope_base_sliding;
+    double rope_rotated;  /* fraction of a full layer's head that rotates, when rope_freqs is missing */
+    bz_layer_config *layer; /* [layers], owned */
+} bz_config;
+
+/* Reads gemma4.* keys of either flavour. Every refusal names the key. */
+bz_status bz_config_read(bz_config *config, const bz_gguf *gguf, bz_error *err);
+void bz_config_free(bz_config *config);
+
+#endif

@@ -1,0 +1,204 @@
+/* The Gemma 4 text model: every size and kind from one description.
+ *
+ *   x = embed(token) * sqrt(d)
+ *   for each layer:
+ *     h = x + RMS(attention(RMS(x)))
+ *     y = h + RMS(FFN(RMS(h)))                   or FFN and experts side by side
+ *     y = y + RMS(proj(gelu(gate y) * ple_i))    models with per-layer embeddings
+ *     x = y * layer_output_scale
+ *   logits = cap * tanh(head(RMS(x)) / cap)
+ *
+ * Names of steps are those of the reference implementation's tensors. */
+#include "model/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/record.h"
+
+/* ---- one layer ------------------------------------------------------------- */
+
+typedef struct rope_tables {
+    bz_tensor sliding, full; /* [n][D]: cos, sin */
+} rope_tables;
+
+static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const rope_tables *rope)
+{
+    const bz_layer_config *l = &m->config.layer[i];
+    const bz_layer_weights *w = &m->weights.layer[i];
+    const float eps = m->config.eps;
+    const uint32_t D = l->head_dim;
+    bz_tensor turn = l->sliding ? rope->sliding : rope->full;
+    bz_cache cache = m->cache_of[i];
+
+    bz_tensor q = bz_linear(p, a, w->attn_q, "q_proj");
+    q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
+    q = bz_rope(p, q, turn, D, "q_rope");
+
+    if (l->owns_kv) {
+        bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
+        bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
+        k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
+        k = bz_rope(p, k, turn, D, "k_rope");
+        v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
+        bz_kv_write(p, k, v, cache, "kv");
+    }
+    bz_tensor o = bz_attend(p, q, cache, l->heads, D, l->sliding ? m->config.window : 0, "attn");
+    return bz_linear(p, o, w->attn_output, "attn_out");
+}
+
+bz_tensor bz_record_ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
+{
+    bz_tensor gate = bz_linear(p, u, w->ffn_gate, "mlp_gate");
+    bz_tensor up = bz_linear(p, u, w->ffn_up, "mlp_up");
+    bz_tensor act = bz_geglu(p, gate, up, "mlp_act");
+    return bz_linear(p, act, w->ffn_down, "mlp_out");
+}
+
+static bz_tensor layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, bz_tensor ple,
+                       const rope_tables *rope)
+{
+    const bz_layer_weights *w = &m->weights.layer[i];
+    const bz_config *c = &m->config;
+    const uint32_t d = c->width, P = c->ple_width;
+    const float eps = c->eps;
+
+    bz_tensor a = bz_rms_norm(p, x, w->attn_norm, d, eps, "attn_norm");
+    a = attention(p, m, i, a, rope);
+    a = bz_rms_norm(p, a, w->post_attention_norm, d, eps, "post_attention_norm");
+    bz_tensor h = bz_add(p, x, a, 1.0f, "attn_residual");
+
+    bz_tensor f = bz_rms_norm(p, h, w->ffn_norm, d, eps, "ffn_norm");
+    f = bz_record_ffn(p, w, f);
+    if (w->router.id) {
+        f = bz_rms_norm(p, f, w->post_ffw_norm_1, d, eps, "post_ffw_norm_1");
+        bz_tensor e = bz_record_moe(p, c, w, h);
+        e = bz_rms_norm(p, e, w->post_ffw_norm_2, d, eps, "post_ffw_norm_2");
+        f = bz_add(p, f, e, 1.0f, "mlp_and_moe");
+    }
+    f = bz_rms_norm(p, f, w->post_ffw_norm, d, eps, "post_ffw_norm");
+    bz_tensor y = bz_add(p, h, f, 1.0f, "ffn_residual");
+
+    if (P) {
+        bz_tensor g = bz_linear(p, y, w->inp_gate, "ple_gate");
+        g = bz_geglu(p, g, bz_columns(p, ple, i * P, P), "ple_act");
+        g = bz_linear(p, g, w->proj, "ple_proj");
+        g = bz_rms_norm(p, g, w->post_norm, d, eps, "ple_norm");
+        y = bz_add(p, y, g, 1.0f, "ple_residual");
+    }
+    if (w->layer_output_scale.id) {
+        y = bz_scale(p, y, w->layer_output_scale, "hidden");
+    }
+    return y;
+}
+
+/* ---- around the layers ------------------------------------------------------ */
+
+/* Per-layer inputs of all layers, [n][L*P]: a table row and a projection of the input
+ * embedding, each layer's slice normed by itself. */
+static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor x)
+{
+    const bz_config *c = &m->config;
+    const bz_text_weights *w = &m->weights;
+    bz_cut(p, "ple_rows"); /* the table may stay in the file: its rows are fetched here */
+    bz_tensor token = bz_embed(p, w->per_layer_token_embd, sqrtf((float)c->ple_width), "ple_token");
+    bz_tensor context = bz_linear(p, x, w->per_layer_model_proj, "ple_model_proj");
+    /* The reference multiplies by 1/sqrt(d) before the norm, which removes it again but for
+     * eps: the same as a norm whose eps is d times as large. */
+    context = bz_rms_norm(p, context, w->per_layer_proj_norm, c->ple_width, c->eps * (float)c->width, "ple_proj_norm");
+    return bz_add(p, context, token, (float)(1.0 / sqrt(2.0)), "ple");
+}
+
+bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err)
+{
+    const bz_config *c = &m->config;
+    const bz_text_weights *w = &m->weights;
+    bz_plan *p = NULL;
+    bz_status status = bz_plan_new(&p, &w->table, m->caches, m->n_caches, rows, out_rows, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    rope_tables rope = {0};
+    bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
+    bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
+    for (uint32_t i = 0; i < c->layers; i++) { /* one table per kind of layer */
+        const uint32_t D = c->layer[i].head_dim;
+        if (c->layer[i].sliding && !rope.sliding.id) {
+            rope.sliding = bz_rope_table(p, BZ_NO_WEIGHT, D, D / 2, c->rope_base_sliding, "rope_sliding");
+        } else if (!c->layer[i].sliding && !rope.full.id) {
+            uint32_t pairs = w->rope_freqs.id ? D / 2 : (uint32_t)(D / 2 * c->rope_rotated);
+            rope.full = bz_rope_table(p, w->rope_freqs, D, pairs, c->rope_base, "rope_full");
+        }
+    }
+    for (uint32_t i = 0; i < c->layers; i++) {
+        p->layer = (int32_t)i;
+        bz_cut(p, "layer");
+        x = layer(p, m, i, x, ple, &rope);
+    }
+    p->layer = -1;
+    if (out_rows) {
+        x = bz_take_rows(p, x, "last_hidden");
+        x = bz_rms_norm(p, x, w->output_norm, c->width, c->eps, "final_norm");
+        x = bz_linear(p, x, w->output, "lm_head");
+        if (c->softcap > 0) {
+            x = bz_softcap(p, x, c->softcap, "logits");
+        }
+    }
+    status = bz_plan_finish(p, x, err);
+    if (status != BZ_OK) {
+        bz_plan_free(p);
+        return status;
+    }
+    *out = p;
+    return BZ_OK;
+}
+
+/* ---- the model --------------------------------------------------------------- */
+
+static bz_status number_caches(bz_text_model *m, bz_error *err)
+{
+    const bz_config *c = &m->config;
+    m->caches = calloc(c->layers, sizeof *m->caches);
+    m->cache_of = calloc(c->layers, sizeof *m->cache_of);
+    if (!m->caches || !m->cache_of) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of %u caches.", c->layers);
+    }
+    for (uint32_t i = 0; i < c->layers; i++) {
+        const bz_layer_config *l = &c->layer[i];
+        if (l->owns_kv) {
+            m->caches[m->n_caches++] = (bz_cache_info){.layer = (int32_t)i,
+                                                       .kv_heads = l->kv_heads,
+                                                       .head_dim = l->head_dim,
+                                                       .window = l->sliding ? c->window : 0};
+            m->cache_of[i] = (bz_cache){m->n_caches};
+        } else {
+            m->cache_of[i] = m->cache_of[l->kv_layer];
+        }
+    }
+    return BZ_OK;
+}
+
+bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err)
+{
+    *m = (bz_text_model){0};
+    bz_status status = bz_config_read(&m->config, files->main, err);
+    if (status == BZ_OK) {
+        status = bz_text_weights_bind(&m->weights, &m->config, files, err);
+    }
+    if (status == BZ_OK) {
+        status = number_caches(m, err);
+    }
+    if (status != BZ_OK) {
+        bz_text_model_free(m);
+    }
+    return status;
+}
+
+void bz_text_model_free(bz_text_model *m)
+{
+    bz_text_weights_free(&m->weights);
+    bz_config_free(&m->config);
+    free(m->caches);
+    free(m->cache_of);
+    *m = (bz_text_model){0};
+}

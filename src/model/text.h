@@ -1,0 +1,24 @@
+/* Records the Gemma 4 text model as a plan. */
+#ifndef BZ_MODEL_TEXT_H
+#define BZ_MODEL_TEXT_H
+
+#include "model/config.h"
+#include "model/weights.h"
+#include "plan/plan.h"
+
+typedef struct bz_text_model {
+    bz_config config;
+    bz_text_weights weights;
+    bz_cache_info *caches; /* [n_caches], one per layer that owns keys and values; owned */
+    bz_cache *cache_of;    /* [layers] the cache each layer reads; owned */
+    uint32_t n_caches;
+} bz_text_model;
+
+bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err);
+void bz_text_model_free(bz_text_model *m);
+
+/* A pass of up to `rows` tokens; logits of up to `out_rows` of them, or none (0): then the
+ * pass only fills the caches. */
+bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err);
+
+#endif

@@ -1,0 +1,264 @@
+#include "session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+enum { DEFAULT_CONTEXT = 32768, DEFAULT_SNAPSHOTS = 4 };
+
+static const uint32_t buckets[4] = {1, 8, 64, 512};
+
+/* ---- making and freeing ------------------------------------------------------- */
+
+void bz_session_free(bz_session *s)
+{
+    if (!s) {
+        return;
+    }
+    for (int all = 0; all < 2; all++) {
+        for (int b = 0; b < 4; b++) {
+            if (s->plans[all][b].schedule) {
+                s->backend->release(s->backend, s->plans[all][b].schedule);
+            }
+            bz_plan_free(s->plans[all][b].plan);
+        }
+    }
+    for (uint32_t i = 0; i < s->n_snapshots; i++) {
+        if (s->snapshots[i].rings) {
+            s->backend->snapshot_free(s->snapshots[i].rings);
+        }
+    }
+    if (s->backend) {
+        s->backend->kv_free(s->backend, s->kv);
+        s->backend->free(s->backend);
+    }
+    free(s->tokens);
+    free(s->logits);
+    free(s);
+}
+
+bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)
+{
+    const bz_session_options o = given ? *given : (bz_session_options){0};
+    const bz_config *c = &model->text.config;
+    if (o.context > c->context) {
+        return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.", o.context,
+                       c->context);
+    }
+    bz_session *s = calloc(1, sizeof *s);
+    if (!s) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    }
+    s->model = model;
+    s->context = o.context ? o.context : c->context < DEFAULT_CONTEXT ? c->context : DEFAULT_CONTEXT;
+    s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
+    s->window = c->window;
+    s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
+    s->n_snapshots = s->n_snapshots < BZ_MAX_SNAPSHOTS ? s->n_snapshots : BZ_MAX_SNAPSHOTS;
+    s->tokens = malloc(s->context * sizeof *s->tokens);
+    s->logits = malloc(c->vocab * sizeof *s->logits);
+    bz_status status = s->tokens && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    if (status == BZ_OK) {
+        const bz_cpu_options cpu = {.threads = o.threads, .kernels = o.kernels, .exact = o.exact};
+        status = bz_cpu_new(&s->backend, &model->text.weights.table, (const uint8_t *const *)model->weight_bytes, &cpu, err);
+    }
+    if (status == BZ_OK) {
+        status = s->backend->kv_new(s->backend, model->text.caches, model->text.n_caches, o.exact, s->chunk - 1, &s->kv, err);
+    }
+    if (status != BZ_OK) {
+        bz_session_free(s);
+        return status;
+    }
+    s->kv_list[0] = s->kv;
+    *out = s;
+    return BZ_OK;
+}
+
+bz_session_stats bz_session_get_stats(const bz_session *s)
+{
+    bz_session_stats stats = s->stats;
+    stats.position = s->n;
+    stats.cache_bytes = s->backend->kv_bytes(s->kv);
+    return stats;
+}
+
+const float *bz_session_logits(const bz_session *s)
+{
+    return s->has_logits ? s->logits : NULL;
+}
+
+/* ---- going back ------------------------------------------------------------------ */
+
+/* Continuing from `pos` needs the window - 1 rows before it in every ring. */
+static bool rings_reach(const bz_session *s, uint32_t pos)
+{
+    uint32_t need = s->window - 1;
+    return (pos > need ? pos - need : 0) >= s->ring_from;
+}
+
+/* The session now ends at `pos`; snapshots behind it describe a past that is gone. */
+static void truncate_to(bz_session *s, uint32_t pos)
+{
+    if (pos < s->n) {
+        s->n = pos;
+        s->has_logits = false;
+    }
+    for (uint32_t i = 0; i < s->n_snapshots; i++) {
+        if (s->snapshots[i].pos > pos) {
+            s->snapshots[i].pos = 0;
+        }
+    }
+}
+
+uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n)
+{
+    uint32_t common = 0;
+    while (common < s->n && common < n - 1 && s->tokens[common] == ids[common]) {
+        common++;
+    }
+    if (common < s->n && !rings_reach(s, common)) {
+        session_snapshot *best = NULL;
+        for (uint32_t i = 0; i < s->n_snapshots; i++) {
+            session_snapshot *k = &s->snapshots[i];
+            if (k->pos && k->pos <= common && (!best || k->pos > best->pos)) {
+                best = k;
+            }
+        }
+        if (best) {
+            s->backend->snapshot_restore(best->rings, s->kv);
+            best->used = ++s->clock;
+            common = best->pos;
+            s->ring_from = common > s->window - 1 ? common - (s->window - 1) : 0;
+            s->stats.restores++;
+        } else {
+            common = 0;
+            s->ring_from = 0;
+        }
+    }
+    truncate_to(s, common);
+    return common;
+}
+
+void bz_session_keep_snapshot(bz_session *s)
+{
+    if (s->n == 0 || s->backend->kv_ring_rows(s->kv) == UINT32_MAX) {
+        return; /* nothing to keep: full layers never forget */
+    }
+    session_snapshot *slot = NULL;
+    for (uint32_t i = 0; i < s->n_snapshots; i++) {
+        session_snapshot *k = &s->snapshots[i];
+        if (k->pos == s->n) {
+            k->used = ++s->clock; /* it is there already */
+            return;
+        }
+        if (!slot || k->pos == 0 || (slot->pos != 0 && k->used < slot->used)) {
+            slot = k;
+        }
+    }
+    if (!slot->rings) {
+        slot->rings = s->backend->snapshot_new(s->kv);
+        if (!slot->rings) {
+            return;
+        }
+    }
+    s->backend->snapshot_save(slot->rings, s->kv, s->n);
+    slot->pos = s->n;
+    slot->used = ++s->clock;
+}
+
+/* ---- one pass ---------------------------------------------------------------------- */
+
+static bz_status plan_for(bz_session *s, uint32_t count, bool all, session_plan **out, bz_error *err)
+{
+    int b = 0;
+    while (buckets[b] < count) {
+        b++;
+    }
+    session_plan *p = &s->plans[all][b];
+    if (!p->schedule) {
+        bz_status status = BZ_OK;
+        if (!p->plan) {
+            status = bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1, &p->plan, err);
+        }
+        if (status == BZ_OK) {
+            status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
+        }
+        if (status != BZ_OK) {
+            return status;
+        }
+    }
+    *out = p;
+    return BZ_OK;
+}
+
+bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits, bz_error *err)
+{
+    if (count > s->context - s->n) {
+        return bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
+    }
+    bz_status status = plan_for(s, count, logits == PASS_ALL, &s->running, err);
+    if (status == BZ_OK) {
+        status = s->backend->kv_reserve(s->backend, s->kv, s->n + count, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    memcpy(s->tokens + s->n, ids, count * sizeof *ids);
+    for (uint32_t i = 0; i < count; i++) {
+        s->pos[i] = (int32_t)(s->n + i);
+        s->out[i] = logits == PASS_LAST ? count - 1 : i;
+    }
+    s->rows = (bz_rows){.n = count,
+                        .n_out = logits == PASS_NONE ? 0 : logits == PASS_LAST ? 1 : count,
+                        .id = s->tokens + s->n,
+                        .pos = s->pos,
+                        .seq = s->seq,
+                        .out = s->out,
+                        .kv = s->kv_list};
+    /* Rows that the pass overwrites in the rings are lost even if it is cancelled. */
+    uint32_t ring = s->backend->kv_ring_rows(s->kv), end = s->n + count;
+    if (end > ring && end - ring > s->ring_from) {
+        s->ring_from = end - ring;
+    }
+    s->backend->begin(s->backend, s->running->schedule, &s->rows);
+    return BZ_OK;
+}
+
+const float *bz_session_pass_logits(const bz_session *s)
+{
+    return s->backend->output(s->backend, s->running->schedule);
+}
+
+/* Broken weights show as NaN in every logit; that is an error, never a token. */
+static bool any_finite(const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
+{
+    bz_pass_state state = s->backend->step(s->backend, bz_os_now() + 10 * 1000 * 1000, err);
+    if (state != BZ_PASS_DONE) {
+        return state;
+    }
+    s->n += s->rows.n;
+    s->has_logits = s->rows.n_out > 0;
+    if (s->has_logits) {
+        uint32_t vocab = s->model->text.config.vocab;
+        const float *last = bz_session_pass_logits(s) + (size_t)(s->rows.n_out - 1) * vocab;
+        memcpy(s->logits, last, vocab * sizeof *last);
+        if (!any_finite(s->logits, vocab)) {
+            s->has_logits = false;
+            bz_fail(err, BZ_NUMERIC, "The model computed no finite number after token %u; the file is probably damaged.", s->n);
+            return BZ_PASS_ERROR;
+        }
+    }
+    return BZ_PASS_DONE;
+}

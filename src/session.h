@@ -1,0 +1,67 @@
+/* One timeline of tokens: the caches, the plans that extend them, and ways back. */
+#ifndef BZ_SESSION_H
+#define BZ_SESSION_H
+
+#include "model.h"
+#include "plan/backend.h"
+#include "text/tokenizer.h"
+
+enum { BZ_MAX_CHUNK = 512, BZ_MAX_SNAPSHOTS = 16 };
+
+/* A recorded plan and its schedule, made when first needed. */
+typedef struct session_plan {
+    bz_plan *plan;
+    bz_schedule *schedule;
+} session_plan;
+
+typedef struct session_snapshot {
+    bz_snapshot *rings; /* allocated on first use */
+    uint32_t pos;       /* tokens before it; 0: unused */
+    uint64_t used;      /* a clock, for replacing the one unused longest */
+} session_snapshot;
+
+struct bz_session {
+    const bz_model *model;
+    bz_backend *backend;
+    bz_kv *kv;
+    void *kv_list[1]; /* sequences of a pass: this one */
+    uint32_t context, chunk, window;
+
+    int32_t *tokens;    /* [context] what the caches hold */
+    uint32_t n;         /* how many */
+    uint32_t ring_from; /* lowest position whose ring rows are still there */
+
+    session_snapshot snapshots[BZ_MAX_SNAPSHOTS];
+    uint32_t n_snapshots;
+    uint64_t clock;
+
+    session_plan plans[2][4]; /* [one row of logits | all rows][bucket] */
+
+    /* the pass being run: its parameter block and memory */
+    bz_rows rows;
+    int32_t pos[BZ_MAX_CHUNK];
+    uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
+    session_plan *running;
+
+    float *logits; /* [vocabulary] after the last token */
+    bool has_logits;
+    bool busy; /* a job is at work */
+    bz_session_stats stats;
+};
+
+/* Rewinds to the longest prefix of `ids` that can be continued from and returns its
+ * length, always less than n: the last token is computed again for its logits. */
+uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n);
+
+/* Starts a pass over ids (count <= chunk) behind what the session holds. */
+typedef enum pass_logits { PASS_NONE, PASS_LAST, PASS_ALL } pass_logits;
+bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits, bz_error *err);
+/* Works on it; when DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,
+ * s->logits holds the last row. */
+bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
+const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
+
+/* Keeps a way back to position s->n. Best effort: without memory there is none. */
+void bz_session_keep_snapshot(bz_session *s);
+
+#endif
