@@ -11,6 +11,7 @@ static void close_case(void)
 {
     if (open_case) {
         printf("%s %s\n", case_failed ? "FAIL" : "ok", current);
+        fflush(stdout); /* a crash in the next case must not swallow this line */
         failed_cases += case_failed;
     }
     open_case = false;

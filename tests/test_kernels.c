@@ -1,0 +1,595 @@
+/* Every kernel table of this machine: against the plain reference, against sums in
+ * double, and against itself for every way to split the rows. Buffers have the exact
+ * size, so that a sanitizer sees any step too far. */
+#include "cpu/kernels.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+
+static const bz_type quantised[] = {BZ_Q8_0, BZ_Q4_0, BZ_Q4_1, BZ_Q5_0,   BZ_Q5_1,   BZ_Q2_K, BZ_Q3_K,
+                                    BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
+enum { N_QUANTISED = sizeof quantised / sizeof *quantised };
+
+/* ---- helpers ---- */
+
+static uint32_t seed = 7;
+
+static uint32_t random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 17;
+    seed ^= seed << 5;
+    return seed;
+}
+
+static float random_float(void) /* in -1..1 */
+{
+    return (float)(int32_t)random_bits() * 0x1p-31f;
+}
+
+static size_t random_below(size_t n)
+{
+    return random_bits() % n;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+static bool same(float a, float b)
+{
+    return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b));
+}
+
+static bool same_all(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!same(a[i], b[i]))
+            return false;
+    return true;
+}
+
+/* Allocates at least one byte, never zero of them, and fills with a pattern. */
+static void *room(size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+    if (!p)
+        abort();
+    memset(p, 0xA5, bytes);
+    return p;
+}
+
+static float *random_row(size_t n)
+{
+    float *x = room(n * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_float();
+    return x;
+}
+
+/* Blocks of random bytes; `tame` keeps the scales finite and of ordinary size. */
+static uint8_t *random_blocks(bz_type type, size_t n, bool tame)
+{
+    const bz_type_info *info = bz_type_of((uint32_t)type);
+    size_t bytes = bz_row_bytes(type, n);
+    uint8_t *blocks = room(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        blocks[i] = (uint8_t)random_bits();
+    if (!tame || info->block_values == 1)
+        return blocks;
+    for (size_t at = 0; at < bytes; at += info->block_bytes) {
+        uint8_t *b = blocks + at;
+        /* Every f16 field: a number between 2^-7 and 2^-6, either sign. */
+        int fields[2] = {0, -1};
+        switch (type) {
+        case BZ_Q4_1: case BZ_Q5_1: case BZ_Q4_K: case BZ_Q5_K: fields[1] = 2; break;
+        case BZ_Q2_K: fields[0] = 80, fields[1] = 82; break;
+        case BZ_Q3_K: fields[0] = 108; break;
+        case BZ_Q6_K: fields[0] = 208; break;
+        case BZ_MXFP4: fields[0] = -1, b[0] = (uint8_t)(120 + random_below(4)); break;
+        default: break;
+        }
+        for (int f = 0; f < 2; f++)
+            if (fields[f] >= 0)
+                b[fields[f] + 1] = (uint8_t)(0x20 | (b[fields[f] + 1] & 0x83));
+    }
+    return blocks;
+}
+
+static bz_w8 new_w8(size_t k)
+{
+    return (bz_w8){room(k), room(k / 16 * sizeof(float)), room(k / 16 * sizeof(float))};
+}
+
+static void free_w8(bz_w8 w)
+{
+    free(w.q);
+    free(w.s);
+    free(w.m);
+}
+
+static bz_q8 new_q8(size_t k)
+{
+    return (bz_q8){room(k), room(k / 32 * sizeof(float)), room(k / 16 * sizeof(float))};
+}
+
+static void free_q8(bz_q8 x)
+{
+    free(x.q);
+    free(x.d);
+    free(x.sum);
+}
+
+/* ---- weights ---- */
+
+static void test_dequantize(const bz_kernels *kernels)
+{
+    begin("%s: dequantize equals the reference to the last bit", kernels->name);
+    for (uint32_t id = 0; id < BZ_TYPE_END; id++) {
+        const bz_type_info *info = bz_type_of(id);
+        if (!info || !info->runs)
+            continue;
+        for (size_t count = 1; count <= 21; count++) {
+            size_t n = count * info->block_values;
+            uint8_t *blocks = random_blocks((bz_type)id, n, count % 2 == 0);
+            float *got = room(n * sizeof *got), *want = room(n * sizeof *want);
+            kernels->dequantize((bz_type)id, blocks, got, n);
+            bz_dequantize((bz_type)id, blocks, want, n);
+            for (size_t i = 0; i < n; i++)
+                CHECKF(same(got[i], want[i]), "%s value %zu of %zu is %.9g, not %.9g", info->name, i, n,
+                       (double)got[i], (double)want[i]);
+            free(want);
+            free(got);
+            free(blocks);
+        }
+    }
+
+    begin("%s: dequantize of every f16 and bf16", kernels->name);
+    uint16_t *words = room(65536 * sizeof *words);
+    float *out = room(65536 * sizeof *out), *reference = room(65536 * sizeof *reference);
+    for (unsigned i = 0; i < 65536; i++)
+        words[i] = (uint16_t)i;
+    for (int bf = 0; bf < 2; bf++) {
+        kernels->dequantize(bf ? BZ_BF16 : BZ_F16, words, out, 65536);
+        bz_dequantize(bf ? BZ_BF16 : BZ_F16, words, reference, 65536);
+        CHECK(memcmp(out, reference, 65536 * sizeof *out) == 0);
+    }
+    free(reference);
+    free(out);
+    free(words);
+}
+
+static void test_unpack(const bz_kernels *kernels)
+{
+    begin("%s: unpack gives s * q - m", kernels->name);
+    for (size_t t = 0; t < N_QUANTISED; t++) {
+        bz_type type = quantised[t];
+        const bz_type_info *info = bz_type_of((uint32_t)type);
+        bool has_min = bz_type_has_min(type);
+        for (size_t count = 1; count <= 9; count++) {
+            size_t n = count * info->block_values;
+            uint8_t *blocks = random_blocks(type, n, count % 2 == 0);
+            float *want = room(n * sizeof *want);
+            bz_w8 w = new_w8(n), p = new_w8(n);
+            kernels->unpack(type, blocks, w, n);
+            bz_kernels_plain.unpack(type, blocks, p, n);
+            bz_dequantize(type, blocks, want, n);
+            for (size_t i = 0; i < n; i++) {
+                float value = w.s[i / 16] * (float)w.q[i];
+                if (has_min)
+                    value -= w.m[i / 16];
+                CHECKF(same(value, want[i]), "%s value %zu is %.9g, not %.9g", info->name, i, (double)value,
+                       (double)want[i]);
+                CHECKF(!has_min || w.q[i] >= 0, "%s value %zu has a minimum and q = %d", info->name, i, w.q[i]);
+            }
+            CHECKF(memcmp(w.q, p.q, n) == 0, "%s: q differ from the plain ones", info->name);
+            CHECKF(same_all(w.s, p.s, n / 16), "%s: s differ from the plain ones", info->name);
+            CHECKF(!has_min || same_all(w.m, p.m, n / 16), "%s: m differ from the plain ones", info->name);
+            free_w8(p);
+            free_w8(w);
+            free(want);
+            free(blocks);
+        }
+    }
+
+    begin("%s: unpack needs no minima where there are none", kernels->name);
+    for (size_t t = 0; t < N_QUANTISED; t++) {
+        if (bz_type_has_min(quantised[t]))
+            continue;
+        uint8_t *blocks = random_blocks(quantised[t], 512, true);
+        bz_w8 w = new_w8(512), no_m = {w.q, w.s, NULL};
+        kernels->unpack(quantised[t], blocks, no_m, 512);
+        free_w8(w);
+        free(blocks);
+    }
+    CHECK(true);
+}
+
+/* ---- activations ---- */
+
+static void check_group(const bz_kernels *kernels, const float *x, bz_q8 q, size_t g, const char *what)
+{
+    double max = 0;
+    for (size_t i = 32 * g; i < 32 * g + 32; i++)
+        max = fabs((double)x[i]) > max ? fabs((double)x[i]) : max;
+    CHECKF(fabs((double)q.d[g] - max / 127) <= max * 1e-7, "%s: d is %g, max %g", what, (double)q.d[g], max);
+    int sum[2] = {0, 0};
+    for (size_t i = 32 * g; i < 32 * g + 32; i++) {
+        double exact = max > 0 ? (double)x[i] * 127 / max : 0;
+        CHECKF(fabs(exact - q.q[i]) <= 0.5 + 2e-5 && q.q[i] >= -127, "%s: %g became %d", what, exact, q.q[i]);
+        sum[i / 16 % 2] += q.q[i];
+    }
+    for (size_t h = 0; h < 2; h++)
+        CHECKF(q.sum[2 * g + h] == q.d[g] * (float)sum[h], "%s: sum is %g", what, (double)q.sum[2 * g + h]);
+    (void)kernels;
+}
+
+static void test_quantize(const bz_kernels *kernels)
+{
+    begin("%s: quantize rounds to nearest, as the plain one", kernels->name);
+    for (size_t k = 32; k <= 32 * 40; k += 32) {
+        float *x = random_row(k);
+        float scale = ldexpf(1, (int)random_below(60) - 30);
+        for (size_t i = 0; i < k; i++)
+            x[i] *= scale;
+        bz_q8 q = new_q8(k), p = new_q8(k);
+        kernels->quantize(x, q, k);
+        bz_kernels_plain.quantize(x, p, k);
+        for (size_t g = 0; g < k / 32; g++)
+            check_group(kernels, x, q, g, "random");
+        CHECK(memcmp(q.q, p.q, k) == 0);
+        CHECK(same_all(q.d, p.d, k / 32) && same_all(q.sum, p.sum, k / 16));
+        free_q8(p);
+        free_q8(q);
+        free(x);
+    }
+
+    begin("%s: quantize, ties and special groups", kernels->name);
+    float x[32] = {0};
+    bz_q8 q = new_q8(32);
+    for (int i = 0; i < 32; i++) /* max 127: the scale is 1, halves are ties */
+        x[i] = (float)(i - 16) + 0.5f;
+    x[0] = 127.0f;
+    x[31] = 0.49999997f;
+    kernels->quantize(x, q, 32);
+    CHECK(q.d[0] == 1.0f && q.q[0] == 127 && q.q[1] == -15 && q.q[15] == -1 && q.q[16] == 1 && q.q[31] == 0);
+    memset(x, 0, sizeof x);
+    kernels->quantize(x, q, 32);
+    CHECK(q.d[0] == 0 && q.sum[0] == 0 && q.sum[1] == 0 && q.q[0] == 0 && q.q[31] == 0);
+    for (int e = -149; e < 128; e++) { /* every size of number; the smallest count as zero */
+        for (int i = 0; i < 32; i++)
+            x[i] = ldexpf((float)(i - 15) / 16.0f, e);
+        kernels->quantize(x, q, 32);
+        CHECKF(q.q[31] == (e < -100 ? 0 : 127), "2^%d: %d", e, q.q[31]);
+        CHECKF(isfinite(q.d[0]) && (isfinite(q.sum[0]) || e > 120), "2^%d", e);
+        if (e >= -100 && e <= 120)
+            check_group(kernels, x, q, 0, "power");
+    }
+    static const uint32_t bad[] = {0x7F800000u, 0xFF800000u, 0x7FC00000u, 0x7F800001u, 0xFFFFFFFFu};
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
+        for (int at = 0; at < 32; at++) {
+            for (int i = 0; i < 32; i++)
+                x[i] = random_float();
+            x[at] = float_of(bad[b]);
+            kernels->quantize(x, q, 32);
+            CHECKF(isnan(q.d[0]) && isnan(q.sum[0]) && isnan(q.sum[1]), "%08x at %d: d is %g", bad[b], at,
+                   (double)q.d[0]);
+            for (int i = 0; i < 32; i++)
+                CHECK(q.q[i] == 0);
+        }
+    free_q8(q);
+}
+
+/* ---- products ---- */
+
+static void test_dot(const bz_kernels *kernels)
+{
+    begin("%s: dot is near the sum in double", kernels->name);
+    for (size_t k = 1; k <= 300; k++) {
+        float *w = random_row(k), *x = random_row(k), got;
+        kernels->dot(w, x, k, 1, k, &got);
+        double want = 0, size = 0;
+        for (size_t i = 0; i < k; i++) {
+            want += (double)w[i] * x[i];
+            size += fabs((double)w[i] * x[i]);
+        }
+        CHECKF(fabs((double)got - want) <= 1e-6 * size, "k %zu: %.9g, not %.9g", k, (double)got, want);
+        free(x);
+        free(w);
+    }
+
+    begin("%s: dot, any split of the rows gives the same bits", kernels->name);
+    for (int round = 0; round < 400; round++) {
+        size_t k = 1 + random_below(round % 4 ? 140 : 1600), rows = 1 + random_below(19);
+        size_t stride = k + random_below(3) * random_below(40);
+        float *w = random_row(k), *x = random_row((rows - 1) * stride + k);
+        float *one = room(rows * sizeof *one), *all = room(rows * sizeof *all), *parts = room(rows * sizeof *parts);
+        for (size_t r = 0; r < rows; r++)
+            kernels->dot(w, x + r * stride, stride, 1, k, one + r);
+        kernels->dot(w, x, stride, rows, k, all);
+        for (size_t r = 0; r < rows;) {
+            size_t part = 1 + random_below(rows - r);
+            kernels->dot(w, x + r * stride, stride, part, k, parts + r);
+            r += part;
+        }
+        CHECKF(memcmp(one, all, rows * sizeof *one) == 0, "k %zu rows %zu stride %zu", k, rows, stride);
+        CHECKF(memcmp(one, parts, rows * sizeof *one) == 0, "k %zu rows %zu stride %zu, parts", k, rows, stride);
+        free(parts);
+        free(all);
+        free(one);
+        free(x);
+        free(w);
+    }
+}
+
+/* Weights of one row from random blocks of a type where k allows it, else made up. */
+static bz_w8 random_weights(bz_type type, size_t k)
+{
+    bz_w8 w = new_w8(k);
+    if (k % bz_type_of((uint32_t)type)->block_values == 0) {
+        uint8_t *blocks = random_blocks(type, k, true);
+        memset(w.m, 0, k / 16 * sizeof(float));
+        bz_kernels_plain.unpack(type, blocks, w, k);
+        free(blocks);
+    } else {
+        for (size_t i = 0; i < k; i++)
+            w.q[i] = (int8_t)(bz_type_has_min(type) ? random_below(32) : random_bits() % 256);
+        for (size_t g = 0; g < k / 16; g++) {
+            w.s[g] = random_float();
+            w.m[g] = bz_type_has_min(type) ? random_float() : 0;
+        }
+    }
+    return w;
+}
+
+static double exact_dot8(bz_w8 w, bz_q8 x, size_t k, bool has_min, double *size)
+{
+    double sum = 0;
+    *size = 0;
+    for (size_t g = 0; g < k / 16; g++) {
+        int products = 0;
+        for (size_t i = 16 * g; i < 16 * g + 16; i++)
+            products += w.q[i] * x.q[i];
+        double term = (double)products * w.s[g] * x.d[g / 2], low = has_min ? (double)w.m[g] * x.sum[g] : 0;
+        sum += term - low;
+        *size += fabs(term) + fabs(low);
+    }
+    return sum;
+}
+
+static void test_dot8(const bz_kernels *kernels)
+{
+    begin("%s: dot8 is near the sum in double", kernels->name);
+    for (size_t t = 0; t < N_QUANTISED; t++) {
+        bz_type type = quantised[t];
+        bool has_min = bz_type_has_min(type);
+        for (size_t k = 32; k <= 2304; k += k < 1024 ? 32 : 256) {
+            bz_w8 w = random_weights(type, k);
+            float *x = random_row(k), got;
+            bz_q8 q = new_q8(k);
+            kernels->quantize(x, q, k);
+            kernels->dot8(w, has_min, &q, 1, k, &got);
+            double size, want = exact_dot8(w, q, k, has_min, &size);
+            CHECKF(fabs((double)got - want) <= 1e-6 * size, "%s k %zu: %.9g, not %.9g",
+                   bz_type_of((uint32_t)type)->name, k, (double)got, want);
+            free_q8(q);
+            free(x);
+            free_w8(w);
+        }
+    }
+
+    begin("%s: dot8, the largest products are exact", kernels->name);
+    for (size_t k = 32; k <= 320; k += 32)
+        for (int weight = -128; weight <= 127; weight += weight == -128 ? 1 : 127)
+            for (int value = -127; value <= 127; value += 127)
+                for (int mixed = 0; mixed < 2; mixed++) {
+                    bz_w8 w = new_w8(k);
+                    bz_q8 q = new_q8(k);
+                    int64_t want = 0;
+                    for (size_t i = 0; i < k; i++) {
+                        w.q[i] = (int8_t)weight;
+                        q.q[i] = (int8_t)(mixed && random_bits() % 3 == 0 ? -value : value);
+                        want += (int64_t)w.q[i] * q.q[i];
+                    }
+                    for (size_t g = 0; g < k / 16; g++)
+                        w.s[g] = 0.25f, w.m[g] = NAN, q.d[g / 2] = 2.0f, q.sum[g] = NAN; /* unread */
+                    float got;
+                    kernels->dot8(w, false, &q, 1, k, &got);
+                    CHECKF(got == 0.5f * (float)want, "k %zu, %d times %d: %.9g", k, weight, value, (double)got);
+                    free_q8(q);
+                    free_w8(w);
+                }
+
+    begin("%s: dot8, any split of the rows gives the same bits", kernels->name);
+    for (int round = 0; round < 400; round++) {
+        bz_type type = quantised[random_below(N_QUANTISED)];
+        bool has_min = bz_type_has_min(type);
+        size_t k = 32 * (1 + random_below(round % 4 ? 16 : 70)), rows = 1 + random_below(19);
+        bz_w8 w = random_weights(type, k);
+        bz_q8 q[20];
+        for (size_t r = 0; r < rows; r++) {
+            float *x = random_row(k);
+            q[r] = new_q8(k);
+            kernels->quantize(x, q[r], k);
+            free(x);
+        }
+        float one[20], all[20], parts[20];
+        for (size_t r = 0; r < rows; r++)
+            kernels->dot8(w, has_min, q + r, 1, k, one + r);
+        kernels->dot8(w, has_min, q, rows, k, all);
+        for (size_t r = 0; r < rows;) {
+            size_t part = 1 + random_below(rows - r);
+            kernels->dot8(w, has_min, q + r, part, k, parts + r);
+            r += part;
+        }
+        CHECKF(memcmp(one, all, rows * sizeof *one) == 0, "k %zu rows %zu", k, rows);
+        CHECKF(memcmp(one, parts, rows * sizeof *one) == 0, "k %zu rows %zu, parts", k, rows);
+        for (size_t r = 0; r < rows; r++)
+            free_q8(q[r]);
+        free_w8(w);
+    }
+
+    begin("%s: the 8-bit product is near the exact one", kernels->name);
+    for (size_t t = 0; t < N_QUANTISED; t++) {
+        const char *name = bz_type_of((uint32_t)quantised[t])->name;
+        size_t k = 1536;
+        uint8_t *blocks = random_blocks(quantised[t], k, true);
+        float *x = random_row(k), *row = room(k * sizeof *row), got, exact;
+        bz_w8 w = new_w8(k);
+        bz_q8 q = new_q8(k);
+        kernels->unpack(quantised[t], blocks, w, k);
+        kernels->quantize(x, q, k);
+        kernels->dot8(w, bz_type_has_min(quantised[t]), &q, 1, k, &got);
+        kernels->dequantize(quantised[t], blocks, row, k);
+        kernels->dot(row, x, k, 1, k, &exact);
+        double length = 0;
+        for (size_t i = 0; i < k; i++)
+            length += (double)row[i] * row[i];
+        /* Rounding errors are even within d/2 = 1/254: about 0.0023 times the length of w. */
+        CHECKF(fabs((double)got - (double)exact) < 0.02 * sqrt(length), "%s: %g, exact %g", name, (double)got,
+               (double)exact);
+        free_q8(q);
+        free_w8(w);
+        free(row);
+        free(x);
+        free(blocks);
+    }
+
+    begin("%s: a bad scale or activation shows in the product", kernels->name);
+    for (size_t k = 32; k <= 288; k += 32)
+        for (size_t at = 0; at < k; at += 7) {
+            bz_w8 w = random_weights(BZ_Q8_0, k);
+            float *x = random_row(k), got[5];
+            bz_q8 q[5];
+            for (size_t r = 0; r < 5; r++) {
+                float keep = x[at];
+                q[r] = new_q8(k);
+                x[at] = r == 2 ? INFINITY : keep;
+                kernels->quantize(x, q[r], k);
+                x[at] = keep;
+            }
+            kernels->dot8(w, false, q, 5, k, got);
+            for (size_t r = 0; r < 5; r++)
+                CHECKF(r == 2 ? isnan(got[r]) : isfinite(got[r]), "k %zu at %zu row %zu", k, at, r);
+            w.s[at / 16] = NAN;
+            kernels->dot8(w, false, q, 5, k, got);
+            for (size_t r = 0; r < 5; r++) {
+                CHECKF(isnan(got[r]), "k %zu at %zu row %zu with a NaN scale", k, at, r);
+                free_q8(q[r]);
+            }
+            free(x);
+            free_w8(w);
+        }
+}
+
+/* ---- rows ---- */
+
+static void test_rows(const bz_kernels *kernels)
+{
+    begin("%s: sum_squares, dot_f16, axpy, axpy_f16 on every length", kernels->name);
+    for (size_t n = 0; n <= 530; n += n < 80 ? 1 : 37) {
+        float *x = random_row(n), *y = random_row(n), *old = room(n * sizeof *old);
+        uint16_t *h = room(n * sizeof *h);
+        double squares = 0, product = 0, size = 0;
+        for (size_t i = 0; i < n; i++) {
+            h[i] = bz_f32_to_f16(random_float());
+            old[i] = y[i];
+            squares += (double)x[i] * x[i];
+            product += (double)x[i] * bz_f16_to_f32(h[i]);
+            size += fabs((double)x[i] * bz_f16_to_f32(h[i]));
+        }
+        CHECKF(fabs((double)kernels->sum_squares(x, n) - squares) <= 1e-6 * squares, "sum_squares of %zu", n);
+        CHECKF(fabs((double)kernels->dot_f16(x, h, n) - product) <= 1e-6 * size, "dot_f16 of %zu", n);
+        kernels->axpy(0.75f, x, y, n);
+        for (size_t i = 0; i < n; i++) {
+            double want = (double)old[i] + 0.75 * (double)x[i];
+            CHECKF(fabs((double)y[i] - want) <= 2e-7, "axpy of %zu at %zu", n, i);
+            old[i] = y[i];
+        }
+        kernels->axpy_f16(-0.3f, h, y, n);
+        for (size_t i = 0; i < n; i++) {
+            double want = (double)old[i] + (double)-0.3f * bz_f16_to_f32(h[i]);
+            CHECKF(fabs((double)y[i] - want) <= 2e-7, "axpy_f16 of %zu at %zu", n, i);
+        }
+        free(h);
+        free(old);
+        free(y);
+        free(x);
+    }
+
+    begin("%s: axpy gives each value the same bits at any place in a row", kernels->name);
+    float *x = random_row(64), y[64], z[64];
+    uint16_t h[64];
+    for (size_t i = 0; i < 64; i++) {
+        y[i] = z[i] = random_float();
+        h[i] = bz_f32_to_f16(x[i]);
+    }
+    kernels->axpy(0.3f, x, y, 64);
+    kernels->axpy_f16(0.7f, h, y, 64);
+    for (size_t i = 0; i < 64; i++) {
+        kernels->axpy(0.3f, x + i, z + i, 1);
+        kernels->axpy_f16(0.7f, h + i, z + i, 1);
+    }
+    CHECK(memcmp(y, z, sizeof y) == 0);
+    free(x);
+
+    begin("%s: to_f16 equals the reference", kernels->name);
+    for (size_t n = 0; n <= 40; n++) {
+        float *v = room(n * sizeof *v);
+        uint16_t *out = room(n * sizeof *out);
+        for (int round = 0; round < 200; round++) {
+            for (size_t i = 0; i < n; i++)
+                v[i] = round % 2 ? float_of(random_bits()) : ldexpf(random_float(), (int)random_below(44) - 26);
+            kernels->to_f16(v, out, n);
+            for (size_t i = 0; i < n; i++)
+                CHECKF(out[i] == bz_f32_to_f16(v[i]), "%08x became %04x", bits_of(v[i]), out[i]);
+        }
+        free(out);
+        free(v);
+    }
+
+    begin("%s: dot_f16 sees every f16 value", kernels->name);
+    for (unsigned i = 0; i < 65536; i++) {
+        uint16_t k[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+        float q[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0}, value = bz_f16_to_f32((uint16_t)i);
+        size_t at = i % 9;
+        k[at] = (uint16_t)i;
+        q[at] = 1.0f;
+        float got = kernels->dot_f16(q, k, 9);
+        CHECKF(got == value || (isnan(got) && isnan(value)), "%04x is %g", i, (double)got);
+    }
+}
+
+int main(void)
+{
+    begin("choice of a table");
+    CHECK(bz_kernels_best("plain") == &bz_kernels_plain);
+    CHECK(bz_kernels_best("nonsense") == NULL);
+    const bz_kernels *best = bz_kernels_best(NULL);
+    CHECK(best != NULL && bz_kernels_best(best->name) == best);
+
+    const bz_kernels *tables[2] = {&bz_kernels_plain, best};
+    for (size_t i = 0; i < (best == &bz_kernels_plain ? 1u : 2u); i++) {
+        test_dequantize(tables[i]);
+        test_unpack(tables[i]);
+        test_quantize(tables[i]);
+        test_dot(tables[i]);
+        test_dot8(tables[i]);
+        test_rows(tables[i]);
+    }
+    return finish();
+}
