@@ -2,12 +2,13 @@
 
 CC      ?= cc
 CFLAGS  ?= -O3 -g
-PREFIX  ?= /usr/local
+PYTHON   = /usr/bin/python3
 B       ?= build
+MODELS   = build/models
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -MMD -MP $(CFLAGS)
+ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP $(CFLAGS)
 LIBS     = -lm -pthread
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/*/*.c))
@@ -16,14 +17,32 @@ CLI_SRC  = $(sort $(wildcard cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 TEST_LIB_SRC = $(sort $(wildcard tests/support/*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
+BENCH_SRC = $(sort $(wildcard bench/bench_*.c))
 
 LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o)
 TEST_LIB_OBJ = $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TESTS    = $(TEST_SRC:tests/%.c=$(B)/tests/%)
+REPLAYS  = $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
+FUZZERS  = $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+BENCHES  = $(BENCH_SRC:bench/%.c=$(B)/bench/%)
 
-.PHONY: all tests clean
+.PHONY: all run test check asan arm64 fuzz bench setup models help format clean programs FORCE
 all: $(B)/bezel
+
+help:
+	@echo "make          build the program at build/bezel"
+	@echo "make run      set up, build, and chat in the terminal with a small synthetic model"
+	@echo "make test     set up, build, and run every test (also: make check)"
+	@echo "make asan     the tests under AddressSanitizer and UBSan"
+	@echo "make arm64    the unit tests and small goldens, cross-built, under qemu"
+	@echo "make fuzz     fuzz everything that parses, FUZZ_SECONDS=60 each"
+	@echo "make bench    kernels, tokenizer and a model; MODEL=file.gguf PEER=peer_logits to compare"
+	@echo "make setup    install what is missing (Debian packages)"
+	@echo "make format   clang-format the C sources"
+	@echo "make clean    remove build/"
+
+# ---- the library and the program ---------------------------------------------
 
 $(B)/libbezel.a: $(LIB_OBJ)
 	@rm -f $@
@@ -32,20 +51,105 @@ $(B)/libbezel.a: $(LIB_OBJ)
 $(B)/bezel: $(CLI_OBJ) $(B)/libbezel.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/%.o: %.c
+$(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Kernels for one instruction set; the table is chosen at run time.
-$(B)/src/cpu/kernels_avx2.o: CFLAGS += $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),-mavx2 -mfma -mf16c)
+MACHINE := $(shell $(CC) -dumpmachine)
+$(B)/src/cpu/kernels_avx2.o: CFLAGS += $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+
+# Changed when the compiler or its flags change, so that objects of two builds never mix.
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
+
+# ---- tests ----------------------------------------------------------------------
 
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-tests: $(TESTS)
+# Counts allocations by standing in for the allocator.
+$(B)/tests/test_alloc: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+
+$(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TEST_LIB_OBJ) $(B)/libbezel.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
+
+setup:
+	@sh tools/setup.sh test
+
+models: | setup
+	@$(PYTHON) tools/make_test_models.py $(MODELS)
+
+test check: | setup
+	@$(MAKE) --no-print-directory models programs
+	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' programs
+	@$(MAKE) --no-print-directory B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
+	@$(PYTHON) tests/run.py native asan-quick arm64
+
+# Sanitizers. No recovery: the first finding fails the test.
+ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+
+asan: | setup
+	@$(MAKE) --no-print-directory models
+	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' programs
+	@$(PYTHON) tests/run.py asan
+
+arm64: | setup
+	@$(MAKE) --no-print-directory models
+	@$(MAKE) --no-print-directory B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
+	@$(PYTHON) tests/run.py arm64
+
+# ---- fuzzing ----------------------------------------------------------------------
+
+FUZZ_SECONDS ?= 60
+FUZZ_FLAGS = -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
+
+fuzz: | setup
+	@$(MAKE) --no-print-directory B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
+	@for f in $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%); do \
+	    mkdir -p build/fuzz/corpus/$$f; \
+	    echo "fuzzing $$f for $(FUZZ_SECONDS) s"; \
+	    build/fuzz/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	        build/fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | tail -n 12 || exit 1; \
+	done
+
+.PHONY: fuzzers
+fuzzers: $(FUZZERS)
+
+# ---- running and measuring ----------------------------------------------------------
+
+CHAT_MODEL = $(MODELS)/chat.gguf
+
+# Until the page exists: real architecture, random weights, so the words are nonsense.
+$(CHAT_MODEL): tools/gemma4_synth.py | setup
+	@mkdir -p $(@D)
+	@$(PYTHON) tools/gemma4_synth.py tiny-e $@ --type q4_k_m --ctx 4096 --quiet
+
+run: | setup
+	@$(MAKE) --no-print-directory $(B)/bezel $(CHAT_MODEL)
+	@echo "A synthetic model: Gemma 4's architecture with random weights. It answers nonsense, quickly."
+	@$(B)/bezel run $(CHAT_MODEL) -n 60 -v
+
+$(B)/bench/%: $(B)/bench/%.o $(B)/libbezel.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+bench: | setup
+	@$(MAKE) --no-print-directory programs $(if $(MODEL),,models)
+	@sh bench/bench.sh '$(MODEL)' '$(PEER)'
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
 	rm -rf build
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_LIB_OBJ:.o=.d) $(TEST_SRC:%.c=$(B)/%.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_LIB_OBJ:.o=.d) $(TEST_SRC:%.c=$(B)/%.d) \
+         $(FUZZ_SRC:%.c=$(B)/%.d) $(BENCH_SRC:%.c=$(B)/%.d) $(B)/tests/fuzz/replay.d
 .SECONDARY:

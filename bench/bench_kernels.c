@@ -92,6 +92,7 @@ static void *room(size_t bytes)
 static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target)
 {
     const bz_type_info *info = bz_type_of((uint32_t)type);
+    bool quantised = info->block_values > 1;
     bench b = {.kernels = kernels, .type = type, .k = k, .row_bytes = bz_row_bytes(type, k)};
     b.n = target / b.row_bytes ? target / b.row_bytes : 1;
     size_t bytes = b.n * b.row_bytes;
@@ -102,6 +103,9 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
         seed = seed * 1664525u + 1013904223u;
         b.weights[i] = (uint8_t)((seed >> 24) & 0xBF);
     }
+    if (!quantised) /* numbers between 1 and 2 */
+        for (size_t i = info->block_bytes - 1; i < bytes; i += info->block_bytes)
+            b.weights[i] = type == BZ_F16 ? 0x3C : 0x3F, b.weights[i - 1] |= 0x80;
     if (type == BZ_MXFP4) /* its scale is a whole byte: keep away from subnormal numbers */
         for (size_t i = 0; i < bytes; i += info->block_bytes)
             b.weights[i] = (uint8_t)(116 + b.weights[i] % 8);
@@ -119,7 +123,6 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
     }
 
     double ops = 2.0 * (double)(b.n * k) * 1e-9, giga = (double)bytes * 1e-9;
-    bool quantised = info->block_values > 1;
     printf("%-7s", info->name);
     for (size_t rows = 1; rows <= MAX_ROWS; rows += MAX_ROWS - 1) {
         b.rows = rows;

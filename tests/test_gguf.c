@@ -309,6 +309,7 @@ static void test_tolerance(void)
         {"i64 -2^53", false, true, true, true, -9007199254740992.0},
         {"i64 -2^53-1", false, true, false, true, -9007199254740992.0},
         {"f32 7", true, true, true, false, 7},
+        {"f64 0", true, true, true, false, 0},
         {"f32 -7", false, true, true, false, -7},
         {"f32 7.5", false, false, true, false, 7.5},
         {"f64 2^63", true, false, true, false, 9223372036854775808.0},
@@ -335,6 +336,7 @@ static void test_tolerance(void)
     gb_i64(&b, "i64 -2^53", -((int64_t)1 << 53));
     gb_i64(&b, "i64 -2^53-1", -((int64_t)1 << 53) - 1);
     gb_f32(&b, "f32 7", 7);
+    gb_f64(&b, "f64 0", 0);
     gb_f32(&b, "f32 -7", -7);
     gb_f32(&b, "f32 7.5", 7.5f);
     gb_f64(&b, "f64 2^63", 9223372036854775808.0);
@@ -543,6 +545,13 @@ static void test_claims(void)
     CHECKF(at_least == 24 + 1000 * 14 + 2000 * 33, "%llu", (unsigned long long)at_least);
     CHECK(gb_parse_copy(b.bytes, 24, 80024, &at_least, &err) == BZ_GGUF_MORE && at_least == 80024);
     CHECK(gb_parse_copy(b.bytes, 24, 80023, &at_least, &err) == BZ_GGUF_ERROR);
+    gb_set(&b, GB_KEY_COUNT_AT, 8, 76695824); /* with 8 tensors: 1 GiB exactly */
+    gb_set(&b, GB_TENSOR_COUNT_AT, 8, 8);
+    CHECK(gb_parse_copy(b.bytes, 24, (uint64_t)1 << 40, &at_least, &err) == BZ_GGUF_MORE &&
+          at_least == 1 << 30);
+    gb_set(&b, GB_KEY_COUNT_AT, 8, 76695825);
+    CHECK(gb_parse_copy(b.bytes, 24, (uint64_t)1 << 40, &at_least, &err) == BZ_GGUF_ERROR);
+    gb_set(&b, GB_TENSOR_COUNT_AT, 8, 2000);
     gb_set(&b, GB_KEY_COUNT_AT, 8, (uint64_t)1 << 36);
     CHECK(gb_parse_copy(b.bytes, 24, (uint64_t)1 << 60, &at_least, &err) == BZ_GGUF_ERROR);
     CHECKF(strcmp(err.text, "the number of entries makes the header at least 962072740328 bytes long, "

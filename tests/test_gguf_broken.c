@@ -297,6 +297,17 @@ static void test_strangers(void)
         const char *expected;
     } rows[] = {
         {"an empty file", BYTES(""), "the file is empty; download it again"},
+        /* as short as a name for them allows, so that a look past the end shows */
+        {"blanks", BYTES(" \n\t"), "this is not a GGUF file: it starts with \" \\x0A\\x09\""},
+        {"a byte order mark alone", BYTES("\xEF\xBB\xBF"),
+         "this is not a GGUF file: it starts with \"\\xEF\\xBB\\xBF\""},
+        {"two bytes of gzip", BYTES("\x1F\x8B"),
+         "this is not a GGUF file but a gzip archive; unpack it first"},
+        {"two bytes of HTML", BYTES("<h"),
+         "this is not a GGUF file but a web page; the download failed or needs a login"},
+        {"one byte of HTML", BYTES("<"), "this is not a GGUF file: it starts with \"<\""},
+        {"half a safetensors file", BYTES("abc\x01\0\0\0\0"),
+         "this is not a GGUF file: it starts with \"abc\\x01\\x00\\x00\\x00\\x00\""},
         {"one letter", BYTES("x"), "this is not a GGUF file: it starts with \"x\""},
         {"text", BYTES("hello there, this is just some text"),
          "this is not a GGUF file: it starts with \"hello th\""},

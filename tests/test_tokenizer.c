@@ -197,8 +197,11 @@ static size_t random_text(char *out, size_t limit, const naive_vocab *v)
     static const char *const bits[] = {"a", "b", "c", "d", " ", "  ", "\n", "\n\n\n", "<", ">", "|", "\xC3\xA9",
                                        "\xE6\x97\xA5", "\xF0\x9F\x99\x82", "\xE2\x96\x81", "\t", "\xFF", "\xE2\x96",
                                        "the ", "turn", "<|turn>", "</s>", "<0x41>", "of the", "x"};
+    uint32_t kind = below(4), few = 1 + below(4); /* kind 2: few letters, which make long stretches */
     size_t n = 0, want = below(below(20) ? 120 : (uint32_t)limit);
-    uint32_t kind = below(4);
+    if (kind == 2 && below(2)) {
+        want = below(800);
+    }
     while (n < want && n + 400 < limit) {
         const char *bit;
         size_t len;
@@ -207,7 +210,7 @@ static size_t random_text(char *out, size_t limit, const naive_vocab *v)
             bit = e->text;
             len = e->len;
         } else {
-            bit = bits[kind == 2 ? below(4) : below(sizeof bits / sizeof *bits)];
+            bit = bits[below(kind == 2 ? few : sizeof bits / sizeof *bits)];
             len = strlen(bit);
         }
         memcpy(out + n, bit, len);
@@ -259,7 +262,8 @@ static void random_vocab(naive_vocab *v)
                                       "<0x4 1>", "<0x41 >", "</ s>", "\n a", "a \n"};
     char known[160][40];
     size_t n_known = 0;
-    uint32_t letters = 2 + below(12);
+    bool dense = below(2); /* few letters, many merges */
+    uint32_t letters = dense ? 2 + below(2) : 2 + below(12);
     for (uint32_t i = 0; i < letters; i++) {
         snprintf(known[n_known++], 40, "%s", alphabet[below(4) ? i : below(14)]);
     }
@@ -270,7 +274,7 @@ static void random_vocab(naive_vocab *v)
     naive_add_token(v, "</s>", 4, below(2) ? CONTROL : NORMAL);
     naive_add_token(v, "", 0, NORMAL);
     naive_add_bytes(v, below(2) ? BYTE : below(2) ? CONTROL : NORMAL);
-    uint32_t merges = below(140);
+    uint32_t merges = dense ? 40 + below(100) : below(140);
     for (uint32_t i = 0; i < merges; i++) {
         char merge[100];
         if (below(12) == 0) {
@@ -437,7 +441,7 @@ static void decoding(const subject *s)
     SHOWS(false, "\xEF\xBF\xBD", 238 + 0x80);
     SHOWS(false, "aa", a, 106, a);
     SHOWS(true, "<|turn>a<turn|>", 105, a, 106);
-    SHOWS(false, "\xEF\xBF\xBD\xEF\xBF\xBD", 238 + 0xE2, 106, 238 + 0x82); /* a turn ends: no character across it */
+    SHOWS(false, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD", 238 + 0xE2, 238 + 0x82, 106, 238 + 0xAC); /* not across a turn */
     SHOWS(false, "aa", -1, a, 1 << 30, a, bz_tokenizer_size(s->t));
     SHOWS(false, "</s>", 212);
     SHOWS(false, "<unused5>", 5);

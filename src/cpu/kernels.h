@@ -17,7 +17,8 @@
 #include "file/quant.h"
 
 /* Activations in 8 bits. x[i] ~ d[i/32] * q[i], d = max|x|/127 of its group, q rounded
- * to nearest, ties away from zero, in -127..127. */
+ * to nearest, ties away from zero, in -127..127. A group below 2^-100 is zero; one that
+ * holds an infinity or a NaN has d = NaN and q = 0, and so has every product with it. */
 typedef struct bz_q8 {
     int8_t *q;  /* [K] */
     float *d;   /* [K/32] */
@@ -28,8 +29,8 @@ typedef struct bz_q8 {
 typedef struct bz_w8 {
     int8_t *q; /* [K] */
     float *s;  /* [K/16] */
-    float *m;  /* [K/16]; all zero for types without minima */
-} bz_w8;
+    float *m;  /* [K/16]; types without minima neither write nor read it, it may be NULL */
+} bz_w8;       /* types with minima have q in 0..127 */
 
 typedef struct bz_kernels {
     const char *name; /* "avx2", "neon", "plain" */
@@ -44,7 +45,8 @@ typedef struct bz_kernels {
     /* out[r] = sum_i w[i] * x[r * stride + i], for r < rows. Any k >= 1. */
     void (*dot)(const float *w, const float *x, size_t stride, size_t rows, size_t k, float *out);
     /* out[r] = product of unpacked weights with activation row r. k is a multiple of 32.
-     * has_min false: the minima are all zero and are not read. */
+     * has_min is the weight type's bz_type_has_min: false, the minima are not read;
+     * true, no w.q is negative. */
     void (*dot8)(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, float *out);
 
     float (*sum_squares)(const float *x, size_t n);

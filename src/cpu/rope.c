@@ -14,7 +14,7 @@ bool cpu_rope_frequencies(const cpu *c, cpu_job *job)
     }
     const uint8_t *factors = s->w[0].id ? cpu_weight(c, s->w[0]) : NULL;
     for (uint32_t i = 0; i < pairs; i++) {
-        double f = pow(s->base, -2.0 * i / s->width);
+        double f = i < s->pairs ? pow(s->base, -2.0 * i / s->width) : 0.0;
         job->frequency[i] = (float)(factors ? f / (double)cpu_weight_f32(factors, i) : f);
     }
     return true;

@@ -27,12 +27,14 @@ typedef enum bz_gguf_type {
     BZ_GGUF_F64 = 12
 } bz_gguf_type;
 
+size_t bz_gguf_type_size(uint32_t type); /* bytes of one value; 0 for strings, arrays, unknown ids */
+
 typedef struct bz_gguf_kv {
     bz_str key;
-    bz_gguf_type type;    /* of the value, or of an array's elements */
+    bz_gguf_type type; /* of the value, or of an array's elements */
     bool is_array;
     uint64_t count;       /* elements; 1 for a scalar */
-    const uint8_t *bytes; /* first element */
+    const uint8_t *bytes; /* first element; a string starts with its u64 length */
     size_t n_bytes;       /* all elements */
 } bz_gguf_kv;
 
@@ -48,40 +50,52 @@ typedef struct bz_gguf_tensor {
 typedef struct bz_gguf {
     uint32_t version;
     uint32_t alignment;
-    uint64_t data_start; /* header length, padded */
+    uint64_t header_size; /* bytes read by the parser */
+    uint64_t data_start;  /* header_size padded to the alignment, never past the file's end */
     size_t n_kv;
     bz_gguf_kv *kv;
     size_t n_tensors;
     bz_gguf_tensor *tensors;
-    /* private: open-addressing tables of indices into kv and tensors */
-    uint32_t *kv_slots, *tensor_slots;
-    size_t kv_mask, tensor_mask;
+    /* private: the same entries in bz_gguf_name_order, for the lookups. Sorted tables,
+     * because a hostile file could fill a hash table with colliding names. */
+    const bz_gguf_kv **kv_by_name;
+    const bz_gguf_tensor **tensors_by_name;
 } bz_gguf;
 
 typedef enum bz_gguf_answer { BZ_GGUF_DONE, BZ_GGUF_MORE, BZ_GGUF_ERROR } bz_gguf_answer;
 
 /* `bytes` are the first n_bytes of a file of file_size bytes. DONE fills *gguf
- * (release it with bz_gguf_free). MORE sets *at_least > n_bytes and nothing else.
- * ERROR fills *err with one sentence that names the key or tensor.
+ * (release it with bz_gguf_free). MORE sets *at_least, with n_bytes < *at_least <=
+ * file_size, and nothing else; it is what the header is proven to need, so reading
+ * further than that (twice as far, say) saves rounds. ERROR fills *err with one
+ * sentence that names the key or tensor, and nothing else.
+ * Parsing starts from byte 0 at each call. Memory used is a small multiple of
+ * n_bytes, whatever the counts in the file say.
  * Checked here: magic, version, counts, strings, value types, duplicate keys and
  * names, alignment, known tensor types, block sizes, offsets, overlaps, sizes,
  * and that every tensor lies inside the file. */
 bz_gguf_answer bz_gguf_parse(bz_gguf *gguf, const uint8_t *bytes, uint64_t n_bytes, uint64_t file_size,
                              uint64_t *at_least, bz_error *err);
-void bz_gguf_free(bz_gguf *gguf);
+void bz_gguf_free(bz_gguf *gguf); /* NULL and all-zero structs are fine */
 
-const bz_gguf_kv *bz_gguf_find(const bz_gguf *gguf, const char *key);              /* or NULL */
+const bz_gguf_kv *bz_gguf_find(const bz_gguf *gguf, const char *key);             /* or NULL */
 const bz_gguf_tensor *bz_gguf_find_tensor(const bz_gguf *gguf, const char *name); /* or NULL */
 
-/* Tolerant readers: the same key may be u32 in one file, i32 or u64 in another.
- * False when the value does not fit (wrong kind, negative, fraction, index past the end). */
+/* Any total order serves the tables; length first decides most comparisons without a
+ * look at the letters. */
+int bz_gguf_name_order(bz_str a, bz_str b);
+
+/* Tolerant readers: the same key may be u32 in one file, i32, u64 or f32 in another.
+ * False, and *out untouched, when kv is NULL or the value does not fit: wrong kind,
+ * negative, fraction, not finite, index past the end. */
 bool bz_gguf_get_u64(const bz_gguf_kv *kv, uint64_t index, uint64_t *out);
 bool bz_gguf_get_i64(const bz_gguf_kv *kv, uint64_t index, int64_t *out);
 bool bz_gguf_get_f64(const bz_gguf_kv *kv, uint64_t index, double *out);
 bool bz_gguf_get_bool(const bz_gguf_kv *kv, uint64_t index, bool *out); /* any integer type too */
 bool bz_gguf_get_str(const bz_gguf_kv *kv, bz_str *out);                /* scalar strings */
 
-/* Walks an array of strings: start with *cursor = 0; false at the end. */
+/* Walks an array of strings: start with *cursor = 0; false at the end, and at once
+ * for a kv that is not an array of strings. */
 bool bz_gguf_next_str(const bz_gguf_kv *kv, size_t *cursor, bz_str *out);
 
 #endif

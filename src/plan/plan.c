@@ -21,7 +21,13 @@ bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_i
                       uint32_t rows, uint32_t out_rows, bz_error *err)
 {
     bz_plan *p = calloc(1, sizeof *p);
-    if (!p) {
+    enum { FIRST_TENSORS = 256 };
+    if (p) {
+        p->tensors = calloc(FIRST_TENSORS, sizeof *p->tensors);
+        p->cap_tensors = FIRST_TENSORS;
+    }
+    if (!p || !p->tensors) {
+        free(p);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to record a plan.");
     }
     p->weights = weights;
@@ -29,7 +35,7 @@ bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_i
     p->n_caches = n_caches;
     p->rows = rows;
     p->out_rows = out_rows;
-    p->n_tensors = 1; /* id 0 is "none" */
+    p->n_tensors = 1; /* id 0 is "none": all zero */
     p->layer = -1;
     *out = p;
     return BZ_OK;

@@ -39,11 +39,15 @@ int32_t bz_tokenizer_size(const bz_tokenizer *t);
 const bz_special_ids *bz_tokenizer_special(const bz_tokenizer *t);
 int32_t bz_tokenizer_find(const bz_tokenizer *t, const char *text, size_t len); /* id of a piece, or -1 */
 bz_str bz_tokenizer_piece(const bz_tokenizer *t, int32_t id); /* as in the file; empty if id is out of range */
-bool bz_tokenizer_is_control(const bz_tokenizer *t, int32_t id); /* of the special set (spec 5.3) */
+/* Of the special set: Gemma 4's own, known by their texts, and what the file marks
+ * CONTROL or USER_DEFINED. Never </s>, nor a byte token <0xHH>. */
+bool bz_tokenizer_is_control(const bz_tokenizer *t, int32_t id);
 bool bz_tokenizer_is_end(const bz_tokenizer *t, int32_t id);     /* ends an answer: eos, <turn|>, <|tool_response>, file's own list */
 
 /* A stretch of input. Neighbouring texts are joined before BPE, so cutting a text in
- * two pieces does not change its ids. */
+ * two pieces does not change its ids. A special token's text counts only where it lies
+ * wholly in neighbouring pieces that allow specials: what a user typed never completes
+ * one, not even an empty text between two pieces of a template. */
 typedef struct bz_piece {
     const char *text;
     size_t len;
@@ -63,9 +67,11 @@ typedef struct bz_detok {
 
 enum { BZ_DETOK_MAX = 1024 }; /* room that bz_detok_push always fits in (longest piece + held bytes) */
 
-/* Writes the bytes that token `id` completes to out and returns how many. Control
- * tokens give nothing unless show_control, then their literal text. Bytes that can no
- * longer become a character come out as U+FFFD. */
+/* Writes the bytes that token `id` completes to out and returns how many. Gemma 4's
+ * specials and what the file marks CONTROL or UNKNOWN give nothing unless show_control,
+ * then their literal text; either way they end a character that is still open. Other
+ * USER_DEFINED tokens are literal text. Bytes that can no longer become a character come
+ * out as one U+FFFD each; an id out of range gives nothing. */
 size_t bz_detok_push(bz_detok *d, const bz_tokenizer *t, int32_t id, bool show_control, char out[BZ_DETOK_MAX]);
 size_t bz_detok_flush(bz_detok *d, char out[BZ_DETOK_MAX]); /* what is held, as U+FFFD */
 

@@ -73,6 +73,12 @@ const int32_t *golden_i32(const golden *g, size_t *n, const char *format, ...)
     return p;
 }
 
+bool quick_run(void)
+{
+    const char *quick = getenv("BEZEL_QUICK");
+    return quick && quick[0];
+}
+
 float *read_f32(const char *path, size_t *n)
 {
     FILE *f = fopen(path, "rb");

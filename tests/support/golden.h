@@ -28,6 +28,9 @@ void golden_close(golden *g);
 const float *golden_f32(const golden *g, size_t *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
 const int32_t *golden_i32(const golden *g, size_t *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Set by the runner under emulation and sanitizers: the same tests on fewer or smaller inputs. */
+bool quick_run(void);
+
 /* A whole file of floats; the caller frees it. Ends the program when it cannot be read. */
 float *read_f32(const char *path, size_t *n);
 

@@ -1,0 +1,678 @@
+/* The facts for people: a summary that fits a screen, then the long tables. */
+#include "show.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "base/utf8.h"
+#include "plan/print.h"
+
+enum { LINE_COLUMNS = 100, LABEL = 14 };
+
+/* ---- pieces -------------------------------------------------------------------- */
+
+static bool invisible(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7F && cp <= 0x9F) || cp == 0xAD || cp == 0x61C || cp == 0x180E ||
+           (cp >= 0x200B && cp <= 0x200F) || (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2060 && cp <= 0x206F) ||
+           cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB) || (cp >= 0xE0000 && cp <= 0xE0FFF);
+}
+
+static bool wide(uint32_t cp)
+{
+    return (cp >= 0x1100 && cp <= 0x115F) || (cp >= 0x2E80 && cp <= 0xA4CF) || (cp >= 0xAC00 && cp <= 0xD7A3) ||
+           (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0xFE30 && cp <= 0xFE6F) || (cp >= 0xFF00 && cp <= 0xFF60) ||
+           (cp >= 0xFFE0 && cp <= 0xFFE6) || (cp >= 0x1F300 && cp <= 0x1FAFF) || (cp >= 0x20000 && cp <= 0x3FFFD);
+}
+
+/* One character as it may be shown; returns its bytes and sets the columns it takes. */
+static size_t safe_character(const char *text, size_t len, char piece[16], unsigned *columns, size_t *taken)
+{
+    static const char named[] = "\nn\rr\tt"; /* pairs: character, letter */
+    uint32_t cp;
+    *taken = bz_utf8_decode(text, len, &cp);
+    if (cp == BZ_UTF8_REPLACEMENT && *taken == 1) {
+        *columns = (unsigned)snprintf(piece, 16, "\\x%02X", (unsigned)(unsigned char)text[0]);
+    } else if (!invisible(cp)) {
+        memcpy(piece, text, *taken);
+        *columns = wide(cp) ? 2 : 1;
+        return *taken;
+    } else if (cp < 0x80 && memchr(named, (int)cp, sizeof named - 1) && cp < 0x20) {
+        *columns = (unsigned)snprintf(piece, 16, "\\%c", *((const char *)memchr(named, (int)cp, sizeof named - 1) + 1));
+    } else {
+        *columns = (unsigned)snprintf(piece, 16, cp < 0x80 ? "\\x%02X" : "\\u{%X}", (unsigned)cp);
+    }
+    return *columns;
+}
+
+const char *show_safe(bz_str s, unsigned columns, char out[SHOW_SAFE_MAX])
+{
+    size_t n = 0, cut = 0; /* cut: what fits together with the dots */
+    unsigned used = 0;
+    for (size_t at = 0; at < s.len;) {
+        char piece[16];
+        unsigned more;
+        size_t taken, bytes = safe_character(s.data + at, s.len - at, piece, &more, &taken);
+        if (used + more > columns || n + bytes + 4 > SHOW_SAFE_MAX) {
+            memcpy(out + cut, "...", 4);
+            return out;
+        }
+        memcpy(out + n, piece, bytes);
+        n += bytes;
+        used += more;
+        at += taken;
+        cut = used + 3 <= columns ? n : cut;
+    }
+    out[n] = 0;
+    return out;
+}
+
+static bz_str str_of(const char *text)
+{
+    return (bz_str){text, strlen(text)};
+}
+
+/* Characters of a text that show_safe made; wide ones count once, which only bends a line. */
+static int width_of(const char *text)
+{
+    int n = 0;
+    for (; *text; text++) {
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return n;
+}
+
+static void padded(const char *text, int width)
+{
+    int n = width_of(text);
+    printf("%s%*s", text, n < width ? width - n : 0, "");
+}
+
+static void row(const char *label, const char *format, ...) BZ_PRINTF(2, 3);
+
+static void row(const char *label, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    printf("  %-*s", LABEL, label);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+}
+
+/* A sentence in lines of the page's width, each beginning with `indent` spaces but the first. */
+static void wrapped(const char *sentence, int indent)
+{
+    int column = indent;
+    for (const char *p = sentence; *p;) {
+        size_t n = strcspn(p, " ");
+        if (column > indent && column + 1 + (int)n > LINE_COLUMNS) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)n, p);
+        column += (int)n;
+        p += n;
+        p += *p == ' ';
+    }
+    putchar('\n');
+}
+
+/* ---- the file -------------------------------------------------------------------- */
+
+static void print_file(const show_facts *f)
+{
+    char safe[SHOW_SAFE_MAX], size[BZ_UNITS_MAX], header[BZ_UNITS_MAX];
+    size_t keys = 0, tensors = 0;
+    for (size_t i = 0; i < f->n_files; i++) {
+        const bz_gguf *g = &f->headers[i];
+        row(i ? "" : f->n_files > 1 ? "files" : "file", "%s", show_safe(str_of(f->names[i]), LINE_COLUMNS - 16, safe));
+        if (f->n_files > 1) {
+            row("", "  %s, %zu keys, %zu tensors", bz_bytes_text(f->files[i].size, size), g->n_kv, g->n_tensors);
+        }
+        keys += g->n_kv;
+        tensors += g->n_tensors;
+    }
+    row("size", "%s (%llu bytes)", bz_bytes_text(f->total_size, size), (unsigned long long)f->total_size);
+    row("format", "GGUF %u, %zu keys, %zu tensors, header %s%s%s%s", show_main(f)->version, keys, tensors,
+        bz_bytes_text(show_main(f)->header_size, header), f->flavour ? ", " : "",
+        !f->flavour                        ? ""
+        : strcmp(f->flavour, "ollama") == 0 ? "Ollama"
+                                            : f->flavour,
+        f->flavour ? " flavour" : "");
+    row("architecture", "%s", f->architecture.len ? show_safe(f->architecture, 60, safe) : "not said");
+    if (f->title.len) {
+        row("name", "%s", show_safe(f->title, 80, safe));
+    }
+}
+
+static void print_parameters(const show_facts *f)
+{
+    static const char *const names[SHOW_GROUPS] = {"text", "vision", "audio", "projector"};
+    char count[BZ_UNITS_MAX];
+    uint64_t total = 0;
+    int groups = 0;
+    for (int i = 0; i < SHOW_GROUPS; i++) {
+        total += f->groups[i].values;
+        groups += f->groups[i].tensors > 0;
+    }
+    printf("  %-*s%s", LABEL, "parameters", bz_count_text(total, count));
+    for (int i = 0, n = 0; i < SHOW_GROUPS && groups > 1; i++) {
+        if (f->groups[i].tensors) {
+            printf("%s%s %s", n++ ? ", " : " (", names[i], bz_count_text(f->groups[i].values, count));
+        }
+    }
+    puts(groups > 1 ? ")" : "");
+}
+
+/* ---- the model --------------------------------------------------------------------- */
+
+static const bz_layer_config *first_of(const bz_config *c, bool sliding)
+{
+    for (uint32_t i = 0; i < c->layers; i++) {
+        if (c->layer[i].sliding == sliding) {
+            return &c->layer[i];
+        }
+    }
+    return NULL;
+}
+
+/* The shortest stretch of layers that the model repeats. */
+static uint32_t period_of(const bz_config *c)
+{
+    for (uint32_t p = 1; p < c->layers; p++) {
+        uint32_t i = p;
+        while (i < c->layers && c->layer[i].sliding == c->layer[i - p].sliding) {
+            i++;
+        }
+        if (i == c->layers) {
+            return p;
+        }
+    }
+    return c->layers;
+}
+
+static void print_pattern(const bz_config *c)
+{
+    uint32_t sliding = 0, period = period_of(c), runs = 0;
+    for (uint32_t i = 0; i < c->layers; i++) {
+        sliding += c->layer[i].sliding;
+    }
+    printf("  %-*s%u of width %u: %u sliding, %u full", LABEL, "layers", c->layers, c->width, sliding,
+           c->layers - sliding);
+    for (uint32_t i = 1; i < period; i++) {
+        runs += c->layer[i].sliding != c->layer[i - 1].sliding;
+    }
+    if (runs == 0 || runs > 7 || 2 * period > c->layers) {
+        puts(runs == 0 ? "" : ", in no regular pattern");
+        return;
+    }
+    for (uint32_t i = 0, from = 0; i < period; i++) {
+        if (i + 1 == period || c->layer[i + 1].sliding != c->layer[i].sliding) {
+            printf("%s%u %s", from ? ", " : " (", i + 1 - from, c->layer[i].sliding ? "sliding" : "full");
+            from = i + 1;
+        }
+    }
+    puts(", repeated)");
+}
+
+static void print_heads(const bz_config *c)
+{
+    const bz_layer_config *kinds[2] = {first_of(c, true), first_of(c, false)};
+    const bool uniform = !kinds[0] || !kinds[1] || kinds[0]->heads == kinds[1]->heads;
+    printf("  %-*s", LABEL, "heads");
+    if (uniform) {
+        printf("%u query; ", (kinds[0] ? kinds[0] : kinds[1])->heads);
+    }
+    for (int i = 0, n = 0; i < 2; i++) {
+        if (kinds[i]) {
+            printf(n++ ? ", " : "");
+            if (!uniform) {
+                printf("%u query, ", kinds[i]->heads);
+            }
+            printf("%u key/value of %u (%s)", kinds[i]->kv_heads, kinds[i]->head_dim, i ? "full" : "sliding");
+        }
+    }
+    putchar('\n');
+}
+
+static void print_sharing(const bz_config *c)
+{
+    uint32_t first = 0;
+    while (first < c->layers && c->layer[first].owns_kv) {
+        first++;
+    }
+    if (first == c->layers) {
+        row("shared KV", "none");
+        return;
+    }
+    printf("  %-*s%u layers (%u-%u) read the caches of ", LABEL, "shared KV", c->layers - first, first, c->layers - 1);
+    for (int kind = 0, n = 0; kind < 2; kind++) {
+        for (uint32_t i = first; i < c->layers; i++) {
+            if (c->layer[i].sliding == (kind == 0)) {
+                printf("%slayer %u (%s)", n++ ? " and " : "", c->layer[i].kv_layer, kind ? "full" : "sliding");
+                break;
+            }
+        }
+    }
+    putchar('\n');
+}
+
+static void print_ffn(const bz_config *c)
+{
+    uint32_t runs = 1, least = c->layer[0].ffn, most = least;
+    for (uint32_t i = 1; i < c->layers; i++) {
+        uint32_t ffn = c->layer[i].ffn;
+        runs += ffn != c->layer[i - 1].ffn;
+        least = ffn < least ? ffn : least;
+        most = ffn > most ? ffn : most;
+    }
+    if (runs == 1) {
+        row("FFN width", "%u", most);
+        return;
+    }
+    if (runs > 4) {
+        row("FFN width", "%u to %u", least, most);
+        return;
+    }
+    printf("  %-*s", LABEL, "FFN width");
+    for (uint32_t i = 0, from = 0; i < c->layers; i++) {
+        if (i + 1 == c->layers || c->layer[i + 1].ffn != c->layer[i].ffn) {
+            printf("%s%u (layers %u-%u)", from ? ", " : "", c->layer[i].ffn, from, i);
+            from = i + 1;
+        }
+    }
+    putchar('\n');
+}
+
+static void print_model(const show_facts *f)
+{
+    const bz_config *c = f->config;
+    puts("\nModel");
+    if (f->published) {
+        row("size", "that of Gemma 4 %s", f->published);
+    } else {
+        row("size", "no published one");
+    }
+    print_pattern(c);
+    print_heads(c);
+    row("window", "%u", c->window);
+    print_sharing(c);
+    print_ffn(c);
+    if (c->experts) {
+        row("experts", "%u, %u used per token, of width %u", c->experts, c->experts_used, c->expert_ffn);
+    } else {
+        row("experts", "none");
+    }
+    if (c->ple_width) {
+        row("PLE", "%u values per layer", c->ple_width);
+    } else {
+        row("PLE", "none");
+    }
+    if (c->vocab) {
+        row("vocabulary", "%u", c->vocab);
+    }
+    row("context", "%u", c->context);
+    if (c->softcap > 0) {
+        row("softcap", "%g", (double)c->softcap);
+    } else {
+        row("softcap", "none");
+    }
+    row("rope bases", "%g (sliding), %g (full)", c->rope_base_sliding, c->rope_base);
+}
+
+/* Of a model that is not ours: what nearly every architecture's keys tell. */
+static void print_foreign(const show_facts *f)
+{
+    static const char *const keys[][2] = {{"block_count", "layers"},
+                                          {"embedding_length", "width"},
+                                          {"attention.head_count", "heads"},
+                                          {"attention.head_count_kv", "KV heads"},
+                                          {"feed_forward_length", "FFN width"},
+                                          {"expert_count", "experts"},
+                                          {"context_length", "context"}};
+    int n = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        uint64_t v = show_arch_number(f, keys[i][0]);
+        if (v) {
+            if (n++ == 0) {
+                puts("\nModel");
+            }
+            row(keys[i][1], "%llu", (unsigned long long)v);
+        }
+    }
+}
+
+static void print_tower(const char *label, const show_tower *t, const show_sum *sum)
+{
+    char safe[SHOW_SAFE_MAX], size[BZ_UNITS_MAX];
+    if (!t->layers && !sum->tensors) {
+        return;
+    }
+    printf("  %-*s", LABEL, label);
+    if (t->layers) {
+        printf("%llu layers of width %llu, ", (unsigned long long)t->layers, (unsigned long long)t->width);
+    }
+    printf("%llu tensors, %s", (unsigned long long)sum->tensors, bz_bytes_text(sum->bytes, size));
+    if (t->projector.len) {
+        printf(", projector %s", show_safe(t->projector, 30, safe));
+    }
+    putchar('\n');
+}
+
+static void print_towers(const show_facts *f)
+{
+    const show_sum *projector = &f->groups[SHOW_PROJECTOR];
+    if (f->vision.layers || f->audio.layers || f->groups[SHOW_VISION].tensors || f->groups[SHOW_AUDIO].tensors ||
+        projector->tensors) {
+        puts("\nTowers");
+        print_tower("vision", &f->vision, &f->groups[SHOW_VISION]);
+        print_tower("audio", &f->audio, &f->groups[SHOW_AUDIO]);
+        if (projector->tensors) {
+            char size[BZ_UNITS_MAX];
+            row("projectors", "%llu tensors, %s", (unsigned long long)projector->tensors,
+                bz_bytes_text(projector->bytes, size));
+        }
+    }
+}
+
+/* ---- the tokenizer ------------------------------------------------------------------ */
+
+static void print_end_tokens(const bz_tokenizer *t)
+{
+    char safe[SHOW_SAFE_MAX];
+    printf("  %-*s", LABEL, "end tokens");
+    for (int32_t id = 0, n = 0; id < bz_tokenizer_size(t); id++) {
+        if (bz_tokenizer_is_end(t, id)) {
+            printf("%s%d %s", n++ ? ", " : "", id, show_safe(bz_tokenizer_piece(t, id), 24, safe));
+        }
+    }
+    putchar('\n');
+}
+
+static void print_tokenizer(const show_facts *f)
+{
+    const bz_gguf *g = show_main(f);
+    const bz_gguf_kv *tokens = bz_gguf_find(g, "tokenizer.ggml.tokens");
+    const bz_gguf_kv *merges = bz_gguf_find(g, "tokenizer.ggml.merges");
+    bz_str kind = {"", 0}, template = {"", 0};
+    char safe[SHOW_SAFE_MAX];
+    if (!tokens) {
+        return;
+    }
+    puts("\nTokenizer");
+    if (bz_gguf_get_str(bz_gguf_find(g, "tokenizer.ggml.model"), &kind)) {
+        row("kind", "%s", show_safe(kind, 30, safe));
+    }
+    printf("  %-*s%llu", LABEL, "tokens", (unsigned long long)tokens->count);
+    if (f->model) {
+        const bz_tokenizer *t = f->model->tokenizer;
+        int32_t control = 0;
+        for (int32_t id = 0; id < bz_tokenizer_size(t); id++) {
+            control += bz_tokenizer_is_control(t, id);
+        }
+        printf(", %d of them control tokens", control);
+    }
+    if (merges) {
+        printf("; %llu merges", (unsigned long long)merges->count);
+    }
+    putchar('\n');
+    if (f->model) {
+        const bz_tokenizer *t = f->model->tokenizer;
+        int32_t bos = bz_tokenizer_special(t)->bos;
+        row("first token", "%d %s", bos, show_safe(bz_tokenizer_piece(t, bos), 24, safe));
+        print_end_tokens(t);
+    }
+    if (bz_gguf_get_str(bz_gguf_find(g, "tokenizer.chat_template"), &template)) {
+        row("chat template", "in the file, %zu bytes", template.len);
+    } else {
+        row("chat template", "not in the file");
+    }
+}
+
+/* ---- weights and memory -------------------------------------------------------------- */
+
+static void print_types(const show_facts *f)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < f->n_types; i++) {
+        total += f->types[i].sum.bytes;
+    }
+    if (!total) {
+        return;
+    }
+    printf("\nWeights by type\n  %-8s %8s %10s %7s %11s\n", "type", "tensors", "bytes", "share", "bits/value");
+    for (size_t i = 0; i < f->n_types; i++) {
+        const show_sum *s = &f->types[i].sum;
+        const bz_type_info *info = bz_type_of(f->types[i].id);
+        char size[BZ_UNITS_MAX];
+        printf("  %-8s %8llu %10s %6.1f%% %11.2f%s\n", info->name, (unsigned long long)s->tensors,
+               bz_bytes_text(s->bytes, size), 100.0 * (double)s->bytes / (double)total,
+               8.0 * (double)s->bytes / (double)s->values, info->runs ? "" : "   Bezel does not run this type");
+    }
+}
+
+static void print_memory(const show_facts *f)
+{
+    const bz_memory *m = &f->memory;
+    char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX], c[BZ_UNITS_MAX];
+    puts("\nMemory by context size");
+    printf("  %9s %10s %12s %10s %10s\n", "context", "cache", "activations", "weights", "total");
+    for (size_t i = 0; i < f->n_contexts; i++) {
+        uint64_t cache = bz_memory_cache(&f->model->text, f->contexts[i], m->chunk);
+        printf("  %9u %10s", f->contexts[i], bz_bytes_text(cache, a));
+        printf(" %12s %10s", bz_bytes_text(m->arena_bytes, a), bz_bytes_text(m->weight_bytes, b));
+        printf(" %10s\n", bz_bytes_text(cache + m->arena_bytes + m->weight_bytes, c));
+    }
+    printf("  A token reads %s of the weights", bz_bytes_text(m->token_bytes, a));
+    if (m->table_bytes) {
+        printf("; %s are tables it needs one row of", bz_bytes_text(m->table_bytes, b));
+    }
+    printf(".\n  Cache in f16, passes of up to %u tokens; each way back in a chat keeps %s more.\n", m->chunk,
+           bz_bytes_text(m->snapshot_bytes, c));
+}
+
+/* ---- tables ----------------------------------------------------------------------------- */
+
+const char *show_value_type(bz_gguf_type type)
+{
+    static const char *const names[] = {"u8",   "i8",  "u16",   "i16", "u32", "i32", "f32",
+                                        "bool", "str", "array", "u64", "i64", "f64"};
+    return (unsigned)type < sizeof names / sizeof *names ? names[type] : "?";
+}
+
+static void number_text(const bz_gguf_kv *kv, uint64_t index, char out[40])
+{
+    uint64_t u;
+    int64_t i;
+    double d;
+    bool b;
+    out[0] = 0;
+    if (kv->type == BZ_GGUF_BOOL && bz_gguf_get_bool(kv, index, &b)) {
+        snprintf(out, 40, "%s", b ? "true" : "false");
+    } else if ((kv->type == BZ_GGUF_F32 || kv->type == BZ_GGUF_F64)) {
+        if (bz_gguf_get_f64(kv, index, &d)) {
+            snprintf(out, 40, "%.*g", kv->type == BZ_GGUF_F32 ? 7 : 15, d);
+        } else {
+            snprintf(out, 40, "not finite");
+        }
+    } else if (bz_gguf_get_u64(kv, index, &u)) {
+        snprintf(out, 40, "%llu", (unsigned long long)u);
+    } else if (bz_gguf_get_i64(kv, index, &i)) {
+        snprintf(out, 40, "%lld", (long long)i);
+    }
+}
+
+/* As many elements as the line holds; equal neighbours as "6144 x15". */
+static void print_numbers(const bz_gguf_kv *kv, int columns)
+{
+    const size_t size = bz_gguf_type_size(kv->type);
+    int used = 0;
+    for (uint64_t i = 0; i < kv->count;) {
+        uint64_t same = 1;
+        while (i + same < kv->count && memcmp(kv->bytes + i * size, kv->bytes + (i + same) * size, size) == 0) {
+            same++;
+        }
+        char value[40], item[80];
+        number_text(kv, i, value);
+        snprintf(item, sizeof item, same > 1 ? "%s%s x%llu" : "%s%s", i ? ", " : "", value, (unsigned long long)same);
+        if (used + (int)strlen(item) > columns - (i + same < kv->count ? 5 : 0)) {
+            fputs(", ...", stdout);
+            break;
+        }
+        fputs(item, stdout);
+        used += (int)strlen(item);
+        i += same;
+    }
+}
+
+static void print_strings(const bz_gguf_kv *kv, int columns)
+{
+    size_t cursor = 0;
+    int used = 0;
+    uint64_t n = 0;
+    bz_str s;
+    char safe[SHOW_SAFE_MAX];
+    while (bz_gguf_next_str(kv, &cursor, &s)) {
+        show_safe(s, 24, safe);
+        int width = width_of(safe) + (n ? 2 : 0);
+        if (n && used + width > columns - 5) {
+            fputs(", ...", stdout);
+            break;
+        }
+        printf("%s%s", n ? ", " : "", safe);
+        used += width;
+        n++;
+    }
+}
+
+static void print_value(const bz_gguf_kv *kv, int columns)
+{
+    char safe[SHOW_SAFE_MAX], number[40];
+    bz_str s;
+    if (kv->is_array && kv->type == BZ_GGUF_STRING) {
+        print_strings(kv, columns);
+    } else if (kv->is_array) {
+        print_numbers(kv, columns);
+    } else if (bz_gguf_get_str(kv, &s)) {
+        fputs(show_safe(s, (unsigned)columns, safe), stdout);
+    } else {
+        number_text(kv, 0, number);
+        fputs(number, stdout);
+    }
+}
+
+static void print_metadata(const show_facts *f)
+{
+    char safe[SHOW_SAFE_MAX], type[40];
+    for (size_t i = 0; i < f->n_files; i++) {
+        const bz_gguf *g = &f->headers[i];
+        int key_width = 0, type_width = 0;
+        for (size_t k = 0; k < g->n_kv; k++) {
+            const bz_gguf_kv *kv = &g->kv[k];
+            int n = width_of(show_safe(kv->key, 60, safe));
+            key_width = n > key_width ? n : key_width;
+            n = kv->is_array ? snprintf(type, sizeof type, "%s[%llu]", show_value_type(kv->type), (unsigned long long)kv->count)
+                             : (int)strlen(show_value_type(kv->type));
+            type_width = n > type_width ? n : type_width;
+        }
+        int columns = LINE_COLUMNS - key_width - type_width - 6;
+        columns = columns < 30 ? 30 : columns > 60 ? 60 : columns;
+        if (f->n_files > 1) {
+            printf("\nMetadata of %s (%zu keys)\n", show_safe(str_of(f->names[i]), 70, safe), g->n_kv);
+        } else {
+            printf("\nMetadata (%zu keys)\n", g->n_kv);
+        }
+        for (size_t k = 0; k < g->n_kv; k++) {
+            const bz_gguf_kv *kv = &g->kv[k];
+            snprintf(type, sizeof type, kv->is_array ? "%s[%llu]" : "%s", show_value_type(kv->type), (unsigned long long)kv->count);
+            printf("  ");
+            padded(show_safe(kv->key, 60, safe), key_width + 2);
+            padded(type, type_width + 2);
+            print_value(kv, columns);
+            putchar('\n');
+        }
+    }
+}
+
+static void shape_text(const bz_gguf_tensor *t, char out[100])
+{
+    int n = 0;
+    out[0] = 0;
+    for (uint32_t d = 0; d < t->n_dims && d < 4; d++) {
+        n += snprintf(out + n, 100 - (size_t)n, "%s%llu", d ? " x " : "", (unsigned long long)t->ne[d]);
+    }
+}
+
+static void print_tensors(const show_facts *f)
+{
+    char safe[SHOW_SAFE_MAX], shape[100];
+    for (size_t i = 0; i < f->n_files; i++) {
+        const bz_gguf *g = &f->headers[i];
+        int name_width = 4, shape_width = 5;
+        for (size_t k = 0; k < g->n_tensors; k++) {
+            int n = width_of(show_safe(g->tensors[k].name, 60, safe));
+            name_width = n > name_width ? n : name_width;
+            shape_text(&g->tensors[k], shape);
+            n = (int)strlen(shape);
+            shape_width = n > shape_width ? n : shape_width;
+        }
+        if (f->n_files > 1) {
+            printf("\nTensors of %s (%zu)\n", show_safe(str_of(f->names[i]), 70, safe), g->n_tensors);
+        } else {
+            printf("\nTensors (%zu)\n", g->n_tensors);
+        }
+        if (g->n_tensors) {
+            printf("  %-*s %-8s %-*s %12s %12s\n", name_width + 1, "name", "type", shape_width, "shape", "bytes", "offset");
+        }
+        for (size_t k = 0; k < g->n_tensors; k++) {
+            const bz_gguf_tensor *t = &g->tensors[k];
+            shape_text(t, shape);
+            printf("  ");
+            padded(show_safe(t->name, 60, safe), name_width + 1);
+            printf(" %-8s %-*s %12llu %12llu\n", bz_type_of(t->type)->name, shape_width, shape,
+                   (unsigned long long)t->size, (unsigned long long)t->offset);
+        }
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+void show_as_text(const show_facts *f)
+{
+    printf("  %-*s", LABEL, "verdict");
+    wrapped(f->verdict, LABEL + 2);
+    print_file(f);
+    print_parameters(f);
+    if (f->config) {
+        print_model(f);
+    } else {
+        print_foreign(f);
+    }
+    print_towers(f);
+    print_tokenizer(f);
+    print_types(f);
+    if (f->model) {
+        print_memory(f);
+    }
+    print_metadata(f);
+    print_tensors(f);
+    putchar('\n');
+    wrapped(f->verdict, 0); /* again: by now the first lines have left the screen */
+}
+
+static void print_line(void *user, const char *line)
+{
+    (void)user;
+    puts(line);
+}
+
+void show_plan_as_text(const bz_plan *plan)
+{
+    bz_plan_print(plan, print_line, NULL);
+    puts("Passes are recorded for 1, 8, 64 and 512 rows; '--rows N' shows another than this.");
+}

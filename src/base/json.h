@@ -1,0 +1,63 @@
+/* Writing JSON, value by value, to wherever the bytes go.
+ *
+ *   bz_json j;
+ *   bz_json_init(&j, sink, user);
+ *   bz_json_object(&j);
+ *   bz_json_key(&j, "layers");
+ *   bz_json_int(&j, 35);
+ *   bz_json_end(&j);
+ *   ok = bz_json_finish(&j);
+ *
+ * Output is compact, one value, without a line end. Commas and colons are set here.
+ * A call that makes no JSON (a value without its key, an end too many) or a sink that
+ * fails turns the rest into nothing, and finish says so; no call needs a check of its own.
+ */
+#ifndef BZ_BASE_JSON_H
+#define BZ_BASE_JSON_H
+
+#include "base/error.h"
+
+/* Takes the next n bytes; false ends the writing. */
+typedef bool (*bz_json_sink)(void *user, const char *bytes, size_t n);
+
+enum { BZ_JSON_DEPTH = 64 }; /* objects and arrays inside each other */
+
+typedef struct bz_json {
+    bz_json_sink sink;
+    void *user;
+    bool failed;
+    unsigned depth;
+    uint8_t level[BZ_JSON_DEPTH + 1]; /* private: what is open, and what may come next */
+} bz_json;
+
+void bz_json_init(bz_json *j, bz_json_sink sink, void *user);
+bool bz_json_finish(bz_json *j); /* true: exactly one whole value went out */
+
+void bz_json_object(bz_json *j);
+void bz_json_array(bz_json *j);
+void bz_json_end(bz_json *j); /* of the innermost object or array */
+
+void bz_json_key(bz_json *j, const char *key);
+void bz_json_key_str(bz_json *j, bz_str key);
+
+/* Any bytes: what is no UTF-8 becomes one U+FFFD per bad byte. */
+void bz_json_text(bz_json *j, const char *text); /* NULL is written as null */
+void bz_json_str(bz_json *j, bz_str text);
+
+void bz_json_int(bz_json *j, int64_t value);
+void bz_json_uint(bz_json *j, uint64_t value);
+/* The fewest digits that read back as the same number; infinities and NaN are null. */
+void bz_json_double(bz_json *j, double value);
+void bz_json_float(bz_json *j, float value);
+void bz_json_bool(bz_json *j, bool value);
+void bz_json_null(bz_json *j);
+
+/* A sink that keeps everything in memory. Zero-initialise; free(text) when done. */
+typedef struct bz_json_buffer {
+    char *text; /* terminated; NULL as long as nothing was written */
+    size_t n, cap;
+} bz_json_buffer;
+
+bool bz_json_to_buffer(void *buffer, const char *bytes, size_t n);
+
+#endif

@@ -1,0 +1,39 @@
+#include "cpu/kernels.h"
+
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+bool bz_type_has_min(bz_type type)
+{
+    return type == BZ_Q4_1 || type == BZ_Q5_1 || type == BZ_Q2_K || type == BZ_Q4_K || type == BZ_Q5_K;
+}
+
+#if defined(__x86_64__)
+static bool has_avx2(void)
+{
+    /* The builtin also asks whether the system saves the wide registers. Some compilers
+     * do not know "f16c" there; it needs nothing beyond AVX but its own bit. */
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) &&
+           (c & bit_F16C) != 0;
+}
+#endif
+
+const bz_kernels *bz_kernels_best(const char *name)
+{
+    const bz_kernels *tables[2]; /* best first */
+    size_t count = 0;
+#if defined(__x86_64__)
+    if (has_avx2())
+        tables[count++] = &bz_kernels_avx2;
+#elif defined(__aarch64__)
+    tables[count++] = &bz_kernels_neon;
+#endif
+    tables[count++] = &bz_kernels_plain;
+    for (size_t i = 0; i < count; i++)
+        if (!name || strcmp(name, tables[i]->name) == 0)
+            return tables[i];
+    return NULL;
+}

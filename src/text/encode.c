@@ -1,0 +1,196 @@
+/* Text to token ids.
+ *
+ *   pieces -> one text -> specials cut out -> characters, spaces as U+2581
+ *          -> stretches that no merge can leave -> merging by rank -> ids
+ */
+#include "text/bpe.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct encoder {
+    const bz_tokenizer *t;
+    bz_bpe bpe;
+    bz_ids *out;
+} encoder;
+
+/* Everything below returns false for one reason only: no memory. */
+
+static bool put_bytes(encoder *e, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (!bz_ids_push(e->out, e->t->byte_id[(unsigned char)text[i]])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool put_symbol(encoder *e, uint32_t symbol)
+{
+    const bz_tokenizer *t = e->t;
+    if (symbol < (uint32_t)t->n_tokens && !(t->flags[symbol] & BZ_TOKEN_NOT_TEXT)) {
+        return bz_ids_push(e->out, (int32_t)symbol);
+    }
+    return put_bytes(e, t->text[symbol].data, t->text[symbol].len);
+}
+
+/* Merges the stretch gathered so far and writes its tokens. */
+static bool finish_stretch(encoder *e)
+{
+    if (!bz_bpe_merge(e->t, &e->bpe)) {
+        return false;
+    }
+    for (size_t i = 0; i < e->bpe.n; i++) {
+        if (!put_symbol(e, e->bpe.symbol[i])) {
+            return false;
+        }
+    }
+    e->bpe.n = 0;
+    return true;
+}
+
+/* A run of newlines that is a token is that token, whatever the merges would do. */
+static bool put_newlines(encoder *e, const char *text, size_t n)
+{
+    const bz_tokenizer *t = e->t;
+    uint32_t whole = n <= BZ_MAX_PIECE ? bz_vocab_symbol(t, text, n) : BZ_SYMBOL_NONE;
+    if (whole < (uint32_t)t->n_tokens) {
+        return put_symbol(e, whole);
+    }
+    if (t->ascii['\n'] == BZ_SYMBOL_NONE) {
+        return put_bytes(e, text, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!bz_bpe_push(&e->bpe, t->ascii['\n'])) {
+            return false;
+        }
+    }
+    return finish_stretch(e);
+}
+
+/* Text without specials. */
+static bool put_text(encoder *e, const char *text, size_t len)
+{
+    const bz_tokenizer *t = e->t;
+    uint32_t previous = 0;
+    for (size_t i = 0; i < len;) {
+        if (text[i] == '\n') {
+            size_t n = 1;
+            while (i + n < len && text[i + n] == '\n') {
+                n++;
+            }
+            if (!finish_stretch(e) || !put_newlines(e, text + i, n)) {
+                return false;
+            }
+            i += n;
+            continue;
+        }
+        uint32_t cp, symbol;
+        char utf8[4];
+        size_t n_utf8 = 0;
+        i += bz_utf8_decode(text + i, len - i, &cp);
+        if (cp == ' ') {
+            cp = BZ_SPACE_MARK;
+        }
+        if (cp < 128) {
+            symbol = t->ascii[cp];
+        } else {
+            n_utf8 = bz_utf8_encode(cp, utf8);
+            symbol = bz_vocab_symbol(t, utf8, n_utf8);
+        }
+        if (e->bpe.n && !bz_vocab_joins(t, previous, cp) && !finish_stretch(e)) {
+            return false;
+        }
+        previous = cp;
+        if (symbol != BZ_SYMBOL_NONE) {
+            if (!bz_bpe_push(&e->bpe, symbol)) {
+                return false;
+            }
+            continue;
+        }
+        /* No token and in no merge: its bytes, which nothing joins. */
+        if (cp < 128) {
+            n_utf8 = bz_utf8_encode(cp, utf8);
+        }
+        if (!finish_stretch(e) || !put_bytes(e, utf8, n_utf8)) {
+            return false;
+        }
+    }
+    return finish_stretch(e);
+}
+
+/* Where the pieces from *i on allow specials without a break: text[*at .. *end). Moves
+ * *i and *at past it. An empty piece that does not allow them is a break as well. */
+static bool next_region(const bz_piece *pieces, size_t n_pieces, size_t *i, size_t *at, size_t *end)
+{
+    while (*i < n_pieces && !pieces[*i].specials) {
+        *at += pieces[(*i)++].len;
+    }
+    *end = *at;
+    while (*i < n_pieces && pieces[*i].specials) {
+        *end += pieces[(*i)++].len;
+    }
+    return *end > *at || *i < n_pieces;
+}
+
+static bool put_pieces(encoder *e, const bz_piece *pieces, size_t n_pieces, const char *text, size_t len)
+{
+    const bz_tokenizer *t = e->t;
+    size_t done = 0; /* what has been written */
+    size_t i = 0, at = 0, end = 0;
+    while (next_region(pieces, n_pieces, &i, &at, &end)) {
+        while (at < end) {
+            int32_t id = bz_vocab_special_at(t, text + at, end - at);
+            if (id < 0) {
+                at++;
+                continue;
+            }
+            if (!put_text(e, text + done, at - done) || !bz_ids_push(e->out, id)) {
+                return false;
+            }
+            at += t->text[id].len;
+            done = at;
+        }
+    }
+    return put_text(e, text + done, len - done);
+}
+
+bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces, bz_ids *out,
+                              bz_error *err)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n_pieces; i++) {
+        if (pieces[i].len > INT32_MAX - len) { /* positions are 32 bits wide in bpe.c */
+            return bz_fail(err, BZ_BAD_REQUEST, "The text is longer than 2 GiB, which is too long to tokenize.");
+        }
+        len += pieces[i].len;
+    }
+    if (len == 0) {
+        return BZ_OK;
+    }
+    char *joined = NULL;
+    const char *text = pieces[0].text;
+    if (n_pieces > 1) {
+        size_t at = 0;
+        joined = malloc(len);
+        for (size_t i = 0; joined && i < n_pieces; i++) {
+            if (pieces[i].len) {
+                memcpy(joined + at, pieces[i].text, pieces[i].len);
+            }
+            at += pieces[i].len;
+        }
+        text = joined;
+    }
+    encoder e = {.t = t, .out = out};
+    size_t before = out->n;
+    bool good = text && put_pieces(&e, pieces, n_pieces, text, len);
+    bz_bpe_free(&e.bpe);
+    free(joined);
+    if (!good) {
+        out->n = before;
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to tokenize a text of %zu bytes.", len);
+    }
+    return BZ_OK;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs the tests and counts: the last line is "N passed, N failed".
+
+  run.py SUITE...      native, asan, asan-quick, arm64
+
+A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
+that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
+"""
+import glob
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MODELS = "build/models"
+TIMEOUT = 900
+
+
+def programs(build):
+    return sorted(os.path.splitext(os.path.basename(f))[0] for f in glob.glob("tests/test_*.c"))
+
+
+def corpus(build):
+    """every fuzz target on its fixed corpus"""
+    for f in sorted(glob.glob("tests/fuzz/fuzz_*.c")):
+        name = os.path.basename(f)[5:-2]
+        files = sorted(glob.glob(f"tests/fuzz/corpus/{name}/*"))
+        yield f"corpus {name}", [f"{build}/tests/fuzz/replay_{name}", *files]
+
+
+def cli(build):
+    for f in sorted(glob.glob("tests/cli/test_*.py")):
+        yield os.path.basename(f)[:-3], ["/usr/bin/python3", f, f"{build}/bezel", MODELS]
+
+
+def suite(name):
+    """yields (label, command, environment)"""
+    if name == "native":
+        for t in programs("build"):
+            yield t, [f"build/tests/{t}"], {}
+        for label, command in [*corpus("build"), *cli("build")]:
+            yield label, command, {}
+        for f in sorted(glob.glob("tests/source/test_*.py")):
+            yield os.path.basename(f)[:-3], ["/usr/bin/python3", f], {}
+    elif name in ("asan", "asan-quick"):
+        env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1" if name == "asan-quick" else ""}
+        for t in programs("build/asan"):
+            if t != "test_alloc":                      # it stands in for the allocator itself
+                yield f"asan {t}", [f"build/asan/tests/{t}"], env
+        for label, command in [*corpus("build/asan"), *cli("build/asan")]:
+            yield f"asan {label}", command, env
+    elif name == "arm64":
+        quick = {"BEZEL_QUICK": "1"}
+        for t in programs("build/arm64"):
+            yield f"arm64 {t}", ["qemu-aarch64", f"build/arm64/tests/{t}"], quick
+        for label, command in corpus("build/arm64"):
+            yield f"arm64 {label}", ["qemu-aarch64", *command], quick
+    else:
+        sys.exit(f"run.py: there is no suite {name}")
+
+
+def main():
+    os.chdir(ROOT)
+    passed, failures = 0, []
+    for name in sys.argv[1:] or ["native"]:
+        for label, command, extra in suite(name):
+            start = time.time()
+            try:
+                p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT,
+                                   env={**os.environ, **extra})
+                text, code = p.stdout.decode("utf-8", "replace"), p.returncode
+            except subprocess.TimeoutExpired as e:
+                text, code = (e.stdout or b"").decode("utf-8", "replace") + f"\nno end after {TIMEOUT} s", -1
+            except OSError as e:
+                text, code = str(e), -1
+            lines = text.splitlines()
+            good = sum(line.startswith("ok ") for line in lines)
+            bad = [line[5:] for line in lines if line.startswith("FAIL ")]
+            if (code != 0 and not bad) or (good == 0 and not bad):
+                bad = [f"ended with status {code}" if code else "reported no case"]
+            passed += good
+            failures += [f"{label}: {b}" for b in bad]
+            print(f"{'ok  ' if not bad else 'FAIL'} {label}: {good} passed, {len(bad)} failed, {time.time() - start:.1f} s", flush=True)
+            if bad:
+                print("\n".join("     " + line for line in lines if not line.startswith("ok "))[-6000:], flush=True)
+    for f in failures:
+        print(f"FAILED {f}")
+    print(f"{passed} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
