@@ -53,7 +53,8 @@ static void refused(const char *why, bz_status code, const char *word, parts p)
     bz_gguf g;
     bz_error err = {0};
     uint64_t need;
-    if (CHECKF(bz_gguf_parse(&g, b.bytes, b.size, b.file_size, &need, &err) == BZ_GGUF_DONE, "%s", err.text)) {
+    if (CHECKF(bz_gguf_parse(&g, b.bytes, b.size, b.file_size, &need, &err) == BZ_GGUF_DONE, "%s",
+               err.text)) {
         bz_tokenizer *t = (bz_tokenizer *)&g;
         bz_status status = bz_tokenizer_new(&t, &g, &err);
         CHECKF(status == code, "%s: %s", bz_status_name(status), err.text);
@@ -69,8 +70,10 @@ static void bad_files(void)
 {
     static char longer[400];
     memset(longer, 'x', 399);
-    const char *const few[] = {"a", "b", "ab"}, *const twice[] = {"a", "b", "a"}, *const big[] = {"a", longer};
-    const char *const good[] = {"a b"}, *const unsplit[] = {"a b", "ab"}, *const half[] = {"a "}, *const none[] = {""};
+    const char *const few[] = {"a", "b", "ab"}, *const twice[] = {"a", "b", "a"},
+                      *const big[] = {"a", longer};
+    const char *const good[] = {"a b"}, *const unsplit[] = {"a b", "ab"}, *const half[] = {"a "},
+                      *const none[] = {""};
     const parts base = {"gemma4", few, 3, 0, 1, good, false, false};
     parts p = base;
     refused("nothing is wrong", BZ_OK, "", p);

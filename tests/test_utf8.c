@@ -80,11 +80,15 @@ static void every_short_string(void)
             for (size_t j = 0; j < sizeof edges; j++) {
                 for (size_t k = 0; k < sizeof edges; k++) {
                     unsigned char b[4] = {(unsigned char)a, edges[i], edges[j], edges[k]};
-                    size_t want = one_character(b, 4) ? 4 : one_character(b, 3) ? 3 : one_character(b, 2) ? 2 : 1;
+                    size_t want = one_character(b, 4)   ? 4
+                                  : one_character(b, 3) ? 3
+                                  : one_character(b, 2) ? 2
+                                                        : 1;
                     uint32_t cp;
                     size_t got = bz_utf8_decode((const char *)b, 4, &cp);
                     if (got != want) {
-                        CHECKF(false, "%02X %02X %02X %02X: %zu instead of %zu", b[0], b[1], b[2], b[3], got, want);
+                        CHECKF(false, "%02X %02X %02X %02X: %zu instead of %zu", b[0], b[1], b[2], b[3], got,
+                               want);
                     }
                 }
             }
@@ -99,14 +103,14 @@ static void bad_bytes(void)
         const char *text;
         size_t characters;
     } cases[] = {
-        {"\xC0\xAF", 2},                 /* overlong slash */
-        {"\xE0\x80\xAF", 3},             /* the same in three bytes */
-        {"\xF0\x80\x80\xAF", 4},         /* and in four */
-        {"\xED\xA0\x80", 3},             /* a surrogate */
-        {"\xF4\x90\x80\x80", 4},         /* above U+10FFFF */
-        {"\xF5\x80\x80\x80", 4},         /* no such lead byte */
-        {"\xE2\x96", 2},                 /* cut short */
-        {"\xE2\x96x", 3},                /* interrupted */
+        {"\xC0\xAF", 2},                     /* overlong slash */
+        {"\xE0\x80\xAF", 3},                 /* the same in three bytes */
+        {"\xF0\x80\x80\xAF", 4},             /* and in four */
+        {"\xED\xA0\x80", 3},                 /* a surrogate */
+        {"\xF4\x90\x80\x80", 4},             /* above U+10FFFF */
+        {"\xF5\x80\x80\x80", 4},             /* no such lead byte */
+        {"\xE2\x96", 2},                     /* cut short */
+        {"\xE2\x96x", 3},                    /* interrupted */
         {"\xF0\x9F\x99\xF0\x9F\x99\x82", 4}, /* cut short, then whole */
         {"a\xFFz", 3},
         {"\x80\x80\x80", 3},

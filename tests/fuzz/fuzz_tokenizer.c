@@ -54,12 +54,45 @@ static void read_vocab(naive_vocab *v, const uint8_t **p, const uint8_t *end)
 
 static void fixed_vocab(naive_vocab *v)
 {
-    static const char *const tokens[] = {"<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>", "</s>", "\n", "\n\n",
-                                         "\n\n\n", "a", "b", "c", "<", "t", "\xE2\x96\x81", "\xC3\xA9",
-                                         "\xE6\x97\xA5", "ab", "abc", "aa", "aaa", "\xE2\x96\x81\x61",
-                                         "\xE2\x96\x81\xE2\x96\x81", "\xE6\x97\xA5\x61"};
-    static const char *const merges[] = {"a b", "a a", "aa a", "\n \n", "\n\n \n", "\xE2\x96\x81 a", "ab c", "a bc",
-                                         "\xE2\x96\x81 \xE2\x96\x81", "b c", "\xE6\x97\xA5 a", "x y", "xy a", "< t"};
+    static const char *const tokens[] = {"<pad>",
+                                         "<eos>",
+                                         "<bos>",
+                                         "<unk>",
+                                         "<|turn>",
+                                         "<turn|>",
+                                         "</s>",
+                                         "\n",
+                                         "\n\n",
+                                         "\n\n\n",
+                                         "a",
+                                         "b",
+                                         "c",
+                                         "<",
+                                         "t",
+                                         "\xE2\x96\x81",
+                                         "\xC3\xA9",
+                                         "\xE6\x97\xA5",
+                                         "ab",
+                                         "abc",
+                                         "aa",
+                                         "aaa",
+                                         "\xE2\x96\x81\x61",
+                                         "\xE2\x96\x81\xE2\x96\x81",
+                                         "\xE6\x97\xA5\x61"};
+    static const char *const merges[] = {"a b",
+                                         "a a",
+                                         "aa a",
+                                         "\n \n",
+                                         "\n\n \n",
+                                         "\xE2\x96\x81 a",
+                                         "ab c",
+                                         "a bc",
+                                         "\xE2\x96\x81 \xE2\x96\x81",
+                                         "b c",
+                                         "\xE6\x97\xA5 a",
+                                         "x y",
+                                         "xy a",
+                                         "< t"};
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         naive_add_token(v, tokens[i], strlen(tokens[i]), i < 6 ? CONTROL : NORMAL);
     }
@@ -116,7 +149,8 @@ static void check_decoder(const bz_tokenizer *t, const uint8_t *data, size_t siz
     }
 }
 
-static void check_text(const bz_tokenizer *t, naive_vocab *v, bool literal, const uint8_t *p, const uint8_t *end)
+static void check_text(const bz_tokenizer *t, naive_vocab *v, bool literal, const uint8_t *p,
+                       const uint8_t *end)
 {
     uint8_t allow = take(&p, end);
     bz_piece pieces[8];

@@ -127,10 +127,30 @@ static bool is(const naive_entry *e, const char *text)
 
 static bool is_gemma_special(const naive_entry *e)
 {
-    static const char *const texts[] = {
-        "<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>",
-        "<|tool_response>", "<tool_response|>", "<|\"|>", "<|think|>", "<|channel>", "<channel|>", "<|turn>",
-        "<turn|>", "<|image>", "<|audio>", "<|image|>", "<|audio|>", "<image|>", "<audio|>", "<|video|>"};
+    static const char *const texts[] = {"<pad>",
+                                        "<eos>",
+                                        "<bos>",
+                                        "<unk>",
+                                        "<mask>",
+                                        "<|tool>",
+                                        "<tool|>",
+                                        "<|tool_call>",
+                                        "<tool_call|>",
+                                        "<|tool_response>",
+                                        "<tool_response|>",
+                                        "<|\"|>",
+                                        "<|think|>",
+                                        "<|channel>",
+                                        "<channel|>",
+                                        "<|turn>",
+                                        "<turn|>",
+                                        "<|image>",
+                                        "<|audio>",
+                                        "<|image|>",
+                                        "<|audio|>",
+                                        "<image|>",
+                                        "<audio|>",
+                                        "<|video|>"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (is(e, texts[i])) {
             return true;
@@ -336,9 +356,9 @@ void naive_encode(naive_vocab *v, const bz_piece *pieces, size_t n_pieces, bz_id
         int32_t best = -1;
         for (size_t id = 0; region[at] % 2 == 0 && id < v->n_tokens; id++) {
             const naive_entry *e = &v->token[id];
-            if (e->len > 0 && e->len <= len - at && e->text[0] == text[at] && memcmp(e->text, text + at, e->len) == 0 &&
-                region[at + e->len - 1] == region[at] && (best < 0 || e->len > v->token[best].len) &&
-                naive_is_special(v, (int32_t)id)) {
+            if (e->len > 0 && e->len <= len - at && e->text[0] == text[at] &&
+                memcmp(e->text, text + at, e->len) == 0 && region[at + e->len - 1] == region[at] &&
+                (best < 0 || e->len > v->token[best].len) && naive_is_special(v, (int32_t)id)) {
                 best = (int32_t)id;
             }
         }

@@ -14,7 +14,7 @@ enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE 
 typedef struct naive_entry {
     char *text;
     size_t len;
-    int type; /* of a token */
+    int type;   /* of a token */
     int32_t at; /* index in its list: id or rank */
 } naive_entry;
 
@@ -26,7 +26,7 @@ typedef struct naive_vocab {
 
 void naive_add_token(naive_vocab *v, const char *text, size_t len, int type);
 void naive_add_merge(naive_vocab *v, const char *text, size_t len); /* "left right" */
-void naive_add_bytes(naive_vocab *v, int type);                    /* <0x00> .. <0xFF> */
+void naive_add_bytes(naive_vocab *v, int type);                     /* <0x00> .. <0xFF> */
 void naive_from_gguf(naive_vocab *v, const bz_gguf *gguf);
 void naive_free(naive_vocab *v);
 
