@@ -168,8 +168,10 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("table %s, K %zu, %zu KB of weights, one core\n", kernels->name, k, target / 1024);
-    printf("            exact, 1 row      8 bit, 1 row     exact, 16 rows    8 bit, 16 rows   unpack   dot8 1  dot8 16\n");
-    printf("type        GB/s   Gop/s      GB/s   Gop/s      GB/s   Gop/s      GB/s   Gop/s     GB/s     GB/s    Gop/s\n");
+    printf("            exact, 1 row      8 bit, 1 row     exact, 16 rows    8 bit, 16 rows"
+           "   unpack   dot8 1  dot8 16\n");
+    printf("type        GB/s   Gop/s      GB/s   Gop/s      GB/s   Gop/s      GB/s   Gop/s"
+           "     GB/s     GB/s    Gop/s\n");
     for (uint32_t id = 0; id < BZ_TYPE_END; id++) {
         const bz_type_info *info = bz_type_of(id);
         if (info && info->runs)

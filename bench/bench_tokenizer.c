@@ -60,7 +60,8 @@ static void encode(const bz_tokenizer *t, const char *name, const char *text, si
         n = ids.n;
         bz_ids_free(&ids);
     }
-    printf("%-28s %8.2f MB/s  %9zu bytes %9zu tokens %8.2f ms\n", name, (double)len / best / 1e6, len, n, best * 1e3);
+    printf("%-28s %8.2f MB/s  %9zu bytes %9zu tokens %8.2f ms\n", name, (double)len / best / 1e6, len, n,
+           best * 1e3);
 }
 
 static uint32_t next_random(uint32_t *state)
@@ -109,7 +110,8 @@ int main(int argc, char **argv)
         first = run == 0 ? took : first;
         best = took < best ? took : best;
     }
-    printf("load %d tokens: first %.1f ms, best %.1f ms\n", (int)bz_tokenizer_size(t), first * 1e3, best * 1e3);
+    printf("load %d tokens: first %.1f ms, best %.1f ms\n", (int)bz_tokenizer_size(t), first * 1e3,
+           best * 1e3);
 
     if (argc > 2) {
         char *text = read_file(argv[2], SIZE_MAX, &len, &size);

@@ -209,7 +209,8 @@ INLINE __m256i products32(__m256i w, __m256i magnitude, __m256i x, const bool is
     return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-/* R rows at once. Group t of the four in a step of 128 values adds to sum t % 2. */
+/* R rows at once. Group t of the four in a step of 128 values adds to sum t % 2, the
+ * minima to a third: no sum waits for itself more than twice in a step. */
 INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k, float *out)
 {
     const bool is_signed = !has_min;
@@ -244,7 +245,7 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         if (has_min) {
             __m256 m = _mm256_loadu_ps(w.m + i / 16);
             for (size_t r = 0; r < R; r++)
-                sum[r][2] = _mm256_fnmadd_ps(m, _mm256_loadu_ps(x[r].sum + i / 16), sum[r][0]);
+                sum[r][2] = _mm256_fnmadd_ps(m, _mm256_loadu_ps(x[r].sum + i / 16), sum[r][2]);
         }
     }
 
@@ -252,7 +253,7 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         __m256i mask = first_lanes((k - i) / 16);
         __m256 m = _mm256_maskload_ps(w.m + i / 16, mask);
         for (size_t r = 0; r < R; r++)
-            sum[r][2] = _mm256_fnmadd_ps(m, _mm256_maskload_ps(x[r].sum + i / 16, mask), sum[r][1]);
+            sum[r][2] = _mm256_fnmadd_ps(m, _mm256_maskload_ps(x[r].sum + i / 16, mask), sum[r][2]);
     }
     for (; i < k; i += 32) {
         __m256i q = _mm256_loadu_si256((const __m256i *)(w.q + i));

@@ -4,12 +4,11 @@
  * activations in blocks that fit the cache, so that a prompt's rows share the
  * unpacking. Every output is one product of a weight row with an activation row, with
  * the order of additions the kernel fixes for K. */
-#include <string.h>
-
 #include "cpu/internal.h"
 
 enum {
     TILE_WEIGHTS = 32768, /* weights a task unpacks: 48 KB in 8 bits */
+    MAX_TILE = 64,        /* weight rows of a task */
     ROW_BLOCK = 32        /* activation rows that stay in the cache */
 };
 
@@ -27,7 +26,7 @@ bool cpu_uses_q8(const cpu *c, const bz_step *step)
 uint32_t cpu_weight_tile(uint64_t k, uint64_t rows)
 {
     uint64_t tile = TILE_WEIGHTS / k;
-    tile = tile < 4 ? 4 : tile > 64 ? 64 : tile;
+    tile = tile < 4 ? 4 : tile > MAX_TILE ? MAX_TILE : tile;
     return (uint32_t)(tile < rows ? tile : rows);
 }
 
@@ -70,6 +69,24 @@ uint32_t cpu_tasks_linear(const cpu *c, const cpu_job *job)
     return (uint32_t)((outputs + job->tile - 1) / job->tile);
 }
 
+/* One weight row, ready to multiply: unpacked to 8 bits, or dequantised. */
+typedef struct ready_row {
+    bz_w8 w8;
+    const float *values;
+} ready_row;
+
+static ready_row make_ready(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, bool q8, cpu_scratch *own,
+                            uint32_t slot)
+{
+    ready_row row = {{own->q + slot * k, own->s + slot * k / 16, own->m + slot * k / 16}, own->values + slot * k};
+    if (q8) {
+        c->k->unpack(type, blocks, row.w8, k);
+    } else {
+        c->k->dequantize(type, blocks, own->values + slot * k, k);
+    }
+    return row;
+}
+
 void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     const bz_step *s = job->step;
@@ -81,26 +98,25 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     cpu_scratch *own = &c->scratch[worker];
     uint32_t rows = cpu_rows_of(c, s->out[0]);
     bool q8 = cpu_uses_q8(c, s), has_min = q8 && bz_type_has_min(w->type);
-
-    for (uint32_t r = 0; r < count; r++) {
-        if (q8) {
-            bz_w8 unpacked = {own->q + r * k, own->s + r * k / 16, own->m + r * k / 16};
-            c->k->unpack(w->type, blocks + r * row_bytes, unpacked, k);
-        } else {
-            c->k->dequantize(w->type, blocks + r * row_bytes, own->values + r * k, k);
-        }
-    }
     const bz_tensor_info *in = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
+
+    /* With more rows than one block the tile is kept for the next; with fewer, a weight row is
+     * used while it is still in the first-level cache. */
+    bool keep = rows > ROW_BLOCK;
+    ready_row ready[MAX_TILE];
+    for (uint32_t r = 0; keep && r < count; r++) {
+        ready[r] = make_ready(c, w->type, blocks + r * row_bytes, k, q8, own, r);
+    }
     for (uint32_t n0 = 0; n0 < rows; n0 += ROW_BLOCK) {
         uint32_t n = rows - n0 < ROW_BLOCK ? rows - n0 : ROW_BLOCK;
         float *y = cpu_row(c, s->out[0], n0) + first;
         for (uint32_t r = 0; r < count; r++) {
             float product[ROW_BLOCK];
+            ready_row row = keep ? ready[r] : make_ready(c, w->type, blocks + r * row_bytes, k, q8, own, 0);
             if (q8) {
-                bz_w8 unpacked = {own->q + r * k, own->s + r * k / 16, own->m + r * k / 16};
-                c->k->dot8(unpacked, has_min, c->q8 + n0, n, k, product);
+                c->k->dot8(row.w8, has_min, c->q8 + n0, n, k, product);
             } else {
-                c->k->dot(own->values + r * k, cpu_row(c, s->in[0], n0), in->stride, n, k, product);
+                c->k->dot(row.values, cpu_row(c, s->in[0], n0), in->stride, n, k, product);
             }
             for (uint32_t i = 0; i < n; i++) {
                 y[(size_t)i * out->stride + r] = product[i];

@@ -163,7 +163,8 @@ bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, siz
     size_t len = 0;
     for (size_t i = 0; i < n_pieces; i++) {
         if (pieces[i].len > INT32_MAX - len) { /* positions are 32 bits wide in bpe.c */
-            return bz_fail(err, BZ_BAD_REQUEST, "The text is longer than 2 GiB, which is too long to tokenize.");
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "The text is longer than 2 GiB, which is too long to tokenize.");
         }
         len += pieces[i].len;
     }
@@ -190,7 +191,8 @@ bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, siz
     free(joined);
     if (!good) {
         out->n = before;
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to tokenize a text of %zu bytes.", len);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to tokenize a text of %zu bytes.",
+                       len);
     }
     return BZ_OK;
 }

@@ -62,8 +62,8 @@ static bz_status mark_types(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
         return bz_fail(err, BZ_BAD_FILE, "The file has no list " KEY_TYPES ".");
     }
     if (kv->count != (uint64_t)t->n_tokens) {
-        return bz_fail(err, BZ_BAD_FILE, KEY_TYPES " has %llu entries for %d tokens.", (unsigned long long)kv->count,
-                       (int)t->n_tokens);
+        return bz_fail(err, BZ_BAD_FILE, KEY_TYPES " has %llu entries for %d tokens.",
+                       (unsigned long long)kv->count, (int)t->n_tokens);
     }
     for (int32_t id = 0; id < t->n_tokens; id++) {
         int64_t type;

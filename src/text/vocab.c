@@ -25,7 +25,8 @@ static bz_status no_memory(bz_error *err)
 
 static bz_status colliding(bz_error *err, const char *key)
 {
-    return bz_fail(err, BZ_BAD_FILE, "%s holds texts that were made to collide; this is no real vocabulary.", key);
+    return bz_fail(err, BZ_BAD_FILE, "%s holds texts that were made to collide; this is no real vocabulary.",
+                   key);
 }
 
 /* Smallest b with 2^b >= n, at least `least`. */
@@ -86,8 +87,8 @@ static bz_text_slot *text_slot(const bz_tokenizer *t, uint64_t key, const char *
     size_t i = text_home(key, len, t->slot_bits);
     for (int probe = 0; probe < MAX_PROBES; probe++, i = (i + 1) & mask) {
         bz_text_slot *s = &t->slots[i];
-        if (s->len == 0 ||
-            (s->key == key && s->len == len && (len <= 8 || memcmp(t->text[s->symbol].data, text, len) == 0))) {
+        if (s->len == 0 || (s->key == key && s->len == len &&
+                            (len <= 8 || memcmp(t->text[s->symbol].data, text, len) == 0))) {
             return s;
         }
     }
@@ -109,10 +110,12 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
 {
     const bz_gguf_kv *kv = bz_gguf_find(gguf, KEY_TOKENS);
     if (!kv || !kv->is_array || kv->type != BZ_GGUF_STRING) {
-        return bz_fail(err, BZ_BAD_FILE, "The file has no list of texts " KEY_TOKENS ", so it holds no vocabulary.");
+        return bz_fail(err, BZ_BAD_FILE,
+                       "The file has no list of texts " KEY_TOKENS ", so it holds no vocabulary.");
     }
     if (kv->count == 0 || kv->count > BZ_MAX_SYMBOLS - 1) {
-        return bz_fail(err, BZ_UNSUPPORTED_MODEL, KEY_TOKENS " has %llu tokens; between 1 and %d are supported.",
+        return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                       KEY_TOKENS " has %llu tokens; between 1 and %d are supported.",
                        (unsigned long long)kv->count, BZ_MAX_SYMBOLS - 1);
     }
     t->n_tokens = (int32_t)kv->count;
@@ -131,8 +134,9 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
         char shown[200];
         t->text[id] = s;
         if (s.len > BZ_MAX_PIECE) {
-            return bz_fail(err, BZ_UNSUPPORTED_MODEL, "Token %u, '%s', is %zu bytes long; at most %d are supported.",
-                           (unsigned)id, bz_str_show(s, shown), s.len, BZ_MAX_PIECE);
+            return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                           "Token %u, '%s', is %zu bytes long; at most %d are supported.", (unsigned)id,
+                           bz_str_show(s, shown), s.len, BZ_MAX_PIECE);
         }
         if (s.len == 0) {
             continue; /* keeps its id; no text leads to it */
@@ -149,7 +153,8 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
         *slot = (bz_text_slot){key, id, (uint32_t)s.len};
     }
     if (t->n_symbols != n) {
-        return bz_fail(err, BZ_BAD_FILE, KEY_TOKENS " ends after %u of its %zu tokens.", (unsigned)t->n_symbols, n);
+        return bz_fail(err, BZ_BAD_FILE, KEY_TOKENS " ends after %u of its %zu tokens.",
+                       (unsigned)t->n_symbols, n);
     }
     return BZ_OK;
 }
@@ -282,7 +287,8 @@ static bz_status read_merge(merge_loader *m, bz_str s, uint32_t rank, merge *out
     const char *space = s.len > 2 ? memchr(s.data + 1, ' ', s.len - 2) : NULL;
     if (!space) {
         char shown[200];
-        return bz_fail(m->err, BZ_BAD_FILE, "Merge %u of " KEY_MERGES ", '%s', is not two texts with a space between.",
+        return bz_fail(m->err, BZ_BAD_FILE,
+                       "Merge %u of " KEY_MERGES ", '%s', is not two texts with a space between.",
                        (unsigned)rank, bz_str_show(s, shown));
     }
     bz_str left = {s.data, (size_t)(space - s.data)}, right = {space + 1, s.len - left.len - 1};
@@ -449,7 +455,8 @@ static bz_status find_bytes(bz_tokenizer *t, bz_error *err)
         char text[7] = {'<', '0', 'x', hex[b >> 4], hex[b & 15], '>', 0};
         t->byte_id[b] = bz_tokenizer_find(t, text, 6);
         if (t->byte_id[b] < 0) {
-            return bz_fail(err, BZ_BAD_FILE, "The vocabulary has no token %s, so some text could not be written.", text);
+            return bz_fail(err, BZ_BAD_FILE,
+                           "The vocabulary has no token %s, so some text could not be written.", text);
         }
     }
     return BZ_OK;

@@ -63,7 +63,7 @@ struct bz_tokenizer {
     uint64_t *pairs; /* left << 44 | right << 24 | rank + 1; 0: empty */
     unsigned pair_bits;
     size_t pair_reach; /* no pair lies further than this from its home slot */
-    uint32_t *result; /* [n_merges] symbol that the merge of this rank makes */
+    uint32_t *result;  /* [n_merges] symbol that the merge of this rank makes */
 
     uint64_t *borders; /* bitmap over hashed pairs of characters, see bz_vocab_joins */
     unsigned border_bits;
