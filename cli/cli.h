@@ -34,6 +34,8 @@ typedef struct cli_options {
     const char *device;
     const char *system;
     unsigned threads, chunk, context, max_tokens;
+    unsigned prompt_tokens, repeat; /* bench */
+    unsigned rows;                  /* show --plan */
     bool fast, json, plan, special, no_bos, help, ignore_end, verbose;
 } cli_options;
 

@@ -1,4 +1,5 @@
 /* bezel show: what is in a GGUF file, and whether this engine runs it. */
+#include "output.h"
 #include "show.h"
 
 static int run(int argc, char **argv)
@@ -22,12 +23,14 @@ static int run(int argc, char **argv)
             code = show_plan_as_json(plan);
         } else if (plan) {
             show_plan_as_text(plan);
+            code = cli_flush();
         }
         bz_plan_free(plan);
     } else if (o.json) {
         code = show_as_json(&f);
     } else {
         show_as_text(&f);
+        code = cli_flush();
     }
     show_free(&f);
     return code;
@@ -38,7 +41,7 @@ const cli_verb cli_show_verb = {
     "Usage: bezel show MODEL [options]\n\n"
     "  bezel show model.gguf | less\n"
     "  bezel show model.gguf --json | jq .memory\n\n"
-    "Works on any GGUF file and reads its header only; of a file in parts, name any part.\n\n"
+    "Works on any GGUF file and reads little more than its header. Of a file in parts, name any part.\n\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
     "  -c, --ctx N         predict the memory of this context size too\n"
     "      --json          all of it as one JSON object; arrays of more than 1024 values are cut\n"

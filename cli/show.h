@@ -21,10 +21,12 @@ typedef struct show_type {
     show_sum sum;
 } show_type;
 
-/* A vision or audio tower as its keys describe it; 0 and len 0 where they do not. */
+/* A vision or audio tower as its keys describe it; 0 and len 0 where they do not. The
+ * unified models have none but a projector, and its tensors carry the projector's name. */
 typedef struct show_tower {
     uint64_t layers, width;
     bz_str projector;
+    bool there;
 } show_tower;
 
 enum { SHOW_CONTEXTS = 5 };
@@ -82,9 +84,18 @@ const char *show_value_type(bz_gguf_type type); /* "u32", "str" */
 /* A number from a key of the model's own architecture ("block_count"); 0: not there. */
 uint64_t show_arch_number(const show_facts *f, const char *key);
 
-/* Writes s so that no terminal can be garbled: at most `columns` characters, an ellipsis
- * where it was cut, controls and invisible characters as escapes. Returns out. */
-enum { SHOW_SAFE_MAX = 1024 };
+void show_metadata_table(const show_facts *f);
+void show_tensor_table(const show_facts *f);
+
+/* ---- text that is safe to show (show_safe.c) ------------------------------------ */
+
+enum { SHOW_COLUMNS = 100, SHOW_SAFE_MAX = 1024 };
+
+/* Writes s so that no terminal can be garbled: at most `columns` (up to 250) wide, dots where
+ * it was cut, controls and invisible characters as escapes. Both return out. */
 const char *show_safe(bz_str s, unsigned columns, char out[SHOW_SAFE_MAX]);
+const char *show_path(const char *path, unsigned columns, char out[SHOW_SAFE_MAX]);
+/* Characters of such a text; wide ones count once, which only bends a line. */
+int show_width(const char *text);
 
 #endif

@@ -1,25 +1,10 @@
 /* The facts for programs: one object, the same names whatever the file is. */
 #include "show.h"
 
-#include "base/json.h"
+#include "output.h"
 #include "plan/print.h"
 
 enum { ARRAY_MOST = 1024, ARRAY_FIRST = 8 };
-
-static bool to_stdout(void *user, const char *bytes, size_t n)
-{
-    (void)user;
-    return fwrite(bytes, 1, n, stdout) == n;
-}
-
-static int finish(bz_json *j)
-{
-    if (!bz_json_finish(j) || putchar('\n') == EOF || fflush(stdout) != 0) {
-        fprintf(stderr, "bezel: cannot write the answer.\n");
-        return EXIT_FAILED;
-    }
-    return EXIT_OK;
-}
 
 static void key_uint(bz_json *j, const char *key, uint64_t value)
 {
@@ -217,7 +202,7 @@ static void put_model(bz_json *j, const show_facts *f)
 static void put_tower(bz_json *j, const char *key, const show_tower *t, const show_sum *sum)
 {
     bz_json_key(j, key);
-    if (!t->layers && !sum->tensors) {
+    if (!t->there) {
         bz_json_null(j);
         return;
     }
@@ -344,7 +329,7 @@ static void put_memory(bz_json *j, const show_facts *f)
 int show_as_json(const show_facts *f)
 {
     bz_json j;
-    bz_json_init(&j, to_stdout, NULL);
+    cli_json_begin(&j);
     bz_json_object(&j);
     bz_json_key(&j, "verdict");
     bz_json_object(&j);
@@ -372,7 +357,7 @@ int show_as_json(const show_facts *f)
     bz_json_key(&j, "files");
     put_files(&j, f);
     bz_json_end(&j);
-    return finish(&j);
+    return cli_json_end(&j);
 }
 
 /* ---- the plan ---------------------------------------------------------------------------- */
@@ -426,7 +411,7 @@ int show_plan_as_json(const bz_plan *p)
 {
     const bz_plan_totals t = bz_plan_count(p);
     bz_json j;
-    bz_json_init(&j, to_stdout, NULL);
+    cli_json_begin(&j);
     bz_json_object(&j);
     key_uint(&j, "rows", p->rows);
     key_uint(&j, "logit_rows", p->out_rows);
@@ -443,5 +428,5 @@ int show_plan_as_json(const bz_plan *p)
     }
     bz_json_end(&j);
     bz_json_end(&j);
-    return finish(&j);
+    return cli_json_end(&j);
 }

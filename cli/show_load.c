@@ -148,11 +148,9 @@ static uint64_t number_of(const bz_gguf *g, const char *key)
 
 uint64_t show_arch_number(const show_facts *f, const char *key)
 {
-    char full[200];
-    if (f->architecture.len > 100 ||
-        snprintf(full, sizeof full, "%.*s.%s", (int)f->architecture.len, f->architecture.data, key) >= (int)sizeof full) {
-        return 0;
-    }
+    char full[200]; /* an architecture with a name that does not fit is none of anyone's */
+    int len = f->architecture.len < 100 ? (int)f->architecture.len : 100;
+    snprintf(full, sizeof full, "%.*s.%s", len, len ? f->architecture.data : "", key);
     return number_of(show_main(f), full);
 }
 
@@ -207,20 +205,24 @@ static void read_headers(show_facts *f)
         f->flavour = set.flavour == BZ_FLAVOUR_OLLAMA ? "ollama" : "llama.cpp";
     }
     count_tensors(f);
+    f->vision.there = f->vision.layers || f->vision.projector.len || f->groups[SHOW_VISION].tensors;
+    f->audio.there = f->audio.layers || f->audio.projector.len || f->groups[SHOW_AUDIO].tensors;
 }
 
 /* ---- does it run? --------------------------------------------------------------- */
 
 static void write_verdict(show_facts *f)
 {
-    const bool vision = f->groups[SHOW_VISION].tensors || f->vision.layers, audio = f->groups[SHOW_AUDIO].tensors || f->audio.layers;
+    const bool vision = f->vision.there, audio = f->audio.there;
     if (!f->model) {
-        size_t n = strlen(f->refusal.text);
-        snprintf(f->verdict, sizeof f->verdict, "Bezel does not run this: %s%s", f->refusal.text,
-                 n && f->refusal.text[n - 1] == '.' ? "" : ".");
+        const char *why = f->refusal.text; /* a sentence that becomes the second half of one */
+        size_t n = strlen(why);
+        const bool lower = strncmp(why, "The ", 4) == 0 || strncmp(why, "This ", 5) == 0;
+        snprintf(f->verdict, sizeof f->verdict, "Bezel does not run this: %s%s%s", lower ? "t" : "", why + lower,
+                 n && why[n - 1] == '.' ? "" : ".");
     } else if (vision || audio) {
         snprintf(f->verdict, sizeof f->verdict, "Bezel runs the text of this model; its %s not used yet.",
-                 vision && audio ? "vision and audio towers are" : vision ? "vision tower is" : "audio tower is");
+                 vision && audio ? "vision and audio parts are" : vision ? "vision part is" : "audio part is");
     } else {
         snprintf(f->verdict, sizeof f->verdict, "Bezel runs this model.");
     }

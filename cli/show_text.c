@@ -5,89 +5,9 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "base/utf8.h"
 #include "plan/print.h"
 
-enum { LINE_COLUMNS = 100, LABEL = 14 };
-
-/* ---- pieces -------------------------------------------------------------------- */
-
-static bool invisible(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7F && cp <= 0x9F) || cp == 0xAD || cp == 0x61C || cp == 0x180E ||
-           (cp >= 0x200B && cp <= 0x200F) || (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2060 && cp <= 0x206F) ||
-           cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB) || (cp >= 0xE0000 && cp <= 0xE0FFF);
-}
-
-static bool wide(uint32_t cp)
-{
-    return (cp >= 0x1100 && cp <= 0x115F) || (cp >= 0x2E80 && cp <= 0xA4CF) || (cp >= 0xAC00 && cp <= 0xD7A3) ||
-           (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0xFE30 && cp <= 0xFE6F) || (cp >= 0xFF00 && cp <= 0xFF60) ||
-           (cp >= 0xFFE0 && cp <= 0xFFE6) || (cp >= 0x1F300 && cp <= 0x1FAFF) || (cp >= 0x20000 && cp <= 0x3FFFD);
-}
-
-/* One character as it may be shown; returns its bytes and sets the columns it takes. */
-static size_t safe_character(const char *text, size_t len, char piece[16], unsigned *columns, size_t *taken)
-{
-    static const char named[] = "\nn\rr\tt"; /* pairs: character, letter */
-    uint32_t cp;
-    *taken = bz_utf8_decode(text, len, &cp);
-    if (cp == BZ_UTF8_REPLACEMENT && *taken == 1) {
-        *columns = (unsigned)snprintf(piece, 16, "\\x%02X", (unsigned)(unsigned char)text[0]);
-    } else if (!invisible(cp)) {
-        memcpy(piece, text, *taken);
-        *columns = wide(cp) ? 2 : 1;
-        return *taken;
-    } else if (cp < 0x80 && memchr(named, (int)cp, sizeof named - 1) && cp < 0x20) {
-        *columns = (unsigned)snprintf(piece, 16, "\\%c", *((const char *)memchr(named, (int)cp, sizeof named - 1) + 1));
-    } else {
-        *columns = (unsigned)snprintf(piece, 16, cp < 0x80 ? "\\x%02X" : "\\u{%X}", (unsigned)cp);
-    }
-    return *columns;
-}
-
-const char *show_safe(bz_str s, unsigned columns, char out[SHOW_SAFE_MAX])
-{
-    size_t n = 0, cut = 0; /* cut: what fits together with the dots */
-    unsigned used = 0;
-    for (size_t at = 0; at < s.len;) {
-        char piece[16];
-        unsigned more;
-        size_t taken, bytes = safe_character(s.data + at, s.len - at, piece, &more, &taken);
-        if (used + more > columns || n + bytes + 4 > SHOW_SAFE_MAX) {
-            memcpy(out + cut, "...", 4);
-            return out;
-        }
-        memcpy(out + n, piece, bytes);
-        n += bytes;
-        used += more;
-        at += taken;
-        cut = used + 3 <= columns ? n : cut;
-    }
-    out[n] = 0;
-    return out;
-}
-
-static bz_str str_of(const char *text)
-{
-    return (bz_str){text, strlen(text)};
-}
-
-/* Characters of a text that show_safe made; wide ones count once, which only bends a line. */
-static int width_of(const char *text)
-{
-    int n = 0;
-    for (; *text; text++) {
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    }
-    return n;
-}
-
-static void padded(const char *text, int width)
-{
-    int n = width_of(text);
-    printf("%s%*s", text, n < width ? width - n : 0, "");
-}
+enum { LABEL = 15 };
 
 static void row(const char *label, const char *format, ...) BZ_PRINTF(2, 3);
 
@@ -107,7 +27,7 @@ static void wrapped(const char *sentence, int indent)
     int column = indent;
     for (const char *p = sentence; *p;) {
         size_t n = strcspn(p, " ");
-        if (column > indent && column + 1 + (int)n > LINE_COLUMNS) {
+        if (column > indent && column + 1 + (int)n > SHOW_COLUMNS) {
             printf("\n%*s", indent, "");
             column = indent;
         } else if (column > indent) {
@@ -130,7 +50,7 @@ static void print_file(const show_facts *f)
     size_t keys = 0, tensors = 0;
     for (size_t i = 0; i < f->n_files; i++) {
         const bz_gguf *g = &f->headers[i];
-        row(i ? "" : f->n_files > 1 ? "files" : "file", "%s", show_safe(str_of(f->names[i]), LINE_COLUMNS - 16, safe));
+        row(i ? "" : f->n_files > 1 ? "files" : "file", "%s", show_path(f->names[i], SHOW_COLUMNS - LABEL - 2, safe));
         if (f->n_files > 1) {
             row("", "  %s, %zu keys, %zu tensors", bz_bytes_text(f->files[i].size, size), g->n_kv, g->n_tensors);
         }
@@ -198,7 +118,7 @@ static uint32_t period_of(const bz_config *c)
 
 static void print_pattern(const bz_config *c)
 {
-    uint32_t sliding = 0, period = period_of(c), runs = 0;
+    uint32_t sliding = 0, period = period_of(c), runs = 1;
     for (uint32_t i = 0; i < c->layers; i++) {
         sliding += c->layer[i].sliding;
     }
@@ -207,8 +127,8 @@ static void print_pattern(const bz_config *c)
     for (uint32_t i = 1; i < period; i++) {
         runs += c->layer[i].sliding != c->layer[i - 1].sliding;
     }
-    if (runs == 0 || runs > 7 || 2 * period > c->layers) {
-        puts(runs == 0 ? "" : ", in no regular pattern");
+    if (runs > 8 || period == 1 || (period == c->layers && runs <= 2)) { /* too much to say, or all said */
+        puts(runs > 8 ? ", in no regular pattern" : "");
         return;
     }
     for (uint32_t i = 0, from = 0; i < period; i++) {
@@ -217,7 +137,7 @@ static void print_pattern(const bz_config *c)
             from = i + 1;
         }
     }
-    puts(", repeated)");
+    puts(period < c->layers ? ", repeated)" : ")");
 }
 
 static void print_heads(const bz_config *c)
@@ -294,9 +214,9 @@ static void print_model(const show_facts *f)
     const bz_config *c = f->config;
     puts("\nModel");
     if (f->published) {
-        row("size", "that of Gemma 4 %s", f->published);
+        row("matches", "Gemma 4 %s", f->published);
     } else {
-        row("size", "no published one");
+        row("matches", "no published size");
     }
     print_pattern(c);
     print_heads(c);
@@ -322,7 +242,7 @@ static void print_model(const show_facts *f)
     } else {
         row("softcap", "none");
     }
-    row("rope bases", "%g (sliding), %g (full)", c->rope_base_sliding, c->rope_base);
+    row("rope bases", "%.9g (sliding), %.9g (full)", c->rope_base_sliding, c->rope_base);
 }
 
 /* Of a model that is not ours: what nearly every architecture's keys tell. */
@@ -347,19 +267,30 @@ static void print_foreign(const show_facts *f)
     }
 }
 
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void print_tower(const char *label, const show_tower *t, const show_sum *sum)
 {
     char safe[SHOW_SAFE_MAX], size[BZ_UNITS_MAX];
-    if (!t->layers && !sum->tensors) {
+    const char *comma = "";
+    if (!t->there) {
         return;
     }
     printf("  %-*s", LABEL, label);
     if (t->layers) {
-        printf("%llu layers of width %llu, ", (unsigned long long)t->layers, (unsigned long long)t->width);
+        printf("%llu layers of width %llu", (unsigned long long)t->layers, (unsigned long long)t->width);
+        comma = ", ";
     }
-    printf("%llu tensors, %s", (unsigned long long)sum->tensors, bz_bytes_text(sum->bytes, size));
+    if (sum->tensors) {
+        printf("%s%llu tensor%s, %s", comma, (unsigned long long)sum->tensors, plural(sum->tensors),
+               bz_bytes_text(sum->bytes, size));
+        comma = ", ";
+    }
     if (t->projector.len) {
-        printf(", projector %s", show_safe(t->projector, 30, safe));
+        printf("%sprojector %s", comma, show_safe(t->projector, 30, safe));
     }
     putchar('\n');
 }
@@ -367,16 +298,16 @@ static void print_tower(const char *label, const show_tower *t, const show_sum *
 static void print_towers(const show_facts *f)
 {
     const show_sum *projector = &f->groups[SHOW_PROJECTOR];
-    if (f->vision.layers || f->audio.layers || f->groups[SHOW_VISION].tensors || f->groups[SHOW_AUDIO].tensors ||
-        projector->tensors) {
-        puts("\nTowers");
-        print_tower("vision", &f->vision, &f->groups[SHOW_VISION]);
-        print_tower("audio", &f->audio, &f->groups[SHOW_AUDIO]);
-        if (projector->tensors) {
-            char size[BZ_UNITS_MAX];
-            row("projectors", "%llu tensors, %s", (unsigned long long)projector->tensors,
-                bz_bytes_text(projector->bytes, size));
-        }
+    if (!f->vision.there && !f->audio.there && !projector->tensors) {
+        return;
+    }
+    puts("\nVision and audio");
+    print_tower("vision", &f->vision, &f->groups[SHOW_VISION]);
+    print_tower("audio", &f->audio, &f->groups[SHOW_AUDIO]);
+    if (projector->tensors) {
+        char size[BZ_UNITS_MAX];
+        row("projectors", "%llu tensor%s, %s", (unsigned long long)projector->tensors, plural(projector->tensors),
+            bz_bytes_text(projector->bytes, size));
     }
 }
 
@@ -438,6 +369,7 @@ static void print_tokenizer(const show_facts *f)
 
 static void print_types(const show_facts *f)
 {
+    const bool ours = bz_str_is(f->architecture, "gemma4"); /* else nobody asks what runs */
     uint64_t total = 0;
     for (size_t i = 0; i < f->n_types; i++) {
         total += f->types[i].sum.bytes;
@@ -452,7 +384,8 @@ static void print_types(const show_facts *f)
         char size[BZ_UNITS_MAX];
         printf("  %-8s %8llu %10s %6.1f%% %11.2f%s\n", info->name, (unsigned long long)s->tensors,
                bz_bytes_text(s->bytes, size), 100.0 * (double)s->bytes / (double)total,
-               8.0 * (double)s->bytes / (double)s->values, info->runs ? "" : "   Bezel does not run this type");
+               8.0 * (double)s->bytes / (double)s->values,
+               info->runs || !ours ? "" : "   Bezel does not run this type");
     }
 }
 
@@ -476,170 +409,6 @@ static void print_memory(const show_facts *f)
            bz_bytes_text(m->snapshot_bytes, c));
 }
 
-/* ---- tables ----------------------------------------------------------------------------- */
-
-const char *show_value_type(bz_gguf_type type)
-{
-    static const char *const names[] = {"u8",   "i8",  "u16",   "i16", "u32", "i32", "f32",
-                                        "bool", "str", "array", "u64", "i64", "f64"};
-    return (unsigned)type < sizeof names / sizeof *names ? names[type] : "?";
-}
-
-static void number_text(const bz_gguf_kv *kv, uint64_t index, char out[40])
-{
-    uint64_t u;
-    int64_t i;
-    double d;
-    bool b;
-    out[0] = 0;
-    if (kv->type == BZ_GGUF_BOOL && bz_gguf_get_bool(kv, index, &b)) {
-        snprintf(out, 40, "%s", b ? "true" : "false");
-    } else if ((kv->type == BZ_GGUF_F32 || kv->type == BZ_GGUF_F64)) {
-        if (bz_gguf_get_f64(kv, index, &d)) {
-            snprintf(out, 40, "%.*g", kv->type == BZ_GGUF_F32 ? 7 : 15, d);
-        } else {
-            snprintf(out, 40, "not finite");
-        }
-    } else if (bz_gguf_get_u64(kv, index, &u)) {
-        snprintf(out, 40, "%llu", (unsigned long long)u);
-    } else if (bz_gguf_get_i64(kv, index, &i)) {
-        snprintf(out, 40, "%lld", (long long)i);
-    }
-}
-
-/* As many elements as the line holds; equal neighbours as "6144 x15". */
-static void print_numbers(const bz_gguf_kv *kv, int columns)
-{
-    const size_t size = bz_gguf_type_size(kv->type);
-    int used = 0;
-    for (uint64_t i = 0; i < kv->count;) {
-        uint64_t same = 1;
-        while (i + same < kv->count && memcmp(kv->bytes + i * size, kv->bytes + (i + same) * size, size) == 0) {
-            same++;
-        }
-        char value[40], item[80];
-        number_text(kv, i, value);
-        snprintf(item, sizeof item, same > 1 ? "%s%s x%llu" : "%s%s", i ? ", " : "", value, (unsigned long long)same);
-        if (used + (int)strlen(item) > columns - (i + same < kv->count ? 5 : 0)) {
-            fputs(", ...", stdout);
-            break;
-        }
-        fputs(item, stdout);
-        used += (int)strlen(item);
-        i += same;
-    }
-}
-
-static void print_strings(const bz_gguf_kv *kv, int columns)
-{
-    size_t cursor = 0;
-    int used = 0;
-    uint64_t n = 0;
-    bz_str s;
-    char safe[SHOW_SAFE_MAX];
-    while (bz_gguf_next_str(kv, &cursor, &s)) {
-        show_safe(s, 24, safe);
-        int width = width_of(safe) + (n ? 2 : 0);
-        if (n && used + width > columns - 5) {
-            fputs(", ...", stdout);
-            break;
-        }
-        printf("%s%s", n ? ", " : "", safe);
-        used += width;
-        n++;
-    }
-}
-
-static void print_value(const bz_gguf_kv *kv, int columns)
-{
-    char safe[SHOW_SAFE_MAX], number[40];
-    bz_str s;
-    if (kv->is_array && kv->type == BZ_GGUF_STRING) {
-        print_strings(kv, columns);
-    } else if (kv->is_array) {
-        print_numbers(kv, columns);
-    } else if (bz_gguf_get_str(kv, &s)) {
-        fputs(show_safe(s, (unsigned)columns, safe), stdout);
-    } else {
-        number_text(kv, 0, number);
-        fputs(number, stdout);
-    }
-}
-
-static void print_metadata(const show_facts *f)
-{
-    char safe[SHOW_SAFE_MAX], type[40];
-    for (size_t i = 0; i < f->n_files; i++) {
-        const bz_gguf *g = &f->headers[i];
-        int key_width = 0, type_width = 0;
-        for (size_t k = 0; k < g->n_kv; k++) {
-            const bz_gguf_kv *kv = &g->kv[k];
-            int n = width_of(show_safe(kv->key, 60, safe));
-            key_width = n > key_width ? n : key_width;
-            n = kv->is_array ? snprintf(type, sizeof type, "%s[%llu]", show_value_type(kv->type), (unsigned long long)kv->count)
-                             : (int)strlen(show_value_type(kv->type));
-            type_width = n > type_width ? n : type_width;
-        }
-        int columns = LINE_COLUMNS - key_width - type_width - 6;
-        columns = columns < 30 ? 30 : columns > 60 ? 60 : columns;
-        if (f->n_files > 1) {
-            printf("\nMetadata of %s (%zu keys)\n", show_safe(str_of(f->names[i]), 70, safe), g->n_kv);
-        } else {
-            printf("\nMetadata (%zu keys)\n", g->n_kv);
-        }
-        for (size_t k = 0; k < g->n_kv; k++) {
-            const bz_gguf_kv *kv = &g->kv[k];
-            snprintf(type, sizeof type, kv->is_array ? "%s[%llu]" : "%s", show_value_type(kv->type), (unsigned long long)kv->count);
-            printf("  ");
-            padded(show_safe(kv->key, 60, safe), key_width + 2);
-            padded(type, type_width + 2);
-            print_value(kv, columns);
-            putchar('\n');
-        }
-    }
-}
-
-static void shape_text(const bz_gguf_tensor *t, char out[100])
-{
-    int n = 0;
-    out[0] = 0;
-    for (uint32_t d = 0; d < t->n_dims && d < 4; d++) {
-        n += snprintf(out + n, 100 - (size_t)n, "%s%llu", d ? " x " : "", (unsigned long long)t->ne[d]);
-    }
-}
-
-static void print_tensors(const show_facts *f)
-{
-    char safe[SHOW_SAFE_MAX], shape[100];
-    for (size_t i = 0; i < f->n_files; i++) {
-        const bz_gguf *g = &f->headers[i];
-        int name_width = 4, shape_width = 5;
-        for (size_t k = 0; k < g->n_tensors; k++) {
-            int n = width_of(show_safe(g->tensors[k].name, 60, safe));
-            name_width = n > name_width ? n : name_width;
-            shape_text(&g->tensors[k], shape);
-            n = (int)strlen(shape);
-            shape_width = n > shape_width ? n : shape_width;
-        }
-        if (f->n_files > 1) {
-            printf("\nTensors of %s (%zu)\n", show_safe(str_of(f->names[i]), 70, safe), g->n_tensors);
-        } else {
-            printf("\nTensors (%zu)\n", g->n_tensors);
-        }
-        if (g->n_tensors) {
-            printf("  %-*s %-8s %-*s %12s %12s\n", name_width + 1, "name", "type", shape_width, "shape", "bytes", "offset");
-        }
-        for (size_t k = 0; k < g->n_tensors; k++) {
-            const bz_gguf_tensor *t = &g->tensors[k];
-            shape_text(t, shape);
-            printf("  ");
-            padded(show_safe(t->name, 60, safe), name_width + 1);
-            printf(" %-8s %-*s %12llu %12llu\n", bz_type_of(t->type)->name, shape_width, shape,
-                   (unsigned long long)t->size, (unsigned long long)t->offset);
-        }
-    }
-}
-
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 void show_as_text(const show_facts *f)
@@ -659,8 +428,8 @@ void show_as_text(const show_facts *f)
     if (f->model) {
         print_memory(f);
     }
-    print_metadata(f);
-    print_tensors(f);
+    show_metadata_table(f);
+    show_tensor_table(f);
     putchar('\n');
     wrapped(f->verdict, 0); /* again: by now the first lines have left the screen */
 }

@@ -21,6 +21,23 @@ bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err);
 void bz_os_unmap(bz_os_map *map);
 bool bz_os_file_exists(const char *path);
 
+typedef struct bz_os_info {
+    bool folder;
+    uint64_t size;
+    int64_t modified; /* seconds since 1970 */
+} bz_os_info;
+
+/* Of these three *err tells the reason alone ("Permission denied"): the caller knows what the
+ * file is to its user. not_found: there is nothing; bad_file: we may not look at it. */
+bz_status bz_os_look(const char *path, bz_os_info *info, bz_error *err);
+/* A whole regular file of at most `most` bytes, with a NUL behind them; the caller frees *text. */
+bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n, bz_error *err);
+/* Calls `each` with the name of every entry, in any order, until it returns false. */
+bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user, bz_error *err);
+
+/* A variable of the environment; NULL when it is not set. Valid until it is changed. */
+const char *bz_os_env(const char *name);
+
 unsigned bz_os_cpu_count(void);       /* processors this process may use, >= 1 */
 uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
 

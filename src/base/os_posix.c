@@ -1,5 +1,6 @@
 #include "base/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -62,6 +63,92 @@ void bz_os_unmap(bz_os_map *map)
 bool bz_os_file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
+}
+
+static bz_status fail_errno(bz_error *err)
+{
+    bz_status code = errno == ENOENT || errno == ENOTDIR ? BZ_NOT_FOUND : BZ_BAD_FILE;
+    return bz_fail(err, code, "%s", strerror(errno));
+}
+
+bz_status bz_os_look(const char *path, bz_os_info *info, bz_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return fail_errno(err);
+    }
+    *info = (bz_os_info){S_ISDIR(st.st_mode), (uint64_t)st.st_size, (int64_t)st.st_mtime};
+    return BZ_OK;
+}
+
+bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n, bz_error *err)
+{
+    /* Without O_NONBLOCK a pipe of that name would hold us up for ever. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        bz_status status = fail_errno(err);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return status;
+    }
+    bz_status status = BZ_OK;
+    char *buf = NULL;
+    size_t got = 0;
+    if (!S_ISREG(st.st_mode)) {
+        status = bz_fail(err, BZ_BAD_FILE, "not a regular file");
+    } else if ((uint64_t)st.st_size > most) {
+        status = bz_fail(err, BZ_BAD_FILE, "larger than %zu bytes", most);
+    } else if (!(buf = malloc((size_t)st.st_size + 1))) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "no memory for %zu bytes", (size_t)st.st_size);
+    }
+    while (status == BZ_OK && got < (size_t)st.st_size) {
+        ssize_t r = read(fd, buf + got, (size_t)st.st_size - got);
+        if (r > 0) {
+            got += (size_t)r;
+        } else if (r == 0) {
+            break; /* somebody is cutting the file: what is left is what it has */
+        } else if (errno != EINTR) {
+            status = fail_errno(err);
+        }
+    }
+    close(fd);
+    if (status != BZ_OK) {
+        free(buf);
+        return status;
+    }
+    buf[got] = 0;
+    *text = buf;
+    *n = got;
+    return BZ_OK;
+}
+
+bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user, bz_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) {
+        return fail_errno(err);
+    }
+    bz_status status = BZ_OK;
+    for (bool more = true; more;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (!entry) {
+            status = errno ? fail_errno(err) : BZ_OK;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            more = each(user, entry->d_name);
+        }
+    }
+    closedir(dir);
+    return status;
+}
+
+const char *bz_os_env(const char *name)
+{
+    return getenv(name);
 }
 
 /* ---- the machine --------------------------------------------------------- */

@@ -1,0 +1,16 @@
+/* Memory for many small things that are given back together. */
+#ifndef BZ_BASE_ARENA_H
+#define BZ_BASE_ARENA_H
+
+#include <stddef.h>
+
+/* Zero-initialise. */
+typedef struct bz_arena {
+    struct bz_arena_block *block; /* private: the newest, which links the others */
+} bz_arena;
+
+void *bz_arena_alloc(bz_arena *a, size_t size); /* aligned for anything; NULL: no memory */
+void *bz_arena_array(bz_arena *a, size_t count, size_t size);
+void bz_arena_free(bz_arena *a); /* everything at once; the arena can be used again */
+
+#endif
