@@ -3,12 +3,15 @@
 CC      ?= cc
 CFLAGS  ?= -O3 -g
 PYTHON   = /usr/bin/python3
+# `make V=1` shows the commands.
+Q       := $(if $(V),,@)
+say      = $(if $(V),,@echo "  $(1)")
 B       ?= build
 MODELS   = build/models
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP $(CFLAGS)
+ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP $(CFLAGS) $(ISA_FLAGS)
 LIBS     = -lm -pthread
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/*/*.c))
@@ -45,19 +48,22 @@ help:
 # ---- the library and the program ---------------------------------------------
 
 $(B)/libbezel.a: $(LIB_OBJ)
+	$(call say,AR $@)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/bezel: $(CLI_OBJ) $(B)/libbezel.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC $@)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Kernels for one instruction set; the table is chosen at run time.
 MACHINE := $(shell $(CC) -dumpmachine)
-$(B)/src/cpu/kernels_avx2.o: CFLAGS += $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+$(B)/src/cpu/kernels_avx2.o: ISA_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 
 # Changed when the compiler or its flags change, so that objects of two builds never mix.
 $(B)/flags: FORCE
@@ -67,13 +73,15 @@ $(B)/flags: FORCE
 # ---- tests ----------------------------------------------------------------------
 
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Counts allocations by standing in for the allocator.
-$(B)/tests/test_alloc: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(B)/tests/test_alloc: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TEST_LIB_OBJ) $(B)/libbezel.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
 
@@ -109,7 +117,8 @@ FUZZ_FLAGS = -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-re
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD $@)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
 
 fuzz: | setup
 	@$(MAKE) --no-print-directory B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
@@ -138,7 +147,8 @@ run: | setup
 	@$(B)/bezel run $(CHAT_MODEL) -n 60 -v
 
 $(B)/bench/%: $(B)/bench/%.o $(B)/libbezel.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 bench: | setup
 	@$(MAKE) --no-print-directory programs $(if $(MODEL),,models)

@@ -13,20 +13,21 @@ int64_t bz_tokenize(const bz_model *m, const char *text, size_t len, bool specia
     bz_piece piece = {text, len, specials};
     int32_t first = bz_tokenizer_special(m->tokenizer)->bos;
     if (bos && (first < 0 || !bz_ids_push(&list, first))) {
-        bz_fail(err, BZ_BAD_FILE, "The vocabulary has no <bos> token.");
+        bz_fail(err, first < 0 ? BZ_BAD_FILE : BZ_OUT_OF_MEMORY, "The vocabulary has no <bos> token, or memory is short.");
         return -1;
     }
     if (bz_tokenizer_encode(m->tokenizer, &piece, 1, &list, err) != BZ_OK) {
         bz_ids_free(&list);
         return -1;
     }
-    size_t n = list.n < cap ? list.n : cap;
+    /* A rendered prompt may bring its own <bos>: never two. */
+    size_t skip = bos && list.n > 1 && list.id[1] == first ? 1 : 0;
+    size_t total = list.n - skip, n = total < cap ? total : cap;
     if (n) {
-        memcpy(ids, list.id, n * sizeof *ids);
+        memcpy(ids, list.id + skip, n * sizeof *ids);
     }
-    int64_t total = (int64_t)list.n;
     bz_ids_free(&list);
-    return total;
+    return (int64_t)total;
 }
 
 const char *bz_token_piece(const bz_model *m, int32_t id, size_t *len)
