@@ -8,6 +8,7 @@ Q       := $(if $(V),,@)
 say      = $(if $(V),,@echo "  $(1)")
 B       ?= build
 MODELS   = build/models
+JOBS     = $(shell nproc)
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -37,7 +38,10 @@ help:
 	@echo "make          build the program at build/bezel"
 	@echo "make run      set up, build, and chat in the terminal with a small synthetic model"
 	@echo "make test     set up, build, and run every test (also: make check)"
+	@echo "make lib      build the static and the shared library"
+	@echo "make install  program, libraries, header, man pages; PREFIX=/usr/local DESTDIR= (and: make uninstall)"
 	@echo "make asan     the tests under AddressSanitizer and UBSan"
+	@echo "make tsan     the tests of threads under ThreadSanitizer"
 	@echo "make arm64    the unit tests and small goldens, cross-built, under qemu"
 	@echo "make fuzz     fuzz everything that parses, FUZZ_SECONDS=60 each"
 	@echo "make bench    kernels, tokenizer and a model; MODEL=file.gguf PEER=peer_logits to compare"
@@ -63,7 +67,7 @@ $(B)/%.o: %.c $(B)/flags
 
 # Kernels for one instruction set; the table is chosen at run time.
 MACHINE := $(shell $(CC) -dumpmachine)
-$(B)/src/cpu/kernels_avx2.o: ISA_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+$(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: ISA_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 
 # Changed when the compiler or its flags change, so that objects of two builds never mix.
 $(B)/flags: FORCE
@@ -92,9 +96,9 @@ models: | setup
 	@$(PYTHON) tools/make_test_models.py $(MODELS)
 
 test check: | setup
-	@$(MAKE) --no-print-directory models programs
-	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' programs
-	@$(MAKE) --no-print-directory B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
+	@$(MAKE) --no-print-directory -j$(JOBS) models programs
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
 	@$(PYTHON) tests/run.py native asan-quick arm64
 
 # Sanitizers. No recovery: the first finding fails the test.
@@ -102,12 +106,12 @@ ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize
 
 asan: | setup
 	@$(MAKE) --no-print-directory models
-	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' programs
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
 	@$(PYTHON) tests/run.py asan
 
 arm64: | setup
 	@$(MAKE) --no-print-directory models
-	@$(MAKE) --no-print-directory B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
 	@$(PYTHON) tests/run.py arm64
 
 # ---- fuzzing ----------------------------------------------------------------------
@@ -121,7 +125,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
 
 fuzz: | setup
-	@$(MAKE) --no-print-directory B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
 	@for f in $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%); do \
 	    mkdir -p build/fuzz/corpus/$$f; \
 	    echo "fuzzing $$f for $(FUZZ_SECONDS) s"; \
@@ -142,7 +146,7 @@ $(CHAT_MODEL): tools/gemma4_synth.py | setup
 	@$(PYTHON) tools/gemma4_synth.py tiny-e $@ --type q4_k_m --ctx 4096 --quiet
 
 run: | setup
-	@$(MAKE) --no-print-directory $(B)/bezel $(CHAT_MODEL)
+	@$(MAKE) --no-print-directory -j$(JOBS) $(B)/bezel $(CHAT_MODEL)
 	@echo "A synthetic model: Gemma 4's architecture with random weights. It answers nonsense, quickly."
 	@$(B)/bezel run $(CHAT_MODEL) -n 60 -v
 
@@ -151,8 +155,10 @@ $(B)/bench/%: $(B)/bench/%.o $(B)/libbezel.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 bench: | setup
-	@$(MAKE) --no-print-directory programs $(if $(MODEL),,models)
+	@$(MAKE) --no-print-directory -j$(JOBS) programs $(if $(MODEL),,models)
 	@sh bench/bench.sh '$(MODEL)' '$(PEER)'
+
+include install.mk
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
