@@ -23,7 +23,7 @@ TEST_LIB_SRC = $(sort $(wildcard tests/support/*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC = $(sort $(wildcard bench/bench_*.c))
 
-LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o)
+LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/wgsl.o
 CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o)
 TEST_LIB_OBJ = $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TESTS    = $(TEST_SRC:tests/%.c=$(B)/tests/%)
@@ -68,6 +68,16 @@ $(B)/%.o: %.c $(B)/flags
 # Kernels for one instruction set; the table is chosen at run time.
 MACHINE := $(shell $(CC) -dumpmachine)
 $(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: ISA_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+
+# The kernels' text goes into the library.
+WGSL     = $(sort $(wildcard src/gpu/kernels/*.wgsl src/gpu/kernels/*/*.wgsl))
+$(B)/gen/wgsl.c: tools/embed.sh $(WGSL)
+	@mkdir -p $(@D)
+	@sh tools/embed.sh src/gpu/kernels $(WGSL) > $@.tmp && mv $@.tmp $@
+
+$(B)/gen/wgsl.o: $(B)/gen/wgsl.c
+	$(call say,CC $@)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Changed when the compiler or its flags change, so that objects of two builds never mix.
 $(B)/flags: FORCE

@@ -17,7 +17,7 @@ typedef struct cli_verb {
     const char *usage;   /* the verb's own help */
 } cli_verb;
 
-extern const cli_verb cli_run_verb, cli_show_verb, cli_tokenize_verb, cli_logits_verb, cli_bench_verb;
+extern const cli_verb cli_run_verb, cli_show_verb, cli_tokenize_verb, cli_logits_verb, cli_bench_verb, cli_list_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -47,6 +47,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
  * after a usage message. The caller frees it. */
 int32_t *cli_token_list(const char *verb, const char *text, size_t *n);
 
+/* MODEL: a path, else a name in Ollama's store, whose mmproj is taken unless --mmproj is given. */
 bool cli_open(const cli_options *o, bz_model **model, int *exit_code);
 bool cli_check_device(const cli_options *o, int *exit_code);
 

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 static const cli_verb *const verbs[] = {&cli_run_verb, &cli_show_verb, &cli_tokenize_verb, &cli_logits_verb,
-                                        &cli_bench_verb};
+                                        &cli_bench_verb, &cli_list_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
         printf("bezel %s\n", bz_version());
         return EXIT_OK;
     }
-    const char *name = strcmp(argv[1], "inspect") == 0 ? "show" : argv[1];
+    const char *name = strcmp(argv[1], "inspect") == 0 ? "show" : strcmp(argv[1], "ls") == 0 ? "list" : argv[1];
     for (int i = 0; i < N_VERBS; i++) {
         if (strcmp(name, verbs[i]->name) == 0) {
             return verbs[i]->run(argc - 1, argv + 1);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "file/ollama.h"
+
 typedef enum option_kind { FLAG, TEXT, NUMBER } option_kind;
 
 typedef struct option_row {
@@ -237,11 +239,21 @@ bool cli_open(const cli_options *o, bz_model **model, int *exit_code)
     if (!cli_check_device(o, exit_code)) {
         return false;
     }
-    if (bz_model_open_file(model, o->model, o->mmproj, &err) != BZ_OK) {
-        *exit_code = cli_error(&err);
-        return false;
+    bz_store_model found;
+    bz_status status = bz_store_resolve(o->model, &found, &err);
+    if (status == BZ_OK) {
+        const char *mmproj = o->mmproj ? o->mmproj : found.n_projectors ? found.projectors[0] : NULL;
+        status = bz_model_open_file(model, found.path, mmproj, &err);
+        if (status != BZ_OK && found.name) { /* the path of a blob would tell nobody which model it is */
+            bz_error why = err;
+            bz_fail(&err, status, "%s: %s", found.name, why.text);
+        }
+        bz_store_model_free(&found);
     }
-    return true;
+    if (status != BZ_OK) {
+        *exit_code = cli_error(&err);
+    }
+    return status == BZ_OK;
 }
 
 double cli_seconds(void)

@@ -79,7 +79,7 @@ static bz_status answer(talk *t, const cli_options *o, const char *prompt, bz_er
     if (!push_text(t, "<|turn>model\n", true, false, err)) {
         return err->code ? err->code : BZ_OUT_OF_MEMORY;
     }
-    const bz_generate_options go = {.max_tokens = o->max_tokens, .ignore_end = o->ignore_end};
+    const bz_generate_options go = {.max_tokens = o->max_tokens, .ignore_end = o->ignore_end, .sampling.greedy = true};
     const bz_host host = {.event = on_event, .user = t};
     bz_job *job = NULL;
     double t0 = cli_seconds(), t1 = t0;

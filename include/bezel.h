@@ -95,10 +95,20 @@ typedef enum bz_event_kind {
     BZ_EVENT_LOGITS    /* rows of logits, when asked for */
 } bz_event_kind;
 
+typedef struct bz_token_prob {
+    int32_t token;
+    float log_prob; /* natural, as the model gave it: before bias, penalties and temperature */
+} bz_token_prob;
+
 typedef struct bz_event {
     bz_event_kind kind;
     uint64_t done, total;
     int32_t token;
+    const char *text; /* to show now: whole characters, not terminated, valid until the next step */
+    size_t text_len;  /* what could begin a stop string is held back; the last token brings the rest */
+    float log_prob;   /* of the token, when asked for */
+    const bz_token_prob *top; /* [n_top] likeliest tokens, best first, when asked for */
+    uint32_t n_top;
     const float *logits; /* [rows][vocabulary], valid until the next step */
     uint32_t position;   /* of the first row */
     uint32_t rows;
@@ -182,6 +192,7 @@ BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_
 typedef struct bz_session_options {
     uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
+    const char *device;  /* "cpu" or "gpu"; NULL: cpu */
     unsigned threads;    /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
     bool exact;          /* float activations and f32 cache: slower, nothing rounded */
@@ -204,15 +215,57 @@ typedef struct bz_prefill_options {
 BZ_API bz_status bz_session_prefill(bz_session *session, const int32_t *ids, size_t n,
                                     const bz_prefill_options *options, bz_job **job, bz_error *err);
 
+typedef struct bz_bias {
+    int32_t token;
+    float bias; /* added to its logit; -INFINITY: never chosen */
+} bz_bias;
+
+/* How a token is chosen, in this order: bias, penalties, top-k, top-p, min-p, temperature, draw.
+ * Zero: what the file recommends, else the number given here. */
+typedef struct bz_sampling {
+    bool greedy;         /* the likeliest token, the first of equals; also with top_k 1 */
+    float temperature;   /* 1.0; below 0: greedy */
+    int32_t top_k;       /* 64 likeliest tokens; below 0: off */
+    float top_p;         /* 0.95 of the probability; below 0, or 1: off */
+    float min_p;         /* off; 0.1: a tenth of the likeliest token's probability or more */
+    float repetition;    /* 1, off; above: positive logits of seen tokens are divided by it, others multiplied */
+    float presence;      /* 0; taken off the logit of a seen token */
+    float frequency;     /* 0; the same for each time it was seen */
+    int32_t window;      /* last tokens, the prompt's included, that count as seen: 64; below 0: all */
+    uint64_t seed;       /* with the position it decides the draw: same seed, same text; 0 is one like any other */
+    const bz_bias *bias; /* [n_bias], copied */
+    size_t n_bias;
+} bz_sampling;
+
 typedef struct bz_generate_options {
     uint32_t max_tokens; /* 0: until an end token or the end of the context */
     bool ignore_end;     /* go on past end tokens */
+    bool show_control;   /* the event's text has control tokens too */
+    bool log_probs;      /* report the token's log-probability */
+    uint32_t top_log_probs; /* and those of this many likeliest tokens */
+    bz_sampling sampling;
+    const int32_t *stop_ids; /* tokens that end the answer, besides the model's own; copied */
+    size_t n_stop_ids;
+    const char *const *stop; /* strings that end it and are not shown; copied */
+    size_t n_stop;
 } bz_generate_options;
 
-/* Continues after the prefilled tokens: one token event each. An end token is reported and
- * ends the job; it is not fed back. */
+/* Continues after the prefilled tokens: one token event each, with the text that can be shown.
+ * A token that ends the answer is reported but not fed back; of its text only what comes before
+ * a stop string is shown. */
 BZ_API bz_status bz_session_generate(bz_session *session, const bz_generate_options *options, bz_job **job,
                                      bz_error *err);
+
+typedef enum bz_finish {
+    BZ_FINISH_NONE,   /* still at work, cancelled or failed */
+    BZ_FINISH_END,    /* the model's end token */
+    BZ_FINISH_STOP,   /* a stop id or stop string */
+    BZ_FINISH_LENGTH, /* max_tokens */
+    BZ_FINISH_CONTEXT /* the context is full */
+} bz_finish;
+
+/* Why generating ended; known from its last token event on. */
+BZ_API bz_finish bz_job_finish(const bz_job *job);
 
 typedef struct bz_session_stats {
     uint32_t position;   /* tokens held */

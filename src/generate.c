@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "job.h"
-#include "sample/greedy.h"
+#include "model/hints.h"
+#include "sample/random.h"
+#include "sample/sampler.h"
+#include "sample/stop.h"
 #include "session.h"
 
 /* ---- prefill ---------------------------------------------------------------------- */
@@ -75,6 +78,7 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
     }
     switch (bz_session_pass_step(s, &need->error)) {
     case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
+    case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
     case BZ_PASS_ERROR: return BZ_JOB_ERROR;
     case BZ_PASS_DONE: break;
     }
@@ -125,17 +129,91 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const 
 typedef struct generate_job {
     bz_job job;
     bz_session *s;
-    bz_generate_options options;
+    uint32_t max_tokens;
+    bool ignore_end, show_control;
+    uint64_t seed;
+    int32_t *stop_ids;
+    size_t n_stop_ids;
+
+    bz_detok detok;
+    bz_stop *stop;
+    char *text; /* of the event being reported */
+
     uint32_t made;
     int32_t token; /* being fed back */
-    bool in_pass, feed, ended;
+    bool in_pass, feed;
 } generate_job;
 
 static void free_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
     j->s->busy = false;
+    bz_stop_free(j->stop);
+    free(j->stop_ids);
+    free(j->text);
     free(j);
+}
+
+static bz_status choose(generate_job *j, bz_choice *choice, bz_error *err)
+{
+    bz_session *s = j->s;
+    bz_shortlist list;
+    bz_sampler_see(s->sampler, s->tokens, s->n);
+    bz_status status = bz_sampler_shortlist(s->sampler, s->logits, &list, err);
+    if (status == BZ_OK) {
+        /* By position: an answer made in two jobs is the one made in one. */
+        double u = bz_random_unit(j->seed, s->n);
+        bz_sampler_choose(s->sampler, &list, s->logits, u, choice);
+    }
+    return status;
+}
+
+static bool is_stop_id(const generate_job *j, int32_t id)
+{
+    for (size_t i = 0; i < j->n_stop_ids; i++) {
+        if (j->stop_ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { ROOM_FOR_TEXT = 2 * BZ_DETOK_MAX }; /* a token's text and what was an open character */
+
+/* Puts the text that can be shown after this token into j->text, and decides whether and why it
+ * is the last. All that is held back comes with the last one. */
+static size_t finish_token(generate_job *j)
+{
+    const bz_session *s = j->s;
+    char piece[BZ_DETOK_MAX];
+    size_t n = 0;
+    bz_finish finish = BZ_FINISH_NONE;
+    if (!j->ignore_end && bz_token_ends(s->model, j->token)) {
+        finish = BZ_FINISH_END;
+    } else if (is_stop_id(j, j->token)) {
+        finish = BZ_FINISH_STOP;
+    } else {
+        size_t len = bz_detok_push(&j->detok, s->model->tokenizer, j->token, j->show_control, piece);
+        n = bz_stop_push(j->stop, piece, len, j->text);
+        if (j->max_tokens && j->made >= j->max_tokens) {
+            finish = BZ_FINISH_LENGTH;
+        } else if (s->n + 1 == s->context) {
+            finish = BZ_FINISH_CONTEXT;
+        }
+    }
+    if (finish != BZ_FINISH_NONE) {
+        size_t len = bz_detok_flush(&j->detok, piece);
+        n += bz_stop_push(j->stop, piece, len, j->text + n);
+        n += bz_stop_flush(j->stop, j->text + n);
+    }
+    if (bz_stop_matched(j->stop)) {
+        finish = BZ_FINISH_STOP;
+    }
+    j->job.finish = finish;
+    /* With the context or the limit reached the last token is fed too, so that the session can
+     * go on from it. */
+    j->feed = finish != BZ_FINISH_END && finish != BZ_FINISH_STOP;
+    return n;
 }
 
 static bz_progress step_generate(bz_job *job, bz_need *need)
@@ -145,6 +223,7 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
     if (j->in_pass) {
         switch (bz_session_pass_step(s, &need->error)) {
         case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
+        case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
         case BZ_PASS_ERROR: return BZ_JOB_ERROR;
         case BZ_PASS_DONE: j->in_pass = false; break;
         }
@@ -157,21 +236,63 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
         j->in_pass = true;
         return BZ_JOB_AGAIN;
     }
-    if (j->ended || s->n == s->context) {
+    if (job->finish == BZ_FINISH_NONE && s->n == s->context) {
+        job->finish = BZ_FINISH_CONTEXT; /* full before the first token */
+    }
+    if (job->finish != BZ_FINISH_NONE) {
         return BZ_JOB_DONE;
     }
-    j->token = bz_sample_greedy(s->logits, s->model->text.config.vocab);
+    bz_choice choice;
+    if (choose(j, &choice, &need->error) != BZ_OK) {
+        return BZ_JOB_ERROR;
+    }
+    j->token = choice.id;
     j->made++;
     s->stats.generated++;
-    bool end = !j->options.ignore_end && bz_token_ends(s->model, j->token);
-    j->ended = end || (j->options.max_tokens && j->made >= j->options.max_tokens);
-    j->feed = !end; /* the last token is fed too, so that the session can go on from it */
-    need->event = (bz_event){.kind = BZ_EVENT_TOKEN, .token = j->token, .done = j->made};
+    size_t len = finish_token(j);
+    need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
+                             .done = j->made,
+                             .token = j->token,
+                             .text = j->text,
+                             .text_len = len,
+                             .log_prob = choice.log_prob,
+                             .top = choice.top,
+                             .n_top = choice.n_top};
     return BZ_JOB_EVENT;
+}
+
+/* Copies what the options point to and readies the session's sampler. */
+static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz_error *err)
+{
+    const bz_session *s = j->s;
+    const uint32_t vocab = s->model->text.config.vocab;
+    for (size_t i = 0; i < o->n_stop_ids; i++) {
+        if (o->stop_ids[i] < 0 || (uint32_t)o->stop_ids[i] >= vocab) {
+            return bz_fail(err, BZ_BAD_REQUEST, "The stop token %d is not in the vocabulary of %u.", o->stop_ids[i],
+                           vocab);
+        }
+    }
+    bz_status status = bz_stop_new(&j->stop, o->stop, o->n_stop, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    j->text = malloc(ROOM_FOR_TEXT + bz_stop_longest(j->stop));
+    j->stop_ids = malloc((o->n_stop_ids + 1) * sizeof *j->stop_ids);
+    if (!j->text || !j->stop_ids) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
+    }
+    if (o->n_stop_ids) {
+        memcpy(j->stop_ids, o->stop_ids, o->n_stop_ids * sizeof *j->stop_ids);
+    }
+    j->n_stop_ids = o->n_stop_ids;
+    bz_sampling sampling = o->sampling;
+    bz_hints_sampling(s->model->set.main, &sampling);
+    return bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
 }
 
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out, bz_error *err)
 {
+    const bz_generate_options o = options ? *options : (bz_generate_options){0};
     if (s->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
     }
@@ -182,8 +303,17 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
     }
-    *j = (generate_job){.job = {.step = step_generate, .free = free_generate}, .s = s};
-    j->options = options ? *options : (bz_generate_options){0};
+    *j = (generate_job){.job = {.step = step_generate, .free = free_generate},
+                        .s = s,
+                        .max_tokens = o.max_tokens,
+                        .ignore_end = o.ignore_end,
+                        .show_control = o.show_control,
+                        .seed = o.sampling.seed};
+    bz_status status = fill_generate(j, &o, err);
+    if (status != BZ_OK) {
+        free_generate(&j->job);
+        return status;
+    }
     s->busy = true;
     *out = &j->job;
     return BZ_OK;

@@ -1,5 +1,7 @@
 #include "job.h"
 
+#include "base/os.h"
+
 bz_progress bz_job_step(bz_job *job, bz_need *need)
 {
     if (job->ended) {
@@ -26,6 +28,11 @@ bz_model *bz_job_model(bz_job *job)
     return job->model ? job->model(job) : NULL;
 }
 
+bz_finish bz_job_finish(const bz_job *job)
+{
+    return job->error.code == BZ_OK ? job->finish : BZ_FINISH_NONE;
+}
+
 bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
 {
     const bz_host none = {0};
@@ -34,7 +41,7 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
         bz_need need = {0};
         switch (bz_job_step(job, &need)) {
         case BZ_JOB_AGAIN: break;
-        case BZ_JOB_NEED_GPU: break; /* the native device waits inside its own step */
+        case BZ_JOB_NEED_GPU: bz_os_sleep(20 * 1000); break;
         case BZ_JOB_NEED_BYTES:
             for (uint32_t i = 0; i < need.n_reads; i++) {
                 if (!host->read || host->read(host->user, &need.reads[i]) != 0) {

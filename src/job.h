@@ -10,6 +10,7 @@ struct bz_job {
     bz_model *(*model)(bz_job *job); /* NULL but for opening */
     bool ended;                      /* done or failed: stepping again repeats the answer */
     bz_error error;
+    bz_finish finish; /* of generating */
 };
 
 enum { BZ_STEP_NS = 10 * 1000 * 1000 }; /* how long a step may compute */

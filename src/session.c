@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "gpu/backend.h"
+#include "model/hints.h"
 
 enum { DEFAULT_CONTEXT = 32768, DEFAULT_SNAPSHOTS = 4 };
 
@@ -34,9 +36,38 @@ void bz_session_free(bz_session *s)
         s->backend->kv_free(s->backend, s->kv);
         s->backend->free(s->backend);
     }
+    bz_sampler_free(s->sampler);
     free(s->tokens);
     free(s->logits);
     free(s);
+}
+
+static bz_status make_sampler(bz_session *s, bz_error *err)
+{
+    const bz_gguf *gguf = s->model->set.main;
+    const uint32_t vocab = s->model->text.config.vocab, n = bz_hints_suppressed(gguf, vocab, NULL);
+    int32_t *ids = malloc((n + (size_t)1) * sizeof *ids);
+    if (!ids) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    }
+    bz_hints_suppressed(gguf, vocab, ids);
+    bz_status status = bz_sampler_new(&s->sampler, vocab, s->context, ids, n, err);
+    free(ids);
+    return status;
+}
+
+static bz_status make_backend(bz_session *s, const bz_session_options *o, bz_error *err)
+{
+    const bz_weights *weights = &s->model->text.weights.table;
+    const uint8_t *const *bytes = (const uint8_t *const *)s->model->weight_bytes;
+    if (!o->device || strcmp(o->device, "cpu") == 0) {
+        const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
+        return bz_cpu_new(&s->backend, weights, bytes, &cpu, err);
+    }
+    if (strcmp(o->device, "gpu") != 0) {
+        return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", o->device);
+    }
+    return bz_fail(err, BZ_NO_WEBGPU, "This build has no GPU back end yet; use the device cpu."); /* GPU-LATER */
 }
 
 bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)
@@ -61,8 +92,10 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     s->logits = malloc(c->vocab * sizeof *s->logits);
     bz_status status = s->tokens && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
     if (status == BZ_OK) {
-        const bz_cpu_options cpu = {.threads = o.threads, .kernels = o.kernels, .exact = o.exact};
-        status = bz_cpu_new(&s->backend, &model->text.weights.table, (const uint8_t *const *)model->weight_bytes, &cpu, err);
+        status = make_sampler(s, err);
+    }
+    if (status == BZ_OK) {
+        status = make_backend(s, &o, err);
     }
     if (status == BZ_OK) {
         status = s->backend->kv_new(s->backend, model->text.caches, model->text.n_caches, o.exact, s->chunk - 1, &s->kv, err);

@@ -2,8 +2,10 @@
 #ifndef BZ_SESSION_H
 #define BZ_SESSION_H
 
+#include "gpu/gpu.h"
 #include "model.h"
 #include "plan/backend.h"
+#include "sample/sampler.h"
 #include "text/tokenizer.h"
 
 enum { BZ_MAX_CHUNK = 512, BZ_MAX_SNAPSHOTS = 16 };
@@ -22,6 +24,7 @@ typedef struct session_snapshot {
 
 struct bz_session {
     const bz_model *model;
+    gpu *device; /* NULL on the CPU */
     bz_backend *backend;
     bz_kv *kv;
     void *kv_list[1]; /* sequences of a pass: this one */
@@ -45,6 +48,7 @@ struct bz_session {
 
     float *logits; /* [vocabulary] after the last token */
     bool has_logits;
+    bz_sampler *sampler;
     bool busy; /* a job is at work */
     bz_session_stats stats;
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, arm64
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
@@ -43,6 +43,11 @@ def suite(name):
             yield label, command, {}
         for f in sorted(glob.glob("tests/source/test_*.py")):
             yield os.path.basename(f)[:-3], ["/usr/bin/python3", f], {}
+        for f in sorted(glob.glob("tests/lib/test_*.py")):
+            yield os.path.basename(f)[:-3], ["/usr/bin/python3", f, "build", MODELS], {}
+    elif name in ("tsan", "tsan-full"):
+        for t in ["test_threads"] + ["test_session"] * (name == "tsan-full"):
+            yield f"tsan {t}", [f"build/tsan/tests/{t}"], {"TSAN_OPTIONS": "halt_on_error=1", "BEZEL_QUICK": "1"}
     elif name in ("asan", "asan-quick"):
         env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1" if name == "asan-quick" else ""}
         for t in programs("build/asan"):

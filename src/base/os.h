@@ -41,6 +41,17 @@ const char *bz_os_env(const char *name);
 unsigned bz_os_cpu_count(void);       /* processors this process may use, >= 1 */
 uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
 
+void bz_os_sleep(uint64_t nanoseconds); /* at least that long, unless a signal comes */
+
+/* A shared library found while the program runs, by path or by name. *err tells the reason alone.
+ * A library's code stays in memory after it is closed: threads of its own may still be in it.
+ * A program linked statically has none: opening fails with not_found. */
+typedef struct bz_os_library bz_os_library;
+typedef void (*bz_os_function)(void); /* to be cast to what it is */
+bz_os_library *bz_os_library_open(const char *name, bz_error *err); /* NULL: could not */
+bz_os_function bz_os_library_symbol(bz_os_library *library, const char *name); /* NULL: there is none */
+void bz_os_library_close(bz_os_library *library);
+
 /* Threads, and waiting on a word of memory: returns when *word != expected (or, rarely,
  * early). The same two calls exist in WebAssembly with threads. */
 typedef struct bz_os_thread bz_os_thread;

@@ -1,6 +1,7 @@
 #include "base/os.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -183,6 +184,63 @@ uint64_t bz_os_memory_available(void)
     }
 #endif
     return bytes;
+}
+
+void bz_os_sleep(uint64_t nanoseconds)
+{
+    struct timespec t = {(time_t)(nanoseconds / 1000000000u), (long)(nanoseconds % 1000000000u)};
+    nanosleep(&t, NULL);
+}
+
+/* ---- libraries ------------------------------------------------------------- */
+
+/* Weak, so that a static program links without the loader (and without the linker's warning
+ * about it) and finds NULL here. */
+#if defined(__GLIBC__)
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlclose
+#pragma weak dlerror
+static bool can_load(void)
+{
+    return dlopen && dlsym && dlclose && dlerror;
+}
+#else
+static bool can_load(void)
+{
+    return true;
+}
+#endif
+
+bz_os_library *bz_os_library_open(const char *name, bz_error *err)
+{
+    if (!can_load()) {
+        bz_fail(err, BZ_NOT_FOUND, "this program is linked statically and cannot load libraries");
+        return NULL;
+    }
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle) {
+        const char *reason = dlerror();
+        bz_fail(err, BZ_NOT_FOUND, "%s", reason ? reason : "cannot be loaded");
+    }
+    return handle;
+}
+
+bz_os_function bz_os_library_symbol(bz_os_library *library, const char *name)
+{
+    /* POSIX promises that the two kinds of pointer look the same; ISO C has no cast for it. */
+    void *address = dlsym(library, name);
+    bz_os_function function = NULL;
+    _Static_assert(sizeof function == sizeof address, "pointers to functions are pointers");
+    memcpy(&function, &address, sizeof function);
+    return function;
+}
+
+void bz_os_library_close(bz_os_library *library)
+{
+    if (library) {
+        dlclose(library);
+    }
 }
 
 /* ---- threads ------------------------------------------------------------- */

@@ -21,8 +21,8 @@ typedef struct bz_store_model {
     char *path;        /* of the GGUF */
     char **projectors; /* [n_projectors] paths of mmproj files, usually none or one */
     size_t n_projectors;
-    char *draft;       /* path of the drafter, or NULL */
-    char *system;      /* default system prompt, or NULL */
+    char *draft;  /* path of the drafter, or NULL */
+    char *system; /* default system prompt, or NULL */
     bz_store_params params;
     bz_store_config config;
 } bz_store_model;
@@ -30,7 +30,7 @@ typedef struct bz_store_model {
 /* A file of that path; if there is none, a name in the store. A path is not opened. The files
  * of a name are all there, with the sizes its manifest tells. Refusals, one sentence each:
  *   not_found:          no such file or name (the nearest names are told), a missing blob
- *   bad_file:           a broken or unreadable manifest, config, params or blob
+ *   bad_file:           a folder; a broken or unreadable manifest, config, params or blob
  *   unsupported_model:  safetensors, adapters, models that run on somebody's servers */
 bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err);
 void bz_store_model_free(bz_store_model *m); /* all-zero structs are fine */
@@ -38,10 +38,10 @@ void bz_store_model_free(bz_store_model *m); /* all-zero structs are fine */
 /* ---- all models ----------------------------------------------------------------- */
 
 typedef struct bz_store_entry {
-    char *name;     /* as bz_store_resolve takes it */
-    char *path;     /* of the GGUF, which nobody has opened yet; NULL: see problem */
-    uint64_t size;  /* bytes of all layers */
-    int64_t modified; /* seconds since 1970 */
+    char *name;                  /* as bz_store_resolve takes it */
+    char *path;                  /* of the GGUF, which nobody has opened yet; NULL: see problem */
+    uint64_t size;               /* bytes of all layers */
+    int64_t modified;            /* seconds since 1970 */
     char digest[BZ_DIGEST_TEXT]; /* of the GGUF; "" without one */
     bz_store_config config;
     bz_error problem; /* code 0: bz_store_resolve would find all its files */
@@ -51,7 +51,7 @@ typedef enum bz_store_state { BZ_STORE_MISSING, BZ_STORE_LOCKED, BZ_STORE_THERE 
 
 typedef struct bz_store_root {
     char *path;
-    char *shown; /* the same for people: "~/.ollama/models" */
+    char *shown;          /* the same for people: "~/.ollama/models" */
     bz_store_state state; /* locked: there is a folder, but we may not read it */
 } bz_store_root;
 

@@ -31,7 +31,7 @@ typedef struct bz_store_layer {
 } bz_store_layer;
 
 typedef struct bz_store_manifest {
-    bz_store_layer config; /* digest "": the manifest names none */
+    bz_store_layer config;  /* digest "": the manifest names none */
     bz_store_layer *layers; /* [n_layers], owned */
     size_t n_layers;
     uint64_t size; /* bytes of all layers and of the config, as Ollama counts */
@@ -44,12 +44,12 @@ void bz_store_manifest_free(bz_store_manifest *m);
 
 /* "" where the file does not say. */
 typedef struct bz_store_config {
-    char format[32];     /* "gguf", "safetensors" */
-    char family[64];     /* "gemma4" */
-    char parameters[32]; /* "25.8B" */
+    char format[32];       /* "gguf", "safetensors" */
+    char family[64];       /* "gemma4" */
+    char parameters[32];   /* "25.8B" */
     char quantisation[32]; /* "Q4_K_M" */
-    char renderer[64];   /* "gemma4-small" */
-    char parser[64];     /* "gemma4-no-thinking" */
+    char renderer[64];     /* "gemma4-small" */
+    char parser[64];       /* "gemma4-no-thinking" */
     char remote_host[128]; /* set for a model that runs on somebody's servers */
 } bz_store_config;
 
@@ -67,7 +67,7 @@ typedef struct bz_store_params {
     bz_store_number temperature, top_p, min_p, typical_p;
     bz_store_number repeat_penalty, presence_penalty, frequency_penalty;
     bz_store_number top_k, repeat_last_n, seed, num_ctx, num_predict, num_keep; /* whole */
-    char **stop; /* [n_stop], owned */
+    char **stop;                                                                /* [n_stop], owned */
     size_t n_stop;
 } bz_store_params;
 

@@ -6,11 +6,15 @@
 enum { HOST, SPACE, MODEL, TAG };
 
 static const char *const part_names[] = {"host", "namespace", "model name", "tag"};
-static const char default_host[] = "registry.ollama.ai", default_space[] = "library", default_tag[] = "latest";
+static const char default_host[] = "registry.ollama.ai", default_space[] = "library",
+                  default_tag[] = "latest";
 
 static char *field(bz_store_name *name, int level)
 {
-    return level == HOST ? name->host : level == SPACE ? name->space : level == MODEL ? name->model : name->tag;
+    return level == HOST    ? name->host
+           : level == SPACE ? name->space
+           : level == MODEL ? name->model
+                            : name->tag;
 }
 
 /* ---- parsing --------------------------------------------------------------- */
@@ -35,8 +39,8 @@ static bz_status set_part(bz_store_name *name, int level, bz_str part, bz_error 
     }
     for (size_t i = 0; i < part.len; i++) {
         if (!allowed(level, i, part.data[i])) {
-            return bz_fail(err, BZ_BAD_REQUEST, "its %s %s '%s'", part_names[level], i ? "holds" : "begins with",
-                           bz_str_show((bz_str){part.data + i, 1}, shown));
+            return bz_fail(err, BZ_BAD_REQUEST, "its %s %s '%s'", part_names[level],
+                           i ? "holds" : "begins with", bz_str_show((bz_str){part.data + i, 1}, shown));
         }
     }
     char *to = field(name, level);
@@ -129,7 +133,8 @@ const char *bz_store_name_text(const bz_store_name *n, char out[BZ_NAME_TEXT])
 
 bool bz_store_name_same(const bz_store_name *a, const bz_store_name *b)
 {
-    return same(a->host, b->host) && same(a->space, b->space) && same(a->model, b->model) && same(a->tag, b->tag);
+    return same(a->host, b->host) && same(a->space, b->space) && same(a->model, b->model) &&
+           same(a->tag, b->tag);
 }
 
 /* Letters to insert, drop or replace to make one text of the other. */

@@ -8,7 +8,8 @@
 
 #include "plan/plan.h"
 
-typedef enum bz_pass_state { BZ_PASS_AGAIN, BZ_PASS_DONE, BZ_PASS_ERROR } bz_pass_state;
+/* WAIT: nothing to compute until the device has answered. */
+typedef enum bz_pass_state { BZ_PASS_AGAIN, BZ_PASS_WAIT, BZ_PASS_DONE, BZ_PASS_ERROR } bz_pass_state;
 
 /* Called after a step with the rows it wrote: f32 (or int32 for ids) [rows][cols], rows
  * `stride` values apart. Valid during the call only. */

@@ -72,7 +72,7 @@ static int on_token(void *user, const bz_event *e)
 
 size_t generate(bz_session *s, int32_t *ids, size_t n)
 {
-    const bz_generate_options o = {.max_tokens = (uint32_t)n, .ignore_end = true};
+    const bz_generate_options o = {.max_tokens = (uint32_t)n, .ignore_end = true, .sampling.greedy = true};
     taken t = {ids, 0};
     bz_job *job = NULL;
     if (bz_session_generate(s, &o, &job, NULL) == BZ_OK) {

@@ -1,0 +1,129 @@
+# The library to link against, its installation, and ThreadSanitizer. Included by the Makefile.
+
+# The header is the one place that says the version.
+VERSION := $(shell awk '$$2 ~ /^BZ_VERSION_(MAJOR|MINOR|PATCH)$$/ { printf "%s%s", dot, $$3; dot = "." }' include/bezel.h)
+SONAME  := libbezel.so.$(firstword $(subst ., ,$(VERSION)))
+SHARED   = $(B)/libbezel.so.$(VERSION)
+ARCHIVE  = $(B)/pic/libbezel.a
+
+# ---- the library ------------------------------------------------------------------
+
+.PHONY: lib install uninstall tsan
+lib: $(B)/libbezel.a $(SHARED) $(ARCHIVE)
+
+PIC_OBJ = $(LIB_OBJ:$(B)/%.o=$(B)/pic/%.o)
+
+# Objects of their own, so that a build of the program alone need not make them.
+define compile_pic
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+endef
+
+$(B)/pic/%.o: %.c $(B)/flags
+	$(compile_pic)
+# From a source that the build itself wrote.
+$(B)/pic/%.o: $(B)/%.c $(B)/flags
+	$(compile_pic)
+
+$(SHARED): $(PIC_OBJ)
+	$(call say,LD $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIBS)
+
+# The archive that is installed. Our tests want $(B)/libbezel.a with everything in it; a program
+# linked statically must be free to have a function of its own called what one of ours is called,
+# so here the objects are joined and only the API stays visible.
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
+$(ARCHIVE): $(PIC_OBJ)
+	$(call say,AR $@)
+	$(Q)$(CC) -r -nostdlib -o $(B)/pic/bezel.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(B)/pic/bezel.o
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(B)/pic/bezel.o
+
+# ---- installing ---------------------------------------------------------------------
+
+PREFIX     ?= /usr/local
+DESTDIR    ?=
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR     ?= $(PREFIX)/share/man
+DOCDIR     ?= $(PREFIX)/share/doc/bezel
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+
+# What goes where; `install` and `uninstall` walk the same lists.
+PARTS = bin lib include man1 man3 doc examples
+bin_TO = $(BINDIR)
+bin_FILES = $(B)/bezel
+bin_MODE = 755
+lib_TO = $(LIBDIR)
+lib_FILES = $(ARCHIVE) $(SHARED)
+include_TO = $(INCLUDEDIR)
+include_FILES = include/bezel.h
+man1_TO = $(MANDIR)/man1
+man1_FILES = $(wildcard docs/man/*.1)
+man3_TO = $(MANDIR)/man3
+man3_FILES = $(wildcard docs/man/*.3)
+doc_TO = $(DOCDIR)
+doc_FILES = LICENSE CHANGELOG.md $(wildcard README.md docs/*.md)
+examples_TO = $(DOCDIR)/examples
+examples_FILES = $(wildcard examples/*.c examples/Makefile)
+
+COMPLETION = $(firstword $(wildcard cli/bezel.bash docs/bezel.bash docs/*/bezel.bash))
+
+define put
+	install -d '$(DESTDIR)$($(1)_TO)'
+	install -m $(or $($(1)_MODE),644) $($(1)_FILES) '$(DESTDIR)$($(1)_TO)'
+
+endef
+
+define take
+	rm -f $(foreach f,$(notdir $($(1)_FILES)),'$(DESTDIR)$($(1)_TO)/$f')
+
+endef
+
+# Folders below the prefix follow it, so that a moved tree works with --define-prefix.
+below_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
+
+define PC
+prefix=$(PREFIX)
+libdir=$(call below_prefix,$(LIBDIR))
+includedir=$(call below_prefix,$(INCLUDEDIR))
+
+Name: bezel
+Description: Runs Gemma 4 from GGUF files
+Version: $(VERSION)
+Libs: -L$${libdir} -lbezel
+Libs.private: $(LIBS)
+Cflags: -I$${includedir}
+endef
+install: export PC_TEXT = $(PC)
+
+install: all lib
+	$(foreach p,$(PARTS),$(if $($p_FILES),$(call put,$p)))
+	ln -sf libbezel.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
+	ln -sf $(SONAME) '$(DESTDIR)$(LIBDIR)/libbezel.so'
+	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	@printf '%s\n' "$$PC_TEXT" > '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
+	$(if $(COMPLETION),install -d '$(DESTDIR)$(COMPLETIONDIR)')
+	$(if $(COMPLETION),install -m 644 $(COMPLETION) '$(DESTDIR)$(COMPLETIONDIR)/bezel')
+	@# A real installation, not a package being made: the dynamic linker must hear of it.
+	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || ldconfig || true
+
+uninstall:
+	$(foreach p,$(PARTS),$(if $($p_FILES),$(call take,$p)))
+	rm -f '$(DESTDIR)$(LIBDIR)/$(SONAME)' '$(DESTDIR)$(LIBDIR)/libbezel.so' '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
+	rm -f '$(DESTDIR)$(COMPLETIONDIR)/bezel'
+	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' 2>/dev/null || true
+
+# ---- ThreadSanitizer ------------------------------------------------------------------
+
+TSAN = -O2 -g -fno-omit-frame-pointer -fsanitize=thread
+
+tsan: | setup
+	@$(MAKE) --no-print-directory models
+	@$(MAKE) --no-print-directory B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads build/tsan/tests/test_session
+	@$(PYTHON) tests/run.py tsan-full
+
+-include $(PIC_OBJ:.o=.d)

@@ -1,0 +1,120 @@
+/* The GPU as a thin C interface: buffers, pipelines, lists of dispatches, read-back.
+ *
+ * Two implementations: gpu_native.c over the WebGPU C API, found at run time, and (in the
+ * browser and in Node) gpu_web.c over imports that a few hundred lines of TypeScript serve.
+ * Handles are small integers, so that they cross the WebAssembly border as they are; 0 is
+ * "none". Nothing blocks: what takes time is started here and polled for.
+ *
+ * A list is our own recording: WebGPU's command buffers can be used once, so `replay`
+ * encodes a stretch of the list again and submits it, one call per token.
+ */
+#ifndef BZ_GPU_GPU_H
+#define BZ_GPU_GPU_H
+
+#include "base/error.h"
+
+typedef struct gpu gpu; /* one device */
+typedef uint32_t gpu_buffer;
+typedef uint32_t gpu_pipeline;
+typedef uint32_t gpu_list;
+typedef uint32_t gpu_fence;
+
+/* ---- the device ------------------------------------------------------------ */
+
+typedef struct gpu_limits {
+    uint64_t max_buffer;            /* bytes */
+    uint64_t max_binding;           /* bytes of one storage binding */
+    uint32_t max_storage_buffers;   /* per stage */
+    uint32_t max_workgroup_storage; /* bytes */
+    uint32_t max_invocations;       /* per workgroup */
+    uint32_t max_workgroups;        /* per dimension */
+    uint32_t min_storage_offset;    /* alignment of a binding's offset */
+    uint32_t min_uniform_offset;
+    bool f16, subgroups, timestamps, packed_dot; /* features enabled on the device */
+    uint32_t subgroup_min, subgroup_max;         /* sizes; 0 if unknown */
+} gpu_limits;
+
+typedef struct gpu_options {
+    bool baseline;      /* no features, no raised limits: what Safari, Firefox and phones give */
+    bool no_f16, no_subgroups; /* for tests of the plain fallbacks */
+} gpu_options;
+
+typedef enum gpu_state { GPU_STARTING, GPU_READY, GPU_LOST, GPU_FAILED } gpu_state;
+
+/* Starts making a device; poll gpu_state_of until READY. Native: may already be READY. */
+bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err);
+void gpu_close(gpu *g);
+/* Lets callbacks run. FAILED and LOST fill *err: no_webgpu, no_adapter, device_lost, ... */
+gpu_state gpu_state_of(gpu *g, bz_error *err);
+const gpu_limits *gpu_limits_of(const gpu *g);
+const char *gpu_adapter_name(const gpu *g); /* "llvmpipe (LLVM 15.0.6, 256 bits)", "NVIDIA H200" */
+const char *gpu_adapter_kind(const gpu *g); /* "discrete", "integrated", "cpu", "unknown" */
+
+/* ---- buffers ---------------------------------------------------------------- */
+
+typedef enum gpu_usage { GPU_STORAGE, GPU_UNIFORM, GPU_READBACK } gpu_usage;
+
+/* 0 and *err out_of_memory when the device has no room. Sizes are rounded up to 4. New
+ * buffers hold zeros. */
+gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err);
+void gpu_buffer_free(gpu *g, gpu_buffer b);
+/* Copies at once into a queue; the bytes may be reused on return. Offset and size multiples of 4. */
+void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_t n);
+void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset, uint64_t n);
+
+/* ---- pipelines --------------------------------------------------------------- */
+
+typedef struct gpu_constant {
+    const char *name; /* of a WGSL override */
+    double value;
+} gpu_constant;
+
+/* Compiles WGSL's entry point `main`, in the background where the device can; constants fill
+ * overrides. Compile errors show as GPU_PIPELINE_FAILED with the compiler's first message. */
+gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl, const gpu_constant *constants,
+                              uint32_t n_constants, bz_error *err);
+typedef enum gpu_pipeline_state { GPU_PIPELINE_COMPILING, GPU_PIPELINE_READY, GPU_PIPELINE_FAILED } gpu_pipeline_state;
+gpu_pipeline_state gpu_pipeline_state_of(gpu *g, gpu_pipeline p, bz_error *err);
+void gpu_pipeline_free(gpu *g, gpu_pipeline p);
+
+/* ---- lists -------------------------------------------------------------------- */
+
+/* One entry per @binding of group 0, in order. size 0: to the end of the buffer. */
+typedef struct gpu_binding {
+    gpu_buffer buffer;
+    uint64_t offset, size;
+} gpu_binding;
+
+enum { GPU_MAX_BINDINGS = 8 }; /* of the baseline device */
+
+gpu_list gpu_list_new(gpu *g, bz_error *err);
+void gpu_list_free(gpu *g, gpu_list l);
+/* Appends a dispatch of x * y * z workgroups. Bind groups are built once, here. */
+bz_status gpu_list_add(gpu *g, gpu_list l, gpu_pipeline p, const gpu_binding *bindings, uint32_t n, uint32_t x,
+                       uint32_t y, uint32_t z, bz_error *err);
+/* Encodes dispatches first .. first + count into one pass and submits it. */
+void gpu_replay(gpu *g, gpu_list l, uint32_t first, uint32_t count);
+
+/* ---- reading back --------------------------------------------------------------- */
+
+/* Starts reading n bytes (<= GPU_MAX_READ) behind everything submitted so far; 0 on failure. */
+enum { GPU_MAX_READ = 64 << 20 };
+gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err);
+/* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them. */
+bool gpu_read_done(gpu *g, gpu_fence f, void *to);
+/* A fence without bytes: true once everything submitted before it has run. */
+gpu_fence gpu_signal(gpu *g, bz_error *err);
+bool gpu_signal_done(gpu *g, gpu_fence f);
+
+/* ---- measuring -------------------------------------------------------------------- */
+
+typedef struct gpu_counts {
+    uint64_t dispatches, submits, read_bytes, written_bytes, buffer_bytes;
+} gpu_counts;
+gpu_counts gpu_counts_of(const gpu *g);
+
+/* Time of each dispatch of a replay in nanoseconds (timestamps feature), for measuring only: slow.
+ * Blocks. False where timestamps are missing. */
+bool gpu_time_list(gpu *g, gpu_list l, uint32_t first, uint32_t count, double *ns);
+
+#endif

@@ -1,0 +1,539 @@
+/* The GPU device over the WebGPU C interface: opening and closing, limits, errors.
+ *
+ * Environment:
+ *   BEZEL_WEBGPU_LIB    the library to load
+ *   BEZEL_DAWN_TOGGLES  for measuring: "name,-name", switches of Dawn to turn on and off
+ */
+#include "gpu/gpu_native.h"
+#include "gpu/gpu_test.h"
+
+#if !defined(__wasm__)
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPEN_SECONDS = 60, SCOPE_SECONDS = 60, CLOSE_SECONDS = 10 };
+
+/* ---- texts ---------------------------------------------------------------------- */
+
+wgpu_text gpu_native_text(const char *text)
+{
+    return (wgpu_text){text, text ? strlen(text) : 0};
+}
+
+const char *gpu_native_line(wgpu_text message, char *buf, size_t n)
+{
+    size_t length = message.data ? (message.length == SIZE_MAX ? strlen(message.data) : message.length) : 0;
+    size_t out = 0;
+    for (size_t i = 0; i < length && out + 1 < n; i++) {
+        unsigned char c = (unsigned char)message.data[i];
+        if (c > 0x20) {
+            buf[out++] = (char)c;
+        } else if (out > 0 && buf[out - 1] != ' ') {
+            buf[out++] = ' ';
+        }
+    }
+    /* Our sentences bring their own full stop. */
+    while (out > 0 && (buf[out - 1] == ' ' || buf[out - 1] == '.')) {
+        out--;
+    }
+    buf[out] = 0;
+    return buf;
+}
+
+/* ---- errors --------------------------------------------------------------------- */
+
+bool gpu_native_usable(const gpu *g, bz_error *err)
+{
+    if (g->state == GPU_READY) {
+        return true;
+    }
+    if (err) {
+        *err = g->error;
+    }
+    return false;
+}
+
+void gpu_native_break(gpu *g, bz_status code, const char *format, ...)
+{
+    if (g->state == GPU_LOST || g->state == GPU_FAILED || g->closing) {
+        return;
+    }
+    g->state = code == BZ_DEVICE_LOST ? GPU_LOST : GPU_FAILED;
+    char text[sizeof g->error.text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    bz_fail(&g->error, code, "%s", text);
+}
+
+/* bad_request: a command that the rules forbid, hence a mistake of ours. no_webgpu: a command
+ * that the rules allow and this implementation could not do. */
+static bz_status status_of(uint32_t error_type)
+{
+    return error_type == WGPU_ERROR_MEMORY       ? BZ_OUT_OF_MEMORY
+           : error_type == WGPU_ERROR_VALIDATION ? BZ_BAD_REQUEST
+                                                 : BZ_NO_WEBGPU;
+}
+
+static void on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a, void *b)
+{
+    (void)device, (void)b;
+    gpu *g = a;
+    char line[240];
+    gpu_native_line(message, line, sizeof line);
+    if (type == WGPU_ERROR_MEMORY) {
+        gpu_native_break(g, BZ_OUT_OF_MEMORY, "The GPU ran out of memory: %s.", line);
+    } else {
+        gpu_native_break(g, status_of(type), "The GPU refused a command: %s.", line);
+    }
+}
+
+static void on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a, void *b)
+{
+    (void)device, (void)reason, (void)b;
+    gpu *g = a;
+    char line[200];
+    g->callbacks--;
+    gpu_native_line(message, line, sizeof line);
+    /* The loss is the news, whatever it made fail before it was known. */
+    if (!g->closing) {
+        g->state = GPU_LOST;
+        bz_fail(&g->error, BZ_DEVICE_LOST, "The GPU device was lost: %s. Open it again to go on.", line);
+    }
+}
+
+bool gpu_native_wait(gpu *g, const uint32_t *flag, uint32_t wanted, unsigned seconds)
+{
+    uint64_t end = bz_os_now() + seconds * 1000000000ull, pause = 0;
+    for (;;) {
+        g->fn.InstanceProcessEvents(g->instance);
+        if (*flag == wanted) {
+            return true;
+        }
+        if (bz_os_now() > end) {
+            return false;
+        }
+        /* Software devices compute on the cores we would spin on. */
+        if (pause) {
+            bz_os_sleep(pause);
+        }
+        pause = pause < 500000 ? pause + 10000 : pause;
+    }
+}
+
+static const uint32_t scope_filters[] = {WGPU_FILTER_INTERNAL, WGPU_FILTER_MEMORY, WGPU_FILTER_VALIDATION};
+enum { N_SCOPES = sizeof scope_filters / sizeof *scope_filters };
+
+void gpu_native_catch(gpu *g)
+{
+    for (int i = 0; i < N_SCOPES; i++) {
+        g->fn.DevicePushErrorScope(g->device, scope_filters[i]);
+    }
+}
+
+static void on_scope(uint32_t status, uint32_t type, wgpu_text message, void *a, void *b)
+{
+    gpu *g = a;
+    g->callbacks--;
+    if ((uintptr_t)b != g->scope.number) {
+        return; /* nobody waits for it any more */
+    }
+    g->scope.waiting--;
+    if (status == WGPU_SUCCESS && type != WGPU_ERROR_NONE && g->scope.type == WGPU_ERROR_NONE) {
+        g->scope.type = type;
+        gpu_native_line(message, g->scope.text, sizeof g->scope.text);
+    }
+}
+
+bz_status gpu_native_caught(gpu *g, bz_error *err, const char *what)
+{
+    g->scope.number++;
+    g->scope.waiting = N_SCOPES;
+    g->scope.type = WGPU_ERROR_NONE;
+    for (int i = 0; i < N_SCOPES; i++) {
+        g->callbacks++;
+        g->fn.DevicePopErrorScope(g->device, (wgpu_scope_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
+                                                                   .call = on_scope,
+                                                                   .a = g,
+                                                                   .b = (void *)(uintptr_t)g->scope.number});
+    }
+    if (!gpu_native_wait(g, &g->scope.waiting, 0, SCOPE_SECONDS)) {
+        gpu_native_break(g, BZ_DEVICE_LOST, "The GPU device has not answered for %d seconds.", SCOPE_SECONDS);
+    }
+    if (!gpu_native_usable(g, err) && g->state != GPU_STARTING) {
+        return g->error.code;
+    }
+    if (g->scope.type == WGPU_ERROR_NONE) {
+        return BZ_OK;
+    }
+    return bz_fail(err, status_of(g->scope.type), "%.90s: %.220s.", what, g->scope.text);
+}
+
+/* ---- opening ---------------------------------------------------------------------- */
+
+/* Dawn's switches, for the adapter and the device alike; other libraries get none. */
+typedef struct toggles {
+    char text[256];
+    const char *on[8], *off[8];
+    wgpu_dawn_toggles chain;
+} toggles;
+
+static void add_toggle(toggles *t, const char *name)
+{
+    if (*name == '-') {
+        if (t->chain.n_disabled < 8) {
+            t->off[t->chain.n_disabled++] = name + 1;
+        }
+    } else if (*name && t->chain.n_enabled < 8) {
+        t->on[t->chain.n_enabled++] = name;
+    }
+}
+
+static const wgpu_chain *fill_toggles(toggles *t, const gpu *g, const gpu_options *options)
+{
+    memset(t, 0, sizeof *t);
+    if (!g->library.dawn) {
+        return NULL;
+    }
+    t->chain.chain.type = WGPU_CHAIN_DAWN_TOGGLES;
+    t->chain.enabled = t->on;
+    t->chain.disabled = t->off;
+    /* Times in steps of 0.1 ms would be useless; browsers keep them so coarse on purpose. */
+    add_toggle(t, "-timestamp_quantization");
+    if (!options->baseline && !options->no_f16) {
+        add_toggle(t, "vulkan_enable_f16_on_nvidia"); /* unknown names are ignored */
+    }
+    const char *more = bz_os_env("BEZEL_DAWN_TOGGLES");
+    if (more) {
+        snprintf(t->text, sizeof t->text, "%s", more);
+        for (char *p = t->text; p;) {
+            char *comma = strchr(p, ',');
+            if (comma) {
+                *comma++ = 0;
+            }
+            add_toggle(t, p);
+            p = comma;
+        }
+    }
+    return &t->chain.chain;
+}
+
+static void on_adapter(uint32_t status, wgpu_adapter adapter, wgpu_text message, void *a, void *b)
+{
+    (void)b;
+    gpu *g = a;
+    g->callbacks--;
+    g->answers++;
+    if (status == WGPU_SUCCESS) {
+        g->adapter = adapter;
+    }
+    gpu_native_line(message, g->answer, sizeof g->answer);
+}
+
+static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
+{
+    wgpu_adapter_wish wish = {
+        .next = chain, .feature_level = WGPU_FEATURE_LEVEL_CORE, .power = WGPU_POWER_HIGH};
+    g->callbacks++;
+    g->fn.InstanceRequestAdapter(
+        g->instance, &wish,
+        (wgpu_adapter_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_adapter, .a = g});
+    if (!gpu_native_wait(g, &g->answers, 1, OPEN_SECONDS)) {
+        return bz_fail(err, BZ_NO_ADAPTER, "The GPU driver has not named a GPU for %d seconds.", OPEN_SECONDS);
+    }
+    if (!g->adapter) {
+        return bz_fail(err, BZ_NO_ADAPTER,
+                       "No GPU that WebGPU can use was found (%.150s). A GPU driver with Vulkan 1.1 is needed.",
+                       *g->answer ? g->answer : "no reason given");
+    }
+    return BZ_OK;
+}
+
+static void describe_adapter(gpu *g)
+{
+    wgpu_adapter_info info = {0};
+    if (g->fn.AdapterGetInfo(g->adapter, &info) == WGPU_SUCCESS) {
+        const wgpu_text *names[] = {&info.device, &info.description, &info.vendor};
+        for (int i = 0; i < 3 && !*g->name; i++) {
+            gpu_native_line(*names[i], g->name, sizeof g->name);
+        }
+        g->kind = info.type == WGPU_ADAPTER_DISCRETE     ? "discrete"
+                  : info.type == WGPU_ADAPTER_INTEGRATED ? "integrated"
+                  : info.type == WGPU_ADAPTER_CPU        ? "cpu"
+                                                         : "unknown";
+        g->limits.subgroup_min = info.subgroup_min;
+        g->limits.subgroup_max = info.subgroup_max;
+        g->fn.AdapterInfoFreeMembers(info);
+    }
+    if (!*g->name) {
+        snprintf(g->name, sizeof g->name, "unknown GPU");
+    }
+}
+
+static void on_device(uint32_t status, wgpu_device device, wgpu_text message, void *a, void *b)
+{
+    (void)b;
+    gpu *g = a;
+    g->callbacks--;
+    g->answers++;
+    if (status == WGPU_SUCCESS) {
+        g->device = device;
+    }
+    gpu_native_line(message, g->answer, sizeof g->answer);
+}
+
+/* What the standard promises of every device. Nonsense here means that the library's structs are
+ * not the ones we know. */
+static bool plausible(const wgpu_limits *l)
+{
+    uint32_t s = l->storage_alignment, u = l->uniform_alignment;
+    return l->bind_groups >= 4 && l->bind_groups <= 1024 && l->storage_buffers >= 4 &&
+           l->storage_buffers <= 1u << 24 && l->storage_binding >= 1u << 27 && l->buffer >= 1u << 28 &&
+           l->workgroup_storage >= 16384 && l->workgroup_invocations >= 128 && l->workgroups >= 65535 && s >= 4 &&
+           s <= 256 && !(s & (s - 1)) && u >= 4 && u <= 256 && !(u & (u - 1));
+}
+
+static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chain *chain, bz_error *err)
+{
+    wgpu_limits adapter_limits = {0};
+    if (g->fn.AdapterGetLimits(g->adapter, &adapter_limits) != WGPU_SUCCESS || !plausible(&adapter_limits)) {
+        return bz_fail(err, BZ_NO_WEBGPU,
+                       "%.150s speaks another version of the WebGPU interface than Bezel. Set BEZEL_WEBGPU_LIB to "
+                       "another library.",
+                       g->library.name);
+    }
+    adapter_limits.next = NULL;
+
+    bool new_numbers = g->library.new_numbers;
+    const struct {
+        uint32_t number;
+        bool wanted;
+    } choices[] = {
+        {new_numbers ? WGPU_NEW_F16 : WGPU_OLD_F16, !options->no_f16},
+        {new_numbers ? WGPU_NEW_SUBGROUPS : WGPU_OLD_SUBGROUPS, !options->no_subgroups},
+        {new_numbers ? WGPU_NEW_TIMESTAMPS : WGPU_OLD_TIMESTAMPS, true},
+    };
+    uint32_t features[3];
+    size_t n_features = 0;
+    for (size_t i = 0; i < 3 && !options->baseline; i++) {
+        if (choices[i].wanted && g->fn.AdapterHasFeature(g->adapter, choices[i].number)) {
+            features[n_features++] = choices[i].number;
+        }
+    }
+
+    wgpu_device_wish wish = {
+        .next = chain,
+        .n_features = n_features,
+        .features = features,
+        .limits = options->baseline ? NULL : &adapter_limits,
+        .on_lost = {.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_lost, .a = g},
+        .on_error = {.call = on_error, .a = g},
+    };
+    g->callbacks += 2; /* the device's arrival, and some day its loss */
+    g->fn.AdapterRequestDevice(
+        g->adapter, &wish,
+        (wgpu_device_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_device, .a = g});
+    if (!gpu_native_wait(g, &g->answers, 2, OPEN_SECONDS) || !g->device) {
+        return bz_fail(err, BZ_NO_ADAPTER, "%s gave no device: %.180s.", g->name,
+                       *g->answer ? g->answer : "no reason given");
+    }
+    g->queue = g->fn.DeviceGetQueue(g->device);
+
+    wgpu_limits l = {0};
+    if (g->fn.DeviceGetLimits(g->device, &l) != WGPU_SUCCESS || !plausible(&l)) {
+        return bz_fail(err, BZ_NO_ADAPTER, "%s did not tell its limits.", g->name);
+    }
+    g->limits.max_buffer = l.buffer;
+    g->limits.max_binding = l.storage_binding;
+    g->limits.max_storage_buffers = l.storage_buffers;
+    g->limits.max_workgroup_storage = l.workgroup_storage;
+    g->limits.max_invocations = l.workgroup_invocations;
+    g->limits.max_workgroups = l.workgroups;
+    g->limits.min_storage_offset = l.storage_alignment;
+    g->limits.min_uniform_offset = l.uniform_alignment;
+    return BZ_OK;
+}
+
+/* ---- features -------------------------------------------------------------------------- */
+
+/* Asking is better than believing: numbers of features differ between libraries. */
+static bool compiles(gpu *g, const char *wgsl)
+{
+    wgpu_wgsl source = {.chain = {.type = WGPU_CHAIN_WGSL}, .code = gpu_native_text(wgsl)};
+    gpu_native_catch(g);
+    wgpu_shader shader = g->fn.DeviceCreateShaderModule(g->device, &(wgpu_labelled){.next = &source.chain});
+    bool good = gpu_native_caught(g, NULL, "") == BZ_OK;
+    if (shader) {
+        g->fn.ShaderModuleRelease(shader);
+    }
+    return good;
+}
+
+static bool has_timestamps(gpu *g)
+{
+    gpu_native_catch(g);
+    wgpu_queries queries = g->fn.DeviceCreateQuerySet(
+        g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
+    bool good = gpu_native_caught(g, NULL, "") == BZ_OK;
+    if (queries) {
+        g->fn.QuerySetRelease(queries);
+    }
+    return good;
+}
+
+static void find_features(gpu *g, const gpu_options *options)
+{
+    if (!options->baseline) {
+        g->limits.f16 = !options->no_f16 &&
+                        compiles(g, "enable f16;\n@group(0) @binding(0) var<storage, read_write> x: array<f16>;\n"
+                                    "@compute @workgroup_size(1) fn main() { x[0] = x[1] * 2.0h; }\n");
+        g->limits.subgroups =
+            !options->no_subgroups &&
+            compiles(g, "enable subgroups;\n@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n"
+                        "@compute @workgroup_size(64) fn main() { x[0] = subgroupAdd(x[1]); }\n");
+        g->limits.packed_dot =
+            compiles(g, "@group(0) @binding(0) var<storage, read_write> x: array<i32>;\n"
+                        "@compute @workgroup_size(1) fn main() { x[0] = dot4I8Packed(1u, 2u); }\n");
+        g->limits.timestamps = has_timestamps(g);
+    }
+    if (!g->limits.subgroups) {
+        g->limits.subgroup_min = g->limits.subgroup_max = 0;
+    }
+}
+
+/* ---- the device ------------------------------------------------------------------------ */
+
+bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err)
+{
+    static const gpu_options plain;
+    options = options ? options : &plain;
+    *out = NULL;
+    gpu *g = calloc(1, sizeof *g);
+    if (!g) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is no memory for a GPU device.");
+    }
+    g->state = GPU_STARTING;
+    g->kind = "unknown";
+    g->buffers.item_size = sizeof(gpu_buffer_item);
+    g->pipelines.item_size = sizeof(gpu_pipeline_item);
+    g->lists.item_size = sizeof(gpu_list_item);
+    g->fences.item_size = sizeof(gpu_fence_item);
+    g->stagings.item_size = sizeof(gpu_staging_item);
+
+    bz_status status = gpu_native_load(g, err);
+    if (status == BZ_OK) {
+        /* The wish for an instance changed its layout within our year; none is understood by all. */
+        g->instance = g->fn.CreateInstance(NULL);
+        if (!g->instance) {
+            status = bz_fail(err, BZ_NO_WEBGPU, "%.150s could not be started.", g->library.name);
+        }
+    }
+    toggles t;
+    const wgpu_chain *chain = fill_toggles(&t, g, options);
+    if (status == BZ_OK) {
+        status = find_adapter(g, chain, err);
+    }
+    if (status == BZ_OK) {
+        describe_adapter(g);
+        status = make_device(g, options, chain, err);
+    }
+    if (status == BZ_OK) {
+        find_features(g, options);
+        if (g->state != GPU_STARTING) {
+            gpu_native_usable(g, err);
+            status = g->error.code;
+        }
+    }
+    if (status == BZ_OK) {
+        g->fn.AdapterRelease(g->adapter);
+        g->adapter = NULL;
+        g->state = GPU_READY;
+        *out = g;
+    } else {
+        gpu_close(g);
+    }
+    return status;
+}
+
+void gpu_close(gpu *g)
+{
+    if (!g) {
+        return;
+    }
+    g->closing = true;
+    if (g->device) {
+        gpu_native_drop_lists(g);
+        gpu_native_drop_buffers(g);
+        g->fn.DeviceDestroy(g->device);
+        gpu_native_wait(g, &g->callbacks, 0, CLOSE_SECONDS);
+        g->fn.QueueRelease(g->queue);
+        g->fn.DeviceRelease(g->device);
+    }
+    if (g->adapter) {
+        g->fn.AdapterRelease(g->adapter);
+    }
+    if (g->instance) {
+        g->fn.InstanceProcessEvents(g->instance);
+        g->fn.InstanceRelease(g->instance);
+    }
+    bz_os_library_close(g->library.file);
+    gpu_handles_free(&g->buffers);
+    gpu_handles_free(&g->pipelines);
+    gpu_handles_free(&g->lists);
+    gpu_handles_free(&g->fences);
+    gpu_handles_free(&g->stagings);
+    /* A library that still owes a callback would make it into freed memory: rather lose the little
+     * that is left. */
+    if (g->callbacks == 0) {
+        free(g);
+    }
+}
+
+gpu_state gpu_state_of(gpu *g, bz_error *err)
+{
+    g->fn.InstanceProcessEvents(g->instance);
+    gpu_native_usable(g, err);
+    return g->state;
+}
+
+const gpu_limits *gpu_limits_of(const gpu *g)
+{
+    return &g->limits;
+}
+
+const char *gpu_adapter_name(const gpu *g)
+{
+    return g->name;
+}
+
+const char *gpu_adapter_kind(const gpu *g)
+{
+    return g->kind;
+}
+
+gpu_counts gpu_counts_of(const gpu *g)
+{
+    return g->counts;
+}
+
+void gpu_test_lose(gpu *g)
+{
+    g->fn.DeviceDestroy(g->device);
+}
+
+void gpu_native_submit(gpu *g, wgpu_encoder e)
+{
+    wgpu_commands commands = g->fn.CommandEncoderFinish(e, NULL);
+    g->fn.CommandEncoderRelease(e);
+    if (commands) {
+        g->fn.QueueSubmit(g->queue, 1, &commands);
+        g->fn.CommandBufferRelease(commands);
+        g->counts.submits++;
+    }
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* Inside the GPU back end. */
+#ifndef BZ_GPU_INTERNAL_H
+#define BZ_GPU_INTERNAL_H
+
+#include "gpu/kernels.h"
+#include "gpu/weights.h"
+#include "plan/backend.h"
+
+enum { GPU_MAX_ROWS = 512, GPU_SLOT = 256 /* bytes of uniform memory per dispatch */ };
+
+/* The facts of one dispatch, as struct Step of kernels/common.wgsl lays them out. */
+typedef struct step_facts {
+    uint32_t in0, in0_stride, in1, in1_stride, in2, in2_stride, out0, out0_stride, out1, out1_stride;
+    uint32_t cols, k, width, heads, kv_heads, window, experts, slotted, ring, logits;
+    uint32_t first_row, row_count, row_bytes, has_weight;
+    float scale, eps;
+    uint32_t pad[2];
+} step_facts;
+
+_Static_assert(sizeof(step_facts) == 112, "struct Step of common.wgsl");
+
+/* A dispatch before its pipeline is compiled. */
+typedef struct dispatch {
+    step_facts facts;
+    gpu_pipeline pipeline;
+    gpu_binding weights; /* binding 3, when the kernel has weights */
+    uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
+    uint32_t x, y;
+} dispatch;
+
+/* A table of angles the host computes and writes before a pass. */
+typedef struct rope_fill {
+    const bz_step *step;
+    float *frequency; /* [width / 2] */
+} rope_fill;
+
+struct bz_schedule {
+    const bz_plan *plan;
+    dispatch *dispatches;
+    uint32_t n, cap;
+    rope_fill ropes[4];
+    uint32_t n_ropes;
+    gpu_buffer facts; /* uniform, GPU_SLOT bytes each */
+    gpu_list list;    /* 0: not recorded yet, or the caches have moved */
+    uint32_t kv_generation;
+};
+
+typedef struct kv_cache {
+    uint32_t row_values; /* kv_heads * head_dim */
+    uint32_t kv_heads, window, rows;
+    gpu_buffer k, v; /* [rows][row_values] */
+} kv_cache;
+
+struct bz_kv {
+    gpu *g;
+    uint32_t n, value_bytes;
+    uint32_t generation; /* changes when a buffer is replaced */
+    kv_cache *cache;
+};
+
+typedef enum pass_stage { PASS_COMPILING, PASS_SUBMIT, PASS_READING, PASS_WAITING } pass_stage;
+
+typedef struct gpu_backend {
+    bz_backend base;
+    gpu *g;
+    gpu_kernels *kernels;
+    gpu_weights weights;
+    const uint8_t *const *weight_bytes; /* the host's copy: rope frequencies are read from it */
+    bool f32_cache;
+
+    gpu_buffer arena;
+    uint64_t arena_bytes;
+    uint32_t arena_generation; /* lists bind the arena, so they are recorded again when it grows */
+    gpu_buffer rows;
+    gpu_buffer nothing; /* bound where a kernel can have weights and the step has none */
+
+    bz_schedule *schedule;
+    const bz_rows *pass;
+    pass_stage stage;
+    gpu_fence fence;
+    float *out; /* read-back of the output tensor */
+    uint64_t out_bytes, read;
+    float *angles; /* one rope table */
+    size_t angles_bytes;
+} gpu_backend;
+
+bz_status gpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_error *err);
+void gpu_release(bz_backend *b, bz_schedule *s);
+/* Builds the list once pipelines are compiled and caches known. */
+bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
+void gpu_kv_interface(bz_backend *b);
+
+#endif

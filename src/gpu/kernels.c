@@ -1,0 +1,156 @@
+#include "gpu/kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/sources.h"
+
+typedef struct kernel_info {
+    const char *file;
+    const char *constant; /* name of its override, or NULL */
+    bool reads_blocks;    /* needs the type's unpack() */
+} kernel_info;
+
+static const kernel_info infos[GPU_N_KERNELS] = {
+    [GPU_EMBED] = {"embed.wgsl", NULL, true},
+    [GPU_LINEAR_ROW] = {"linear_row.wgsl", NULL, true},
+    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", NULL, true},
+    [GPU_NORM] = {"norm.wgsl", NULL, false},
+    [GPU_ELEMENTWISE] = {"elementwise.wgsl", "OP", false},
+    [GPU_ROPE] = {"rope.wgsl", NULL, false},
+    [GPU_KV_WRITE] = {"kv_write.wgsl", "F16", false},
+    [GPU_ATTEND] = {"attend.wgsl", "F16", false},
+    [GPU_ROUTE] = {"route.wgsl", NULL, false},
+    [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", NULL, true},
+    [GPU_EXPERT_SUM] = {"expert_sum.wgsl", NULL, false},
+};
+
+typedef struct quant_source {
+    const char *helper, *file; /* helper: shared by two types, or NULL */
+} quant_source;
+
+static const quant_source quants[BZ_TYPE_END] = {
+    [BZ_F32] = {NULL, "quant/f32.wgsl"},
+    [BZ_F16] = {NULL, "quant/f16.wgsl"},
+    [BZ_BF16] = {NULL, "quant/bf16.wgsl"},
+    [BZ_Q8_0] = {NULL, "quant/q8_0.wgsl"},
+    [BZ_Q4_0] = {NULL, "quant/q4_0.wgsl"},
+    [BZ_Q4_1] = {NULL, "quant/q4_1.wgsl"},
+    [BZ_Q5_0] = {NULL, "quant/q5_0.wgsl"},
+    [BZ_Q5_1] = {NULL, "quant/q5_1.wgsl"},
+    [BZ_Q2_K] = {NULL, "quant/q2_k.wgsl"},
+    [BZ_Q3_K] = {NULL, "quant/q3_k.wgsl"},
+    [BZ_Q4_K] = {"quant/k_scales.wgsl", "quant/q4_k.wgsl"},
+    [BZ_Q5_K] = {"quant/k_scales.wgsl", "quant/q5_k.wgsl"},
+    [BZ_Q6_K] = {NULL, "quant/q6_k.wgsl"},
+    [BZ_IQ4_NL] = {"quant/iq4_table.wgsl", "quant/iq4_nl.wgsl"},
+    [BZ_IQ4_XS] = {"quant/iq4_table.wgsl", "quant/iq4_xs.wgsl"},
+    [BZ_MXFP4] = {NULL, "quant/mxfp4.wgsl"},
+};
+
+enum { MAX_PIPELINES = 128 }; /* 5 kernels by 16 types and a dozen others */
+
+typedef struct entry {
+    gpu_kernel kernel;
+    bz_type type;
+    uint32_t constant;
+    gpu_pipeline pipeline;
+    bool ready;
+} entry;
+
+struct gpu_kernels {
+    gpu *g;
+    entry entries[MAX_PIPELINES];
+    uint32_t n;
+};
+
+gpu_kernels *gpu_kernels_new(gpu *g)
+{
+    gpu_kernels *ks = calloc(1, sizeof *ks);
+    if (ks) {
+        ks->g = g;
+    }
+    return ks;
+}
+
+void gpu_kernels_free(gpu_kernels *ks)
+{
+    for (uint32_t i = 0; ks && i < ks->n; i++) {
+        gpu_pipeline_free(ks->g, ks->entries[i].pipeline);
+    }
+    free(ks);
+}
+
+static const gpu_source *source(const char *name)
+{
+    for (size_t i = 0; i < gpu_n_sources; i++) {
+        if (strcmp(gpu_sources[i].name, name) == 0) {
+            return &gpu_sources[i];
+        }
+    }
+    return NULL;
+}
+
+gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, uint32_t constant, bz_error *err)
+{
+    const kernel_info *info = &infos[kernel];
+    type = info->reads_blocks ? type : BZ_F32;
+    for (uint32_t i = 0; i < ks->n; i++) {
+        const entry *e = &ks->entries[i];
+        if (e->kernel == kernel && e->type == type && e->constant == constant) {
+            return e->pipeline;
+        }
+    }
+    const char *parts[5] = {"common.wgsl"};
+    uint32_t n_parts = 1;
+    if (info->reads_blocks) {
+        parts[n_parts++] = "quant/common.wgsl";
+        if (quants[type].helper) {
+            parts[n_parts++] = quants[type].helper;
+        }
+        parts[n_parts++] = quants[type].file;
+    }
+    parts[n_parts++] = info->file;
+    size_t total = 0;
+    for (uint32_t i = 0; i < n_parts; i++) {
+        total += source(parts[i])->n;
+    }
+    char *text = malloc(total + 1);
+    if (!text || ks->n == MAX_PIPELINES) {
+        free(text);
+        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to compile the kernel %s.", info->file);
+        return 0;
+    }
+    size_t used = 0;
+    for (uint32_t i = 0; i < n_parts; i++) {
+        const gpu_source *s = source(parts[i]);
+        memcpy(text + used, s->text, s->n);
+        used += s->n;
+    }
+    char label[64];
+    const bz_type_info *t = bz_type_of((uint32_t)type);
+    snprintf(label, sizeof label, "%s %s", info->file, info->reads_blocks ? t->name : "");
+    const gpu_constant given = {info->constant, constant};
+    gpu_pipeline p = gpu_pipeline_new(ks->g, label, text, used, &given, info->constant ? 1 : 0, err);
+    free(text);
+    if (p) {
+        ks->entries[ks->n++] = (entry){kernel, type, constant, p, false};
+    }
+    return p;
+}
+
+gpu_pipeline_state gpu_kernels_state(gpu_kernels *ks, bz_error *err)
+{
+    for (uint32_t i = 0; i < ks->n; i++) {
+        entry *e = &ks->entries[i];
+        if (!e->ready) {
+            gpu_pipeline_state state = gpu_pipeline_state_of(ks->g, e->pipeline, err);
+            if (state != GPU_PIPELINE_READY) {
+                return state;
+            }
+            e->ready = true;
+        }
+    }
+    return GPU_PIPELINE_READY;
+}

@@ -1,0 +1,45 @@
+// What every kernel sees. A kernel's text is this file, for products a quant/*.wgsl, then its own.
+
+// The facts of one dispatch that never change; names as in bz_step. Places are f32 indices into
+// the arena, strides are values from row to row.
+struct Step {
+    in0: u32, in0_stride: u32,
+    in1: u32, in1_stride: u32,
+    in2: u32, in2_stride: u32,
+    out0: u32, out0_stride: u32,
+    out1: u32, out1_stride: u32,
+    cols: u32,       // values of an output row (products: outputs)
+    k: u32,          // values of an input row (products)
+    width: u32,      // group or head size
+    heads: u32,
+    kv_heads: u32,
+    window: u32,
+    experts: u32,    // slots per row
+    slotted: u32,    // 1: every slot has an input row of its own
+    ring: u32,       // cache rows; 0: row = position
+    logits: u32,     // 1: rows are the ones that want logits
+    first_row: u32,  // of the weights bound, when a tensor spans several bindings
+    row_count: u32,
+    row_bytes: u32,
+    has_weight: u32,
+    scale: f32,
+    eps: f32,
+    pad0: u32, pad1: u32,
+}
+
+@group(0) @binding(0) var<uniform> step: Step;
+
+// The parameter block of the pass: n, rows that want logits, two unused words, then ids, positions
+// and wanted rows, MAX_ROWS of each.
+const MAX_ROWS = 512u;
+@group(0) @binding(1) var<storage, read> rows: array<u32>;
+
+@group(0) @binding(2) var<storage, read_write> arena: array<f32>;
+
+fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }
+fn token_of(row: u32) -> u32 { return rows[4u + row]; }
+fn position_of(row: u32) -> u32 { return rows[4u + MAX_ROWS + row]; }
+fn wanted_row(i: u32) -> u32 { return rows[4u + 2u * MAX_ROWS + i]; }
+
+// A dispatch may have more than 65,535 workgroups: the host folds the count into two dimensions.
+fn folded(id: vec3<u32>, count: vec3<u32>) -> u32 { return id.x + id.y * count.x; }

@@ -1,0 +1,44 @@
+// add, scale, mul_vector, geglu, softcap, take_rows: one thread per value.
+override OP: u32;
+const ADD = 0u;
+const SCALE = 1u;
+const MUL_VECTOR = 2u;
+const GEGLU = 3u;
+const GEGLU_FUSED = 4u; // groups of `width` gates, then `width` ups
+const SOFTCAP = 5u;
+const TAKE_ROWS = 6u;
+
+@group(0) @binding(3) var<storage, read> weights: array<f32>;
+
+// Arguments beyond 15 are 1 to the last bit, and exp in tanh must not overflow.
+fn safe_tanh(x: f32) -> f32 { return tanh(clamp(x, -15.0, 15.0)); }
+
+fn gelu(x: f32) -> f32 {
+    return 0.5 * x * (1.0 + safe_tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x)));
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
+    let c = thread.x;
+    let row = thread.y;
+    if (row >= live_rows() || c >= step.cols) { return; }
+    let a = step.in0 + row * step.in0_stride;
+    var y = 0.0;
+    if (OP == ADD) {
+        y = (arena[a + c] + arena[step.in1 + row * step.in1_stride + c]) * step.scale;
+    } else if (OP == SCALE) {
+        y = arena[a + c] * weights[0];
+    } else if (OP == MUL_VECTOR) {
+        y = arena[a + c] * step.scale * weights[c];
+    } else if (OP == GEGLU) {
+        y = gelu(arena[a + c]) * arena[step.in1 + row * step.in1_stride + c];
+    } else if (OP == GEGLU_FUSED) {
+        let gate = a + (c / step.width) * 2u * step.width + c % step.width;
+        y = gelu(arena[gate]) * arena[gate + step.width];
+    } else if (OP == SOFTCAP) {
+        y = step.scale * safe_tanh(arena[a + c] / step.scale);
+    } else {
+        y = arena[step.in0 + wanted_row(row) * step.in0_stride + c];
+    }
+    arena[step.out0 + row * step.out0_stride + c] = y;
+}

@@ -1,0 +1,324 @@
+/* Plan -> dispatches. The plain form: a step is one kernel, or one per binding where its tensor
+ * spans several. Counts depend on the bucket only; rows beyond the pass leave at once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/internal.h"
+
+enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS }; /* elementwise.wgsl */
+
+typedef struct builder {
+    gpu_backend *b;
+    bz_schedule *s;
+    const bz_step *step;
+    uint32_t rows; /* bucket rows of the step's output */
+    bz_error *err;
+    bool failed;
+} builder;
+
+static uint32_t divide_up(uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+static uint32_t place_of(const bz_plan *p, bz_tensor t)
+{
+    const bz_tensor_info *i = bz_plan_tensor(p, t);
+    return t.id ? (uint32_t)(i->offset / 4 + i->column) : 0;
+}
+
+static step_facts facts_of(const builder *x)
+{
+    const bz_plan *p = x->s->plan;
+    const bz_step *s = x->step;
+    bz_tensor shape = s->out[0].id ? s->out[0] : s->in[0];
+    return (step_facts){.in0 = place_of(p, s->in[0]),
+                        .in0_stride = bz_plan_tensor(p, s->in[0])->stride,
+                        .in1 = place_of(p, s->in[1]),
+                        .in1_stride = bz_plan_tensor(p, s->in[1])->stride,
+                        .in2 = place_of(p, s->in[2]),
+                        .in2_stride = bz_plan_tensor(p, s->in[2])->stride,
+                        .out0 = place_of(p, s->out[0]),
+                        .out0_stride = bz_plan_tensor(p, s->out[0])->stride,
+                        .out1 = place_of(p, s->out[1]),
+                        .out1_stride = bz_plan_tensor(p, s->out[1])->stride,
+                        .cols = bz_plan_tensor(p, shape)->cols,
+                        .width = s->width,
+                        .heads = s->heads,
+                        .window = s->window,
+                        .experts = s->experts,
+                        .logits = !bz_plan_tensor(p, shape)->whole_pass,
+                        .has_weight = s->w[0].id != 0,
+                        .scale = s->scale,
+                        .eps = s->eps};
+}
+
+static void add(builder *x, gpu_kernel kernel, bz_type type, uint32_t constant, dispatch d)
+{
+    bz_schedule *s = x->s;
+    if (x->failed) {
+        return;
+    }
+    if (s->n == s->cap) {
+        uint32_t cap = s->cap ? s->cap * 2 : 256;
+        dispatch *more = realloc(s->dispatches, cap * sizeof *more);
+        if (!more) {
+            bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
+            x->failed = true;
+            return;
+        }
+        s->dispatches = more;
+        s->cap = cap;
+    }
+    d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, constant, x->err);
+    x->failed = d.pipeline == 0;
+    s->dispatches[s->n++] = d;
+}
+
+/* The whole of a small tensor, or a buffer of nothing. */
+static gpu_binding vector(const builder *x)
+{
+    const gpu_weights *w = &x->b->weights;
+    return x->step->w[0].id ? w->pieces[w->first_piece[x->step->w[0].id - 1]].at : (gpu_binding){x->b->nothing, 0, 0};
+}
+
+static void elementwise(builder *x, uint32_t op)
+{
+    dispatch d = {.facts = facts_of(x), .weights = vector(x)};
+    d.x = divide_up(d.facts.cols, 64);
+    d.y = x->rows;
+    add(x, GPU_ELEMENTWISE, BZ_F32, op, d);
+}
+
+/* A matrix product or a table, one dispatch per binding. */
+static void by_pieces(builder *x, gpu_kernel kernel)
+{
+    const gpu_weights *ws = &x->b->weights;
+    const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
+    uint32_t max = gpu_limits_of(x->b->g)->max_workgroups;
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+        const gpu_piece *piece = &ws->pieces[i];
+        dispatch d = {.facts = facts_of(x), .weights = piece->at};
+        step_facts *f = &d.facts;
+        f->k = (uint32_t)w->ne[0];
+        f->first_row = piece->first_row;
+        f->row_count = piece->rows;
+        f->row_bytes = (uint32_t)bz_row_bytes(w->type, w->ne[0]);
+        switch (kernel) {
+        case GPU_EMBED:
+            d.x = divide_up(divide_up(f->cols, 32), 64);
+            d.y = x->rows;
+            break;
+        case GPU_LINEAR_ROW:
+            d.x = divide_up(piece->rows, 4);
+            d.y = divide_up(d.x, max);
+            d.x = d.y > 1 ? divide_up(d.x, d.y) : d.x;
+            break;
+        case GPU_LINEAR_TILE:
+            d.x = divide_up(piece->rows, 64);
+            d.y = divide_up(x->rows, 64);
+            break;
+        default: /* experts */
+            f->cols = (uint32_t)w->ne[1];
+            f->slotted = bz_plan_tensor(x->s->plan, x->step->in[0])->cols != w->ne[0];
+            d.x = divide_up(w->ne[1], 4);
+            d.y = x->rows * x->step->experts;
+        }
+        add(x, kernel, w->type, 0, d);
+    }
+}
+
+static void cache_step(builder *x, gpu_kernel kernel, const bz_cache_info *cache)
+{
+    dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id};
+    d.facts.kv_heads = cache->kv_heads;
+    d.y = x->rows;
+    if (kernel == GPU_KV_WRITE) {
+        uint32_t values = cache->kv_heads * cache->head_dim;
+        d.facts.cols = values;
+        d.x = divide_up(x->b->f32_cache ? values : values / 2, 64);
+    } else {
+        d.x = x->step->heads;
+    }
+    add(x, kernel, BZ_F32, !x->b->f32_cache, d);
+}
+
+static void rope_table(builder *x)
+{
+    bz_schedule *s = x->s;
+    const bz_step *step = x->step;
+    rope_fill *fill = &s->ropes[s->n_ropes++];
+    fill->step = step;
+    fill->frequency = malloc(step->width / 2 * sizeof *fill->frequency);
+    if (!fill->frequency) {
+        bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory for a table of angles.");
+        x->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < step->width / 2; i++) {
+        double f = i < step->pairs ? pow(step->base, -2.0 * i / step->width) : 0.0;
+        if (step->w[0].id) {
+            float factor;
+            memcpy(&factor, x->b->weight_bytes[step->w[0].id - 1] + 4 * i, sizeof factor);
+            f /= (double)factor;
+        }
+        fill->frequency[i] = (float)f;
+    }
+}
+
+static void add_step(builder *x)
+{
+    const bz_plan *plan = x->s->plan;
+    const bz_step *s = x->step;
+    bz_tensor shape = s->out[0].id ? s->out[0] : s->in[0];
+    x->rows = bz_plan_rows_of(plan, shape);
+    switch (s->op) {
+    case BZ_OP_EMBED: by_pieces(x, GPU_EMBED); break;
+    case BZ_OP_LINEAR: by_pieces(x, x->rows <= 8 ? GPU_LINEAR_ROW : GPU_LINEAR_TILE); break;
+    case BZ_OP_EXPERT_LINEAR: by_pieces(x, GPU_EXPERT_LINEAR); break;
+    case BZ_OP_ADD: elementwise(x, OP_ADD); break;
+    case BZ_OP_SCALE: elementwise(x, OP_SCALE); break;
+    case BZ_OP_MUL_VECTOR: elementwise(x, OP_MUL_VECTOR); break;
+    case BZ_OP_GEGLU: elementwise(x, s->in[1].id ? OP_GEGLU : OP_GEGLU_FUSED); break;
+    case BZ_OP_SOFTCAP: elementwise(x, OP_SOFTCAP); break;
+    case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
+    case BZ_OP_RMS_NORM: {
+        dispatch d = {.facts = facts_of(x), .weights = vector(x), .y = x->rows};
+        d.x = d.facts.cols / s->width;
+        add(x, GPU_NORM, BZ_F32, 0, d);
+        break;
+    }
+    case BZ_OP_ROPE: {
+        dispatch d = {.facts = facts_of(x), .y = x->rows};
+        d.x = divide_up(d.facts.cols / 2, 64);
+        add(x, GPU_ROPE, BZ_F32, 0, d);
+        break;
+    }
+    case BZ_OP_ROUTE: {
+        dispatch d = {.facts = facts_of(x), .x = 1, .y = x->rows};
+        d.facts.width = bz_plan_tensor(plan, s->in[0])->cols;
+        add(x, GPU_ROUTE, BZ_F32, 0, d);
+        break;
+    }
+    case BZ_OP_EXPERT_SUM: {
+        dispatch d = {.facts = facts_of(x), .weights = vector(x), .y = x->rows};
+        d.x = divide_up(d.facts.cols, 64);
+        add(x, GPU_EXPERT_SUM, BZ_F32, 0, d);
+        break;
+    }
+    case BZ_OP_KV_WRITE: cache_step(x, GPU_KV_WRITE, &plan->caches[s->cache.id - 1]); break;
+    case BZ_OP_ATTEND: cache_step(x, GPU_ATTEND, &plan->caches[s->cache.id - 1]); break;
+    case BZ_OP_ROPE_TABLE: rope_table(x); break;
+    case BZ_OP_CUT: break;
+    }
+}
+
+/* ---- interface -------------------------------------------------------------------- */
+
+void gpu_release(bz_backend *backend, bz_schedule *s)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    if (!s) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_ropes; i++) {
+        free(s->ropes[i].frequency);
+    }
+    if (s->list) {
+        gpu_list_free(b->g, s->list);
+    }
+    if (s->facts) {
+        gpu_buffer_free(b->g, s->facts);
+    }
+    free(s->dispatches);
+    free(s);
+}
+
+static bool grow_arena(gpu_backend *b, uint64_t bytes, bz_error *err)
+{
+    const gpu_limits *l = gpu_limits_of(b->g);
+    if (bytes <= b->arena_bytes) {
+        return true;
+    }
+    if (bytes > l->max_binding) {
+        bz_fail(err, BZ_OUT_OF_MEMORY, "A pass needs %.0f MB of activations; this GPU binds %.0f MB. Use a smaller chunk.",
+                (double)bytes / 1e6, (double)l->max_binding / 1e6);
+        return false;
+    }
+    gpu_buffer fresh = gpu_buffer_new(b->g, bytes, GPU_STORAGE, err);
+    if (!fresh) {
+        return false;
+    }
+    if (b->arena) {
+        gpu_buffer_free(b->g, b->arena);
+    }
+    b->arena = fresh;
+    b->arena_bytes = bytes;
+    b->arena_generation++;
+    return true;
+}
+
+bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **out, bz_error *err)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    bz_schedule *s = calloc(1, sizeof *s);
+    bz_error local = {0};
+    builder x = {.b = b, .s = s, .err = &local};
+    if (!s) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
+    }
+    s->plan = plan;
+    for (size_t i = 0; !x.failed && i < plan->n_steps; i++) {
+        x.step = &plan->steps[i];
+        add_step(&x);
+    }
+    if (!x.failed) {
+        s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
+        x.failed = !s->facts || !grow_arena(b, plan->arena_bytes, &local);
+    }
+    if (x.failed) {
+        gpu_release(backend, s);
+        if (err) {
+            *err = local;
+        }
+        return local.code;
+    }
+    for (uint32_t i = 0; i < s->n; i++) { /* a slot each: offsets of uniform bindings are multiples of 256 */
+        if (!s->dispatches[i].cache) {
+            gpu_write(b->g, s->facts, (uint64_t)i * GPU_SLOT, &s->dispatches[i].facts, sizeof(step_facts));
+        }
+    }
+    *out = s;
+    return BZ_OK;
+}
+
+bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err)
+{
+    if (s->list) {
+        gpu_list_free(b->g, s->list);
+    }
+    s->list = gpu_list_new(b->g, err);
+    if (!s->list) {
+        return err ? err->code : BZ_OUT_OF_MEMORY;
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        dispatch *d = &s->dispatches[i];
+        gpu_binding bind[5] = {{s->facts, (uint64_t)i * GPU_SLOT, sizeof(step_facts)}, {b->rows, 0, 0}, {b->arena, 0, 0}};
+        uint32_t n = 3;
+        if (d->cache) {
+            const kv_cache *c = &kv->cache[d->cache - 1];
+            d->facts.ring = c->window ? c->rows : 0;
+            gpu_write(b->g, s->facts, (uint64_t)i * GPU_SLOT, &d->facts, sizeof(step_facts));
+            bind[n++] = (gpu_binding){c->k, 0, 0};
+            bind[n++] = (gpu_binding){c->v, 0, 0};
+        } else if (d->weights.buffer) {
+            bind[n++] = d->weights;
+        }
+        bz_status status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, 1, err);
+        if (status != BZ_OK) {
+            return status;
+        }
+    }
+    return BZ_OK;
+}

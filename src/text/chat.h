@@ -1,0 +1,99 @@
+/* The chat template of Gemma 4: a conversation as the text that the model continues.
+ *
+ * A prompt is a list of pieces. Markers such as <|turn> are ours and become control
+ * tokens; whatever a user, a tool or a model wrote is plain text, also where it spells a
+ * marker. The rules are those of Google's template of July 2026 (docs/MODEL.md, chat);
+ * templates inside model files are not looked at.
+ */
+#ifndef BZ_TEXT_CHAT_H
+#define BZ_TEXT_CHAT_H
+
+#include "base/json_read.h"
+#include "text/tokenizer.h"
+
+/* ---- a conversation --------------------------------------------------------- */
+
+typedef enum bz_role { BZ_ROLE_SYSTEM, BZ_ROLE_USER, BZ_ROLE_ASSISTANT, BZ_ROLE_TOOL } bz_role;
+
+typedef enum bz_part_kind { BZ_PART_TEXT, BZ_PART_IMAGE, BZ_PART_AUDIO, BZ_PART_VIDEO } bz_part_kind;
+
+typedef struct bz_part {
+    bz_part_kind kind;
+    bz_str text; /* of media: where it is, as the caller gave it (an address, base64) */
+} bz_part;
+
+typedef struct bz_tool_call {
+    bz_str id, name;
+    const bz_json_node *arguments; /* an object, or null; NULL: read arguments_text */
+    bz_str arguments_text;         /* JSON; empty: no arguments */
+} bz_tool_call;
+
+typedef struct bz_tool_result {
+    bz_str name;
+    const bz_json_node *value;
+} bz_tool_result;
+
+typedef struct bz_message {
+    bz_role role;
+    bz_str text;          /* the content, or */
+    const bz_part *parts; /* the content as a list, if it is not NULL */
+    size_t n_parts;
+
+    /* assistant */
+    bz_str reasoning;
+    const bz_tool_call *calls;
+    size_t n_calls;
+    const bz_tool_result *results; /* kept with the calls; usually they follow as tool messages */
+    size_t n_results;
+
+    /* tool */
+    bz_str tool_call_id, name;
+} bz_message;
+
+typedef struct bz_chat {
+    const bz_message *messages;
+    size_t n_messages;
+    const bz_json_node *tools; /* an array of declarations in OpenAI's form, or NULL */
+    bool enable_thinking;
+    bool preserve_thinking;     /* keep the reasoning of earlier turns that called tools */
+    bool add_generation_prompt; /* the model is to speak next */
+    bool large;                 /* a model without per-layer embeddings */
+} bz_chat;
+
+/* Fills *chat from a request: an object with `messages`, `tools` and the switches above, in
+ * the form of OpenAI's API or of Ollama's. Thinking is on where the request says so (think,
+ * enable_thinking, reasoning_effort); the model is to speak next unless it says
+ * add_generation_prompt false. `large` is left to the caller. Everything lies in the arena
+ * or in the request's tree. */
+bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *arena, bz_error *err);
+
+/* ---- a prompt --------------------------------------------------------------- */
+
+typedef struct bz_prompt_media {
+    size_t piece; /* its marker */
+    bz_part part;
+} bz_prompt_media;
+
+/* Zero-initialise. */
+typedef struct bz_prompt {
+    bz_piece *pieces; /* <bos> is the first; the texts are the conversation's own */
+    size_t n;
+    size_t
+        generation; /* pieces before the generation prompt, a place where tokens are cut; n: there is none */
+    bool thinking_open; /* it ends inside a thought: the answer begins with thinking */
+    bz_prompt_media *media;
+    size_t n_media;
+
+    size_t cap, cap_media; /* private from here */
+    bz_arena arena;
+    bool failed;
+} bz_prompt;
+
+/* The prompt lives as long as the conversation. On error it is empty. */
+bz_status bz_chat_render(bz_prompt *prompt, const bz_chat *chat, bz_error *err);
+void bz_prompt_free(bz_prompt *prompt);
+
+/* All pieces as one text, terminated, for tests and for people; the caller frees it. */
+char *bz_prompt_text(const bz_prompt *prompt, size_t *len);
+
+#endif

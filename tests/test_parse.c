@@ -1,0 +1,673 @@
+/* The parser of what a model says: the forms and tolerances of the specification, repairs,
+ * every way to cut the stream, and random conversations through template, tokenizer and
+ * parser and back. Run from the repository's root. */
+#include "text/chat.h"
+#include "text/parse.h"
+#include "text/space.h"
+#include "base/utf8.h"
+#include "support/check.h"
+#include "support/golden.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define Q "<|\"|>"
+
+static uint32_t random_state = 1;
+
+static uint32_t below(uint32_t n)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)(random_state >> 8) * n >> 24);
+}
+
+/* ---- what was said, in one line ---------------------------------------------- */
+
+/* T(thinking)A(answer)B(name)C(name {json})R(name {mended json})X(broken text)E */
+typedef struct story {
+    bz_json_buffer line;
+    int last;
+    uint32_t calls;
+} story;
+
+static void tell(story *s, const char *text, size_t n)
+{
+    bz_json_to_buffer(&s->line, text, n);
+}
+
+static void drain(story *s, bz_parser *p)
+{
+    bz_said said;
+    while (bz_parser_next(p, &said)) {
+        bool text = said.kind == BZ_SAID_THINKING || said.kind == BZ_SAID_ANSWER;
+        CHECK(bz_utf8_valid(said.text.data, said.text.len) && (!text || said.text.len > 0));
+        if (text && s->last == (int)said.kind) {
+            s->line.n--; /* goes on: reopen the bracket */
+        } else {
+            static const char letters[] = "TABCXE";
+            tell(s, said.kind == BZ_SAID_CALL && said.repaired ? "R" : &letters[said.kind], 1);
+            tell(s, "(", said.kind != BZ_SAID_END);
+        }
+        tell(s, said.name.data, said.name.len);
+        tell(s, " ", said.kind == BZ_SAID_CALL);
+        tell(s, said.text.data, said.text.len);
+        tell(s, ")", said.kind != BZ_SAID_END);
+        s->last = (int)said.kind;
+        if (said.kind == BZ_SAID_CALL || said.kind == BZ_SAID_BROKEN_CALL) {
+            CHECK(said.call == s->calls++);
+        }
+    }
+}
+
+typedef struct how {
+    bool thinking_off, open;
+    const bz_json_node *tools;
+} how;
+
+static bz_parser *parser(const bz_tokenizer *t, how h)
+{
+    bz_parser *p;
+    bz_parser_options o = {.thinking = !h.thinking_off, .thinking_open = h.open, .tools = h.tools};
+    CHECK(bz_parser_new(&p, t, &o, NULL) == BZ_OK);
+    return p;
+}
+
+static char *end_story(story *s, bz_parser *p)
+{
+    CHECK(bz_parser_finish(p, NULL) == BZ_OK);
+    drain(s, p);
+    CHECK(bz_parser_finish(p, NULL) == BZ_OK && bz_parser_push_text(p, "late", 4, NULL) == BZ_OK);
+    drain(s, p);
+    bz_parser_free(p);
+    return s->line.text;
+}
+
+/* Pushes text cut before each byte for which cut() says so. */
+static char *say_cut(const char *text, size_t n, how h, size_t one, uint32_t random)
+{
+    story s = {.last = -1};
+    bz_parser *p = parser(NULL, h);
+    for (size_t at = 0, end; at < n; at = end) {
+        end = random ? at + 1 + below(random) : one ? (at < one ? one : n) : n;
+        end = end > n ? n : end;
+        char *part = malloc(end - at);
+        memcpy(part, text + at, end - at);
+        CHECK(bz_parser_push_text(p, part, end - at, NULL) == BZ_OK);
+        free(part);
+        if (!random || below(2)) {
+            drain(&s, p);
+        }
+    }
+    return end_story(&s, p);
+}
+
+/* Says it whole, cut in two at every place, byte by byte and at random: always the same. */
+static void says_how(const char *text, const char *want, how h)
+{
+    size_t n = strlen(text);
+    char *got = say_cut(text, n, h, 0, 0);
+    CHECKF(strcmp(got, want) == 0, "%s\n  gave  %s\n  not   %s", text, got, want);
+    for (size_t i = 1; i < n + 8; i++) {
+        char *other = say_cut(text, n, h, i < n ? i : 0, i < n ? 0 : (uint32_t)(i - n + 1));
+        CHECKF(strcmp(got, other) == 0, "%s\n  gave  %s\n  cut   %s (%zu)", text, got, other, i);
+        free(other);
+    }
+    free(got);
+}
+
+static void says(const char *text, const char *want)
+{
+    says_how(text, want, (how){0});
+}
+
+/* One call's text, what its arguments become. */
+static void calls(const char *arguments, const char *json)
+{
+    char text[1000], want[1000];
+    snprintf(text, sizeof text, "<|tool_call>call:f%s<tool_call|>", arguments);
+    snprintf(want, sizeof want, "B(f)C(f %s)E", json);
+    says(text, want);
+}
+
+static void mends_how(const char *arguments, const char *json, how h)
+{
+    char text[1000], want[1000];
+    snprintf(text, sizeof text, "<|tool_call>call:f%s<tool_call|>", arguments);
+    snprintf(want, sizeof want, json ? "B(f)R(f %s)E" : "B(f)X(fcall:f%s)E", json ? json : arguments);
+    says_how(text, want, h);
+}
+
+static void mends(const char *arguments, const char *json)
+{
+    mends_how(arguments, json, (how){0});
+}
+
+/* ---- channels ---------------------------------------------------------------- */
+
+static void channels(void)
+{
+    begin("answers");
+    says("", "E");
+    says("This is it.", "A(This is it.)E");
+    says("  two words \n", "A(  two words \n)E");
+    says("a < b, <|, <|channe and <tool", "A(a < b, <|, <|channe and <tool)E");
+    says("caf\xC3\xA9 \xE2\x80\x89\xF0\x9F\x98\x80", "A(caf\xC3\xA9 \xE2\x80\x89\xF0\x9F\x98\x80)E");
+    says("bad \xFF\xC3 bytes \xE2\x82", "A(bad \xEF\xBF\xBD\xEF\xBF\xBD bytes \xEF\xBF\xBD\xEF\xBF\xBD)E");
+
+    begin("thoughts");
+    says("<|channel>thought\nLet me think...<channel|>The answer is 42.",
+         "T(Let me think...)A(The answer is 42.)E");
+    says("<|channel>thought\n a\nb \n\n<channel|>\n\n c", "T( a\nb)A(c)E");
+    says("before \n<|channel>thought\nx<channel|> after", "A(before)T(x)A(after)E");
+    says("<|channel>thought\na<channel|><|channel>thought\nb<channel|>c", "T(ab)A(c)E");
+    says("<|channel>analysis\na<channel|>b", "T(analysis\na)A(b)E");
+    says("<|channel>thoughts<channel|>b", "T(thoughts)A(b)E");
+    says("<|channel>thought process<channel|>b", "T(thought process)A(b)E");
+    says("<|channel>thought\nnever closed \n", "T(never closed)E");
+    says("<|channel>tho", "T(tho)E");
+    says("<|channel>thought\n<| half <channel <channel|>x", "T(<| half <channel)A(x)E");
+    says("<|channel>thought\nsay " Q "hi" Q "<channel|>x", "T(say " Q "hi" Q ")A(x)E");
+
+    begin("thoughts: tolerances, none of which may leak into the answer");
+    says("<|channel>thought\n<channel|>x", "A(x)E");
+    says("x<|channel>thought\n<channel|>", "A(x)E");
+    says("<|channel>thought<channel|>x", "A(x)E");
+    says("<|channel>thought", "E");
+    says("<|channel><channel|>x", "A(x)E");
+    says("x<channel|>", "A(x)E");
+    says("x <channel|>y", "A(x y)E");
+    says("<channel|>x", "A(x)E");
+    says("<|channel><|channel>thought\na<channel|>x", "T(a)A(x)E");
+    says("<|channel>thought<|channel>thought\na<channel|>x", "T(a)A(x)E");
+    says("<|channel>thought\na<|channel>thought\nb<channel|>x", "T(ab)A(x)E");
+    says("x<|turn>y<|think|><bos><|image|><tool|>z", "A(xyz)E");
+
+    begin("thoughts: open already, switched off");
+    says_how("Files.\n<channel|> go.mod", "T(Files.)A(go.mod)E", (how){.open = true});
+    says_how("thought\nx<channel|>y", "T(thought\nx)A(y)E", (how){.open = true});
+    says_how("<channel|>y", "A(y)E", (how){.open = true});
+    says_how("<|channel>thought\nx<channel|>y", "T(x)A(y)E", (how){.open = true});
+    says_how("a<|channel>thought\nx<channel|>b", "A(ab)E", (how){.thinking_off = true});
+    says_how("<|channel>x", "E", (how){.thinking_off = true});
+    says_how("<|channel>thought\nx<channel|>"
+             "<|tool_call>call:f{}<tool_call|>",
+             "B(f)C(f {})E", (how){.thinking_off = true});
+
+    begin("the end of a turn");
+    says("x \n<turn|>\n<|turn>user\nno", "A(x \n)E");
+    says("x<eos>no", "A(x)E");
+    says("<|channel>thought\nx <turn|>no", "T(x)E");
+    says("<|tool_call>call:f{}<turn|>no", "B(f)C(f {})E");
+}
+
+/* ---- calls -------------------------------------------------------------------- */
+
+static void call_forms(void)
+{
+    begin("calls");
+    calls("{}", "{}");
+    calls("{location:" Q "Paris" Q "}", "{\"location\":\"Paris\"}");
+    calls("{a:" Q "x" Q ",b:42,c:true,d:null,e:false,f:-1.50e3}",
+          "{\"a\":\"x\",\"b\":42,\"c\":true,\"d\":null,\"e\":false,\"f\":-1.50e3}");
+    calls("{n:12345678901234567890,m:1.0}", "{\"n\":12345678901234567890,\"m\":1.0}");
+    calls("{config:{theme:" Q "dark" Q ",count:3},tags:[" Q "a" Q "]}",
+          "{\"config\":{\"theme\":\"dark\",\"count\":3},\"tags\":[\"a\"]}");
+    calls("{ \n a : [ 1 , " Q "b" Q " ] ,\n  c:{ } }", "{\"a\":[1,\"b\"],\"c\":{}}");
+    calls("{s:" Q "say \"hi\", C:\\dir\\n {a:[1]}\nline" Q "}",
+          "{\"s\":\"say \\\"hi\\\", C:\\\\dir\\\\n {a:[1]}\\nline\"}");
+    calls("{s:\"with \\\"escapes\\\" \\u00e9\\n\",\"k\":1," Q "q" Q ":2}",
+          "{\"s\":\"with \\\"escapes\\\" \xC3\xA9\\n\",\"k\":1,\"q\":2}");
+    calls("{q:\"keep , b: text\",note:" Q "ok" Q "}", "{\"q\":\"keep , b: text\",\"note\":\"ok\"}");
+    calls("{a-b.c d:1,\xC3\xA9:2}", "{\"a-b.c d\":1,\"\xC3\xA9\":2}");
+    calls("{s:" Q Q "}", "{\"s\":\"\"}");
+    calls("{a:" Q "<|turn> <|channel> <|image|> <tool|> <|tool_call>" Q "}",
+          "{\"a\":\"<|turn> <|channel> <|image|> <tool|> <|tool_call>\"}");
+
+    begin("calls among other things");
+    says("Let me look. \n<|tool_call>call:f{}<tool_call|>", "A(Let me look.)B(f)C(f {})E");
+    says("<|channel>thought\nI need f\n<channel|><|tool_call>call: f {a:1}<tool_call|>\nDone.",
+         "T(I need f)B(f)C(f {\"a\":1})A(Done.)E");
+    says("<|tool_call>call:f{a:1}<tool_call|><|tool_call>call:g{a:2}<tool_call|><|tool_response>",
+         "B(f)C(f {\"a\":1})B(g)C(g {\"a\":2})E");
+    says("<|tool_call>call:f{}<tool_call|><tool_call|> \n<tool_call|><|tool_response> Done.",
+         "B(f)C(f {})A(Done.)E");
+    says("<|tool_call>call:f{}<tool_call|><|tool_re", "B(f)C(f {})E");
+    says("<|tool_call>call:f{a:1}", "B(f)C(f {\"a\":1})E");
+    says("<|tool_call>call:f{a:1}<|tool_response>", "B(f)C(f {\"a\":1})E");
+    says("<|tool_call>call:f{a:1}<|tool_call>call:g{}<tool_call|>", "B(f)C(f {\"a\":1})B(g)C(g {})E");
+    says("<|channel>thought\nLet's go. <|tool_call>call:f{}<tool_call|>", "T(Let's go.)B(f)C(f {})E");
+    says_how("<|tool_call>call:f{}<tool_call|>", "B(f)C(f {})E", (how){.open = true});
+
+    begin("what is no call");
+    says("<|tool_call><tool_call|>x", "X()A(x)E");
+    says("<|tool_call>hello " Q "you" Q "<tool_call|>", "X(hello " Q "you" Q ")E");
+    says("<|tool_call>call:f<tool_call|>", "X(call:f)E");
+    says("<|tool_call>call:{a:1}<tool_call|>", "X(call:{a:1})E");
+    says("<|tool_call>f{a:1}<tool_call|>", "X(f{a:1})E");
+    static const char *const broken[] = {
+        "{",      "{a}",     "{a:}",        "{a:1,}",       "{a:1 b:2}", "{a:[1}", "{a:1}}", "{a:1}x",
+        "{a:01}", "{a:+1}",  "{a:hello}",   "{a:True}",     "{a:[1,]}",  "{,a:1}", "{a:1",   "{a:\"x}",
+        "{a:1.}", "{a:nul}", "{a:\"\\x\"}", "{a:[[[[1]]]}", "{a::1}",    "{a:-}"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        mends(broken[i], NULL);
+    }
+
+    begin("calls 64 levels deep and no deeper");
+    for (int n = 62; n <= 65; n++) {
+        char arguments[300] = "{a:", json[300] = "{\"a\":", close[100] = "";
+        for (int i = 0; i < n; i++) {
+            strcat(arguments, "[");
+            strcat(json, "[");
+            strcat(close, "]");
+        }
+        strcat(close, "}");
+        strcat(arguments, close);
+        strcat(json, close);
+        if (n <= 63) {
+            calls(arguments, json);
+        } else {
+            mends(arguments, NULL);
+        }
+    }
+}
+
+static void repairs(void)
+{
+    begin("repairs: single quotes");
+    mends("{pattern:':\\s*\\w+'}", "{\"pattern\":\":\\\\s*\\\\w+\"}");
+    mends("{a:" Q "*.py" Q ",b:'abc',c:" Q "/tmp" Q "}", "{\"a\":\"*.py\",\"b\":\"abc\",\"c\":\"/tmp\"}");
+    mends("{a:'abc'" Q "}", "{\"a\":\"abc\"}");
+    mends("{a: ['x', 'y'], 'b': 1}", "{\"a\":[\"x\",\"y\"],\"b\":1}");
+    mends("{a:'abc}", NULL);
+
+    begin("repairs: a string or an object left open");
+    mends("{command:" Q "ls}", "{\"command\":\"ls\"}");
+    mends("{path:" Q "/tmp" Q ",command:" Q "ls}", "{\"path\":\"/tmp\",\"command\":\"ls\"}");
+    mends("{command:" Q "ls", "{\"command\":\"ls\"}");
+    mends("{command:'ls'", "{\"command\":\"ls\"}");
+    mends("{a:{b:" Q "ls}}", "{\"a\":{\"b\":\"ls\"}}");
+    mends("{a:[" Q "x" Q "," Q "y]}", "{\"a\":[\"x\",\"y\"]}");
+    mends("{a:" Q "x} ", "{\"a\":\"x\"}");
+    mends("{n:1", NULL); /* nothing else was wrong: it may have been cut anywhere */
+
+    begin("repairs: bare text where the schema wants a string");
+    bz_arena arena = {0};
+    static const char json[] =
+        "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"content\":{\"type\":\"string\"},"
+        "\"mode\":{\"anyOf\":[{\"type\":\"null\"},{\"type\":[\"integer\",\"string\"]}]},\"n\":{\"type\":"
+        "\"integer\"}}}}}]";
+    const bz_json_node *tools;
+    CHECK(bz_json_read(&tools, json, sizeof json - 1, &arena, NULL) == BZ_OK);
+    how h = {.tools = tools};
+    mends_how("{content:hello}", "{\"content\":\"hello\"}", h);
+    mends_how("{content:\n\n# Title", "{\"content\":\"\\n\\n# Title\"}", h);
+    mends_how("{content:hello,mode:" Q "fast" Q "}", "{\"content\":\"hello\",\"mode\":\"fast\"}", h);
+    mends_how("{content:hello, you, n:3,mode:fast}", "{\"content\":\"hello, you\",\"n\":3,\"mode\":\"fast\"}",
+              h);
+    mends_how("{content:the end}", "{\"content\":\"the end\"}", h);
+    mends_how("{content:2 apples,n:2}", "{\"content\":\"2 apples\",\"n\":2}", h);
+    mends_how("{n:hello}", NULL, h);
+    mends_how("{other:hello}", NULL, h);
+    says_how("<|tool_call>call:f{content:123}<tool_call|>", "B(f)C(f {\"content\":123})E", h);
+
+    begin("a call whose marker was forgotten, if there is such a tool");
+    says_how("<|channel>thought\nx\n<channel|>call:f{content:" Q "y" Q "}",
+             "T(x)B(f)C(f {\"content\":\"y\"})E", h);
+    says_how("<|channel>thought\nx\n<channel|>\ncall:f{n:1}<tool_call|>Done",
+             "T(x)B(f)C(f {\"n\":1})A(Done)E", h);
+    says_how("call:f{}", "B(f)C(f {})E", h);
+    says_how("call:g{}", "A(call:g{})E", h);
+    says_how("call:f", "A(call:f)E", h);
+    says_how("call:ff{}", "A(call:ff{})E", h);
+    says_how("cal", "A(cal)E", h);
+    says_how("I call:f{}", "A(I call:f{})E", h);
+    says_how("call: <|channel>thought\nx<channel|>y", "A(call:)T(x)A(y)E", h);
+    says("call:f{}", "A(call:f{})E");
+    bz_arena_free(&arena);
+}
+
+/* ---- tokens ---------------------------------------------------------------------- */
+
+static void tokens(const bz_tokenizer *t)
+{
+    begin("markers count by their ids alone");
+    const bz_special_ids *s = bz_tokenizer_special(t);
+    static const char spelled[] =
+        "<|channel>thought\nx<channel|><|tool_call>call:f{a:" Q "}<tool_call|><turn|>";
+    char want[300];
+    story st = {.last = -1};
+    bz_ids ids = {0};
+    bz_parser *p = parser(t, (how){0});
+    CHECK(bz_tokenizer_encode(t, &(bz_piece){spelled, sizeof spelled - 1, false}, 1, &ids, NULL) == BZ_OK);
+    for (size_t i = 0; i < ids.n; i++) {
+        CHECK(bz_parser_push(p, ids.id[i], NULL) == BZ_OK);
+        drain(&st, p);
+    }
+    char *got = end_story(&st, p);
+    snprintf(want, sizeof want, "A(%s)E", spelled);
+    CHECKF(strcmp(got, want) == 0, "%s", got);
+    free(got);
+    ids.n = 0;
+
+    /* the same text with real markers, a spelled quote inside the string, half a character */
+    static const struct {
+        const char *text;
+        bool specials;
+    } parts[] = {{"<|channel>thought\n", true},
+                 {"x<channel|>", false},
+                 {"<channel|><|tool_call>call:f{a:" Q, true},
+                 {Q "<tool_call|>", false},
+                 {Q "}<tool_call|>", true}};
+    bz_piece pieces[5];
+    for (size_t i = 0; i < 5; i++) {
+        pieces[i] = (bz_piece){parts[i].text, strlen(parts[i].text), parts[i].specials};
+    }
+    CHECK(bz_tokenizer_encode(t, pieces, 5, &ids, NULL) == BZ_OK);
+    bz_ids_push(&ids, bz_tokenizer_find(t, "<0xE2>", 6));
+    bz_ids_push(&ids, bz_tokenizer_find(t, "<0x82>", 6));
+    bz_ids_push(&ids, s->turn_end);
+    bz_ids_push(&ids, s->channel);
+    st = (story){.last = -1};
+    p = parser(t, (how){0});
+    for (size_t i = 0; i < ids.n; i++) {
+        CHECK(bz_parser_push(p, ids.id[i], NULL) == BZ_OK);
+    }
+    got = end_story(&st, p);
+    snprintf(want, sizeof want,
+             "T(x<channel|>)B(f)C(f {\"a\":\"<|\\\"|><tool_call|>\"})A(\xEF\xBF\xBD\xEF\xBF\xBD)E");
+    CHECKF(strcmp(got, want) == 0, "%s", got);
+    free(got);
+    bz_ids_free(&ids);
+
+    begin("ids that are no tokens are passed over");
+    st = (story){.last = -1};
+    p = parser(t, (how){0});
+    CHECK(bz_parser_push(p, -1, NULL) == BZ_OK && bz_parser_push(p, INT32_MAX, NULL) == BZ_OK);
+    got = end_story(&st, p);
+    CHECKF(strcmp(got, "E") == 0, "%s", got);
+    free(got);
+}
+
+/* ---- random conversations ----------------------------------------------------------- */
+
+static const char *const hostile[] = {"<|channel",
+                                      "<|channel>",
+                                      "<channel|>",
+                                      "<|tool_call>",
+                                      "<tool_call|>",
+                                      "<turn|>",
+                                      "<|turn>model\n",
+                                      "<|\"|>",
+                                      "<|\"",
+                                      "<|",
+                                      "<",
+                                      "|>",
+                                      "<eos>",
+                                      "<|tool_response>",
+                                      "thought\n",
+                                      "call:f{",
+                                      "{\"a\":[1]}",
+                                      "'",
+                                      "\"",
+                                      "\\",
+                                      "\n\n\n",
+                                      " ",
+                                      "  \n",
+                                      "\t",
+                                      "\xC3\xA9",
+                                      "\xF0\x9F\x98\x80",
+                                      "\xC2\xA0",
+                                      "\xE6\x97\xA5",
+                                      "abc",
+                                      "hello world",
+                                      "x",
+                                      "42",
+                                      "}",
+                                      "]",
+                                      ",b:1"};
+enum { N_HOSTILE = sizeof hostile / sizeof *hostile };
+
+/* A random text in the arena, ended; plain: without whole markers. */
+static char *random_text(bz_arena *arena, uint32_t most, bool plain)
+{
+    char *text = bz_arena_alloc(arena, (size_t)most * 16 + 1);
+    text[0] = 0;
+    for (uint32_t n = below(most + 1); n > 0; n--) {
+        const char *bit = hostile[below(N_HOSTILE)];
+        if (!plain || bit[0] != '<') {
+            strcat(text, bit);
+        }
+    }
+    return text;
+}
+
+static bz_json_node *random_node(bz_arena *arena, int level, bool plain)
+{
+    static const char *const keys[] = {"a", "b", "key", "k_1", "Two words", "\xC3\xA9", "a-b", "$x", "0"};
+    static const char *const numbers[] = {"0", "-1", "1.0", "2.50", "1e5", "-0.1E-7", "98765432109876543210"};
+    bz_json_node *node = bz_arena_alloc(arena, sizeof *node);
+    *node = (bz_json_node){.kind = (uint8_t)below(level == 0 ? 0 : level < 4 ? 7 : 5)};
+    if (level == 0) {
+        node->kind = BZ_JSON_OBJECT;
+    }
+    if (node->kind == BZ_JSON_NUMBER) {
+        node->of.text.data = numbers[below(7)];
+        node->of.text.len = strlen(node->of.text.data);
+    } else if (node->kind == BZ_JSON_STRING) {
+        node->of.text.data = random_text(arena, 6, plain);
+        node->of.text.len = strlen(node->of.text.data);
+    } else if (node->kind >= BZ_JSON_ARRAY) {
+        uint32_t used = 0;
+        for (uint32_t n = below(4); n > 0; n--) {
+            bz_json_node *item = random_node(arena, level + 1, plain);
+            uint32_t key = below(9);
+            if (node->kind == BZ_JSON_OBJECT && used >> key & 1) {
+                continue;
+            }
+            used |= 1u << key;
+            item->key = (bz_str){keys[key], strlen(keys[key])};
+            item->next = node->of.first;
+            node->of.first = item;
+            node->n++;
+        }
+    }
+    return node;
+}
+
+/* As the template orders it. */
+static void write_sorted(bz_json *j, const bz_json_node *node, bz_arena *arena)
+{
+    if (node->kind == BZ_JSON_OBJECT) {
+        size_t n;
+        const bz_json_node **sorted = bz_json_sorted(node, arena, &n);
+        bz_json_object(j);
+        for (size_t i = 0; i < n; i++) {
+            bz_json_key_str(j, sorted[i]->key);
+            write_sorted(j, sorted[i], arena);
+        }
+        bz_json_end(j);
+    } else if (node->kind == BZ_JSON_ARRAY) {
+        bz_json_array(j);
+        for (const bz_json_node *item = node->of.first; item; item = item->next) {
+            write_sorted(j, item, arena);
+        }
+        bz_json_end(j);
+    } else {
+        bz_json_node_write(j, node);
+    }
+}
+
+static bz_str str(const char *text)
+{
+    return (bz_str){text, strlen(text)};
+}
+
+enum { MAX_CALLS = 3 };
+
+/* One assistant's message, and the story it must become. */
+static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, story *want, bool plain)
+{
+    *m = (bz_message){.role = BZ_ROLE_ASSISTANT};
+    if (below(3)) {
+        m->reasoning = str(random_text(arena, 8, plain));
+    }
+    size_t end = m->reasoning.len - bz_space_after(m->reasoning);
+    if (end) {
+        tell(want, "T(", 2);
+        tell(want, m->reasoning.data, end);
+        tell(want, ")", 1);
+    }
+    m->calls = list;
+    for (m->n_calls = 0; m->n_calls < MAX_CALLS && below(2); m->n_calls++) {
+        static const char *const names[] = {"f", "get_weather", "a.b-c"};
+        bz_json j;
+        bz_json_buffer json = {0};
+        bz_tool_call *call = &list[m->n_calls];
+        *call = (bz_tool_call){.name = str(names[below(3)]), .arguments = random_node(arena, 0, plain)};
+        bz_json_init(&j, bz_json_to_buffer, &json);
+        write_sorted(&j, call->arguments, arena);
+        CHECK(bz_json_finish(&j));
+        tell(want, "B(", 2);
+        tell(want, call->name.data, call->name.len);
+        tell(want, ")C(", 3);
+        tell(want, call->name.data, call->name.len);
+        tell(want, " ", 1);
+        tell(want, json.text, json.n);
+        tell(want, ")", 1);
+        free(json.text);
+    }
+    if (m->n_calls == 0 || below(2)) {
+        /* thoughts are taken out of answers by the template, so no channel marker here */
+        char *text = random_text(arena, 8, plain);
+        for (char *hit; (hit = strstr(text, "channel")) != NULL;) {
+            memcpy(hit, "CHANNEL", 7);
+        }
+        m->text = bz_trim(str(text));
+        if (m->text.len) {
+            tell(want, "A(", 2);
+            tell(want, m->text.data, m->text.len);
+            tell(want, ")", 1);
+        }
+    }
+    tell(want, "E", 1);
+}
+
+/* Behind the last <|turn>model\n: what the model would have said. */
+static size_t answer_begins(const bz_prompt *p)
+{
+    size_t at = p->n;
+    while (at > 0 && !(p->pieces[at - 1].specials && p->pieces[at - 1].len == 13 &&
+                       memcmp(p->pieces[at - 1].text, "<|turn>model\n", 13) == 0)) {
+        at--;
+    }
+    return at;
+}
+
+static void random_conversations(const bz_tokenizer *t, int count)
+{
+    begin("%d random conversations rendered, tokenized and parsed back", count);
+    for (int round = 0; round < count; round++) {
+        bz_arena arena = {0};
+        bz_message messages[8];
+        bz_tool_call lists[8][MAX_CALLS];
+        story want = {.last = -1}, told = {.last = -1};
+        bool plain = below(4) == 0; /* no whole markers: then the flat text must parse the same */
+        bz_chat chat = {.messages = messages, .enable_thinking = below(2), .large = below(2)};
+        size_t n = below(7);
+        for (size_t i = 0; i < n; i++) {
+            story dropped = {0};
+            if (below(2)) {
+                random_answer(&arena, &messages[i], lists[i], &dropped, plain);
+            } else {
+                messages[i] = (bz_message){.role = below(3) ? BZ_ROLE_USER : BZ_ROLE_TOOL,
+                                           .text = str(random_text(&arena, 8, false))};
+            }
+            free(dropped.line.text);
+        }
+        messages[n++] = (bz_message){.role = BZ_ROLE_USER, .text = str(random_text(&arena, 8, false))};
+        random_answer(&arena, &messages[n], lists[n], &want, plain);
+        chat.n_messages = n + 1;
+
+        bz_prompt prompt = {0};
+        bz_ids ids = {0};
+        bool good = CHECK(bz_chat_render(&prompt, &chat, NULL) == BZ_OK);
+        size_t from = answer_begins(&prompt);
+        good = good && CHECK(from > 0);
+        good =
+            good && CHECK(bz_tokenizer_encode(t, prompt.pieces + from, prompt.n - from, &ids, NULL) == BZ_OK);
+        bz_parser *p = parser(t, (how){0});
+        for (size_t i = 0; i < ids.n; i++) {
+            bz_parser_push(p, ids.id[i], NULL);
+            if (below(3) == 0) {
+                drain(&told, p);
+            }
+        }
+        char *got = end_story(&told, p);
+        good = good && CHECKF(strcmp(got, want.line.text) == 0, "round %d gave %s\n  not %s", round, got,
+                              want.line.text);
+        free(got);
+        if (plain) {
+            bz_prompt tail = {.pieces = prompt.pieces + from, .n = prompt.n - from};
+            size_t len;
+            char *flat = bz_prompt_text(&tail, &len);
+            for (uint32_t random = 0; random < 20 && good; random += 1 + below(7)) {
+                got = say_cut(flat, len, (how){0}, 0, random);
+                good = CHECKF(strcmp(got, want.line.text) == 0, "%s\n  gave %s\n  not  %s (%u)", flat, got,
+                              want.line.text, random);
+                free(got);
+            }
+            free(flat);
+        }
+        bz_prompt_free(&prompt);
+        bz_ids_free(&ids);
+        bz_arena_free(&arena);
+        free(want.line.text);
+        if (!good) {
+            return;
+        }
+    }
+}
+
+/* Markers and texts in any order, as no template would write them: however it is cut, the
+ * same is said, and nothing of a marker is shown. */
+static void random_streams(int count)
+{
+    begin("%d random streams, each cut in several ways", count);
+    for (int round = 0; round < count; round++) {
+        bz_arena arena = {0};
+        char *text = random_text(&arena, 24, false);
+        how h = {.thinking_off = below(3) == 0, .open = below(3) == 0};
+        char *whole = say_cut(text, strlen(text), h, 0, 0);
+        bool good = true;
+        for (uint32_t random = 1; random < 16 && good; random += 1 + below(5)) {
+            char *cut = say_cut(text, strlen(text), h, 0, random);
+            good = CHECKF(strcmp(cut, whole) == 0, "%s\n  gave %s\n  cut  %s (%u)", text, whole, cut, random);
+            free(cut);
+        }
+        free(whole);
+        bz_arena_free(&arena);
+        if (!good) {
+            return;
+        }
+    }
+}
+
+int main(void)
+{
+    golden g;
+    bz_tokenizer *t;
+    bz_error err = {0};
+    channels();
+    call_forms();
+    repairs();
+    golden_open(&g, golden_path("tokenizer/tiny.gguf"));
+    if (CHECKF(bz_tokenizer_new(&t, &g.gguf, &err) == BZ_OK, "%s", err.text)) {
+        tokens(t);
+        random_conversations(t, quick_run() ? 1000 : 10000);
+        random_streams(quick_run() ? 1000 : 10000);
+        bz_tokenizer_free(t);
+    }
+    golden_close(&g);
+    return finish();
+}
