@@ -36,6 +36,9 @@ void bz_session_free(bz_session *s)
         s->backend->kv_free(s->backend, s->kv);
         s->backend->free(s->backend);
     }
+    if (s->device) {
+        gpu_close(s->device);
+    }
     bz_sampler_free(s->sampler);
     free(s->tokens);
     free(s->logits);
@@ -67,7 +70,8 @@ static bz_status make_backend(bz_session *s, const bz_session_options *o, bz_err
     if (strcmp(o->device, "gpu") != 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", o->device);
     }
-    return bz_fail(err, BZ_NO_WEBGPU, "This build has no GPU back end yet; use the device cpu."); /* GPU-LATER */
+    bz_status status = gpu_open(&s->device, &(gpu_options){0}, err);
+    return status == BZ_OK ? bz_gpu_new(&s->backend, s->device, weights, bytes, o->exact, err) : status;
 }
 
 bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)

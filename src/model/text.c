@@ -119,9 +119,7 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
         return status;
     }
     rope_tables rope = {0};
-    bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
-    bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
-    for (uint32_t i = 0; i < c->layers; i++) { /* one table per kind of layer */
+    for (uint32_t i = 0; i < c->layers; i++) { /* one table per kind of layer; first, so that a host can fill them in */
         const uint32_t D = c->layer[i].head_dim;
         if (c->layer[i].sliding && !rope.sliding.id) {
             rope.sliding = bz_rope_table(p, BZ_NO_WEIGHT, D, D / 2, c->rope_base_sliding, "rope_sliding");
@@ -130,6 +128,8 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
             rope.full = bz_rope_table(p, w->rope_freqs, D, pairs, c->rope_base, "rope_full");
         }
     }
+    bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
+    bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
     for (uint32_t i = 0; i < c->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
