@@ -11,12 +11,14 @@ build=$(cd "$(dirname "$0")/.." && pwd)/build
 # Two names of one thing: loaders before 1.3.207 know only the first, and the second wins where both are known.
 : "${VK_ICD_FILENAMES:=${VK_DRIVER_FILES:-$build/lavapipe/lvp_icd.json}}"
 : "${VK_DRIVER_FILES:=$VK_ICD_FILENAMES}"
+# Mesa looks for a Wayland display there, and complains on stderr where the variable is missing.
+: "${XDG_RUNTIME_DIR:=$build/lavapipe}"
 
 if [ $# -gt 0 ]; then
-    export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES
+    export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR
     exec "$@"
 fi
-for name in BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES; do
+for name in BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR; do
     eval "value=\$$name"
     printf "export %s='%s'\n" "$name" "$(printf %s "$value" | sed "s/'/'\\\\''/g")"
 done

@@ -194,31 +194,25 @@ void bz_os_sleep(uint64_t nanoseconds)
 
 /* ---- libraries ------------------------------------------------------------- */
 
-/* Weak, so that a static program links without the loader (and without the linker's warning
- * about it) and finds NULL here. */
-#if defined(__GLIBC__)
-#pragma weak dlopen
-#pragma weak dlsym
-#pragma weak dlclose
-#pragma weak dlerror
-static bool can_load(void)
+static bz_os_function function_at(void *address)
 {
-    return dlopen && dlsym && dlclose && dlerror;
+    /* POSIX promises that the two kinds of pointer look the same; ISO C has no cast for it. */
+    bz_os_function function = NULL;
+    _Static_assert(sizeof function == sizeof address, "pointers to functions are pointers");
+    memcpy(&function, &address, sizeof function);
+    return function;
 }
-#else
-static bool can_load(void)
-{
-    return true;
-}
-#endif
 
 bz_os_library *bz_os_library_open(const char *name, bz_error *err)
 {
-    if (!can_load()) {
+    /* Not by name: a static program then links without glibc's warning about it, and finds nothing
+     * here, which is right, since it could not run a library that brings another libc. */
+    void *(*open_it)(const char *, int) = (void *(*)(const char *, int))function_at(dlsym(RTLD_DEFAULT, "dlopen"));
+    if (!open_it) {
         bz_fail(err, BZ_NOT_FOUND, "this program is linked statically and cannot load libraries");
         return NULL;
     }
-    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *handle = open_it(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {
         const char *reason = dlerror();
         bz_fail(err, BZ_NOT_FOUND, "%s", reason ? reason : "cannot be loaded");
@@ -228,12 +222,7 @@ bz_os_library *bz_os_library_open(const char *name, bz_error *err)
 
 bz_os_function bz_os_library_symbol(bz_os_library *library, const char *name)
 {
-    /* POSIX promises that the two kinds of pointer look the same; ISO C has no cast for it. */
-    void *address = dlsym(library, name);
-    bz_os_function function = NULL;
-    _Static_assert(sizeof function == sizeof address, "pointers to functions are pointers");
-    memcpy(&function, &address, sizeof function);
-    return function;
+    return function_at(dlsym(library, name));
 }
 
 void bz_os_library_close(bz_os_library *library)

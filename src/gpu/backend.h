@@ -9,4 +9,16 @@
 bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, const uint8_t *const *weight_bytes,
                      bool f32_cache, bz_error *err);
 
+/* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of all its rows
+ * from `position` on, kernel by kernel, so what the caches hold there is lost; needs timestamps. Returns the
+ * number of lines, 0 without them. */
+typedef struct bz_gpu_line {
+    char name[48];
+    uint32_t dispatches;
+    double microseconds;
+    uint64_t weight_bytes;
+} bz_gpu_line;
+
+size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t position, bz_gpu_line *lines, size_t cap);
+
 #endif

@@ -44,7 +44,10 @@ typedef enum gpu_state { GPU_STARTING, GPU_READY, GPU_LOST, GPU_FAILED } gpu_sta
 /* Starts making a device; poll gpu_state_of until READY. Native: may already be READY. */
 bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err);
 void gpu_close(gpu *g);
-/* Lets callbacks run. FAILED and LOST fill *err: no_webgpu, no_adapter, device_lost, ... */
+/* Lets callbacks run. FAILED and LOST fill *err: no_webgpu, no_adapter, device_lost, ...
+ * FAILED behind READY: the device refused or could not do a command (bad_request: our mistake;
+ * out_of_memory), so what it computed since is not to be trusted. Both are for good: every
+ * call then fails with the same error or does nothing; close the device and open another. */
 gpu_state gpu_state_of(gpu *g, bz_error *err);
 const gpu_limits *gpu_limits_of(const gpu *g);
 const char *gpu_adapter_name(const gpu *g); /* "llvmpipe (LLVM 15.0.6, 256 bits)", "NVIDIA H200" */
@@ -52,7 +55,7 @@ const char *gpu_adapter_kind(const gpu *g); /* "discrete", "integrated", "cpu", 
 
 /* ---- buffers ---------------------------------------------------------------- */
 
-typedef enum gpu_usage { GPU_STORAGE, GPU_UNIFORM, GPU_READBACK } gpu_usage;
+typedef enum gpu_usage { GPU_STORAGE, GPU_UNIFORM, GPU_READBACK } gpu_usage; /* READBACK: copied to and read, never bound */
 
 /* 0 and *err out_of_memory when the device has no room. Sizes are rounded up to 4. New
  * buffers hold zeros. */
@@ -89,7 +92,8 @@ enum { GPU_MAX_BINDINGS = 8 }; /* of the baseline device */
 
 gpu_list gpu_list_new(gpu *g, bz_error *err);
 void gpu_list_free(gpu *g, gpu_list l);
-/* Appends a dispatch of x * y * z workgroups. Bind groups are built once, here. */
+/* Appends a dispatch of x * y * z workgroups. Bind groups are built once, here; hence the
+ * pipeline must be READY. A list keeps its pipelines, not its buffers. */
 bz_status gpu_list_add(gpu *g, gpu_list l, gpu_pipeline p, const gpu_binding *bindings, uint32_t n, uint32_t x,
                        uint32_t y, uint32_t z, bz_error *err);
 /* Encodes dispatches first .. first + count into one pass and submits it. */
@@ -100,7 +104,8 @@ void gpu_replay(gpu *g, gpu_list l, uint32_t first, uint32_t count);
 /* Starts reading n bytes (<= GPU_MAX_READ) behind everything submitted so far; 0 on failure. */
 enum { GPU_MAX_READ = 64 << 20 };
 gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err);
-/* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them. */
+/* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them.
+ * On a lost or failed device they never do: ask gpu_state_of while waiting. */
 bool gpu_read_done(gpu *g, gpu_fence f, void *to);
 /* A fence without bytes: true once everything submitted before it has run. */
 gpu_fence gpu_signal(gpu *g, bz_error *err);
@@ -109,7 +114,8 @@ bool gpu_signal_done(gpu *g, gpu_fence f);
 /* ---- measuring -------------------------------------------------------------------- */
 
 typedef struct gpu_counts {
-    uint64_t dispatches, submits, read_bytes, written_bytes, buffer_bytes;
+    uint64_t dispatches, submits, read_bytes, written_bytes;
+    uint64_t buffer_bytes; /* of the buffers there are now */
 } gpu_counts;
 gpu_counts gpu_counts_of(const gpu *g);
 

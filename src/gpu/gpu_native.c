@@ -29,6 +29,9 @@ const char *gpu_native_line(wgpu_text message, char *buf, size_t n)
     size_t out = 0;
     for (size_t i = 0; i < length && out + 1 < n; i++) {
         unsigned char c = (unsigned char)message.data[i];
+        if (c == '\n' && length - i > 8 && memcmp(message.data + i, "\n    at ", 8) == 0) {
+            break; /* from here on: where in Dawn's source it happened */
+        }
         if (c > 0x20) {
             buf[out++] = (char)c;
         } else if (out > 0 && buf[out - 1] != ' ') {
@@ -222,6 +225,16 @@ static const wgpu_chain *fill_toggles(toggles *t, const gpu *g, const gpu_option
     return &t->chain.chain;
 }
 
+/* Each system's own, so that Dawn neither starts OpenGL to find it wanting nor, on a machine without a
+ * GPU, hands out its "null" adapter, which computes nothing. */
+#if defined(__APPLE__)
+enum { BACKEND = WGPU_BACKEND_METAL };
+#elif defined(_WIN32)
+enum { BACKEND = WGPU_BACKEND_D3D12 };
+#else
+enum { BACKEND = WGPU_BACKEND_VULKAN };
+#endif
+
 static void on_adapter(uint32_t status, wgpu_adapter adapter, wgpu_text message, void *a, void *b)
 {
     (void)b;
@@ -236,24 +249,28 @@ static void on_adapter(uint32_t status, wgpu_adapter adapter, wgpu_text message,
 
 static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
 {
-    wgpu_adapter_wish wish = {
-        .next = chain, .feature_level = WGPU_FEATURE_LEVEL_CORE, .power = WGPU_POWER_HIGH};
+    wgpu_adapter_wish wish = {.next = chain,
+                              .feature_level = WGPU_FEATURE_LEVEL_CORE,
+                              .power = WGPU_POWER_HIGH,
+                              .backend = BACKEND};
     g->callbacks++;
     g->fn.InstanceRequestAdapter(
         g->instance, &wish,
         (wgpu_adapter_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_adapter, .a = g});
     if (!gpu_native_wait(g, &g->answers, 1, OPEN_SECONDS)) {
-        return bz_fail(err, BZ_NO_ADAPTER, "The GPU driver has not named a GPU for %d seconds.", OPEN_SECONDS);
+        return bz_fail(err, BZ_NO_ADAPTER, "The GPU driver has not named a GPU for %d seconds.",
+                       OPEN_SECONDS);
     }
     if (!g->adapter) {
-        return bz_fail(err, BZ_NO_ADAPTER,
-                       "No GPU that WebGPU can use was found (%.150s). A GPU driver with Vulkan 1.1 is needed.",
-                       *g->answer ? g->answer : "no reason given");
+        return bz_fail(
+            err, BZ_NO_ADAPTER,
+            "No GPU that WebGPU can use was found (%.150s). On Linux, a driver with Vulkan 1.1 is needed.",
+            *g->answer ? g->answer : "no reason given");
     }
     return BZ_OK;
 }
 
-static void describe_adapter(gpu *g)
+static bz_status describe_adapter(gpu *g, bz_error *err)
 {
     wgpu_adapter_info info = {0};
     if (g->fn.AdapterGetInfo(g->adapter, &info) == WGPU_SUCCESS) {
@@ -272,6 +289,10 @@ static void describe_adapter(gpu *g)
     if (!*g->name) {
         snprintf(g->name, sizeof g->name, "unknown GPU");
     }
+    if (info.backend == WGPU_BACKEND_NULL) {
+        return bz_fail(err, BZ_NO_ADAPTER, "No GPU was found, only an adapter that computes nothing.");
+    }
+    return BZ_OK;
 }
 
 static void on_device(uint32_t status, wgpu_device device, wgpu_text message, void *a, void *b)
@@ -293,18 +314,19 @@ static bool plausible(const wgpu_limits *l)
     uint32_t s = l->storage_alignment, u = l->uniform_alignment;
     return l->bind_groups >= 4 && l->bind_groups <= 1024 && l->storage_buffers >= 4 &&
            l->storage_buffers <= 1u << 24 && l->storage_binding >= 1u << 27 && l->buffer >= 1u << 28 &&
-           l->workgroup_storage >= 16384 && l->workgroup_invocations >= 128 && l->workgroups >= 65535 && s >= 4 &&
-           s <= 256 && !(s & (s - 1)) && u >= 4 && u <= 256 && !(u & (u - 1));
+           l->workgroup_storage >= 16384 && l->workgroup_invocations >= 128 && l->workgroups >= 65535 &&
+           s >= 4 && s <= 256 && !(s & (s - 1)) && u >= 4 && u <= 256 && !(u & (u - 1));
 }
 
 static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chain *chain, bz_error *err)
 {
     wgpu_limits adapter_limits = {0};
     if (g->fn.AdapterGetLimits(g->adapter, &adapter_limits) != WGPU_SUCCESS || !plausible(&adapter_limits)) {
-        return bz_fail(err, BZ_NO_WEBGPU,
-                       "%.150s speaks another version of the WebGPU interface than Bezel. Set BEZEL_WEBGPU_LIB to "
-                       "another library.",
-                       g->library.name);
+        return bz_fail(
+            err, BZ_NO_WEBGPU,
+            "%.150s speaks another version of the WebGPU interface than Bezel. Set BEZEL_WEBGPU_LIB to "
+            "another library.",
+            g->library.name);
     }
     adapter_limits.next = NULL;
 
@@ -376,8 +398,8 @@ static bool compiles(gpu *g, const char *wgsl)
 static bool has_timestamps(gpu *g)
 {
     gpu_native_catch(g);
-    wgpu_queries queries = g->fn.DeviceCreateQuerySet(
-        g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
+    wgpu_queries queries =
+        g->fn.DeviceCreateQuerySet(g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
     bool good = gpu_native_caught(g, NULL, "") == BZ_OK;
     if (queries) {
         g->fn.QuerySetRelease(queries);
@@ -388,9 +410,10 @@ static bool has_timestamps(gpu *g)
 static void find_features(gpu *g, const gpu_options *options)
 {
     if (!options->baseline) {
-        g->limits.f16 = !options->no_f16 &&
-                        compiles(g, "enable f16;\n@group(0) @binding(0) var<storage, read_write> x: array<f16>;\n"
-                                    "@compute @workgroup_size(1) fn main() { x[0] = x[1] * 2.0h; }\n");
+        g->limits.f16 =
+            !options->no_f16 &&
+            compiles(g, "enable f16;\n@group(0) @binding(0) var<storage, read_write> x: array<f16>;\n"
+                        "@compute @workgroup_size(1) fn main() { x[0] = x[1] * 2.0h; }\n");
         g->limits.subgroups =
             !options->no_subgroups &&
             compiles(g, "enable subgroups;\n@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n"
@@ -438,7 +461,9 @@ bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err)
         status = find_adapter(g, chain, err);
     }
     if (status == BZ_OK) {
-        describe_adapter(g);
+        status = describe_adapter(g, err);
+    }
+    if (status == BZ_OK) {
         status = make_device(g, options, chain, err);
     }
     if (status == BZ_OK) {
@@ -523,6 +548,14 @@ gpu_counts gpu_counts_of(const gpu *g)
 void gpu_test_lose(gpu *g)
 {
     g->fn.DeviceDestroy(g->device);
+}
+
+bool gpu_test_limit_memory(gpu *g, uint64_t bytes)
+{
+    g->test_memory = bytes;
+    g->test_inject = (void (*)(wgpu_device, uint32_t, wgpu_text))bz_os_library_symbol(
+        g->library.file, "wgpuDeviceInjectError");
+    return g->test_inject != NULL;
 }
 
 void gpu_native_submit(gpu *g, wgpu_encoder e)

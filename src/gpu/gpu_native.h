@@ -49,6 +49,9 @@ struct gpu {
     const char *kind;
     gpu_counts counts;
 
+    uint64_t test_memory; /* gpu_test_limit_memory */
+    void (*test_inject)(wgpu_device, uint32_t error_type, wgpu_text message);
+
     gpu_handles buffers, pipelines, lists, fences, stagings;
     uint64_t idle_staging; /* bytes of stagings that wait for another read */
     wgpu_buffer nothing;   /* four bytes for gpu_signal to read */

@@ -22,6 +22,10 @@ static wgpu_buffer make_buffer(gpu *g, uint64_t bytes, uint64_t usage, bz_error 
     snprintf(what, sizeof what, "A buffer of %" PRIu64 " bytes could not be made on the GPU", bytes);
     gpu_native_catch(g);
     wgpu_buffer b = g->fn.DeviceCreateBuffer(g->device, &(wgpu_buffer_wish){.usage = usage, .bytes = bytes});
+    if (g->test_inject && g->counts.buffer_bytes + bytes > g->test_memory) {
+        g->test_inject(g->device, WGPU_ERROR_MEMORY,
+                       gpu_native_text("the memory that a test allows is full"));
+    }
     bz_status status = gpu_native_caught(g, err, what);
     if (status == BZ_OK && !b) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "%s.", what);
@@ -89,12 +93,12 @@ static const gpu_buffer_item *range_of(gpu *g, gpu_buffer b, uint64_t offset, ui
         gpu_native_break(g, BZ_BAD_REQUEST, "There is no GPU buffer %u to %s.", (unsigned)b, verb);
     } else if (offset > item->bytes || n > item->bytes - offset) {
         gpu_native_break(g, BZ_BAD_REQUEST,
-                         "%" PRIu64 " bytes at %" PRIu64 " to %s are outside a GPU buffer of %" PRIu64 ".", n, offset,
-                         verb, item->bytes);
+                         "%" PRIu64 " bytes at %" PRIu64 " to %s are outside a GPU buffer of %" PRIu64 ".", n,
+                         offset, verb, item->bytes);
     } else if ((offset | n) & 3) {
         gpu_native_break(g, BZ_BAD_REQUEST,
-                         "%" PRIu64 " bytes at %" PRIu64 " to %s in a GPU buffer are not multiples of 4.", n, offset,
-                         verb);
+                         "%" PRIu64 " bytes at %" PRIu64 " to %s in a GPU buffer are not multiples of 4.", n,
+                         offset, verb);
     } else {
         return item;
     }
@@ -132,7 +136,8 @@ void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint
 static gpu_staging_item *take_staging(gpu *g, uint64_t n, bz_error *err)
 {
     gpu_staging_item *best = NULL;
-    for (gpu_staging_item *s = gpu_handles_next(&g->stagings, NULL); s; s = gpu_handles_next(&g->stagings, s)) {
+    for (gpu_staging_item *s = gpu_handles_next(&g->stagings, NULL); s;
+         s = gpu_handles_next(&g->stagings, s)) {
         if (!s->busy && s->bytes >= n && (!best || s->bytes < best->bytes)) {
             best = s;
         }
@@ -189,7 +194,8 @@ static void on_map(uint32_t status, wgpu_text message, void *a, void *b)
 }
 
 /* n bytes at a multiple of 4; those asked for begin `skip` bytes further on. */
-static gpu_fence start_read(gpu *g, wgpu_buffer from, uint64_t offset, uint64_t n, uint64_t skip, bz_error *err)
+static gpu_fence start_read(gpu *g, wgpu_buffer from, uint64_t offset, uint64_t n, uint64_t skip,
+                            bz_error *err)
 {
     gpu_staging_item *s = take_staging(g, n, err);
     if (!s) {
@@ -224,7 +230,8 @@ static bool finish_read(gpu *g, gpu_fence handle, void *to)
     }
     gpu_staging_item *s = gpu_handles_at(&g->stagings, f->staging);
     if (to && f->n) {
-        const char *bytes = g->fn.BufferGetConstMappedRange(s->object, 0, (size_t)((f->skip + f->n + 3) & ~(uint64_t)3));
+        const char *bytes =
+            g->fn.BufferGetConstMappedRange(s->object, 0, (size_t)((f->skip + f->n + 3) & ~(uint64_t)3));
         if (!bytes) {
             gpu_native_break(g, BZ_DEVICE_LOST, "Bytes did not come back from the GPU.");
             return false;
@@ -244,8 +251,9 @@ gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *
     }
     const gpu_buffer_item *item = gpu_handles_at(&g->buffers, b);
     if (!item || n == 0 || n > GPU_MAX_READ || offset > item->bytes || n > item->bytes - offset) {
-        bz_fail(err, BZ_BAD_REQUEST, "%" PRIu64 " bytes at %" PRIu64 " cannot be read from a GPU buffer of %" PRIu64 ".",
-                n, offset, item ? item->bytes : 0);
+        bz_fail(err, BZ_BAD_REQUEST,
+                "%" PRIu64 " bytes at %" PRIu64 " cannot be read from a GPU buffer of %" PRIu64 ".", n,
+                offset, item ? item->bytes : 0);
         return 0;
     }
     uint64_t begin = offset & ~(uint64_t)3, end = (offset + n + 3) & ~(uint64_t)3;
@@ -306,7 +314,8 @@ void gpu_native_drop_buffers(gpu *g)
     for (gpu_buffer_item *b = gpu_handles_next(&g->buffers, NULL); b; b = gpu_handles_next(&g->buffers, b)) {
         destroy(g, b->object);
     }
-    for (gpu_staging_item *s = gpu_handles_next(&g->stagings, NULL); s; s = gpu_handles_next(&g->stagings, s)) {
+    for (gpu_staging_item *s = gpu_handles_next(&g->stagings, NULL); s;
+         s = gpu_handles_next(&g->stagings, s)) {
         destroy(g, s->object);
     }
     if (g->nothing) {

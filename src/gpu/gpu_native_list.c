@@ -34,8 +34,8 @@ static void on_compilation(uint32_t status, const wgpu_compilation *info, void *
             char line[200];
             gpu_native_line(m->text, line, sizeof line);
             p->failed = true;
-            bz_fail(&p->error, BZ_BAD_REQUEST, "Kernel %s, line %" PRIu64 ", column %" PRIu64 ": %s.", p->label,
-                    m->line, m->column, line);
+            bz_fail(&p->error, BZ_BAD_REQUEST, "Kernel %s, line %" PRIu64 ", column %" PRIu64 ": %s.",
+                    p->label, m->line, m->column, line);
             return;
         }
     }
@@ -45,7 +45,7 @@ static void on_pipeline(uint32_t status, wgpu_pipeline object, wgpu_text message
 {
     gpu *g = a;
     gpu_pipeline_item *p = told(g, b);
-    if (!p || status != WGPU_SUCCESS) {
+    if (!p || status != WGPU_SUCCESS || g->closing) {
         if (object) {
             g->fn.ComputePipelineRelease(object);
         }
@@ -61,8 +61,8 @@ static void on_pipeline(uint32_t status, wgpu_pipeline object, wgpu_text message
     p->object = object;
 }
 
-gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl, const gpu_constant *constants,
-                              uint32_t n_constants, bz_error *err)
+gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl,
+                              const gpu_constant *constants, uint32_t n_constants, bz_error *err)
 {
     if (!gpu_native_usable(g, err)) {
         return 0;
@@ -103,10 +103,11 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
 
     p->waiting = 2;
     g->callbacks += 2;
-    g->fn.ShaderModuleGetCompilationInfo(shader, (wgpu_compilation_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
-                                                                             .call = on_compilation,
-                                                                             .a = g,
-                                                                             .b = (void *)(uintptr_t)handle});
+    g->fn.ShaderModuleGetCompilationInfo(shader,
+                                         (wgpu_compilation_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
+                                                                     .call = on_compilation,
+                                                                     .a = g,
+                                                                     .b = (void *)(uintptr_t)handle});
     wgpu_pipeline_wish wish = {
         .label = gpu_native_text(label),
         .compute = {.shader = shader,
@@ -196,8 +197,8 @@ void gpu_list_free(gpu *g, gpu_list handle)
 }
 
 /* Our own words for what goes wrong most often; the library finds the rest. */
-static bz_status fill_entry(gpu *g, const char *kernel, uint32_t i, const gpu_binding *b, wgpu_group_entry *entry,
-                            bz_error *err)
+static bz_status fill_entry(gpu *g, const char *kernel, uint32_t i, const gpu_binding *b,
+                            wgpu_group_entry *entry, bz_error *err)
 {
     const gpu_buffer_item *buffer = gpu_handles_at(&g->buffers, b->buffer);
     if (!buffer) {
@@ -206,26 +207,30 @@ static bz_status fill_entry(gpu *g, const char *kernel, uint32_t i, const gpu_bi
     uint64_t size = b->size ? b->size : buffer->bytes - (b->offset < buffer->bytes ? b->offset : 0);
     if (b->offset >= buffer->bytes || size > buffer->bytes - b->offset) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Binding %u of kernel %s: %" PRIu64 " bytes at %" PRIu64 " are outside a buffer of %" PRIu64 ".", i,
-                       kernel, size, b->offset, buffer->bytes);
+                       "Binding %u of kernel %s: %" PRIu64 " bytes at %" PRIu64
+                       " are outside a buffer of %" PRIu64 ".",
+                       i, kernel, size, b->offset, buffer->bytes);
     }
-    uint32_t alignment = buffer->usage == GPU_UNIFORM ? g->limits.min_uniform_offset : g->limits.min_storage_offset;
+    uint32_t alignment =
+        buffer->usage == GPU_UNIFORM ? g->limits.min_uniform_offset : g->limits.min_storage_offset;
     if (b->offset % alignment) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Binding %u of kernel %s: offset %" PRIu64 " is not a multiple of %u, as this GPU needs it.", i,
-                       kernel, b->offset, (unsigned)alignment);
+                       "Binding %u of kernel %s: offset %" PRIu64
+                       " is not a multiple of %u, as this GPU needs it.",
+                       i, kernel, b->offset, (unsigned)alignment);
     }
     if (buffer->usage == GPU_STORAGE && size > g->limits.max_binding) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Binding %u of kernel %s: %" PRIu64 " bytes are more than the %" PRIu64 " this GPU binds at once.",
+                       "Binding %u of kernel %s: %" PRIu64 " bytes are more than the %" PRIu64
+                       " this GPU binds at once.",
                        i, kernel, size, g->limits.max_binding);
     }
     *entry = (wgpu_group_entry){.binding = i, .buffer = buffer->object, .offset = b->offset, .size = size};
     return BZ_OK;
 }
 
-static bz_status make_group(gpu *g, gpu_pipeline_item *p, const gpu_binding *bindings, uint32_t n, wgpu_group *out,
-                            bz_error *err)
+static bz_status make_group(gpu *g, gpu_pipeline_item *p, const gpu_binding *bindings, uint32_t n,
+                            wgpu_group *out, bz_error *err)
 {
     wgpu_group_entry entries[GPU_MAX_BINDINGS];
     for (uint32_t i = 0; i < n; i++) {
@@ -252,8 +257,8 @@ static bz_status make_group(gpu *g, gpu_pipeline_item *p, const gpu_binding *bin
     return status;
 }
 
-bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_binding *bindings, uint32_t n, uint32_t x,
-                       uint32_t y, uint32_t z, bz_error *err)
+bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_binding *bindings, uint32_t n,
+                       uint32_t x, uint32_t y, uint32_t z, bz_error *err)
 {
     if (!gpu_native_usable(g, err)) {
         return g->error.code;
@@ -270,8 +275,8 @@ bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_b
     uint32_t most = g->limits.max_workgroups;
     if (n > GPU_MAX_BINDINGS || x == 0 || y == 0 || z == 0 || x > most || y > most || z > most) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Kernel %s: %u bindings and %u x %u x %u workgroups; allowed are %d and 1 to %u each.", p->label, n,
-                       x, y, z, GPU_MAX_BINDINGS, most);
+                       "Kernel %s: %u bindings and %u x %u x %u workgroups; allowed are %d and 1 to %u each.",
+                       p->label, n, x, y, z, GPU_MAX_BINDINGS, most);
     }
     if (l->n == l->room) {
         uint32_t room = l->room ? l->room * 2 : 64;
@@ -295,8 +300,8 @@ static const gpu_list_item *stretch_of(gpu *g, gpu_list list, uint32_t first, ui
 {
     const gpu_list_item *l = gpu_handles_at(&g->lists, list);
     if (!l || first > l->n || count > l->n - first) {
-        gpu_native_break(g, BZ_BAD_REQUEST, "Dispatches %u to %u are not in a list of %u.", first, first + count,
-                         l ? l->n : 0);
+        gpu_native_break(g, BZ_BAD_REQUEST, "Dispatches %u to %u are not in a list of %u.", first,
+                         first + count, l ? l->n : 0);
         return NULL;
     }
     return l;
@@ -331,7 +336,8 @@ void gpu_replay(gpu *g, gpu_list list, uint32_t first, uint32_t count)
 
 enum { TIMES_AT_ONCE = 1024 }; /* WebGPU allows 4096 queries in a set, two per dispatch */
 
-static bool time_some(gpu *g, const gpu_dispatch *d, uint32_t n, wgpu_queries queries, wgpu_buffer resolved, double *ns)
+static bool time_some(gpu *g, const gpu_dispatch *d, uint32_t n, wgpu_queries queries, wgpu_buffer resolved,
+                      double *ns)
 {
     const wgpu_functions *fn = &g->fn;
     wgpu_encoder e = fn->DeviceCreateCommandEncoder(g->device, NULL);
@@ -391,7 +397,8 @@ void gpu_native_drop_lists(gpu *g)
         release_list(g, l);
         l->n = 0;
     }
-    for (gpu_pipeline_item *p = gpu_handles_next(&g->pipelines, NULL); p; p = gpu_handles_next(&g->pipelines, p)) {
+    for (gpu_pipeline_item *p = gpu_handles_next(&g->pipelines, NULL); p;
+         p = gpu_handles_next(&g->pipelines, p)) {
         release_pipeline(g, p);
         p->object = NULL;
         p->layout = NULL;

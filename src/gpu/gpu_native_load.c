@@ -32,7 +32,8 @@ static bz_status open_library(gpu *g, bz_error *err)
         snprintf(g->library.name, sizeof g->library.name, "%s", path);
         g->library.file = bz_os_library_open(path, &reason);
         if (!g->library.file) {
-            return bz_fail(err, BZ_NO_WEBGPU, "The WebGPU library named by BEZEL_WEBGPU_LIB cannot be loaded: %.220s.",
+            return bz_fail(err, BZ_NO_WEBGPU,
+                           "The WebGPU library named by BEZEL_WEBGPU_LIB cannot be loaded: %.220s.",
                            reason.text);
         }
         return BZ_OK;
@@ -58,10 +59,11 @@ bz_status gpu_native_load(gpu *g, bz_error *err)
     const char *name = g->library.name;
     /* Its asynchronous pipelines and compiler messages end the process: "not implemented". */
     if (has(g, "wgpuGetVersion")) {
-        return bz_fail(err, BZ_NO_WEBGPU,
-                       "%.150s is wgpu-native, which cannot compile in the background. Set BEZEL_WEBGPU_LIB to a "
-                       "Dawn library instead.",
-                       name);
+        return bz_fail(
+            err, BZ_NO_WEBGPU,
+            "%.150s is wgpu-native, which cannot compile in the background. Set BEZEL_WEBGPU_LIB to a "
+            "Dawn library instead.",
+            name);
     }
     /* Libraries that have this function have the structs we know as well; older ones do not. */
     const char *missing = has(g, "wgpuBufferReadMappedRange") ? NULL : "BufferReadMappedRange";
@@ -73,10 +75,11 @@ bz_status gpu_native_load(gpu *g, bz_error *err)
     WGPU_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
     if (missing) {
-        return bz_fail(err, BZ_NO_WEBGPU,
-                       "%.150s is not a WebGPU library of 2025 or later: it lacks wgpu%s. Set BEZEL_WEBGPU_LIB to "
-                       "another one.",
-                       name, missing);
+        return bz_fail(
+            err, BZ_NO_WEBGPU,
+            "%.150s is not a WebGPU library of 2025 or later: it lacks wgpu%s. Set BEZEL_WEBGPU_LIB to "
+            "another one.",
+            name, missing);
     }
     g->library.dawn = has(g, "wgpuDeviceTick");
     g->library.new_numbers = has(g, "wgpuGetInstanceFeatures");

@@ -7,4 +7,8 @@
 /* Takes the device away, as a driver reset or a closed laptop does: gpu_state_of soon says LOST. */
 void gpu_test_lose(gpu *g);
 
+/* A GPU with only so many bytes for buffers: those beyond get out_of_memory from the device itself.
+ * False where the WebGPU library cannot pretend (only Dawn can). */
+bool gpu_test_limit_memory(gpu *g, uint64_t bytes);
+
 #endif

@@ -22,6 +22,8 @@ _Static_assert(sizeof(step_facts) == 112, "struct Step of common.wgsl");
 /* A dispatch before its pipeline is compiled. */
 typedef struct dispatch {
     step_facts facts;
+    gpu_kernel kernel;
+    bz_type type; /* of its weights, for products and embed */
     gpu_pipeline pipeline;
     gpu_binding weights; /* binding 3, when the kernel has weights */
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */

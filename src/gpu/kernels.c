@@ -8,22 +8,23 @@
 
 typedef struct kernel_info {
     const char *file;
-    const char *constant; /* name of its override, or NULL */
+    const char *overrides[2]; /* names, or NULL */
     bool reads_blocks;    /* needs the type's unpack() */
 } kernel_info;
 
 static const kernel_info infos[GPU_N_KERNELS] = {
-    [GPU_EMBED] = {"embed.wgsl", NULL, true},
-    [GPU_LINEAR_ROW] = {"linear_row.wgsl", NULL, true},
-    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", NULL, true},
-    [GPU_NORM] = {"norm.wgsl", NULL, false},
-    [GPU_ELEMENTWISE] = {"elementwise.wgsl", "OP", false},
-    [GPU_ROPE] = {"rope.wgsl", NULL, false},
-    [GPU_KV_WRITE] = {"kv_write.wgsl", "F16", false},
-    [GPU_ATTEND] = {"attend.wgsl", "F16", false},
-    [GPU_ROUTE] = {"route.wgsl", NULL, false},
-    [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", NULL, true},
-    [GPU_EXPERT_SUM] = {"expert_sum.wgsl", NULL, false},
+    [GPU_EMBED] = {"embed.wgsl", {NULL}, true},
+    [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true},
+    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true},
+    [GPU_NORM] = {"norm.wgsl", {NULL}, false},
+    [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false},
+    [GPU_ROPE] = {"rope.wgsl", {NULL}, false},
+    [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false},
+    [GPU_ATTEND] = {"attend.wgsl", {"F16", "SPLITS"}, false},
+    [GPU_COMBINE] = {"combine.wgsl", {"SPLITS"}, false},
+    [GPU_ROUTE] = {"route.wgsl", {NULL}, false},
+    [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true},
+    [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false},
 };
 
 typedef struct quant_source {
@@ -54,7 +55,7 @@ enum { MAX_PIPELINES = 128 }; /* 5 kernels by 16 types and a dozen others */
 typedef struct entry {
     gpu_kernel kernel;
     bz_type type;
-    uint32_t constant;
+    gpu_overrides overrides;
     gpu_pipeline pipeline;
     bool ready;
 } entry;
@@ -92,17 +93,17 @@ static const gpu_source *source(const char *name)
     return NULL;
 }
 
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, uint32_t constant, bz_error *err)
+gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err)
 {
     const kernel_info *info = &infos[kernel];
     type = info->reads_blocks ? type : BZ_F32;
     for (uint32_t i = 0; i < ks->n; i++) {
         const entry *e = &ks->entries[i];
-        if (e->kernel == kernel && e->type == type && e->constant == constant) {
+        if (e->kernel == kernel && e->type == type && memcmp(&e->overrides, &overrides, sizeof overrides) == 0) {
             return e->pipeline;
         }
     }
-    const char *parts[5] = {"common.wgsl"};
+    const char *parts[6] = {"common.wgsl"};
     uint32_t n_parts = 1;
     if (info->reads_blocks) {
         parts[n_parts++] = "quant/common.wgsl";
@@ -110,6 +111,7 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, u
             parts[n_parts++] = quants[type].helper;
         }
         parts[n_parts++] = quants[type].file;
+        parts[n_parts++] = "products.wgsl";
     }
     parts[n_parts++] = info->file;
     size_t total = 0;
@@ -129,15 +131,22 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, u
         used += s->n;
     }
     char label[64];
-    const bz_type_info *t = bz_type_of((uint32_t)type);
-    snprintf(label, sizeof label, "%s %s", info->file, info->reads_blocks ? t->name : "");
-    const gpu_constant given = {info->constant, constant};
-    gpu_pipeline p = gpu_pipeline_new(ks->g, label, text, used, &given, info->constant ? 1 : 0, err);
+    gpu_kernel_name(kernel, type, label, sizeof label);
+    const gpu_constant given[2] = {{info->overrides[0], overrides.value[0]}, {info->overrides[1], overrides.value[1]}};
+    uint32_t n_given = info->overrides[1] ? 2 : info->overrides[0] ? 1 : 0;
+    gpu_pipeline p = gpu_pipeline_new(ks->g, label, text, used, given, n_given, err);
     free(text);
     if (p) {
-        ks->entries[ks->n++] = (entry){kernel, type, constant, p, false};
+        ks->entries[ks->n++] = (entry){kernel, type, overrides, p, false};
     }
     return p;
+}
+
+void gpu_kernel_name(gpu_kernel kernel, bz_type type, char *out, size_t n)
+{
+    const char *file = infos[kernel].file;
+    const char *kind = infos[kernel].reads_blocks ? bz_type_of((uint32_t)type)->name : "";
+    snprintf(out, n, "%.*s%s%s", (int)(strlen(file) - 5), file, kind[0] ? " " : "", kind);
 }
 
 gpu_pipeline_state gpu_kernels_state(gpu_kernels *ks, bz_error *err)

@@ -14,6 +14,7 @@ typedef enum gpu_kernel {
     GPU_ROPE,
     GPU_KV_WRITE,
     GPU_ATTEND,
+    GPU_COMBINE, /* of attend's splits */
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
@@ -26,8 +27,16 @@ gpu_kernels *gpu_kernels_new(gpu *g); /* NULL: out of memory */
 void gpu_kernels_free(gpu_kernels *ks);
 
 /* The pipeline of a kernel, perhaps still compiling. `type` counts for products and embed;
- * `constant` is the value of the kernel's one override (0 where it has none). 0 and *err on failure. */
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, uint32_t constant, bz_error *err);
+ * `values` are those of the kernel's overrides, in the order of kernels.c (0 where it has fewer). 0 and *err
+ * on failure. */
+typedef struct gpu_overrides {
+    uint32_t value[2];
+} gpu_overrides;
+
+gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err);
+
+/* "linear_row Q4_K": for reports. */
+void gpu_kernel_name(gpu_kernel kernel, bz_type type, char *out, size_t n);
 
 /* Are all pipelines asked for so far ready? FAILED fills *err. */
 gpu_pipeline_state gpu_kernels_state(gpu_kernels *ks, bz_error *err);

@@ -8,11 +8,14 @@
 
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS }; /* elementwise.wgsl */
 
+enum { SPLITS = 16 }; /* of the visible positions, when few rows attend */
+
 typedef struct builder {
     gpu_backend *b;
     bz_schedule *s;
     const bz_step *step;
     uint32_t rows; /* bucket rows of the step's output */
+    uint64_t scratch; /* bytes attend's splits need */
     bz_error *err;
     bool failed;
 } builder;
@@ -54,7 +57,7 @@ static step_facts facts_of(const builder *x)
                         .eps = s->eps};
 }
 
-static void add(builder *x, gpu_kernel kernel, bz_type type, uint32_t constant, dispatch d)
+static void add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides, dispatch d)
 {
     bz_schedule *s = x->s;
     if (x->failed) {
@@ -71,7 +74,9 @@ static void add(builder *x, gpu_kernel kernel, bz_type type, uint32_t constant, 
         s->dispatches = more;
         s->cap = cap;
     }
-    d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, constant, x->err);
+    d.kernel = kernel;
+    d.type = type;
+    d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, overrides, x->err);
     x->failed = d.pipeline == 0;
     s->dispatches[s->n++] = d;
 }
@@ -88,7 +93,7 @@ static void elementwise(builder *x, uint32_t op)
     dispatch d = {.facts = facts_of(x), .weights = vector(x)};
     d.x = divide_up(d.facts.cols, 64);
     d.y = x->rows;
-    add(x, GPU_ELEMENTWISE, BZ_F32, op, d);
+    add(x, GPU_ELEMENTWISE, BZ_F32, (gpu_overrides){{op}}, d);
 }
 
 /* A matrix product or a table, one dispatch per binding. */
@@ -101,17 +106,20 @@ static void by_pieces(builder *x, gpu_kernel kernel)
         const gpu_piece *piece = &ws->pieces[i];
         dispatch d = {.facts = facts_of(x), .weights = piece->at};
         step_facts *f = &d.facts;
+        gpu_overrides overrides = {{0}};
         f->k = (uint32_t)w->ne[0];
         f->first_row = piece->first_row;
         f->row_count = piece->rows;
         f->row_bytes = (uint32_t)bz_row_bytes(w->type, w->ne[0]);
         switch (kernel) {
         case GPU_EMBED:
-            d.x = divide_up(divide_up(f->cols, 32), 64);
+            d.x = divide_up(divide_up(f->cols, 8), 64);
             d.y = x->rows;
             break;
         case GPU_LINEAR_ROW:
-            d.x = divide_up(piece->rows, 4);
+            /* more threads for longer rows, so that none walks more than a dozen steps alone */
+            overrides = (gpu_overrides){{f->k <= 2048 ? 32 : f->k <= 6144 ? 64 : 128, x->rows}};
+            d.x = divide_up(piece->rows, 2 * 128 / overrides.value[0]);
             d.y = divide_up(d.x, max);
             d.x = d.y > 1 ? divide_up(d.x, d.y) : d.x;
             break;
@@ -125,23 +133,33 @@ static void by_pieces(builder *x, gpu_kernel kernel)
             d.x = divide_up(w->ne[1], 4);
             d.y = x->rows * x->step->experts;
         }
-        add(x, kernel, w->type, 0, d);
+        add(x, kernel, w->type, overrides, d);
     }
 }
 
-static void cache_step(builder *x, gpu_kernel kernel, const bz_cache_info *cache)
+static void kv_write(builder *x, const bz_cache_info *cache)
 {
-    dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id};
+    dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id, .y = x->rows};
+    d.facts.cols = cache->kv_heads * cache->head_dim;
+    d.x = divide_up(x->b->f32_cache ? d.facts.cols : d.facts.cols / 2, 64);
+    add(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+}
+
+/* One row leaves most of a GPU idle unless its keys are shared out; many rows need no splits. */
+static void attend(builder *x, const bz_cache_info *cache)
+{
+    const uint32_t splits = x->rows <= 8 ? SPLITS : 1;
+    dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id, .x = x->step->heads * splits, .y = x->rows};
     d.facts.kv_heads = cache->kv_heads;
-    d.y = x->rows;
-    if (kernel == GPU_KV_WRITE) {
-        uint32_t values = cache->kv_heads * cache->head_dim;
-        d.facts.cols = values;
-        d.x = divide_up(x->b->f32_cache ? values : values / 2, 64);
-    } else {
+    d.facts.out1 = (uint32_t)(x->s->plan->arena_bytes / 4); /* behind everything the plan placed */
+    add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache, splits}}, d);
+    if (splits > 1) {
+        uint64_t scratch = 4ull * x->rows * x->step->heads * splits * (x->step->width + 2);
+        x->scratch = scratch > x->scratch ? scratch : x->scratch;
+        d.cache = 0;
         d.x = x->step->heads;
+        add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{splits}}, d);
     }
-    add(x, kernel, BZ_F32, !x->b->f32_cache, d);
 }
 
 static void rope_table(builder *x)
@@ -186,29 +204,29 @@ static void add_step(builder *x)
     case BZ_OP_RMS_NORM: {
         dispatch d = {.facts = facts_of(x), .weights = vector(x), .y = x->rows};
         d.x = d.facts.cols / s->width;
-        add(x, GPU_NORM, BZ_F32, 0, d);
+        add(x, GPU_NORM, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
     case BZ_OP_ROPE: {
         dispatch d = {.facts = facts_of(x), .y = x->rows};
         d.x = divide_up(d.facts.cols / 2, 64);
-        add(x, GPU_ROPE, BZ_F32, 0, d);
+        add(x, GPU_ROPE, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
     case BZ_OP_ROUTE: {
         dispatch d = {.facts = facts_of(x), .x = 1, .y = x->rows};
         d.facts.width = bz_plan_tensor(plan, s->in[0])->cols;
-        add(x, GPU_ROUTE, BZ_F32, 0, d);
+        add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
     case BZ_OP_EXPERT_SUM: {
         dispatch d = {.facts = facts_of(x), .weights = vector(x), .y = x->rows};
         d.x = divide_up(d.facts.cols, 64);
-        add(x, GPU_EXPERT_SUM, BZ_F32, 0, d);
+        add(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
-    case BZ_OP_KV_WRITE: cache_step(x, GPU_KV_WRITE, &plan->caches[s->cache.id - 1]); break;
-    case BZ_OP_ATTEND: cache_step(x, GPU_ATTEND, &plan->caches[s->cache.id - 1]); break;
+    case BZ_OP_KV_WRITE: kv_write(x, &plan->caches[s->cache.id - 1]); break;
+    case BZ_OP_ATTEND: attend(x, &plan->caches[s->cache.id - 1]); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
     case BZ_OP_CUT: break;
     }
@@ -275,7 +293,7 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
     }
     if (!x.failed) {
         s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
-        x.failed = !s->facts || !grow_arena(b, plan->arena_bytes, &local);
+        x.failed = !s->facts || !grow_arena(b, plan->arena_bytes + x.scratch, &local);
     }
     if (x.failed) {
         gpu_release(backend, s);

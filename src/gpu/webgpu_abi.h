@@ -36,10 +36,17 @@ enum { WGPU_SUCCESS = 1, WGPU_CANCELLED = 2 }; /* of every callback's status */
 enum { WGPU_CALLBACK_IN_PROCESS_EVENTS = 2 };  /* callback mode */
 enum { WGPU_FEATURE_LEVEL_CORE = 2 };
 enum { WGPU_POWER_HIGH = 2 };
+enum {
+    WGPU_BACKEND_ANY = 0,
+    WGPU_BACKEND_NULL = 1,
+    WGPU_BACKEND_D3D12 = 4,
+    WGPU_BACKEND_METAL = 5,
+    WGPU_BACKEND_VULKAN = 6
+};
 enum { WGPU_ADAPTER_DISCRETE = 1, WGPU_ADAPTER_INTEGRATED = 2, WGPU_ADAPTER_CPU = 3 };
 enum { WGPU_ERROR_NONE = 1, WGPU_ERROR_VALIDATION = 2, WGPU_ERROR_MEMORY = 3, WGPU_ERROR_INTERNAL = 4 };
 enum { WGPU_FILTER_VALIDATION = 1, WGPU_FILTER_MEMORY = 2, WGPU_FILTER_INTERNAL = 3 }; /* of error scopes */
-enum { WGPU_MESSAGE_ERROR = 1 };                                                       /* of a shader's compilation */
+enum { WGPU_MESSAGE_ERROR = 1 }; /* of a shader's compilation */
 enum { WGPU_QUERY_TIMESTAMP = 2 };
 enum { WGPU_MAP_READ = 1 };
 enum {
@@ -131,7 +138,8 @@ typedef void (*wgpu_on_lost)(const wgpu_device *device, uint32_t reason, wgpu_te
 typedef void (*wgpu_on_error)(const wgpu_device *device, uint32_t type, wgpu_text message, void *a, void *b);
 typedef void (*wgpu_on_scope)(uint32_t status, uint32_t type, wgpu_text message, void *a, void *b);
 typedef void (*wgpu_on_map)(uint32_t status, wgpu_text message, void *a, void *b);
-typedef void (*wgpu_on_pipeline)(uint32_t status, wgpu_pipeline pipeline, wgpu_text message, void *a, void *b);
+typedef void (*wgpu_on_pipeline)(uint32_t status, wgpu_pipeline pipeline, wgpu_text message, void *a,
+                                 void *b);
 typedef struct wgpu_compilation wgpu_compilation;
 typedef void (*wgpu_on_compilation)(uint32_t status, const wgpu_compilation *info, void *a, void *b);
 
@@ -276,7 +284,8 @@ _Static_assert(sizeof(wgpu_wgsl) == 32, "wgsl");
 _Static_assert(sizeof(wgpu_message) == 64 && offsetof(wgpu_message, line) == 32, "message");
 _Static_assert(sizeof(wgpu_compilation) == 24, "compilation");
 _Static_assert(sizeof(wgpu_constant) == 32, "constant");
-_Static_assert(sizeof(wgpu_pipeline_wish) == 80 && offsetof(wgpu_pipeline_wish, compute) == 32, "pipeline wish");
+_Static_assert(sizeof(wgpu_pipeline_wish) == 80 && offsetof(wgpu_pipeline_wish, compute) == 32,
+               "pipeline wish");
 _Static_assert(sizeof(wgpu_group_entry) == 56 && offsetof(wgpu_group_entry, offset) == 24, "group entry");
 _Static_assert(sizeof(wgpu_group_wish) == 48, "group wish");
 _Static_assert(sizeof(wgpu_pass_times) == 24 && sizeof(wgpu_pass_wish) == 32, "pass");
@@ -290,7 +299,8 @@ _Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
 #define WGPU_FUNCTIONS(F)                                                                                    \
     F(wgpu_instance, CreateInstance, (const void *wish))                                                     \
     F(void, InstanceProcessEvents, (wgpu_instance))                                                          \
-    F(wgpu_future, InstanceRequestAdapter, (wgpu_instance, const wgpu_adapter_wish *, wgpu_adapter_callback)) \
+    F(wgpu_future, InstanceRequestAdapter,                                                                   \
+      (wgpu_instance, const wgpu_adapter_wish *, wgpu_adapter_callback))                                     \
     F(void, InstanceRelease, (wgpu_instance))                                                                \
     F(uint32_t, AdapterGetInfo, (wgpu_adapter, wgpu_adapter_info *))                                         \
     F(void, AdapterInfoFreeMembers, (wgpu_adapter_info))                                                     \
@@ -335,7 +345,8 @@ _Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
     F(void, CommandEncoderRelease, (wgpu_encoder))                                                           \
     F(void, CommandBufferRelease, (wgpu_commands))                                                           \
     F(void, ComputePassEncoderSetPipeline, (wgpu_pass, wgpu_pipeline))                                       \
-    F(void, ComputePassEncoderSetBindGroup, (wgpu_pass, uint32_t index, wgpu_group, size_t, const uint32_t *)) \
+    F(void, ComputePassEncoderSetBindGroup,                                                                  \
+      (wgpu_pass, uint32_t index, wgpu_group, size_t, const uint32_t *))                                     \
     F(void, ComputePassEncoderDispatchWorkgroups, (wgpu_pass, uint32_t x, uint32_t y, uint32_t z))           \
     F(void, ComputePassEncoderEnd, (wgpu_pass))                                                              \
     F(void, ComputePassEncoderRelease, (wgpu_pass))                                                          \

@@ -537,7 +537,7 @@ static void measure(gpu *g)
     gpu_list l = gpu_list_new(g, &err);
     uint64_t t0 = bz_os_now();
     for (uint32_t i = 0; i < N; i++) {
-        add(g, l, p[i % 2], &(gpu_binding){b, 0, 0}, 1, 16);
+        add(g, l, p[i % 2], &(gpu_binding){b, 0, 0}, 1, 1);
     }
     double build = (double)(bz_os_now() - t0) / N / 1000, encode = 1e30, whole = 1e30, trip = 1e30;
     uint32_t x;

@@ -1,86 +1,109 @@
-// attend: one workgroup per row and query head. Keys are taken 64 at a time: every thread scores one,
-// the running maximum and sum are kept for all, then every thread adds up its own columns of V.
+// attend: one workgroup per row, query head and split of the visible positions. Keys are taken 16 at a
+// time: 16 threads score one together, reading neighbouring words. The running maximum and sum are kept
+// for all of a split, every thread adds up its own columns of V. With one split the result is written;
+// with more, each leaves (maximum, sum, columns) for combine.wgsl.
 override F16: bool = true;
-const TILE = 64u;
+override SPLITS: u32 = 1u;
+const KEYS = 16u;
 const LOWEST = -3.0e38;
 
 @group(0) @binding(3) var<storage, read> keys: array<u32>;
 @group(0) @binding(4) var<storage, read> values: array<u32>;
 
 var<workgroup> query: array<f32, 1024>;
-var<workgroup> score: array<f32, 64>;
-var<workgroup> reduced: array<f32, 64>;
+var<workgroup> score: array<f32, 256>; // [KEYS][16 threads], then sums in [key * 16]
 
 fn cache_row(position: u32) -> u32 {
     return select(position, position % max(step.ring, 1u), step.ring > 0u);
 }
 
-fn pair(data: u32) -> vec2<f32> { return unpack2x16float(data); }
-
-@compute @workgroup_size(64)
+@compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    let head = group.x;
+    let head = group.x / SPLITS;
+    let split = group.x % SPLITS;
     let row = group.y;
     if (row >= live_rows()) { return; }
     let d = step.width;
     let kv_head = head / (step.heads / step.kv_heads);
     let position = position_of(row);
     let first = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
-    let row_words = select(step.kv_heads * d, step.kv_heads * d / 2u, F16);
-    let head_word = select(kv_head * d, kv_head * d / 2u, F16);
+    // stretches of whole groups of KEYS, the same for every split
+    let stretch = (position + 1u - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
+    let begin = first + split * stretch;
+    let end = min(begin + stretch, position + 1u);
+    let words = select(d, d / 2u, F16);
+    let row_words = step.kv_heads * words;
+    let head_word = kv_head * words;
     let q = step.in0 + row * step.in0_stride + head * d;
-    for (var i = local; i < d; i += TILE) { query[i] = arena[q + i]; }
+    for (var i = local; i < d; i += 256u) { query[i] = arena[q + i]; }
     workgroupBarrier();
 
+    let key = local / 16u;
+    let lane = local % 16u;
     var best = LOWEST;
     var total = 0.0;
-    var out: array<f32, 16>; // columns local, local + 64, ...
-    for (var j = first; j <= position; j += TILE) {
-        let count = min(TILE, position + 1u - j);
-        var s = LOWEST;
-        if (local < count) {
-            let at = cache_row(j + local) * row_words + head_word;
-            s = 0.0;
+    var out0 = 0.0; // columns local, local + 256, ...
+    var out1 = 0.0;
+    var out2 = 0.0;
+    var out3 = 0.0;
+    for (var j = begin; j < end; j += KEYS) {
+        let count = min(KEYS, end - j);
+        let at = cache_row(min(j + key, position)) * row_words + head_word;
+        var s = 0.0;
+        for (var i = lane; i < words; i += 16u) {
+            let word = keys[at + i];
             if (F16) {
-                for (var i = 0u; i < d / 2u; i++) {
-                    let k = pair(keys[at + i]);
-                    s += query[2u * i] * k.x + query[2u * i + 1u] * k.y;
-                }
+                let k = unpack2x16float(word);
+                s += query[2u * i] * k.x + query[2u * i + 1u] * k.y;
             } else {
-                for (var i = 0u; i < d; i++) { s += query[i] * bitcast<f32>(keys[at + i]); }
+                s += query[i] * bitcast<f32>(word);
             }
         }
         score[local] = s;
-        reduced[local] = s;
         workgroupBarrier();
-        for (var half = 32u; half > 0u; half >>= 1u) {
-            if (local < half) { reduced[local] = max(reduced[local], reduced[local + half]); }
+        for (var half = 8u; half > 0u; half >>= 1u) {
+            if (lane < half) { score[local] += score[local + half]; }
             workgroupBarrier();
         }
-        let high = max(best, reduced[0]);
+        var high = best;
+        for (var t = 0u; t < count; t++) { high = max(high, score[t * 16u]); }
         let shrink = exp(max(best - high, -80.0)) * select(1.0, 0.0, best == LOWEST);
         total *= shrink;
-        for (var c = 0u; c < 16u; c++) { out[c] *= shrink; }
+        out0 *= shrink;
+        out1 *= shrink;
+        out2 *= shrink;
+        out3 *= shrink;
         best = high;
-        workgroupBarrier(); // all have read reduced[0]
-        if (local < count) { score[local] = exp(max(score[local] - best, -80.0)); }
-        workgroupBarrier();
         for (var t = 0u; t < count; t++) {
-            let p = score[t];
+            let p = exp(max(score[t * 16u] - best, -80.0));
             total += p;
-            let at = cache_row(j + t) * row_words + head_word;
-            for (var c = 0u; c * TILE + local < d; c++) {
-                let i = c * TILE + local;
-                if (F16) {
-                    let two = pair(values[at + i / 2u]);
-                    out[c] += p * select(two.x, two.y, (i & 1u) == 1u);
-                } else {
-                    out[c] += p * bitcast<f32>(values[at + i]);
-                }
-            }
+            let v = cache_row(j + t) * row_words + head_word;
+            if (local < d) { out0 += p * value_at(v, local); }
+            if (local + 256u < d) { out1 += p * value_at(v, local + 256u); }
+            if (local + 512u < d) { out2 += p * value_at(v, local + 512u); }
+            if (local + 768u < d) { out3 += p * value_at(v, local + 768u); }
         }
         workgroupBarrier(); // before score is written again
     }
-    let y = step.out0 + row * step.out0_stride + head * d;
-    for (var c = 0u; c * TILE + local < d; c++) { arena[y + c * TILE + local] = out[c] / total; }
+    let scale = select(1.0, 1.0 / total, SPLITS == 1u);
+    var y = step.out0 + row * step.out0_stride + head * d;
+    if (SPLITS > 1u) {
+        y = step.out1 + ((row * step.heads + head) * SPLITS + split) * (d + 2u) + 2u;
+        if (local == 0u) {
+            arena[y - 2u] = best;
+            arena[y - 1u] = total;
+        }
+    }
+    if (local < d) { arena[y + local] = out0 * scale; }
+    if (local + 256u < d) { arena[y + local + 256u] = out1 * scale; }
+    if (local + 512u < d) { arena[y + local + 512u] = out2 * scale; }
+    if (local + 768u < d) { arena[y + local + 768u] = out3 * scale; }
+}
+
+fn value_at(row: u32, i: u32) -> f32 {
+    if (F16) {
+        let two = unpack2x16float(values[row + i / 2u]);
+        return select(two.x, two.y, (i & 1u) == 1u);
+    }
+    return bitcast<f32>(values[row + i]);
 }

@@ -1,36 +1,68 @@
-// linear for few rows: LANES threads share an output, each takes every LANES-th group of 32 weights
-// and multiplies it with all rows. The weights are read once whatever the number of rows.
-override LANES: u32 = 16u;
-const THREADS = 64u;
-const MAX_N = 8u;
+// linear for few rows. LANES threads share PAIR outputs: each takes every LANES-th eight of their
+// weights and multiplies them with all rows. Weights are read once, neighbours read neighbouring words,
+// and two outputs at a time keep more loads under way than one would.
+override LANES: u32 = 32u;
+override MAX_N: u32 = 1u; // rows of the bucket, at most 8
+const THREADS = 128u;
+const PAIR = 2u;
 
-var<workgroup> partial: array<f32, 512>; // [THREADS][MAX_N]
+var<workgroup> partial: array<f32, 256>; // [PAIR][THREADS]
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(128)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>) {
-    let n = min(live_rows(), MAX_N);
-    let output = folded(group, groups) * (THREADS / LANES) + local / LANES; // of this binding
+    let n = live_rows();
+    let first = (folded(group, groups) * (THREADS / LANES) + local / LANES) * PAIR; // of this binding
     let lane = local % LANES;
-    var sum: array<f32, 8>;
-    if (output < step.row_count) {
-        for (var g = lane; g * 32u < step.k; g += LANES) {
-            unpack(output * step.row_bytes, g);
-            let count = min(32u, step.k - g * 32u);
-            for (var r = 0u; r < n; r++) {
-                let x = step.in0 + r * step.in0_stride + g * 32u;
-                var s = 0.0;
-                for (var i = 0u; i < count; i++) { s += v[i] * arena[x + i]; }
-                sum[r] += s;
+    // a last odd output is computed twice and written once
+    let second = min(first + 1u, step.row_count - 1u);
+    var sum0: array<f32, 8>;
+    var sum1: array<f32, 8>;
+    if (first < step.row_count) {
+        for (var u = lane; u * 8u < step.k; u += LANES) {
+            eight(first * step.row_bytes, u);
+            let a0 = wa;
+            let b0 = wb;
+            eight(second * step.row_bytes, u);
+            let left = step.k - u * 8u;
+            for (var r = 0u; r < MAX_N; r++) {
+                if (r < n) {
+                    let x = step.in0 + r * step.in0_stride + u * 8u;
+                    if (left >= 8u) {
+                        let xa = vec4<f32>(arena[x], arena[x + 1u], arena[x + 2u], arena[x + 3u]);
+                        let xb = vec4<f32>(arena[x + 4u], arena[x + 5u], arena[x + 6u], arena[x + 7u]);
+                        sum0[r] += dot(a0, xa) + dot(b0, xb);
+                        sum1[r] += dot(wa, xa) + dot(wb, xb);
+                    } else {
+                        sum1[r] += times(x, left);
+                        let a1 = wa;
+                        let b1 = wb;
+                        wa = a0;
+                        wb = b0;
+                        sum0[r] += times(x, left);
+                        wa = a1;
+                        wb = b1;
+                    }
+                }
             }
         }
     }
-    for (var r = 0u; r < MAX_N; r++) { partial[local * MAX_N + r] = sum[r]; }
-    workgroupBarrier();
-    // lane r of an output adds up row r
-    if (output < step.row_count && lane < n) {
-        var total = 0.0;
-        for (var l = 0u; l < LANES; l++) { total += partial[(local - lane + l) * MAX_N + lane]; }
-        arena[step.out0 + lane * step.out0_stride + step.first_row + output] = total;
+    for (var r = 0u; r < MAX_N; r++) {
+        partial[local] = sum0[r];
+        partial[THREADS + local] = sum1[r];
+        workgroupBarrier();
+        for (var half = LANES / 2u; half > 0u; half >>= 1u) {
+            if (lane < half) {
+                partial[local] += partial[local + half];
+                partial[THREADS + local] += partial[THREADS + local + half];
+            }
+            workgroupBarrier();
+        }
+        if (first < step.row_count && lane == 0u && r < n) {
+            let y = step.out0 + r * step.out0_stride + step.first_row;
+            arena[y + first] = partial[local];
+            if (first + 1u < step.row_count) { arena[y + first + 1u] = partial[THREADS + local]; }
+        }
+        workgroupBarrier();
     }
 }

@@ -9,45 +9,50 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row0 = group.y * 64u;
     let output0 = group.x * 64u;
     if (row0 >= n) { return; }
-    let tx = local % 16u; // outputs 4 tx ..
-    let ty = local / 16u; // rows 4 ty ..
-    var sum: array<vec4<f32>, 4>;
-    for (var g = 0u; g * 32u < step.k; g++) {
-        let count = min(32u, step.k - g * 32u);
-        // 64 threads unpack a group of one weight row each, the others fetch activations
-        if (local < 64u) {
-            if (output0 + local < step.row_count) {
-                unpack((output0 + local) * step.row_bytes, g);
-                for (var i = 0u; i < 32u; i++) { w_tile[i * 64u + local] = select(0.0, v[i], i < count); }
-            } else {
-                for (var i = 0u; i < 32u; i++) { w_tile[i * 64u + local] = 0.0; }
-            }
-        } else {
-            for (var t = local - 64u; t < 2048u; t += 192u) {
-                let r = t / 32u;
-                let i = t % 32u;
-                var value = 0.0;
-                if (row0 + r < n && i < count) { value = arena[step.in0 + (row0 + r) * step.in0_stride + g * 32u + i]; }
-                x_tile[i * 64u + r] = value;
-            }
+    let tx = local % 16u; // outputs tx, tx + 16, ...
+    let ty = local / 16u; // rows ty, ty + 16, ...
+    let mine = local % 64u; // weight row and activation row this thread fetches eight values of
+    let part = local / 64u;
+    let has_w = output0 + mine < step.row_count;
+    let has_x = row0 + mine < n;
+    let w_row = (output0 + mine) * step.row_bytes;
+    let x_row = step.in0 + (row0 + mine) * step.in0_stride;
+    var s0 = vec4<f32>();
+    var s1 = vec4<f32>();
+    var s2 = vec4<f32>();
+    var s3 = vec4<f32>();
+    for (var k0 = 0u; k0 < step.k; k0 += 32u) {
+        let k = k0 + part * 8u;
+        wa = vec4<f32>();
+        wb = vec4<f32>();
+        if (has_w && k < step.k) { eight(w_row, k / 8u); }
+        for (var i = 0u; i < 8u; i++) {
+            let inside = k + i < step.k;
+            w_tile[(part * 8u + i) * 64u + mine] = select(0.0, select(wb, wa, i < 4u)[i & 3u], inside);
+            var value = 0.0;
+            if (has_x && inside) { value = arena[x_row + k + i]; }
+            x_tile[(part * 8u + i) * 64u + mine] = value;
         }
         workgroupBarrier();
         for (var i = 0u; i < 32u; i++) {
-            let w = vec4<f32>(w_tile[i * 64u + 4u * tx], w_tile[i * 64u + 4u * tx + 1u],
-                              w_tile[i * 64u + 4u * tx + 2u], w_tile[i * 64u + 4u * tx + 3u]);
-            for (var r = 0u; r < 4u; r++) { sum[r] += x_tile[i * 64u + 4u * ty + r] * w; }
+            let at = i * 64u;
+            let w = vec4<f32>(w_tile[at + tx], w_tile[at + tx + 16u], w_tile[at + tx + 32u], w_tile[at + tx + 48u]);
+            s0 += x_tile[at + ty] * w;
+            s1 += x_tile[at + ty + 16u] * w;
+            s2 += x_tile[at + ty + 32u] * w;
+            s3 += x_tile[at + ty + 48u] * w;
         }
         workgroupBarrier();
     }
-    for (var r = 0u; r < 4u; r++) {
-        let row = row0 + 4u * ty + r;
-        if (row < n) {
-            for (var c = 0u; c < 4u; c++) {
-                let output = output0 + 4u * tx + c;
-                if (output < step.row_count) {
-                    arena[step.out0 + row * step.out0_stride + step.first_row + output] = sum[r][c];
-                }
-            }
+    for (var c = 0u; c < 4u; c++) {
+        let output = output0 + tx + 16u * c;
+        if (output < step.row_count) {
+            let y = step.out0 + step.first_row + output;
+            let row = row0 + ty;
+            if (row < n) { arena[y + row * step.out0_stride] = s0[c]; }
+            if (row + 16u < n) { arena[y + (row + 16u) * step.out0_stride] = s1[c]; }
+            if (row + 32u < n) { arena[y + (row + 32u) * step.out0_stride] = s2[c]; }
+            if (row + 48u < n) { arena[y + (row + 48u) * step.out0_stride] = s3[c]; }
         }
     }
 }

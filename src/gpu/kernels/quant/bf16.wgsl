@@ -1,8 +1,8 @@
 // BF16: the upper half of an f32
-fn unpack(at: u32, g: u32) {
-    for (var i = 0u; i < 16u; i++) {
-        let w = u32_at(at + 2u * (32u * g + 2u * i));
-        v[2u * i] = bitcast<f32>(w << 16u);
-        v[2u * i + 1u] = bitcast<f32>(w & 0xffff0000u);
-    }
+fn two(w: u32) -> vec2<f32> { return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u)); }
+
+fn eight(at: u32, u: u32) {
+    let b = at + 16u * u;
+    wa = vec4<f32>(two(u32_at(b)), two(u32_at(b + 4u)));
+    wb = vec4<f32>(two(u32_at(b + 8u)), two(u32_at(b + 12u)));
 }

@@ -1,34 +1,47 @@
 // Weights as the file holds them. Blocks of some types are not a multiple of four bytes, so places
-// are byte offsets. Each quant/TYPE.wgsl defines unpack(at, g): the 32 values of group g of the row
-// that begins at byte `at` go to v.
+// are byte offsets. Each quant/TYPE.wgsl defines eight(at, u): values 8u .. 8u+7 of the row that begins
+// at byte `at` go to wa and wb. Vectors, not an array, so that they stay in registers.
 @group(0) @binding(3) var<storage, read> weights: array<u32>;
 
-var<private> v: array<f32, 32>;
+var<private> wa: vec4<f32>;
+var<private> wb: vec4<f32>;
 
 fn u8_at(at: u32) -> u32 { return (weights[at >> 2u] >> ((at & 3u) * 8u)) & 255u; }
 
-fn u16_at(at: u32) -> u32 {
-    return u8_at(at) | (u8_at(at + 1u) << 8u);
-}
+// Of an even offset, which all two-byte fields have.
+fn u16_at(at: u32) -> u32 { return (weights[at >> 2u] >> ((at & 2u) * 8u)) & 0xffffu; }
 
+// Any byte offset. No branches here and below: several loads must be able to be under way at once.
 fn u32_at(at: u32) -> u32 {
     let low = weights[at >> 2u];
+    let high = weights[(at >> 2u) + 1u];
     let shift = (at & 3u) * 8u;
-    if (shift == 0u) { return low; }
-    return (low >> shift) | (weights[(at >> 2u) + 1u] << (32u - shift));
+    return select((low >> shift) | (high << (32u - shift)), low, shift == 0u);
 }
+
+// A multiple of four.
+fn word_at(at: u32) -> u32 { return weights[at >> 2u]; }
 
 // By bits: the built-in conversions may flush the small numbers that scales often are.
 fn half(h: u32) -> f32 {
-    let sign = (h & 0x8000u) << 16u;
     let magnitude = h & 0x7fffu;
-    if (magnitude >= 0x7c00u) { return bitcast<f32>(sign | 0x7f800000u | ((h & 0x3ffu) << 13u)); }
     let normal = bitcast<f32>((magnitude << 13u) + 0x38000000u);
     let small = f32(magnitude) * 5.9604644775390625e-8;
-    let value = select(normal, small, magnitude < 0x400u);
-    return select(value, -value, sign != 0u);
+    let huge = bitcast<f32>(0x7f800000u | ((h & 0x3ffu) << 13u)); // infinity, NaN
+    let value = select(select(normal, huge, magnitude >= 0x7c00u), small, magnitude < 0x400u);
+    return select(value, -value, (h & 0x8000u) != 0u);
 }
 
 fn half_at(at: u32) -> f32 { return half(u16_at(at)); }
 
 fn signed8(b: u32) -> f32 { return f32(i32(b << 24u) >> 24u); }
+
+// The four bytes of a word, shifted and masked.
+fn fields(w: u32, shift: u32, mask: u32) -> vec4<f32> {
+    return vec4<f32>((vec4<u32>(w, w >> 8u, w >> 16u, w >> 24u) >> vec4<u32>(shift)) & vec4<u32>(mask));
+}
+
+// Four bits from bit `at` on, each worth `value`.
+fn bits(w: u32, at: u32, value: f32) -> vec4<f32> {
+    return vec4<f32>((vec4<u32>(w >> at) >> vec4<u32>(0u, 1u, 2u, 3u)) & vec4<u32>(1u)) * value;
+}

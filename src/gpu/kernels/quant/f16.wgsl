@@ -1,8 +1,8 @@
 // F16
-fn unpack(at: u32, g: u32) {
-    for (var i = 0u; i < 16u; i++) {
-        let w = u32_at(at + 2u * (32u * g + 2u * i));
-        v[2u * i] = half(w & 0xffffu);
-        v[2u * i + 1u] = half(w >> 16u);
-    }
+fn two(w: u32) -> vec2<f32> { return vec2<f32>(half(w & 0xffffu), half(w >> 16u)); }
+
+fn eight(at: u32, u: u32) {
+    let b = at + 16u * u;
+    wa = vec4<f32>(two(u32_at(b)), two(u32_at(b + 4u)));
+    wb = vec4<f32>(two(u32_at(b + 8u)), two(u32_at(b + 12u)));
 }

@@ -1,5 +1,8 @@
 // IQ4_NL: 32 values in 18 bytes; f16 scale, nibbles into a table
-fn unpack(at: u32, g: u32) {
-    let b = at + 18u * g;
-    iq4(b + 2u, half_at(b));
+fn eight(at: u32, u: u32) {
+    let b = at + 18u * (u >> 2u);
+    let d = half_at(b);
+    let q = b + 2u + 8u * (u & 1u);
+    wa = d * iq4(u32_at(q), 2u * (u & 2u));
+    wb = d * iq4(u32_at(q + 4u), 2u * (u & 2u));
 }

@@ -1,8 +1,11 @@
 // IQ4_XS: 256 values in 136 bytes; f16 scale, 6-bit scales per 32 (two high bits apart), nibbles
-fn unpack(at: u32, g: u32) {
-    let b = at + 136u * (g >> 3u);
-    let n = g & 7u;
-    let low = (u8_at(b + 4u + (n >> 1u)) >> (4u * (n & 1u))) & 15u;
-    let high = (u16_at(b + 2u) >> (2u * n)) & 3u;
-    iq4(b + 8u + 16u * n, half_at(b) * (f32(low | (high << 4u)) - 32.0));
+fn eight(at: u32, u: u32) {
+    let b = at + 136u * (u >> 5u);
+    let g = (u >> 2u) & 7u;
+    let low = (u8_at(b + 4u + (g >> 1u)) >> (4u * (g & 1u))) & 15u;
+    let high = (u16_at(b + 2u) >> (2u * g)) & 3u;
+    let d = half_at(b) * (f32(low | (high << 4u)) - 32.0);
+    let q = b + 8u + 16u * g + 8u * (u & 1u);
+    wa = d * iq4(u32_at(q), 2u * (u & 2u));
+    wb = d * iq4(u32_at(q + 4u), 2u * (u & 2u));
 }

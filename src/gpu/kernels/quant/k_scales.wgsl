@@ -1,8 +1,10 @@
-// The 6-bit scales (x) and minima (y) of Q4_K and Q5_K, 12 bytes from byte `at` on.
+// The 6-bit scales (x) and minima (y) of Q4_K and Q5_K, 12 bytes from the aligned byte `at` on.
 fn k_scales(at: u32, g: u32) -> vec2<f32> {
-    if (g < 4u) { return vec2<f32>(f32(u8_at(at + g) & 63u), f32(u8_at(at + g + 4u) & 63u)); }
-    let both = u8_at(at + g + 4u);
-    let s = (both & 15u) | ((u8_at(at + g - 4u) >> 6u) << 4u);
-    let m = (both >> 4u) | ((u8_at(at + g) >> 6u) << 4u);
+    let shift = (g & 3u) * 8u;
+    let a = weights[at >> 2u] >> shift;         // byte g % 4
+    let b = weights[(at >> 2u) + 1u] >> shift;  // byte 4 + g % 4
+    let c = weights[(at >> 2u) + 2u] >> shift;  // byte 8 + g % 4
+    let s = select((c & 15u) | ((a >> 2u) & 48u), a & 63u, g < 4u);
+    let m = select(((c >> 4u) & 15u) | ((b >> 2u) & 48u), b & 63u, g < 4u);
     return vec2<f32>(f32(s), f32(m));
 }

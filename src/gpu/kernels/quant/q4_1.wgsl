@@ -1,14 +1,10 @@
 // Q4_1: 32 values in 20 bytes; f16 scale, f16 minimum, nibbles
-fn unpack(at: u32, g: u32) {
-    let b = at + 20u * g;
+fn eight(at: u32, u: u32) {
+    let b = at + 20u * (u >> 2u);
     let d = half_at(b);
     let m = half_at(b + 2u);
-    for (var i = 0u; i < 4u; i++) {
-        let w = u32_at(b + 4u + 4u * i);
-        for (var j = 0u; j < 4u; j++) {
-            let q = (w >> (8u * j)) & 255u;
-            v[4u * i + j] = d * f32(q & 15u) + m;
-            v[16u + 4u * i + j] = d * f32(q >> 4u) + m;
-        }
-    }
+    let q = b + 4u + 8u * (u & 1u);
+    let shift = 2u * (u & 2u);
+    wa = d * fields(u32_at(q), shift, 15u) + m;
+    wb = d * fields(u32_at(q + 4u), shift, 15u) + m;
 }

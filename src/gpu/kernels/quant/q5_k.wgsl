@@ -1,14 +1,12 @@
 // Q5_K: 256 values in 176 bytes; as Q4_K with 32 bytes of fifth bits before the nibbles
-fn unpack(at: u32, g: u32) {
-    let b = at + 176u * (g >> 3u);
-    let n = g & 7u;
-    let s = k_scales(b + 4u, n) * vec2<f32>(half_at(b), half_at(b + 2u));
-    for (var i = 0u; i < 8u; i++) {
-        let w = u32_at(b + 48u + 32u * (n >> 1u) + 4u * i) >> (4u * (n & 1u));
-        let fifth = u32_at(b + 16u + 4u * i) >> n;
-        for (var j = 0u; j < 4u; j++) {
-            let q = ((w >> (8u * j)) & 15u) | (((fifth >> (8u * j)) & 1u) << 4u);
-            v[4u * i + j] = s.x * f32(q) - s.y;
-        }
-    }
+fn eight(at: u32, u: u32) {
+    let b = at + 176u * (u >> 5u);
+    let g = (u >> 2u) & 7u;
+    let d = word_at(b);
+    let s = k_scales(b + 4u, g) * vec2<f32>(half(d & 0xffffu), half(d >> 16u));
+    let l = 8u * (u & 3u);
+    let q = b + 48u + 32u * (g >> 1u) + l;
+    let shift = 4u * (g & 1u);
+    wa = s.x * (fields(word_at(q), shift, 15u) + 16.0 * fields(word_at(b + 16u + l), g, 1u)) - s.y;
+    wb = s.x * (fields(word_at(q + 4u), shift, 15u) + 16.0 * fields(word_at(b + 20u + l), g, 1u)) - s.y;
 }

@@ -1,0 +1,47 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "gpu/internal.h"
+
+static int slowest_first(const void *a, const void *b)
+{
+    double x = ((const bz_gpu_line *)a)->microseconds, y = ((const bz_gpu_line *)b)->microseconds;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t position, bz_gpu_line *lines, size_t cap)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    uint32_t block[4 + 3 * GPU_MAX_ROWS] = {s->plan->rows, s->plan->out_rows};
+    for (uint32_t i = 0; i < s->plan->rows; i++) {
+        block[4 + GPU_MAX_ROWS + i] = position + i;
+    }
+    gpu_write(b->g, b->rows, 0, block, sizeof block);
+    double *ns = calloc(s->n ? s->n : 1, sizeof *ns);
+    size_t n = 0;
+    if (ns && s->list && gpu_time_list(b->g, s->list, 0, s->n, ns)) {
+        for (uint32_t i = 0; i < s->n; i++) {
+            const dispatch *d = &s->dispatches[i];
+            char name[sizeof lines->name];
+            gpu_kernel_name(d->kernel, d->type, name, sizeof name);
+            size_t at = 0;
+            while (at < n && strcmp(lines[at].name, name) != 0) {
+                at++;
+            }
+            if (at == cap) {
+                continue;
+            }
+            if (at == n) {
+                lines[n++] = (bz_gpu_line){0};
+                memcpy(lines[at].name, name, sizeof name);
+            }
+            lines[at].dispatches++;
+            lines[at].microseconds += ns[i] / 1e3;
+            lines[at].weight_bytes += d->kernel == GPU_EMBED ? 0 : d->weights.size;
+        }
+    }
+    free(ns);
+    qsort(lines, n, sizeof *lines, slowest_first);
+    return n;
+}
