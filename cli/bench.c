@@ -6,7 +6,8 @@
 #include "base/os.h"
 #include "base/units.h"
 #include "cpu/kernels.h"
-#include "model.h"
+#include "gpu/backend.h"
+#include "session.h"
 #include "model/memory.h"
 #include "output.h"
 
@@ -24,6 +25,7 @@ typedef struct bench {
     int32_t *ids;
     double load_s, warm_up_s;
     speeds prefill, decode;
+    gpu_counts counts; /* of the last answer, on a GPU */
     uint64_t cache_bytes;
     bz_memory memory;
     const char *kernels;
@@ -64,8 +66,15 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
     if (status == BZ_OK && answer) {
         const bz_generate_options go = {.max_tokens = answer, .ignore_end = true};
         job = NULL;
+        gpu_counts before = b->session->device ? gpu_counts_of(b->session->device) : (gpu_counts){0};
         status = bz_session_generate(b->session, &go, &job, err);
         status = run_job(status, job, decode_s, err);
+        if (b->session->device) {
+            gpu_counts after = gpu_counts_of(b->session->device);
+            b->counts = (gpu_counts){.dispatches = after.dispatches - before.dispatches,
+                                     .submits = after.submits - before.submits,
+                                     .read_bytes = after.read_bytes - before.read_bytes};
+        }
     }
     return status;
 }
@@ -97,6 +106,7 @@ static bz_status measure_all(bench *b, bz_error *err)
     double p, d;
     /* Threads start and the file's pages come into memory before anything is measured. */
     size_t few = o->prompt_tokens < WARM_UP_TOKENS ? o->prompt_tokens : WARM_UP_TOKENS;
+    few = b->session->device ? o->prompt_tokens : few; /* a GPU compiles the very kernels the runs will use */
     bz_status status = measure(b, 0, few, o->max_tokens ? 1 : 0, &p, &d, err);
     b->warm_up_s = p + d;
     for (unsigned i = 0; status == BZ_OK && i < o->repeat; i++) {
@@ -129,13 +139,41 @@ static uint64_t model_bytes(const bench *b)
     return b->model->set.total_size;
 }
 
+/* Where a pass of one bucket spends its time, kernel by kernel. */
+static void print_profile(const bench *b, const char *what, int bucket, uint32_t position)
+{
+    bz_gpu_line lines[32];
+    const bz_schedule *schedule = b->session->plans[0][bucket].schedule;
+    size_t n = schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, 32) : 0;
+    double total = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += lines[i].microseconds;
+    }
+    if (n) {
+        printf("\n  %s pass: %.0f us in kernels\n", what, total);
+    }
+    for (size_t i = 0; i < n; i++) {
+        printf("    %-24s %5u  %9.1f us %5.1f%%", lines[i].name, lines[i].dispatches, lines[i].microseconds,
+               100 * lines[i].microseconds / total);
+        if (lines[i].weight_bytes) {
+            printf("  %7.1f GB/s", (double)lines[i].weight_bytes / lines[i].microseconds / 1e3);
+        }
+        putchar('\n');
+    }
+}
+
 static void print_text(const bench *b)
 {
     const cli_options *o = b->o;
     char size[BZ_UNITS_MAX];
     printf("%s, %s\n", o->model, bz_bytes_text(model_bytes(b), size));
-    printf("bezel %s on cpu, %s kernels, %u thread%s; %u run%s after a warm-up\n\n", bz_version(), b->kernels,
-           b->threads, b->threads == 1 ? "" : "s", o->repeat, o->repeat == 1 ? "" : "s");
+    if (b->session->device) {
+        printf("bezel %s on gpu, %s; ", bz_version(), gpu_adapter_name(b->session->device));
+    } else {
+        printf("bezel %s on cpu, %s kernels, %u thread%s; ", bz_version(), b->kernels, b->threads,
+               b->threads == 1 ? "" : "s");
+    }
+    printf("%u run%s after a warm-up\n\n", o->repeat, o->repeat == 1 ? "" : "s");
     printf("           tokens       best     median\n");
     printf("  prefill  %6u  %9.2f  %9.2f  tokens/s\n", o->prompt_tokens, b->prefill.best, b->prefill.median);
     if (o->max_tokens) {
@@ -147,6 +185,14 @@ static void print_text(const bench *b)
         printf(", %.2f GB/s at best", gigabytes_per_second(b));
     }
     printf("\n  cache    %s for %u positions\n", bz_bytes_text(b->cache_bytes, size), o->prompt_tokens + o->max_tokens);
+    if (b->session->device) {
+        print_profile(b, "decode", 0, o->prompt_tokens);
+        print_profile(b, "prefill", 3, 0);
+    }
+    if (b->session->device && o->max_tokens) {
+        printf("  token    %.1f dispatches, %.2f submits, %s read back\n", (double)b->counts.dispatches / o->max_tokens,
+               (double)b->counts.submits / o->max_tokens, bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
+    }
 }
 
 static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned tokens, unsigned runs)
@@ -185,7 +231,15 @@ static int print_json(const bench *b)
     bz_json_key(&j, "model_bytes");
     bz_json_uint(&j, model_bytes(b));
     bz_json_key(&j, "device");
-    bz_json_text(&j, "cpu");
+    bz_json_text(&j, b->session->device ? "gpu" : "cpu");
+    if (b->session->device) {
+        bz_json_key(&j, "adapter");
+        bz_json_text(&j, gpu_adapter_name(b->session->device));
+        bz_json_key(&j, "dispatches_per_token");
+        bz_json_float(&j, (float)b->counts.dispatches / (float)(o->max_tokens ? o->max_tokens : 1));
+        bz_json_key(&j, "read_bytes_per_token");
+        bz_json_uint(&j, b->counts.read_bytes / (o->max_tokens ? o->max_tokens : 1));
+    }
     bz_json_key(&j, "kernels");
     bz_json_text(&j, b->kernels);
     bz_json_key(&j, "threads");
@@ -217,6 +271,7 @@ static int bench_model(bench *b)
     const cli_options *o = b->o;
     bz_error err = {0};
     const bz_session_options so = {.context = o->prompt_tokens + o->max_tokens,
+                                   .device = o->device,
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels};
@@ -284,6 +339,6 @@ const cli_verb cli_bench_verb = {
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
     "      --kernels NAME      avx2, neon or plain\n"
-    "      --device NAME       cpu\n"
+    "      --device NAME       cpu or gpu\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

@@ -49,6 +49,7 @@ static int run(int argc, char **argv)
     uint32_t fits = (uint32_t)(LOGITS_BYTES / 4 / w.vocab);
     bz_session_options so = {.context = (uint32_t)(n < bz_model_context(model) ? n : bz_model_context(model)),
                              .chunk = o.chunk ? o.chunk : fits ? fits : 1,
+                             .device = o.device,
                              .threads = o.threads,
                              .kernels = o.kernels,
                              .exact = !o.fast};
@@ -84,5 +85,5 @@ const cli_verb cli_logits_verb = {
     "      --chunk N        tokens per pass (does not change the result)\n"
     "      --threads N      threads (does not change the result)\n"
     "      --kernels NAME   avx2, neon or plain\n"
-    "      --device NAME    cpu\n"
+    "      --device NAME    cpu or gpu\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n"};

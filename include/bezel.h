@@ -195,6 +195,7 @@ typedef struct bz_session_options {
     const char *device;  /* "cpu" or "gpu"; NULL: cpu */
     unsigned threads;    /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
+    bool no_fuse;        /* gpu: one kernel per step, for checking */
     bool exact;          /* float activations and f32 cache: slower, nothing rounded */
     uint32_t snapshots;  /* places a conversation can go back to; 0: 4 */
 } bz_session_options;
@@ -279,6 +280,19 @@ typedef struct bz_session_stats {
 BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);
 /* Logits after the last token held, [vocabulary]; NULL before the first prefill. */
 BZ_API const float *bz_session_logits(const bz_session *session);
+
+/* ---- chat --------------------------------------------------------------- */
+/* One turn of a conversation. The request is JSON: messages, tools, think, stop ... in OpenAI's form or
+ * Ollama's. Prefill its prompt with a snapshot where it says; push every generated token, then -1. */
+typedef struct bz_turn bz_turn;
+BZ_API bz_status bz_turn_new(bz_turn **turn, const bz_model *model, const char *request, size_t len, bz_error *err);
+BZ_API void bz_turn_free(bz_turn *turn);
+BZ_API const int32_t *bz_turn_prompt(const bz_turn *turn, size_t *n, uint32_t *snapshot_at);
+BZ_API bz_status bz_turn_push(bz_turn *turn, int32_t token, bz_error *err);
+/* What was said, valid until the next call. Of a call: its name, then {"name", "arguments"}. After END free the job. */
+typedef enum bz_turn_part { BZ_TURN_NOTHING, BZ_TURN_THINKING, BZ_TURN_ANSWER, BZ_TURN_CALL_BEGIN, BZ_TURN_CALL,
+                            BZ_TURN_BROKEN_CALL, BZ_TURN_END } bz_turn_part;
+BZ_API bz_turn_part bz_turn_next(bz_turn *turn, const char **text, size_t *len);
 
 #ifdef __cplusplus
 }

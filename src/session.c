@@ -71,7 +71,7 @@ static bz_status make_backend(bz_session *s, const bz_session_options *o, bz_err
         return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", o->device);
     }
     bz_status status = gpu_open(&s->device, &(gpu_options){0}, err);
-    return status == BZ_OK ? bz_gpu_new(&s->backend, s->device, weights, bytes, o->exact, err) : status;
+    return status == BZ_OK ? bz_gpu_new(&s->backend, s->device, weights, bytes, o->exact, !o->no_fuse, err) : status;
 }
 
 bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)

@@ -189,7 +189,7 @@ static void free_backend(bz_backend *backend)
 }
 
 bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, const uint8_t *const *weight_bytes,
-                     bool f32_cache, bz_error *err)
+                     bool f32_cache, bool fuse, bz_error *err)
 {
     gpu_backend *b = calloc(1, sizeof *b);
     if (!b) {
@@ -207,6 +207,7 @@ bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, c
     b->g = device;
     b->weight_bytes = weight_bytes;
     b->f32_cache = f32_cache;
+    b->fuse = fuse;
     b->kernels = gpu_kernels_new(device);
     b->rows = gpu_buffer_new(device, (4 + 3 * GPU_MAX_ROWS) * sizeof(uint32_t), GPU_STORAGE, err);
     b->nothing = b->rows ? gpu_buffer_new(device, 256, GPU_STORAGE, err) : 0;

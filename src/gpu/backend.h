@@ -7,7 +7,7 @@
 
 /* Uploads the weights. `device` stays the caller's and must outlive the back end. */
 bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, const uint8_t *const *weight_bytes,
-                     bool f32_cache, bz_error *err);
+                     bool f32_cache, bool fuse, bz_error *err);
 
 /* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of all its rows
  * from `position` on, kernel by kernel, so what the caches hold there is lost; needs timestamps. Returns the

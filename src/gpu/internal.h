@@ -26,6 +26,7 @@ typedef struct dispatch {
     bz_type type; /* of its weights, for products and embed */
     gpu_pipeline pipeline;
     gpu_binding weights; /* binding 3, when the kernel has weights */
+    gpu_binding scale;   /* binding 4, norms only */
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
     uint32_t x, y;
 } dispatch;
@@ -68,7 +69,7 @@ typedef struct gpu_backend {
     gpu_kernels *kernels;
     gpu_weights weights;
     const uint8_t *const *weight_bytes; /* the host's copy: rope frequencies are read from it */
-    bool f32_cache;
+    bool f32_cache, fuse;
 
     gpu_buffer arena;
     uint64_t arena_bytes;

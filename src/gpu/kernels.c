@@ -9,22 +9,25 @@
 typedef struct kernel_info {
     const char *file;
     const char *overrides[2]; /* names, or NULL */
-    bool reads_blocks;    /* needs the type's unpack() */
+    bool reads_blocks;        /* needs the type's eight() */
+    bool fours;               /* sees the arena as vectors */
 } kernel_info;
 
 static const kernel_info infos[GPU_N_KERNELS] = {
-    [GPU_EMBED] = {"embed.wgsl", {NULL}, true},
-    [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true},
-    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true},
-    [GPU_NORM] = {"norm.wgsl", {NULL}, false},
-    [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false},
-    [GPU_ROPE] = {"rope.wgsl", {NULL}, false},
-    [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false},
-    [GPU_ATTEND] = {"attend.wgsl", {"F16", "SPLITS"}, false},
-    [GPU_COMBINE] = {"combine.wgsl", {"SPLITS"}, false},
-    [GPU_ROUTE] = {"route.wgsl", {NULL}, false},
-    [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true},
-    [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false},
+    [GPU_EMBED] = {"embed.wgsl", {NULL}, true, false},
+    [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
+    [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
+    [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
+    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true, false},
+    [GPU_NORM] = {"norm.wgsl", {"THEN"}, false, false},
+    [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false, false},
+    [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
+    [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
+    [GPU_ATTEND] = {"attend.wgsl", {"F16", "SPLITS"}, false, false},
+    [GPU_COMBINE] = {"combine.wgsl", {"SPLITS"}, false, false},
+    [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},
+    [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
+    [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
 };
 
 typedef struct quant_source {
@@ -103,15 +106,20 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, g
             return e->pipeline;
         }
     }
-    const char *parts[6] = {"common.wgsl"};
-    uint32_t n_parts = 1;
-    if (info->reads_blocks) {
+    const char *parts[7] = {"common.wgsl", info->fours ? "arena4.wgsl" : "arena.wgsl"};
+    uint32_t n_parts = 2;
+    if (kernel == GPU_LINEAR_WIDE) {
+        parts[n_parts++] = "wide/common.wgsl";
+        parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";
+    } else if (info->reads_blocks) {
         parts[n_parts++] = "quant/common.wgsl";
         if (quants[type].helper) {
             parts[n_parts++] = quants[type].helper;
         }
         parts[n_parts++] = quants[type].file;
-        parts[n_parts++] = "products.wgsl";
+        if (!info->fours) {
+            parts[n_parts++] = "products.wgsl";
+        }
     }
     parts[n_parts++] = info->file;
     size_t total = 0;

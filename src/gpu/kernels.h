@@ -7,7 +7,9 @@
 
 typedef enum gpu_kernel {
     GPU_EMBED,
-    GPU_LINEAR_ROW,  /* up to 8 rows */
+    GPU_LINEAR_WIDE, /* up to 8 rows, Q4_K, Q5_K and Q6_K */
+    GPU_LINEAR_ROW,  /* up to 8 rows, even shapes */
+    GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
     GPU_LINEAR_TILE, /* more */
     GPU_NORM,
     GPU_ELEMENTWISE,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/fuse.h"
 #include "gpu/internal.h"
 
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS }; /* elementwise.wgsl */
@@ -110,16 +111,23 @@ static void by_pieces(builder *x, gpu_kernel kernel)
         f->k = (uint32_t)w->ne[0];
         f->first_row = piece->first_row;
         f->row_count = piece->rows;
-        f->row_bytes = (uint32_t)bz_row_bytes(w->type, w->ne[0]);
+        f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         switch (kernel) {
         case GPU_EMBED:
             d.x = divide_up(divide_up(f->cols, 8), 64);
             d.y = x->rows;
             break;
         case GPU_LINEAR_ROW:
-            /* more threads for longer rows, so that none walks more than a dozen steps alone */
-            overrides = (gpu_overrides){{f->k <= 2048 ? 32 : f->k <= 6144 ? 64 : 128, x->rows}};
+        case GPU_LINEAR_ANY:
+            /* more threads for longer rows, so that none walks more than a few steps alone */
+            overrides = (gpu_overrides){{f->k <= 2048 ? 32 : 64, x->rows}};
             d.x = divide_up(piece->rows, 2 * 128 / overrides.value[0]);
+            d.y = divide_up(d.x, max);
+            d.x = d.y > 1 ? divide_up(d.x, d.y) : d.x;
+            break;
+        case GPU_LINEAR_WIDE:
+            overrides = (gpu_overrides){{f->k <= 2048 ? 16 : f->k <= 4096 ? 32 : 64, x->rows}};
+            d.x = divide_up(piece->rows, 4 * 64 / overrides.value[0]);
             d.y = divide_up(d.x, max);
             d.x = d.y > 1 ? divide_up(d.x, d.y) : d.x;
             break;
@@ -135,6 +143,55 @@ static void by_pieces(builder *x, gpu_kernel kernel)
         }
         add(x, kernel, w->type, overrides, d);
     }
+}
+
+/* Does linear_row's way of reading and writing four at a time fit? Pieces are cut at multiples of four too. */
+static bool is_even(const builder *x)
+{
+    const bz_weight_info *w = bz_weight_of(x->b->weights.table, x->step->w[0]);
+    step_facts f = facts_of(x);
+    bool even = w->ne[0] % 32 == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0;
+    for (uint32_t i = x->b->weights.first_piece[x->step->w[0].id - 1]; i < x->b->weights.first_piece[x->step->w[0].id]; i++) {
+        even = even && (x->b->weights.pieces[i].first_row | x->b->weights.pieces[i].rows) % 4 == 0;
+    }
+    return even;
+}
+
+/* A norm and what follows it; `last` is the last step of the fusion, whose output is written. */
+static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
+{
+    const bz_plan *plan = x->s->plan;
+    dispatch d = {.facts = facts_of(x), .weights = vector(x), .scale = {x->b->nothing, 0, 0}, .y = x->rows};
+    uint32_t then = 0;
+    bz_tensor other = BZ_NO_TENSOR;
+    switch (fusion) {
+    case GPU_FUSE_NONE: break;
+    case GPU_FUSE_NORM_ADD: then = 1; other = x->step[1].in[0]; break;
+    case GPU_FUSE_NORM_ADD_SCALE:
+        then = 2;
+        other = x->step[1].in[0];
+        d.scale = x->b->weights.pieces[x->b->weights.first_piece[last->w[0].id - 1]].at;
+        break;
+    case GPU_FUSE_NORM_ROPE: then = 3; other = x->step[1].in[1]; break;
+    }
+    d.facts.in1 = place_of(plan, other);
+    d.facts.in1_stride = bz_plan_tensor(plan, other)->stride;
+    d.facts.out0 = place_of(plan, last->out[0]);
+    d.facts.out0_stride = bz_plan_tensor(plan, last->out[0])->stride;
+    d.x = d.facts.cols / x->step->width;
+    add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then}}, d);
+}
+
+static gpu_kernel linear_kernel(const builder *x)
+{
+    bz_type type = bz_weight_of(x->b->weights.table, x->step->w[0])->type;
+    if (x->rows > 8) {
+        return GPU_LINEAR_TILE;
+    }
+    if (!is_even(x)) {
+        return GPU_LINEAR_ANY;
+    }
+    return type == BZ_Q4_K || type == BZ_Q5_K || type == BZ_Q6_K ? GPU_LINEAR_WIDE : GPU_LINEAR_ROW;
 }
 
 static void kv_write(builder *x, const bz_cache_info *cache)
@@ -193,7 +250,7 @@ static void add_step(builder *x)
     x->rows = bz_plan_rows_of(plan, shape);
     switch (s->op) {
     case BZ_OP_EMBED: by_pieces(x, GPU_EMBED); break;
-    case BZ_OP_LINEAR: by_pieces(x, x->rows <= 8 ? GPU_LINEAR_ROW : GPU_LINEAR_TILE); break;
+    case BZ_OP_LINEAR: by_pieces(x, linear_kernel(x)); break;
     case BZ_OP_EXPERT_LINEAR: by_pieces(x, GPU_EXPERT_LINEAR); break;
     case BZ_OP_ADD: elementwise(x, OP_ADD); break;
     case BZ_OP_SCALE: elementwise(x, OP_SCALE); break;
@@ -201,12 +258,7 @@ static void add_step(builder *x)
     case BZ_OP_GEGLU: elementwise(x, s->in[1].id ? OP_GEGLU : OP_GEGLU_FUSED); break;
     case BZ_OP_SOFTCAP: elementwise(x, OP_SOFTCAP); break;
     case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
-    case BZ_OP_RMS_NORM: {
-        dispatch d = {.facts = facts_of(x), .weights = vector(x), .y = x->rows};
-        d.x = d.facts.cols / s->width;
-        add(x, GPU_NORM, BZ_F32, (gpu_overrides){{0}}, d);
-        break;
-    }
+    case BZ_OP_RMS_NORM: norm(x, GPU_FUSE_NONE, s); break;
     case BZ_OP_ROPE: {
         dispatch d = {.facts = facts_of(x), .y = x->rows};
         d.x = divide_up(d.facts.cols / 2, 64);
@@ -287,9 +339,15 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     }
     s->plan = plan;
-    for (size_t i = 0; !x.failed && i < plan->n_steps; i++) {
+    for (size_t i = 0, count = 1; !x.failed && i < plan->n_steps; i += count) {
+        gpu_fusion fusion = b->fuse ? gpu_fuse(plan, i, &count) : GPU_FUSE_NONE;
         x.step = &plan->steps[i];
-        add_step(&x);
+        if (fusion == GPU_FUSE_NONE) {
+            add_step(&x);
+        } else {
+            x.rows = bz_plan_rows_of(plan, x.step->out[0]);
+            norm(&x, fusion, x.step + count - 1);
+        }
     }
     if (!x.failed) {
         s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
@@ -332,6 +390,9 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
             bind[n++] = (gpu_binding){c->v, 0, 0};
         } else if (d->weights.buffer) {
             bind[n++] = d->weights;
+            if (d->scale.buffer) {
+                bind[n++] = d->scale;
+            }
         }
         bz_status status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, 1, err);
         if (status != BZ_OK) {

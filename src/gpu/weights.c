@@ -10,6 +10,13 @@ static uint64_t align_up(uint64_t n)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+enum { Q6_K_BYTES = 210, Q6_K_PADDED = 224 };
+
+size_t gpu_row_bytes(bz_type type, size_t n)
+{
+    return type == BZ_Q6_K ? n / 256 * Q6_K_PADDED : bz_row_bytes(type, n);
+}
+
 static uint64_t rows_of(const bz_weight_info *w)
 {
     return w->ne[1] * w->ne[2];
@@ -19,30 +26,45 @@ static uint64_t rows_of(const bz_weight_info *w)
 static uint64_t rows_per_piece(const gpu_limits *l, const bz_weight_info *w)
 {
     uint64_t limit = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
-    uint64_t rows = (limit - ALIGN) / bz_row_bytes(w->type, w->ne[0]);
-    return rows < rows_of(w) ? rows : rows_of(w);
+    uint64_t rows = (limit - ALIGN) / gpu_row_bytes(w->type, w->ne[0]);
+    return rows < rows_of(w) ? rows / 4 * 4 : rows_of(w); /* fours: kernels write four outputs at a time */
 }
 
 /* Reading a block may touch the word behind it, so a piece is bound with one word more. */
 static uint64_t piece_bytes(const bz_weight_info *w, uint64_t rows)
 {
-    return (rows * bz_row_bytes(w->type, w->ne[0]) + 3) / 4 * 4 + 4;
+    return (rows * gpu_row_bytes(w->type, w->ne[0]) + 3) / 4 * 4 + 4;
 }
 
-static void upload(gpu *g, gpu_binding to, const uint8_t *bytes, uint64_t n)
+static void write_bytes(gpu *g, gpu_binding to, uint64_t at, const uint8_t *bytes, uint64_t n)
 {
-    for (uint64_t done = 0; done < n;) {
-        uint64_t some = n - done < SLICE ? n - done : SLICE;
-        uint64_t whole = some / 4 * 4;
-        if (whole) {
-            gpu_write(g, to.buffer, to.offset + done, bytes + done, whole);
+    uint64_t whole = n / 4 * 4;
+    if (whole) {
+        gpu_write(g, to.buffer, to.offset + at, bytes, whole);
+    }
+    if (whole < n) { /* the last few bytes, padded to a word */
+        uint8_t word[4] = {0};
+        memcpy(word, bytes + whole, n - whole);
+        gpu_write(g, to.buffer, to.offset + at + whole, word, 4);
+    }
+}
+
+/* In slices, so that little is under way at once. `slice` holds SLICE bytes for padded blocks. */
+static void upload(gpu *g, gpu_binding to, bz_type type, const uint8_t *bytes, uint64_t n, uint8_t *slice)
+{
+    if (type != BZ_Q6_K) {
+        for (uint64_t done = 0; done < n; done += SLICE) {
+            write_bytes(g, to, done, bytes + done, n - done < SLICE ? n - done : SLICE);
         }
-        if (whole < some) { /* the last few bytes, padded to a word */
-            uint8_t word[4] = {0};
-            memcpy(word, bytes + done + whole, some - whole);
-            gpu_write(g, to.buffer, to.offset + done + whole, word, 4);
+        return;
+    }
+    uint64_t blocks = n / Q6_K_BYTES, per_slice = SLICE / Q6_K_PADDED;
+    for (uint64_t first = 0; first < blocks; first += per_slice) {
+        uint64_t count = blocks - first < per_slice ? blocks - first : per_slice;
+        for (uint64_t i = 0; i < count; i++) {
+            memcpy(slice + i * Q6_K_PADDED, bytes + (first + i) * Q6_K_BYTES, Q6_K_BYTES);
         }
-        done += some;
+        write_bytes(g, to, first * Q6_K_PADDED, slice, count * Q6_K_PADDED);
     }
 }
 
@@ -105,15 +127,18 @@ bz_status gpu_weights_new(gpu_weights *w, gpu *g, const bz_weights *table, const
         status = w->buffers[i] ? BZ_OK : err ? err->code : BZ_OUT_OF_MEMORY;
     }
     free(sizes);
+    uint8_t *slice = calloc(1, SLICE);
+    status = slice ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to upload weights.");
     for (uint32_t i = 0; status == BZ_OK && i < table->n; i++) {
         const bz_weight_info *t = &table->info[i];
         size_t row = bz_row_bytes(t->type, t->ne[0]);
         for (uint32_t p = w->first_piece[i]; p < w->first_piece[i + 1]; p++) {
             gpu_piece *piece = &w->pieces[p];
             piece->at.buffer = w->buffers[piece->at.buffer];
-            upload(g, piece->at, bytes[i] + piece->first_row * row, piece->rows * row);
+            upload(g, piece->at, t->type, bytes[i] + piece->first_row * row, piece->rows * row, slice);
         }
     }
+    free(slice);
     if (status != BZ_OK) {
         gpu_weights_free(w, g);
     }

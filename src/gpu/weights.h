@@ -20,6 +20,9 @@ typedef struct gpu_weights {
     uint64_t bytes;
 } gpu_weights;
 
+/* Bytes of a row as it lies in the buffer: Q6_K's blocks are padded to a multiple of 16. */
+size_t gpu_row_bytes(bz_type type, size_t n);
+
 /* Uploads every tensor. bytes[i]: the data of table->info[i]. */
 bz_status gpu_weights_new(gpu_weights *w, gpu *g, const bz_weights *table, const uint8_t *const *bytes, bz_error *err);
 void gpu_weights_free(gpu_weights *w, gpu *g);

@@ -103,6 +103,39 @@ static void test_types(void)
     synth_close(&f);
 }
 
+/* ---- fusing ------------------------------------------------------------------------------ */
+
+static void test_fusing(const char *file)
+{
+    begin("gpu %s: fused gives what the plain list gives, with fewer dispatches", file);
+    bz_model *m = open_or_fail(model_path(file));
+    uint32_t vocab = bz_model_vocab(m);
+    int32_t ids[40];
+    for (int i = 0; i < 40; i++) {
+        ids[i] = i ? 494 + i * 37 % 139 : 2;
+    }
+    const uint32_t chunks[] = {512, 1};
+    for (int c = 0; c < 2; c++) {
+        uint64_t dispatches[2];
+        float *rows[2];
+        for (int plain = 0; plain < 2; plain++) {
+            bz_session *s = session_or_fail(
+                m, &(bz_session_options){.device = "gpu", .exact = true, .chunk = chunks[c], .no_fuse = plain});
+            rows[plain] = calloc(40 * vocab, sizeof(float));
+            bz_error err = {0};
+            CHECKF(prefill(s, ids, 40, 0, rows[plain], &err) == BZ_OK, "%s", err.text);
+            dispatches[plain] = gpu_counts_of(s->device).dispatches;
+            bz_session_free(s);
+        }
+        double d = max_difference(rows[0], rows[1], 40 * vocab);
+        CHECKF(d <= 1e-4, "off by %g", d);
+        CHECK(dispatches[0] < dispatches[1]);
+        free(rows[0]);
+        free(rows[1]);
+    }
+    bz_model_free(m);
+}
+
 /* ---- sessions -------------------------------------------------------------------------- */
 
 /* What a session reuses must not matter here either; sums keep their order on one device, so the
@@ -157,6 +190,9 @@ int main(void)
     test_golden("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));
     test_golden("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"));
     test_types();
+    test_fusing("nano-e-f32.gguf");
+    test_fusing("tiny-moe-q4_k_m.gguf");
+    test_fusing("tiny-12b-q4_k_m.gguf");
     test_reuse();
     return finish();
 }

@@ -1,4 +1,5 @@
-// What every kernel sees. A kernel's text is this file, for products a quant/*.wgsl, then its own.
+// What every kernel sees. A kernel's text is this file, arena.wgsl (or arena4.wgsl), for products a
+// quant/*.wgsl, then its own.
 
 // The facts of one dispatch that never change; names as in bz_step. Places are f32 indices into
 // the arena, strides are values from row to row.
@@ -33,8 +34,6 @@ struct Step {
 // and wanted rows, MAX_ROWS of each.
 const MAX_ROWS = 512u;
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
-
-@group(0) @binding(2) var<storage, read_write> arena: array<f32>;
 
 fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }
 fn token_of(row: u32) -> u32 { return rows[4u + row]; }

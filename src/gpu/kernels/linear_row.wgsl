@@ -1,67 +1,58 @@
-// linear for few rows. LANES threads share PAIR outputs: each takes every LANES-th eight of their
-// weights and multiplies them with all rows. Weights are read once, neighbours read neighbouring words,
-// and two outputs at a time keep more loads under way than one would.
+// linear for few rows, the form of decoding. LANES threads share two outputs; each takes every LANES-th
+// group of 32 weights of both and multiplies them with all rows. Weights are read once; activations come
+// four at a time and serve both outputs; the four parts of a group share its scales.
+// Needs k in multiples of 32 and outputs in multiples of 4.
 override LANES: u32 = 32u;
 override MAX_N: u32 = 1u; // rows of the bucket, at most 8
 const THREADS = 128u;
-const PAIR = 2u;
 
-var<workgroup> partial: array<f32, 256>; // [PAIR][THREADS]
+var<workgroup> partial: array<f32, 256>; // [output of the workgroup][lane]
+
+fn part(at0: u32, at1: u32, u: u32, x: u32) -> vec2<f32> {
+    let xa = arena4[x];
+    let xb = arena4[x + 1u];
+    eight(at0, u);
+    let s = dot(wa, xa) + dot(wb, xb);
+    eight(at1, u);
+    return vec2<f32>(s, dot(wa, xa) + dot(wb, xb));
+}
 
 @compute @workgroup_size(128)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>) {
     let n = live_rows();
-    let first = (folded(group, groups) * (THREADS / LANES) + local / LANES) * PAIR; // of this binding
+    let outputs = 2u * THREADS / LANES; // per workgroup, a multiple of 2
+    let first = folded(group, groups) * outputs + local / LANES * 2u;
     let lane = local % LANES;
-    // a last odd output is computed twice and written once
-    let second = min(first + 1u, step.row_count - 1u);
-    var sum0: array<f32, 8>;
-    var sum1: array<f32, 8>;
-    if (first < step.row_count) {
-        for (var u = lane; u * 8u < step.k; u += LANES) {
-            eight(first * step.row_bytes, u);
-            let a0 = wa;
-            let b0 = wb;
-            eight(second * step.row_bytes, u);
-            let left = step.k - u * 8u;
-            for (var r = 0u; r < MAX_N; r++) {
-                if (r < n) {
-                    let x = step.in0 + r * step.in0_stride + u * 8u;
-                    if (left >= 8u) {
-                        let xa = vec4<f32>(arena[x], arena[x + 1u], arena[x + 2u], arena[x + 3u]);
-                        let xb = vec4<f32>(arena[x + 4u], arena[x + 5u], arena[x + 6u], arena[x + 7u]);
-                        sum0[r] += dot(a0, xa) + dot(b0, xb);
-                        sum1[r] += dot(wa, xa) + dot(wb, xb);
-                    } else {
-                        sum1[r] += times(x, left);
-                        let a1 = wa;
-                        let b1 = wb;
-                        wa = a0;
-                        wb = b0;
-                        sum0[r] += times(x, left);
-                        wa = a1;
-                        wb = b1;
-                    }
-                }
-            }
-        }
-    }
+    let at0 = min(first, step.row_count - 2u) * step.row_bytes;
+    let at1 = at0 + step.row_bytes;
     for (var r = 0u; r < MAX_N; r++) {
-        partial[local] = sum0[r];
-        partial[THREADS + local] = sum1[r];
+        if (r >= n) { break; }
+        let x = (step.in0 + r * step.in0_stride) / 4u;
+        var sum = vec2<f32>();
+        for (var g = lane; g * 32u < step.k; g += LANES) {
+            sum += part(at0, at1, 4u * g, x + 8u * g);
+            sum += part(at0, at1, 4u * g + 1u, x + 8u * g + 2u);
+            sum += part(at0, at1, 4u * g + 2u, x + 8u * g + 4u);
+            sum += part(at0, at1, 4u * g + 3u, x + 8u * g + 6u);
+        }
+        let mine = local / LANES * 2u * LANES + lane;
+        partial[mine] = sum.x;
+        partial[mine + LANES] = sum.y;
         workgroupBarrier();
         for (var half = LANES / 2u; half > 0u; half >>= 1u) {
             if (lane < half) {
-                partial[local] += partial[local + half];
-                partial[THREADS + local] += partial[THREADS + local + half];
+                partial[mine] += partial[mine + half];
+                partial[mine + LANES] += partial[mine + LANES + half];
             }
             workgroupBarrier();
         }
-        if (first < step.row_count && lane == 0u && r < n) {
-            let y = step.out0 + r * step.out0_stride + step.first_row;
-            arena[y + first] = partial[local];
-            if (first + 1u < step.row_count) { arena[y + first + 1u] = partial[THREADS + local]; }
+        // four outputs at a time, so that only whole vectors are written
+        let four = folded(group, groups) * outputs + local * 4u;
+        if (local * 4u < max(outputs, 4u) && four < step.row_count) {
+            let p = local * 4u * LANES;
+            let y = (step.out0 + r * step.out0_stride + step.first_row + four) / 4u;
+            arena4[y] = vec4<f32>(partial[p], partial[p + LANES], partial[p + 2u * LANES], partial[p + 3u * LANES]);
         }
         workgroupBarrier();
     }

@@ -1,7 +1,17 @@
-// rms_norm: one workgroup per group of `width` values.
+// rms_norm, alone or with what follows it: one workgroup per group of `width` values.
+override THEN: u32 = 0u;
+const ADD = 1u;       // in1 + norm
+const ADD_SCALE = 2u; // (in1 + norm) * scale_weight[0]
+const ROPE = 3u;      // the group is a head, in1 its cosines and sines
+
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
+@group(0) @binding(4) var<storage, read> scale_weight: array<f32>;
 
 var<workgroup> partial: array<f32, 256>;
+
+fn weight(i: u32) -> f32 {
+    return select(1.0, weights[min(i, arrayLength(&weights) - 1u)], step.has_weight == 1u);
+}
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -9,6 +19,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     let x = step.in0 + row * step.in0_stride + group.x * step.width;
     let y = step.out0 + row * step.out0_stride + group.x * step.width;
+    let other = step.in1 + row * step.in1_stride;
     var sum = 0.0;
     for (var i = local; i < step.width; i += 256u) { sum += arena[x + i] * arena[x + i]; }
     partial[local] = sum;
@@ -18,9 +29,22 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier();
     }
     let r = 1.0 / sqrt(partial[0] / f32(step.width) + step.eps);
-    for (var i = local; i < step.width; i += 256u) {
-        var w = 1.0;
-        if (step.has_weight == 1u) { w = weights[i]; }
-        arena[y + i] = arena[x + i] * r * w;
+    if (THEN == ROPE) {
+        let pairs = step.width / 2u;
+        for (var i = local; i < pairs; i += 256u) {
+            let a = arena[x + i] * r * weight(i);
+            let b = arena[x + pairs + i] * r * weight(pairs + i);
+            let c = arena[other + i];
+            let s = arena[other + pairs + i];
+            arena[y + i] = a * c - b * s;
+            arena[y + pairs + i] = a * s + b * c;
+        }
+    } else {
+        for (var i = local; i < step.width; i += 256u) {
+            var value = arena[x + i] * r * weight(i);
+            if (THEN == ADD || THEN == ADD_SCALE) { value = arena[other + i] + value; }
+            if (THEN == ADD_SCALE) { value *= scale_weight[0]; }
+            arena[y + i] = value;
+        }
     }
 }
