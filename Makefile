@@ -16,7 +16,10 @@ ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP $(CFLAGS) $(ISA
 LIBS     = -lm -pthread
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/*/*.c))
-CLI_SRC  = $(sort $(wildcard cli/*.c))
+# Line editing in the chat, where this compiler finds libedit; the program alone is linked with it.
+EDIT    := $(shell t=$$(mktemp) && printf '\043include <histedit.h>\nint main(void) { el_end(0); return 0; }\n' | \
+             $(CC) $(LDFLAGS) -x c -o $$t - -ledit 2>/dev/null && echo -ledit; rm -f $$t)
+CLI_SRC  = $(filter-out cli/line_$(if $(EDIT),none,edit).c,$(sort $(wildcard cli/*.c)))
 # Every tests/test_*.c is a program of its own; tests/support/*.c is shared by them.
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 TEST_LIB_SRC = $(sort $(wildcard tests/support/*.c))
@@ -43,6 +46,7 @@ help:
 	@echo "make asan     the tests under AddressSanitizer and UBSan"
 	@echo "make tsan     the tests of threads under ThreadSanitizer"
 	@echo "make arm64    the unit tests and small goldens, cross-built, under qemu"
+	@echo "make test-gpu the tests on WebGPU alone (software adapter unless the environment names one)"
 	@echo "make fuzz     fuzz everything that parses, FUZZ_SECONDS=60 each"
 	@echo "make bench    kernels, tokenizer and a model; MODEL=file.gguf PEER=peer_logits to compare"
 	@echo "make setup    install what is missing (Debian packages)"
@@ -58,7 +62,7 @@ $(B)/libbezel.a: $(LIB_OBJ)
 
 $(B)/bezel: $(CLI_OBJ) $(B)/libbezel.a
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(EDIT)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -97,19 +101,24 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TE
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# A parser that belongs to the program, not to the library.
+$(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/prompts.o $(B)/cli/settings.o
+
 programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
 
 setup:
 	@sh tools/setup.sh test
+	@sh tools/setup.sh gpu
 
 models: | setup
 	@$(PYTHON) tools/make_test_models.py $(MODELS)
 
 test check: | setup
-	@$(MAKE) --no-print-directory -j$(JOBS) models programs
+	@$(MAKE) --no-print-directory -j$(JOBS) models programs gpu-programs
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
-	@$(PYTHON) tests/run.py native asan-quick arm64
+	@$(PYTHON) tests/run.py native gpu asan-quick tsan arm64
 
 # Sanitizers. No recovery: the first finding fails the test.
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -151,11 +160,12 @@ fuzzers: $(FUZZERS)
 CHAT_MODEL = $(MODELS)/chat.gguf
 
 # Until the page exists: real architecture, random weights, so the words are nonsense.
-$(CHAT_MODEL): tools/gemma4_synth.py | setup
+$(CHAT_MODEL): tools/gemma4_synth.py
 	@mkdir -p $(@D)
 	@$(PYTHON) tools/gemma4_synth.py tiny-e $@ --type q4_k_m --ctx 4096 --quiet
 
-run: | setup
+run:
+	@sh tools/setup.sh run
 	@$(MAKE) --no-print-directory -j$(JOBS) $(B)/bezel $(CHAT_MODEL)
 	@echo "A synthetic model: Gemma 4's architecture with random weights. It answers nonsense, quickly."
 	@$(B)/bezel run $(CHAT_MODEL) -n 60 -v
@@ -169,6 +179,7 @@ bench: | setup
 	@sh bench/bench.sh '$(MODEL)' '$(PEER)'
 
 include install.mk
+include tests/gpu/gpu.mk
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

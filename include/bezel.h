@@ -115,7 +115,6 @@ typedef struct bz_event {
 } bz_event;
 
 enum { BZ_MAX_READS = 16 };
-
 typedef struct bz_need {
     uint32_t n_reads;
     bz_read reads[BZ_MAX_READS];
@@ -135,7 +134,6 @@ typedef struct bz_host {
     int (*event)(void *user, const bz_event *event);
     void *user;
 } bz_host;
-
 BZ_API bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err);
 
 /* ---- models ------------------------------------------------------------- */
@@ -182,7 +180,6 @@ typedef struct bz_text_stream {
 } bz_text_stream;
 
 enum { BZ_TEXT_MAX = 1024 };
-
 /* Writes what token `id` completes (not terminated) and returns its length; id -1 flushes. */
 BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_t id, bool show_control,
                            char out[BZ_TEXT_MAX]);

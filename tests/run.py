@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
@@ -55,6 +55,10 @@ def suite(name):
                 yield f"asan {t}", [f"build/asan/tests/{t}"], env
         for label, command in [*corpus("build/asan"), *cli("build/asan")]:
             yield f"asan {label}", command, env
+    elif name == "gpu":                                # on a software adapter, unless the environment names another
+        for f in sorted(glob.glob("tests/gpu/test_*.c")):
+            t = os.path.basename(f)[:-2]
+            yield f"gpu {t}", ["sh", "tools/gpu-env.sh", f"build/tests/gpu/{t}"], {}
     elif name == "arm64":
         quick = {"BEZEL_QUICK": "1"}
         for t in programs("build/arm64"):

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what is missing, from Debian packages and npm only.
 #
-#   setup.sh build   compiler and make
+#   setup.sh build   compiler, make, and the library for editing lines in a chat
+#   setup.sh run     build, and what makes the model that `make run` opens
 #   setup.sh test    build, and what `make test` and `make fuzz` need
 #   setup.sh web     Node 20 or newer, for the page and the npm package
 #   setup.sh gpu     WebGPU for a machine without a GPU: Dawn, and Mesa's software Vulkan
@@ -27,10 +28,15 @@ has_header() {
 want gcc command -v gcc
 want libc6-dev has_header stdio.h
 want make command -v make
+want libedit-dev has_header histedit.h
 case $group in
-test)
+run | test)
     want python3 command -v /usr/bin/python3
     want python3-numpy /usr/bin/python3 -c 'import numpy'
+    ;;
+esac
+case $group in
+test)
     want clang command -v clang
     want libclang-rt-14-dev sh -c 'ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a'
     want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc

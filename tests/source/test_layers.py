@@ -36,6 +36,7 @@ MAY = {
     "model": {"base", "file", "plan", "model"},
     "cpu": {"base", "file", "plan", "cpu"},
     "sample": {"base", "sample"},
+    "gpu": {"base", "file", "plan", "gpu"},
 }
 for folder, allowed in MAY.items():
     bad = []
