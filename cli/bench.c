@@ -64,7 +64,7 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
     status = run_job(status, job, prefill_s, err);
     *decode_s = 0;
     if (status == BZ_OK && answer) {
-        const bz_generate_options go = {.max_tokens = answer, .ignore_end = true};
+        const bz_generate_options go = {.max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
         job = NULL;
         gpu_counts before = b->session->device ? gpu_counts_of(b->session->device) : (gpu_counts){0};
         status = bz_session_generate(b->session, &go, &job, err);

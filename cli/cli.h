@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "bezel.h"
+#include "file/ollama.h"
+#include "settings.h"
 
 /* Exit codes users' scripts rely on. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_MODEL = 3, EXIT_CANNOT = 4, EXIT_INTERRUPTED = 130 };
@@ -17,13 +19,16 @@ typedef struct cli_verb {
     const char *usage;   /* the verb's own help */
 } cli_verb;
 
-extern const cli_verb cli_run_verb, cli_show_verb, cli_tokenize_verb, cli_logits_verb, cli_bench_verb, cli_list_verb;
+extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb, cli_tokenize_verb,
+    cli_logits_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
 int cli_usage_error(const char *verb, const char *format, ...) BZ_PRINTF(2, 3);
 
 /* ---- options -------------------------------------------------------------- */
+
+enum { CLI_STOPS = 16 };
 
 typedef struct cli_options {
     const char *model, *prompt; /* positional */
@@ -33,10 +38,14 @@ typedef struct cli_options {
     const char *kernels;
     const char *device;
     const char *system;
-    unsigned threads, chunk, context, max_tokens;
+    const char *prompts, *shard;
+    const char *set[SETTINGS]; /* as given, or NULL */
+    const char *stop[CLI_STOPS + 1];
+    unsigned threads, chunk, context, max_tokens, parallel;
     unsigned prompt_tokens, repeat; /* bench */
     unsigned rows;                  /* show --plan */
-    bool fast, json, plan, special, no_bos, help, ignore_end, verbose;
+    bool fast, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
+    bool think, no_think, show_thinking, hide_thinking, no_color;
 } cli_options;
 
 /* Reads the options in `accepts`, a list of option letters as in the table of options.c.
@@ -47,11 +56,21 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
  * after a usage message. The caller frees it. */
 int32_t *cli_token_list(const char *verb, const char *text, size_t *n);
 
-/* MODEL: a path, else a name in Ollama's store, whose mmproj is taken unless --mmproj is given. */
-bool cli_open(const cli_options *o, bz_model **model, int *exit_code);
-bool cli_check_device(const cli_options *o, int *exit_code);
+/* ---- models --------------------------------------------------------------- */
 
-/* Standard input as text; NULL after a message. The caller frees it. */
+typedef struct cli_model {
+    bz_model *model;
+    bz_store_model store; /* where it came from; its makers' wishes, if it has a name */
+} cli_model;
+
+/* MODEL: a path, else a name in Ollama's store, whose mmproj is taken unless --mmproj is given. */
+bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code);
+void cli_close_model(cli_model *m);
+bool cli_open(const cli_options *o, bz_model **model, int *exit_code); /* the same for verbs without wishes */
+
+/* ---- small things ----------------------------------------------------------- */
+
+/* A whole stream as text; NULL after a message. The caller frees it. */
 char *cli_read_stream(FILE *f, size_t *len);
 
 double cli_seconds(void);

@@ -3,26 +3,30 @@
 #include <string.h>
 
 #include "cli.h"
+#include "term.h"
 
-static const cli_verb *const verbs[] = {&cli_run_verb, &cli_show_verb, &cli_tokenize_verb, &cli_logits_verb,
-                                        &cli_bench_verb, &cli_list_verb};
+static const cli_verb *const verbs[] = {&cli_run_verb,    &cli_list_verb,     &cli_show_verb,  &cli_bench_verb,
+                                        &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)
 {
-    fputs("Bezel runs Gemma 4 on this machine, from the GGUF files you already have.\n\n"
-          "  bezel run model.gguf \"Why is the sky blue?\"\n"
-          "  bezel show model.gguf\n\n",
+    fputs("Bezel runs Gemma 4 on this machine, from the files you already have.\n\n"
+          "  bezel list                                    models pulled with Ollama\n"
+          "  bezel run gemma4:e2b                          chat\n"
+          "  bezel run model.gguf \"Why is the sky blue?\"   one answer\n"
+          "  bezel run gemma4:e2b - < text > answer        in a pipe\n\n",
           f);
     for (int i = 0; i < N_VERBS; i++) {
         fprintf(f, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    fputs("\n'bezel VERB --help' explains a verb; 'bezel --version' names this build.\n", f);
+    fputs("\n'bezel VERB --help' explains a verb, 'man bezel' all of it; 'bezel --version' names this build.\n", f);
 }
 
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program quietly */
+    term_setup(false, false);
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

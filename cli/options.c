@@ -7,12 +7,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "file/ollama.h"
-
-typedef enum option_kind { FLAG, TEXT, NUMBER } option_kind;
+typedef enum option_kind {
+    FLAG,
+    TEXT,
+    NUMBER,
+    LIST /* of texts, one each time it is given */
+} option_kind;
 
 typedef struct option_row {
-    char letter; /* the verb's `accepts` string */
+    char letter; /* the verb's `accepts` string; options that belong together share one */
     const char *brief, *full;
     option_kind kind;
     size_t offset; /* into cli_options */
@@ -27,12 +30,26 @@ static const option_row table[] = {
     {'k', NULL, "--kernels", TEXT, AT(kernels)},
     {'d', NULL, "--device", TEXT, AT(device)},
     {'S', NULL, "--system", TEXT, AT(system)},
+    {'L', NULL, "--prompts", TEXT, AT(prompts)},
+    {'i', NULL, "--shard", TEXT, AT(shard)},
+    {'x', NULL, "--temp", TEXT, AT(set[SET_TEMPERATURE])},
+    {'x', NULL, "--temperature", TEXT, AT(set[SET_TEMPERATURE])},
+    {'x', NULL, "--top-k", TEXT, AT(set[SET_TOP_K])},
+    {'x', NULL, "--top-p", TEXT, AT(set[SET_TOP_P])},
+    {'x', NULL, "--min-p", TEXT, AT(set[SET_MIN_P])},
+    {'x', NULL, "--repeat-penalty", TEXT, AT(set[SET_REPEAT_PENALTY])},
+    {'x', NULL, "--repeat-last-n", TEXT, AT(set[SET_REPEAT_LAST_N])},
+    {'x', NULL, "--presence-penalty", TEXT, AT(set[SET_PRESENCE_PENALTY])},
+    {'x', NULL, "--frequency-penalty", TEXT, AT(set[SET_FREQUENCY_PENALTY])},
+    {'x', NULL, "--seed", TEXT, AT(set[SET_SEED])},
+    {'x', NULL, "--stop", LIST, AT(stop)},
     {'T', NULL, "--threads", NUMBER, AT(threads)},
     {'C', NULL, "--chunk", NUMBER, AT(chunk)},
     {'c', "-c", "--ctx", NUMBER, AT(context)},
     {'n', "-n", "--max-tokens", NUMBER, AT(max_tokens)},
     {'P', "-p", "--prompt-tokens", NUMBER, AT(prompt_tokens)},
     {'r', NULL, "--repeat", NUMBER, AT(repeat)},
+    {'b', NULL, "--parallel", NUMBER, AT(parallel)},
     {'R', NULL, "--rows", NUMBER, AT(rows)},
     {'f', NULL, "--fast", FLAG, AT(fast)},
     {'j', NULL, "--json", FLAG, AT(json)},
@@ -41,20 +58,34 @@ static const option_row table[] = {
     {'B', NULL, "--no-bos", FLAG, AT(no_bos)},
     {'e', NULL, "--ignore-end", FLAG, AT(ignore_end)},
     {'v', "-v", "--verbose", FLAG, AT(verbose)},
+    {'q', "-q", "--quiet", FLAG, AT(quiet)},
+    {'N', NULL, "--think", FLAG, AT(think)},
+    {'N', NULL, "--no-think", FLAG, AT(no_think)},
+    {'N', NULL, "--show-thinking", FLAG, AT(show_thinking)},
+    {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
+    {'O', NULL, "--no-color", FLAG, AT(no_color)},
     {'h', "-h", "--help", FLAG, AT(help)},
 };
+
+static int exit_code(bz_status status)
+{
+    switch (status) {
+    case BZ_OK: return EXIT_OK;
+    case BZ_NOT_FOUND: return EXIT_NO_MODEL;
+    case BZ_OUT_OF_MEMORY:
+    case BZ_NO_WEBGPU:
+    case BZ_NO_ADAPTER:
+    case BZ_UNSUPPORTED_MODEL: return EXIT_CANNOT;
+    case BZ_BAD_REQUEST: return EXIT_USAGE;
+    case BZ_ABORTED: return EXIT_INTERRUPTED;
+    default: return EXIT_FAILED;
+    }
+}
 
 int cli_error(const bz_error *err)
 {
     fprintf(stderr, "bezel: %s\n", err->text);
-    switch (err->code) {
-    case BZ_OK: return EXIT_OK;
-    case BZ_NOT_FOUND: return EXIT_NO_MODEL;
-    case BZ_OUT_OF_MEMORY:
-    case BZ_UNSUPPORTED_MODEL: return EXIT_CANNOT;
-    case BZ_BAD_REQUEST: return EXIT_USAGE;
-    default: return EXIT_FAILED;
-    }
+    return exit_code(err->code);
 }
 
 int cli_usage_error(const char *verb, const char *format, ...)
@@ -94,7 +125,60 @@ static bool parse_number(const char *text, unsigned *out)
     return true;
 }
 
-int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional, cli_options *o)
+static int add_to_list(const cli_verb *verb, const option_row *r, const char **list, const char *value)
+{
+    int n = 0;
+    while (list[n]) {
+        n++;
+    }
+    if (n == CLI_STOPS) {
+        return cli_usage_error(verb->name, "'%s' can be given %d times.", r->full, CLI_STOPS);
+    }
+    list[n] = value;
+    return EXIT_OK;
+}
+
+static int store(const cli_verb *verb, const option_row *r, cli_options *o, const char *value)
+{
+    void *field = (char *)o + r->offset;
+    switch (r->kind) {
+    case FLAG: *(bool *)field = true; break;
+    case TEXT: *(const char **)field = value; break;
+    case LIST: return add_to_list(verb, r, field, value);
+    case NUMBER:
+        if (!parse_number(value, field)) {
+            return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full, value);
+        }
+        break;
+    }
+    return EXIT_OK;
+}
+
+/* Reads the option argv[*i], and its value from there or from the next argument. */
+static int parse_option(const cli_verb *verb, int argc, char **argv, int *i, const char *accepts,
+                        cli_options *o)
+{
+    const char *a = argv[*i];
+    const option_row *r = find_option(a, accepts);
+    if (!r) {
+        return cli_usage_error(verb->name, "there is no option '%s'.", a);
+    }
+    const char *value = a[1] == '-' ? strchr(a, '=') : NULL;
+    value = value ? value + 1 : NULL;
+    if (r->kind == FLAG && value) {
+        return cli_usage_error(verb->name, "'%s' takes no value.", r->full);
+    }
+    if (r->kind != FLAG && !value) {
+        if (++*i == argc) {
+            return cli_usage_error(verb->name, "'%s' needs a value.", a);
+        }
+        value = argv[*i];
+    }
+    return store(verb, r, o, value);
+}
+
+int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional,
+              cli_options *o)
 {
     const char **positional[] = {&o->model, &o->prompt};
     int n_positional = 0;
@@ -103,45 +187,24 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
         const char *a = argv[i];
         if (only_positional || a[0] != '-' || a[1] == 0) {
             if (n_positional == max_positional) {
-                return cli_usage_error(verb->name, "'%s' is one argument too many.", a);
+                return cli_usage_error(verb->name, "'%s' is one argument too many.%s", a,
+                                       max_positional == 2 ? " Put the text in quotes." : "");
             }
             *positional[n_positional++] = a;
-            continue;
-        }
-        if (strcmp(a, "--") == 0) {
+        } else if (strcmp(a, "--") == 0) {
             only_positional = true;
-            continue;
-        }
-        const option_row *r = find_option(a, accepts);
-        if (!r) {
-            return cli_usage_error(verb->name, "there is no option '%s'.", a);
-        }
-        const char *value = a[1] == '-' ? strchr(a, '=') : NULL;
-        value = value ? value + 1 : NULL;
-        char *field = (char *)o + r->offset;
-        if (r->kind == FLAG) {
-            if (value) {
-                return cli_usage_error(verb->name, "'%s' takes no value.", r->full);
+        } else {
+            int code = parse_option(verb, argc, argv, &i, accepts, o);
+            if (code != EXIT_OK) {
+                return code;
             }
-            *(bool *)(void *)field = true;
-            continue;
-        }
-        if (!value) {
-            if (++i == argc) {
-                return cli_usage_error(verb->name, "'%s' needs a value.", a);
-            }
-            value = argv[i];
-        }
-        if (r->kind == TEXT) {
-            *(const char **)(void *)field = value;
-        } else if (!parse_number(value, (unsigned *)(void *)field)) {
-            return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full, value);
         }
     }
     if (o->help) {
         fputs(verb->usage, stdout);
     } else if (!o->model) {
-        return cli_usage_error(verb->name, "which model? Give the path of a GGUF file.");
+        return cli_usage_error(verb->name,
+                               "which model? Give the path of a GGUF file or a name from 'bezel list'.");
     }
     return EXIT_OK;
 }
@@ -213,47 +276,6 @@ int32_t *cli_token_list(const char *verb, const char *text, size_t *n)
     }
     free(file);
     return ids;
-}
-
-bool cli_check_device(const cli_options *o, int *exit_code)
-{
-    if (!o->device || strcmp(o->device, "cpu") == 0) {
-        return true;
-    }
-    if (strcmp(o->device, "gpu") == 0) {
-        bz_error err;
-        err.code = BZ_NO_WEBGPU;
-        snprintf(err.text, sizeof err.text, "This build has no GPU back end yet; use --device cpu.");
-        *exit_code = cli_error(&err);
-        *exit_code = EXIT_CANNOT;
-    } else {
-        fprintf(stderr, "bezel: there is no device '%s'; use cpu or gpu.\n", o->device);
-        *exit_code = EXIT_USAGE;
-    }
-    return false;
-}
-
-bool cli_open(const cli_options *o, bz_model **model, int *exit_code)
-{
-    bz_error err = {0};
-    if (!cli_check_device(o, exit_code)) {
-        return false;
-    }
-    bz_store_model found;
-    bz_status status = bz_store_resolve(o->model, &found, &err);
-    if (status == BZ_OK) {
-        const char *mmproj = o->mmproj ? o->mmproj : found.n_projectors ? found.projectors[0] : NULL;
-        status = bz_model_open_file(model, found.path, mmproj, &err);
-        if (status != BZ_OK && found.name) { /* the path of a blob would tell nobody which model it is */
-            bz_error why = err;
-            bz_fail(&err, status, "%s: %s", found.name, why.text);
-        }
-        bz_store_model_free(&found);
-    }
-    if (status != BZ_OK) {
-        *exit_code = cli_error(&err);
-    }
-    return status == BZ_OK;
 }
 
 double cli_seconds(void)

@@ -1,200 +1,215 @@
-/* bezel run: one answer, or a chat on a terminal. */
-#include <signal.h>
+/* bezel run: one answer, a chat on a terminal, or a file of prompts. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "base/error.h"
+#include "interrupt.h"
+#include "output.h"
+#include "run.h"
+#include "term.h"
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
+bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
 {
-    (void)signal_number;
-    interrupted = 1;
-}
-
-/* A conversation as tokens: everything said so far, which is what the session is handed. */
-typedef struct talk {
-    bz_model *model;
-    bz_session *session;
-    int32_t *ids;
-    size_t n, cap;
-    bz_text_stream stream;
-    bool failed; /* out of memory */
-} talk;
-
-static void push(talk *t, int32_t id)
-{
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 1024;
-        int32_t *more = realloc(t->ids, cap * sizeof *more);
-        if (!more) {
-            t->failed = true;
-            return;
-        }
-        t->ids = more;
-        t->cap = cap;
+    settings s;
+    bz_json_buffer request = {0};
+    *a = (ask_answer){0};
+    bz_status status = run_settings(r, &s, err);
+    if (status != BZ_OK) {
+        return status;
     }
-    t->ids[t->n++] = id;
-}
-
-/* Control tokens come from us only: what the user typed is plain text. */
-static bool push_text(talk *t, const char *text, bool specials, bool bos, bz_error *err)
-{
-    int64_t n = bz_tokenize(t->model, text, strlen(text), specials, bos, NULL, 0, err);
-    int32_t *ids = n < 0 ? NULL : malloc(((size_t)n + 1) * sizeof *ids);
-    if (!ids) {
-        return false;
+    run_printer printer = {.r = r};
+    ask_options ask_o = {.generate = settings_to_generate(&s),
+                         .show_progress = !r->o->quiet,
+                         .tells_thinking = r->show_thinking || r->o->json,
+                         .told = r->o->json ? run_json_told : run_print_told,
+                         .user = &printer};
+    ask_o.generate.ignore_end = r->o->ignore_end;
+    if (!talk_request(&r->talk, r->think, &s, &request)) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation.");
+    } else {
+        status = ask(r->session, r->m.model, request.text, request.n, &ask_o, a, err);
     }
-    bz_tokenize(t->model, text, strlen(text), specials, bos, ids, (size_t)n, err);
-    for (int64_t i = 0; i < n; i++) {
-        push(t, ids[i]);
+    if (!r->o->json) {
+        run_print_end(&printer);
+    } else if (status == BZ_OK) {
+        run_json_end(r, a);
+    } else {
+        run_json_error(err);
     }
-    free(ids);
-    return !t->failed;
-}
-
-static int on_event(void *user, const bz_event *e)
-{
-    talk *t = user;
-    if (e->kind == BZ_EVENT_TOKEN) {
-        char text[BZ_TEXT_MAX];
-        size_t n = bz_text_push(&t->stream, t->model, e->token, false, text);
-        fwrite(text, 1, n, stdout);
-        fflush(stdout);
-        push(t, e->token);
-    }
-    return interrupted != 0;
-}
-
-/* One turn: prompt in, answer to stdout, timings to stderr when asked. */
-static bz_status answer(talk *t, const cli_options *o, const char *prompt, bz_error *err)
-{
-    if (!push_text(t, "<|turn>user\n", true, t->n == 0, err) || !push_text(t, prompt, false, false, err) ||
-        !push_text(t, "<turn|>\n", true, false, err)) {
-        return err->code ? err->code : BZ_OUT_OF_MEMORY;
-    }
-    const bz_prefill_options po = {.snapshot_at = (uint32_t)t->n};
-    if (!push_text(t, "<|turn>model\n", true, false, err)) {
-        return err->code ? err->code : BZ_OUT_OF_MEMORY;
-    }
-    const bz_generate_options go = {.max_tokens = o->max_tokens, .ignore_end = o->ignore_end, .sampling.greedy = true};
-    const bz_host host = {.event = on_event, .user = t};
-    bz_job *job = NULL;
-    double t0 = cli_seconds(), t1 = t0;
-    bz_session_stats before = bz_session_get_stats(t->session);
-    bz_status status = bz_session_prefill(t->session, t->ids, t->n, &po, &job, err);
-    if (status == BZ_OK) {
-        status = bz_job_run(job, &host, err);
-        bz_job_free(job);
-        job = NULL;
-        t1 = cli_seconds();
-    }
-    if (status == BZ_OK) {
-        status = bz_session_generate(t->session, &go, &job, err);
-    }
-    if (status == BZ_OK) {
-        status = bz_job_run(job, &host, err);
-    }
-    bz_job_free(job);
-    char rest[BZ_TEXT_MAX];
-    fwrite(rest, 1, bz_text_push(&t->stream, t->model, -1, false, rest), stdout);
-    putchar('\n');
-    fflush(stdout);
-    if (t->n && !bz_token_ends(t->model, t->ids[t->n - 1])) {
-        push_text(t, "<turn|>", true, false, err); /* cut short: close the turn ourselves */
-    }
-    push_text(t, "\n", true, false, err);
-    if (o->verbose) {
-        bz_session_stats s = bz_session_get_stats(t->session);
-        double t2 = cli_seconds();
-        uint64_t prompt_tokens = s.prefilled - before.prefilled, made = s.generated - before.generated;
-        fprintf(stderr, "prompt: %llu tokens (%llu reused) in %.2f s, %.1f tokens/s\nanswer: %llu tokens in %.2f s, %.1f tokens/s\n",
-                (unsigned long long)prompt_tokens, (unsigned long long)(s.reused - before.reused), t1 - t0,
-                (double)prompt_tokens / (t1 - t0 + 1e-9), (unsigned long long)made, t2 - t1,
-                (double)made / (t2 - t1 + 1e-9));
-    }
+    free(request.text);
+    settings_free(&s);
     return status;
 }
 
-static int chat(talk *t, const cli_options *o)
+static int one_answer(run_state *r, const char *prompt, size_t len)
 {
-    char *line = NULL;
-    size_t cap = 0;
+    ask_answer a = {0};
     bz_error err = {0};
-    fprintf(stderr, "Chat with %s. An empty line or Ctrl-D leaves; Ctrl-C stops an answer.\n", o->model);
-    for (;;) {
-        fputs(">>> ", stderr);
-        interrupted = 0;
-        ssize_t n = getline(&line, &cap, stdin);
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) {
-            line[--n] = 0;
-        }
-        if (n <= 0 || strcmp(line, "/bye") == 0) {
-            break;
-        }
-        bz_status status = answer(t, o, line, &err);
-        if (status != BZ_OK && status != BZ_ABORTED) {
-            free(line);
-            return cli_error(&err);
+    bz_status status = talk_add_user(&r->talk, prompt, len)
+                           ? run_answer(r, &a, &err)
+                           : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
+    const bool interrupted = status == BZ_OK && a.finish == ASK_INTERRUPTED;
+    if (status == BZ_OK && r->verbose && !r->o->json) {
+        run_print_timings(r, &a);
+    }
+    ask_answer_free(&a);
+    if (status != BZ_OK) {
+        return cli_error(&err);
+    }
+    const int written = cli_flush();
+    return interrupted ? EXIT_INTERRUPTED : written;
+}
+
+/* ---- options --------------------------------------------------------------------- */
+
+static int take_settings(run_state *r)
+{
+    const cli_options *o = r->o;
+    bz_error err = {0};
+    bz_status status = BZ_OK;
+    for (int i = 0; i < SETTINGS && status == BZ_OK; i++) {
+        if (o->set[i]) {
+            status = settings_put_text(&r->given, (setting)i, o->set[i], &err);
         }
     }
-    free(line);
-    fputc('\n', stderr);
-    return interrupted ? EXIT_INTERRUPTED : EXIT_OK;
+    for (int i = 0; o->stop[i] && status == BZ_OK; i++) {
+        status = settings_add_stop(&r->given, o->stop[i], strlen(o->stop[i]), &err);
+    }
+    if (status == BZ_OK && o->max_tokens) {
+        status = settings_put_number(&r->given, SET_NUM_PREDICT, o->max_tokens, &err);
+    }
+    return status == BZ_OK ? EXIT_OK : cli_usage_error("run", "%s", err.text);
+}
+
+static int check_options(const cli_options *o)
+{
+    if (o->think && o->no_think) {
+        return cli_usage_error("run", "'--think' and '--no-think' exclude each other.");
+    }
+    if (o->show_thinking && o->hide_thinking) {
+        return cli_usage_error("run", "'--show-thinking' and '--hide-thinking' exclude each other.");
+    }
+    if (o->prompts && o->prompt) {
+        return cli_usage_error("run", "with '--prompts' there is no prompt beside it.");
+    }
+    if (!o->prompts && (o->out || o->shard || o->parallel)) {
+        return cli_usage_error("run", "'--out', '--shard' and '--parallel' go with '--prompts'.");
+    }
+    return EXIT_OK;
+}
+
+/* The model's own wishes: sampling, system prompt, whether it can think at all. */
+static bz_status take_wishes(run_state *r, bz_error *err)
+{
+    const bz_store_model *store = &r->m.store;
+    const char *slash = strrchr(r->o->model, '/');
+    r->name = store->name ? store->name : slash && slash[1] ? slash + 1 : r->o->model;
+    r->think = r->o->think || (!r->o->no_think && !strstr(store->config.parser, "no-thinking"));
+    r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_talks());
+    r->verbose = r->o->verbose;
+    const char *system = r->o->system ? r->o->system : store->system;
+    if (system && system[0] && !talk_set_system(&r->talk, system)) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the system prompt.");
+    }
+    return settings_from_store(&r->made, &store->params, err);
+}
+
+/* ---- the verb -------------------------------------------------------------------- */
+
+static int run_model(run_state *r, const char *prompt, size_t len)
+{
+    int code;
+    bz_error err = {0};
+    const double start = cli_seconds();
+    if (!cli_open_model(r->o, &r->m, &code)) {
+        return code;
+    }
+    if (take_wishes(r, &err) != BZ_OK) {
+        return cli_error(&err);
+    }
+    if (r->o->prompts) {
+        return run_prompts(r);
+    }
+    if (run_session(r, &err) != BZ_OK) {
+        return cli_error(&err);
+    }
+    r->load_s = cli_seconds() - start;
+    return prompt ? one_answer(r, prompt, len) : run_chat(r);
 }
 
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdTCmev", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdTCmevqxNOSjLiob", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
+    run_state r = {.o = &o};
+    code = check_options(&o);
+    if (code == EXIT_OK) {
+        code = take_settings(&r);
+    }
+    if (code != EXIT_OK) {
+        settings_free(&r.given);
+        return code;
+    }
+    term_setup(o.no_color, o.quiet);
     char *input = NULL;
-    size_t len;
-    if ((!o.prompt && !isatty(STDIN_FILENO)) || (o.prompt && strcmp(o.prompt, "-") == 0)) {
+    size_t len = o.prompt ? strlen(o.prompt) : 0;
+    const bool dash = o.prompt && strcmp(o.prompt, "-") == 0;
+    if (!o.prompts && (dash || (!o.prompt && (!isatty(STDIN_FILENO) || o.json)))) {
         input = cli_read_stream(stdin, &len);
         o.prompt = input;
         if (!input) {
             return EXIT_FAILED;
         }
     }
-    talk t = {0};
-    bz_error err = {0};
-    if (!cli_open(&o, &t.model, &code)) {
-        free(input);
-        return code;
-    }
-    struct sigaction on_int = {.sa_handler = on_interrupt}; /* no SA_RESTART: Ctrl-C ends a waiting read */
-    sigaction(SIGINT, &on_int, NULL);
-    const bz_session_options so = {.context = o.context, .threads = o.threads, .chunk = o.chunk, .kernels = o.kernels};
-    if (bz_session_new(&t.session, t.model, &so, &err) != BZ_OK) {
-        code = cli_error(&err);
-    } else if (o.prompt) {
-        bz_status status = answer(&t, &o, o.prompt, &err);
-        code = status == BZ_OK ? EXIT_OK : status == BZ_ABORTED ? EXIT_INTERRUPTED : cli_error(&err);
-    } else {
-        code = chat(&t, &o);
-    }
-    bz_session_free(t.session);
-    bz_model_free(t.model);
-    free(t.ids);
+    interrupt_catch(!o.prompts);
+    code = run_model(&r, o.prompt, len);
+    bz_session_free(r.session);
+    cli_close_model(&r.m);
+    settings_free(&r.given);
+    settings_free(&r.made);
+    talk_free(&r.talk);
     free(input);
-    return code;
+    return interrupt_finish(code);
 }
 
 const cli_verb cli_run_verb = {
     "run", run, "answer a prompt, or chat on a terminal",
     "Usage: bezel run MODEL [PROMPT|-] [options]\n\n"
-    "Without a prompt: a chat on a terminal, else the prompt comes from standard input.\n"
-    "The answer goes to stdout; everything else to stderr.\n\n"
-    "  -n, --max-tokens N   longest answer\n"
-    "  -c, --ctx N          context size\n"
-    "      --threads N      threads (default: every processor)\n"
-    "      --device NAME    cpu\n"
-    "      --kernels NAME   avx2, neon or plain\n"
-    "      --mmproj FILE    vision and audio file of a two-file model\n"
-    "      --ignore-end     go on past end tokens\n"
-    "  -v, --verbose        timings after the answer\n"};
+    "  bezel run gemma4:e2b\n"
+    "  bezel run model.gguf \"Why is the sky blue?\" --no-think\n"
+    "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
+    "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
+    "MODEL is a GGUF file or a name from 'bezel list'. Without a prompt: a chat on a terminal, else\n"
+    "the prompt comes from standard input. The answer goes to stdout, everything else to stderr.\n\n"
+    "  -n, --max-tokens N         longest answer, thinking included\n"
+    "  -c, --ctx N                tokens a conversation can have (default: what fits, up to 32768)\n"
+    "      --system TEXT          system prompt\n"
+    "      --temp X               temperature; 0: always the likeliest token\n"
+    "      --top-k N, --top-p X, --min-p X\n"
+    "      --repeat-penalty X, --presence-penalty X, --frequency-penalty X, --repeat-last-n N\n"
+    "      --seed N               same seed, same answer\n"
+    "      --stop TEXT            ends the answer and is not shown; may be repeated\n"
+    "      --no-think             answer at once (--think: think first, the default)\n"
+    "      --hide-thinking        think in silence, the default unless the answer goes to a terminal\n"
+    "      --show-thinking        show it, on stderr\n"
+    "      --json                 one JSON object per line: thinking, text, tool_call, done\n"
+    "  -v, --verbose              timings after the answer\n"
+    "  -q, --quiet                no progress, no greeting\n"
+    "      --no-color             as with the variable NO_COLOR\n"
+    "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N\n"
+    "      --mmproj FILE          vision and audio file of a two-file model\n"
+    "      --ignore-end           go on past end tokens\n\n"
+    "Many prompts:\n"
+    "      --prompts FILE         one JSON object per line: {\"prompt\": TEXT} or {\"messages\": [...]}, "
+    "and\n"
+    "                             id, system, tools, think, options if wanted; -: standard input\n"
+    "  -o, --out FILE             one line per prompt, in order. Run again after a kill, it goes on where\n"
+    "                             it was; without it the lines go to stdout\n"
+    "      --shard I/N            only lines I, I+N, I+2N ... (from 1)\n"
+    "      --parallel N           sequences decoded together, 1 to 8 (4); never changes an answer\n\n"
+    "Sampling options left out come from the model's entry in Ollama's store, then from its file, then\n"
+    "are 1.0, 64 and 0.95. 'man bezel' tells more.\n"};

@@ -11,8 +11,8 @@ NANO = os.path.join(MODELS, "nano-e-f32.gguf")
 failed = False
 
 
-def run(*args, stdin=b"", check=None):
-    return subprocess.run([BEZEL, *args], input=stdin, capture_output=True, timeout=300)
+def run(*args, stdin=b"", env=None):
+    return subprocess.run([BEZEL, *args], input=stdin, capture_output=True, timeout=300, env={**os.environ, **(env or {})})
 
 
 def case(name, *conditions):
@@ -37,7 +37,7 @@ r = run()
 case("no verb is a usage error on stderr", r.returncode == 2, not r.stdout, b"bezel run" in r.stderr)
 r = run("frobnicate")
 case("an unknown verb", r.returncode == 2, b"no verb 'frobnicate'" in r.stderr)
-for verb in ("run", "show", "tokenize", "logits", "bench"):
+for verb in ("run", "list", "show", "bench", "doctor", "tokenize", "logits"):
     r = run(verb, "--help")
     case(f"{verb} --help", r.returncode == 0, r.stdout.startswith(b"Usage: bezel " + verb.encode()), not r.stderr)
     r = run(verb, "--no-such-option")
@@ -54,7 +54,7 @@ with tempfile.TemporaryDirectory() as d:
     r = run("run", broken, "hi")
     case("a truncated model exits with 1 and one sentence", r.returncode == 1, not r.stdout, r.stderr.count(b"\n") == 1,
          b"cut off" in r.stderr)
-    r = run("logits", NANO, "-t", "2", "-o", os.path.join(d, "x"), "--device", "gpu")
+    r = run("logits", NANO, "-t", "2", "-o", os.path.join(d, "x"), "--device", "gpu", env={"BEZEL_WEBGPU_LIB": os.path.join(d, "none.so")})
     case("a device that is not there exits with 4", r.returncode == 4, b"GPU" in r.stderr)
 
     one, two, fast = (os.path.join(d, n) for n in ("one.f32", "two.f32", "fast.f32"))
@@ -96,11 +96,16 @@ except ValueError:
     pieces = []
 case("tokenize --json", len(pieces) > 3, pieces and pieces[0] == {"id": 2, "piece": "<bos>"})
 
-r = run("run", NANO, "hello", "-n", "12")
-again = run("run", NANO, "-n", "12", stdin=b"hello")
+for verb in ("run", "show", "tokenize", "bench"):
+    r = run(verb)
+    case(f"{verb} without a model", r.returncode == 2, b"which model?" in r.stderr, b"bezel list" in r.stderr, not r.stdout)
+
+# What is said is drawn at random; the likeliest tokens are not.
+r = run("run", NANO, "hello", "-n", "12", "--temp", "0")
+again = run("run", NANO, "-n", "12", "--temp", "0", stdin=b"hello")
 case("run answers on stdout only", r.returncode == 0, len(r.stdout) > 1, not r.stderr)
 case("the prompt may come through a pipe", r.stdout == again.stdout)
-r = run("run", NANO, "hello", "-n", "12", "-v")
+r = run("run", NANO, "hello", "-n", "12", "--temp", "0", "-v")
 case("run -v reports timings on stderr", r.stdout == again.stdout, b"tokens/s" in r.stderr)
 r = run("run", NANO, "hello " * 600)
 case("a prompt longer than the context", r.returncode == 1, b"the context holds" in r.stderr)

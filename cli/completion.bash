@@ -1,0 +1,58 @@
+# bash completion for bezel. Options come from the program's own help, models from GGUF files and
+# from Ollama's store.
+
+_bezel_words() { # WORDS, the word being typed: fills COMPREPLY
+    COMPREPLY=($(compgen -W "$1" -- "$2"))
+}
+
+_bezel_files() { # SUFFIX, the word being typed
+    local IFS=$'\n'
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -d -- "$2"; compgen -f -X "!*$1" -- "$2"))
+}
+
+_bezel_models() { # the word being typed
+    local names
+    names=$("$_bezel_program" list 2>/dev/null | sed -n '/^$/q; 2,$s/ .*//p')
+    _bezel_files .gguf "$1"
+    COMPREPLY+=($(compgen -W "$names" -- "$1"))
+    # Readline breaks words at ':' and completes only what is behind it.
+    if [[ $1 == *:* && $COMP_WORDBREAKS == *:* ]]; then
+        local head=${1%"${1##*:}"} i
+        for i in "${!COMPREPLY[@]}"; do
+            COMPREPLY[i]=${COMPREPLY[i]#"$head"}
+        done
+    fi
+}
+
+_bezel() {
+    # The words of the line as the shell will see them, not broken at ':' and '='.
+    local line=${COMP_LINE:0:COMP_POINT} words word before verb
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    local n=${#words[@]} _bezel_program=${words[0]}
+    word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
+    COMPREPLY=()
+    if ((n == 2)); then
+        _bezel_words "run list show bench doctor tokenize logits --help --version" "$word"
+        return
+    fi
+    case $before in
+    --device) _bezel_words "cpu gpu" "$word" ;;
+    --kernels) _bezel_words "avx2 neon plain" "$word" ;;
+    --mmproj) _bezel_files .gguf "$word" ;;
+    --prompts) _bezel_files .jsonl "$word" ;;
+    -o | --out | -t | --tokens) _bezel_files "" "$word" ;;
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --parallel | --shard | \
+        --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
+    *)
+        if [[ $word == -* ]]; then
+            _bezel_words "$("$_bezel_program" "$verb" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)" "$word"
+        elif ((n == 3)) && [[ $verb != list && $verb != ls && $verb != doctor ]]; then
+            _bezel_models "$word"
+        fi
+        ;;
+    esac
+}
+
+complete -F _bezel bezel

@@ -1,0 +1,51 @@
+/* What the ways to run a model share: one answer, a chat, a file of prompts. */
+#ifndef BZ_CLI_RUN_H
+#define BZ_CLI_RUN_H
+
+#include "ask.h"
+#include "cli.h"
+#include "talk.h"
+
+typedef struct run_state {
+    const cli_options *o;
+    cli_model m;
+    const char *name; /* of the model, as its user knows it */
+    bz_session *session;
+    settings given; /* by options and /set */
+    settings made;  /* by the model's makers */
+    talk talk;
+    bool think, show_thinking, verbose;
+    double load_s;
+} run_state;
+
+/* What counts: given, else made; with a seed of its own where nobody gave one. Free it. */
+bz_status run_settings(const run_state *r, settings *out, bz_error *err);
+
+/* A session of the size that was asked for, else the largest that makes sense here: the model's
+ * limit, what fits into memory, 32,768. */
+bz_status run_session(run_state *r, bz_error *err);
+uint32_t run_context(const run_state *r, const settings *s);
+
+/* Asks what stands in r->talk and prints the answer as text or, with --json, as events. */
+bz_status run_answer(run_state *r, ask_answer *a, bz_error *err);
+
+int run_chat(run_state *r);    /* on a terminal; returns an exit code */
+int run_prompts(run_state *r); /* --prompts */
+
+/* ---- printing (run_print.c, run_json.c) ---------------------------------------- */
+
+typedef struct run_printer {
+    const run_state *r;
+    bool thinking;  /* its text is being shown */
+    bool open_line; /* stdout does not stand at the beginning of a line */
+} run_printer;
+
+void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len);
+void run_print_end(run_printer *p);
+void run_print_timings(const run_state *r, const ask_answer *a); /* --verbose */
+
+void run_json_told(void *printer, bz_turn_part part, const char *text, size_t len);
+void run_json_end(const run_state *r, const ask_answer *a);
+void run_json_error(const bz_error *err);
+
+#endif

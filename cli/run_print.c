@@ -1,0 +1,92 @@
+/* Answers as text. stdout gets the answer and nothing else; thinking goes to stderr. */
+#include <unistd.h>
+
+#include "run.h"
+#include "term.h"
+
+static void begin_thinking(run_printer *p)
+{
+    if (!p->thinking) {
+        p->thinking = true;
+        fprintf(stderr, "%sThinking...\n", term_dim());
+    }
+}
+
+static void end_thinking(run_printer *p)
+{
+    if (p->thinking) {
+        p->thinking = false;
+        fprintf(stderr, "\n...done thinking.%s\n\n", term_plain());
+        fflush(stderr);
+    }
+}
+
+static void end_line(run_printer *p)
+{
+    if (p->open_line) {
+        p->open_line = false;
+        putchar('\n');
+        fflush(stdout);
+    }
+}
+
+void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len)
+{
+    run_printer *p = printer;
+    if (part == BZ_TURN_THINKING) {
+        if (p->r->show_thinking) {
+            end_line(p);
+            begin_thinking(p);
+            term_write_model_text(STDERR_FILENO, text, len);
+        }
+    } else if (part == BZ_TURN_ANSWER || part == BZ_TURN_BROKEN_CALL) {
+        end_thinking(p);
+        term_write_model_text(STDOUT_FILENO, text, len);
+        p->open_line = text[len - 1] != '\n';
+    } else if (part == BZ_TURN_CALL) { /* nobody here can run it, but it should not go unseen */
+        end_thinking(p);
+        end_line(p);
+        fprintf(stderr, "%sThe model calls a tool: ", term_dim());
+        term_write_model_text(STDERR_FILENO, text, len);
+        fprintf(stderr, "%s\n", term_plain());
+    }
+}
+
+void run_print_end(run_printer *p)
+{
+    end_thinking(p);
+    end_line(p);
+}
+
+/* ---- timings ------------------------------------------------------------------------- */
+
+static void print_duration(const char *label, double seconds)
+{
+    if (seconds >= 1) {
+        fprintf(stderr, "%-22s%.3f s\n", label, seconds);
+    } else {
+        fprintf(stderr, "%-22s%.3f ms\n", label, 1000 * seconds);
+    }
+}
+
+static void print_rate(const char *label, uint64_t tokens, double seconds)
+{
+    fprintf(stderr, "%-22s%.2f tokens/s\n", label, (double)tokens / (seconds > 1e-9 ? seconds : 1e-9));
+}
+
+void run_print_timings(const run_state *r, const ask_answer *a)
+{
+    const uint64_t computed = a->prompt_tokens - a->reused;
+    fputc('\n', stderr);
+    print_duration("total duration:", r->load_s + a->prompt_s + a->generate_s);
+    print_duration("load duration:", r->load_s);
+    fprintf(stderr, "%-22s%llu tokens (%llu of them reused)\n",
+            "prompt eval count:", (unsigned long long)a->prompt_tokens, (unsigned long long)a->reused);
+    print_duration("prompt eval duration:", a->prompt_s);
+    print_rate("prompt eval rate:", computed, a->prompt_s);
+    fprintf(stderr, "%-22s%llu tokens\n", "eval count:", (unsigned long long)a->generated);
+    print_duration("eval duration:", a->generate_s);
+    print_rate("eval rate:", a->generated, a->generate_s);
+    fprintf(stderr, "%-22s%s\n", "finish:", ask_finish_name(a->finish));
+    fprintf(stderr, "%-22s%llu\n", "seed:", (unsigned long long)a->seed);
+}

@@ -1,0 +1,191 @@
+#include "term.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/utf8.h"
+
+enum { LINE_MAX_BYTES = 160, REDRAW_NS = 100 * 1000 * 1000 };
+static const uint64_t PATIENCE_NS = 1000000000u;
+
+static struct {
+    bool color, lines; /* of stderr; a line may be drawn and taken away */
+    bool out_tty, err_tty;
+
+    pthread_t thread;
+    bool running; /* the thread */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* under the lock */
+    const char *what, *unit;
+    uint64_t done, total, since;
+    bool stop, drawn;
+} term = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static bool has_env(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0];
+}
+
+void term_setup(bool no_color, bool quiet)
+{
+    const char *kind = getenv("TERM");
+    const bool dumb = !kind || !kind[0] || strcmp(kind, "dumb") == 0;
+    term.out_tty = isatty(STDOUT_FILENO);
+    term.err_tty = isatty(STDERR_FILENO);
+    term.lines = term.err_tty && !dumb && !quiet;
+    const char *force = getenv("CLICOLOR_FORCE");
+    const bool forced = force && force[0] && strcmp(force, "0") != 0;
+    term.color = !no_color && !has_env("NO_COLOR") && (forced || (term.err_tty && !dumb));
+}
+
+bool term_talks(void)
+{
+    return term.out_tty && term.err_tty;
+}
+
+int term_width(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+const char *term_dim(void)
+{
+    return term.color ? "\033[2m" : "";
+}
+
+const char *term_bold(void)
+{
+    return term.color ? "\033[1m" : "";
+}
+
+const char *term_plain(void)
+{
+    return term.color ? "\033[0m" : "";
+}
+
+/* ---- the line ------------------------------------------------------------------- */
+
+static void draw(uint64_t now)
+{
+    char line[LINE_MAX_BYTES];
+    const unsigned seconds = (unsigned)((now - term.since) / 1000000000u);
+    int n;
+    if (term.total) {
+        n = snprintf(line, sizeof line, "%s: %llu of %llu %s, %u s", term.what, (unsigned long long)term.done,
+                     (unsigned long long)term.total, term.unit, seconds);
+    } else if (term.done) {
+        n = snprintf(line, sizeof line, "%s: %llu %s, %u s", term.what, (unsigned long long)term.done,
+                     term.unit, seconds);
+    } else {
+        n = snprintf(line, sizeof line, "%s, %u s", term.what, seconds);
+    }
+    const int room = term_width() - 1; /* the last column would wrap */
+    n = n > (int)sizeof line - 1 ? (int)sizeof line - 1 : n;
+    fprintf(stderr, "\r\033[K%s%.*s%s", term_dim(), n < room ? n : room, line, term_plain());
+    fflush(stderr);
+    term.drawn = true;
+}
+
+static void *keep_drawing(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&term.lock);
+    while (!term.stop) {
+        const uint64_t now = bz_os_now();
+        uint64_t wait = REDRAW_NS;
+        if (now - term.since >= PATIENCE_NS) {
+            draw(now);
+        } else {
+            wait = PATIENCE_NS - (now - term.since);
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)(wait % 1000000000u);
+        until.tv_sec += (time_t)(wait / 1000000000u) + until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&term.changed, &term.lock, &until);
+    }
+    if (term.drawn) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
+    pthread_mutex_unlock(&term.lock);
+    return NULL;
+}
+
+void term_busy(const char *what)
+{
+    term_idle();
+    if (!term.lines) {
+        return;
+    }
+    term.what = what;
+    term.unit = "";
+    term.done = term.total = 0;
+    term.since = bz_os_now();
+    term.stop = term.drawn = false;
+    sigset_t all, before; /* signals are for the thread that works */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    term.running = pthread_create(&term.thread, NULL, keep_drawing, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void term_progress(uint64_t done, uint64_t total, const char *unit)
+{
+    if (term.running) {
+        pthread_mutex_lock(&term.lock);
+        term.done = done;
+        term.total = total;
+        term.unit = unit;
+        pthread_mutex_unlock(&term.lock);
+    }
+}
+
+void term_idle(void)
+{
+    if (term.running) {
+        pthread_mutex_lock(&term.lock);
+        term.stop = true;
+        pthread_cond_signal(&term.changed);
+        pthread_mutex_unlock(&term.lock);
+        pthread_join(term.thread, NULL);
+        term.running = false;
+    }
+}
+
+/* ---- text of a model --------------------------------------------------------------- */
+
+static bool unsafe(uint32_t cp)
+{
+    return (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7F && cp < 0xA0);
+}
+
+void term_write_model_text(int fd, const char *text, size_t len)
+{
+    FILE *f = fd == STDOUT_FILENO ? stdout : stderr;
+    const bool tty = fd == STDOUT_FILENO ? term.out_tty : term.err_tty;
+    size_t from = 0;
+    for (size_t i = 0; tty && i < len;) {
+        uint32_t cp;
+        const size_t n = bz_utf8_decode(text + i, len - i, &cp);
+        if (unsafe(cp)) {
+            fwrite(text + from, 1, i - from, f);
+            fputs("\xEF\xBF\xBD", f);
+            from = i + n;
+        }
+        i += n;
+    }
+    fwrite(text + from, 1, len - from, f);
+    fflush(f);
+}

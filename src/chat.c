@@ -1,0 +1,273 @@
+/* The public face of the chat template and of the output parser: one turn of a conversation,
+ * from the request to the last word of the answer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+#include "sample/stop.h"
+#include "text/chat.h"
+#include "text/parse.h"
+
+struct bz_turn {
+    bz_arena arena; /* the request's tree, which the parser goes on looking at */
+    bz_ids prompt;
+    uint32_t snapshot_at;
+
+    bz_parser *parser;
+    bz_stop *stop; /* NULL: none */
+    bz_said said;  /* waits until text that was held back before it is out */
+    bool waiting;
+    bool ended;
+    bz_json_buffer text; /* of the last thing told */
+};
+
+void bz_turn_free(bz_turn *t)
+{
+    if (!t) {
+        return;
+    }
+    bz_parser_free(t->parser);
+    bz_stop_free(t->stop);
+    bz_ids_free(&t->prompt);
+    bz_arena_free(&t->arena);
+    free(t->text.text);
+    free(t);
+}
+
+/* ---- the prompt -------------------------------------------------------------- */
+
+/* Two calls: tokens are cut where the generation prompt begins, so that a later turn, whose
+ * prompt goes on differently from there, has the same tokens before it. */
+static bz_status encode(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_error *err)
+{
+    bz_status status = bz_tokenizer_encode(m->tokenizer, p->pieces, p->generation, &t->prompt, err);
+    t->snapshot_at = p->generation < p->n ? (uint32_t)t->prompt.n : 0;
+    if (status == BZ_OK) {
+        status = bz_tokenizer_encode(m->tokenizer, p->pieces + p->generation, p->n - p->generation,
+                                     &t->prompt, err);
+    }
+    return status;
+}
+
+static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool *thinking_open,
+                        bz_error *err)
+{
+    bz_prompt prompt = {0};
+    bz_status status = bz_chat_render(&prompt, chat, err);
+    if (status == BZ_OK && prompt.n_media) {
+        status = bz_fail(err, BZ_BAD_REQUEST,
+                         "The conversation holds images or sounds; so far Bezel reads text only.");
+    }
+    if (status == BZ_OK) {
+        *thinking_open = prompt.thinking_open;
+        status = encode(t, m, &prompt, err);
+    }
+    bz_prompt_free(&prompt);
+    return status;
+}
+
+/* ---- stop strings -------------------------------------------------------------- */
+
+static bz_status stop_string(const bz_json_node *node, bz_arena *arena, const char **out, bz_error *err)
+{
+    if (!bz_json_is(node, BZ_JSON_STRING) || memchr(node->of.text.data, 0, node->of.text.len)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "A stop string is a text without zero bytes.");
+    }
+    char *copy = bz_arena_alloc(arena, node->of.text.len + 1);
+    if (!copy) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a stop string.");
+    }
+    memcpy(copy, node->of.text.data, node->of.text.len);
+    copy[node->of.text.len] = 0;
+    *out = copy;
+    return BZ_OK;
+}
+
+/* OpenAI: `stop`, a string or a list. Ollama: the same inside `options`. */
+static bz_status read_stops(bz_turn *t, const bz_json_node *request, bz_error *err)
+{
+    const bz_json_node *stop = bz_json_get(request, "stop");
+    stop = stop ? stop : bz_json_get(bz_json_get(request, "options"), "stop");
+    if (!stop || stop->kind == BZ_JSON_NULL) {
+        return BZ_OK;
+    }
+    const bool list = stop->kind == BZ_JSON_ARRAY;
+    const size_t n = list ? stop->n : 1;
+    const char **strings = bz_arena_array(&t->arena, n + 1, sizeof *strings);
+    if (!strings) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the stop strings.");
+    }
+    bz_status status = BZ_OK;
+    const bz_json_node *item = list ? stop->of.first : stop;
+    for (size_t i = 0; i < n && status == BZ_OK; i++, item = item->next) {
+        status = stop_string(item, &t->arena, &strings[i], err);
+    }
+    return status != BZ_OK || n == 0 ? status : bz_stop_new(&t->stop, strings, n, err);
+}
+
+/* ---- making one ----------------------------------------------------------------- */
+
+static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bz_error *err)
+{
+    const bz_json_node *root;
+    bz_chat chat;
+    bool thinking_open = false;
+    bz_status status = bz_json_read(&root, request, len, &t->arena, err);
+    if (status == BZ_OK) {
+        status = bz_chat_read(&chat, root, &t->arena, err);
+    }
+    if (status == BZ_OK) {
+        status = read_stops(t, root, err);
+    }
+    if (status == BZ_OK) {
+        chat.large = m->text.config.ple_width == 0;
+        status = render(t, m, &chat, &thinking_open, err);
+    }
+    if (status == BZ_OK) {
+        const bz_parser_options o = {
+            .thinking = chat.enable_thinking, .thinking_open = thinking_open, .tools = chat.tools};
+        status = bz_parser_new(&t->parser, m->tokenizer, &o, err);
+    }
+    return status;
+}
+
+bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len, bz_error *err)
+{
+    bz_turn *t = calloc(1, sizeof *t);
+    if (!t) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a turn of the conversation.");
+    }
+    bz_status status = fill(t, m, request, len, err);
+    if (status != BZ_OK) {
+        bz_turn_free(t);
+        return status;
+    }
+    *out = t;
+    return BZ_OK;
+}
+
+const int32_t *bz_turn_prompt(const bz_turn *t, size_t *n, uint32_t *snapshot_at)
+{
+    *n = t->prompt.n;
+    *snapshot_at = t->snapshot_at;
+    return t->prompt.id;
+}
+
+/* ---- what is said ----------------------------------------------------------------- */
+
+bz_status bz_turn_push(bz_turn *t, int32_t token, bz_error *err)
+{
+    return token < 0 ? bz_parser_finish(t->parser, err) : bz_parser_push(t->parser, token, err);
+}
+
+/* Room for n bytes of text and a terminator. */
+static bool make_room(bz_turn *t, size_t n)
+{
+    t->text.n = 0;
+    if (t->text.cap <= n) {
+        char *more = realloc(t->text.text, 2 * n + 64);
+        if (!more) {
+            return false;
+        }
+        t->text.text = more;
+        t->text.cap = 2 * n + 64;
+    }
+    return true;
+}
+
+/* The answer without stop strings; what may be the beginning of one stays behind. */
+static bool filter(bz_turn *t, bz_str said)
+{
+    if (!make_room(t, said.len + bz_stop_longest(t->stop))) {
+        return false;
+    }
+    t->text.n = bz_stop_push(t->stop, said.data, said.len, t->text.text);
+    return true;
+}
+
+static bool flush(bz_turn *t)
+{
+    if (!make_room(t, bz_stop_longest(t->stop))) {
+        return false;
+    }
+    t->text.n = bz_stop_flush(t->stop, t->text.text);
+    return true;
+}
+
+/* {"name":..., "arguments":...}; the arguments are JSON already. */
+static bool write_call(bz_turn *t, const bz_said *said)
+{
+    static const char before[] = "{\"name\":", between[] = ",\"arguments\":";
+    bz_json j;
+    t->text.n = 0;
+    bool ok = bz_json_to_buffer(&t->text, before, sizeof before - 1);
+    bz_json_init(&j, bz_json_to_buffer, &t->text);
+    bz_json_str(&j, said->name);
+    return ok && bz_json_finish(&j) && bz_json_to_buffer(&t->text, between, sizeof between - 1) &&
+           bz_json_to_buffer(&t->text, said->text.data, said->text.len) &&
+           bz_json_to_buffer(&t->text, "}", 1);
+}
+
+static bz_turn_part tell(bz_turn *t, bz_turn_part part, bz_str said, const char **text, size_t *len)
+{
+    t->ended = t->ended || part == BZ_TURN_END;
+    *text = said.data;
+    *len = said.len;
+    return part;
+}
+
+static bz_str own_text(const bz_turn *t)
+{
+    return (bz_str){t->text.text, t->text.n};
+}
+
+static const bz_str nothing = {"", 0};
+
+/* Without memory for a text the turn ends there: a hole in the middle would go unnoticed. */
+static bz_turn_part tell_said(bz_turn *t, const bz_said *said, const char **text, size_t *len)
+{
+    switch (said->kind) {
+    case BZ_SAID_THINKING: return tell(t, BZ_TURN_THINKING, said->text, text, len);
+    case BZ_SAID_ANSWER: return tell(t, BZ_TURN_ANSWER, said->text, text, len);
+    case BZ_SAID_CALL_BEGIN: return tell(t, BZ_TURN_CALL_BEGIN, said->name, text, len);
+    case BZ_SAID_BROKEN_CALL: return tell(t, BZ_TURN_BROKEN_CALL, said->text, text, len);
+    case BZ_SAID_CALL:
+        if (write_call(t, said)) {
+            return tell(t, BZ_TURN_CALL, own_text(t), text, len);
+        }
+        break;
+    case BZ_SAID_END: break;
+    }
+    return tell(t, BZ_TURN_END, nothing, text, len);
+}
+
+bz_turn_part bz_turn_next(bz_turn *t, const char **text, size_t *len)
+{
+    if (t->waiting) {
+        t->waiting = false;
+        return tell_said(t, &t->said, text, len);
+    }
+    while (!t->ended) {
+        if (t->stop && bz_stop_matched(t->stop)) {
+            return tell(t, BZ_TURN_END, nothing, text, len);
+        }
+        if (!bz_parser_next(t->parser, &t->said)) {
+            break;
+        }
+        const bool answer = t->said.kind == BZ_SAID_ANSWER;
+        if (!t->stop) {
+            return tell_said(t, &t->said, text, len);
+        }
+        if (answer ? !filter(t, t->said.text) : !flush(t)) {
+            return tell(t, BZ_TURN_END, nothing, text, len);
+        }
+        if (t->text.n) { /* what was held back comes first */
+            t->waiting = !answer;
+            return tell(t, BZ_TURN_ANSWER, own_text(t), text, len);
+        }
+        if (!answer) {
+            return tell_said(t, &t->said, text, len);
+        }
+    }
+    return tell(t, BZ_TURN_NOTHING, nothing, text, len);
+}

@@ -1,0 +1,470 @@
+#!/usr/bin/env python3
+"""The chat as a person at a terminal has it.
+
+    test_chat_pty.py PROGRAM MODELS        BEZEL_SHOW=1 prints the screens
+
+Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed. Without libedit in the program
+the cases about editing are left out.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import scripted
+from terminal import Terminal
+
+BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+BASE = os.path.join(MODELS, "nano-e-f32.gguf")
+SHOW = bool(os.environ.get("BEZEL_SHOW"))
+failures = 0
+top = tempfile.mkdtemp(prefix="bezel-chat-")
+UP, DOWN, RIGHT, LEFT, HOME, END, DELETE = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[H", "\x1b[F", "\x1b[3~"
+
+
+def need(holds, reason):
+    if not holds:
+        raise AssertionError(reason)
+
+
+def same(got, want, what):
+    need(got == want, f"{what} is {got!r} instead of {want!r}")
+
+
+def model(name, script, **more):
+    return scripted.write(os.path.join(top, name + ".gguf"), BASE, script, **more)
+
+
+SKY = model("sky", ["The", " sky", " is", " blue", "."], context=4096)
+THINK = model("think", ["<|channel>", "thought", "\n\n", "Hm", "<channel|>", "The", " sky", " is", " blue", "."], context=4096)
+LOOP = model("loop", ["one", " two", " three", " four\n"], loop=0, context=131072)
+ESCAPES = model("escapes", ["<0x1B>", "[31mred", "<0x07>", "<0x08>", "end"])
+
+
+class Chat(Terminal):
+    def __init__(self, model=SKY, *args, home=None, env=None, **more):
+        self.home = home or tempfile.mkdtemp(dir=top)
+        super().__init__([BEZEL, "run", model, *args],
+                         env={"TERM": "xterm-256color", "HOME": self.home, "XDG_STATE_HOME": self.home, "LANG": "C.UTF-8",
+                              "OLLAMA_MODELS": os.path.join(top, "none"), "NO_COLOR": None, "CLICOLOR_FORCE": None, **(env or {})}, **more)
+        self.prompt()
+
+    def say(self, text, wait=True):
+        """types a line and waits until it is answered; what was shown for it"""
+        before = len(self.screen.lines)
+        self.type(text + "\r")
+        if wait:
+            self.until(lambda: not self.screen.paste_mode or len(self.screen.lines) > before, what="echo")
+            self.prompt()
+        return self.since(before)
+
+    def since(self, line):
+        return "\n".join("".join(x).rstrip() for x in self.screen.lines[line:]).strip("\n")
+
+    def history(self):
+        with open(os.path.join(self.home, "bezel", "history"), encoding="utf-8") as f:
+            return [json.loads(x) for x in f]
+
+
+def case(name, run):
+    global failures
+    chats = []
+
+    def chat(*args, **more):
+        chats.append(Chat(*args, **more))
+        return chats[-1]
+
+    try:
+        run(chat)
+        for c in chats:
+            need(not c.screen.unknown, f"sequences no terminal needs: {c.screen.unknown}")
+        print("ok " + name, flush=True)
+    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
+        failures += 1
+        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
+    for c in chats:
+        if SHOW:
+            print(f"+--- {name} " + "-" * (c.screen.cols - len(name) - 5))
+            print("\n".join("| " + line for line in c.screen.text().split("\n")))
+            print("+" + "-" * c.screen.cols)
+        c.__exit__()
+
+
+# ---- talking ----
+
+def talk(chat):
+    c = chat()
+    need(c.screen.text().startswith("sky.gguf. /help lists the commands"), c.screen.text())
+    same(c.say("Why?"), "The sky is blue.\n\n>>>", "the answer")
+    same(c.say("Again?"), "The sky is blue.\n\n>>>", "the second answer")
+    same(c.say(""), ">>>", "an empty line")
+    out = c.say("/show messages")
+    need(re.search(r"user +Why\?\n +assistant +The sky is blue\.\n +user +Again\?", out), out)
+    c.type("/bye\r")
+    same(c.finish(), 0, "the status after /bye")
+
+
+def thinking(chat):
+    c = chat(THINK)
+    out = c.say("Why?")
+    need("Thinking...\n\nHm\n...done thinking.\n\nThe sky is blue.\n\n>>>" in out, out)
+    dim = "".join(c.screen.dim)
+    need("Hm" in dim and "sky" not in dim, f"dimmed: {dim}")
+    c.say("/set nothink")
+    same(c.say("Why?"), "The sky is blue.\n\n>>>", "the answer without thinking")
+    c.say("/set think")
+    need("Thinking" in c.say("Why?"), "no thinking")
+    # What was thought is no part of what the model reads later: two turns differ by what was said only.
+    c.say("/set verbose")
+    counts = [int(re.search(r"prompt eval count: +(\d+)", c.say("Why?")).group(1)) for _ in range(3)]
+    same(counts[2] - counts[1], counts[1] - counts[0], "tokens of a turn")
+    plain = chat(THINK, env={"NO_COLOR": "1"})
+    plain.say("Why?")
+    need(b"\x1b[2m" not in plain.raw and "Thinking..." in plain.screen.text(), "colours with NO_COLOR")
+    hidden = chat(THINK, "--hide-thinking")
+    same(hidden.say("Why?"), "The sky is blue.\n\n>>>", "the answer with --hide-thinking")
+
+
+def safe(chat):
+    c = chat(ESCAPES)
+    same(c.say("x"), "\ufffd[31mred\ufffd\ufffdend\n\n>>>", "escapes of the model")
+
+
+def reuse(chat):
+    """a second turn computes what is new, not the conversation"""
+    c = chat(SKY, "-v")
+    c.say("A first question that has some words in it.")
+    out = c.say("And a second.")
+    m = re.search(r"prompt eval count: +(\d+) tokens \((\d+) of them reused\)", out)
+    need(m and int(m.group(2)) > 30 and int(m.group(1)) - int(m.group(2)) < 40, out)
+
+
+# ---- editing ----
+
+def editing(chat):
+    c = chat()
+    c.type("wold")
+    c.type(LEFT * 2 + "r")
+    c.type(HOME + "Hello ")
+    c.type(END + "!")
+    c.settle()
+    same(c.screen.last(), ">>> Hello world!", "the line")
+    c.type("\x01" + DELETE * 6 + "\x05" + "\x7f?")         # Ctrl-A, delete a word; Ctrl-E, backspace
+    c.settle()
+    same(c.screen.last(), ">>> world?", "the line after deleting")
+    c.type("\x1b[1;5D" + "brave ")                          # Ctrl-left
+    c.settle()
+    same(c.screen.last(), ">>> brave world?", "the line after a jump")
+    c.type("\x17" + "\x15")                                 # Ctrl-W, Ctrl-U
+    c.settle()
+    same(c.screen.last(), ">>>", "the line after Ctrl-U")
+    c.type("\u00e4\u65e5\u672c\x7f\U0001F600")
+    c.settle()
+    same(c.screen.last(), ">>> \u00e4\u65e5\U0001F600", "characters of all widths")
+    c.type("\r")
+    c.prompt()
+    need("\u00e4\u65e5\U0001F600" in c.say("/show messages"), "lost on the way")
+
+
+def other_locale(chat):
+    c = chat(env={"LANG": "C", "LC_ALL": "C"})
+    c.type("\u00e4\u65e5\x7f\u672c\r")
+    c.prompt()
+    need("\u00e4\u672c" in c.say("/show messages"), "UTF-8 needs no locale")
+
+
+def recall(chat):
+    c = chat()
+    c.say("first")
+    c.say('"""two\rlines"""')
+    c.say("/show system")
+    c.type(UP * 3)
+    c.settle()
+    same(c.screen.last(), ">>> first", "three times up")
+    c.type(DOWN)
+    c.settle()
+    same(c.since(len(c.screen.lines) - 2), ">>> two\nlines", "an entry of two lines")
+    c.type(DOWN * 5 + "\x15" + "\x12fir")                  # Ctrl-R
+    c.settle()
+    need("first" in c.screen.last(), f"Ctrl-R shows {c.screen.last()!r}")
+    c.type("\r")
+    c.prompt()
+    same(c.history(), ["first", "two\nlines", "/show system", "first"], "the history file")
+    same(os.stat(os.path.join(c.home, "bezel", "history")).st_mode & 0o777, 0o600, "its mode")
+    c.say("/set nohistory")
+    c.say("secret")
+    c.type("\x04")
+    same(c.finish(), 0, "the status after Ctrl-D")
+    d = chat(home=c.home)
+    d.type(UP)
+    d.settle()
+    same(d.screen.last(), ">>> /set nohistory", "the newest entry in the next chat")
+
+
+def several_lines(chat):
+    c = chat()
+    c.type('"""one\r')
+    c.prompt("...")
+    c.type("two\r")
+    c.prompt("...")
+    c.type('three"""\r')
+    c.prompt()
+    c.type("four\\\r")
+    c.prompt("...")
+    c.type("five\r")
+    c.prompt()
+    c.say('"""in one line"""')
+    out = c.say("/show messages")
+    for text in r"one\ntwo\nthree", r"four\nfive", "in one line":
+        need(re.search("user +" + re.escape(text) + "\n", out), out)
+    c.type('"""lost\r')
+    c.prompt("...")
+    c.type("\x03")
+    c.prompt()
+    need("lost" not in c.say("/show messages"), "Ctrl-C kept it")
+
+
+def pasting(chat):
+    c = chat()
+    c.type("\x1b[200~def f():\n\treturn 1\r\n\x1b[31m# x\x1b[201~")
+    c.settle()
+    same(c.screen.last(), "... [31m# x", "the last line of what was pasted")
+    c.type(" end\r")
+    c.prompt()
+    out = c.say("/show messages")
+    need(r"user       def f():\n\treturn 1" in out and "[31m# x end" in out, out)
+    same(out.count("user"), 1, "messages")
+
+
+def window(chat):
+    c = chat(rows=10, cols=30)
+    long = "a line that is much longer than this narrow window is wide"
+    c.type(long)
+    c.settle()
+    shown = (">>> " + long)
+    same(c.since(len(c.screen.lines) - 3).split("\n"), [shown[:30], shown[30:60], shown[60:]], "the wrapped line")
+    c.size(10, 70)                                  # tells the program, too
+    c.settle(0.1)
+    c.type("!")
+    c.settle()
+    same(c.since(len(c.screen.lines) - 2).split("\n")[-1], shown + "!", "the line in a wider window")
+    c.size(10, 20)
+    c.settle(0.1)
+    c.type("\x01\x1b[3~A\x05!")                    # at its beginning and at its end
+    c.settle()
+    shown = shown.replace("a", "A", 1) + "!!"
+    same(c.since(len(c.screen.lines) - 4).split("\n"), [shown[i:i + 20].rstrip() for i in range(0, 80, 20)], "the line in a small window")
+    same(c.screen.text().count(">>>"), 1, "prompts on the screen")
+    c.type("\r")
+    c.until(lambda: "The sky is blue." in c.screen.text(), what="answer")
+
+
+# ---- commands ----
+
+def commands(chat):
+    c = chat()
+    out = c.say("/help")
+    for word in "/set", "/show", "/clear", "/save FILE", "/load FILE", "/bye", '"""', "Ctrl-C":
+        need(word in out, out)
+    same(c.say("/?"), out, "/?")
+    need(all(len(line) <= 80 for line in out.split("\n")), out)
+    out = c.say("/set")
+    for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty",
+                 "seed", "num_predict", "num_ctx", "stop", "think", "verbose"):
+        need(re.search(rf"^  {name} ", out, re.M), f"no {name} in {out}")
+    for line in ("temperature 0.5", "parameter top_k 20", "seed 7", "num_predict 3", "system Be brief.", 'stop "blue"', "stop xyz", "verbose"):
+        out = c.say("/set " + line)
+    out = c.say("/show")
+    for line in (r"temperature +0\.5", r"top_k +20", r"seed +7", r"num_predict +3", r'stop +"blue" "xyz"', r"verbose +yes", r"messages +0",
+                 r"context +\d+ of 4096 tokens", r"model +sky\.gguf"):
+        need(re.search(line, out), f"{line}: {out}")
+    same(c.say("/show system"), "Be brief.\n>>>", "/show system")
+    out = c.say("Why?")
+    need("The sky is\n(cut at num_predict)" in out and "eval rate" in out, out)
+    for line in "num_predict default", "seed default", "quiet", "stop default", "system default":
+        c.say("/set " + line)
+    same(c.say("Why?"), "The sky is blue.\n\n>>>", "the answer after resetting")
+    c.say("/set stop blue")
+    same(c.say("Why?"), "The sky is\n\n>>>", "the answer with a stop string")
+    for line, answer in (("/set temperature hot", "temperature is a number, not 'hot'."), ("/set top_p 3", "top_p is a number from 0 to 1."),
+                         ("/set volume 11", "There is nothing called 'volume' to set; /set lists what there is."),
+                         ("/set temperature", "Which value? Such as: /set temperature 0.5"),
+                         ("/set num_ctx 9999999", "This model's context goes up to 4096."),
+                         ("/frobnicate", "There is no command '/frobnicate'; /help lists them."),
+                         ("/save", "Where to? Such as: /save chat.json"), ("/load", "Which file? Such as: /load chat.json"),
+                         ("/show system", "There is no system prompt."), ("/clear", "A new conversation.")):
+        same(c.say(line), answer + "\n>>>", line)
+    same(c.say("/show messages"), "Nothing has been said yet.\n>>>", "messages after /clear")
+    c.say("/set num_ctx 128")
+    need("of 128 tokens" in c.say("/show"), "num_ctx")
+    need("\n\n>>>" in c.say("/usr/bin is a path"), "a path is no command")
+    c.type("/quit\r")
+    same(c.finish(), 0, "the status after /quit")
+
+
+def saving(chat):
+    c = chat(SKY, "--system", "Be brief.")
+    path = os.path.join(c.home, "chat.json")
+    c.say("Why?")
+    same(c.say("/save " + path).split("\n")[-2][:23], "2 messages are saved in"[:23], "/save")
+    saved = json.load(open(path))
+    same([m["role"] for m in saved["messages"]], ["system", "user", "assistant"], "the roles saved")
+    same(saved["messages"][2]["content"], "The sky is blue.", "the answer saved")
+    need("saved" in c.say("/save ~/again.json") and os.path.exists(os.path.join(c.home, "again.json")), "~ is the home folder")
+    d = chat(SKY, home=c.home)
+    need("2 messages are loaded" in d.say("/load ~/chat.json"), d.screen.text())
+    same(d.say("/show system"), "Be brief.\n>>>", "the system prompt loaded")
+    d.say("And?")
+    out = d.say("/show messages")
+    same(out.count("user"), 2, "messages")
+    d.say("/save ~/chat.json")
+    same(len(json.load(open(path))["messages"]), 5, "messages after saving again")
+    notes = os.path.join(c.home, "notes")
+    with open(notes, "w") as f:
+        f.write("mine")
+    need("no saved chat" in d.say("/save ~/notes") and open(notes).read() == "mine", "a file was lost")
+    need("no saved chat" in d.say("/load ~/notes"), d.screen.text())
+    need("cannot be read" in d.say("/load ~/nothing"), d.screen.text())
+    need("cannot be written" in d.say("/save /nowhere/at/all"), d.screen.text())
+    same(d.say("/show messages").count("user"), 2, "messages after all that")
+
+
+# ---- leaving ----
+
+def stopping(chat):
+    c = chat(LOOP)
+    c.type("Count.\r")
+    c.until(lambda: c.screen.text().count("four") > 5, what="some numbers")
+    c.type("\x03")
+    c.prompt()
+    out = c.say("/show messages")
+    need(re.search(r"assistant +one two three four", out), "the part that was said is kept: " + out)
+    c.type("More.\r")
+    c.until(lambda: "More." in c.screen.text() and c.screen.last().startswith("one"), what="an answer")
+    c.type("\x03")
+    c.prompt()
+    c.type("half a line")
+    c.settle()
+    c.type("\x03")
+    c.prompt()
+    need("once more" not in c.screen.text(), "Ctrl-C on a line only throws it away")
+    c.type("\x03")
+    c.until(lambda: "Ctrl-C once more, Ctrl-D or /bye leaves." in c.screen.text(), what="a word of warning")
+    c.prompt()
+    c.type("\x03")
+    same(c.finish(), 130, "the status after the second Ctrl-C")
+
+
+def ending(chat):
+    c = chat()
+    c.say("Why?")
+    c.type("\x04")
+    same(c.finish(), 0, "the status after Ctrl-D")
+    need(c.raw.endswith(b"\n"), "the shell's prompt would stand behind ours")
+    d = chat()
+    os.kill(d.pid, signal.SIGTERM)
+    same(d.finish(), 128 + signal.SIGTERM, "the status after SIGTERM")
+    need(d.raw.rstrip(b"\r\n").endswith(b"\x1b[?2004l"), "the terminal is left as it was")
+    e = chat(LOOP)
+    e.type("Count.\r")
+    e.until(lambda: "four" in e.screen.text(), what="an answer")
+    os.kill(e.pid, signal.SIGTERM)
+    same(e.finish(), 128 + signal.SIGTERM, "the status after SIGTERM during an answer")
+
+
+def suspended(chat):
+    c = chat()
+    c.type("typed be")
+    c.settle()
+    os.kill(c.pid, signal.SIGSTOP)
+    time.sleep(0.05)
+    import termios
+    mode = termios.tcgetattr(c.fd)
+    mode[3] |= termios.ICANON | termios.ECHO        # as a shell leaves it
+    termios.tcsetattr(c.fd, termios.TCSANOW, mode)
+    os.kill(c.pid, signal.SIGCONT)
+    c.settle(0.1)
+    c.type("fore\x01\x1b[3~T\r")
+    c.prompt()
+    need("Typed before" in c.say("/show messages"), c.screen.text())
+
+
+def full(chat):
+    c = chat(LOOP, "-c", "128")
+    out = c.say("Count.")
+    need("The context is full. /clear begins anew" in out, out)
+    out = c.say("More.")
+    need("the context holds 128" in out and "/clear" in out, out)
+    c.say("/clear")
+    need("one two" in c.say("Count."), "no answer after /clear")
+
+
+def apart(chat):
+    """answers into a file, the chat on the terminal"""
+    path = os.path.join(top, "answers")
+    with open(path, "wb") as f:
+        c = chat(THINK, stdout=f.fileno())
+        c.say("Why?")
+        c.say("/help")
+        c.type("\x04")
+        same(c.finish(), 0, "the status")
+    same(open(path).read(), "The sky is blue.\n", "the file")
+    need("Hm" not in c.screen.text(), "thinking is shown though nobody watches the answer")
+
+
+def dumb(chat):
+    """no editing, no sequences: the same chat"""
+    c = Chat.__new__(Chat)
+    Terminal.__init__(c, [BEZEL, "run", SKY], env={"TERM": "dumb", "HOME": top, "XDG_STATE_HOME": top, "OLLAMA_MODELS": top})
+    c.home = top
+    with c:
+        c.until(lambda: c.screen.last() == ">>>", what="prompt")
+        c.type("Why?\n")
+        c.until(lambda: "The sky is blue.\n\n>>>" in c.screen.text(), what="answer")
+        need(b"\x1b" not in c.raw, f"sequences: {c.raw!r}")
+        c.type("/set temperature 0.5\n/show\n")
+        c.until(lambda: re.search(r"temperature +0\.5\n(.*\n)* +history +yes\n>>>", c.screen.text()), what="/show")
+        c.type("\x03")
+        c.until(lambda: "Ctrl-C once more" in c.screen.text(), what="a word of warning")
+        c.type("\x04")
+        same(c.finish(), 0, "the status")
+
+
+def progress(chat):
+    """a line for what takes more than a second, gone when it is over"""
+    c = chat(LOOP, "--threads", "1", "--chunk", "1", "-n", "1")
+    with open(os.path.join(c.home, "long.json"), "w") as f:
+        json.dump(dict(messages=[dict(role="user", content="x" * 5000), dict(role="assistant", content="y")]), f)
+    c.say("/load ~/long.json")
+    before = len(c.raw)
+    start = time.time()
+    out = c.say("x")
+    shown = re.findall(rb"reading the prompt: (\d+) of (\d+) tokens, \d+ s", c.raw[before:])
+    seconds = time.time() - start
+    need(seconds < 1.2 or shown, f"no line in {seconds:.1f} s")
+    need(len(shown) <= 10 * seconds + 1, f"{len(shown)} times in {seconds:.1f} s")
+    same(out, "one\n(cut at num_predict)\n\n>>>", "what is left of it")
+
+
+def main():
+    edits = subprocess.run([BEZEL, "doctor", "--json"], capture_output=True, env={**os.environ, "BEZEL_WEBGPU_LIB": "/nowhere"}, timeout=60)
+    edits = json.loads(edits.stdout)["line_editing"] is not None
+    case("a chat without editing", dumb)
+    if edits:
+        for name, run in (("a conversation", talk), ("thinking", thinking), ("escapes of a model", safe), ("reuse", reuse),
+                          ("line editing", editing), ("another locale", other_locale), ("history", recall), ("several lines", several_lines),
+                          ("pasted text", pasting), ("the window's size", window), ("commands", commands), ("saving and loading", saving),
+                          ("Ctrl-C", stopping), ("leaving", ending), ("Ctrl-Z and back", suspended), ("a full context", full),
+                          ("answers into a file", apart), ("progress", progress)):
+            case(name, run)
+    shutil.rmtree(top)
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""The manual and the completion know what the program knows.
+
+    test_docs.py PROGRAM MODELS
+
+Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+BEZEL = os.path.abspath(sys.argv[1])
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+VERBS = ("run", "list", "show", "bench", "doctor", "tokenize", "logits")
+failures = 0
+
+
+def need(holds, reason):
+    if not holds:
+        raise AssertionError(reason)
+
+
+def case(name, run):
+    global failures
+    try:
+        run()
+        print("ok " + name, flush=True)
+    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
+        failures += 1
+        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
+
+
+def bezel(*args):
+    return subprocess.run([BEZEL, *args], capture_output=True, text=True, timeout=60)
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def options_of_help(verb):
+    return set(re.findall(r"--[a-z][a-z-]*", bezel(verb, "--help").stdout))
+
+
+def manual():
+    """every option of every verb stands in the verb's part of the manual, and none else"""
+    page = read("docs", "man", "bezel.1")
+    verbs = page[page.index(".Sh VERBS"):page.index(".Sh CHAT")]
+    parts = {}
+    for title, text in re.findall(r"^\.Ss (\w+).*\n((?:(?!\.Ss).*\n)*)", verbs, re.M):
+        parts[title] = parts.get(title, "") + text
+    need(set(parts) == set(VERBS), f"the manual has {sorted(parts)}")
+    for verb in VERBS:
+        told = {"-" + o for o in re.findall(r"Fl (-[a-z][a-z-]*)", parts[verb])}
+        known = options_of_help(verb) - {"--help"}
+        need(known <= told, f"{verb}: not in the manual: {sorted(known - told)}")
+        need(told <= known, f"{verb}: not in its help: {sorted(told - known)}")
+
+
+def accepted():
+    """what the help names is no unknown option"""
+    for verb in VERBS:
+        for option in options_of_help(verb):
+            r = bezel(verb, option)
+            need("there is no option" not in r.stderr, f"{verb} {option}: {r.stderr}")
+
+
+def settings():
+    names = re.findall(r'\{"(\w+)", "', read("cli", "settings.c"))
+    page = read("docs", "man", "bezel.1")
+    need(len(names) == 11, str(names))
+    for name in names:
+        need(re.search(rf"^\.Cm .*\b{name}\b", page, re.M), f"{name} is not in the manual")
+
+
+def help_is_short():
+    r = bezel("--help")
+    need(len(r.stdout.splitlines()) <= 20 and all(len(x) <= 100 for x in r.stdout.splitlines()), r.stdout)
+    for verb in VERBS:
+        need(re.search(rf"^  {verb} ", r.stdout, re.M), f"{verb} is not in the help")
+        wide = [x for x in bezel(verb, "--help").stdout.splitlines() if len(x) > 100]
+        need(not wide, f"{verb} --help: {wide}")
+
+
+def complete(line, cwd, store):
+    script = f'''source {os.path.join(ROOT, "cli", "completion.bash")}
+COMP_LINE="$1" COMP_POINT=${{#1}}
+_bezel
+printf '%s\\n' "${{COMPREPLY[@]}}"'''
+    r = subprocess.run(["bash", "-c", script, "bash", line], capture_output=True, text=True, cwd=cwd, timeout=60,
+                       env={**os.environ, "OLLAMA_MODELS": store, "PATH": os.path.dirname(BEZEL) + ":" + os.environ["PATH"]})
+    need(r.stderr == "", r.stderr)
+    return sorted(x for x in r.stdout.split("\n") if x)
+
+
+def completion():
+    with tempfile.TemporaryDirectory() as d:
+        os.mkdir(os.path.join(d, "models"))
+        for name in "one.gguf", "two words.gguf", "three.txt", "in.jsonl":
+            open(os.path.join(d, name), "w").close()
+        store = os.path.join(d, "store")
+        for tag in "e2b", "e4b":
+            path = os.path.join(store, "manifests", "registry.ollama.ai", "library", "gemma4", tag)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                json.dump({}, f)
+        for line, want in (("bezel sh", ["show"]), ("bezel d", ["doctor"]), ("bezel --v", ["--version"]),
+                           ("bezel run ", ["gemma4:e2b", "gemma4:e4b", "models", "one.gguf", "store", "two words.gguf"]),
+                           ("bezel run gemma4:e2", ["e2b"]), ("bezel show o", ["one.gguf"]),
+                           ("bezel run x --no-", ["--no-color", "--no-think"]), ("bezel list --", ["--json"]),
+                           ("bezel run x --device g", ["gpu"]), ("bezel run x --prompts in", ["in.jsonl"]), ("bezel run x --seed ", []),
+                           ("bezel list ", [])):
+            got = complete(line, d, store)
+            need(got == want, f"'{line}' gives {got}")
+
+
+def main():
+    for name, run in (("the manual tells every option", manual), ("every option of the help", accepted), ("settings in the manual", settings),
+                      ("help is short", help_is_short), ("completion", completion)):
+        case(name, run)
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""run as scripts use it: streams, options, events, reproducibility.
+
+    test_run.py PROGRAM MODELS
+
+Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import scripted
+
+BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+BASE = os.path.join(MODELS, "nano-e-f32.gguf")
+TINY = os.path.join(MODELS, "tiny-e-q4_k_m.gguf")
+failures = 0
+folder = tempfile.mkdtemp(prefix="bezel-run-")
+# Nothing of the person who runs this: no store, no history, no colours.
+ENV = {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR_FORCE")},
+       "OLLAMA_MODELS": os.path.join(folder, "none"), "XDG_STATE_HOME": folder}
+
+
+class Failed(Exception):
+    pass
+
+
+def need(holds, reason):
+    if not holds:
+        raise Failed(reason)
+
+
+def same(got, want, what):
+    need(got == want, f"{what} is {got!r} instead of {want!r}")
+
+
+def case(name, run, *args):
+    global failures
+    try:
+        run(*args)
+        print("ok " + name, flush=True)
+    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
+        failures += 1
+        reason = str(e) if isinstance(e, Failed) else f"{type(e).__name__}: {e}"
+        print(f"FAIL {name} {reason}", flush=True)
+
+
+def bezel(*args, code=0, stdin="", env=None):
+    """stdout and stderr of a run that must end with this code"""
+    p = subprocess.run([BEZEL, *args], capture_output=True, input=stdin.encode(), timeout=120, env={**ENV, **(env or {})})
+    out, err = p.stdout.decode(), p.stderr.decode()  # both are UTF-8, always
+    need(p.returncode == code, f"'bezel {' '.join(args)}' ended with {p.returncode}: {err.strip()}")
+    return out, err
+
+
+def run(model, *args, **more):
+    return bezel("run", model, *args, **more)
+
+
+def events(model, *args, **more):
+    out, err = run(model, *args, "--json", **more)
+    same(err, "", "stderr")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def text_of(list_of_events, kind="text"):
+    return "".join(e["text"] for e in list_of_events if e["type"] == kind)
+
+
+def model(name, script, **more):
+    return scripted.write(os.path.join(folder, name + ".gguf"), BASE, script, **more)
+
+
+SKY = model("sky", ["The", " sky", " is", " blue", "."])
+THINK = model("think", ["<|channel>", "thought", "\n\n", "Hm", ", ", "<0xE2>", "<0x9C>", "<0x93>", "<channel|>",
+                        "The", " sky", " is", " blue", "."])
+CALL = model("call", ["One moment.", "<|tool_call>", "call:weather{city:", '<|"|>', "Paris", "}", "<tool_call|>"])
+BROKEN = model("broken", ["<|tool_call>", "no call at all", "<tool_call|>", "Sorry."])
+LOOP = model("loop", ["one", " two", " three", " four\n"], loop=0, context=100000)
+BYTES = model("bytes", ["A", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "B", "<0x1B>", "[31m", "C"])
+
+
+def plain():
+    out, err = run(SKY, "Why?")
+    same(out, "The sky is blue.\n", "the answer")
+    same(err, "", "stderr")
+    same(run(SKY, stdin="Why?")[0], out, "the answer to a pipe")
+    same(run(SKY, "-", stdin="Why?")[0], out, "the answer to -")
+    same(run(SKY, "--", "Why?")[0], out, "the answer behind --")
+
+
+def thinking():
+    out, err = run(THINK, "Why?")
+    same([out, err], ["The sky is blue.\n", ""], "piped")
+    out, err = run(THINK, "Why?", "--show-thinking")
+    same(out, "The sky is blue.\n", "stdout with --show-thinking")
+    same(err, "Thinking...\n\nHm, \u2713\n...done thinking.\n\n", "stderr with --show-thinking")
+    _, err = run(THINK, "Why?", "--show-thinking", env={"CLICOLOR_FORCE": "1"})
+    need(err.startswith("\x1b[2mThinking...") and err.endswith("\x1b[0m\n\n"), f"CLICOLOR_FORCE: {err!r}")
+    _, err = run(THINK, "Why?", "--show-thinking", env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"})
+    need("\x1b" not in err, f"NO_COLOR: {err!r}")
+    _, err = run(THINK, "Why?", "--show-thinking", "--no-color", env={"CLICOLOR_FORCE": "1"})
+    need("\x1b" not in err, f"--no-color: {err!r}")
+    out, err = run(THINK, "Why?", "--hide-thinking", "--think")
+    same([out, err], ["The sky is blue.\n", ""], "hidden")
+    # Without thinking the prompt is shorter: no system turn with <|think|>. What is thought all the same is dropped.
+    on, off = (events(THINK, "Why?", *o)[-1]["usage"]["prompt_tokens"] for o in ([], ["--no-think"]))
+    need(off < on, f"{off} tokens without thinking, {on} with it")
+    same(text_of(events(THINK, "Why?", "--no-think"), "thinking"), "", "thinking with --no-think")
+
+
+def as_events():
+    e = events(THINK, "Why?", "--seed", "7")
+    same([x["type"] for x in e], ["thinking"] * 3 + ["text"] * 5 + ["done"], "types")
+    same(text_of(e, "thinking"), "\nHm, \u2713", "thinking")
+    same(text_of(e), "The sky is blue.", "text")
+    done = e[-1]
+    same([done["model"], done["finish"], done["seed"]], ["think.gguf", "end", 7], "the last event")
+    same([done["usage"]["completion_tokens"], done["usage"]["reused_tokens"]], [15, 0], "usage")
+    need(all(done["timings"][k] >= 0 for k in ("load_s", "prompt_s", "generate_s", "prompt_tokens_per_s", "generate_tokens_per_s")),
+         str(done["timings"]))
+    e = events(CALL, "Weather?")
+    same(e[:2], [dict(type="text", text="One moment."),
+                 dict(type="tool_call", name="weather", arguments=dict(city="Paris"))], "events of a call")
+    e = events(BROKEN, "Weather?")
+    same(e[0], dict(type="broken_tool_call", text="no call at all"), "a broken call")
+    same(text_of(e), "Sorry.", "text behind a broken call")
+    out, err = run(CALL, "Weather?")
+    same(out, "One moment.\n", "stdout of a call")
+    need('{"name":"weather","arguments":{"city":"Paris"}}' in err, err)
+
+
+def characters():
+    """a character of four tokens comes whole; a pipe gets all bytes as they are"""
+    e = events(BYTES, "x")
+    same(text_of(e), "A\U0001F600B\x1b[31mC", "text")
+    need(any(x.get("text") == "\U0001F600" for x in e), "not in one event")
+    same(run(BYTES, "x")[0], "A\U0001F600B\x1b[31mC\n", "stdout")
+
+
+def control_tokens():
+    for m in THINK, CALL, BROKEN:
+        out, err = run(m, "x", "--show-thinking")
+        need("<|" not in out + err and "|>" not in out + err, out + err)
+
+
+def stops():
+    same(run(SKY, "x", "--stop", "is")[0], "The sky \n", "--stop is")
+    same(run(SKY, "x", "--stop", "sky is")[0], "The \n", "a stop string of two tokens")
+    same(run(SKY, "x", "--stop", "nothing", "--stop", "blu")[0], "The sky is \n", "the second stop string")
+    same(run(SKY, "x", "--stop", "blue?")[0], "The sky is blue.\n", "held back and let go")
+    same(events(SKY, "x", "--stop", "is")[-1]["finish"], "stop", "finish")
+    same(text_of(events(THINK, "x", "--stop", "Hm")), "The sky is blue.", "a stop string in a thought")
+    same(text_of(events(CALL, "x", "--stop", "moment.?")), "One moment.", "held back before a call")
+    run(SKY, "x", "--stop", "", code=2)
+
+
+def lengths():
+    e = events(SKY, "x", "-n", "2")
+    same([text_of(e), e[-1]["finish"], e[-1]["usage"]["completion_tokens"]], ["The sky", "length", 2], "-n 2")
+    e = events(LOOP, "x", "-c", "60")
+    need(e[-1]["finish"] == "context" and sum(e[-1]["usage"][k] for k in ("prompt_tokens", "completion_tokens")) == 60, str(e[-1]))
+    _, err = run(SKY, "word " * 600, code=1)
+    need("the context holds 512" in err, err)
+    out, _ = run(SKY, "word " * 600, "--json", code=1)
+    same(json.loads(out)["code"], "context_full", "the error event")
+    _, err = run(SKY, "x", "-c", "1000", code=2)
+    need("goes up to 512" in err, err)
+
+
+def seeds():
+    one, two, other = (run(TINY, "x", "-n", "40", "--seed", s)[0] for s in ("5", "5", "6"))
+    need(one == two, "the same seed, another answer")
+    need(one != other, "another seed, the same answer")
+    a, b = (events(TINY, "x", "-n", "40") for _ in range(2))
+    need(a[-1]["seed"] != b[-1]["seed"] and text_of(a) != text_of(b), "without a seed twice the same")
+    again = events(TINY, "x", "-n", "40", "--seed", str(a[-1]["seed"]))
+    same(text_of(again), text_of(a), "the answer of a seed that was told")
+    same(run(TINY, "x", "-n", "40", "--seed", "18446744073709551615")[0],
+         run(TINY, "x", "-n", "40", "--seed", "18446744073709551615", "--threads", "1", "--chunk", "3")[0], "threads and chunks")
+    greedy = run(TINY, "x", "-n", "40", "--temp", "0")[0]
+    same(run(TINY, "x", "-n", "40", "--top-k", "1", "--seed", "3")[0], greedy, "--top-k 1")
+    same(run(TINY, "x", "-n", "40", "--temp", "0", "--repeat-penalty", "1")[0], greedy, "a penalty of 1")
+    need(run(TINY, "x", "-n", "40", "--temp", "0", "--frequency-penalty", "5")[0] != greedy, "no effect of a penalty")
+    same(run(TINY, "x", "-n", "40", "--temp", "0", "--frequency-penalty", "5", "--repeat-last-n", "0")[0], greedy,
+         "a penalty that looks at nothing")
+
+
+def bad_values():
+    for args in (["--temp", "x"], ["--temp", "-1"], ["--top-p", "1.5"], ["--top-k", "2.5"], ["--min-p", "nan"], ["--seed", "-7"],
+                 ["-n", "-3"], ["--think", "--no-think"], ["--show-thinking", "--hide-thinking"], ["--out", "f"],
+                 ["--shard", "1/2"], ["--device", "toaster"], ["--repeat-penalty", "0"]):
+        out, err = run(SKY, "x", *args, code=2)
+        need(out == "" and err.startswith("bezel"), f"{args}: {out!r} {err!r}")
+    _, err = run(SKY, "two", "words", code=2)
+    need("quotes" in err, err)
+
+
+def system():
+    e = [events(SKY, "x", "--no-think", *o)[-1]["usage"]["prompt_tokens"] for o in ([], ["--system", "Be brief."])]
+    need(e[1] > e[0], f"{e} tokens of the prompts")
+
+
+def store():
+    """the system prompt and params of a store's model, and the request that wins over them"""
+    import hashlib
+    root = os.path.join(folder, "store")
+    os.makedirs(os.path.join(root, "blobs"), exist_ok=True)
+
+    def blob(data):
+        digest = hashlib.sha256(data).hexdigest()
+        with open(os.path.join(root, "blobs", "sha256-" + digest), "wb") as f:
+            f.write(data)
+        return dict(digest="sha256:" + digest, size=len(data))
+
+    def add(tag, *layers, parser="gemma4"):
+        path = os.path.join(root, "manifests", "registry.ollama.ai", "library", "gem", tag)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        config = json.dumps(dict(model_format="gguf", model_family="gemma4", parser=parser)).encode()
+        with open(path, "w") as f:
+            json.dump(dict(schemaVersion=2, config=blob(config),
+                           layers=[dict(mediaType="application/vnd.ollama.image." + k, **blob(d)) for k, d in layers]), f)
+
+    with open(TINY, "rb") as f:
+        tiny = f.read()
+    with open(THINK, "rb") as f:
+        think = f.read()
+    params = json.dumps(dict(temperature=0, num_predict=9, seed=4, stop=["zzz"])).encode()
+    add("params", ("model", tiny), ("params", params), ("system", b"You are terse."))
+    add("plain", ("model", tiny))
+    add("quiet", ("model", think), parser="gemma4-no-thinking")
+    here = {"OLLAMA_MODELS": root}
+    done = events("gem:params", "x", env=here)[-1]
+    same([done["model"], done["finish"], done["usage"]["completion_tokens"], done["seed"]], ["gem:params", "length", 9, 4], "params")
+    text = text_of(events("gem:params", "x", env=here))
+    same(text, text_of(events("gem:plain", "x", "--temp", "0", "-n", "9", "--system", "You are terse.", env=here)), "the answer")
+    same(events("gem:params", "x", "-n", "3", "--seed", "1", env=here)[-1]["usage"]["completion_tokens"], 3, "-n over params")
+    need(text_of(events("gem:params", "x", "--temp", "1.5", "--seed", "1", env=here)) != text, "--temp over params")
+    same(text_of(events("gem:quiet", "x", env=here), "thinking"), "", "thinking of a parser that has none")
+    need(text_of(events("gem:quiet", "x", "--think", env=here), "thinking"), "no thinking with --think")
+
+
+def timings():
+    out, err = run(SKY, "x", "-v")
+    same(out, "The sky is blue.\n", "stdout")
+    for label in "total duration:", "load duration:", "prompt eval count:", "prompt eval rate:", "eval count:", "eval rate:":
+        need(label in err, err)
+    need(err.count("tokens/s") == 2 and "6 tokens\n" in err, err)
+
+
+def interrupted():
+    """also while it waits for a slow reader: nothing of what was said is lost, and nothing is complained about"""
+    for wait in 0, 0.3:
+        p = subprocess.Popen([BEZEL, "run", LOOP, "x", "--no-think"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV, bufsize=0)
+        first = b""
+        while len(first) < 19:
+            first += p.stdout.read(19)
+        time.sleep(wait)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=20)
+        same([p.returncode, err], [130, b""], "Ctrl-C")
+        lines = (first + out).decode().splitlines(keepends=True)
+        need(lines[-1].endswith("\n") and set(lines[:-1]) <= {"one two three four\n"}, f"torn: {lines[-3:]}")
+    p = subprocess.Popen([BEZEL, "run", LOOP, "x", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV)
+    p.stdout.read(20)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=20)
+    same([p.returncode, json.loads(out.splitlines()[-1])["finish"]], [130, "interrupted"], "Ctrl-C with --json")
+
+
+def closed_pipe():
+    p = subprocess.Popen([BEZEL, "run", LOOP, "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV)
+    p.stdout.read(20)
+    p.stdout.close()
+    same([p.wait(timeout=20), p.stderr.read()], [-signal.SIGPIPE, b""], "a closed pipe")
+    p.stderr.close()
+    with open("/dev/full", "wb") as full:
+        r = subprocess.run([BEZEL, "run", SKY, "x"], stdout=full, stderr=subprocess.PIPE, env=ENV, timeout=20)
+    same(r.returncode, 1, "a full disk")
+    need(b"cannot write" in r.stderr, str(r.stderr))
+
+
+def main():
+    started = time.time()
+    for name, what in (("run answers on stdout", plain), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
+                       ("control tokens are not shown", control_tokens), ("stop strings", stops), ("lengths", lengths),
+                       ("seeds and sampling", seeds), ("bad values", bad_values), ("system prompt", system),
+                       ("wishes of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):
+        case(name, what)
+    if os.environ.get("BEZEL_SHOW"):
+        print(f"{time.time() - started:.1f} s")
+    import shutil
+    shutil.rmtree(folder)
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
