@@ -70,7 +70,7 @@ $(B)/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Kernels for one instruction set; the table is chosen at run time.
-MACHINE := $(shell $(CC) -dumpmachine)
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 $(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: ISA_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 
 # The kernels' text goes into the library.

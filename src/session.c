@@ -6,6 +6,7 @@
 
 #include "cpu/cpu.h"
 #include "gpu/backend.h"
+#include "job.h"
 #include "model/hints.h"
 
 enum { DEFAULT_CONTEXT = 32768, DEFAULT_SNAPSHOTS = 4 };
@@ -281,7 +282,7 @@ static bool any_finite(const float *x, uint32_t n)
 
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
 {
-    bz_pass_state state = s->backend->step(s->backend, bz_os_now() + 10 * 1000 * 1000, err);
+    bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, err);
     if (state != BZ_PASS_DONE) {
         return state;
     }

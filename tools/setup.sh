@@ -126,12 +126,12 @@ get_lavapipe() {
             -o APT::Sandbox::User="$(id -un)"
         apt-get "$@" update
         (cd "$to/dl" && apt-get "$@" download mesa-vulkan-drivers)
-        mkdir -p "$to/root"
+        mkdir -p "$to/unpacked"
         dpkg-deb --fsys-tarfile "$to"/dl/mesa-vulkan-drivers_*.deb |
-            tar -x -C "$to/root" --wildcards './usr/lib/*/libvulkan_lvp.so'
+            tar -x -C "$to/unpacked" --wildcards './usr/lib/*/libvulkan_lvp.so'
         rm -rf "$to/lists" "$to/dl"
         # Relative to the file that names it, so that the folder may move.
-        driver=$(cd "$to" && ls ./root/usr/lib/*/libvulkan_lvp.so)
+        driver=$(cd "$to" && ls ./unpacked/usr/lib/*/libvulkan_lvp.so)
     fi
     # The last file written: when it is there, all is there.
     printf '{"file_format_version":"1.0.0","ICD":{"library_path":"%s","api_version":"1.3.0"}}\n' "$driver" > "$to/new.json"
