@@ -189,7 +189,7 @@ BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_
 typedef struct bz_session_options {
     uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
-    const char *device;  /* "cpu" or "gpu"; NULL: cpu */
+    const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
     unsigned threads;    /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
     bool no_fuse;        /* gpu: one kernel per step, for checking */

@@ -68,10 +68,11 @@ static bz_status make_backend(bz_session *s, const bz_session_options *o, bz_err
         const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
         return bz_cpu_new(&s->backend, weights, bytes, &cpu, err);
     }
-    if (strcmp(o->device, "gpu") != 0) {
+    bool baseline = strcmp(o->device, "gpu-baseline") == 0;
+    if (!baseline && strcmp(o->device, "gpu") != 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", o->device);
     }
-    bz_status status = gpu_open(&s->device, &(gpu_options){0}, err);
+    bz_status status = gpu_open(&s->device, &(gpu_options){.baseline = baseline}, err);
     return status == BZ_OK ? bz_gpu_new(&s->backend, s->device, weights, bytes, o->exact, !o->no_fuse, err) : status;
 }
 

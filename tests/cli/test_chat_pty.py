@@ -63,6 +63,24 @@ class Chat(Terminal):
             self.prompt()
         return self.since(before)
 
+    def shows(self, get, want, what):
+        """waits: a busy machine takes its time to draw"""
+        end = time.time() + 10
+        while get() != want and time.time() < end:
+            self.read(0.05)
+        self.settle()
+        same(get(), want, what)
+
+    def shows_line(self, want, what):
+        self.shows(self.screen.last, want, what)
+
+    def resized(self, rows, cols):
+        """the program has seen it and drawn its line anew"""
+        before = len(self.raw)
+        self.size(rows, cols)
+        self.until(lambda: b"\x1b[J" in self.raw[before:], what="redrawing")
+        self.settle()
+
     def since(self, line):
         return "\n".join("".join(x).rstrip() for x in self.screen.lines[line:]).strip("\n")
 
@@ -152,20 +170,15 @@ def editing(chat):
     c.type(LEFT * 2 + "r")
     c.type(HOME + "Hello ")
     c.type(END + "!")
-    c.settle()
-    same(c.screen.last(), ">>> Hello world!", "the line")
+    c.shows_line(">>> Hello world!", "the line")
     c.type("\x01" + DELETE * 6 + "\x05" + "\x7f?")         # Ctrl-A, delete a word; Ctrl-E, backspace
-    c.settle()
-    same(c.screen.last(), ">>> world?", "the line after deleting")
+    c.shows_line(">>> world?", "the line after deleting")
     c.type("\x1b[1;5D" + "brave ")                          # Ctrl-left
-    c.settle()
-    same(c.screen.last(), ">>> brave world?", "the line after a jump")
+    c.shows_line(">>> brave world?", "the line after a jump")
     c.type("\x17" + "\x15")                                 # Ctrl-W, Ctrl-U
-    c.settle()
-    same(c.screen.last(), ">>>", "the line after Ctrl-U")
+    c.shows_line(">>>", "the line after Ctrl-U")
     c.type("\u00e4\u65e5\u672c\x7f\U0001F600")
-    c.settle()
-    same(c.screen.last(), ">>> \u00e4\u65e5\U0001F600", "characters of all widths")
+    c.shows_line(">>> \u00e4\u65e5\U0001F600", "characters of all widths")
     c.type("\r")
     c.prompt()
     need("\u00e4\u65e5\U0001F600" in c.say("/show messages"), "lost on the way")
@@ -184,14 +197,11 @@ def recall(chat):
     c.say('"""two\rlines"""')
     c.say("/show system")
     c.type(UP * 3)
-    c.settle()
-    same(c.screen.last(), ">>> first", "three times up")
+    c.shows_line(">>> first", "three times up")
     c.type(DOWN)
-    c.settle()
-    same(c.since(len(c.screen.lines) - 2), ">>> two\nlines", "an entry of two lines")
+    c.shows(lambda: c.since(len(c.screen.lines) - 2), ">>> two\nlines", "an entry of two lines")
     c.type(DOWN * 5 + "\x15" + "\x12fir")                  # Ctrl-R
-    c.settle()
-    need("first" in c.screen.last(), f"Ctrl-R shows {c.screen.last()!r}")
+    c.until(lambda: "first" in c.screen.last(), what="find of Ctrl-R")
     c.type("\r")
     c.prompt()
     same(c.history(), ["first", "two\nlines", "/show system", "first"], "the history file")
@@ -202,8 +212,7 @@ def recall(chat):
     same(c.finish(), 0, "the status after Ctrl-D")
     d = chat(home=c.home)
     d.type(UP)
-    d.settle()
-    same(d.screen.last(), ">>> /set nohistory", "the newest entry in the next chat")
+    d.shows_line(">>> /set nohistory", "the newest entry in the next chat")
 
 
 def several_lines(chat):
@@ -232,8 +241,7 @@ def several_lines(chat):
 def pasting(chat):
     c = chat()
     c.type("\x1b[200~def f():\n\treturn 1\r\n\x1b[31m# x\x1b[201~")
-    c.settle()
-    same(c.screen.last(), "... [31m# x", "the last line of what was pasted")
+    c.shows_line("... [31m# x", "the last line of what was pasted")
     c.type(" end\r")
     c.prompt()
     out = c.say("/show messages")
@@ -245,20 +253,16 @@ def window(chat):
     c = chat(rows=10, cols=30)
     long = "a line that is much longer than this narrow window is wide"
     c.type(long)
-    c.settle()
-    shown = (">>> " + long)
-    same(c.since(len(c.screen.lines) - 3).split("\n"), [shown[:30], shown[30:60], shown[60:]], "the wrapped line")
-    c.size(10, 70)                                  # tells the program, too
-    c.settle(0.1)
+    shown = ">>> " + long
+    rows = lambda n: c.since(len(c.screen.lines) - n).split("\n")  # noqa: E731
+    c.shows(lambda: rows(3), [shown[:30], shown[30:60], shown[60:]], "the wrapped line")
+    c.resized(10, 70)
     c.type("!")
-    c.settle()
-    same(c.since(len(c.screen.lines) - 2).split("\n")[-1], shown + "!", "the line in a wider window")
-    c.size(10, 20)
-    c.settle(0.1)
+    c.shows(lambda: rows(2)[-1], shown + "!", "the line in a wider window")
+    c.resized(10, 20)
     c.type("\x01\x1b[3~A\x05!")                    # at its beginning and at its end
-    c.settle()
     shown = shown.replace("a", "A", 1) + "!!"
-    same(c.since(len(c.screen.lines) - 4).split("\n"), [shown[i:i + 20].rstrip() for i in range(0, 80, 20)], "the line in a small window")
+    c.shows(lambda: rows(4), [shown[i:i + 20].rstrip() for i in range(0, 80, 20)], "the line in a small window")
     same(c.screen.text().count(">>>"), 1, "prompts on the screen")
     c.type("\r")
     c.until(lambda: "The sky is blue." in c.screen.text(), what="answer")
@@ -349,9 +353,9 @@ def stopping(chat):
     c.type("\x03")
     c.prompt()
     c.type("half a line")
-    c.settle()
+    c.shows_line(">>> half a line", "the line")
     c.type("\x03")
-    c.prompt()
+    c.shows_line(">>>", "the line after Ctrl-C")
     need("once more" not in c.screen.text(), "Ctrl-C on a line only throws it away")
     c.type("\x03")
     c.until(lambda: "Ctrl-C once more, Ctrl-D or /bye leaves." in c.screen.text(), what="a word of warning")
@@ -380,15 +384,17 @@ def ending(chat):
 def suspended(chat):
     c = chat()
     c.type("typed be")
-    c.settle()
+    c.shows_line(">>> typed be", "the line")
     os.kill(c.pid, signal.SIGSTOP)
     time.sleep(0.05)
     import termios
     mode = termios.tcgetattr(c.fd)
     mode[3] |= termios.ICANON | termios.ECHO        # as a shell leaves it
     termios.tcsetattr(c.fd, termios.TCSANOW, mode)
+    before = len(c.raw)
     os.kill(c.pid, signal.SIGCONT)
-    c.settle(0.1)
+    c.until(lambda: b"\x1b[J" in c.raw[before:], what="redrawing")
+    c.settle()
     c.type("fore\x01\x1b[3~T\r")
     c.prompt()
     need("Typed before" in c.say("/show messages"), c.screen.text())

@@ -30,6 +30,34 @@ static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const in
 
 /* ---- Hugging Face ------------------------------------------------------------------- */
 
+/* The device that Safari, Firefox and phones may give: no features, no raised limits. */
+static void test_baseline(const char *name, const char *path, const char *reference)
+{
+    golden g;
+    golden_open(&g, reference);
+    bz_model *m = open_or_fail(path);
+    uint32_t vocab = bz_model_vocab(m);
+    size_t n, n_logits;
+    const int32_t *ids = golden_i32(&g, &n, "text.2.tokens");
+    const float *want = golden_f32(&g, &n_logits, "text.2.logits");
+    const uint32_t chunks[] = {512, 1};
+    for (int c = 0; c < 2; c++) {
+        begin("gpu baseline %s chunk %u", name, chunks[c]);
+        bz_session *s = session_or_fail(m, &(bz_session_options){.device = "gpu-baseline", .exact = true, .chunk = chunks[c]});
+        const gpu_limits *l = gpu_limits_of(s->device);
+        CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 && l->max_workgroup_storage == 16384);
+        float *got = calloc(n * vocab, sizeof *got);
+        bz_error err = {0};
+        CHECKF(prefill(s, ids, n, 0, got, &err) == BZ_OK, "%s", err.text);
+        double d = max_difference(got, want, n * vocab);
+        CHECKF(d <= 2e-3, "logits off by %g", d);
+        free(got);
+        bz_session_free(s);
+    }
+    bz_model_free(m);
+    golden_close(&g);
+}
+
 static void test_golden(const char *name, const char *path, const char *reference)
 {
     golden g;
@@ -189,6 +217,9 @@ int main(void)
     test_golden("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"), golden_path("moe-like/golden.gguf"));
     test_golden("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));
     test_golden("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"));
+    test_baseline("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"));
+    test_baseline("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"));
+    test_baseline("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));
     test_types();
     test_fusing("nano-e-f32.gguf");
     test_fusing("tiny-moe-q4_k_m.gguf");
