@@ -1,22 +1,30 @@
 #include "interrupt.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <unistd.h>
 
 volatile sig_atomic_t interrupt_asked, interrupt_ended, interrupt_resized, interrupt_resumed;
 
-static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT};
-enum { N_CAUGHT = sizeof caught / sizeof *caught };
+/* Any thread may be the one that gets a signal. What it writes here wakes the one that waits, also
+ * if it comes just before the waiting begins. */
+static int wake[2] = {-1, -1};
 
 static void on_signal(int number)
 {
+    const int before = errno;
     switch (number) {
     case SIGINT: interrupt_asked = 1; break;
     case SIGWINCH: interrupt_resized = 1; break;
     case SIGCONT: interrupt_resumed = 1; break;
     default: interrupt_ended = number;
     }
+    if (wake[1] >= 0 && write(wake[1], "", 1) < 0) {
+        /* it is full: whoever waits will wake up anyway */
+    }
+    errno = before;
 }
 
 static void catch_one(int number, int flags)
@@ -33,31 +41,26 @@ void interrupt_catch(bool restart)
 
 void interrupt_catch_all(void)
 {
-    for (int i = 0; i < N_CAUGHT; i++) {
+    static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT};
+    if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+        wake[0] = wake[1] = -1; /* poll passes over it; a signal may then have to wait for a key */
+    }
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         catch_one(caught[i], SA_RESTART);
     }
 }
 
-/* The signals are let in only while we wait: one that comes between looking at the flags and waiting
- * would else be noticed with the next key. */
 bool interrupt_wait_input(int fd)
 {
-    sigset_t ours, before;
-    sigemptyset(&ours);
-    for (int i = 0; i < N_CAUGHT; i++) {
-        sigaddset(&ours, caught[i]);
+    struct pollfd both[2] = {{.fd = wake[0], .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+    const int ready = poll(both, 2, -1);
+    if (ready < 0 || both[0].revents) {
+        char bytes[64];
+        while (read(wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes) {
+        }
+        return false;
     }
-    sigprocmask(SIG_BLOCK, &ours, &before);
-    struct pollfd one = {.fd = fd, .events = POLLIN};
-    int ready = -1;
-    if (!interrupt_stop() && !interrupt_resized && !interrupt_resumed) {
-        ready = ppoll(&one, 1, NULL, &before);
-    } else {
-        errno = EINTR;
-    }
-    const bool signalled = ready < 0 && errno == EINTR;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return !signalled;
+    return true;
 }
 
 int interrupt_finish(int code)

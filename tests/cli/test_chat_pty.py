@@ -49,7 +49,7 @@ ESCAPES = model("escapes", ["<0x1B>", "[31mred", "<0x07>", "<0x08>", "end"])
 class Chat(Terminal):
     def __init__(self, model=SKY, *args, home=None, env=None, **more):
         self.home = home or tempfile.mkdtemp(dir=top)
-        super().__init__([BEZEL, "run", model, *args],
+        super().__init__([BEZEL, "run", model, "--threads", "1", *args],
                          env={"TERM": "xterm-256color", "HOME": self.home, "XDG_STATE_HOME": self.home, "LANG": "C.UTF-8",
                               "OLLAMA_MODELS": os.path.join(top, "none"), "NO_COLOR": None, "CLICOLOR_FORCE": None, **(env or {})}, **more)
         self.prompt()

@@ -87,7 +87,7 @@ def help_is_short():
 
 
 def complete(line, cwd, store):
-    script = f'''source {os.path.join(ROOT, "cli", "completion.bash")}
+    script = f'''source {os.path.join(ROOT, "cli", "bezel.bash")}
 COMP_LINE="$1" COMP_POINT=${{#1}}
 _bezel
 printf '%s\\n' "${{COMPREPLY[@]}}"'''
