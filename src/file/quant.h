@@ -1,7 +1,7 @@
 /* The tensor types of GGUF files: sizes, names, exact dequantisation.
  *
  * Everything here is plain C and the reference for the fast kernels in cpu/ and
- * gpu/. Layouts are those of shared spec section 4 (docs/MODEL.md).
+ * gpu/. Layouts are in file/blocks.h and docs/MODEL.md.
  */
 #ifndef BZ_FILE_QUANT_H
 #define BZ_FILE_QUANT_H
