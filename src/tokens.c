@@ -12,8 +12,12 @@ int64_t bz_tokenize(const bz_model *m, const char *text, size_t len, bool specia
     bz_ids list = {0};
     bz_piece piece = {text, len, specials};
     int32_t first = bz_tokenizer_special(m->tokenizer)->bos;
-    if (bos && (first < 0 || !bz_ids_push(&list, first))) {
-        bz_fail(err, first < 0 ? BZ_BAD_FILE : BZ_OUT_OF_MEMORY, "The vocabulary has no <bos> token, or memory is short.");
+    if (bos && first < 0) {
+        bz_fail(err, BZ_BAD_FILE, "The vocabulary has no <bos> token.");
+        return -1;
+    }
+    if (bos && !bz_ids_push(&list, first)) {
+        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the text's tokens.");
         return -1;
     }
     if (bz_tokenizer_encode(m->tokenizer, &piece, 1, &list, err) != BZ_OK) {

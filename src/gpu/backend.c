@@ -87,7 +87,7 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     bz_schedule *s = b->schedule;
     const bz_kv *kv = b->pass->kv[0];
     uint32_t generation = kv->generation * 65536 + b->arena_generation;
-    if ((!s->list || s->kv_generation != generation)) {
+    if (!s->list || s->kv_generation != generation) {
         if (gpu_record(b, s, kv, err) != BZ_OK) {
             return BZ_PASS_ERROR;
         }

@@ -106,8 +106,11 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, g
             return e->pipeline;
         }
     }
-    const char *parts[7] = {"common.wgsl", info->fours ? "arena4.wgsl" : "arena.wgsl"};
+    const char *parts[8] = {"common.wgsl", info->fours ? "arena4.wgsl" : "arena.wgsl"};
     uint32_t n_parts = 2;
+    if (info->reads_blocks) {
+        parts[n_parts++] = "half.wgsl";
+    }
     if (kernel == GPU_LINEAR_WIDE) {
         parts[n_parts++] = "wide/common.wgsl";
         parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";

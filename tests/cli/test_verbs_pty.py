@@ -47,11 +47,15 @@ with tempfile.TemporaryDirectory() as d:
     case("--version", ["--version"], ["bezel 0."])
     case("run with a prompt", ["run", NANO, "hello", "-n", "5", "--seed", "1", "--no-think", "-v"],
          ["total duration", "eval rate", "finish"])
-    case("list", ["list"], ["no"])
+    case("list", ["list"], ["There is no Ollama store on this machine", "bezel run model.gguf"])
     case("show", ["show", NANO], ["Bezel runs this model", "Tokenizer", "Weights by type", "Memory by context size", "Metadata"])
     case("show --plan", ["show", NANO, "--plan"], ["embed", "attn_norm", "q_proj", "attend", "lm_head", "logits"])
     case("tokenize", ["tokenize", NANO, "the people"], ["2,"])
-    case("logits", ["logits", NANO, "-t", "2,500", "-o", os.path.join(d, "o.f32")], [])
+    rows = os.path.join(d, "o.f32")
+    case("logits", ["logits", NANO, "-t", "2,500", "-o", rows], [])
+    written = os.path.exists(rows) and os.path.getsize(rows) == 2 * 640 * 4
+    print("ok logits wrote two rows" if written else "FAIL logits wrote no two rows")
+    failed |= not written
     case("bench", ["bench", NANO, "-p", "16", "-n", "4", "--repeat", "1"], ["prefill", "decode", "tokens/s"])
     case("doctor", ["doctor"], ["processor", "kernels", "memory", "bandwidth", "gpu"])
     case("a missing model", ["run", os.path.join(d, "none.gguf"), "hi"], ["bezel:", "none.gguf"], status=3)

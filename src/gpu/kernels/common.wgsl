@@ -1,5 +1,5 @@
-// What every kernel sees. A kernel's text is this file, arena.wgsl (or arena4.wgsl), for products a
-// quant/*.wgsl, then its own.
+// What every kernel sees. A kernel's text is this file, arena.wgsl (or arena4.wgsl), for products
+// half.wgsl and files of quant/ or wide/, then its own.
 
 // The facts of one dispatch that never change; names as in bz_step. Places are f32 indices into
 // the arena, strides are values from row to row.

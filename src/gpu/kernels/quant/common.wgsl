@@ -22,16 +22,6 @@ fn u32_at(at: u32) -> u32 {
 // A multiple of four.
 fn word_at(at: u32) -> u32 { return weights[at >> 2u]; }
 
-// By bits: the built-in conversions may flush the small numbers that scales often are.
-fn half(h: u32) -> f32 {
-    let magnitude = h & 0x7fffu;
-    let normal = bitcast<f32>((magnitude << 13u) + 0x38000000u);
-    let small = f32(magnitude) * 5.9604644775390625e-8;
-    let huge = bitcast<f32>(0x7f800000u | ((h & 0x3ffu) << 13u)); // infinity, NaN
-    let value = select(select(normal, huge, magnitude >= 0x7c00u), small, magnitude < 0x400u);
-    return select(value, -value, (h & 0x8000u) != 0u);
-}
-
 fn half_at(at: u32) -> f32 { return half(u16_at(at)); }
 
 fn signed8(b: u32) -> f32 { return f32(i32(b << 24u) >> 24u); }
