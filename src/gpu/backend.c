@@ -50,7 +50,7 @@ static void write_angles(gpu_backend *b)
                 row[pairs + i] = sinf(pos * fill->frequency[i]);
             }
         }
-        gpu_write(b->g, b->arena, out->offset, b->angles, (uint64_t)b->pass->n * out->stride * sizeof(float));
+        gpu_write(b->g, b->arena, gpu_place(b->schedule, fill->step->out[0]), b->angles, (uint64_t)b->pass->n * out->stride * sizeof(float));
     }
 }
 
@@ -113,7 +113,7 @@ static bz_pass_state read_output(gpu_backend *b, bz_error *err)
     for (;;) {
         uint64_t n = total - b->read < GPU_MAX_READ ? total - b->read : GPU_MAX_READ;
         if (!b->fence) {
-            b->fence = gpu_read(b->g, b->arena, out->offset + b->read, n, err);
+            b->fence = gpu_read(b->g, b->arena, gpu_place(b->schedule, b->schedule->plan->output) + b->read, n, err);
             if (!b->fence) {
                 return BZ_PASS_ERROR;
             }

@@ -39,6 +39,8 @@ typedef struct rope_fill {
 
 struct bz_schedule {
     const bz_plan *plan;
+    size_t *offset; /* [plan's tensors] bytes into the arena: steps run together need other places than the plan's */
+    size_t arena_bytes;
     dispatch *dispatches;
     uint32_t n, cap;
     rope_fill ropes[4];
@@ -86,6 +88,9 @@ typedef struct gpu_backend {
     float *angles; /* one rope table */
     size_t angles_bytes;
 } gpu_backend;
+
+/* Where a tensor lies in the arena, in bytes. */
+uint64_t gpu_place(const bz_schedule *s, bz_tensor t);
 
 bz_status gpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_error *err);
 void gpu_release(bz_backend *b, bz_schedule *s);

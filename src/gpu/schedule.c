@@ -26,10 +26,14 @@ static uint32_t divide_up(uint64_t a, uint64_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
-static uint32_t place_of(const bz_plan *p, bz_tensor t)
+uint64_t gpu_place(const bz_schedule *s, bz_tensor t)
 {
-    const bz_tensor_info *i = bz_plan_tensor(p, t);
-    return t.id ? (uint32_t)(i->offset / 4 + i->column) : 0;
+    return t.id ? s->offset[t.id] + 4ull * bz_plan_tensor(s->plan, t)->column : 0;
+}
+
+static uint32_t place_of(const builder *x, bz_tensor t)
+{
+    return (uint32_t)(gpu_place(x->s, t) / 4);
 }
 
 static step_facts facts_of(const builder *x)
@@ -37,15 +41,15 @@ static step_facts facts_of(const builder *x)
     const bz_plan *p = x->s->plan;
     const bz_step *s = x->step;
     bz_tensor shape = s->out[0].id ? s->out[0] : s->in[0];
-    return (step_facts){.in0 = place_of(p, s->in[0]),
+    return (step_facts){.in0 = place_of(x, s->in[0]),
                         .in0_stride = bz_plan_tensor(p, s->in[0])->stride,
-                        .in1 = place_of(p, s->in[1]),
+                        .in1 = place_of(x, s->in[1]),
                         .in1_stride = bz_plan_tensor(p, s->in[1])->stride,
-                        .in2 = place_of(p, s->in[2]),
+                        .in2 = place_of(x, s->in[2]),
                         .in2_stride = bz_plan_tensor(p, s->in[2])->stride,
-                        .out0 = place_of(p, s->out[0]),
+                        .out0 = place_of(x, s->out[0]),
                         .out0_stride = bz_plan_tensor(p, s->out[0])->stride,
-                        .out1 = place_of(p, s->out[1]),
+                        .out1 = place_of(x, s->out[1]),
                         .out1_stride = bz_plan_tensor(p, s->out[1])->stride,
                         .cols = bz_plan_tensor(p, shape)->cols,
                         .width = s->width,
@@ -174,9 +178,9 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
         break;
     case GPU_FUSE_NORM_ROPE: then = 3; other = x->step[1].in[1]; break;
     }
-    d.facts.in1 = place_of(plan, other);
+    d.facts.in1 = place_of(x, other);
     d.facts.in1_stride = bz_plan_tensor(plan, other)->stride;
-    d.facts.out0 = place_of(plan, last->out[0]);
+    d.facts.out0 = place_of(x, last->out[0]);
     d.facts.out0_stride = bz_plan_tensor(plan, last->out[0])->stride;
     d.x = d.facts.cols / x->step->width;
     add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then}}, d);
@@ -208,7 +212,7 @@ static void attend(builder *x, const bz_cache_info *cache)
     const uint32_t splits = x->rows <= 8 ? SPLITS : 1;
     dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id, .x = x->step->heads * splits, .y = x->rows};
     d.facts.kv_heads = cache->kv_heads;
-    d.facts.out1 = (uint32_t)(x->s->plan->arena_bytes / 4); /* behind everything the plan placed */
+    d.facts.out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything the plan placed */
     add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache, splits}}, d);
     if (splits > 1) {
         uint64_t scratch = 4ull * x->rows * x->step->heads * splits * (x->step->width + 2);
@@ -302,6 +306,7 @@ void gpu_release(bz_backend *backend, bz_schedule *s)
         gpu_buffer_free(b->g, s->facts);
     }
     free(s->dispatches);
+    free(s->offset);
     free(s);
 }
 
@@ -329,6 +334,41 @@ static bool grow_arena(gpu_backend *b, uint64_t bytes, bz_error *err)
     return true;
 }
 
+/* Groups first, then places that suit them, then a dispatch or more for each. */
+static void build(builder *x)
+{
+    bz_schedule *s = x->s;
+    const bz_plan *plan = s->plan;
+    gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
+    uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
+    s->offset = malloc(plan->n_tensors * sizeof *s->offset);
+    uint32_t n = 0;
+    x->failed = true;
+    if (!groups || !group_of || !s->offset) {
+        bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
+    } else {
+        for (size_t i = 0; i < plan->n_steps; n++) {
+            groups[n] = x->b->fuse ? gpu_fuse(plan, i) : (gpu_group){GPU_FUSE_NONE, 1};
+            for (uint32_t k = 0; k < groups[n].count; k++) {
+                group_of[i++] = n;
+            }
+        }
+        x->failed = bz_plan_place(plan, group_of, s->offset, &s->arena_bytes, x->err) != BZ_OK;
+    }
+    x->step = plan->steps;
+    for (uint32_t i = 0; i < n && !x->failed; i++) {
+        if (groups[i].fusion == GPU_FUSE_NONE) {
+            add_step(x);
+        } else {
+            x->rows = bz_plan_rows_of(plan, x->step->out[0]);
+            norm(x, groups[i].fusion, x->step + groups[i].count - 1);
+        }
+        x->step += groups[i].count;
+    }
+    free(groups);
+    free(group_of);
+}
+
 bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **out, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
@@ -339,19 +379,10 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     }
     s->plan = plan;
-    for (size_t i = 0, count = 1; !x.failed && i < plan->n_steps; i += count) {
-        gpu_fusion fusion = b->fuse ? gpu_fuse(plan, i, &count) : GPU_FUSE_NONE;
-        x.step = &plan->steps[i];
-        if (fusion == GPU_FUSE_NONE) {
-            add_step(&x);
-        } else {
-            x.rows = bz_plan_rows_of(plan, x.step->out[0]);
-            norm(&x, fusion, x.step + count - 1);
-        }
-    }
+    build(&x);
     if (!x.failed) {
         s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
-        x.failed = !s->facts || !grow_arena(b, plan->arena_bytes + x.scratch, &local);
+        x.failed = !s->facts || !grow_arena(b, s->arena_bytes + x.scratch, &local);
     }
     if (x.failed) {
         gpu_release(backend, s);

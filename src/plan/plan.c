@@ -295,50 +295,62 @@ static void note_lifetimes(bz_plan *p)
 
 /* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
  * same time occupies. Plans have about a thousand tensors of which a dozen live at once. */
-static bz_status place(bz_plan *p, bz_error *err)
+bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err)
 {
     uint32_t *alive = malloc(p->n_tensors * sizeof *alive); /* sorted by offset */
-    if (!alive) {
+    size_t *last = malloc(p->n_tensors * sizeof *last);     /* group that reads it last */
+    if (!alive || !last) {
+        free(alive);
+        free(last);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
     }
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        size_t step = (size_t)p->tensors[i].last;
+        last[i] = !group || p->tensors[i].last < 0 ? step : step < p->n_steps ? group[step] : SIZE_MAX; /* the output outlives all */
+        offset[i] = 0;
+    }
     size_t n_alive = 0;
+    *arena_bytes = 0;
     for (size_t s = 0; s < p->n_steps; s++) {
+        const size_t now = group ? group[s] : s;
         size_t kept = 0;
         for (size_t i = 0; i < n_alive; i++) {
-            if (p->tensors[alive[i]].last >= (int32_t)s) {
+            if (last[alive[i]] >= now) {
                 alive[kept++] = alive[i];
             }
         }
         n_alive = kept;
         for (size_t o = 0; o < 2; o++) {
-            uint32_t id = p->steps[s].out[o].id;
+            uint32_t id = p->steps[s].out[o].id, in = p->steps[s].in[0].id;
             if (id == 0) {
                 continue;
             }
-            bz_tensor_info *t = &p->tensors[id];
             if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
-                t->offset = p->tensors[p->steps[s].in[0].id].offset;
-                p->tensors[p->steps[s].in[0].id].last = t->last;
+                offset[id] = offset[in];
+                last[in] = last[id];
                 continue;
             }
-            size_t at = 0, slot = 0;
+            size_t at = 0, slot = 0, bytes = p->tensors[id].bytes;
             for (; slot < n_alive; slot++) {
-                const bz_tensor_info *other = &p->tensors[alive[slot]];
-                if (at + t->bytes <= other->offset) {
+                if (at + bytes <= offset[alive[slot]]) {
                     break;
                 }
-                at = other->offset + other->bytes;
+                at = offset[alive[slot]] + p->tensors[alive[slot]].bytes;
             }
-            t->offset = at;
+            offset[id] = at;
             memmove(alive + slot + 1, alive + slot, (n_alive - slot) * sizeof *alive);
             alive[slot] = id;
             n_alive++;
-            if (at + t->bytes > p->arena_bytes) {
-                p->arena_bytes = at + t->bytes;
+            if (at + bytes > *arena_bytes) {
+                *arena_bytes = at + bytes;
             }
         }
     }
+    for (size_t i = 1; i < p->n_tensors; i++) {
+        offset[i] = offset[p->tensors[i].root]; /* views lie where their root lies */
+    }
     free(alive);
+    free(last);
     return BZ_OK;
 }
 
@@ -354,10 +366,12 @@ bz_status bz_plan_finish(bz_plan *p, bz_tensor output, bz_error *err)
         size_t rows = t->whole_pass ? p->rows : p->out_rows;
         t->bytes = (rows * t->cols * 4 + 63) / 64 * 64; /* whole cache lines */
     }
-    bz_status status = place(p, err);
-    for (size_t i = 1; i < p->n_tensors; i++) {
-        bz_tensor_info *t = &p->tensors[i];
-        t->offset = p->tensors[t->root].offset; /* views lie where their root lies */
+    size_t *offset = malloc(p->n_tensors * sizeof *offset);
+    bz_status status = offset ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
+                              : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
+    for (size_t i = 1; status == BZ_OK && i < p->n_tensors; i++) {
+        p->tensors[i].offset = offset[i];
     }
+    free(offset);
     return status;
 }
