@@ -22,6 +22,7 @@ typedef struct bench {
     const cli_options *o;
     bz_model *model;
     bz_session *session;
+    gpu *gpu; /* NULL on the CPU */
     int32_t *ids;
     double load_s, warm_up_s;
     speeds prefill, decode;
@@ -66,11 +67,11 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
     if (status == BZ_OK && answer) {
         const bz_generate_options go = {.max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
         job = NULL;
-        gpu_counts before = b->session->device ? gpu_counts_of(b->session->device) : (gpu_counts){0};
+        gpu_counts before = b->gpu ? gpu_counts_of(b->gpu) : (gpu_counts){0};
         status = bz_session_generate(b->session, &go, &job, err);
         status = run_job(status, job, decode_s, err);
-        if (b->session->device) {
-            gpu_counts after = gpu_counts_of(b->session->device);
+        if (b->gpu) {
+            gpu_counts after = gpu_counts_of(b->gpu);
             b->counts = (gpu_counts){.dispatches = after.dispatches - before.dispatches,
                                      .submits = after.submits - before.submits,
                                      .read_bytes = after.read_bytes - before.read_bytes};
@@ -106,7 +107,7 @@ static bz_status measure_all(bench *b, bz_error *err)
     double p, d;
     /* Threads start and the file's pages come into memory before anything is measured. */
     size_t few = o->prompt_tokens < WARM_UP_TOKENS ? o->prompt_tokens : WARM_UP_TOKENS;
-    few = b->session->device ? o->prompt_tokens : few; /* a GPU compiles the very kernels the runs will use */
+    few = b->gpu ? o->prompt_tokens : few; /* a GPU compiles the very kernels the runs will use */
     bz_status status = measure(b, 0, few, o->max_tokens ? 1 : 0, &p, &d, err);
     b->warm_up_s = p + d;
     for (unsigned i = 0; status == BZ_OK && i < o->repeat; i++) {
@@ -167,8 +168,8 @@ static void print_text(const bench *b)
     const cli_options *o = b->o;
     char size[BZ_UNITS_MAX];
     printf("%s, %s\n", o->model, bz_bytes_text(model_bytes(b), size));
-    if (b->session->device) {
-        printf("bezel %s on gpu, %s; ", bz_version(), gpu_adapter_name(b->session->device));
+    if (b->gpu) {
+        printf("bezel %s on gpu, %s; ", bz_version(), gpu_adapter_name(b->gpu));
     } else {
         printf("bezel %s on cpu, %s kernels, %u thread%s; ", bz_version(), b->kernels, b->threads,
                b->threads == 1 ? "" : "s");
@@ -185,11 +186,11 @@ static void print_text(const bench *b)
         printf(", %.2f GB/s at best", gigabytes_per_second(b));
     }
     printf("\n  cache    %s for %u positions\n", bz_bytes_text(b->cache_bytes, size), o->prompt_tokens + o->max_tokens);
-    if (b->session->device) {
+    if (b->gpu) {
         print_profile(b, "decode", 0, o->prompt_tokens);
         print_profile(b, "prefill", 3, 0);
     }
-    if (b->session->device && o->max_tokens) {
+    if (b->gpu && o->max_tokens) {
         printf("  token    %.1f dispatches, %.2f submits, %s read back\n", (double)b->counts.dispatches / o->max_tokens,
                (double)b->counts.submits / o->max_tokens, bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
     }
@@ -231,10 +232,10 @@ static int print_json(const bench *b)
     bz_json_key(&j, "model_bytes");
     bz_json_uint(&j, model_bytes(b));
     bz_json_key(&j, "device");
-    bz_json_text(&j, b->session->device ? "gpu" : "cpu");
-    if (b->session->device) {
+    bz_json_text(&j, b->gpu ? "gpu" : "cpu");
+    if (b->gpu) {
         bz_json_key(&j, "adapter");
-        bz_json_text(&j, gpu_adapter_name(b->session->device));
+        bz_json_text(&j, gpu_adapter_name(b->gpu));
         bz_json_key(&j, "dispatches_per_token");
         bz_json_float(&j, (float)b->counts.dispatches / (float)(o->max_tokens ? o->max_tokens : 1));
         bz_json_key(&j, "read_bytes_per_token");
@@ -271,7 +272,6 @@ static int bench_model(bench *b)
     const cli_options *o = b->o;
     bz_error err = {0};
     const bz_session_options so = {.context = o->prompt_tokens + o->max_tokens,
-                                   .device = o->device,
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels};
@@ -318,6 +318,7 @@ static int run(int argc, char **argv)
     if (!cli_open(&o, &b.model, &code)) {
         return code;
     }
+    b.gpu = bz_model_device(b.model);
     b.load_s = cli_seconds() - t0;
     code = bench_model(&b);
     bz_session_free(b.session);

@@ -49,7 +49,6 @@ static int run(int argc, char **argv)
     uint32_t fits = (uint32_t)(LOGITS_BYTES / 4 / w.vocab);
     bz_session_options so = {.context = (uint32_t)(n < bz_model_context(model) ? n : bz_model_context(model)),
                              .chunk = o.chunk ? o.chunk : fits ? fits : 1,
-                             .device = o.device,
                              .threads = o.threads,
                              .kernels = o.kernels,
                              .exact = !o.fast};

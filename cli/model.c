@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli.h"
+#include "interrupt.h"
 #include "term.h"
 
 static bool check_device(const cli_options *o, int *exit_code)
@@ -13,6 +14,13 @@ static bool check_device(const cli_options *o, int *exit_code)
     fprintf(stderr, "bezel: there is no device '%s'; use cpu or gpu.\n", o->device);
     *exit_code = EXIT_USAGE;
     return false;
+}
+
+static int on_event(void *user, const bz_event *e)
+{
+    (void)user;
+    term_progress(e->done >> 20, e->total >> 20, "MB");
+    return interrupt_stop();
 }
 
 bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
@@ -30,7 +38,9 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     const bz_store_model *found = &m->store;
     const char *mmproj = o->mmproj ? o->mmproj : found->n_projectors ? found->projectors[0] : NULL;
     term_busy("opening the model");
-    status = bz_model_open_file(&m->model, found->path, mmproj, &err);
+    const bz_host host = {.event = on_event};
+    const bz_open_options options = {.device = o->device, .host = &host};
+    status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
     term_idle();
     if (status != BZ_OK) {
         if (found->name) { /* the path of a blob would tell nobody which model it is */

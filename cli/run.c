@@ -96,6 +96,9 @@ static int check_options(const cli_options *o)
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
         return cli_usage_error("run", "'--out', '--shard' and '--parallel' go with '--prompts'.");
     }
+    if (o->prompts && o->device && strcmp(o->device, "cpu") != 0) {
+        return cli_usage_error("run", "a file of prompts runs on the CPU so far; leave '--device' away.");
+    }
     return EXIT_OK;
 }
 

@@ -384,9 +384,6 @@ int run_prompts(run_state *r)
         code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_SLOTS);
     } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {
         code = cli_usage_error("run", "'--shard' is I/N with I from 1 to N, not '%s'.", r->o->shard);
-    } else if (r->o->device && strcmp(r->o->device, "cpu") != 0) {
-        bz_fail(&err, BZ_UNSUPPORTED_MODEL, "A file of prompts runs on the CPU so far; leave --device away.");
-        code = cli_error(&err);
     } else {
         const double start = cli_seconds();
         bz_status status = open_all(p, &err);

@@ -66,7 +66,6 @@ bz_status run_session(run_state *r, bz_error *err)
                                    .threads = o->threads,
                                    .chunk = o->chunk,
                                    .kernels = o->kernels,
-                                   .device = o->device,
                                    .snapshots = SNAPSHOTS};
     bz_session *fresh = NULL;
     status = bz_session_new(&fresh, r->m.model, &so, err);

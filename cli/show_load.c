@@ -237,7 +237,7 @@ static void open_model(show_facts *f)
         for (size_t i = 0; i < f->n_files; i++) {
             inputs[i] = (bz_input){f->names[i], f->maps[i].size, f->maps[i].data};
         }
-        status = bz_model_open(&job, inputs, f->n_files, &f->refusal);
+        status = bz_model_open(&job, inputs, f->n_files, NULL, &f->refusal);
     }
     if (status == BZ_OK && bz_job_run(job, NULL, &f->refusal) == BZ_OK) {
         f->model = bz_job_model(job);

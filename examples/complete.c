@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     int32_t *ids = NULL;
     size_t n = 0;
     int code = EXIT_SUCCESS;
-    if (bz_model_open_file(&model, argv[1], NULL, &err) != BZ_OK ||
+    if (bz_model_open_file(&model, argv[1], NULL, NULL, &err) != BZ_OK ||
         bz_session_new(&session, model, NULL, &err) != BZ_OK ||
         (ids = tokenize(model, argv[2], &n, &err)) == NULL ||
         complete(session, ids, n, &options, &err) != BZ_OK) {

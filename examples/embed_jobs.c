@@ -50,7 +50,7 @@ static bz_model *open_model(const char *path)
     bz_need need = {0};
     bz_job *job = NULL;
     bz_model *model = NULL;
-    bool more = bz_model_open(&job, &input, 1, &err) == BZ_OK || complain(&err);
+    bool more = bz_model_open(&job, &input, 1, NULL, &err) == BZ_OK || complain(&err);
     while (more) {
         switch (bz_job_step(job, &need)) {
         case BZ_JOB_NEED_BYTES: more = fetch(file, &need); break;

@@ -36,23 +36,15 @@ extern "C" {
 /* ---- errors ------------------------------------------------------------- */
 
 /* Numbers and names are shared with JavaScript and HTTP and never change. */
-#define BZ_STATUS_LIST(X)                                                                          \
-    X(OK, 0, "ok")                                                                                 \
-    X(OUT_OF_MEMORY, 1, "out_of_memory")                                                           \
-    X(BAD_FILE, 2, "bad_file")                                                                     \
-    X(UNSUPPORTED_MODEL, 3, "unsupported_model")                                                   \
-    X(NOT_FOUND, 4, "not_found")                                                                   \
-    X(BAD_REQUEST, 5, "bad_request")                                                               \
-    X(CONTEXT_FULL, 6, "context_full")                                                             \
-    X(ABORTED, 7, "aborted")                                                                       \
-    X(NUMERIC, 8, "numeric")                                                                       \
-    X(NO_WEBGPU, 9, "no_webgpu")                                                                   \
-    X(NO_ADAPTER, 10, "no_adapter")                                                                \
-    X(DEVICE_LOST, 11, "device_lost")                                                              \
-    X(CHECKSUM, 12, "checksum")                                                                    \
-    X(NETWORK, 13, "network")                                                                      \
-    X(QUOTA, 14, "quota")                                                                          \
-    X(BAD_SCHEMA, 15, "bad_schema")
+#define BZ_STATUS_LIST(X)                                                                         \
+    X(OK, 0, "ok")                               X(OUT_OF_MEMORY, 1, "out_of_memory")             \
+    X(BAD_FILE, 2, "bad_file")                   X(UNSUPPORTED_MODEL, 3, "unsupported_model")     \
+    X(NOT_FOUND, 4, "not_found")                 X(BAD_REQUEST, 5, "bad_request")                 \
+    X(CONTEXT_FULL, 6, "context_full")           X(ABORTED, 7, "aborted")                         \
+    X(NUMERIC, 8, "numeric")                     X(NO_WEBGPU, 9, "no_webgpu")                     \
+    X(NO_ADAPTER, 10, "no_adapter")              X(DEVICE_LOST, 11, "device_lost")                \
+    X(CHECKSUM, 12, "checksum")                  X(NETWORK, 13, "network")                        \
+    X(QUOTA, 14, "quota")                        X(BAD_SCHEMA, 15, "bad_schema")
 
 typedef enum bz_status {
 #define BZ_STATUS_ENUM(name, number, text) BZ_##name = number,
@@ -86,7 +78,9 @@ typedef enum bz_progress {
 typedef struct bz_read {
     uint32_t file; /* index of the bz_input */
     uint64_t offset, length;
-    void *to; /* where the bytes go */
+    void *to; /* where the bytes go; NULL (hosts that said they can): straight into a GPU buffer */
+    uint32_t buffer;        /* its handle in gpu.h; what is left of the last word of 4 bytes is zeros */
+    uint64_t buffer_offset; /* a multiple of 4 */
 } bz_read;
 
 typedef enum bz_event_kind {
@@ -146,15 +140,22 @@ typedef struct bz_input {
     const void *data;
 } bz_input;
 
+typedef struct bz_open_options {
+    const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
+    const bz_host *host; /* bz_model_open_file: told of progress, may stop it */
+} bz_open_options;
+
 /* Text model in one file or all its parts, in any order, and optionally its mmproj file.
  * Names are copied; data must outlive the model. */
-BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files, bz_error *err);
+BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files, const bz_open_options *options,
+                               bz_error *err);
 /* The opened model, once its job is done; the caller owns it. */
 BZ_API bz_model *bz_job_model(bz_job *job);
 
 /* Opens by path and waits: maps the file, finds the other parts of a split file beside it.
  * mmproj may be NULL. */
-BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const char *mmproj, bz_error *err);
+BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const char *mmproj,
+                                    const bz_open_options *options, bz_error *err);
 
 /* Free sessions first. */
 BZ_API void bz_model_free(bz_model *model);
@@ -189,9 +190,8 @@ BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_
 typedef struct bz_session_options {
     uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
-    const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
-    unsigned threads;    /* 0: every processor */
-    const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
+    unsigned threads;    /* cpu; 0: every processor */
+    const char *kernels; /* cpu: "avx2", "neon", "plain"; NULL: the best this machine has */
     bool no_fuse;        /* gpu: one kernel per step, for checking */
     bool exact;          /* float activations and f32 cache: slower, nothing rounded */
     uint32_t snapshots;  /* places a conversation can go back to; 0: 4 */

@@ -144,6 +144,9 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
         return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.",
                        o->context, c->context);
     }
+    if (model->gpu) {
+        return bz_fail(err, BZ_BAD_REQUEST, "Several sequences at once run on the CPU so far; open the model there.");
+    }
     bz_batch *b = calloc(1, sizeof *b);
     if (!b) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");

@@ -117,7 +117,7 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const 
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
     }
     memcpy(copy, ids, n * sizeof *copy);
-    *j = (prefill_job){.job = {.step = step_prefill, .free = free_prefill}, .s = s, .ids = copy, .n = (uint32_t)n};
+    *j = (prefill_job){.job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)}, .s = s, .ids = copy, .n = (uint32_t)n};
     j->options = options ? *options : (bz_prefill_options){0};
     s->busy = true;
     *out = &j->job;
@@ -303,7 +303,7 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
     }
-    *j = (generate_job){.job = {.step = step_generate, .free = free_generate},
+    *j = (generate_job){.job = {.step = step_generate, .free = free_generate, .lock = bz_model_lock(s->model)},
                         .s = s,
                         .max_tokens = o.max_tokens,
                         .ignore_end = o.ignore_end,

@@ -8,7 +8,9 @@ bz_progress bz_job_step(bz_job *job, bz_need *need)
         need->error = job->error;
         return job->error.code == BZ_OK ? BZ_JOB_DONE : BZ_JOB_ERROR;
     }
+    bz_lock_take(job->lock);
     bz_progress p = job->step(job, need);
+    bz_lock_give(job->lock);
     if (p == BZ_JOB_DONE || p == BZ_JOB_ERROR) {
         job->ended = true;
         job->error = p == BZ_JOB_ERROR ? need->error : (bz_error){0};
@@ -19,7 +21,10 @@ bz_progress bz_job_step(bz_job *job, bz_need *need)
 void bz_job_free(bz_job *job)
 {
     if (job) {
+        bz_lock *lock = job->lock;
+        bz_lock_take(lock);
         job->free(job);
+        bz_lock_give(lock);
     }
 }
 

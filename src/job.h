@@ -2,12 +2,13 @@
 #ifndef BZ_JOB_H
 #define BZ_JOB_H
 
-#include "base/error.h"
+#include "base/lock.h"
 
 struct bz_job {
     bz_progress (*step)(bz_job *job, bz_need *need); /* fills need->error with BZ_JOB_ERROR */
     void (*free)(bz_job *job);
     bz_model *(*model)(bz_job *job); /* NULL but for opening */
+    bz_lock *lock;                   /* held during a step; NULL: none */
     bool ended;                      /* done or failed: stepping again repeats the answer */
     bz_error error;
     bz_finish finish; /* of generating */

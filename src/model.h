@@ -2,8 +2,10 @@
 #ifndef BZ_MODEL_H
 #define BZ_MODEL_H
 
+#include "base/lock.h"
 #include "base/os.h"
 #include "file/files.h"
+#include "gpu/load.h"
 #include "model/text.h"
 #include "text/tokenizer.h"
 
@@ -18,6 +20,14 @@ typedef struct model_file {
     bz_os_map map; /* when opened by path */
 } model_file;
 
+/* A model's place on a GPU. The model itself never changes; this does, so one thread at a time steps a job or makes or
+ * frees a session of such a model. */
+typedef struct model_gpu {
+    bz_lock lock;
+    gpu_options options;
+    bz_gpu_model *loaded;
+} model_gpu;
+
 struct bz_model {
     model_file *files; /* [n_files] */
     size_t n_files;
@@ -25,8 +35,13 @@ struct bz_model {
     bz_files set;
     bz_text_model text;
     bz_tokenizer *tokenizer;
-    const uint8_t **weight_bytes; /* [text.weights.table.n] */
+    const uint8_t **weight_bytes; /* [text.weights.table.n]; NULL: only on the GPU */
     uint8_t **owned_bytes;        /* the same, where read into memory of our own; else NULL */
+    model_gpu *gpu;               /* NULL: on the CPU */
 };
+
+gpu *bz_model_device(const bz_model *m); /* NULL on the CPU */
+gpu *bz_open_device(bz_job *job);        /* of a job that opens a model, once it has one; for tests */
+bz_lock *bz_model_lock(const bz_model *m); /* to be held around work on a device; NULL on the CPU */
 
 #endif

@@ -1,5 +1,6 @@
-/* Opening a model: headers, then the tables, then the weights' bytes if they are not
- * mapped, then a look at the small vectors. Each stage is a few short steps. */
+/* Opening a model: headers, then the tables, then the bytes of weights that must be in memory and
+ * are not mapped, then a look at the small vectors, then the weights onto the GPU. Each stage is
+ * many short steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ enum {
     SLICE_BYTES = 4 << 20 /* of one read of weights: 16 of them are the 64 MB allowed in flight */
 };
 
-typedef enum open_state { HEADERS, TABLES, WEIGHTS, CHECK, OPENED } open_state;
+typedef enum open_state { HEADERS, TABLES, WEIGHTS, CHECK, UPLOAD, OPENED } open_state;
 
 typedef struct open_job {
     bz_job job;
@@ -23,6 +24,7 @@ typedef struct open_job {
     uint32_t weight;      /* WEIGHTS, CHECK: the one being read or looked at */
     uint64_t read;        /* WEIGHTS: bytes of it asked for */
     uint64_t done, total; /* WEIGHTS: bytes, for progress */
+    bool tell;            /* WEIGHTS: an event is due */
 } open_job;
 
 void bz_model_free(bz_model *m)
@@ -32,6 +34,10 @@ void bz_model_free(bz_model *m)
     }
     for (uint32_t i = 0; m->owned_bytes && i < m->text.weights.table.n; i++) {
         free(m->owned_bytes[i]);
+    }
+    if (m->gpu) {
+        bz_gpu_model_drop(m->gpu->loaded);
+        free(m->gpu);
     }
     free(m->owned_bytes);
     free((void *)m->weight_bytes);
@@ -80,7 +86,10 @@ static bz_progress step_headers(open_job *j, bz_need *need)
         }
         f->header = more;
         need->n_reads = 1;
-        need->reads[0] = (bz_read){(uint32_t)j->file, f->header_bytes, j->wanted - f->header_bytes, more + f->header_bytes};
+        need->reads[0] = (bz_read){.file = (uint32_t)j->file,
+                                   .offset = f->header_bytes,
+                                   .length = j->wanted - f->header_bytes,
+                                   .to = more + f->header_bytes};
         f->header_bytes = j->wanted;
         return BZ_JOB_NEED_BYTES;
     }
@@ -102,6 +111,17 @@ static bz_progress step_headers(open_job *j, bz_need *need)
         j->wanted = j->model->files[j->file].size;
     }
     return BZ_JOB_AGAIN;
+}
+
+/* Norms and scales: the host looks at them, and turns one of them into frequencies. */
+static bool is_vector(const bz_weight_info *w)
+{
+    return w->type == BZ_F32 && w->ne[1] == 1;
+}
+
+static bool is_needed_in_memory(const bz_model *m, const bz_weight_info *w)
+{
+    return !m->gpu || is_vector(w);
 }
 
 static bz_progress step_tables(open_job *j, bz_need *need)
@@ -129,7 +149,7 @@ static bz_progress step_tables(open_job *j, bz_need *need)
         const uint8_t *data = m->files[w->file].data;
         if (data) {
             m->weight_bytes[i] = data + w->offset;
-        } else {
+        } else if (is_needed_in_memory(m, w)) {
             j->total += w->size;
         }
     }
@@ -141,10 +161,15 @@ static bz_progress step_tables(open_job *j, bz_need *need)
 static bz_progress step_weights(open_job *j, bz_need *need)
 {
     bz_model *m = j->model;
+    if (j->tell) {
+        j->tell = false;
+        need->event = (bz_event){.kind = BZ_EVENT_PROGRESS, .done = j->done, .total = j->total};
+        return BZ_JOB_EVENT;
+    }
     while (j->weight < m->text.weights.table.n && need->n_reads < BZ_MAX_READS) {
         const bz_weight_info *w = &m->text.weights.table.info[j->weight];
         bool ours = m->owned_bytes[j->weight] != NULL;
-        if (m->weight_bytes[j->weight] && (!ours || j->read == w->size)) {
+        if (ours ? j->read == w->size : m->weight_bytes[j->weight] || !is_needed_in_memory(m, w)) {
             j->weight++;
             j->read = 0;
             continue;
@@ -159,12 +184,13 @@ static bz_progress step_weights(open_job *j, bz_need *need)
             }
         }
         uint64_t n = w->size - j->read < SLICE_BYTES ? w->size - j->read : SLICE_BYTES;
-        need->reads[need->n_reads++] = (bz_read){w->file, w->offset + j->read, n, m->owned_bytes[j->weight] + j->read};
+        need->reads[need->n_reads++] = (bz_read){
+            .file = w->file, .offset = w->offset + j->read, .length = n, .to = m->owned_bytes[j->weight] + j->read};
         j->read += n;
         j->done += n;
     }
     if (need->n_reads) {
-        need->event = (bz_event){.kind = BZ_EVENT_PROGRESS, .done = j->done, .total = j->total};
+        j->tell = !m->gpu; /* vectors are no progress worth telling */
         return BZ_JOB_NEED_BYTES;
     }
     j->state = CHECK;
@@ -179,7 +205,7 @@ static bz_progress step_check(open_job *j, bz_need *need)
     const bz_model *m = j->model;
     for (uint32_t i = 0; i < m->text.weights.table.n; i++) {
         const bz_weight_info *w = &m->text.weights.table.info[i];
-        if (w->type != BZ_F32 || w->ne[1] != 1) {
+        if (!is_vector(w)) {
             continue;
         }
         for (uint64_t k = 0; k < w->ne[0]; k++) {
@@ -192,8 +218,24 @@ static bz_progress step_check(open_job *j, bz_need *need)
             }
         }
     }
-    j->state = OPENED;
-    return BZ_JOB_DONE;
+    j->state = j->model->gpu ? UPLOAD : OPENED;
+    return BZ_JOB_AGAIN;
+}
+
+static bz_progress step_upload(open_job *j, bz_need *need)
+{
+    bz_model *m = j->model;
+    model_gpu *g = m->gpu;
+    if (!g->loaded) {
+        const uint8_t *const *bytes = (const uint8_t *const *)m->weight_bytes;
+        bz_status status = bz_gpu_model_new(&g->loaded, &g->options, &m->text.weights.table, bytes, &need->error);
+        return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+    }
+    bz_progress p = bz_gpu_model_load(g->loaded, need);
+    if (p == BZ_JOB_DONE) {
+        j->state = OPENED;
+    }
+    return p;
 }
 
 static bz_progress step(bz_job *job, bz_need *need)
@@ -205,6 +247,7 @@ static bz_progress step(bz_job *job, bz_need *need)
     case TABLES: return step_tables(j, need);
     case WEIGHTS: return step_weights(j, need);
     case CHECK: return step_check(j, need);
+    case UPLOAD: return step_upload(j, need);
     case OPENED: break;
     }
     return BZ_JOB_DONE;
@@ -229,7 +272,24 @@ static bz_model *take_model(bz_job *job)
     return m;
 }
 
-bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, bz_error *err)
+static bz_status choose_device(bz_model *m, const char *name, bz_error *err)
+{
+    const bool baseline = name && strcmp(name, "gpu-baseline") == 0;
+    if (!name || strcmp(name, "cpu") == 0) {
+        return BZ_OK;
+    }
+    if (!baseline && strcmp(name, "gpu") != 0) {
+        return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", name);
+    }
+    m->gpu = calloc(1, sizeof *m->gpu);
+    if (!m->gpu) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
+    }
+    m->gpu->options.baseline = baseline;
+    return BZ_OK;
+}
+
+bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, const bz_open_options *options, bz_error *err)
 {
     if (n_files == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "No file was given.");
@@ -243,10 +303,12 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, bz_
         m->files[i] = (model_file){.name = strdup(files[i].name), .size = files[i].size, .data = files[i].data};
         ok = m->files[i].name != NULL;
     }
-    if (!ok) {
+    bz_status status = ok ? choose_device(m, options ? options->device : NULL, err)
+                          : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
+    if (status != BZ_OK) {
         bz_model_free(m);
         free(j);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
+        return status;
     }
     *j = (open_job){.job = {.step = step, .free = free_job, .model = take_model}, .model = m};
     j->wanted = files[0].size < FIRST_HEADER_BYTES ? files[0].size : FIRST_HEADER_BYTES;
@@ -287,7 +349,8 @@ static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs,
     return BZ_OK;
 }
 
-bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmproj, bz_error *err)
+bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmproj, const bz_open_options *options,
+                             bz_error *err)
 {
     bz_input inputs[MAX_FILES] = {{0}};
     bz_os_map maps[MAX_FILES] = {{0}};
@@ -297,10 +360,10 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
     bz_model *m = NULL;
     bz_status status = map_all(path, mmproj, inputs, maps, names, &n, err);
     if (status == BZ_OK) {
-        status = bz_model_open(&job, inputs, n, err);
+        status = bz_model_open(&job, inputs, n, options, err);
     }
     if (status == BZ_OK) {
-        status = bz_job_run(job, NULL, err);
+        status = bz_job_run(job, options ? options->host : NULL, err);
         m = status == BZ_OK ? bz_job_model(job) : NULL;
     }
     bz_job_free(job);
@@ -316,6 +379,22 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
     }
     *out = m;
     return status;
+}
+
+gpu *bz_model_device(const bz_model *m)
+{
+    return m->gpu && m->gpu->loaded ? m->gpu->loaded->g : NULL;
+}
+
+gpu *bz_open_device(bz_job *job)
+{
+    const open_job *j = (const open_job *)(const void *)job;
+    return j->model ? bz_model_device(j->model) : NULL;
+}
+
+bz_lock *bz_model_lock(const bz_model *m)
+{
+    return m->gpu ? &m->gpu->lock : NULL;
 }
 
 uint32_t bz_model_vocab(const bz_model *m)

@@ -20,6 +20,8 @@ void bz_session_free(bz_session *s)
     if (!s) {
         return;
     }
+    bz_lock *lock = bz_model_lock(s->model);
+    bz_lock_take(lock);
     for (int all = 0; all < 2; all++) {
         for (int b = 0; b < 4; b++) {
             if (s->plans[all][b].schedule) {
@@ -37,9 +39,7 @@ void bz_session_free(bz_session *s)
         s->backend->kv_free(s->backend, s->kv);
         s->backend->free(s->backend);
     }
-    if (s->device) {
-        gpu_close(s->device);
-    }
+    bz_lock_give(lock);
     bz_sampler_free(s->sampler);
     free(s->tokens);
     free(s->logits);
@@ -62,18 +62,12 @@ static bz_status make_sampler(bz_session *s, bz_error *err)
 
 static bz_status make_backend(bz_session *s, const bz_session_options *o, bz_error *err)
 {
-    const bz_weights *weights = &s->model->text.weights.table;
-    const uint8_t *const *bytes = (const uint8_t *const *)s->model->weight_bytes;
-    if (!o->device || strcmp(o->device, "cpu") == 0) {
-        const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
-        return bz_cpu_new(&s->backend, weights, bytes, &cpu, err);
+    const bz_model *m = s->model;
+    if (m->gpu) {
+        return bz_gpu_new(&s->backend, m->gpu->loaded, o->exact, !o->no_fuse, err);
     }
-    bool baseline = strcmp(o->device, "gpu-baseline") == 0;
-    if (!baseline && strcmp(o->device, "gpu") != 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", o->device);
-    }
-    bz_status status = gpu_open(&s->device, &(gpu_options){.baseline = baseline}, err);
-    return status == BZ_OK ? bz_gpu_new(&s->backend, s->device, weights, bytes, o->exact, !o->no_fuse, err) : status;
+    const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
+    return bz_cpu_new(&s->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes, &cpu, err);
 }
 
 bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)
@@ -100,12 +94,14 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     if (status == BZ_OK) {
         status = make_sampler(s, err);
     }
+    bz_lock_take(bz_model_lock(model));
     if (status == BZ_OK) {
         status = make_backend(s, &o, err);
     }
     if (status == BZ_OK) {
         status = s->backend->kv_new(s->backend, model->text.caches, model->text.n_caches, o.exact, s->chunk - 1, &s->kv, err);
     }
+    bz_lock_give(bz_model_lock(model));
     if (status != BZ_OK) {
         bz_session_free(s);
         return status;

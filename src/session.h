@@ -2,7 +2,6 @@
 #ifndef BZ_SESSION_H
 #define BZ_SESSION_H
 
-#include "gpu/gpu.h"
 #include "model.h"
 #include "plan/backend.h"
 #include "sample/sampler.h"
@@ -24,7 +23,6 @@ typedef struct session_snapshot {
 
 struct bz_session {
     const bz_model *model;
-    gpu *device; /* NULL on the CPU */
     bz_backend *backend;
     bz_kv *kv;
     void *kv_list[1]; /* sequences of a pass: this one */

@@ -393,7 +393,7 @@ static bz_model *open_bytes(const uint8_t *bytes, size_t size)
     bz_job *job = NULL;
     bz_model *m = NULL;
     const bz_input input = {"made", size, bytes};
-    CHECK(bz_model_open(&job, &input, 1, &err) == BZ_OK);
+    CHECK(bz_model_open(&job, &input, 1, NULL, &err) == BZ_OK);
     if (CHECKF(bz_job_run(job, NULL, &err) == BZ_OK, "%s", err.text)) {
         m = bz_job_model(job);
     }

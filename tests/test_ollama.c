@@ -332,7 +332,7 @@ static void test_everything(void)
     begin("a found model opens");
     bz_model *model = NULL;
     if (CHECK(bz_store_resolve("all", &m, &err) == BZ_OK)) {
-        CHECKF(bz_model_open_file(&model, m.path, NULL, &err) == BZ_OK, "%s", err.text);
+        CHECKF(bz_model_open_file(&model, m.path, NULL, NULL, &err) == BZ_OK, "%s", err.text);
     }
     bz_model_free(model);
     bz_store_model_free(&m);

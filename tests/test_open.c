@@ -135,7 +135,7 @@ static bz_status open_bytes(const void *bytes, size_t size, bz_model **m, bz_err
 {
     bz_job *job = NULL;
     const bz_input input = {"test.gguf", size, bytes};
-    bz_status status = bz_model_open(&job, &input, 1, err);
+    bz_status status = bz_model_open(&job, &input, 1, NULL, err);
     if (status == BZ_OK) {
         status = bz_job_run(job, NULL, err);
         *m = bz_job_model(job);
@@ -344,7 +344,7 @@ static bz_status open_by_reads(disk *d, const char *const *names, size_t n, bz_m
         inputs[i] = (bz_input){names[i], d->maps[i].size, NULL};
     }
     bz_job *job = NULL;
-    bz_status status = bz_model_open(&job, inputs, n, err);
+    bz_status status = bz_model_open(&job, inputs, n, NULL, err);
     if (status == BZ_OK) {
         status = bz_job_run(job, &(bz_host){.read = on_read, .user = d}, err);
         *m = bz_job_model(job);
@@ -410,10 +410,10 @@ static void test_sources(void)
     }
 
     begin("paths that are no model");
-    CHECK(bz_model_open_file(&m, "no/such/file.gguf", NULL, &err) == BZ_NOT_FOUND);
-    CHECK(bz_model_open_file(&m, ".", NULL, &err) == BZ_BAD_FILE);
+    CHECK(bz_model_open_file(&m, "no/such/file.gguf", NULL, NULL, &err) == BZ_NOT_FOUND);
+    CHECK(bz_model_open_file(&m, ".", NULL, NULL, &err) == BZ_BAD_FILE);
     CHECKF(strcmp(err.text, ". is not a regular file.") == 0, "%s", err.text);
-    CHECK(bz_model_open_file(&m, "/dev/null", NULL, &err) != BZ_OK);
+    CHECK(bz_model_open_file(&m, "/dev/null", NULL, NULL, &err) != BZ_OK);
     bz_model_free(whole);
 }
 

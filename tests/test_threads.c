@@ -302,7 +302,7 @@ static void open_and_speak(void *argument)
 {
     opening *o = argument;
     bz_model *m = NULL;
-    o->opened = bz_model_open_file(&m, o->path, NULL, NULL) == BZ_OK;
+    o->opened = bz_model_open_file(&m, o->path, NULL, NULL, NULL) == BZ_OK;
     if (o->opened) {
         o->speaker = (speaker){m, 1, 1, 1, 0, o->want};
         speak(&o->speaker);

@@ -181,15 +181,13 @@ static void free_backend(bz_backend *backend)
             gpu_buffer_free(b->g, buffers[i]);
         }
     }
-    gpu_weights_free(&b->weights, b->g);
-    gpu_kernels_free(b->kernels);
     free(b->out);
     free(b->angles);
+    bz_gpu_model_drop(b->model);
     free(b);
 }
 
-bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, const uint8_t *const *weight_bytes,
-                     bool f32_cache, bool fuse, bz_error *err)
+bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err)
 {
     gpu_backend *b = calloc(1, sizeof *b);
     if (!b) {
@@ -204,18 +202,20 @@ bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, c
                            .output = output,
                            .set_trace = set_trace};
     gpu_kv_interface(&b->base);
-    b->g = device;
-    b->weight_bytes = weight_bytes;
+    bz_gpu_model_hold(model);
+    b->model = model;
+    b->g = model->g;
+    b->kernels = model->kernels;
+    b->weights = model->weights;
+    b->weight_bytes = model->weight_bytes;
     b->f32_cache = f32_cache;
     b->fuse = fuse;
-    b->kernels = gpu_kernels_new(device);
-    b->rows = gpu_buffer_new(device, (4 + 3 * GPU_MAX_ROWS) * sizeof(uint32_t), GPU_STORAGE, err);
-    b->nothing = b->rows ? gpu_buffer_new(device, 256, GPU_STORAGE, err) : 0;
-    bz_status status = b->kernels && b->nothing ? gpu_weights_new(&b->weights, device, weights, weight_bytes, err)
-                                                : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the GPU back end.");
-    if (status != BZ_OK) {
+    bz_error why = {0};
+    b->rows = gpu_buffer_new(b->g, (4 + 3 * GPU_MAX_ROWS) * sizeof(uint32_t), GPU_STORAGE, &why);
+    b->nothing = b->rows ? gpu_buffer_new(b->g, 256, GPU_STORAGE, &why) : 0;
+    if (!b->nothing) {
         free_backend(&b->base);
-        return status;
+        return bz_fail(err, why.code, "%s", why.text);
     }
     *out = &b->base;
     return BZ_OK;

@@ -2,12 +2,11 @@
 #ifndef BZ_GPU_BACKEND_H
 #define BZ_GPU_BACKEND_H
 
-#include "gpu/gpu.h"
+#include "gpu/load.h"
 #include "plan/backend.h"
 
-/* Uploads the weights. `device` stays the caller's and must outlive the back end. */
-bz_status bz_gpu_new(bz_backend **out, gpu *device, const bz_weights *weights, const uint8_t *const *weight_bytes,
-                     bool f32_cache, bool fuse, bz_error *err);
+/* For one session, over a model that is loaded; holds on to it. */
+bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err);
 
 /* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of all its rows
  * from `position` on, kernel by kernel, so what the caches hold there is lost; needs timestamps. Returns the

@@ -32,6 +32,7 @@ typedef struct gpu_limits {
     uint32_t min_uniform_offset;
     bool f16, subgroups, timestamps, packed_dot; /* features enabled on the device */
     uint32_t subgroup_min, subgroup_max;         /* sizes; 0 if unknown */
+    bool direct_reads; /* the host of the jobs can read stretches of files straight into buffers */
 } gpu_limits;
 
 typedef struct gpu_options {

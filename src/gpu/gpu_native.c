@@ -558,6 +558,11 @@ bool gpu_test_limit_memory(gpu *g, uint64_t bytes)
     return g->test_inject != NULL;
 }
 
+void gpu_test_direct_reads(gpu *g, bool on)
+{
+    g->limits.direct_reads = on;
+}
+
 void gpu_native_submit(gpu *g, wgpu_encoder e)
 {
     wgpu_commands commands = g->fn.CommandEncoderFinish(e, NULL);

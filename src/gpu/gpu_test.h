@@ -11,4 +11,7 @@ void gpu_test_lose(gpu *g);
  * False where the WebGPU library cannot pretend (only Dawn can). */
 bool gpu_test_limit_memory(gpu *g, uint64_t bytes);
 
+/* The test reads stretches of files into buffers itself, as a web page does. */
+void gpu_test_direct_reads(gpu *g, bool on);
+
 #endif

@@ -2,8 +2,7 @@
 #ifndef BZ_GPU_INTERNAL_H
 #define BZ_GPU_INTERNAL_H
 
-#include "gpu/kernels.h"
-#include "gpu/weights.h"
+#include "gpu/load.h"
 #include "plan/backend.h"
 
 enum { GPU_MAX_ROWS = 512, GPU_SLOT = 256 /* bytes of uniform memory per dispatch */ };
@@ -67,6 +66,7 @@ typedef enum pass_stage { PASS_COMPILING, PASS_SUBMIT, PASS_READING, PASS_WAITIN
 
 typedef struct gpu_backend {
     bz_backend base;
+    bz_gpu_model *model; /* shared; the next four are its own */
     gpu *g;
     gpu_kernels *kernels;
     gpu_weights weights;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/layout.h"
 #include "gpu/sources.h"
 
 typedef struct kernel_info {
@@ -28,6 +29,7 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
     [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
+    [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
 };
 
 typedef struct quant_source {
@@ -96,17 +98,17 @@ static const gpu_source *source(const char *name)
     return NULL;
 }
 
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err)
+/* The files a kernel's text is made of. */
+static uint32_t parts_of(gpu_kernel kernel, bz_type type, const char *parts[8])
 {
     const kernel_info *info = &infos[kernel];
-    type = info->reads_blocks ? type : BZ_F32;
-    for (uint32_t i = 0; i < ks->n; i++) {
-        const entry *e = &ks->entries[i];
-        if (e->kernel == kernel && e->type == type && memcmp(&e->overrides, &overrides, sizeof overrides) == 0) {
-            return e->pipeline;
-        }
+    if (kernel == GPU_REPACK) { /* weights come before there is an arena */
+        parts[0] = info->file;
+        parts[1] = gpu_layout_of(type).repack;
+        return 2;
     }
-    const char *parts[8] = {"common.wgsl", info->fours ? "arena4.wgsl" : "arena.wgsl"};
+    parts[0] = "common.wgsl";
+    parts[1] = info->fours ? "arena4.wgsl" : "arena.wgsl";
     uint32_t n_parts = 2;
     if (info->reads_blocks) {
         parts[n_parts++] = "half.wgsl";
@@ -125,6 +127,21 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, g
         }
     }
     parts[n_parts++] = info->file;
+    return n_parts;
+}
+
+gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err)
+{
+    const kernel_info *info = &infos[kernel];
+    type = info->reads_blocks ? type : BZ_F32;
+    for (uint32_t i = 0; i < ks->n; i++) {
+        const entry *e = &ks->entries[i];
+        if (e->kernel == kernel && e->type == type && memcmp(&e->overrides, &overrides, sizeof overrides) == 0) {
+            return e->pipeline;
+        }
+    }
+    const char *parts[8];
+    uint32_t n_parts = parts_of(kernel, type, parts);
     size_t total = 0;
     for (uint32_t i = 0; i < n_parts; i++) {
         total += source(parts[i])->n;

@@ -20,6 +20,7 @@ typedef enum gpu_kernel {
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
+    GPU_REPACK, /* of weights, while loading */
     GPU_N_KERNELS
 } gpu_kernel;
 

@@ -1,20 +1,12 @@
 #include "gpu/weights.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { ALIGN = 256, SLICE = 16 << 20 };
+enum { ALIGN = 256 };
 
 static uint64_t align_up(uint64_t n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-enum { Q6_K_BYTES = 210, Q6_K_PADDED = 224 };
-
-size_t gpu_row_bytes(bz_type type, size_t n)
-{
-    return type == BZ_Q6_K ? n / 256 * Q6_K_PADDED : bz_row_bytes(type, n);
 }
 
 static uint64_t rows_of(const bz_weight_info *w)
@@ -36,41 +28,9 @@ static uint64_t piece_bytes(const bz_weight_info *w, uint64_t rows)
     return (rows * gpu_row_bytes(w->type, w->ne[0]) + 3) / 4 * 4 + 4;
 }
 
-static void write_bytes(gpu *g, gpu_binding to, uint64_t at, const uint8_t *bytes, uint64_t n)
-{
-    uint64_t whole = n / 4 * 4;
-    if (whole) {
-        gpu_write(g, to.buffer, to.offset + at, bytes, whole);
-    }
-    if (whole < n) { /* the last few bytes, padded to a word */
-        uint8_t word[4] = {0};
-        memcpy(word, bytes + whole, n - whole);
-        gpu_write(g, to.buffer, to.offset + at + whole, word, 4);
-    }
-}
-
-/* In slices, so that little is under way at once. `slice` holds SLICE bytes for padded blocks. */
-static void upload(gpu *g, gpu_binding to, bz_type type, const uint8_t *bytes, uint64_t n, uint8_t *slice)
-{
-    if (type != BZ_Q6_K) {
-        for (uint64_t done = 0; done < n; done += SLICE) {
-            write_bytes(g, to, done, bytes + done, n - done < SLICE ? n - done : SLICE);
-        }
-        return;
-    }
-    uint64_t blocks = n / Q6_K_BYTES, per_slice = SLICE / Q6_K_PADDED;
-    for (uint64_t first = 0; first < blocks; first += per_slice) {
-        uint64_t count = blocks - first < per_slice ? blocks - first : per_slice;
-        for (uint64_t i = 0; i < count; i++) {
-            memcpy(slice + i * Q6_K_PADDED, bytes + (first + i) * Q6_K_BYTES, Q6_K_BYTES);
-        }
-        write_bytes(g, to, first * Q6_K_PADDED, slice, count * Q6_K_PADDED);
-    }
-}
-
 /* Gives every piece a place; buffers are filled one after the other. Called twice: to count, then
  * with memory for the results. */
-static void place(gpu_weights *w, const gpu_limits *l, uint64_t *buffer_bytes, uint32_t *n_pieces)
+static void place(gpu_weights *w, const gpu_limits *l, uint32_t *n_pieces)
 {
     uint64_t largest = l->max_buffer < (1ull << 30) ? l->max_buffer : 1ull << 30;
     uint32_t pieces = 0, buffers = 0;
@@ -91,7 +51,7 @@ static void place(gpu_weights *w, const gpu_limits *l, uint64_t *buffer_bytes, u
             }
             used = at + bytes;
             if (w->pieces) {
-                buffer_bytes[buffers - 1] = used;
+                w->sizes[buffers - 1] = used;
                 w->pieces[pieces] = (gpu_piece){{buffers - 1, at, bytes}, (uint32_t)first, (uint32_t)count};
             }
             pieces++;
@@ -104,56 +64,63 @@ static void place(gpu_weights *w, const gpu_limits *l, uint64_t *buffer_bytes, u
     *n_pieces = pieces;
 }
 
-bz_status gpu_weights_new(gpu_weights *w, gpu *g, const bz_weights *table, const uint8_t *const *bytes, bz_error *err)
+bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_error *err)
 {
-    const gpu_limits *l = gpu_limits_of(g);
     uint32_t n_pieces = 0;
     *w = (gpu_weights){.table = table};
-    place(w, l, NULL, &n_pieces);
-    w->pieces = calloc(n_pieces, sizeof *w->pieces);
-    w->first_piece = calloc(table->n + 1, sizeof *w->first_piece);
-    w->buffers = calloc(w->n_buffers, sizeof *w->buffers);
-    uint64_t *sizes = calloc(w->n_buffers, sizeof *sizes);
-    if (!w->pieces || !w->first_piece || !w->buffers || !sizes) {
-        free(sizes);
-        gpu_weights_free(w, g);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of weights.");
-    }
-    place(w, l, sizes, &n_pieces);
-    bz_status status = BZ_OK;
-    for (uint32_t i = 0; status == BZ_OK && i < w->n_buffers; i++) {
-        w->buffers[i] = gpu_buffer_new(g, sizes[i], GPU_STORAGE, err);
-        w->bytes += sizes[i];
-        status = w->buffers[i] ? BZ_OK : err ? err->code : BZ_OUT_OF_MEMORY;
-    }
-    free(sizes);
-    uint8_t *slice = calloc(1, SLICE);
-    status = slice ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to upload weights.");
-    for (uint32_t i = 0; status == BZ_OK && i < table->n; i++) {
-        const bz_weight_info *t = &table->info[i];
-        size_t row = bz_row_bytes(t->type, t->ne[0]);
-        for (uint32_t p = w->first_piece[i]; p < w->first_piece[i + 1]; p++) {
-            gpu_piece *piece = &w->pieces[p];
-            piece->at.buffer = w->buffers[piece->at.buffer];
-            upload(g, piece->at, t->type, bytes[i] + piece->first_row * row, piece->rows * row, slice);
+    for (uint32_t i = 0; i < table->n; i++) {
+        if (rows_per_piece(limits, &table->info[i]) == 0) {
+            return bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is larger than this GPU binds at once.",
+                           table->info[i].name);
         }
     }
-    free(slice);
-    if (status != BZ_OK) {
-        gpu_weights_free(w, g);
+    place(w, limits, &n_pieces);
+    w->pieces = calloc(n_pieces, sizeof *w->pieces);
+    w->first_piece = calloc(table->n + (size_t)1, sizeof *w->first_piece);
+    w->buffers = calloc(w->n_buffers, sizeof *w->buffers);
+    w->sizes = calloc(w->n_buffers, sizeof *w->sizes);
+    if (!w->pieces || !w->first_piece || !w->buffers || !w->sizes) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of weights.");
     }
-    return status;
+    place(w, limits, &n_pieces);
+    for (uint32_t i = 0; i < w->n_buffers; i++) {
+        w->bytes += w->sizes[i];
+    }
+    return BZ_OK;
+}
+
+bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err)
+{
+    bz_error why = {0};
+    const uint32_t made = w->n_made;
+    w->buffers[made] = gpu_buffer_new(g, w->sizes[made], GPU_STORAGE, &why);
+    if (!w->buffers[made]) {
+        uint64_t had = 0;
+        for (uint32_t i = 0; i < made; i++) {
+            had += w->sizes[i];
+        }
+        return why.code == BZ_OUT_OF_MEMORY
+                   ? bz_fail(err, BZ_OUT_OF_MEMORY,
+                             "The weights need %.2f GB on the GPU, which ran out of memory after %.2f GB. Use a smaller "
+                             "quantisation, close other programs that use the GPU, or run on the CPU.",
+                             (double)w->bytes / 1e9, (double)had / 1e9)
+                   : bz_fail(err, why.code, "%s", why.text);
+    }
+    w->n_made++;
+    for (uint32_t i = 0; w->n_made == w->n_buffers && i < w->first_piece[w->table->n]; i++) {
+        w->pieces[i].at.buffer = w->buffers[w->pieces[i].at.buffer]; /* the number of a buffer becomes its handle */
+    }
+    return BZ_OK;
 }
 
 void gpu_weights_free(gpu_weights *w, gpu *g)
 {
-    for (uint32_t i = 0; w->buffers && i < w->n_buffers; i++) {
-        if (w->buffers[i]) {
-            gpu_buffer_free(g, w->buffers[i]);
-        }
+    for (uint32_t i = 0; i < w->n_made; i++) {
+        gpu_buffer_free(g, w->buffers[i]);
     }
     free(w->pieces);
     free(w->first_piece);
     free(w->buffers);
+    free(w->sizes);
     *w = (gpu_weights){0};
 }

@@ -1,9 +1,10 @@
-/* A model's weights in GPU buffers. A tensor larger than one binding may be lies in several
+/* Where a model's weights lie in GPU buffers. A tensor larger than one binding may be lies in several
  * pieces, cut between rows. */
 #ifndef BZ_GPU_WEIGHTS_H
 #define BZ_GPU_WEIGHTS_H
 
 #include "gpu/gpu.h"
+#include "gpu/layout.h"
 #include "plan/weights.h"
 
 typedef struct gpu_piece {
@@ -15,16 +16,16 @@ typedef struct gpu_weights {
     const bz_weights *table;
     gpu_piece *pieces;
     uint32_t *first_piece; /* [table->n + 1] */
-    gpu_buffer *buffers;
-    uint32_t n_buffers;
-    uint64_t bytes;
+    gpu_buffer *buffers;   /* [n_buffers], 0 until made */
+    uint64_t *sizes;       /* of them */
+    uint32_t n_buffers, n_made;
+    uint64_t bytes; /* of all buffers */
 } gpu_weights;
 
-/* Bytes of a row as it lies in the buffer: Q6_K's blocks are padded to a multiple of 16. */
-size_t gpu_row_bytes(bz_type type, size_t n);
-
-/* Uploads every tensor. bytes[i]: the data of table->info[i]. */
-bz_status gpu_weights_new(gpu_weights *w, gpu *g, const bz_weights *table, const uint8_t *const *bytes, bz_error *err);
+/* Gives every tensor its place; nothing is made on the device yet. */
+bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_error *err);
+/* Makes the next buffer; all are there when n_made == n_buffers. */
+bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err);
 void gpu_weights_free(gpu_weights *w, gpu *g);
 
 #endif

@@ -13,7 +13,7 @@
 
 static bz_session *gpu_session(const bz_model *m, bool exact, uint32_t chunk)
 {
-    return session_or_fail(m, &(bz_session_options){.device = "gpu", .exact = exact, .chunk = chunk});
+    return session_or_fail(m, &(bz_session_options){.exact = exact, .chunk = chunk});
 }
 
 static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const int32_t *ids, size_t n)
@@ -21,9 +21,9 @@ static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const in
     bz_session *s = gpu_session(m, exact, chunk);
     float *out = calloc(n * bz_model_vocab(m), sizeof *out);
     bz_error err = {0};
-    uint64_t before = gpu_counts_of(s->device).dispatches;
+    uint64_t before = gpu_counts_of(bz_model_device(s->model)).dispatches;
     CHECKF(prefill(s, ids, n, 0, out, &err) == BZ_OK, "%s", err.text);
-    CHECK(gpu_counts_of(s->device).dispatches > before); /* it really ran there */
+    CHECK(gpu_counts_of(bz_model_device(s->model)).dispatches > before); /* it really ran there */
     bz_session_free(s);
     return out;
 }
@@ -35,7 +35,7 @@ static void test_baseline(const char *name, const char *path, const char *refere
 {
     golden g;
     golden_open(&g, reference);
-    bz_model *m = open_or_fail(path);
+    bz_model *m = open_on_or_fail(path, "gpu-baseline");
     uint32_t vocab = bz_model_vocab(m);
     size_t n, n_logits;
     const int32_t *ids = golden_i32(&g, &n, "text.2.tokens");
@@ -43,8 +43,8 @@ static void test_baseline(const char *name, const char *path, const char *refere
     const uint32_t chunks[] = {512, 1};
     for (int c = 0; c < 2; c++) {
         begin("gpu baseline %s chunk %u", name, chunks[c]);
-        bz_session *s = session_or_fail(m, &(bz_session_options){.device = "gpu-baseline", .exact = true, .chunk = chunks[c]});
-        const gpu_limits *l = gpu_limits_of(s->device);
+        bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[c]});
+        const gpu_limits *l = gpu_limits_of(bz_model_device(s->model));
         CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 && l->max_workgroup_storage == 16384);
         float *got = calloc(n * vocab, sizeof *got);
         bz_error err = {0};
@@ -62,7 +62,7 @@ static void test_golden(const char *name, const char *path, const char *referenc
 {
     golden g;
     golden_open(&g, reference);
-    bz_model *m = open_or_fail(path);
+    bz_model *m = open_on_or_fail(path, "gpu");
     uint32_t vocab = bz_model_vocab(m);
     for (int k = 0; k < 3; k++) {
         size_t n, n_logits, n_greedy;
@@ -102,7 +102,7 @@ static void test_types(void)
         char path[128];
         size_t n, columns = (e.vocab + e.stride - 1) / e.stride;
         snprintf(path, sizeof path, "%s.gguf", e.name);
-        bz_model *m = open_or_fail(model_path(path));
+        bz_model *m = open_on_or_fail(model_path(path), "gpu");
         snprintf(path, sizeof path, "synth/%s.all.f32", e.answer);
         float *sample = read_f32(golden_path(path), &n);
         bool moe = strstr(e.preset, "moe") != NULL;
@@ -136,7 +136,7 @@ static void test_types(void)
 static void test_fusing(const char *file)
 {
     begin("gpu %s: fused gives what the plain list gives, with fewer dispatches", file);
-    bz_model *m = open_or_fail(model_path(file));
+    bz_model *m = open_on_or_fail(model_path(file), "gpu");
     uint32_t vocab = bz_model_vocab(m);
     int32_t ids[40];
     for (int i = 0; i < 40; i++) {
@@ -148,11 +148,12 @@ static void test_fusing(const char *file)
         float *rows[2];
         for (int plain = 0; plain < 2; plain++) {
             bz_session *s = session_or_fail(
-                m, &(bz_session_options){.device = "gpu", .exact = true, .chunk = chunks[c], .no_fuse = plain});
+                m, &(bz_session_options){.exact = true, .chunk = chunks[c], .no_fuse = plain});
             rows[plain] = calloc(40 * vocab, sizeof(float));
+            uint64_t before = gpu_counts_of(bz_model_device(m)).dispatches;
             bz_error err = {0};
             CHECKF(prefill(s, ids, 40, 0, rows[plain], &err) == BZ_OK, "%s", err.text);
-            dispatches[plain] = gpu_counts_of(s->device).dispatches;
+            dispatches[plain] = gpu_counts_of(bz_model_device(m)).dispatches - before;
             bz_session_free(s);
         }
         double d = max_difference(rows[0], rows[1], 40 * vocab);
@@ -170,7 +171,7 @@ static void test_fusing(const char *file)
  * logits agree closely (row and tile kernels add up in different orders). */
 static void test_reuse(void)
 {
-    bz_model *m = open_or_fail(model_path("nano-e-q4_0.gguf"));
+    bz_model *m = open_on_or_fail(model_path("nano-e-q4_0.gguf"), "gpu");
     uint32_t vocab = bz_model_vocab(m);
     int32_t ids[200], made[60];
     for (int i = 0; i < 200; i++) {

@@ -167,7 +167,7 @@ def main(box):
         f.write("#include <bezel.h>\n#include <stdio.h>\n#include <stdlib.h>\n")
         f.writelines(f"void {n}(void);\nvoid {n}(void)\n{{\n    abort();\n}}\n" for n in inside)
         f.write('int main(int argc, char **argv)\n{\n    bz_model *m = NULL;\n    bz_session *s = NULL;\n'
-                '    bz_error e = {0};\n    if (argc != 2 || bz_model_open_file(&m, argv[1], NULL, &e) ||\n'
+                '    bz_error e = {0};\n    if (argc != 2 || bz_model_open_file(&m, argv[1], NULL, NULL, &e) ||\n'
                 '        bz_session_new(&s, m, NULL, &e)) {\n        puts(e.text);\n        return 1;\n    }\n'
                 '    bz_session_free(s);\n    bz_model_free(m);\n    return 0;\n}\n')
     for kind in ("shared", "static"):

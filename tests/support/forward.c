@@ -7,9 +7,15 @@
 
 bz_model *open_or_fail(const char *path)
 {
+    return open_on_or_fail(path, NULL);
+}
+
+bz_model *open_on_or_fail(const char *path, const char *device)
+{
+    const bz_open_options o = {.device = device};
     bz_model *m = NULL;
     bz_error err = {0};
-    if (bz_model_open_file(&m, path, NULL, &err) != BZ_OK) {
+    if (bz_model_open_file(&m, path, NULL, &o, &err) != BZ_OK) {
         printf("FAIL opening %s: %s\n", path, err.text);
         exit(1);
     }

@@ -1,0 +1,32 @@
+/* A model on a GPU: the device, its compiled kernels, the weights. All sessions of the model share it; each holds
+ * on to it, so that one left behind on a lost device can still let go of what it has there. */
+#ifndef BZ_GPU_LOAD_H
+#define BZ_GPU_LOAD_H
+
+#include "gpu/kernels.h"
+#include "gpu/weights.h"
+
+typedef struct gpu_upload gpu_upload;
+
+typedef struct bz_gpu_model {
+    gpu *g;
+    gpu_kernels *kernels;
+    gpu_weights weights;
+    const uint8_t *const *weight_bytes; /* [weights.table->n] what the host has in memory; else NULL */
+    bool ready;                         /* loaded */
+    gpu_upload *upload;                 /* while loading */
+    uint32_t holders;
+} bz_gpu_model;
+
+/* Begins to open a device; the caller is the first to hold it. weight_bytes[i], where not NULL, is the data of
+ * table->info[i] and must outlive the model; other tensors are asked for as reads. */
+bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
+                           const uint8_t *const *weight_bytes, bz_error *err);
+void bz_gpu_model_hold(bz_gpu_model *m);
+void bz_gpu_model_drop(bz_gpu_model *m); /* the last one closes the device */
+
+/* A short step of loading: AGAIN, NEED_BYTES, NEED_GPU, EVENT (progress), DONE or ERROR. At most 64 MB are under way.
+ * Reads go to memory of ours or, on a device with direct_reads, straight into GPU buffers. */
+bz_progress bz_gpu_model_load(bz_gpu_model *m, bz_need *need);
+
+#endif
