@@ -210,6 +210,7 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
     b->weight_bytes = model->weight_bytes;
     b->f32_cache = f32_cache;
     b->fuse = fuse;
+    b->packed = !f32_cache && gpu_limits_of(b->g)->packed_dot;
     bz_error why = {0};
     b->rows = gpu_buffer_new(b->g, (4 + 3 * GPU_MAX_ROWS) * sizeof(uint32_t), GPU_STORAGE, &why);
     b->nothing = b->rows ? gpu_buffer_new(b->g, 256, GPU_STORAGE, &why) : 0;

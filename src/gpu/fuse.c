@@ -7,6 +7,11 @@ static bool only_read_by(const bz_plan *p, bz_tensor t, size_t reader)
     return i->root == t.id && i->last == (int32_t)reader;
 }
 
+static bool read_behind(const bz_plan *p, bz_tensor t, size_t step)
+{
+    return bz_plan_tensor(p, t)->last > (int32_t)step;
+}
+
 /* Step `at`, where there is one of that kind that alone reads what step at - 1 wrote. */
 static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
 {
@@ -14,20 +19,164 @@ static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
     return s && s->op == op && s->in[input].id == s[-1].out[0].id && only_read_by(p, s[-1].out[0], at) ? s : NULL;
 }
 
-gpu_group gpu_fuse(const bz_plan *p, size_t first)
+/* A norm of whole rows that a workgroup can hold. */
+static bool is_row_norm(const bz_plan *p, size_t at)
+{
+    const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
+    return s && s->op == BZ_OP_RMS_NORM && s->w[0].id && s->width == bz_plan_tensor(p, s->in[0])->cols && s->width <= 4096;
+}
+
+/* Rows that can be read four values at a time. */
+static bool is_even(const bz_plan *p, bz_tensor t)
+{
+    const bz_tensor_info *i = bz_plan_tensor(p, t);
+    return (i->stride | i->column) % 4 == 0;
+}
+
+/* ---- products ------------------------------------------------------------------------- */
+
+static bool packs(const gpu_fuse_rules *r, const bz_plan *p, size_t at)
+{
+    const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
+    if (!s || !r->packed || s->op != BZ_OP_LINEAR) {
+        return false;
+    }
+    const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
+    return (w->type == BZ_Q4_K || w->type == BZ_Q5_K || w->type == BZ_Q6_K) && w->ne[1] % 4 == 0 &&
+           is_even(p, s->in[0]) && is_even(p, s->out[0]);
+}
+
+gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint32_t n)
+{
+    gpu_binding span = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t piece = r->weights->first_piece[products[i].w[0].id - 1];
+        gpu_binding at = r->weights->pieces[piece].at;
+        if (r->weights->first_piece[products[i].w[0].id] != piece + 1 || (i && at.buffer != span.buffer)) {
+            return (gpu_binding){0};
+        }
+        if (i == 0) {
+            span = at;
+        }
+        uint64_t end = at.offset + at.size > span.offset + span.size ? at.offset + at.size : span.offset + span.size;
+        span.offset = at.offset < span.offset ? at.offset : span.offset;
+        span.size = end - span.offset;
+    }
+    return span.size <= r->max_binding ? span : (gpu_binding){0};
+}
+
+/* Does step `at` multiply the same input as the product `like`, of the same type? */
+static bool joins(const gpu_fuse_rules *r, const bz_plan *p, size_t at, const bz_step *like, uint32_t n)
+{
+    return packs(r, p, at) && p->steps[at].in[0].id == like->in[0].id &&
+           bz_weight_of(p->weights, p->steps[at].w[0])->type == bz_weight_of(p->weights, like->w[0])->type &&
+           gpu_fuse_span(r, like, n + 1).size > 0;
+}
+
+/* geglu or softcap at step `at`, behind n products. */
+static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
+{
+    const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
+    if (!s || n > 2) {
+        return false;
+    }
+    if (s->op == BZ_OP_GEGLU && s->in[1].id && n == 2) {
+        return s->in[0].id == s[-2].out[0].id && s->in[1].id == s[-1].out[0].id &&
+               only_read_by(p, s->in[0], at) && only_read_by(p, s->in[1], at);
+    }
+    if (s->op == BZ_OP_GEGLU && s->in[1].id && n == 1) {
+        return follows(p, at, BZ_OP_GEGLU, 0) && s->in[1].id != s->in[0].id && is_even(p, s->in[1]);
+    }
+    return n == 1 && follows(p, at, BZ_OP_SOFTCAP, 0);
+}
+
+static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
+{
+    gpu_group g = {.fusion = GPU_FUSE_PRODUCTS};
+    const gpu_group none = {GPU_FUSE_NONE, 1, {0}};
+    size_t at = first;
+    bz_tensor input = BZ_NO_TENSOR, sum = BZ_NO_TENSOR;
+    if (r->fuse && is_row_norm(p, at) && follows(p, at + 1, BZ_OP_ADD, 1) && p->steps[at + 1].scale == 1.0f) {
+        g.products.add = 1;
+        at += 2;
+        if (follows(p, at, BZ_OP_SCALE, 0)) {
+            g.products.scale = (uint8_t)(at - first);
+            at++;
+        }
+        input = sum = p->steps[at - 1].out[0];
+        while (at < p->n_steps && p->steps[at].op == BZ_OP_CUT) {
+            at++;
+        }
+    }
+    if (r->fuse && is_row_norm(p, at) && (!sum.id || p->steps[at].in[0].id == sum.id)) {
+        g.products.norms = true;
+        input = p->steps[at++].out[0];
+    }
+    if (!packs(r, p, at) || (input.id && p->steps[at].in[0].id != input.id)) {
+        return none;
+    }
+    const bz_step *product = &p->steps[at];
+    g.products.first = (uint8_t)(at - first);
+    do {
+        g.products.n++;
+        at++;
+    } while (r->fuse && g.products.n < 3 && joins(r, p, at, product, g.products.n));
+    g.products.keeps_sum = sum.id && read_behind(p, sum, at - 1);
+    g.products.keeps_norm = g.products.norms && read_behind(p, input, at - 1);
+    if (r->fuse && ends_with(p, at, g.products.n) && !g.products.keeps_norm) {
+        g.products.then = (uint8_t)(at - first);
+        at++;
+    }
+    g.count = (uint32_t)(at - first);
+    return g;
+}
+
+/* ---- attention ---------------------------------------------------------------------------- */
+
+static bool is_kv(const bz_plan *p, size_t first)
+{
+    if (first + 3 >= p->n_steps) {
+        return false;
+    }
+    const bz_step *k = &p->steps[first], *rope = k + 1, *v = k + 2, *write = k + 3;
+    return v->op == BZ_OP_RMS_NORM && !v->w[0].id && v->width == k->width && v->eps == k->eps && k->w[0].id &&
+           write->op == BZ_OP_KV_WRITE && write->in[0].id == rope->out[0].id && write->in[1].id == v->out[0].id &&
+           only_read_by(p, rope->out[0], first + 3) && only_read_by(p, v->out[0], first + 3) &&
+           p->caches[write->cache.id - 1].head_dim == k->width && k->width % 2 == 0 && k->width <= 1024;
+}
+
+static bool is_attend(const bz_plan *p, size_t first)
+{
+    const bz_step *attend = follows(p, first + 2, BZ_OP_ATTEND, 0);
+    return attend && attend->width == p->steps[first].width && attend->width % 8 == 0 && p->steps[first].w[0].id;
+}
+
+/* ---- all rules ---------------------------------------------------------------------------- */
+
+gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
 {
     const bz_step *s = &p->steps[first];
-    if (s->op != BZ_OP_RMS_NORM) {
-        return (gpu_group){GPU_FUSE_NONE, 1};
+    gpu_group group = products(r, p, first);
+    if (group.fusion != GPU_FUSE_NONE) {
+        return group;
+    }
+    if (!r->fuse || s->op != BZ_OP_RMS_NORM) {
+        return (gpu_group){GPU_FUSE_NONE, 1, {0}};
     }
     const bz_step *rope = follows(p, first + 1, BZ_OP_ROPE, 0);
     if (rope && rope->width == s->width) {
-        return (gpu_group){GPU_FUSE_NORM_ROPE, 2};
+        if (is_kv(p, first)) {
+            return (gpu_group){GPU_FUSE_KV, 4, {0}};
+        }
+        if (r->few && is_attend(p, first)) {
+            return (gpu_group){GPU_FUSE_ATTEND, 3, {0}};
+        }
+        return (gpu_group){GPU_FUSE_NORM_ROPE, 2, {0}};
     }
     const bz_step *add = follows(p, first + 1, BZ_OP_ADD, 1);
     if (add && add->scale == 1.0f && s->width == bz_plan_tensor(p, s->in[0])->cols) {
-        return follows(p, first + 2, BZ_OP_SCALE, 0) ? (gpu_group){GPU_FUSE_NORM_ADD_SCALE, 3}
-                                                     : (gpu_group){GPU_FUSE_NORM_ADD, 2};
+        return follows(p, first + 2, BZ_OP_SCALE, 0) ? (gpu_group){GPU_FUSE_NORM_ADD_SCALE, 3, {0}}
+                                                     : (gpu_group){GPU_FUSE_NORM_ADD, 2, {0}};
     }
-    return (gpu_group){GPU_FUSE_NONE, 1};
+    return (gpu_group){GPU_FUSE_NONE, 1, {0}};
 }

@@ -6,22 +6,44 @@
 #ifndef BZ_GPU_FUSE_H
 #define BZ_GPU_FUSE_H
 
+#include "gpu/weights.h"
 #include "plan/plan.h"
 
 typedef enum gpu_fusion {
     GPU_FUSE_NONE,
     GPU_FUSE_NORM_ADD,       /* rms_norm, add:          in1 + norm(in0) */
     GPU_FUSE_NORM_ADD_SCALE, /* rms_norm, add, scale:  (in1 + norm(in0)) * w */
-    GPU_FUSE_NORM_ROPE       /* rms_norm, rope:         per head */
+    GPU_FUSE_NORM_ROPE,      /* rms_norm, rope:         per head */
+    GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
+    GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
+    GPU_FUSE_PRODUCTS        /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations */
 } gpu_fusion;
 
 /* A stretch of the plan. */
 typedef struct gpu_group {
     gpu_fusion fusion;
     uint32_t count; /* steps; 1 for none */
+    /* PRODUCTS: places of steps within the group, 0 for none (the norm before `add` is at 0). */
+    struct {
+        uint8_t add, scale, first, n; /* n products, from `first` on */
+        bool norms;                   /* the step before `first` is a norm of their input */
+        bool keeps_sum, keeps_norm;   /* the sum and the normed row are read behind the group too */
+        uint8_t then;                 /* geglu or softcap */
+    } products;
 } gpu_group;
 
+typedef struct gpu_fuse_rules {
+    bool fuse;   /* else every step alone */
+    bool few;    /* rows: attention is done in splits */
+    bool packed; /* products of K-quantised weights take 8-bit activations */
+    const gpu_weights *weights;
+    uint64_t max_binding;
+} gpu_fuse_rules;
+
 /* What begins at step `first`. */
-gpu_group gpu_fuse(const bz_plan *plan, size_t first);
+gpu_group gpu_fuse(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first);
+
+/* Of several matrices in one buffer: the stretch that holds them all; size 0 where there is none. */
+gpu_binding gpu_fuse_span(const gpu_fuse_rules *rules, const bz_step *products, uint32_t n);
 
 #endif

@@ -12,11 +12,15 @@ typedef struct step_facts {
     uint32_t in0, in0_stride, in1, in1_stride, in2, in2_stride, out0, out0_stride, out1, out1_stride;
     uint32_t cols, k, width, heads, kv_heads, window, experts, slotted, ring, logits;
     uint32_t first_row, row_count, row_bytes, has_weight;
-    float scale, eps;
-    uint32_t pad[2];
+    float scale, eps, eps2, cap;
+    uint32_t part0_at;
+    struct {
+        uint32_t first, at, out, stride;
+    } part[2];
+    uint32_t pad[3];
 } step_facts;
 
-_Static_assert(sizeof(step_facts) == 112, "struct Step of common.wgsl");
+_Static_assert(sizeof(step_facts) == 160, "struct Step of common.wgsl");
 
 /* A dispatch before its pipeline is compiled. */
 typedef struct dispatch {
@@ -24,8 +28,8 @@ typedef struct dispatch {
     gpu_kernel kernel;
     bz_type type; /* of its weights, for products and embed */
     gpu_pipeline pipeline;
-    gpu_binding weights; /* binding 3, when the kernel has weights */
-    gpu_binding scale;   /* binding 4, norms only */
+    gpu_binding weights;  /* binding 3, when the kernel has weights */
+    gpu_binding extra[3]; /* bindings 4 to 6, of norms and of products with norms */
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
     uint32_t x, y;
 } dispatch;
@@ -72,6 +76,7 @@ typedef struct gpu_backend {
     gpu_weights weights;
     const uint8_t *const *weight_bytes; /* the host's copy: rope frequencies are read from it */
     bool f32_cache, fuse;
+    bool packed; /* products with 8-bit activations */
 
     gpu_buffer arena;
     uint64_t arena_bytes;

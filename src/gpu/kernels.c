@@ -9,13 +9,14 @@
 
 typedef struct kernel_info {
     const char *file;
-    const char *overrides[2]; /* names, or NULL */
+    const char *overrides[GPU_MAX_OVERRIDES]; /* names, or NULL */
     bool reads_blocks;        /* needs the type's eight() */
     bool fours;               /* sees the arena as vectors */
 } kernel_info;
 
 static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EMBED] = {"embed.wgsl", {NULL}, true, false},
+    [GPU_LINEAR8] = {"linear8.wgsl", {"LANES", "OUTS", "MAX_N", "CHUNK", "FORM", "SUBGROUP"}, true, true},
     [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
@@ -24,7 +25,9 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false, false},
     [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
     [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
-    [GPU_ATTEND] = {"attend.wgsl", {"F16", "SPLITS"}, false, false},
+    [GPU_KV_NORM] = {"kv_norm.wgsl", {"F16"}, false, false},
+    [GPU_ATTEND] = {"attend.wgsl", {"F16"}, false, false},
+    [GPU_ATTEND_FEW] = {"attend_few.wgsl", {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"}, false, false},
     [GPU_COMBINE] = {"combine.wgsl", {"SPLITS"}, false, false},
     [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
@@ -98,8 +101,20 @@ static const gpu_source *source(const char *name)
     return NULL;
 }
 
+/* Where a kernel that has a form with subgroups is told their size, 0 meaning the plain form. */
+static uint32_t subgroup_override(const kernel_info *info)
+{
+    uint32_t i = 0;
+    while (i < GPU_MAX_OVERRIDES && !(info->overrides[i] && strcmp(info->overrides[i], "SUBGROUP") == 0)) {
+        i++;
+    }
+    return i;
+}
+
+enum { MAX_PARTS = 10 };
+
 /* The files a kernel's text is made of. */
-static uint32_t parts_of(gpu_kernel kernel, bz_type type, const char *parts[8])
+static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const char *parts[MAX_PARTS])
 {
     const kernel_info *info = &infos[kernel];
     if (kernel == GPU_REPACK) { /* weights come before there is an arena */
@@ -107,13 +122,23 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, const char *parts[8])
         parts[1] = gpu_layout_of(type).repack;
         return 2;
     }
-    parts[0] = "common.wgsl";
-    parts[1] = info->fours ? "arena4.wgsl" : "arena.wgsl";
-    uint32_t n_parts = 2;
+    uint32_t n_parts = 0;
+    if (subgroups) {
+        parts[n_parts++] = "subgroups.wgsl"; /* enabling comes first in a module */
+    }
+    parts[n_parts++] = "common.wgsl";
+    parts[n_parts++] = info->fours ? "arena4.wgsl" : "arena.wgsl";
     if (info->reads_blocks) {
         parts[n_parts++] = "half.wgsl";
     }
-    if (kernel == GPU_LINEAR_WIDE) {
+    if (kernel == GPU_LINEAR8) {
+        parts[n_parts++] = "packed/common.wgsl";
+        if (type != BZ_Q6_K) {
+            parts[n_parts++] = "packed/k_scale_pair.wgsl";
+        }
+        parts[n_parts++] = type == BZ_Q4_K ? "packed/q4_k.wgsl" : type == BZ_Q5_K ? "packed/q5_k.wgsl" : "packed/q6_k.wgsl";
+        parts[n_parts++] = subgroups ? "sum_subgroup.wgsl" : "sum_plain.wgsl";
+    } else if (kernel == GPU_LINEAR_WIDE) {
         parts[n_parts++] = "wide/common.wgsl";
         parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";
     } else if (info->reads_blocks) {
@@ -140,8 +165,10 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, g
             return e->pipeline;
         }
     }
-    const char *parts[8];
-    uint32_t n_parts = parts_of(kernel, type, parts);
+    const uint32_t size_at = subgroup_override(info);
+    const bool subgroups = size_at < GPU_MAX_OVERRIDES && overrides.value[size_at];
+    const char *parts[MAX_PARTS];
+    uint32_t n_parts = parts_of(kernel, type, subgroups, parts);
     size_t total = 0;
     for (uint32_t i = 0; i < n_parts; i++) {
         total += source(parts[i])->n;
@@ -160,8 +187,13 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, g
     }
     char label[64];
     gpu_kernel_name(kernel, type, label, sizeof label);
-    const gpu_constant given[2] = {{info->overrides[0], overrides.value[0]}, {info->overrides[1], overrides.value[1]}};
-    uint32_t n_given = info->overrides[1] ? 2 : info->overrides[0] ? 1 : 0;
+    gpu_constant given[GPU_MAX_OVERRIDES];
+    uint32_t n_given = 0;
+    for (uint32_t i = 0; i < GPU_MAX_OVERRIDES && info->overrides[i]; i++) {
+        if (subgroups || i != size_at) {
+            given[n_given++] = (gpu_constant){info->overrides[i], overrides.value[i]};
+        }
+    }
     gpu_pipeline p = gpu_pipeline_new(ks->g, label, text, used, given, n_given, err);
     free(text);
     if (p) {

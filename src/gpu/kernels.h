@@ -7,6 +7,7 @@
 
 typedef enum gpu_kernel {
     GPU_EMBED,
+    GPU_LINEAR8,     /* up to 8 rows, 8-bit activations, with what comes before and behind; Q4_K, Q5_K and Q6_K */
     GPU_LINEAR_WIDE, /* up to 8 rows, Q4_K, Q5_K and Q6_K */
     GPU_LINEAR_ROW,  /* up to 8 rows, even shapes */
     GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
@@ -15,8 +16,10 @@ typedef enum gpu_kernel {
     GPU_ELEMENTWISE,
     GPU_ROPE,
     GPU_KV_WRITE,
+    GPU_KV_NORM,     /* norm, rope and kv_write */
     GPU_ATTEND,
-    GPU_COMBINE, /* of attend's splits */
+    GPU_ATTEND_FEW,  /* up to 8 rows, in splits */
+    GPU_COMBINE,     /* of the splits */
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
@@ -32,8 +35,9 @@ void gpu_kernels_free(gpu_kernels *ks);
 /* The pipeline of a kernel, perhaps still compiling. `type` counts for products and embed;
  * `values` are those of the kernel's overrides, in the order of kernels.c (0 where it has fewer). 0 and *err
  * on failure. */
+enum { GPU_MAX_OVERRIDES = 6 };
 typedef struct gpu_overrides {
-    uint32_t value[2];
+    uint32_t value[GPU_MAX_OVERRIDES];
 } gpu_overrides;
 
 gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err);

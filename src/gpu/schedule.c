@@ -4,52 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/fuse.h"
-#include "gpu/internal.h"
+#include "gpu/builder.h"
 
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS }; /* elementwise.wgsl */
 
 enum { SPLITS = 16 }; /* of the visible positions, when few rows attend */
-
-typedef struct builder {
-    gpu_backend *b;
-    bz_schedule *s;
-    const bz_step *step;
-    uint32_t rows; /* bucket rows of the step's output */
-    uint64_t scratch; /* bytes attend's splits need */
-    bz_error *err;
-    bool failed;
-} builder;
-
-static uint32_t divide_up(uint64_t a, uint64_t b)
-{
-    return (uint32_t)((a + b - 1) / b);
-}
 
 uint64_t gpu_place(const bz_schedule *s, bz_tensor t)
 {
     return t.id ? s->offset[t.id] + 4ull * bz_plan_tensor(s->plan, t)->column : 0;
 }
 
-static uint32_t place_of(const builder *x, bz_tensor t)
+uint32_t gpu_builder_place(const builder *x, bz_tensor t)
 {
     return (uint32_t)(gpu_place(x->s, t) / 4);
 }
 
-static step_facts facts_of(const builder *x)
+step_facts gpu_builder_facts(const builder *x, const bz_step *s)
 {
     const bz_plan *p = x->s->plan;
-    const bz_step *s = x->step;
     bz_tensor shape = s->out[0].id ? s->out[0] : s->in[0];
-    return (step_facts){.in0 = place_of(x, s->in[0]),
+    return (step_facts){.in0 = gpu_builder_place(x, s->in[0]),
                         .in0_stride = bz_plan_tensor(p, s->in[0])->stride,
-                        .in1 = place_of(x, s->in[1]),
+                        .in1 = gpu_builder_place(x, s->in[1]),
                         .in1_stride = bz_plan_tensor(p, s->in[1])->stride,
-                        .in2 = place_of(x, s->in[2]),
+                        .in2 = gpu_builder_place(x, s->in[2]),
                         .in2_stride = bz_plan_tensor(p, s->in[2])->stride,
-                        .out0 = place_of(x, s->out[0]),
+                        .out0 = gpu_builder_place(x, s->out[0]),
                         .out0_stride = bz_plan_tensor(p, s->out[0])->stride,
-                        .out1 = place_of(x, s->out[1]),
+                        .out1 = gpu_builder_place(x, s->out[1]),
                         .out1_stride = bz_plan_tensor(p, s->out[1])->stride,
                         .cols = bz_plan_tensor(p, shape)->cols,
                         .width = s->width,
@@ -62,7 +45,7 @@ static step_facts facts_of(const builder *x)
                         .eps = s->eps};
 }
 
-static void add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides, dispatch d)
+void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides, dispatch d)
 {
     bz_schedule *s = x->s;
     if (x->failed) {
@@ -86,19 +69,18 @@ static void add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overr
     s->dispatches[s->n++] = d;
 }
 
-/* The whole of a small tensor, or a buffer of nothing. */
-static gpu_binding vector(const builder *x)
+gpu_binding gpu_builder_vector(const builder *x, bz_weight w)
 {
-    const gpu_weights *w = &x->b->weights;
-    return x->step->w[0].id ? w->pieces[w->first_piece[x->step->w[0].id - 1]].at : (gpu_binding){x->b->nothing, 0, 0};
+    const gpu_weights *all = &x->b->weights;
+    return w.id ? all->pieces[all->first_piece[w.id - 1]].at : (gpu_binding){x->b->nothing, 0, 0};
 }
 
 static void elementwise(builder *x, uint32_t op)
 {
-    dispatch d = {.facts = facts_of(x), .weights = vector(x)};
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0])};
     d.x = divide_up(d.facts.cols, 64);
     d.y = x->rows;
-    add(x, GPU_ELEMENTWISE, BZ_F32, (gpu_overrides){{op}}, d);
+    gpu_builder_add(x, GPU_ELEMENTWISE, BZ_F32, (gpu_overrides){{op}}, d);
 }
 
 /* A matrix product or a table, one dispatch per binding. */
@@ -109,7 +91,7 @@ static void by_pieces(builder *x, gpu_kernel kernel)
     uint32_t max = gpu_limits_of(x->b->g)->max_workgroups;
     for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
         const gpu_piece *piece = &ws->pieces[i];
-        dispatch d = {.facts = facts_of(x), .weights = piece->at};
+        dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = piece->at};
         step_facts *f = &d.facts;
         gpu_overrides overrides = {{0}};
         f->k = (uint32_t)w->ne[0];
@@ -145,7 +127,7 @@ static void by_pieces(builder *x, gpu_kernel kernel)
             d.x = divide_up(w->ne[1], 4);
             d.y = x->rows * x->step->experts;
         }
-        add(x, kernel, w->type, overrides, d);
+        gpu_builder_add(x, kernel, w->type, overrides, d);
     }
 }
 
@@ -153,7 +135,7 @@ static void by_pieces(builder *x, gpu_kernel kernel)
 static bool is_even(const builder *x)
 {
     const bz_weight_info *w = bz_weight_of(x->b->weights.table, x->step->w[0]);
-    step_facts f = facts_of(x);
+    step_facts f = gpu_builder_facts(x, x->step);
     bool even = w->ne[0] % 32 == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0;
     for (uint32_t i = x->b->weights.first_piece[x->step->w[0].id - 1]; i < x->b->weights.first_piece[x->step->w[0].id]; i++) {
         even = even && (x->b->weights.pieces[i].first_row | x->b->weights.pieces[i].rows) % 4 == 0;
@@ -165,25 +147,25 @@ static bool is_even(const builder *x)
 static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
 {
     const bz_plan *plan = x->s->plan;
-    dispatch d = {.facts = facts_of(x), .weights = vector(x), .scale = {x->b->nothing, 0, 0}, .y = x->rows};
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0]), .extra = {{x->b->nothing, 0, 0}}, .y = x->rows};
     uint32_t then = 0;
     bz_tensor other = BZ_NO_TENSOR;
     switch (fusion) {
-    case GPU_FUSE_NONE: break;
     case GPU_FUSE_NORM_ADD: then = 1; other = x->step[1].in[0]; break;
     case GPU_FUSE_NORM_ADD_SCALE:
         then = 2;
         other = x->step[1].in[0];
-        d.scale = x->b->weights.pieces[x->b->weights.first_piece[last->w[0].id - 1]].at;
+        d.extra[0] = gpu_builder_vector(x, last->w[0]);
         break;
     case GPU_FUSE_NORM_ROPE: then = 3; other = x->step[1].in[1]; break;
+    default: break;
     }
-    d.facts.in1 = place_of(x, other);
+    d.facts.in1 = gpu_builder_place(x, other);
     d.facts.in1_stride = bz_plan_tensor(plan, other)->stride;
-    d.facts.out0 = place_of(x, last->out[0]);
+    d.facts.out0 = gpu_builder_place(x, last->out[0]);
     d.facts.out0_stride = bz_plan_tensor(plan, last->out[0])->stride;
     d.x = d.facts.cols / x->step->width;
-    add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then}}, d);
+    gpu_builder_add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then}}, d);
 }
 
 static gpu_kernel linear_kernel(const builder *x)
@@ -200,27 +182,64 @@ static gpu_kernel linear_kernel(const builder *x)
 
 static void kv_write(builder *x, const bz_cache_info *cache)
 {
-    dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id, .y = x->rows};
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .cache = x->step->cache.id, .y = x->rows};
     d.facts.cols = cache->kv_heads * cache->head_dim;
     d.x = divide_up(x->b->f32_cache ? d.facts.cols : d.facts.cols / 2, 64);
-    add(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+    gpu_builder_add(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
 }
 
-/* One row leaves most of a GPU idle unless its keys are shared out; many rows need no splits. */
-static void attend(builder *x, const bz_cache_info *cache)
+/* The same with the norms and the rope before: GPU_FUSE_KV. */
+static void kv_norm(builder *x)
 {
-    const uint32_t splits = x->rows <= 8 ? SPLITS : 1;
-    dispatch d = {.facts = facts_of(x), .cache = x->step->cache.id, .x = x->step->heads * splits, .y = x->rows};
-    d.facts.kv_heads = cache->kv_heads;
-    d.facts.out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything the plan placed */
-    add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache, splits}}, d);
-    if (splits > 1) {
-        uint64_t scratch = 4ull * x->rows * x->step->heads * splits * (x->step->width + 2);
-        x->scratch = scratch > x->scratch ? scratch : x->scratch;
-        d.cache = 0;
-        d.x = x->step->heads;
-        add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{splits}}, d);
+    const bz_step *k = x->step, *rope = k + 1, *v = k + 2, *write = k + 3;
+    dispatch d = {.facts = gpu_builder_facts(x, k), .cache = write->cache.id};
+    step_facts *f = &d.facts;
+    d.extra[0] = gpu_builder_vector(x, k->w[0]);
+    d.x = f->kv_heads = x->s->plan->caches[write->cache.id - 1].kv_heads;
+    d.y = bz_plan_rows_of(x->s->plan, k->out[0]);
+    f->in1 = gpu_builder_place(x, v->in[0]);
+    f->in1_stride = bz_plan_tensor(x->s->plan, v->in[0])->stride;
+    f->in2 = gpu_builder_place(x, rope->in[1]);
+    f->in2_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
+    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+}
+
+/* One row leaves most of a GPU idle unless its keys are shared out; many rows need no splits. `turn` is the query's
+ * norm, with its rope behind, where they are done here too. */
+static void attend(builder *x, const bz_step *turn, const bz_step *step)
+{
+    const bz_cache_info *cache = &x->s->plan->caches[step->cache.id - 1];
+    dispatch d = {.facts = gpu_builder_facts(x, step), .cache = step->cache.id, .x = step->heads};
+    step_facts *f = &d.facts;
+    d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
+    f->kv_heads = cache->kv_heads;
+    if (x->rows > 8 || step->width % 8 || step->width > 1024) {
+        gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+        return;
     }
+    if (turn) {
+        const bz_step *rope = turn + 1;
+        f->eps = turn->eps;
+        f->in0 = gpu_builder_place(x, turn->in[0]);
+        f->in0_stride = bz_plan_tensor(x->s->plan, turn->in[0])->stride;
+        f->in1 = gpu_builder_place(x, rope->in[1]);
+        f->in1_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
+    }
+    d.extra[0] = gpu_builder_vector(x, turn ? turn->w[0] : BZ_NO_WEIGHT);
+    const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
+    uint32_t shares = 16;
+    while (shares * vectors > 256) {
+        shares /= 2;
+    }
+    const uint64_t scratch = 4ull * x->rows * step->heads * SPLITS * (step->width + 2);
+    x->scratch = scratch > x->scratch ? scratch : x->scratch;
+    f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
+    d.x = step->heads * SPLITS;
+    gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
+    d.cache = 0;
+    d.extra[0] = (gpu_binding){0};
+    d.x = step->heads;
+    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{SPLITS}}, d);
 }
 
 static void rope_table(builder *x)
@@ -264,25 +283,25 @@ static void add_step(builder *x)
     case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
     case BZ_OP_RMS_NORM: norm(x, GPU_FUSE_NONE, s); break;
     case BZ_OP_ROPE: {
-        dispatch d = {.facts = facts_of(x), .y = x->rows};
+        dispatch d = {.facts = gpu_builder_facts(x, x->step), .y = x->rows};
         d.x = divide_up(d.facts.cols / 2, 64);
-        add(x, GPU_ROPE, BZ_F32, (gpu_overrides){{0}}, d);
+        gpu_builder_add(x, GPU_ROPE, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
     case BZ_OP_ROUTE: {
-        dispatch d = {.facts = facts_of(x), .x = 1, .y = x->rows};
+        dispatch d = {.facts = gpu_builder_facts(x, x->step), .x = 1, .y = x->rows};
         d.facts.width = bz_plan_tensor(plan, s->in[0])->cols;
-        add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{0}}, d);
+        gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
     case BZ_OP_EXPERT_SUM: {
-        dispatch d = {.facts = facts_of(x), .weights = vector(x), .y = x->rows};
+        dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0]), .y = x->rows};
         d.x = divide_up(d.facts.cols, 64);
-        add(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
+        gpu_builder_add(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
     case BZ_OP_KV_WRITE: kv_write(x, &plan->caches[s->cache.id - 1]); break;
-    case BZ_OP_ATTEND: attend(x, &plan->caches[s->cache.id - 1]); break;
+    case BZ_OP_ATTEND: attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
     case BZ_OP_CUT: break;
     }
@@ -342,13 +361,18 @@ static void build(builder *x)
     gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
     uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
+    const gpu_fuse_rules rules = {.fuse = x->b->fuse,
+                                  .few = plan->rows <= 8,
+                                  .packed = x->b->packed && plan->rows <= 8,
+                                  .weights = &x->b->weights,
+                                  .max_binding = gpu_limits_of(x->b->g)->max_binding};
     uint32_t n = 0;
     x->failed = true;
     if (!groups || !group_of || !s->offset) {
         bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     } else {
         for (size_t i = 0; i < plan->n_steps; n++) {
-            groups[n] = x->b->fuse ? gpu_fuse(plan, i) : (gpu_group){GPU_FUSE_NONE, 1};
+            groups[n] = gpu_fuse(&rules, plan, i);
             for (uint32_t k = 0; k < groups[n].count; k++) {
                 group_of[i++] = n;
             }
@@ -357,9 +381,14 @@ static void build(builder *x)
     }
     x->step = plan->steps;
     for (uint32_t i = 0; i < n && !x->failed; i++) {
-        if (groups[i].fusion == GPU_FUSE_NONE) {
-            add_step(x);
-        } else {
+        switch (groups[i].fusion) {
+        case GPU_FUSE_NONE: add_step(x); break;
+        case GPU_FUSE_PRODUCTS: gpu_add_products(x, &groups[i]); break;
+        case GPU_FUSE_KV: kv_norm(x); break;
+        case GPU_FUSE_ATTEND: attend(x, x->step, x->step + 2); break;
+        case GPU_FUSE_NORM_ADD:
+        case GPU_FUSE_NORM_ADD_SCALE:
+        case GPU_FUSE_NORM_ROPE:
             x->rows = bz_plan_rows_of(plan, x->step->out[0]);
             norm(x, groups[i].fusion, x->step + groups[i].count - 1);
         }
@@ -411,7 +440,7 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
     }
     for (uint32_t i = 0; i < s->n; i++) {
         dispatch *d = &s->dispatches[i];
-        gpu_binding bind[5] = {{s->facts, (uint64_t)i * GPU_SLOT, sizeof(step_facts)}, {b->rows, 0, 0}, {b->arena, 0, 0}};
+        gpu_binding bind[GPU_MAX_BINDINGS] = {{s->facts, (uint64_t)i * GPU_SLOT, sizeof(step_facts)}, {b->rows, 0, 0}, {b->arena, 0, 0}};
         uint32_t n = 3;
         if (d->cache) {
             const kv_cache *c = &kv->cache[d->cache - 1];
@@ -421,9 +450,9 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
             bind[n++] = (gpu_binding){c->v, 0, 0};
         } else if (d->weights.buffer) {
             bind[n++] = d->weights;
-            if (d->scale.buffer) {
-                bind[n++] = d->scale;
-            }
+        }
+        for (int e = 0; e < 3 && d->extra[e].buffer; e++) {
+            bind[n++] = d->extra[e];
         }
         bz_status status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, 1, err);
         if (status != BZ_OK) {

@@ -32,9 +32,6 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     bz_cache cache = m->cache_of[i];
 
     bz_tensor q = bz_linear(p, a, w->attn_q, "q_proj");
-    q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
-    q = bz_rope(p, q, turn, D, "q_rope");
-
     if (l->owns_kv) {
         bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
         bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
@@ -43,6 +40,8 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
         v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
         bz_kv_write(p, k, v, cache, "kv");
     }
+    q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
+    q = bz_rope(p, q, turn, D, "q_rope");
     bz_tensor o = bz_attend(p, q, cache, l->heads, D, l->sliding ? m->config.window : 0, "attn");
     return bz_linear(p, o, w->attn_output, "attn_out");
 }

@@ -93,49 +93,65 @@ static void test_golden(const char *name, const char *path, const char *referenc
 
 /* ---- block types ---------------------------------------------------------------------- */
 
+static double sampled_difference(const synth_entry *e, const float *got, const float *sample, double *rms)
+{
+    size_t columns = (e->vocab + e->stride - 1) / e->stride;
+    double most = 0, sum = 0;
+    for (size_t t = 0; t < e->n_tokens; t++) {
+        for (size_t c = 0; c < columns; c++) {
+            double d = fabs((double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c]);
+            most = d > most || isnan(d) ? d : most;
+            sum += d * d;
+        }
+    }
+    *rms = sqrt(sum / (double)(e->n_tokens * columns));
+    return most;
+}
+
 static void test_types(void)
 {
     synth_file f;
     synth_entry e;
     synth_open(&f);
     while (synth_next(&f, &e)) {
-        char path[128];
-        size_t n, columns = (e.vocab + e.stride - 1) / e.stride;
-        snprintf(path, sizeof path, "%s.gguf", e.name);
-        bz_model *m = open_on_or_fail(model_path(path), "gpu");
+        char path[128], file[80];
+        size_t n;
+        snprintf(file, sizeof file, "%s.gguf", e.name);
+        bz_model *m = open_on_or_fail(model_path(file), "gpu");
         snprintf(path, sizeof path, "synth/%s.all.f32", e.answer);
         float *sample = read_f32(golden_path(path), &n);
-        bool moe = strstr(e.preset, "moe") != NULL;
-        for (int exact = 1; exact >= 0; exact--) {
-            begin("gpu %s %s", e.name, exact ? "f32" : "f16 cache");
-            float *got = gpu_logits(m, exact, 512, e.tokens, e.n_tokens);
-            double most = 0, sum = 0;
-            for (size_t t = 0; t < e.n_tokens; t++) {
-                for (size_t c = 0; c < columns; c++) {
-                    double d = fabs((double)got[t * e.vocab + c * e.stride] - (double)sample[t * columns + c]);
-                    most = d > most || isnan(d) ? d : most;
-                    sum += d * d;
-                }
-            }
-            double rms = sqrt(sum / (double)(e.n_tokens * columns));
-            if (exact) {
-                CHECKF(most <= 2e-3, "off by %g", most);
-            } else if (!moe) { /* where an expert flips, a rounded cache may move a row */
-                CHECKF(rms <= 0.02 && most <= 0.15, "rms %g, most %g", rms, most);
-            }
+        begin("gpu %s f32", e.name);
+        float *got = gpu_logits(m, true, 512, e.tokens, e.n_tokens);
+        double rms, most = sampled_difference(&e, got, sample, &rms);
+        CHECKF(most <= 2e-3, "off by %g", most);
+        free(got);
+
+        begin("gpu %s 8-bit activations", e.name); /* by the kernels of few rows */
+        got = gpu_logits(m, false, 8, e.tokens, e.n_tokens);
+        synth_judge(&e, got, sample);
+        free(got);
+        bz_model_free(m);
+
+        if (!strstr(e.preset, "moe")) { /* where an expert flips, a rounded cache may move a row */
+            begin("gpu baseline %s f16 cache", e.name); /* no packed products there: activations stay f32 */
+            m = open_on_or_fail(model_path(file), "gpu-baseline");
+            got = gpu_logits(m, false, 512, e.tokens, e.n_tokens);
+            most = sampled_difference(&e, got, sample, &rms);
+            CHECKF(rms <= 0.02 && most <= 0.15, "rms %g, most %g", rms, most);
             free(got);
+            bz_model_free(m);
         }
         free(sample);
-        bz_model_free(m);
     }
+    synth_judge_all("gpu ");
     synth_close(&f);
 }
 
 /* ---- fusing ------------------------------------------------------------------------------ */
 
-static void test_fusing(const char *file)
+static void test_fusing(const char *file, bool exact)
 {
-    begin("gpu %s: fused gives what the plain list gives, with fewer dispatches", file);
+    begin("gpu %s%s: fused gives what the plain list gives, with fewer dispatches", file, exact ? "" : ", 8-bit activations");
     bz_model *m = open_on_or_fail(model_path(file), "gpu");
     uint32_t vocab = bz_model_vocab(m);
     int32_t ids[40];
@@ -148,7 +164,7 @@ static void test_fusing(const char *file)
         float *rows[2];
         for (int plain = 0; plain < 2; plain++) {
             bz_session *s = session_or_fail(
-                m, &(bz_session_options){.exact = true, .chunk = chunks[c], .no_fuse = plain});
+                m, &(bz_session_options){.exact = exact, .chunk = chunks[c], .no_fuse = plain});
             rows[plain] = calloc(40 * vocab, sizeof(float));
             uint64_t before = gpu_counts_of(bz_model_device(m)).dispatches;
             bz_error err = {0};
@@ -157,7 +173,9 @@ static void test_fusing(const char *file)
             bz_session_free(s);
         }
         double d = max_difference(rows[0], rows[1], 40 * vocab);
-        CHECKF(d <= 1e-4, "off by %g", d);
+        printf("  fused %llu dispatches, plain %llu, off by %g\n", (unsigned long long)dispatches[0],
+               (unsigned long long)dispatches[1], d);
+        CHECKF(d <= (exact ? 1e-4 : 0.3), "off by %g", d); /* a rounding that tips over moves an activation by 1/127 */
         CHECK(dispatches[0] < dispatches[1]);
         free(rows[0]);
         free(rows[1]);
@@ -222,9 +240,12 @@ int main(void)
     test_baseline("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"));
     test_baseline("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));
     test_types();
-    test_fusing("nano-e-f32.gguf");
-    test_fusing("tiny-moe-q4_k_m.gguf");
-    test_fusing("tiny-12b-q4_k_m.gguf");
+    test_fusing("nano-e-f32.gguf", true);
+    test_fusing("tiny-moe-q4_k_m.gguf", true);
+    test_fusing("tiny-12b-q4_k_m.gguf", true);
+    test_fusing("tiny-e-q4_k_m.gguf", false);
+    test_fusing("tiny-e-q5_k_m.gguf", false);
+    test_fusing("tiny-dense-q6_k.gguf", false);
     test_reuse();
     return finish();
 }

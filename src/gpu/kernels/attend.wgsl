@@ -1,9 +1,7 @@
-// attend: one workgroup per row, query head and split of the visible positions. Keys are taken 16 at a
-// time: 16 threads score one together, reading neighbouring words. The running maximum and sum are kept
-// for all of a split, every thread adds up its own columns of V. With one split the result is written;
-// with more, each leaves (maximum, sum, columns) for combine.wgsl.
+// attend for many rows: one workgroup per row and query head. Keys are taken 16 at a time: 16 threads score one
+// together, reading neighbouring words. The running maximum and sum are kept, every thread adds up its own
+// columns of V.
 override F16: bool = true;
-override SPLITS: u32 = 1u;
 const KEYS = 16u;
 const LOWEST = -3.0e38;
 
@@ -19,18 +17,14 @@ fn cache_row(position: u32) -> u32 {
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    let head = group.x / SPLITS;
-    let split = group.x % SPLITS;
+    let head = group.x;
     let row = group.y;
     if (row >= live_rows()) { return; }
     let d = step.width;
     let kv_head = head / (step.heads / step.kv_heads);
     let position = position_of(row);
-    let first = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
-    // stretches of whole groups of KEYS, the same for every split
-    let stretch = (position + 1u - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
-    let begin = first + split * stretch;
-    let end = min(begin + stretch, position + 1u);
+    let begin = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
+    let end = position + 1u;
     let words = select(d, d / 2u, F16);
     let row_words = step.kv_heads * words;
     let head_word = kv_head * words;
@@ -85,15 +79,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         workgroupBarrier(); // before score is written again
     }
-    let scale = select(1.0, 1.0 / total, SPLITS == 1u);
-    var y = step.out0 + row * step.out0_stride + head * d;
-    if (SPLITS > 1u) {
-        y = step.out1 + ((row * step.heads + head) * SPLITS + split) * (d + 2u) + 2u;
-        if (local == 0u) {
-            arena[y - 2u] = best;
-            arena[y - 1u] = total;
-        }
-    }
+    let scale = 1.0 / total;
+    let y = step.out0 + row * step.out0_stride + head * d;
     if (local < d) { arena[y + local] = out0 * scale; }
     if (local + 256u < d) { arena[y + local + 256u] = out1 * scale; }
     if (local + 512u < d) { arena[y + local + 512u] = out2 * scale; }

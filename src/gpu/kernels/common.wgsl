@@ -25,7 +25,14 @@ struct Step {
     has_weight: u32,
     scale: f32,
     eps: f32,
-    pad0: u32, pad1: u32,
+    eps2: f32,       // of a second norm
+    cap: f32,        // of a softcap behind a product
+    // products of one input with several matrices: output where the second and third begin, the matrices' places in
+    // the binding in vectors of 16 bytes, and where they write
+    part0_at: u32,
+    part1: u32, part1_at: u32, part1_out: u32, part1_stride: u32,
+    part2: u32, part2_at: u32, part2_out: u32, part2_stride: u32,
+    pad0: u32, pad1: u32, pad2: u32,
 }
 
 @group(0) @binding(0) var<uniform> step: Step;

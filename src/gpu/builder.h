@@ -1,0 +1,35 @@
+/* Inside the scheduler: what turns steps into dispatches. */
+#ifndef BZ_GPU_BUILDER_H
+#define BZ_GPU_BUILDER_H
+
+#include "gpu/fuse.h"
+#include "gpu/internal.h"
+
+typedef struct builder {
+    gpu_backend *b;
+    bz_schedule *s;
+    const bz_step *step; /* first of the group at hand */
+    uint32_t rows;       /* bucket rows of its output */
+    uint64_t scratch;    /* bytes attend's splits need */
+    bz_error *err;
+    bool failed;
+} builder;
+
+static inline uint32_t divide_up(uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+/* Where a tensor lies, in f32 values; 0 for none. */
+uint32_t gpu_builder_place(const builder *x, bz_tensor t);
+/* A dispatch's facts as one step tells them. */
+step_facts gpu_builder_facts(const builder *x, const bz_step *step);
+/* A small tensor, or a buffer of nothing. */
+gpu_binding gpu_builder_vector(const builder *x, bz_weight w);
+/* Appends a dispatch; x workgroups beyond the limit are folded into y where y is still 1. */
+void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides, dispatch d);
+
+/* products.c: a group of fusion PRODUCTS. */
+void gpu_add_products(builder *x, const gpu_group *group);
+
+#endif

@@ -1,0 +1,57 @@
+// rms_norm and rope of a row's keys (in0, angles in2), rms_norm of its values (in1), both into the cache: one
+// workgroup per row and KV head.
+override F16: bool = true;
+
+@group(0) @binding(3) var<storage, read_write> keys: array<u32>;
+@group(0) @binding(4) var<storage, read_write> values: array<u32>;
+@group(0) @binding(5) var<storage, read> key_weight: array<f32>;
+
+var<workgroup> key: array<f32, 1024>; // the head's own, then turned
+var<workgroup> value: array<f32, 1024>;
+var<workgroup> sums: array<vec2<f32>, 256>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    let d = step.width;
+    let k = step.in0 + row * step.in0_stride + group.x * d;
+    let v = step.in1 + row * step.in1_stride + group.x * d;
+    var sum = vec2<f32>();
+    for (var i = local; i < d; i += 256u) {
+        let pair = vec2<f32>(arena[k + i], arena[v + i]);
+        key[i] = pair.x;
+        value[i] = pair.y;
+        sum += pair * pair;
+    }
+    sums[local] = sum;
+    workgroupBarrier();
+    for (var half_way = 128u; half_way > 0u; half_way >>= 1u) {
+        if (local < half_way) { sums[local] += sums[local + half_way]; }
+        workgroupBarrier();
+    }
+    let r = vec2<f32>(1.0) / sqrt(sums[0] / f32(d) + step.eps);
+    let pairs = d / 2u;
+    let angles = step.in2 + row * step.in2_stride;
+    for (var i = local; i < pairs; i += 256u) { // a pair belongs to one thread
+        let a = key[i] * r.x * key_weight[i];
+        let b = key[pairs + i] * r.x * key_weight[pairs + i];
+        let c = arena[angles + i];
+        let s = arena[angles + pairs + i];
+        key[i] = a * c - b * s;
+        key[pairs + i] = a * s + b * c;
+    }
+    workgroupBarrier();
+    let words = select(d, pairs, F16);
+    let position = position_of(row);
+    let place = (select(position, position % max(step.ring, 1u), step.ring > 0u) * step.kv_heads + group.x) * words;
+    for (var i = local; i < words; i += 256u) {
+        if (F16) {
+            keys[place + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));
+            values[place + i] = pack2x16float(vec2<f32>(value[2u * i], value[2u * i + 1u]) * r.y);
+        } else {
+            keys[place + i] = bitcast<u32>(key[i]);
+            values[place + i] = bitcast<u32>(value[i] * r.y);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+// linear for few rows with 8-bit activations, the form of decoding: what comes before the product (a norm, a sum,
+// another norm) and behind it (GEGLU) is done here too, and up to three matrices share one input.
+//
+// Every workgroup makes the input row for itself, 16 values to a scale, in workgroup memory; then LANES threads
+// share OUTS outputs. The first workgroup also writes the input where later steps need it.
+override LANES: u32 = 16u; // a multiple of 8
+override OUTS: u32 = 2u;   // 1, 2 or 4
+override MAX_N: u32 = 1u;  // rows of the bucket, at most 8
+override CHUNK: u32 = 256u; // values of a row held at once, a multiple of 256; all of them with ADD or NORM
+override FORM: u32 = 0u;
+const ADD = 1u;       // t -> in1 + norm(t) * add_weight
+const SCALE = 2u;     // ... * scale_weight[0]
+const KEEP = 4u;      // the sum is written to out1
+const NORM = 8u;      // u -> norm(u) * norm_weight
+const KEEP_NORM = 16u; // the normed row is written to in2
+const GEGLU = 32u;    // gelu(first matrix) * second matrix
+const GATED = 64u;    // gelu(product) * in2
+const SOFTCAP = 128u;
+
+@group(0) @binding(4) var<storage, read> add_weight: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> norm_weight: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> scale_weight: array<f32>;
+
+var<workgroup> shared_sum: array<f32, 256>;
+var<workgroup> x8: array<vec4<u32>, CHUNK / 16u>;  // sixteen activations each
+var<workgroup> worth: array<vec2<f32>, CHUNK / 16u>; // what one is worth, and the sum of all sixteen
+
+fn safe_tanh(x: f32) -> f32 { return tanh(clamp(x, -15.0, 15.0)); }
+fn gelu(x: f32) -> f32 { return 0.5 * x * (1.0 + safe_tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x))); }
+
+// Sixteen values become number u of x8.
+fn quantise(u: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
+    let m = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
+    let most = max(max(m.x, m.y), max(m.z, m.w));
+    let inverse = select(0.0, 127.0 / most, most > 0.0);
+    let q = vec4<u32>(pack4xI8(vec4<i32>(round(a * inverse))), pack4xI8(vec4<i32>(round(b * inverse))),
+                      pack4xI8(vec4<i32>(round(c * inverse))), pack4xI8(vec4<i32>(round(d * inverse))));
+    let one = most / 127.0;
+    x8[u] = q;
+    worth[u] = vec2<f32>(one, one * dot16(vec4<u32>(0x01010101u), q));
+}
+
+// Values k0 .. k0 + CHUNK of a row as they are.
+fn take_plain(row: u32, k0: u32, local: u32) {
+    let x = (step.in0 + row * step.in0_stride + k0) / 4u;
+    for (var u = local; u < CHUNK / 16u && k0 + u * 16u < step.k; u += 256u) {
+        let i = x + u * 4u;
+        quantise(u, arena4[i], arena4[i + 1u], arena4[i + 2u], arena4[i + 3u]);
+    }
+}
+
+fn squares(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> f32 { return dot(a, a) + dot(b, b) + dot(c, c) + dot(d, d); }
+
+fn keep(at: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
+    arena4[at] = a;
+    arena4[at + 1u] = b;
+    arena4[at + 2u] = c;
+    arena4[at + 3u] = d;
+}
+
+// A whole row of at most 4,096 values, with sum and norm: a thread has sixteen, all fetched before the first is needed.
+fn take_normed(row: u32, local: u32, writes: bool) {
+    let has = local < CHUNK / 16u;
+    let u = min(local, CHUNK / 16u - 1u);
+    let i = u * 4u;
+    let x = (step.in0 + row * step.in0_stride) / 4u + i;
+    var a = arena4[x];
+    var b = arena4[x + 1u];
+    var c = arena4[x + 2u];
+    var d = arena4[x + 3u];
+    var na = vec4<f32>();
+    var nb = vec4<f32>();
+    var nc = vec4<f32>();
+    var nd = vec4<f32>();
+    if ((FORM & NORM) != 0u) {
+        na = norm_weight[i];
+        nb = norm_weight[i + 1u];
+        nc = norm_weight[i + 2u];
+        nd = norm_weight[i + 3u];
+    }
+    if ((FORM & ADD) != 0u) {
+        let y = (step.in1 + row * step.in1_stride) / 4u + i;
+        let ya = arena4[y];
+        let yb = arena4[y + 1u];
+        let yc = arena4[y + 2u];
+        let yd = arena4[y + 3u];
+        let wa = add_weight[i];
+        let wb = add_weight[i + 1u];
+        let wc = add_weight[i + 2u];
+        let wd = add_weight[i + 3u];
+        var by = 1.0;
+        if ((FORM & SCALE) != 0u) { by = scale_weight[0]; }
+        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + step.eps);
+        a = (ya + a * r * wa) * by;
+        b = (yb + b * r * wb) * by;
+        c = (yc + c * r * wc) * by;
+        d = (yd + d * r * wd) * by;
+        if ((FORM & KEEP) != 0u && writes && has) { keep((step.out1 + row * step.out1_stride) / 4u + i, a, b, c, d); }
+    }
+    if ((FORM & NORM) != 0u) {
+        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + step.eps2);
+        a = a * r * na;
+        b = b * r * nb;
+        c = c * r * nc;
+        d = d * r * nd;
+        if ((FORM & KEEP_NORM) != 0u && writes && has) { keep((step.in2 + row * step.in2_stride) / 4u + i, a, b, c, d); }
+    }
+    if (has) { quantise(u, a, b, c, d); }
+}
+
+fn take_unit(b: u32, v: u32) {
+    let l = b * 16u + low_at(v);
+    let h = b * 16u + high_at(v);
+    xl = x8[l];
+    xh = x8[h];
+    fl = worth[l];
+    fh = worth[h];
+}
+
+// The products of OUTS neighbouring weight rows with one unit.
+fn dot_rows(at: u32, row: u32, v: u32) -> vec4<f32> {
+    var s = vec4<f32>();
+    s.x = dot_unit(at, v);
+    if (OUTS > 1u) { s.y = dot_unit(at + row, v); }
+    if (OUTS > 2u) {
+        s.z = dot_unit(at + 2u * row, v);
+        s.w = dot_unit(at + 3u * row, v);
+    }
+    return s;
+}
+
+// Of four outputs: lanes_sum of each, valid in the first lane.
+fn lanes_sums(s: vec4<f32>, local: u32) -> vec4<f32> {
+    var t = vec4<f32>();
+    t.x = lanes_sum(s.x, local);
+    if (OUTS > 1u) { t.y = lanes_sum(s.y, local); }
+    if (OUTS > 2u) {
+        t.z = lanes_sum(s.z, local);
+        t.w = lanes_sum(s.w, local);
+    }
+    return t;
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>) {
+    let n = live_rows();
+    let outputs = 256u / LANES * OUTS; // of the workgroup, a multiple of 4
+    let first = folded(group, groups) * outputs;
+    let mine = min(first + local / LANES * OUTS, step.row_count - OUTS);
+    let lane = local % LANES;
+    let v = lane & 7u;
+    let row = step.k / 256u * BLOCK; // vectors of a weight row
+    var w = step.part0_at + mine * row;
+    if (mine >= step.part2) { w = step.part2_at + (mine - step.part2) * row; }
+    else if (mine >= step.part1) { w = step.part1_at + (mine - step.part1) * row; }
+    let pair = step.part1_at + mine * row;
+    for (var r = 0u; r < MAX_N; r++) {
+        if (r >= n) { break; }
+        var s = vec4<f32>();
+        var t = vec4<f32>();
+        for (var k0 = 0u; k0 < step.k; k0 += CHUNK) {
+            if ((FORM & (ADD | NORM)) != 0u) { take_normed(r, local, first == 0u); } else { take_plain(r, k0, local); }
+            workgroupBarrier();
+            let end = min(CHUNK, step.k - k0) / 256u;
+            let start = k0 / 256u;
+            for (var b = lane / 8u; b < end; b += LANES / 8u) {
+                take_unit(b, v);
+                s += dot_rows(w + (start + b) * BLOCK, row, v);
+                if ((FORM & GEGLU) != 0u) { t += dot_rows(pair + (start + b) * BLOCK, row, v); }
+            }
+            workgroupBarrier(); // before the row is replaced
+        }
+        s = lanes_sums(s, local);
+        if ((FORM & GEGLU) != 0u) {
+            t = lanes_sums(t, local);
+            s = vec4<f32>(gelu(s.x), gelu(s.y), gelu(s.z), gelu(s.w)) * t;
+        }
+        workgroupBarrier();
+        if (lane == 0u) {
+            let at = local / LANES * OUTS;
+            shared_sum[at] = s.x;
+            if (OUTS > 1u) { shared_sum[at + 1u] = s.y; }
+            if (OUTS > 2u) {
+                shared_sum[at + 2u] = s.z;
+                shared_sum[at + 3u] = s.w;
+            }
+        }
+        workgroupBarrier();
+        // four outputs at a time, so that only whole vectors are written
+        let o = first + local * 4u;
+        if (local * 4u < outputs && o < step.row_count) {
+            var value = vec4<f32>(shared_sum[local * 4u], shared_sum[local * 4u + 1u], shared_sum[local * 4u + 2u],
+                                  shared_sum[local * 4u + 3u]);
+            if ((FORM & GATED) != 0u) {
+                let gate = vec4<f32>(gelu(value.x), gelu(value.y), gelu(value.z), gelu(value.w));
+                value = gate * arena4[(step.in2 + r * step.in2_stride + o) / 4u];
+            }
+            if ((FORM & SOFTCAP) != 0u) {
+                let x = value / step.cap;
+                value = step.cap * vec4<f32>(safe_tanh(x.x), safe_tanh(x.y), safe_tanh(x.z), safe_tanh(x.w));
+            }
+            var y = step.out0 + r * step.out0_stride + o;
+            if (o >= step.part2) { y = step.part2_out + r * step.part2_stride + o - step.part2; }
+            else if (o >= step.part1) { y = step.part1_out + r * step.part1_stride + o - step.part1; }
+            arena4[y / 4u] = value;
+        }
+    }
+}
