@@ -27,6 +27,7 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
     [GPU_KV_NORM] = {"kv_norm.wgsl", {"F16"}, false, false},
     [GPU_ATTEND] = {"attend.wgsl", {"F16"}, false, false},
+    [GPU_ATTEND_TILE] = {"attend_tile.wgsl", {"PER", "HEAD", "ACROSS"}, false, true},
     [GPU_ATTEND_FEW] = {"attend_few.wgsl", {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"}, false, false},
     [GPU_COMBINE] = {"combine.wgsl", {"SPLITS"}, false, false},
     [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},

@@ -17,7 +17,8 @@ typedef enum gpu_kernel {
     GPU_ROPE,
     GPU_KV_WRITE,
     GPU_KV_NORM,     /* norm, rope and kv_write */
-    GPU_ATTEND,
+    GPU_ATTEND,      /* any head size */
+    GPU_ATTEND_TILE, /* more than 8 rows */
     GPU_ATTEND_FEW,  /* up to 8 rows, in splits */
     GPU_COMBINE,     /* of the splits */
     GPU_ROUTE,

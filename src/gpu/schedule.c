@@ -204,7 +204,7 @@ static void kv_norm(builder *x)
     gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
 }
 
-/* One row leaves most of a GPU idle unless its keys are shared out; many rows need no splits. `turn` is the query's
+/* Many rows share what they fetch of the cache; few leave most of a GPU idle unless positions are shared out. `turn` is the query's
  * norm, with its rope behind, where they are done here too. */
 static void attend(builder *x, const bz_step *turn, const bz_step *step)
 {
@@ -213,6 +213,13 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
     step_facts *f = &d.facts;
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
     f->kv_heads = cache->kv_heads;
+    const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
+    const bool even = step->width % 64 == 0 && (vectors & (vectors - 1)) == 0 && vectors <= 128;
+    if (x->rows > 8 && even) {
+        d.y = divide_up(x->rows, 32);
+        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
+        return;
+    }
     if (x->rows > 8 || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
         return;
@@ -226,7 +233,6 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
         f->in1_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
     }
     d.extra[0] = gpu_builder_vector(x, turn ? turn->w[0] : BZ_NO_WEIGHT);
-    const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
     uint32_t shares = 16;
     while (shares * vectors > 256) {
         shares /= 2;

@@ -1,4 +1,4 @@
-// attend for many rows: one workgroup per row and query head. Keys are taken 16 at a time: 16 threads score one
+// attend for heads of any size: one workgroup per row and query head. Keys are taken 16 at a time: 16 threads score one
 // together, reading neighbouring words. The running maximum and sum are kept, every thread adds up its own
 // columns of V.
 override F16: bool = true;
