@@ -9,32 +9,13 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/random.h"
 
 static const bz_type quantised[] = {BZ_Q8_0, BZ_Q4_0, BZ_Q4_1, BZ_Q5_0,   BZ_Q5_1,   BZ_Q2_K, BZ_Q3_K,
                                     BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
 enum { N_QUANTISED = sizeof quantised / sizeof *quantised };
 
 /* ---- helpers ---- */
-
-static uint32_t seed = 7;
-
-static uint32_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 17;
-    seed ^= seed << 5;
-    return seed;
-}
-
-static float random_float(void) /* in -1..1 */
-{
-    return (float)(int32_t)random_bits() * 0x1p-31f;
-}
-
-static size_t random_below(size_t n)
-{
-    return random_bits() % n;
-}
 
 static uint32_t bits_of(float x)
 {
@@ -82,31 +63,10 @@ static float *random_row(size_t n)
 }
 
 /* Blocks of random bytes; `tame` keeps the scales finite and of ordinary size. */
-static uint8_t *random_blocks(bz_type type, size_t n, bool tame)
+static uint8_t *new_blocks(bz_type type, size_t n, bool tame)
 {
-    const bz_type_info *info = bz_type_of((uint32_t)type);
-    size_t bytes = bz_row_bytes(type, n);
-    uint8_t *blocks = room(bytes);
-    for (size_t i = 0; i < bytes; i++)
-        blocks[i] = (uint8_t)random_bits();
-    if (!tame || info->block_values == 1)
-        return blocks;
-    for (size_t at = 0; at < bytes; at += info->block_bytes) {
-        uint8_t *b = blocks + at;
-        /* Every f16 field: a number between 2^-7 and 2^-6, either sign. */
-        int fields[2] = {0, -1};
-        switch (type) {
-        case BZ_Q4_1: case BZ_Q5_1: case BZ_Q4_K: case BZ_Q5_K: fields[1] = 2; break;
-        case BZ_Q2_K: fields[0] = 80, fields[1] = 82; break;
-        case BZ_Q3_K: fields[0] = 108; break;
-        case BZ_Q6_K: fields[0] = 208; break;
-        case BZ_MXFP4: fields[0] = -1, b[0] = (uint8_t)(120 + random_below(4)); break;
-        default: break;
-        }
-        for (int f = 0; f < 2; f++)
-            if (fields[f] >= 0)
-                b[fields[f] + 1] = (uint8_t)(0x20 | (b[fields[f] + 1] & 0x83));
-    }
+    uint8_t *blocks = room(bz_row_bytes(type, n));
+    random_blocks(type, blocks, n, tame && bz_type_of((uint32_t)type)->block_values > 1 ? SCALES_TAME : SCALES_ANY);
     return blocks;
 }
 
@@ -145,7 +105,7 @@ static void test_dequantize(const bz_kernels *kernels)
             continue;
         for (size_t count = 1; count <= 21; count++) {
             size_t n = count * info->block_values;
-            uint8_t *blocks = random_blocks((bz_type)id, n, count % 2 == 0);
+            uint8_t *blocks = new_blocks((bz_type)id, n, count % 2 == 0);
             float *got = room(n * sizeof *got), *want = room(n * sizeof *want);
             kernels->dequantize((bz_type)id, blocks, got, n);
             bz_dequantize((bz_type)id, blocks, want, n);
@@ -182,7 +142,7 @@ static void test_unpack(const bz_kernels *kernels)
         bool has_min = bz_type_has_min(type);
         for (size_t count = 1; count <= 9; count++) {
             size_t n = count * info->block_values;
-            uint8_t *blocks = random_blocks(type, n, count % 2 == 0);
+            uint8_t *blocks = new_blocks(type, n, count % 2 == 0);
             float *want = room(n * sizeof *want);
             bz_w8 w = new_w8(n), p = new_w8(n);
             kernels->unpack(type, blocks, w, n);
@@ -210,7 +170,7 @@ static void test_unpack(const bz_kernels *kernels)
     for (size_t t = 0; t < N_QUANTISED; t++) {
         if (bz_type_has_min(quantised[t]))
             continue;
-        uint8_t *blocks = random_blocks(quantised[t], 512, true);
+        uint8_t *blocks = new_blocks(quantised[t], 512, true);
         bz_w8 w = new_w8(512), no_m = {w.q, w.s, NULL};
         kernels->unpack(quantised[t], blocks, no_m, 512);
         free_w8(w);
@@ -340,7 +300,7 @@ static bz_w8 random_weights(bz_type type, size_t k)
 {
     bz_w8 w = new_w8(k);
     if (k % bz_type_of((uint32_t)type)->block_values == 0) {
-        uint8_t *blocks = random_blocks(type, k, true);
+        uint8_t *blocks = new_blocks(type, k, true);
         memset(w.m, 0, k / 16 * sizeof(float));
         bz_kernels_plain.unpack(type, blocks, w, k);
         free(blocks);
@@ -446,7 +406,7 @@ static void test_dot8(const bz_kernels *kernels)
     for (size_t t = 0; t < N_QUANTISED; t++) {
         const char *name = bz_type_of((uint32_t)quantised[t])->name;
         size_t k = 1536;
-        uint8_t *blocks = random_blocks(quantised[t], k, true);
+        uint8_t *blocks = new_blocks(quantised[t], k, true);
         float *x = random_row(k), *row = room(k * sizeof *row), got, exact;
         bz_w8 w = new_w8(k);
         bz_q8 q = new_q8(k);

@@ -1,0 +1,361 @@
+/* The GPU's kernels against the CPU's exact ones on random shapes: products of every type, tables, norms,
+ * rotation, and what works value by value. test_attend.c has attention, test_experts.c the experts,
+ * test_fuse.c steps done together, test_limits.c small bindings and dispatches.
+ *
+ *   sh tools/gpu-env.sh build/tests/gpu/test_kernels [part of a group's name] [part of a type's name]
+ *
+ * BEZEL_SEED gives other random numbers. A software adapter takes seconds to compile some kernels, so that
+ * a few combinations of type, shape and rows are left out unless BEZEL_THOROUGH is set; BEZEL_QUICK takes
+ * a few types only. Bounds: float kernels differ from the CPU by the order of additions and by fused
+ * multiply-adds, so a sum of k products may be off by some units in its last place.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/golden.h"
+#include "support/parity.h"
+#include "support/random.h"
+
+static gpu *device;
+static const char *wanted_type = "";
+
+static const bz_type types[] = {BZ_F32,  BZ_F16,  BZ_BF16, BZ_Q8_0, BZ_Q4_0, BZ_Q4_1,   BZ_Q5_0,   BZ_Q5_1,
+                                BZ_Q2_K, BZ_Q3_K, BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
+enum { N_TYPES = sizeof types / sizeof *types };
+
+/* A float type, blocks of 32 that begin at odd places, wide loads. */
+static bool is_chosen(bz_type t)
+{
+    return t == BZ_F32 || t == BZ_MXFP4 || t == BZ_Q4_K;
+}
+
+static bool thorough(void)
+{
+    return getenv("BEZEL_THOROUGH") != NULL;
+}
+
+static bool wants(bz_type t)
+{
+    return strstr(bz_type_of((uint32_t)t)->name, wanted_type) && (!quick_run() || is_chosen(t));
+}
+
+static void print_worst(void)
+{
+    printf("  %.2g of the bound used\n", parity_worst());
+}
+
+/* Sums of k products of either sign: the error grows with the square root of k. */
+static bound sum_of(uint32_t k)
+{
+    return (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt((double)k)};
+}
+
+/* ---- products ------------------------------------------------------------------------------ */
+
+/* The buckets plans are made for, and passes that fill them partly. */
+static const struct {
+    uint32_t bucket, n[5];
+} buckets[] = {{1, {1}}, {8, {1, 2, 3, 7, 8}}, {64, {9, 17, 63, 64}}, {512, {65, 100, 512}}};
+enum { N_BUCKETS = 4 };
+
+typedef struct shape {
+    uint32_t k, outputs;
+    bool seldom; /* its kernels are slow to compile: of a few types only */
+} shape;
+
+enum { MOST_SHAPES = 10 };
+
+/* k is a whole number of blocks; that of floats can be anything. */
+static uint32_t shapes_of(bz_type type, shape *out)
+{
+    static const shape floats[] = {{1, 1, 0}, {5, 3, 0}, {37, 65, 0}, {96, 64, 0}, {64, 260, 0}, {2051, 7, 1}, {2080, 8, 1}};
+    static const shape blocks[] = {{1, 1, 0}, {3, 3, 0}, {2, 65, 0}, {5, 64, 0}, {7, 4, 0}};
+    static const shape longer[] = {{2304, 20, 1}, {4352, 12, 1}, {2304, 9, 1}};
+    uint32_t per_block = bz_type_of((uint32_t)type)->block_values, n = 0;
+    const shape *from = per_block > 1 ? blocks : floats;
+    size_t count = per_block > 1 ? sizeof blocks / sizeof *blocks : sizeof floats / sizeof *floats;
+    for (size_t i = 0; i < count; i++) {
+        out[n++] = (shape){from[i].k * per_block, from[i].outputs, from[i].seldom};
+    }
+    for (size_t i = 0; per_block > 1 && i < sizeof longer / sizeof *longer; i++) {
+        out[n++] = longer[i];
+    }
+    return n;
+}
+
+static void test_linear(bz_type type)
+{
+    shape shapes[MOST_SHAPES];
+    uint32_t n_shapes = shapes_of(type, shapes);
+    bool all = thorough() || is_chosen(type);
+    begin("linear %s", bz_type_of((uint32_t)type)->name);
+    memory_weights w = {0};
+    bz_weight x[MOST_SHAPES], m[MOST_SHAPES];
+    for (uint32_t i = 0; i < n_shapes; i++) {
+        x[i] = weights_random(&w, BZ_F32, shapes[i].k, 512, 1);
+        m[i] = weights_random(&w, type, shapes[i].k, shapes[i].outputs, 1);
+    }
+    parity p;
+    parity_run runs[MOST_SHAPES][N_BUCKETS] = {0};
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (uint32_t i = 0; open && i < n_shapes; i++) { /* all at once: they compile side by side */
+        for (int b = 0; b < N_BUCKETS; b++) {
+            bool odd = shapes[i].outputs % 4 != 0;
+            if (all || (!shapes[i].seldom && !(odd && buckets[b].bucket == 8))) {
+                bz_plan *plan = parity_plan(&p, buckets[b].bucket);
+                runs[i][b] = parity_prepare(&p, plan, bz_linear(plan, bz_embed(plan, x[i], 1, "x"), m[i], "y"));
+            }
+        }
+    }
+    for (uint32_t i = 0; open && i < n_shapes; i++) {
+        for (int b = 0; b < N_BUCKETS; b++) {
+            for (int c = 0; runs[i][b].plan && c < 5 && buckets[b].n[c]; c++) {
+                parity_check(&p, &runs[i][b], &(parity_pass){.n = buckets[b].n[c]}, sum_of(shapes[i].k),
+                             "k %u, %u outputs, %u rows of %u", shapes[i].k, shapes[i].outputs, buckets[b].n[c],
+                             buckets[b].bucket);
+            }
+            parity_release(&p, &runs[i][b]);
+        }
+    }
+    parity_close(&p);
+    weights_free(&w);
+    print_worst();
+}
+
+static void test_linears(void)
+{
+    for (int t = 0; t < N_TYPES; t++) {
+        if (wants(types[t])) {
+            test_linear(types[t]);
+        }
+    }
+}
+
+/* ---- tables ------------------------------------------------------------------------------------ */
+
+static void test_embed(void)
+{
+    enum { ROWS = 61 };
+    static const int32_t ids[] = {0, 60, 1, 59, 30, 31, 29, 0, 60, 7, 7};
+    for (int t = 0; t < N_TYPES; t++) {
+        if (!wants(types[t])) {
+            continue;
+        }
+        uint32_t block = bz_type_of((uint32_t)types[t])->block_values, k = block == 1 ? 77 : 3 * block;
+        begin("embed %s, with any finite scale", bz_type_of((uint32_t)types[t])->name);
+        memory_weights w = {0};
+        bz_weight table[] = {weights_random(&w, types[t], k, ROWS, 1), weights_wild(&w, types[t], k, ROWS)};
+        parity p;
+        bool open = parity_open(&p, device, &w, &(parity_options){0});
+        for (int i = 0; open && i < 4; i++) {
+            bz_plan *plan = parity_plan(&p, i < 2 ? 8 : 64);
+            bz_tensor y = bz_embed(plan, table[i % 2], i == 2 ? 39.25f : 1, "y");
+            parity_run r = parity_prepare(&p, plan, y);
+            /* a scale times a number, less a minimum: the difference may be small against both */
+            bound limit = i % 2 ? (bound){.of_rms = 1e-6, .of_value = 1e-6, .absolute = 1e-37}
+                                : (bound){.of_rms = 2e-7, .of_value = 2e-7};
+            parity_check(&p, &r, &(parity_pass){.n = i < 2 ? 8 : 11, .ids = ids}, limit, "case %d", i);
+            parity_release(&p, &r);
+        }
+        parity_close(&p);
+        weights_free(&w);
+        print_worst();
+    }
+}
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+static void test_norms(void)
+{
+    static const struct {
+        uint32_t width, groups;
+    } norms[] = {{1, 1},   {2, 5},   {3, 1},   {5, 7},   {31, 2},   {64, 8},   {100, 3},  {255, 1},
+                 {256, 4}, {257, 1}, {512, 2}, {513, 3}, {1536, 1}, {2816, 1}, {3001, 1}, {5000, 1}};
+    enum { N = sizeof norms / sizeof *norms };
+    static const uint32_t rows[4][2] = {{1, 1}, {8, 3}, {64, 33}, {512, 65}};
+    begin("rms_norm of widths 1 to 5000, with and without weight");
+    memory_weights w = {0};
+    bz_weight x[N], g[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = weights_random(&w, BZ_F32, norms[i].width * norms[i].groups, 65, 1);
+        g[i] = weights_random(&w, BZ_F32, norms[i].width, 1, 1);
+    }
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (int i = 0; open && i < N; i++) {
+        for (int c = 0; c < 8; c++) {
+            const uint32_t bucket = rows[c / 2][0], n = rows[c / 2][1];
+            bz_plan *plan = parity_plan(&p, bucket);
+            bz_tensor t = bz_embed(plan, x[i], c == 3 ? 1e-4f : c == 5 ? 1e6f : 1, "x");
+            t = bz_rms_norm(plan, t, c % 2 ? g[i] : BZ_NO_WEIGHT, norms[i].width, 1e-6f, "y");
+            parity_run r = parity_prepare(&p, plan, t);
+            parity_check(&p, &r, &(parity_pass){.n = n}, (bound){.of_value = 2e-6, .absolute = 1e-9},
+                         "width %u, %u groups, %u rows, weight %d", norms[i].width, norms[i].groups, n, c % 2);
+            parity_release(&p, &r);
+        }
+    }
+    parity_close(&p);
+    weights_free(&w);
+    print_worst();
+}
+
+/* ---- value by value ----------------------------------------------------------------------------- */
+
+/* Columns of a wide table, so that every step also sees views: odd places, strides that are not its width. */
+static void test_elementwise(void)
+{
+    static const uint32_t widths[] = {1, 3, 64, 65, 1000};
+    static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 130}};
+    enum { N = 5, WIDE = 3019 };
+    begin("add, scale, mul_vector, geglu, softcap, take_rows, columns");
+    memory_weights w = {0};
+    bz_weight wide = weights_random(&w, BZ_F32, WIDE, 130, 1), one = weights_values(&w, (float[]){-1.625f}, 1, 1), v[N];
+    for (int i = 0; i < N; i++) {
+        v[i] = weights_random(&w, BZ_F32, widths[i], 1, 1);
+    }
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (int i = 0; open && i < N; i++) {
+        for (int c = 0; c < 3; c++) {
+            for (int op = 0; op < 9; op++) {
+                const uint32_t n = widths[i], bucket = rows[c][0];
+                bz_plan *plan = parity_plan(&p, bucket);
+                bz_tensor x = bz_embed(plan, wide, op == 5 ? 60 : 6, "x");
+                bz_tensor a = bz_columns(plan, x, 5, n), b = bz_columns(plan, x, 5 + n, n), y = {0};
+                bound limit = {.of_value = 1e-6};
+                switch (op) {
+                case 0: y = bz_add(plan, a, b, 1, "y"); break;
+                case 1: y = bz_add(plan, a, b, 0.7071f, "y"); break;
+                case 2: y = bz_scale(plan, a, one, "y"); break;
+                case 3: y = bz_mul_vector(plan, a, v[i], 0.3f, "y"); break;
+                case 4: /* tanh where it is -1 almost: what is left of 1 + tanh has few digits */
+                    y = bz_geglu(plan, a, b, "y");
+                    limit = (bound){.of_value = 1e-6, .of_rms = 1e-6};
+                    break;
+                case 5: /* far beyond where tanh is 1 */
+                    y = bz_geglu(plan, a, b, "y");
+                    limit = (bound){.of_value = 1e-6, .of_rms = 1e-6};
+                    break;
+                case 6: /* gates and ups of `group` values in turn */
+                    y = bz_geglu_fused(plan, bz_columns(plan, x, 7, 2 * n), n % 5 ? n : n / 5, "y");
+                    limit = (bound){.of_value = 1e-6, .of_rms = 1e-6};
+                    break;
+                case 7: y = bz_softcap(plan, bz_add(plan, a, b, 1, "s"), 2.5f, "y"); limit.of_value = 2e-6; break;
+                default: y = bz_add(plan, bz_columns(plan, a, n / 2, 1), bz_columns(plan, b, n - 1, 1), 1, "y");
+                }
+                parity_run r = parity_prepare(&p, plan, y);
+                parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, limit, "op %d, %u columns, %u rows", op, n, rows[c][1]);
+                parity_release(&p, &r);
+            }
+        }
+    }
+    begin("take_rows of any rows, then more steps on them");
+    for (int c = 0; open && c < 3; c++) {
+        uint32_t out[130], n = rows[c][1];
+        for (uint32_t i = 0; i < n; i++) {
+            out[i] = (uint32_t)random_below(n); /* some twice, some not at all */
+        }
+        bz_plan *plan = parity_plan(&p, rows[c][0]);
+        bz_tensor x = bz_columns(plan, bz_embed(plan, wide, 1, "x"), 11, 1000);
+        bz_tensor y = bz_take_rows(plan, x, "rows");
+        y = bz_softcap(plan, bz_linear(plan, y, v[N - 1], "sum"), 30, "y");
+        parity_run r = parity_prepare(&p, plan, y);
+        for (uint32_t n_out = 1; n_out <= n; n_out = n_out * 2 + 1) {
+            parity_check(&p, &r, &(parity_pass){.n = n, .n_out = n_out, .out = out}, sum_of(1000), "%u of %u rows", n_out, n);
+        }
+        parity_release(&p, &r);
+    }
+    parity_close(&p);
+    weights_free(&w);
+    print_worst();
+}
+
+/* ---- rotation ---------------------------------------------------------------------------------- */
+
+static void test_rope(void)
+{
+    static const struct {
+        uint32_t width, pairs, heads;
+        bool factors;
+    } cases[] = {{2, 1, 1, 0},    {4, 1, 3, 0},     {6, 3, 2, 1},     {64, 32, 8, 0},  {72, 36, 5, 1},
+                 {128, 64, 1, 0}, {256, 128, 4, 0}, {256, 32, 16, 1}, {512, 64, 2, 0}, {512, 256, 3, 1}};
+    enum { N = sizeof cases / sizeof *cases };
+    static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 66}};
+    begin("rope of widths 2 to 512, partly turned, with factors, at far positions");
+    memory_weights w = {0};
+    bz_weight x[N], f[N];
+    for (int i = 0; i < N; i++) {
+        float factors[256];
+        for (int k = 0; k < 256; k++) {
+            factors[k] = 1 + 7 * fabsf(random_float());
+        }
+        x[i] = weights_random(&w, BZ_F32, cases[i].width * cases[i].heads, 66, 1);
+        f[i] = weights_values(&w, factors, cases[i].width / 2, 1);
+    }
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (int i = 0; open && i < N; i++) {
+        for (int c = 0; c < 6; c++) {
+            bz_plan *plan = parity_plan(&p, rows[c % 3][0]);
+            bool late = c >= 3; /* the table is made where memory has been used before */
+            bz_tensor table = {0}, t = {0};
+            bz_weight factors = cases[i].factors ? f[i] : BZ_NO_WEIGHT;
+            if (!late) {
+                table = bz_rope_table(plan, factors, cases[i].width, cases[i].pairs, 10000, "angles");
+            }
+            t = bz_embed(plan, x[i], 1, "x");
+            if (late) {
+                t = bz_rms_norm(plan, bz_add(plan, t, t, 1, "twice"), BZ_NO_WEIGHT, cases[i].width, 0, "norm");
+                bz_cut(plan, "here");
+                table = bz_rope_table(plan, factors, cases[i].width, cases[i].pairs, 1000000, "angles");
+            }
+            parity_run r = parity_prepare(&p, plan, bz_rope(plan, t, table, cases[i].width, "y"));
+            parity_check(&p, &r, &(parity_pass){.n = rows[c % 3][1], .position = c == 2 ? 0 : 130000},
+                         (bound){.of_rms = 1e-6, .of_value = 1e-6}, "width %u, %u pairs, %u heads, %u rows, late %d",
+                         cases[i].width, cases[i].pairs, cases[i].heads, rows[c % 3][1], late);
+            parity_release(&p, &r);
+        }
+    }
+    parity_close(&p);
+    weights_free(&w);
+    print_worst();
+}
+
+/* ---- all ---------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} groups[] = {{"linear", test_linears},
+              {"embed", test_embed},
+              {"norm", test_norms},
+              {"elementwise", test_elementwise},
+              {"rope", test_rope}};
+
+static void test_all(const char *group)
+{
+    uint64_t before = gpu_counts_of(device).dispatches;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (strstr(groups[i].name, group)) {
+            groups[i].run();
+        }
+    }
+    begin("it ran on the GPU, and nothing is left behind");
+    CHECK(gpu_counts_of(device).dispatches > before && gpu_counts_of(device).buffer_bytes == 0);
+}
+
+int main(int argc, char **argv)
+{
+    begin("a device opens");
+    wanted_type = argc > 2 ? argv[2] : "";
+    device = parity_device(NULL);
+    random_seed_or(20240607);
+    if (device) {
+        test_all(argc > 1 ? argv[1] : "");
+        gpu_close(device);
+    }
+    return finish();
+}

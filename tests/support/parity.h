@@ -1,0 +1,100 @@
+/* The same plan on the CPU, where nothing is rounded, and on the GPU.
+ *
+ *   memory_weights w = {0};
+ *   bz_weight table = weights_random(&w, BZ_F32, 64, 10, 1);     every weight first, then
+ *   parity p;
+ *   parity_open(&p, device, &w, &(parity_options){0});           both back ends,
+ *   bz_plan *plan = parity_plan(&p, 8);                          then plans.
+ *   parity_run r = parity_prepare(&p, plan, bz_embed(plan, table, 1, "x"));
+ *   parity_check(&p, &r, &(parity_pass){.n = 3}, (bound){.of_rms = 1e-5});
+ *
+ * What is compared is the plan's output tensor, row by row. Where a bound is passed, the case that is
+ * running fails and says by how much.
+ */
+#ifndef BZ_TEST_PARITY_H
+#define BZ_TEST_PARITY_H
+
+#include "gpu/gpu.h"
+#include "plan/backend.h"
+
+/* ---- weights in memory ---------------------------------------------------------------- */
+
+typedef struct memory_weights {
+    bz_weights table;
+    uint8_t **bytes; /* [table.n] */
+} memory_weights;
+
+/* k values a row, `outputs` rows, `experts` of such matrices (1 for the others). */
+bz_weight weights_random(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs, uint64_t experts);
+/* The same with any finite scales, the smallest and the largest too. */
+bz_weight weights_wild(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs);
+bz_weight weights_values(memory_weights *w, const float *values, uint64_t k, uint64_t outputs);
+void weights_free(memory_weights *w);
+
+/* ---- two back ends ----------------------------------------------------------------------- */
+
+typedef struct parity_options {
+    bool f32_cache;
+    bool no_fuse;
+    const bz_cache_info *caches;
+    uint32_t n_caches, slack;
+} parity_options;
+
+typedef struct parity {
+    const memory_weights *weights;
+    parity_options options;
+    gpu *device;
+    bz_backend *backend[2]; /* the CPU's, the GPU's */
+    bz_kv *kv[2];
+    bool failed;
+} parity;
+
+/* A device to share, or NULL after a failed case; gpu_close it. */
+gpu *parity_device(const gpu_options *options);
+
+/* A back end on the GPU with these weights; NULL after a failed case. The one place where tests make it. */
+bz_backend *parity_gpu_backend(gpu *device, const memory_weights *w, bool f32_cache, bool fuse);
+
+bool parity_open(parity *p, gpu *device, const memory_weights *w, const parity_options *options);
+void parity_close(parity *p);
+/* Fresh caches. */
+bool parity_forget(parity *p);
+
+typedef struct parity_run {
+    bz_plan *plan;
+    bz_schedule *schedule[2];
+    uint32_t cols;
+} parity_run;
+
+bz_plan *parity_plan(parity *p, uint32_t rows);
+/* Takes the plan. An output of all rows is followed by take_rows, so that any can be asked for. */
+parity_run parity_prepare(parity *p, bz_plan *plan, bz_tensor output);
+void parity_release(parity *p, parity_run *r);
+
+typedef struct parity_pass {
+    uint32_t n;
+    uint32_t position;   /* of the first row */
+    const int32_t *ids;  /* [n]; NULL: 0, 1, 2 ... */
+    uint32_t n_out;      /* 0: all rows, last first */
+    const uint32_t *out; /* [n_out] */
+} parity_pass;
+
+/* |gpu - cpu| <= of_rms * (root mean square of the CPU's output) + of_value * |cpu| + absolute */
+typedef struct bound {
+    double of_rms, of_value, absolute;
+} bound;
+
+/* One pass on both and the comparison; `what` describes it in a failure. */
+bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* One pass on the GPU alone; [n_out][cols], the caller frees it. NULL after a failed check. */
+float *parity_output(bz_backend *backend, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass, uint32_t cols);
+
+/* Fails the case where the two differ by more than the bound. */
+bool within(const float *got, const float *want, size_t rows, size_t cols, bound limit, const char *what);
+
+/* The greatest share of a bound that was used since the last call. */
+double parity_worst(void);
+
+#endif
