@@ -252,6 +252,11 @@ static void rope_table(builder *x)
 {
     bz_schedule *s = x->s;
     const bz_step *step = x->step;
+    if (s->n_ropes == sizeof s->ropes / sizeof *s->ropes) {
+        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "A plan with more than %u tables of angles does not run on the GPU.", s->n_ropes);
+        x->failed = true;
+        return;
+    }
     rope_fill *fill = &s->ropes[s->n_ropes++];
     fill->step = step;
     fill->frequency = malloc(step->width / 2 * sizeof *fill->frequency);
@@ -359,6 +364,18 @@ static bool grow_arena(gpu_backend *b, uint64_t bytes, bz_error *err)
     return true;
 }
 
+/* The host writes the angles before the pass begins: their places belong to nobody else, before or after. */
+static void place_angles(bz_schedule *s)
+{
+    for (size_t i = 0; i < s->plan->n_steps; i++) {
+        uint32_t table = s->plan->steps[i].op == BZ_OP_ROPE_TABLE ? s->plan->steps[i].out[0].id : 0;
+        for (uint32_t t = 1; table && t < s->plan->n_tensors; t++) {
+            s->offset[t] = s->plan->tensors[t].root == table ? s->arena_bytes : s->offset[t];
+        }
+        s->arena_bytes += table ? s->plan->tensors[table].bytes : 0;
+    }
+}
+
 /* Groups first, then places that suit them, then a dispatch or more for each. */
 static void build(builder *x)
 {
@@ -384,6 +401,7 @@ static void build(builder *x)
             }
         }
         x->failed = bz_plan_place(plan, group_of, s->offset, &s->arena_bytes, x->err) != BZ_OK;
+        place_angles(s);
     }
     x->step = plan->steps;
     for (uint32_t i = 0; i < n && !x->failed; i++) {

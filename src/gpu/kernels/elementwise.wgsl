@@ -10,11 +10,20 @@ const TAKE_ROWS = 6u;
 
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
 
-// Arguments beyond 15 are 1 to the last bit, and exp in tanh must not overflow.
-fn safe_tanh(x: f32) -> f32 { return tanh(clamp(x, -15.0, 15.0)); }
+// A driver's tanh may be good to 2^-11 only, or lose all digits near zero.
+fn exact_tanh(x: f32) -> f32 {
+    let a = min(abs(x), 15.0); // beyond, it is 1 to the last bit
+    let q = x * x;
+    let small = x * (1.0 + q * (-0.33333333 + q * (0.13333333 + q * (-0.05396825 + q * 0.02186949))));
+    let e = exp(-2.0 * a);
+    return select(sign(x) * (1.0 - e) / (1.0 + e), small, a < 0.25);
+}
 
+// x / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)), which keeps its digits where tanh is nearly -1.
 fn gelu(x: f32) -> f32 {
-    return 0.5 * x * (1.0 + safe_tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x)));
+    let u = clamp(0.7978845608028654 * x * (1.0 + 0.044715 * x * x), -40.0, 40.0);
+    let e = exp(-2.0 * abs(u));
+    return x * select(e, 1.0, u >= 0.0) / (1.0 + e);
 }
 
 @compute @workgroup_size(64)
@@ -36,7 +45,7 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
         let gate = a + (c / step.width) * 2u * step.width + c % step.width;
         y = gelu(arena[gate]) * arena[gate + step.width];
     } else if (OP == SOFTCAP) {
-        y = step.scale * safe_tanh(arena[a + c] / step.scale);
+        y = step.scale * exact_tanh(arena[a + c] / step.scale);
     } else {
         y = arena[step.in0 + wanted_row(row) * step.in0_stride + c];
     }
