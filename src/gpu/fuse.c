@@ -1,10 +1,14 @@
 #include "gpu/fuse.h"
 
-/* Is `t` read by step `reader` and by none after it? */
+/* Is `t` read by step `reader`, as one of its inputs, and by none after it? */
 static bool only_read_by(const bz_plan *p, bz_tensor t, size_t reader)
 {
     const bz_tensor_info *i = bz_plan_tensor(p, t);
-    return i->root == t.id && i->last == (int32_t)reader;
+    int times = 0;
+    for (int k = 0; k < 3; k++) {
+        times += bz_plan_tensor(p, p->steps[reader].in[k])->root == t.id;
+    }
+    return i->root == t.id && i->last == (int32_t)reader && times == 1;
 }
 
 static bool read_behind(const bz_plan *p, bz_tensor t, size_t step)

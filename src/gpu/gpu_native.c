@@ -530,6 +530,11 @@ const gpu_limits *gpu_limits_of(const gpu *g)
     return &g->limits;
 }
 
+void gpu_test_limits(gpu *g, const gpu_limits *limits)
+{
+    g->limits = *limits;
+}
+
 const char *gpu_adapter_name(const gpu *g)
 {
     return g->name;

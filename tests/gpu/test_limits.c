@@ -1,0 +1,229 @@
+/* Tensors of many bindings and buffers, and dispatches of more workgroups than one dimension has: at small size
+ * with limits the device pretends to have, and once at full size.
+ *
+ *   sh tools/gpu-env.sh build/tests/gpu/test_limits [part of a case's name]
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/gpu_test.h"
+#include "support/check.h"
+#include "support/golden.h"
+#include "support/parity.h"
+#include "support/random.h"
+
+static gpu *device;
+static gpu_limits real;
+static const char *wanted = "";
+
+static bool starts(const char *name)
+{
+    gpu_test_limits(device, &real);
+    if (!strstr(name, wanted)) {
+        return false;
+    }
+    begin("%s", name);
+    return true;
+}
+
+static void set_limits(uint64_t binding, uint64_t buffer, uint32_t workgroups)
+{
+    gpu_limits l = real;
+    l.max_binding = binding;
+    l.max_buffer = buffer;
+    l.max_workgroups = workgroups;
+    gpu_test_limits(device, &l);
+}
+
+static bound sum_of(uint64_t k)
+{
+    return (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt((double)k)};
+}
+
+/* ---- products ------------------------------------------------------------------------------ */
+
+static const uint32_t rows[][2] = {{1, 1}, {8, 5}, {16, 11}};
+
+static void check_product(parity *p, bz_weight x, bz_weight m, const char *what)
+{
+    for (int c = 0; c < 3; c++) {
+        bz_plan *plan = parity_plan(p, rows[c][0]);
+        parity_run r = parity_prepare(p, plan, bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y"));
+        uint64_t before = gpu_counts_of(device).dispatches;
+        parity_check(p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(p->weights->table.info[m.id - 1].ne[0]), "%s, %u rows", what,
+                     rows[c][1]);
+        CHECKF(gpu_counts_of(device).dispatches - before > 4, "%s: all in one binding", what);
+        parity_release(p, &r);
+    }
+}
+
+static void test_products(bz_type type, uint64_t k, uint64_t outputs)
+{
+    char name[100];
+    snprintf(name, sizeof name, "a %s matrix of many bindings, %d outputs", bz_type_of((uint32_t)type)->name, (int)outputs);
+    if (!starts(name)) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, k, 20, 1), m = weights_random(&w, type, k, outputs, 1);
+    uint64_t row = bz_row_bytes(type, k), activations = 4 * (k + 2 * outputs + 64) * 16;
+    /* bindings of a fifth of the matrix or less, two or three to a buffer; the activations have to fit */
+    uint64_t binding = row * outputs / 5 > activations ? row * outputs / 5 : activations;
+    CHECK(binding < row * outputs / 3);
+    set_limits(binding, binding * 5 / 2, real.max_workgroups);
+    parity p;
+    if (parity_open(&p, device, &w, &(parity_options){0})) {
+        check_product(&p, x, m, "product");
+    }
+    parity_close(&p);
+    weights_free(&w);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void test_table(bz_type type)
+{
+    enum { ROWS = 1000, K = 256 };
+    char name[100];
+    snprintf(name, sizeof name, "a %s table of many bindings, rows at the borders", bz_type_of((uint32_t)type)->name);
+    if (!starts(name)) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight table = weights_random(&w, type, K, ROWS, 1);
+    uint64_t row = bz_row_bytes(type, K);
+    set_limits(row * 101 + 256 > 64 * K * 4 * 3 ? row * 101 + 256 : 64 * K * 4 * 3, 1 << 18, real.max_workgroups);
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    bz_plan *plan = open ? parity_plan(&p, 64) : NULL;
+    parity_run r = open ? parity_prepare(&p, plan, bz_embed(plan, table, 2, "y")) : (parity_run){0};
+    for (int32_t first = 0; open && first < ROWS; first += 50) { /* every row once: every border */
+        int32_t ids[50];
+        for (int32_t i = 0; i < 50; i++) {
+            ids[i] = (first + i * 7) % ROWS;
+        }
+        parity_check(&p, &r, &(parity_pass){.n = 50, .ids = ids}, (bound){.of_rms = 3e-7}, "from %d", (int)first);
+    }
+    parity_release(&p, &r);
+    parity_close(&p);
+    weights_free(&w);
+}
+
+/* ---- experts ----------------------------------------------------------------------------------- */
+
+static void test_experts(bz_type type, uint32_t outputs)
+{
+    enum { K = 256, EXPERTS = 11, SLOTS = 3, IDS = 20 };
+    char name[100];
+    snprintf(name, sizeof name, "%s experts of many bindings, %u outputs", bz_type_of((uint32_t)type)->name, outputs);
+    if (!starts(name)) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, K, IDS, 1), logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
+    bz_weight m = weights_random(&w, type, K, outputs, EXPERTS);
+    /* cuts within experts and between them */
+    set_limits(400000, 1000000, real.max_workgroups);
+    CHECK(bz_row_bytes(type, K) * outputs * EXPERTS > 4 * 400000);
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (int c = 0; open && c < 3; c++) {
+        bz_plan *plan = parity_plan(&p, rows[c][0]);
+        bz_tensor ids, shares;
+        bz_route(plan, bz_embed(plan, logits, 1, "logits"), SLOTS, &ids, &shares, "route");
+        parity_run r = parity_prepare(&p, plan, bz_expert_linear(plan, bz_embed(plan, x, 1, "x"), ids, m, SLOTS, "y"));
+        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(K), "%u rows", rows[c][1]);
+        parity_release(&p, &r);
+    }
+    parity_close(&p);
+    weights_free(&w);
+}
+
+/* ---- workgroups ---------------------------------------------------------------------------------- */
+
+static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
+{
+    char name[100];
+    snprintf(name, sizeof name, "a product of %s and %d outputs in two dimensions of workgroups",
+             bz_type_of((uint32_t)type)->name, (int)outputs);
+    if (!starts(name)) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, k, 8, 1), m = weights_random(&w, type, k, outputs, 1);
+    set_limits(real.max_binding, real.max_buffer, 97); /* no power of two: the last ones have nothing to do */
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (int c = 0; open && c < 2; c++) {
+        bz_plan *plan = parity_plan(&p, rows[c][0]);
+        bz_tensor y = bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y");
+        parity_run r = parity_prepare(&p, plan, bz_columns(plan, y, (uint32_t)outputs - 1500, 1500));
+        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k), "the last outputs, %u rows", rows[c][1]);
+        parity_release(&p, &r);
+        plan = parity_plan(&p, rows[c][0]);
+        y = bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y");
+        r = parity_prepare(&p, plan, bz_columns(plan, y, 0, 1500));
+        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k), "the first outputs, %u rows", rows[c][1]);
+        parity_release(&p, &r);
+    }
+    parity_close(&p);
+    weights_free(&w);
+}
+
+/* ---- at full size ----------------------------------------------------------------------------------- */
+
+/* As wide as a large vocabulary, and larger than the baseline's 128 MiB: several bindings, more than 65,535
+ * workgroups. */
+static void test_large(void)
+{
+    if (quick_run() || !starts("a matrix of 150 MB and 600,000 outputs")) {
+        return;
+    }
+    enum { K = 64, OUTPUTS = 600000 };
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, K, 3, 1), m = weights_random(&w, BZ_F32, K, OUTPUTS, 1);
+    parity p;
+    bool open = parity_open(&p, device, &w, &(parity_options){0});
+    for (uint32_t n = 1; open && n <= 3; n += 2) {
+        bz_plan *plan = parity_plan(&p, n == 1 ? 1 : 8);
+        bz_tensor y = bz_linear(plan, bz_take_rows(plan, bz_embed(plan, x, 1, "x"), "rows"), m, "y");
+        parity_run r = parity_prepare(&p, plan, bz_softcap(plan, y, 30, "y"));
+        parity_check(&p, &r, &(parity_pass){.n = n}, sum_of(K), "%u rows", n);
+        parity_release(&p, &r);
+    }
+    parity_close(&p);
+    weights_free(&w);
+}
+
+int main(int argc, char **argv)
+{
+    wanted = argc > 1 ? argv[1] : "";
+    begin("a device opens");
+    device = parity_device(NULL);
+    random_seed_or(20240611);
+    if (device) {
+        real = *gpu_limits_of(device);
+        test_products(BZ_F32, 2048, 300); /* four outputs at a time */
+        test_products(BZ_F16, 2051, 601); /* one at a time */
+        test_products(BZ_Q8_0, 2048, 801);
+        test_products(BZ_Q4_K, 2048, 2000); /* wide loads */
+        test_products(BZ_Q6_K, 2048, 1300);
+        test_products(BZ_MXFP4, 2048, 2002);
+        test_table(BZ_Q4_0);
+        test_table(BZ_Q6_K);
+        test_table(BZ_F32);
+        test_experts(BZ_F32, 160);
+        test_experts(BZ_Q8_0, 601);
+        test_workgroups(BZ_F32, 32, 8000);
+        test_workgroups(BZ_Q4_K, 256, 8000);
+        test_workgroups(BZ_Q5_0, 32, 8001);
+        test_large();
+        gpu_test_limits(device, &real);
+        begin("nothing is left behind");
+        CHECK(gpu_counts_of(device).buffer_bytes == 0);
+        gpu_close(device);
+    }
+    return finish();
+}
