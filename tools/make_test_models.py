@@ -7,12 +7,14 @@ Takes names and arguments from tests/golden/synth/manifest.txt and checks every 
 are there already with the right sum are kept. Besides (also by name):
   moe-like-early      tests/golden/moe-like/text.gguf in the layout of Ollama's first files
   nano-e-f32-split    nano-e-f32 in three parts: nano-e-f32-00001-of-00003.gguf ...
+  NAME-loud           tests/golden/NAME/text.gguf with ffn_up times 4096
 """
 import argparse
 import hashlib
 import os
 
 import gemma4_synth
+import gguf_loud
 import gguf_ollama
 import gguf_split
 
@@ -53,7 +55,8 @@ def main():
     a = ap.parse_args()
     os.makedirs(a.dir, exist_ok=True)
     models = manifest()
-    extra = ["moe-like-early", "nano-e-f32-split", "nano-long"]
+    loud = [f"{name}-loud" for name in ("e-like", "moe-like", "dense-like")]
+    extra = ["moe-like-early", "nano-e-f32-split", "nano-long", *loud]
     for name in a.name or [*models, *extra]:
         path = os.path.join(a.dir, name)
         if name == "moe-like-early":
@@ -64,6 +67,8 @@ def main():
             gguf_split.main([whole + ".gguf", whole, "3"])
         elif name == "nano-long":                      # for long contexts; no recorded answer
             gemma4_synth.main(["nano-e", path + ".gguf", "--type", "q8_0", "--ctx", "32768", "--quiet"])
+        elif name in loud:
+            gguf_loud.main([os.path.join(GOLDEN, name[:-5], "text.gguf"), path + ".gguf"])
         elif name in models:
             write(path + ".gguf", *models[name])
         else:
