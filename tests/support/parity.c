@@ -10,6 +10,7 @@
 #include "check.h"
 #include "cpu/cpu.h"
 #include "gpu/backend.h"
+#include "gpu/gpu_test.h"
 #include "random.h"
 
 enum { MOST_ROWS = 512 };
@@ -65,30 +66,55 @@ void weights_free(memory_weights *w)
 
 /* ---- back ends ------------------------------------------------------------------------------ */
 
-gpu *parity_device(const gpu_options *options)
+static gpu *open_device(void)
 {
     bz_error err = {0};
     gpu *g = NULL;
-    if (!CHECKF(gpu_open(&g, options, &err) == BZ_OK, "no device: %s", err.text)) {
-        return NULL;
-    }
     uint64_t end = bz_os_now() + 60000000000ull;
-    while (gpu_state_of(g, &err) == GPU_STARTING && bz_os_now() < end) {
+    bz_status status = gpu_open(&g, &(gpu_options){0}, &err);
+    while (status == BZ_OK && gpu_state_of(g, &err) == GPU_STARTING && bz_os_now() < end) {
         bz_os_sleep(100000);
     }
-    if (!CHECKF(gpu_state_of(g, &err) == GPU_READY, "no device: %s", err.text)) {
-        gpu_close(g);
-        return NULL;
+    if (status != BZ_OK || gpu_state_of(g, &err) != GPU_READY) {
+        printf("FAIL no device: %s\n", err.text);
+        exit(1);
     }
     return g;
 }
 
-bz_backend *parity_gpu_backend(gpu *device, const memory_weights *w, bool f32_cache, bool fuse)
+gpu_limits parity_limits(void)
 {
-    bz_error err = {0};
-    bz_backend *b = NULL;
-    bz_status status = bz_gpu_new(&b, device, &w->table, (const uint8_t *const *)w->bytes, f32_cache, fuse, &err);
-    return CHECKF(status == BZ_OK, "no back end: %s", err.text) ? b : NULL;
+    gpu *g = open_device();
+    gpu_limits l = *gpu_limits_of(g);
+    gpu_close(g);
+    return l;
+}
+
+/* The one place where tests make a back end on the GPU. */
+static bool open_gpu(parity *p)
+{
+    bz_need need = {0};
+    bz_progress state = BZ_JOB_AGAIN;
+    const memory_weights *w = p->weights;
+    bz_status status = bz_gpu_model_new(&p->model, &p->options.device, &w->table, (const uint8_t *const *)w->bytes, &need.error);
+    if (status == BZ_OK) {
+        p->device = p->model->g;
+        while (gpu_state_of(p->device, &need.error) == GPU_STARTING) {
+            bz_os_sleep(100000);
+        }
+        if (p->options.limits) {
+            gpu_test_limits(p->device, p->options.limits);
+        }
+        while (state == BZ_JOB_AGAIN || state == BZ_JOB_EVENT || state == BZ_JOB_NEED_GPU) {
+            if (state == BZ_JOB_NEED_GPU) {
+                bz_os_sleep(20000);
+            }
+            state = bz_gpu_model_load(p->model, &need);
+        }
+        status = state == BZ_JOB_DONE ? bz_gpu_new(&p->backend[1], p->model, p->options.f32_cache, !p->options.no_fuse, &need.error)
+                                      : need.error.code;
+    }
+    return CHECKF(status == BZ_OK, "no back end: %s", need.error.text);
 }
 
 bool parity_forget(parity *p)
@@ -107,15 +133,14 @@ bool parity_forget(parity *p)
     return !p->failed;
 }
 
-bool parity_open(parity *p, gpu *device, const memory_weights *w, const parity_options *options)
+bool parity_open(parity *p, const memory_weights *w, const parity_options *options)
 {
-    *p = (parity){.weights = w, .options = *options, .device = device};
+    *p = (parity){.weights = w, .options = *options};
     bz_error err = {0};
     bz_status status = bz_cpu_new(&p->backend[0], &w->table, (const uint8_t *const *)w->bytes,
                                   &(bz_cpu_options){.exact = true}, &err);
     CHECKF(status == BZ_OK, "no CPU back end: %s", err.text);
-    p->backend[1] = parity_gpu_backend(device, w, options->f32_cache, !options->no_fuse);
-    p->failed = !p->backend[0] || !p->backend[1];
+    p->failed = !p->backend[0] || !open_gpu(p);
     return !p->failed && parity_forget(p);
 }
 
@@ -127,6 +152,12 @@ void parity_close(parity *p)
             b->kv_free(b, p->kv[i]);
             b->free(b);
         }
+    }
+    if (p->model) {
+        uint64_t left = gpu_counts_of(p->device).buffer_bytes, ours = p->model->weights.bytes;
+        CHECKF(left <= ours + 4ull * p->model->weights.n_buffers, "%d bytes left behind", (int)(left - ours));
+        CHECK(p->failed || gpu_counts_of(p->device).dispatches > 0); /* it did run there */
+        bz_gpu_model_drop(p->model);
     }
     *p = (parity){0};
 }

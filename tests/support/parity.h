@@ -3,7 +3,7 @@
  *   memory_weights w = {0};
  *   bz_weight table = weights_random(&w, BZ_F32, 64, 10, 1);     every weight first, then
  *   parity p;
- *   parity_open(&p, device, &w, &(parity_options){0});           both back ends,
+ *   parity_open(&p, &w, &(parity_options){0});                   both back ends,
  *   bz_plan *plan = parity_plan(&p, 8);                          then plans.
  *   parity_run r = parity_prepare(&p, plan, bz_embed(plan, table, 1, "x"));
  *   parity_check(&p, &r, &(parity_pass){.n = 3}, (bound){.of_rms = 1e-5});
@@ -34,6 +34,8 @@ void weights_free(memory_weights *w);
 /* ---- two back ends ----------------------------------------------------------------------- */
 
 typedef struct parity_options {
+    gpu_options device;
+    const gpu_limits *limits; /* the device pretends these; NULL: its own */
     bool f32_cache;
     bool no_fuse;
     const bz_cache_info *caches;
@@ -43,19 +45,16 @@ typedef struct parity_options {
 typedef struct parity {
     const memory_weights *weights;
     parity_options options;
+    struct bz_gpu_model *model;
     gpu *device;
     bz_backend *backend[2]; /* the CPU's, the GPU's */
     bz_kv *kv[2];
     bool failed;
 } parity;
 
-/* A device to share, or NULL after a failed case; gpu_close it. */
-gpu *parity_device(const gpu_options *options);
-
-/* A back end on the GPU with these weights; NULL after a failed case. The one place where tests make it. */
-bz_backend *parity_gpu_backend(gpu *device, const memory_weights *w, bool f32_cache, bool fuse);
-
-bool parity_open(parity *p, gpu *device, const memory_weights *w, const parity_options *options);
+/* Opens a device of its own, loads the weights and makes the back ends; false after a failed check. */
+bool parity_open(parity *p, const memory_weights *w, const parity_options *options);
+/* Frees all, and checks that nothing but the weights was left on the device. */
 void parity_close(parity *p);
 /* Fresh caches. */
 bool parity_forget(parity *p);
@@ -87,6 +86,9 @@ typedef struct bound {
 /* One pass on both and the comparison; `what` describes it in a failure. */
 bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* What devices have here; ends the program when there is none. */
+gpu_limits parity_limits(void);
 
 /* One pass on the GPU alone; [n_out][cols], the caller frees it. NULL after a failed check. */
 float *parity_output(bz_backend *backend, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass, uint32_t cols);
