@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cpu/kernels.h"
 #include "gpu/backend.h"
+#include "gpu_speed.h"
 #include "session.h"
 #include "model/memory.h"
 #include "output.h"
@@ -27,6 +28,8 @@ typedef struct bench {
     double load_s, warm_up_s;
     speeds prefill, decode;
     gpu_counts counts; /* of the last answer, on a GPU */
+    gpu_speed roof;    /* of the GPU */
+    bool has_roof;
     uint64_t cache_bytes;
     bz_memory memory;
     const char *kernels;
@@ -74,7 +77,8 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
             gpu_counts after = gpu_counts_of(b->gpu);
             b->counts = (gpu_counts){.dispatches = after.dispatches - before.dispatches,
                                      .submits = after.submits - before.submits,
-                                     .read_bytes = after.read_bytes - before.read_bytes};
+                                     .read_bytes = after.read_bytes - before.read_bytes,
+                                     .written_bytes = after.written_bytes - before.written_bytes};
         }
     }
     return status;
@@ -140,12 +144,35 @@ static uint64_t model_bytes(const bench *b)
     return b->model->set.total_size;
 }
 
+/* Tokens per second if reading the weights were all there is to do. */
+static double roof(const bench *b)
+{
+    return b->roof.bytes_per_s / (double)b->memory.token_bytes;
+}
+
+enum { MOST_LINES = 48 };
+
+/* The bucket of passes that the prompt was read in. */
+static int prefill_bucket(const bench *b)
+{
+    int bucket = 3;
+    while (bucket > 0 && !b->session->plans[0][bucket].schedule) {
+        bucket--;
+    }
+    return bucket;
+}
+
 /* Where a pass of one bucket spends its time, kernel by kernel. */
+static size_t profile(const bench *b, int bucket, uint32_t position, bz_gpu_line lines[MOST_LINES])
+{
+    const bz_schedule *schedule = b->session->plans[0][bucket].schedule;
+    return schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, MOST_LINES) : 0;
+}
+
 static void print_profile(const bench *b, const char *what, int bucket, uint32_t position)
 {
-    bz_gpu_line lines[32];
-    const bz_schedule *schedule = b->session->plans[0][bucket].schedule;
-    size_t n = schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, 32) : 0;
+    bz_gpu_line lines[MOST_LINES];
+    size_t n = profile(b, bucket, position, lines);
     double total = 0;
     for (size_t i = 0; i < n; i++) {
         total += lines[i].microseconds;
@@ -186,13 +213,23 @@ static void print_text(const bench *b)
         printf(", %.2f GB/s at best", gigabytes_per_second(b));
     }
     printf("\n  cache    %s for %u positions\n", bz_bytes_text(b->cache_bytes, size), o->prompt_tokens + o->max_tokens);
+    if (b->gpu && o->max_tokens) {
+        printf("  token    %.1f dispatches in %.2f submits, %s read back", (double)b->counts.dispatches / o->max_tokens,
+               (double)b->counts.submits / o->max_tokens, bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
+        printf(", %s written\n", bz_bytes_text(b->counts.written_bytes / o->max_tokens, size));
+    }
+    if (b->has_roof) {
+        printf("  roof     %.1f GB/s read by a kernel that does nothing else, %.2f us from dispatch to dispatch\n",
+               b->roof.bytes_per_s / 1e9, b->roof.dispatch_s * 1e6);
+        printf("           %.1f tokens/s by memory alone", roof(b));
+        if (o->max_tokens) {
+            printf(", of which decode reaches %.1f%%", 100 * b->decode.best / roof(b));
+        }
+        putchar('\n');
+    }
     if (b->gpu) {
         print_profile(b, "decode", 0, o->prompt_tokens);
-        print_profile(b, "prefill", 3, 0);
-    }
-    if (b->gpu && o->max_tokens) {
-        printf("  token    %.1f dispatches, %.2f submits, %s read back\n", (double)b->counts.dispatches / o->max_tokens,
-               (double)b->counts.submits / o->max_tokens, bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
+        print_profile(b, "prefill", prefill_bucket(b), 0);
     }
 }
 
@@ -219,6 +256,55 @@ static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned to
     bz_json_end(j);
 }
 
+static void put_float(bz_json *j, const char *key, double value)
+{
+    bz_json_key(j, key);
+    bz_json_float(j, (float)value);
+}
+
+static void put_uint(bz_json *j, const char *key, uint64_t value)
+{
+    bz_json_key(j, key);
+    bz_json_uint(j, value);
+}
+
+static void put_profile(bz_json *j, const char *key, const bench *b, int bucket, uint32_t position)
+{
+    bz_gpu_line lines[MOST_LINES];
+    size_t n = profile(b, bucket, position, lines);
+    bz_json_key(j, key);
+    bz_json_array(j);
+    for (size_t i = 0; i < n; i++) {
+        bz_json_object(j);
+        bz_json_key(j, "kernel");
+        bz_json_text(j, lines[i].name);
+        put_uint(j, "dispatches", lines[i].dispatches);
+        put_float(j, "us", lines[i].microseconds);
+        put_uint(j, "weight_bytes", lines[i].weight_bytes);
+        bz_json_end(j);
+    }
+    bz_json_end(j);
+}
+
+static void put_gpu(bz_json *j, const bench *b)
+{
+    const unsigned tokens = b->o->max_tokens ? b->o->max_tokens : 1;
+    bz_json_key(j, "adapter");
+    bz_json_text(j, gpu_adapter_name(b->gpu));
+    put_float(j, "dispatches_per_token", (double)b->counts.dispatches / tokens);
+    put_float(j, "submits_per_token", (double)b->counts.submits / tokens);
+    put_uint(j, "read_bytes_per_token", b->counts.read_bytes / tokens);
+    put_uint(j, "written_bytes_per_token", b->counts.written_bytes / tokens);
+    if (b->has_roof) {
+        put_float(j, "memory_gigabytes_per_s", b->roof.bytes_per_s / 1e9);
+        put_float(j, "dispatch_us", b->roof.dispatch_s * 1e6);
+        put_float(j, "roof_tokens_per_s", roof(b));
+        put_float(j, "roof_share", b->o->max_tokens ? b->decode.best / roof(b) : 0);
+    }
+    put_profile(j, "decode_kernels", b, 0, b->o->prompt_tokens);
+    put_profile(j, "prefill_kernels", b, prefill_bucket(b), 0);
+}
+
 static int print_json(const bench *b)
 {
     const cli_options *o = b->o;
@@ -234,12 +320,7 @@ static int print_json(const bench *b)
     bz_json_key(&j, "device");
     bz_json_text(&j, b->gpu ? "gpu" : "cpu");
     if (b->gpu) {
-        bz_json_key(&j, "adapter");
-        bz_json_text(&j, gpu_adapter_name(b->gpu));
-        bz_json_key(&j, "dispatches_per_token");
-        bz_json_float(&j, (float)b->counts.dispatches / (float)(o->max_tokens ? o->max_tokens : 1));
-        bz_json_key(&j, "read_bytes_per_token");
-        bz_json_uint(&j, b->counts.read_bytes / (o->max_tokens ? o->max_tokens : 1));
+        put_gpu(&j, b);
     }
     bz_json_key(&j, "kernels");
     bz_json_text(&j, b->kernels);
@@ -274,7 +355,8 @@ static int bench_model(bench *b)
     const bz_session_options so = {.context = o->prompt_tokens + o->max_tokens,
                                    .chunk = o->chunk,
                                    .threads = o->threads,
-                                   .kernels = o->kernels};
+                                   .kernels = o->kernels,
+                                   .no_fuse = o->no_fuse};
     if (so.context > bz_model_context(b->model)) {
         return cli_usage_error("bench", "%u tokens are more than this model's context of %u.", so.context,
                                bz_model_context(b->model));
@@ -295,6 +377,7 @@ static int bench_model(bench *b)
     if (measure_all(b, &err) != BZ_OK) {
         return cli_error(&err);
     }
+    b->has_roof = b->gpu && gpu_speed_measure(b->gpu, &b->roof, &err);
     if (o->json) {
         return print_json(b);
     }
@@ -305,7 +388,7 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = 512, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdmj", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdmjF", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -341,5 +424,6 @@ const cli_verb cli_bench_verb = {
     "      --chunk N           prompt tokens per pass\n"
     "      --kernels NAME      avx2, neon or plain\n"
     "      --device NAME       cpu or gpu\n"
+    "      --no-fuse           gpu: every step a kernel of its own\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

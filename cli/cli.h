@@ -45,6 +45,7 @@ typedef struct cli_options {
     unsigned prompt_tokens, repeat; /* bench */
     unsigned rows;                  /* show --plan */
     bool fast, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
+    bool no_fuse;                   /* gpu: one kernel per step */
     bool think, no_think, show_thinking, hide_thinking, no_color;
 } cli_options;
 

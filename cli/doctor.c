@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "cpu/kernels.h"
 #include "gpu/gpu.h"
+#include "gpu_speed.h"
 #include "line.h"
 #include "output.h"
 
@@ -33,7 +34,9 @@ typedef struct facts {
     bool gpu;
     char adapter[NAME_MAX_BYTES], adapter_kind[32];
     gpu_limits limits;
-    bz_error gpu_error; /* why there is none */
+    bool gpu_measured;
+    gpu_speed speed;
+    bz_error gpu_error; /* why there is none, or why it could not be measured */
 } facts;
 
 /* ---- the processor ---------------------------------------------------------------- */
@@ -144,6 +147,7 @@ static void look_at_gpu(facts *f)
         snprintf(f->adapter, sizeof f->adapter, "%s", gpu_adapter_name(g));
         snprintf(f->adapter_kind, sizeof f->adapter_kind, "%s", gpu_adapter_kind(g));
         f->limits = *gpu_limits_of(g);
+        f->gpu_measured = gpu_speed_measure(g, &f->speed, &f->gpu_error);
     } else if (!f->gpu_error.code) {
         snprintf(f->gpu_error.text, sizeof f->gpu_error.text, "The GPU did not answer within %d seconds.",
                  GPU_WAIT_MS / 1000);
@@ -210,10 +214,25 @@ static void print_gpu(const facts *f)
         return;
     }
     printf("  gpu        %s (%s)\n", f->adapter, f->adapter_kind);
-    printf("             buffers of %s, bindings of %s;%s%s%s%s\n", bz_bytes_text(f->limits.max_buffer, a),
-           bz_bytes_text(f->limits.max_binding, b), f->limits.f16 ? " f16" : "",
-           f->limits.subgroups ? " subgroups" : "", f->limits.packed_dot ? " packed-dot" : "",
-           f->limits.timestamps ? " timestamps" : "");
+    const gpu_limits *l = &f->limits;
+    printf("             limits     buffers of %s, bindings of %s, %u storage buffers\n", bz_bytes_text(l->max_buffer, a),
+           bz_bytes_text(l->max_binding, b), l->max_storage_buffers);
+    printf("                        workgroups of %u with %s, %u in a dimension; offsets of %u\n", l->max_invocations,
+           bz_bytes_text(l->max_workgroup_storage, a), l->max_workgroups, l->min_storage_offset);
+    printf("             features  %s%s%s%s", l->f16 ? " f16" : "", l->packed_dot ? " packed-dot" : "",
+           l->timestamps ? " timestamps" : "", l->subgroups ? " subgroups" : "");
+    if (l->subgroups && l->subgroup_max) {
+        printf(" of %u to %u", l->subgroup_min, l->subgroup_max);
+    }
+    puts(l->f16 || l->subgroups || l->packed_dot || l->timestamps ? "" : " none");
+    if (f->gpu_measured) {
+        printf("             bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than %.1f tokens/s\n",
+               f->speed.bytes_per_s / 1e9, f->speed.bytes_per_s / 1e9);
+        printf("             dispatch   %.2f us each in a chain, %.0f us there and back\n", f->speed.dispatch_s * 1e6,
+               f->speed.round_trip_s * 1e6);
+    } else {
+        printf("             bandwidth  not measured: %s\n", f->gpu_error.text);
+    }
 }
 
 /* ---- as JSON ------------------------------------------------------------------------------- */
@@ -230,6 +249,18 @@ static void put_uint(bz_json *j, const char *key, uint64_t n)
     bz_json_uint(j, n);
 }
 
+static void put_bool(bz_json *j, const char *key, bool value)
+{
+    bz_json_key(j, key);
+    bz_json_bool(j, value);
+}
+
+static void put_float(bz_json *j, const char *key, double value)
+{
+    bz_json_key(j, key);
+    bz_json_float(j, (float)value);
+}
+
 static void put_gpu(bz_json *j, const facts *f)
 {
     bz_json_key(j, "gpu");
@@ -240,10 +271,22 @@ static void put_gpu(bz_json *j, const facts *f)
     if (f->gpu) {
         put_uint(j, "max_buffer_bytes", f->limits.max_buffer);
         put_uint(j, "max_binding_bytes", f->limits.max_binding);
-        bz_json_key(j, "f16");
-        bz_json_bool(j, f->limits.f16);
-        bz_json_key(j, "subgroups");
-        bz_json_bool(j, f->limits.subgroups);
+        put_uint(j, "max_storage_buffers", f->limits.max_storage_buffers);
+        put_uint(j, "max_workgroup_storage_bytes", f->limits.max_workgroup_storage);
+        put_uint(j, "max_invocations", f->limits.max_invocations);
+        put_uint(j, "max_workgroups", f->limits.max_workgroups);
+        put_uint(j, "min_storage_offset", f->limits.min_storage_offset);
+        put_bool(j, "f16", f->limits.f16);
+        put_bool(j, "subgroups", f->limits.subgroups);
+        put_uint(j, "subgroup_min", f->limits.subgroup_min);
+        put_uint(j, "subgroup_max", f->limits.subgroup_max);
+        put_bool(j, "packed_dot", f->limits.packed_dot);
+        put_bool(j, "timestamps", f->limits.timestamps);
+        if (f->gpu_measured) {
+            put_uint(j, "bytes_per_s", (uint64_t)f->speed.bytes_per_s);
+            put_float(j, "dispatch_us", f->speed.dispatch_s * 1e6);
+            put_float(j, "round_trip_us", f->speed.round_trip_s * 1e6);
+        }
     }
     bz_json_end(j);
 }
@@ -327,6 +370,7 @@ const cli_verb cli_doctor_verb = {
     "doctor", run, "what this machine offers, and what Bezel makes of it",
     "Usage: bezel doctor [--json]\n\n"
     "  bezel doctor\n\n"
-    "Processor and kernels in use, memory and how fast it is read (half a second), GPU, Ollama's store,\n"
-    "free disk. Nothing is changed and nothing is sent anywhere.\n\n"
+    "Processor and kernels in use, memory and how fast it is read, GPU with its limits, how fast it reads\n"
+    "and what a dispatch costs (half a second each), Ollama's store, free disk. Nothing is changed and\n"
+    "nothing is sent anywhere.\n\n"
     "      --json   the same as one JSON object\n"};

@@ -4,7 +4,9 @@
 
 #include "cli.h"
 
-enum { LOGITS_BYTES = 256 << 20 }; /* most memory for one pass's rows unless --chunk says otherwise */
+/* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding, which may be of
+ * 128 MB. */
+enum { LOGITS_BYTES = 256 << 20, LOGITS_BYTES_GPU = 64 << 20 };
 
 typedef struct writer {
     FILE *f;
@@ -24,7 +26,7 @@ static int on_event(void *user, const bz_event *e)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdTCf", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdTCfF", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -46,11 +48,13 @@ static int run(int argc, char **argv)
         return code;
     }
     w.vocab = bz_model_vocab(model);
-    uint32_t fits = (uint32_t)(LOGITS_BYTES / 4 / w.vocab);
+    bool gpu = o.device && strcmp(o.device, "cpu") != 0;
+    uint32_t fits = (gpu ? (uint32_t)LOGITS_BYTES_GPU : (uint32_t)LOGITS_BYTES) / 4 / w.vocab;
     bz_session_options so = {.context = (uint32_t)(n < bz_model_context(model) ? n : bz_model_context(model)),
                              .chunk = o.chunk ? o.chunk : fits ? fits : 1,
                              .threads = o.threads,
                              .kernels = o.kernels,
+                             .no_fuse = o.no_fuse,
                              .exact = !o.fast};
     bz_prefill_options po = {.logits = BZ_LOGITS_ALL};
     w.f = fopen(o.out, "wb");
@@ -85,4 +89,5 @@ const cli_verb cli_logits_verb = {
     "      --threads N      threads (does not change the result)\n"
     "      --kernels NAME   avx2, neon or plain\n"
     "      --device NAME    cpu or gpu\n"
+    "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n"};

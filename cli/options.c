@@ -64,6 +64,7 @@ static const option_row table[] = {
     {'N', NULL, "--show-thinking", FLAG, AT(show_thinking)},
     {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
     {'O', NULL, "--no-color", FLAG, AT(no_color)},
+    {'F', NULL, "--no-fuse", FLAG, AT(no_fuse)},
     {'h', "-h", "--help", FLAG, AT(help)},
 };
 

@@ -66,6 +66,7 @@ bz_status run_session(run_state *r, bz_error *err)
                                    .threads = o->threads,
                                    .chunk = o->chunk,
                                    .kernels = o->kernels,
+                                   .no_fuse = o->no_fuse,
                                    .snapshots = SNAPSHOTS};
     bz_session *fresh = NULL;
     status = bz_session_new(&fresh, r->m.model, &so, err);

@@ -1,17 +1,44 @@
 /* bezel show: what is in a GGUF file, and whether this engine runs it. */
+#include <string.h>
+
 #include "file/ollama.h"
 #include "output.h"
 #include "show.h"
 
+static int plan_of(const show_facts *f, const cli_options *o)
+{
+    int code = EXIT_OK;
+    bz_plan *plan = show_plan(f, o, &code);
+    bool on_gpu = o->device && strcmp(o->device, "cpu") != 0;
+    show_gpu g = {0};
+    if (plan && (!on_gpu || show_gpu_load(&g, o, plan, &code))) {
+        if (o->json) {
+            code = show_plan_as_json(plan, on_gpu ? &g : NULL);
+        } else {
+            show_plan_as_text(plan);
+            if (on_gpu) {
+                show_gpu_as_text(&g, plan);
+            }
+            code = cli_flush();
+        }
+    }
+    show_gpu_free(&g);
+    bz_plan_free(plan);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_show_verb, argc, argv, "jpmcR", 1, &o);
+    int code = cli_parse(&cli_show_verb, argc, argv, "jpmcRdF", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
     if (o.rows && !o.plan) {
         return cli_usage_error("show", "'--rows' is about the plan; add '--plan'.");
+    }
+    if ((o.device || o.no_fuse) && !o.plan) {
+        return cli_usage_error("show", "'--device' and '--no-fuse' are about the plan; add '--plan'.");
     }
     bz_store_model found;
     bz_error err = {0};
@@ -27,14 +54,7 @@ static int run(int argc, char **argv)
         return code;
     }
     if (o.plan) {
-        bz_plan *plan = show_plan(&f, &o, &code);
-        if (plan && o.json) {
-            code = show_plan_as_json(plan);
-        } else if (plan) {
-            show_plan_as_text(plan);
-            code = cli_flush();
-        }
-        bz_plan_free(plan);
+        code = plan_of(&f, &o);
     } else if (o.json) {
         code = show_as_json(&f);
     } else {
@@ -57,4 +77,6 @@ const cli_verb cli_show_verb = {
     "  -c, --ctx N         predict the memory of this context size too\n"
     "      --json          all of it as one JSON object; arrays of more than 1024 values are cut\n"
     "      --plan          only the steps of the forward pass, as recorded for one token\n"
-    "      --rows N        ... for a pass of N tokens, up to 512\n"};
+    "      --rows N        ... for a pass of N tokens, up to 512\n"
+    "      --device gpu    ... and the dispatches they become there; loads the model\n"
+    "      --no-fuse       ... each step by itself\n"};

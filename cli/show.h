@@ -4,6 +4,7 @@
 
 #include "base/os.h"
 #include "cli.h"
+#include "gpu/backend.h"
 #include "model.h"
 #include "model/memory.h"
 #include "plan/plan.h"
@@ -62,6 +63,13 @@ typedef struct show_facts {
     char verdict[480]; /* one sentence */
 } show_facts;
 
+/* A plan on the GPU. */
+typedef struct show_gpu {
+    char adapter[128];
+    bz_gpu_dispatch *dispatches; /* [n] */
+    size_t n;
+} show_gpu;
+
 /* Prints a message and returns false, with the exit code, when a file cannot be read. */
 bool show_load(show_facts *f, const cli_options *o, int *exit_code);
 void show_free(show_facts *f);
@@ -71,7 +79,12 @@ bz_plan *show_plan(const show_facts *f, const cli_options *o, int *exit_code); /
 void show_as_text(const show_facts *f);
 int show_as_json(const show_facts *f); /* exit code */
 void show_plan_as_text(const bz_plan *plan);
-int show_plan_as_json(const bz_plan *plan);
+int show_plan_as_json(const bz_plan *plan, const show_gpu *g); /* g: NULL unless asked for */
+
+/* show_gpu.c; the model is loaded onto the GPU for it. False after a message. */
+bool show_gpu_load(show_gpu *g, const cli_options *o, const bz_plan *plan, int *exit_code);
+void show_gpu_as_text(const show_gpu *g, const bz_plan *plan);
+void show_gpu_free(show_gpu *g);
 
 /* ---- facts both forms want ---------------------------------------------------- */
 

@@ -407,7 +407,28 @@ static void put_step(bz_json *j, const bz_plan *p, const bz_step *s)
     bz_json_end(j);
 }
 
-int show_plan_as_json(const bz_plan *p)
+static void put_dispatches(bz_json *j, const show_gpu *g)
+{
+    key_text(j, "adapter", g->adapter);
+    bz_json_key(j, "dispatches");
+    bz_json_array(j);
+    for (size_t i = 0; i < g->n; i++) {
+        const bz_gpu_dispatch *d = &g->dispatches[i];
+        bz_json_object(j);
+        key_text(j, "kernel", d->name);
+        key_uint(j, "first_step", d->first_step); /* of "plan", from 0 */
+        key_uint(j, "steps", d->steps);
+        bz_json_key(j, "workgroups");
+        bz_json_array(j);
+        bz_json_uint(j, d->x);
+        bz_json_uint(j, d->y);
+        bz_json_end(j);
+        bz_json_end(j);
+    }
+    bz_json_end(j);
+}
+
+int show_plan_as_json(const bz_plan *p, const show_gpu *g)
 {
     const bz_plan_totals t = bz_plan_count(p);
     bz_json j;
@@ -427,6 +448,9 @@ int show_plan_as_json(const bz_plan *p)
         put_step(&j, p, &p->steps[i]);
     }
     bz_json_end(&j);
+    if (g) {
+        put_dispatches(&j, g);
+    }
     bz_json_end(&j);
     return cli_json_end(&j);
 }

@@ -59,6 +59,8 @@ def suite(name):
         for f in sorted(glob.glob("tests/gpu/test_*.c")):
             t = os.path.basename(f)[:-2]
             yield f"gpu {t}", ["sh", "tools/gpu-env.sh", f"build/tests/gpu/{t}"], {}
+        for f in sorted(glob.glob("tests/gpu/test_*.py")):
+            yield f"gpu {os.path.basename(f)[:-3]}", ["sh", "tools/gpu-env.sh", "/usr/bin/python3", f, "build/bezel", MODELS], {}
     elif name == "arm64":
         quick = {"BEZEL_QUICK": "1"}
         for t in programs("build/arm64"):

@@ -20,4 +20,14 @@ typedef struct bz_gpu_line {
 
 size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t position, bz_gpu_line *lines, size_t cap);
 
+/* What a schedule became, dispatch by dispatch. */
+typedef struct bz_gpu_dispatch {
+    char name[48];              /* of the kernel, with the type of its weights */
+    uint32_t first_step, steps; /* of the plan: several where they are fused, the same where one takes several */
+    uint32_t x, y;              /* workgroups */
+} bz_gpu_dispatch;
+
+/* Fills up to `cap` and returns how many there are. */
+size_t bz_gpu_dispatches(const bz_schedule *schedule, bz_gpu_dispatch *out, size_t cap);
+
 #endif

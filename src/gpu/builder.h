@@ -9,6 +9,7 @@ typedef struct builder {
     gpu_backend *b;
     bz_schedule *s;
     const bz_step *step; /* first of the group at hand */
+    uint32_t steps;      /* of the group */
     uint32_t rows;       /* bucket rows of its output */
     uint64_t scratch;    /* bytes attend's splits need */
     bz_error *err;

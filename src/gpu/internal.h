@@ -31,6 +31,7 @@ typedef struct dispatch {
     gpu_binding weights;  /* binding 3, when the kernel has weights */
     gpu_binding extra[3]; /* bindings 4 to 6, of norms and of products with norms */
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
+    uint32_t first_step, steps; /* of the plan, that it does or has a part in */
     uint32_t x, y;
 } dispatch;
 

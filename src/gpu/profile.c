@@ -45,3 +45,13 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
     qsort(lines, n, sizeof *lines, slowest_first);
     return n;
 }
+
+size_t bz_gpu_dispatches(const bz_schedule *s, bz_gpu_dispatch *out, size_t cap)
+{
+    for (uint32_t i = 0; i < s->n && i < cap; i++) {
+        const dispatch *d = &s->dispatches[i];
+        out[i] = (bz_gpu_dispatch){.first_step = d->first_step, .steps = d->steps, .x = d->x, .y = d->y};
+        gpu_kernel_name(d->kernel, d->type, out[i].name, sizeof out[i].name);
+    }
+    return s->n;
+}

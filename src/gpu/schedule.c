@@ -64,6 +64,8 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
     }
     d.kernel = kernel;
     d.type = type;
+    d.first_step = (uint32_t)(x->step - s->plan->steps);
+    d.steps = x->steps;
     d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, overrides, x->err);
     x->failed = d.pipeline == 0;
     s->dispatches[s->n++] = d;
@@ -405,6 +407,7 @@ static void build(builder *x)
     }
     x->step = plan->steps;
     for (uint32_t i = 0; i < n && !x->failed; i++) {
+        x->steps = groups[i].count;
         switch (groups[i].fusion) {
         case GPU_FUSE_NONE: add_step(x); break;
         case GPU_FUSE_PRODUCTS: gpu_add_products(x, &groups[i]); break;

@@ -111,7 +111,7 @@ def completion():
         for line, want in (("bezel sh", ["show"]), ("bezel d", ["doctor"]), ("bezel --v", ["--version"]),
                            ("bezel run ", ["gemma4:e2b", "gemma4:e4b", "models", "one.gguf", "store", "two words.gguf"]),
                            ("bezel run gemma4:e2", ["e2b"]), ("bezel show o", ["one.gguf"]),
-                           ("bezel run x --no-", ["--no-color", "--no-think"]), ("bezel list --", ["--json"]),
+                           ("bezel run x --no-", ["--no-color", "--no-fuse", "--no-think"]), ("bezel list --", ["--json"]),
                            ("bezel run x --device g", ["gpu"]), ("bezel run x --prompts in", ["in.jsonl"]), ("bezel run x --seed ", []),
                            ("bezel list ", [])):
             got = complete(line, d, store)
