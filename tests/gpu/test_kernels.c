@@ -86,21 +86,22 @@ static uint32_t shapes_of(bz_type type, shape *out)
     return n;
 }
 
-static void test_linear(bz_type type)
+/* Kernels that round activations to 8 bits get such as are not changed by it, and the same bound. */
+static void test_linear(bz_type type, bool exact, gpu_options options, const char *device)
 {
     shape shapes[MOST_SHAPES];
     uint32_t n_shapes = shapes_of(type, shapes);
     bool all = thorough() || is_chosen(type);
-    begin("linear %s", bz_type_of((uint32_t)type)->name);
+    begin("linear %s%s%s", bz_type_of((uint32_t)type)->name, exact ? "" : ", 8-bit activations", device);
     memory_weights w = {0};
     bz_weight x[MOST_SHAPES], m[MOST_SHAPES];
     for (uint32_t i = 0; i < n_shapes; i++) {
-        x[i] = weights_random(&w, BZ_F32, shapes[i].k, 512, 1);
+        x[i] = exact ? weights_random(&w, BZ_F32, shapes[i].k, 512, 1) : weights_exact8(&w, shapes[i].k, 512);
         m[i] = weights_random(&w, type, shapes[i].k, shapes[i].outputs, 1);
     }
     parity p;
     parity_run runs[MOST_SHAPES][N_BUCKETS] = {0};
-    bool open = parity_open(&p, &w, &(parity_options){0});
+    bool open = parity_open(&p, &w, &(parity_options){.f32_cache = exact, .device = options});
     for (uint32_t i = 0; open && i < n_shapes; i++) { /* all at once: they compile side by side */
         for (int b = 0; b < N_BUCKETS; b++) {
             bool odd = shapes[i].outputs % 4 != 0;
@@ -129,7 +130,17 @@ static void test_linears(void)
 {
     for (int t = 0; t < N_TYPES; t++) {
         if (wants(types[t])) {
-            test_linear(types[t]);
+            test_linear(types[t], true, (gpu_options){0}, "");
+            if (bz_type_of((uint32_t)types[t])->block_values > 1) {
+                test_linear(types[t], false, (gpu_options){0}, "");
+            }
+        }
+    }
+    /* without what the faster kernels use */
+    for (int t = 0; t < N_TYPES; t++) {
+        if (wants(types[t]) && (thorough() || types[t] == BZ_Q4_K || types[t] == BZ_Q6_K)) {
+            test_linear(types[t], false, (gpu_options){.no_subgroups = true}, ", no subgroups");
+            test_linear(types[t], false, (gpu_options){.no_f16 = true, .baseline = true}, ", baseline");
         }
     }
 }

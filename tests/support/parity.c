@@ -47,6 +47,21 @@ bz_weight weights_wild(memory_weights *w, bz_type type, uint64_t k, uint64_t out
     return weight;
 }
 
+bz_weight weights_exact8(memory_weights *w, uint64_t k, uint64_t rows)
+{
+    bz_weight weight = add_weight(w, BZ_F32, k, rows, 1);
+    float *x = (float *)(void *)bytes_of(w, weight);
+    for (uint64_t i = 0; i < k * rows; i += 32) {
+        float one = ldexpf(1, -(int)random_below(4) - 7);
+        for (uint64_t j = 0; j < 32; j++) {
+            x[i + j] = one * (float)((int)random_below(255) - 127);
+        }
+        x[i + random_below(16)] = one * 127;
+        x[i + 16 + random_below(16)] = one * -127;
+    }
+    return weight;
+}
+
 bz_weight weights_values(memory_weights *w, const float *values, uint64_t k, uint64_t outputs)
 {
     bz_weight weight = add_weight(w, BZ_F32, k, outputs, 1);

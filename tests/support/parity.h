@@ -28,6 +28,9 @@ typedef struct memory_weights {
 bz_weight weights_random(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs, uint64_t experts);
 /* The same with any finite scales, the smallest and the largest too. */
 bz_weight weights_wild(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs);
+/* F32 values that a kernel with 8-bit activations sees exactly: in each group of 32 whole multiples of a power of
+ * two, and the largest of each 16 is 127 times it. Such kernels then are as exact as the others. k: times 32. */
+bz_weight weights_exact8(memory_weights *w, uint64_t k, uint64_t rows);
 bz_weight weights_values(memory_weights *w, const float *values, uint64_t k, uint64_t outputs);
 void weights_free(memory_weights *w);
 
@@ -36,7 +39,7 @@ void weights_free(memory_weights *w);
 typedef struct parity_options {
     gpu_options device;
     const gpu_limits *limits; /* the device pretends these; NULL: its own */
-    bool f32_cache;
+    bool f32_cache; /* and activations stay f32: nothing is rounded */
     bool no_fuse;
     const bz_cache_info *caches;
     uint32_t n_caches, slack;
