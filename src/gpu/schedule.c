@@ -216,7 +216,8 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
     f->kv_heads = cache->kv_heads;
     const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
-    const bool even = step->width % 64 == 0 && (vectors & (vectors - 1)) == 0 && vectors <= 128;
+    const bool even = step->width % 64 == 0 && step->width <= 512 && (vectors & (vectors - 1)) == 0 &&
+                      (f->in0 | f->in0_stride | f->out0 | f->out0_stride) % 4 == 0;
     if (x->rows > 8 && even) {
         d.y = divide_up(x->rows, 32);
         gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);

@@ -19,7 +19,8 @@ static const uint32_t buckets[N_BUCKETS] = {1, 8, 64, 512};
 
 typedef struct layer {
     uint32_t width, heads, kv_heads, window;
-    float sharp; /* factor of the queries: 1, scores of some units; 30, one key takes all */
+    float sharp;     /* factor of the queries: 1, scores of some units; 30, one key takes all */
+    uint32_t column; /* where the queries begin in a wider row */
 } layer;
 
 /* One chunk or token after the other; where the numbers end, the sequence does. */
@@ -38,7 +39,7 @@ static bool open_attention(attention *a, layer l, bool f32)
 {
     *a = (attention){.l = l};
     a->cache = (bz_cache_info){.kv_heads = l.kv_heads, .head_dim = l.width, .window = l.window};
-    a->q = weights_random(&a->w, BZ_F32, l.heads * l.width, IDS, 1);
+    a->q = weights_random(&a->w, BZ_F32, l.heads * l.width + 2 * l.column, IDS, 1);
     a->kv = weights_random(&a->w, BZ_F32, 2 * l.kv_heads * l.width + 3, IDS, 1);
     const parity_options o = {.f32_cache = f32, .caches = &a->cache, .n_caches = 1, .slack = CHUNK - 1};
     if (!parity_open(&a->p, &a->w, &o)) {
@@ -47,6 +48,7 @@ static bool open_attention(attention *a, layer l, bool f32)
     for (int b = 0; b < N_BUCKETS; b++) {
         bz_plan *plan = parity_plan(&a->p, buckets[b]);
         bz_tensor q = bz_embed(plan, a->q, l.sharp, "q"), kv = bz_embed(plan, a->kv, 1, "kv");
+        q = l.column ? bz_columns(plan, q, l.column, l.heads * l.width) : q;
         const uint32_t n = l.kv_heads * l.width;
         bz_kv_write(plan, bz_columns(plan, kv, 1, n), bz_columns(plan, kv, 1 + n, n), (bz_cache){1}, "write");
         a->runs[b] = parity_prepare(&a->p, plan, bz_attend(plan, q, (bz_cache){1}, l.heads, l.width, l.window, "y"));
@@ -120,9 +122,9 @@ static void test_edges(layer l, bool f32)
 int main(int argc, char **argv)
 {
     static const layer layers[] = {
-        {64, 1, 1, 0, 1},   {64, 8, 2, 33, 1},   {72, 6, 2, 0, 1},   {72, 3, 3, 16, 30}, {128, 8, 1, 100, 1}, {128, 12, 1, 0, 30},
-        {256, 4, 1, 64, 1}, {256, 16, 8, 40, 1}, {256, 5, 5, 0, 1},  {512, 8, 1, 0, 1},  {512, 4, 2, 65, 1},  {512, 9, 1, 0, 30},
-        {2, 3, 1, 0, 1},    {10, 4, 4, 7, 1},    {320, 2, 1, 48, 1}, {512, 16, 1, 1, 1}, {1024, 2, 1, 0, 1}};
+        {64, 1, 1, 0, 1, 0},   {64, 8, 2, 33, 1, 3},   {72, 6, 2, 0, 1, 0},   {72, 3, 3, 16, 30, 0}, {128, 8, 1, 100, 1, 0}, {128, 12, 1, 0, 30, 0},
+        {256, 4, 1, 64, 1, 0}, {256, 16, 8, 40, 1, 0}, {256, 5, 5, 0, 1, 1},  {512, 8, 1, 0, 1, 0},  {512, 4, 2, 65, 1, 0},  {512, 9, 1, 0, 30, 0},
+        {2, 3, 1, 0, 1, 0},    {10, 4, 4, 7, 1, 0},    {320, 2, 1, 48, 1, 0}, {512, 16, 1, 1, 1, 0}, {1024, 2, 1, 0, 1, 0}};
     const char *wanted = argc > 1 ? argv[1] : "";
     random_seed_or(20240608);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
