@@ -105,6 +105,9 @@ void gpu_replay(gpu *g, gpu_list l, uint32_t first, uint32_t count);
 /* Starts reading n bytes (<= GPU_MAX_READ) behind everything submitted so far; 0 on failure. */
 enum { GPU_MAX_READ = 64 << 20 };
 gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err);
+/* gpu_replay and gpu_read of what it left, in one submit; 0 on failure, and then nothing was submitted. */
+gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gpu_buffer b, uint64_t offset,
+                          uint64_t n, bz_error *err);
 /* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them.
  * On a lost or failed device they never do: ask gpu_state_of while waiting. */
 bool gpu_read_done(gpu *g, gpu_fence f, void *to);

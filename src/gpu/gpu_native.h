@@ -120,6 +120,9 @@ wgpu_text gpu_native_text(const char *text);
 /* Ends `e`'s recording and submits it. */
 void gpu_native_submit(gpu *g, wgpu_encoder e);
 
+/* gpu_native_list.c: the dispatches as one pass of `e`; false, and the device broken, when they are not in the list. */
+bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, uint32_t count);
+
 /* gpu_native_buffer.c, gpu_native_list.c: let go of everything, for closing. */
 void gpu_native_drop_buffers(gpu *g);
 void gpu_native_drop_lists(gpu *g);

@@ -193,23 +193,23 @@ static void on_map(uint32_t status, wgpu_text message, void *a, void *b)
     }
 }
 
-/* n bytes at a multiple of 4; those asked for begin `skip` bytes further on. */
-static gpu_fence start_read(gpu *g, wgpu_buffer from, uint64_t offset, uint64_t n, uint64_t skip,
+/* Behind what `e` holds: n bytes at a multiple of 4; those asked for begin `skip` bytes further on. Submits e,
+ * or lets go of it. */
+static gpu_fence start_read(gpu *g, wgpu_encoder e, wgpu_buffer from, uint64_t offset, uint64_t n, uint64_t skip,
                             bz_error *err)
 {
     gpu_staging_item *s = take_staging(g, n, err);
-    if (!s) {
-        return 0;
-    }
-    gpu_fence_item *f = gpu_handles_add(&g->fences);
-    if (!f) {
+    gpu_fence_item *f = s ? gpu_handles_add(&g->fences) : NULL;
+    if (s && !f) {
         rest_staging(g, s);
         bz_fail(err, BZ_OUT_OF_MEMORY, "There is no memory to read from the GPU.");
+    }
+    if (!f) {
+        g->fn.CommandEncoderRelease(e);
         return 0;
     }
     f->staging = s->slot.handle;
     f->skip = skip;
-    wgpu_encoder e = g->fn.DeviceCreateCommandEncoder(g->device, NULL);
     g->fn.CommandEncoderCopyBufferToBuffer(e, from, offset, s->object, 0, n);
     gpu_native_submit(g, e);
     g->callbacks++;
@@ -219,6 +219,11 @@ static gpu_fence start_read(gpu *g, wgpu_buffer from, uint64_t offset, uint64_t 
                                              .a = g,
                                              .b = (void *)(uintptr_t)f->slot.handle});
     return f->slot.handle;
+}
+
+static wgpu_encoder new_encoder(gpu *g)
+{
+    return g->fn.DeviceCreateCommandEncoder(g->device, NULL);
 }
 
 static bool finish_read(gpu *g, gpu_fence handle, void *to)
@@ -244,24 +249,52 @@ static bool finish_read(gpu *g, gpu_fence handle, void *to)
     return true;
 }
 
-gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err)
+/* NULL, and *err, when the bytes cannot be read. */
+static const gpu_buffer_item *readable(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err)
 {
-    if (!gpu_native_usable(g, err)) {
-        return 0;
-    }
     const gpu_buffer_item *item = gpu_handles_at(&g->buffers, b);
     if (!item || n == 0 || n > GPU_MAX_READ || offset > item->bytes || n > item->bytes - offset) {
         bz_fail(err, BZ_BAD_REQUEST,
                 "%" PRIu64 " bytes at %" PRIu64 " cannot be read from a GPU buffer of %" PRIu64 ".", n,
                 offset, item ? item->bytes : 0);
-        return 0;
+        return NULL;
     }
+    return item;
+}
+
+static gpu_fence read_behind(gpu *g, wgpu_encoder e, const gpu_buffer_item *item, uint64_t offset, uint64_t n,
+                             bz_error *err)
+{
     uint64_t begin = offset & ~(uint64_t)3, end = (offset + n + 3) & ~(uint64_t)3;
-    gpu_fence handle = start_read(g, item->object, begin, end - begin, offset - begin, err);
+    gpu_fence handle = start_read(g, e, item->object, begin, end - begin, offset - begin, err);
     if (handle) {
         ((gpu_fence_item *)gpu_handles_at(&g->fences, handle))->n = n;
         g->counts.read_bytes += n;
     }
+    return handle;
+}
+
+gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err)
+{
+    const gpu_buffer_item *item = gpu_native_usable(g, err) ? readable(g, b, offset, n, err) : NULL;
+    return item ? read_behind(g, new_encoder(g), item, offset, n, err) : 0;
+}
+
+gpu_fence gpu_replay_read(gpu *g, gpu_list list, uint32_t first, uint32_t count, gpu_buffer b, uint64_t offset,
+                          uint64_t n, bz_error *err)
+{
+    const gpu_buffer_item *item = gpu_native_usable(g, err) ? readable(g, b, offset, n, err) : NULL;
+    if (!item) {
+        return 0;
+    }
+    wgpu_encoder e = new_encoder(g);
+    if (!gpu_native_encode(g, e, list, first, count)) {
+        g->fn.CommandEncoderRelease(e);
+        gpu_native_usable(g, err);
+        return 0;
+    }
+    gpu_fence handle = read_behind(g, e, item, offset, n, err);
+    g->counts.dispatches += handle ? count : 0;
     return handle;
 }
 
@@ -283,7 +316,7 @@ gpu_fence gpu_signal(gpu *g, bz_error *err)
             return 0;
         }
     }
-    return start_read(g, g->nothing, 0, 4, 0, err);
+    return start_read(g, new_encoder(g), g->nothing, 0, 4, 0, err);
 }
 
 bool gpu_signal_done(gpu *g, gpu_fence f)
@@ -293,7 +326,7 @@ bool gpu_signal_done(gpu *g, gpu_fence f)
 
 bool gpu_native_fetch(gpu *g, wgpu_buffer from, uint64_t n, void *to)
 {
-    gpu_fence handle = start_read(g, from, 0, n, 0, NULL);
+    gpu_fence handle = start_read(g, new_encoder(g), from, 0, n, 0, NULL);
     gpu_fence_item *f = gpu_handles_at(&g->fences, handle);
     if (!f) {
         return false;

@@ -307,14 +307,13 @@ static const gpu_list_item *stretch_of(gpu *g, gpu_list list, uint32_t first, ui
     return l;
 }
 
-void gpu_replay(gpu *g, gpu_list list, uint32_t first, uint32_t count)
+bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, uint32_t count)
 {
-    const gpu_list_item *l = gpu_native_usable(g, NULL) ? stretch_of(g, list, first, count) : NULL;
-    if (!l || count == 0) {
-        return;
+    const gpu_list_item *l = stretch_of(g, list, first, count);
+    if (!l) {
+        return false;
     }
     const wgpu_functions *fn = &g->fn;
-    wgpu_encoder e = fn->DeviceCreateCommandEncoder(g->device, NULL);
     wgpu_pass pass = fn->CommandEncoderBeginComputePass(e, NULL);
     wgpu_pipeline current = NULL;
     for (uint32_t i = first; i < first + count; i++) {
@@ -328,6 +327,16 @@ void gpu_replay(gpu *g, gpu_list list, uint32_t first, uint32_t count)
     }
     fn->ComputePassEncoderEnd(pass);
     fn->ComputePassEncoderRelease(pass);
+    return true;
+}
+
+void gpu_replay(gpu *g, gpu_list list, uint32_t first, uint32_t count)
+{
+    if (!gpu_native_usable(g, NULL) || !stretch_of(g, list, first, count) || count == 0) {
+        return;
+    }
+    wgpu_encoder e = g->fn.DeviceCreateCommandEncoder(g->device, NULL);
+    gpu_native_encode(g, e, list, first, count);
     gpu_native_submit(g, e);
     g->counts.dispatches += count;
 }

@@ -501,6 +501,29 @@ static void test_replay(gpu *g)
         CHECK(read_now(g, b, 0, 256, x) && x[17] == want[first + 100]);
     }
 
+    begin("replayed and read in one submit, several under way at once");
+    gpu_fence ahead[5];
+    for (uint32_t i = 0; i < 64; i++) {
+        start[i] = 0;
+    }
+    gpu_write(g, b, 0, start, sizeof start);
+    before = gpu_counts_of(g);
+    for (uint32_t i = 0; i < 5; i++) {
+        ahead[i] = gpu_replay_read(g, l, i * 200, 200, b, i, 9, &err); /* any bytes: copies are of whole words */
+    }
+    CHECK(gpu_counts_of(g).submits == before.submits + 5 && gpu_counts_of(g).dispatches == before.dispatches + N);
+    CHECK(gpu_counts_of(g).read_bytes == before.read_bytes + 45);
+    for (uint32_t i = 0; i < 5; i++) { /* each as it was then, whatever came after */
+        unsigned char got[9], words[16];
+        for (int k = 0; k < 4; k++) {
+            memcpy(words + 4 * k, &want[(i + 1) * 200], 4);
+        }
+        CHECK(ahead[i] && wait_read(g, ahead[i], got) && memcmp(got, words + i, 9) == 0);
+    }
+    CHECK(gpu_replay_read(g, l, 0, 1, b, 252, 8, &err) == 0);
+    check_error(&err, BZ_BAD_REQUEST, "cannot be read");
+    CHECK(gpu_counts_of(g).submits == before.submits + 5 && gpu_state_of(g, &err) == GPU_READY);
+
     begin("a fence without bytes");
     gpu_replay(g, l, 0, N);
     gpu_fence f = gpu_signal(g, &err), f2 = gpu_signal(g, &err);
@@ -614,6 +637,14 @@ static void test_mistakes(void)
         check_error(&err, BZ_BAD_REQUEST, "list of 0");
     }
     gpu_close(g);
+    g = open_device(NULL);
+    if (g) {
+        gpu_list l = gpu_list_new(g, &err);
+        CHECK(gpu_replay_read(g, l, 0, 1, buffer(g, 256, GPU_STORAGE), 0, 4, &err) == 0);
+        check_error(&err, BZ_BAD_REQUEST, "list of 0");
+        CHECK(gpu_state_of(g, &err) == GPU_FAILED && gpu_counts_of(g).submits == 0);
+    }
+    gpu_close(g);
 }
 
 static void test_loss(void)
@@ -655,6 +686,7 @@ static void test_loss(void)
         CHECK(gpu_pipeline_new(g, "new", STEP, strlen(STEP), NULL, 0, &err) == 0);
         CHECK(gpu_list_add(g, l, p, &(gpu_binding){b, 0, 0}, 1, 1, 1, 1, &err) == BZ_DEVICE_LOST);
         CHECK(gpu_read(g, b, 0, 4, &err) == 0 && gpu_signal(g, &err) == 0);
+        CHECK(gpu_replay_read(g, l, 0, 1, b, 0, 4, &err) == 0);
         check_error(&err, BZ_DEVICE_LOST, NULL);
         double ns;
         CHECK(!gpu_time_list(g, l, 0, 1, &ns));
