@@ -142,11 +142,23 @@ typedef struct generate_job {
     uint32_t made;
     int32_t token; /* being fed back */
     bool in_pass, feed;
+
+    /* Where the device ranks its logits itself: passes are sent before the token before them is known to be right.
+     * The device goes on with its own choice; what is sent too much, or on a wrong one, is forgotten. */
+    uint32_t ahead; /* passes under way at most; 0: rows of logits are read */
+    uint32_t end;   /* no position from here on is computed */
+    bool asked;     /* the device knows what is wanted */
+    bool listed;    /* the next token is chosen from `list`, else from the session's row */
+    bool getting_row, has_row;
+    uint32_t rows_missed; /* times the list was too short */
+    bz_shortlist list;
+    int32_t guess;
 } generate_job;
 
 static void free_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
+    bz_session_forget(j->s);
     j->s->busy = false;
     bz_stop_free(j->stop);
     free(j->stop_ids);
@@ -154,18 +166,89 @@ static void free_generate(bz_job *job)
     free(j);
 }
 
-static bz_status choose(generate_job *j, bz_choice *choice, bz_error *err)
+/* Can tokens be sent before those before them are checked? Penalties look at tokens not known yet. */
+static bool can_run_ahead(const generate_job *j)
+{
+    const bz_session *s = j->s;
+    return s->backend->runs_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0;
+}
+
+/* Sends the token to be fed, if it is not under way yet, and as many after it as may be. */
+static bz_pass_state send(generate_job *j, bz_error *err)
 {
     bz_session *s = j->s;
-    bz_shortlist list;
-    bz_sampler_see(s->sampler, s->tokens, s->n);
-    bz_status status = bz_sampler_shortlist(s->sampler, s->logits, &list, err);
-    if (status == BZ_OK) {
-        /* By position: an answer made in two jobs is the one made in one. */
-        double u = bz_random_unit(j->seed, s->n);
-        bz_sampler_choose(s->sampler, &list, s->logits, u, choice);
+    while (s->sent < j->ahead && (s->sent == 0 || s->n + s->sent < j->end)) {
+        const uint32_t at = s->n + s->sent;
+        const bool first = s->sent == 0, ask = !j->asked || bz_sampler_edits(s->sampler)->window;
+        if (first) {
+            s->tokens[at] = j->token; /* a place that is free until the pass is done */
+            bz_sampler_see(s->sampler, s->tokens, at + 1);
+        }
+        const bz_wish wish = bz_sampler_wish(s->sampler);
+        bz_pass_state state = bz_session_send(s, first ? j->token : -1, ask ? &wish : NULL,
+                                              bz_random_unit(j->seed, at + 1), err);
+        if (state != BZ_PASS_DONE) {
+            return first || state == BZ_PASS_ERROR ? state : BZ_PASS_DONE;
+        }
+        j->asked = true;
     }
-    return status;
+    return BZ_PASS_DONE;
+}
+
+/* The pass of the token fed, or the reading of a row that turned out to be needed. */
+static bz_pass_state step_pass(generate_job *j, bz_error *err)
+{
+    if (j->ahead == 0 || j->getting_row) {
+        bz_pass_state state = bz_session_pass_step(j->s, err);
+        if (state == BZ_PASS_DONE) {
+            j->has_row = true;
+            j->getting_row = false;
+        }
+        return state;
+    }
+    bz_pass_state state = send(j, err);
+    if (state == BZ_PASS_DONE) {
+        state = bz_session_receive(j->s, &j->list, &j->guess, err);
+    }
+    if (state == BZ_PASS_DONE) {
+        j->listed = true;
+        j->has_row = false;
+        state = bz_shortlist_check(&j->list, err) == BZ_OK ? state : BZ_PASS_ERROR;
+    }
+    return state;
+}
+
+static bz_status get_row(generate_job *j, bool there, bz_error *err)
+{
+    bz_session_forget(j->s);
+    j->in_pass = j->getting_row = true;
+    return bz_session_row(j->s, there, err);
+}
+
+/* AGAIN: the row is needed first. */
+static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
+{
+    bz_session *s = j->s;
+    const double u = bz_random_unit(j->seed, s->n); /* by position: an answer made in two jobs is the one made in one */
+    if (!j->listed) {
+        bz_sampler_see(s->sampler, s->tokens, s->n);
+        if (bz_sampler_shortlist(s->sampler, s->logits, &j->list, err) != BZ_OK) {
+            return BZ_JOB_ERROR;
+        }
+    }
+    if (!bz_sampler_choose(s->sampler, &j->list, !j->listed || j->has_row ? s->logits : NULL, u, choice)) {
+        bool there = s->sent == 0;
+        j->rows_missed++;
+        if (!there && j->rows_missed * 8 > j->made + 8) {
+            j->ahead = 1; /* nothing is gained by sending what is then forgotten */
+        }
+        return get_row(j, there, err) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+    }
+    if (s->sent && choice->id != j->guess) {
+        bz_session_forget(s); /* the device went on with another token */
+    }
+    j->listed = j->has_row = false;
+    return BZ_JOB_DONE;
 }
 
 static bool is_stop_id(const generate_job *j, int32_t id)
@@ -221,7 +304,7 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
     generate_job *j = (generate_job *)(void *)job;
     bz_session *s = j->s;
     if (j->in_pass) {
-        switch (bz_session_pass_step(s, &need->error)) {
+        switch (step_pass(j, &need->error)) {
         case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
         case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
         case BZ_PASS_ERROR: return BZ_JOB_ERROR;
@@ -230,7 +313,7 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
     }
     if (j->feed) { /* the token reported last becomes part of the sequence */
         j->feed = false;
-        if (bz_session_pass(s, &j->token, 1, PASS_LAST, &need->error) != BZ_OK) {
+        if (j->ahead == 0 && bz_session_pass(s, &j->token, 1, PASS_LAST, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
         j->in_pass = true;
@@ -242,9 +325,13 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
     if (job->finish != BZ_FINISH_NONE) {
         return BZ_JOB_DONE;
     }
+    if (!j->listed && !s->has_logits) { /* the job before this one read lists */
+        return get_row(j, false, &need->error) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+    }
     bz_choice choice;
-    if (choose(j, &choice, &need->error) != BZ_OK) {
-        return BZ_JOB_ERROR;
+    bz_progress chosen = choose(j, &choice, &need->error);
+    if (chosen != BZ_JOB_DONE) {
+        return chosen;
     }
     j->token = choice.id;
     j->made++;
@@ -287,7 +374,12 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
     j->n_stop_ids = o->n_stop_ids;
     bz_sampling sampling = o->sampling;
     bz_hints_sampling(s->model->set.main, &sampling);
-    return bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
+    status = bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
+    if (status == BZ_OK && s->ahead && !bz_sampler_needs_rows(s->sampler)) {
+        j->ahead = can_run_ahead(j) ? s->ahead : 1;
+        j->end = o->max_tokens && o->max_tokens < s->context - s->n ? s->n + o->max_tokens : s->context;
+    }
+    return status;
 }
 
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out, bz_error *err)
@@ -296,7 +388,7 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     if (s->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
     }
-    if (!s->has_logits) {
+    if (!s->has_logits && !s->row_left) {
         return bz_fail(err, BZ_BAD_REQUEST, "Prefill a prompt before generating.");
     }
     generate_job *j = calloc(1, sizeof *j);

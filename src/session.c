@@ -98,8 +98,10 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     if (status == BZ_OK) {
         status = make_backend(s, &o, err);
     }
+    s->ahead = status == BZ_OK && s->backend->send ? BZ_AHEAD : 0;
     if (status == BZ_OK) {
-        status = s->backend->kv_new(s->backend, model->text.caches, model->text.n_caches, o.exact, s->chunk - 1, &s->kv, err);
+        status = s->backend->kv_new(s->backend, model->text.caches, model->text.n_caches, o.exact,
+                                    s->chunk - 1 + s->ahead, &s->kv, err);
     }
     bz_lock_give(bz_model_lock(model));
     if (status != BZ_OK) {
@@ -138,7 +140,7 @@ static void truncate_to(bz_session *s, uint32_t pos)
 {
     if (pos < s->n) {
         s->n = pos;
-        s->has_logits = false;
+        s->has_logits = s->row_left = false;
     }
     for (uint32_t i = 0; i < s->n_snapshots; i++) {
         if (s->snapshots[i].pos > pos) {
@@ -228,37 +230,49 @@ static bz_status plan_for(bz_session *s, uint32_t count, bool all, session_plan 
     return BZ_OK;
 }
 
+/* Rows that a pass up to `end` overwrites in the rings are lost even if it is cancelled. */
+static void note_lost_rows(bz_session *s, uint32_t end)
+{
+    uint32_t ring = s->backend->kv_ring_rows(s->kv);
+    if (end > ring && end - ring > s->ring_from) {
+        s->ring_from = end - ring;
+    }
+}
+
+/* At most s->n: positions from there on are computed, perhaps once more. */
+static bz_status start_pass(bz_session *s, uint32_t first, uint32_t count, pass_logits logits, bz_error *err)
+{
+    bz_status status = plan_for(s, count, logits == PASS_ALL, &s->running, err);
+    if (status == BZ_OK) {
+        status = s->backend->kv_reserve(s->backend, s->kv, first + count, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        s->pos[i] = (int32_t)(first + i);
+        s->out[i] = logits == PASS_LAST ? count - 1 : i;
+    }
+    s->rows = (bz_rows){.n = count,
+                        .n_out = logits == PASS_NONE ? 0 : logits == PASS_LAST ? 1 : count,
+                        .id = s->tokens + first,
+                        .pos = s->pos,
+                        .seq = s->seq,
+                        .out = s->out,
+                        .kv = s->kv_list};
+    s->first = first;
+    note_lost_rows(s, first + count);
+    s->backend->begin(s->backend, s->running->schedule, &s->rows);
+    return BZ_OK;
+}
+
 bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits, bz_error *err)
 {
     if (count > s->context - s->n) {
         return bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
     }
-    bz_status status = plan_for(s, count, logits == PASS_ALL, &s->running, err);
-    if (status == BZ_OK) {
-        status = s->backend->kv_reserve(s->backend, s->kv, s->n + count, err);
-    }
-    if (status != BZ_OK) {
-        return status;
-    }
     memcpy(s->tokens + s->n, ids, count * sizeof *ids);
-    for (uint32_t i = 0; i < count; i++) {
-        s->pos[i] = (int32_t)(s->n + i);
-        s->out[i] = logits == PASS_LAST ? count - 1 : i;
-    }
-    s->rows = (bz_rows){.n = count,
-                        .n_out = logits == PASS_NONE ? 0 : logits == PASS_LAST ? 1 : count,
-                        .id = s->tokens + s->n,
-                        .pos = s->pos,
-                        .seq = s->seq,
-                        .out = s->out,
-                        .kv = s->kv_list};
-    /* Rows that the pass overwrites in the rings are lost even if it is cancelled. */
-    uint32_t ring = s->backend->kv_ring_rows(s->kv), end = s->n + count;
-    if (end > ring && end - ring > s->ring_from) {
-        s->ring_from = end - ring;
-    }
-    s->backend->begin(s->backend, s->running->schedule, &s->rows);
-    return BZ_OK;
+    return start_pass(s, s->n, count, logits, err);
 }
 
 const float *bz_session_pass_logits(const bz_session *s)
@@ -283,7 +297,8 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
     if (state != BZ_PASS_DONE) {
         return state;
     }
-    s->n += s->rows.n;
+    s->n = s->first + s->rows.n;
+    s->row_left = false;
     s->has_logits = s->rows.n_out > 0;
     if (s->has_logits) {
         uint32_t vocab = s->model->text.config.vocab;
@@ -296,4 +311,67 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
         }
     }
     return BZ_PASS_DONE;
+}
+
+/* ---- passes that end in a short list -------------------------------------------------- */
+
+bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u, bz_error *err)
+{
+    const uint32_t at = s->n + s->sent;
+    if (at >= s->context) {
+        bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
+        return BZ_PASS_ERROR;
+    }
+    if (plan_for(s, 1, false, &s->running, err) != BZ_OK ||
+        s->backend->kv_reserve(s->backend, s->kv, at + 1, err) != BZ_OK) {
+        return BZ_PASS_ERROR;
+    }
+    bz_wish told = wish ? *wish : (bz_wish){0};
+    if (s->mislead) {
+        s->mislead(&told, &u);
+    }
+    if (wish && s->backend->choose(s->backend, s->running->schedule, &told, err) != BZ_OK) {
+        return BZ_PASS_ERROR;
+    }
+    const int32_t pos = (int32_t)at;
+    const uint32_t zero = 0;
+    const bz_rows rows = {.n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
+    bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
+    if (state == BZ_PASS_DONE) {
+        note_lost_rows(s, at + 1);
+        s->sent_id = s->sent++ ? s->sent_id : id;
+    }
+    return state;
+}
+
+bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err)
+{
+    bz_pass_state state = s->backend->receive(s->backend, list, guess, err);
+    if (state == BZ_PASS_DONE) {
+        s->tokens[s->n++] = s->sent_id;
+        s->sent_id = *guess;
+        s->sent--;
+        s->has_logits = false;
+        s->row_left = true;
+    }
+    return state;
+}
+
+void bz_session_forget(bz_session *s)
+{
+    if (s->sent) {
+        s->backend->forget(s->backend);
+        s->sent = 0;
+    }
+}
+
+bz_status bz_session_row(bz_session *s, bool there, bz_error *err)
+{
+    if (!there) {
+        return start_pass(s, s->n - 1, 1, PASS_LAST, err);
+    }
+    s->rows = (bz_rows){.n = 1, .n_out = 1};
+    s->first = s->n - 1;
+    s->backend->begin_row(s->backend);
+    return BZ_OK;
 }

@@ -7,7 +7,7 @@
 #include "sample/sampler.h"
 #include "text/tokenizer.h"
 
-enum { BZ_MAX_CHUNK = 512, BZ_MAX_SNAPSHOTS = 16 };
+enum { BZ_MAX_CHUNK = 512, BZ_MAX_SNAPSHOTS = 16, BZ_AHEAD = 4 /* passes a device may have under way */ };
 
 /* A recorded plan and its schedule, made when first needed. */
 typedef struct session_plan {
@@ -43,9 +43,18 @@ struct bz_session {
     int32_t pos[BZ_MAX_CHUNK];
     uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
     session_plan *running;
+    uint32_t first; /* position of its first row */
 
     float *logits; /* [vocabulary] after the last token */
     bool has_logits;
+    bool row_left; /* it has none because a list was read instead: the last token can be fed again */
+
+    /* Passes sent that end in a short list (bz_session_send). */
+    uint32_t ahead;    /* most at once; 1: step by step, 0: rows of logits are read instead */
+    uint32_t sent;     /* under way */
+    int32_t sent_id;   /* the token of the oldest */
+    void (*mislead)(bz_wish *wish, double *u); /* tests: what the device is told differs from what the host does */
+
     bz_sampler *sampler;
     bool busy; /* a job is at work */
     bz_session_stats stats;
@@ -62,6 +71,18 @@ bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pas
  * s->logits holds the last row. */
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
 const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
+
+/* Passes of one token that end in a short list, on back ends that have them. send: `id` goes to the position behind
+ * those under way; -1: the token that the pass before chose. u is for the choice that follows it. With
+ * `wish`, that is what this pass and later ones shall leave. DONE: it is under way. WAIT: later. receive: the oldest
+ * pass's token belongs to the session; *guess is what the device went on with. forget: all under way are as if
+ * never sent. */
+bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u, bz_error *err);
+bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err);
+void bz_session_forget(bz_session *s);
+/* Starts getting the row behind the last token into s->logits: read, if the pass received last was the last one
+ * sent (`there`), else computed again. Goes on with bz_session_pass_step; the tokens held stay the same. */
+bz_status bz_session_row(bz_session *s, bool there, bz_error *err);
 
 /* Keeps a way back to position s->n. Best effort: without memory there is none. */
 void bz_session_keep_snapshot(bz_session *s);

@@ -13,68 +13,80 @@ static void begin(bz_backend *backend, bz_schedule *schedule, const bz_rows *row
     gpu_backend *b = (gpu_backend *)(void *)backend;
     b->schedule = schedule;
     b->pass = rows;
-    b->stage = PASS_COMPILING;
+    b->stage = PASS_SUBMIT;
 }
 
 /* ---- what changes per pass --------------------------------------------------------- */
 
-static void write_rows(gpu_backend *b)
-{
-    uint32_t block[4 + 3 * GPU_MAX_ROWS] = {b->pass->n, b->pass->n_out};
-    uint32_t n = b->pass->n;
-    for (uint32_t i = 0; i < n; i++) {
-        block[4 + i] = (uint32_t)b->pass->id[i];
-        block[4 + GPU_MAX_ROWS + i] = (uint32_t)b->pass->pos[i];
-    }
-    for (uint32_t i = 0; i < b->pass->n_out; i++) {
-        block[4 + 2 * GPU_MAX_ROWS + i] = b->pass->out[i];
-    }
-    gpu_write(b->g, b->rows, 0, block, (4 + GPU_MAX_ROWS + n) * sizeof *block);
-    if (b->pass->n_out) {
-        gpu_write(b->g, b->rows, (4 + 2 * GPU_MAX_ROWS) * sizeof *block, block + 4 + 2 * GPU_MAX_ROWS,
-                  b->pass->n_out * sizeof *block);
-    }
-}
-
 /* Cosines and sines come from the host: a shader's are only good to about 2^-11. */
-static void write_angles(gpu_backend *b)
+static void fill_angles(float *to, const rope_fill *fill, const bz_rows *rows, uint32_t stride)
 {
-    for (uint32_t t = 0; t < b->schedule->n_ropes; t++) {
-        const rope_fill *fill = &b->schedule->ropes[t];
-        const bz_tensor_info *out = bz_plan_tensor(b->schedule->plan, fill->step->out[0]);
-        uint32_t pairs = fill->step->width / 2;
-        for (uint32_t r = 0; r < b->pass->n; r++) {
-            float *row = b->angles + (size_t)r * out->stride, pos = (float)b->pass->pos[r];
-            for (uint32_t i = 0; i < pairs; i++) {
-                row[i] = cosf(pos * fill->frequency[i]);
-                row[pairs + i] = sinf(pos * fill->frequency[i]);
-            }
+    uint32_t pairs = fill->step->width / 2;
+    for (uint32_t r = 0; r < rows->n; r++) {
+        float *row = to + (size_t)r * stride, pos = (float)rows->pos[r];
+        for (uint32_t i = 0; i < pairs; i++) {
+            row[i] = cosf(pos * fill->frequency[i]);
+            row[pairs + i] = sinf(pos * fill->frequency[i]);
         }
-        gpu_write(b->g, b->arena, gpu_place(b->schedule, fill->step->out[0]), b->angles, (uint64_t)b->pass->n * out->stride * sizeof(float));
     }
 }
 
-static bool reserve_host(gpu_backend *b, bz_error *err)
+/* Tables that lie side by side, as they do for one row, are one write. */
+static void write_angles(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
+{
+    size_t used = 0;
+    uint64_t at = 0;
+    for (uint32_t t = 0; t < s->n_ropes; t++) {
+        bz_tensor table = s->ropes[t].step->out[0];
+        uint32_t stride = bz_plan_tensor(s->plan, table)->stride;
+        uint64_t place = gpu_place(s, table);
+        if (used && place != at + used * sizeof(float)) {
+            gpu_write(b->g, b->arena, at, b->angles, used * sizeof(float));
+            used = 0;
+        }
+        at = used ? at : place;
+        fill_angles(b->angles + used, &s->ropes[t], rows, stride);
+        used += (size_t)rows->n * stride;
+    }
+    if (used) {
+        gpu_write(b->g, b->arena, at, b->angles, used * sizeof(float));
+    }
+}
+
+void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u)
+{
+    uint32_t block[ROWS_CHOSEN] = {rows->n, rows->n_out, 0, own};
+    memcpy(&block[ROWS_DRAW], &u, sizeof u);
+    for (uint32_t i = 0; i < rows->n; i++) {
+        uint32_t *row = block + ROWS_LIST + 3 * i;
+        row[0] = own ? 0 : (uint32_t)rows->id[i];
+        row[1] = (uint32_t)rows->pos[i];
+        row[2] = i < rows->n_out ? rows->out[i] : 0;
+    }
+    gpu_write(b->g, b->rows, 0, block, (ROWS_LIST + 3 * rows->n) * sizeof *block);
+    write_angles(b, s, rows);
+}
+
+static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
 {
     size_t angles = 0;
-    for (uint32_t t = 0; t < b->schedule->n_ropes; t++) {
-        size_t need = (size_t)b->schedule->plan->rows * b->schedule->ropes[t].step->width * sizeof(float);
-        angles = need > angles ? need : angles;
+    for (uint32_t t = 0; t < s->n_ropes; t++) {
+        angles += (size_t)s->plan->rows * s->ropes[t].step->width * sizeof(float);
     }
     if (angles > b->angles_bytes) {
         free(b->angles);
         b->angles = malloc(angles);
         b->angles_bytes = b->angles ? angles : 0;
     }
-    const bz_tensor_info *out = bz_plan_tensor(b->schedule->plan, b->schedule->plan->output);
-    uint64_t bytes = (uint64_t)b->schedule->plan->out_rows * out->cols * sizeof(float);
+    const bz_tensor_info *out = bz_plan_tensor(s->plan, s->plan->output);
+    uint64_t bytes = (uint64_t)s->plan->out_rows * out->cols * sizeof(float);
     if (bytes > b->out_bytes) {
         free(b->out);
         b->out = malloc(bytes);
         b->out_bytes = b->out ? bytes : 0;
     }
     if (b->angles_bytes < angles || b->out_bytes < bytes) {
-        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a pass of %u rows.", b->schedule->plan->rows);
+        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a pass of %u rows.", s->plan->rows);
         return false;
     }
     return true;
@@ -82,10 +94,17 @@ static bool reserve_host(gpu_backend *b, bz_error *err)
 
 /* ---- the pass ------------------------------------------------------------------------ */
 
-static bz_pass_state submit(gpu_backend *b, bz_error *err)
+bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err)
 {
-    bz_schedule *s = b->schedule;
-    const bz_kv *kv = b->pass->kv[0];
+    if (gpu_state_of(b->g, err) != GPU_READY) {
+        return BZ_PASS_ERROR;
+    }
+    switch (gpu_kernels_state(b->kernels, err)) {
+    case GPU_PIPELINE_COMPILING: return BZ_PASS_WAIT;
+    case GPU_PIPELINE_FAILED: return BZ_PASS_ERROR;
+    case GPU_PIPELINE_READY: break;
+    }
+    const bz_kv *kv = rows->kv[0];
     uint32_t generation = kv->generation * 65536 + b->arena_generation;
     if (!s->list || s->kv_generation != generation) {
         if (gpu_record(b, s, kv, err) != BZ_OK) {
@@ -93,11 +112,17 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
         }
         s->kv_generation = generation;
     }
-    if (!reserve_host(b, err)) {
-        return BZ_PASS_ERROR;
+    return reserve_host(b, s, err) ? BZ_PASS_DONE : BZ_PASS_ERROR;
+}
+
+static bz_pass_state submit(gpu_backend *b, bz_error *err)
+{
+    bz_schedule *s = b->schedule;
+    bz_pass_state state = gpu_ready(b, s, b->pass, err);
+    if (state != BZ_PASS_DONE) {
+        return state;
     }
-    write_rows(b);
-    write_angles(b);
+    gpu_write_pass(b, s, b->pass, false, 0);
     gpu_replay(b->g, s->list, 0, s->n);
     b->read = 0;
     b->fence = 0;
@@ -137,13 +162,6 @@ static bz_pass_state step(bz_backend *backend, uint64_t deadline, bz_error *err)
         return BZ_PASS_ERROR;
     }
     switch (b->stage) {
-    case PASS_COMPILING:
-        switch (gpu_kernels_state(b->kernels, err)) {
-        case GPU_PIPELINE_COMPILING: return BZ_PASS_WAIT;
-        case GPU_PIPELINE_FAILED: return BZ_PASS_ERROR;
-        case GPU_PIPELINE_READY: b->stage = PASS_SUBMIT; break;
-        }
-        return BZ_PASS_AGAIN;
     case PASS_SUBMIT: return submit(b, err);
     case PASS_READING: return read_output(b, err);
     case PASS_WAITING: /* so that prompts are not queued without bound */
@@ -181,6 +199,7 @@ static void free_backend(bz_backend *backend)
             gpu_buffer_free(b->g, buffers[i]);
         }
     }
+    gpu_choose_free(b);
     free(b->out);
     free(b->angles);
     bz_gpu_model_drop(b->model);
@@ -202,6 +221,7 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
                            .output = output,
                            .set_trace = set_trace};
     gpu_kv_interface(&b->base);
+    gpu_choose_interface(&b->base);
     bz_gpu_model_hold(model);
     b->model = model;
     b->g = model->g;
@@ -212,7 +232,7 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
     b->fuse = fuse;
     b->packed = !f32_cache && gpu_limits_of(b->g)->packed_dot;
     bz_error why = {0};
-    b->rows = gpu_buffer_new(b->g, (4 + 3 * GPU_MAX_ROWS) * sizeof(uint32_t), GPU_STORAGE, &why);
+    b->rows = gpu_buffer_new(b->g, ROWS_WORDS * sizeof(uint32_t), GPU_STORAGE, &why);
     b->nothing = b->rows ? gpu_buffer_new(b->g, 256, GPU_STORAGE, &why) : 0;
     if (!b->nothing) {
         free_backend(&b->base);

@@ -50,7 +50,7 @@ struct bz_schedule {
     rope_fill ropes[4];
     uint32_t n_ropes;
     gpu_buffer facts; /* uniform, GPU_SLOT bytes each */
-    gpu_list list;    /* 0: not recorded yet, or the caches have moved */
+    gpu_list list;    /* and two more of choose.c where it applies; 0: not recorded yet, or the caches have moved */
     uint32_t kv_generation;
 };
 
@@ -67,7 +67,37 @@ struct bz_kv {
     kv_cache *cache;
 };
 
-typedef enum pass_stage { PASS_COMPILING, PASS_SUBMIT, PASS_READING, PASS_WAITING } pass_stage;
+/* The parameter block of a pass, as common.wgsl reads it, in words. */
+enum {
+    ROWS_N,
+    ROWS_N_OUT,
+    ROWS_DRAW, /* f32: the uniform number a token is drawn with */
+    ROWS_OWN,  /* 1: the first row's id is ROWS_CHOSEN */
+    ROWS_LIST, /* id, position, wanted row: three words per row */
+    ROWS_CHOSEN = ROWS_LIST + 3 * GPU_MAX_ROWS, /* written by choose/pick.wgsl */
+    ROWS_WORDS
+};
+
+/* Passes that end in a short list (choose.c). */
+enum { GPU_FLIGHTS = 16 };
+
+typedef struct gpu_chooser {
+    gpu_pipeline scan, pick;
+    gpu_buffer ask, work, answer;
+    uint32_t vocab;          /* that `work` is large enough for */
+    uint32_t room;           /* edits that `ask` has room for */
+    uint32_t *block;         /* what is written to `ask`; same size */
+    uint32_t wanted;         /* candidates of the passes sent now */
+    struct {
+        gpu_fence fence;
+        uint32_t wanted;
+        bool forgotten;
+    } flights[GPU_FLIGHTS]; /* a ring, oldest first */
+    uint32_t first, n;
+    bz_schedule *sent; /* last */
+} gpu_chooser;
+
+typedef enum pass_stage { PASS_SUBMIT, PASS_READING, PASS_WAITING } pass_stage;
 
 typedef struct gpu_backend {
     bz_backend base;
@@ -91,9 +121,22 @@ typedef struct gpu_backend {
     gpu_fence fence;
     float *out; /* read-back of the output tensor */
     uint64_t out_bytes, read;
-    float *angles; /* one rope table */
+    float *angles; /* all rope tables */
     size_t angles_bytes;
+    gpu_chooser chooser;
 } gpu_backend;
+
+/* backend.c: pipelines and lists ready (DONE) for a pass over these rows? */
+bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err);
+/* Writes the parameter block and the angles. */
+void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u);
+
+/* choose.c: buffers and pipelines for a plan of one row; its two dispatches behind those of the list. */
+bool gpu_chooses(const bz_schedule *s);
+bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err);
+bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err);
+void gpu_choose_free(gpu_backend *b);
+void gpu_choose_interface(bz_backend *b);
 
 /* Where a tensor lies in the arena, in bytes. */
 uint64_t gpu_place(const bz_schedule *s, bz_tensor t);

@@ -34,6 +34,8 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
     [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
     [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
+    [GPU_CHOOSE_SCAN] = {"choose/scan.wgsl", {NULL}, false, false},
+    [GPU_CHOOSE_PICK] = {"choose/pick.wgsl", {NULL}, false, false},
 };
 
 typedef struct quant_source {
@@ -121,6 +123,11 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_REPACK) { /* weights come before there is an arena */
         parts[0] = info->file;
         parts[1] = gpu_layout_of(type).repack;
+        return 2;
+    }
+    if (kernel == GPU_CHOOSE_SCAN || kernel == GPU_CHOOSE_PICK) { /* no step: bindings of their own */
+        parts[0] = "choose/common.wgsl";
+        parts[1] = info->file;
         return 2;
     }
     uint32_t n_parts = 0;

@@ -25,6 +25,8 @@ typedef enum gpu_kernel {
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
     GPU_REPACK, /* of weights, while loading */
+    GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */
+    GPU_CHOOSE_PICK, /* candidates and a token */
     GPU_N_KERNELS
 } gpu_kernel;
 

@@ -13,9 +13,9 @@ static int slowest_first(const void *a, const void *b)
 size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t position, bz_gpu_line *lines, size_t cap)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
-    uint32_t block[4 + 3 * GPU_MAX_ROWS] = {s->plan->rows, s->plan->out_rows};
+    uint32_t block[ROWS_CHOSEN] = {s->plan->rows, s->plan->out_rows};
     for (uint32_t i = 0; i < s->plan->rows; i++) {
-        block[4 + GPU_MAX_ROWS + i] = position + i;
+        block[ROWS_LIST + 3 * i + 1] = position + i;
     }
     gpu_write(b->g, b->rows, 0, block, sizeof block);
     double *ns = calloc(s->n ? s->n : 1, sizeof *ns);

@@ -439,7 +439,8 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
     build(&x);
     if (!x.failed) {
         s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
-        x.failed = !s->facts || !grow_arena(b, s->arena_bytes + x.scratch, &local);
+        x.failed = !s->facts || !grow_arena(b, s->arena_bytes + x.scratch, &local) ||
+                   (gpu_chooses(s) && gpu_choose_prepare(b, s, &local) != BZ_OK);
     }
     if (x.failed) {
         gpu_release(backend, s);
@@ -487,5 +488,5 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
             return status;
         }
     }
-    return BZ_OK;
+    return gpu_chooses(s) ? gpu_choose_record(b, s, err) : BZ_OK;
 }

@@ -7,6 +7,7 @@
 #define BZ_PLAN_BACKEND_H
 
 #include "plan/plan.h"
+#include "sample/shortlist.h"
 
 /* WAIT: nothing to compute until the device has answered. */
 typedef enum bz_pass_state { BZ_PASS_AGAIN, BZ_PASS_WAIT, BZ_PASS_DONE, BZ_PASS_ERROR } bz_pass_state;
@@ -35,6 +36,22 @@ struct bz_backend {
     /* The output tensor of the finished pass, [n_out][cols]; valid until the next begin. */
     const float *(*output)(bz_backend *b, const bz_schedule *schedule);
     void (*set_trace)(bz_backend *b, bz_trace trace, void *user);
+
+    /* Passes of one row that end in a short list instead of logits; NULL, all of them, where rows of logits
+     * are at hand anyway. Several may be under way; what they leave is received in the order of sending.
+     *
+     * choose: what the passes sent from now on shall leave. send: DONE when the pass is under way, WAIT when it
+     * cannot be yet (call again). With `own` the token is the one that the pass sent before chose, and rows->id
+     * is not looked at; u is what that choice is drawn with. `rows` is read during the call only. receive: the
+     * list of the oldest pass under way and the token that the device would go on with. forget: passes under way
+     * run to their end, but nobody waits for them. begin_row: instead of begin, to read the logits of the pass
+     * received last, if none was sent since. runs_ahead: can the device feed its own tokens? */
+    bz_status (*choose)(bz_backend *b, const bz_schedule *schedule, const bz_wish *wish, bz_error *err);
+    bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows, bool own, double u, bz_error *err);
+    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *list, int32_t *guess, bz_error *err);
+    void (*forget)(bz_backend *b);
+    void (*begin_row)(bz_backend *b);
+    bool (*runs_ahead)(const bz_backend *b);
 
     /* Caches. Rings hold `slack` rows more than the window, so that a chunk can be written
      * before its rows attend. Growing keeps what is stored. */

@@ -188,27 +188,63 @@ uint32_t bz_sampler_wanted(const bz_sampler *s)
     return n < BZ_CANDIDATES ? n : BZ_CANDIDATES;
 }
 
-bz_status bz_sampler_shortlist(bz_sampler *s, const float *row, bz_shortlist *out, bz_error *err)
+bz_wish bz_sampler_wish(const bz_sampler *s)
 {
-    if (!any_finite(row, s->vocab)) {
+    return (bz_wish){.edits = &s->edits,
+                     .wanted = bz_sampler_wanted(s),
+                     .sum = !s->greedy && s->top_k == 0,
+                     .raw_sum = s->log_probs,
+                     .greedy = s->greedy,
+                     .temperature = s->temperature,
+                     .top_k = s->top_k,
+                     .top_p = s->top_p,
+                     .min_p = s->min_p};
+}
+
+bool bz_sampler_needs_rows(const bz_sampler *s)
+{
+    bool edits = s->edits.n || s->edits.window;
+    if (s->n_top > BZ_CANDIDATES || (s->n_top && edits)) {
+        return true;
+    }
+    if (s->greedy) {
+        return false;
+    }
+    if (s->top_k > BZ_CANDIDATES) {
+        return s->top_p < 1 || s->min_p <= 0;
+    }
+    return s->top_k == 0 && s->top_p >= 1 && s->min_p <= 0 && s->temperature != 1;
+}
+
+bz_status bz_shortlist_check(const bz_shortlist *list, bz_error *err)
+{
+    if (!list->finite) {
         return bz_fail(err, BZ_NUMERIC, "The model computed no finite number; the file is probably damaged.");
     }
-    const float *x = edited(s, row);
-    const uint32_t length = bz_sampler_wanted(s);
-    const bool needs_sum = !s->greedy && s->top_k == 0;
-    out->n = bz_rank_best(x, s->vocab, length, out->best);
-    out->whole = out->n < length;
-    out->sum = out->raw_sum = (bz_exp_sum){0};
-    if (needs_sum) {
-        out->sum = bz_sum_exp(x, s->vocab);
-    }
-    if (s->log_probs) {
-        out->raw_sum = needs_sum && x == row ? out->sum : bz_sum_exp(row, s->vocab);
-    }
-    if (out->n == 0) {
+    if (list->n == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "Bias and suppressed tokens leave no token to choose.");
     }
     return BZ_OK;
+}
+
+bz_status bz_sampler_shortlist(bz_sampler *s, const float *row, bz_shortlist *out, bz_error *err)
+{
+    const bz_wish wish = bz_sampler_wish(s);
+    const float *x = edited(s, row);
+    out->finite = any_finite(row, s->vocab);
+    out->n = bz_rank_best(x, s->vocab, wish.wanted, out->best);
+    out->whole = out->n < wish.wanted;
+    out->sum = out->raw_sum = (bz_exp_sum){0};
+    if (wish.sum) {
+        out->sum = bz_sum_exp(x, s->vocab);
+    }
+    if (wish.raw_sum) {
+        out->raw_sum = wish.sum && x == row ? out->sum : bz_sum_exp(row, s->vocab);
+    }
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->raw[i] = row[out->best[i].id];
+    }
+    return bz_shortlist_check(out, err);
 }
 
 /* ---- stage 2: choosing ------------------------------------------------------------------ */
@@ -307,14 +343,15 @@ static float log_prob(float logit, bz_exp_sum total)
 }
 
 /* `r` is a ranking of the edited row, `at` the place of the choice. */
-static bool report(bz_sampler *s, const ranking *r, uint32_t at, const float *row, bz_exp_sum raw,
+static bool report(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortlist *list, const float *row,
                    bz_choice *out)
 {
+    const bz_exp_sum raw = list->raw_sum;
     bool edits = s->edits.n > 0;
-    if (!row && (edits || (s->n_top > r->n && !r->whole))) {
+    if (!row && s->n_top && (edits || (s->n_top > r->n && !r->whole))) {
         return false;
     }
-    out->log_prob = log_prob(edits ? row[out->id] : r->best[at].logit, raw);
+    out->log_prob = log_prob(row ? row[out->id] : list->raw[at], raw);
     const bz_candidate *best = r->best;
     uint32_t n = r->n;
     bz_candidate few[BZ_CANDIDATES];
@@ -347,5 +384,5 @@ bool bz_sampler_choose(bz_sampler *s, const bz_shortlist *list, const float *row
         at = pick(s, &r, u);
     }
     *out = (bz_choice){.id = r.best[at].id};
-    return !s->log_probs || report(s, &r, at, row, list->raw_sum, out);
+    return !s->log_probs || report(s, &r, at, list, row, out);
 }

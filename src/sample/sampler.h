@@ -11,11 +11,7 @@
 #define BZ_SAMPLE_SAMPLER_H
 
 #include "base/error.h"
-#include "sample/edits.h"
-#include "sample/rank.h"
-#include "sample/softmax.h"
-
-enum { BZ_CANDIDATES = 256 };
+#include "sample/shortlist.h"
 
 typedef struct bz_sampler bz_sampler;
 
@@ -36,18 +32,15 @@ const bz_edits *bz_sampler_edits(const bz_sampler *s);
 
 /* ---- stage 1 --------------------------------------------------------------------------- */
 
-typedef struct bz_shortlist {
-    bz_candidate best[BZ_CANDIDATES]; /* of the row after bias and penalties, best first */
-    uint32_t n;                       /* bz_sampler_wanted of them or more, or all there are */
-    bool whole;                       /* there are no others that could be chosen */
-    bz_exp_sum sum;                   /* of the same row; needed without top-k */
-    bz_exp_sum raw_sum;               /* of the model's row; needed for log-probabilities */
-} bz_shortlist;
-
 /* How many candidates stage 2 can use: at most 256, and top-k or 1 where that is enough. */
 uint32_t bz_sampler_wanted(const bz_sampler *s);
 
-/* numeric: no finite logit in the row. bad_request: bias leaves no token to choose. */
+/* The same for a device. Where stage 2 would ask for the row every time, a list is of no use. Both hold until the
+ * next begin, but for penalties: their edits are those of the last see. */
+bz_wish bz_sampler_wish(const bz_sampler *s);
+bool bz_sampler_needs_rows(const bz_sampler *s);
+
+/* Fails as bz_shortlist_check does. */
 bz_status bz_sampler_shortlist(bz_sampler *s, const float *row, bz_shortlist *out, bz_error *err);
 
 /* ---- stage 2 --------------------------------------------------------------------------- */

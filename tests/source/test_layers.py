@@ -32,11 +32,11 @@ MAY = {
     "base": {"base"},
     "file": {"base", "file"},
     "text": {"base", "file", "text"},
-    "plan": {"base", "file", "plan"},
+    "plan": {"base", "file", "plan", "sample"},
     "model": {"base", "file", "plan", "model"},
     "cpu": {"base", "file", "plan", "cpu"},
     "sample": {"base", "sample"},
-    "gpu": {"base", "file", "plan", "gpu"},
+    "gpu": {"base", "file", "plan", "sample", "gpu"},
 }
 for folder, allowed in MAY.items():
     bad = []

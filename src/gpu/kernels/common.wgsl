@@ -37,15 +37,15 @@ struct Step {
 
 @group(0) @binding(0) var<uniform> step: Step;
 
-// The parameter block of the pass: n, rows that want logits, two unused words, then ids, positions
-// and wanted rows, MAX_ROWS of each.
+// The parameter block of the pass (gpu/internal.h): n, rows that want logits, two words for choosing a token, then
+// id, position and wanted row of each row, then the token that the pass before this one chose.
 const MAX_ROWS = 512u;
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 
 fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }
-fn token_of(row: u32) -> u32 { return rows[4u + row]; }
-fn position_of(row: u32) -> u32 { return rows[4u + MAX_ROWS + row]; }
-fn wanted_row(i: u32) -> u32 { return rows[4u + 2u * MAX_ROWS + i]; }
+fn token_of(row: u32) -> u32 { return select(rows[4u + 3u * row], rows[4u + 3u * MAX_ROWS], rows[3] == 1u); }
+fn position_of(row: u32) -> u32 { return rows[5u + 3u * row]; }
+fn wanted_row(i: u32) -> u32 { return rows[6u + 3u * i]; }
 
 // A dispatch may have more than 65,535 workgroups: the host folds the count into two dimensions.
 fn folded(id: vec3<u32>, count: vec3<u32>) -> u32 { return id.x + id.y * count.x; }
