@@ -3,6 +3,9 @@
 GPU_TEST_SRC = $(sort $(wildcard tests/gpu/test_*.c))
 GPU_TESTS = $(GPU_TEST_SRC:tests/%.c=$(B)/tests/%)
 
+# Counts allocations by standing in for the allocator.
+$(B)/tests/gpu/test_tokens: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 .PHONY: gpu-programs test-gpu
 gpu-programs: $(GPU_TESTS)
 

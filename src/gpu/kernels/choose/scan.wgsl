@@ -7,12 +7,18 @@ var<workgroup> row: array<u32, 1024>;
 var<workgroup> most: array<u32, 256>;
 var<workgroup> sums: array<f32, 256>;
 
-// a / b for positive normal numbers, rounded as IEEE wants it: WGSL's own division may be 2.5 units off, and the
-// host must be able to check what follows from it.
+// A positive number's mantissa with its first bit, and its exponent.
+fn mantissa_of(x: u32) -> u32 {
+    return select(x << (countLeadingZeros(x) - 8u), (x & 0x7fffffu) | 0x800000u, x >= 0x800000u);
+}
+fn exponent_of(x: u32) -> i32 { return select(9 - i32(countLeadingZeros(x)), i32(x >> 23u), x >= 0x800000u); }
+
+// a / b for positive numbers, rounded as IEEE wants it (but results below the normal ones become 0): WGSL's own
+// division may be 2.5 units off, and the host must be able to check what follows from it.
 fn divide(a: u32, b: u32) -> u32 {
-    let divisor = (b & 0x7fffffu) | 0x800000u;
-    var rest = (a & 0x7fffffu) | 0x800000u;
-    var exponent = i32(a >> 23u) - i32(b >> 23u) + 127;
+    let divisor = mantissa_of(b);
+    var rest = mantissa_of(a);
+    var exponent = exponent_of(a) - exponent_of(b) + 127;
     if (rest < divisor) {
         rest <<= 1u;
         exponent -= 1;
@@ -40,14 +46,14 @@ fn divide(a: u32, b: u32) -> u32 {
 fn edited(logit: u32, edit: u32) -> u32 {
     let bias = ask[edit + 1u];
     let logit_is_odd = (logit & 0x7f800000u) == 0x7f800000u; // inf or NaN
-    let bias_is_inf = (bias & 0x7fffffffu) == 0x7f800000u;
+    let bias_is_odd = (bias & 0x7f800000u) == 0x7f800000u;
     if (logit_is_odd) {
-        return select(logit, 0x7fc00000u, bias_is_inf && bias != logit); // inf - inf: NaN
+        return select(logit, 0x7fc00000u, bias_is_odd && bias != logit); // inf - inf: NaN
     }
-    if (bias_is_inf) { return bias; }
+    if (bias_is_odd) { return bias; }
     var x = bitcast<u32>(bitcast<f32>(logit) + bitcast<f32>(bias));
     if (ask[edit + 2u] == 0u || (x & 0x7f800000u) == 0x7f800000u) { return x; }
-    if (x < 0x80000000u && (x & 0x7f800000u) != 0u) {
+    if (x != 0u && x < 0x80000000u) {
         x = divide(x, ask[REPETITION]);
     } else {
         // apart from the subtraction, or it could become one operation that rounds once
