@@ -8,9 +8,19 @@
 
 #include "gpu/internal.h"
 
+void gpu_drop_pass(gpu_backend *b)
+{
+    if (b->fence) { /* the pass before was cancelled while something of it was read */
+        gpu_read_drop(b->g, b->fence);
+        b->fence = 0;
+    }
+    b->read = 0;
+}
+
 static void begin(bz_backend *backend, bz_schedule *schedule, const bz_rows *rows)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_drop_pass(b);
     b->schedule = schedule;
     b->pass = rows;
     b->stage = PASS_SUBMIT;
@@ -124,8 +134,6 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     }
     gpu_write_pass(b, s, b->pass, false, 0);
     gpu_replay(b->g, s->list, 0, s->n);
-    b->read = 0;
-    b->fence = 0;
     b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
     return BZ_PASS_AGAIN;
 }
@@ -199,6 +207,7 @@ static void free_backend(bz_backend *backend)
             gpu_buffer_free(b->g, buffers[i]);
         }
     }
+    gpu_drop_pass(b);
     gpu_choose_free(b);
     free(b->out);
     free(b->angles);

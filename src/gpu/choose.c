@@ -162,16 +162,6 @@ static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_wish
     return BZ_OK;
 }
 
-/* Takes those out of the ring that nobody waits for, once they have run. */
-static void collect(gpu_backend *b)
-{
-    gpu_chooser *c = &b->chooser;
-    while (c->n && c->flights[c->first].forgotten && gpu_read_done(b->g, c->flights[c->first].fence, NULL)) {
-        c->first = (c->first + 1) % GPU_FLIGHTS;
-        c->n--;
-    }
-}
-
 static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *rows, bool own, double u, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
@@ -180,7 +170,6 @@ static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *ro
     if (state != BZ_PASS_DONE) {
         return state;
     }
-    collect(b);
     if (c->n == GPU_FLIGHTS) {
         return BZ_PASS_WAIT;
     }
@@ -193,7 +182,6 @@ static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *ro
     uint32_t at = (c->first + c->n++) % GPU_FLIGHTS;
     c->flights[at].fence = fence;
     c->flights[at].wanted = c->wanted;
-    c->flights[at].forgotten = false;
     c->sent = s;
     return BZ_PASS_DONE;
 }
@@ -208,8 +196,7 @@ static bz_pass_state receive(bz_backend *backend, bz_shortlist *list, int32_t *g
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_chooser *c = &b->chooser;
     uint32_t words[ANSWER_WORDS];
-    collect(b);
-    if (c->n == 0 || c->flights[c->first].forgotten || !gpu_read_done(b->g, c->flights[c->first].fence, words)) {
+    if (c->n == 0 || !gpu_read_done(b->g, c->flights[c->first].fence, words)) {
         return gpu_state_of(b->g, err) == GPU_READY ? BZ_PASS_WAIT : BZ_PASS_ERROR;
     }
     uint32_t wanted = c->flights[c->first].wanted;
@@ -231,9 +218,10 @@ static bz_pass_state receive(bz_backend *backend, bz_shortlist *list, int32_t *g
 
 static void forget(bz_backend *backend)
 {
-    gpu_chooser *c = &((gpu_backend *)(void *)backend)->chooser;
-    for (uint32_t i = 0; i < c->n; i++) {
-        c->flights[(c->first + i) % GPU_FLIGHTS].forgotten = true;
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_chooser *c = &b->chooser;
+    for (; c->n; c->n--, c->first = (c->first + 1) % GPU_FLIGHTS) {
+        gpu_read_drop(b->g, c->flights[c->first].fence);
     }
 }
 
@@ -241,11 +229,10 @@ static void begin_row(bz_backend *backend)
 {
     static const bz_rows one = {.n = 1, .n_out = 1};
     gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_drop_pass(b);
     b->schedule = b->chooser.sent;
     b->pass = &one;
     b->stage = PASS_READING;
-    b->read = 0;
-    b->fence = 0;
 }
 
 /* Every table that token ids look up is on the device. */
@@ -260,7 +247,6 @@ void gpu_choose_free(gpu_backend *b)
     gpu_chooser *c = &b->chooser;
     const gpu_buffer buffers[] = {c->ask, c->work, c->answer};
     forget(&b->base);
-    collect(b);
     for (int i = 0; i < 3; i++) {
         if (buffers[i]) {
             gpu_buffer_free(b->g, buffers[i]);

@@ -111,6 +111,8 @@ gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gp
 /* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them.
  * On a lost or failed device they never do: ask gpu_state_of while waiting. */
 bool gpu_read_done(gpu *g, gpu_fence f, void *to);
+/* Nobody waits for this fence any more, of a read or a signal: it ends by itself when its time comes. */
+void gpu_read_drop(gpu *g, gpu_fence f);
 /* A fence without bytes: true once everything submitted before it has run. */
 gpu_fence gpu_signal(gpu *g, bz_error *err);
 bool gpu_signal_done(gpu *g, gpu_fence f);

@@ -97,7 +97,7 @@ typedef struct gpu_fence_item {
     gpu_slot slot;
     uint32_t staging;
     uint64_t skip, n; /* bytes before those asked for, and their count */
-    bool arrived;
+    bool arrived, dropped;
 } gpu_fence_item;
 
 /* gpu_native_load.c: finds the library and fills g->fn and g->library; no_webgpu otherwise. */

@@ -177,6 +177,15 @@ static void rest_staging(gpu *g, gpu_staging_item *s)
     }
 }
 
+/* The staging of a fence that has arrived is free again. */
+static void end_read(gpu *g, gpu_fence_item *f)
+{
+    gpu_staging_item *s = gpu_handles_at(&g->stagings, f->staging);
+    g->fn.BufferUnmap(s->object);
+    rest_staging(g, s);
+    gpu_handles_drop(&g->fences, f->slot.handle);
+}
+
 static void on_map(uint32_t status, wgpu_text message, void *a, void *b)
 {
     (void)message;
@@ -185,6 +194,9 @@ static void on_map(uint32_t status, wgpu_text message, void *a, void *b)
     gpu_fence_item *f = gpu_handles_at(&g->fences, (uint32_t)(uintptr_t)b);
     if (f && status == WGPU_SUCCESS) {
         f->arrived = true;
+        if (f->dropped) {
+            end_read(g, f);
+        }
     } else if (f) {
         /* A lost device says so itself, soon; anything else must not look like waiting. */
         char line[200];
@@ -230,7 +242,7 @@ static bool finish_read(gpu *g, gpu_fence handle, void *to)
 {
     g->fn.InstanceProcessEvents(g->instance);
     gpu_fence_item *f = gpu_handles_at(&g->fences, handle);
-    if (!f || !f->arrived || !gpu_native_usable(g, NULL)) {
+    if (!f || !f->arrived || f->dropped || !gpu_native_usable(g, NULL)) {
         return false;
     }
     gpu_staging_item *s = gpu_handles_at(&g->stagings, f->staging);
@@ -243,10 +255,18 @@ static bool finish_read(gpu *g, gpu_fence handle, void *to)
         }
         memcpy(to, bytes + f->skip, (size_t)f->n);
     }
-    g->fn.BufferUnmap(s->object);
-    rest_staging(g, s);
-    gpu_handles_drop(&g->fences, handle);
+    end_read(g, f);
     return true;
+}
+
+void gpu_read_drop(gpu *g, gpu_fence handle)
+{
+    gpu_fence_item *f = gpu_handles_at(&g->fences, handle);
+    if (f && f->arrived) {
+        end_read(g, f);
+    } else if (f) {
+        f->dropped = true;
+    }
 }
 
 /* NULL, and *err, when the bytes cannot be read. */

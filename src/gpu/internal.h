@@ -79,7 +79,7 @@ enum {
 };
 
 /* Passes that end in a short list (choose.c). */
-enum { GPU_FLIGHTS = 16 };
+enum { GPU_FLIGHTS = 8 };
 
 typedef struct gpu_chooser {
     gpu_pipeline scan, pick;
@@ -91,7 +91,6 @@ typedef struct gpu_chooser {
     struct {
         gpu_fence fence;
         uint32_t wanted;
-        bool forgotten;
     } flights[GPU_FLIGHTS]; /* a ring, oldest first */
     uint32_t first, n;
     bz_schedule *sent; /* last */
@@ -126,7 +125,9 @@ typedef struct gpu_backend {
     gpu_chooser chooser;
 } gpu_backend;
 
-/* backend.c: pipelines and lists ready (DONE) for a pass over these rows? */
+/* backend.c: lets go of what begin started, finished or not. */
+void gpu_drop_pass(gpu_backend *b);
+/* Pipelines and lists ready (DONE) for a pass over these rows? */
 bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err);
 /* Writes the parameter block and the angles. */
 void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u);

@@ -524,6 +524,19 @@ static void test_replay(gpu *g)
     check_error(&err, BZ_BAD_REQUEST, "cannot be read");
     CHECK(gpu_counts_of(g).submits == before.submits + 5 && gpu_state_of(g, &err) == GPU_READY);
 
+    begin("reads that nobody waits for any more");
+    uint64_t bytes = gpu_counts_of(g).buffer_bytes;
+    for (int i = 0; i < 200; i++) {
+        gpu_fence dropped = gpu_replay_read(g, l, 0, 1, b, 0, 256, &err);
+        if (i % 10 == 0) {
+            CHECK(read_now(g, b, 0, 256, x)); /* arrived by now */
+        }
+        gpu_read_drop(g, dropped);
+        CHECK(!gpu_read_done(g, dropped, x)); /* it may run on, but it is not handed out */
+    }
+    gpu_read_drop(g, 0);
+    CHECK(read_now(g, b, 0, 256, x) && gpu_counts_of(g).buffer_bytes == bytes && gpu_state_of(g, &err) == GPU_READY);
+
     begin("a fence without bytes");
     gpu_replay(g, l, 0, N);
     gpu_fence f = gpu_signal(g, &err), f2 = gpu_signal(g, &err);

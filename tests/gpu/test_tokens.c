@@ -69,7 +69,7 @@ static float normal(void)
 enum { KINDS = 14 };
 
 typedef struct lab {
-    gpu *g;
+    bz_gpu_model *model;
     bz_backend *b;
     bz_weight_info info;
     bz_weights weights;
@@ -110,10 +110,10 @@ static float value_of(int kind, uint32_t i, uint32_t n)
     }
 }
 
-static void lab_open(lab *l, gpu *g, uint32_t vocab)
+static void lab_open(lab *l, uint32_t vocab)
 {
     bz_error err = {0};
-    *l = (lab){.g = g, .vocab = vocab};
+    *l = (lab){.vocab = vocab};
     l->rows = malloc((size_t)KINDS * vocab * sizeof *l->rows);
     for (int k = 0; k < KINDS; k++) {
         for (uint32_t i = 0; i < vocab; i++) {
@@ -123,7 +123,16 @@ static void lab_open(lab *l, gpu *g, uint32_t vocab)
     l->info = (bz_weight_info){.name = "rows", .type = BZ_F32, .ne = {vocab, KINDS, 1}, .size = (uint64_t)KINDS * vocab * 4};
     l->weights = (bz_weights){&l->info, 1, 1};
     l->bytes[0] = (const uint8_t *)l->rows;
-    CHECKF(bz_gpu_new(&l->b, g, &l->weights, l->bytes, true, true, &err) == BZ_OK, "%s", err.text);
+    bz_need need = {0};
+    bz_progress p;
+    if (bz_gpu_model_new(&l->model, &(gpu_options){.baseline = true}, &l->weights, l->bytes, &err) != BZ_OK) {
+        printf("FAIL opening a device: %s\n", err.text);
+        exit(1);
+    }
+    while ((p = bz_gpu_model_load(l->model, &need)) != BZ_JOB_DONE && CHECKF(p != BZ_JOB_ERROR, "%s", need.error.text)) {
+        bz_os_sleep(p == BZ_JOB_NEED_GPU ? 20000 : 0);
+    }
+    CHECKF(bz_gpu_new(&l->b, l->model, true, true, &err) == BZ_OK, "%s", err.text);
     CHECK(bz_plan_new(&l->plan, &l->weights, NULL, 0, 1, 1, &err) == BZ_OK);
     bz_tensor x = bz_embed(l->plan, (bz_weight){1}, 1, "row");
     CHECK(bz_plan_finish(l->plan, bz_take_rows(l->plan, x, "logits"), &err) == BZ_OK);
@@ -138,6 +147,7 @@ static void lab_close(lab *l)
     bz_plan_free(l->plan);
     l->b->kv_free(l->b, l->kv);
     l->b->free(l->b);
+    bz_gpu_model_drop(l->model);
     free(l->rows);
 }
 
@@ -269,12 +279,12 @@ static bz_sampler *sampler_of(const request *r, uint32_t vocab, bz_bias *bias)
 /* The guess is allowed to be wrong, but seldom: it is made in f32. */
 static uint32_t guesses, wrong_guesses;
 
-static void test_rows(gpu *g, uint32_t vocab)
+static void test_rows(uint32_t vocab)
 {
     static bz_bias bias[MOST_BIAS];
     begin("vocabulary %u: candidates, sums and edits are the CPU's on rows of every kind", vocab);
     lab l;
-    lab_open(&l, g, vocab);
+    lab_open(&l, vocab);
     for (int kind = 0; kind < KINDS; kind++) {
         for (int r = 0; r < N_REQUESTS; r++) {
             if ((quick_run() || vocab > 50000) && (kind + r) % 3) {
@@ -310,11 +320,12 @@ static void test_rows(gpu *g, uint32_t vocab)
     lab_close(&l);
 }
 
-static void test_flights(gpu *g)
+static void test_flights(void)
 {
     begin("several passes under way, fed with their own choice, some forgotten");
     lab l;
-    lab_open(&l, g, 300);
+    lab_open(&l, 300);
+    gpu *g = l.model->g;
     bz_error err = {0};
     bz_sampler *s = NULL;
     CHECK(bz_sampler_new(&s, 300, 64, NULL, 0, &err) == BZ_OK);
@@ -469,7 +480,7 @@ static void test_samplings(const bz_model *m, const char *device)
         {"penalties with top-k off", {.sampling = {.top_k = -1, .repetition = 1.2f, .bias = bias, .n_bias = 4}}, 1},
         {"300 log-probabilities", {.top_log_probs = 300}, 1},
     };
-    bz_session *s = session_or_fail(m, &(bz_session_options){.device = device, .chunk = 32});
+    bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 32});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("%s, %s: from rows, one by one and ahead: the same tokens", device, cases[i].name);
         const uint32_t seeds = quick_run() || strcmp(device, "gpu") != 0 ? 1 : cases[i].seeds;
@@ -512,7 +523,7 @@ static void test_costs(const bz_model *m)
         {"top-k 256", {.sampling = {.top_k = 256}}, 4096, 4096},
         {"penalties", {.sampling = {.repetition = 1.1f}}, 4096, 8192},
     };
-    bz_session *s = session_or_fail(m, &(bz_session_options){.device = "gpu", .chunk = 32});
+    bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 32});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("%s: one submit and few bytes per token, nothing allocated", cases[i].name);
         bz_generate_options o = cases[i].o;
@@ -524,7 +535,7 @@ static void test_costs(const bz_model *m)
         o.ignore_end = true;
         CHECK(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK);
         CHECK(bz_session_generate(s, &o, &job, &err) == BZ_OK);
-        gpu_counts before = gpu_counts_of(s->device), after;
+        gpu_counts before = gpu_counts_of(bz_model_device(s->model)), after;
         int made = 0, at_tenth = 0;
         while ((p = bz_job_step(job, &need)) != BZ_JOB_DONE && p != BZ_JOB_ERROR) {
             made += p == BZ_JOB_EVENT;
@@ -534,7 +545,7 @@ static void test_costs(const bz_model *m)
                 bz_os_sleep(20000);
             }
         }
-        after = gpu_counts_of(s->device);
+        after = gpu_counts_of(bz_model_device(s->model));
         CHECK(p == BZ_JOB_DONE && made == 100);
         CHECKF(after.submits - before.submits == 100, "%d submits", (int)(after.submits - before.submits));
         CHECKF(after.read_bytes - before.read_bytes <= 100 * cases[i].read, "%d bytes read", (int)(after.read_bytes - before.read_bytes));
@@ -571,7 +582,7 @@ static void test_misled(const bz_model *m)
         {.sampling.greedy = true}, {.sampling.seed = 5}, {.sampling = {.seed = 6, .top_k = 200, .temperature = 1.5f}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("a device that goes on with wrong tokens changes nothing, case %zu", i);
-        bz_session *s = session_or_fail(m, &(bz_session_options){.device = "gpu", .chunk = 1});
+        bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 1});
         bz_generate_options o = cases[i];
         bz_error err = {0};
         o.max_tokens = 40;
@@ -582,9 +593,9 @@ static void test_misled(const bz_model *m)
         CHECK(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK);
         s->ahead = BZ_AHEAD;
         s->mislead = mislead;
-        uint64_t before = gpu_counts_of(s->device).submits;
+        uint64_t before = gpu_counts_of(bz_model_device(s->model)).submits;
         answer_now(s, &o, 0, 0, &ahead);
-        CHECKF(gpu_counts_of(s->device).submits - before > 60, "%d submits", (int)(gpu_counts_of(s->device).submits - before));
+        CHECKF(gpu_counts_of(bz_model_device(s->model)).submits - before > 60, "%d submits", (int)(gpu_counts_of(bz_model_device(s->model)).submits - before));
         same_answer(&ahead, &by_rows, "misled");
         s->mislead = NULL;
         CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK);
@@ -616,7 +627,7 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
 {
     begin("chunk %u: answers cut short, stopped, gone on with and gone back in, as from rows", chunk);
     const uint32_t context = 200, vocab = bz_model_vocab(m);
-    const bz_session_options so = {.device = "gpu", .chunk = chunk, .context = context, .exact = true};
+    const bz_session_options so = {.chunk = chunk, .context = context, .exact = true};
     bz_session *a = session_or_fail(m, &so), *b = session_or_fail(m, &so), *fresh = session_or_fail(m, &so);
     int32_t ids[256];
     uint32_t n = 0;
@@ -684,14 +695,14 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
 static void test_end(const bz_model *m)
 {
     begin("the context's end, going on behind it and after an end token");
-    bz_session *s = session_or_fail(m, &(bz_session_options){.device = "gpu", .context = PROMPT + 7, .chunk = 8});
+    bz_session *s = session_or_fail(m, &(bz_session_options){.context = PROMPT + 7, .chunk = 8});
     bz_generate_options o = {.ignore_end = true};
     ask_three_ways(s, &o, "to the end");
     CHECK(ahead.n == 7 && ahead.finish == BZ_FINISH_CONTEXT);
     CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK && ahead.n == 0 && ahead.finish == BZ_FINISH_CONTEXT);
     bz_session_free(s);
 
-    s = session_or_fail(m, &(bz_session_options){.device = "gpu", .chunk = 8});
+    s = session_or_fail(m, &(bz_session_options){.chunk = 8});
     const bz_bias force = {106, INFINITY};
     o = (bz_generate_options){.max_tokens = 9, .sampling = {.bias = &force, .n_bias = 1}};
     bz_error err = {0};
@@ -729,26 +740,19 @@ static bool chosen(const char *name, int n, char **names)
 
 int main(int argc, char **argv)
 {
-    bz_error err = {0};
-    gpu *g = NULL;
-    begin("a device opens");
-    if (!CHECKF(gpu_open(&g, &(gpu_options){.baseline = true}, &err) == BZ_OK, "%s", err.text)) {
-        return finish();
-    }
     const uint32_t vocabs[] = {300, 301, 640, 1023, 1024, 1025, 33333, 262144, 262145};
     for (size_t i = 0; chosen("rows", argc, argv) && i < sizeof vocabs / sizeof *vocabs; i++) {
-        test_rows(g, vocabs[i]);
+        test_rows(vocabs[i]);
     }
     if (chosen("rows", argc, argv)) {
         begin("the device's own choice is nearly always the host's");
         CHECKF(guesses > 100 && wrong_guesses * 100 <= guesses, "%u of %u wrong", wrong_guesses, guesses);
     }
     if (chosen("flights", argc, argv)) {
-        test_flights(g);
+        test_flights();
     }
-    gpu_close(g);
 
-    bz_model *m = open_or_fail(model_path("nano-e-q4_0.gguf"));
+    bz_model *m = open_on_or_fail(model_path("nano-e-q4_0.gguf"), "gpu");
     for (int i = 0; i < PROMPT; i++) {
         prompt[i] = i ? 494 + i * 37 % 139 : 2;
     }
@@ -770,7 +774,7 @@ int main(int argc, char **argv)
     }
     bz_model_free(m);
     if (chosen("moe", argc, argv)) {
-        m = open_or_fail(model_path("nano-moe-q8_0.gguf"));
+        m = open_on_or_fail(model_path("nano-moe-q8_0.gguf"), "gpu-baseline");
         test_samplings(m, "gpu-baseline");
         bz_model_free(m);
     }
