@@ -9,7 +9,8 @@
 bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err);
 
 /* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of all its rows
- * from `position` on, kernel by kernel, so what the caches hold there is lost; needs timestamps. Returns the
+ * from `position` on, and the choice of a token, kernel by kernel; what the caches hold there is lost, and what
+ * passes were to leave must be said again. Needs timestamps. Returns the
  * number of lines, 0 without them. */
 typedef struct bz_gpu_line {
     char name[48];

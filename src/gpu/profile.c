@@ -18,11 +18,15 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
         block[ROWS_LIST + 3 * i + 1] = position + i;
     }
     gpu_write(b->g, b->rows, 0, block, sizeof block);
-    double *ns = calloc(s->n ? s->n : 1, sizeof *ns);
+    const bz_edits none = {0};
+    const bz_wish usual = {.edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
+    const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN}, {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
+    const uint32_t total = s->n + (gpu_chooses(s) && backend->choose(backend, s, &usual, NULL) == BZ_OK ? 2 : 0);
+    double *ns = calloc(total + 1, sizeof *ns);
     size_t n = 0;
-    if (ns && s->list && gpu_time_list(b->g, s->list, 0, s->n, ns)) {
-        for (uint32_t i = 0; i < s->n; i++) {
-            const dispatch *d = &s->dispatches[i];
+    if (ns && s->list && gpu_time_list(b->g, s->list, 0, total, ns)) {
+        for (uint32_t i = 0; i < total; i++) {
+            const dispatch *d = i < s->n ? &s->dispatches[i] : &end[i - s->n];
             char name[sizeof lines->name];
             gpu_kernel_name(d->kernel, d->type, name, sizeof name);
             size_t at = 0;

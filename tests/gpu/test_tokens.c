@@ -9,6 +9,7 @@
 
 #include "base/os.h"
 #include "gpu/backend.h"
+#include "gpu/internal.h"
 #include "sample/random.h"
 #include "sample/sampler.h"
 #include "session.h"
@@ -110,7 +111,7 @@ static float value_of(int kind, uint32_t i, uint32_t n)
     }
 }
 
-static void lab_open(lab *l, uint32_t vocab)
+static void lab_open(lab *l, uint32_t vocab, bool baseline)
 {
     bz_error err = {0};
     *l = (lab){.vocab = vocab};
@@ -125,7 +126,7 @@ static void lab_open(lab *l, uint32_t vocab)
     l->bytes[0] = (const uint8_t *)l->rows;
     bz_need need = {0};
     bz_progress p;
-    if (bz_gpu_model_new(&l->model, &(gpu_options){.baseline = true}, &l->weights, l->bytes, &err) != BZ_OK) {
+    if (bz_gpu_model_new(&l->model, &(gpu_options){.baseline = baseline}, &l->weights, l->bytes, &err) != BZ_OK) {
         printf("FAIL opening a device: %s\n", err.text);
         exit(1);
     }
@@ -284,7 +285,7 @@ static void test_rows(uint32_t vocab)
     static bz_bias bias[MOST_BIAS];
     begin("vocabulary %u: candidates, sums and edits are the CPU's on rows of every kind", vocab);
     lab l;
-    lab_open(&l, vocab);
+    lab_open(&l, vocab, true);
     for (int kind = 0; kind < KINDS; kind++) {
         for (int r = 0; r < N_REQUESTS; r++) {
             if ((quick_run() || vocab > 50000) && (kind + r) % 3) {
@@ -324,7 +325,7 @@ static void test_flights(void)
 {
     begin("several passes under way, fed with their own choice, some forgotten");
     lab l;
-    lab_open(&l, 300);
+    lab_open(&l, 300, true);
     gpu *g = l.model->g;
     bz_error err = {0};
     bz_sampler *s = NULL;
@@ -358,6 +359,37 @@ static void test_flights(void)
     int32_t guess;
     CHECK(lab_send(&l, NULL, 5, 0) && lab_receive(&l, &list, &guess) && list.raw[0] == l.rows[5 * 300 + 3]);
     bz_sampler_free(s);
+    lab_close(&l);
+}
+
+/* For looking at, not for passing: how long the end of a pass takes. */
+static void show_times(void)
+{
+    lab l;
+    bz_shortlist list;
+    int32_t guess;
+    lab_open(&l, 262144, false);
+    printf("  %s, vocabulary 262144, microseconds\n", gpu_adapter_name(l.model->g));
+    for (int kind = 0; kind < KINDS; kind++) {
+        const bz_edits none = {0};
+        const bz_wish wishes[] = {{.edits = &none, .wanted = 1, .greedy = true},
+                                  {.edits = &none, .wanted = 64, .top_k = 64, .top_p = 0.95f, .temperature = 1},
+                                  {.edits = &none, .wanted = 256, .top_p = 0.95f, .temperature = 1, .sum = true, .raw_sum = true}};
+        printf("  %-18s", kind_names[kind]);
+        for (int w = 0; w < 3; w++) {
+            double best[2] = {1e9, 1e9};
+            CHECK(lab_send(&l, &wishes[w], kind, 0.5) && lab_receive(&l, &list, &guess));
+            for (int i = 0; i < 20; i++) {
+                double ns[4];
+                if (gpu_time_list(l.model->g, l.schedule->list, l.schedule->n, 2, ns)) {
+                    best[0] = fmin(best[0], ns[0] / 1e3);
+                    best[1] = fmin(best[1], ns[1] / 1e3);
+                }
+            }
+            printf("   %3u candidates: scan %6.1f, pick %6.1f", wishes[w].wanted, best[0], best[1]);
+        }
+        printf("\n");
+    }
     lab_close(&l);
 }
 
@@ -750,6 +782,11 @@ int main(int argc, char **argv)
     }
     if (chosen("flights", argc, argv)) {
         test_flights();
+    }
+
+    if (argc == 2 && strcmp(argv[1], "times") == 0) {
+        show_times();
+        return finish();
     }
 
     bz_model *m = open_on_or_fail(model_path("nano-e-q4_0.gguf"), "gpu");
