@@ -23,13 +23,12 @@ const RAW_SUM = 2u;     // and of the model's
 const GREEDY = 4u;
 const MIN_P = 8u;
 
-// Working memory: the keys, the greatest key of every 32, then six words per block of 1024:
-// greatest key and sum of the edited row, the same of the model's, is any logit finite.
+// Working memory: the keys, the greatest key of every 32, then eight words per block of 1024:
+// greatest key and sum of the edited row, the same of the model's, is any logit finite, three unused.
 const RUN = 32u;
 const BLOCK = 1024u;
-const PART = 6u;
+const PART = 8u;
 
-fn n_runs() -> u32 { return (ask[VOCAB] + RUN - 1u) / RUN; }
 fn n_blocks() -> u32 { return (ask[VOCAB] + BLOCK - 1u) / BLOCK; }
 fn runs_at() -> u32 { return n_blocks() * BLOCK; }
 fn parts_at() -> u32 { return n_blocks() * (BLOCK + BLOCK / RUN); }

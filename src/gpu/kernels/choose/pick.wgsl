@@ -8,7 +8,7 @@
 // The choice is made as sample/sampler.c makes it, but in f32: the host, which has the last word, repeats it
 // in its own way.
 @group(0) @binding(1) var<storage, read> arena: array<u32>;
-@group(0) @binding(2) var<storage, read> work: array<u32>;
+@group(0) @binding(2) var<storage, read> work4: array<vec4<u32>>; // four at a time: one workgroup waits for each load
 @group(0) @binding(3) var<storage, read_write> rows: array<u32>; // the parameter block; see ../common.wgsl
 @group(0) @binding(4) var<storage, read_write> answer: array<u32>;
 
@@ -34,12 +34,13 @@ var<workgroup> weights: array<f32, 512>;
 var<workgroup> sum: array<f32, 256>;
 var<workgroup> found: atomic<u32>;
 
-// Items: maxima of runs, then keys of the tokens in the runs selected.
+// Items: maxima of runs (those behind the vocabulary are 0), then keys of the tokens in the runs selected.
 fn id_of(item: u32) -> u32 { return run[item / RUN] * RUN + item % RUN; }
-fn item_of(tokens: bool, item: u32) -> u32 {
-    if (tokens) { return work[id_of(item)]; }
-    return work[runs_at() + item];
+fn items_at(tokens: bool, four: u32) -> vec4<u32> {
+    if (tokens) { return work4[id_of(4u * four) / 4u]; }
+    return work4[runs_at() / 4u + four];
 }
+fn part(block: u32, half: u32) -> vec4<u32> { return work4[(parts_at() + block * PART) / 4u + half]; }
 
 // scanned[half * 256 + i] becomes the sum of mine of threads 0 .. i; returns where. Ends with a barrier.
 fn scan(local: u32, mine: u32) -> u32 {
@@ -70,16 +71,17 @@ fn scan_weights(local: u32, mine: f32) -> u32 {
     return side;
 }
 
-// The first `want` of n items by key descending, then by number, go to `picked` in order of their numbers.
+// The first `want` of n items (a multiple of 4) by key descending, then by number, go to `picked` in order of
+// their numbers.
 fn pick(local: u32, tokens: bool, n: u32, want: u32) {
+    let fours = n / 4u;
     var least = 0xffffffffu;
     var most = 0u;
-    for (var i = local; i < n; i += 256u) {
-        let k = item_of(tokens, i);
-        if (k != 0u) {
-            least = min(least, k);
-            most = max(most, k);
-        }
+    for (var i = local; i < fours; i += 256u) {
+        let k = items_at(tokens, i);
+        let m = select(k, vec4<u32>(0xffffffffu), k == vec4<u32>(0u));
+        least = min(least, min(min(m.x, m.y), min(m.z, m.w)));
+        most = max(most, max(max(k.x, k.y), max(k.z, k.w)));
     }
     low[local] = least;
     high[local] = most;
@@ -104,13 +106,15 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
             let above = shift;
             shift = select(0u, shift - 8u, shift > 8u);
             let width = above - shift;
-            atomicStore(&histogram[255u - local], 0u);
+            atomicStore(&histogram[local], 0u);
             workgroupBarrier();
-            for (var i = local; i < n && width > 0u; i += 256u) {
-                let k = item_of(tokens, i);
-                let y = k - least;
-                if (k != 0u && (above == 32u || (y >> above) == (threshold >> above))) {
-                    atomicAdd(&histogram[255u - extractBits(y, shift, width)], 1u); // greatest first
+            for (var i = local; i < fours && width > 0u; i += 256u) {
+                let k = items_at(tokens, i);
+                for (var c = 0u; c < 4u; c++) {
+                    let y = k[c] - least;
+                    if (k[c] != 0u && (above == 32u || (y >> above) == (threshold >> above))) {
+                        atomicAdd(&histogram[255u - extractBits(y, shift, width)], 1u); // greatest first
+                    }
                 }
             }
             if (local == 0u) {
@@ -133,15 +137,16 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
         }
     }
     // Each thread looks at a stretch of its own, so that places follow the order of the items.
-    let stretch = (n + 255u) / 256u;
-    let begin = min(local * stretch, n);
-    let end = min(begin + stretch, n);
+    let stretch = (fours + 255u) / 256u;
+    let begin = min(local * stretch, fours);
+    let end = min(begin + stretch, fours);
+    let limit = least + threshold; // at least 1: an item that is 0 is below it, or there are no others
     var greater = 0u;
     var equal = 0u;
     for (var i = begin; i < end; i++) {
-        let k = item_of(tokens, i);
-        if (k != 0u && k - least > threshold) { greater += 1u; }
-        if (k != 0u && k - least == threshold) { equal += 1u; }
+        let k = items_at(tokens, i);
+        greater += countOneBits(mask_of(k > vec4<u32>(limit)));
+        equal += countOneBits(mask_of(k == vec4<u32>(max(limit, 1u))));
     }
     let ties_before = scanned[scan(local, equal) + local] - equal;
     let taken = min(equal, select(0u, ties - ties_before, ties > ties_before));
@@ -149,45 +154,57 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
     let upto = scanned[scan(local, greater + taken) + local];
     var at = upto - greater - taken;
     var tie = 0u;
-    for (var i = begin; i < end; i++) {
-        let k = item_of(tokens, i);
-        let ties_in = k != 0u && k - least == threshold;
-        if ((k != 0u && k - least > threshold) || (ties_in && tie < taken)) {
-            if (at < 256u) { picked[at] = i; }
-            at += 1u;
+    for (var i = begin; i < end && at < upto; i++) {
+        let k = items_at(tokens, i);
+        for (var c = 0u; c < 4u; c++) {
+            let is_tie = k[c] == max(limit, 1u);
+            if (k[c] > limit || (is_tie && tie < taken)) {
+                picked[min(at, 255u)] = 4u * i + c;
+                at += 1u;
+            }
+            tie += select(0u, 1u, is_tie);
         }
-        if (ties_in) { tie += 1u; }
     }
     if (local == 255u) { n_picked = min(upto, 256u); }
     workgroupBarrier();
 }
 
-// By key descending, then by id; entries behind the last have key 0.
-fn sort(local: u32) {
-    for (var size = 2u; size <= 256u; size <<= 1u) {
-        for (var gap = size / 2u; gap > 0u; gap >>= 1u) {
-            let other = local ^ gap;
-            let my_key = best_key[local];
-            let my_id = best_id[local];
-            let its_key = best_key[other];
-            let its_id = best_id[other];
-            workgroupBarrier();
-            let i_am_better = my_key > its_key || (my_key == its_key && my_id < its_id);
-            let better_here = (local < other) == ((local & size) == 0u);
-            if (i_am_better != better_here) {
-                best_key[local] = its_key;
-                best_id[local] = its_id;
-            }
-            workgroupBarrier();
-        }
-    }
+fn mask_of(b: vec4<bool>) -> u32 {
+    let bits = select(vec4<u32>(0u), vec4<u32>(1u, 2u, 4u, 8u), b);
+    return bits.x | bits.y | bits.z | bits.w;
 }
 
-// Greatest logit and sum over all blocks: to answer[at] and answer[at + 1].
-fn add_up(local: u32, word: u32, at: u32) {
-    let parts = parts_at() + word;
+// The candidates in `picked` by key descending, then by id, to best_key and best_id: a candidate's place is the
+// number of those better than it. Entries behind the last have key 0.
+fn sort(local: u32, count: u32) {
+    best_key[local] = 0u;
+    best_id[local] = 0u;
+    var id = 0u;
+    var key = 0u;
+    if (local < count) {
+        id = id_of(picked[local]);
+        key = work4[id / 4u][id % 4u];
+    }
+    low[local] = key; // in order of ids, as `picked` is
+    workgroupBarrier();
+    var place = 0u;
+    for (var i = 0u; i < count; i++) {
+        place += select(0u, 1u, low[i] > key || (low[i] == key && i < local));
+    }
+    if (local < count) {
+        best_key[place] = key;
+        best_id[place] = id;
+    }
+    workgroupBarrier();
+}
+
+// Greatest logit and sum over all blocks, of the edited row or the model's: to answer[at] and answer[at + 1].
+fn add_up(local: u32, raw: bool, at: u32) {
     var most = 0u;
-    for (var b = local; b < n_blocks(); b += 256u) { most = max(most, work[parts + b * PART]); }
+    for (var b = local; b < n_blocks(); b += 256u) {
+        let p = part(b, 0u);
+        most = max(most, select(p.x, p.z, raw));
+    }
     high[local] = most;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
@@ -197,8 +214,9 @@ fn add_up(local: u32, word: u32, at: u32) {
     most = high[0];
     var total = 0.0;
     for (var b = local; b < n_blocks(); b += 256u) {
-        let key = work[parts + b * PART];
-        if (key != 0u) { total += bitcast<f32>(work[parts + b * PART + 1u]) * exp_of(below(value_of(key), value_of(most))); }
+        let p = part(b, 0u);
+        let key = select(p.x, p.z, raw);
+        if (key != 0u) { total += bitcast<f32>(select(p.y, p.w, raw)) * exp_of(below(value_of(key), value_of(most))); }
     }
     sum[local] = total;
     workgroupBarrier();
@@ -261,20 +279,13 @@ fn choose(local: u32, count: u32) -> u32 {
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32) {
     let want = ask[WANTED];
-    pick(local, false, n_runs(), want);
+    pick(local, false, n_blocks() * (BLOCK / RUN), want);
     run[local] = picked[local];
     let runs = n_picked;
     workgroupBarrier();
     pick(local, true, runs * RUN, want);
     let count = n_picked;
-    best_key[local] = 0u;
-    best_id[local] = 0xffffffffu;
-    if (local < count) {
-        best_id[local] = id_of(picked[local]);
-        best_key[local] = work[best_id[local]];
-    }
-    workgroupBarrier();
-    if (want > 1u) { sort(local); }
+    sort(local, count);
     if (local < count) {
         let at = LIST + 3u * local;
         answer[at] = bits_of(best_key[local]);
@@ -282,7 +293,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
         answer[at + 2u] = arena[ask[PLACE] + best_id[local]];
     }
     var finite = 0u;
-    for (var b = local; b < n_blocks(); b += 256u) { finite |= work[parts_at() + b * PART + 4u]; }
+    for (var b = local; b < n_blocks(); b += 256u) { finite |= part(b, 1u).x; }
     low[local] = finite;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
@@ -293,9 +304,9 @@ fn main(@builtin(local_invocation_index) local: u32) {
         answer[0] = count;
         answer[1] = low[0];
     }
-    if ((ask[FLAGS] & RAW_SUM) != 0u) { add_up(local, 2u, 6u); }
+    if ((ask[FLAGS] & RAW_SUM) != 0u) { add_up(local, true, 6u); }
     workgroupBarrier();
-    if ((ask[FLAGS] & SUM) != 0u) { add_up(local, 0u, 4u); }
+    if ((ask[FLAGS] & SUM) != 0u) { add_up(local, false, 4u); }
     workgroupBarrier();
     var at = 0u;
     if ((ask[FLAGS] & GREEDY) == 0u) { at = choose(local, count); }
