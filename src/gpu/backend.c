@@ -201,8 +201,8 @@ static void set_trace(bz_backend *backend, bz_trace trace, void *user)
 static void free_backend(bz_backend *backend)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
-    const gpu_buffer buffers[] = {b->arena, b->rows, b->nothing};
-    for (int i = 0; i < 3; i++) {
+    const gpu_buffer buffers[] = {b->arena, b->side, b->rows, b->nothing};
+    for (int i = 0; i < 4; i++) {
         if (buffers[i]) {
             gpu_buffer_free(b->g, buffers[i]);
         }

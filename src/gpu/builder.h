@@ -11,7 +11,11 @@ typedef struct builder {
     const bz_step *step; /* first of the group at hand */
     uint32_t steps;      /* of the group */
     uint32_t rows;       /* bucket rows of its output */
-    uint64_t scratch;    /* bytes attend's splits need */
+    uint64_t scratch;    /* bytes that splits need behind the arena */
+    uint64_t side_bytes; /* of the side buffer: tiles.c */
+    uint32_t table;      /* vectors of its table of experts, which comes first */
+    bz_tensor grouped;   /* the choice of experts it lists */
+    bz_tensor quantised; /* whose rows lie behind it */
     bz_error *err;
     bool failed;
 } builder;
@@ -32,5 +36,9 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
 
 /* products.c: a group of fusion PRODUCTS. */
 void gpu_add_products(builder *x, const gpu_group *group);
+
+/* tiles.c: a linear or expert_linear of more than 8 rows. Room for the largest table is reserved before the first. */
+void gpu_tiles_reserve(builder *x);
+void gpu_add_tiles(builder *x);
 
 #endif

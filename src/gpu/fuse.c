@@ -1,5 +1,7 @@
 #include "gpu/fuse.h"
 
+#include "gpu/kernels.h"
+
 /* Is `t` read by step `reader`, as one of its inputs, and by none after it? */
 static bool only_read_by(const bz_plan *p, bz_tensor t, size_t reader)
 {
@@ -39,15 +41,26 @@ static bool is_even(const bz_plan *p, bz_tensor t)
 
 /* ---- products ------------------------------------------------------------------------- */
 
+/* Are all matrices of a tensor of experts whole in their pieces? */
+static bool has_whole_experts(const gpu_fuse_rules *r, bz_weight w)
+{
+    const uint64_t outputs = bz_weight_of(r->weights->table, w)->ne[1];
+    bool whole = true;
+    for (uint32_t i = r->weights->first_piece[w.id - 1]; i < r->weights->first_piece[w.id]; i++) {
+        whole = whole && r->weights->pieces[i].rows % outputs == 0;
+    }
+    return whole;
+}
+
 static bool packs(const gpu_fuse_rules *r, const bz_plan *p, size_t at)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    if (!s || !r->packed || s->op != BZ_OP_LINEAR) {
+    if (!s || !r->packed || (s->op != BZ_OP_LINEAR && s->op != BZ_OP_EXPERT_LINEAR) || bz_plan_rows_of(p, s->out[0]) > 8) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
-    return (w->type == BZ_Q4_K || w->type == BZ_Q5_K || w->type == BZ_Q6_K) && w->ne[1] % 4 == 0 &&
-           is_even(p, s->in[0]) && is_even(p, s->out[0]);
+    return gpu_kernels_packed(w->type) && w->ne[1] % 4 == 0 && is_even(p, s->in[0]) && is_even(p, s->out[0]) &&
+           (s->op == BZ_OP_LINEAR || has_whole_experts(r, s->w[0]));
 }
 
 gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint32_t n)
@@ -72,8 +85,9 @@ gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint
 /* Does step `at` multiply the same input as the product `like`, of the same type? */
 static bool joins(const gpu_fuse_rules *r, const bz_plan *p, size_t at, const bz_step *like, uint32_t n)
 {
-    return packs(r, p, at) && p->steps[at].in[0].id == like->in[0].id &&
-           bz_weight_of(p->weights, p->steps[at].w[0])->type == bz_weight_of(p->weights, like->w[0])->type &&
+    const bz_step *s = &p->steps[at];
+    return packs(r, p, at) && s->op == like->op && s->in[0].id == like->in[0].id && s->in[1].id == like->in[1].id &&
+           bz_weight_of(p->weights, s->w[0])->type == bz_weight_of(p->weights, like->w[0])->type &&
            gpu_fuse_span(r, like, n + 1).size > 0;
 }
 
@@ -88,7 +102,15 @@ static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
         return s->in[0].id == s[-2].out[0].id && s->in[1].id == s[-1].out[0].id &&
                only_read_by(p, s->in[0], at) && only_read_by(p, s->in[1], at);
     }
-    if (s->op == BZ_OP_GEGLU && s->in[1].id && n == 1) {
+    const bool experts = s[-1].op == BZ_OP_EXPERT_LINEAR;
+    if (s->op == BZ_OP_GEGLU && !s->in[1].id) { /* gates and ups of one matrix */
+        return n == 1 && experts && follows(p, at, BZ_OP_GEGLU, 0) && s->width % 4 == 0 &&
+               2 * s->width == bz_weight_of(p->weights, s[-1].w[0])->ne[1];
+    }
+    if (experts) {
+        return false;
+    }
+    if (s->op == BZ_OP_GEGLU && n == 1) {
         return follows(p, at, BZ_OP_GEGLU, 0) && s->in[1].id != s->in[0].id && is_even(p, s->in[1]);
     }
     return n == 1 && follows(p, at, BZ_OP_SOFTCAP, 0);
@@ -120,13 +142,21 @@ static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t firs
         return none;
     }
     const bz_step *product = &p->steps[at];
+    const bool experts = product->op == BZ_OP_EXPERT_LINEAR;
     g.products.first = (uint8_t)(at - first);
     do {
         g.products.n++;
         at++;
-    } while (r->fuse && g.products.n < 3 && joins(r, p, at, product, g.products.n));
+    } while (r->fuse && g.products.n < (experts ? 2 : 3) && joins(r, p, at, product, g.products.n));
+    if (experts && g.products.n == 2 && !ends_with(p, at, 2)) { /* two results have no place of their own there */
+        g.products.n = 1;
+        at--;
+    }
     g.products.keeps_sum = sum.id && read_behind(p, sum, at - 1);
     g.products.keeps_norm = g.products.norms && read_behind(p, input, at - 1);
+    if (experts && (g.products.add || g.products.keeps_norm)) { /* nobody is sure to be there to write them */
+        return none;
+    }
     if (r->fuse && ends_with(p, at, g.products.n) && !g.products.keeps_norm) {
         g.products.then = (uint8_t)(at - first);
         at++;

@@ -16,7 +16,8 @@ typedef enum gpu_fusion {
     GPU_FUSE_NORM_ROPE,      /* rms_norm, rope:         per head */
     GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
     GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
-    GPU_FUSE_PRODUCTS        /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations */
+    GPU_FUSE_PRODUCTS        /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations;
+                                [rms_norm] expert_linear ... [geglu] */
 } gpu_fusion;
 
 /* A stretch of the plan. */
@@ -35,7 +36,7 @@ typedef struct gpu_group {
 typedef struct gpu_fuse_rules {
     bool fuse;   /* else every step alone */
     bool few;    /* rows: attention is done in splits */
-    bool packed; /* products of K-quantised weights take 8-bit activations */
+    bool packed; /* products of few rows take 8-bit activations, where linear8 has the type */
     const gpu_weights *weights;
     uint64_t max_binding;
 } gpu_fuse_rules;

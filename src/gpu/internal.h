@@ -17,7 +17,7 @@ typedef struct step_facts {
     struct {
         uint32_t first, at, out, stride;
     } part[2];
-    uint32_t pad[3];
+    uint32_t stretch, expert0, expert_count;
 } step_facts;
 
 _Static_assert(sizeof(step_facts) == 160, "struct Step of common.wgsl");
@@ -32,7 +32,8 @@ typedef struct dispatch {
     gpu_binding extra[3]; /* bindings 4 to 6, of norms and of products with norms */
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
     uint32_t first_step, steps; /* of the plan, that it does or has a part in */
-    uint32_t x, y;
+    bool side;           /* the side buffer is the last binding */
+    uint32_t x, y, z;    /* z 0 counts as 1 */
 } dispatch;
 
 /* A table of angles the host computes and writes before a pass. */
@@ -111,6 +112,8 @@ typedef struct gpu_backend {
     gpu_buffer arena;
     uint64_t arena_bytes;
     uint32_t arena_generation; /* lists bind the arena, so they are recorded again when it grows */
+    gpu_buffer side; /* integers of tiles.c */
+    uint64_t side_bytes;
     gpu_buffer rows;
     gpu_buffer nothing; /* bound where a kernel can have weights and the step has none */
 

@@ -20,7 +20,11 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
-    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true, false},
+    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {"GROUPED"}, true, false},
+    [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {"GROUPED"}, true, false},
+    [GPU_QUANTIZE] = {"quantize.wgsl", {NULL}, false, false},
+    [GPU_SPLIT_SUM] = {"split_sum.wgsl", {NULL}, false, false},
+    [GPU_GROUP_PAIRS] = {"group_pairs.wgsl", {"TILE"}, false, false},
     [GPU_NORM] = {"norm.wgsl", {"THEN"}, false, false},
     [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false, false},
     [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
@@ -60,6 +64,43 @@ static const quant_source quants[BZ_TYPE_END] = {
     [BZ_IQ4_XS] = {"quant/iq4_table.wgsl", "quant/iq4_xs.wgsl"},
     [BZ_MXFP4] = {NULL, "quant/mxfp4.wgsl"},
 };
+
+/* For the kernels with 8-bit activations; types that are not here have none. */
+typedef struct integer_source {
+    const char *reads, *helper, *file; /* how the binding is seen; shared by types, or NULL */
+} integer_source;
+
+static const integer_source packed[BZ_TYPE_END] = {
+    [BZ_Q8_0] = {"words.wgsl", NULL, "packed/q8_0.wgsl"},
+    [BZ_Q4_0] = {"words.wgsl", NULL, "packed/q4_0.wgsl"},
+    [BZ_Q4_1] = {"words.wgsl", NULL, "packed/q4_1.wgsl"},
+    [BZ_Q5_0] = {"words.wgsl", NULL, "packed/q5_0.wgsl"},
+    [BZ_Q5_1] = {"words.wgsl", NULL, "packed/q5_1.wgsl"},
+    [BZ_Q4_K] = {"vectors.wgsl", "packed/k_scale_pair.wgsl", "packed/q4_k.wgsl"},
+    [BZ_Q5_K] = {"vectors.wgsl", "packed/k_scale_pair.wgsl", "packed/q5_k.wgsl"},
+    [BZ_Q6_K] = {"vectors.wgsl", NULL, "packed/q6_k.wgsl"},
+};
+
+bool gpu_kernels_packed(bz_type type)
+{
+    return packed[type].file != NULL;
+}
+
+static const integer_source tiles8[BZ_TYPE_END] = {
+    [BZ_Q8_0] = {"words.wgsl", NULL, "tile8/q8_0.wgsl"},
+    [BZ_Q4_0] = {"words.wgsl", NULL, "tile8/q4_0.wgsl"},
+    [BZ_Q4_1] = {"words.wgsl", NULL, "tile8/q4_1.wgsl"},
+    [BZ_Q5_0] = {"words.wgsl", NULL, "tile8/q5_0.wgsl"},
+    [BZ_Q5_1] = {"words.wgsl", NULL, "tile8/q5_1.wgsl"},
+    [BZ_Q4_K] = {"vectors.wgsl", "tile8/k_group.wgsl", "tile8/q4_k.wgsl"},
+    [BZ_Q5_K] = {"vectors.wgsl", "tile8/k_group.wgsl", "tile8/q5_k.wgsl"},
+    [BZ_Q6_K] = {"vectors.wgsl", NULL, "tile8/q6_k.wgsl"},
+};
+
+bool gpu_kernels_tile8(bz_type type)
+{
+    return tiles8[type].file != NULL;
+}
 
 enum { MAX_PIPELINES = 128 }; /* 5 kernels by 16 types and a dozen others */
 
@@ -114,7 +155,19 @@ static uint32_t subgroup_override(const kernel_info *info)
     return i;
 }
 
-enum { MAX_PARTS = 10 };
+enum { MAX_PARTS = 12 };
+
+static uint32_t integer_parts(const integer_source *s, const char **parts)
+{
+    uint32_t n = 0;
+    parts[n++] = "bytes.wgsl";
+    parts[n++] = s->reads;
+    if (s->helper) {
+        parts[n++] = s->helper;
+    }
+    parts[n++] = s->file;
+    return n;
+}
 
 /* The files a kernel's text is made of. */
 static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const char *parts[MAX_PARTS])
@@ -140,15 +193,17 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         parts[n_parts++] = "half.wgsl";
     }
     if (kernel == GPU_LINEAR8) {
+        const bool vectors = bz_type_of((uint32_t)type)->block_values == 256;
         parts[n_parts++] = "packed/common.wgsl";
-        if (type != BZ_Q6_K) {
-            parts[n_parts++] = "packed/k_scale_pair.wgsl";
-        }
-        parts[n_parts++] = type == BZ_Q4_K ? "packed/q4_k.wgsl" : type == BZ_Q5_K ? "packed/q5_k.wgsl" : "packed/q6_k.wgsl";
+        parts[n_parts++] = vectors ? "packed/rows_of_vectors.wgsl" : "packed/rows_of_bytes.wgsl";
+        n_parts += integer_parts(&packed[type], parts + n_parts);
         parts[n_parts++] = subgroups ? "sum_subgroup.wgsl" : "sum_plain.wgsl";
     } else if (kernel == GPU_LINEAR_WIDE) {
         parts[n_parts++] = "wide/common.wgsl";
         parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";
+    } else if (kernel == GPU_LINEAR_TILE8) {
+        parts[n_parts++] = "tile8/common.wgsl";
+        n_parts += integer_parts(&tiles8[type], parts + n_parts);
     } else if (info->reads_blocks) {
         parts[n_parts++] = "quant/common.wgsl";
         if (quants[type].helper) {

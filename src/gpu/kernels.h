@@ -7,11 +7,15 @@
 
 typedef enum gpu_kernel {
     GPU_EMBED,
-    GPU_LINEAR8,     /* up to 8 rows, 8-bit activations, with what comes before and behind; Q4_K, Q5_K and Q6_K */
+    GPU_LINEAR8,     /* up to 8 rows, 8-bit activations, with what comes before and behind; experts too */
     GPU_LINEAR_WIDE, /* up to 8 rows, Q4_K, Q5_K and Q6_K */
     GPU_LINEAR_ROW,  /* up to 8 rows, even shapes */
     GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
     GPU_LINEAR_TILE, /* more */
+    GPU_LINEAR_TILE8, /* more, activations and weights as integers */
+    GPU_QUANTIZE,     /* activations for it */
+    GPU_SPLIT_SUM,    /* of the splits of a tile kernel */
+    GPU_GROUP_PAIRS,  /* rows by expert, for the tile kernels */
     GPU_NORM,
     GPU_ELEMENTWISE,
     GPU_ROPE,
@@ -44,6 +48,10 @@ typedef struct gpu_overrides {
 } gpu_overrides;
 
 gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err);
+
+/* Have linear8 and linear_tile8 integers for this type? */
+bool gpu_kernels_packed(bz_type type);
+bool gpu_kernels_tile8(bz_type type);
 
 /* "linear_row Q4_K": for reports. */
 void gpu_kernel_name(gpu_kernel kernel, bz_type type, char *out, size_t n);

@@ -1,4 +1,5 @@
-/* Products of few rows with 8-bit activations, and what is fused with them: kernels/linear8.wgsl. */
+/* Products of few rows with 8-bit activations, of one matrix or of each row's experts, and what is fused with them:
+ * kernels/linear8.wgsl. */
 #include "gpu/builder.h"
 
 enum { /* FORM of linear8.wgsl */
@@ -9,7 +10,8 @@ enum { /* FORM of linear8.wgsl */
     FORM_KEEP_NORM = 16,
     FORM_GEGLU = 32,
     FORM_GATED = 64,
-    FORM_SOFTCAP = 128
+    FORM_SOFTCAP = 128,
+    FORM_EXPERTS = 256
 };
 
 enum {
@@ -68,7 +70,7 @@ static uint32_t behind(const builder *x, const gpu_group *g, step_facts *f)
         f->cap = then->scale;
         return FORM_SOFTCAP;
     }
-    if (g->products.n == 2) {
+    if (g->products.n == 2 || !then->in[1].id) {
         return FORM_GEGLU;
     }
     f->in2 = gpu_builder_place(x, then->in[1]);
@@ -97,6 +99,31 @@ static void name_parts(const builder *x, const gpu_group *g, const gpu_weights *
     f->row_count = outputs;
 }
 
+/* The matrices of a piece, and which a row takes; every slot has a workgroup of its own. */
+static uint32_t experts(const builder *x, const gpu_group *g, const gpu_piece *piece, dispatch *d)
+{
+    const bz_step *product = x->step + g->products.first;
+    const bz_weight_info *w = bz_weight_of(x->b->weights.table, product->w[0]);
+    step_facts *f = &d->facts;
+    if (product->op != BZ_OP_EXPERT_LINEAR) {
+        return 0;
+    }
+    f->in1 = gpu_builder_place(x, product->in[1]);
+    f->in1_stride = stride_of(x, product->in[1]);
+    f->experts = product->experts;
+    f->cols = (uint32_t)w->ne[1];
+    f->slotted = bz_plan_tensor(x->s->plan, product->in[0])->cols != w->ne[0];
+    f->expert0 = piece->first_row / f->cols;
+    f->expert_count = piece->rows / f->cols;
+    f->row_count = f->cols;
+    if (g->products.then && g->products.n == 1) { /* gates, then ups */
+        f->width = f->row_count = x->step[g->products.then].width;
+        f->part[0].at = f->part0_at;
+    }
+    d->y = x->rows * f->experts;
+    return FORM_EXPERTS;
+}
+
 /* Threads that share an output, by the length of its sum: as measured on an H200. */
 static uint32_t lanes_for(uint32_t k)
 {
@@ -118,6 +145,7 @@ void gpu_add_products(builder *x, const gpu_group *g)
         dispatch d = {.extra = {nothing, nothing, nothing}};
         step_facts *f = &d.facts;
         f->k = (uint32_t)w->ne[0];
+        f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         f->logits = !bz_plan_tensor(x->s->plan, product->out[0])->whole_pass;
         uint32_t form = before(x, g, &d) | behind(x, g, f);
         if (pieces == 1) {
@@ -127,17 +155,20 @@ void gpu_add_products(builder *x, const gpu_group *g)
             d.weights = piece->at;
             f->row_count = piece->rows;
             f->part[0].first = f->part[1].first = UINT32_MAX;
-            f->out0 += piece->first_row;
+            f->out0 += product->op == BZ_OP_LINEAR ? piece->first_row : 0;
             f->in2 += form & FORM_GATED ? piece->first_row : 0;
             form &= i ? ~(uint32_t)(FORM_KEEP | FORM_KEEP_NORM) : ~0u;
         }
+        form |= experts(x, g, piece, &d);
         const bool whole = form & (FORM_ADD | FORM_NORM) || f->k < MOST_HELD;
         const uint32_t lanes = lanes_for(f->k);
         const bool subgroups = limits->subgroups && limits->subgroup_min >= lanes;
-        const gpu_overrides o = {{lanes, OUTS, x->rows, whole ? f->k : MOST_HELD, form, subgroups ? limits->subgroup_min : 0}};
+        const gpu_overrides o = {{lanes, OUTS, form & FORM_EXPERTS ? 1 : x->rows, whole ? f->k : MOST_HELD, form, subgroups ? limits->subgroup_min : 0}};
         d.x = divide_up(f->row_count, 256 / lanes * OUTS);
-        d.y = divide_up(d.x, limits->max_workgroups);
-        d.x = divide_up(d.x, d.y);
+        if (!(form & FORM_EXPERTS)) {
+            d.y = divide_up(d.x, limits->max_workgroups);
+            d.x = divide_up(d.x, d.y);
+        }
         gpu_builder_add(x, GPU_LINEAR8, w->type, o, d);
     }
 }

@@ -119,10 +119,6 @@ static void by_pieces(builder *x, gpu_kernel kernel)
             d.y = divide_up(d.x, max);
             d.x = d.y > 1 ? divide_up(d.x, d.y) : d.x;
             break;
-        case GPU_LINEAR_TILE:
-            d.x = divide_up(piece->rows, 64);
-            d.y = divide_up(x->rows, 64);
-            break;
         default: /* experts */
             f->cols = (uint32_t)w->ne[1];
             f->slotted = bz_plan_tensor(x->s->plan, x->step->in[0])->cols != w->ne[0];
@@ -173,9 +169,6 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
 static gpu_kernel linear_kernel(const builder *x)
 {
     bz_type type = bz_weight_of(x->b->weights.table, x->step->w[0])->type;
-    if (x->rows > 8) {
-        return GPU_LINEAR_TILE;
-    }
     if (!is_even(x)) {
         return GPU_LINEAR_ANY;
     }
@@ -287,8 +280,14 @@ static void add_step(builder *x)
     x->rows = bz_plan_rows_of(plan, shape);
     switch (s->op) {
     case BZ_OP_EMBED: by_pieces(x, GPU_EMBED); break;
-    case BZ_OP_LINEAR: by_pieces(x, linear_kernel(x)); break;
-    case BZ_OP_EXPERT_LINEAR: by_pieces(x, GPU_EXPERT_LINEAR); break;
+    case BZ_OP_LINEAR:
+    case BZ_OP_EXPERT_LINEAR:
+        if (x->rows > 8) {
+            gpu_add_tiles(x);
+        } else {
+            by_pieces(x, s->op == BZ_OP_LINEAR ? linear_kernel(x) : GPU_EXPERT_LINEAR);
+        }
+        break;
     case BZ_OP_ADD: elementwise(x, OP_ADD); break;
     case BZ_OP_SCALE: elementwise(x, OP_SCALE); break;
     case BZ_OP_MUL_VECTOR: elementwise(x, OP_MUL_VECTOR); break;
@@ -343,10 +342,11 @@ void gpu_release(bz_backend *backend, bz_schedule *s)
     free(s);
 }
 
-static bool grow_arena(gpu_backend *b, uint64_t bytes, bz_error *err)
+/* The arena or the side buffer. */
+static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t bytes, bz_error *err)
 {
     const gpu_limits *l = gpu_limits_of(b->g);
-    if (bytes <= b->arena_bytes) {
+    if (bytes <= *has) {
         return true;
     }
     if (bytes > l->max_binding) {
@@ -358,11 +358,11 @@ static bool grow_arena(gpu_backend *b, uint64_t bytes, bz_error *err)
     if (!fresh) {
         return false;
     }
-    if (b->arena) {
-        gpu_buffer_free(b->g, b->arena);
+    if (*buffer) {
+        gpu_buffer_free(b->g, *buffer);
     }
-    b->arena = fresh;
-    b->arena_bytes = bytes;
+    *buffer = fresh;
+    *has = bytes;
     b->arena_generation++;
     return true;
 }
@@ -389,7 +389,7 @@ static void build(builder *x)
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
     const gpu_fuse_rules rules = {.fuse = x->b->fuse,
                                   .few = plan->rows <= 8,
-                                  .packed = x->b->packed && plan->rows <= 8,
+                                  .packed = x->b->packed,
                                   .weights = &x->b->weights,
                                   .max_binding = gpu_limits_of(x->b->g)->max_binding};
     uint32_t n = 0;
@@ -407,6 +407,7 @@ static void build(builder *x)
         place_angles(s);
     }
     x->step = plan->steps;
+    gpu_tiles_reserve(x);
     for (uint32_t i = 0; i < n && !x->failed; i++) {
         x->steps = groups[i].count;
         switch (groups[i].fusion) {
@@ -439,7 +440,8 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
     build(&x);
     if (!x.failed) {
         s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
-        x.failed = !s->facts || !grow_arena(b, s->arena_bytes + x.scratch, &local) ||
+        x.failed = !s->facts || !grow(b, &b->arena, &b->arena_bytes, s->arena_bytes + x.scratch, &local) ||
+                   !grow(b, &b->side, &b->side_bytes, x.side_bytes, &local) ||
                    (gpu_chooses(s) && gpu_choose_prepare(b, s, &local) != BZ_OK);
     }
     if (x.failed) {
@@ -483,7 +485,10 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
         for (int e = 0; e < 3 && d->extra[e].buffer; e++) {
             bind[n++] = d->extra[e];
         }
-        bz_status status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, 1, err);
+        if (d->side) {
+            bind[n++] = (gpu_binding){b->side, 0, 0};
+        }
+        bz_status status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, d->z ? d->z : 1, err);
         if (status != BZ_OK) {
             return status;
         }

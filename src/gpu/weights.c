@@ -19,7 +19,11 @@ static uint64_t rows_per_piece(const gpu_limits *l, const bz_weight_info *w)
 {
     uint64_t limit = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
     uint64_t rows = (limit - ALIGN) / gpu_row_bytes(w->type, w->ne[0]);
-    return rows < rows_of(w) ? rows / 4 * 4 : rows_of(w); /* fours: kernels write four outputs at a time */
+    if (rows >= rows_of(w)) {
+        return rows_of(w);
+    }
+    /* whole experts where they fit; else fours: kernels write four outputs at a time */
+    return w->ne[2] > 1 && rows >= w->ne[1] ? rows / w->ne[1] * w->ne[1] : rows / 4 * 4;
 }
 
 /* Reading a block may touch the word behind it, so a piece is bound with one word more. */

@@ -106,7 +106,7 @@ typedef struct group {
     int files;
 } group;
 
-static group groups[64];
+static group groups[160];
 static int n_groups;
 
 static void add_ratio(const char *name, double ratio)

@@ -32,7 +32,8 @@ struct Step {
     part0_at: u32,
     part1: u32, part1_at: u32, part1_out: u32, part1_stride: u32,
     part2: u32, part2_at: u32, part2_out: u32, part2_stride: u32,
-    pad0: u32, pad1: u32, pad2: u32,
+    stretch: u32,    // tiles: steps of k of one split
+    expert0: u32, expert_count: u32, // whose matrices are bound, all of each
 }
 
 @group(0) @binding(0) var<uniform> step: Step;

@@ -1,12 +1,13 @@
 // linear for few rows with 8-bit activations, the form of decoding: what comes before the product (a norm, a sum,
-// another norm) and behind it (GEGLU) is done here too, and up to three matrices share one input.
+// another norm) and behind it (GEGLU) is done here too, and up to three matrices share one input. Or the matrices
+// are those of the experts each row has chosen, a slot per group.y.
 //
 // Every workgroup makes the input row for itself, 16 values to a scale, in workgroup memory; then LANES threads
 // share OUTS outputs. The first workgroup also writes the input where later steps need it.
 override LANES: u32 = 16u; // a multiple of 8
 override OUTS: u32 = 2u;   // 1, 2 or 4
 override MAX_N: u32 = 1u;  // rows of the bucket, at most 8
-override CHUNK: u32 = 256u; // values of a row held at once, a multiple of 256; all of them with ADD or NORM
+override CHUNK: u32 = 256u; // values of a row held at once, a multiple of 32; all of them with ADD or NORM
 override FORM: u32 = 0u;
 const ADD = 1u;       // t -> in1 + norm(t) * add_weight
 const SCALE = 2u;     // ... * scale_weight[0]
@@ -16,12 +17,14 @@ const KEEP_NORM = 16u; // the normed row is written to in2
 const GEGLU = 32u;    // gelu(first matrix) * second matrix
 const GATED = 64u;    // gelu(product) * in2
 const SOFTCAP = 128u;
+const EXPERTS = 256u; // in1: their numbers; `width`: weight rows from a gate to its up
 
 @group(0) @binding(4) var<storage, read> add_weight: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> norm_weight: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> scale_weight: array<f32>;
 
 var<workgroup> shared_sum: array<f32, 256>;
+var<workgroup> chosen: u32; // expert
 var<workgroup> x8: array<vec4<u32>, CHUNK / 16u>;  // sixteen activations each
 var<workgroup> worth: array<vec2<f32>, CHUNK / 16u>; // what one is worth, and the sum of all sixteen
 
@@ -41,8 +44,8 @@ fn quantise(u: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
 }
 
 // Values k0 .. k0 + CHUNK of a row as they are.
-fn take_plain(row: u32, k0: u32, local: u32) {
-    let x = (step.in0 + row * step.in0_stride + k0) / 4u;
+fn take_plain(row: u32, slot: u32, k0: u32, local: u32) {
+    let x = (step.in0 + row * step.in0_stride + select(0u, slot * step.k, step.slotted == 1u) + k0) / 4u;
     for (var u = local; u < CHUNK / 16u && k0 + u * 16u < step.k; u += 256u) {
         let i = x + u * 4u;
         quantise(u, arena4[i], arena4[i + 1u], arena4[i + 2u], arena4[i + 3u]);
@@ -108,9 +111,9 @@ fn take_normed(row: u32, local: u32, writes: bool) {
     if (has) { quantise(u, a, b, c, d); }
 }
 
-fn take_unit(b: u32, v: u32) {
-    let l = b * 16u + low_at(v);
-    let h = b * 16u + high_at(v);
+fn take_unit(u: u32) {
+    let l = low_at(u);
+    let h = high_at(u);
     xl = x8[l];
     xh = x8[h];
     fl = worth[l];
@@ -118,13 +121,14 @@ fn take_unit(b: u32, v: u32) {
 }
 
 // The products of OUTS neighbouring weight rows with one unit.
-fn dot_rows(at: u32, row: u32, v: u32) -> vec4<f32> {
+fn dot_rows(at: u32, u: u32) -> vec4<f32> {
+    let row = row_at(0u, 1u);
     var s = vec4<f32>();
-    s.x = dot_unit(at, v);
-    if (OUTS > 1u) { s.y = dot_unit(at + row, v); }
+    s.x = dot_unit(at, u);
+    if (OUTS > 1u) { s.y = dot_unit(at + row, u); }
     if (OUTS > 2u) {
-        s.z = dot_unit(at + 2u * row, v);
-        s.w = dot_unit(at + 3u * row, v);
+        s.z = dot_unit(at + 2u * row, u);
+        s.w = dot_unit(at + 3u * row, u);
     }
     return s;
 }
@@ -144,30 +148,40 @@ fn lanes_sums(s: vec4<f32>, local: u32) -> vec4<f32> {
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>) {
-    let n = live_rows();
     let outputs = 256u / LANES * OUTS; // of the workgroup, a multiple of 4
-    let first = folded(group, groups) * outputs;
-    let mine = min(first + local / LANES * OUTS, step.row_count - OUTS);
     let lane = local % LANES;
-    let v = lane & 7u;
-    let row = step.k / 256u * BLOCK; // vectors of a weight row
-    var w = step.part0_at + mine * row;
-    if (mine >= step.part2) { w = step.part2_at + (mine - step.part2) * row; }
-    else if (mine >= step.part1) { w = step.part1_at + (mine - step.part1) * row; }
-    let pair = step.part1_at + mine * row;
-    for (var r = 0u; r < MAX_N; r++) {
-        if (r >= n) { break; }
+    var first = folded(group, groups) * outputs;
+    var begin = 0u;
+    var end = min(live_rows(), MAX_N);
+    var slot = 0u;
+    var before = 0u; // weight rows of the experts before
+    if ((FORM & EXPERTS) != 0u) {
+        first = group.x * outputs;
+        begin = group.y / step.experts;
+        end = select(begin, begin + 1u, begin < live_rows());
+        slot = group.y % step.experts;
+        let at = step.in1 + begin * step.in1_stride + slot;
+        if (local == 0u) { chosen = u32(arena4[at / 4u][at & 3u]) - step.expert0; }
+        let expert = workgroupUniformLoad(&chosen);
+        if (expert >= step.expert_count) { return; } // another binding has it
+        before = expert * step.cols;
+    }
+    let mine = min(first + local / LANES * OUTS, step.row_count - OUTS);
+    var w = row_at(step.part0_at, before + mine);
+    if (mine >= step.part2) { w = row_at(step.part2_at, mine - step.part2); }
+    else if (mine >= step.part1) { w = row_at(step.part1_at, mine - step.part1); }
+    let pair = row_at(step.part1_at, before + mine + step.width);
+    for (var r = begin; r < end; r++) {
         var s = vec4<f32>();
         var t = vec4<f32>();
         for (var k0 = 0u; k0 < step.k; k0 += CHUNK) {
-            if ((FORM & (ADD | NORM)) != 0u) { take_normed(r, local, first == 0u); } else { take_plain(r, k0, local); }
+            if ((FORM & (ADD | NORM)) != 0u) { take_normed(r, local, first == 0u && slot == 0u); } else { take_plain(r, slot, k0, local); }
             workgroupBarrier();
-            let end = min(CHUNK, step.k - k0) / 256u;
-            let start = k0 / 256u;
-            for (var b = lane / 8u; b < end; b += LANES / 8u) {
-                take_unit(b, v);
-                s += dot_rows(w + (start + b) * BLOCK, row, v);
-                if ((FORM & GEGLU) != 0u) { t += dot_rows(pair + (start + b) * BLOCK, row, v); }
+            let units = min(CHUNK, step.k - k0) / 32u;
+            for (var u = lane; u < units; u += LANES) {
+                take_unit(u);
+                s += dot_rows(w, k0 / 32u + u);
+                if ((FORM & GEGLU) != 0u) { t += dot_rows(pair, k0 / 32u + u); }
             }
             workgroupBarrier(); // before the row is replaced
         }
@@ -200,7 +214,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 let x = value / step.cap;
                 value = step.cap * vec4<f32>(safe_tanh(x.x), safe_tanh(x.y), safe_tanh(x.z), safe_tanh(x.w));
             }
-            var y = step.out0 + r * step.out0_stride + o;
+            var y = step.out0 + r * step.out0_stride + slot * step.row_count + o;
             if (o >= step.part2) { y = step.part2_out + r * step.part2_stride + o - step.part2; }
             else if (o >= step.part1) { y = step.part1_out + r * step.part1_stride + o - step.part1; }
             arena4[y / 4u] = value;

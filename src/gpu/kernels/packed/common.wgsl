@@ -1,8 +1,6 @@
-// Weights as 16-byte vectors against 8-bit activations. A block is 256 weights in BLOCK vectors; unit v of its
-// eight is 32 weights that meet two stretches of 16 activations, at 16 low_at(v) and at 16 high_at(v) of the
-// block. packed/TYPE.wgsl defines dot_unit(block, v): their product, from what take() has fetched.
-@group(0) @binding(3) var<storage, read> weights: array<vec4<u32>>;
-
+// Weights against 8-bit activations, in units of 32 weights that meet two stretches of 16 activations, those at
+// 16 low_at(u) and at 16 high_at(u) of the row. packed/TYPE.wgsl defines dot_unit(row, u): their product, from
+// what take_unit() has fetched; row_at(matrix, n) is where row n of the matrix at vector `matrix` begins.
 var<private> xl: vec4<u32>; // sixteen activations, four to a word
 var<private> xh: vec4<u32>;
 var<private> fl: vec2<f32>; // what one of xl is worth; what all of xl together are

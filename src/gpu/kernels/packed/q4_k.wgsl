@@ -1,11 +1,13 @@
-// Q4_K: 9 vectors a block; scales and minima in the first, then nibbles. The low nibbles of unit v belong to
-// group 2(v/2), the high ones to the next.
+// Q4_K: 9 vectors a block; scales and minima in the first, then nibbles. The low nibbles of unit v of a block's
+// eight belong to group 2(v/2), the high ones to the next.
 const BLOCK = 9u;
 
-fn low_at(v: u32) -> u32 { return 4u * (v >> 1u) + (v & 1u); }
-fn high_at(v: u32) -> u32 { return low_at(v) + 2u; }
+fn low_at(u: u32) -> u32 { return 4u * (u >> 1u) + (u & 1u); }
+fn high_at(u: u32) -> u32 { return low_at(u) + 2u; }
 
-fn dot_unit(block: u32, v: u32) -> f32 {
+fn dot_unit(row: u32, u: u32) -> f32 {
+    let block = row + (u >> 3u) * BLOCK;
+    let v = u & 7u;
     let head = weights[block];
     let q = weights[block + 1u + v];
     let s = k_scale_pair(head, v & 6u);

@@ -2,10 +2,12 @@
 // in Q4_K.
 const BLOCK = 11u;
 
-fn low_at(v: u32) -> u32 { return 4u * (v >> 1u) + (v & 1u); }
-fn high_at(v: u32) -> u32 { return low_at(v) + 2u; }
+fn low_at(u: u32) -> u32 { return 4u * (u >> 1u) + (u & 1u); }
+fn high_at(u: u32) -> u32 { return low_at(u) + 2u; }
 
-fn dot_unit(block: u32, v: u32) -> f32 {
+fn dot_unit(row: u32, u: u32) -> f32 {
+    let block = row + (u >> 3u) * BLOCK;
+    let v = u & 7u;
     let head = weights[block];
     let fifth = weights[block + 1u + (v & 1u)] >> vec4<u32>(v & 6u);
     let q = weights[block + 3u + v];

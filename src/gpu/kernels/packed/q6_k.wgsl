@@ -1,9 +1,9 @@
 // Q6_K: 14 vectors a block (padded when uploaded); 8 of low nibbles, 4 of high bit pairs, scales, scale. The low
-// nibbles of unit v belong to values 64 before those of its high nibbles.
+// nibbles of unit v of a block's eight belong to values 64 before those of its high nibbles.
 const BLOCK = 14u;
 
-fn low_at(v: u32) -> u32 { return 8u * (v >> 2u) + (v & 3u); }
-fn high_at(v: u32) -> u32 { return low_at(v) + 4u; }
+fn low_at(u: u32) -> u32 { return 8u * (u >> 2u) + (u & 3u); }
+fn high_at(u: u32) -> u32 { return low_at(u) + 4u; }
 
 // Six bits less 32, four to a word, without borrows between bytes.
 fn centred(q: vec4<u32>) -> vec4<u32> {
@@ -15,7 +15,9 @@ fn scale_byte(s: vec4<u32>, i: u32) -> f32 {
     return f32(i32(w << (24u - 8u * (i & 3u))) >> 24u);
 }
 
-fn dot_unit(block: u32, v: u32) -> f32 {
+fn dot_unit(row: u32, u: u32) -> f32 {
+    let block = row + (u >> 3u) * BLOCK;
+    let v = u & 7u;
     let q = weights[block + v];
     let pairs = weights[block + 8u + 2u * (v >> 2u) + (v & 1u)] >> vec4<u32>(v & 2u);
     let s = weights[block + 12u];

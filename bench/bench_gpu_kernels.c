@@ -1,0 +1,326 @@
+/* Speed of the GPU's products on the shapes of the published models, by timestamps.
+ *
+ *   bench_gpu_kernels [--small] [CASE]    --small: shapes for a software adapter; CASE: part of a case's name
+ *
+ * Every line is one way to compute the same product: time of each of its kernels, operations and weight bytes per second
+ * over all of them, and its error against the plain float kernel (root mean square, of the values' own). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "gpu/backend.h"
+#include "gpu/internal.h"
+
+enum { ROWS = 512, REPEATS = 5, MAX_LINES = 16 };
+
+typedef struct shape {
+    const char *name;
+    bz_type type;
+    uint32_t rows, k, outputs, experts; /* experts 0: one matrix */
+    bool slotted;
+} shape;
+
+typedef enum which { ALL, FIRST, DENSE, EXPERTS } which; /* shapes a variant is for */
+
+typedef struct variant {
+    const char *name;
+    bool exact;
+    gpu_tiling tiling;
+    which which;
+} variant;
+
+static uint32_t seed = 1;
+
+static uint32_t noise(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 8;
+}
+
+/* Random integers under scales that make weights of about 1 / sqrt(k). */
+static uint8_t *random_blocks(bz_type type, uint64_t values, uint32_t k)
+{
+    const bz_type_info *info = bz_type_of((uint32_t)type);
+    uint64_t blocks = values / info->block_values;
+    uint8_t *bytes = malloc(blocks * info->block_bytes);
+    if (!bytes) {
+        return NULL;
+    }
+    for (uint64_t i = 0; i < blocks * info->block_bytes; i++) {
+        bytes[i] = (uint8_t)noise();
+    }
+    double unit = 1.0 / sqrt(k);
+    for (uint64_t b = 0; b < blocks; b++) {
+        uint8_t *block = bytes + b * info->block_bytes;
+        uint16_t d, least;
+        switch (type) {
+        case BZ_Q4_K:
+        case BZ_Q5_K:
+            d = bz_f32_to_f16((float)(unit / 32 / (type == BZ_Q4_K ? 8 : 16)));
+            least = bz_f32_to_f16((float)(unit / 32));
+            memcpy(block, &d, 2);
+            memcpy(block + 2, &least, 2);
+            break;
+        case BZ_Q6_K:
+            d = bz_f32_to_f16((float)(unit / 64 / 32));
+            memcpy(block + 208, &d, 2);
+            break;
+        case BZ_F32: {
+            float x = ((float)(noise() & 0xffff) / 32768.0f - 1.0f) * (k ? 1.0f : 0.0f);
+            memcpy(block, &x, 4);
+            break;
+        }
+        default: /* 32 values under an f16 */
+            d = bz_f32_to_f16((float)(unit / (type == BZ_Q8_0 ? 128 : type == BZ_Q5_0 ? 16 : 8)));
+            memcpy(block, &d, 2);
+        }
+    }
+    return bytes;
+}
+
+static void fail(const char *what, const bz_error *err)
+{
+    fprintf(stderr, "%s: %s\n", what, err->text);
+    exit(1);
+}
+
+/* ---- one product as a plan ---------------------------------------------------------- */
+
+enum { W_INPUT, W_CHOICE, W_MATRIX, N_WEIGHTS };
+enum { USED = 8 };
+
+typedef struct product {
+    const shape *shape;
+    bz_weight_info info[N_WEIGHTS];
+    bz_weights table;
+    const uint8_t *bytes[N_WEIGHTS];
+} product;
+
+static void make_product(product *p, const shape *s)
+{
+    uint32_t inputs = s->slotted ? USED : 1;
+    *p = (product){.shape = s};
+    p->info[W_INPUT] = (bz_weight_info){.name = "input", .type = BZ_F32, .ne = {s->k * inputs, ROWS, 1}};
+    p->info[W_CHOICE] = (bz_weight_info){.name = "choice", .type = BZ_F32, .ne = {s->experts ? s->experts : 32, ROWS, 1}};
+    p->info[W_MATRIX] = (bz_weight_info){.name = "matrix", .type = s->type, .ne = {s->k, s->outputs, s->experts ? s->experts : 1}};
+    p->table = (bz_weights){p->info, N_WEIGHTS, N_WEIGHTS};
+    for (int i = 0; i < N_WEIGHTS; i++) {
+        p->bytes[i] = random_blocks(p->info[i].type, p->info[i].ne[0] * p->info[i].ne[1] * p->info[i].ne[2], s->k);
+        if (!p->bytes[i]) {
+            fail(s->name, &(bz_error){.text = "out of memory"});
+        }
+    }
+}
+
+static bz_plan *record(const product *p)
+{
+    bz_plan *plan = NULL;
+    bz_error err = {0};
+    if (bz_plan_new(&plan, &p->table, NULL, 0, p->shape->rows, p->shape->rows, &err) != BZ_OK) {
+        fail("plan", &err);
+    }
+    bz_tensor y, x = bz_embed(plan, (bz_weight){1 + W_INPUT}, 1.0f, "input");
+    if (p->shape->experts) {
+        bz_tensor ids, shares, logits = bz_embed(plan, (bz_weight){1 + W_CHOICE}, 1.0f, "choice");
+        bz_route(plan, logits, USED, &ids, &shares, "route");
+        y = bz_expert_linear(plan, x, ids, (bz_weight){1 + W_MATRIX}, USED, "product");
+    } else {
+        y = bz_linear(plan, x, (bz_weight){1 + W_MATRIX}, "product");
+    }
+    if (bz_plan_finish(plan, y, &err) != BZ_OK) {
+        fail("plan", &err);
+    }
+    return plan;
+}
+
+static float *run_once(bz_backend *b, bz_schedule *schedule, const bz_plan *plan, bz_kv *kv)
+{
+    static int32_t id[ROWS], pos[ROWS];
+    static uint32_t out[ROWS], seq[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        id[i] = pos[i] = (int32_t)i;
+        out[i] = i;
+    }
+    void *caches[1] = {kv};
+    bz_rows rows = {.n = plan->rows, .n_out = plan->rows, .id = id, .pos = pos, .seq = seq, .out = out, .kv = caches};
+    bz_error err = {0};
+    b->begin(b, schedule, &rows);
+    bz_pass_state state;
+    while ((state = b->step(b, 0, &err)) == BZ_PASS_AGAIN || state == BZ_PASS_WAIT) {
+        if (state == BZ_PASS_WAIT) {
+            bz_os_sleep(20000);
+        }
+    }
+    if (state != BZ_PASS_DONE) {
+        fail("pass", &err);
+    }
+    size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
+    float *copy = malloc(n * sizeof *copy);
+    return copy ? memcpy(copy, b->output(b, schedule), n * sizeof *copy) : NULL;
+}
+
+static double error_of(const float *x, const float *y, size_t n)
+{
+    double sum = 0, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)x[i] - (double)y[i];
+        sum += d * d;
+        all += (double)y[i] * (double)y[i];
+    }
+    return sqrt(sum / all);
+}
+
+/* Each of the product's kernels on its own line would be too long: "tile 120.1 + sum 5.0". */
+static void measure(gpu *g, product *p, const variant *variants, size_t n_variants, bool first)
+{
+    const shape *s = p->shape;
+    bz_error err = {0};
+    bz_backend *backend = NULL;
+    bz_kv *kv = NULL;
+    if (bz_gpu_new(&backend, g, &p->table, p->bytes, false, true, &err) != BZ_OK ||
+        backend->kv_new(backend, NULL, 0, false, 0, &kv, &err) != BZ_OK) {
+        fail(s->name, &err);
+    }
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    printf("%s: %u rows, %u -> %u%s\n", s->name, s->rows, s->k, s->outputs, s->experts ? " by experts" : "");
+    float *plain = NULL;
+    for (size_t v = 0; v < n_variants; v++) {
+        const gpu_tiling *t = &variants[v].tiling;
+        which w = variants[v].which;
+        if ((s->rows <= 8 && v > 1) || (w == FIRST && !first) || (w == DENSE && s->experts) || (w == EXPERTS && !s->experts)) {
+            continue;
+        }
+        b->tiling = *t;
+        b->f32_cache = variants[v].exact;
+        bz_plan *plan = record(p);
+        bz_schedule *schedule = NULL;
+        if (backend->prepare(backend, plan, &schedule, &err) != BZ_OK) {
+            fail(variants[v].name, &err);
+        }
+        float *got = run_once(backend, schedule, plan, kv);
+        size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
+        double total = 1e30;
+        bz_gpu_line lines[MAX_LINES], kept[MAX_LINES];
+        size_t n_kept = 0;
+        for (int i = 0; i < REPEATS; i++) {
+            size_t count = bz_gpu_profile(backend, schedule, 0, lines, MAX_LINES);
+            double sum = 0;
+            for (size_t l = 0; l < count; l++) {
+                bool own = strncmp(lines[l].name, "embed", 5) != 0 && strncmp(lines[l].name, "route", 5) != 0;
+                sum += own ? lines[l].microseconds : 0;
+            }
+            if (count && sum < total) {
+                total = sum;
+                n_kept = count;
+                memcpy(kept, lines, sizeof lines);
+            }
+        }
+        double pairs = (double)s->rows * (s->experts ? USED : 1), ops = 2.0 * pairs * s->k * s->outputs;
+        double bytes = (double)bz_row_bytes(s->type, s->k) * s->outputs * (s->experts ? fmin(s->experts, pairs) : 1);
+        printf("  %-22s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", variants[v].name, total, ops / total / 1e6,
+               bytes / total / 1e3, plain ? error_of(got, plain, n) : 0.0);
+        for (size_t l = 0; l < n_kept; l++) {
+            if (strncmp(kept[l].name, "embed", 5) != 0 && strncmp(kept[l].name, "route", 5) != 0) {
+                printf(" %s %.1f", kept[l].name, kept[l].microseconds);
+            }
+        }
+        printf("\n");
+        fflush(stdout);
+        if (!plain) {
+            plain = got;
+        } else {
+            free(got);
+        }
+        backend->release(backend, schedule);
+        bz_plan_free(plan);
+    }
+    free(plain);
+    backend->kv_free(backend, kv);
+    backend->free(backend);
+}
+
+int main(int argc, char **argv)
+{
+    static const variant variants[] = {
+        {"float 64x64", true, {1, 64, 64, 1, 0}, ALL},
+        {"usual", false, {0, 0, 0, 0, 0}, ALL},
+        {"float 64x64 /2", true, {1, 64, 64, 2, 0}, FIRST},
+        {"float 64x128", true, {1, 64, 128, 1, 0}, FIRST},
+        {"float 128x64", true, {1, 128, 64, 1, 0}, FIRST},
+        {"float 128x64 /2", true, {1, 128, 64, 2, 0}, FIRST},
+        {"float 128x128", true, {1, 128, 128, 1, 0}, FIRST},
+        {"float 32x64", true, {1, 32, 64, 1, 0}, EXPERTS},
+        {"float 32x128", true, {1, 32, 128, 1, 0}, EXPERTS},
+        {"8-bit 8x4 64x64", false, {0, 64, 64, 1, 0}, ALL},
+        {"8-bit 8x4 64x64 /2", false, {0, 64, 64, 2, 0}, DENSE},
+        {"8-bit 8x4 64x64 /4", false, {0, 64, 64, 4, 0}, DENSE},
+        {"8-bit 8x4 64x128", false, {0, 64, 128, 1, 0}, ALL},
+        {"8-bit 8x4 128x64", false, {0, 128, 64, 1, 0}, DENSE},
+        {"8-bit 8x4 128x64 /2", false, {0, 128, 64, 2, 0}, DENSE},
+        {"8-bit 8x4 128x64 /4", false, {0, 128, 64, 4, 0}, DENSE},
+        {"8-bit 8x4 128x64 /8", false, {0, 128, 64, 8, 0}, DENSE},
+        {"8-bit 8x4 32x64", false, {0, 32, 64, 1, 0}, EXPERTS},
+        {"8-bit 8x4 32x128", false, {0, 32, 128, 1, 0}, EXPERTS},
+        {"8-bit 8x8 64x64", false, {0, 64, 64, 1, 1}, ALL},
+        {"8-bit 8x8 64x64 /2", false, {0, 64, 64, 2, 1}, DENSE},
+        {"8-bit 8x8 64x64 /4", false, {0, 64, 64, 4, 1}, DENSE},
+        {"8-bit 8x8 64x128", false, {0, 64, 128, 1, 1}, ALL},
+        {"8-bit 8x8 128x64", false, {0, 128, 64, 1, 1}, DENSE},
+        {"8-bit 8x8 128x64 /2", false, {0, 128, 64, 2, 1}, DENSE},
+        {"8-bit 8x8 128x64 /4", false, {0, 128, 64, 4, 1}, DENSE},
+        {"8-bit 8x8 128x64 /8", false, {0, 128, 64, 8, 1}, DENSE},
+        {"8-bit 8x8 32x64", false, {0, 32, 64, 1, 1}, EXPERTS},
+        {"8-bit 8x8 32x128", false, {0, 32, 128, 1, 1}, EXPERTS},
+    };
+    static const shape shapes[] = {
+        {"gate or up, Q4_K", BZ_Q4_K, 512, 1536, 6144, 0, false},
+        {"down, Q6_K", BZ_Q6_K, 512, 6144, 1536, 0, false},
+        {"down, Q4_K", BZ_Q4_K, 512, 12288, 1536, 0, false},
+        {"query, Q5_K", BZ_Q5_K, 512, 1536, 2048, 0, false},
+        {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false},
+        {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false},
+        {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false},
+        {"vocabulary, Q6_K", BZ_Q6_K, 1, 1536, 262144, 0, false},
+        {"experts' gate and up, Q4_K", BZ_Q4_K, 512, 2816, 1408, 128, false},
+        {"experts' down, Q8_0", BZ_Q8_0, 512, 704, 2816, 128, true},
+        {"experts' down, Q5_0", BZ_Q5_0, 512, 704, 2816, 128, true},
+        {"one row's gate and up, Q4_K", BZ_Q4_K, 1, 2816, 1408, 128, false},
+        {"one row's down, Q8_0", BZ_Q8_0, 1, 704, 2816, 128, true},
+        {"one row's down, Q5_0", BZ_Q5_0, 1, 704, 2816, 128, true},
+    };
+    bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
+    const char *only = argc > 1 + small ? argv[1 + small] : "";
+    gpu *g = NULL;
+    bz_error err = {0};
+    if (gpu_open(&g, &(gpu_options){0}, &err) != BZ_OK) {
+        fail("gpu", &err);
+    }
+    while (gpu_state_of(g, &err) == GPU_STARTING) {
+        bz_os_sleep(100000);
+    }
+    uint64_t start = bz_os_now();
+    printf("%s\n", gpu_adapter_name(g));
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        shape s = shapes[i];
+        if (!strstr(s.name, only)) {
+            continue;
+        }
+        if (small) {
+            s.rows = s.rows > 70 ? 70 : s.rows;
+            s.k = s.k == 704 ? 224 : 512;
+            s.outputs = 204;
+            s.experts = s.experts ? 16 : 0;
+        }
+        product p;
+        make_product(&p, &s);
+        measure(g, &p, variants, sizeof variants / sizeof *variants, i == 0);
+        for (int w = 0; w < N_WEIGHTS; w++) {
+            free((void *)(uintptr_t)p.bytes[w]);
+        }
+    }
+    printf("%.1f s\n", (double)(bz_os_now() - start) / 1e9);
+    gpu_close(g);
+    return 0;
+}

@@ -1,0 +1,14 @@
+// Q4_0: 18 bytes per 32 values; f16 scale, nibbles: low ones the first half, offset 8
+const PARTS = 2u;
+const HAS_MIN = false;
+const TWO_SCALES = false;
+
+fn fill(o: u32, row: u32, s: u32, part: u32) {
+    let b = 2u * s + part;
+    let here = b * 32u < step.k; // the last step may be half empty
+    let at = row * step.row_bytes + 18u * select(0u, b, here);
+    let q = bytes16(at + 2u);
+    put16(o, 2u * part, less_half(q & vec4<u32>(0x0f0f0f0fu), 0x08080808u, 30u));
+    put16(o, 2u * part + 1u, less_half((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), 0x08080808u, 30u));
+    w_scale[o * 2u + part] = vec2<u32>(bitcast<u32>(select(0.0, half(u16_at(at)), here)), 0u);
+}

@@ -1,0 +1,18 @@
+// Blocks of any even number of bytes.
+@group(0) @binding(3) var<storage, read> weights: array<u32>;
+
+fn u16_at(at: u32) -> u32 { return (weights[at >> 2u] >> ((at & 2u) * 8u)) & 0xffffu; }
+
+// Sixteen bytes from an even offset on.
+fn bytes16(at: u32) -> vec4<u32> {
+    let i = at >> 2u;
+    let a = vec4<u32>(weights[i], weights[i + 1u], weights[i + 2u], weights[i + 3u]);
+    let b = vec4<u32>(a.yzw, weights[i + 4u]);
+    return select((a >> vec4<u32>(16u)) | (b << vec4<u32>(16u)), a, (at & 2u) == 0u);
+}
+
+fn u32_at(at: u32) -> u32 {
+    let low = weights[at >> 2u];
+    let high = weights[(at >> 2u) + 1u];
+    return select((low >> 16u) | (high << 16u), low, (at & 2u) == 0u);
+}

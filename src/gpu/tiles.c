@@ -1,0 +1,141 @@
+/* Products of many rows: tiles of rows by outputs, in 8 bits where wanted and where the weights are integers
+ * (kernels/linear_tile8.wgsl), else in f32 (kernels/linear_tile.wgsl). Rows of experts are grouped by expert first.
+ *
+ * The side buffer holds what only these kernels read: the table of experts, then the rows of one tensor in 8 bits. */
+#include "gpu/builder.h"
+
+enum {
+    TILE_ROWS = 64,     /* of both kernels */
+    FLOAT_OUTS = 128,   /* outputs of a tile */
+    INTEGER_OUTS = 64,
+    FLOAT_STEP = 16,    /* values of k in workgroup memory at once */
+    INTEGER_STEP = 64,
+    MANY_GROUPS = 512,  /* workgroups that fill a large GPU well; half of them do */
+    LEAST_SPLIT = 256,  /* values of k */
+    MOST_SPLITS = 8
+};
+
+static uint32_t most_tiles(const builder *x, const bz_step *step)
+{
+    uint64_t experts = bz_weight_of(x->b->weights.table, step->w[0])->ne[2], pairs = (uint64_t)x->s->plan->rows * step->experts;
+    return divide_up(pairs, TILE_ROWS) + (uint32_t)(experts < pairs ? experts : pairs);
+}
+
+void gpu_tiles_reserve(builder *x)
+{
+    for (size_t i = 0; i < x->s->plan->n_steps; i++) {
+        const bz_step *s = &x->s->plan->steps[i];
+        if (s->op == BZ_OP_EXPERT_LINEAR) {
+            uint32_t need = 1 + most_tiles(x, s) + divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
+            x->table = need > x->table ? need : x->table;
+        }
+    }
+    x->side_bytes = 16ull * (x->table + 1);
+}
+
+/* The choice of experts as a table of tiles, once for all products that use it. */
+static void group_pairs(builder *x)
+{
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .side = true, .x = 1, .y = 1};
+    if (x->grouped.id == x->step->in[1].id) {
+        return;
+    }
+    x->grouped = x->step->in[1];
+    d.facts.in0 = d.facts.in1;
+    d.facts.in0_stride = d.facts.in1_stride;
+    d.facts.width = (uint32_t)bz_weight_of(x->b->weights.table, x->step->w[0])->ne[2];
+    d.facts.out0 = 0;
+    d.facts.out1 = 1 + most_tiles(x, x->step);
+    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{TILE_ROWS}}, d);
+}
+
+/* Vectors of the side buffer where the 8-bit rows begin, and their scales. */
+static uint32_t quants_at(const builder *x)
+{
+    return x->table;
+}
+
+static uint32_t scales_at(const builder *x, uint32_t k, uint32_t inputs)
+{
+    return x->table + 4 * x->rows * inputs * divide_up(k, INTEGER_STEP);
+}
+
+/* The step's input in 8 bits, unless it is there already. `inputs` stand one behind the other in a row. */
+static void quantize(builder *x, uint32_t k, uint32_t inputs)
+{
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .side = true, .y = x->rows};
+    const uint32_t steps = inputs * divide_up(k, INTEGER_STEP); /* of a row */
+    const uint64_t bytes = 16ull * (x->table + 5ull * x->rows * steps);
+    if (x->quantised.id == x->step->in[0].id) {
+        return;
+    }
+    x->quantised = x->step->in[0];
+    x->side_bytes = bytes > x->side_bytes ? bytes : x->side_bytes;
+    d.facts.k = k;
+    d.facts.width = inputs;
+    d.facts.out0 = quants_at(x);
+    d.facts.out1 = scales_at(x, k, inputs);
+    d.x = divide_up((uint64_t)steps * 16, 256);
+    gpu_builder_add(x, GPU_QUANTIZE, BZ_F32, (gpu_overrides){{0}}, d);
+}
+
+/* Few tiles leave most of a GPU idle unless k is shared out. */
+static uint32_t splits_for(uint64_t groups, uint32_t k)
+{
+    uint32_t most = k / LEAST_SPLIT < MOST_SPLITS ? k / LEAST_SPLIT : MOST_SPLITS;
+    uint32_t wanted = groups < MANY_GROUPS / 2 ? divide_up(MANY_GROUPS, groups) : 1;
+    return wanted < most ? wanted : most ? most : 1;
+}
+
+void gpu_add_tiles(builder *x)
+{
+    const gpu_weights *ws = &x->b->weights;
+    const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
+    const bool grouped = x->step->op == BZ_OP_EXPERT_LINEAR;
+    const bool integers = x->b->packed && gpu_kernels_tile8(w->type);
+    const uint32_t k = (uint32_t)w->ne[0], inputs = bz_plan_tensor(x->s->plan, x->step->in[0])->cols / k;
+    const uint32_t outs = integers ? INTEGER_OUTS : FLOAT_OUTS, steps = divide_up(k, integers ? INTEGER_STEP : FLOAT_STEP);
+    const uint32_t y = grouped ? most_tiles(x, x->step) : divide_up(x->rows, TILE_ROWS);
+    uint32_t splits = grouped ? 1 : splits_for((uint64_t)divide_up(w->ne[1], outs) * y, k);
+    const uint32_t stretch = divide_up(steps, splits);
+    splits = divide_up(steps, stretch);
+    if (grouped) {
+        group_pairs(x);
+    }
+    if (integers) {
+        quantize(x, k, inputs);
+    }
+    dispatch whole = {.facts = gpu_builder_facts(x, x->step), .side = true, .y = y, .z = splits};
+    step_facts *f = &whole.facts;
+    f->k = k;
+    f->row_bytes = (uint32_t)gpu_row_bytes(w->type, k);
+    f->cols = (uint32_t)w->ne[1];
+    f->slotted = inputs > 1;
+    f->stretch = stretch;
+    f->in2 = 1; /* tiles of the table, and its list */
+    f->in2_stride = grouped ? 1 + most_tiles(x, x->step) : 0;
+    if (integers) {
+        f->in0 = quants_at(x);
+        f->in1 = scales_at(x, k, inputs);
+    }
+    if (splits > 1) {
+        f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
+        f->out1_stride = x->rows * f->cols;
+        const uint64_t scratch = 4ull * splits * f->out1_stride;
+        x->scratch = scratch > x->scratch ? scratch : x->scratch;
+    }
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+        const gpu_piece *piece = &ws->pieces[i];
+        dispatch d = whole;
+        d.weights = piece->at;
+        d.facts.first_row = piece->first_row;
+        d.facts.row_count = piece->rows;
+        d.x = divide_up(grouped ? w->ne[1] : piece->rows, outs);
+        gpu_builder_add(x, integers ? GPU_LINEAR_TILE8 : GPU_LINEAR_TILE, w->type, (gpu_overrides){{grouped}}, d);
+    }
+    if (splits > 1) {
+        dispatch d = {.facts = whole.facts, .x = divide_up(w->ne[1], 64), .y = x->rows};
+        d.facts.heads = splits;
+        gpu_builder_add(x, GPU_SPLIT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
+    }
+}
