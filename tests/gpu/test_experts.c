@@ -118,7 +118,7 @@ static void test_moe(moe m, const uint32_t (*rows)[2], int n_rows)
                         weights_random(&w, m.type, m.inner, m.outputs, m.experts),
                         weights_random(&w, BZ_F32, m.experts, 1, 1)};
     parity p;
-    bool open = parity_open(&p, &w, &(parity_options){0});
+    bool open = parity_open(&p, &w, &(parity_options){.f32_cache = true});
     for (int part = 0; part < 4; part++) {
         for (int c = 0; open && c < n_rows; c++) {
             bz_plan *plan = parity_plan(&p, rows[c][0]);
@@ -126,6 +126,68 @@ static void test_moe(moe m, const uint32_t (*rows)[2], int n_rows)
             double limit = part ? 6e-6 : 4e-6 + 2.5e-7 * sqrt((double)m.k);
             parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, (bound){.of_rms = limit}, "part %d, %u rows of %u", part,
                          rows[c][1], rows[c][0]);
+            parity_release(&p, &r);
+        }
+    }
+    parity_close(&p);
+    weights_free(&w);
+    printf("  %.2g of the bound used\n", parity_worst());
+}
+
+/* ---- 8-bit activations -------------------------------------------------------------------- */
+
+typedef enum choice { CHOICE_ANY, CHOICE_SAME, CHOICE_ALONE } choice; /* all rows the same; one row another */
+
+static bz_weight chosen_logits(memory_weights *w, uint32_t experts, uint32_t slots, choice c)
+{
+    if (c == CHOICE_ANY) {
+        return weights_random(w, BZ_F32, experts, IDS, 1);
+    }
+    float *x = calloc((size_t)IDS * experts, sizeof *x);
+    for (uint32_t r = 0; r < IDS; r++) {
+        for (uint32_t s = 0; s < slots; s++) {
+            uint32_t e = c == CHOICE_ALONE && r == 3 && s == 0 ? experts - 1 : s;
+            x[r * experts + e] = 1 + (float)s;
+        }
+    }
+    bz_weight table = weights_values(w, x, experts, IDS);
+    free(x);
+    return table;
+}
+
+/* With activations that 8 bits hold exactly, these kernels are as exact as the others: of one input for all slots,
+ * gates and ups in one matrix or in two with GEGLU behind, of an input for each slot. */
+static void test_moe8(moe m, choice c, const uint32_t (*rows)[2], int n_rows)
+{
+    static const char *const choices[] = {"", ", all rows the same", ", a row alone"};
+    char name[160];
+    snprintf(name, sizeof name, "experts %s, 8-bit activations: %u of %u, %u to %u%s", bz_type_of((uint32_t)m.type)->name, m.slots,
+             m.experts, m.k, m.outputs, choices[c]);
+    if (!starts(name)) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_exact8(&w, m.k, IDS), wide = weights_exact8(&w, (uint64_t)m.slots * m.k, IDS);
+    bz_weight logits = chosen_logits(&w, m.experts, m.slots, c);
+    bz_weight first = weights_random(&w, m.type, m.k, m.outputs, m.experts);
+    bz_weight second = weights_random(&w, m.type, m.k, m.outputs, m.experts);
+    parity p;
+    bool open = parity_open(&p, &w, &(parity_options){0});
+    for (int part = 0; part < 4; part++) {
+        static const char *const parts[] = {"one input", "an input each", "gates and ups of one matrix", "of two"};
+        for (int i = 0; open && i < n_rows && (part != 2 || m.outputs % 2 == 0); i++) {
+            bz_plan *plan = parity_plan(&p, rows[i][0]);
+            bz_tensor ids, shares, in = bz_embed(plan, part == 1 ? wide : x, 1, "x");
+            bz_route(plan, bz_embed(plan, logits, 1, "logits"), m.slots, &ids, &shares, "route");
+            bz_tensor y = bz_expert_linear(plan, in, ids, first, m.slots, "y");
+            if (part == 2) {
+                y = bz_geglu_fused(plan, y, m.outputs / 2, "geglu");
+            } else if (part == 3) {
+                y = bz_geglu(plan, y, bz_expert_linear(plan, in, ids, second, m.slots, "up"), "geglu");
+            }
+            parity_run r = parity_prepare(&p, plan, y);
+            parity_check(&p, &r, &(parity_pass){.n = rows[i][1]}, (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt((double)m.k), .of_value = part < 2 ? 0 : 2e-6},
+                         "%s, %u rows of %u", parts[part], rows[i][1], rows[i][0]);
             parity_release(&p, &r);
         }
     }
@@ -156,5 +218,15 @@ int main(int argc, char **argv)
     test_moe((moe){BZ_F32, 3, 1, 9, 2, 1}, rows, 4);
     test_moe((moe){BZ_Q8_0, 4, 4, 96, 64, 7}, rows, 4);
     test_moe((moe){BZ_F16, 16, 5, 301, 67, 301}, rows, 4);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        uint32_t block = bz_type_of((uint32_t)types[i])->block_values;
+        if (block > 1 && (!quick_run() || i % 4 == 0)) {
+            test_moe8((moe){types[i], 6, 2, block == 32 ? 96 : block, 0, 40}, CHOICE_ANY, rows, 4);
+        }
+    }
+    test_moe8((moe){BZ_Q8_0, 128, 8, 704, 0, 76}, CHOICE_ANY, rows, 4);
+    test_moe8((moe){BZ_Q4_K, 130, 3, 512, 0, 70}, CHOICE_ANY, rows, 4); /* more experts than are listed at once; odd outputs */
+    test_moe8((moe){BZ_Q4_0, 9, 2, 160, 0, 136}, CHOICE_SAME, rows, 4);
+    test_moe8((moe){BZ_Q6_K, 9, 2, 256, 0, 136}, CHOICE_ALONE, rows, 4);
     return finish();
 }

@@ -33,6 +33,12 @@ static void set_limits(uint64_t binding, uint64_t buffer, uint32_t workgroups)
     limits.max_workgroups = workgroups;
 }
 
+/* Where weights are integers, activations that 8 bits hold exactly. */
+static bz_weight inputs_for(memory_weights *w, bz_type type, uint64_t k, uint64_t n)
+{
+    return bz_type_of((uint32_t)type)->block_values > 1 ? weights_exact8(w, k, n) : weights_random(w, BZ_F32, k, n, 1);
+}
+
 static bound sum_of(uint64_t k)
 {
     return (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt((double)k)};
@@ -63,7 +69,7 @@ static void test_products(bz_type type, uint64_t k, uint64_t outputs)
         return;
     }
     memory_weights w = {0};
-    bz_weight x = weights_random(&w, BZ_F32, k, 20, 1), m = weights_random(&w, type, k, outputs, 1);
+    bz_weight x = inputs_for(&w, type, k, 20), m = weights_random(&w, type, k, outputs, 1);
     uint64_t row = bz_row_bytes(type, k), activations = 4 * (k + 2 * outputs + 64) * 16;
     /* bindings of a fifth of the matrix or less, two or three to a buffer; the activations have to fit */
     uint64_t binding = row * outputs / 5 > activations ? row * outputs / 5 : activations;
@@ -119,9 +125,8 @@ static void test_experts(bz_type type, uint32_t outputs)
         return;
     }
     memory_weights w = {0};
-    bz_weight x = weights_random(&w, BZ_F32, K, IDS, 1), logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
+    bz_weight x = inputs_for(&w, type, K, IDS), logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
     bz_weight m = weights_random(&w, type, K, outputs, EXPERTS);
-    /* cuts within experts and between them */
     set_limits(400000, 1000000, real.max_workgroups);
     CHECK(bz_row_bytes(type, K) * outputs * EXPERTS > 4 * 400000);
     parity p;
@@ -149,7 +154,7 @@ static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
         return;
     }
     memory_weights w = {0};
-    bz_weight x = weights_random(&w, BZ_F32, k, 8, 1), m = weights_random(&w, type, k, outputs, 1);
+    bz_weight x = inputs_for(&w, type, k, 8), m = weights_random(&w, type, k, outputs, 1);
     set_limits(real.max_binding, real.max_buffer, 97); /* no power of two: the last ones have nothing to do */
     parity p;
     bool open = parity_open(&p, &w, &(parity_options){.limits = &limits});
@@ -208,8 +213,11 @@ int main(int argc, char **argv)
     test_table(BZ_Q4_0);
     test_table(BZ_Q6_K);
     test_table(BZ_F32);
-    test_experts(BZ_F32, 160);
+    test_experts(BZ_F32, 160); /* cut between experts */
     test_experts(BZ_Q8_0, 601);
+    test_experts(BZ_Q4_K, 1040);
+    test_experts(BZ_F32, 500); /* and within them */
+    test_experts(BZ_Q8_0, 1600);
     test_workgroups(BZ_F32, 32, 8000);
     test_workgroups(BZ_Q4_K, 256, 8000);
     test_workgroups(BZ_Q5_0, 32, 8001);
