@@ -1,9 +1,9 @@
-/* Speed of the GPU's products on the shapes of the published models, by timestamps.
+/* Speed of the GPU's products on the shapes of the published models, by timestamps: float against 8-bit activations.
  *
  *   bench_gpu_kernels [--small] [CASE]    --small: shapes for a software adapter; CASE: part of a case's name
  *
- * Every line is one way to compute the same product: time of each of its kernels, operations and weight bytes per second
- * over all of them, and its error against the plain float kernel (root mean square, of the values' own). */
+ * Every line: time of all kernels of the product, operations and weight bytes per second, error against the float
+ * kernels (root mean square, of the values' own), and the time of each kernel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +19,9 @@ typedef struct shape {
     const char *name;
     bz_type type;
     uint32_t rows, k, outputs, experts; /* experts 0: one matrix */
-    bool slotted;
+    bool slotted; /* an input for each slot */
+    bool gated;   /* GEGLU behind, gates and ups being one matrix */
 } shape;
-
-typedef enum which { ALL, FIRST, DENSE, EXPERTS } which; /* shapes a variant is for */
-
-typedef struct variant {
-    const char *name;
-    bool exact;
-    gpu_tiling tiling;
-    which which;
-} variant;
 
 static uint32_t seed = 1;
 
@@ -126,6 +118,7 @@ static bz_plan *record(const product *p)
         bz_tensor ids, shares, logits = bz_embed(plan, (bz_weight){1 + W_CHOICE}, 1.0f, "choice");
         bz_route(plan, logits, USED, &ids, &shares, "route");
         y = bz_expert_linear(plan, x, ids, (bz_weight){1 + W_MATRIX}, USED, "product");
+        y = p->shape->gated ? bz_geglu_fused(plan, y, p->shape->outputs / 2, "geglu") : y;
     } else {
         y = bz_linear(plan, x, (bz_weight){1 + W_MATRIX}, "product");
     }
@@ -172,136 +165,110 @@ static double error_of(const float *x, const float *y, size_t n)
     return sqrt(sum / all);
 }
 
-/* Each of the product's kernels on its own line would be too long: "tile 120.1 + sum 5.0". */
-static void measure(gpu *g, product *p, const variant *variants, size_t n_variants, bool first)
+typedef struct timing {
+    double total; /* microseconds of the product's own kernels */
+    size_t n;
+    bz_gpu_line lines[MAX_LINES];
+} timing;
+
+static bool is_own(const bz_gpu_line *l)
+{
+    return strncmp(l->name, "embed", 5) != 0 && strncmp(l->name, "route", 5) != 0;
+}
+
+static timing fastest(bz_backend *backend, const bz_schedule *schedule)
+{
+    timing best = {.total = 1e30};
+    for (int i = 0; i < REPEATS; i++) {
+        timing t = {0};
+        t.n = bz_gpu_profile(backend, schedule, 0, t.lines, MAX_LINES);
+        for (size_t l = 0; l < t.n; l++) {
+            t.total += is_own(&t.lines[l]) ? t.lines[l].microseconds : 0;
+        }
+        best = t.n && t.total < best.total ? t : best;
+    }
+    return best;
+}
+
+/* The outputs, [rows][columns]; `plain`: those of the float kernels, NULL for themselves. */
+static float *measure(const product *p, bz_gpu_model *model, bool exact, const float *plain)
 {
     const shape *s = p->shape;
     bz_error err = {0};
     bz_backend *backend = NULL;
+    bz_schedule *schedule = NULL;
     bz_kv *kv = NULL;
-    if (bz_gpu_new(&backend, g, &p->table, p->bytes, false, true, &err) != BZ_OK ||
-        backend->kv_new(backend, NULL, 0, false, 0, &kv, &err) != BZ_OK) {
+    bz_plan *plan = record(p);
+    if (bz_gpu_new(&backend, model, exact, true, &err) != BZ_OK || backend->kv_new(backend, NULL, 0, false, 0, &kv, &err) != BZ_OK ||
+        backend->prepare(backend, plan, &schedule, &err) != BZ_OK) {
         fail(s->name, &err);
     }
-    gpu_backend *b = (gpu_backend *)(void *)backend;
-    printf("%s: %u rows, %u -> %u%s\n", s->name, s->rows, s->k, s->outputs, s->experts ? " by experts" : "");
-    float *plain = NULL;
-    for (size_t v = 0; v < n_variants; v++) {
-        const gpu_tiling *t = &variants[v].tiling;
-        which w = variants[v].which;
-        if ((s->rows <= 8 && v > 1) || (w == FIRST && !first) || (w == DENSE && s->experts) || (w == EXPERTS && !s->experts)) {
-            continue;
+    float *got = run_once(backend, schedule, plan, kv);
+    const size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
+    const timing t = fastest(backend, schedule);
+    const double pairs = (double)s->rows * (s->experts ? USED : 1), ops = 2.0 * pairs * s->k * s->outputs;
+    const double bytes = (double)bz_row_bytes(s->type, s->k) * s->outputs * (s->experts ? fmin(s->experts, pairs) : 1);
+    printf("  %-6s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", exact ? "float" : "8-bit", t.total, ops / t.total / 1e6,
+           bytes / t.total / 1e3, plain ? error_of(got, plain, n) : 0.0);
+    for (size_t l = 0; l < t.n; l++) {
+        if (is_own(&t.lines[l])) {
+            printf(" %s %.1f", t.lines[l].name, t.lines[l].microseconds);
         }
-        b->tiling = *t;
-        b->f32_cache = variants[v].exact;
-        bz_plan *plan = record(p);
-        bz_schedule *schedule = NULL;
-        if (backend->prepare(backend, plan, &schedule, &err) != BZ_OK) {
-            fail(variants[v].name, &err);
-        }
-        float *got = run_once(backend, schedule, plan, kv);
-        size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
-        double total = 1e30;
-        bz_gpu_line lines[MAX_LINES], kept[MAX_LINES];
-        size_t n_kept = 0;
-        for (int i = 0; i < REPEATS; i++) {
-            size_t count = bz_gpu_profile(backend, schedule, 0, lines, MAX_LINES);
-            double sum = 0;
-            for (size_t l = 0; l < count; l++) {
-                bool own = strncmp(lines[l].name, "embed", 5) != 0 && strncmp(lines[l].name, "route", 5) != 0;
-                sum += own ? lines[l].microseconds : 0;
-            }
-            if (count && sum < total) {
-                total = sum;
-                n_kept = count;
-                memcpy(kept, lines, sizeof lines);
-            }
-        }
-        double pairs = (double)s->rows * (s->experts ? USED : 1), ops = 2.0 * pairs * s->k * s->outputs;
-        double bytes = (double)bz_row_bytes(s->type, s->k) * s->outputs * (s->experts ? fmin(s->experts, pairs) : 1);
-        printf("  %-22s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", variants[v].name, total, ops / total / 1e6,
-               bytes / total / 1e3, plain ? error_of(got, plain, n) : 0.0);
-        for (size_t l = 0; l < n_kept; l++) {
-            if (strncmp(kept[l].name, "embed", 5) != 0 && strncmp(kept[l].name, "route", 5) != 0) {
-                printf(" %s %.1f", kept[l].name, kept[l].microseconds);
-            }
-        }
-        printf("\n");
-        fflush(stdout);
-        if (!plain) {
-            plain = got;
-        } else {
-            free(got);
-        }
-        backend->release(backend, schedule);
-        bz_plan_free(plan);
     }
-    free(plain);
+    printf("\n");
+    fflush(stdout);
+    backend->release(backend, schedule);
+    bz_plan_free(plan);
     backend->kv_free(backend, kv);
     backend->free(backend);
+    return got;
+}
+
+static bz_gpu_model *load(const product *p)
+{
+    bz_gpu_model *model = NULL;
+    bz_need need = {0};
+    bz_progress state = BZ_JOB_AGAIN;
+    if (bz_gpu_model_new(&model, &(gpu_options){0}, &p->table, p->bytes, &need.error) != BZ_OK) {
+        fail("gpu", &need.error);
+    }
+    while (state == BZ_JOB_AGAIN || state == BZ_JOB_EVENT || state == BZ_JOB_NEED_GPU) {
+        if (state == BZ_JOB_NEED_GPU) {
+            bz_os_sleep(20000);
+        }
+        state = bz_gpu_model_load(model, &need);
+    }
+    if (state != BZ_JOB_DONE) {
+        fail(p->shape->name, &need.error);
+    }
+    return model;
 }
 
 int main(int argc, char **argv)
 {
-    static const variant variants[] = {
-        {"float 64x64", true, {1, 64, 64, 1, 0}, ALL},
-        {"usual", false, {0, 0, 0, 0, 0}, ALL},
-        {"float 64x64 /2", true, {1, 64, 64, 2, 0}, FIRST},
-        {"float 64x128", true, {1, 64, 128, 1, 0}, FIRST},
-        {"float 128x64", true, {1, 128, 64, 1, 0}, FIRST},
-        {"float 128x64 /2", true, {1, 128, 64, 2, 0}, FIRST},
-        {"float 128x128", true, {1, 128, 128, 1, 0}, FIRST},
-        {"float 32x64", true, {1, 32, 64, 1, 0}, EXPERTS},
-        {"float 32x128", true, {1, 32, 128, 1, 0}, EXPERTS},
-        {"8-bit 8x4 64x64", false, {0, 64, 64, 1, 0}, ALL},
-        {"8-bit 8x4 64x64 /2", false, {0, 64, 64, 2, 0}, DENSE},
-        {"8-bit 8x4 64x64 /4", false, {0, 64, 64, 4, 0}, DENSE},
-        {"8-bit 8x4 64x128", false, {0, 64, 128, 1, 0}, ALL},
-        {"8-bit 8x4 128x64", false, {0, 128, 64, 1, 0}, DENSE},
-        {"8-bit 8x4 128x64 /2", false, {0, 128, 64, 2, 0}, DENSE},
-        {"8-bit 8x4 128x64 /4", false, {0, 128, 64, 4, 0}, DENSE},
-        {"8-bit 8x4 128x64 /8", false, {0, 128, 64, 8, 0}, DENSE},
-        {"8-bit 8x4 32x64", false, {0, 32, 64, 1, 0}, EXPERTS},
-        {"8-bit 8x4 32x128", false, {0, 32, 128, 1, 0}, EXPERTS},
-        {"8-bit 8x8 64x64", false, {0, 64, 64, 1, 1}, ALL},
-        {"8-bit 8x8 64x64 /2", false, {0, 64, 64, 2, 1}, DENSE},
-        {"8-bit 8x8 64x64 /4", false, {0, 64, 64, 4, 1}, DENSE},
-        {"8-bit 8x8 64x128", false, {0, 64, 128, 1, 1}, ALL},
-        {"8-bit 8x8 128x64", false, {0, 128, 64, 1, 1}, DENSE},
-        {"8-bit 8x8 128x64 /2", false, {0, 128, 64, 2, 1}, DENSE},
-        {"8-bit 8x8 128x64 /4", false, {0, 128, 64, 4, 1}, DENSE},
-        {"8-bit 8x8 128x64 /8", false, {0, 128, 64, 8, 1}, DENSE},
-        {"8-bit 8x8 32x64", false, {0, 32, 64, 1, 1}, EXPERTS},
-        {"8-bit 8x8 32x128", false, {0, 32, 128, 1, 1}, EXPERTS},
-    };
     static const shape shapes[] = {
-        {"gate or up, Q4_K", BZ_Q4_K, 512, 1536, 6144, 0, false},
-        {"down, Q6_K", BZ_Q6_K, 512, 6144, 1536, 0, false},
-        {"down, Q4_K", BZ_Q4_K, 512, 12288, 1536, 0, false},
-        {"query, Q5_K", BZ_Q5_K, 512, 1536, 2048, 0, false},
-        {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false},
-        {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false},
-        {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false},
-        {"vocabulary, Q6_K", BZ_Q6_K, 1, 1536, 262144, 0, false},
-        {"experts' gate and up, Q4_K", BZ_Q4_K, 512, 2816, 1408, 128, false},
-        {"experts' down, Q8_0", BZ_Q8_0, 512, 704, 2816, 128, true},
-        {"experts' down, Q5_0", BZ_Q5_0, 512, 704, 2816, 128, true},
-        {"one row's gate and up, Q4_K", BZ_Q4_K, 1, 2816, 1408, 128, false},
-        {"one row's down, Q8_0", BZ_Q8_0, 1, 704, 2816, 128, true},
-        {"one row's down, Q5_0", BZ_Q5_0, 1, 704, 2816, 128, true},
+        {"gate or up, Q4_K", BZ_Q4_K, 512, 1536, 6144, 0, false, false},
+        {"down, Q6_K", BZ_Q6_K, 512, 6144, 1536, 0, false, false},
+        {"down, Q4_K", BZ_Q4_K, 512, 12288, 1536, 0, false, false},
+        {"query, Q5_K", BZ_Q5_K, 512, 1536, 2048, 0, false, false},
+        {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false, false},
+        {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false, false},
+        {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false, false},
+        {"one row's gate, Q4_K", BZ_Q4_K, 1, 1536, 6144, 0, false, false},
+        {"one row's gate, Q4_0", BZ_Q4_0, 1, 1536, 6144, 0, false, false},
+        {"one row's gate, Q8_0", BZ_Q8_0, 1, 1536, 6144, 0, false, false},
+        {"vocabulary, Q6_K", BZ_Q6_K, 1, 1536, 262144, 0, false, false},
+        {"experts' gate and up, Q4_K", BZ_Q4_K, 512, 2816, 1408, 128, false, true},
+        {"experts' down, Q8_0", BZ_Q8_0, 512, 704, 2816, 128, true, false},
+        {"experts' down, Q5_0", BZ_Q5_0, 512, 704, 2816, 128, true, false},
+        {"one row's experts' gate and up, Q4_K", BZ_Q4_K, 1, 2816, 1408, 128, false, true},
+        {"one row's experts' gate and up, Q4_0", BZ_Q4_0, 1, 2816, 1408, 128, false, true},
+        {"one row's experts' down, Q8_0", BZ_Q8_0, 1, 704, 2816, 128, true, false},
+        {"one row's experts' down, Q5_0", BZ_Q5_0, 1, 704, 2816, 128, true, false},
+        {"one row's experts' down, Q4_0", BZ_Q4_0, 1, 704, 2816, 128, true, false},
     };
     bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
     const char *only = argc > 1 + small ? argv[1 + small] : "";
-    gpu *g = NULL;
-    bz_error err = {0};
-    if (gpu_open(&g, &(gpu_options){0}, &err) != BZ_OK) {
-        fail("gpu", &err);
-    }
-    while (gpu_state_of(g, &err) == GPU_STARTING) {
-        bz_os_sleep(100000);
-    }
-    uint64_t start = bz_os_now();
-    printf("%s\n", gpu_adapter_name(g));
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         shape s = shapes[i];
         if (!strstr(s.name, only)) {
@@ -310,17 +277,20 @@ int main(int argc, char **argv)
         if (small) {
             s.rows = s.rows > 70 ? 70 : s.rows;
             s.k = s.k == 704 ? 224 : 512;
-            s.outputs = 204;
+            s.outputs = 208;
             s.experts = s.experts ? 16 : 0;
         }
         product p;
         make_product(&p, &s);
-        measure(g, &p, variants, sizeof variants / sizeof *variants, i == 0);
+        bz_gpu_model *model = load(&p);
+        printf("%s: %u rows, %u -> %u%s%s\n", s.name, s.rows, s.k, s.outputs, s.experts ? " by experts" : "", s.gated ? ", GEGLU" : "");
+        float *plain = measure(&p, model, true, NULL);
+        free(measure(&p, model, false, plain));
+        free(plain);
+        bz_gpu_model_drop(model);
         for (int w = 0; w < N_WEIGHTS; w++) {
             free((void *)(uintptr_t)p.bytes[w]);
         }
     }
-    printf("%.1f s\n", (double)(bz_os_now() - start) / 1e9);
-    gpu_close(g);
     return 0;
 }

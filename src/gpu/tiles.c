@@ -79,10 +79,13 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
     gpu_builder_add(x, GPU_QUANTIZE, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
-/* Few tiles leave most of a GPU idle unless k is shared out. */
-static uint32_t splits_for(uint64_t groups, uint32_t k)
+/* Few tiles leave most of a GPU idle unless k is shared out; each share needs room for its sums. */
+static uint32_t splits_for(const builder *x, uint64_t groups, uint32_t k, uint64_t outputs)
 {
+    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, left = binding > x->s->arena_bytes ? binding - x->s->arena_bytes : 0;
+    const uint64_t room = left / (4 * x->rows * outputs);
     uint32_t most = k / LEAST_SPLIT < MOST_SPLITS ? k / LEAST_SPLIT : MOST_SPLITS;
+    most = room < most ? (uint32_t)room : most;
     uint32_t wanted = groups < MANY_GROUPS / 2 ? divide_up(MANY_GROUPS, groups) : 1;
     return wanted < most ? wanted : most ? most : 1;
 }
@@ -96,7 +99,7 @@ void gpu_add_tiles(builder *x)
     const uint32_t k = (uint32_t)w->ne[0], inputs = bz_plan_tensor(x->s->plan, x->step->in[0])->cols / k;
     const uint32_t outs = integers ? INTEGER_OUTS : FLOAT_OUTS, steps = divide_up(k, integers ? INTEGER_STEP : FLOAT_STEP);
     const uint32_t y = grouped ? most_tiles(x, x->step) : divide_up(x->rows, TILE_ROWS);
-    uint32_t splits = grouped ? 1 : splits_for((uint64_t)divide_up(w->ne[1], outs) * y, k);
+    uint32_t splits = grouped ? 1 : splits_for(x, (uint64_t)divide_up(w->ne[1], outs) * y, k, w->ne[1]);
     const uint32_t stretch = divide_up(steps, splits);
     splits = divide_up(steps, stretch);
     if (grouped) {

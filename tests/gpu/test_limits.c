@@ -116,19 +116,19 @@ static void test_table(bz_type type)
 
 /* ---- experts ----------------------------------------------------------------------------------- */
 
-static void test_experts(bz_type type, uint32_t outputs)
+static void test_experts(bz_type type, uint32_t k, uint32_t outputs)
 {
-    enum { K = 256, EXPERTS = 11, SLOTS = 3, IDS = 20 };
+    enum { EXPERTS = 11, SLOTS = 3, IDS = 20 };
     char name[100];
     snprintf(name, sizeof name, "%s experts of many bindings, %u outputs", bz_type_of((uint32_t)type)->name, outputs);
     if (!starts(name)) {
         return;
     }
     memory_weights w = {0};
-    bz_weight x = inputs_for(&w, type, K, IDS), logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
-    bz_weight m = weights_random(&w, type, K, outputs, EXPERTS);
+    bz_weight x = inputs_for(&w, type, k, IDS), logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
+    bz_weight m = weights_random(&w, type, k, outputs, EXPERTS);
     set_limits(400000, 1000000, real.max_workgroups);
-    CHECK(bz_row_bytes(type, K) * outputs * EXPERTS > 4 * 400000);
+    CHECK(bz_row_bytes(type, k) * outputs * EXPERTS > 4 * 400000);
     parity p;
     bool open = parity_open(&p, &w, &(parity_options){.limits = &limits});
     for (int c = 0; open && c < 3; c++) {
@@ -136,7 +136,7 @@ static void test_experts(bz_type type, uint32_t outputs)
         bz_tensor ids, shares;
         bz_route(plan, bz_embed(plan, logits, 1, "logits"), SLOTS, &ids, &shares, "route");
         parity_run r = parity_prepare(&p, plan, bz_expert_linear(plan, bz_embed(plan, x, 1, "x"), ids, m, SLOTS, "y"));
-        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(K), "%u rows", rows[c][1]);
+        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k), "%u rows", rows[c][1]);
         parity_release(&p, &r);
     }
     parity_close(&p);
@@ -213,11 +213,11 @@ int main(int argc, char **argv)
     test_table(BZ_Q4_0);
     test_table(BZ_Q6_K);
     test_table(BZ_F32);
-    test_experts(BZ_F32, 160); /* cut between experts */
-    test_experts(BZ_Q8_0, 601);
-    test_experts(BZ_Q4_K, 1040);
-    test_experts(BZ_F32, 500); /* and within them */
-    test_experts(BZ_Q8_0, 1600);
+    test_experts(BZ_F32, 256, 160); /* cut between experts */
+    test_experts(BZ_Q8_0, 256, 601);
+    test_experts(BZ_Q4_K, 1024, 300);
+    test_experts(BZ_F32, 256, 500); /* and within them */
+    test_experts(BZ_Q8_0, 1024, 400);
     test_workgroups(BZ_F32, 32, 8000);
     test_workgroups(BZ_Q4_K, 256, 8000);
     test_workgroups(BZ_Q5_0, 32, 8001);
