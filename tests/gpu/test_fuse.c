@@ -11,7 +11,7 @@
 #include "support/parity.h"
 #include "support/random.h"
 
-enum { HEADS = 3, HEAD = 32, WIDTH = HEADS * HEAD, IDS = 80 };
+enum { HEADS = 3, HEAD = 32, WIDTH = HEADS * HEAD, IDS = 80, EXPERTS = 5, SLOTS = 2 };
 
 static memory_weights weights;
 static bz_weight table, other_table, wide_norm, head_norm, factor, square;
@@ -280,6 +280,45 @@ static bz_tensor outputs_of_different_width(bz_plan *p)
     return bz_add(p, bz_columns(p, a, 8, 100), b, 1, "y");
 }
 
+/* ---- experts -------------------------------------------------------------------------------------------- */
+
+static bz_weight choice, expert_both, expert_gate, expert_up;
+
+static bz_tensor chosen(bz_plan *p)
+{
+    bz_tensor ids, shares;
+    bz_route(p, bz_embed(p, choice, 1, "logits"), SLOTS, &ids, &shares, "route");
+    return ids;
+}
+
+static bz_tensor expert_gates_and_ups(bz_plan *p)
+{
+    bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
+    return bz_geglu_fused(p, bz_expert_linear(p, n, ids, expert_both, SLOTS, "both"), 100, "y");
+}
+
+static bz_tensor expert_pair(bz_plan *p)
+{
+    bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
+    bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "gate"), b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "up");
+    return bz_geglu(p, a, b, "y");
+}
+
+/* Results of their own for two matrices: the norm is read twice, so nothing is left to fuse. */
+static bz_tensor expert_sum_of_two(bz_plan *p)
+{
+    bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
+    bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "a"), b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "b");
+    return bz_add(p, a, b, 1, "y");
+}
+
+static bz_tensor expert_gates_read_again(bz_plan *p)
+{
+    bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
+    bz_tensor both = bz_expert_linear(p, n, ids, expert_both, SLOTS, "both");
+    return bz_add(p, bz_geglu_fused(p, both, 100, "geglu"), bz_columns(p, both, 0, SLOTS * 100), 1, "y");
+}
+
 /* ---- attention ---------------------------------------------------------------------------------------- */
 
 static const bz_cache_info attention_cache = {.kv_heads = 1, .head_dim = HEAD, .window = 16};
@@ -335,6 +374,10 @@ static const fuse_case products[] = {
     {"fused in part: a gate that is its own up", gated_by_itself, 1, 0},
     {"fused in part: products of two types", products_of_two_types, 1, 0},
     {"fused in part: products of two inputs", products_of_two_inputs, 1, 0},
+    {"norm, experts' gates and ups, GEGLU", expert_gates_and_ups, 2, 0},
+    {"norm, experts' gates, experts' ups, GEGLU", expert_pair, 3, 0},
+    {"fused in part: experts' gates that are read again", expert_gates_read_again, 1, 0},
+    {"not fused: two products of the same experts", expert_sum_of_two, 0, 0},
     {"not fused: odd outputs", odd_outputs, 0, 0},
     {"not fused: a norm without weight", norm_without_weight, 0, 0},
 };
@@ -438,6 +481,10 @@ int main(int argc, char **argv)
     narrow = weights_random(&weights, BZ_Q4_K, WIDE, 100, 1);
     odd = weights_random(&weights, BZ_Q4_K, WIDE, 101, 1);
     other_type = weights_random(&weights, BZ_Q6_K, WIDE, WIDE, 1);
+    choice = weights_random(&weights, BZ_F32, EXPERTS, IDS, 1);
+    expert_both = weights_random(&weights, BZ_Q4_K, WIDE, 200, EXPERTS);
+    expert_gate = weights_random(&weights, BZ_Q5_1, WIDE, 100, EXPERTS);
+    expert_up = weights_random(&weights, BZ_Q5_1, WIDE, 100, EXPERTS);
     head = weights_random(&weights, BZ_Q6_K, WIDE, 1000, 1);
 
     const bound exact = {.of_rms = 6e-6, .of_value = 2e-6};
