@@ -120,12 +120,13 @@ static double sampled_difference(const synth_entry *e, const float *got, const f
     return most;
 }
 
-/* Files judged by the kernels of many rows too: the small ones, and of the others one of each kind of integers. */
-static bool judged_twice(const char *name)
+/* Compiling kernels takes a software adapter most of the time, and test_kernels.c has every type by itself: with 8-bit
+ * activations and with an f16 cache a file of each kind of integers is run. */
+static bool is_chosen(const char *name)
 {
-    static const char *const files[] = {"tiny-e-q4_0",   "tiny-e-q5_0",     "tiny-e-q8_0",  "tiny-e-q4_k_m", "tiny-e-q5_k_m",
-                                        "tiny-dense-q6_k", "tiny-12b-q4_k_m", "tiny-moe-q4_k_m"};
-    bool found = strncmp(name, "nano", 4) == 0 || strncmp(name, "tiny-moe-q5_k_m", 15) == 0;
+    static const char *const files[] = {"nano-e-q8_0",   "nano-moe-q8_0",   "tiny-e-q4_0",    "tiny-e-q4_k_m",
+                                        "tiny-e-q5_k_m", "tiny-dense-q6_k", "tiny-moe-q4_k_m"};
+    bool found = false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         found = found || strcmp(name, files[i]) == 0;
     }
@@ -153,11 +154,11 @@ static void test_types(void)
         CHECKF(most <= 2e-3, "off by %g", most);
         free(got);
 
-        begin("gpu %s 8-bit activations", e.name); /* by the kernels of few rows */
-        got = gpu_logits(m, false, 8, e.tokens, e.n_tokens);
-        synth_judge(&e, got, sample);
-        free(got);
-        if (judged_twice(e.name)) {
+        if (is_chosen(e.name)) {
+            begin("gpu %s 8-bit activations", e.name); /* by the kernels of few rows */
+            got = gpu_logits(m, false, 8, e.tokens, e.n_tokens);
+            synth_judge(&e, got, sample);
+            free(got);
             begin("gpu %s 8-bit activations, many rows", e.name);
             synth_entry many = e;
             snprintf(many.name, sizeof many.name, "many rows of %.40s", e.name);
@@ -167,7 +168,7 @@ static void test_types(void)
         }
         bz_model_free(m);
 
-        if (!strstr(e.preset, "moe")) { /* where an expert flips, a rounded cache may move a row */
+        if (is_chosen(e.name) && !strstr(e.preset, "moe")) { /* where an expert flips, a rounded cache may move a row */
             begin("gpu baseline %s f16 cache", e.name); /* no packed products there: activations stay f32 */
             m = open_on_or_fail(model_path(file), "gpu-baseline");
             got = gpu_logits(m, false, 512, e.tokens, e.n_tokens);
@@ -213,7 +214,9 @@ static void test_fusing(const char *file, bool exact)
         double d = max_difference(rows[0], rows[1], 40 * vocab);
         printf("  fused %llu dispatches, plain %llu, off by %g\n", (unsigned long long)dispatches[0],
                (unsigned long long)dispatches[1], d);
-        CHECKF(d <= (exact ? 1e-4 : 0.3), "off by %g", d); /* a rounding that tips over moves an activation by 1/127 */
+        /* A rounding that tips over moves an activation by 1/127 and everything behind it, so with 8 bits this is no
+         * sharp test; test_fuse.c has every rule by itself. */
+        CHECKF(d <= (exact ? 1e-4 : 1.0), "off by %g", d);
         CHECK(dispatches[0] < dispatches[1]);
         free(rows[0]);
         free(rows[1]);
