@@ -199,7 +199,8 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
     bz_schedule *schedule = NULL;
     bz_kv *kv = NULL;
     bz_plan *plan = record(p);
-    if (bz_gpu_new(&backend, model, exact, true, &err) != BZ_OK || backend->kv_new(backend, NULL, 0, false, 0, &kv, &err) != BZ_OK ||
+    if (bz_gpu_new(&backend, model, exact, true, &err) != BZ_OK ||
+        backend->kv_new(backend, NULL, 0, false, 0, &kv, &err) != BZ_OK ||
         backend->prepare(backend, plan, &schedule, &err) != BZ_OK) {
         fail(s->name, &err);
     }
@@ -283,7 +284,8 @@ int main(int argc, char **argv)
         product p;
         make_product(&p, &s);
         bz_gpu_model *model = load(&p);
-        printf("%s: %u rows, %u -> %u%s%s\n", s.name, s.rows, s.k, s.outputs, s.experts ? " by experts" : "", s.gated ? ", GEGLU" : "");
+        printf("%s: %u rows, %u -> %u%s%s\n", s.name, s.rows, s.k, s.outputs, s.experts ? " by experts" : "",
+               s.gated ? ", GEGLU" : "");
         float *plain = measure(&p, model, true, NULL);
         free(measure(&p, model, false, plain));
         free(plain);

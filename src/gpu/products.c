@@ -163,7 +163,8 @@ void gpu_add_products(builder *x, const gpu_group *g)
         const bool whole = form & (FORM_ADD | FORM_NORM) || f->k < MOST_HELD;
         const uint32_t lanes = lanes_for(f->k);
         const bool subgroups = limits->subgroups && limits->subgroup_min >= lanes;
-        const gpu_overrides o = {{lanes, OUTS, form & FORM_EXPERTS ? 1 : x->rows, whole ? f->k : MOST_HELD, form, subgroups ? limits->subgroup_min : 0}};
+        const uint32_t n = form & FORM_EXPERTS ? 1 : x->rows, held = whole ? f->k : MOST_HELD;
+        const gpu_overrides o = {{lanes, OUTS, n, held, form, subgroups ? limits->subgroup_min : 0}};
         d.x = divide_up(f->row_count, 256 / lanes * OUTS);
         if (!(form & FORM_EXPERTS)) {
             d.y = divide_up(d.x, limits->max_workgroups);

@@ -10,7 +10,7 @@ enum {
     INTEGER_OUTS = 64,
     FLOAT_STEP = 16,    /* values of k in workgroup memory at once */
     INTEGER_STEP = 64,
-    MANY_GROUPS = 512,  /* workgroups that fill a large GPU well; half of them do */
+    MANY_GROUPS = 512,  /* workgroups to share k out to, where there are less than half of them */
     LEAST_SPLIT = 256,  /* values of k */
     MOST_SPLITS = 8
 };
@@ -82,7 +82,8 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
 /* Few tiles leave most of a GPU idle unless k is shared out; each share needs room for its sums. */
 static uint32_t splits_for(const builder *x, uint64_t groups, uint32_t k, uint64_t outputs)
 {
-    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, left = binding > x->s->arena_bytes ? binding - x->s->arena_bytes : 0;
+    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
+    const uint64_t left = binding > used ? binding - used : 0;
     const uint64_t room = left / (4 * x->rows * outputs);
     uint32_t most = k / LEAST_SPLIT < MOST_SPLITS ? k / LEAST_SPLIT : MOST_SPLITS;
     most = room < most ? (uint32_t)room : most;

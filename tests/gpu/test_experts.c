@@ -186,8 +186,8 @@ static void test_moe8(moe m, choice c, const uint32_t (*rows)[2], int n_rows)
                 y = bz_geglu(plan, y, bz_expert_linear(plan, in, ids, second, m.slots, "up"), "geglu");
             }
             parity_run r = parity_prepare(&p, plan, y);
-            parity_check(&p, &r, &(parity_pass){.n = rows[i][1]}, (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt((double)m.k), .of_value = part < 2 ? 0 : 2e-6},
-                         "%s, %u rows of %u", parts[part], rows[i][1], rows[i][0]);
+            const bound near = {.of_rms = 4e-6 + 2.5e-7 * sqrt((double)m.k), .of_value = part < 2 ? 0 : 2e-6};
+            parity_check(&p, &r, &(parity_pass){.n = rows[i][1]}, near, "%s, %u rows of %u", parts[part], rows[i][1], rows[i][0]);
             parity_release(&p, &r);
         }
     }

@@ -185,6 +185,27 @@ static void test_types(void)
 
 /* ---- fusing ------------------------------------------------------------------------------ */
 
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Root mean square of the middle row's differences. */
+static double middle_difference(const float *a, const float *b, size_t rows, size_t cols)
+{
+    double by_row[64];
+    for (size_t r = 0; r < rows; r++) {
+        double sum = 0;
+        for (size_t c = r * cols; c < (r + 1) * cols; c++) {
+            sum += ((double)a[c] - (double)b[c]) * ((double)a[c] - (double)b[c]);
+        }
+        by_row[r] = sqrt(sum / (double)cols);
+    }
+    qsort(by_row, rows, sizeof *by_row, by_size);
+    return isfinite(by_row[rows - 1]) ? by_row[rows / 2] : INFINITY;
+}
+
 static void test_fusing(const char *file, bool exact)
 {
     if (!wants(file)) {
@@ -211,12 +232,11 @@ static void test_fusing(const char *file, bool exact)
             dispatches[plain] = gpu_counts_of(bz_model_device(m)).dispatches - before;
             bz_session_free(s);
         }
-        double d = max_difference(rows[0], rows[1], 40 * vocab);
+        /* a rounding that tips over moves an activation by 1/127, and one near a choice of experts a whole row */
+        double d = exact ? max_difference(rows[0], rows[1], 40 * vocab) : middle_difference(rows[0], rows[1], 40, vocab);
         printf("  fused %llu dispatches, plain %llu, off by %g\n", (unsigned long long)dispatches[0],
                (unsigned long long)dispatches[1], d);
-        /* A rounding that tips over moves an activation by 1/127 and everything behind it, so with 8 bits this is no
-         * sharp test; test_fuse.c has every rule by itself. */
-        CHECKF(d <= (exact ? 1e-4 : 1.0), "off by %g", d);
+        CHECKF(d <= (exact ? 1e-4 : 0.2), "off by %g", d);
         CHECK(dispatches[0] < dispatches[1]);
         free(rows[0]);
         free(rows[1]);

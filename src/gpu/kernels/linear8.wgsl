@@ -175,7 +175,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         var s = vec4<f32>();
         var t = vec4<f32>();
         for (var k0 = 0u; k0 < step.k; k0 += CHUNK) {
-            if ((FORM & (ADD | NORM)) != 0u) { take_normed(r, local, first == 0u && slot == 0u); } else { take_plain(r, slot, k0, local); }
+            if ((FORM & (ADD | NORM)) != 0u) {
+                take_normed(r, local, first == 0u && slot == 0u);
+            } else {
+                take_plain(r, slot, k0, local);
+            }
             workgroupBarrier();
             let units = min(CHUNK, step.k - k0) / 32u;
             for (var u = lane; u < units; u += LANES) {
