@@ -207,8 +207,12 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
         }
         return (gpu_group){GPU_FUSE_NORM_ROPE, 2, {0}};
     }
+    const bool whole = s->width == bz_plan_tensor(p, s->in[0])->cols;
+    if (whole && !s->w[0].id && follows(p, first + 1, BZ_OP_MUL_VECTOR, 0)) {
+        return (gpu_group){GPU_FUSE_NORM_MUL, 2, {0}};
+    }
     const bz_step *add = follows(p, first + 1, BZ_OP_ADD, 1);
-    if (add && add->scale == 1.0f && s->width == bz_plan_tensor(p, s->in[0])->cols) {
+    if (add && add->scale == 1.0f && whole) {
         return follows(p, first + 2, BZ_OP_SCALE, 0) ? (gpu_group){GPU_FUSE_NORM_ADD_SCALE, 3, {0}}
                                                      : (gpu_group){GPU_FUSE_NORM_ADD, 2, {0}};
     }

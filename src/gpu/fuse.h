@@ -14,6 +14,7 @@ typedef enum gpu_fusion {
     GPU_FUSE_NORM_ADD,       /* rms_norm, add:          in1 + norm(in0) */
     GPU_FUSE_NORM_ADD_SCALE, /* rms_norm, add, scale:  (in1 + norm(in0)) * w */
     GPU_FUSE_NORM_ROPE,      /* rms_norm, rope:         per head */
+    GPU_FUSE_NORM_MUL,       /* rms_norm, mul_vector:   a norm without weight of its own */
     GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
     GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
     GPU_FUSE_PRODUCTS        /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations;

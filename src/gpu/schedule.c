@@ -156,6 +156,12 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
         d.extra[0] = gpu_builder_vector(x, last->w[0]);
         break;
     case GPU_FUSE_NORM_ROPE: then = 3; other = x->step[1].in[1]; break;
+    case GPU_FUSE_NORM_MUL:
+        then = 4;
+        d.weights = gpu_builder_vector(x, last->w[0]);
+        d.facts.has_weight = 1;
+        d.facts.scale = last->scale;
+        break;
     default: break;
     }
     d.facts.in1 = gpu_builder_place(x, other);
@@ -418,6 +424,7 @@ static void build(builder *x)
         case GPU_FUSE_NORM_ADD:
         case GPU_FUSE_NORM_ADD_SCALE:
         case GPU_FUSE_NORM_ROPE:
+        case GPU_FUSE_NORM_MUL:
             x->rows = bz_plan_rows_of(plan, x->step->out[0]);
             norm(x, groups[i].fusion, x->step + groups[i].count - 1);
         }

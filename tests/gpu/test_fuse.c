@@ -76,6 +76,23 @@ static bz_tensor norm_add_then_input(bz_plan *p)
     return bz_add(p, bz_linear(p, y, square, "product"), x, 0.5f, "y");
 }
 
+/* What a router sees. */
+static bz_tensor norm_mul(bz_plan *p)
+{
+    return bz_mul_vector(p, bz_rms_norm(p, input(p), BZ_NO_WEIGHT, WIDTH, 1e-6f, "norm"), wide_norm, 0.3f, "y");
+}
+
+static bz_tensor weighed_norm_mul(bz_plan *p)
+{
+    return bz_mul_vector(p, norm(p, input(p)), wide_norm, 0.3f, "y");
+}
+
+static bz_tensor norm_mul_read_twice(bz_plan *p)
+{
+    bz_tensor n = bz_rms_norm(p, input(p), BZ_NO_WEIGHT, WIDTH, 1e-6f, "norm");
+    return bz_add(p, bz_mul_vector(p, n, wide_norm, 0.3f, "product"), n, 0.5f, "y");
+}
+
 static bz_tensor norm_rope(bz_plan *p)
 {
     bz_tensor t = angles(p, HEAD), x = input(p);
@@ -394,11 +411,14 @@ static const fuse_case norms[] = {
     {"norm, add and scale", norm_add_scale, 2, 2},
     {"norm, add to what is normed, scale", norm_add_itself, 2, 2},
     {"norm and add, and the input again later", norm_add_then_input, 1, 1},
+    {"norm without weight, times a vector", norm_mul, 1, 1},
     {"norm and rope", norm_rope, 1, 1},
     {"norm and rope of some columns", norm_rope_view, 1, 1},
     {"not fused: a norm added to itself", sum_of_norms, 0, 0},
     {"not fused: parts of a norm added", sum_with_part_of_norm, 0, 0},
     {"not fused: a norm that is read again", norm_read_twice, 0, 0},
+    {"not fused: a norm with a weight, times a vector", weighed_norm_mul, 0, 0},
+    {"not fused: a norm that is read and times a vector", norm_mul_read_twice, 0, 0},
     {"not fused: a sum with a factor", scaled_sum, 0, 0},
     {"not fused: norms of groups in a sum", norm_of_groups, 0, 0},
     {"not fused: heads of another width", rope_of_other_width, 0, 0},

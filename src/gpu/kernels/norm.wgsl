@@ -3,6 +3,7 @@ override THEN: u32 = 0u;
 const ADD = 1u;       // in1 + norm
 const ADD_SCALE = 2u; // (in1 + norm) * scale_weight[0]
 const ROPE = 3u;      // the group is a head, in1 its cosines and sines
+const MUL = 4u;       // norm * scale; the vector is `weights`
 
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
 @group(0) @binding(4) var<storage, read> scale_weight: array<f32>;
@@ -44,6 +45,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             var value = arena[x + i] * r * weight(i);
             if (THEN == ADD || THEN == ADD_SCALE) { value = arena[other + i] + value; }
             if (THEN == ADD_SCALE) { value *= scale_weight[0]; }
+            if (THEN == MUL) { value *= step.scale; }
             arena[y + i] = value;
         }
     }
