@@ -275,7 +275,8 @@ typedef struct bz_session_stats {
 } bz_session_stats;
 
 BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);
-/* Logits after the last token held, [vocabulary]; NULL before the first prefill. */
+/* Logits after the last token held, [vocabulary]; NULL before the first prefill, and on a GPU after generating:
+ * there they are not read back. */
 BZ_API const float *bz_session_logits(const bz_session *session);
 
 /* ---- chat --------------------------------------------------------------- */
