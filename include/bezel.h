@@ -86,7 +86,8 @@ typedef struct bz_read {
 typedef enum bz_event_kind {
     BZ_EVENT_PROGRESS, /* done of total: bytes while opening, tokens while prefilling */
     BZ_EVENT_TOKEN,    /* a generated token */
-    BZ_EVENT_LOGITS    /* rows of logits, when asked for */
+    BZ_EVENT_LOGITS,   /* rows of logits, when asked for */
+    BZ_EVENT_RELOAD    /* the GPU was lost: done of total bytes are loaded again, then the job goes on */
 } bz_event_kind;
 
 typedef struct bz_token_prob {

@@ -4,6 +4,7 @@
 
 #include "job.h"
 #include "model/hints.h"
+#include "recover.h"
 #include "sample/random.h"
 #include "sample/sampler.h"
 #include "sample/stop.h"
@@ -27,7 +28,7 @@ typedef struct prefill_job {
 static void free_prefill(bz_job *job)
 {
     prefill_job *j = (prefill_job *)(void *)job;
-    j->s->busy = false;
+    bz_session_end_job(j->s);
     free(j->ids);
     free(j);
 }
@@ -49,17 +50,10 @@ static bz_progress start_chunk(prefill_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-static bz_progress step_prefill(bz_job *job, bz_need *need)
+static bz_progress work_prefill(bz_job *job, bz_need *need)
 {
     prefill_job *j = (prefill_job *)(void *)job;
     bz_session *s = j->s;
-    if (!j->started) {
-        j->started = true;
-        s->stats.reused += bz_session_rewind(s, j->ids, j->n);
-        if (s->n == j->options.snapshot_at) {
-            bz_session_keep_snapshot(s);
-        }
-    }
     if (j->event == 1) {
         j->event = 2;
         need->event = (bz_event){.kind = BZ_EVENT_LOGITS,
@@ -91,6 +85,33 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
+/* The pass under way is gone: its chunk is begun once more. So is one whose logits nobody has seen yet. */
+static void restart_prefill(bz_job *job)
+{
+    prefill_job *j = (prefill_job *)(void *)job;
+    j->in_pass = false;
+    if (j->event == 1) {
+        j->event = 0;
+        j->s->stats.prefilled -= j->s->n - j->first;
+        j->s->n = j->first;
+        j->s->has_logits = j->s->row_left = false;
+    }
+}
+
+static bz_progress step_prefill(bz_job *job, bz_need *need)
+{
+    prefill_job *j = (prefill_job *)(void *)job;
+    bz_session *s = j->s;
+    if (!j->started) {
+        j->started = true;
+        s->stats.reused += bz_session_rewind(s, j->ids, j->n);
+        if (s->n == j->options.snapshot_at) {
+            bz_session_keep_snapshot(s);
+        }
+    }
+    return bz_session_work(s, job, work_prefill, restart_prefill, need);
+}
+
 bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const bz_prefill_options *options,
                              bz_job **out, bz_error *err)
 {
@@ -119,7 +140,7 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const 
     memcpy(copy, ids, n * sizeof *copy);
     *j = (prefill_job){.job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)}, .s = s, .ids = copy, .n = (uint32_t)n};
     j->options = options ? *options : (bz_prefill_options){0};
-    s->busy = true;
+    bz_session_begin_job(s);
     *out = &j->job;
     return BZ_OK;
 }
@@ -147,6 +168,7 @@ typedef struct generate_job {
      * The device goes on with its own choice; what is sent too much, or on a wrong one, is forgotten. */
     uint32_t ahead; /* passes under way at most; 0: rows of logits are read */
     uint32_t end;   /* no position from here on is computed */
+    bool begun;     /* `ahead` is known */
     bool asked;     /* the device knows what is wanted */
     bool listed;    /* the next token is chosen from `list`, else from the session's row */
     bool getting_row, has_row;
@@ -158,8 +180,7 @@ typedef struct generate_job {
 static void free_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
-    bz_session_forget(j->s);
-    j->s->busy = false;
+    bz_session_end_job(j->s);
     bz_stop_free(j->stop);
     free(j->stop_ids);
     free(j->text);
@@ -171,6 +192,14 @@ static bool can_run_ahead(const generate_job *j)
 {
     const bz_session *s = j->s;
     return s->backend->runs_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0;
+}
+
+/* How passes are made, on the device that the session is on now. */
+static void begin_on_device(generate_job *j)
+{
+    const bz_session *s = j->s;
+    j->begun = true;
+    j->ahead = !s->ahead || bz_sampler_needs_rows(s->sampler) ? 0 : can_run_ahead(j) ? s->ahead : 1;
 }
 
 /* Sends the token to be fed, if it is not under way yet, and as many after it as may be. */
@@ -299,10 +328,13 @@ static size_t finish_token(generate_job *j)
     return n;
 }
 
-static bz_progress step_generate(bz_job *job, bz_need *need)
+static bz_progress work_generate(bz_job *job, bz_need *need)
 {
     generate_job *j = (generate_job *)(void *)job;
     bz_session *s = j->s;
+    if (!j->begun) {
+        begin_on_device(j);
+    }
     if (j->in_pass) {
         switch (step_pass(j, &need->error)) {
         case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
@@ -312,10 +344,10 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
         }
     }
     if (j->feed) { /* the token reported last becomes part of the sequence */
-        j->feed = false;
         if (j->ahead == 0 && bz_session_pass(s, &j->token, 1, PASS_LAST, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
+        j->feed = false;
         j->in_pass = true;
         return BZ_JOB_AGAIN;
     }
@@ -348,6 +380,22 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
     return BZ_JOB_EVENT;
 }
 
+/* What was under way is gone: the token reported last is fed once more, and a row that was wanted is computed. */
+static void restart_generate(bz_job *job)
+{
+    generate_job *j = (generate_job *)(void *)job;
+    j->feed |= j->in_pass && !j->getting_row;
+    j->in_pass = j->getting_row = j->has_row = false;
+    j->listed = false;
+    j->asked = false;
+    j->begun = false;
+}
+
+static bz_progress step_generate(bz_job *job, bz_need *need)
+{
+    return bz_session_work(((generate_job *)(void *)job)->s, job, work_generate, restart_generate, need);
+}
+
 /* Copies what the options point to and readies the session's sampler. */
 static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz_error *err)
 {
@@ -374,12 +422,8 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
     j->n_stop_ids = o->n_stop_ids;
     bz_sampling sampling = o->sampling;
     bz_hints_sampling(s->model->set.main, &sampling);
-    status = bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
-    if (status == BZ_OK && s->ahead && !bz_sampler_needs_rows(s->sampler)) {
-        j->ahead = can_run_ahead(j) ? s->ahead : 1;
-        j->end = o->max_tokens && o->max_tokens < s->context - s->n ? s->n + o->max_tokens : s->context;
-    }
-    return status;
+    j->end = o->max_tokens && o->max_tokens < s->context - s->n ? s->n + o->max_tokens : s->context;
+    return bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
 }
 
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out, bz_error *err)
@@ -406,7 +450,7 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
         free_generate(&j->job);
         return status;
     }
-    s->busy = true;
+    bz_session_begin_job(s);
     *out = &j->job;
     return BZ_OK;
 }

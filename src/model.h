@@ -25,7 +25,8 @@ typedef struct model_file {
 typedef struct model_gpu {
     bz_lock lock;
     gpu_options options;
-    bz_gpu_model *loaded;
+    bz_gpu_model *loaded; /* NULL: opening it failed; the next job tries again */
+    const void *loader;   /* who steps the loading: reads belong to one job. NULL: nobody */
 } model_gpu;
 
 struct bz_model {
@@ -40,8 +41,15 @@ struct bz_model {
     model_gpu *gpu;               /* NULL: on the CPU */
 };
 
-gpu *bz_model_device(const bz_model *m); /* NULL on the CPU */
+gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or where there is none at the moment */
 gpu *bz_open_device(bz_job *job);        /* of a job that opens a model, once it has one; for tests */
 bz_lock *bz_model_lock(const bz_model *m); /* to be held around work on a device; NULL on the CPU */
+
+/* A short step of getting a model onto a working device, once DONE: a lost device is replaced and the weights are
+ * loaded anew. `who` is one job or session that does so; others get NEED_GPU meanwhile. */
+bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need);
+/* `who` steps it no more. What is half loaded is let go, as nobody knows which of its reads were done. */
+void bz_model_load_end(const bz_model *m, const void *who);
+bool bz_model_is_loaded(const bz_model *m); /* and the device works, as far as is known */
 
 #endif

@@ -224,14 +224,7 @@ static bz_progress step_check(open_job *j, bz_need *need)
 
 static bz_progress step_upload(open_job *j, bz_need *need)
 {
-    bz_model *m = j->model;
-    model_gpu *g = m->gpu;
-    if (!g->loaded) {
-        const uint8_t *const *bytes = (const uint8_t *const *)m->weight_bytes;
-        bz_status status = bz_gpu_model_new(&g->loaded, &g->options, &m->text.weights.table, bytes, &need->error);
-        return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
-    }
-    bz_progress p = bz_gpu_model_load(g->loaded, need);
+    bz_progress p = bz_model_load(j->model, j, need);
     if (p == BZ_JOB_DONE) {
         j->state = OPENED;
     }
@@ -381,20 +374,10 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
     return status;
 }
 
-gpu *bz_model_device(const bz_model *m)
-{
-    return m->gpu && m->gpu->loaded ? m->gpu->loaded->g : NULL;
-}
-
 gpu *bz_open_device(bz_job *job)
 {
     const open_job *j = (const open_job *)(const void *)job;
     return j->model ? bz_model_device(j->model) : NULL;
-}
-
-bz_lock *bz_model_lock(const bz_model *m)
-{
-    return m->gpu ? &m->gpu->lock : NULL;
 }
 
 uint32_t bz_model_vocab(const bz_model *m)

@@ -8,12 +8,41 @@
 #include "gpu/backend.h"
 #include "job.h"
 #include "model/hints.h"
+#include "recover.h"
 
 enum { DEFAULT_CONTEXT = 32768, DEFAULT_SNAPSHOTS = 4 };
 
-static const uint32_t buckets[4] = {1, 8, 64, 512};
+static const uint32_t buckets[4] = {1, BZ_FEW_ROWS, 64, 512};
 
 /* ---- making and freeing ------------------------------------------------------- */
+
+void bz_session_detach(bz_session *s)
+{
+    bz_backend *b = s->backend;
+    if (!b) {
+        return;
+    }
+    for (int i = 0; i < 8; i++) {
+        session_plan *p = &s->plans[i / 4][i % 4];
+        if (p->schedule) {
+            b->release(b, p->schedule);
+            p->schedule = NULL;
+        }
+    }
+    for (uint32_t i = 0; i < s->n_snapshots; i++) {
+        if (s->snapshots[i].rings) {
+            b->snapshot_free(s->snapshots[i].rings);
+        }
+        s->snapshots[i] = (session_snapshot){0};
+    }
+    b->kv_free(b, s->kv);
+    b->free(b);
+    s->kv = s->kv_list[0] = NULL;
+    s->backend = NULL;
+    s->device = NULL;
+    s->ring_from = 0;
+    s->sent = 0;
+}
 
 void bz_session_free(bz_session *s)
 {
@@ -22,26 +51,14 @@ void bz_session_free(bz_session *s)
     }
     bz_lock *lock = bz_model_lock(s->model);
     bz_lock_take(lock);
-    for (int all = 0; all < 2; all++) {
-        for (int b = 0; b < 4; b++) {
-            if (s->plans[all][b].schedule) {
-                s->backend->release(s->backend, s->plans[all][b].schedule);
-            }
-            bz_plan_free(s->plans[all][b].plan);
-        }
-    }
-    for (uint32_t i = 0; i < s->n_snapshots; i++) {
-        if (s->snapshots[i].rings) {
-            s->backend->snapshot_free(s->snapshots[i].rings);
-        }
-    }
-    if (s->backend) {
-        s->backend->kv_free(s->backend, s->kv);
-        s->backend->free(s->backend);
-    }
+    bz_session_detach(s);
     bz_lock_give(lock);
+    for (int b = 0; b < 8; b++) {
+        bz_plan_free(s->plans[b / 4][b % 4].plan);
+    }
     bz_sampler_free(s->sampler);
     free(s->tokens);
+    free(s->in_bulk);
     free(s->logits);
     free(s);
 }
@@ -60,14 +77,32 @@ static bz_status make_sampler(bz_session *s, bz_error *err)
     return status;
 }
 
-static bz_status make_backend(bz_session *s, const bz_session_options *o, bz_error *err)
+static bz_status make_backend(bz_session *s, bz_error *err)
 {
     const bz_model *m = s->model;
+    const bz_session_options *o = &s->options;
     if (m->gpu) {
+        s->device = m->gpu->loaded;
         return bz_gpu_new(&s->backend, m->gpu->loaded, o->exact, !o->no_fuse, err);
     }
     const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
     return bz_cpu_new(&s->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes, &cpu, err);
+}
+
+bz_status bz_session_attach(bz_session *s, bz_error *err)
+{
+    const bz_text_model *t = &s->model->text;
+    bz_status status = make_backend(s, err);
+    if (status == BZ_OK) {
+        s->ahead = s->backend->send ? BZ_AHEAD : 0;
+        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, s->chunk - 1 + s->ahead, &s->kv,
+                                    err);
+        s->kv_list[0] = s->kv;
+    }
+    if (status != BZ_OK) {
+        bz_session_detach(s);
+    }
+    return status;
 }
 
 bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)
@@ -83,32 +118,30 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
     }
     s->model = model;
+    s->options = o;
     s->context = o.context ? o.context : c->context < DEFAULT_CONTEXT ? c->context : DEFAULT_CONTEXT;
     s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     s->window = c->window;
     s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
     s->n_snapshots = s->n_snapshots < BZ_MAX_SNAPSHOTS ? s->n_snapshots : BZ_MAX_SNAPSHOTS;
     s->tokens = malloc(s->context * sizeof *s->tokens);
+    s->in_bulk = malloc(s->context * sizeof *s->in_bulk);
     s->logits = malloc(c->vocab * sizeof *s->logits);
-    bz_status status = s->tokens && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    bz_status status = s->tokens && s->in_bulk && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
     if (status == BZ_OK) {
         status = make_sampler(s, err);
     }
     bz_lock_take(bz_model_lock(model));
-    if (status == BZ_OK) {
-        status = make_backend(s, &o, err);
-    }
-    s->ahead = status == BZ_OK && s->backend->send ? BZ_AHEAD : 0;
-    if (status == BZ_OK) {
-        status = s->backend->kv_new(s->backend, model->text.caches, model->text.n_caches, o.exact,
-                                    s->chunk - 1 + s->ahead, &s->kv, err);
+    if (status == BZ_OK && (!model->gpu || bz_model_is_loaded(model))) { /* else its first job finds a device */
+        status = bz_session_attach(s, err);
+        status = status == BZ_DEVICE_LOST ? BZ_OK : status;
     }
     bz_lock_give(bz_model_lock(model));
     if (status != BZ_OK) {
         bz_session_free(s);
         return status;
     }
-    s->kv_list[0] = s->kv;
+    s->options.kernels = NULL; /* the caller's memory */
     *out = s;
     return BZ_OK;
 }
@@ -117,7 +150,7 @@ bz_session_stats bz_session_get_stats(const bz_session *s)
 {
     bz_session_stats stats = s->stats;
     stats.position = s->n;
-    stats.cache_bytes = s->backend->kv_bytes(s->kv);
+    stats.cache_bytes = s->kv ? s->backend->kv_bytes(s->kv) : 0;
     return stats;
 }
 
@@ -152,6 +185,11 @@ static void truncate_to(bz_session *s, uint32_t pos)
 uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n)
 {
     uint32_t common = 0;
+    if (!bz_session_is_there(s)) { /* nothing of it is on a device: better told of as prefilling */
+        truncate_to(s, 0);
+        s->ring_from = s->returned = 0;
+        return 0;
+    }
     while (common < s->n && common < n - 1 && s->tokens[common] == ids[common]) {
         common++;
     }
@@ -207,10 +245,10 @@ void bz_session_keep_snapshot(bz_session *s)
 
 /* ---- one pass ---------------------------------------------------------------------- */
 
-static bz_status plan_for(bz_session *s, uint32_t count, bool all, session_plan **out, bz_error *err)
+static bz_status plan_for(bz_session *s, uint32_t count, bool in_bulk, bool all, session_plan **out, bz_error *err)
 {
     int b = 0;
-    while (buckets[b] < count) {
+    while (buckets[b] < count || (in_bulk && buckets[b] <= BZ_FEW_ROWS)) {
         b++;
     }
     session_plan *p = &s->plans[all][b];
@@ -239,10 +277,10 @@ static void note_lost_rows(bz_session *s, uint32_t end)
     }
 }
 
-/* At most s->n: positions from there on are computed, perhaps once more. */
-static bz_status start_pass(bz_session *s, uint32_t first, uint32_t count, pass_logits logits, bz_error *err)
+bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, bool in_bulk, pass_logits logits,
+                                bz_error *err)
 {
-    bz_status status = plan_for(s, count, logits == PASS_ALL, &s->running, err);
+    bz_status status = plan_for(s, count, in_bulk, logits == PASS_ALL, &s->running, err);
     if (status == BZ_OK) {
         status = s->backend->kv_reserve(s->backend, s->kv, first + count, err);
     }
@@ -251,6 +289,7 @@ static bz_status start_pass(bz_session *s, uint32_t first, uint32_t count, pass_
     }
     for (uint32_t i = 0; i < count; i++) {
         s->pos[i] = (int32_t)(first + i);
+        s->in_bulk[first + i] = in_bulk;
         s->out[i] = logits == PASS_LAST ? count - 1 : i;
     }
     s->rows = (bz_rows){.n = count,
@@ -272,7 +311,7 @@ bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pas
         return bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
     }
     memcpy(s->tokens + s->n, ids, count * sizeof *ids);
-    return start_pass(s, s->n, count, logits, err);
+    return bz_session_start_pass(s, s->n, count, count > BZ_FEW_ROWS, logits, err);
 }
 
 const float *bz_session_pass_logits(const bz_session *s)
@@ -322,7 +361,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, do
         bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
         return BZ_PASS_ERROR;
     }
-    if (plan_for(s, 1, false, &s->running, err) != BZ_OK ||
+    if (plan_for(s, 1, false, false, &s->running, err) != BZ_OK ||
         s->backend->kv_reserve(s->backend, s->kv, at + 1, err) != BZ_OK) {
         return BZ_PASS_ERROR;
     }
@@ -339,6 +378,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, do
     bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
     if (state == BZ_PASS_DONE) {
         note_lost_rows(s, at + 1);
+        s->in_bulk[at] = false;
         s->sent_id = s->sent++ ? s->sent_id : id;
     }
     return state;
@@ -368,7 +408,7 @@ void bz_session_forget(bz_session *s)
 bz_status bz_session_row(bz_session *s, bool there, bz_error *err)
 {
     if (!there) {
-        return start_pass(s, s->n - 1, 1, PASS_LAST, err);
+        return bz_session_start_pass(s, s->n - 1, 1, false, PASS_LAST, err);
     }
     s->rows = (bz_rows){.n = 1, .n_out = 1};
     s->first = s->n - 1;

@@ -23,12 +23,15 @@ typedef struct session_snapshot {
 
 struct bz_session {
     const bz_model *model;
-    bz_backend *backend;
+    bz_session_options options; /* device side: exact, no_fuse, threads, kernels */
+    bz_backend *backend; /* NULL: the device was lost; the next job looks for another */
+    const bz_gpu_model *device; /* on a GPU: where back end and caches are */
     bz_kv *kv;
     void *kv_list[1]; /* sequences of a pass: this one */
     uint32_t context, chunk, window;
 
     int32_t *tokens;    /* [context] what the caches hold */
+    bool *in_bulk;      /* [context] computed among many rows: other kernels, hence a little other numbers */
     uint32_t n;         /* how many */
     uint32_t ring_from; /* lowest position whose ring rows are still there */
 
@@ -57,8 +60,21 @@ struct bz_session {
 
     bz_sampler *sampler;
     bool busy; /* a job is at work */
+
+    /* Going on on another device (recover.c). */
+    bool returning;        /* tokens are computed again; first `returned` of them are */
+    bool in_return;        /* a pass of that is under way */
+    uint32_t returned;
+    bool lost;             /* during this job, when it held lost_at tokens */
+    uint32_t lost_at;
+
     bz_session_stats stats;
 };
+
+/* Back end and caches on the device that the model is on; nothing is computed yet. detach lets go of everything
+ * there; the session still knows its tokens. */
+bz_status bz_session_attach(bz_session *s, bz_error *err);
+void bz_session_detach(bz_session *s);
 
 /* Rewinds to the longest prefix of `ids` that can be continued from and returns its
  * length, always less than n: the last token is computed again for its logits. */
@@ -70,6 +86,10 @@ bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pas
 /* Works on it; when DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,
  * s->logits holds the last row. */
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
+/* The same for positions from `first` <= s->n on, whose tokens are in s->tokens already. */
+enum { BZ_FEW_ROWS = 8 }; /* one by one or up to so many together, numbers are the same to the bit */
+bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, bool in_bulk, pass_logits logits,
+                                bz_error *err);
 const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
 
 /* Passes of one token that end in a short list, on back ends that have them. send: `id` goes to the position behind

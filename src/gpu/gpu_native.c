@@ -563,6 +563,11 @@ bool gpu_test_limit_memory(gpu *g, uint64_t bytes)
     return g->test_inject != NULL;
 }
 
+void gpu_test_wgsl(gpu *g, const char *wgsl)
+{
+    g->test_wgsl = wgsl;
+}
+
 void gpu_test_direct_reads(gpu *g, bool on)
 {
     g->limits.direct_reads = on;

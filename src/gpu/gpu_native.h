@@ -51,6 +51,7 @@ struct gpu {
 
     uint64_t test_memory; /* gpu_test_limit_memory */
     void (*test_inject)(wgpu_device, uint32_t error_type, wgpu_text message);
+    const char *test_wgsl; /* gpu_test_wgsl */
 
     gpu_handles buffers, pipelines, lists, fences, stagings;
     uint64_t idle_staging; /* bytes of stagings that wait for another read */

@@ -84,6 +84,9 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
     }
 
     wgpu_wgsl source = {.chain = {.type = WGPU_CHAIN_WGSL}, .code = {wgsl, n_wgsl}};
+    if (g->test_wgsl) {
+        source.code = gpu_native_text(g->test_wgsl);
+    }
     gpu_native_catch(g);
     wgpu_shader shader = g->fn.DeviceCreateShaderModule(
         g->device, &(wgpu_labelled){.next = &source.chain, .label = gpu_native_text(label)});

@@ -11,6 +11,9 @@ void gpu_test_lose(gpu *g);
  * False where the WebGPU library cannot pretend (only Dawn can). */
 bool gpu_test_limit_memory(gpu *g, uint64_t bytes);
 
+/* Kernels are compiled from this text instead of their own. */
+void gpu_test_wgsl(gpu *g, const char *wgsl);
+
 /* The test reads stretches of files into buffers itself, as a web page does. */
 void gpu_test_direct_reads(gpu *g, bool on);
 

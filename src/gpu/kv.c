@@ -37,14 +37,22 @@ static bz_status resize(bz_kv *kv, kv_cache *c, uint32_t rows, bz_error *err)
 {
     gpu_buffer *const both[2] = {&c->k, &c->v};
     const gpu_limits *l = gpu_limits_of(kv->g);
-    if (rows * row_bytes(kv, c) > l->max_binding) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "A cache of %u positions is larger than this GPU can bind (%.0f MB).", rows,
+    const uint64_t bytes = rows * row_bytes(kv, c);
+    if (bytes > l->max_binding) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "A cache of %u positions is larger than this GPU can bind (%.0f MB). Use a smaller context.", rows,
                        (double)l->max_binding / 1e6);
     }
     for (int i = 0; i < 2; i++) {
-        gpu_buffer fresh = gpu_buffer_new(kv->g, rows * row_bytes(kv, c), GPU_STORAGE, err);
+        bz_error why = {0};
+        gpu_buffer fresh = gpu_buffer_new(kv->g, bytes, GPU_STORAGE, &why);
         if (!fresh) {
-            return err ? err->code : BZ_OUT_OF_MEMORY;
+            return why.code != BZ_OUT_OF_MEMORY
+                       ? bz_fail(err, why.code, "%s", why.text)
+                       : bz_fail(err, BZ_OUT_OF_MEMORY,
+                                 "The GPU has no memory left for the keys and values of %u positions. Use a smaller "
+                                 "context, or close other programs that use the GPU.",
+                                 rows);
         }
         if (*both[i]) {
             gpu_copy(kv->g, *both[i], 0, fresh, 0, c->rows * row_bytes(kv, c));
@@ -82,18 +90,26 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
     return BZ_OK;
 }
 
+/* Twice as large each time; where that does not fit, as large as it must be. What there is stays as it is when
+ * even that is too much. */
+static bz_status grow(bz_kv *kv, kv_cache *c, uint32_t positions, bz_error *err)
+{
+    uint32_t rows = c->rows, least = (positions + 255) / 256 * 256;
+    while (rows < positions) {
+        rows = rows > UINT32_MAX / 2 ? least : rows * 2;
+    }
+    bz_status status = resize(kv, c, rows, err);
+    return status == BZ_OUT_OF_MEMORY && least < rows ? resize(kv, c, least, err) : status;
+}
+
 static bz_status kv_reserve(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err)
 {
     (void)b;
     bz_status status = BZ_OK;
     for (uint32_t i = 0; status == BZ_OK && i < kv->n; i++) {
         kv_cache *c = &kv->cache[i];
-        uint32_t rows = c->rows;
-        while (!c->window && rows < positions) {
-            rows = rows > UINT32_MAX / 2 ? positions : rows * 2;
-        }
-        if (rows != c->rows) {
-            status = resize(kv, c, rows, err);
+        if (!c->window && c->rows < positions) {
+            status = grow(kv, c, positions, err);
         }
     }
     return status;

@@ -92,6 +92,13 @@ void bz_gpu_model_drop(bz_gpu_model *m)
     free(m);
 }
 
+void bz_gpu_model_unload(bz_gpu_model *m)
+{
+    free_upload(m);
+    gpu_weights_unmake(&m->weights, m->g);
+    m->ready = false;
+}
+
 bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
                            const uint8_t *const *weight_bytes, bz_error *err)
 {

@@ -24,6 +24,7 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
                            const uint8_t *const *weight_bytes, bz_error *err);
 void bz_gpu_model_hold(bz_gpu_model *m);
 void bz_gpu_model_drop(bz_gpu_model *m); /* the last one closes the device */
+void bz_gpu_model_unload(bz_gpu_model *m); /* frees its weights now, whoever holds it */
 
 /* A short step of loading: AGAIN, NEED_BYTES, NEED_GPU, EVENT (progress), DONE or ERROR. At most 64 MB are under way.
  * Reads go to memory of ours or, on a device with direct_reads, straight into GPU buffers. */

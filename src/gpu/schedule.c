@@ -360,8 +360,17 @@ static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t byt
                 (double)bytes / 1e6, (double)l->max_binding / 1e6);
         return false;
     }
-    gpu_buffer fresh = gpu_buffer_new(b->g, bytes, GPU_STORAGE, err);
+    bz_error why = {0};
+    gpu_buffer fresh = gpu_buffer_new(b->g, bytes, GPU_STORAGE, &why);
     if (!fresh) {
+        if (why.code == BZ_OUT_OF_MEMORY) {
+            bz_fail(err, BZ_OUT_OF_MEMORY,
+                    "A pass needs %.0f MB of activations, for which the GPU has no memory. Use a smaller chunk or "
+                    "context, or close other programs that use the GPU.",
+                    (double)bytes / 1e6);
+        } else {
+            bz_fail(err, why.code, "%s", why.text);
+        }
         return false;
     }
     if (*buffer) {

@@ -117,11 +117,17 @@ bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err)
     return BZ_OK;
 }
 
-void gpu_weights_free(gpu_weights *w, gpu *g)
+void gpu_weights_unmake(gpu_weights *w, gpu *g)
 {
     for (uint32_t i = 0; i < w->n_made; i++) {
         gpu_buffer_free(g, w->buffers[i]);
     }
+    w->n_made = 0;
+}
+
+void gpu_weights_free(gpu_weights *w, gpu *g)
+{
+    gpu_weights_unmake(w, g);
     free(w->pieces);
     free(w->first_piece);
     free(w->buffers);

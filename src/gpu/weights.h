@@ -26,6 +26,7 @@ typedef struct gpu_weights {
 bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_error *err);
 /* Makes the next buffer; all are there when n_made == n_buffers. */
 bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err);
+void gpu_weights_unmake(gpu_weights *w, gpu *g); /* frees the buffers alone */
 void gpu_weights_free(gpu_weights *w, gpu *g);
 
 #endif
