@@ -20,6 +20,8 @@ LIB_SRC  = $(sort $(wildcard src/*.c src/*/*.c))
 EDIT    := $(shell t=$$(mktemp) && printf '\043include <histedit.h>\nint main(void) { el_end(0); return 0; }\n' | \
              $(CC) $(LDFLAGS) -x c -o $$t - -ledit 2>/dev/null && echo -ledit; rm -f $$t)
 CLI_SRC  = $(filter-out cli/line_$(if $(EDIT),none,edit).c,$(sort $(wildcard cli/*.c)))
+# The server belongs to the program, not to the library.
+SERVER_SRC = $(sort $(wildcard server/*.c))
 # Every tests/test_*.c is a program of its own; tests/support/*.c is shared by them.
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 TEST_LIB_SRC = $(sort $(wildcard tests/support/*.c))
@@ -27,7 +29,8 @@ FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC = $(sort $(wildcard bench/bench_*.c))
 
 LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/wgsl.o
-CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o)
+CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o) $(SERVER_OBJ)
+SERVER_OBJ = $(SERVER_SRC:%.c=$(B)/%.o)
 TEST_LIB_OBJ = $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TESTS    = $(TEST_SRC:tests/%.c=$(B)/tests/%)
 REPLAYS  = $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
@@ -101,8 +104,9 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TE
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# A parser that belongs to the program, not to the library.
+# What belongs to the program, not to the library.
 $(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/prompts.o $(B)/cli/settings.o
+$(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
 
 programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
 

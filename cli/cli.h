@@ -20,7 +20,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb, cli_tokenize_verb,
-    cli_logits_verb;
+    cli_logits_verb, cli_serve_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -39,6 +39,9 @@ typedef struct cli_options {
     const char *device;
     const char *system;
     const char *prompts, *shard;
+    const char *host, *dir;              /* serve */
+    const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
+    int port; /* -1: not given */
     const char *set[SETTINGS]; /* as given, or NULL */
     const char *stop[CLI_STOPS + 1];
     unsigned threads, chunk, context, max_tokens, parallel;
@@ -47,6 +50,7 @@ typedef struct cli_options {
     bool fast, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
     bool no_fuse;                   /* gpu: one kernel per step */
     bool think, no_think, show_thinking, hide_thinking, no_color;
+    bool open;                      /* serve */
 } cli_options;
 
 /* Reads the options in `accepts`, a list of option letters as in the table of options.c.

@@ -50,6 +50,11 @@ void interrupt_catch_all(void)
     }
 }
 
+int interrupt_fd(void)
+{
+    return wake[0];
+}
+
 bool interrupt_wait_input(int fd)
 {
     struct pollfd both[2] = {{.fd = wake[0], .events = POLLIN}, {.fd = fd, .events = POLLIN}};

@@ -16,6 +16,9 @@ void interrupt_catch(bool restart);
 /* All that a program which holds the terminal must know, again and again. */
 void interrupt_catch_all(void);
 
+/* Can be read after a signal, for whoever waits by other means; -1: there is none. */
+int interrupt_fd(void);
+
 /* Waits until there is something to read; false: a signal came instead. */
 bool interrupt_wait_input(int fd);
 

@@ -5,8 +5,8 @@
 #include "cli.h"
 #include "term.h"
 
-static const cli_verb *const verbs[] = {&cli_run_verb,    &cli_list_verb,     &cli_show_verb,  &cli_bench_verb,
-                                        &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb};
+static const cli_verb *const verbs[] = {&cli_run_verb,   &cli_serve_verb,  &cli_list_verb,     &cli_show_verb,
+                                        &cli_bench_verb, &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)
@@ -15,7 +15,8 @@ static void print_help(FILE *f)
           "  bezel list                                    models pulled with Ollama\n"
           "  bezel run gemma4:e2b                          chat\n"
           "  bezel run model.gguf \"Why is the sky blue?\"   one answer\n"
-          "  bezel run gemma4:e2b - < text > answer        in a pipe\n\n",
+          "  bezel run gemma4:e2b - < text > answer        in a pipe\n"
+          "  bezel serve --open                            in the browser\n\n",
           f);
     for (int i = 0; i < N_VERBS; i++) {
         fprintf(f, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);

@@ -1,0 +1,314 @@
+#include "os.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(off_t) == 8, "models are larger than 2 GB");
+
+/* ---- sockets --------------------------------------------------------------------------- */
+
+typedef union any_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} any_address;
+
+static bool read_address(const char *host, uint16_t port, any_address *a, socklen_t *n)
+{
+    memset(a, 0, sizeof *a);
+    if (strcmp(host, "localhost") == 0) {
+        host = "127.0.0.1";
+    }
+    if (inet_pton(AF_INET, host, &a->v4.sin_addr) == 1) {
+        a->v4.sin_family = AF_INET;
+        a->v4.sin_port = htons(port);
+        *n = sizeof a->v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1) {
+        a->v6.sin6_family = AF_INET6;
+        a->v6.sin6_port = htons(port);
+        *n = sizeof a->v6;
+        return true;
+    }
+    return false;
+}
+
+static void tell_address(os_listener *l)
+{
+    any_address a;
+    socklen_t n = sizeof a;
+    if (getsockname(l->fd, &a.any, &n) == 0) {
+        const bool v4 = a.any.sa_family == AF_INET;
+        inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr, l->address, sizeof l->address);
+        l->port = ntohs(v4 ? a.v4.sin_port : a.v6.sin6_port);
+    }
+}
+
+bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken, bz_error *err)
+{
+    any_address a;
+    socklen_t n;
+    const int yes = 1;
+    *l = (os_listener){.fd = -1};
+    *taken = false;
+    if (!read_address(host, port, &a, &n)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "'%s' is no address; give numbers, such as 127.0.0.1 or ::1.", host);
+    }
+    l->fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    /* Without this a port would stay taken for a minute after its last server. */
+    if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 || bind(l->fd, &a.any, n) != 0 ||
+        listen(l->fd, SOMAXCONN) != 0) {
+        const int why = errno;
+        *taken = why == EADDRINUSE;
+        os_close(l->fd);
+        l->fd = -1;
+        return bz_fail(err, BZ_NETWORK, "%s", strerror(why));
+    }
+    tell_address(l);
+    return BZ_OK;
+}
+
+int os_accept(int listener)
+{
+    const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int yes = 1;
+    if (fd < 0) {
+        return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? OS_FULL : OS_WAIT;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* tokens must not wait for company */
+    return fd;
+}
+
+static long result(ssize_t n)
+{
+    if (n >= 0) {
+        return (long)n;
+    }
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? OS_WAIT : OS_GONE;
+}
+
+long os_receive(int fd, char *bytes, size_t n)
+{
+    return result(recv(fd, bytes, n, 0));
+}
+
+long os_send(int fd, const char *bytes, size_t n, bool more)
+{
+    return result(send(fd, bytes, n, MSG_NOSIGNAL | (more ? MSG_MORE : 0)));
+}
+
+long os_send_file(int fd, int file, uint64_t from, size_t n)
+{
+    off_t at = (off_t)from;
+    const ssize_t sent = sendfile(fd, file, &at, n);
+    return sent == 0 && n > 0 ? OS_GONE : result(sent);
+}
+
+void os_finish_sending(int fd)
+{
+    shutdown(fd, SHUT_WR);
+}
+
+void os_close(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void os_wait(os_watch *watches, size_t n, int milliseconds)
+{
+    struct pollfd fixed[64], *p = n <= 64 ? fixed : malloc(n * sizeof *p);
+    if (!p) {
+        const struct timespec pause = {.tv_nsec = 10000000};
+        nanosleep(&pause, NULL);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const short w = watches[i].wanted;
+        p[i] = (struct pollfd){.fd = watches[i].fd,
+                               .events = (short)((w & OS_READ ? POLLIN : 0) | (w & OS_WRITE ? POLLOUT : 0) |
+                                                 (w & OS_LEFT ? POLLRDHUP : 0))};
+        watches[i].seen = 0;
+    }
+    if (poll(p, n, milliseconds) > 0) {
+        for (size_t i = 0; i < n; i++) {
+            const short r = p[i].revents;
+            const bool failed = r & (POLLERR | POLLHUP | POLLNVAL);
+            watches[i].seen = (short)((failed ? watches[i].wanted | OS_LEFT : 0) | (r & POLLIN ? OS_READ : 0) |
+                                      (r & POLLOUT ? OS_WRITE : 0) | (r & POLLRDHUP ? OS_LEFT : 0));
+        }
+    }
+    if (p != fixed) {
+        free(p);
+    }
+}
+
+bool os_alarm_open(int ends[2])
+{
+    return pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0;
+}
+
+void os_alarm_ring(int end)
+{
+    const int before = errno;
+    if (write(end, "", 1) < 0) {
+        /* it is full: whoever waits will wake up anyway */
+    }
+    errno = before;
+}
+
+void os_alarm_clear(int end)
+{
+    char bytes[64];
+    while (read(end, bytes, sizeof bytes) == (ssize_t)sizeof bytes) {
+    }
+}
+
+uint64_t os_prepare(void)
+{
+    struct rlimit limit;
+    signal(SIGPIPE, SIG_IGN); /* sendfile cannot be asked not to raise it */
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 256;
+    }
+    if (limit.rlim_cur < limit.rlim_max) {
+        const rlim_t enough = 8192;
+        struct rlimit more = limit;
+        more.rlim_cur = limit.rlim_max > enough && limit.rlim_cur < enough ? enough : limit.rlim_max;
+        if (limit.rlim_cur < more.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0) {
+            limit = more;
+        }
+    }
+    return limit.rlim_cur;
+}
+
+int64_t os_clock(void)
+{
+    return (int64_t)time(NULL);
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* What an open file is; false (and closed): neither a regular file nor a folder. */
+static bool look(int fd, os_file *file)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
+        close(fd);
+        return false;
+    }
+    *file = (os_file){fd, S_ISDIR(st.st_mode), (uint64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
+                      (uint32_t)st.st_mtim.tv_nsec};
+    return true;
+}
+
+bz_status os_open_folder(const char *path, int *fd, bz_error *err)
+{
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *fd >= 0 ? BZ_OK : bz_fail(err, errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s", strerror(errno));
+}
+
+bz_status os_open_file(const char *path, os_file *file, bz_error *err)
+{
+    /* O_NONBLOCK: a pipe would make us wait for whoever writes to it. */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        const bool full = errno == EMFILE || errno == ENFILE;
+        return bz_fail(err, full ? BZ_OUT_OF_MEMORY : errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s",
+                       strerror(errno));
+    }
+    if (!look(fd, file)) {
+        return bz_fail(err, BZ_BAD_FILE, "It is no file");
+    }
+    if (file->folder) {
+        os_close(fd);
+        return bz_fail(err, BZ_BAD_FILE, "It is a folder");
+    }
+    return BZ_OK;
+}
+
+os_found os_open_below(int folder, const char *path, os_file *file)
+{
+    int at = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (at >= 0 && *path) {
+        const size_t n = strcspn(path, "/");
+        char name[NAME_MAX + 1];
+        int next = -1;
+        errno = ENOENT;
+        if (n > 0 && n <= NAME_MAX) {
+            memcpy(name, path, n);
+            name[n] = 0;
+            next = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                                        (path[n] ? O_DIRECTORY : 0));
+        }
+        const int why = errno;
+        close(at);
+        errno = why;
+        at = next;
+        path += n + (path[n] == '/');
+    }
+    if (at < 0) {
+        return errno == EMFILE || errno == ENFILE ? OS_TOO_MANY : OS_NOTHING;
+    }
+    return look(at, file) ? OS_FOUND : OS_NOTHING;
+}
+
+bool os_program_path(char *out, size_t room)
+{
+    const ssize_t n = readlink("/proc/self/exe", out, room);
+    if (n <= 0 || (size_t)n >= room) {
+        return false;
+    }
+    out[n] = 0;
+    return true;
+}
+
+bool os_open_browser(const char *url)
+{
+    extern char **environ;
+    char name[] = "xdg-open", *argv[] = {name, strdup(url), NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t defaults;
+    bool started = false;
+    pid_t child;
+    if (!argv[1] || posix_spawn_file_actions_init(&files) != 0) {
+        free(argv[1]);
+        return false;
+    }
+    if (posix_spawnattr_init(&how) == 0) {
+        /* Its words are not ours, and Ctrl-C here is not meant for it. */
+        sigemptyset(&defaults);
+        sigaddset(&defaults, SIGPIPE);
+        sigaddset(&defaults, SIGCHLD);
+        signal(SIGCHLD, SIG_IGN); /* nobody waits for it */
+        started = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) == 0 &&
+                  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0) == 0 &&
+                  posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0) == 0 &&
+                  posix_spawnattr_setsigdefault(&how, &defaults) == 0 && posix_spawnattr_setpgroup(&how, 0) == 0 &&
+                  posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0 &&
+                  posix_spawnp(&child, name, &files, &how, argv, environ) == 0;
+        posix_spawnattr_destroy(&how);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    free(argv[1]);
+    return started;
+}
