@@ -11,6 +11,12 @@ _bezel_files() { # SUFFIX, the word being typed
     COMPREPLY=($(compgen -d -- "$2"; compgen -f -X "!*$1" -- "$2"))
 }
 
+_bezel_folders() { # the word being typed
+    local IFS=$'\n'
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -d -- "$1"))
+}
+
 _bezel_models() { # the word being typed
     local names
     names=$("$_bezel_program" list 2>/dev/null | sed -n '/^$/q; 2,$s/ .*//p')
@@ -34,21 +40,23 @@ _bezel() {
     word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
     COMPREPLY=()
     if ((n == 2)); then
-        _bezel_words "run list show bench doctor tokenize logits --help --version" "$word"
+        _bezel_words "run serve list show bench doctor tokenize logits --help --version" "$word"
         return
     fi
     case $before in
     --device) _bezel_words "cpu gpu" "$word" ;;
     --kernels) _bezel_words "avx2 neon plain" "$word" ;;
     --mmproj) _bezel_files .gguf "$word" ;;
+    --model) _bezel_models "$word" ;;
+    --dir) _bezel_folders "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     -o | --out | -t | --tokens) _bezel_files "" "$word" ;;
-    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --parallel | --shard | \
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --parallel | --shard | --port | --host | --allow-host | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)
         if [[ $word == -* ]]; then
             _bezel_words "$("$_bezel_program" "$verb" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)" "$word"
-        elif ((n == 3)) && [[ $verb != list && $verb != ls && $verb != doctor ]]; then
+        elif ((n == 3)) && [[ $verb != list && $verb != ls && $verb != doctor && $verb != serve ]]; then
             _bezel_models "$word"
         fi
         ;;

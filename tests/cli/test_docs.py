@@ -14,7 +14,7 @@ import tempfile
 
 BEZEL = os.path.abspath(sys.argv[1])
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-VERBS = ("run", "list", "show", "bench", "doctor", "tokenize", "logits")
+VERBS = ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits")
 failures = 0
 
 
@@ -65,7 +65,7 @@ def accepted():
     """what the help names is no unknown option"""
     for verb in VERBS:
         for option in options_of_help(verb):
-            r = bezel(verb, option)
+            r = bezel(verb, option, *(["--dir", "/nowhere"] if verb == "serve" else []))  # else it would serve, and not end
             need("there is no option" not in r.stderr, f"{verb} {option}: {r.stderr}")
 
 
@@ -113,7 +113,8 @@ def completion():
                            ("bezel run gemma4:e2", ["e2b"]), ("bezel show o", ["one.gguf"]),
                            ("bezel run x --no-", ["--no-color", "--no-fuse", "--no-think"]), ("bezel list --", ["--json"]),
                            ("bezel run x --device g", ["gpu"]), ("bezel run x --prompts in", ["in.jsonl"]), ("bezel run x --seed ", []),
-                           ("bezel list ", [])):
+                           ("bezel list ", []), ("bezel serve ", []), ("bezel serve --model o", ["one.gguf"]), ("bezel serve --dir m", ["models"]),
+                           ("bezel serve --port ", []), ("bezel serve --o", ["--open"])):
             got = complete(line, d, store)
             need(got == want, f"'{line}' gives {got}")
 

@@ -37,7 +37,7 @@ r = run()
 case("no verb is a usage error on stderr", r.returncode == 2, not r.stdout, b"bezel run" in r.stderr)
 r = run("frobnicate")
 case("an unknown verb", r.returncode == 2, b"no verb 'frobnicate'" in r.stderr)
-for verb in ("run", "list", "show", "bench", "doctor", "tokenize", "logits"):
+for verb in ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits"):
     r = run(verb, "--help")
     case(f"{verb} --help", r.returncode == 0, r.stdout.startswith(b"Usage: bezel " + verb.encode()), not r.stderr)
     r = run(verb, "--no-such-option")

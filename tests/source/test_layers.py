@@ -53,6 +53,11 @@ case("only src/base/os_posix.c makes system calls",
 case("the library prints nothing and never exits",
      [f"{at}: {l.strip()}" for at, l in lines("src/**/*.c") if re.search(r"\b(printf|puts|fprintf|exit|abort)\s*\(", l)] +
      [f"{at}: {l.strip()}" for at, l in lines("src/*.c") if re.search(r"\b(printf|puts|fprintf|exit|abort)\s*\(", l)])
+more_calls = r"\b(socket|poll|send|recv|sendfile|read|write|close|openat|stat|fstat|signal|time)\s*\("
+case("of the server os_posix.c alone makes system calls",
+     [f"{at}: {l.strip()}" for at, l in lines("server/*.c") if "os_posix.c" not in at and (re.search(calls, l) or re.search(more_calls, l))])
+case("the server includes only base",
+     [f"{at}: {l.strip()}" for at, l in lines("server/*.[ch]") if re.match(r'\s*#include "(?!base/)\w+/', l)])
 with open("include/bezel.h", encoding="utf-8") as f:
     n = len(f.readlines())
 case("the public header stays under 300 lines", [] if n < 300 else [f"{n} lines"])
