@@ -259,13 +259,14 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
 {
     bz_session *s = j->s;
     const double u = bz_random_unit(j->seed, s->n); /* by position: an answer made in two jobs is the one made in one */
-    if (!j->listed) {
+    const float *row = j->listed && !j->has_row ? NULL : s->logits;
+    if (row) { /* also where a list was too short: then the sums, too, are the host's own */
         bz_sampler_see(s->sampler, s->tokens, s->n);
         if (bz_sampler_shortlist(s->sampler, s->logits, &j->list, err) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
     }
-    if (!bz_sampler_choose(s->sampler, &j->list, !j->listed || j->has_row ? s->logits : NULL, u, choice)) {
+    if (!bz_sampler_choose(s->sampler, &j->list, row, u, choice)) {
         bool there = s->sent == 0;
         j->rows_missed++;
         if (!there && j->rows_missed * 8 > j->made + 8) {
