@@ -120,7 +120,7 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
         if (gpu_record(b, s, kv, err) != BZ_OK) {
             return BZ_PASS_ERROR;
         }
-        s->kv_generation = generation;
+        s->kv_generation = kv->generation * 65536 + b->arena_generation; /* the arena may have grown */
     }
     return reserve_host(b, s, err) ? BZ_PASS_DONE : BZ_PASS_ERROR;
 }

@@ -18,9 +18,10 @@ typedef struct step_facts {
         uint32_t first, at, out, stride;
     } part[2];
     uint32_t stretch, expert0, expert_count;
+    uint32_t parts, first_part, pad[2];
 } step_facts;
 
-_Static_assert(sizeof(step_facts) == 160, "struct Step of common.wgsl");
+_Static_assert(sizeof(step_facts) == 176, "struct Step of common.wgsl");
 
 /* A dispatch before its pipeline is compiled. */
 typedef struct dispatch {
@@ -31,6 +32,9 @@ typedef struct dispatch {
     gpu_binding weights;  /* binding 3, when the kernel has weights */
     gpu_binding extra[3]; /* bindings 4 to 6, of norms and of products with norms */
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
+    uint32_t piece;      /* ... of them */
+    uint32_t gathers;    /* 1 + cache number: puts together what attend left of its pieces */
+    uint32_t splits;     /* parts that attend makes of one piece */
     uint32_t first_step, steps; /* of the plan, that it does or has a part in */
     bool side;           /* the side buffer is the last binding */
     uint32_t x, y, z;    /* z 0 counts as 1 */
@@ -46,11 +50,15 @@ struct bz_schedule {
     const bz_plan *plan;
     size_t *offset; /* [plan's tensors] bytes into the arena: steps run together need other places than the plan's */
     size_t arena_bytes;
-    dispatch *dispatches;
-    uint32_t n, cap;
+    uint64_t scratch, side_bytes; /* behind the activations, for the splits of products; of the side buffer */
+    dispatch *plain; /* [n_plain] as built: with every cache in one piece */
+    uint32_t n_plain, cap;
+    dispatch *dispatches; /* [n] as recorded: what reads or writes a cache once for each of its pieces */
+    uint32_t n;
     rope_fill ropes[4];
     uint32_t n_ropes;
     gpu_buffer facts; /* uniform, GPU_SLOT bytes each */
+    uint32_t facts_room;
     gpu_list list;    /* and two more of choose.c where it applies; 0: not recorded yet, or the caches have moved */
     uint32_t kv_generation;
 };
@@ -58,13 +66,15 @@ struct bz_schedule {
 typedef struct kv_cache {
     uint32_t row_values; /* kv_heads * head_dim */
     uint32_t kv_heads, window, rows;
-    gpu_buffer k, v; /* [rows][row_values] */
+    uint32_t piece_rows; /* most that one binding holds; a ring is always one piece */
+    uint32_t n_pieces;
+    gpu_buffer *k, *v; /* [n_pieces], each [rows, at most piece_rows][row_values] */
 } kv_cache;
 
 struct bz_kv {
     gpu *g;
     uint32_t n, value_bytes;
-    uint32_t generation; /* changes when a buffer is replaced */
+    uint32_t generation; /* changes when a buffer is replaced; no two caches of a back end have the same */
     kv_cache *cache;
 };
 
@@ -112,6 +122,7 @@ typedef struct gpu_backend {
     gpu_buffer arena;
     uint64_t arena_bytes;
     uint32_t arena_generation; /* lists bind the arena, so they are recorded again when it grows */
+    uint32_t kv_generations;   /* given to caches so far */
     gpu_buffer side; /* integers of tiles.c */
     uint64_t side_bytes;
     gpu_buffer rows;
@@ -147,6 +158,8 @@ uint64_t gpu_place(const bz_schedule *s, bz_tensor t);
 
 bz_status gpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_error *err);
 void gpu_release(bz_backend *b, bz_schedule *s);
+/* record.c: lists what `plain` becomes with these caches (NULL: not known yet), and gives it memory. */
+bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
 /* Builds the list once pipelines are compiled and caches known. */
 bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
 void gpu_kv_interface(bz_backend *b);

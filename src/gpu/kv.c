@@ -1,4 +1,5 @@
-/* Caches in GPU buffers: per layer keys and values, [row][kv_heads * head_dim], f16 pairs or f32. */
+/* Caches in GPU buffers: per layer keys and values, [row][kv_heads * head_dim], f16 pairs or f32. One that is larger
+ * than a binding may be lies in several pieces, cut between rows. */
 #include <stdlib.h>
 
 #include "gpu/internal.h"
@@ -22,47 +23,86 @@ static void kv_free(bz_backend *b, bz_kv *kv)
         return;
     }
     for (uint32_t i = 0; i < kv->n; i++) {
-        if (kv->cache[i].k) {
-            gpu_buffer_free(kv->g, kv->cache[i].k);
+        kv_cache *c = &kv->cache[i];
+        for (uint32_t p = 0; p < c->n_pieces; p++) {
+            gpu_buffer_free(kv->g, c->k[p]);
+            gpu_buffer_free(kv->g, c->v[p]);
         }
-        if (kv->cache[i].v) {
-            gpu_buffer_free(kv->g, kv->cache[i].v);
-        }
+        free(c->k);
+        free(c->v);
     }
     free(kv->cache);
     free(kv);
 }
 
-static bz_status resize(bz_kv *kv, kv_cache *c, uint32_t rows, bz_error *err)
+static uint32_t rows_in_piece(const kv_cache *c, uint32_t rows, uint32_t piece)
 {
-    gpu_buffer *const both[2] = {&c->k, &c->v};
-    const gpu_limits *l = gpu_limits_of(kv->g);
-    const uint64_t bytes = rows * row_bytes(kv, c);
-    if (bytes > l->max_binding) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY,
-                       "A cache of %u positions is larger than this GPU can bind (%.0f MB). Use a smaller context.", rows,
-                       (double)l->max_binding / 1e6);
+    uint64_t first = (uint64_t)piece * c->piece_rows;
+    return rows <= first ? 0 : rows - first < c->piece_rows ? (uint32_t)(rows - first) : c->piece_rows;
+}
+
+/* A buffer of more rows with what the old one holds, which may be none. */
+static bz_status resize_piece(bz_kv *kv, const kv_cache *c, gpu_buffer *buffer, uint32_t had, uint32_t rows, bz_error *err)
+{
+    bz_error why = {0};
+    gpu_buffer fresh = gpu_buffer_new(kv->g, rows * row_bytes(kv, c), GPU_STORAGE, &why);
+    if (!fresh) {
+        return why.code != BZ_OUT_OF_MEMORY
+                   ? bz_fail(err, why.code, "%s", why.text)
+                   : bz_fail(err, BZ_OUT_OF_MEMORY,
+                             "The GPU has no memory left for the keys and values of %u more positions. Use a smaller context, "
+                             "or close other programs that use the GPU.",
+                             rows - had);
     }
-    for (int i = 0; i < 2; i++) {
-        bz_error why = {0};
-        gpu_buffer fresh = gpu_buffer_new(kv->g, bytes, GPU_STORAGE, &why);
-        if (!fresh) {
-            return why.code != BZ_OUT_OF_MEMORY
-                       ? bz_fail(err, why.code, "%s", why.text)
-                       : bz_fail(err, BZ_OUT_OF_MEMORY,
-                                 "The GPU has no memory left for the keys and values of %u positions. Use a smaller "
-                                 "context, or close other programs that use the GPU.",
-                                 rows);
-        }
-        if (*both[i]) {
-            gpu_copy(kv->g, *both[i], 0, fresh, 0, c->rows * row_bytes(kv, c));
-            gpu_buffer_free(kv->g, *both[i]);
-        }
-        *both[i] = fresh;
-        kv->generation++;
+    if (*buffer) {
+        gpu_copy(kv->g, *buffer, 0, fresh, 0, had * row_bytes(kv, c));
+        gpu_buffer_free(kv->g, *buffer);
     }
-    c->rows = rows;
+    *buffer = fresh;
     return BZ_OK;
+}
+
+static bool more_pieces(kv_cache *c, uint32_t n)
+{
+    gpu_buffer *k = realloc(c->k, n * sizeof *k);
+    c->k = k ? k : c->k;
+    gpu_buffer *v = realloc(c->v, n * sizeof *v);
+    c->v = v ? v : c->v;
+    for (uint32_t i = c->n_pieces; k && v && i < n; i++) {
+        c->k[i] = c->v[i] = 0;
+        c->n_pieces = i + 1;
+    }
+    return k && v;
+}
+
+/* Pieces that are full stay where they are; the last one grows, and more follow. */
+static bz_status resize(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t rows, bz_error *err)
+{
+    if (c->piece_rows == 0 || (c->window && rows > c->piece_rows)) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "A cache of %u positions is larger than this GPU can bind (%.0f MB).", rows,
+                       (double)gpu_limits_of(kv->g)->max_binding / 1e6);
+    }
+    const uint32_t pieces = (uint32_t)(((uint64_t)rows + c->piece_rows - 1) / c->piece_rows);
+    if (!more_pieces(c, pieces)) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache.");
+    }
+    kv->generation = ++b->kv_generations;
+    bz_status status = BZ_OK;
+    for (uint32_t p = 0; p < pieces && status == BZ_OK; p++) {
+        uint32_t had = rows_in_piece(c, c->rows, p), want = rows_in_piece(c, rows, p);
+        if (want > had || !c->k[p]) {
+            status = resize_piece(kv, c, &c->k[p], had, want, err);
+        }
+        if (status == BZ_OK && (want > had || !c->v[p])) {
+            status = resize_piece(kv, c, &c->v[p], had, want, err);
+        }
+    }
+    c->rows = status == BZ_OK ? rows : c->rows;
+    for (uint32_t p = c->n_pieces; status != BZ_OK && p-- > 0 && (!c->k[p] || !c->v[p]); c->n_pieces = p) {
+        gpu_buffer_free(kv->g, c->k[p]); /* only pairs are of use */
+        gpu_buffer_free(kv->g, c->v[p]);
+    }
+    return status;
 }
 
 static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32_t n, bool f32, uint32_t slack, bz_kv **out,
@@ -80,7 +120,10 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
         kv->cache[i] = (kv_cache){.row_values = caches[i].kv_heads * caches[i].head_dim,
                                   .kv_heads = caches[i].kv_heads,
                                   .window = caches[i].window};
-        status = resize(kv, &kv->cache[i], caches[i].window ? caches[i].window + slack : 256, err);
+        const gpu_limits *l = gpu_limits_of(b->g);
+        uint64_t most = (l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer) / row_bytes(kv, &kv->cache[i]);
+        kv->cache[i].piece_rows = most > 1u << 30 ? 1u << 30 : (uint32_t)most;
+        status = resize(b, kv, &kv->cache[i], caches[i].window ? caches[i].window + slack : 256, err);
     }
     if (status != BZ_OK) {
         kv_free(backend, kv);
@@ -92,24 +135,24 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
 
 /* Twice as large each time; where that does not fit, as large as it must be. What there is stays as it is when
  * even that is too much. */
-static bz_status grow(bz_kv *kv, kv_cache *c, uint32_t positions, bz_error *err)
+static bz_status grow(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t positions, bz_error *err)
 {
     uint32_t rows = c->rows, least = (positions + 255) / 256 * 256;
     while (rows < positions) {
         rows = rows > UINT32_MAX / 2 ? least : rows * 2;
     }
-    bz_status status = resize(kv, c, rows, err);
-    return status == BZ_OUT_OF_MEMORY && least < rows ? resize(kv, c, least, err) : status;
+    bz_status status = resize(b, kv, c, rows, err);
+    return status == BZ_OUT_OF_MEMORY && least < rows ? resize(b, kv, c, least, err) : status;
 }
 
-static bz_status kv_reserve(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err)
+static bz_status kv_reserve(bz_backend *backend, bz_kv *kv, uint32_t positions, bz_error *err)
 {
-    (void)b;
+    gpu_backend *b = (gpu_backend *)(void *)backend;
     bz_status status = BZ_OK;
     for (uint32_t i = 0; status == BZ_OK && i < kv->n; i++) {
         kv_cache *c = &kv->cache[i];
         if (!c->window && c->rows < positions) {
-            status = grow(kv, c, positions, err);
+            status = grow(b, kv, c, positions, err);
         }
     }
     return status;
@@ -187,7 +230,7 @@ static void copy_rings(const bz_snapshot *s, const bz_kv *kv, uint32_t pos, bool
         if (!s->k_and_v[i]) {
             continue;
         }
-        gpu_buffer ring = i % 2 ? c->v : c->k;
+        gpu_buffer ring = i % 2 ? c->v[0] : c->k[0];
         uint64_t row = row_bytes(kv, c);
         uint32_t keep = pos < c->window - 1 ? pos : c->window - 1;
         for (uint32_t done = 0; done < keep;) {

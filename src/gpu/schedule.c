@@ -51,15 +51,15 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
     if (x->failed) {
         return;
     }
-    if (s->n == s->cap) {
+    if (s->n_plain == s->cap) {
         uint32_t cap = s->cap ? s->cap * 2 : 256;
-        dispatch *more = realloc(s->dispatches, cap * sizeof *more);
+        dispatch *more = realloc(s->plain, cap * sizeof *more);
         if (!more) {
             bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
             x->failed = true;
             return;
         }
-        s->dispatches = more;
+        s->plain = more;
         s->cap = cap;
     }
     d.kernel = kernel;
@@ -68,7 +68,7 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
     d.steps = x->steps;
     d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, overrides, x->err);
     x->failed = d.pipeline == 0;
-    s->dispatches[s->n++] = d;
+    s->plain[s->n_plain++] = d;
 }
 
 gpu_binding gpu_builder_vector(const builder *x, bz_weight w)
@@ -210,44 +210,39 @@ static void kv_norm(builder *x)
 static void attend(builder *x, const bz_step *turn, const bz_step *step)
 {
     const bz_cache_info *cache = &x->s->plan->caches[step->cache.id - 1];
-    dispatch d = {.facts = gpu_builder_facts(x, step), .cache = step->cache.id, .x = step->heads};
+    dispatch d = {.facts = gpu_builder_facts(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
     step_facts *f = &d.facts;
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
     f->kv_heads = cache->kv_heads;
+    f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
     const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
     const bool even = step->width % 64 == 0 && step->width <= 512 && (vectors & (vectors - 1)) == 0 &&
                       (f->in0 | f->in0_stride | f->out0 | f->out0_stride) % 4 == 0;
     if (x->rows > 8 && even) {
         d.y = divide_up(x->rows, 32);
         gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
-        return;
-    }
-    if (x->rows > 8 || step->width % 8 || step->width > 1024) {
+    } else if (x->rows > 8 || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
-        return;
+    } else {
+        if (turn) {
+            const bz_step *rope = turn + 1;
+            f->eps = turn->eps;
+            f->in0 = gpu_builder_place(x, turn->in[0]);
+            f->in0_stride = bz_plan_tensor(x->s->plan, turn->in[0])->stride;
+            f->in1 = gpu_builder_place(x, rope->in[1]);
+            f->in1_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
+        }
+        d.extra[0] = gpu_builder_vector(x, turn ? turn->w[0] : BZ_NO_WEIGHT);
+        uint32_t shares = 16;
+        while (shares * vectors > 256) {
+            shares /= 2;
+        }
+        d.splits = SPLITS;
+        d.x = step->heads * SPLITS;
+        gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
     }
-    if (turn) {
-        const bz_step *rope = turn + 1;
-        f->eps = turn->eps;
-        f->in0 = gpu_builder_place(x, turn->in[0]);
-        f->in0_stride = bz_plan_tensor(x->s->plan, turn->in[0])->stride;
-        f->in1 = gpu_builder_place(x, rope->in[1]);
-        f->in1_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
-    }
-    d.extra[0] = gpu_builder_vector(x, turn ? turn->w[0] : BZ_NO_WEIGHT);
-    uint32_t shares = 16;
-    while (shares * vectors > 256) {
-        shares /= 2;
-    }
-    const uint64_t scratch = 4ull * x->rows * step->heads * SPLITS * (step->width + 2);
-    x->scratch = scratch > x->scratch ? scratch : x->scratch;
-    f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
-    d.x = step->heads * SPLITS;
-    gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
-    d.cache = 0;
-    d.extra[0] = (gpu_binding){0};
-    d.x = step->heads;
-    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{SPLITS}}, d);
+    dispatch gather = {.facts = d.facts, .gathers = d.cache, .splits = d.splits, .x = step->heads, .y = x->rows};
+    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{0}}, gather);
 }
 
 static void rope_table(builder *x)
@@ -343,43 +338,10 @@ void gpu_release(bz_backend *backend, bz_schedule *s)
     if (s->facts) {
         gpu_buffer_free(b->g, s->facts);
     }
+    free(s->plain);
     free(s->dispatches);
     free(s->offset);
     free(s);
-}
-
-/* The arena or the side buffer. */
-static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t bytes, bz_error *err)
-{
-    const gpu_limits *l = gpu_limits_of(b->g);
-    if (bytes <= *has) {
-        return true;
-    }
-    if (bytes > l->max_binding) {
-        bz_fail(err, BZ_OUT_OF_MEMORY, "A pass needs %.0f MB of activations; this GPU binds %.0f MB. Use a smaller chunk.",
-                (double)bytes / 1e6, (double)l->max_binding / 1e6);
-        return false;
-    }
-    bz_error why = {0};
-    gpu_buffer fresh = gpu_buffer_new(b->g, bytes, GPU_STORAGE, &why);
-    if (!fresh) {
-        if (why.code == BZ_OUT_OF_MEMORY) {
-            bz_fail(err, BZ_OUT_OF_MEMORY,
-                    "A pass needs %.0f MB of activations, for which the GPU has no memory. Use a smaller chunk or "
-                    "context, or close other programs that use the GPU.",
-                    (double)bytes / 1e6);
-        } else {
-            bz_fail(err, why.code, "%s", why.text);
-        }
-        return false;
-    }
-    if (*buffer) {
-        gpu_buffer_free(b->g, *buffer);
-    }
-    *buffer = fresh;
-    *has = bytes;
-    b->arena_generation++;
-    return true;
 }
 
 /* The host writes the angles before the pass begins: their places belong to nobody else, before or after. */
@@ -454,60 +416,16 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
     }
     s->plan = plan;
     build(&x);
-    if (!x.failed) {
-        s->facts = gpu_buffer_new(b->g, (uint64_t)s->n * GPU_SLOT, GPU_UNIFORM, &local);
-        x.failed = !s->facts || !grow(b, &b->arena, &b->arena_bytes, s->arena_bytes + x.scratch, &local) ||
-                   !grow(b, &b->side, &b->side_bytes, x.side_bytes, &local) ||
-                   (gpu_chooses(s) && gpu_choose_prepare(b, s, &local) != BZ_OK);
-    }
-    if (x.failed) {
+    s->scratch = x.scratch;
+    s->side_bytes = x.side_bytes;
+    if (x.failed || gpu_expand(b, s, NULL, &local) != BZ_OK ||
+        (gpu_chooses(s) && gpu_choose_prepare(b, s, &local) != BZ_OK)) {
         gpu_release(backend, s);
         if (err) {
             *err = local;
         }
         return local.code;
     }
-    for (uint32_t i = 0; i < s->n; i++) { /* a slot each: offsets of uniform bindings are multiples of 256 */
-        if (!s->dispatches[i].cache) {
-            gpu_write(b->g, s->facts, (uint64_t)i * GPU_SLOT, &s->dispatches[i].facts, sizeof(step_facts));
-        }
-    }
     *out = s;
     return BZ_OK;
-}
-
-bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err)
-{
-    if (s->list) {
-        gpu_list_free(b->g, s->list);
-    }
-    s->list = gpu_list_new(b->g, err);
-    if (!s->list) {
-        return err ? err->code : BZ_OUT_OF_MEMORY;
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        dispatch *d = &s->dispatches[i];
-        gpu_binding bind[GPU_MAX_BINDINGS] = {{s->facts, (uint64_t)i * GPU_SLOT, sizeof(step_facts)}, {b->rows, 0, 0}, {b->arena, 0, 0}};
-        uint32_t n = 3;
-        if (d->cache) {
-            const kv_cache *c = &kv->cache[d->cache - 1];
-            d->facts.ring = c->window ? c->rows : 0;
-            gpu_write(b->g, s->facts, (uint64_t)i * GPU_SLOT, &d->facts, sizeof(step_facts));
-            bind[n++] = (gpu_binding){c->k, 0, 0};
-            bind[n++] = (gpu_binding){c->v, 0, 0};
-        } else if (d->weights.buffer) {
-            bind[n++] = d->weights;
-        }
-        for (int e = 0; e < 3 && d->extra[e].buffer; e++) {
-            bind[n++] = d->extra[e];
-        }
-        if (d->side) {
-            bind[n++] = (gpu_binding){b->side, 0, 0};
-        }
-        bz_status status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, d->z ? d->z : 1, err);
-        if (status != BZ_OK) {
-            return status;
-        }
-    }
-    return gpu_chooses(s) ? gpu_choose_record(b, s, err) : BZ_OK;
 }

@@ -143,6 +143,65 @@ static void test_experts(bz_type type, uint32_t k, uint32_t outputs)
     weights_free(&w);
 }
 
+/* ---- caches -------------------------------------------------------------------------------------- */
+
+enum { KV_HEADS = 8, CACHE_IDS = 30 };
+
+/* What a layer does between its products, so that the fused kernels have their turn as well. */
+static bz_tensor attention(bz_plan *plan, bz_weight x, bz_weight norm, uint32_t width)
+{
+    const uint32_t n = KV_HEADS * width;
+    bz_tensor angles = bz_rope_table(plan, BZ_NO_WEIGHT, width, width / 2, 10000, "angles");
+    bz_tensor in = bz_embed(plan, x, 1, "qkv");
+    bz_tensor k = bz_rms_norm(plan, bz_columns(plan, in, 0, n), norm, width, 1e-6f, "k");
+    k = bz_rope(plan, k, angles, width, "k");
+    bz_tensor v = bz_rms_norm(plan, bz_columns(plan, in, n, n), BZ_NO_WEIGHT, width, 1e-6f, "v");
+    bz_kv_write(plan, k, v, (bz_cache){1}, "write");
+    bz_tensor q = bz_rms_norm(plan, bz_columns(plan, in, 2 * n, n), norm, width, 1e-6f, "q");
+    return bz_attend(plan, bz_rope(plan, q, angles, width, "q"), (bz_cache){1}, KV_HEADS, width, 0, "y");
+}
+
+static void test_cache(uint32_t width, bool f32, bool fused)
+{
+    char name[120];
+    snprintf(name, sizeof name, "a cache of many bindings, heads of %u in %s%s", width, f32 ? "f32" : "f16", fused ? "" : ", not fused");
+    if (!starts(name)) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, 3 * KV_HEADS * width, CACHE_IDS, 1), norm = weights_random(&w, BZ_F32, width, 1, 1);
+    const bz_cache_info cache = {.kv_heads = KV_HEADS, .head_dim = width};
+    set_limits(2500000, real.max_buffer, real.max_workgroups); /* 305 rows of f32, 610 of f16 */
+    parity p;
+    bool open = parity_open(&p, &w, &(parity_options){.limits = &limits, .f32_cache = f32, .no_fuse = !fused, .caches = &cache, .n_caches = 1});
+    parity_run runs[2] = {{0}};
+    for (int i = 0; open && i < 2; i++) {
+        bz_plan *plan = parity_plan(&p, i ? 16 : 1);
+        runs[i] = parity_prepare(&p, plan, attention(plan, x, norm, width));
+    }
+    /* near the middle between two f16, the last bit of a key decides which it becomes */
+    const bound limit = {.of_rms = f32 ? 2e-5 : 3e-3};
+    uint64_t dispatches[2] = {0};
+    for (uint32_t at = 0, i = 0; open && at < 700; i++) {
+        const uint32_t n = i % 5 == 4 ? 1 : i % 7 == 6 ? 9 : 16;
+        int32_t ids[16];
+        for (uint32_t k = 0; k < n; k++) {
+            ids[k] = (int32_t)random_below(CACHE_IDS);
+        }
+        uint64_t before = gpu_counts_of(p.device).dispatches;
+        open = parity_check(&p, &runs[n > 1], &(parity_pass){.n = n, .position = at, .ids = ids}, limit, "%u rows at %u", n, at);
+        if (n == 16) { /* the first such pass, and the last */
+            dispatches[at > 0] = gpu_counts_of(p.device).dispatches - before;
+        }
+        at += n;
+    }
+    CHECKF(!open || dispatches[1] > dispatches[0], "all in one binding");
+    parity_release(&p, &runs[0]);
+    parity_release(&p, &runs[1]);
+    parity_close(&p);
+    weights_free(&w);
+}
+
 /* ---- workgroups ---------------------------------------------------------------------------------- */
 
 static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
@@ -218,6 +277,10 @@ int main(int argc, char **argv)
     test_experts(BZ_Q4_K, 1024, 300);
     test_experts(BZ_F32, 256, 500); /* and within them */
     test_experts(BZ_Q8_0, 1024, 400);
+    test_cache(256, false, true);
+    test_cache(256, true, true);
+    test_cache(256, false, false);
+    test_cache(264, false, true); /* not in tiles */
     test_workgroups(BZ_F32, 32, 8000);
     test_workgroups(BZ_Q4_K, 256, 8000);
     test_workgroups(BZ_Q5_0, 32, 8001);

@@ -12,7 +12,7 @@ var<workgroup> query: array<f32, 1024>;
 var<workgroup> score: array<f32, 256>; // [KEYS][16 threads], then sums in [key * 16]
 
 fn cache_row(position: u32) -> u32 {
-    return select(position, position % max(step.ring, 1u), step.ring > 0u);
+    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
 }
 
 @compute @workgroup_size(256)
@@ -23,8 +23,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let d = step.width;
     let kv_head = head / (step.heads / step.kv_heads);
     let position = position_of(row);
-    let begin = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
-    let end = position + 1u;
+    let visible = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
+    let begin = max(visible, step.first_row);
+    let end = min(position + 1u, step.first_row + step.row_count);
     let words = select(d, d / 2u, F16);
     let row_words = step.kv_heads * words;
     let head_word = kv_head * words;
@@ -42,7 +43,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var out3 = 0.0;
     for (var j = begin; j < end; j += KEYS) {
         let count = min(KEYS, end - j);
-        let at = cache_row(min(j + key, position)) * row_words + head_word;
+        let at = cache_row(min(j + key, end - 1u)) * row_words + head_word;
         var s = 0.0;
         for (var i = lane; i < words; i += 16u) {
             let word = keys[at + i];
@@ -79,8 +80,15 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         workgroupBarrier(); // before score is written again
     }
-    let scale = 1.0 / total;
-    let y = step.out0 + row * step.out0_stride + head * d;
+    var scale = 1.0;
+    var y = step.out1 + ((row * step.heads + head) * step.parts + step.first_part) * (d + 4u) + 4u;
+    if (step.parts == 1u) {
+        scale = 1.0 / total;
+        y = step.out0 + row * step.out0_stride + head * d;
+    } else if (local == 0u) {
+        arena[y - 4u] = best;
+        arena[y - 3u] = total;
+    }
     if (local < d) { arena[y + local] = out0 * scale; }
     if (local + 256u < d) { arena[y + local + 256u] = out1 * scale; }
     if (local + 512u < d) { arena[y + local + 512u] = out2 * scale; }

@@ -20,7 +20,7 @@ var<workgroup> score: array<f32, 256>;      // [KEYS][16 threads], then sums in 
 var<workgroup> column: array<f32, 256u * PER>; // [SHARES][HEAD]
 
 fn cache_row(position: u32) -> u32 {
-    return select(position, position % max(step.ring, 1u), step.ring > 0u);
+    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
 }
 
 fn low(v: vec4<u32>) -> vec4<f32> {
@@ -69,11 +69,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     let kv_head = head / (step.heads / step.kv_heads);
     let position = position_of(row);
-    let first = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
+    let visible = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
+    let first = max(visible, step.first_row);
+    let stop = max(min(position + 1u, step.first_row + step.row_count), first);
     // stretches of whole groups of KEYS, the same for every split
-    let stretch = (position + 1u - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
+    let stretch = (stop - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
     let begin = first + split * stretch;
-    let end = min(begin + stretch, position + 1u);
+    let end = min(begin + stretch, stop);
     load_query(row, head, local);
 
     let key = local / 16u;
@@ -85,7 +87,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var a = vec4<f32>(); // columns PER * vector and on
     var b = vec4<f32>();
     for (var j = begin; j < end; j += KEYS) {
-        let at = (cache_row(min(j + key, position)) * step.kv_heads + kv_head) * VECTORS;
+        let at = (cache_row(min(j + key, stop - 1u)) * step.kv_heads + kv_head) * VECTORS;
         var s = 0.0;
         for (var i = 0u; i < (VECTORS + 15u) / 16u; i++) {
             let u = i * 16u + lane;
@@ -112,7 +114,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             for (var t = 0u; t < KEYS / SHARES; t++) {
                 let mine = t * SHARES + share;
                 let p = select(0.0, exp(max(score[mine * 16u] - best, -80.0)), j + mine < end);
-                let v = values[(cache_row(min(j + mine, position)) * step.kv_heads + kv_head) * VECTORS + vector];
+                let v = values[(cache_row(min(j + mine, stop - 1u)) * step.kv_heads + kv_head) * VECTORS + vector];
                 total += p;
                 a += p * low(v);
                 if (PER == 8u) { b += p * high(v); }
@@ -129,11 +131,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    let y = step.out1 + ((row * step.heads + head) * SPLITS + split) * (HEAD + 2u);
+    let y = step.out1 + ((row * step.heads + head) * step.parts + step.first_part + split) * (HEAD + 4u);
     for (var i = local; i < HEAD; i += 256u) {
         var sum = 0.0;
         for (var t = 0u; t < SHARES; t++) { sum += column[t * HEAD + i]; }
-        arena[y + 2u + i] = sum;
+        arena[y + 4u + i] = sum;
     }
     if (local == 0u) {
         var sum = 0.0;

@@ -21,7 +21,7 @@ var<workgroup> total: array<f32, 32>;
 var<workgroup> shrink: array<f32, 32>;
 
 fn cache_row(position: u32) -> u32 {
-    return select(position, position % max(step.ring, 1u), step.ring > 0u);
+    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
 }
 
 fn low(v: vec4<u32>) -> vec4<f32> {
@@ -42,7 +42,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row0 >= n) { return; }
     let kv_head = group.x / (step.heads / step.kv_heads);
     let last = min(row0 + 31u, n - 1u);
-    let end = position_of(last) + 1u;
+    let end = min(position_of(last) + 1u, step.first_row + step.row_count);
     let q = (step.in0 + group.x * HEAD) / 4u;
     // scoring: one position and four rows
     let mine = local % 32u;
@@ -62,7 +62,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         highest[local] = LOWEST;
         total[local] = 0.0;
     }
-    for (var j = first_visible(position_of(row0)); j < end; j += 32u) {
+    for (var j = max(first_visible(position_of(row0)), step.first_row); j < end; j += 32u) {
         let k = (cache_row(min(j + mine, end - 1u)) * step.kv_heads + kv_head) * VECTORS;
         var s = vec4<f32>();
         for (var c = 0u; c < HEAD; c += 64u) {
@@ -84,7 +84,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             workgroupBarrier();
         }
         let p = vec4<u32>(j + mine);
-        let visible = (p <= positions) & (p >= firsts);
+        let visible = (p <= positions) & (p >= firsts) & (p < vec4<u32>(end));
         s = select(vec4<f32>(LOWEST), s, visible);
         for (var r = 0u; r < 4u; r++) { share[(rows + r) * 32u + mine] = s[r]; }
         workgroupBarrier();
@@ -128,12 +128,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var r = 0u; r < HIGH; r++) {
         let row = row0 + down + r;
         if (row > last) { break; }
-        let y = (step.out0 + row * step.out0_stride + group.x * HEAD) / 4u;
+        var y = (step.out0 + row * step.out0_stride + group.x * HEAD) / 4u;
+        var whole = total[down + r];
+        if (step.parts > 1u) {
+            y = (step.out1 + ((row * step.heads + group.x) * step.parts + step.first_part) * (HEAD + 4u)) / 4u + 1u;
+            if (across == 0u) { arena4[y - 1u] = vec4<f32>(highest[down + r], whole, 0.0, 0.0); }
+            whole = 1.0;
+        }
         for (var w = 0u; w < WIDE; w++) {
             let at = (r * WIDE + w) * (PER / 4u);
             let column = (across + w * ACROSS) * (PER / 4u);
-            arena4[y + column] = sum[at] / total[down + r];
-            if (PER == 8u) { arena4[y + column + 1u] = sum[at + 1u] / total[down + r]; }
+            arena4[y + column] = sum[at] / whole;
+            if (PER == 8u) { arena4[y + column + 1u] = sum[at + 1u] / whole; }
         }
     }
 }

@@ -1,5 +1,5 @@
-// combine: the splits of attend_few.wgsl put together, in order. One workgroup per row and head.
-override SPLITS: u32 = 16u;
+// combine: what the splits of attend_few.wgsl, or any attention over the bindings of a long cache, left: maximum, sum,
+// two unused, columns. Put together in order; one workgroup per row and head.
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -7,18 +7,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let d = step.width;
-    let parts = step.out1 + (row * step.heads + head) * SPLITS * (d + 2u);
+    let parts = step.out1 + (row * step.heads + head) * step.parts * (d + 4u);
     var best = -3.0e38;
-    for (var s = 0u; s < SPLITS; s++) { best = max(best, arena[parts + s * (d + 2u)]); }
+    for (var s = 0u; s < step.parts; s++) { best = max(best, arena[parts + s * (d + 4u)]); }
     let y = step.out0 + row * step.out0_stride + head * d;
     for (var i = local; i < d; i += 256u) {
         var total = 0.0;
         var sum = 0.0;
-        for (var s = 0u; s < SPLITS; s++) {
-            let part = parts + s * (d + 2u);
+        for (var s = 0u; s < step.parts; s++) {
+            let part = parts + s * (d + 4u);
             let share = exp(max(arena[part] - best, -80.0));
             total += share * arena[part + 1u];
-            sum += share * arena[part + 2u + i];
+            sum += share * arena[part + 4u + i];
         }
         arena[y + i] = sum / total;
     }

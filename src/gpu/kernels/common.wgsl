@@ -19,7 +19,7 @@ struct Step {
     slotted: u32,    // 1: every slot has an input row of its own
     ring: u32,       // cache rows; 0: row = position
     logits: u32,     // 1: rows are the ones that want logits
-    first_row: u32,  // of the weights bound, when a tensor spans several bindings
+    first_row: u32,  // of the weights or of the cache that are bound, when they span several bindings
     row_count: u32,
     row_bytes: u32,
     has_weight: u32,
@@ -34,6 +34,9 @@ struct Step {
     part2: u32, part2_at: u32, part2_out: u32, part2_stride: u32,
     stretch: u32,    // tiles: steps of k of one split
     expert0: u32, expert_count: u32, // whose matrices are bound, all of each
+    parts: u32,      // attend: what is left for combine, of all splits and bindings together; 1: the result itself
+    first_part: u32, // ... of this dispatch
+    pad0: u32, pad1: u32,
 }
 
 @group(0) @binding(0) var<uniform> step: Step;

@@ -14,6 +14,8 @@ var<workgroup> sums: array<vec2<f32>, 256>;
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
+    let position = position_of(row);
+    if (position < step.first_row || position - step.first_row >= step.row_count) { return; } // in another binding
     let d = step.width;
     let k = step.in0 + row * step.in0_stride + group.x * d;
     let v = step.in1 + row * step.in1_stride + group.x * d;
@@ -43,8 +45,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     let words = select(d, pairs, F16);
-    let position = position_of(row);
-    let place = (select(position, position % max(step.ring, 1u), step.ring > 0u) * step.kv_heads + group.x) * words;
+    let place = (select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u) * step.kv_heads + group.x) * words;
     for (var i = local; i < words; i += 256u) {
         if (F16) {
             keys[place + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));
