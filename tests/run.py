@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-asan
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
@@ -61,6 +61,11 @@ def suite(name):
             yield f"gpu {t}", ["sh", "tools/gpu-env.sh", f"build/tests/gpu/{t}"], {}
         for f in sorted(glob.glob("tests/gpu/test_*.py")):
             yield f"gpu {os.path.basename(f)[:-3]}", ["sh", "tools/gpu-env.sh", "/usr/bin/python3", f, "build/bezel", MODELS], {}
+    elif name == "gpu-asan":                           # memory that drivers keep is theirs, ours is checked
+        env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1",
+               "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0"}
+        for t in ("device", "kernels", "attend", "experts", "fuse"):
+            yield f"asan gpu test_{t}", ["sh", "tools/gpu-env.sh", f"build/asan/tests/gpu/test_{t}"], env
     elif name == "arm64":
         quick = {"BEZEL_QUICK": "1"}
         for t in programs("build/arm64"):

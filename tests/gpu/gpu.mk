@@ -6,8 +6,12 @@ GPU_TESTS = $(GPU_TEST_SRC:tests/%.c=$(B)/tests/%)
 # Counts allocations by standing in for the allocator.
 $(B)/tests/gpu/test_tokens: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-.PHONY: gpu-programs test-gpu
+# Those that also run under AddressSanitizer (B=build/asan), on few inputs.
+GPU_ASAN_TESTS = $(foreach t,device kernels attend experts fuse,$(B)/tests/gpu/test_$(t))
+
+.PHONY: gpu-programs gpu-asan-programs test-gpu
 gpu-programs: $(GPU_TESTS)
+gpu-asan-programs: $(GPU_ASAN_TESTS)
 
 # On the software adapter, unless the environment names another (tools/gpu-env.sh).
 test-gpu: | setup
