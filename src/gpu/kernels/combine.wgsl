@@ -1,5 +1,7 @@
 // combine: what the splits of attend_few.wgsl, or any attention over the bindings of a long cache, left: maximum, sum,
-// two unused, columns. Put together in order; one workgroup per row and head.
+// two unused, columns. Put together in order, BATCH at a time, so that their loads are under way together; one
+// workgroup per row and head.
+const BATCH = 16u;
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -9,16 +11,20 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let d = step.width;
     let parts = step.out1 + (row * step.heads + head) * step.parts * (d + 4u);
     var best = -3.0e38;
-    for (var s = 0u; s < step.parts; s++) { best = max(best, arena[parts + s * (d + 4u)]); }
+    for (var s = 0u; s < step.parts; s += BATCH) {
+        for (var t = 0u; t < BATCH; t++) { best = max(best, arena[parts + min(s + t, step.parts - 1u) * (d + 4u)]); }
+    }
     let y = step.out0 + row * step.out0_stride + head * d;
     for (var i = local; i < d; i += 256u) {
         var total = 0.0;
         var sum = 0.0;
-        for (var s = 0u; s < step.parts; s++) {
-            let part = parts + s * (d + 4u);
-            let share = exp(max(arena[part] - best, -80.0));
-            total += share * arena[part + 1u];
-            sum += share * arena[part + 4u + i];
+        for (var s = 0u; s < step.parts; s += BATCH) {
+            for (var t = 0u; t < BATCH; t++) {
+                let part = parts + min(s + t, step.parts - 1u) * (d + 4u);
+                let share = select(0.0, exp(max(arena[part] - best, -80.0)), s + t < step.parts);
+                total += share * arena[part + 1u];
+                sum += share * arena[part + 4u + i];
+            }
         }
         arena[y + i] = sum / total;
     }
