@@ -39,7 +39,7 @@ typedef struct cli_options {
     const char *device;
     const char *system;
     const char *prompts, *shard;
-    const char *host, *dir;              /* serve */
+    const char *host, *dir; /* serve */
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
     int port; /* -1: not given */
     const char *set[SETTINGS]; /* as given, or NULL */

@@ -443,7 +443,8 @@ static void test_patience(void)
     begin("a client that takes nothing");
     fd = connect_small(4096);
     say(fd, "GET /large HTTP/1.1\r\n" HOST "\r\n");
-    usleep(1000 * (SEND_MS + 1000));
+    CHECK(hear(fd, 1) == 1);
+    usleep(1000 * (SEND_MS + 1500));
     long n = hear(fd, HEARD);
     CHECKF(n < (8 << 20), "all %ld bytes came", n);
     close(fd);
