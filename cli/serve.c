@@ -12,7 +12,12 @@
 #include "interrupt.h"
 #include "output.h"
 
-enum { FIRST_PORT = 11435, PORTS = 100, NO_PORT = -1, URL_ROOM = OS_ADDRESS_ROOM + 32 }; /* 11434 is Ollama's */
+enum {
+    FIRST_PORT = 11435,
+    PORTS = 100,
+    NO_PORT = -1,
+    URL_ROOM = OS_ADDRESS_ROOM + 32
+}; /* 11434 is Ollama's */
 
 typedef struct serving {
     char folder_path[PATH_MAX];
@@ -59,7 +64,8 @@ static int open_folder(const cli_options *o, serving *s)
         find_page(s->folder_path);
     }
     if (!s->folder_path[0]) {
-        fprintf(stderr, "bezel: there is no page to serve yet; 'make web' builds it, or name a folder with --dir.\n");
+        fprintf(stderr,
+                "bezel: there is no page to serve yet; 'make web' builds it, or name a folder with --dir.\n");
         return EXIT_FAILED;
     }
     if (os_open_folder(s->folder_path, &s->folder.fd, &err) != BZ_OK) {
@@ -138,7 +144,8 @@ static int add_model(serving *s, const char *model)
     if (!found.name && bz_split_name(found.path, &number, &count)) {
         for (uint32_t i = 1; code == EXIT_OK && i <= count; i++) {
             char part[PATH_MAX];
-            code = bz_split_sibling(found.path, i, part, sizeof part) ? add_file(s, part, part, false) : EXIT_FAILED;
+            code = bz_split_sibling(found.path, i, part, sizeof part) ? add_file(s, part, part, false)
+                                                                      : EXIT_FAILED;
         }
     } else {
         code = add_file(s, found.name ? found.name : found.path, found.path, found.name != NULL);
@@ -174,11 +181,13 @@ static int begin_listening(const cli_options *o, serving *s)
         }
     }
     if (taken && given) {
-        fprintf(stderr, "bezel: port %d of %s is taken by another program; choose another, or leave --port out.\n", first,
-                host);
+        fprintf(stderr,
+                "bezel: port %d of %s is taken by another program; choose another, or leave --port out.\n",
+                first, host);
     } else if (taken) {
-        fprintf(stderr, "bezel: the ports %d to %d of %s are taken by other programs; choose one with --port.\n", first,
-                last, host);
+        fprintf(stderr,
+                "bezel: the ports %d to %d of %s are taken by other programs; choose one with --port.\n",
+                first, last, host);
     } else if (err.code == BZ_BAD_REQUEST) {
         return cli_usage_error("serve", "%s", err.text);
     } else {
@@ -204,7 +213,8 @@ static int say_where(const serving *s)
     }
     puts("; Ctrl-C ends it");
     if (!access_is_loopback(s->listener.address)) {
-        fprintf(stderr, "bezel: other machines can reach this server. Their browsers offer WebGPU to https only.\n");
+        fprintf(stderr,
+                "bezel: other machines can reach this server. Their browsers offer WebGPU to https only.\n");
     }
     return cli_flush();
 }
@@ -266,7 +276,8 @@ static int serve(const cli_options *o, serving *s)
     const int code = say_where(s);
     if (code == EXIT_OK) {
         if (o->open && !os_open_browser(s->url)) {
-            fprintf(stderr, "bezel: cannot open a browser (xdg-open is missing); open the address yourself.\n");
+            fprintf(stderr,
+                    "bezel: cannot open a browser (xdg-open is missing); open the address yourself.\n");
         }
         server_run(running);
     }

@@ -45,16 +45,21 @@ static bool begin_answer(exchange *x, int status, const char *type, framing fram
         return false;
     }
     if (framed == SIZED) {
-        snprintf(line, sizeof line, "Content-Type: %.80s\r\nContent-Length: %llu\r\n", type, (unsigned long long)length);
+        snprintf(line, sizeof line, "Content-Type: %.80s\r\nContent-Length: %llu\r\n", type,
+                 (unsigned long long)length);
     } else if (framed == STREAMED) {
         x->chunked = !x->head.old;
         x->keep = x->keep && x->chunked; /* else the end of the connection is the end of the body */
-        snprintf(line, sizeof line, "Content-Type: %.80s\r\n%s", type, x->chunked ? "Transfer-Encoding: chunked\r\n" : "");
+        snprintf(line, sizeof line, "Content-Type: %.80s\r\n%s", type,
+                 x->chunked ? "Transfer-Encoding: chunked\r\n" : "");
     }
     const char *fixed = x->server->o.headers ? x->server->o.headers : "";
-    const int n = snprintf(x->out, OUT_ROOM, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%.*s%s\r\n", status, http_reason(status),
-                           http_date_write(os_clock(), date), line, fixed, (int)x->n_extra, x->extra,
-                           !x->keep ? "Connection: close\r\n" : x->head.old ? "Connection: keep-alive\r\n" : "");
+    const int n = snprintf(x->out, OUT_ROOM, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%.*s%s\r\n", status,
+                           http_reason(status), http_date_write(os_clock(), date), line, fixed,
+                           (int)x->n_extra, x->extra,
+                           !x->keep      ? "Connection: close\r\n"
+                           : x->head.old ? "Connection: keep-alive\r\n"
+                                         : "");
     x->n_out = n > 0 && n < OUT_ROOM ? (size_t)n : 0; /* both buffers of fields together are far smaller */
     x->sent = 0;
     x->status = status;
@@ -94,7 +99,8 @@ void exchange_text(exchange *x, int status, const char *sentence)
 {
     char line[512];
     const int n = snprintf(line, sizeof line, "%s\n", sentence);
-    exchange_bytes(x, status, "text/plain; charset=utf-8", line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+    exchange_bytes(x, status, "text/plain; charset=utf-8", line,
+                   n < (int)sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 void exchange_empty(exchange *x, int status)
@@ -139,7 +145,8 @@ enum { CHUNK_BEFORE = 6, CHUNK_AFTER = 2, CHUNK_LAST = 5 };
 
 bool exchange_fill(exchange *x)
 {
-    const size_t before = x->chunked ? CHUNK_BEFORE : 0, room = OUT_ROOM - CHUNK_BEFORE - CHUNK_AFTER - CHUNK_LAST;
+    const size_t before = x->chunked ? CHUNK_BEFORE : 0,
+                 room = OUT_ROOM - CHUNK_BEFORE - CHUNK_AFTER - CHUNK_LAST;
     size_t put = 0;
     const stream_state state = x->task.fill(x->task.user, x->out + before, room, &put);
     if (state == STREAM_FAILED || put > room) {

@@ -20,7 +20,8 @@ static void answer_busy(exchange *x)
 }
 
 /* The file, or the part of it that is asked for, or that nothing has changed. Closes it. */
-static void answer_file(exchange *x, const os_file *f, const char *type, const char *coding, const char *cache)
+static void answer_file(exchange *x, const os_file *f, const char *type, const char *coding,
+                        const char *cache)
 {
     const static_file facts = {f->size, f->modified, f->nanoseconds};
     const static_plan p = static_decide(exchange_head(x), &facts, coding);
@@ -45,7 +46,8 @@ static void answer_file(exchange *x, const os_file *f, const char *type, const c
         exchange_empty(x, 304);
     } else {
         exchange_text(x, p.status,
-                      p.status == 416 ? "The file does not reach that far." : "The file is not the one you know.");
+                      p.status == 416 ? "The file does not reach that far."
+                                      : "The file is not the one you know.");
     }
 }
 
@@ -82,8 +84,8 @@ static void redirect(exchange *x)
 {
     const http_head *h = exchange_head(x);
     const bz_str path = http_text(h, h->path), query = http_text(h, h->query);
-    exchange_header(x, "Location", "%.*s/%s%.*s", (int)path.len, path.data, query.len ? "?" : "", (int)query.len,
-                    query.data);
+    exchange_header(x, "Location", "%.*s/%s%.*s", (int)path.len, path.data, query.len ? "?" : "",
+                    (int)query.len, query.data);
     exchange_text(x, 308, "The folder's address ends with a slash.");
 }
 
@@ -174,7 +176,8 @@ void files_serve_models(void *user, exchange *x)
     }
     for (size_t i = 0; a == PATH_OK && !slash && i < models->n; i++) {
         os_file f;
-        if (strncmp(path, below, sizeof below - 1) == 0 && strcmp(path + sizeof below - 1, models->list[i].name) == 0) {
+        if (strncmp(path, below, sizeof below - 1) == 0 &&
+            strcmp(path + sizeof below - 1, models->list[i].name) == 0) {
             bz_error err = {0};
             const bz_status status = os_open_file(models->list[i].path, &f, &err);
             if (status == BZ_OK) {

@@ -12,7 +12,8 @@ static bool is_digit(char c)
 /* Of a method or a field's name (RFC 9110, "tchar"). */
 static bool is_token(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || (c && strchr("!#$%&'*+-.^_`|~", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
+           (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 static bool is_visible(char c)
@@ -40,7 +41,7 @@ static http_answer refuse(http_refusal *r, int status, const char *why)
 static const struct {
     const char *name;
     http_method method;
-} methods[] = {{"GET", HTTP_GET},       {"HEAD", HTTP_HEAD},       {"POST", HTTP_POST},   {"PUT", HTTP_PUT},
+} methods[] = {{"GET", HTTP_GET},       {"HEAD", HTTP_HEAD},       {"POST", HTTP_POST},  {"PUT", HTTP_PUT},
                {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS}, {"PATCH", HTTP_PATCH}};
 
 const char *http_method_name(http_method method)
@@ -215,7 +216,8 @@ static bool good_authority(bz_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         const char c = s.data[i];
-        if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-._~:[]%", c)) || c == 0) {
+        if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-._~:[]%", c)) ||
+            c == 0) {
             return false;
         }
     }
@@ -226,7 +228,8 @@ static http_answer read_host(http_head *h)
 {
     const unsigned n = count_fields(h, "Host");
     if (n > 1 || (n == 0 && !h->old)) {
-        return refuse(&h->refusal, 400, n ? "The request has two Host fields." : "The request has no Host field.");
+        return refuse(&h->refusal, 400,
+                      n ? "The request has two Host fields." : "The request has no Host field.");
     }
     const bz_str host = http_field(h, "Host");
     if (n == 1 && !good_authority(host)) {
@@ -235,8 +238,9 @@ static http_answer read_host(http_head *h)
     if (h->authority.len == 0 && n == 1) {
         h->authority = span_of(h, host);
     }
-    return good_authority(http_text(h, h->authority)) ? HTTP_MORE
-                                                      : refuse(&h->refusal, 400, "The address in the request is malformed.");
+    return good_authority(http_text(h, h->authority))
+               ? HTTP_MORE
+               : refuse(&h->refusal, 400, "The address in the request is malformed.");
 }
 
 static http_answer read_length(http_head *h)
@@ -288,7 +292,8 @@ static http_answer read_meaning(http_head *h)
     if (a != HTTP_MORE) {
         return a;
     }
-    h->close = http_list_has(h, "Connection", "close") || (h->old && !http_list_has(h, "Connection", "keep-alive"));
+    h->close =
+        http_list_has(h, "Connection", "close") || (h->old && !http_list_has(h, "Connection", "keep-alive"));
     const bz_str expect = http_field(h, "Expect");
     if (expect.data && !h->old) {
         if (!http_same(expect, "100-continue") || count_fields(h, "Expect") > 1) {

@@ -47,17 +47,17 @@ typedef struct http_refusal {
 /* Zero-initialise for every request. */
 typedef struct http_head {
     http_method method;
-    bool old;               /* HTTP/1.0 */
-    http_span path, query;  /* as they were sent, the path from its '/'; "*" for OPTIONS * */
-    http_span authority;    /* "localhost:11435", from the target or from Host; empty: HTTP/1.0 without it */
+    bool old;              /* HTTP/1.0 */
+    http_span path, query; /* as they were sent, the path from its '/'; "*" for OPTIONS * */
+    http_span authority;   /* "localhost:11435", from the target or from Host; empty: HTTP/1.0 without it */
     http_span field_name[HTTP_FIELDS_MOST], field_value[HTTP_FIELDS_MOST];
     unsigned n_fields;
-    bool close;             /* the connection ends with the answer */
-    bool expects_continue;  /* the client waits for "100 Continue" before it sends the body */
-    bool chunked, sized;    /* how the body comes; neither: there is none */
-    uint64_t length;        /* if sized */
-    uint32_t size;          /* when done: bytes of the head; the body follows them */
-    http_refusal refusal;   /* when bad */
+    bool close;            /* the connection ends with the answer */
+    bool expects_continue; /* the client waits for "100 Continue" before it sends the body */
+    bool chunked, sized;   /* how the body comes; neither: there is none */
+    uint64_t length;       /* if sized */
+    uint32_t size;         /* when done: bytes of the head; the body follows them */
+    http_refusal refusal;  /* when bad */
     /* private */
     const char *bytes;      /* of the last call */
     uint32_t line, scanned; /* where the line begins that is being read; no line end before `scanned` */

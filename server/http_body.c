@@ -5,7 +5,19 @@
 
 enum { EXTRA_MOST = 4096 }; /* bytes of chunk extensions and trailers in one body */
 
-enum { COUNTED, SIZE, EXTENSION, SIZE_END, DATA, DATA_CR, DATA_LF, TRAILER, TRAILER_REST, TRAILER_LF, LAST_LF };
+enum {
+    COUNTED,
+    SIZE,
+    EXTENSION,
+    SIZE_END,
+    DATA,
+    DATA_CR,
+    DATA_LF,
+    TRAILER,
+    TRAILER_REST,
+    TRAILER_LF,
+    LAST_LF
+};
 
 static http_answer refuse(http_body *b, int status, const char *why)
 {
@@ -29,7 +41,10 @@ http_answer http_body_begin(http_body *b, const http_head *h, uint64_t most)
 
 static int hex_value(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static http_answer broken(http_body *b)

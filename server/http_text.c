@@ -116,19 +116,23 @@ bool http_date_read(bz_str s, int64_t *seconds)
 {
     /* 0    5  8   12   17 20 23
      * Sun, 06 Nov 1994 08:49:37 GMT */
-    if (s.len != 29 || memcmp(s.data + 3, ", ", 2) != 0 || s.data[7] != ' ' || s.data[11] != ' ' || s.data[16] != ' ' ||
-        s.data[19] != ':' || s.data[22] != ':' || memcmp(s.data + 25, " GMT", 4) != 0) {
+    if (s.len != 29 || memcmp(s.data + 3, ", ", 2) != 0 || s.data[7] != ' ' || s.data[11] != ' ' ||
+        s.data[16] != ' ' || s.data[19] != ':' || s.data[22] != ':' || memcmp(s.data + 25, " GMT", 4) != 0) {
         return false;
     }
-    struct tm p = {.tm_mday = digits(s, 5, 2),  .tm_year = digits(s, 12, 4) - 1900, .tm_hour = digits(s, 17, 2),
-                   .tm_min = digits(s, 20, 2), .tm_sec = digits(s, 23, 2),         .tm_mon = -1};
+    struct tm p = {.tm_mday = digits(s, 5, 2),
+                   .tm_year = digits(s, 12, 4) - 1900,
+                   .tm_hour = digits(s, 17, 2),
+                   .tm_min = digits(s, 20, 2),
+                   .tm_sec = digits(s, 23, 2),
+                   .tm_mon = -1};
     for (int m = 0; m < 12; m++) {
         if (memcmp(s.data + 8, months + 3 * m, 3) == 0) {
             p.tm_mon = m;
         }
     }
-    if (p.tm_mon < 0 || p.tm_mday < 1 || p.tm_mday > 31 || p.tm_year < 1600 - 1900 || p.tm_hour < 0 || p.tm_hour > 23 ||
-        p.tm_min < 0 || p.tm_min > 59 || p.tm_sec < 0 || p.tm_sec > 60) {
+    if (p.tm_mon < 0 || p.tm_mday < 1 || p.tm_mday > 31 || p.tm_year < 1600 - 1900 || p.tm_hour < 0 ||
+        p.tm_hour > 23 || p.tm_min < 0 || p.tm_min > 59 || p.tm_sec < 0 || p.tm_sec > 60) {
         return false;
     }
     *seconds = (int64_t)timegm(&p);

@@ -41,10 +41,10 @@ struct exchange {
     int status;
     char extra[EXTRA_ROOM]; /* fields of the handler's */
     size_t n_extra;
-    size_t n_out, sent;     /* of `out` */
-    char *bytes;            /* [n_bytes] */
+    size_t n_out, sent; /* of `out` */
+    char *bytes;        /* [n_bytes] */
     size_t n_bytes, bytes_sent;
-    int file;               /* -1: none */
+    int file; /* -1: none */
     uint64_t file_at, file_left;
     bool streaming, chunked; /* the task has more to say */
     bool waiting;            /* for server_wake */

@@ -56,7 +56,8 @@ static void tell_address(os_listener *l)
     socklen_t n = sizeof a;
     if (getsockname(l->fd, &a.any, &n) == 0) {
         const bool v4 = a.any.sa_family == AF_INET;
-        inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr, l->address, sizeof l->address);
+        inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr, l->address,
+                  sizeof l->address);
         l->port = ntohs(v4 ? a.v4.sin_port : a.v6.sin6_port);
     }
 }
@@ -69,12 +70,13 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
     *l = (os_listener){.fd = -1};
     *taken = false;
     if (!read_address(host, port, &a, &n)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "'%s' is no address; give numbers, such as 127.0.0.1 or ::1.", host);
+        return bz_fail(err, BZ_BAD_REQUEST, "'%s' is no address; give numbers, such as 127.0.0.1 or ::1.",
+                       host);
     }
     l->fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* Without this a port would stay taken for a minute after its last server. */
-    if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 || bind(l->fd, &a.any, n) != 0 ||
-        listen(l->fd, SOMAXCONN) != 0) {
+    if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        bind(l->fd, &a.any, n) != 0 || listen(l->fd, SOMAXCONN) != 0) {
         const int why = errno;
         *taken = why == EADDRINUSE;
         os_close(l->fd);
@@ -152,8 +154,9 @@ void os_wait(os_watch *watches, size_t n, int milliseconds)
         for (size_t i = 0; i < n; i++) {
             const short r = p[i].revents;
             const bool failed = r & (POLLERR | POLLHUP | POLLNVAL);
-            watches[i].seen = (short)((failed ? watches[i].wanted | OS_LEFT : 0) | (r & POLLIN ? OS_READ : 0) |
-                                      (r & POLLOUT ? OS_WRITE : 0) | (r & POLLRDHUP ? OS_LEFT : 0));
+            watches[i].seen =
+                (short)((failed ? watches[i].wanted | OS_LEFT : 0) | (r & POLLIN ? OS_READ : 0) |
+                        (r & POLLOUT ? OS_WRITE : 0) | (r & POLLRDHUP ? OS_LEFT : 0));
         }
     }
     if (p != fixed) {
@@ -223,7 +226,8 @@ static bool look(int fd, os_file *file)
 bz_status os_open_folder(const char *path, int *fd, bz_error *err)
 {
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *fd >= 0 ? BZ_OK : bz_fail(err, errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s", strerror(errno));
+    return *fd >= 0 ? BZ_OK
+                    : bz_fail(err, errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s", strerror(errno));
 }
 
 bz_status os_open_file(const char *path, os_file *file, bz_error *err)
@@ -232,8 +236,11 @@ bz_status os_open_file(const char *path, os_file *file, bz_error *err)
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
         const bool full = errno == EMFILE || errno == ENFILE;
-        return bz_fail(err, full ? BZ_OUT_OF_MEMORY : errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s",
-                       strerror(errno));
+        return bz_fail(err,
+                       full              ? BZ_OUT_OF_MEMORY
+                       : errno == ENOENT ? BZ_NOT_FOUND
+                                         : BZ_BAD_FILE,
+                       "%s", strerror(errno));
     }
     if (!look(fd, file)) {
         return bz_fail(err, BZ_BAD_FILE, "It is no file");
@@ -256,8 +263,9 @@ os_found os_open_below(int folder, const char *path, os_file *file)
         if (n > 0 && n <= NAME_MAX) {
             memcpy(name, path, n);
             name[n] = 0;
-            next = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-                                        (path[n] ? O_DIRECTORY : 0));
+            next = openat(at, name,
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                              (path[n] ? O_DIRECTORY : 0));
         }
         const int why = errno;
         close(at);
@@ -303,7 +311,8 @@ bool os_open_browser(const char *url)
         started = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) == 0 &&
                   posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0) == 0 &&
                   posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0) == 0 &&
-                  posix_spawnattr_setsigdefault(&how, &defaults) == 0 && posix_spawnattr_setpgroup(&how, 0) == 0 &&
+                  posix_spawnattr_setsigdefault(&how, &defaults) == 0 &&
+                  posix_spawnattr_setpgroup(&how, 0) == 0 &&
                   posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0 &&
                   posix_spawnp(&child, name, &files, &how, argv, environ) == 0;
         posix_spawnattr_destroy(&how);

@@ -8,12 +8,12 @@
 #include "base/os.h"
 
 enum {
-    STEPS = 32,              /* of one connection before others have their turn */
-    FILE_PIECE = 1 << 20,    /* bytes of a file in one step */
-    BODY_PIECE = 4096,       /* bytes of a body that buy more time */
-    LINGER_MS = 1000,        /* for a client to see that all is said */
-    SOME_FILES = 32,         /* that are open besides those of connections */
-    PAUSE_MS = 100           /* when no file is left for a new connection */
+    STEPS = 32,           /* of one connection before others have their turn */
+    FILE_PIECE = 1 << 20, /* bytes of a file in one step */
+    BODY_PIECE = 4096,    /* bytes of a body that buy more time */
+    LINGER_MS = 1000,     /* for a client to see that all is said */
+    SOME_FILES = 32,      /* that are open besides those of connections */
+    PAUSE_MS = 100        /* when no file is left for a new connection */
 };
 
 typedef enum step { STEP_AGAIN, STEP_WAIT, STEP_CLOSE } step;
@@ -132,7 +132,8 @@ static step begin_request(exchange *x)
         if (all) {
             tell_methods(x, all);
         }
-        return all ? refuse(x, 405, "That method makes no sense here.") : refuse(x, 404, "There is nothing here.");
+        return all ? refuse(x, 405, "That method makes no sense here.")
+                   : refuse(x, 404, "There is nothing here.");
     }
     const bool needs_length = h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;
     if (needs_length && !h->sized && !h->chunked) {
@@ -229,7 +230,8 @@ static void tell_log(const exchange *x)
 {
     const server_options *o = &x->server->o;
     if (o->log && x->status) {
-        const bz_str path = x->head.size && x->head.path.len ? http_text(&x->head, x->head.path) : (bz_str){"-", 1};
+        const bz_str path =
+            x->head.size && x->head.path.len ? http_text(&x->head, x->head.path) : (bz_str){"-", 1};
         o->log(o->user, &(server_log){x->head.method, path, x->status, x->total - x->file_left});
     }
 }
@@ -278,7 +280,8 @@ static step send_answer(exchange *x)
         return moved(x, n);
     }
     if (x->file_left) {
-        n = os_send_file(x->fd, x->file, x->file_at, x->file_left < FILE_PIECE ? (size_t)x->file_left : FILE_PIECE);
+        n = os_send_file(x->fd, x->file, x->file_at,
+                         x->file_left < FILE_PIECE ? (size_t)x->file_left : FILE_PIECE);
         x->file_at += n > 0 ? (uint64_t)n : 0;
         x->file_left -= n > 0 ? (uint64_t)n : 0;
         return moved(x, n);
@@ -467,7 +470,8 @@ static int plan_wait(server *s, uint64_t now)
     const bool open = !pause && (s->n < s->most || find_idle(s) < s->n);
     s->watches[WATCH_LISTENER] = (os_watch){.fd = open ? s->o.listener.fd : -1, .wanted = OS_READ};
     s->watches[WATCH_ALARM] = (os_watch){.fd = s->alarm[0], .wanted = OS_READ};
-    s->watches[WATCH_INTERRUPT] = (os_watch){.fd = s->o.interrupt > 0 ? s->o.interrupt : -1, .wanted = OS_READ};
+    s->watches[WATCH_INTERRUPT] =
+        (os_watch){.fd = s->o.interrupt > 0 ? s->o.interrupt : -1, .wanted = OS_READ};
     until = sooner(until, pause ? s->accept_at : 0);
     until = sooner(until, s->stopping ? s->stop_at : 0);
     if (busy || until <= now) {
@@ -528,7 +532,8 @@ server *server_new(const server_options *options, bz_error *err)
 {
     server *s = calloc(1, sizeof *s);
     const uint64_t files = os_prepare();
-    const uint64_t most = files > 2 * SOME_FILES ? (files - SOME_FILES) / 2 : SOME_FILES; /* a socket and a file each */
+    const uint64_t most =
+        files > 2 * SOME_FILES ? (files - SOME_FILES) / 2 : SOME_FILES; /* a socket and a file each */
     if (s) {
         server_options *o = &s->o;
         *o = *options;

@@ -42,14 +42,14 @@ typedef struct server_options {
     const server_route *routes; /* [n_routes] */
     size_t n_routes;
     access_rules access;
-    const char *headers;        /* fields of every answer, line ends included; may be NULL */
-    unsigned most_connections;  /* 512, fewer where fewer files may be open */
-    unsigned head_ms;           /* 10,000: for a request's head, once it has begun */
-    unsigned body_ms;           /* 20,000: for every 4 KB of a body */
-    unsigned idle_ms;           /* 60,000: between two requests */
-    unsigned send_ms;           /* 120,000: the client takes nothing. A page may be busy with what it has. */
-    unsigned stop_ms;           /* 400: for answers under way when the server is to end */
-    int interrupt;              /* > 0: when it can be read, `stop` is asked */
+    const char *headers;       /* fields of every answer, line ends included; may be NULL */
+    unsigned most_connections; /* 512, fewer where fewer files may be open */
+    unsigned head_ms;          /* 10,000: for a request's head, once it has begun */
+    unsigned body_ms;          /* 20,000: for every 4 KB of a body */
+    unsigned idle_ms;          /* 60,000: between two requests */
+    unsigned send_ms;          /* 120,000: the client takes nothing. A page may be busy with what it has. */
+    unsigned stop_ms;          /* 400: for answers under way when the server is to end */
+    int interrupt;             /* > 0: when it can be read, `stop` is asked */
     bool (*stop)(void *user);
     void (*log)(void *user, const server_log *line); /* may be NULL */
     void *user;
@@ -73,14 +73,15 @@ bz_str exchange_body(const exchange *x); /* of the request */
 void exchange_header(exchange *x, const char *name, const char *format, ...) BZ_PRINTF(3, 4);
 
 /* Answers; the first one counts. */
-void exchange_text(exchange *x, int status, const char *sentence);                     /* for people */
+void exchange_text(exchange *x, int status, const char *sentence);                           /* for people */
 void exchange_bytes(exchange *x, int status, const char *type, const void *bytes, size_t n); /* copied */
-void exchange_file(exchange *x, int status, const char *type, int file, uint64_t from, uint64_t n); /* closed here */
+void exchange_file(exchange *x, int status, const char *type, int file, uint64_t from,
+                   uint64_t n);               /* closed here */
 void exchange_empty(exchange *x, int status); /* 204, 304: without a body */
 
 typedef enum stream_state {
-    STREAM_MORE,  /* call again, at once; nothing put: others come first */
-    STREAM_WAIT,  /* call again after server_wake */
+    STREAM_MORE, /* call again, at once; nothing put: others come first */
+    STREAM_WAIT, /* call again after server_wake */
     STREAM_END,
     STREAM_FAILED /* the connection is cut, so that nobody takes what came for all */
 } stream_state;
@@ -88,7 +89,8 @@ typedef enum stream_state {
 typedef struct exchange_task {
     void (*resume)(void *user, exchange *x); /* of exchange_later: may answer; at once, after server_wake */
     stream_state (*fill)(void *user, char *room, size_t n, size_t *put); /* of exchange_stream */
-    void (*ended)(void *user); /* once, whatever happened: all is sent, or the client has left. May be NULL. */
+    void (*ended)(
+        void *user); /* once, whatever happened: all is sent, or the client has left. May be NULL. */
     void *user;
 } exchange_task;
 

@@ -3,15 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-const char static_headers[] = "Cross-Origin-Opener-Policy: same-origin\r\n"
-                              "Cross-Origin-Embedder-Policy: require-corp\r\n"
-                              "Cross-Origin-Resource-Policy: same-origin\r\n"
-                              "X-Content-Type-Options: nosniff\r\n"
-                              "Referrer-Policy: no-referrer\r\n"
-                              "Content-Security-Policy: default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; "
-                              "worker-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
-                              "connect-src 'self' https:; object-src 'none'; base-uri 'none'; form-action 'none'; "
-                              "frame-ancestors 'none'\r\n";
+const char static_headers[] =
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "Cross-Origin-Embedder-Policy: require-corp\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Content-Security-Policy: default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; "
+    "worker-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
+    "connect-src 'self' https:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'\r\n";
 
 /* ---- types ------------------------------------------------------------------------- */
 
@@ -204,8 +205,8 @@ static bool range_holds(const http_head *h, const static_file *f, const char *ta
 static_plan static_decide(const http_head *h, const static_file *f, const char *coding)
 {
     static_plan p = {0};
-    snprintf(p.tag, sizeof p.tag, "\"%llx-%llx-%x%s\"", (unsigned long long)f->size, (unsigned long long)f->modified,
-             f->nanoseconds, coding);
+    snprintf(p.tag, sizeof p.tag, "\"%llx-%llx-%x%s\"", (unsigned long long)f->size,
+             (unsigned long long)f->modified, f->nanoseconds, coding);
     http_date_write(f->modified, p.modified);
     p.status = check_conditions(h, f, p.tag);
     if (p.status != 200) {
@@ -216,7 +217,8 @@ static_plan static_decide(const http_head *h, const static_file *f, const char *
     const bz_str range = http_next_field(h, "Range", &i);
     const bool one = range.data && !http_next_field(h, "Range", &i).data;
     uint64_t from, length;
-    if (one && h->method == HTTP_GET && range_holds(h, f, p.tag) && read_range(range, f->size, &from, &length)) {
+    if (one && h->method == HTTP_GET && range_holds(h, f, p.tag) &&
+        read_range(range, f->size, &from, &length)) {
         p.status = length ? 206 : 416;
         p.from = length ? from : 0;
         p.length = length;

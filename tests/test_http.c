@@ -36,13 +36,15 @@ static bool same_span(http_span a, http_span b)
 
 static bool same_head(const http_head *a, const http_head *b)
 {
-    bool same = a->method == b->method && a->old == b->old && same_span(a->path, b->path) && same_span(a->query, b->query) &&
-                same_span(a->authority, b->authority) && a->n_fields == b->n_fields && a->close == b->close &&
-                a->expects_continue == b->expects_continue && a->chunked == b->chunked && a->sized == b->sized &&
-                a->length == b->length && a->size == b->size && a->refusal.status == b->refusal.status &&
-                a->refusal.why == b->refusal.why;
+    bool same = a->method == b->method && a->old == b->old && same_span(a->path, b->path) &&
+                same_span(a->query, b->query) && same_span(a->authority, b->authority) &&
+                a->n_fields == b->n_fields && a->close == b->close &&
+                a->expects_continue == b->expects_continue && a->chunked == b->chunked &&
+                a->sized == b->sized && a->length == b->length && a->size == b->size &&
+                a->refusal.status == b->refusal.status && a->refusal.why == b->refusal.why;
     for (unsigned i = 0; same && i < a->n_fields; i++) {
-        same = same_span(a->field_name[i], b->field_name[i]) && same_span(a->field_value[i], b->field_value[i]);
+        same =
+            same_span(a->field_name[i], b->field_name[i]) && same_span(a->field_value[i], b->field_value[i]);
     }
     return same;
 }
@@ -56,7 +58,8 @@ static http_answer read_text(http_head *h, const char *text, size_t n)
         http_head cut;
         char *piece;
         const http_answer a = read_cut(&cut, text, n, step, &piece);
-        CHECKF(a == whole && same_head(h, &cut), "cut into pieces of %zu: %d instead of %d: %.60s", step, a, whole, text);
+        CHECKF(a == whole && same_head(h, &cut), "cut into pieces of %zu: %d instead of %d: %.60s", step, a,
+               whole, text);
         free(piece);
     }
     for (size_t at = 1; at < n && n < 400; at++) { /* in two, anywhere */
@@ -74,7 +77,8 @@ static void refused(int status, const char *text)
 {
     http_head h;
     const http_answer a = read_text(&h, text, strlen(text));
-    CHECKF(a == HTTP_BAD && h.refusal.status == status, "%d, status %d instead of %d: %.80s", a, h.refusal.status, status, text);
+    CHECKF(a == HTTP_BAD && h.refusal.status == status, "%d, status %d instead of %d: %.80s", a,
+           h.refusal.status, status, text);
     CHECKF(a != HTTP_BAD || (h.refusal.why && strlen(h.refusal.why) > 10), "no reason: %.80s", text);
 }
 
@@ -82,7 +86,8 @@ static http_head accepted(const char *text)
 {
     http_head h;
     const http_answer a = read_text(&h, text, strlen(text));
-    CHECKF(a == HTTP_DONE, "%d, status %d (%s): %.80s", a, h.refusal.status, h.refusal.why ? h.refusal.why : "", text);
+    CHECKF(a == HTTP_DONE, "%d, status %d (%s): %.80s", a, h.refusal.status,
+           h.refusal.why ? h.refusal.why : "", text);
     return h;
 }
 
@@ -98,7 +103,8 @@ static bool is(const http_head *h, http_span s, const char *text)
 static void test_heads(void)
 {
     begin("a request");
-    const char *text = "GET /a/b%20c?x=1&y HTTP/1.1\r\nHost: localhost:11435\r\naccept:  text/html \t\r\nX-Empty:\r\n\r\nGET /next";
+    const char *text = "GET /a/b%20c?x=1&y HTTP/1.1\r\nHost: localhost:11435\r\naccept:  text/html "
+                       "\t\r\nX-Empty:\r\n\r\nGET /next";
     http_head h = accepted(text);
     CHECK(h.method == HTTP_GET && !h.old && !h.close && !h.chunked && !h.sized && h.length == 0);
     CHECK(is(&h, h.path, "/a/b%20c") && is(&h, h.query, "x=1&y") && is(&h, h.authority, "localhost:11435"));
@@ -190,7 +196,8 @@ static void test_refusals(void)
     refused(413, "POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551616\r\n\r\n");
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551616x\r\n\r\n");
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
-    refused(400, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n");
+    refused(400,
+            "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n");
     refused(400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
     refused(501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n");
     refused(501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n");
@@ -282,7 +289,8 @@ static void test_limits(void)
 /* ---- bodies ------------------------------------------------------------------------------------ */
 
 /* A chunked body, read in pieces of `step` bytes and in place; what follows it stays. */
-static http_answer read_chunks(const char *text, uint64_t most, size_t step, char *out, size_t *n_out, size_t *n_used, int *status)
+static http_answer read_chunks(const char *text, uint64_t most, size_t step, char *out, size_t *n_out,
+                               size_t *n_used, int *status)
 {
     const http_head h = {.chunked = true};
     http_body b;
@@ -315,10 +323,11 @@ static void chunks(const char *text, int status, const char *want, size_t rest)
         int got;
         const http_answer a = read_chunks(text, 30, step, out, &n, &used, &got);
         if (status) {
-            CHECKF(a == (status == 1 ? HTTP_MORE : HTTP_BAD) && got == (status == 1 ? 0 : status), "%d %d in pieces of %zu: %s", a, got,
-                   step, text);
+            CHECKF(a == (status == 1 ? HTTP_MORE : HTTP_BAD) && got == (status == 1 ? 0 : status),
+                   "%d %d in pieces of %zu: %s", a, got, step, text);
         } else {
-            CHECKF(a == HTTP_DONE && n == strlen(want) && memcmp(out, want, n) == 0, "%d in pieces of %zu: %s", a, step, text);
+            CHECKF(a == HTTP_DONE && n == strlen(want) && memcmp(out, want, n) == 0,
+                   "%d in pieces of %zu: %s", a, step, text);
             CHECKF(strlen(text) - used == rest, "%zu bytes used: %s", used, text);
         }
     }
@@ -359,7 +368,8 @@ static void test_bodies(void)
     CHECK(http_body_begin(&b, &h, 4) == HTTP_BAD && b.refusal.status == 413);
     CHECK(http_body_begin(&b, &h, 5) == HTTP_MORE);
     CHECK(http_body_read(&b, "ab", 2, &used, out, &put) == HTTP_MORE && used == 2 && put == 2);
-    CHECK(http_body_read(&b, "cdeGET", 6, &used, out, &put) == HTTP_DONE && used == 3 && put == 3 && memcmp(out, "cde", 3) == 0);
+    CHECK(http_body_read(&b, "cdeGET", 6, &used, out, &put) == HTTP_DONE && used == 3 && put == 3 &&
+          memcmp(out, "cde", 3) == 0);
     h = (http_head){0};
     CHECK(http_body_begin(&b, &h, 0) == HTTP_DONE);
 
@@ -400,13 +410,16 @@ static void test_paths(void)
     path("/%2525", PATH_OK, "%25", false);
 
     begin("paths that lead out, or hide where they lead");
-    static const char *const hidden[] = {"/..", "/../", "/../x", "/a/../b", "/a/..", "/.", "/./a", "/.git/config", "/a/.env", "//", "//etc/passwd",
-                                         "/a//b", "/%2e%2e/x", "/%2E./x", "/.%2e/x", "/a/%2e%2e", "/.../x", "/%2egit"};
+    static const char *const hidden[] = {"/..",          "/../",   "/../x",        "/a/../b", "/a/..",
+                                         "/.",           "/./a",   "/.git/config", "/a/.env", "//",
+                                         "//etc/passwd", "/a//b",  "/%2e%2e/x",    "/%2E./x", "/.%2e/x",
+                                         "/a/%2e%2e",    "/.../x", "/%2egit"};
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
         path(hidden[i], PATH_HIDDEN, NULL, false);
     }
-    static const char *const bad[] = {"", "a", "*", "/a%2fb", "/a%2Fb", "/..%2f..%2fetc", "/a%5Cb", "/a\\..\\b", "/a%00b", "/a%0Ab", "/a%7F", "/%",
-                                      "/%2", "/%zz", "/a%4", "/%%41", "/..%c0%af%", "/../%00"};
+    static const char *const bad[] = {
+        "",       "a",     "*",  "/a%2fb", "/a%2Fb", "/..%2f..%2fetc", "/a%5Cb", "/a\\..\\b",  "/a%00b",
+        "/a%0Ab", "/a%7F", "/%", "/%2",    "/%zz",   "/a%4",           "/%%41",  "/..%c0%af%", "/../%00"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         path(bad[i], PATH_BAD, NULL, false);
     }
@@ -428,11 +441,28 @@ static bz_str text_of(const char *text)
 static void test_access(void)
 {
     static const char *const names[] = {"box.local", NULL};
-    const access_rules near = {"127.0.0.1", names, 1}, far = {"192.168.1.5", NULL, 0}, all = {"0.0.0.0", NULL, 0}, six = {"::", NULL, 0};
-    static const char *const good[] = {"localhost", "LocalHost:80", "localhost.", "app.localhost:1", "127.0.0.1:11435", "127.9.9.9", "[::1]", "[::1]:80",
-                                       "box.local", "BOX.local:8080", "box.local."};
-    static const char *const bad[] = {"", ":80", "evil.com", "localhost.evil.com", "evillocalhost", "127.0.0.1.evil.com", "192.168.1.5", "[::2]",
-                                      "::1", "[::1", "[::1]x", "localhost:x", "localhost:123456", "sub.box.local", "127.1", "0x7f.0.0.1", "2130706433"};
+    const access_rules near = {"127.0.0.1", names, 1}, far = {"192.168.1.5", NULL, 0},
+                       all = {"0.0.0.0", NULL, 0}, six = {"::", NULL, 0};
+    static const char *const good[] = {"localhost",       "LocalHost:80",   "localhost.", "app.localhost:1",
+                                       "127.0.0.1:11435", "127.9.9.9",      "[::1]",      "[::1]:80",
+                                       "box.local",       "BOX.local:8080", "box.local."};
+    static const char *const bad[] = {"",
+                                      ":80",
+                                      "evil.com",
+                                      "localhost.evil.com",
+                                      "evillocalhost",
+                                      "127.0.0.1.evil.com",
+                                      "192.168.1.5",
+                                      "[::2]",
+                                      "::1",
+                                      "[::1",
+                                      "[::1]x",
+                                      "localhost:x",
+                                      "localhost:123456",
+                                      "sub.box.local",
+                                      "127.1",
+                                      "0x7f.0.0.1",
+                                      "2130706433"};
     begin("hosts that are ours");
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         CHECKF(access_host(&near, text_of(good[i])), "%s", good[i]);
@@ -440,18 +470,26 @@ static void test_access(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECKF(!access_host(&near, text_of(bad[i])), "%s", bad[i]);
     }
-    CHECK(access_host(&far, text_of("192.168.1.5:80")) && !access_host(&far, text_of("192.168.1.6")) && access_host(&far, text_of("localhost")));
-    CHECK(access_host(&all, text_of("10.1.2.3:80")) && !access_host(&all, text_of("evil.com")) && access_host(&six, text_of("[fe80::1]:80")));
-    CHECK(access_host(&six, text_of("10.1.2.3")) && access_is_loopback("127.0.0.1") && access_is_loopback("::1"));
+    CHECK(access_host(&far, text_of("192.168.1.5:80")) && !access_host(&far, text_of("192.168.1.6")) &&
+          access_host(&far, text_of("localhost")));
+    CHECK(access_host(&all, text_of("10.1.2.3:80")) && !access_host(&all, text_of("evil.com")) &&
+          access_host(&six, text_of("[fe80::1]:80")));
+    CHECK(access_host(&six, text_of("10.1.2.3")) && access_is_loopback("127.0.0.1") &&
+          access_is_loopback("::1"));
     CHECK(!access_is_loopback("0.0.0.0") && !access_is_loopback("::") && !access_is_loopback("10.0.0.1"));
 
     begin("origins that are ours");
     const bz_str own = text_of("localhost:11435");
-    CHECK(access_origin(&near, text_of("http://localhost:11435"), own) && access_origin(&near, text_of("HTTP://LOCALHOST:11435"), own));
-    CHECK(access_origin(&near, text_of("https://box.local:9"), own) && access_origin(&near, text_of("http://box.local"), own));
-    CHECK(!access_origin(&near, text_of("null"), own) && !access_origin(&near, text_of(""), own) && !access_origin(&near, text_of("://"), own));
-    CHECK(!access_origin(&near, text_of("http://localhost:1"), own) && !access_origin(&near, text_of("http://evil.com"), own));
-    CHECK(!access_origin(&near, text_of("http://localhost:11435.evil.com"), own) && !access_origin(&near, text_of("https://localhost:11435"), own));
+    CHECK(access_origin(&near, text_of("http://localhost:11435"), own) &&
+          access_origin(&near, text_of("HTTP://LOCALHOST:11435"), own));
+    CHECK(access_origin(&near, text_of("https://box.local:9"), own) &&
+          access_origin(&near, text_of("http://box.local"), own));
+    CHECK(!access_origin(&near, text_of("null"), own) && !access_origin(&near, text_of(""), own) &&
+          !access_origin(&near, text_of("://"), own));
+    CHECK(!access_origin(&near, text_of("http://localhost:1"), own) &&
+          !access_origin(&near, text_of("http://evil.com"), own));
+    CHECK(!access_origin(&near, text_of("http://localhost:11435.evil.com"), own) &&
+          !access_origin(&near, text_of("https://localhost:11435"), own));
     CHECK(!access_origin(&near, text_of("http://"), (bz_str){"", 0}));
 }
 
@@ -465,8 +503,15 @@ static void test_dates(void)
         CHECKF(http_date_read(text_of(http_date_write(s, out)), &t) && t == s, "%lld: %s", (long long)s, out);
     }
     CHECK(strcmp(http_date_write(INT64_MAX, out), "") == 0);
-    static const char *const bad[] = {"", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Now 1994 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
-                                      "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 06 Nov 1994 08:49:-1 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"};
+    static const char *const bad[] = {"",
+                                      "Sun, 06 Nov 1994 08:49:37",
+                                      "Sun, 06 Nov 1994 08:49:37 UTC",
+                                      "Sun, 06 Now 1994 08:49:37 GMT",
+                                      "Sun, 00 Nov 1994 08:49:37 GMT",
+                                      "Sun, 06 Nov 1994 24:49:37 GMT",
+                                      "Sun, 06 Nov 1994 08:60:37 GMT",
+                                      "Sun, 06 Nov 1994 08:49:-1 GMT",
+                                      "Sunday, 06-Nov-94 08:49:37 GMT"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECKF(!http_date_read(text_of(bad[i]), &t), "%s", bad[i]);
     }

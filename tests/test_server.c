@@ -20,7 +20,8 @@
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 
-static atomic_int ended, released, put_off; /* tasks that are over; how far waiting ones may go; late answers asked for */
+static atomic_int ended, released,
+    put_off; /* tasks that are over; how far waiting ones may go; late answers asked for */
 static server *running;
 
 static void echo(void *user, exchange *x)
@@ -114,8 +115,12 @@ static void large(void *user, exchange *x)
 }
 
 static const server_route routes[] = {
-    {"/echo", HTTP_POST | HTTP_PUT, 100000, echo, NULL}, {"/echo", HTTP_GET, 0, echo, NULL}, {"/mute", HTTP_GET, 0, mute, NULL},
-    {"/stream", HTTP_GET, 0, stream, NULL},              {"/later", HTTP_GET, 0, later, NULL}, {"/large", HTTP_GET, 0, large, NULL},
+    {"/echo", HTTP_POST | HTTP_PUT, 100000, echo, NULL},
+    {"/echo", HTTP_GET, 0, echo, NULL},
+    {"/mute", HTTP_GET, 0, mute, NULL},
+    {"/stream", HTTP_GET, 0, stream, NULL},
+    {"/later", HTTP_GET, 0, later, NULL},
+    {"/large", HTTP_GET, 0, large, NULL},
     {"/below/", HTTP_DELETE, 0, echo, NULL},
 };
 
@@ -168,7 +173,8 @@ static double stop(void)
 static int connect_small(int receive_buffer)
 {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct timeval patience = {.tv_sec = 10};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (receive_buffer) {
@@ -254,11 +260,14 @@ static void test_bodies(void)
     start(0, false);
     begin("bodies of requests");
     const char *a = ask("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n" CLOSE "hello");
-    CHECK(status_is(a, "200") && strcmp(body_of(a), "hello") == 0 && strstr(a, "X-Method: POST\r\n") && strstr(a, "X-Always: here\r\n"));
-    a = ask("PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n" CLOSE "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+    CHECK(status_is(a, "200") && strcmp(body_of(a), "hello") == 0 && strstr(a, "X-Method: POST\r\n") &&
+          strstr(a, "X-Always: here\r\n"));
+    a = ask("PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n" CLOSE
+            "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
     CHECK(status_is(a, "200") && strcmp(body_of(a), "hello world") == 0);
     static char text[200000];
-    const int n = snprintf(text, sizeof text, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n" CLOSE);
+    const int n =
+        snprintf(text, sizeof text, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n" CLOSE);
     memset(text + n, 'z', 90000);
     CHECK(strlen(body_of(ask(text))) == 90000);
 
@@ -279,7 +288,8 @@ static void test_bodies(void)
     begin("requests that are refused");
     CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST CLOSE), "411"));
     CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 100001\r\n\r\nabc"), "413"));
-    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nFFFFF\r\n"), "413"));
+    CHECK(
+        status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nFFFFF\r\n"), "413"));
     CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nx"), "400"));
     CHECK(status_is(ask("GET /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\na"), "413"));
     a = ask("DELETE /echo HTTP/1.1\r\n" HOST CLOSE);
@@ -309,16 +319,23 @@ static void test_bodies(void)
     close(eager);
 
     begin("pages of other sites");
-    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Origin: http://evil.com\r\nContent-Length: 0\r\n" CLOSE), "403"));
-    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Origin: null\r\nContent-Length: 0\r\n" CLOSE), "403"));
-    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Origin: http://localhost\r\nContent-Length: 0\r\n" CLOSE), "200"));
+    CHECK(status_is(
+        ask("POST /echo HTTP/1.1\r\n" HOST "Origin: http://evil.com\r\nContent-Length: 0\r\n" CLOSE), "403"));
+    CHECK(
+        status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Origin: null\r\nContent-Length: 0\r\n" CLOSE), "403"));
+    CHECK(status_is(
+        ask("POST /echo HTTP/1.1\r\n" HOST "Origin: http://localhost\r\nContent-Length: 0\r\n" CLOSE),
+        "200"));
     CHECK(status_is(ask("GET /echo HTTP/1.1\r\n" HOST "Origin: http://evil.com\r\n" CLOSE), "200"));
 
     begin("many requests on one connection, sent at once");
     text[0] = 0;
     for (int i = 0; i < 200; i++) {
         char one[200];
-        snprintf(one, sizeof one, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 8\r\n\r\n<<%04d>>HEAD /echo HTTP/1.1\r\n" HOST "\r\n", i);
+        snprintf(one, sizeof one,
+                 "POST /echo HTTP/1.1\r\n" HOST
+                 "Content-Length: 8\r\n\r\n<<%04d>>HEAD /echo HTTP/1.1\r\n" HOST "\r\n",
+                 i);
         strcat(text, one);
     }
     strcat(text, "GET /nothing HTTP/1.1\r\n" HOST "\r\nGET /echo HTTP/1.1\r\n" HOST CLOSE);
@@ -339,7 +356,8 @@ static void test_streams(void)
     start(0, true);
     begin("streams");
     const char *a = ask("GET /stream HTTP/1.1\r\n" HOST CLOSE);
-    CHECK(status_is(a, "200") && strstr(a, "Transfer-Encoding: chunked\r\n") && strstr(a, "\r\n0007\r\nline 0\n\r\n"));
+    CHECK(status_is(a, "200") && strstr(a, "Transfer-Encoding: chunked\r\n") &&
+          strstr(a, "\r\n0007\r\nline 0\n\r\n"));
     CHECK(strcmp(a + strlen(a) - 7, "\r\n0\r\n\r\n") == 0);
     a = ask("GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     CHECK(status_is(a, "200") && !strstr(a, "chunked") && strncmp(body_of(a), "line 0\nxxx", 10) == 0);
@@ -397,7 +415,8 @@ static void test_streams(void)
     usleep(1000 * (SEND_MS + 300));
     atomic_store(&released, 101);
     server_wake(running);
-    CHECK(hear(fd, HEARD) > 0 && status_is(heard, "503") && strstr(heard, "Late, but here.\n") && comes_true(&ended, 8));
+    CHECK(hear(fd, HEARD) > 0 && status_is(heard, "503") && strstr(heard, "Late, but here.\n") &&
+          comes_true(&ended, 8));
     close(fd);
     stop();
 }
@@ -490,7 +509,7 @@ static void test_crowds(void)
     const clock_t before = clock();
     CHECK(poll(&p, 1, 500) == 0);
     const double worked = (double)(clock() - before) / CLOCKS_PER_SEC;
-CHECKF(worked < 0.02, "%.2f s of work while nothing can be done", worked);
+    CHECKF(worked < 0.02, "%.2f s of work while nothing can be done", worked);
     atomic_store(&released, 101);
     server_wake(running);
     CHECK(hear(ninth, HEARD) > 0 && status_is(heard, "200"));

@@ -11,16 +11,17 @@ static char request[2048];
 static http_head asks(const char *method, const char *fields)
 {
     http_head h = {0};
-    const int n = snprintf(request, sizeof request, "%s / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", method, fields);
+    const int n =
+        snprintf(request, sizeof request, "%s / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", method, fields);
     CHECKF(http_head_read(&h, request, (size_t)n) == HTTP_DONE, "%s", fields);
     return h;
 }
 
 static const static_file file = {1000, 784111777, 5}; /* Sun, 06 Nov 1994 08:49:37 GMT */
-#define TAG "\"3e8-2ebc98a1-5\""
-#define DATE "Sun, 06 Nov 1994 08:49:37 GMT"
+#define TAG    "\"3e8-2ebc98a1-5\""
+#define DATE   "Sun, 06 Nov 1994 08:49:37 GMT"
 #define BEFORE "Sun, 06 Nov 1994 08:49:36 GMT"
-#define AFTER "Sun, 06 Nov 1994 08:49:38 GMT"
+#define AFTER  "Sun, 06 Nov 1994 08:49:38 GMT"
 
 static static_plan plan(const char *fields)
 {
@@ -31,8 +32,9 @@ static static_plan plan(const char *fields)
 static void gives(const char *fields, int status, uint64_t from, uint64_t length, const char *range)
 {
     const static_plan p = plan(fields);
-    CHECKF(p.status == status && p.from == from && p.length == length && strcmp(p.range, range) == 0, "%d, %llu from %llu, '%s': %s", p.status,
-           (unsigned long long)p.length, (unsigned long long)p.from, p.range, fields);
+    CHECKF(p.status == status && p.from == from && p.length == length && strcmp(p.range, range) == 0,
+           "%d, %llu from %llu, '%s': %s", p.status, (unsigned long long)p.length, (unsigned long long)p.from,
+           p.range, fields);
 }
 
 static void whole(const char *fields)
@@ -61,9 +63,19 @@ static void test_ranges(void)
     gives("Range: bytes=99999999999999999999999-\r\n", 416, 0, 0, "bytes */1000");
 
     begin("ranges that are none, and several: the whole file");
-    static const char *const odd[] = {"Range: bytes=\r\n",        "Range: bytes=-\r\n",     "Range: bytes=5-4\r\n",          "Range: bytes=a-b\r\n", "Range: bytes=1-2x\r\n",
-                                      "Range: bytes=1-2,4-5\r\n", "Range: chapters=1-2\r\n", "Range: bytes 1-2\r\n",          "Range: bytes=1\r\n",   "Range: bytes=--1\r\n",
-                                      "Range: bytes=+1-2\r\n",    "Range:\r\n",              "Range: bytes=1-2\r\nRange: bytes=3-4\r\n"};
+    static const char *const odd[] = {"Range: bytes=\r\n",
+                                      "Range: bytes=-\r\n",
+                                      "Range: bytes=5-4\r\n",
+                                      "Range: bytes=a-b\r\n",
+                                      "Range: bytes=1-2x\r\n",
+                                      "Range: bytes=1-2,4-5\r\n",
+                                      "Range: chapters=1-2\r\n",
+                                      "Range: bytes 1-2\r\n",
+                                      "Range: bytes=1\r\n",
+                                      "Range: bytes=--1\r\n",
+                                      "Range: bytes=+1-2\r\n",
+                                      "Range:\r\n",
+                                      "Range: bytes=1-2\r\nRange: bytes=3-4\r\n"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         whole(odd[i]);
     }
@@ -72,7 +84,8 @@ static void test_ranges(void)
     const static_file empty = {0, 0, 0}, huge = {UINT64_C(1) << 40, 0, 0};
     CHECK(static_decide(&get, &empty, "").status == 416);
     const static_plan p = static_decide(&get, &huge, "");
-    CHECK(p.from == huge.size - 5 && p.length == 5 && strcmp(p.range, "bytes 1099511627771-1099511627775/1099511627776") == 0);
+    CHECK(p.from == huge.size - 5 && p.length == 5 &&
+          strcmp(p.range, "bytes 1099511627771-1099511627775/1099511627776") == 0);
     const http_head plain = asks("GET", "");
     CHECK(static_decide(&plain, &empty, "").status == 200 && static_decide(&plain, &empty, "").length == 0);
 
@@ -98,9 +111,14 @@ static void test_conditions(void)
     CHECK(strcmp(static_decide(&h, &later, "").tag, TAG) != 0);
 
     begin("nothing has changed");
-    static const char *const known[] = {"If-None-Match: " TAG "\r\n",           "If-None-Match: W/" TAG "\r\n",  "If-None-Match: \"a\", " TAG " ,\"b\"\r\n",
-                                        "If-None-Match: *\r\n",                 "If-Modified-Since: " DATE "\r\n", "If-Modified-Since: " AFTER "\r\n",
-                                        "If-None-Match: \"a\"\r\nIf-None-Match: " TAG "\r\n", "If-None-Match: " TAG "\r\nIf-Modified-Since: " BEFORE "\r\n",
+    static const char *const known[] = {"If-None-Match: " TAG "\r\n",
+                                        "If-None-Match: W/" TAG "\r\n",
+                                        "If-None-Match: \"a\", " TAG " ,\"b\"\r\n",
+                                        "If-None-Match: *\r\n",
+                                        "If-Modified-Since: " DATE "\r\n",
+                                        "If-Modified-Since: " AFTER "\r\n",
+                                        "If-None-Match: \"a\"\r\nIf-None-Match: " TAG "\r\n",
+                                        "If-None-Match: " TAG "\r\nIf-Modified-Since: " BEFORE "\r\n",
                                         "If-None-Match: " TAG "\r\nRange: bytes=1-2\r\n"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         gives(known[i], 304, 0, 0, "");
@@ -108,7 +126,9 @@ static void test_conditions(void)
     begin("something has, or who knows");
     whole("If-None-Match: \"a\"\r\n");
     whole("If-None-Match:\r\n");
-    whole("If-None-Match: " "3e8-2ebc98a1-5" "\r\n");
+    whole("If-None-Match: "
+          "3e8-2ebc98a1-5"
+          "\r\n");
     whole("If-Modified-Since: " BEFORE "\r\n");
     whole("If-Modified-Since: yesterday\r\n");
     whole("If-None-Match: \"a\"\r\nIf-Modified-Since: " AFTER "\r\n"); /* the tag knows better */
@@ -141,15 +161,29 @@ static void test_codings(void)
     begin("codings");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const http_head h = asks("GET", cases[i].fields);
-        CHECKF(static_accepts(&h, "br") == cases[i].br && static_accepts(&h, "gzip") == cases[i].gzip, "%s", cases[i].fields);
+        CHECKF(static_accepts(&h, "br") == cases[i].br && static_accepts(&h, "gzip") == cases[i].gzip, "%s",
+               cases[i].fields);
     }
 
     static const char *const types[][2] = {
-        {"index.html", "text/html; charset=utf-8"}, {"a.JS", "text/javascript; charset=utf-8"}, {"a/b.mjs", "text/javascript; charset=utf-8"}, {"a.css", "text/css; charset=utf-8"},
-        {"a.json", "application/json"}, {"a.wasm", "application/wasm"}, {"a.svg", "image/svg+xml; charset=utf-8"}, {"a.png", "image/png"},
-        {"a.ico", "image/vnd.microsoft.icon"}, {"app.webmanifest", "application/manifest+json"}, {"a.gguf", "application/octet-stream"}, {"a.txt", "text/plain; charset=utf-8"},
-        {"a.js.map", "application/json"}, {"a", "application/octet-stream"}, {"a.html/b", "application/octet-stream"}, {"a.", "application/octet-stream"},
-        {"", "application/octet-stream"}, {"a.js.br", "application/octet-stream"},
+        {"index.html", "text/html; charset=utf-8"},
+        {"a.JS", "text/javascript; charset=utf-8"},
+        {"a/b.mjs", "text/javascript; charset=utf-8"},
+        {"a.css", "text/css; charset=utf-8"},
+        {"a.json", "application/json"},
+        {"a.wasm", "application/wasm"},
+        {"a.svg", "image/svg+xml; charset=utf-8"},
+        {"a.png", "image/png"},
+        {"a.ico", "image/vnd.microsoft.icon"},
+        {"app.webmanifest", "application/manifest+json"},
+        {"a.gguf", "application/octet-stream"},
+        {"a.txt", "text/plain; charset=utf-8"},
+        {"a.js.map", "application/json"},
+        {"a", "application/octet-stream"},
+        {"a.html/b", "application/octet-stream"},
+        {"a.", "application/octet-stream"},
+        {"", "application/octet-stream"},
+        {"a.js.br", "application/octet-stream"},
     };
     begin("types");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {

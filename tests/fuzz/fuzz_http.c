@@ -44,7 +44,8 @@ static void check_head(const http_head *h)
     must(h->size <= HTTP_HEAD_MOST && h->n_fields <= HTTP_FIELDS_MOST);
     must(inside(h, h->path) && inside(h, h->query) && inside(h, h->authority) && h->path.len > 0);
     must(http_text(h, h->path).data[0] == '/' || bz_str_is(http_text(h, h->path), "*"));
-    must(!(h->chunked && h->sized) && (h->sized || h->length == 0) && (h->authority.len || h->old || http_field(h, "Host").data));
+    must(!(h->chunked && h->sized) && (h->sized || h->length == 0) &&
+         (h->authority.len || h->old || http_field(h, "Host").data));
     for (unsigned i = 0; i < h->n_fields; i++) {
         must(inside(h, h->field_name[i]) && inside(h, h->field_value[i]) && h->field_name[i].len > 0);
         must(!has_line_end(http_text(h, h->field_value[i])) && !has_line_end(http_text(h, h->field_name[i])));
@@ -75,10 +76,13 @@ static http_answer read_in_pieces(http_head *h, const char *bytes, size_t n, uns
 
 static void check_same(const http_head *a, const http_head *b)
 {
-    must(a->method == b->method && a->old == b->old && a->close == b->close && a->chunked == b->chunked && a->sized == b->sized);
+    must(a->method == b->method && a->old == b->old && a->close == b->close && a->chunked == b->chunked &&
+         a->sized == b->sized);
     must(a->expects_continue == b->expects_continue && a->length == b->length && a->size == b->size);
-    must(a->n_fields == b->n_fields && a->refusal.status == b->refusal.status && a->refusal.why == b->refusal.why);
-    must(memcmp(&a->path, &b->path, sizeof a->path) == 0 && memcmp(&a->query, &b->query, sizeof a->query) == 0);
+    must(a->n_fields == b->n_fields && a->refusal.status == b->refusal.status &&
+         a->refusal.why == b->refusal.why);
+    must(memcmp(&a->path, &b->path, sizeof a->path) == 0 &&
+         memcmp(&a->query, &b->query, sizeof a->query) == 0);
     must(memcmp(&a->authority, &b->authority, sizeof a->authority) == 0);
     must(memcmp(a->field_name, b->field_name, a->n_fields * sizeof *a->field_name) == 0);
     must(memcmp(a->field_value, b->field_value, a->n_fields * sizeof *a->field_value) == 0);
@@ -93,7 +97,8 @@ static void check_path(const http_head *h)
     if (path_decode(http_text(h, h->path), out, &folder) != PATH_OK) {
         return;
     }
-    must(memchr(out, 0, sizeof out) && out[0] != '/' && !strstr(out, "//") && !strstr(out, "/.") && out[0] != '.' && !strpbrk(out, "\\\r\n"));
+    must(memchr(out, 0, sizeof out) && out[0] != '/' && !strstr(out, "//") && !strstr(out, "/.") &&
+         out[0] != '.' && !strpbrk(out, "\\\r\n"));
 }
 
 static void check_plan(const http_head *h)
@@ -103,7 +108,9 @@ static void check_plan(const http_head *h)
         const static_file f = {sizes[i], 784111777, 1};
         const static_plan p = static_decide(h, &f, "");
         must(p.from <= f.size && p.length <= f.size - p.from);
-        must(p.status == 200 ? p.length == f.size : p.status == 206 ? p.length > 0 && p.range[0] && h->method == HTTP_GET : p.length == 0);
+        must(p.status == 200   ? p.length == f.size
+             : p.status == 206 ? p.length > 0 && p.range[0] && h->method == HTTP_GET
+                               : p.length == 0);
         must((p.status == 416) == (p.length == 0 && p.range[0]));
         must(!has_line_end((bz_str){p.tag, strlen(p.tag)}) && strlen(p.range) + 1 < sizeof p.range);
     }
