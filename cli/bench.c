@@ -388,7 +388,7 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = 512, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdmjF", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjF", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -424,6 +424,7 @@ const cli_verb cli_bench_verb = {
     "      --chunk N           prompt tokens per pass\n"
     "      --kernels NAME      avx2, neon or plain\n"
     "      --device NAME       cpu or gpu\n"
+    "      --ple PLACE         gpu: per-layer embeddings resident, in the file, or auto\n"
     "      --no-fuse           gpu: every step a kernel of its own\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

@@ -38,6 +38,7 @@ typedef struct cli_options {
     const char *kernels;
     const char *device;
     const char *system;
+    const char *ple; /* gpu: where the per-layer embeddings are */
     const char *prompts, *shard;
     const char *host, *dir; /* serve */
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];

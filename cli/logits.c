@@ -26,7 +26,7 @@ static int on_event(void *user, const bz_event *e)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdTCfF", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfF", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -89,5 +89,6 @@ const cli_verb cli_logits_verb = {
     "      --threads N      threads (does not change the result)\n"
     "      --kernels NAME   avx2, neon or plain\n"
     "      --device NAME    cpu or gpu\n"
+    "      --ple PLACE      gpu: per-layer embeddings resident, in the file, or auto\n"
     "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n"};

@@ -39,7 +39,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     const char *mmproj = o->mmproj ? o->mmproj : found->n_projectors ? found->projectors[0] : NULL;
     term_busy("opening the model");
     const bz_host host = {.event = on_event};
-    const bz_open_options options = {.device = o->device, .host = &host};
+    const bz_open_options options = {.device = o->device, .ple = o->ple, .host = &host};
     status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
     term_idle();
     if (status != BZ_OK) {

@@ -29,6 +29,7 @@ static const option_row table[] = {
     {'m', NULL, "--mmproj", TEXT, AT(mmproj)},
     {'k', NULL, "--kernels", TEXT, AT(kernels)},
     {'d', NULL, "--device", TEXT, AT(device)},
+    {'E', NULL, "--ple", TEXT, AT(ple)},
     {'S', NULL, "--system", TEXT, AT(system)},
     {'L', NULL, "--prompts", TEXT, AT(prompts)},
     {'i', NULL, "--shard", TEXT, AT(shard)},

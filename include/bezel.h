@@ -27,10 +27,8 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define BZ_API __attribute__((visibility("default")))
-#define BZ_PRINTF(a, b) __attribute__((format(printf, a, b)))
 #else
 #define BZ_API
-#define BZ_PRINTF(a, b)
 #endif
 
 /* ---- errors ------------------------------------------------------------- */
@@ -143,6 +141,7 @@ typedef struct bz_input {
 
 typedef struct bz_open_options {
     const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
+    const char *ple;     /* gpu: the per-layer embeddings are "resident", stay in the "file", or "auto" (NULL) */
     const bz_host *host; /* bz_model_open_file: told of progress, may stop it */
 } bz_open_options;
 
@@ -177,10 +176,7 @@ BZ_API const char *bz_token_piece(const bz_model *model, int32_t id, size_t *len
 BZ_API bool bz_token_ends(const bz_model *model, int32_t id); /* ends an answer */
 
 /* Text of a stream of tokens: never half a character. Zero-initialise. */
-typedef struct bz_text_stream {
-    uint8_t state[16];
-} bz_text_stream;
-
+typedef struct bz_text_stream { uint8_t state[16]; } bz_text_stream;
 enum { BZ_TEXT_MAX = 1024 };
 /* Writes what token `id` completes (not terminated) and returns its length; id -1 flushes. */
 BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_t id, bool show_control,
@@ -273,6 +269,7 @@ typedef struct bz_session_stats {
     uint64_t generated;
     uint64_t restores;   /* times a snapshot was gone back to */
     uint64_t cache_bytes;
+    uint64_t ple_hits, ple_misses; /* rows of per-layer embeddings in the file: there already, fetched */
 } bz_session_stats;
 
 BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);

@@ -497,6 +497,7 @@ bz_status bz_batch_step(bz_batch *b, bz_batch_told told, void *user, bz_error *e
     }
     switch (b->backend->step(b->backend, bz_os_now() + STEP_NS, err)) {
     case BZ_PASS_AGAIN:
+    case BZ_PASS_BYTES: /* never on a CPU */
     case BZ_PASS_WAIT: return BZ_OK;
     case BZ_PASS_ERROR: return err->code;
     case BZ_PASS_DONE: break;

@@ -70,11 +70,9 @@ static bz_progress work_prefill(bz_job *job, bz_need *need)
     if (!j->in_pass) {
         return s->n == j->n ? BZ_JOB_DONE : start_chunk(j, need);
     }
-    switch (bz_session_pass_step(s, &need->error)) {
-    case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
-    case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
-    case BZ_PASS_ERROR: return BZ_JOB_ERROR;
-    case BZ_PASS_DONE: break;
+    bz_pass_state state = bz_session_pass_step(s, &need->error);
+    if (state != BZ_PASS_DONE) {
+        return bz_session_progress(s, state, need);
     }
     j->in_pass = false;
     s->stats.prefilled += s->n - j->first;
@@ -337,12 +335,11 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
         begin_on_device(j);
     }
     if (j->in_pass) {
-        switch (step_pass(j, &need->error)) {
-        case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
-        case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
-        case BZ_PASS_ERROR: return BZ_JOB_ERROR;
-        case BZ_PASS_DONE: j->in_pass = false; break;
+        bz_pass_state state = step_pass(j, &need->error);
+        if (state != BZ_PASS_DONE) {
+            return bz_session_progress(s, state, need);
         }
+        j->in_pass = false;
     }
     if (j->feed) { /* the token reported last becomes part of the sequence */
         if (j->ahead == 0 && bz_session_pass(s, &j->token, 1, PASS_LAST, &need->error) != BZ_OK) {

@@ -42,7 +42,11 @@ bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need)
         const uint8_t *const *bytes = (const uint8_t *const *)m->weight_bytes;
         g->loader = who;
         bz_status status = bz_gpu_model_new(&g->loaded, &g->options, &m->text.weights.table, bytes, &need->error);
-        return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+        if (status != BZ_OK) {
+            return BZ_JOB_ERROR;
+        }
+        bz_gpu_model_table(g->loaded, m->text.weights.per_layer_token_embd, g->ple);
+        return BZ_JOB_AGAIN;
     }
     if (g->loaded->ready) {
         return BZ_JOB_DONE;

@@ -265,8 +265,26 @@ static bz_model *take_model(bz_job *job)
     return m;
 }
 
-static bz_status choose_device(bz_model *m, const char *name, bz_error *err)
+static bz_status choose_table_place(bz_table_place *out, const char *name, bz_error *err)
 {
+    static const char *const names[] = {
+        [BZ_TABLE_AUTO] = "auto", [BZ_TABLE_RESIDENT] = "resident", [BZ_TABLE_IN_FILE] = "file"};
+    for (int i = 0; i < 3; i++) {
+        if (!name || strcmp(name, names[i]) == 0) {
+            *out = (bz_table_place)i;
+            return BZ_OK;
+        }
+    }
+    return bz_fail(err, BZ_BAD_REQUEST, "Per-layer embeddings can be auto, resident or file, not '%.40s'.", name);
+}
+
+static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *err)
+{
+    const char *name = o ? o->device : NULL;
+    bz_table_place ple = BZ_TABLE_AUTO;
+    if (choose_table_place(&ple, o ? o->ple : NULL, err) != BZ_OK) {
+        return BZ_BAD_REQUEST;
+    }
     const bool baseline = name && strcmp(name, "gpu-baseline") == 0;
     if (!name || strcmp(name, "cpu") == 0) {
         return BZ_OK;
@@ -279,6 +297,7 @@ static bz_status choose_device(bz_model *m, const char *name, bz_error *err)
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
     }
     m->gpu->options.baseline = baseline;
+    m->gpu->ple = ple;
     return BZ_OK;
 }
 
@@ -296,7 +315,7 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, con
         m->files[i] = (model_file){.name = strdup(files[i].name), .size = files[i].size, .data = files[i].data};
         ok = m->files[i].name != NULL;
     }
-    bz_status status = ok ? choose_device(m, options ? options->device : NULL, err)
+    bz_status status = ok ? choose_device(m, options, err)
                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
     if (status != BZ_OK) {
         bz_model_free(m);

@@ -19,6 +19,9 @@ void bz_session_begin_job(bz_session *s)
 void bz_session_end_job(bz_session *s)
 {
     bz_session_forget(s);
+    if (s->backend && s->backend->stop) {
+        s->backend->stop(s->backend);
+    }
     bz_model_load_end(s->model, s);
     s->in_return = false; /* a pass given up is begun again */
     s->busy = false;
@@ -67,11 +70,9 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
                                              PASS_NONE, &need->error) == BZ_OK;
         return s->in_return ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
-    switch (s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, &need->error)) {
-    case BZ_PASS_AGAIN: return BZ_JOB_AGAIN;
-    case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
-    case BZ_PASS_ERROR: return BZ_JOB_ERROR;
-    case BZ_PASS_DONE: break;
+    bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, &need->error);
+    if (state != BZ_PASS_DONE) {
+        return bz_session_progress(s, state, need);
     }
     s->in_return = false;
     s->returned += s->rows.n;

@@ -16,12 +16,23 @@ static const uint32_t buckets[4] = {1, BZ_FEW_ROWS, 64, 512};
 
 /* ---- making and freeing ------------------------------------------------------- */
 
+static void add_table_use(const bz_session *s, bz_session_stats *stats)
+{
+    uint64_t hits = 0, misses = 0;
+    if (s->backend && s->backend->table_use) {
+        s->backend->table_use(s->backend, &hits, &misses);
+    }
+    stats->ple_hits += hits;
+    stats->ple_misses += misses;
+}
+
 void bz_session_detach(bz_session *s)
 {
     bz_backend *b = s->backend;
     if (!b) {
         return;
     }
+    add_table_use(s, &s->stats);
     for (int i = 0; i < 8; i++) {
         session_plan *p = &s->plans[i / 4][i % 4];
         if (p->schedule) {
@@ -151,6 +162,7 @@ bz_session_stats bz_session_get_stats(const bz_session *s)
     bz_session_stats stats = s->stats;
     stats.position = s->n;
     stats.cache_bytes = s->kv ? s->backend->kv_bytes(s->kv) : 0;
+    add_table_use(s, &stats);
     return stats;
 }
 
@@ -350,6 +362,18 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
         }
     }
     return BZ_PASS_DONE;
+}
+
+bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *need)
+{
+    switch (state) {
+    case BZ_PASS_AGAIN:
+    case BZ_PASS_DONE: return BZ_JOB_AGAIN;
+    case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
+    case BZ_PASS_BYTES: need->n_reads = s->backend->reads(s->backend, need->reads); return BZ_JOB_NEED_BYTES;
+    case BZ_PASS_ERROR: break;
+    }
+    return BZ_JOB_ERROR;
 }
 
 /* ---- passes that end in a short list -------------------------------------------------- */

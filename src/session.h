@@ -92,6 +92,9 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
                                 bz_error *err);
 const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
 
+/* A pass's state as that of its job; DONE does not occur. */
+bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *need);
+
 /* Passes of one token that end in a short list, on back ends that have them. send: `id` goes to the position behind
  * those under way; -1: the token that the pass before chose. u is for the choice that follows it. With
  * `wish`, that is what this pass and later ones shall leave. DONE: it is under way. WAIT: later. receive: the oldest

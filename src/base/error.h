@@ -4,6 +4,12 @@
 
 #include "bezel.h"
 
+#if defined(__GNUC__)
+#define BZ_PRINTF(a, b) __attribute__((format(printf, a, b)))
+#else
+#define BZ_PRINTF(a, b)
+#endif
+
 /* Fills *err (which may be NULL) and returns `code`, so that a function can say
  * `return bz_fail(err, BZ_BAD_FILE, "...", ...)`. */
 bz_status bz_fail(bz_error *err, bz_status code, const char *format, ...) BZ_PRINTF(3, 4);

@@ -17,10 +17,20 @@ void gpu_drop_pass(gpu_backend *b)
     b->read = 0;
 }
 
+/* Rows that are being fetched are not waited for. */
+static void stop(bz_backend *backend)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    if (b->model->table) {
+        gpu_table_give_up(b->model->table, b);
+    }
+}
+
 static void begin(bz_backend *backend, bz_schedule *schedule, const bz_rows *rows)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_drop_pass(b);
+    stop(backend);
     b->schedule = schedule;
     b->pass = rows;
     b->stage = PASS_SUBMIT;
@@ -104,6 +114,16 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
 
 /* ---- the pass ------------------------------------------------------------------------ */
 
+static bz_pass_state fetch_rows(gpu_backend *b, const bz_rows *rows, bz_error *err)
+{
+    uint32_t slots[GPU_MAX_ROWS];
+    bz_pass_state state = gpu_table_fetch(b->model->table, b, rows->id, rows->n, slots, &b->use, err);
+    if (state == BZ_PASS_DONE) {
+        gpu_write(b->g, b->slots, 0, slots, rows->n * sizeof *slots);
+    }
+    return state;
+}
+
 bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err)
 {
     if (gpu_state_of(b->g, err) != GPU_READY) {
@@ -122,7 +142,10 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
         }
         s->kv_generation = kv->generation * 65536 + b->arena_generation; /* the arena may have grown */
     }
-    return reserve_host(b, s, err) ? BZ_PASS_DONE : BZ_PASS_ERROR;
+    if (!reserve_host(b, s, err)) {
+        return BZ_PASS_ERROR;
+    }
+    return b->model->table ? fetch_rows(b, rows, err) : BZ_PASS_DONE;
 }
 
 static bz_pass_state submit(gpu_backend *b, bz_error *err)
@@ -191,6 +214,18 @@ static const float *output(bz_backend *backend, const bz_schedule *schedule)
     return ((gpu_backend *)(void *)backend)->out;
 }
 
+static uint32_t reads(bz_backend *backend, bz_read out[BZ_MAX_READS])
+{
+    return gpu_table_reads(((gpu_backend *)(void *)backend)->model->table, out);
+}
+
+static void table_use(const bz_backend *backend, uint64_t *hits, uint64_t *misses)
+{
+    const gpu_backend *b = (const gpu_backend *)(const void *)backend;
+    *hits = b->use.hits;
+    *misses = b->use.misses;
+}
+
 static void set_trace(bz_backend *backend, bz_trace trace, void *user)
 {
     (void)backend; /* values stay on the GPU: the CPU's trace is the one to compare with */
@@ -201,8 +236,9 @@ static void set_trace(bz_backend *backend, bz_trace trace, void *user)
 static void free_backend(bz_backend *backend)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
-    const gpu_buffer buffers[] = {b->arena, b->side, b->rows, b->nothing};
-    for (int i = 0; i < 4; i++) {
+    const gpu_buffer buffers[] = {b->arena, b->side, b->rows, b->nothing, b->slots};
+    stop(backend);
+    for (int i = 0; i < 5; i++) {
         if (buffers[i]) {
             gpu_buffer_free(b->g, buffers[i]);
         }
@@ -228,6 +264,9 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
                            .begin = begin,
                            .step = step,
                            .output = output,
+                           .reads = reads,
+                           .stop = stop,
+                           .table_use = table_use,
                            .set_trace = set_trace};
     gpu_kv_interface(&b->base);
     gpu_choose_interface(&b->base);
@@ -243,7 +282,10 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
     bz_error why = {0};
     b->rows = gpu_buffer_new(b->g, ROWS_WORDS * sizeof(uint32_t), GPU_STORAGE, &why);
     b->nothing = b->rows ? gpu_buffer_new(b->g, 256, GPU_STORAGE, &why) : 0;
-    if (!b->nothing) {
+    if (b->nothing && model->table) {
+        b->slots = gpu_buffer_new(b->g, GPU_MAX_ROWS * sizeof(uint32_t), GPU_STORAGE, &why);
+    }
+    if (!b->nothing || (model->table && !b->slots)) {
         free_backend(&b->base);
         return bz_fail(err, why.code, "%s", why.text);
     }

@@ -126,6 +126,8 @@ typedef struct gpu_backend {
     gpu_buffer side; /* integers of tiles.c */
     uint64_t side_bytes;
     gpu_buffer rows;
+    gpu_buffer slots;   /* [GPU_MAX_ROWS] where the rows of a table in the file lie, if there is one */
+    gpu_table_use use;  /* of it */
     gpu_buffer nothing; /* bound where a kernel can have weights and the step has none */
 
     bz_schedule *schedule;

@@ -16,6 +16,7 @@ typedef struct kernel_info {
 
 static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EMBED] = {"embed.wgsl", {NULL}, true, false},
+    [GPU_EMBED_SLOTS] = {"embed.wgsl", {NULL}, true, false},
     [GPU_LINEAR8] = {"linear8.wgsl", {"LANES", "OUTS", "MAX_N", "CHUNK", "FORM", "SUBGROUP"}, true, true},
     [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
@@ -213,6 +214,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         if (!info->fours) {
             parts[n_parts++] = "products.wgsl";
         }
+    }
+    if (kernel == GPU_EMBED || kernel == GPU_EMBED_SLOTS) {
+        parts[n_parts++] = kernel == GPU_EMBED ? "table/by_id.wgsl" : "table/by_slot.wgsl";
     }
     parts[n_parts++] = info->file;
     return n_parts;

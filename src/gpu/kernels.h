@@ -7,6 +7,7 @@
 
 typedef enum gpu_kernel {
     GPU_EMBED,
+    GPU_EMBED_SLOTS, /* of a table that stays in the file */
     GPU_LINEAR8,     /* up to 8 rows, 8-bit activations, with what comes before and behind; experts too */
     GPU_LINEAR_WIDE, /* up to 8 rows, Q4_K, Q5_K and Q6_K */
     GPU_LINEAR_ROW,  /* up to 8 rows, even shapes */

@@ -15,4 +15,9 @@ gpu_layout gpu_layout_of(bz_type type);
 /* Bytes of a row of n values as it lies in the buffer. */
 size_t gpu_row_bytes(bz_type type, size_t n);
 
+/* What a repacking kernel is told, as struct Slice of repack.wgsl. */
+typedef struct gpu_repack_facts {
+    uint32_t first_row, rows, raw_bytes, row_words, piece_rows, values, pad[2];
+} gpu_repack_facts;
+
 #endif

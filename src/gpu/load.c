@@ -44,11 +44,6 @@ struct gpu_upload {
     uint64_t done, total;
 };
 
-/* As struct Slice of repack.wgsl. */
-typedef struct slice_facts {
-    uint32_t first_row, rows, raw_bytes, row_words, piece_rows, values, pad[2];
-} slice_facts;
-
 static bool repacks(const bz_weight_info *t)
 {
     return gpu_layout_of(t->type).repack != NULL;
@@ -85,6 +80,7 @@ void bz_gpu_model_drop(bz_gpu_model *m)
     }
     free_upload(m);
     if (m->g) {
+        gpu_table_free(m->table);
         gpu_weights_free(&m->weights, m->g);
         gpu_kernels_free(m->kernels);
         gpu_close(m->g);
@@ -99,6 +95,12 @@ void bz_gpu_model_unload(bz_gpu_model *m)
     m->ready = false;
 }
 
+void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place)
+{
+    m->lookup = table;
+    m->place = place;
+}
+
 bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
                            const uint8_t *const *weight_bytes, bz_error *err)
 {
@@ -110,10 +112,6 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
     m->holders = 1;
     m->weights.table = table;
     m->weight_bytes = weight_bytes;
-    for (uint32_t i = 0; i < table->n; i++) {
-        m->upload->total += table->info[i].size;
-        m->upload->repacks |= repacks(&table->info[i]);
-    }
     bz_status status = gpu_open(&m->g, options, err);
     if (status != BZ_OK) {
         bz_gpu_model_drop(m);
@@ -121,6 +119,24 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
     }
     *out = m;
     return BZ_OK;
+}
+
+/* Gives weights their places; the table of rows has none of its own when it is to stay in the file. */
+static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
+{
+    const bz_weights *table = m->weights.table;
+    gpu_upload *u = m->upload;
+    gpu_weights_free(&m->weights, m->g);
+    m->weights.table = table; /* freeing on failure too */
+    u->total = 0;
+    u->repacks = false;
+    for (uint32_t i = 0; i < table->n; i++) {
+        if (i + 1 != left_out.id) {
+            u->total += table->info[i].size;
+            u->repacks |= repacks(&table->info[i]);
+        }
+    }
+    return gpu_weights_place(&m->weights, gpu_limits_of(m->g), table, left_out, err);
 }
 
 /* ---- stages ---------------------------------------------------------------------- */
@@ -134,7 +150,7 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
         return BZ_JOB_ERROR;
     }
-    if (gpu_weights_place(&m->weights, gpu_limits_of(m->g), table, err) != BZ_OK) {
+    if (place(m, m->place == BZ_TABLE_IN_FILE ? m->lookup : BZ_NO_WEIGHT, err) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
     for (uint32_t i = 0; i < table->n; i++) {
@@ -157,12 +173,17 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
 static bz_progress make(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
+    const bz_weight left_out = m->weights.left_out;
     if (m->weights.n_made < m->weights.n_buffers) {
-        return gpu_weights_make(&m->weights, m->g, err) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+        bz_status status = gpu_weights_make(&m->weights, m->g, err);
+        if (status == BZ_OUT_OF_MEMORY && m->place == BZ_TABLE_AUTO && m->lookup.id && !left_out.id) {
+            status = place(m, m->lookup, err); /* without it, then */
+        }
+        return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
     if (u->repacks) {
         u->staging = gpu_buffer_new(m->g, BATCH_BYTES + ALIGN, GPU_STORAGE, err); /* kernels may read a word behind */
-        u->facts = u->staging ? gpu_buffer_new(m->g, sizeof(slice_facts), GPU_UNIFORM, err) : 0;
+        u->facts = u->staging ? gpu_buffer_new(m->g, sizeof(gpu_repack_facts), GPU_UNIFORM, err) : 0;
         if (!u->facts) {
             return BZ_JOB_ERROR;
         }
@@ -177,6 +198,11 @@ static bz_progress compile(bz_gpu_model *m, bz_error *err)
     case GPU_PIPELINE_COMPILING: return BZ_JOB_NEED_GPU;
     case GPU_PIPELINE_FAILED: return BZ_JOB_ERROR;
     case GPU_PIPELINE_READY: break;
+    }
+    const bz_weight left_out = m->weights.left_out;
+    if (left_out.id && gpu_table_new(&m->table, m->g, m->kernels, bz_weight_of(m->weights.table, left_out),
+                                     m->weight_bytes[left_out.id - 1], err) != BZ_OK) {
+        return BZ_JOB_ERROR;
     }
     m->upload->stage = CHOOSING;
     return BZ_JOB_AGAIN;
@@ -277,26 +303,13 @@ static bz_progress choose(bz_gpu_model *m, bz_need *need)
     return need->n_reads ? BZ_JOB_NEED_BYTES : BZ_JOB_AGAIN;
 }
 
-static void write_bytes(gpu *g, gpu_binding to, const uint8_t *bytes, uint64_t n)
-{
-    uint64_t whole = n / 4 * 4;
-    if (whole) {
-        gpu_write(g, to.buffer, to.offset, bytes, whole);
-    }
-    if (whole < n) { /* the last few bytes, padded to a word */
-        uint8_t word[4] = {0};
-        memcpy(word, bytes + whole, n - whole);
-        gpu_write(g, to.buffer, to.offset + whole, word, 4);
-    }
-}
-
 static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
 {
     gpu *g = m->g;
     const bz_weight_info *t = &m->weights.table->info[s->weight];
     const gpu_piece *p = &m->weights.pieces[s->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]);
-    const slice_facts facts = {.first_row = (uint32_t)(s->at / row),
+    const gpu_repack_facts facts = {.first_row = (uint32_t)(s->at / row),
                                .rows = (uint32_t)(s->bytes / row),
                                .raw_bytes = (uint32_t)row,
                                .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
@@ -326,7 +339,7 @@ static bz_progress send(bz_gpu_model *m, bz_need *need)
     while (u->sent < u->n) {
         const slice *s = &u->batch[u->sent];
         if (s->from) {
-            write_bytes(m->g, landing(m, s), s->from, s->bytes);
+            gpu_write_bytes(m->g, landing(m, s), s->from, s->bytes);
         }
         if (repacks(&m->weights.table->info[s->weight]) && repack(m, s, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;

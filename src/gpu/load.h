@@ -4,15 +4,22 @@
 #define BZ_GPU_LOAD_H
 
 #include "gpu/kernels.h"
+#include "gpu/table.h"
 #include "gpu/weights.h"
 
 typedef struct gpu_upload gpu_upload;
+
+/* Where a table is of which a token needs one row. AUTO: on the GPU if there is memory for it. */
+typedef enum bz_table_place { BZ_TABLE_AUTO, BZ_TABLE_RESIDENT, BZ_TABLE_IN_FILE } bz_table_place;
 
 typedef struct bz_gpu_model {
     gpu *g;
     gpu_kernels *kernels;
     gpu_weights weights;
     const uint8_t *const *weight_bytes; /* [weights.table->n] what the host has in memory; else NULL */
+    bz_weight lookup;                   /* the table that may stay in the file, if there is one */
+    bz_table_place place;
+    gpu_table *table; /* it did; else NULL */
     bool ready;                         /* loaded */
     gpu_upload *upload;                 /* while loading */
     uint32_t holders;
@@ -22,6 +29,7 @@ typedef struct bz_gpu_model {
  * table->info[i] and must outlive the model; other tensors are asked for as reads. */
 bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
                            const uint8_t *const *weight_bytes, bz_error *err);
+void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place); /* before the first step of loading */
 void bz_gpu_model_hold(bz_gpu_model *m);
 void bz_gpu_model_drop(bz_gpu_model *m); /* the last one closes the device */
 void bz_gpu_model_unload(bz_gpu_model *m); /* frees its weights now, whoever holds it */

@@ -42,7 +42,7 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
             }
             lines[at].dispatches++;
             lines[at].microseconds += ns[i] / 1e3;
-            lines[at].weight_bytes += d->kernel == GPU_EMBED ? 0 : d->weights.size;
+            lines[at].weight_bytes += d->kernel == GPU_EMBED || d->kernel == GPU_EMBED_SLOTS ? 0 : d->weights.size;
         }
     }
     free(ns);

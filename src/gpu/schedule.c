@@ -129,6 +129,17 @@ static void by_pieces(builder *x, gpu_kernel kernel)
     }
 }
 
+static void table_in_file(builder *x)
+{
+    const bz_weight_info *w = bz_weight_of(x->b->weights.table, x->step->w[0]);
+    const gpu_table_shape shape = gpu_table_shape_of(x->b->model->table);
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = shape.at, .extra = {{x->b->slots, 0, 0}}, .y = x->rows};
+    d.facts.row_count = shape.rows;
+    d.facts.row_bytes = shape.row_bytes;
+    d.x = divide_up(divide_up(d.facts.cols, 8), 64);
+    gpu_builder_add(x, GPU_EMBED_SLOTS, w->type, (gpu_overrides){{0}}, d);
+}
+
 /* Does linear_row's way of reading and writing four at a time fit? Pieces are cut at multiples of four too. */
 static bool is_even(const builder *x)
 {
@@ -280,7 +291,13 @@ static void add_step(builder *x)
     bz_tensor shape = s->out[0].id ? s->out[0] : s->in[0];
     x->rows = bz_plan_rows_of(plan, shape);
     switch (s->op) {
-    case BZ_OP_EMBED: by_pieces(x, GPU_EMBED); break;
+    case BZ_OP_EMBED:
+        if (s->w[0].id == x->b->weights.left_out.id) {
+            table_in_file(x);
+        } else {
+            by_pieces(x, GPU_EMBED);
+        }
+        break;
     case BZ_OP_LINEAR:
     case BZ_OP_EXPERT_LINEAR:
         if (x->rows > 8) {

@@ -1,6 +1,7 @@
 #include "gpu/weights.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALIGN = 256 };
 
@@ -45,7 +46,7 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t *n_pieces)
         if (w->first_piece) {
             w->first_piece[i] = pieces;
         }
-        for (uint64_t first = 0; first < rows; first += per_piece) {
+        for (uint64_t first = 0; first < rows && i + 1 != w->left_out.id; first += per_piece) {
             uint64_t count = rows - first < per_piece ? rows - first : per_piece;
             uint64_t bytes = piece_bytes(t, count), at = align_up(used);
             uint64_t room = bytes > largest ? bytes : largest;
@@ -68,10 +69,11 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t *n_pieces)
     *n_pieces = pieces;
 }
 
-bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_error *err)
+bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_weight left_out,
+                            bz_error *err)
 {
     uint32_t n_pieces = 0;
-    *w = (gpu_weights){.table = table};
+    *w = (gpu_weights){.table = table, .left_out = left_out};
     for (uint32_t i = 0; i < table->n; i++) {
         if (rows_per_piece(limits, &table->info[i]) == 0) {
             return bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is larger than this GPU binds at once.",
@@ -133,4 +135,17 @@ void gpu_weights_free(gpu_weights *w, gpu *g)
     free(w->buffers);
     free(w->sizes);
     *w = (gpu_weights){0};
+}
+
+void gpu_write_bytes(gpu *g, gpu_binding to, const uint8_t *bytes, uint64_t n)
+{
+    uint64_t whole = n / 4 * 4;
+    if (whole) {
+        gpu_write(g, to.buffer, to.offset, bytes, whole);
+    }
+    if (whole < n) {
+        uint8_t word[4] = {0};
+        memcpy(word, bytes + whole, n - whole);
+        gpu_write(g, to.buffer, to.offset + whole, word, 4);
+    }
 }

@@ -20,13 +20,18 @@ typedef struct gpu_weights {
     uint64_t *sizes;       /* of them */
     uint32_t n_buffers, n_made;
     uint64_t bytes; /* of all buffers */
+    bz_weight left_out; /* has no place */
 } gpu_weights;
 
 /* Gives every tensor its place; nothing is made on the device yet. */
-bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_error *err);
+bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_weight left_out,
+                            bz_error *err);
 /* Makes the next buffer; all are there when n_made == n_buffers. */
 bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err);
 void gpu_weights_unmake(gpu_weights *w, gpu *g); /* frees the buffers alone */
 void gpu_weights_free(gpu_weights *w, gpu *g);
+
+/* Any number of bytes; what is left of the last word is zeros. */
+void gpu_write_bytes(gpu *g, gpu_binding to, const uint8_t *bytes, uint64_t n);
 
 #endif

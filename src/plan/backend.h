@@ -9,8 +9,8 @@
 #include "plan/plan.h"
 #include "sample/shortlist.h"
 
-/* WAIT: nothing to compute until the device has answered. */
-typedef enum bz_pass_state { BZ_PASS_AGAIN, BZ_PASS_WAIT, BZ_PASS_DONE, BZ_PASS_ERROR } bz_pass_state;
+/* WAIT: nothing to compute until the device has answered. BYTES: until the back end's reads are done. */
+typedef enum bz_pass_state { BZ_PASS_AGAIN, BZ_PASS_WAIT, BZ_PASS_BYTES, BZ_PASS_DONE, BZ_PASS_ERROR } bz_pass_state;
 
 /* Called after a step with the rows it wrote: f32 (or int32 for ids) [rows][cols], rows
  * `stride` values apart. Valid during the call only. */
@@ -35,6 +35,12 @@ struct bz_backend {
     bz_pass_state (*step)(bz_backend *b, uint64_t deadline, bz_error *err);
     /* The output tensor of the finished pass, [n_out][cols]; valid until the next begin. */
     const float *(*output)(bz_backend *b, const bz_schedule *schedule);
+    /* What a pass (begun or being sent) waits for, after BYTES; returns how many. NULL where nothing ever is. */
+    uint32_t (*reads)(bz_backend *b, bz_read reads[BZ_MAX_READS]);
+    /* Nobody works on the pass any more; NULL where that is no news. */
+    void (*stop)(bz_backend *b);
+    /* Of tables that stay in the file: rows that were there and rows fetched. NULL: none does. */
+    void (*table_use)(const bz_backend *b, uint64_t *hits, uint64_t *misses);
     void (*set_trace)(bz_backend *b, bz_trace trace, void *user);
 
     /* Passes of one row that end in a short list instead of logits; NULL, all of them, where rows of logits

@@ -12,6 +12,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/reads.h"
 
 static const char *const small = "nano-e-q8_0.gguf";
 static const char *const longer = "nano-long.gguf";
@@ -37,26 +38,6 @@ typedef struct host {
     bool stop_on_reload;  /* leave the job there */
     uint32_t events;
 } host;
-
-static void do_reads(host *h, gpu *g, const bz_need *need)
-{
-    for (uint32_t i = 0; i < need->n_reads; i++) {
-        const bz_read *r = &need->reads[i];
-        const uint8_t *from = (const uint8_t *)h->map.data + r->offset;
-        h->reads++;
-        if (r->to) {
-            memcpy(r->to, from, r->length);
-            continue;
-        }
-        uint8_t word[4] = {0};
-        uint64_t whole = r->length / 4 * 4;
-        gpu_write(g, r->buffer, r->buffer_offset, from, whole);
-        memcpy(word, from + whole, r->length - whole);
-        if (whole < r->length) {
-            gpu_write(g, r->buffer, r->buffer_offset + whole, word, 4);
-        }
-    }
-}
 
 static void take_event(host *h, const bz_event *e)
 {
@@ -85,7 +66,10 @@ static bool step_job(host *h, const bz_model *m, bz_job *job)
     h->steps++;
     switch (p) {
     case BZ_JOB_AGAIN: break;
-    case BZ_JOB_NEED_BYTES: do_reads(h, g, &need); break;
+    case BZ_JOB_NEED_BYTES:
+        do_reads(h->map.data, g, &need);
+        h->reads += need.n_reads;
+        break;
     case BZ_JOB_NEED_GPU: bz_os_sleep(20000); break;
     case BZ_JOB_EVENT: take_event(h, &need.event); break;
     case BZ_JOB_DONE: h->finish = bz_job_finish(job); return false;
@@ -362,7 +346,7 @@ static bool step_opening(opening *o)
         gpu_test_direct_reads(g, true);
     }
     if (p == BZ_JOB_NEED_BYTES) {
-        do_reads(&o->h, g, &need);
+        do_reads(o->h.map.data, g, &need);
     } else if (p == BZ_JOB_NEED_GPU) {
         bz_os_sleep(20000);
     }
@@ -462,6 +446,9 @@ static void test_no_memory_for_caches(bz_model *m)
     for (uint32_t n = 240; n <= 250; n += n == 240 ? 8 : 1) { /* every size of pass has been there */
         CHECK(prefill(s, text, n, 0, NULL, &err) == BZ_OK);
     }
+    host first = calm;
+    run_job(&first, m, start_generate(s, 6, true));
+    CHECK(first.tokens == 6 && prefill(s, text, 250, 0, NULL, &err) == BZ_OK);
     gpu *g = bz_model_device(m);
     CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes));
     CHECK(prefill(s, text, LONG, 0, NULL, &err) == BZ_OUT_OF_MEMORY);

@@ -1,10 +1,10 @@
-// embed: a token's row of a table, times a constant. One thread per eight values.
+// embed: a token's row of a table, times a constant. One thread per eight values. Behind a file of table/.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let row = thread.y;
     let u = thread.x;
     if (row >= live_rows() || u * 8u >= step.cols) { return; }
-    let id = token_of(row);
+    let id = table_row(row);
     if (id < step.first_row || id - step.first_row >= step.row_count) { return; } // in another binding
     eight((id - step.first_row) * step.row_bytes, u);
     let place = step.out0 + row * step.out0_stride + u * 8u;
