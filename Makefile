@@ -50,6 +50,8 @@ help:
 	@echo "make tsan     the tests of threads under ThreadSanitizer"
 	@echo "make arm64    the unit tests and small goldens, cross-built, under qemu"
 	@echo "make test-gpu the tests on WebGPU alone (software adapter unless the environment names one)"
+	@echo "make web      the engine as WebAssembly and its TypeScript, in build/web"
+	@echo "make test-web their tests alone, in Node and in Deno"
 	@echo "make fuzz     fuzz everything that parses, FUZZ_SECONDS=60 each"
 	@echo "make bench    kernels, tokenizer and a model; MODEL=file.gguf PEER=peer_logits to compare"
 	@echo "make setup    install what is missing (Debian packages)"
@@ -113,16 +115,17 @@ programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
 setup:
 	@sh tools/setup.sh test
 	@sh tools/setup.sh gpu
+	@sh tools/setup.sh web
 
 models: | setup
 	@$(PYTHON) tools/make_test_models.py $(MODELS)
 
 test check: | setup
-	@$(MAKE) --no-print-directory -j$(JOBS) models programs gpu-programs
+	@$(MAKE) --no-print-directory -j$(JOBS) models programs gpu-programs web-programs $(MODELS)/large-vocab.gguf
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs gpu-asan-programs
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
-	@$(PYTHON) tests/run.py native gpu asan-quick gpu-asan tsan arm64
+	@$(PYTHON) tests/run.py native gpu web asan-quick gpu-asan tsan arm64
 
 # Sanitizers. No recovery: the first finding fails the test.
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -184,6 +187,7 @@ bench: | setup
 
 include install.mk
 include tests/gpu/gpu.mk
+include web/web.mk
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

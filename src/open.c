@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "job.h"
 #include "model.h"
 
 enum {
     FIRST_HEADER_BYTES = 1 << 16,
+    HEADER_SLICE_BYTES = 4 << 20,
     SLICE_BYTES = 4 << 20 /* of one read of weights: 16 of them are the 64 MB allowed in flight */
 };
 
@@ -80,7 +82,7 @@ static bz_progress step_headers(open_job *j, bz_need *need)
     }
     model_file *f = &j->model->files[j->file];
     if (!f->data && f->header_bytes < j->wanted) { /* ask for what is missing */
-        uint8_t *more = realloc(f->header, j->wanted);
+        uint8_t *more = bz_realloc(f->header, j->wanted);
         if (!more) {
             return failed(need, BZ_OUT_OF_MEMORY, "No memory for the file's header.");
         }
@@ -97,8 +99,9 @@ static bz_progress step_headers(open_job *j, bz_need *need)
     const uint8_t *bytes = f->data ? f->data : f->header;
     switch (bz_gguf_parse(&f->gguf, bytes, f->data ? f->size : f->header_bytes, f->size, &at_least, &need->error)) {
     case BZ_GGUF_ERROR: name_file(&need->error, f->name); return BZ_JOB_ERROR;
-    case BZ_GGUF_MORE: /* twice as much each time: parsing starts over */
-        j->wanted = at_least > 2 * f->header_bytes ? at_least : 2 * f->header_bytes;
+    case BZ_GGUF_MORE: /* twice as much each time, since parsing starts over, but little more than needed at the end */
+        j->wanted = f->header_bytes + (f->header_bytes < HEADER_SLICE_BYTES ? f->header_bytes : HEADER_SLICE_BYTES);
+        j->wanted = at_least > j->wanted ? at_least : j->wanted;
         j->wanted = j->wanted < f->size ? j->wanted : f->size;
         return BZ_JOB_AGAIN;
     case BZ_GGUF_DONE: break;
@@ -175,7 +178,7 @@ static bz_progress step_weights(open_job *j, bz_need *need)
             continue;
         }
         if (!ours) {
-            m->owned_bytes[j->weight] = malloc(w->size);
+            m->owned_bytes[j->weight] = bz_alloc(w->size);
             m->weight_bytes[j->weight] = m->owned_bytes[j->weight];
             if (!m->owned_bytes[j->weight]) {
                 bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory for the tensor %s (%.1f MB).", w->name,

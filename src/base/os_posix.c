@@ -1,5 +1,7 @@
 #include "base/os.h"
 
+#if !defined(__wasm__) /* which has os_wasm.c */
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -303,5 +305,7 @@ void bz_os_wake_all(atomic_uint *word)
     pthread_cond_broadcast(&wait_changed);
     pthread_mutex_unlock(&wait_lock);
 }
+
+#endif
 
 #endif

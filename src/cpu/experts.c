@@ -96,7 +96,7 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
     uint32_t tiles = (uint32_t)((w->ne[1] + job->tile - 1) / job->tile);
     uint32_t expert = c->groups.active[task / tiles], first = task % tiles * job->tile;
     uint32_t count = w->ne[1] - first < job->tile ? (uint32_t)(w->ne[1] - first) : job->tile;
-    size_t k = w->ne[0], outputs = w->ne[1], row_bytes = bz_row_bytes(w->type, k);
+    size_t k = (size_t)w->ne[0], outputs = (size_t)w->ne[1], row_bytes = bz_row_bytes(w->type, k);
     const uint8_t *blocks = cpu_weight(c, s->w[0]) + (expert * outputs + first) * row_bytes;
     const uint32_t *pairs = c->groups.pairs + c->groups.first[expert];
     uint32_t n = c->groups.first[expert + 1] - c->groups.first[expert];

@@ -30,6 +30,8 @@ const bz_kernels *bz_kernels_best(const char *name)
         tables[count++] = &bz_kernels_avx2;
 #elif defined(__aarch64__)
     tables[count++] = &bz_kernels_neon;
+#elif defined(__wasm_simd128__)
+    tables[count++] = &bz_kernels_wasm;
 #endif
     tables[count++] = &bz_kernels_plain;
     for (size_t i = 0; i < count; i++)

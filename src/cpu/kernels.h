@@ -33,7 +33,7 @@ typedef struct bz_w8 {
 } bz_w8;       /* types with minima have q in 0..127 */
 
 typedef struct bz_kernels {
-    const char *name; /* "avx2", "neon", "plain" */
+    const char *name; /* "avx2", "neon", "simd128", "plain" */
 
     /* out[0..n) = values of n/block blocks; equal to bz_dequantize to the last bit. */
     void (*dequantize)(bz_type type, const void *blocks, float *out, size_t n);
@@ -62,7 +62,7 @@ typedef struct bz_kernels {
 bool bz_type_has_min(bz_type type);
 
 /* What this machine's processor supports, best first; never NULL. `name` picks one
- * ("plain", "avx2", "neon") or NULL for the best; an unsupported name gives NULL. */
+ * ("plain", "avx2", "neon", "simd128") or NULL for the best; an unsupported name gives NULL. */
 const bz_kernels *bz_kernels_best(const char *name);
 
 extern const bz_kernels bz_kernels_plain;
@@ -70,6 +70,8 @@ extern const bz_kernels bz_kernels_plain;
 extern const bz_kernels bz_kernels_avx2;
 #elif defined(__aarch64__)
 extern const bz_kernels bz_kernels_neon;
+#elif defined(__wasm_simd128__)
+extern const bz_kernels bz_kernels_wasm;
 #endif
 
 #endif

@@ -47,7 +47,7 @@ void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
-    size_t k = bz_weight_of(c->weights, s->w[0])->ne[0];
+    size_t k = (size_t)bz_weight_of(c->weights, s->w[0])->ne[0];
     uint32_t parts = parts_per_row(c, s);
     size_t row_bytes = k + k / 32 * sizeof(float) + k / 16 * sizeof(float);
     uint8_t *memory = c->q8_memory + task * row_bytes;
@@ -91,7 +91,7 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
-    size_t k = w->ne[0], row_bytes = bz_row_bytes(w->type, k);
+    size_t k = (size_t)w->ne[0], row_bytes = bz_row_bytes(w->type, k);
     uint32_t first = task * job->tile;
     uint32_t count = w->ne[1] - first < job->tile ? (uint32_t)(w->ne[1] - first) : job->tile;
     const uint8_t *blocks = cpu_weight(c, s->w[0]) + first * row_bytes;

@@ -39,7 +39,7 @@ void cpu_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     (void)worker;
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
-    size_t cols = w->ne[0];
+    size_t cols = (size_t)w->ne[0];
     const uint8_t *source = cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
     float *out = cpu_row(c, s->out[0], row);
     c->k->dequantize(w->type, source, out, cols);

@@ -70,7 +70,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
     case BZ_OP_LINEAR:
     case BZ_OP_EXPERT_LINEAR: {
         const bz_weight_info *w = bz_weight_of(plan->weights, step->w[0]);
-        size_t k = w->ne[0];
+        size_t k = (size_t)w->ne[0];
         uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts : 1;
         uint32_t rows = bz_plan_rows_of(plan, step->in[0]) * slots;
         if (cpu_uses_q8(c, step)) {

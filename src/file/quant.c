@@ -49,10 +49,10 @@ const bz_type_info *bz_type_of(uint32_t id)
     return id < BZ_TYPE_END && types[id].name ? &types[id] : NULL;
 }
 
-size_t bz_row_bytes(bz_type type, size_t n)
+size_t bz_row_bytes(bz_type type, uint64_t n)
 {
     const bz_type_info *info = bz_type_of((uint32_t)type);
-    return info ? n / info->block_values * info->block_bytes : 0;
+    return info ? (size_t)(n / info->block_values * info->block_bytes) : 0;
 }
 
 /* ---- 16-bit floats ---- */

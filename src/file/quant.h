@@ -43,7 +43,7 @@ typedef struct bz_type_info {
 const bz_type_info *bz_type_of(uint32_t id);
 
 /* Bytes of a row of n values; n is a multiple of the block size. */
-size_t bz_row_bytes(bz_type type, size_t n);
+size_t bz_row_bytes(bz_type type, uint64_t n);
 
 /* out[0..n) = the values of n/block_values consecutive blocks. n is a multiple of
  * the block size; `blocks` needs no alignment. Only types that run. */

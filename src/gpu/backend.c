@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "gpu/internal.h"
 
 void gpu_drop_pass(gpu_backend *b)
@@ -102,7 +103,7 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
     uint64_t bytes = (uint64_t)s->plan->out_rows * out->cols * sizeof(float);
     if (bytes > b->out_bytes) {
         free(b->out);
-        b->out = malloc(bytes);
+        b->out = bz_alloc(bytes);
         b->out_bytes = b->out ? bytes : 0;
     }
     if (b->angles_bytes < angles || b->out_bytes < bytes) {

@@ -78,7 +78,7 @@ static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
         return BZ_OK;
     }
     uint64_t words = ASK_EDITS + (uint64_t)EDIT_WORDS * edits;
-    uint32_t *block = calloc(words, sizeof *block);
+    uint32_t *block = calloc((size_t)words, sizeof *block);
     if (!block || !replace(b, &c->ask, words, err)) {
         free(block);
         return err && err->code != BZ_OK ? err->code

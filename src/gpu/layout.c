@@ -9,7 +9,7 @@ gpu_layout gpu_layout_of(bz_type type)
     return repacked[type].repack ? repacked[type] : (gpu_layout){bz_type_of((uint32_t)type)->block_bytes, NULL};
 }
 
-size_t gpu_row_bytes(bz_type type, size_t n)
+size_t gpu_row_bytes(bz_type type, uint64_t n)
 {
-    return n / bz_type_of((uint32_t)type)->block_values * gpu_layout_of(type).block_bytes;
+    return (size_t)(n / bz_type_of((uint32_t)type)->block_values * gpu_layout_of(type).block_bytes);
 }

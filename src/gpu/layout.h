@@ -13,7 +13,7 @@ typedef struct gpu_layout {
 gpu_layout gpu_layout_of(bz_type type);
 
 /* Bytes of a row of n values as it lies in the buffer. */
-size_t gpu_row_bytes(bz_type type, size_t n);
+size_t gpu_row_bytes(bz_type type, uint64_t n);
 
 /* What a repacking kernel is told, as struct Slice of repack.wgsl. */
 typedef struct gpu_repack_facts {

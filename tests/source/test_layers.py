@@ -37,6 +37,7 @@ MAY = {
     "cpu": {"base", "file", "plan", "cpu"},
     "sample": {"base", "sample"},
     "gpu": {"base", "file", "plan", "sample", "gpu"},
+    "wasm": {"base", "wasm"},
 }
 for folder, allowed in MAY.items():
     bad = []

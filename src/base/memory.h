@@ -1,0 +1,18 @@
+/* Memory of a size that a file names: 64 bits, of which an address may have 32. */
+#ifndef BZ_BASE_MEMORY_H
+#define BZ_BASE_MEMORY_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static inline void *bz_alloc(uint64_t n)
+{
+    return (size_t)n == n ? malloc((size_t)n) : NULL;
+}
+
+static inline void *bz_realloc(void *p, uint64_t n)
+{
+    return (size_t)n == n ? realloc(p, (size_t)n) : NULL;
+}
+
+#endif

@@ -1,0 +1,346 @@
+/* What JavaScript calls: bezel.h through numbers. web/package/src/wasm.ts declares the same functions,
+ * and engine.ts calls them.
+ *
+ * A host is the caller's end of the border: the last error, and a report that is all doubles, so that
+ * JavaScript reads it as one array. Both are valid until the next call with the same host. Texts go
+ * in as pointer and length, in memory of `alloc`, and stay the caller's. */
+#include "bezel.h"
+
+#if defined(__wasm__)
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "wasm/options.h"
+
+#define EXPORT(name) __attribute__((export_name(#name)))
+
+enum { MAX_INPUTS = 64 };
+
+typedef struct report_read {
+    double file, offset, length, to, buffer, buffer_offset;
+} report_read;
+
+/* Of a step. wasm.ts knows the order. */
+typedef struct step_report {
+    double n_reads;
+    double kind, done, total, token, text, text_len, log_prob, top, n_top, logits, position, rows;
+    report_read reads[BZ_MAX_READS];
+} step_report;
+
+typedef struct host {
+    bz_error error;
+    union {
+        step_report step;
+        double numbers[8]; /* of all other calls */
+    } report;
+    bz_input inputs[MAX_INPUTS];
+    size_t n_inputs;
+    bz_need need;
+    int32_t *ids; /* of the last text made into tokens */
+    char text[BZ_TEXT_MAX];
+} host;
+
+static double address(const void *p)
+{
+    return (double)(uintptr_t)p;
+}
+
+/* ---- memory and errors --------------------------------------------------------------------- */
+
+EXPORT(alloc) void *wasm_alloc(size_t n)
+{
+    return malloc(n ? n : 1);
+}
+
+EXPORT(free) void wasm_free(void *p)
+{
+    free(p);
+}
+
+EXPORT(host_new) host *wasm_host_new(void)
+{
+    return calloc(1, sizeof(host));
+}
+
+static void drop_inputs(host *h)
+{
+    while (h->n_inputs) {
+        free((char *)(uintptr_t)h->inputs[--h->n_inputs].name);
+    }
+}
+
+EXPORT(host_free) void wasm_host_free(host *h)
+{
+    drop_inputs(h);
+    free(h->ids);
+    free(h);
+}
+
+EXPORT(report) double *wasm_report(host *h)
+{
+    return h->report.numbers;
+}
+
+EXPORT(error_code) uint32_t wasm_error_code(const host *h)
+{
+    return h->error.code;
+}
+
+EXPORT(error_text) const char *wasm_error_text(const host *h)
+{
+    return h->error.text;
+}
+
+EXPORT(status_name) const char *wasm_status_name(uint32_t code)
+{
+    return bz_status_name((bz_status)code);
+}
+
+EXPORT(version) const char *wasm_version(void)
+{
+    return bz_version();
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+/* Names one file of the model that model_open will open. 0: it cannot. */
+EXPORT(input_add) uint32_t wasm_input_add(host *h, const char *name, uint32_t len, double size)
+{
+    char *copy = h->n_inputs < MAX_INPUTS ? malloc(len + (size_t)1) : NULL;
+    if (!copy) {
+        bz_fail(&h->error, BZ_OUT_OF_MEMORY, "No room for another file.");
+        return 0;
+    }
+    memcpy(copy, name, len);
+    copy[len] = 0;
+    h->inputs[h->n_inputs++] = (bz_input){.name = copy, .size = (uint64_t)size};
+    return 1;
+}
+
+EXPORT(model_open) bz_job *wasm_model_open(host *h, const char *json, uint32_t len)
+{
+    bz_arena arena = {0};
+    bz_open_options options;
+    bz_job *job = NULL;
+    if (bz_wasm_open_options(&options, (bz_str){json, len}, &arena, &h->error) == BZ_OK) {
+        bz_model_open(&job, h->inputs, h->n_inputs, &options, &h->error);
+    }
+    bz_arena_free(&arena);
+    drop_inputs(h);
+    return job;
+}
+
+EXPORT(job_model) bz_model *wasm_job_model(bz_job *job)
+{
+    return bz_job_model(job);
+}
+
+EXPORT(model_free) void wasm_model_free(bz_model *m)
+{
+    bz_model_free(m);
+}
+
+EXPORT(model_vocab) uint32_t wasm_model_vocab(const bz_model *m)
+{
+    return bz_model_vocab(m);
+}
+
+EXPORT(model_context) uint32_t wasm_model_context(const bz_model *m)
+{
+    return bz_model_context(m);
+}
+
+/* ---- jobs -------------------------------------------------------------------------------------- */
+
+EXPORT(job_step) uint32_t wasm_job_step(host *h, bz_job *job)
+{
+    bz_need *need = &h->need;
+    need->n_reads = 0;
+    need->event = (bz_event){0};
+    const bz_progress progress = bz_job_step(job, need);
+    const bz_event *e = &need->event;
+    step_report *r = &h->report.step;
+    r->n_reads = progress == BZ_JOB_NEED_BYTES ? need->n_reads : 0;
+    for (uint32_t i = 0; i < (uint32_t)r->n_reads; i++) {
+        const bz_read *read = &need->reads[i];
+        r->reads[i] = (report_read){.file = read->file,
+                                    .offset = (double)read->offset,
+                                    .length = (double)read->length,
+                                    .to = address(read->to),
+                                    .buffer = read->buffer,
+                                    .buffer_offset = (double)read->buffer_offset};
+    }
+    r->kind = e->kind;
+    r->done = (double)e->done;
+    r->total = (double)e->total;
+    r->token = e->token;
+    r->text = address(e->text);
+    r->text_len = (double)e->text_len;
+    r->log_prob = e->log_prob;
+    r->top = address(e->top);
+    r->n_top = e->n_top;
+    r->logits = address(e->logits);
+    r->position = e->position;
+    r->rows = e->rows;
+    if (progress == BZ_JOB_ERROR) {
+        h->error = need->error;
+    }
+    return progress;
+}
+
+EXPORT(job_free) void wasm_job_free(bz_job *job)
+{
+    bz_job_free(job);
+}
+
+EXPORT(job_finish) uint32_t wasm_job_finish(const bz_job *job)
+{
+    return bz_job_finish(job);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------ */
+
+/* The number of ids; report[0] is where they are. -1: an error. */
+EXPORT(tokenize)
+int32_t wasm_tokenize(host *h, const bz_model *m, const char *text, uint32_t len, bool specials, bool bos)
+{
+    const int64_t n = bz_tokenize(m, text, len, specials, bos, NULL, 0, &h->error);
+    int32_t *ids = n >= 0 ? realloc(h->ids, ((size_t)n + 1) * sizeof *ids) : NULL;
+    if (n < 0) {
+        return -1;
+    }
+    if (!ids) {
+        bz_fail(&h->error, BZ_OUT_OF_MEMORY, "No memory for the text's tokens.");
+        return -1;
+    }
+    h->ids = ids;
+    bz_tokenize(m, text, len, specials, bos, ids, (size_t)n, &h->error);
+    h->report.numbers[0] = address(ids);
+    return (int32_t)n;
+}
+
+/* As the vocabulary spells it: report[0] is where, [1] its length. */
+EXPORT(token_piece) void wasm_token_piece(host *h, const bz_model *m, int32_t id)
+{
+    size_t len = 0;
+    h->report.numbers[0] = address(bz_token_piece(m, id, &len));
+    h->report.numbers[1] = (double)len;
+}
+
+EXPORT(token_ends) uint32_t wasm_token_ends(const bz_model *m, int32_t id)
+{
+    return bz_token_ends(m, id);
+}
+
+EXPORT(stream_new) bz_text_stream *wasm_stream_new(void)
+{
+    return calloc(1, sizeof(bz_text_stream));
+}
+
+/* The length of what the token completes; report[0] is where it is. */
+EXPORT(stream_push)
+uint32_t wasm_stream_push(host *h, bz_text_stream *stream, const bz_model *m, int32_t id, bool show_control)
+{
+    h->report.numbers[0] = address(h->text);
+    return (uint32_t)bz_text_push(stream, m, id, show_control, h->text);
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------- */
+
+EXPORT(session_new) bz_session *wasm_session_new(host *h, const bz_model *m, const char *json, uint32_t len)
+{
+    bz_arena arena = {0};
+    bz_session_options options;
+    bz_session *session = NULL;
+    if (bz_wasm_session_options(&options, (bz_str){json, len}, &arena, &h->error) == BZ_OK) {
+        bz_session_new(&session, m, &options, &h->error);
+    }
+    bz_arena_free(&arena);
+    return session;
+}
+
+EXPORT(session_free) void wasm_session_free(bz_session *s)
+{
+    bz_session_free(s);
+}
+
+EXPORT(prefill)
+bz_job *wasm_prefill(host *h, bz_session *s, const int32_t *ids, uint32_t n, uint32_t snapshot_at, bool all_logits)
+{
+    const bz_prefill_options options = {.snapshot_at = snapshot_at,
+                                        .logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    bz_job *job = NULL;
+    bz_session_prefill(s, ids, n, &options, &job, &h->error);
+    return job;
+}
+
+EXPORT(generate) bz_job *wasm_generate(host *h, bz_session *s, const char *json, uint32_t len)
+{
+    bz_arena arena = {0};
+    bz_generate_options options;
+    bz_job *job = NULL;
+    if (bz_wasm_generate_options(&options, (bz_str){json, len}, &arena, &h->error) == BZ_OK) {
+        bz_session_generate(s, &options, &job, &h->error);
+    }
+    bz_arena_free(&arena);
+    return job;
+}
+
+EXPORT(session_logits) const float *wasm_session_logits(const bz_session *s)
+{
+    return bz_session_logits(s);
+}
+
+/* report: position, prefilled, reused, generated, restores, cache bytes. */
+EXPORT(session_stats) void wasm_session_stats(host *h, const bz_session *s)
+{
+    const bz_session_stats stats = bz_session_get_stats(s);
+    const double numbers[] = {stats.position,          (double)stats.prefilled, (double)stats.reused,
+                              (double)stats.generated, (double)stats.restores,  (double)stats.cache_bytes};
+    memcpy(h->report.numbers, numbers, sizeof numbers);
+}
+
+/* ---- chat -------------------------------------------------------------------------------------- */
+
+EXPORT(turn_new) bz_turn *wasm_turn_new(host *h, const bz_model *m, const char *request, uint32_t len)
+{
+    bz_turn *turn = NULL;
+    bz_turn_new(&turn, m, request, len, &h->error);
+    return turn;
+}
+
+EXPORT(turn_free) void wasm_turn_free(bz_turn *t)
+{
+    bz_turn_free(t);
+}
+
+/* report: where the ids are, how many, the snapshot's place. */
+EXPORT(turn_prompt) void wasm_turn_prompt(host *h, const bz_turn *t)
+{
+    size_t n = 0;
+    uint32_t snapshot_at = 0;
+    h->report.numbers[0] = address(bz_turn_prompt(t, &n, &snapshot_at));
+    h->report.numbers[1] = (double)n;
+    h->report.numbers[2] = snapshot_at;
+}
+
+EXPORT(turn_push) uint32_t wasm_turn_push(host *h, bz_turn *t, int32_t token)
+{
+    return bz_turn_push(t, token, &h->error) == BZ_OK;
+}
+
+/* The part; report: where its text is, its length. */
+EXPORT(turn_next) uint32_t wasm_turn_next(host *h, bz_turn *t)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    const bz_turn_part part = bz_turn_next(t, &text, &len);
+    h->report.numbers[0] = address(text);
+    h->report.numbers[1] = (double)len;
+    return part;
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* Options as JavaScript gives them: one JSON object, its keys those of web/package/src/options.ts. */
+#ifndef BZ_WASM_OPTIONS_H
+#define BZ_WASM_OPTIONS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* What they point to lies in the arena. An unknown key or a wrong value is bad_request. */
+bz_status bz_wasm_open_options(bz_open_options *o, bz_str json, bz_arena *arena, bz_error *err);
+bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *arena, bz_error *err);
+bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena, bz_error *err);
+
+#endif

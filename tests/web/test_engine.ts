@@ -1,0 +1,438 @@
+/** The engine in JavaScript: the module's border, the CPU path, sources, cancelling, errors, memory. */
+import { execFile } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { promisify } from "node:util";
+import {
+    BezelError,
+    blobSource,
+    bytesSource,
+    Gpu,
+    statusNames,
+    type Engine,
+    type Source,
+} from "../../web/package/src/index.js";
+import { Memory } from "../../web/package/src/memory.js";
+import { check, checkEqual, finish, maxDifference, test } from "./check.js";
+import { lostAfter, withBrokenShader, withLittleMemory } from "./faults.js";
+import { errorRatio, Golden, goldenFolder, modelFolder, readAnswer, readSynth, sampled } from "./golden.js";
+import { greedy, logitsOf, newEngine, wasmPath, withModel } from "./models.js";
+import { fileSource, gpuEntry, readBytes } from "./platform.js";
+
+const nano = `${modelFolder}/nano-e-q4_0.gguf`;
+const largeVocabulary = `${modelFolder}/large-vocab.gguf`;
+
+async function codeOf(act: () => Promise<unknown>): Promise<string> {
+    try {
+        await act();
+    } catch (reason) {
+        check(reason instanceof BezelError, `an error of ours: ${String(reason)}`);
+        return (reason as BezelError).code;
+    }
+    return "none";
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+    const all: T[] = [];
+    for await (const item of items) {
+        all.push(item);
+    }
+    return all;
+}
+
+const prompt = (n: number): Int32Array =>
+    Int32Array.from({ length: n }, (_, i) => (i ? 494 + ((i * 37) % 139) : 2));
+
+// ---- the border ---------------------------------------------------------------------------------
+
+await test("bezel.wasm is below 1 MB", async () => {
+    const { size } = await stat(wasmPath);
+    check(size < 1e6, `${size} bytes`);
+});
+
+await test("the module imports nothing but what the package serves", async () => {
+    const module = await WebAssembly.compile(await readBytes(wasmPath));
+    const wanted = WebAssembly.Module.imports(module).map(({ module: from, name }) => `${from}.${name}`);
+    const served = Object.keys(
+        new Gpu(null, () => new Memory(new WebAssembly.Memory({ initial: 1 }))).imports,
+    );
+    const known = new Set([...served.map((name) => `gpu.${name}`), "os.now"]);
+    checkEqual(
+        wanted.filter((name) => !known.has(name)),
+        [],
+        "unknown imports",
+    );
+    check(wanted.includes("gpu.replay") && wanted.includes("os.now"), `imports: ${String(wanted)}`);
+});
+
+await test("codes of errors have the names that C gives them", async () => {
+    const { exports, memory } = await newEngine(null);
+    statusNames.forEach((name, i) => checkEqual(memory.cString(exports.status_name(i)), name, `code ${i}`));
+    checkEqual(memory.cString(exports.status_name(statusNames.length)), "unknown", "one more");
+});
+
+await test("the border is crossed a fixed number of times per token", async () => {
+    const { instantiate } = WebAssembly;
+    let calls = 0;
+    const counted = (given: WebAssembly.Imports): WebAssembly.Imports =>
+        Object.fromEntries(
+            Object.entries(given).map(([module, functions]) => [
+                module,
+                Object.fromEntries(
+                    Object.entries(functions).map(([name, call]) => [
+                        name,
+                        (...args: unknown[]): unknown => {
+                            calls++;
+                            return (call as (...a: unknown[]) => unknown)(...args);
+                        },
+                    ]),
+                ),
+            ]),
+        );
+    WebAssembly.instantiate = ((source: WebAssembly.Module, imports: WebAssembly.Imports) =>
+        instantiate(source, counted(imports))) as typeof WebAssembly.instantiate;
+    let engine: Engine;
+    try {
+        engine = await newEngine();
+    } finally {
+        WebAssembly.instantiate = instantiate;
+    }
+    await withModel(engine, nano, { device: "gpu" }, async (model) => {
+        const session = await model.newSession();
+        await session.prefill(prompt(8));
+        const at: number[] = [];
+        for await (const { token } of session.generate({ greedy: true, ignoreEnd: true, maxTokens: 24 })) {
+            at.push(token < 0 ? 0 : calls);
+        }
+        const perToken = ((at[23] ?? 0) - (at[8] ?? 0)) / 15;
+        check(perToken > 0 && perToken < 25, `${perToken} calls per token`);
+        session.free();
+    });
+});
+
+// ---- the CPU path -------------------------------------------------------------------------------
+
+for (const name of ["e-like", "moe-like", "dense-like"]) {
+    await test(`cpu ${name}`, async () => {
+        const golden = await Golden.open(`${goldenFolder}/${name}/golden.gguf`);
+        const ids = golden.ints("text.2.tokens") as Int32Array;
+        await withModel(
+            await newEngine(null),
+            `${goldenFolder}/${name}/text.gguf`,
+            { device: "cpu" },
+            async (model) => {
+                const d = maxDifference(
+                    await logitsOf(model, { exact: true }, ids),
+                    golden.floats("text.2.logits"),
+                );
+                check(d <= 1e-3, `logits off by ${d}`);
+                const want = [...(golden.ints("text.2.greedy") ?? [])];
+                checkEqual(await greedy(model, { exact: true }, ids, want.length), want, "greedy tokens");
+            },
+        );
+    });
+}
+
+await test("cpu block types", async () => {
+    const entries = (await readSynth()).filter(({ name }) => /tiny-e-(q4_k_m|q6_k|iq4_xs|q8_0)$/.test(name));
+    checkEqual(entries.length, 4, "models");
+    for (const entry of entries) {
+        const want = await readAnswer(entry);
+        await withModel(await newEngine(null), `${modelFolder}/${entry.name}.gguf`, {}, async (model) => {
+            for (const kernels of ["simd128", "plain"]) {
+                const exact = sampled(entry, await logitsOf(model, { exact: true, kernels }, entry.tokens));
+                const d = maxDifference(exact, want);
+                check(d <= 1e-3, `${entry.name}, ${kernels}: off by ${d}`);
+                const ratio = errorRatio(
+                    entry,
+                    sampled(entry, await logitsOf(model, { kernels }, entry.tokens)),
+                    want,
+                );
+                check(ratio <= 1.1, `${entry.name}, ${kernels}: ${ratio} times llama.cpp's error`);
+            }
+        });
+    }
+});
+
+// ---- chat ---------------------------------------------------------------------------------------
+
+for (const device of ["gpu", "cpu"] as const) {
+    await test(`a chat on the ${device} says what the native program says`, async () => {
+        const path = `${modelFolder}/tiny-e-q8_0.gguf`;
+        const question = "Name three gems.";
+        const native = await promisify(execFile)("build/bezel", [
+            "run",
+            path,
+            question,
+            "--temp",
+            "0",
+            "-n",
+            "24",
+            "--no-think",
+            "-q",
+            "--device",
+            device,
+            ...(device === "cpu" ? ["--kernels", "plain"] : []),
+        ]);
+        await withModel(
+            await newEngine(device === "cpu" ? null : undefined),
+            path,
+            { device },
+            async (model) => {
+                const turn = model.newTurn({ messages: [{ role: "user", content: question }], think: false });
+                const session = await model.newSession(device === "cpu" ? { kernels: "plain" } : {});
+                await session.prefill(turn.prompt, { snapshotAt: turn.snapshotAt });
+                let text = "";
+                const say = (token: number): void => {
+                    for (const part of turn.push(token)) {
+                        text += part.kind === "answer" ? part.text : "";
+                    }
+                };
+                for await (const { token } of session.generate({ temperature: -1, maxTokens: 24 })) {
+                    say(token);
+                }
+                say(-1);
+                turn.free();
+                session.free();
+                check(text.length > 10, `an answer: ${JSON.stringify(text)}`);
+                checkEqual(text.trim(), native.stdout.trim(), "answer");
+            },
+        );
+    });
+}
+
+await test("tokens: special texts only when asked for", async () => {
+    await withModel(await newEngine(null), nano, {}, async (model) => {
+        const plain = model.tokenize("<bos>");
+        const special = model.tokenize("<bos>", { specials: true });
+        check(
+            plain.length > 1 && special.length === 1 && special[0] === 2,
+            `${String(plain)} and ${String(special)}`,
+        );
+        checkEqual(model.tokenize("", { bos: true })[0], 2, "bos");
+        const text = "Gems: \u00e9t\u00e9, \u{1F48E}!";
+        checkEqual(model.textOf(model.tokenize(text)), text, "there and back");
+        checkEqual(model.textOf([2]), "", "control tokens are hidden");
+        checkEqual(new TextDecoder().decode(model.pieceOf(2)), "<bos>", "piece");
+    });
+});
+
+// ---- options, sources, cancelling ---------------------------------------------------------------
+
+await test("options that do not exist or cannot be are refused", async () => {
+    await withModel(await newEngine(null), nano, {}, async (model) => {
+        checkEqual(
+            await codeOf(async () => model.newSession({ contxt: 3 } as object)),
+            "bad_request",
+            "unknown",
+        );
+        checkEqual(await codeOf(async () => model.newSession({ context: -1 })), "bad_request", "negative");
+        checkEqual(await codeOf(async () => model.newSession({ context: 1e9 })), "bad_request", "too large");
+        const session = await model.newSession();
+        await session.prefill(prompt(4));
+        for (const wrong of [
+            { stop: "x" },
+            { bias: [[1]] },
+            { stopIds: [1.5] },
+            { seed: -1 },
+            { greedy: 1 },
+        ]) {
+            const run = async (): Promise<void> => {
+                await session.generate(wrong as object).next();
+            };
+            checkEqual(await codeOf(run), "bad_request", JSON.stringify(wrong));
+        }
+        session.free();
+    });
+    const engine = await newEngine(null);
+    const open = async (): Promise<unknown> =>
+        withModel(engine, nano, { device: "tpu" as "gpu" }, () => Promise.resolve());
+    checkEqual(await codeOf(open), "bad_request", "device");
+});
+
+await test("options reach the sampler", async () => {
+    await withModel(await newEngine(null), nano, {}, async (model) => {
+        const session = await model.newSession();
+        await session.prefill(prompt(4));
+        const [first] = await collect(
+            session.generate({ greedy: true, maxTokens: 1, logProbs: true, topLogProbs: 3 }),
+        );
+        check(first !== undefined && first.logProb < 0 && first.top.length === 3, "log-probabilities");
+        checkEqual(first?.top[0]?.token, first?.token, "the likeliest");
+        await session.prefill(prompt(4));
+        const bias: [number, number][] = [[first?.token ?? 0, -Infinity]];
+        const [second] = await collect(session.generate({ greedy: true, maxTokens: 1, bias }));
+        checkEqual(second?.token, first?.top[1]?.token, "the next likeliest");
+        await session.prefill(prompt(4));
+        const stopped = await collect(
+            session.generate({ greedy: true, maxTokens: 9, stopIds: [first?.token ?? 0] }),
+        );
+        checkEqual([stopped.length, session.finish], [1, "stop"], "stop ids");
+        session.free();
+    });
+});
+
+await test("sources: blobs and bytes give what a file gives; a model in parts", async () => {
+    const engine = await newEngine(null);
+    const bytes = await readBytes(nano);
+    const want = await withModel(engine, nano, {}, (model) => logitsOf(model, {}, prompt(6)));
+    for (const source of [blobSource(new Blob([bytes]), "blob.gguf"), bytesSource(bytes)]) {
+        const model = await engine.openModel([source]);
+        checkEqual(maxDifference(await logitsOf(model, {}, prompt(6)), want), 0, source.name);
+        model.free();
+    }
+    const parts = await Promise.all(
+        [3, 1, 2].map((i) => fileSource(`${modelFolder}/nano-e-f32-0000${i}-of-00003.gguf`)),
+    );
+    const model = await engine.openModel(parts);
+    check(model.vocab > 0, "vocabulary");
+    model.free();
+    await Promise.all(parts.map((part) => part.close()));
+});
+
+await test("files that are none, cut files, and sources that fail", async () => {
+    const engine = await newEngine(null);
+    const bytes = await readBytes(nano);
+    const open = (source: Source) => async (): Promise<void> => (await engine.openModel([source])).free();
+    checkEqual(
+        await codeOf(open(bytesSource(new TextEncoder().encode("<html>no model</html>")))),
+        "bad_file",
+        "text",
+    );
+    checkEqual(await codeOf(open(bytesSource(bytes.slice(0, bytes.length / 2)))), "bad_file", "half");
+    const failing: Source = {
+        ...bytesSource(bytes),
+        read: () => Promise.reject(new Error("the cable is out")),
+    };
+    checkEqual(await codeOf(open(failing)), "bad_file", "failing");
+    const lying: Source = {
+        ...bytesSource(bytes),
+        read: (offset, n) => Promise.resolve(bytes.slice(offset, offset + n - 1)),
+    };
+    checkEqual(await codeOf(open(lying)), "bad_file", "short");
+    const offline: Source = {
+        ...bytesSource(bytes),
+        read: () => Promise.reject(new BezelError("network", "No network.")),
+    };
+    checkEqual(await codeOf(open(offline)), "network", "an error of ours stays what it is");
+    await open(bytesSource(bytes))(); // and the engine goes on
+});
+
+await test("cancelling, and going on afterwards", async () => {
+    await withModel(await newEngine(), nano, { device: "gpu" }, async (model) => {
+        const session = await model.newSession();
+        const stopped = AbortSignal.abort();
+        checkEqual(
+            await codeOf(() => session.prefill(prompt(8), { signal: stopped })),
+            "aborted",
+            "before it began",
+        );
+        await session.prefill(prompt(8));
+        let n = 0;
+        for await (const { token } of session.generate({ greedy: true, ignoreEnd: true })) {
+            n += Number(token >= 0);
+            if (n === 3) {
+                break;
+            }
+        }
+        const control = new AbortController();
+        const run = async (): Promise<void> => {
+            await session.prefill(prompt(8));
+            for await (const { token } of session.generate(
+                { greedy: true, ignoreEnd: true },
+                control.signal,
+            )) {
+                n += Number(token >= 0);
+                control.abort();
+            }
+        };
+        checkEqual(await codeOf(run), "aborted", "in the middle");
+        const fresh = await greedy(model, {}, prompt(8), 6);
+        await session.prefill(prompt(8));
+        const again = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: 6 }));
+        checkEqual(
+            again.map(({ token }) => token),
+            fresh,
+            "the same tokens",
+        );
+        session.free();
+    });
+});
+
+// ---- what goes wrong with a GPU -------------------------------------------------------------------
+
+const entry = await gpuEntry();
+
+async function useGpu(gpu: GPU | null): Promise<void> {
+    await withModel(await newEngine(gpu), nano, { device: "gpu" }, async (model) => {
+        await greedy(model, {}, prompt(40), 20);
+    });
+}
+
+await test("gpu: nothing wrong", async () => {
+    checkEqual(await codeOf(() => useGpu(entry)), "none", "code");
+});
+await test("gpu: no WebGPU, no adapter, no device", async () => {
+    checkEqual(await codeOf(() => useGpu(null)), "no_webgpu", "none");
+    const empty = { requestAdapter: () => Promise.resolve(null) } as unknown as GPU;
+    checkEqual(await codeOf(() => useGpu(empty)), "no_adapter", "no adapter");
+    const refusing = { requestAdapter: () => Promise.reject(new Error("no")) } as unknown as GPU;
+    checkEqual(await codeOf(() => useGpu(refusing)), "no_adapter", "refused");
+});
+await test("gpu: lost while a model is opened, while a prompt is read, while tokens are made", async () => {
+    for (const submits of [1, 2, 4, 12]) {
+        checkEqual(
+            await codeOf(() => useGpu(lostAfter(entry, submits))),
+            "device_lost",
+            `after ${submits} submits`,
+        );
+    }
+});
+await test("gpu: out of memory, while a model is opened and later", async () => {
+    for (const bytes of [100_000, 400_000, 700_000]) {
+        checkEqual(
+            await codeOf(() => useGpu(withLittleMemory(entry, bytes))),
+            "out_of_memory",
+            `${bytes} bytes`,
+        );
+    }
+});
+await test("gpu: a kernel that does not compile", async () => {
+    checkEqual(await codeOf(() => useGpu(withBrokenShader(entry, "norm"))), "bad_request", "norm");
+});
+
+// ---- memory ---------------------------------------------------------------------------------------
+
+await test("a vocabulary of 262,144 and weights beyond the heap fit into 64 MB of it", async () => {
+    const engine = await newEngine();
+    const file = await fileSource(largeVocabulary);
+    let [under, most, told] = [0, 0, 0];
+    const watched: Source = {
+        ...file,
+        read: async (offset, length) => {
+            under += length;
+            most = Math.max(most, under);
+            const bytes = await file.read(offset, length);
+            under -= length;
+            return bytes;
+        },
+    };
+    const model = await engine.openModel([watched], {
+        device: "gpu",
+        onProgress: (done, total) => (told = done / total),
+    });
+    const opened = engine.memory.size;
+    checkEqual(model.vocab, 262144, "vocabulary");
+    checkEqual(told, 1, "progress");
+    check(file.size > 100e6 && engine.counts.bufferBytes > 100e6, "the weights are on the GPU");
+    check(opened < 64e6, `${opened} bytes after opening`);
+    check(most <= 64 << 20, `${most} bytes under way`);
+    const session = await model.newSession({ context: 512 });
+    await session.prefill(prompt(4));
+    await collect(session.generate({ maxTokens: 2, ignoreEnd: true }));
+    check(engine.memory.size < 64e6, `${engine.memory.size} bytes at the end`);
+    session.free();
+    model.free();
+    await file.close();
+});
+
+finish();

@@ -1,0 +1,76 @@
+/** Whole models through WebAssembly and WebGPU against Hugging Face's outputs, within the bounds of
+ * tests/gpu/test_model.c. A missing adapter fails. */
+import { check, checkEqual, finish, maxDifference, test } from "./check.js";
+import { Golden, goldenFolder, modelFolder } from "./golden.js";
+import { greedy, logitsOf, newEngine, withModel } from "./models.js";
+import { hostName } from "./platform.js";
+
+const BOUND = 2e-3;
+
+async function testGolden(name: string, path: string, reference: string): Promise<void> {
+    const golden = await Golden.open(`${goldenFolder}/${reference}/golden.gguf`);
+    const engine = await newEngine();
+    await withModel(engine, path, { device: "gpu" }, async (model) => {
+        for (const k of [0, 1, 2]) {
+            const ids = golden.ints(`text.${k}.tokens`) as Int32Array;
+            for (const chunk of k === 2 ? [512, 7, 1] : [512]) {
+                await test(`${hostName} ${name} prompt ${k} chunk ${chunk}`, async () => {
+                    const before = engine.counts.dispatches;
+                    const got = await logitsOf(model, { exact: true, chunk }, ids);
+                    check(engine.counts.dispatches > before, "it did not run on the GPU");
+                    const d = maxDifference(got, golden.floats(`text.${k}.logits`));
+                    check(d <= BOUND, `logits off by ${d}`);
+                });
+            }
+            const want = golden.ints(`text.${k}.greedy`);
+            if (want) {
+                await test(`${hostName} ${name} greedy ${k}`, async () => {
+                    checkEqual(await greedy(model, { exact: true }, ids, want.length), [...want], "tokens");
+                });
+            }
+        }
+    });
+}
+
+/** The device that Safari, Firefox and phones may give: no features, no raised limits. */
+async function testBaseline(name: string): Promise<void> {
+    const golden = await Golden.open(`${goldenFolder}/${name}/golden.gguf`);
+    const engine = await newEngine();
+    await withModel(
+        engine,
+        `${goldenFolder}/${name}/text.gguf`,
+        { device: "gpu-baseline" },
+        async (model) => {
+            for (const chunk of [512, 1]) {
+                await test(`${hostName} baseline ${name} chunk ${chunk}`, async () => {
+                    const limits = engine.gpu.devices[0];
+                    check(limits?.features.f16 === false && !limits.features.subgroups, "it has features");
+                    checkEqual(limits?.object.limits.maxStorageBufferBindingSize, 128 << 20, "binding limit");
+                    checkEqual(
+                        limits?.object.limits.maxComputeWorkgroupStorageSize,
+                        16384,
+                        "workgroup memory",
+                    );
+                    const got = await logitsOf(
+                        model,
+                        { exact: true, chunk },
+                        golden.ints("text.2.tokens") as Int32Array,
+                    );
+                    const d = maxDifference(got, golden.floats("text.2.logits"));
+                    check(d <= BOUND, `logits off by ${d}`);
+                });
+            }
+        },
+    );
+}
+
+await testGolden("e-like (llama.cpp layout)", `${goldenFolder}/e-like/text.gguf`, "e-like");
+await testGolden("e-like (Ollama layout)", `${goldenFolder}/e-like/model.gguf`, "e-like");
+await testGolden("moe-like", `${goldenFolder}/moe-like/text.gguf`, "moe-like");
+await testGolden("moe-like (early Ollama layout)", `${modelFolder}/moe-like-early.gguf`, "moe-like");
+await testGolden("dense-like", `${goldenFolder}/dense-like/text.gguf`, "dense-like");
+await testGolden("unified", `${goldenFolder}/unified/text.gguf`, "unified");
+await testBaseline("e-like");
+await testBaseline("moe-like");
+await testBaseline("dense-like");
+finish();

@@ -1,0 +1,502 @@
+/** The engine in JavaScript: one loop that runs jobs, and thin objects over the module's exports. */
+import type { DeviceCounts } from "./device.js";
+import { BezelError, errorOf } from "./errors.js";
+import { Gpu } from "./gpu.js";
+import { Memory } from "./memory.js";
+import type {
+    Finish,
+    GenerateOptions,
+    OpenOptions,
+    PrefillOptions,
+    SessionOptions,
+    SessionStats,
+    Token,
+} from "./options.js";
+import type { Source } from "./source.js";
+import { instantiate, Progress, READ_FIELDS, Report, type Exports, type WasmSource } from "./wasm.js";
+
+/** How long the event loop may have to wait for us, in milliseconds. */
+const LONGEST_TURN = 30;
+
+export interface EngineOptions {
+    /** bezel.wasm: compiled, as bytes, or on its way. */
+    wasm: WasmSource;
+    /** navigator.gpu, where it is not found there; null: without a GPU. */
+    gpu?: GPU | null;
+}
+
+type Event =
+    | { kind: "progress"; done: number; total: number }
+    | { kind: "token"; token: Token }
+    | { kind: "logits"; address: number; position: number; rows: number };
+
+interface Read {
+    file: number;
+    offset: number;
+    length: number;
+    /** An address, or 0: then `buffer`, at `bufferOffset`. */
+    to: number;
+    buffer: number;
+    bufferOffset: number;
+}
+
+/** Lets timers, input and painting have their turn. */
+function breathe(): Promise<void> {
+    const { scheduler } = globalThis as { scheduler?: { yield?: () => Promise<void> } };
+    return scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+function throwIfAborted(signal: AbortSignal | undefined): void {
+    if (signal?.aborted) {
+        throw new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
+    }
+}
+
+export class Engine {
+    readonly gpu: Gpu;
+    readonly exports: Exports;
+    readonly memory: Memory;
+    readonly host: number;
+    readonly #encoder = new TextEncoder();
+
+    private constructor(gpu: Gpu, exports: Exports, memory: Memory) {
+        this.gpu = gpu;
+        this.exports = exports;
+        this.memory = memory;
+        this.host = exports.host_new();
+    }
+
+    static async load(options: EngineOptions): Promise<Engine> {
+        const found = (globalThis.navigator as Navigator | undefined)?.gpu ?? null;
+        let memory: Memory | undefined;
+        const gpu = new Gpu(options.gpu === undefined ? found : options.gpu, () => memory as Memory);
+        const exports = await instantiate(options.wasm, gpu);
+        memory = new Memory(exports.memory);
+        exports._initialize();
+        return new Engine(gpu, exports, memory);
+    }
+
+    get version(): string {
+        return this.memory.cString(this.exports.version());
+    }
+
+    /** What the GPU was asked to do so far. */
+    get counts(): DeviceCounts {
+        return this.gpu.counts;
+    }
+
+    /** All files of one model, in any order. */
+    async openModel(sources: Source[], options: OpenOptions = {}): Promise<Model> {
+        for (const { name, size } of sources) {
+            this.withText(name, (address, length) =>
+                this.check(this.exports.input_add(this.host, address, length, size)),
+            );
+        }
+        const { device, onProgress, signal } = options;
+        const job = this.withText(JSON.stringify({ device }), (address, length) =>
+            this.check(this.exports.model_open(this.host, address, length)),
+        );
+        try {
+            for await (const event of this.#steps(job, sources, signal)) {
+                if (event.kind === "progress") {
+                    onProgress?.(event.done, event.total);
+                }
+            }
+            return new Model(this, this.exports.job_model(job));
+        } finally {
+            this.exports.job_free(job);
+        }
+    }
+
+    // ---- the border ---------------------------------------------------------------------------
+
+    /** The last call's error, when it returned none of what it was asked for. */
+    check(result: number): number {
+        if (result === 0 || result === -1) {
+            throw this.lastError();
+        }
+        return result;
+    }
+
+    lastError(): BezelError {
+        const { host, exports, memory } = this;
+        return errorOf(exports.error_code(host), memory.cString(exports.error_text(host)));
+    }
+
+    /** Lends bytes to a call. */
+    withBytes<T>(bytes: Uint8Array, call: (address: number, length: number) => T): T {
+        const address = this.exports.alloc(bytes.byteLength);
+        if (address === 0) {
+            throw new BezelError("out_of_memory", `No memory for ${bytes.byteLength} bytes.`);
+        }
+        try {
+            this.memory.bytes.set(bytes, address);
+            return call(address, bytes.byteLength);
+        } finally {
+            this.exports.free(address);
+        }
+    }
+
+    withText<T>(text: string, call: (address: number, length: number) => T): T {
+        return this.withBytes(this.#encoder.encode(text), call);
+    }
+
+    /** A number of the last call's report. */
+    reported(index: number): number {
+        return this.memory.doubles[this.exports.report(this.host) / 8 + index] ?? 0;
+    }
+
+    // ---- jobs ---------------------------------------------------------------------------------
+
+    /** Runs a job, which stays the caller's to free. Yields its events; leaving the loop cancels. */
+    async *runJob(job: number, signal?: AbortSignal): AsyncGenerator<Event, void, void> {
+        yield* this.#steps(job, [], signal);
+    }
+
+    async *#steps(
+        job: number,
+        sources: Source[],
+        signal: AbortSignal | undefined,
+    ): AsyncGenerator<Event, void, void> {
+        let began = performance.now();
+        for (;;) {
+            throwIfAborted(signal);
+            switch (this.exports.job_step(this.host, job)) {
+                case Progress.again:
+                    if (performance.now() - began > LONGEST_TURN) {
+                        await breathe();
+                        began = performance.now();
+                    }
+                    break;
+                case Progress.needBytes:
+                    await this.#fetch(this.#reads(), sources);
+                    began = performance.now();
+                    break;
+                case Progress.needGpu:
+                    await this.gpu.changed();
+                    began = performance.now();
+                    break;
+                case Progress.event:
+                    yield this.#event();
+                    break;
+                case Progress.done:
+                    return;
+                default:
+                    throw this.lastError();
+            }
+        }
+    }
+
+    #event(): Event {
+        const r = this.memory.doublesAt(this.exports.report(this.host), Report.firstRead);
+        const at = (index: number): number => r[index] ?? 0;
+        switch (at(Report.kind)) {
+            case 0:
+                return { kind: "progress", done: at(Report.done), total: at(Report.total) };
+            case 1:
+                return {
+                    kind: "token",
+                    token: {
+                        token: at(Report.token),
+                        text: this.memory.text(at(Report.text), at(Report.textLength)),
+                        logProb: at(Report.logProb),
+                        top: this.#top(at(Report.top), at(Report.topCount)),
+                    },
+                };
+            default:
+                return {
+                    kind: "logits",
+                    address: at(Report.logits),
+                    position: at(Report.position),
+                    rows: at(Report.rows),
+                };
+        }
+    }
+
+    /** struct bz_token_prob: an int32 and a float each. */
+    #top(address: number, n: number): Token["top"] {
+        const ids = this.memory.int32s(address, 2 * n);
+        const probs = this.memory.floats(address, 2 * n);
+        return Array.from({ length: n }, (_, i) => ({
+            token: ids[2 * i] ?? 0,
+            logProb: probs[2 * i + 1] ?? 0,
+        }));
+    }
+
+    #reads(): Read[] {
+        const report = this.exports.report(this.host);
+        const n = this.memory.doubles[report / 8 + Report.reads] ?? 0;
+        const r = this.memory.doublesAt(report + 8 * Report.firstRead, n * READ_FIELDS);
+        return Array.from({ length: n }, (_, i) => ({
+            file: r[READ_FIELDS * i] ?? 0,
+            offset: r[READ_FIELDS * i + 1] ?? 0,
+            length: r[READ_FIELDS * i + 2] ?? 0,
+            to: r[READ_FIELDS * i + 3] ?? 0,
+            buffer: r[READ_FIELDS * i + 4] ?? 0,
+            bufferOffset: r[READ_FIELDS * i + 5] ?? 0,
+        }));
+    }
+
+    /** Does what the job needs read. Afterwards nothing is under way, whatever happened. */
+    async #fetch(reads: Read[], sources: Source[]): Promise<void> {
+        const done = await Promise.allSettled(reads.map((read) => this.#fetchOne(read, sources)));
+        for (const result of done) {
+            if (result.status === "rejected") {
+                throw result.reason;
+            }
+        }
+    }
+
+    async #fetchOne(read: Read, sources: Source[]): Promise<void> {
+        const { file, offset, length } = read;
+        const source = sources[file];
+        if (!source) {
+            throw new BezelError("bad_file", `The engine asked for file ${file} of ${sources.length}.`);
+        }
+        let bytes: Uint8Array<ArrayBuffer>;
+        try {
+            bytes = await source.read(offset, length);
+        } catch (reason) {
+            const cause = reason instanceof Error ? reason.message : String(reason);
+            throw reason instanceof BezelError
+                ? reason
+                : new BezelError("bad_file", `${source.name} could not be read: ${cause}.`, {
+                      cause: reason,
+                  });
+        }
+        if (bytes.byteLength !== length) {
+            throw new BezelError(
+                "bad_file",
+                `${source.name} ended early: ${bytes.byteLength} bytes of ${length} came.`,
+            );
+        }
+        if (read.to) {
+            this.memory.bytes.set(bytes, read.to);
+        } else {
+            this.gpu.upload(read.buffer, read.bufferOffset, bytes);
+        }
+    }
+}
+
+export class Model {
+    readonly engine: Engine;
+    readonly address: number;
+
+    constructor(engine: Engine, address: number) {
+        this.engine = engine;
+        this.address = address;
+    }
+
+    get vocab(): number {
+        return this.engine.exports.model_vocab(this.address);
+    }
+
+    get context(): number {
+        return this.engine.exports.model_context(this.address);
+    }
+
+    tokenize(text: string, options: { specials?: boolean; bos?: boolean } = {}): Int32Array {
+        const { engine } = this;
+        const { exports, host } = engine;
+        return engine.withText(text, (address, length) => {
+            const n = exports.tokenize(
+                host,
+                this.address,
+                address,
+                length,
+                Number(options.specials ?? false),
+                Number(options.bos ?? false),
+            );
+            if (n < 0) {
+                throw engine.lastError();
+            }
+            return engine.memory.int32s(engine.reported(0), n);
+        });
+    }
+
+    /** The text of tokens, never half a character. Control tokens show nothing unless asked to. */
+    textOf(tokens: Iterable<number>, showControl = false): string {
+        const { engine } = this;
+        const { exports, host, memory } = engine;
+        const stream = engine.check(exports.stream_new());
+        let text = "";
+        for (const token of [...tokens, -1]) {
+            const length = exports.stream_push(host, stream, this.address, token, Number(showControl));
+            text += memory.text(engine.reported(0), length);
+        }
+        exports.free(stream);
+        return text;
+    }
+
+    /** A token as the vocabulary spells it; its bytes may be part of a character. */
+    pieceOf(token: number): Uint8Array {
+        const { exports, host, memory } = this.engine;
+        exports.token_piece(host, this.address, token);
+        const address = this.engine.reported(0);
+        return memory.bytes.slice(address, address + this.engine.reported(1));
+    }
+
+    endsAnswer(token: number): boolean {
+        return this.engine.exports.token_ends(this.address, token) !== 0;
+    }
+
+    newSession(options: SessionOptions = {}): Promise<Session> {
+        const { engine } = this;
+        const session = engine.withText(JSON.stringify(options), (address, length) =>
+            engine.check(engine.exports.session_new(engine.host, this.address, address, length)),
+        );
+        return Promise.resolve(new Session(this, session));
+    }
+
+    /** A turn of a conversation: the request is OpenAI's or Ollama's. */
+    newTurn(request: object): Turn {
+        const { engine } = this;
+        const turn = engine.withText(JSON.stringify(request), (address, length) =>
+            engine.check(engine.exports.turn_new(engine.host, this.address, address, length)),
+        );
+        return new Turn(engine, turn);
+    }
+
+    /** Free sessions first. */
+    free(): void {
+        this.engine.exports.model_free(this.address);
+    }
+}
+
+const finishes: Finish[] = ["none", "end", "stop", "length", "context"];
+
+export class Session {
+    readonly model: Model;
+    readonly address: number;
+    /** Why the last answer ended. */
+    finish: Finish = "none";
+
+    constructor(model: Model, address: number) {
+        this.model = model;
+        this.address = address;
+    }
+
+    /** Makes the session hold exactly these tokens; computes what differs. */
+    async prefill(ids: Int32Array, options: PrefillOptions = {}): Promise<void> {
+        const { engine, vocab } = this.model;
+        const { exports, host } = engine;
+        const bytes = new Uint8Array(ids.buffer, ids.byteOffset, ids.byteLength);
+        const job = engine.withBytes(bytes, (address) =>
+            engine.check(
+                exports.prefill(
+                    host,
+                    this.address,
+                    address,
+                    ids.length,
+                    options.snapshotAt ?? 0,
+                    Number(options.onLogits !== undefined),
+                ),
+            ),
+        );
+        try {
+            for await (const event of engine.runJob(job, options.signal)) {
+                if (event.kind === "progress") {
+                    options.onProgress?.(event.done, event.total);
+                } else if (event.kind === "logits") {
+                    const logits = engine.memory.floats(event.address, event.rows * vocab);
+                    options.onLogits?.(logits, event.position, event.rows);
+                }
+            }
+        } finally {
+            exports.job_free(job);
+        }
+    }
+
+    /** Continues after the prefilled tokens; leaving the loop stops. */
+    async *generate(options: GenerateOptions = {}, signal?: AbortSignal): AsyncGenerator<Token, void, void> {
+        const { engine } = this.model;
+        const { exports, host } = engine;
+        const job = engine.withText(JSON.stringify(options), (address, length) =>
+            engine.check(exports.generate(host, this.address, address, length)),
+        );
+        this.finish = "none";
+        try {
+            for await (const event of engine.runJob(job, signal)) {
+                if (event.kind === "token") {
+                    this.finish = finishes[exports.job_finish(job)] ?? "none";
+                    yield event.token;
+                }
+            }
+            this.finish = finishes[exports.job_finish(job)] ?? "none";
+        } finally {
+            exports.job_free(job);
+        }
+    }
+
+    /** After the last token held; null before the first prefill. */
+    get logits(): Float32Array | null {
+        const { engine, vocab } = this.model;
+        const address = engine.exports.session_logits(this.address);
+        return address ? engine.memory.floats(address, vocab) : null;
+    }
+
+    get stats(): SessionStats {
+        const { engine } = this.model;
+        engine.exports.session_stats(engine.host, this.address);
+        const at = (index: number): number => engine.reported(index);
+        return {
+            position: at(0),
+            prefilled: at(1),
+            reused: at(2),
+            generated: at(3),
+            restores: at(4),
+            cacheBytes: at(5),
+        };
+    }
+
+    free(): void {
+        this.model.engine.exports.session_free(this.address);
+    }
+}
+
+export type PartKind = "thinking" | "answer" | "callBegin" | "call" | "brokenCall" | "end";
+
+export interface Part {
+    kind: PartKind;
+    /** Of a call: its name, then {"name", "arguments"} as JSON. */
+    text: string;
+}
+
+const partKinds: (PartKind | null)[] = [null, "thinking", "answer", "callBegin", "call", "brokenCall", "end"];
+
+/** From a request to the last word of its answer: prefill the prompt, push every token, then -1. */
+export class Turn {
+    readonly #engine: Engine;
+    readonly #address: number;
+    readonly prompt: Int32Array;
+    readonly snapshotAt: number;
+
+    constructor(engine: Engine, address: number) {
+        this.#engine = engine;
+        this.#address = address;
+        engine.exports.turn_prompt(engine.host, address);
+        this.prompt = engine.memory.int32s(engine.reported(0), engine.reported(1));
+        this.snapshotAt = engine.reported(2);
+    }
+
+    /** What the token completes; token -1 ends the turn. After "end" nothing more comes. */
+    push(token: number): Part[] {
+        const { exports, host } = this.#engine;
+        this.#engine.check(exports.turn_push(host, this.#address, token));
+        const parts: Part[] = [];
+        for (;;) {
+            const kind = partKinds[exports.turn_next(host, this.#address)];
+            if (!kind) {
+                return parts;
+            }
+            parts.push({
+                kind,
+                text: this.#engine.memory.text(this.#engine.reported(0), this.#engine.reported(1)),
+            });
+        }
+    }
+
+    free(): void {
+        this.#engine.exports.turn_free(this.#address);
+    }
+}

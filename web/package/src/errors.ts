@@ -1,0 +1,43 @@
+/** What goes wrong, under the names that C, JavaScript and HTTP share. */
+export const statusNames = [
+    "ok",
+    "out_of_memory",
+    "bad_file",
+    "unsupported_model",
+    "not_found",
+    "bad_request",
+    "context_full",
+    "aborted",
+    "numeric",
+    "no_webgpu",
+    "no_adapter",
+    "device_lost",
+    "checksum",
+    "network",
+    "quota",
+    "bad_schema",
+] as const;
+
+export type StatusName = (typeof statusNames)[number];
+export type ErrorCode = Exclude<StatusName, "ok">;
+
+/** One sentence: the thing, the cause, the way out. */
+export class BezelError extends Error {
+    readonly code: ErrorCode;
+
+    constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+        super(message, options);
+        this.name = "BezelError";
+        this.code = code;
+    }
+}
+
+export function statusNumber(name: StatusName): number {
+    return statusNames.indexOf(name);
+}
+
+/** An error of the engine, by its number. */
+export function errorOf(code: number, message: string): BezelError {
+    const name = statusNames[code];
+    return new BezelError(name === undefined || name === "ok" ? "bad_request" : name, message);
+}

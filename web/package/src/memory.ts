@@ -1,0 +1,70 @@
+/** Views of a WebAssembly memory, made again whenever it has grown. */
+export class Memory {
+    readonly #memory: WebAssembly.Memory;
+    #bytes: Uint8Array<ArrayBuffer>;
+    #doubles: Float64Array<ArrayBuffer>;
+    readonly #decoder = new TextDecoder();
+    readonly #encoder = new TextEncoder();
+
+    constructor(memory: WebAssembly.Memory) {
+        this.#memory = memory;
+        this.#bytes = new Uint8Array(this.#buffer);
+        this.#doubles = new Float64Array(this.#buffer);
+    }
+
+    get #buffer(): ArrayBuffer {
+        return this.#memory.buffer as ArrayBuffer;
+    }
+
+    /** Bytes that the memory has; it never shrinks, so this is its peak. */
+    get size(): number {
+        return this.#buffer.byteLength;
+    }
+
+    get bytes(): Uint8Array<ArrayBuffer> {
+        if (this.#bytes.buffer !== this.#buffer) {
+            this.#bytes = new Uint8Array(this.#buffer);
+        }
+        return this.#bytes;
+    }
+
+    get doubles(): Float64Array<ArrayBuffer> {
+        if (this.#doubles.buffer !== this.#buffer) {
+            this.#doubles = new Float64Array(this.#buffer);
+        }
+        return this.#doubles;
+    }
+
+    /** `n` doubles at an address; valid until the next call into the module. */
+    doublesAt(address: number, n: number): Float64Array<ArrayBuffer> {
+        return this.doubles.subarray(address / 8, address / 8 + n);
+    }
+
+    uint32At(address: number): number {
+        return new DataView(this.#buffer).getUint32(address, true);
+    }
+
+    /** Copies, which stay valid. */
+    int32s(address: number, n: number): Int32Array<ArrayBuffer> {
+        return new Int32Array(this.#buffer, address, n).slice();
+    }
+
+    floats(address: number, n: number): Float32Array<ArrayBuffer> {
+        return new Float32Array(this.#buffer, address, n).slice();
+    }
+
+    text(address: number, length: number): string {
+        return this.#decoder.decode(this.bytes.subarray(address, address + length));
+    }
+
+    /** A terminated text. */
+    cString(address: number): string {
+        return this.text(address, this.bytes.indexOf(0, address) - address);
+    }
+
+    /** Writes a terminated text into `room` bytes; what does not fit is cut at a whole character. */
+    putCString(address: number, room: number, text: string): void {
+        const { written } = this.#encoder.encodeInto(text, this.bytes.subarray(address, address + room - 1));
+        this.bytes[address + written] = 0;
+    }
+}

@@ -1,0 +1,83 @@
+/** Options. What is left out has the default that include/bezel.h names; C reads them (src/wasm/options.c). */
+
+export interface OpenOptions {
+    /** "gpu-baseline": no features, least limits. Default: cpu. */
+    device?: "cpu" | "gpu" | "gpu-baseline";
+    /** Bytes. */
+    onProgress?: (done: number, total: number) => void;
+    signal?: AbortSignal;
+}
+
+export interface SessionOptions {
+    /** Positions. Default: the model's limit, at most 32,768. */
+    context?: number;
+    /** Prompt tokens per pass, at most 512. */
+    chunk?: number;
+    kernels?: string;
+    /** One kernel per step, for checking. */
+    noFuse?: boolean;
+    /** Float activations and an f32 cache: slower, nothing rounded. */
+    exact?: boolean;
+    /** Places a conversation can go back to. */
+    snapshots?: number;
+}
+
+export interface PrefillOptions {
+    /** Keep a way back to this many tokens. */
+    snapshotAt?: number;
+    /** Every new row's logits, in order. */
+    onLogits?: (logits: Float32Array, position: number, rows: number) => void;
+    onProgress?: (done: number, total: number) => void;
+    signal?: AbortSignal;
+}
+
+export interface Sampling {
+    greedy?: boolean;
+    temperature?: number;
+    topK?: number;
+    topP?: number;
+    minP?: number;
+    repetition?: number;
+    presence?: number;
+    frequency?: number;
+    window?: number;
+    seed?: number;
+    /** [token, what is added to its logit]; -Infinity: never chosen. */
+    bias?: [number, number][];
+}
+
+export interface GenerateOptions extends Sampling {
+    maxTokens?: number;
+    ignoreEnd?: boolean;
+    showControl?: boolean;
+    logProbs?: boolean;
+    topLogProbs?: number;
+    stopIds?: number[];
+    stop?: string[];
+}
+
+export interface TokenProb {
+    token: number;
+    logProb: number;
+}
+
+export interface Token {
+    token: number;
+    /** What can be shown now: whole characters. */
+    text: string;
+    /** With logProbs. */
+    logProb: number;
+    /** With topLogProbs: best first. */
+    top: TokenProb[];
+}
+
+export type Finish = "none" | "end" | "stop" | "length" | "context";
+
+export interface SessionStats {
+    position: number;
+    prefilled: number;
+    reused: number;
+    generated: number;
+    restores: number;
+    cacheBytes: number;
+}

@@ -1,0 +1,101 @@
+/** The module's border: what it exports (src/wasm/exports.c) and all that it imports. */
+import type { Gpu } from "./gpu.js";
+
+/** Numbers are addresses in the module's memory unless said otherwise. */
+export interface Exports {
+    readonly memory: WebAssembly.Memory;
+    _initialize(): void;
+    alloc(n: number): number;
+    free(address: number): void;
+    host_new(): number;
+    host_free(host: number): void;
+    report(host: number): number;
+    error_code(host: number): number;
+    error_text(host: number): number;
+    status_name(code: number): number;
+    version(): number;
+
+    input_add(host: number, name: number, length: number, size: number): number;
+    model_open(host: number, json: number, length: number): number;
+    job_model(job: number): number;
+    model_free(model: number): void;
+    model_vocab(model: number): number;
+    model_context(model: number): number;
+
+    job_step(host: number, job: number): number;
+    job_free(job: number): void;
+    job_finish(job: number): number;
+
+    tokenize(
+        host: number,
+        model: number,
+        text: number,
+        length: number,
+        specials: number,
+        bos: number,
+    ): number;
+    token_piece(host: number, model: number, id: number): void;
+    token_ends(model: number, id: number): number;
+    stream_new(): number;
+    stream_push(host: number, stream: number, model: number, id: number, showControl: number): number;
+
+    session_new(host: number, model: number, json: number, length: number): number;
+    session_free(session: number): void;
+    prefill(
+        host: number,
+        session: number,
+        ids: number,
+        n: number,
+        snapshotAt: number,
+        allLogits: number,
+    ): number;
+    generate(host: number, session: number, json: number, length: number): number;
+    session_logits(session: number): number;
+    session_stats(host: number, session: number): void;
+
+    turn_new(host: number, model: number, request: number, length: number): number;
+    turn_free(turn: number): void;
+    turn_prompt(host: number, turn: number): void;
+    turn_push(host: number, turn: number, token: number): number;
+    turn_next(host: number, turn: number): number;
+}
+
+/** struct step_report: all doubles, in this order; the reads follow, READ_FIELDS each. */
+export const Report = {
+    reads: 0,
+    kind: 1,
+    done: 2,
+    total: 3,
+    token: 4,
+    text: 5,
+    textLength: 6,
+    logProb: 7,
+    top: 8,
+    topCount: 9,
+    logits: 10,
+    position: 11,
+    rows: 12,
+    firstRead: 13,
+} as const;
+export const READ_FIELDS = 6;
+
+/** bz_progress */
+export const Progress = { again: 0, needBytes: 1, needGpu: 2, event: 3, done: 4, error: 5 } as const;
+
+export type WasmSource = WebAssembly.Module | BufferSource | Response | PromiseLike<Response>;
+
+export async function instantiate(source: WasmSource, gpu: Gpu): Promise<Exports> {
+    const imports = {
+        gpu: gpu.imports,
+        os: { now: (): number => performance.now() },
+    };
+    const given = await source;
+    if (given instanceof WebAssembly.Module) {
+        return (await WebAssembly.instantiate(given, imports)).exports as unknown as Exports;
+    }
+    const { instance } =
+        given instanceof Response
+            ? await WebAssembly.instantiateStreaming(given, imports)
+            : await WebAssembly.instantiate(given, imports);
+    return instance.exports as unknown as Exports;
+}

@@ -1,0 +1,62 @@
+# WebAssembly and what JavaScript needs around it. Included by the Makefile.
+#
+#   build/web/bezel.wasm   the engine
+#   build/web/js/          web/package, web/bench and tests/web, compiled
+
+WEB_CC   = clang-19
+# No -O when linking: with it clang runs whatever wasm-opt it finds.
+WEB_CFLAGS = --target=wasm32-wasi -O3 -msimd128
+WEB_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor \
+              -Wl,--strip-all,-z,stack-size=262144,--max-memory=4294967296
+WEB_OBJ  = $(LIB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
+WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP
+TSC      = build/web/node_modules/.bin/tsc
+
+.PHONY: web web-programs test-web
+web:
+	@sh tools/setup.sh web
+	@$(MAKE) --no-print-directory -j$(JOBS) web-programs
+
+web-programs: build/web/bezel.wasm build/web/test_kernels.wasm build/web/compiled
+
+# A small model with the vocabulary of a large one, whose weights would not fit into 64 MB.
+$(MODELS)/large-vocab.gguf: tools/gemma4_synth.py
+	@mkdir -p $(@D)
+	@$(PYTHON) tools/gemma4_synth.py tiny-e $@.tmp --type q4_k_m --vocab 262144 --quiet && mv $@.tmp $@
+
+build/web/bezel.wasm: $(WEB_OBJ)
+	$(call say,LD $@)
+	$(Q)$(WEB_CC) $(WEB_LDFLAGS) -o $@ $^
+
+build/web/obj/%.o: %.c build/web/flags
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)$(WEB_CC) $(WEB_ALL_CFLAGS) -c -o $@ $<
+
+build/web/obj/gen/wgsl.o: build/gen/wgsl.c build/web/flags
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)$(WEB_CC) $(WEB_ALL_CFLAGS) -c -o $@ $<
+
+# The vector kernels' own test, as a program: tests/web/run_wasi.mjs runs it.
+build/web/test_kernels.wasm: $(patsubst %,build/web/obj/tests/%.o,test_kernels support/check support/random) $(WEB_OBJ)
+	$(call say,LD $@)
+	$(Q)$(WEB_CC) --target=wasm32-wasi -o $@ $(filter build/web/obj/tests/%,$^) -Wl,--start-lib $(WEB_OBJ) -Wl,--end-lib
+
+build/web/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(WEB_CC) $(WEB_ALL_CFLAGS)' | cmp -s - $@ || echo '$(WEB_CC) $(WEB_ALL_CFLAGS)' > $@
+
+# tsc takes all files at once, and nothing is written when a type is wrong.
+WEB_TS   = $(sort $(wildcard web/package/src/*.ts web/bench/*.ts tests/web/*.ts))
+build/web/compiled: $(WEB_TS) web/tsconfig.json
+	$(call say,TSC build/web)
+	$(Q)$(TSC) -p web/tsconfig.json
+	@touch $@
+
+# On the software adapter, unless the environment names another (tools/gpu-env.sh).
+test-web: | setup
+	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(MODELS)/large-vocab.gguf $(B)/bezel
+	@$(PYTHON) tests/run.py web
+
+-include $(WEB_OBJ:.o=.d)
