@@ -145,7 +145,7 @@ void gpu_write_bytes(gpu *g, gpu_binding to, const uint8_t *bytes, uint64_t n)
     }
     if (whole < n) {
         uint8_t word[4] = {0};
-        memcpy(word, bytes + whole, n - whole);
+        memcpy(word, bytes + whole, (size_t)(n - whole));
         gpu_write(g, to.buffer, to.offset + whole, word, 4);
     }
 }
