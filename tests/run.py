@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-asan, web
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
 """
+import concurrent.futures
 import glob
 import os
 import subprocess
@@ -14,7 +15,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = "build/models"
-TIMEOUT = 900
+TIMEOUT = 1800
+ALONE = ("native", "asan", "asan-quick", "browser")
 
 
 def programs(build):
@@ -55,10 +57,13 @@ def suite(name):
                 yield f"asan {t}", [f"build/asan/tests/{t}"], env
         for label, command in [*corpus("build/asan"), *cli("build/asan")]:
             yield f"asan {label}", command, env
-    elif name == "gpu":                                # on a software adapter, unless the environment names another
+    elif name in ("gpu", "gpu-full"):
+        full = name == "gpu-full"                      # on a software adapter, unless the environment names another
         for f in sorted(glob.glob("tests/gpu/test_*.c")):
             t = os.path.basename(f)[:-2]
-            yield f"gpu {t}", ["sh", "tools/gpu-env.sh", f"build/tests/gpu/{t}"], {}
+            # a software adapter is slow, above all at compiling: `make test-gpu` runs these in full
+            quick = {} if full or t in ("test_kernels", "test_fuse", "test_model") else {"BEZEL_QUICK": "1"}
+            yield f"gpu {t}", ["sh", "tools/gpu-env.sh", f"build/tests/gpu/{t}"], quick
         for f in sorted(glob.glob("tests/gpu/test_*.py")):
             yield f"gpu {os.path.basename(f)[:-3]}", ["sh", "tools/gpu-env.sh", "/usr/bin/python3", f, "build/bezel", MODELS], {}
     elif name == "gpu-asan":                           # memory that drivers keep is theirs, ours is checked
@@ -85,30 +90,38 @@ def suite(name):
         sys.exit(f"run.py: there is no suite {name}")
 
 
+def run(item):
+    """one program: its label, lines of text, status and seconds"""
+    label, command, extra = item
+    start = time.time()
+    try:
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT,
+                           env={**os.environ, **extra})
+        text, code = p.stdout.decode("utf-8", "replace"), p.returncode
+    except subprocess.TimeoutExpired as e:
+        text, code = (e.stdout or b"").decode("utf-8", "replace") + f"\nno end after {TIMEOUT} s", -1
+    except OSError as e:
+        text, code = str(e), -1
+    return label, text.splitlines(), code, time.time() - start
+
+
 def main():
     os.chdir(ROOT)
     passed, failures = 0, []
     for name in sys.argv[1:] or ["native"]:
-        for label, command, extra in suite(name):
-            start = time.time()
-            try:
-                p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT,
-                                   env={**os.environ, **extra})
-                text, code = p.stdout.decode("utf-8", "replace"), p.returncode
-            except subprocess.TimeoutExpired as e:
-                text, code = (e.stdout or b"").decode("utf-8", "replace") + f"\nno end after {TIMEOUT} s", -1
-            except OSError as e:
-                text, code = str(e), -1
-            lines = text.splitlines()
-            good = sum(line.startswith("ok ") for line in lines)
-            bad = [line[5:] for line in lines if line.startswith("FAIL ")]
-            if (code != 0 and not bad) or (good == 0 and not bad):
-                bad = [f"ended with status {code}" if code else "reported no case"]
-            passed += good
-            failures += [f"{label}: {b}" for b in bad]
-            print(f"{'ok  ' if not bad else 'FAIL'} {label}: {good} passed, {len(bad)} failed, {time.time() - start:.1f} s", flush=True)
-            if bad:
-                print("\n".join("     " + line for line in lines if not line.startswith("ok "))[-6000:], flush=True)
+        # Terminals and clocks are tested in "native", so it has the machine for itself.
+        workers = 1 if name in ALONE else os.cpu_count() or 1
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            for label, lines, code, seconds in pool.map(run, suite(name)):
+                good = sum(line.startswith("ok ") for line in lines)
+                bad = [line[5:] for line in lines if line.startswith("FAIL ")]
+                if (code != 0 and not bad) or (good == 0 and not bad):
+                    bad = [f"ended with status {code}" if code else "reported no case"]
+                passed += good
+                failures += [f"{label}: {b}" for b in bad]
+                print(f"{'ok  ' if not bad else 'FAIL'} {label}: {good} passed, {len(bad)} failed, {seconds:.1f} s", flush=True)
+                if bad:
+                    print("\n".join("     " + line for line in lines if not line.startswith("ok "))[-6000:], flush=True)
     for f in failures:
         print(f"FAILED {f}")
     print(f"{passed} passed, {len(failures)} failed")

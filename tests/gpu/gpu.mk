@@ -16,6 +16,6 @@ gpu-asan-programs: $(GPU_ASAN_TESTS)
 # On the software adapter, unless the environment names another (tools/gpu-env.sh).
 test-gpu: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) gpu-programs models
-	@$(PYTHON) tests/run.py gpu
+	@$(PYTHON) tests/run.py gpu-full
 
 -include $(GPU_TEST_SRC:%.c=$(B)/%.d)
