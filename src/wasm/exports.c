@@ -294,12 +294,13 @@ EXPORT(session_logits) const float *wasm_session_logits(const bz_session *s)
     return bz_session_logits(s);
 }
 
-/* report: position, prefilled, reused, generated, restores, cache bytes. */
+/* report: position, prefilled, reused, generated, restores, cache bytes, PLE rows there and fetched. */
 EXPORT(session_stats) void wasm_session_stats(host *h, const bz_session *s)
 {
     const bz_session_stats stats = bz_session_get_stats(s);
     const double numbers[] = {stats.position,          (double)stats.prefilled, (double)stats.reused,
-                              (double)stats.generated, (double)stats.restores,  (double)stats.cache_bytes};
+                              (double)stats.generated, (double)stats.restores,  (double)stats.cache_bytes,
+                              (double)stats.ple_hits,  (double)stats.ple_misses};
     memcpy(h->report.numbers, numbers, sizeof numbers);
 }
 

@@ -19,6 +19,7 @@ typedef struct option {
 #define OPEN(key, kind, field) {key, kind, offsetof(bz_open_options, field)}
 static const option open_table[] = {
     OPEN("device", TEXT, device),
+    OPEN("ple", TEXT, ple),
 };
 
 #define SESSION(key, kind, field) {key, kind, offsetof(bz_session_options, field)}

@@ -62,9 +62,13 @@ export function withBrokenShader(entry: GPU, label: string): GPU {
     });
 }
 
-/** Devices that are lost after so many submits. */
-export function lostAfter(entry: GPU, submits: number): GPU {
+/** Devices that are lost after so many submits; those behind the first few are not. */
+export function lostAfter(entry: GPU, submits: number, devices = Infinity): GPU {
+    let made = 0;
     return changed(entry, (device) => {
+        if (++made > devices) {
+            return;
+        }
         const submit = device.queue.submit.bind(device.queue);
         let n = 0;
         device.queue.submit = (buffers) => {

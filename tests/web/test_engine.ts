@@ -337,10 +337,7 @@ await test("cancelling, and going on afterwards", async () => {
         const control = new AbortController();
         const run = async (): Promise<void> => {
             await session.prefill(prompt(8));
-            for await (const { token } of session.generate(
-                { greedy: true, ignoreEnd: true },
-                control.signal,
-            )) {
+            for await (const { token } of session.generate({ greedy: true, ignoreEnd: true }, control)) {
                 n += Number(token >= 0);
                 control.abort();
             }
@@ -358,13 +355,42 @@ await test("cancelling, and going on afterwards", async () => {
     });
 });
 
+await test("per-layer embeddings in the file give what resident ones give", async () => {
+    const made: number[][] = [];
+    for (const ple of ["resident", "file"] as const) {
+        await withModel(await newEngine(), nano, { device: "gpu", ple }, async (model) => {
+            const session = await model.newSession({ exact: true });
+            await session.prefill(prompt(30));
+            const tokens = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: 12 }));
+            made.push(tokens.map(({ token }) => token));
+            check(
+                session.stats.pleMisses > 0 === (ple === "file"),
+                `${session.stats.pleMisses} rows fetched`,
+            );
+            session.free();
+        });
+    }
+    checkEqual(made[1], made[0], "tokens");
+});
+
 // ---- what goes wrong with a GPU -------------------------------------------------------------------
 
 const entry = await gpuEntry();
 
-async function useGpu(gpu: GPU | null): Promise<void> {
-    await withModel(await newEngine(gpu), nano, { device: "gpu" }, async (model) => {
-        await greedy(model, {}, prompt(40), 20);
+/** Tokens, and how often the model was loaded again. */
+async function useGpu(gpu: GPU | null): Promise<{ made: number[]; reloads: number }> {
+    return withModel(await newEngine(gpu), nano, { device: "gpu" }, async (model) => {
+        let reloads = 0;
+        const onReload = (done: number, total: number): void => {
+            reloads += Number(done === total);
+        };
+        const session = await model.newSession({ exact: true });
+        await session.prefill(prompt(40), { onReload });
+        const made = await collect(
+            session.generate({ greedy: true, ignoreEnd: true, maxTokens: 20 }, { onReload }),
+        );
+        session.free();
+        return { made: made.map(({ token }) => token), reloads };
     });
 }
 
@@ -378,13 +404,17 @@ await test("gpu: no WebGPU, no adapter, no device", async () => {
     const refusing = { requestAdapter: () => Promise.reject(new Error("no")) } as unknown as GPU;
     checkEqual(await codeOf(() => useGpu(refusing)), "no_adapter", "refused");
 });
-await test("gpu: lost while a model is opened, while a prompt is read, while tokens are made", async () => {
-    for (const submits of [1, 2, 4, 12]) {
-        checkEqual(
-            await codeOf(() => useGpu(lostAfter(entry, submits))),
-            "device_lost",
-            `after ${submits} submits`,
-        );
+await test("gpu: lost again and again", async () => {
+    for (const submits of [1, 2]) {
+        checkEqual(await codeOf(() => useGpu(lostAfter(entry, submits))), "device_lost", `after ${submits}`);
+    }
+});
+await test("gpu: lost once, while a prompt is read and while tokens are made: the text goes on", async () => {
+    const want = await useGpu(entry);
+    checkEqual([want.made.length, want.reloads], [20, 0], "undisturbed");
+    for (const submits of [2, 3, 9]) {
+        const got = await useGpu(lostAfter(entry, submits, 1));
+        checkEqual(got, { made: want.made, reloads: 1 }, `lost after ${submits} submits`);
     }
 });
 await test("gpu: out of memory, while a model is opened and later", async () => {

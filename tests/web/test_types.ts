@@ -4,11 +4,17 @@ import { errorRatio, modelFolder, readAnswer, readSynth, sampled } from "./golde
 import { logitsOf, newEngine, withModel } from "./models.js";
 import { hostName } from "./platform.js";
 
-const BOUND = 2e-3;
-const ratios = new Map<string, number[]>();
+/** Compiling takes a software adapter most of the time: with 8-bit activations a file of each kind of integers. */
+const rounded = new Set([
+    "nano-e-q8_0",
+    "nano-moe-q8_0",
+    "tiny-e-q4_0",
+    "tiny-e-q4_k_m",
+    "tiny-e-q5_k_m",
+    "tiny-dense-q6_k",
+    "tiny-moe-q4_k_m",
+]);
 
-// Nothing rounded against float64, 8-bit activations against llama.cpp's error. Files that differ in their
-// seed only are judged together, as in tests/support/synth.c.
 for (const entry of await readSynth()) {
     const want = await readAnswer(entry);
     const engine = await newEngine();
@@ -16,22 +22,15 @@ for (const entry of await readSynth()) {
         await test(`${hostName} ${entry.name} f32`, async () => {
             const got = sampled(entry, await logitsOf(model, { exact: true }, entry.tokens));
             const most = maxDifference(got, want);
-            check(most <= BOUND, `off by ${most}`);
+            check(most <= 2e-3, `off by ${most}`);
         });
-        await test(`${hostName} ${entry.name} 8-bit activations`, async () => {
-            const got = sampled(entry, await logitsOf(model, { chunk: 8 }, entry.tokens));
-            const ratio = errorRatio(entry, got, want);
-            check(Number.isFinite(ratio), `${ratio} times llama.cpp's error`);
-            const group = entry.name.replace(/-s\d+$/, "");
-            ratios.set(group, [...(ratios.get(group) ?? []), ratio]);
-        });
+        for (const chunk of rounded.has(entry.name) ? [8, 512] : []) {
+            await test(`${hostName} ${entry.name} 8-bit activations, ${chunk} rows`, async () => {
+                const got = sampled(entry, await logitsOf(model, { chunk }, entry.tokens));
+                const ratio = errorRatio(entry, got, want);
+                check(ratio <= 1.1, `${ratio} times llama.cpp's error`);
+            });
+        }
     });
 }
-for (const [group, all] of ratios) {
-    await test(`${hostName} ${group} with 8-bit activations: error against llama.cpp's`, () => {
-        const ratio = Math.exp(all.reduce((sum, x) => sum + Math.log(x), 0) / all.length);
-        check(ratio <= 1.1, `${ratio.toFixed(2)} times over ${all.length} files`);
-    });
-}
-
 finish();

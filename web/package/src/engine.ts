@@ -6,6 +6,7 @@ import { Memory } from "./memory.js";
 import type {
     Finish,
     GenerateOptions,
+    JobControl,
     OpenOptions,
     PrefillOptions,
     SessionOptions,
@@ -26,7 +27,7 @@ export interface EngineOptions {
 }
 
 type Event =
-    | { kind: "progress"; done: number; total: number }
+    | { kind: "progress" | "reload"; done: number; total: number }
     | { kind: "token"; token: Token }
     | { kind: "logits"; address: number; position: number; rows: number };
 
@@ -92,17 +93,17 @@ export class Engine {
                 this.check(this.exports.input_add(this.host, address, length, size)),
             );
         }
-        const { device, onProgress, signal } = options;
-        const job = this.withText(JSON.stringify({ device }), (address, length) =>
+        const { device, ple, onProgress, signal } = options;
+        const job = this.withText(JSON.stringify({ device, ple }), (address, length) =>
             this.check(this.exports.model_open(this.host, address, length)),
         );
         try {
-            for await (const event of this.#steps(job, sources, signal)) {
+            for await (const event of this.runJob(job, sources, signal)) {
                 if (event.kind === "progress") {
                     onProgress?.(event.done, event.total);
                 }
             }
-            return new Model(this, this.exports.job_model(job));
+            return new Model(this, this.exports.job_model(job), sources);
         } finally {
             this.exports.job_free(job);
         }
@@ -148,9 +149,14 @@ export class Engine {
 
     // ---- jobs ---------------------------------------------------------------------------------
 
-    /** Runs a job, which stays the caller's to free. Yields its events; leaving the loop cancels. */
-    async *runJob(job: number, signal?: AbortSignal): AsyncGenerator<Event, void, void> {
-        yield* this.#steps(job, [], signal);
+    /** Runs a job, which stays the caller's to free. Yields its events; leaving the loop cancels. `sources` are
+     * the model's files: a job whose GPU was lost reads them again. */
+    async *runJob(job: number, sources: Source[], signal?: AbortSignal): AsyncGenerator<Event, void, void> {
+        try {
+            yield* this.#steps(job, sources, signal);
+        } finally {
+            this.gpu.wake(); // another job may have waited for what this one was loading
+        }
     }
 
     async *#steps(
@@ -203,13 +209,15 @@ export class Engine {
                         top: this.#top(at(Report.top), at(Report.topCount)),
                     },
                 };
-            default:
+            case 2:
                 return {
                     kind: "logits",
                     address: at(Report.logits),
                     position: at(Report.position),
                     rows: at(Report.rows),
                 };
+            default:
+                return { kind: "reload", done: at(Report.done), total: at(Report.total) };
         }
     }
 
@@ -281,10 +289,13 @@ export class Engine {
 export class Model {
     readonly engine: Engine;
     readonly address: number;
+    /** Read again when the GPU is lost: they stay open as long as the model. */
+    readonly sources: Source[];
 
-    constructor(engine: Engine, address: number) {
+    constructor(engine: Engine, address: number, sources: Source[]) {
         this.engine = engine;
         this.address = address;
+        this.sources = sources;
     }
 
     get vocab(): number {
@@ -378,7 +389,7 @@ export class Session {
 
     /** Makes the session hold exactly these tokens; computes what differs. */
     async prefill(ids: Int32Array, options: PrefillOptions = {}): Promise<void> {
-        const { engine, vocab } = this.model;
+        const { engine, sources, vocab } = this.model;
         const { exports, host } = engine;
         const bytes = new Uint8Array(ids.buffer, ids.byteOffset, ids.byteLength);
         const job = engine.withBytes(bytes, (address) =>
@@ -394,9 +405,11 @@ export class Session {
             ),
         );
         try {
-            for await (const event of engine.runJob(job, options.signal)) {
+            for await (const event of engine.runJob(job, sources, options.signal)) {
                 if (event.kind === "progress") {
                     options.onProgress?.(event.done, event.total);
+                } else if (event.kind === "reload") {
+                    options.onReload?.(event.done, event.total);
                 } else if (event.kind === "logits") {
                     const logits = engine.memory.floats(event.address, event.rows * vocab);
                     options.onLogits?.(logits, event.position, event.rows);
@@ -408,18 +421,23 @@ export class Session {
     }
 
     /** Continues after the prefilled tokens; leaving the loop stops. */
-    async *generate(options: GenerateOptions = {}, signal?: AbortSignal): AsyncGenerator<Token, void, void> {
-        const { engine } = this.model;
+    async *generate(
+        options: GenerateOptions = {},
+        control: JobControl = {},
+    ): AsyncGenerator<Token, void, void> {
+        const { engine, sources } = this.model;
         const { exports, host } = engine;
         const job = engine.withText(JSON.stringify(options), (address, length) =>
             engine.check(exports.generate(host, this.address, address, length)),
         );
         this.finish = "none";
         try {
-            for await (const event of engine.runJob(job, signal)) {
+            for await (const event of engine.runJob(job, sources, control.signal)) {
                 if (event.kind === "token") {
                     this.finish = finishes[exports.job_finish(job)] ?? "none";
                     yield event.token;
+                } else if (event.kind === "reload") {
+                    control.onReload?.(event.done, event.total);
                 }
             }
             this.finish = finishes[exports.job_finish(job)] ?? "none";
@@ -446,6 +464,8 @@ export class Session {
             generated: at(3),
             restores: at(4),
             cacheBytes: at(5),
+            pleHits: at(6),
+            pleMisses: at(7),
         };
     }
 

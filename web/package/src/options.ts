@@ -3,9 +3,17 @@
 export interface OpenOptions {
     /** "gpu-baseline": no features, least limits. Default: cpu. */
     device?: "cpu" | "gpu" | "gpu-baseline";
+    /** Per-layer embeddings: all on the GPU, or rows read from the file as they are needed. Default: what fits. */
+    ple?: "resident" | "file" | "auto";
     /** Bytes. */
     onProgress?: (done: number, total: number) => void;
     signal?: AbortSignal;
+}
+
+export interface JobControl {
+    signal?: AbortSignal;
+    /** The GPU was lost; done of total bytes are loaded again, then the job goes on. */
+    onReload?: (done: number, total: number) => void;
 }
 
 export interface SessionOptions {
@@ -22,13 +30,12 @@ export interface SessionOptions {
     snapshots?: number;
 }
 
-export interface PrefillOptions {
+export interface PrefillOptions extends JobControl {
     /** Keep a way back to this many tokens. */
     snapshotAt?: number;
     /** Every new row's logits, in order. */
     onLogits?: (logits: Float32Array, position: number, rows: number) => void;
     onProgress?: (done: number, total: number) => void;
-    signal?: AbortSignal;
 }
 
 export interface Sampling {
@@ -80,4 +87,7 @@ export interface SessionStats {
     generated: number;
     restores: number;
     cacheBytes: number;
+    /** Rows of per-layer embeddings kept in the file: there already, and fetched. */
+    pleHits: number;
+    pleMisses: number;
 }
