@@ -19,6 +19,7 @@ static uint64_t rows_of(const bz_weight_info *w)
 static uint64_t rows_per_piece(const gpu_limits *l, const bz_weight_info *w)
 {
     uint64_t limit = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
+    limit = limit < 1ull << 31 ? limit : 1ull << 31; /* kernels count bytes in 32 bits */
     uint64_t rows = (limit - ALIGN) / gpu_row_bytes(w->type, w->ne[0]);
     if (rows >= rows_of(w)) {
         return rows_of(w);
