@@ -86,15 +86,15 @@ static bz_status resize(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t rows, b
     if (!more_pieces(c, pieces)) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache.");
     }
-    kv->generation = ++b->kv_generations;
     bz_status status = BZ_OK;
     for (uint32_t p = 0; p < pieces && status == BZ_OK; p++) {
         uint32_t had = rows_in_piece(c, c->rows, p), want = rows_in_piece(c, rows, p);
-        if (want > had || !c->k[p]) {
-            status = resize_piece(kv, c, &c->k[p], had, want, err);
-        }
-        if (status == BZ_OK && (want > had || !c->v[p])) {
-            status = resize_piece(kv, c, &c->v[p], had, want, err);
+        gpu_buffer *const both[2] = {&c->k[p], &c->v[p]};
+        for (int i = 0; i < 2 && status == BZ_OK; i++) {
+            if (want > had || !*both[i]) {
+                status = resize_piece(kv, c, both[i], had, want, err);
+                kv->generation = status == BZ_OK ? ++b->kv_generations : kv->generation; /* lists bind the buffer */
+            }
         }
     }
     c->rows = status == BZ_OK ? rows : c->rows;
