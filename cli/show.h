@@ -58,6 +58,9 @@ typedef struct show_facts {
     const char *published; /* "E2B", ...; NULL: no published size */
 
     bz_memory memory; /* with a model only */
+    bz_fit gpu;              /* on the least of GPUs */
+    uint32_t gpu_context;
+    bz_error gpu_refusal;
     uint32_t contexts[SHOW_CONTEXTS];
     size_t n_contexts;
     char verdict[480]; /* one sentence */

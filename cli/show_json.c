@@ -326,6 +326,25 @@ static void put_memory(bz_json *j, const show_facts *f)
     bz_json_end(j);
 }
 
+static void put_gpu(bz_json *j, const show_facts *f)
+{
+    const bz_fit *g = &f->gpu;
+    if (!f->model) {
+        bz_json_null(j);
+        return;
+    }
+    bz_json_object(j);
+    key_uint(j, "context", f->gpu_context);
+    key_uint(j, "weight_bytes", g->weights);
+    key_uint(j, "ple_bytes", g->ple);
+    key_uint(j, "cache_bytes", g->caches);
+    key_uint(j, "activation_bytes", g->work);
+    key_uint(j, "most_context", g->most_context);
+    key_text(j, "code", bz_status_name(f->gpu_refusal.code));
+    key_text(j, "text", f->gpu_refusal.text);
+    bz_json_end(j);
+}
+
 int show_as_json(const show_facts *f)
 {
     bz_json j;
@@ -354,6 +373,8 @@ int show_as_json(const show_facts *f)
     put_types(&j, f);
     bz_json_key(&j, "memory");
     put_memory(&j, f);
+    bz_json_key(&j, "gpu");
+    put_gpu(&j, f);
     bz_json_key(&j, "files");
     put_files(&j, f);
     bz_json_end(&j);

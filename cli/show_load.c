@@ -297,6 +297,8 @@ bool show_load(show_facts *f, const cli_options *o, int *exit_code)
         *exit_code = cli_error(&err);
         return false;
     }
+    f->gpu_context = o->context ? o->context : f->config->context < 32768 ? f->config->context : 32768;
+    bz_model_fit(f->model, &(bz_fit_options){.context = f->gpu_context}, &f->gpu, &f->gpu_refusal);
     return true;
 }
 

@@ -409,6 +409,23 @@ static void print_memory(const show_facts *f)
            bz_bytes_text(m->snapshot_bytes, c));
 }
 
+static void print_gpu(const show_facts *f)
+{
+    const bz_fit *g = &f->gpu;
+    char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX], c[BZ_UNITS_MAX];
+    const uint64_t total = g->weights + g->caches + g->work;
+    puts("\nOn a GPU");
+    printf("  %s for a context of %u: weights %s,", bz_bytes_text(total, a), f->gpu_context, bz_bytes_text(g->weights, b));
+    printf(" cache %s, activations about %s", bz_bytes_text(g->caches, a), bz_bytes_text(g->work, b));
+    if (g->ple > total / 100) {
+        printf(";\n  %s less with the per-layer embeddings in the file (--ple file)", bz_bytes_text(g->ple, c));
+    }
+    puts(".");
+    if (f->gpu_refusal.code != BZ_OK) {
+        printf("  %s\n", f->gpu_refusal.text);
+    }
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 void show_as_text(const show_facts *f)
@@ -427,6 +444,7 @@ void show_as_text(const show_facts *f)
     print_types(f);
     if (f->model) {
         print_memory(f);
+        print_gpu(f);
     }
     show_metadata_table(f);
     show_tensor_table(f);

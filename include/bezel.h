@@ -2,14 +2,11 @@
  *
  * A bz_model is a loaded file: immutable, shared freely between threads.
  * A bz_session is one timeline of tokens over a model: one thread at a time.
- * A bz_job is work in progress. It never blocks: step it until it is done,
- * fetching the bytes it asks for in between. The native *_file and *_run helpers
- * are short loops over the same jobs.
+ * A bz_job is work in progress. It never blocks: step it until it is done, fetching the bytes it asks for in
+ * between. The native *_file and *_run helpers are short loops over the same jobs.
  *
- * Option structs: zero-initialise them; zero always means the default.
- * Errors: a stable code and one sentence in a bz_error. Nothing here prints,
- * exits, or keeps global state.
- */
+ * Option structs: zero-initialise them; zero always means the default. Errors: a stable code and one sentence in
+ * a bz_error. Nothing here prints, exits, or keeps global state. */
 #ifndef BEZEL_H
 #define BEZEL_H
 
@@ -88,10 +85,8 @@ typedef enum bz_event_kind {
     BZ_EVENT_RELOAD    /* the GPU was lost: done of total bytes are loaded again, then the job goes on */
 } bz_event_kind;
 
-typedef struct bz_token_prob {
-    int32_t token;
-    float log_prob; /* natural, as the model gave it: before bias, penalties and temperature */
-} bz_token_prob;
+/* Natural, as the model gave it: before bias, penalties and temperature. */
+typedef struct bz_token_prob { int32_t token; float log_prob; } bz_token_prob;
 
 typedef struct bz_event {
     bz_event_kind kind;
@@ -120,8 +115,8 @@ BZ_API bz_progress bz_job_step(bz_job *job, bz_need *need);
 /* Ends a job, finished or not. Cancelling leaves a session where its last pass ended. */
 BZ_API void bz_job_free(bz_job *job);
 
-/* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of
- * `event` ends the job with status aborted, of `read` with bad_file. Does not free the job. */
+/* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of `event` ends the job with
+ * status aborted, of `read` with bad_file. Does not free the job. */
 typedef struct bz_host {
     int (*read)(void *user, const bz_read *read);
     int (*event)(void *user, const bz_event *event);
@@ -131,8 +126,7 @@ BZ_API bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err);
 
 /* ---- models ------------------------------------------------------------- */
 
-/* One file of a model: its name (for messages), its size, and its bytes if they are already
- * in memory (mapped); with data NULL the job asks for reads. */
+/* One file of a model: its name (for messages), its size, and its bytes if mapped; with data NULL the job asks for reads. */
 typedef struct bz_input {
     const char *name;
     uint64_t size;
@@ -142,18 +136,17 @@ typedef struct bz_input {
 typedef struct bz_open_options {
     const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
     const char *ple;     /* gpu: the per-layer embeddings are "resident", stay in the "file", or "auto" (NULL) */
+    bool headers_only;   /* no weights are read: to look at a model; it has no sessions */
     const bz_host *host; /* bz_model_open_file: told of progress, may stop it */
 } bz_open_options;
 
-/* Text model in one file or all its parts, in any order, and optionally its mmproj file.
- * Names are copied; data must outlive the model. */
+/* Text model in one file or all its parts, in any order, and optionally its mmproj file. Names are copied; data must
+ * outlive the model. */
 BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files, const bz_open_options *options,
                                bz_error *err);
-/* The opened model, once its job is done; the caller owns it. */
-BZ_API bz_model *bz_job_model(bz_job *job);
+BZ_API bz_model *bz_job_model(bz_job *job); /* the opened model, once its job is done; the caller owns it */
 
-/* Opens by path and waits: maps the file, finds the other parts of a split file beside it.
- * mmproj may be NULL. */
+/* Opens by path and waits: maps the file, finds the other parts of a split file beside it. mmproj may be NULL. */
 BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const char *mmproj,
                                     const bz_open_options *options, bz_error *err);
 
@@ -163,15 +156,31 @@ BZ_API void bz_model_free(bz_model *model);
 BZ_API uint32_t bz_model_vocab(const bz_model *model);
 BZ_API uint32_t bz_model_context(const bz_model *model); /* longest the model was made for */
 
+/* What a model needs on a GPU, in bytes. Known from the header alone. */
+typedef struct bz_fit_options {
+    uint32_t context; /* positions; 0: the model's limit, at most 32,768 */
+    const char *ple;  /* as for opening */
+    uint64_t max_buffer, max_binding; /* limits of the GPU; 0: of the one the model is on, else the least there is */
+    uint64_t memory;                  /* that the GPU has; 0: unknown */
+} bz_fit_options;
+typedef struct bz_fit {
+    uint64_t weights;      /* with the per-layer embeddings, unless they stay in the file */
+    uint64_t ple;          /* how much less the weights are if they do; 0: the model has none */
+    uint64_t caches, work; /* keys and values; what passes compute in, about */
+    bool ple_in_file;
+    uint32_t most_context; /* that would fit, as far as is known */
+} bz_fit;
+/* BZ_OK: nothing speaks against it. Else err says why it cannot fit and what to do; *fit is filled either way. */
+BZ_API bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit, bz_error *err);
+
 /* ---- tokens ------------------------------------------------------------- */
 
-/* Writes up to `cap` ids and returns how many the text has (call with cap 0 to count), or -1
- * with *err filled. `specials`: texts of control tokens become those tokens; never for text
- * from outside. `bos`: begin with the one token every sequence starts with. */
+/* Writes up to `cap` ids and returns how many the text has (call with cap 0 to count), or -1 with *err filled. `specials`:
+ * texts of control tokens become those tokens; never for text from outside. `bos`: begin with the one token every
+ * sequence starts with. */
 BZ_API int64_t bz_tokenize(const bz_model *model, const char *text, size_t len, bool specials, bool bos,
                            int32_t *ids, size_t cap, bz_error *err);
-/* The text of one token as the vocabulary spells it; may be part of a character. Not
- * terminated, valid as long as the model. */
+/* The text of one token as the vocabulary spells it; may be part of a character. Not terminated, valid as the model. */
 BZ_API const char *bz_token_piece(const bz_model *model, int32_t id, size_t *len);
 BZ_API bool bz_token_ends(const bz_model *model, int32_t id); /* ends an answer */
 
@@ -199,21 +208,16 @@ BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model, con
 BZ_API void bz_session_free(bz_session *session);
 
 typedef enum bz_logits { BZ_LOGITS_LAST, BZ_LOGITS_ALL } bz_logits;
-
 typedef struct bz_prefill_options {
     uint32_t snapshot_at; /* keep a way back to this many tokens; 0: none */
     bz_logits logits;     /* ALL: an event with every new row's logits */
 } bz_prefill_options;
 
-/* Makes the session hold exactly these tokens, reusing the longest prefix it can; only what
- * differs is computed. The ids are copied. */
+/* Makes the session hold exactly these tokens, reusing the longest prefix it can; only what differs is computed. Copied. */
 BZ_API bz_status bz_session_prefill(bz_session *session, const int32_t *ids, size_t n,
                                     const bz_prefill_options *options, bz_job **job, bz_error *err);
 
-typedef struct bz_bias {
-    int32_t token;
-    float bias; /* added to its logit; -INFINITY: never chosen */
-} bz_bias;
+typedef struct bz_bias { int32_t token; float bias; } bz_bias; /* added to its logit; -INFINITY: never chosen */
 
 /* How a token is chosen, in this order: bias, penalties, top-k, top-p, min-p, temperature, draw.
  * Zero: what the file recommends, else the number given here. */
@@ -245,9 +249,8 @@ typedef struct bz_generate_options {
     size_t n_stop;
 } bz_generate_options;
 
-/* Continues after the prefilled tokens: one token event each, with the text that can be shown.
- * A token that ends the answer is reported but not fed back; of its text only what comes before
- * a stop string is shown. */
+/* Continues after the prefilled tokens: one token event each, with the text that can be shown. A token that ends the
+ * answer is reported but not fed back; of its text only what comes before a stop string is shown. */
 BZ_API bz_status bz_session_generate(bz_session *session, const bz_generate_options *options, bz_job **job,
                                      bz_error *err);
 
@@ -259,8 +262,7 @@ typedef enum bz_finish {
     BZ_FINISH_CONTEXT /* the context is full */
 } bz_finish;
 
-/* Why generating ended; known from its last token event on. */
-BZ_API bz_finish bz_job_finish(const bz_job *job);
+BZ_API bz_finish bz_job_finish(const bz_job *job); /* why generating ended; known from its last token event on */
 
 typedef struct bz_session_stats {
     uint32_t position;   /* tokens held */

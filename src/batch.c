@@ -144,6 +144,9 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
         return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.",
                        o->context, c->context);
     }
+    if (model->headers_only) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The model was opened for its header alone; open it with its weights.");
+    }
     if (model->gpu) {
         return bz_fail(err, BZ_BAD_REQUEST, "Several sequences at once run on the CPU so far; open the model there.");
     }

@@ -43,11 +43,12 @@ static bz_progress start_chunk(prefill_job *j, bz_need *need)
     uint32_t count = end - s->n < s->chunk ? end - s->n : s->chunk;
     j->first = s->n;
     j->logits = j->options.logits == BZ_LOGITS_ALL ? PASS_ALL : s->n + count == j->n ? PASS_LAST : PASS_NONE;
-    if (bz_session_pass(s, j->ids + s->n, count, j->logits, &need->error) != BZ_OK) {
-        return BZ_JOB_ERROR;
+    bz_status status = bz_session_pass(s, j->ids + s->n, count, j->logits, &need->error);
+    if (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, count)) {
+        return BZ_JOB_AGAIN;
     }
-    j->in_pass = true;
-    return BZ_JOB_AGAIN;
+    j->in_pass = status == BZ_OK;
+    return j->in_pass ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
 }
 
 static bz_progress work_prefill(bz_job *job, bz_need *need)
@@ -215,7 +216,7 @@ static bz_pass_state send(generate_job *j, bz_error *err)
         bz_pass_state state = bz_session_send(s, first ? j->token : -1, ask ? &wish : NULL,
                                               bz_random_unit(j->seed, at + 1), err);
         if (state != BZ_PASS_DONE) {
-            return first || state == BZ_PASS_ERROR ? state : BZ_PASS_DONE;
+            return first ? state : BZ_PASS_DONE; /* what keeps a pass ahead from being sent may never matter */
         }
         j->asked = true;
     }

@@ -40,7 +40,11 @@ struct bz_model {
     const uint8_t **weight_bytes; /* [text.weights.table.n]; NULL: only on the GPU */
     uint8_t **owned_bytes;        /* the same, where read into memory of our own; else NULL */
     model_gpu *gpu;               /* NULL: on the CPU */
+    bool headers_only;            /* nothing can be computed */
 };
+
+/* *out unchanged for NULL. */
+bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err);
 
 gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or where there is none at the moment */
 gpu *bz_open_device(bz_job *job);        /* of a job that opens a model, once it has one; for tests */

@@ -156,7 +156,7 @@ static bz_progress step_tables(open_job *j, bz_need *need)
             j->total += w->size;
         }
     }
-    j->state = WEIGHTS;
+    j->state = m->headers_only ? OPENED : WEIGHTS;
     return BZ_JOB_AGAIN;
 }
 
@@ -268,24 +268,11 @@ static bz_model *take_model(bz_job *job)
     return m;
 }
 
-static bz_status choose_table_place(bz_table_place *out, const char *name, bz_error *err)
-{
-    static const char *const names[] = {
-        [BZ_TABLE_AUTO] = "auto", [BZ_TABLE_RESIDENT] = "resident", [BZ_TABLE_IN_FILE] = "file"};
-    for (int i = 0; i < 3; i++) {
-        if (!name || strcmp(name, names[i]) == 0) {
-            *out = (bz_table_place)i;
-            return BZ_OK;
-        }
-    }
-    return bz_fail(err, BZ_BAD_REQUEST, "Per-layer embeddings can be auto, resident or file, not '%.40s'.", name);
-}
-
 static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *err)
 {
     const char *name = o ? o->device : NULL;
     bz_table_place ple = BZ_TABLE_AUTO;
-    if (choose_table_place(&ple, o ? o->ple : NULL, err) != BZ_OK) {
+    if (bz_table_place_named(&ple, o ? o->ple : NULL, err) != BZ_OK) {
         return BZ_BAD_REQUEST;
     }
     const bool baseline = name && strcmp(name, "gpu-baseline") == 0;
@@ -325,6 +312,7 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, con
         free(j);
         return status;
     }
+    m->headers_only = options && options->headers_only;
     *j = (open_job){.job = {.step = step, .free = free_job, .model = take_model}, .model = m};
     j->wanted = files[0].size < FIRST_HEADER_BYTES ? files[0].size : FIRST_HEADER_BYTES;
     *out = &j->job;

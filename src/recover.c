@@ -66,9 +66,12 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
         return BZ_JOB_DONE;
     }
     if (!s->in_return) {
-        s->in_return = bz_session_start_pass(s, s->returned, same_kind(s, s->returned), s->in_bulk[s->returned],
-                                             PASS_NONE, &need->error) == BZ_OK;
-        return s->in_return ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+        const uint32_t count = same_kind(s, s->returned);
+        bz_status status =
+            bz_session_start_pass(s, s->returned, count, s->in_bulk[s->returned], PASS_NONE, &need->error);
+        s->in_return = status == BZ_OK;
+        return s->in_return || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, count)) ? BZ_JOB_AGAIN
+                                                                                               : BZ_JOB_ERROR;
     }
     bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {

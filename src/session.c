@@ -10,9 +10,9 @@
 #include "model/hints.h"
 #include "recover.h"
 
-enum { DEFAULT_CONTEXT = 32768, DEFAULT_SNAPSHOTS = 4 };
+enum { DEFAULT_SNAPSHOTS = 4 };
 
-static const uint32_t buckets[4] = {1, BZ_FEW_ROWS, 64, 512};
+static const uint32_t buckets[4] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK};
 
 /* ---- making and freeing ------------------------------------------------------- */
 
@@ -124,13 +124,16 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
         return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.", o.context,
                        c->context);
     }
+    if (model->headers_only) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The model was opened for its header alone; open it with its weights.");
+    }
     bz_session *s = calloc(1, sizeof *s);
     if (!s) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
     }
     s->model = model;
     s->options = o;
-    s->context = o.context ? o.context : c->context < DEFAULT_CONTEXT ? c->context : DEFAULT_CONTEXT;
+    s->context = o.context ? o.context : c->context < BZ_DEFAULT_CONTEXT ? c->context : BZ_DEFAULT_CONTEXT;
     s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     s->window = c->window;
     s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
@@ -315,6 +318,15 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
     note_lost_rows(s, first + count);
     s->backend->begin(s->backend, s->running->schedule, &s->rows);
     return BZ_OK;
+}
+
+bool bz_session_take_less(bz_session *s, uint32_t count)
+{
+    if (count <= BZ_LESS_CHUNK) {
+        return false;
+    }
+    s->chunk = BZ_LESS_CHUNK; /* by the same kernels, hence with the same numbers */
+    return true;
 }
 
 bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits, bz_error *err)

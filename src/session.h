@@ -7,7 +7,8 @@
 #include "sample/sampler.h"
 #include "text/tokenizer.h"
 
-enum { BZ_MAX_CHUNK = 512, BZ_MAX_SNAPSHOTS = 16, BZ_AHEAD = 4 /* passes a device may have under way */ };
+enum { BZ_DEFAULT_CONTEXT = 32768, BZ_MAX_CHUNK = 512, BZ_LESS_CHUNK = 64, BZ_MAX_SNAPSHOTS = 16 };
+enum { BZ_AHEAD = 4 }; /* passes a device may have under way */
 
 /* A recorded plan and its schedule, made when first needed. */
 typedef struct session_plan {
@@ -90,6 +91,8 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
 enum { BZ_FEW_ROWS = 8 }; /* one by one or up to so many together, numbers are the same to the bit */
 bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, bool in_bulk, pass_logits logits,
                                 bz_error *err);
+/* For want of memory: can it be done with fewer rows per pass than this many? Then it is, from now on. */
+bool bz_session_take_less(bz_session *s, uint32_t count);
 const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
 
 /* A pass's state as that of its job; DONE does not occur. */

@@ -20,6 +20,7 @@ typedef struct option {
 static const option open_table[] = {
     OPEN("device", TEXT, device),
     OPEN("ple", TEXT, ple),
+    OPEN("headersOnly", BOOL, headers_only),
 };
 
 #define SESSION(key, kind, field) {key, kind, offsetof(bz_session_options, field)}

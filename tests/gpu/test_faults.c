@@ -482,6 +482,34 @@ static void test_no_memory_for_caches(bz_model *m)
     CHECK(gpu_test_limit_memory(g, UINT64_MAX));
 }
 
+static void test_no_memory_for_large_passes(bz_model *m)
+{
+    begin("no memory for large passes: smaller ones do it, with the same numbers");
+    enum { LONG = 600 };
+    int32_t text[LONG];
+    for (int i = 0; i < LONG; i++) {
+        text[i] = i ? 20 + i % 90 : 2;
+    }
+    bz_error err = {0};
+    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 1024});
+    CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
+    CHECK(s->chunk == 512);
+    float *want = malloc(bz_model_vocab(m) * sizeof *want);
+    memcpy(want, bz_session_logits(s), bz_model_vocab(m) * sizeof *want);
+    bz_session_free(s);
+    gpu *g = bz_model_device(m);
+    bz_fit fit;
+    CHECK(bz_model_fit(m, NULL, &fit, &err) == BZ_OK);
+    s = session_or_fail(m, &(bz_session_options){.context = 1024});
+    CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes + fit.work / 2));
+    CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
+    CHECKF(s->chunk == 64, "chunks of %u", s->chunk);
+    CHECK(memcmp(want, bz_session_logits(s), bz_model_vocab(m) * sizeof *want) == 0);
+    CHECK(gpu_test_limit_memory(g, UINT64_MAX));
+    bz_session_free(s);
+    free(want);
+}
+
 /* Where twice as much is too much, as much as is needed is tried. The limit is between what the two need while keys
  * or values are copied: 1.5 and 1.25 times the difference. */
 static void test_tight_memory(bz_model *m)
@@ -576,6 +604,7 @@ int main(void)
     m = open_on_or_fail(model_path(longer), "gpu");
     test_no_memory_for_caches(m);
     test_tight_memory(m);
+    test_no_memory_for_large_passes(m);
     bz_model_free(m);
     free_answers(&a);
     test_reads(false);

@@ -352,6 +352,10 @@ static void test_model(const char *file, uint32_t n, uint32_t chunk, uint32_t ke
         return;
     }
     CHECK(!o.m->gpu->loaded->table);
+    bz_fit fit;
+    CHECK(bz_model_fit(o.m, NULL, &fit, NULL) == BZ_OK && !fit.ple_in_file);
+    CHECKF(fit.weights == o.m->gpu->loaded->weights.bytes, "%llu bytes foretold, %llu are there",
+           (unsigned long long)fit.weights, (unsigned long long)o.m->gpu->loaded->weights.bytes);
     answer want = answer_of(&o, n, chunk, n < MOST);
     close_model(&o);
     for (int how = FROM_MEMORY; how <= STRAIGHT; how++) {
@@ -360,6 +364,9 @@ static void test_model(const char *file, uint32_t n, uint32_t chunk, uint32_t ke
             continue;
         }
         CHECK(o.m->gpu->loaded->table && !o.in_table);
+        const gpu_table_shape rows = gpu_table_shape_of(o.m->gpu->loaded->table);
+        CHECK(bz_model_fit(o.m, &(bz_fit_options){.ple = "file"}, &fit, NULL) == BZ_OK && fit.ple_in_file);
+        CHECK(fit.weights == o.m->gpu->loaded->weights.bytes + (uint64_t)rows.rows * rows.row_bytes + 4);
         if (kept) {
             gpu_table_limit(o.m->gpu->loaded->table, kept);
         }
