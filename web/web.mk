@@ -57,6 +57,6 @@ build/web/compiled: $(WEB_TS) web/tsconfig.json
 # On the software adapter, unless the environment names another (tools/gpu-env.sh).
 test-web: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(MODELS)/large-vocab.gguf $(B)/bezel
-	@$(PYTHON) tests/run.py web
+	@$(PYTHON) tests/run.py web-full
 
 -include $(WEB_OBJ:.o=.d)
