@@ -48,7 +48,7 @@ typedef struct cli_options {
     unsigned threads, chunk, context, max_tokens, parallel;
     unsigned prompt_tokens, repeat; /* bench */
     unsigned rows;                  /* show --plan */
-    bool fast, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
+    bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
     bool no_fuse;                   /* gpu: one kernel per step */
     bool think, no_think, show_thinking, hide_thinking, no_color;
     bool open;                      /* serve */

@@ -59,6 +59,7 @@ static const option_row table[] = {
     {'b', NULL, "--parallel", NUMBER, AT(parallel)},
     {'R', NULL, "--rows", NUMBER, AT(rows)},
     {'f', NULL, "--fast", FLAG, AT(fast)},
+    {'X', NULL, "--exact", FLAG, AT(exact)},
     {'j', NULL, "--json", FLAG, AT(json)},
     {'p', NULL, "--plan", FLAG, AT(plan)},
     {'s', NULL, "--special", FLAG, AT(special)},

@@ -67,6 +67,7 @@ bz_status run_session(run_state *r, bz_error *err)
                                    .chunk = o->chunk,
                                    .kernels = o->kernels,
                                    .no_fuse = o->no_fuse,
+                                   .exact = o->exact,
                                    .snapshots = SNAPSHOTS};
     bz_session *fresh = NULL;
     status = bz_session_new(&fresh, r->m.model, &so, err);
