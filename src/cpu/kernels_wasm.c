@@ -480,32 +480,7 @@ INLINE void iq4_xs(const bz_block_iq4_xs *b, bz_w8 w)
         store_from_table(w.q + 32 * g, table, nibbles(b->q + 16 * g));
 }
 
-#define EACH_BLOCK(block, values, has_min, function)         \
-    do {                                                     \
-        const block *b = blocks;                             \
-        for (size_t i = 0; i < n; i += (values))             \
-            function(b++, bz_w8_from(out, has_min, i));      \
-    } while (0)
-
-static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n)
-{
-    switch (type) {
-    case BZ_Q8_0: EACH_BLOCK(bz_block_q8_0, 32, false, q8_0); break;
-    case BZ_Q4_0: EACH_BLOCK(bz_block_q4_0, 32, false, q4_0); break;
-    case BZ_Q4_1: EACH_BLOCK(bz_block_q4_1, 32, true, q4_1); break;
-    case BZ_Q5_0: EACH_BLOCK(bz_block_q5_0, 32, false, q5_0); break;
-    case BZ_Q5_1: EACH_BLOCK(bz_block_q5_1, 32, true, q5_1); break;
-    case BZ_Q2_K: EACH_BLOCK(bz_block_q2_k, 256, true, q2_k); break;
-    case BZ_Q3_K: EACH_BLOCK(bz_block_q3_k, 256, false, q3_k); break;
-    case BZ_Q4_K: EACH_BLOCK(bz_block_q4_k, 256, true, q4_k); break;
-    case BZ_Q5_K: EACH_BLOCK(bz_block_q5_k, 256, true, q5_k); break;
-    case BZ_Q6_K: EACH_BLOCK(bz_block_q6_k, 256, false, q6_k); break;
-    case BZ_IQ4_NL: EACH_BLOCK(bz_block_q4_0, 32, false, iq4_nl); break;
-    case BZ_IQ4_XS: EACH_BLOCK(bz_block_iq4_xs, 256, false, iq4_xs); break;
-    case BZ_MXFP4: EACH_BLOCK(bz_block_mxfp4, 32, false, mxfp4); break;
-    case BZ_F32: case BZ_F16: case BZ_BF16: case BZ_TYPE_END: break; /* not quantised */
-    }
-}
+#include "cpu/unpack_each.h"
 
 /* ---- dequantisation ---- */
 
@@ -519,57 +494,27 @@ INLINE void expand(bz_w8 w, const bool has_min, float *out, size_t n)
     }
 }
 
-static void dequantize_16(bz_type type, const uint8_t *bytes, float *out, size_t n)
+static void dequantize_f16(const uint8_t *bytes, float *out, size_t n)
 {
     size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        v128_t words = wasm_u32x4_load16x4(bytes + 2 * i);
-        wasm_v128_store(out + i, type == BZ_F16 ? widen(words) : wasm_i32x4_shl(words, 16));
-    }
+    for (; i + 4 <= n; i += 4)
+        wasm_v128_store(out + i, widen(wasm_u32x4_load16x4(bytes + 2 * i)));
     for (; i < n; i++)
-        out[i] = type == BZ_F16 ? half_at(bytes + 2 * i) : bz_bf16_to_f32(bz_le16(bytes + 2 * i));
+        out[i] = half_at(bytes + 2 * i);
 }
 
-static void dequantize(bz_type type, const void *blocks, float *out, size_t n)
+static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 {
-    if (type == BZ_F16 || type == BZ_BF16) {
-        dequantize_16(type, blocks, out, n);
-        return;
-    }
-    if (type == BZ_F32) {
-        memcpy(out, blocks, n * sizeof *out);
-        return;
-    }
-    enum { STEP = 512 }; /* a multiple of every block size */
-    int8_t q[STEP];
-    float s[STEP / 16], m[STEP / 16];
-    const bz_w8 w = {q, s, m};
-    const uint8_t *bytes = blocks;
-    const bool has_min = bz_type_has_min(type);
-    for (size_t i = 0; i < n; i += STEP) {
-        size_t count = n - i < STEP ? n - i : STEP;
-        unpack(type, bytes, w, count);
-        bytes += bz_row_bytes(type, count);
-        if (has_min)
-            expand(w, true, out + i, count);
-        else
-            expand(w, false, out + i, count);
-    }
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        wasm_v128_store(out + i, wasm_i32x4_shl(wasm_u32x4_load16x4(bytes + 2 * i), 16));
+    for (; i < n; i++)
+        out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-const bz_kernels bz_kernels_wasm = {
-    .name = "simd128",
-    .dequantize = dequantize,
-    .unpack = unpack,
-    .quantize = quantize,
-    .dot = dot,
-    .dot8 = dot8,
-    .sum_squares = sum_squares,
-    .dot_f16 = dot_f16,
-    .axpy = axpy,
-    .axpy_f16 = axpy_f16,
-    .to_f16 = to_f16,
-};
+#define KERNELS bz_kernels_wasm
+#define KERNELS_NAME "simd128"
+#include "cpu/kernels_table.h"
 
 #else
 typedef int bz_no_wasm_simd; /* a file of C must declare something */
