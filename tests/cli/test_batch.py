@@ -15,6 +15,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need, same  # noqa: E402
+
 import scripted
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -22,26 +25,6 @@ TINY, BASE = (os.path.join(MODELS, m + ".gguf") for m in ("tiny-e-q4_k_m", "nano
 top = tempfile.mkdtemp(prefix="bezel-batch-")
 QUICK = bool(os.environ.get("BEZEL_QUICK"))  # a slow build: the same cases, less of each
 ENV = {**os.environ, "OLLAMA_MODELS": os.path.join(top, "none")}
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def same(got, want, what):
-    need(got == want, f"{what} is {got!r} instead of {want!r}")
-
-
-def case(name, run):
-    global failures
-    try:
-        run()
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {str(e)[:600]}", flush=True)
 
 
 def path(name):
@@ -266,7 +249,7 @@ def main():
                       ("shards", shards), ("files of strangers", strangers), ("two runs, one file", locked)):
         case(name, run)
     shutil.rmtree(top)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -16,24 +16,18 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import cases  # noqa: E402
+from cases import finish, need, same  # noqa: E402
+
 import scripted
 from terminal import Terminal
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BASE = os.path.join(MODELS, "nano-e-f32.gguf")
 SHOW = bool(os.environ.get("BEZEL_SHOW"))
-failures = 0
 top = tempfile.mkdtemp(prefix="bezel-chat-")
 UP, DOWN, RIGHT, LEFT, HOME, END, DELETE = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[H", "\x1b[F", "\x1b[3~"
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def same(got, want, what):
-    need(got == want, f"{what} is {got!r} instead of {want!r}")
 
 
 def model(name, script, **more):
@@ -90,21 +84,18 @@ class Chat(Terminal):
 
 
 def case(name, run):
-    global failures
     chats = []
 
     def chat(*args, **more):
         chats.append(Chat(*args, **more))
         return chats[-1]
 
-    try:
+    def whole():
         run(chat)
         for c in chats:
             need(not c.screen.unknown, f"sequences no terminal needs: {c.screen.unknown}")
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
+
+    cases.case(name, whole)
     for c in chats:
         if SHOW:
             print(f"+--- {name} " + "-" * (c.screen.cols - len(name) - 5))
@@ -469,7 +460,7 @@ def main():
                           ("answers into a file", apart), ("progress", progress)):
             case(name, run)
     shutil.rmtree(top)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

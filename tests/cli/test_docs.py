@@ -12,25 +12,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need  # noqa: E402
+
 BEZEL = os.path.abspath(sys.argv[1])
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 VERBS = ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits")
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def case(name, run):
-    global failures
-    try:
-        run()
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
 
 
 def bezel(*args):
@@ -123,7 +110,7 @@ def main():
     for name, run in (("the manual tells every option", manual), ("every option of the help", accepted), ("settings in the manual", settings),
                       ("help is short", help_is_short), ("completion", completion)):
         case(name, run)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -12,23 +12,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need  # noqa: E402
+
 BEZEL = os.path.abspath(sys.argv[1])
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def case(name, run):
-    global failures
-    try:
-        run()
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
 
 
 def doctor(*args, code=0, **env):
@@ -81,7 +68,7 @@ def usage():
 def main():
     for name, run in (("doctor as text", as_text), ("doctor as JSON", as_json), ("doctor and stores", stores), ("doctor: usage", usage)):
         case(name, run)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need, same  # noqa: E402
+
 TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "e-like", "text.gguf")
 CONFIG = dict(model_format="gguf", model_family="gemma4", model_families=["gemma4"], model_type="5.1B",
               file_type="F16", renderer="gemma4-small", parser="gemma4", architecture="amd64", os="linux")
@@ -23,33 +26,6 @@ CONFIG = dict(model_format="gguf", model_family="gemma4", model_families=["gemma
 SHOW_TAKES_NAMES = True
 
 program = store = None
-failures = 0
-
-
-class Failed(Exception):
-    pass
-
-
-def need(holds, reason):
-    if not holds:
-        raise Failed(reason)
-
-
-def same(got, want, what):
-    need(got == want, "%s is %r instead of %r" % (what, got, want))
-
-
-def case(name, run, *args):
-    global failures
-    try:
-        run(*args)
-        print("ok " + name, flush=True)
-    except Failed as e:
-        failures += 1
-        print("FAIL %s %s" % (name, e), flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print("FAIL %s %s: %s" % (name, type(e).__name__, e), flush=True)
 
 
 def bezel(*args, code=0, env=None, stdin=""):
@@ -268,7 +244,7 @@ def main():
         case("blobs cut and gone", truncated)
     finally:
         shutil.rmtree(top)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

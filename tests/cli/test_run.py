@@ -13,40 +13,18 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need, same  # noqa: E402
+
 import scripted
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BASE = os.path.join(MODELS, "nano-e-f32.gguf")
 TINY = os.path.join(MODELS, "tiny-e-q4_k_m.gguf")
-failures = 0
 folder = tempfile.mkdtemp(prefix="bezel-run-")
 # Nothing of the person who runs this: no store, no history, no colours.
 ENV = {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR_FORCE")},
        "OLLAMA_MODELS": os.path.join(folder, "none"), "XDG_STATE_HOME": folder}
-
-
-class Failed(Exception):
-    pass
-
-
-def need(holds, reason):
-    if not holds:
-        raise Failed(reason)
-
-
-def same(got, want, what):
-    need(got == want, f"{what} is {got!r} instead of {want!r}")
-
-
-def case(name, run, *args):
-    global failures
-    try:
-        run(*args)
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        reason = str(e) if isinstance(e, Failed) else f"{type(e).__name__}: {e}"
-        print(f"FAIL {name} {reason}", flush=True)
 
 
 def bezel(*args, code=0, stdin="", env=None):
@@ -296,7 +274,7 @@ def main():
         print(f"{time.time() - started:.1f} s")
     import shutil
     shutil.rmtree(folder)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

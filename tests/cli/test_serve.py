@@ -19,25 +19,12 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need  # noqa: E402
+
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 NANO = os.path.join(MODELS, "nano-e-f32.gguf")
 HUGE = 5 * 2**30
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def case(name, run):
-    global failures
-    try:
-        run()
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
 
 
 class Server:
@@ -457,7 +444,7 @@ def main():
             case("serve: " + name, lambda run=run: run(site))
     finally:
         site.remove()
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":

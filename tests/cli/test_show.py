@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need, same  # noqa: E402
+
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 PAGE = 100  # columns of the summary
 
@@ -28,33 +31,6 @@ CASES = {
 COMMON = dict(vocabulary=768, context=4096, window=8, softcap=30, rope_base=1e6, rope_base_sliding=1e4)
 
 program, models = None, None
-failures = 0
-
-
-class Failed(Exception):
-    pass
-
-
-def need(holds, reason):
-    if not holds:
-        raise Failed(reason)
-
-
-def same(got, want, what):
-    need(got == want, "%s is %r instead of %r" % (what, got, want))
-
-
-def case(name, run, *args):
-    global failures
-    try:
-        run(*args)
-        print("ok " + name, flush=True)
-    except Failed as e:
-        failures += 1
-        print("FAIL %s %s" % (name, e), flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print("FAIL %s %s: %s" % (name, type(e).__name__, e), flush=True)
 
 
 def bezel(*args, code=0):
@@ -467,7 +443,7 @@ def main():
         for f in found:
             if f.endswith(".gguf") and "-of-" not in f and os.path.getsize(os.path.join(models, f)) < 1 << 26:
                 case("show " + f, check_extra, os.path.join(models, f))
-    sys.exit(1 if failures else 0)
+    sys.exit(finish())
 
 
 if __name__ == "__main__":

@@ -13,25 +13,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cases import case, finish, need  # noqa: E402
+
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MODEL = os.path.join(MODELS, "nano-e-q4_0.gguf")
 MOE = os.path.join(MODELS, "nano-moe-q8_0.gguf")
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def case(name, run):
-    global failures
-    try:
-        run()
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
 
 
 def bezel(*args, code=0):
@@ -130,7 +117,7 @@ def main():
     for name, test in (("gpu doctor", doctor), ("gpu bench", bench_text), ("gpu bench as JSON", bench_json),
                        ("gpu show --plan", show), ("gpu logits --no-fuse", no_fuse), ("gpu run --no-fuse", run)):
         case(name, test)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":
