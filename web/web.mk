@@ -2,6 +2,7 @@
 #
 #   build/web/bezel.wasm   the engine
 #   build/web/js/          web/package, web/bench and tests/web, compiled
+#   build/web/package/     the npm package, as `npm pack` takes it
 
 WEB_CC   = clang-19
 # No -O when linking: with it clang runs whatever wasm-opt it finds.
@@ -17,7 +18,7 @@ web:
 	@sh tools/setup.sh web
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs
 
-web-programs: build/web/bezel.wasm build/web/test_kernels.wasm build/web/compiled
+web-programs: build/web/bezel.wasm build/web/test_kernels.wasm build/web/compiled build/web/packed
 
 # A small model with the vocabulary of a large one, whose weights would not fit into 64 MB.
 $(MODELS)/large-vocab.gguf: tools/gemma4_synth.py
@@ -52,6 +53,16 @@ WEB_TS   = $(sort $(wildcard web/package/src/*.ts web/bench/*.ts tests/web/*.ts)
 build/web/compiled: $(WEB_TS) web/tsconfig.json
 	$(call say,TSC build/web)
 	$(Q)$(TSC) -p web/tsconfig.json
+	@touch $@
+
+PACKAGE_TS = $(sort $(wildcard web/package/src/*.ts))
+build/web/packed: $(PACKAGE_TS) $(wildcard web/package/*.json web/package/*.md) web/tsconfig.json LICENSE build/web/bezel.wasm
+	$(call say,TSC build/web/package)
+	@rm -rf build/web/package
+	$(Q)$(TSC) -p web/package/tsconfig.json
+	@cp web/package/package.json web/package/README.md LICENSE build/web/package/
+	@install -m 644 build/web/bezel.wasm build/web/package/dist/
+	@cd build/web/package && npm pack --silent --pack-destination .. >/dev/null
 	@touch $@
 
 # On the software adapter, unless the environment names another (tools/gpu-env.sh).

@@ -304,8 +304,11 @@ bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *are
     if (!is_nothing(tools) && tools->kind != BZ_JSON_ARRAY) {
         return bz_fail(err, BZ_BAD_REQUEST, "The request's tools are not a list.");
     }
-    chat->tools = is_nothing(tools) ? NULL : tools;
+    const bool unwanted = bz_str_is(bz_json_string(bz_json_get(request, "tool_choice")), "none");
+    chat->tools = is_nothing(tools) || unwanted ? NULL : tools;
     read_switches(chat, request);
+    read_switch(bz_json_get(bz_json_get(request, "reasoning"), "effort"), &chat->enable_thinking);
+    read_switch(bz_json_get(bz_json_get(request, "reasoning"), "enabled"), &chat->enable_thinking);
     read_switches(chat, bz_json_get(request, "chat_template_kwargs"));
     bz_message *list = list_of(&r, messages->n, sizeof *list, &status);
     if (!list) {

@@ -13,6 +13,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "session.h"
+#include "text/request.h"
 #include "wasm/options.h"
 
 #define EXPORT(name) __attribute__((export_name(#name)))
@@ -289,9 +291,31 @@ EXPORT(generate) bz_job *wasm_generate(host *h, bz_session *s, const char *json,
     return job;
 }
 
+/* The same with the settings of a chat request, and the seed for one that has none. */
+EXPORT(answer) bz_job *wasm_answer(host *h, bz_session *s, const char *request, uint32_t len, double seed)
+{
+    bz_arena arena = {0};
+    bz_generate_options options;
+    const bz_json_node *root;
+    bool seeded;
+    bz_job *job = NULL;
+    if (bz_json_read(&root, request, len, &arena, &h->error) == BZ_OK &&
+        bz_request_read(&options, &seeded, root, &arena, &h->error) == BZ_OK) {
+        options.sampling.seed = seeded ? options.sampling.seed : (uint64_t)seed;
+        bz_session_generate(s, &options, &job, &h->error);
+    }
+    bz_arena_free(&arena);
+    return job;
+}
+
 EXPORT(session_logits) const float *wasm_session_logits(const bz_session *s)
 {
     return bz_session_logits(s);
+}
+
+EXPORT(session_context) uint32_t wasm_session_context(const bz_session *s)
+{
+    return s->context;
 }
 
 /* report: position, prefilled, reused, generated, restores, cache bytes, PLE rows there and fetched. */
@@ -306,10 +330,25 @@ EXPORT(session_stats) void wasm_session_stats(host *h, const bz_session *s)
 
 /* ---- chat -------------------------------------------------------------------------------------- */
 
+static bool check_request(host *h, const char *request, uint32_t len)
+{
+    bz_arena arena = {0};
+    bz_generate_options options;
+    const bz_json_node *root;
+    bool seeded;
+    const bool ok = bz_json_read(&root, request, len, &arena, &h->error) == BZ_OK &&
+                    bz_request_read(&options, &seeded, root, &arena, &h->error) == BZ_OK;
+    bz_arena_free(&arena);
+    return ok;
+}
+
+/* Also looks at the settings that `answer` will read: a wrong one is said before the prompt is computed. */
 EXPORT(turn_new) bz_turn *wasm_turn_new(host *h, const bz_model *m, const char *request, uint32_t len)
 {
     bz_turn *turn = NULL;
-    bz_turn_new(&turn, m, request, len, &h->error);
+    if (check_request(h, request, len)) {
+        bz_turn_new(&turn, m, request, len, &h->error);
+    }
     return turn;
 }
 

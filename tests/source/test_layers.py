@@ -37,7 +37,7 @@ MAY = {
     "cpu": {"base", "file", "plan", "cpu"},
     "sample": {"base", "sample"},
     "gpu": {"base", "file", "plan", "sample", "gpu"},
-    "wasm": {"base", "wasm"},
+    "wasm": {"base", "text", "wasm"},
 }
 for folder, allowed in MAY.items():
     bad = []

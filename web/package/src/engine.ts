@@ -425,11 +425,27 @@ export class Session {
         options: GenerateOptions = {},
         control: JobControl = {},
     ): AsyncGenerator<Token, void, void> {
-        const { engine, sources } = this.model;
+        const { engine } = this.model;
         const { exports, host } = engine;
         const job = engine.withText(JSON.stringify(options), (address, length) =>
             engine.check(exports.generate(host, this.address, address, length)),
         );
+        yield* this.#tokens(job, control);
+    }
+
+    /** The same as a chat request wants it: OpenAI's fields, read by C. */
+    async *answer(request: object, seed: number, control: JobControl = {}): AsyncGenerator<Token, void, void> {
+        const { engine } = this.model;
+        const { exports, host } = engine;
+        const job = engine.withText(JSON.stringify(request), (address, length) =>
+            engine.check(exports.answer(host, this.address, address, length, seed)),
+        );
+        yield* this.#tokens(job, control);
+    }
+
+    async *#tokens(job: number, control: JobControl): AsyncGenerator<Token, void, void> {
+        const { engine, sources } = this.model;
+        const { exports } = engine;
         this.finish = "none";
         try {
             for await (const event of engine.runJob(job, sources, control.signal)) {
@@ -451,6 +467,11 @@ export class Session {
         const { engine, vocab } = this.model;
         const address = engine.exports.session_logits(this.address);
         return address ? engine.memory.floats(address, vocab) : null;
+    }
+
+    /** Tokens that it can hold. */
+    get context(): number {
+        return this.model.engine.exports.session_context(this.address);
     }
 
     get stats(): SessionStats {

@@ -27,7 +27,7 @@ export class BezelError extends Error {
 
     constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
         super(message, options);
-        this.name = "BezelError";
+        this.name = code === "aborted" ? "AbortError" : "BezelError"; // as fetch names it
         this.code = code;
     }
 }
@@ -40,4 +40,18 @@ export function statusNumber(name: StatusName): number {
 export function errorOf(code: number, message: string): BezelError {
     const name = statusNames[code];
     return new BezelError(name === undefined || name === "ok" ? "bad_request" : name, message);
+}
+
+/** Whatever was thrown, as one of ours. */
+export function errorFrom(reason: unknown, otherwise: ErrorCode = "bad_request"): BezelError {
+    if (reason instanceof BezelError) {
+        return reason;
+    }
+    if (reason instanceof Error && reason.name === "AbortError") {
+        return new BezelError("aborted", "Stopped on request.", { cause: reason });
+    }
+    if (reason instanceof RangeError || reason instanceof WebAssembly.RuntimeError) {
+        return new BezelError("out_of_memory", `The engine stopped: ${reason.message}. Load the model again.`, { cause: reason });
+    }
+    return new BezelError(otherwise, reason instanceof Error ? reason.message : String(reason), { cause: reason });
 }

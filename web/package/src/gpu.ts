@@ -60,6 +60,8 @@ export class Gpu implements DeviceHost {
     readonly #lists = new Table<List>();
     readonly #fences = new Table<Fence>();
     #waiting: (() => void)[] = [];
+    /** Told whenever a kernel is asked for or has been compiled. */
+    onCompile: ((done: number, total: number) => void) | null = null;
 
     constructor(entry: GPU | null, memory: () => Memory) {
         this.entry = entry;
@@ -140,6 +142,11 @@ export class Gpu implements DeviceHost {
             device.fail("bad_request", messageOf(reason));
             return otherwise;
         }
+    }
+
+    #tellCompiled(): void {
+        const all = this.#pipelines.values;
+        this.onCompile?.(all.filter(({ state }) => state !== PipelineState.compiling).length, all.length);
     }
 
     #listOf(handle: number, first: number, count: number): List {
@@ -277,8 +284,10 @@ export class Gpu implements DeviceHost {
                     object: null,
                     message: "",
                 };
-                void device.compile(pipeline, memory.text(wgsl, length), values);
-                return this.#pipelines.add(pipeline);
+                const added = this.#pipelines.add(pipeline);
+                void device.compile(pipeline, memory.text(wgsl, length), values).then(() => this.#tellCompiled());
+                this.#tellCompiled();
+                return added;
             }),
 
         pipeline_state: (handle: number, text: number, room: number): number => {

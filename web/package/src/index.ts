@@ -1,3 +1,16 @@
+export { Bezel, BezelModel, BezelSession, Completions } from "./bezel.js";
+export type { DownloadOptions, LoadOptions, PlaceOptions, RequestOptions } from "./bezel.js";
+export type { AdapterFacts, Capabilities } from "./capabilities.js";
+export type * from "./chat_types.js";
+export type { DownloadProgress } from "./download.js";
+export type { Inspection } from "./inspect.js";
+export type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
+export type { StoredModel } from "./opfs.js";
+export type { WorkerLike } from "./rpc.js";
+export type { ModelSource } from "./sources.js";
+export { urlSource } from "./url_source.js";
+
+/* The engine itself, without worker and without OpenAI's shapes. */
 export { Engine, Model, Session, Turn, type EngineOptions, type Part, type PartKind } from "./engine.js";
 export type { DeviceCounts } from "./device.js";
 export { Gpu } from "./gpu.js";

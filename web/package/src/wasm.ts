@@ -50,7 +50,9 @@ export interface Exports {
         allLogits: number,
     ): number;
     generate(host: number, session: number, json: number, length: number): number;
+    answer(host: number, session: number, request: number, length: number, seed: number): number;
     session_logits(session: number): number;
+    session_context(session: number): number;
     session_stats(host: number, session: number): void;
 
     turn_new(host: number, model: number, request: number, length: number): number;

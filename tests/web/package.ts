@@ -1,0 +1,53 @@
+/** What the tests of the package share. */
+import { Bezel, BezelError, type BezelModel, type LoadOptions } from "../../web/package/src/index.js";
+import { check } from "./check.js";
+import { modelFolder } from "./golden.js";
+import { wasmPath } from "./models.js";
+import { fileSource, readBytes } from "./platform.js";
+
+export const nano = `${modelFolder}/nano-e-q4_0.gguf`;
+export const tiny = `${modelFolder}/tiny-e-q8_0.gguf`;
+
+let module: WebAssembly.Module | undefined;
+
+/** Options for the engine in this process. */
+export async function here(more: LoadOptions = {}): Promise<LoadOptions> {
+    module ??= await WebAssembly.compile(await readBytes(wasmPath));
+    return { worker: false, wasm: module, gpu: null, ...more };
+}
+
+export async function withPackage<T>(path: string, options: LoadOptions, use: (model: BezelModel) => Promise<T>): Promise<T> {
+    const source = await fileSource(path);
+    try {
+        const model = await Bezel.load(source, await here(options));
+        try {
+            return await use(model);
+        } finally {
+            model.close();
+        }
+    } finally {
+        await source.close();
+    }
+}
+
+export async function errorOf(act: () => Promise<unknown>): Promise<BezelError | null> {
+    try {
+        await act();
+    } catch (reason) {
+        check(reason instanceof BezelError, `an error of ours: ${reason instanceof Error ? (reason.stack ?? "") : String(reason)}`);
+        return reason as BezelError;
+    }
+    return null;
+}
+
+export async function codeOf(act: () => Promise<unknown>): Promise<string> {
+    return (await errorOf(act))?.code ?? "none";
+}
+
+export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+    const all: T[] = [];
+    for await (const item of items) {
+        all.push(item);
+    }
+    return all;
+}

@@ -1,0 +1,254 @@
+/** A chat request on a session: C makes the prompt, chooses the tokens and splits the answer; here
+ * its parts are put into OpenAI's chunks. */
+import type {
+    ChatChunk,
+    ChatCompletion,
+    ChatRequest,
+    Delta,
+    FinishReason,
+    LogProbs,
+    Timings,
+    TokenLogProb,
+    ToolCall,
+    TopLogProb,
+    Usage,
+} from "./chat_types.js";
+import type { Model, Part, Session, Turn } from "./engine.js";
+import type { Finish, Token, TokenProb } from "./options.js";
+
+const ARGUMENTS = ',"arguments":';
+
+/** Letters for an id that nobody else has. */
+function randomId(): string {
+    return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => (byte % 36).toString(36)).join("");
+}
+
+function randomSeed(): number {
+    const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+    return (high % 0x200000) * 0x100000000 + low;
+}
+
+/** The arguments of {"name":...,"arguments":...} as they were written: parsing would round numbers. */
+function argumentsOf(call: string): string {
+    const at = call.indexOf(ARGUMENTS); // a quote inside the name would have a backslash
+    return call.slice(at + ARGUMENTS.length, -1);
+}
+
+function perSecond(n: number, ms: number): number {
+    return ms > 0 ? (1000 * n) / ms : 0;
+}
+
+/** Parts of one answer as deltas. */
+class Deltas {
+    calls = 0;
+    #open = false;
+
+    of(part: Part): Delta | null {
+        switch (part.kind) {
+            case "thinking":
+                return { reasoning_content: part.text };
+            case "answer":
+                return { content: part.text };
+            case "callBegin":
+                return this.#begin(part.text);
+            case "call": {
+                const begun = this.#open ? null : this.#begin((JSON.parse(part.text) as { name: string }).name);
+                return this.#end(begun, argumentsOf(part.text));
+            }
+            case "brokenCall":
+                // Of a call that was begun: what the model wrote instead of arguments. No JSON, as OpenAI warns.
+                return this.#open ? this.#end(null, part.text) : { content: part.text };
+            default:
+                return null;
+        }
+    }
+
+    #begin(name: string): Delta {
+        this.#open = true;
+        return {
+            tool_calls: [{ index: this.calls++, id: `call_${randomId()}`, type: "function", function: { name, arguments: "" } }],
+        };
+    }
+
+    #end(begun: Delta | null, text: string): Delta {
+        this.#open = false;
+        const call = begun?.tool_calls?.[0];
+        return {
+            tool_calls: [
+                call ? { ...call, function: { ...call.function, arguments: text } } : { index: this.calls - 1, function: { arguments: text } },
+            ],
+        };
+    }
+}
+
+function finishReason(finish: Finish, calls: number): FinishReason {
+    return calls > 0 ? "tool_calls" : finish === "length" || finish === "context" ? "length" : "stop";
+}
+
+/** One answer, from its request on. */
+class Answer {
+    readonly #model: Model;
+    readonly #request: ChatRequest;
+    readonly #send: (chunk: ChatChunk) => void;
+    readonly #frame: Pick<ChatChunk, "id" | "object" | "created" | "model">;
+    readonly #deltas = new Deltas();
+    readonly #decoder = new TextDecoder();
+    #waiting: TokenLogProb[] = [];
+    ended = false;
+
+    constructor(model: Model, name: string, request: ChatRequest, send: (chunk: ChatChunk) => void) {
+        this.#model = model;
+        this.#request = request;
+        this.#send = send;
+        this.#frame = {
+            id: `chatcmpl-${randomId()}`,
+            object: "chat.completion.chunk",
+            created: Math.floor(Date.now() / 1000),
+            model: request.model ?? name,
+        };
+    }
+
+    delta(delta: Delta, finish_reason: FinishReason | null = null): void {
+        const logprobs: LogProbs | null = this.#waiting.length ? { content: this.#waiting, refusal: null } : null;
+        this.#waiting = [];
+        this.#send({ ...this.#frame, choices: [{ index: 0, delta, logprobs, finish_reason }] });
+    }
+
+    parts(parts: Part[]): void {
+        for (const part of parts) {
+            const delta = this.#deltas.of(part);
+            if (delta) {
+                this.delta(delta);
+            }
+            this.ended ||= part.kind === "end";
+        }
+    }
+
+    token(token: Token, turn: Turn): void {
+        if (this.#request.logprobs && !this.#model.endsAnswer(token.token)) {
+            this.#waiting.push({ ...this.#named(token), top_logprobs: token.top.map((top) => this.#named(top)) });
+        }
+        this.parts(turn.push(token.token));
+    }
+
+    #named({ token, logProb }: TokenProb): TopLogProb {
+        const bytes = this.#model.pieceOf(token);
+        return { token: this.#decoder.decode(bytes), logprob: logProb, bytes: [...bytes] };
+    }
+
+    finish(finish: Finish, usage: Usage, timings: Timings): void {
+        this.delta({}, finishReason(finish, this.#deltas.calls));
+        this.#send({ ...this.#frame, choices: [], usage, timings });
+    }
+}
+
+/** Answers on the session, which afterwards holds the conversation; the next request that continues
+ * it computes only what is new. */
+export async function answerChat(
+    model: Model,
+    session: Session,
+    name: string,
+    request: ChatRequest,
+    signal: AbortSignal | undefined,
+    send: (chunk: ChatChunk) => void,
+): Promise<void> {
+    const turn = model.newTurn(request);
+    try {
+        const answer = new Answer(model, name, request, send);
+        const started = performance.now();
+        const before = session.stats;
+        await session.prefill(turn.prompt, { snapshotAt: turn.snapshotAt, ...(signal && { signal }) });
+        const read = performance.now();
+        const cached = session.stats.reused - before.reused;
+        let generated = 0;
+        const tokens = session.answer(request, randomSeed(), signal && { signal });
+        answer.delta({ role: "assistant", content: "" });
+        for await (const token of tokens) {
+            generated++;
+            answer.token(token, turn);
+            if (answer.ended) {
+                break; // a stop string, which the session does not know of
+            }
+        }
+        if (!answer.ended) {
+            answer.parts(turn.push(-1));
+        }
+        const ended = performance.now();
+        const prompt = turn.prompt.length;
+        answer.finish(
+            answer.ended && session.finish === "none" ? "stop" : session.finish,
+            {
+                prompt_tokens: prompt,
+                completion_tokens: generated,
+                total_tokens: prompt + generated,
+                prompt_tokens_details: { cached_tokens: cached },
+            },
+            {
+                cache_n: cached,
+                prompt_n: prompt - cached,
+                prompt_ms: read - started,
+                prompt_per_second: perSecond(prompt - cached, read - started),
+                predicted_n: generated,
+                predicted_ms: ended - read,
+                predicted_per_second: perSecond(generated, ended - read),
+            },
+        );
+    } finally {
+        turn.free();
+    }
+}
+
+/** Puts the chunks of one answer together. */
+export class Collector {
+    #first: ChatChunk | null = null;
+    #content = "";
+    #reasoning = "";
+    readonly #calls: ToolCall[] = [];
+    readonly #logProbs: TokenLogProb[] = [];
+    #finish: FinishReason = "stop";
+    #last: ChatChunk | null = null;
+
+    add(chunk: ChatChunk): void {
+        this.#first ??= chunk;
+        this.#last = chunk;
+        for (const { delta, logprobs, finish_reason } of chunk.choices) {
+            this.#content += delta.content ?? "";
+            this.#reasoning += delta.reasoning_content ?? "";
+            this.#logProbs.push(...(logprobs?.content ?? []));
+            this.#finish = finish_reason ?? this.#finish;
+            for (const { index, id, function: part } of delta.tool_calls ?? []) {
+                const call = (this.#calls[index] ??= { id: id ?? "", type: "function", function: { name: "", arguments: "" } });
+                call.function.name += part.name ?? "";
+                call.function.arguments += part.arguments ?? "";
+            }
+        }
+    }
+
+    /** All that came, once the last chunk is there. */
+    whole(request: ChatRequest): ChatCompletion {
+        const { id, created, model } = this.#first as ChatChunk;
+        const { usage, timings } = this.#last as ChatChunk;
+        return {
+            id,
+            object: "chat.completion",
+            created,
+            model,
+            choices: [
+                {
+                    index: 0,
+                    message: {
+                        role: "assistant",
+                        content: this.#content || !this.#calls.length ? this.#content : null,
+                        refusal: null,
+                        ...(this.#reasoning && { reasoning_content: this.#reasoning }),
+                        ...(this.#calls.length && { tool_calls: this.#calls }),
+                    },
+                    logprobs: request.logprobs ? { content: this.#logProbs, refusal: null } : null,
+                    finish_reason: this.#finish,
+                },
+            ],
+            usage: usage as Usage,
+            timings: timings as Timings,
+        };
+    }
+}

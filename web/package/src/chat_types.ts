@@ -1,0 +1,145 @@
+/** Requests and answers in the shapes of the npm package `openai`. C reads the request
+ * (src/text/chat_json.c, src/text/request.c) and refuses what it cannot do. */
+
+export interface TextPart {
+    type: "text";
+    text: string;
+}
+
+export interface ToolCall {
+    id: string;
+    type: "function";
+    /** The arguments are JSON. */
+    function: { name: string; arguments: string };
+}
+
+export type Message =
+    | { role: "system" | "developer" | "user"; content: string | TextPart[]; name?: string }
+    | {
+          role: "assistant";
+          content?: string | TextPart[] | null;
+          reasoning_content?: string | null;
+          tool_calls?: ToolCall[];
+          refusal?: string | null;
+      }
+    | { role: "tool"; content: string | TextPart[]; tool_call_id: string; name?: string };
+
+export interface Tool {
+    type: "function";
+    function: { name: string; description?: string; parameters?: object; strict?: boolean | null };
+}
+
+export interface ChatRequest {
+    messages: Message[];
+    /** Taken and given back, nothing more: a loaded model is the only one. */
+    model?: string;
+    tools?: Tool[];
+    tool_choice?: "auto" | "none";
+    stream?: boolean | null;
+    /** Accepted: the last chunk always has the usage. */
+    stream_options?: { include_usage?: boolean } | null;
+    max_tokens?: number | null;
+    max_completion_tokens?: number | null;
+    temperature?: number | null;
+    top_p?: number | null;
+    top_k?: number | null;
+    min_p?: number | null;
+    presence_penalty?: number | null;
+    frequency_penalty?: number | null;
+    repetition_penalty?: number | null;
+    /** By token; -100: never. */
+    logit_bias?: Record<string, number> | null;
+    seed?: number | null;
+    stop?: string | string[] | null;
+    logprobs?: boolean | null;
+    top_logprobs?: number | null;
+    n?: 1 | null;
+    response_format?: { type: "text" };
+    /** To think before answering; Gemma 4 knows on and off. */
+    think?: boolean;
+    reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | null;
+    reasoning?: { effort?: string; enabled?: boolean };
+    chat_template_kwargs?: Record<string, unknown>;
+}
+
+export type StreamRequest = ChatRequest & { stream: true };
+export type WholeRequest = ChatRequest & { stream?: false | null };
+
+export type FinishReason = "stop" | "length" | "tool_calls";
+
+export interface TopLogProb {
+    token: string;
+    logprob: number;
+    bytes: number[];
+}
+
+export interface TokenLogProb extends TopLogProb {
+    top_logprobs: TopLogProb[];
+}
+
+export interface LogProbs {
+    content: TokenLogProb[];
+    refusal: null;
+}
+
+export interface Usage {
+    prompt_tokens: number;
+    completion_tokens: number;
+    total_tokens: number;
+    /** Of the prompt, what the session already held. */
+    prompt_tokens_details: { cached_tokens: number };
+}
+
+/** llama.cpp's names. Milliseconds. */
+export interface Timings {
+    cache_n: number;
+    prompt_n: number;
+    prompt_ms: number;
+    prompt_per_second: number;
+    predicted_n: number;
+    predicted_ms: number;
+    predicted_per_second: number;
+}
+
+export interface ToolCallDelta {
+    index: number;
+    id?: string;
+    type?: "function";
+    function: { name?: string; arguments?: string };
+}
+
+export interface Delta {
+    role?: "assistant";
+    content?: string;
+    reasoning_content?: string;
+    tool_calls?: ToolCallDelta[];
+}
+
+export interface ChatChunk {
+    id: string;
+    object: "chat.completion.chunk";
+    created: number;
+    model: string;
+    /** One; none in the last chunk, which has the usage. */
+    choices: { index: 0; delta: Delta; logprobs: LogProbs | null; finish_reason: FinishReason | null }[];
+    usage?: Usage;
+    timings?: Timings;
+}
+
+export interface AnswerMessage {
+    role: "assistant";
+    content: string | null;
+    refusal: null;
+    reasoning_content?: string;
+    tool_calls?: ToolCall[];
+}
+
+export interface ChatCompletion {
+    id: string;
+    object: "chat.completion";
+    created: number;
+    model: string;
+    choices: [{ index: 0; message: AnswerMessage; logprobs: LogProbs | null; finish_reason: FinishReason }];
+    usage: Usage;
+    timings: Timings;
+}

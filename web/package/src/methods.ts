@@ -1,0 +1,74 @@
+/** What the engine can be asked, by name; both sides of a worker's border know this list. */
+import type { Capabilities } from "./capabilities.js";
+import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
+import type { DownloadRequest, DownloadProgress } from "./download.js";
+import type { Inspection } from "./inspect.js";
+import type { Finish, GenerateOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import type { StoredModel } from "./opfs.js";
+import type { ModelSource, PortableSource } from "./sources.js";
+
+export type DeviceChoice = "auto" | "gpu" | "gpu-baseline" | "cpu";
+
+export interface Progress {
+    /** The engine itself, the file's header, its weights (bytes), kernels (how many), the memory for a conversation. */
+    stage: "engine" | "header" | "weights" | "compile" | "session";
+    done: number;
+    total: number;
+}
+
+/** A loaded model, in plain data. */
+export interface ModelFacts {
+    name: string;
+    vocabulary: number;
+    /** Tokens that a conversation may have. */
+    contextLength: number;
+    /** What the model was made for. */
+    trainedContext: number;
+    bytes: number;
+    device: "gpu" | "gpu-baseline" | "cpu";
+    deviceName: string;
+    /** A sentence to show when the device is not what one would expect; else null. */
+    notice: string | null;
+}
+
+export interface LoadRequest {
+    sources: (ModelSource | PortableSource)[];
+    device: DeviceChoice;
+    session: SessionOptions;
+}
+
+interface M<A, R, E = never> {
+    argument: A;
+    result: R;
+    event: E;
+}
+
+export interface Methods {
+    /** First: where the engine's module is. */
+    start: M<{ wasm: string | BufferSource | WebAssembly.Module }, void>;
+    capabilities: M<null, Capabilities>;
+    inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
+    load: M<LoadRequest, ModelFacts, Progress>;
+    chat: M<{ request: ChatRequest }, void, ChatChunk>;
+    chatWhole: M<{ request: ChatRequest }, ChatCompletion>;
+
+    tokenize: M<{ text: string; specials: boolean; bos: boolean }, Int32Array>;
+    detokenize: M<{ tokens: number[] | Int32Array; showControl: boolean }, string>;
+
+    sessionNew: M<{ options: SessionOptions }, number>;
+    sessionFree: M<{ session: number }, void>;
+    sessionPrefill: M<
+        { session: number; tokens: Int32Array; snapshotAt: number; logits: boolean },
+        SessionStats,
+        { done: number; total: number } | { logits: Float32Array; position: number; rows: number }
+    >;
+    sessionGenerate: M<{ session: number; options: GenerateOptions }, { finish: Finish }, Token>;
+    sessionLogits: M<{ session: number }, Float32Array | null>;
+    sessionStats: M<{ session: number }, SessionStats>;
+
+    download: M<DownloadRequest, StoredModel, DownloadProgress>;
+    models: M<null, StoredModel[]>;
+    remove: M<{ name: string }, void>;
+}
+
+export type Method = keyof Methods;

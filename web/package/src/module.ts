@@ -1,0 +1,43 @@
+/** The engine's module, from wherever it is. */
+import { BezelError } from "./errors.js";
+
+export type WasmLocation = string | BufferSource | WebAssembly.Module;
+
+/** Node's fetch reads no files. */
+async function readFileUrl(url: string): Promise<BufferSource> {
+    const name = "node:fs/promises"; // by a variable: bundlers for browsers must not look for it
+    const { readFile } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
+        readFile: (path: URL) => Promise<Uint8Array<ArrayBuffer>>;
+    };
+    return readFile(new URL(url));
+}
+
+async function compileUrl(url: string): Promise<WebAssembly.Module> {
+    if (url.startsWith("file:") && !("Deno" in globalThis)) {
+        return WebAssembly.compile(await readFileUrl(url));
+    }
+    const response = await fetch(url);
+    if (!response.ok) {
+        throw new Error(`the server answered with status ${response.status}`);
+    }
+    const streams = response.headers.get("Content-Type")?.startsWith("application/wasm");
+    return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
+}
+
+export async function compileModule(from: WasmLocation): Promise<WebAssembly.Module> {
+    if (from instanceof WebAssembly.Module) {
+        return from;
+    }
+    try {
+        return await (typeof from === "string" ? compileUrl(from) : WebAssembly.compile(from));
+    } catch (reason) {
+        const cause = reason instanceof Error ? reason.message : String(reason);
+        const where = typeof from === "string" ? ` from ${from}` : "";
+        const memory = reason instanceof RangeError;
+        throw new BezelError(
+            memory ? "out_of_memory" : "network",
+            `The engine could not be loaded${where}: ${cause}. The option wasm says where bezel.wasm is.`,
+            { cause: reason },
+        );
+    }
+}

@@ -1,0 +1,107 @@
+/** Models in the origin private file system: folder "bezel", one file each; what is not finished has
+ * its journal beside it (download.ts) and is no model yet. */
+import { BezelError } from "./errors.js";
+
+const FOLDER = "bezel";
+export const JOURNAL = ".journal";
+
+export interface StoredModel {
+    name: string;
+    size: number;
+    /** Milliseconds since 1970. */
+    modified: number;
+}
+
+/** TypeScript's DOM does not know the iterator yet. */
+type Folder = FileSystemDirectoryHandle & { entries(): AsyncIterable<[string, FileSystemHandle]> };
+
+export function hasOpfs(): boolean {
+    const { storage } = (globalThis.navigator as Navigator | undefined) ?? {};
+    return typeof storage?.getDirectory === "function";
+}
+
+export async function modelFolder(): Promise<Folder> {
+    if (!hasOpfs()) {
+        throw new BezelError("quota", "This browser keeps no files for pages (no origin private file system); open the model from a file.");
+    }
+    try {
+        const root = await navigator.storage.getDirectory();
+        return (await root.getDirectoryHandle(FOLDER, { create: true })) as Folder;
+    } catch (reason) {
+        const cause = reason instanceof Error ? reason.message : String(reason);
+        throw new BezelError("quota", `The browser refuses to keep files for this page (${cause}); private windows often do.`, {
+            cause: reason,
+        });
+    }
+}
+
+export function checkName(name: string): string {
+    if (!name || /[/\\\0]/.test(name) || name === "." || name === ".." || name.endsWith(JOURNAL)) {
+        throw new BezelError("bad_request", `'${name}' cannot be the name of a stored model.`);
+    }
+    return name;
+}
+
+async function find(folder: Folder, name: string): Promise<FileSystemFileHandle | null> {
+    try {
+        return await folder.getFileHandle(name);
+    } catch (reason) {
+        if (reason instanceof DOMException && reason.name === "NotFoundError") {
+            return null;
+        }
+        throw reason;
+    }
+}
+
+/** A finished model. */
+export async function storedFile(name: string): Promise<File> {
+    const folder = await modelFolder();
+    const file = await find(folder, checkName(name));
+    if (!file || (await find(folder, name + JOURNAL))) {
+        const state = file ? "is not downloaded completely; Bezel.download goes on with it" : "is not stored here";
+        throw new BezelError("not_found", `${name} ${state}.`);
+    }
+    return file.getFile();
+}
+
+export async function storedModels(): Promise<StoredModel[]> {
+    if (!hasOpfs()) {
+        return [];
+    }
+    const files = new Map<string, FileSystemFileHandle>();
+    for await (const [name, handle] of (await modelFolder()).entries()) {
+        if (handle.kind === "file") {
+            files.set(name, handle as FileSystemFileHandle);
+        }
+    }
+    const models: StoredModel[] = [];
+    for (const [name, handle] of files) {
+        if (!name.endsWith(JOURNAL) && !files.has(name + JOURNAL)) {
+            const { size, lastModified } = await handle.getFile();
+            models.push({ name, size, modified: lastModified });
+        }
+    }
+    return models.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Finished or not. */
+export async function removeStored(name: string): Promise<void> {
+    const folder = await modelFolder();
+    const there = [];
+    for (const file of [checkName(name), name + JOURNAL]) {
+        if (await find(folder, file)) {
+            there.push(file);
+        }
+    }
+    if (!there.length) {
+        throw new BezelError("not_found", `${name} is not stored here.`);
+    }
+    try {
+        for (const file of there) {
+            await folder.removeEntry(file);
+        }
+    } catch (reason) {
+        const cause = reason instanceof Error ? reason.message : String(reason);
+        throw new BezelError("bad_request", `${name} cannot be removed while it is in use (${cause}).`, { cause: reason });
+    }
+}
