@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "session.h"
 #include "text/request.h"
 #include "wasm/options.h"
@@ -104,6 +105,31 @@ EXPORT(status_name) const char *wasm_status_name(uint32_t code)
 EXPORT(version) const char *wasm_version(void)
 {
     return bz_version();
+}
+
+/* ---- checksums ------------------------------------------------------------------------------- */
+
+EXPORT(sha256_new) bz_sha256 *wasm_sha256_new(void)
+{
+    bz_sha256 *sha = malloc(sizeof *sha);
+    if (sha) {
+        bz_sha256_begin(sha);
+    }
+    return sha;
+}
+
+EXPORT(sha256_add) void wasm_sha256_add(bz_sha256 *sha, const void *bytes, uint32_t n)
+{
+    bz_sha256_add(sha, bytes, n);
+}
+
+/* Where its 64 hexadecimal digits are, terminated; valid until the next call with this host. */
+EXPORT(sha256_end) const char *wasm_sha256_end(host *h, bz_sha256 *sha)
+{
+    uint8_t digest[BZ_SHA256_BYTES];
+    bz_sha256_end(sha, digest);
+    bz_sha256_text(digest, h->text);
+    return h->text;
 }
 
 /* ---- models ---------------------------------------------------------------------------------- */

@@ -1,16 +1,31 @@
 /** The package's API: OpenAI's shapes, streams, tool calls, cancelling, the cache of a conversation, errors. */
-import { Bezel, bytesSource, type ChatChunk, type Message, type Progress } from "../../web/package/src/index.js";
-import { check, checkEqual, finish, test } from "./check.js";
+import {
+    Bezel,
+    bytesSource,
+    Session,
+    type BezelModel,
+    type ChatChunk,
+    type Message,
+    type Progress,
+    type Token,
+    type Tool,
+} from "../../web/package/src/index.js";
+import { check, checkEqual, finish, maxDifference, test } from "./check.js";
+import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { codeOf, collect, errorOf, here, nano, tiny, withPackage } from "./package.js";
-import { readBytes } from "./platform.js";
+import { fileSource, gpuEntry, readBytes } from "./platform.js";
 
 const question: Message[] = [{ role: "user", content: "Name three gems." }];
+const create = (model: BezelModel) => model.chat.completions.create.bind(model.chat.completions);
+
+// ---- shapes ---------------------------------------------------------------------------------------
 
 await test("a whole answer in OpenAI's shape", async () => {
     await withPackage(tiny, {}, async (model) => {
         const got = await model.chat.completions.create({ messages: question, max_tokens: 8, temperature: 0 });
         checkEqual(got.object, "chat.completion", "object");
         check(/^chatcmpl-\w{12,}$/.test(got.id) && Math.abs(got.created - Date.now() / 1000) < 100, "id and time");
+        checkEqual(got.model, "tiny-e-q8_0", "model");
         const [choice] = got.choices;
         checkEqual([choice.index, choice.message.role, choice.finish_reason, choice.logprobs], [0, "assistant", "length", null], "choice");
         check((choice.message.content?.length ?? 0) > 0, "content");
@@ -34,13 +49,315 @@ await test("the chunks of a stream add up to the whole answer", async () => {
     });
 });
 
-void bytesSource;
-void Bezel;
-void codeOf;
-void errorOf;
-void here;
-void nano;
-void readBytes;
-export type _P = Progress;
+await test("log-probabilities: one entry per token, its likeliest beside it", async () => {
+    await withPackage(tiny, {}, async (model) => {
+        const request = { messages: question, max_tokens: 6, temperature: 0, logprobs: true, top_logprobs: 3 };
+        const { choices } = await model.chat.completions.create(request);
+        const entries = choices[0].logprobs?.content ?? [];
+        checkEqual(entries.length, 6, "entries");
+        for (const { token, logprob, bytes, top_logprobs } of entries) {
+            check(logprob < 0 && bytes.length > 0 && top_logprobs.length === 3, token);
+            checkEqual([top_logprobs[0]?.token, top_logprobs[0]?.logprob], [token, logprob], "the likeliest is the token");
+            checkEqual(new TextDecoder().decode(Uint8Array.from(bytes)), token, "bytes");
+        }
+    });
+});
+
+await test("settings reach the sampler: seed, bias, stop, temperature", async () => {
+    await withPackage(nano, {}, async (model) => {
+        const ask = async (more: object): Promise<string> =>
+            (await model.chat.completions.create({ messages: question, max_tokens: 12, ...more })).choices[0].message.content ?? "";
+        const first = await ask({ seed: 7 });
+        checkEqual(await ask({ seed: 7 }), first, "same seed");
+        check((await ask({ seed: 8 })) !== first, "another seed");
+        check((await ask({})) !== (await ask({})), "no seed: a new one each time");
+        const [id] = await model.tokenize("x");
+        checkEqual(await ask({ logit_bias: { [String(id)]: 100 } }), "x".repeat(12), "bias");
+        const stopped = await model.chat.completions.create({
+            messages: question,
+            logit_bias: { [String(id)]: 100 },
+            max_tokens: 50,
+            stop: ["xxx"],
+        });
+        checkEqual([stopped.choices[0].message.content, stopped.choices[0].finish_reason], ["", "stop"], "stop");
+        check(stopped.usage.completion_tokens < 6, `${stopped.usage.completion_tokens} tokens until the stop string`);
+    });
+});
+
+await test("requests that cannot be served are refused, before anything is computed", async () => {
+    await withPackage(nano, {}, async (model) => {
+        const wrong: [object, string][] = [
+            [{ messages: [{ role: "wizard", content: "x" }] }, "bad_request"],
+            [{ messages: "x" }, "bad_request"],
+            [{ messages: question, temperature: -1 }, "bad_request"],
+            [{ messages: question, top_p: 2 }, "bad_request"],
+            [{ messages: question, max_tokens: 0.5 }, "bad_request"],
+            [{ messages: question, n: 2 }, "bad_request"],
+            [{ messages: question, top_logprobs: 3 }, "bad_request"],
+            [{ messages: question, logit_bias: { x: 1 } }, "bad_request"],
+            [{ messages: question, logit_bias: { "-1": 1 } }, "bad_request"],
+            [{ messages: question, seed: 1.5 }, "bad_request"],
+            [{ messages: question, tool_choice: "required" }, "bad_request"],
+            [{ messages: question, response_format: { type: "json_object" } }, "bad_schema"],
+            [{ messages: [{ role: "user", content: "long ".repeat(20000) }] }, "context_full"],
+        ];
+        for (const [request, code] of wrong) {
+            for (const stream of [false, true]) {
+                const what = JSON.stringify(request).slice(0, 80);
+                checkEqual(await codeOf(() => create(model)({ ...request, stream } as never)), code, what);
+            }
+        }
+        const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 2 });
+        checkEqual(usage.prompt_tokens_details.cached_tokens, 0, "nothing was computed");
+    });
+});
+
+// ---- tools and thoughts -----------------------------------------------------------------------------
+
+/** Models with random weights babble; here the model says what it is told to. Everything before and
+ * after the choice of tokens is real. */
+async function saying<T>(model: BezelModel, text: string, act: () => Promise<T>): Promise<T> {
+    const tokens = await model.tokenize(text, { specials: true });
+    const real = Session.prototype.answer;
+    // eslint-disable-next-line @typescript-eslint/require-await
+    Session.prototype.answer = async function* (this: Session): AsyncGenerator<Token, void, void> {
+        for (const token of tokens) {
+            this.finish = token === tokens.at(-1) ? "end" : "none";
+            yield { token, text: "", logProb: 0, top: [] };
+        }
+    };
+    try {
+        return await act();
+    } finally {
+        Session.prototype.answer = real;
+    }
+}
+
+const weather: Tool = {
+    type: "function",
+    function: {
+        name: "get_weather",
+        description: "The weather of a place",
+        parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" } }, required: ["city"] },
+    },
+};
+const call = 'Let me look.<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:12345678901234567890}<tool_call|><turn|>';
+
+await test("a tool call, its result, and the answer", async () => {
+    await withPackage(tiny, {}, async (model) => {
+        const messages: Message[] = [{ role: "user", content: "How is the weather in Paris?" }];
+        const first = await saying(model, call, () => model.chat.completions.create({ messages, tools: [weather] }));
+        const { message, finish_reason } = first.choices[0];
+        checkEqual([finish_reason, message.content, message.tool_calls?.length], ["tool_calls", "Let me look.", 1], "answer");
+        const [made] = message.tool_calls ?? [];
+        checkEqual([made?.type, made?.function.name], ["function", "get_weather"], "call");
+        checkEqual(made?.function.arguments, '{"city":"Paris","days":12345678901234567890}', "arguments, no digit rounded");
+        check(/^call_\w{12,}$/.test(made?.id ?? ""), "id");
+        messages.push(message, { role: "tool", tool_call_id: made?.id ?? "", content: '{"sky":"clear"}' });
+        const last = await saying(model, "It is clear.<turn|>", () => model.chat.completions.create({ messages, tools: [weather] }));
+        checkEqual([last.choices[0].message.content, last.choices[0].finish_reason], ["It is clear.", "stop"], "answer");
+        check(last.usage.prompt_tokens > first.usage.prompt_tokens + 30, "the call and its result are in the prompt");
+    });
+});
+
+await test("calls in a stream: the name at once, then the arguments; two calls have two indexes", async () => {
+    await withPackage(tiny, {}, async (model) => {
+        const two = '<|tool_call>call:get_weather{city:<|"|>Rome<|"|>}<tool_call|><|tool_call>call:get_weather{city:<|"|>Oslo<|"|>}<tool_call|><turn|>';
+        const chunks = await saying(model, two, async () =>
+            collect(await model.chat.completions.create({ messages: question, tools: [weather], stream: true })),
+        );
+        const deltas = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
+        checkEqual(deltas.map(({ index }) => index), [0, 0, 1, 1], "indexes");
+        checkEqual(deltas.map((d) => d.function.name ?? d.function.arguments), ["get_weather", '{"city":"Rome"}', "get_weather", '{"city":"Oslo"}'], "parts");
+        checkEqual(deltas.map(({ id }) => id !== undefined), [true, false, true, false], "ids");
+        checkEqual(chunks.at(-2)?.choices[0]?.finish_reason, "tool_calls", "why it ended");
+    });
+});
+
+await test("thoughts are told apart, and only when asked for", async () => {
+    await withPackage(tiny, {}, async (model) => {
+        const text = "<|channel>thought\nDiamonds count.<channel|>Ruby.<turn|>";
+        for (const [more, thought] of [
+            [{ think: true }, "Diamonds count."],
+            [{ reasoning: { effort: "high" } }, "Diamonds count."],
+            [{ reasoning_effort: "none" as const }, undefined],
+        ] as const) {
+            const got = await saying(model, text, () => model.chat.completions.create({ messages: question, ...more }));
+            const { message } = got.choices[0];
+            checkEqual([message.content, message.reasoning_content?.trim()], ["Ruby.", thought], JSON.stringify(more));
+        }
+    });
+});
+
+// ---- the cache of a conversation ----------------------------------------------------------------------
+
+await test("a growing conversation computes only what is new", async () => {
+    await withPackage(tiny, {}, async (model) => {
+        const messages: Message[] = [{ role: "user", content: "Tell me of gems. ".repeat(20) }];
+        const first = await model.chat.completions.create({ messages, max_tokens: 10, temperature: 0 });
+        checkEqual(first.usage.prompt_tokens_details.cached_tokens, 0, "the first");
+        messages.push(first.choices[0].message, { role: "user", content: "And?" });
+        const second = await model.chat.completions.create({ messages, max_tokens: 4, temperature: 0 });
+        const { prompt_tokens, prompt_tokens_details } = second.usage;
+        const least = first.usage.prompt_tokens - 8; // up to where the answer begins
+        check(prompt_tokens_details.cached_tokens >= least, `${prompt_tokens_details.cached_tokens} of ${prompt_tokens}, at least ${least}`);
+        checkEqual(second.timings.prompt_n, prompt_tokens - prompt_tokens_details.cached_tokens, "computed");
+        const fresh = await withPackage(tiny, {}, (other) => other.chat.completions.create({ messages, max_tokens: 4, temperature: 0 }));
+        checkEqual(second.choices[0].message.content, fresh.choices[0].message.content, "the same answer as without a cache");
+    });
+});
+
+// ---- cancelling -----------------------------------------------------------------------------------------
+
+await test("cancelling: before, in the middle, by leaving the loop, and while waiting in line", async () => {
+    await withPackage(nano, {}, async (model) => {
+        const endless = { messages: question, logit_bias: { "106": -100, "1": -100 }, stream: true } as const;
+        const stopped = AbortSignal.abort();
+        checkEqual((await errorOf(() => model.chat.completions.create(endless, { signal: stopped })))?.name, "AbortError", "before");
+        const control = new AbortController();
+        let n = 0;
+        const run = async (): Promise<void> => {
+            for await (const chunk of await model.chat.completions.create(endless, { signal: control.signal })) {
+                n += chunk.choices.length;
+                if (n === 4) {
+                    control.abort();
+                }
+            }
+        };
+        checkEqual(await codeOf(run), "aborted", "in the middle");
+        for await (const chunk of await model.chat.completions.create(endless)) {
+            if (chunk.choices[0]?.delta.content) {
+                break;
+            }
+        }
+        const long = await model.chat.completions.create(endless);
+        const waits = new AbortController();
+        const waiting = codeOf(() => model.chat.completions.create({ messages: question }, { signal: waits.signal }));
+        waits.abort();
+        checkEqual(await waiting, "aborted", "in line");
+        await long.return?.();
+        const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3 });
+        checkEqual(usage.completion_tokens, 3, "and it goes on");
+    });
+});
+
+await test("cancelling a load, and loading again", async () => {
+    const bytes = await readBytes(tiny);
+    const control = new AbortController();
+    const slow = { ...bytesSource(bytes), read: async (offset: number, n: number) => (control.abort(), bytes.slice(offset, offset + n)) };
+    checkEqual(await codeOf(async () => Bezel.load(slow, await here({ signal: control.signal }))), "aborted", "code");
+    (await Bezel.load(bytesSource(bytes), await here())).close();
+});
+
+// ---- loading --------------------------------------------------------------------------------------------
+
+await test("progress has its stages in order and ends complete", async () => {
+    const stages: Progress[] = [];
+    await withPackage(tiny, { onProgress: (p) => stages.push(p) }, (model) => {
+        checkEqual([...new Set(stages.map(({ stage }) => stage))], ["engine", "header", "weights", "session"], "stages");
+        const weights = stages.filter(({ stage }) => stage === "weights");
+        checkEqual(weights.at(-1)?.done, weights.at(-1)?.total, "weights");
+        check(model.facts.bytes > 1e6 && model.contextLength <= model.facts.trainedContext, JSON.stringify(model.facts));
+        return Promise.resolve();
+    });
+});
+
+await test("without WebGPU the CPU is taken, and says so; asked for, its lack is an error", async () => {
+    await withPackage(nano, {}, (model) => {
+        checkEqual([model.device, model.facts.deviceName], ["cpu", "CPU"], "device");
+        check(/no WebGPU.*CPU/.test(model.notice ?? ""), String(model.notice));
+        return Promise.resolve();
+    });
+    checkEqual(await codeOf(() => withPackage(nano, { device: "gpu" }, () => Promise.resolve())), "no_webgpu", "gpu");
+    const empty = { requestAdapter: () => Promise.resolve(null) } as unknown as GPU;
+    checkEqual(await codeOf(() => withPackage(nano, { device: "gpu", gpu: empty }, () => Promise.resolve())), "no_adapter", "gpu");
+    await withPackage(nano, { gpu: empty }, (model) => {
+        check(model.device === "cpu" && /found no GPU/.test(model.notice ?? ""), String(model.notice));
+        return Promise.resolve();
+    });
+    await withPackage(nano, { device: "cpu", gpu: empty }, (model) => {
+        checkEqual(model.notice, null, "chosen, so nothing to say");
+        return Promise.resolve();
+    });
+});
+
+await test("a model too large for the CPU is refused with a sentence", async () => {
+    const huge = { ...bytesSource(await readBytes(nano)), size: 9.6e9 };
+    const error = await errorOf(async () => Bezel.load(huge, await here()));
+    checkEqual(error?.code, "out_of_memory", "code");
+    check(/9\.6 GB.*3\.5 GB.*no WebGPU/.test(error?.message ?? ""), String(error?.message));
+});
+
+await test("files that are none, and sources that are none", async () => {
+    const load = (source: unknown) => async (): Promise<void> => (await Bezel.load(source as Blob, await here())).close();
+    checkEqual(await codeOf(load(new Blob(["<html>"]))), "bad_file", "text");
+    checkEqual(await codeOf(load({})), "bad_request", "an object");
+    checkEqual(await codeOf(load("opfs:nothing")), "quota", "no OPFS here");
+    checkEqual(await codeOf(load([])), "bad_request", "no file");
+    const noModule = async (): Promise<void> => (await Bezel.load(new Blob([]), { worker: false, wasm: new Uint8Array(8) })).close();
+    const error = await errorOf(noModule);
+    check(error?.code === "network" && /option wasm/.test(error.message), String(error?.message));
+});
+
+await test("a model in parts, and from a Blob", async () => {
+    const parts = await Promise.all([2, 1, 3].map((i) => readBytes(`${modelFolder}/nano-e-f32-0000${i}-of-00003.gguf`)));
+    const blobs = parts.map((bytes, i) => new File([bytes], `part-${i}.gguf`));
+    const model = await Bezel.load(blobs, await here());
+    checkEqual((await model.tokenize("x")).length, 1, "tokens");
+    model.close();
+});
+
+// ---- sessions -------------------------------------------------------------------------------------------
+
+await test("tokens: prefill, generate, logits, going back, what was counted", async () => {
+    const golden = await Golden.open(`${goldenFolder}/e-like/golden.gguf`);
+    const ids = golden.ints("text.2.tokens") as Int32Array;
+    const want = golden.floats("text.2.logits");
+    const source = await fileSource(`${goldenFolder}/e-like/text.gguf`);
+    const model = await Bezel.load(source, await here());
+    const session = await model.newSession({ exact: true });
+    const got = new Float32Array(want.length);
+    const vocabulary = model.facts.vocabulary;
+    await session.prefill(ids, { onLogits: (rows, position) => got.set(rows, position * vocabulary) });
+    const d = maxDifference(got, want);
+    check(d <= 1e-3, `logits off by ${d}`);
+    const after = (await session.logits()) as Float32Array;
+    checkEqual(maxDifference(after, got.slice(-vocabulary)), 0, "the last row");
+    const greedy = [...(golden.ints("text.2.greedy") ?? [])];
+    const made = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: greedy.length }));
+    checkEqual(made.map(({ token }) => token), greedy, "greedy tokens");
+    checkEqual(session.finish, "length", "why it ended");
+    const stats = await session.prefill(ids.slice(0, -2));
+    check(stats.position === ids.length - 2, JSON.stringify(stats));
+    const again = await session.prefill(ids);
+    check(again.reused > 0, `reused ${again.reused}`);
+    const text = "Emerald, öpal, 宝石";
+    checkEqual(await model.detokenize(await model.tokenize(text)), text, "there and back");
+    await session.free();
+    checkEqual(await codeOf(() => session.stats()), "bad_request", "freed");
+    model.close();
+    checkEqual(await codeOf(() => model.tokenize("x")), "aborted", "closed");
+    await source.close();
+});
+
+await test("the golden logits on the GPU and on its baseline, through the package", async () => {
+    const golden = await Golden.open(`${goldenFolder}/e-like/golden.gguf`);
+    const ids = golden.ints("text.2.tokens") as Int32Array;
+    const gpu = await gpuEntry();
+    for (const device of ["gpu", "gpu-baseline"] as const) {
+        const stages: Progress[] = [];
+        const onProgress = (p: Progress): void => void stages.push(p);
+        await withPackage(`${goldenFolder}/e-like/text.gguf`, { gpu, device, onProgress }, async (model) => {
+            const session = await model.newSession({ exact: true });
+            await session.prefill(ids);
+            const want = golden.floats("text.2.logits").slice(-model.facts.vocabulary);
+            const d = maxDifference((await session.logits()) as Float32Array, want);
+            check(d <= 1e-3, `${device}: off by ${d}`);
+            checkEqual([model.device, model.notice], [device, null], "device");
+            const compiled = stages.filter(({ stage }) => stage === "compile").at(-1);
+            check((compiled?.total ?? 0) > 10 && compiled?.done === compiled?.total, JSON.stringify(compiled));
+        });
+    }
+});
 
 finish();

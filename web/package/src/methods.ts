@@ -10,8 +10,8 @@ import type { ModelSource, PortableSource } from "./sources.js";
 export type DeviceChoice = "auto" | "gpu" | "gpu-baseline" | "cpu";
 
 export interface Progress {
-    /** The engine itself, the file's header, its weights (bytes), kernels (how many), the memory for a conversation. */
-    stage: "engine" | "header" | "weights" | "compile" | "session";
+    /** The engine itself, the file's header, its weights (bytes), the memory for a conversation, kernels (how many). */
+    stage: "engine" | "header" | "weights" | "session" | "compile";
     done: number;
     total: number;
 }

@@ -136,6 +136,7 @@ export class Service {
         }
         this.#loading = true;
         let model: Model | null = null;
+        let chat: Session | null = null;
         let engine: Engine | null = null;
         try {
             emit({ stage: "engine", done: 0, total: 1 });
@@ -160,8 +161,12 @@ export class Service {
                 model = await this.#open(engine, sources, bytes, choice, emit, signal);
             }
             emit({ stage: "session", done: 0, total: 1 });
-            const chat = await model.newSession(session);
+            chat = await model.newSession(session);
             emit({ stage: "session", done: 1, total: 1 });
+            if (choice.device !== "cpu") {
+                // The token that every conversation begins with: kernels are compiled now, and not after the first question.
+                await chat.prefill(model.tokenize("", { bos: true }), { signal });
+            }
             const name = (sources[0]?.name ?? "model").replace(/\.gguf$/i, "");
             const facts: ModelFacts = {
                 name,
@@ -176,6 +181,7 @@ export class Service {
             this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]) };
             return facts;
         } catch (reason) {
+            chat?.free();
             model?.free();
             wanted.forEach((source) => closeSource(source as Source));
             throw reason;

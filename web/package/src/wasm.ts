@@ -15,6 +15,10 @@ export interface Exports {
     status_name(code: number): number;
     version(): number;
 
+    sha256_new(): number;
+    sha256_add(sha: number, bytes: number, n: number): void;
+    sha256_end(host: number, sha: number): number;
+
     input_add(host: number, name: number, length: number, size: number): number;
     model_open(host: number, json: number, length: number): number;
     job_model(job: number): number;
