@@ -289,6 +289,7 @@ export const Bezel = {
         const { sha256 = null, parallel = 4, onProgress, signal } = options;
         const address = "location" in globalThis ? new URL(url, location.href).href : String(url);
         const name = options.name ?? nameOfUrl(address);
+        void (globalThis.navigator as Navigator | undefined)?.storage?.persist?.().catch(() => false); // a wish: else it may be evicted
         return once(options, (caller) => caller.call("download", { url: address, name, sha256, parallel }, { signal, onEvent: onProgress }));
     },
 

@@ -105,3 +105,42 @@ export async function removeStored(name: string): Promise<void> {
         throw new BezelError("bad_request", `${name} cannot be removed while it is in use (${cause}).`, { cause: reason });
     }
 }
+
+// ---- writing, which only workers can -------------------------------------------------------------
+
+/** FileSystemSyncAccessHandle, which TypeScript knows in workers only. */
+export interface SyncFile {
+    read(into: Uint8Array, options: { at: number }): number;
+    write(bytes: Uint8Array, options: { at: number }): number;
+    truncate(size: number): void;
+    getSize(): number;
+    flush(): void;
+    close(): void;
+}
+
+/** Opens a file for itself alone; makes it if it is not there. */
+export async function openSync(name: string): Promise<SyncFile> {
+    const handle = (await (await modelFolder()).getFileHandle(name, { create: true })) as FileSystemFileHandle & {
+        createSyncAccessHandle?: () => Promise<SyncFile>;
+    };
+    if (!handle.createSyncAccessHandle) {
+        throw new BezelError("bad_request", "Models are stored from a worker only; leave out worker: false.");
+    }
+    try {
+        return await handle.createSyncAccessHandle();
+    } catch (reason) {
+        const cause = reason instanceof Error ? reason.message : String(reason);
+        throw new BezelError("bad_request", `${name} is in use, perhaps by another tab that downloads it (${cause}).`, { cause: reason });
+    }
+}
+
+/** Is such a file there and whole? Its size, else null. */
+export async function storedSize(name: string): Promise<number | null> {
+    const folder = await modelFolder();
+    const file = (await find(folder, name + JOURNAL)) ? null : await find(folder, name);
+    return file && (await file.getFile()).size;
+}
+
+export async function forgetJournal(name: string): Promise<void> {
+    await (await modelFolder()).removeEntry(name + JOURNAL);
+}

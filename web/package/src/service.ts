@@ -3,6 +3,7 @@
 import { defaultGpu, findAdapter, findCapabilities } from "./capabilities.js";
 import { answerChat, Collector } from "./chat.js";
 import type { ChatChunk, ChatRequest } from "./chat_types.js";
+import { download } from "./download.js";
 import { Engine, type Model, type Session } from "./engine.js";
 import { BezelError } from "./errors.js";
 import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
@@ -292,7 +293,8 @@ export class Service {
         },
         sessionStats: ({ session }) => Promise.resolve(this.#session(session).stats),
 
-        download: () => Promise.reject(new BezelError("bad_request", "Not there yet.")),
+        download: (wish, onProgress, signal) =>
+            download(wish, { fetch: this.#fetch, signal, engine: () => this.#startEngine(), onProgress }),
         models: () => storedModels(),
         remove: ({ name }) => removeStored(name),
     };

@@ -34,10 +34,9 @@ export async function request(url: string, init: RequestInit, options: UrlOption
             throw new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
         }
         const cause = reason instanceof Error ? reason.message : String(reason);
-        const elsewhere = "location" in globalThis && new URL(url, location.href).origin !== location.origin;
-        const why = elsewhere
-            ? "there is no connection, or the server does not allow other sites to read it (CORS: Access-Control-Allow-Origin)"
-            : "there is no connection";
+        const why = sameOrigin(url)
+            ? "there is no connection"
+            : "there is no connection, or the server does not allow other sites to read it (CORS: Access-Control-Allow-Origin)";
         throw new BezelError("network", `${nameOfUrl(url)} could not be fetched: ${why} (${cause}).`, { cause: reason });
     }
     if (response.ok) {
@@ -82,7 +81,7 @@ export interface UrlFacts {
     /** Null: the server does not say. */
     size: number | null;
     ranges: boolean;
-    etag: string | null;
+    validator: string | null;
 }
 
 /** "bytes 0-0/1234" */
@@ -96,27 +95,32 @@ function lengthOf(response: Response): number | null {
     return length === null || response.headers.has("Content-Encoding") ? null : Number(length);
 }
 
-/** Of a strong ETag alone: bytes of weakly equal files may differ. */
-export function etagOf(response: Response): string | null {
+/** By which a change can be noticed: a strong ETag, since bytes of weakly equal files may differ, or the date. */
+export function validatorOf(response: Response): string | null {
     const etag = response.headers.get("ETag");
-    return etag?.startsWith('"') ? etag : null;
+    return etag?.startsWith('"') ? etag : response.headers.get("Last-Modified");
+}
+
+/** Requests within one site may have any header. */
+export function sameOrigin(url: string): boolean {
+    return !("location" in globalThis) || new URL(url, location.href).origin === location.origin;
 }
 
 export async function askUrl(url: string, options: UrlOptions): Promise<UrlFacts> {
     const response = await request(url, { headers: { Range: "bytes=0-0" } }, options);
     void response.body?.cancel().catch(() => undefined);
-    const etag = etagOf(response);
+    const validator = validatorOf(response);
     if (response.status !== 206) {
-        return { size: lengthOf(response), ranges: false, etag };
+        return { size: lengthOf(response), ranges: false, validator };
     }
     // A server that allows reading from other sites need not show Content-Range to them.
     const size = totalOf(response.headers.get("Content-Range")) ?? lengthOf(await request(url, { method: "HEAD" }, options));
-    return { size, ranges: true, etag };
+    return { size, ranges: true, validator };
 }
 
 export async function urlSource(url: string, options: UrlOptions = {}): Promise<Source> {
     const name = nameOfUrl(url);
-    const { size, ranges, etag } = await retried(options.signal, () => askUrl(url, options));
+    const { size, ranges, validator } = await retried(options.signal, () => askUrl(url, options));
     if (!ranges) {
         throw new BezelError(
             "network",
@@ -129,8 +133,8 @@ export async function urlSource(url: string, options: UrlOptions = {}): Promise<
     const readOnce = async (offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> => {
         const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
         const response = await request(url, { headers }, options);
-        const now = etagOf(response);
-        if (response.status !== 206 || (etag !== null && now !== null && now !== etag)) {
+        const now = validatorOf(response);
+        if (response.status !== 206 || (validator !== null && now !== null && now !== validator)) {
             void response.body?.cancel().catch(() => undefined);
             throw new BezelError("network", `${name} has changed on the server while it was read; load it again.`);
         }

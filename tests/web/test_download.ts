@@ -1,0 +1,273 @@
+/** Models from a web server: read in place, and downloaded into the browser's store. */
+import { createHash } from "node:crypto";
+import { Bezel, type BezelError, type DownloadOptions, type DownloadProgress } from "../../web/package/src/index.js";
+import { Ranges } from "../../web/package/src/ranges.js";
+import { check, checkEqual, finish, test } from "./check.js";
+import { FakeOpfs } from "./fake_opfs.js";
+import { FileServer } from "./http.js";
+import { codeOf, errorOf, here, nano } from "./package.js";
+import { readBytes } from "./platform.js";
+
+const bytes = await readBytes(nano);
+const digest = createHash("sha256").update(bytes).digest("hex");
+
+async function withServer(use: (server: FileServer, url: string) => Promise<void>, content: Uint8Array = bytes): Promise<void> {
+    const server = new FileServer(content);
+    const url = await server.start();
+    try {
+        await use(server, url);
+    } finally {
+        server.stop();
+    }
+}
+
+async function withStore(use: (store: FakeOpfs, server: FileServer, url: string) => Promise<void>, content?: Uint8Array): Promise<void> {
+    const store = new FakeOpfs();
+    store.install();
+    await withServer((server, url) => use(store, server, url), content);
+}
+
+const download = async (url: string, options: DownloadOptions = {}): ReturnType<typeof Bezel.download> =>
+    Bezel.download(url, { ...(await here()), parallel: 2, ...options } as DownloadOptions);
+
+// ---- reading in place -----------------------------------------------------------------------------------
+
+await test("a model at an address is read in ranges", async () => {
+    await withServer(async (server, url) => {
+        const model = await Bezel.load(url, await here());
+        checkEqual(model.name, "nano e", "name");
+        checkEqual((await model.tokenize("x")).length, 1, "tokens");
+        check(server.requests.every(({ range }) => range !== undefined), "ranges only");
+        model.close();
+    });
+});
+
+await test("an address: what can be wrong, each with its code and sentence", async () => {
+    const load = async (url: string): Promise<BezelError | null> => errorOf(async () => Bezel.load(url, await here()));
+    await withServer(async (server, url) => {
+        server.ranges = false;
+        const plain = await load(url);
+        check(plain?.code === "network" && /ranges.*Bezel\.download/.test(plain.message), String(plain?.message));
+        server.ranges = true;
+        server.status = 404;
+        checkEqual((await load(url))?.code, "not_found", "404");
+        server.status = 403;
+        check(/permission/.test((await load(url))?.message ?? ""), "403");
+        server.status = 0;
+        server.onSent = () => (server.etag = `"${server.requests.length}"`);
+        check(/changed/.test((await load(url))?.message ?? ""), "changed in the middle");
+        server.stop();
+        const gone = await load(url);
+        check(gone?.code === "network" && /no connection/.test(gone.message), String(gone?.message));
+    });
+});
+
+await test("a connection that breaks is tried again", async () => {
+    await withServer(async (server, url) => {
+        server.breakAfter = 1000;
+        server.breaks = 2;
+        (await Bezel.load(url, await here())).close();
+        checkEqual(server.breaks, 0, "breaks");
+    });
+});
+
+await test("cancelling a load from an address", async () => {
+    await withServer(async (server, url) => {
+        const control = new AbortController();
+        server.onSent = () => control.abort();
+        checkEqual(await codeOf(async () => Bezel.load(url, await here({ signal: control.signal }))), "aborted", "code");
+    });
+});
+
+// ---- ranges -----------------------------------------------------------------------------------------------
+
+await test("ranges: against a set of bytes", () => {
+    let seed = 1;
+    const random = (n: number): number => (seed = (seed * 48271) % 2147483647) % n;
+    for (let round = 0; round < 300; round++) {
+        const ranges = new Ranges();
+        const set = new Set<number>();
+        for (let i = random(12); i >= 0; i--) {
+            const from = random(60);
+            const to = from + random(20);
+            ranges.add(from, to);
+            for (let k = from; k < to; k++) {
+                set.add(k);
+            }
+        }
+        const size = random(80);
+        const most = 1 + random(9);
+        const missing = ranges.missing(size, most).flatMap(([a, b]) => {
+            check(b > a && b - a <= most, `a piece of ${b - a}`);
+            return Array.from({ length: b - a }, (_, k) => a + k);
+        });
+        checkEqual(missing, Array.from({ length: size }, (_, k) => k).filter((k) => !set.has(k)), "missing");
+        checkEqual(ranges.total, set.size, "total");
+        let prefix = 0;
+        while (set.has(prefix)) {
+            prefix++;
+        }
+        checkEqual(ranges.prefix, prefix, "prefix");
+    }
+});
+
+// ---- downloads --------------------------------------------------------------------------------------------
+
+await test("a download is stored, listed, loaded and removed", async () => {
+    await withStore(async (store, server, url) => {
+        const told: DownloadProgress[] = [];
+        const stored = await download(url, { sha256: digest.toUpperCase(), onProgress: (p) => told.push(p) });
+        checkEqual([stored.name, stored.size], ["nano e.gguf", bytes.byteLength], "stored");
+        checkEqual((await Bezel.models()).map(({ name, size }) => [name, size]), [["nano e.gguf", bytes.byteLength]], "listed");
+        checkEqual([...store.files.keys()], ["nano e.gguf"], "no journal is left");
+        checkEqual(Buffer.compare(store.files.get("nano e.gguf")?.bytes ?? new Uint8Array(), bytes), 0, "bytes");
+        const [last] = told.filter(({ stage }) => stage === "download").slice(-1);
+        checkEqual([last?.done, last?.total], [bytes.byteLength, bytes.byteLength], "progress");
+        check(told.some(({ stage }) => stage === "verify"), "verified");
+        const model = await Bezel.load("opfs:nano e.gguf", await here());
+        checkEqual((await model.tokenize("x")).length, 1, "tokens");
+        model.close();
+        server.forget();
+        await download(url, { sha256: digest });
+        checkEqual(server.requests.length, 1, "what is there is not fetched again");
+        await Bezel.remove("nano e.gguf");
+        checkEqual(await Bezel.models(), [], "removed");
+        checkEqual(await codeOf(() => Bezel.remove("nano e.gguf")), "not_found", "twice");
+    });
+});
+
+await test("a cancelled download is no model, and goes on where it stopped", async () => {
+    await withStore(async (store, server, url) => {
+        const control = new AbortController();
+        const stop = (p: DownloadProgress): void => {
+            if (p.done > bytes.byteLength / 3) {
+                control.abort();
+            }
+        };
+        checkEqual(await codeOf(() => download(url, { signal: control.signal, onProgress: stop })), "aborted", "code");
+        checkEqual([...store.files.keys()].sort(), ["nano e.gguf", "nano e.gguf.journal"], "files");
+        checkEqual(await Bezel.models(), [], "not listed");
+        const error = await errorOf(async () => Bezel.load("opfs:nano e.gguf", await here()));
+        check(error?.code === "not_found" && /not downloaded completely/.test(error.message), String(error?.message));
+        server.forget();
+        let first = -1;
+        await download(url, { sha256: digest, onProgress: ({ done }) => (first = first < 0 ? done : first) });
+        check(first > bytes.byteLength / 3 - 1, `went on from ${first}`);
+        check(server.sentBytes <= bytes.byteLength - first + 1, `${server.sentBytes} bytes were sent`);
+        check(server.requests.slice(1).every(({ ifRange }) => ifRange === '"one"'), "with the condition that it is the same file");
+        checkEqual((await Bezel.models()).length, 1, "listed");
+    });
+});
+
+await test("a connection that breaks in the middle costs only what did not come", async () => {
+    await withStore(async (_, server, url) => {
+        server.breakAfter = 30_000;
+        server.breaks = 3;
+        await download(url, { sha256: digest, parallel: 1 });
+        checkEqual(server.breaks, 0, "breaks");
+        check(server.sentBytes < 1.2 * bytes.byteLength, `${server.sentBytes} bytes of ${bytes.byteLength}`);
+    });
+});
+
+await test("a journal that was cut off, or is none", async () => {
+    await withStore(async (store, _, url) => {
+        const control = new AbortController();
+        await codeOf(() => download(url, { signal: control.signal, onProgress: ({ done }) => done > 50_000 && control.abort() }));
+        const journal = store.files.get("nano e.gguf.journal");
+        check(journal !== undefined && journal.bytes.byteLength > 50, "a journal");
+        const text = new TextDecoder().decode(journal?.bytes);
+        (journal as { bytes: Uint8Array }).bytes = new TextEncoder().encode(`${text}1 99999999`);
+        await download(url, { sha256: digest });
+        await Bezel.remove("nano e.gguf");
+        await codeOf(() => download(url, { signal: AbortSignal.timeout(0) }));
+        store.files.set("nano e.gguf.journal", { bytes: new TextEncoder().encode("{broken"), modified: 0, open: false });
+        await download(url, { sha256: digest });
+        checkEqual((await Bezel.models()).length, 1, "listed");
+    });
+});
+
+await test("a file that changed on the server is begun again", async () => {
+    await withStore(async (store, server, url) => {
+        const control = new AbortController();
+        await codeOf(() => download(url, { signal: control.signal, onProgress: ({ done }) => done > 50_000 && control.abort() }));
+        server.etag = '"two"';
+        server.bytes = bytes.map((b, i) => (i < 1000 ? b : b ^ 255));
+        server.forget();
+        await download(url);
+        check(server.sentBytes > bytes.byteLength - 1, "all of it");
+        checkEqual(Buffer.compare(store.files.get("nano e.gguf")?.bytes ?? new Uint8Array(), server.bytes), 0, "the new bytes");
+        await Bezel.remove("nano e.gguf");
+        server.onSent = () => (server.etag = server.requests.length === 2 ? '"three"' : server.etag);
+        server.forget();
+        await download(url, { parallel: 1 }); // changes between the question and the first range: a 200, so begin again
+        checkEqual((await Bezel.models()).length, 1, "listed");
+        await Bezel.remove("nano e.gguf");
+        server.onSent = () => (server.etag = `"${server.requests.length}"`);
+        const error = await errorOf(() => download(url));
+        check(error?.code === "network" && /keeps changing/.test(error.message), String(error?.message));
+        checkEqual((await Bezel.models()).length, 0, "not listed");
+    });
+});
+
+await test("servers without ranges, without a size, without an ETag", async () => {
+    await withStore(async (_, server, url) => {
+        server.ranges = false;
+        await download(url, { sha256: digest });
+        await Bezel.remove("nano e.gguf");
+        server.tellsSize = false;
+        await download(url, { sha256: digest });
+        await Bezel.remove("nano e.gguf");
+        server.breakAfter = 30_000;
+        server.breaks = 2; // one for the question, whose answer is the file
+        server.tellsSize = true;
+        checkEqual(await codeOf(() => download(url)), "network", "broken off");
+        checkEqual(await Bezel.models(), [], "not listed");
+        server.ranges = true;
+        server.etag = null;
+        await download(url, { sha256: digest });
+    });
+});
+
+await test("a wrong checksum: the file is removed", async () => {
+    await withStore(async (store, _, url) => {
+        const error = await errorOf(() => download(url, { sha256: "0".repeat(64) }));
+        check(error?.code === "checksum" && error.message.includes(digest), String(error?.message));
+        checkEqual([...store.files.keys()], [], "files");
+        checkEqual(await codeOf(() => download(url, { sha256: "abc" })), "bad_request", "no checksum at all");
+    });
+});
+
+await test("what is no model is refused at its first bytes", async () => {
+    const page = new TextEncoder().encode(`<!doctype html>${" ".repeat(1e6)}`);
+    await withStore(async (store, server, url) => {
+        const error = await errorOf(() => download(url, { parallel: 1 }));
+        check(error?.code === "bad_file" && /no GGUF/.test(error.message), String(error?.message));
+        checkEqual([...store.files.keys()], [], "files");
+        server.status = 404;
+        checkEqual(await codeOf(() => download(url)), "not_found", "404");
+        checkEqual(await codeOf(() => download(url, { name: "../x" })), "bad_request", "a name");
+    }, page);
+});
+
+await test("no room: said before, or when it happens", async () => {
+    await withStore(async (store, _, url) => {
+        store.quota = 100_000;
+        const error = await errorOf(() => download(url));
+        check(error?.code === "quota" && /GB/.test(error.message), String(error?.message));
+        store.tellsQuota = false;
+        checkEqual(await codeOf(() => download(url)), "quota", "at the beginning");
+        checkEqual(await Bezel.models(), [], "not listed");
+        store.quota = Infinity;
+        await download(url, { sha256: digest });
+        checkEqual((await Bezel.models()).length, 1, "afterwards");
+    });
+});
+
+await test("two downloads of one name do not mix", async () => {
+    await withStore(async (_, __, url) => {
+        const codes = await Promise.all([codeOf(() => download(url)), codeOf(() => download(url))]);
+        checkEqual(codes.sort(), ["bad_request", "none"], "codes");
+    });
+});
+
+finish();
