@@ -48,6 +48,9 @@ bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *
 
 gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or where there is none at the moment */
 gpu *bz_open_device(bz_job *job);        /* of a job that opens a model, once it has one; for tests */
+/* Makes a job that opens a model end before any weight is read. Returns what there is to look at, filled as the job
+ * goes on and gone with it. */
+const bz_model *bz_open_header_only(bz_job *job);
 bz_lock *bz_model_lock(const bz_model *m); /* to be held around work on a device; NULL on the CPU */
 
 /* A short step of getting a model onto a working device, once DONE: a lost device is replaced and the weights are

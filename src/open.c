@@ -390,6 +390,13 @@ gpu *bz_open_device(bz_job *job)
     return j->model ? bz_model_device(j->model) : NULL;
 }
 
+const bz_model *bz_open_header_only(bz_job *job)
+{
+    open_job *j = (open_job *)(void *)job;
+    j->model->headers_only = true;
+    return j->model;
+}
+
 uint32_t bz_model_vocab(const bz_model *m)
 {
     return m->text.config.vocab;

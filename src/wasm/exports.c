@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "inspect.h"
 #include "session.h"
 #include "text/request.h"
 #include "wasm/options.h"
@@ -164,6 +165,30 @@ EXPORT(model_open) bz_job *wasm_model_open(host *h, const char *json, uint32_t l
 EXPORT(job_model) bz_model *wasm_job_model(bz_job *job)
 {
     return bz_job_model(job);
+}
+
+/* Makes the job end after the header; 0 cannot be. */
+EXPORT(job_header_only) const bz_model *wasm_job_header_only(bz_job *job)
+{
+    return bz_open_header_only(job);
+}
+
+/* What the header says, as JSON; report: where, how long. The caller frees it. With a job that failed, its error is
+ * the verdict. 0: no memory. */
+EXPORT(inspect) char *wasm_inspect(host *h, const bz_model *m, bool refused)
+{
+    bz_json_buffer text = {0};
+    bz_json j;
+    bz_json_init(&j, bz_json_to_buffer, &text);
+    bz_inspect(&j, m, refused ? &h->error : NULL);
+    if (!bz_json_finish(&j)) {
+        bz_fail(&h->error, BZ_OUT_OF_MEMORY, "No memory for the model's facts.");
+        free(text.text);
+        return NULL;
+    }
+    h->report.numbers[0] = address(text.text);
+    h->report.numbers[1] = (double)text.n;
+    return text.text;
 }
 
 EXPORT(model_free) void wasm_model_free(bz_model *m)

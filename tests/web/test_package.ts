@@ -307,6 +307,33 @@ await test("a model in parts, and from a Blob", async () => {
     model.close();
 });
 
+await test("inspecting reads the header alone", async () => {
+    const file = await fileSource(tiny);
+    let most = 0;
+    const watched = { ...file, read: (offset: number, n: number) => ((most = Math.max(most, offset + n)), file.read(offset, n)) };
+    const got = await Bezel.inspect(watched, await here());
+    checkEqual([got.runs, got.code, got.architecture, got.bytes], [true, "ok", "gemma4", file.size], "verdict");
+    check(most < file.size / 2 && most >= (got.files[0]?.headerBytes ?? 0), `${most} bytes of ${file.size} were read`);
+    check(got.types.some(({ type, runs }) => type.toLowerCase() === "q8_0" && runs), JSON.stringify(got.types));
+    check((got.model?.layers ?? 0) > 1 && (got.memory?.weights ?? 0) > 1e6 && got.parameters > 1e6, JSON.stringify(got));
+    const caches = got.memory?.caches ?? [];
+    checkEqual(caches.at(-1)?.context, got.model?.context, "caches up to the longest context");
+    await file.close();
+    const page = await Bezel.inspect(new Blob(["<html>"]), await here());
+    check(!page.runs && page.code === "bad_file" && page.text.length > 10 && page.model === null, JSON.stringify(page));
+    const cut = await Bezel.inspect(new Blob([(await readBytes(tiny)).slice(0, most)]), await here());
+    check(!cut.runs && cut.code === "bad_file", JSON.stringify(cut.text));
+    const failing = { ...bytesSource(new Uint8Array(100)), read: () => Promise.reject(new Error("gone")) };
+    checkEqual(await codeOf(async () => Bezel.inspect(failing, await here())), "bad_file", "a source that fails is an error");
+});
+
+await test("capabilities of Node", async () => {
+    const none = await Bezel.capabilities({ gpu: null });
+    checkEqual([none.webgpu, none.adapter, none.simd, none.opfs], [false, null, true, false], "without a GPU");
+    const { adapter } = await Bezel.capabilities({ gpu: await gpuEntry() });
+    check((adapter?.maxBufferSize ?? 0) > 1e8 && typeof adapter?.f16 === "boolean", JSON.stringify(adapter));
+});
+
 // ---- sessions -------------------------------------------------------------------------------------------
 
 await test("tokens: prefill, generate, logits, going back, what was counted", async () => {

@@ -59,6 +59,8 @@ export class Engine {
     readonly memory: Memory;
     readonly host: number;
     readonly #encoder = new TextEncoder();
+    /** The last error that came from C. */
+    #said: BezelError | null = null;
 
     private constructor(gpu: Gpu, exports: Exports, memory: Memory) {
         this.gpu = gpu;
@@ -88,15 +90,8 @@ export class Engine {
 
     /** All files of one model, in any order. */
     async openModel(sources: Source[], options: OpenOptions = {}): Promise<Model> {
-        for (const { name, size } of sources) {
-            this.withText(name, (address, length) =>
-                this.check(this.exports.input_add(this.host, address, length, size)),
-            );
-        }
         const { device, ple, onProgress, signal } = options;
-        const job = this.withText(JSON.stringify({ device, ple }), (address, length) =>
-            this.check(this.exports.model_open(this.host, address, length)),
-        );
+        const job = this.#opening(sources, { device, ple });
         try {
             for await (const event of this.runJob(job, sources, signal)) {
                 if (event.kind === "progress") {
@@ -106,6 +101,41 @@ export class Engine {
             return new Model(this, this.exports.job_model(job), sources);
         } finally {
             this.exports.job_free(job);
+        }
+    }
+
+    #opening(sources: Source[], options: object): number {
+        for (const { name, size } of sources) {
+            this.withText(name, (address, length) =>
+                this.check(this.exports.input_add(this.host, address, length, size)),
+            );
+        }
+        return this.withText(JSON.stringify(options), (address, length) =>
+            this.check(this.exports.model_open(this.host, address, length)),
+        );
+    }
+
+    /** What the header says (src/inspect.c), as JSON; that the engine refuses the model is a part of it. */
+    async inspect(sources: Source[], signal?: AbortSignal): Promise<string> {
+        const { exports, host } = this;
+        const job = this.#opening(sources, {});
+        let refused = false;
+        try {
+            const model = exports.job_header_only(job);
+            try {
+                await this.#steps(job, sources, signal).next(); // it has no events
+            } catch (reason) {
+                if (reason !== this.#said) {
+                    throw reason; // not about the model: it could not be read, or we were stopped
+                }
+                refused = true;
+            }
+            const text = this.check(exports.inspect(host, model, Number(refused)));
+            const copy = this.memory.text(this.reported(0), this.reported(1));
+            exports.free(text);
+            return copy;
+        } finally {
+            exports.job_free(job);
         }
     }
 
@@ -121,7 +151,8 @@ export class Engine {
 
     lastError(): BezelError {
         const { host, exports, memory } = this;
-        return errorOf(exports.error_code(host), memory.cString(exports.error_text(host)));
+        this.#said = errorOf(exports.error_code(host), memory.cString(exports.error_text(host)));
+        return this.#said;
     }
 
     /** Lends bytes to a call. */

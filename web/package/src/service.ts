@@ -6,6 +6,7 @@ import type { ChatChunk, ChatRequest } from "./chat_types.js";
 import { download } from "./download.js";
 import { Engine, type Model, type Session } from "./engine.js";
 import { BezelError } from "./errors.js";
+import type { Inspection } from "./inspect.js";
 import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
@@ -242,7 +243,11 @@ export class Service {
             return Promise.resolve();
         },
         capabilities: () => findCapabilities(this.#gpu),
-        inspect: () => Promise.reject(new BezelError("bad_request", "Not there yet.")),
+        inspect: async ({ sources }, _, signal) => {
+            const engine = await this.#startEngine();
+            const opened = await Promise.all(sources.map((source) => openSource(source, { fetch: this.#fetch, signal })));
+            return JSON.parse(await engine.inspect(opened, signal)) as Inspection;
+        },
         load: (request, emit, signal) => this.#load(request, emit, signal),
         chat: ({ request }, emit, signal) => this.#chat(request, signal, emit),
         chatWhole: async ({ request }, _, signal) => {
