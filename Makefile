@@ -52,6 +52,7 @@ help:
 	@echo "make test-gpu the tests on WebGPU alone (software adapter unless the environment names one)"
 	@echo "make web      the engine as WebAssembly and its TypeScript, in build/web"
 	@echo "make test-web their tests alone, in Node and in Deno"
+	@echo "make test-browser the page's tests alone, in Chromium (software adapter)"
 	@echo "make fuzz     fuzz everything that parses, FUZZ_SECONDS=60 each"
 	@echo "make bench    kernels, tokenizer and a model; MODEL=file.gguf PEER=peer_logits to compare"
 	@echo "make setup    install what is missing (Debian packages)"
@@ -116,6 +117,7 @@ setup:
 	@sh tools/setup.sh test
 	@sh tools/setup.sh gpu
 	@sh tools/setup.sh web
+	@sh tools/setup.sh browser
 
 models: | setup
 	@$(PYTHON) tools/make_test_models.py $(MODELS)
@@ -125,7 +127,7 @@ test check: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
-	@$(PYTHON) tests/run.py native gpu web asan-quick tsan arm64
+	@$(PYTHON) tests/run.py native gpu web browser asan-quick tsan arm64
 
 # Sanitizers. No recovery: the first finding fails the test.
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all

