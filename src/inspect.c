@@ -84,12 +84,13 @@ static bool begins(bz_str name, const char *with)
 }
 
 /* Towers by the names of their tensors: llama.cpp's mmproj files and Ollama's single ones. */
-static bool has_tower(const bz_model *m, const char *prefix, const char *projector)
+static bool has_tower(const bz_model *m, const char *prefix, const char *other, const char *projector)
 {
     for (size_t i = 0; i < m->n_files; i++) {
         const bz_gguf *g = parsed(m, i);
         for (size_t k = 0; g && k < g->n_tensors; k++) {
-            if (begins(g->tensors[k].name, prefix) || begins(g->tensors[k].name, projector)) {
+            const bz_str name = g->tensors[k].name;
+            if (begins(name, prefix) || begins(name, other) || begins(name, projector)) {
                 return true;
             }
         }
@@ -189,8 +190,8 @@ void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal)
     put_key(j, "architecture", g, "general.architecture");
     put_key(j, "name", g, "general.name");
     put_key(j, "sizeLabel", g, "general.size_label");
-    key_bool(j, "vision", has_tower(m, "v.", "mm.input_projection"));
-    key_bool(j, "audio", has_tower(m, "a.", "mm.a."));
+    key_bool(j, "vision", has_tower(m, "v.", "model.vision_tower.", "mm.input_projection."));
+    key_bool(j, "audio", has_tower(m, "a.", "model.audio_tower.", "mm.a."));
     put_types(j, m);
     bz_json_key(j, "model");
     if (refusal) {

@@ -1,0 +1,252 @@
+/** The package in a browser, as it is published: workers, files, addresses, the browser's own store, and
+ * what can happen to each of them. */
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { check, checkEqual, finish, test } from "../web/check.js";
+import { Golden, goldenFolder } from "../web/golden.js";
+import { withBrowser, type Browser } from "./browser.js";
+import { startServer } from "./server.js";
+
+type Package = typeof import("../../web/package/src/index.js");
+
+/** What runs in the page gets the package by this name. */
+declare global {
+    // eslint-disable-next-line no-var
+    var bezel: Package;
+}
+
+const blank = '<!doctype html><title>blank</title><script type="module">import * as b from "/bezel/index.js"; globalThis.bezel = b;</script>';
+
+const server = await startServer({
+    mounts: [["/bezel", "build/web/package/dist"], ["/models", "build/models"], ["/golden", goldenFolder]],
+    intercept: (request, response) => {
+        if (request.url !== "/") {
+            return false;
+        }
+        response.writeHead(200, { "Content-Type": "text/html" }).end(blank);
+        return true;
+    },
+});
+const elsewhere = await startServer({ mounts: [["/models", "build/models"]] });
+
+async function open({ page }: Browser): Promise<void> {
+    await page.goto(`${server.url}/`);
+    await page.waitForFunction(() => "bezel" in globalThis);
+}
+
+const golden = await Golden.open(`${goldenFolder}/e-like/golden.gguf`);
+const ids = [...(golden.ints("text.2.tokens") as Int32Array)];
+const digest = createHash("sha256").update(await readFile("build/models/nano-e-q8_0.gguf")).digest("hex");
+
+await withBrowser({}, async (browser) => {
+    const { page } = browser;
+    await open(browser);
+
+    for (const device of ["gpu", "gpu-baseline", "cpu"] as const) {
+        await test(`golden logits in a worker on the ${device}`, async () => {
+            const got = await page.evaluate(
+                async ([where, tokens]) => {
+                    const stages = new Set<string>();
+                    const model = await bezel.Bezel.load("/golden/e-like/text.gguf", {
+                        device: where,
+                        onProgress: ({ stage }) => stages.add(stage),
+                    });
+                    const session = await model.newSession({ exact: true });
+                    await session.prefill(tokens);
+                    const logits = [...((await session.logits()) ?? [])];
+                    model.close();
+                    return { logits, device: model.device, notice: model.notice, stages: [...stages] };
+                },
+                [device, ids] as const,
+            );
+            const want = golden.floats("text.2.logits").slice(-got.logits.length);
+            const off = Math.max(...got.logits.map((x, i) => Math.abs(x - (want[i] ?? NaN))));
+            check(off <= 1e-3 && got.logits.length > 100, `${got.logits.length} logits off by ${off}`);
+            checkEqual([got.device, got.notice], [device, null], "device");
+            check(got.stages.includes("compile") === (device !== "cpu"), String(got.stages));
+        });
+    }
+
+    await test("a chat in a worker, from a file that was chosen, streams and reuses the conversation", async () => {
+        const got = await page.evaluate(async () => {
+            const file = new File([await (await fetch("/models/nano-e-q8_0.gguf")).blob()], "chosen.gguf");
+            const model = await bezel.Bezel.load(file, { device: "gpu" });
+            const messages: { role: "user" | "assistant"; content: string }[] = [{ role: "user", content: "Name three gems. ".repeat(9) }];
+            let text = "";
+            let last;
+            for await (const chunk of await model.chat.completions.create({ messages, stream: true, max_tokens: 12, seed: 1 })) {
+                text += chunk.choices[0]?.delta.content ?? "";
+                last = chunk;
+            }
+            messages.push({ role: "assistant", content: text }, { role: "user", content: "More." });
+            const second = await model.chat.completions.create({ messages, max_tokens: 2 });
+            model.close();
+            return { name: model.name, text, first: last?.usage, second: second.usage };
+        });
+        checkEqual([got.name, got.first?.completion_tokens], ["chosen", 12], "answer");
+        check(got.text.length > 3, got.text);
+        check(got.second.prompt_tokens_details.cached_tokens >= (got.first?.prompt_tokens ?? 1e9) - 8, JSON.stringify(got.second));
+    });
+
+    await test("a model is downloaded, survives the page, is loaded from the store and removed", async () => {
+        const stored = await page.evaluate(async (sha256) => {
+            const stages = new Set<string>();
+            const { size } = await bezel.Bezel.download("/models/nano-e-q8_0.gguf", {
+                name: "kept.gguf",
+                sha256,
+                onProgress: ({ stage }) => stages.add(stage),
+            });
+            return { size, stages: [...stages] };
+        }, digest);
+        check(stored.size > 1e5, `${stored.size} bytes`);
+        checkEqual(stored.stages, ["download", "verify"], "stages");
+        await page.reload();
+        await page.waitForFunction(() => "bezel" in globalThis);
+        const before = server.requests.length;
+        const got = await page.evaluate(async () => {
+            const names = (await bezel.Bezel.models()).map(({ name }) => name);
+            const model = await bezel.Bezel.load("opfs:kept.gguf", { device: "cpu" });
+            const tokens = (await model.tokenize("x")).length;
+            model.close();
+            await bezel.Bezel.remove("kept.gguf");
+            return { names, tokens, after: (await bezel.Bezel.models()).length };
+        });
+        checkEqual([got.names, got.tokens, got.after], [["kept.gguf"], 1, 0], "store");
+        check(server.requests.slice(before).every((line) => !line.includes("/models/")), "the model was not fetched again");
+    });
+
+    await test("a download that is cancelled goes on, and until then is no model", async () => {
+        server.modelRate = 200_000;
+        const first = await page.evaluate(async () => {
+            const control = new AbortController();
+            let done = 0;
+            const onProgress = (p: { done: number }): void => {
+                done = p.done;
+                if (done > 60_000) {
+                    control.abort();
+                }
+            };
+            const failed = await bezel.Bezel.download("/models/nano-e-q8_0.gguf", { signal: control.signal, onProgress }).catch(
+                (e: unknown) => e,
+            );
+            return { code: (failed as InstanceType<Package["BezelError"]>).code, models: (await bezel.Bezel.models()).length, done };
+        });
+        server.modelRate = 0;
+        checkEqual([first.code, first.models], ["aborted", 0], "cancelled");
+        const second = await page.evaluate(async (sha256) => {
+            let begin = -1;
+            await bezel.Bezel.download("/models/nano-e-q8_0.gguf", { sha256, onProgress: ({ done }) => (begin = begin < 0 ? done : begin) });
+            const models = (await bezel.Bezel.models()).length;
+            await bezel.Bezel.remove("nano-e-q8_0.gguf");
+            return { begin, models };
+        }, digest);
+        check(second.begin >= 60_000 && second.models === 1, JSON.stringify(second));
+    });
+
+    await test("a load is cancelled while bytes come", async () => {
+        server.modelRate = 50_000;
+        const code = await page.evaluate(async () => {
+            const control = new AbortController();
+            setTimeout(() => control.abort(), 500);
+            const failed = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", { device: "cpu", signal: control.signal }).catch((e: unknown) => e);
+            return (failed as InstanceType<Package["BezelError"]>).code;
+        });
+        server.modelRate = 0;
+        checkEqual(code, "aborted", "code");
+    });
+
+    await test("a worker that is killed rejects what is under way, and a model can be loaded again", async () => {
+        const got = await page.evaluate(async () => {
+            let worker: Worker | undefined;
+            const make = (): Worker => (worker = new Worker("/bezel/worker.js", { type: "module" }));
+            const options = { device: "cpu", worker: make, wasm: "/bezel/bezel.wasm" } as const;
+            const model = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", options);
+            const endless = { messages: [{ role: "user" as const, content: "Go on" }], logit_bias: { "106": -100, "1": -100 } };
+            const stream = await model.chat.completions.create({ ...endless, stream: true });
+            await stream.next();
+            const pending = model.chat.completions.create(endless).catch((e: unknown) => e);
+            worker?.terminate();
+            const error = (await pending) as InstanceType<Package["BezelError"]>;
+            const again = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", options);
+            const tokens = (await again.tokenize("x")).length;
+            again.close();
+            return { code: error.code, message: error.message, tokens };
+        });
+        checkEqual([got.code, got.tokens], ["device_lost", 1], got.message);
+    });
+
+    await test("a worker's script that is not there, and a module that is none", async () => {
+        const codes = await page.evaluate(async () => {
+            const code = async (options: object): Promise<string> => {
+                const failed = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", options).catch((e: unknown) => e);
+                const { code: name, message } = failed as InstanceType<Package["BezelError"]>;
+                return `${name}: ${message}`;
+            };
+            return [await code({ worker: () => new Worker("/nowhere.js", { type: "module" }) }), await code({ wasm: "/nowhere.wasm" })];
+        });
+        check(/^network: The worker could not start/.test(codes[0] ?? ""), String(codes[0]));
+        check(/^network: The engine could not be loaded.*404/.test(codes[1] ?? ""), String(codes[1]));
+    });
+
+    await test("a server that allows no other sites is named as the cause", async () => {
+        const error = await page.evaluate(async (url) => {
+            const failed = await bezel.Bezel.load(url, { device: "cpu" }).catch((e: unknown) => e);
+            const { code, message } = failed as InstanceType<Package["BezelError"]>;
+            return { code, message };
+        }, `${elsewhere.url}/models/nano-e-q8_0.gguf`);
+        check(error.code === "network" && /CORS/.test(error.message), error.message);
+    });
+
+    await test("a device that is lost is told, or replaced", async () => {
+        const got = await page.evaluate(async () => {
+            const devices: GPUDevice[] = [];
+            const gpu = {
+                requestAdapter: async (options?: GPURequestAdapterOptions) => {
+                    const adapter = await navigator.gpu.requestAdapter(options);
+                    const ask = adapter?.requestDevice.bind(adapter);
+                    if (adapter && ask) {
+                        adapter.requestDevice = async (wish) => {
+                            const device = await ask(wish);
+                            devices.push(device);
+                            return device;
+                        };
+                    }
+                    return adapter;
+                },
+            } as GPU;
+            const model = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", { device: "gpu", worker: false, gpu });
+            const request = { messages: [{ role: "user" as const, content: "Go on" }], max_tokens: 6, temperature: 0 };
+            const want = (await model.chat.completions.create(request)).choices[0].message.content;
+            devices.at(-1)?.destroy();
+            const after = await model.chat.completions.create(request).catch((e: unknown) => e);
+            model.close();
+            const told = after instanceof bezel.BezelError ? after.code : null;
+            const text = after instanceof bezel.BezelError ? null : (after as { choices: { message: { content: string } }[] }).choices[0]?.message.content;
+            return { want, told, text };
+        });
+        check(got.told === "device_lost" || got.text === got.want, JSON.stringify(got));
+    });
+
+    await test("what this browser can do", async () => {
+        const can = await page.evaluate(() => bezel.Bezel.capabilities());
+        checkEqual([can.webgpu, can.simd, can.workers, can.opfs, can.threads], [true, true, true, true, false], "capabilities");
+        check((can.adapter?.maxBufferSize ?? 0) > 1e8 && (can.storage?.quota ?? 0) > 1e8, JSON.stringify(can));
+    });
+});
+
+await withBrowser({ adapter: "none" }, async (browser) => {
+    await open(browser);
+    await test("a browser without WebGPU runs on the CPU and says so", async () => {
+        const got = await browser.page.evaluate(async () => {
+            const model = await bezel.Bezel.load("/models/nano-e-q8_0.gguf");
+            const { usage } = await model.chat.completions.create({ messages: [{ role: "user", content: "Gems?" }], max_tokens: 4 });
+            model.close();
+            return { device: model.device, notice: model.notice, tokens: usage.completion_tokens };
+        });
+        checkEqual([got.device, got.tokens], ["cpu", 4], "device");
+        check(/CPU/.test(got.notice ?? ""), String(got.notice));
+    });
+});
+
+await Promise.all([server.close(), elsewhere.close()]);
+finish();
