@@ -200,4 +200,12 @@ get_browser() {
 
 if [ "$group" = browser ]; then
     get_browser
+    if ! cmp -s tests/bundlers/package-lock.json build/bundlers/installed.json; then
+        echo "Installing bundlers under build/bundlers" >&2
+        mkdir -p build/bundlers
+        cp tests/bundlers/package.json tests/bundlers/package-lock.json build/bundlers/
+        # Not `npm ci`, which wants the binaries of all systems in the list.
+        npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/bundlers
+        cp tests/bundlers/package-lock.json build/bundlers/installed.json
+    fi
 fi

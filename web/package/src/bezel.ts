@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** Gemma 4 in a page: load a model, chat with it.
  *
  *   const model = await Bezel.load(file, { onProgress });

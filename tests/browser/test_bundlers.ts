@@ -1,0 +1,82 @@
+/** The packed package in the hands of its users: what is in it, its types, Vite, esbuild, a plain script. */
+import { execFile } from "node:child_process";
+import { cp, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { promisify } from "node:util";
+import { check, checkEqual, finish, test } from "../web/check.js";
+import { withBrowser } from "./browser.js";
+import { startServer } from "./server.js";
+
+const run = promisify(execFile);
+const work = "build/bundlers";
+const { version } = JSON.parse(await readFile("web/package/package.json", "utf8")) as { version: string };
+const tarball = `build/web/bezel-${version}.tgz`;
+
+await rm(`${work}/node_modules/bezel`, { recursive: true, force: true });
+await mkdir(`${work}/node_modules/bezel`, { recursive: true });
+await run("tar", ["xzf", tarball, "-C", `${work}/node_modules/bezel`, "--strip-components=1"]);
+await cp("tests/bundlers", work, { recursive: true });
+
+await test("the tarball is small and holds nothing else", async () => {
+    const { size } = await stat(tarball);
+    check(size < 1.5e6, `${size} bytes`);
+    const { stdout } = await run("tar", ["tzf", tarball]);
+    const files = stdout.trim().split("\n");
+    const odd = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|dist\/(bezel\.wasm|\w+\.(js|d\.ts)))$/.test(f));
+    checkEqual(odd, [], "files that do not belong");
+    const needed = ["README.md", "LICENSE", "dist/bezel.wasm", "dist/index.js", "dist/index.d.ts", "dist/worker.js"];
+    checkEqual(needed.filter((f) => !files.includes(`package/${f}`)), [], "missing");
+    const header = await readFile("include/bezel.h", "utf8");
+    const numbers = ["MAJOR", "MINOR", "PATCH"].map((part) => new RegExp(`BZ_VERSION_${part} (\\d+)`).exec(header)?.[1]);
+    checkEqual(version, numbers.join("."), "the version is the library's");
+    const facts = JSON.parse(await readFile(`${work}/node_modules/bezel/package.json`, "utf8")) as { dependencies?: object };
+    checkEqual(facts.dependencies, undefined, "dependencies");
+});
+
+await test("a user's program compiles against the published types", async () => {
+    const { stdout } = await run("build/web/node_modules/.bin/tsc", ["-p", `${work}/tsconfig.json`]).catch(
+        (error: { stdout: string }) => error,
+    );
+    checkEqual(stdout, "", "errors");
+});
+
+await test("vite builds it", async () => {
+    await run("node", ["node_modules/vite/bin/vite.js", "build"], { cwd: work });
+});
+
+await test("esbuild builds it", async () => {
+    await run("node", ["build-esbuild.js"], { cwd: work });
+});
+
+await withBrowser({ adapter: "none" }, async ({ page }) => {
+    const plain = '<!doctype html><title>working</title><script type="importmap">{"imports":{"bezel":"/bezel/index.js"}}</script>' +
+        '<script type="module" src="/app.js"></script>';
+    for (const [name, mounts] of [
+        ["vite", [["/", `${work}/out-vite`]]],
+        ["esbuild", [["/", `${work}/out-esbuild`]]],
+        ["a plain script", [["/bezel", `${work}/node_modules/bezel/dist`], ["/app.js", "tests/bundlers/app.js"]]],
+    ] as [string, [string, string][]][]) {
+        await test(`${name}: the page runs a model in a worker`, async () => {
+            const server = await startServer({
+                mounts: [["/models", "build/models"], ...mounts],
+                intercept: (request, response) => {
+                    const ours = request.url === "/" && name === "a plain script";
+                    if (ours) {
+                        response.writeHead(200, { "Content-Type": "text/html" }).end(plain);
+                    }
+                    return ours;
+                },
+            });
+            try {
+                await page.goto(`${server.url}/`);
+                await page.waitForFunction(() => document.title !== "working", undefined, { timeout: 60_000 });
+                checkEqual(await page.title(), "3 tokens after engine header weights session", "title");
+                const workers = server.requests.filter((line) => /worker/.test(line));
+                check(workers.length === 1, `one worker: ${String(workers)}`);
+            } finally {
+                await server.close();
+            }
+        });
+    }
+});
+
+finish();

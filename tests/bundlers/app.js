@@ -1,0 +1,18 @@
+// What a user of the package writes; a test builds it with each bundler and looks at the title.
+import { Bezel } from "bezel";
+
+async function main() {
+    const stages = new Set();
+    const model = await Bezel.load("/models/nano-e-q8_0.gguf", { device: "cpu", onProgress: ({ stage }) => stages.add(stage) });
+    const { usage } = await model.chat.completions.create({
+        messages: [{ role: "user", content: "Name three gems." }],
+        max_tokens: 3,
+    });
+    model.close();
+    return `${usage.completion_tokens} tokens after ${[...stages].join(" ")}`;
+}
+
+main().then(
+    (text) => (document.title = text),
+    (error) => (document.title = `failed: ${error.message}`),
+);
