@@ -51,6 +51,8 @@ export class Service {
     #loaded: Loaded | null = null;
     #loading = false;
     #nextSession = 1;
+    /** Ends reading from addresses. */
+    #reading = new AbortController();
     /** The end of what is in line. */
     #last: Promise<unknown> = Promise.resolve();
 
@@ -137,6 +139,9 @@ export class Service {
             throw new BezelError("bad_request", "A model is loaded already; this engine holds one.");
         }
         this.#loading = true;
+        // Files are read again when a lost device is replaced, long after the wish to cancel loading has no meaning.
+        const stop = (): void => this.#reading.abort(signal.reason);
+        signal.addEventListener("abort", stop);
         let model: Model | null = null;
         let chat: Session | null = null;
         let engine: Engine | null = null;
@@ -146,7 +151,7 @@ export class Service {
             engine = await this.#startEngine();
             emit({ stage: "engine", done: 1, total: 1 });
             emit({ stage: "header", done: 0, total: 1 });
-            const options = { fetch: this.#fetch, signal };
+            const options = { fetch: this.#fetch, signal: this.#reading.signal };
             const sources = await Promise.all(wanted.map((source) => openSource(source, options)));
             const bytes = sources.reduce((sum, { size }) => sum + size, 0);
             let choice = await choosing;
@@ -183,12 +188,14 @@ export class Service {
             this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]) };
             return facts;
         } catch (reason) {
+            this.#reading = new AbortController();
             chat?.free();
             model?.free();
             wanted.forEach((source) => closeSource(source as Source));
             throw reason;
         } finally {
             this.#loading = false;
+            signal.removeEventListener("abort", stop);
             if (engine) {
                 engine.gpu.onCompile = null;
             }
@@ -220,6 +227,7 @@ export class Service {
 
     /** Frees the model as soon as nothing runs on it. */
     close(): void {
+        this.#reading.abort();
         void this.#last.then(() => {
             const loaded = this.#loaded;
             this.#loaded = null;
