@@ -31,6 +31,7 @@ if (!isMainThread && parentPort) {
     serve(
         {
             postMessage: (message, transfer) => port.postMessage(message, transfer as never),
+            close: () => port.close(),
             addEventListener: (_, listener) => port.on("message", (data) => listener({ data } as MessageEvent)),
         },
         new Service({ gpu: null }).handlers,

@@ -249,6 +249,21 @@ await test("cancelling a load, and loading again", async () => {
     (await Bezel.load(bytesSource(bytes), await here())).close();
 });
 
+await test("a crash of the engine ends everything with one cause", async () => {
+    await withPackage(nano, {}, async (model) => {
+        const real = Session.prototype.answer;
+        Session.prototype.answer = function (): never {
+            throw new WebAssembly.RuntimeError("unreachable");
+        };
+        const request = { messages: question, max_tokens: 2 };
+        const errors = await Promise.all([1, 2].map(() => errorOf(() => model.chat.completions.create(request))));
+        Session.prototype.answer = real;
+        for (const error of [...errors, await errorOf(() => model.tokenize("x"))]) {
+            check(error?.code === "device_lost" && /crashed.*[Ll]oad the model again/.test(error.message), String(error?.message));
+        }
+    });
+});
+
 // ---- loading --------------------------------------------------------------------------------------------
 
 await test("progress has its stages in order and ends complete", async () => {

@@ -42,6 +42,11 @@ export function errorOf(code: number, message: string): BezelError {
     return new BezelError(name === undefined || name === "ok" ? "bad_request" : name, message);
 }
 
+/** A trap in WebAssembly: the engine must not be used any more. */
+export function isCrash(reason: unknown): reason is Error {
+    return reason instanceof WebAssembly.RuntimeError;
+}
+
 /** Whatever was thrown, as one of ours. */
 export function errorFrom(reason: unknown, otherwise: ErrorCode = "bad_request"): BezelError {
     if (reason instanceof BezelError) {
@@ -50,8 +55,11 @@ export function errorFrom(reason: unknown, otherwise: ErrorCode = "bad_request")
     if (reason instanceof Error && reason.name === "AbortError") {
         return new BezelError("aborted", "Stopped on request.", { cause: reason });
     }
-    if (reason instanceof RangeError || reason instanceof WebAssembly.RuntimeError) {
-        return new BezelError("out_of_memory", `The engine stopped: ${reason.message}. Load the model again.`, { cause: reason });
+    if (isCrash(reason)) {
+        return new BezelError("device_lost", `The engine crashed (${reason.message}). Load the model again.`, { cause: reason });
+    }
+    if (reason instanceof RangeError) {
+        return new BezelError("out_of_memory", `There is not enough memory: ${reason.message}.`, { cause: reason });
     }
     return new BezelError(otherwise, reason instanceof Error ? reason.message : String(reason), { cause: reason });
 }

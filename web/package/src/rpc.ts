@@ -4,7 +4,7 @@
  *   from the worker:  { alive }   { event, value }   { result, value }   { error, code, message }
  *
  * where call, abort, event, result and error are the number of the call. */
-import { BezelError, errorFrom, type ErrorCode } from "./errors.js";
+import { BezelError, errorFrom, isCrash, type ErrorCode } from "./errors.js";
 import type { Method, Methods } from "./methods.js";
 
 export type Argument<M extends Method> = Methods[M]["argument"];
@@ -40,6 +40,7 @@ export interface WorkerLike {
 export interface WorkerScope {
     postMessage(message: unknown, transfer: Transferable[]): void;
     addEventListener(type: "message", listener: (event: MessageEvent) => void): void;
+    close(): void;
 }
 
 type ToWorker = { call: number; method: Method; argument: unknown } | { abort: number };
@@ -59,6 +60,7 @@ export class LocalCaller implements Caller {
     readonly #handlers: Handlers;
     readonly #free: () => void;
     readonly #closing = new AbortController();
+    #crash: BezelError | null = null;
 
     /** `free` is called at the end. */
     constructor(handlers: Handlers, free: () => void) {
@@ -68,13 +70,18 @@ export class LocalCaller implements Caller {
 
     async call<M extends Method>(method: M, argument: Argument<M>, options: CallOptions<M> = {}): Promise<Result<M>> {
         const signal = options.signal ? AbortSignal.any([options.signal, this.#closing.signal]) : this.#closing.signal;
-        if (signal.aborted) {
-            throw aborted(signal);
+        if (this.#crash || signal.aborted) {
+            throw this.#crash ?? aborted(signal);
         }
         try {
             return await this.#handlers[method](argument, options.onEvent ?? ((): void => undefined), signal);
         } catch (reason) {
-            throw errorFrom(reason);
+            const error = errorFrom(reason);
+            if (isCrash(reason)) {
+                this.#crash = error;
+                this.#closing.abort(reason);
+            }
+            throw this.#crash ?? error; // what a crash took along has its cause
         }
     }
 
@@ -206,6 +213,9 @@ export function serve(scope: WorkerScope, handlers: Handlers): void {
         } catch (reason) {
             const { code, message } = errorFrom(reason);
             post({ error: id, code, message });
+            if (isCrash(reason)) {
+                scope.close(); // what else is under way ends with the worker
+            }
         } finally {
             running.delete(id);
         }
