@@ -40,6 +40,8 @@ export interface LoadOptions extends PlaceOptions {
     contextLength?: number;
     /** Default: "auto", the GPU if there is one that can be used, else the CPU; model.notice says so. */
     device?: DeviceChoice;
+    /** Per-layer embeddings on the GPU, or read from the file as they are needed. Default: "auto", what fits. */
+    ple?: "resident" | "file" | "auto";
     /** What else a session can be told. */
     session?: Omit<SessionOptions, "context">;
 }
@@ -159,7 +161,7 @@ export class BezelSession {
 
     /** Makes the session hold exactly these tokens. What it holds already, from the beginning on, is
      * not computed again, so fewer or other tokens than before go back as far as needed. */
-    prefill(tokens: ArrayLike<number>, options: PrefillOptions = {}): Promise<SessionStats> {
+    prefill(tokens: ArrayLike<number>, options: Omit<PrefillOptions, "onReload"> = {}): Promise<SessionStats> {
         const { snapshotAt = 0, onLogits, onProgress, signal } = options;
         const argument = { session: this.#id, tokens: Int32Array.from(tokens), snapshotAt, logits: onLogits !== undefined };
         return this.#caller.call("sessionPrefill", argument, {
@@ -259,12 +261,12 @@ export class BezelModel {
 export const Bezel = {
     /** Several sources: the parts of a split model in any order, and its mmproj file. */
     async load(source: ModelSource | ModelSource[], options: LoadOptions = {}): Promise<BezelModel> {
-        const { onProgress, signal, contextLength, device = "auto" } = options;
+        const { onProgress, signal, contextLength, device = "auto", ple = "auto" } = options;
         const caller = await place(options);
         const { sources, transfer, end } = carry(source, options);
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
-            const facts = await caller.call("load", { sources, device, session }, { signal, onEvent: onProgress, transfer });
+            const facts = await caller.call("load", { sources, device, ple, session }, { signal, onEvent: onProgress, transfer });
             return new BezelModel(caller, facts, end);
         } catch (reason) {
             caller.close();

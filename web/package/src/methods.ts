@@ -3,7 +3,7 @@ import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
 import type { DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
-import type { Finish, GenerateOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import type { Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import type { StoredModel } from "./opfs.js";
 import type { ModelSource, PortableSource } from "./sources.js";
 
@@ -34,6 +34,7 @@ export interface ModelFacts {
 export interface LoadRequest {
     sources: (ModelSource | PortableSource)[];
     device: DeviceChoice;
+    ple: NonNullable<OpenOptions["ple"]>;
     session: SessionOptions;
 }
 

@@ -134,7 +134,7 @@ export class Service {
             : { device: "gpu", notice: null };
     }
 
-    async #load({ sources: wanted, device, session }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
+    async #load({ sources: wanted, device, ple, session }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
         if (this.#loaded || this.#loading) {
             throw new BezelError("bad_request", "A model is loaded already; this engine holds one.");
         }
@@ -157,7 +157,7 @@ export class Service {
             let choice = await choosing;
             engine.gpu.onCompile = (done, total): void => emit({ stage: "compile", done, total });
             try {
-                model = await this.#open(engine, sources, bytes, choice, emit, signal);
+                model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
             } catch (reason) {
                 const gone = reason instanceof BezelError && (reason.code === "no_webgpu" || reason.code === "no_adapter");
                 if (device !== "auto" || !gone) {
@@ -165,7 +165,7 @@ export class Service {
                 }
                 const notice = `The GPU cannot be used (${reason.message.replace(/\.$/, "")}), so the model runs on the CPU.`;
                 choice = { device: "cpu", notice };
-                model = await this.#open(engine, sources, bytes, choice, emit, signal);
+                model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
             }
             emit({ stage: "session", done: 0, total: 1 });
             chat = await model.newSession(session);
@@ -202,8 +202,8 @@ export class Service {
         }
     }
 
-    async #open(engine: Engine, sources: Source[], bytes: number, choice: Choice, emit: (p: Progress) => void,
-        signal: AbortSignal): Promise<Model> {
+    async #open(engine: Engine, sources: Source[], bytes: number, choice: Choice, ple: LoadRequest["ple"],
+        emit: (p: Progress) => void, signal: AbortSignal): Promise<Model> {
         if (choice.device === "cpu" && bytes > CPU_MOST) {
             throw new BezelError(
                 "out_of_memory",
@@ -214,6 +214,7 @@ export class Service {
         let first = true;
         return engine.openModel(sources, {
             device: choice.device,
+            ple,
             signal,
             onProgress: (done, total) => {
                 if (first) {
