@@ -190,6 +190,7 @@ bench: | setup
 include install.mk
 include tests/gpu/gpu.mk
 include web/web.mk
+include web/app/app.mk
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

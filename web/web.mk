@@ -1,7 +1,7 @@
 # WebAssembly and what JavaScript needs around it. Included by the Makefile.
 #
 #   build/web/bezel.wasm   the engine
-#   build/web/js/          web/package, web/bench, tests/web and tests/browser, compiled
+#   build/web/js/          web/package, web/app, web/bench, tests/web and tests/browser, compiled
 #   build/web/package/     the npm package, as `npm pack` takes it
 
 WEB_CC   = clang-19
@@ -13,7 +13,7 @@ WEB_OBJ  = $(LIB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
 WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP
 TSC      = build/web/node_modules/.bin/tsc
 
-.PHONY: web web-programs test-web test-browser
+.PHONY: web web-programs test-web
 web:
 	@sh tools/setup.sh web
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs
@@ -49,7 +49,7 @@ build/web/flags: FORCE
 	@echo '$(WEB_CC) $(WEB_ALL_CFLAGS)' | cmp -s - $@ || echo '$(WEB_CC) $(WEB_ALL_CFLAGS)' > $@
 
 # tsc takes all files at once, and nothing is written when a type is wrong.
-WEB_TS   = $(sort $(wildcard web/package/src/*.ts web/bench/*.ts tests/web/*.ts tests/browser/*.ts))
+WEB_TS   = $(sort $(wildcard web/package/src/*.ts web/app/src/*.ts web/bench/*.ts tests/web/*.ts tests/browser/*.ts))
 build/web/compiled: $(WEB_TS) web/tsconfig.json
 	$(call say,TSC build/web)
 	$(Q)$(TSC) -p web/tsconfig.json
@@ -69,9 +69,5 @@ build/web/packed: $(PACKAGE_TS) $(wildcard web/package/*.json web/package/*.md) 
 test-web: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(MODELS)/large-vocab.gguf $(B)/bezel
 	@$(PYTHON) tests/run.py web-full
-
-test-browser: | setup
-	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models
-	@$(PYTHON) tests/run.py browser
 
 -include $(WEB_OBJ:.o=.d)

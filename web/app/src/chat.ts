@@ -1,0 +1,311 @@
+/** Conversations and answers: what is said, stored and asked of the model. Nothing here draws. */
+import { BezelError, type ChatRequest, type LoadedModel } from "./bezel.js";
+import { failureOf } from "./errors.js";
+import { titleOf } from "./format.js";
+import type { ModelKeeper } from "./model.js";
+import { Signal } from "./signal.js";
+import type { Conversation, Message, Settings, Store } from "./store.js";
+
+/** How often an answer in the making is stored, in milliseconds. */
+const SAVE_EVERY = 300;
+
+function newId(): string {
+    return crypto.randomUUID();
+}
+
+/** Held while an answer is written, in whichever tab. */
+const lockName = (message: string): string => `bezel-answer-${message}`;
+
+async function lockedMessages(): Promise<Set<string>> {
+    const held = (await navigator.locks?.query())?.held ?? [];
+    return new Set(held.map(({ name }) => name ?? ""));
+}
+
+export class Chat {
+    readonly conversations = new Signal<Conversation[]>([]);
+    readonly current = new Signal<Conversation | null>(null);
+    /** Of the current conversation. */
+    readonly messages = new Signal<Message[]>([]);
+    /** The answer being written. */
+    readonly answering = new Signal<Message | null>(null);
+    /** Told for every change of a message's text or state. */
+    onMessage: (message: Message) => void = () => undefined;
+    /** Storage failed: the conversation goes on, but is not kept. */
+    onStorageError: (reason: unknown) => void = () => undefined;
+
+    readonly #store: Store;
+    readonly #models: ModelKeeper;
+    readonly #settings: Signal<Settings>;
+    #control: AbortController | null = null;
+    #ended: Promise<void> = Promise.resolve();
+
+    constructor(store: Store, models: ModelKeeper, settings: Signal<Settings>) {
+        this.#store = store;
+        this.#models = models;
+        this.#settings = settings;
+    }
+
+    // ---- conversations --------------------------------------------------------------------------
+
+    async start(): Promise<void> {
+        await this.refresh();
+        const last = await this.#store.value<string>("conversation");
+        const found = this.conversations.value.find(({ id }) => id === last);
+        if (found) {
+            await this.open(found.id);
+        }
+    }
+
+    async refresh(): Promise<void> {
+        this.conversations.set(await this.#store.conversations());
+    }
+
+    async open(id: string): Promise<void> {
+        const conversation = this.conversations.value.find((one) => one.id === id) ?? null;
+        if (!conversation || conversation.id === this.current.value?.id) {
+            return;
+        }
+        await this.stop();
+        const messages = await this.#store.messages(id);
+        await this.#markInterrupted(messages);
+        this.current.set(conversation);
+        this.messages.set(messages);
+        await this.#keep(() => this.#store.setValue("conversation", id));
+    }
+
+    /** An answer that nobody is writing any more was cut off when its page went away. */
+    async #markInterrupted(messages: Message[]): Promise<void> {
+        const locked = await lockedMessages();
+        const cut = messages.filter(({ state, id }) => state === "answering" && !locked.has(lockName(id)));
+        cut.forEach((message) => (message.state = "interrupted"));
+        if (cut.length > 0) {
+            await this.#keep(() => this.#store.putMessages(cut));
+        }
+    }
+
+    /** An empty one, which is stored with its first message. */
+    async begin(): Promise<void> {
+        await this.stop();
+        this.current.set(null);
+        this.messages.set([]);
+        await this.#keep(() => this.#store.setValue("conversation", ""));
+    }
+
+    async rename(id: string, title: string): Promise<void> {
+        await this.#change(id, (one) => ({ ...one, title: title.trim() || one.title, named: true }));
+    }
+
+    async setSystem(system: string): Promise<void> {
+        const { value } = this.current;
+        if (value) {
+            await this.#change(value.id, (one) => ({ ...one, system }));
+        }
+    }
+
+    async remove(id: string): Promise<void> {
+        if (this.current.value?.id === id) {
+            await this.begin();
+        }
+        await this.#store.deleteConversation(id);
+        await this.refresh();
+    }
+
+    async #change(id: string, how: (one: Conversation) => Conversation): Promise<void> {
+        const found = this.conversations.value.find((one) => one.id === id);
+        if (!found) {
+            return;
+        }
+        const changed = how(found);
+        await this.#keep(() => this.#store.putConversation(changed));
+        this.conversations.set(
+            this.conversations.value.map((one) => (one.id === id ? changed : one)).sort((a, b) => b.updated - a.updated),
+        );
+        if (this.current.value?.id === id) {
+            this.current.set(changed);
+        }
+    }
+
+    // ---- saying ---------------------------------------------------------------------------------
+
+    async send(text: string): Promise<void> {
+        if (!text.trim() || this.answering.value) {
+            return;
+        }
+        const conversation = await this.#ensureConversation(text);
+        const message = this.#newMessage(conversation.id, "user", text);
+        this.messages.set([...this.messages.value, message]);
+        await this.#keep(() => this.#store.putMessages([message]));
+        await this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
+        await this.#answer();
+    }
+
+    /** A message in other words; what came after it goes. */
+    async edit(id: string, text: string): Promise<void> {
+        await this.stop();
+        const found = this.messages.value.find((message) => message.id === id);
+        if (!found || !text.trim()) {
+            return;
+        }
+        await this.#cutAfter(found.order);
+        const changed = { ...found, content: text };
+        this.messages.set(this.messages.value.map((message) => (message.id === id ? changed : message)));
+        await this.#keep(() => this.#store.putMessages([changed]));
+        const { value } = this.current;
+        if (value && found.order === 0 && !value.named) {
+            await this.#change(value.id, (one) => ({ ...one, title: titleOf(text) }));
+        }
+        await this.#answer();
+    }
+
+    /** Another answer to the last question. */
+    async regenerate(): Promise<void> {
+        await this.stop();
+        const question = this.messages.value.findLast(({ role }) => role === "user");
+        if (question) {
+            await this.#cutAfter(question.order);
+            await this.#answer();
+        }
+    }
+
+    /** Stops the answer; resolves when it has stopped. */
+    stop(): Promise<void> {
+        this.#control?.abort();
+        return this.#ended;
+    }
+
+    async #ensureConversation(text: string): Promise<Conversation> {
+        const { value } = this.current;
+        if (value) {
+            return value;
+        }
+        const now = Date.now();
+        const made: Conversation = {
+            id: newId(),
+            title: titleOf(text),
+            named: false,
+            system: this.#settings.value.system,
+            created: now,
+            updated: now,
+        };
+        this.conversations.set([made, ...this.conversations.value]);
+        this.current.set(made);
+        await this.#keep(() => this.#store.putConversation(made));
+        await this.#keep(() => this.#store.setValue("conversation", made.id));
+        return made;
+    }
+
+    #newMessage(conversation: string, role: Message["role"], content: string): Message {
+        return {
+            id: newId(),
+            conversation,
+            order: (this.messages.value.at(-1)?.order ?? -1) + 1,
+            role,
+            content,
+            thinking: "",
+            state: "done",
+            note: null,
+            error: null,
+            figures: null,
+            created: Date.now(),
+        };
+    }
+
+    async #cutAfter(order: number): Promise<void> {
+        const gone = this.messages.value.filter((message) => message.order > order);
+        this.messages.set(this.messages.value.filter((message) => message.order <= order));
+        await this.#keep(() => this.#store.deleteMessages(gone.map(({ id }) => id)));
+    }
+
+    // ---- answering ------------------------------------------------------------------------------
+
+    #answer(): Promise<void> {
+        const { value: conversation } = this.current;
+        const model = this.#models.loaded;
+        if (!conversation || !model || this.answering.value) {
+            return Promise.resolve();
+        }
+        const request = this.#request(conversation);
+        const message = this.#newMessage(conversation.id, "assistant", "");
+        message.state = "answering";
+        this.messages.set([...this.messages.value, message]);
+        const control = new AbortController();
+        this.#control = control;
+        this.answering.set(message);
+        const write = (): Promise<void> => this.#write(message, model, request, control.signal);
+        const held = navigator.locks ? navigator.locks.request(lockName(message.id), write) : write();
+        this.#ended = Promise.resolve(held);
+        return this.#ended;
+    }
+
+    #request(conversation: Conversation): ChatRequest {
+        const { temperature, topK, topP, seed, maxTokens, think } = this.#settings.value;
+        const system = conversation.system.trim();
+        const said = this.messages.value
+            .filter(({ content }) => content !== "")
+            .map(({ role, content }) => ({ role, content }));
+        return {
+            messages: [...(system ? [{ role: "system" as const, content: system }] : []), ...said],
+            stream: true,
+            temperature,
+            top_k: topK,
+            top_p: topP,
+            think,
+            ...(seed === null ? {} : { seed }),
+            ...(maxTokens > 0 ? { max_tokens: maxTokens } : {}),
+        };
+    }
+
+    /** One answer, to its end, whatever that is. */
+    async #write(message: Message, model: LoadedModel, request: ChatRequest, signal: AbortSignal): Promise<void> {
+        let saved = 0;
+        const save = (): Promise<void> => this.#keep(() => this.#store.putMessages([message]));
+        await save();
+        try {
+            for await (const chunk of await model.chat.completions.create(request, { signal })) {
+                const choice = chunk.choices[0];
+                message.content += choice?.delta.content ?? "";
+                message.thinking += choice?.delta.reasoning_content ?? "";
+                const { usage, timings } = chunk;
+                if (choice?.finish_reason === "length") {
+                    message.note = "length";
+                }
+                if (usage) {
+                    message.figures = {
+                        promptTokens: usage.prompt_tokens,
+                        answerTokens: usage.completion_tokens,
+                        tokensPerSecond: timings?.predicted_per_second ?? 0,
+                        promptPerSecond: timings?.prompt_per_second ?? 0,
+                    };
+                    const full = usage.prompt_tokens + usage.completion_tokens >= model.facts.contextLength;
+                    message.note = message.note === "length" && full ? "context" : message.note;
+                }
+                this.onMessage(message);
+                if (Date.now() - saved > SAVE_EVERY) {
+                    saved = Date.now();
+                    void save();
+                }
+            }
+            message.state = signal.aborted ? "stopped" : "done";
+        } catch (reason) {
+            const aborted = signal.aborted || (reason instanceof BezelError && reason.code === "aborted");
+            message.state = aborted ? "stopped" : "failed";
+            message.error = aborted ? null : failureOf(reason);
+            if (message.error?.code === "device_lost") {
+                this.#models.recover();
+            }
+        }
+        await save();
+        this.#control = null;
+        this.answering.set(null);
+        this.onMessage(message);
+    }
+
+    /** Storing; its failure is told, and the chat goes on. */
+    async #keep(act: () => Promise<void>): Promise<void> {
+        try {
+            await act();
+        } catch (reason) {
+            this.onStorageError(reason);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/** The page: puts the parts together and decides which of the two views is seen. */
+import { Chat } from "./chat.js";
+import { byId, h, show } from "./dom.js";
+import { ModelKeeper } from "./model.js";
+import { acceptDrops } from "./pick.js";
+import { Signal } from "./signal.js";
+import { Store, type Settings } from "./store.js";
+import { ChatView } from "./view_chat.js";
+import { ModelChip } from "./view_model.js";
+import { SettingsView } from "./view_settings.js";
+import { SideView } from "./view_side.js";
+import { StartView } from "./view_start.js";
+
+function toast(text: string): void {
+    const element = byId("toast");
+    element.textContent = text;
+    show(element, true);
+    setTimeout(() => show(element, false), 6000);
+}
+
+async function main(): Promise<void> {
+    const store = await Store.open();
+    const settings = new Signal<Settings>(await store.settings());
+    const models = new ModelKeeper(store, settings);
+    const chat = new Chat(store, models, settings);
+    let choosing = false; // the user asked for the list of models while a conversation was open
+    let stored = true;
+
+    const update = (): void => {
+        const talk = chat.messages.value.length > 0;
+        const start = choosing || (models.state.value.kind !== "ready" && !talk);
+        show(byId("start"), start);
+        show(byId("chat"), !start);
+    };
+    const choose = (value: boolean) => (): void => {
+        choosing = value;
+        update();
+        if (!value) {
+            view.focus();
+        }
+    };
+
+    await chat.start();
+    const view = new ChatView(chat, models, choose(true));
+    const start = new StartView(models, choose(false));
+    new ModelChip(models, choose(true));
+    new SideView(chat, choose(false));
+    new SettingsView(settings, store, chat);
+    acceptDrops((choice) => {
+        choosing = true;
+        update();
+        void models.inspect(choice);
+    });
+    chat.onStorageError = () => {
+        if (stored) {
+            toast("The browser does not store this conversation; it will be gone when the page is closed.");
+        }
+        stored = false;
+    };
+    chat.messages.watch(update);
+    models.state.watch(({ kind }) => {
+        if (kind === "ready" && choosing) {
+            choosing = false;
+        }
+        update();
+        if (kind === "ready") {
+            view.focus();
+        }
+    });
+    // Another tab may have written meanwhile.
+    document.addEventListener("visibilitychange", () => {
+        if (!document.hidden) {
+            void chat.refresh();
+        }
+    });
+    document.documentElement.dataset["started"] = "yes";
+    await Promise.all([start.start(), models.resume()]);
+}
+
+main().catch((reason: unknown) => {
+    const text = reason instanceof Error ? reason.message : String(reason);
+    const start = byId("start");
+    start.replaceChildren(
+        h(
+            "div",
+            { class: "start-column" },
+            h(
+                "div",
+                { class: "card bad", role: "alert" },
+                h("h2", { id: "start-title" }, "Bezel could not start"),
+                h("p", {}, `${text}. A private window, or a browser that stores nothing for pages, can be the cause.`),
+                h("div", { class: "actions" }, h("button", { type: "button", class: "main", onclick: () => location.reload() }, "Try again")),
+            ),
+        ),
+    );
+    show(start, true);
+});

@@ -1,0 +1,24 @@
+/** A value that tells when it changes. */
+export class Signal<T> {
+    #value: T;
+    readonly #listeners = new Set<(value: T) => void>();
+
+    constructor(value: T) {
+        this.#value = value;
+    }
+
+    get value(): T {
+        return this.#value;
+    }
+
+    set(value: T): void {
+        this.#value = value;
+        this.#listeners.forEach((listener) => listener(value));
+    }
+
+    /** Calls at once and after every change. */
+    watch(listener: (value: T) => void): void {
+        this.#listeners.add(listener);
+        listener(this.#value);
+    }
+}

@@ -1,0 +1,154 @@
+/** What outlives the page: conversations, settings, and which model it was. In IndexedDB. */
+
+export interface Conversation {
+    id: string;
+    title: string;
+    /** The user gave the title. */
+    named: boolean;
+    system: string;
+    created: number;
+    updated: number;
+}
+
+/** "answering": being written, or it was when the page went away; then nobody holds its lock. */
+export type MessageState = "done" | "answering" | "stopped" | "interrupted" | "failed";
+
+export interface Figures {
+    promptTokens: number;
+    answerTokens: number;
+    tokensPerSecond: number;
+    promptPerSecond: number;
+}
+
+export interface Message {
+    id: string;
+    conversation: string;
+    /** Its place in the conversation. */
+    order: number;
+    role: "user" | "assistant";
+    content: string;
+    thinking: string;
+    state: MessageState;
+    /** Why it ended, where that was not the model's wish. */
+    note: "length" | "context" | null;
+    error: { code: string; message: string } | null;
+    figures: Figures | null;
+    created: number;
+}
+
+export interface Settings {
+    temperature: number;
+    topK: number;
+    topP: number;
+    /** null: another one for each answer */
+    seed: number | null;
+    /** 0: no limit */
+    maxTokens: number;
+    think: boolean;
+    /** System prompt of new conversations. */
+    system: string;
+    /** 0: as the model and the memory allow */
+    contextLength: number;
+    device: "auto" | "gpu" | "gpu-baseline" | "cpu";
+}
+
+/** Google's recommendation for Gemma 4. */
+export const defaultSettings: Settings = {
+    temperature: 1,
+    topK: 64,
+    topP: 0.95,
+    seed: null,
+    maxTokens: 0,
+    think: false,
+    system: "",
+    contextLength: 0,
+    device: "auto",
+};
+
+const VERSION = 1;
+
+function done<T>(request: IDBRequest<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error ?? new Error("the browser's storage failed"));
+    });
+}
+
+export class Store {
+    readonly #db: IDBDatabase;
+
+    private constructor(db: IDBDatabase) {
+        this.#db = db;
+    }
+
+    static async open(): Promise<Store> {
+        const request = indexedDB.open("bezel-chat", VERSION);
+        request.onupgradeneeded = () => {
+            const db = request.result;
+            db.createObjectStore("conversations", { keyPath: "id" });
+            db.createObjectStore("messages", { keyPath: "id" }).createIndex("conversation", "conversation");
+            db.createObjectStore("values");
+        };
+        return new Store(await done(request));
+    }
+
+    #change(stores: string[], act: (transaction: IDBTransaction) => void): Promise<void> {
+        return new Promise((resolve, reject) => {
+            const transaction = this.#db.transaction(stores, "readwrite");
+            transaction.oncomplete = () => resolve();
+            transaction.onabort = () => reject(transaction.error ?? new Error("the browser's storage failed"));
+            act(transaction);
+        });
+    }
+
+    // ---- conversations ------------------------------------------------------------------------
+
+    /** Newest first. */
+    async conversations(): Promise<Conversation[]> {
+        const all = await done<Conversation[]>(this.#db.transaction("conversations").objectStore("conversations").getAll());
+        return all.sort((a, b) => b.updated - a.updated);
+    }
+
+    putConversation(conversation: Conversation): Promise<void> {
+        return this.#change(["conversations"], (t) => t.objectStore("conversations").put(conversation));
+    }
+
+    async deleteConversation(id: string): Promise<void> {
+        const messages = await this.messages(id);
+        await this.#change(["conversations", "messages"], (t) => {
+            t.objectStore("conversations").delete(id);
+            messages.forEach((message) => t.objectStore("messages").delete(message.id));
+        });
+    }
+
+    // ---- messages -----------------------------------------------------------------------------
+
+    /** In order. */
+    async messages(conversation: string): Promise<Message[]> {
+        const index = this.#db.transaction("messages").objectStore("messages").index("conversation");
+        const all = await done<Message[]>(index.getAll(conversation));
+        return all.sort((a, b) => a.order - b.order);
+    }
+
+    putMessages(messages: Message[]): Promise<void> {
+        return this.#change(["messages"], (t) => messages.forEach((message) => t.objectStore("messages").put(message)));
+    }
+
+    deleteMessages(ids: string[]): Promise<void> {
+        return this.#change(["messages"], (t) => ids.forEach((id) => t.objectStore("messages").delete(id)));
+    }
+
+    // ---- single values --------------------------------------------------------------------------
+
+    async value<T>(name: string): Promise<T | undefined> {
+        return done<T | undefined>(this.#db.transaction("values").objectStore("values").get(name));
+    }
+
+    setValue(name: string, value: unknown): Promise<void> {
+        return this.#change(["values"], (t) => t.objectStore("values").put(value, name));
+    }
+
+    async settings(): Promise<Settings> {
+        return { ...defaultSettings, ...(await this.value<Partial<Settings>>("settings")) };
+    }
+}

@@ -1,0 +1,249 @@
+/** The conversation: messages, the field below them, and how full the context is. */
+import type { Chat } from "./chat.js";
+import { announce, byId, h, show, type Child } from "./dom.js";
+import { explainLoading, type Remedy } from "./errors.js";
+import { icon } from "./icons.js";
+import type { ModelKeeper, ModelState } from "./model.js";
+import type { Message } from "./store.js";
+import { MessageView, type MessageActions } from "./view_message.js";
+import { progressBar } from "./view_model.js";
+import { gem } from "./view_start.js";
+
+/** Closer to the end than this, and the view follows what is written. */
+const NEAR = 80;
+
+const touch = matchMedia("(pointer: coarse)");
+
+export class ChatView {
+    readonly #chat: Chat;
+    readonly #models: ModelKeeper;
+    readonly #actions: MessageActions;
+    readonly #choose: () => void;
+    readonly #log = byId("log");
+    readonly #text = byId<HTMLTextAreaElement>("composer-text");
+    readonly #send = byId<HTMLButtonElement>("send");
+    readonly #note = byId("composer-note");
+    readonly #views = new Map<string, MessageView>();
+    #following = true;
+    #sendShows = "";
+
+    constructor(chat: Chat, models: ModelKeeper, choose: () => void) {
+        this.#chat = chat;
+        this.#models = models;
+        this.#choose = choose;
+        this.#actions = {
+            edit: (id, text) => this.#act(chat.edit(id, text)),
+            regenerate: () => this.#act(chat.regenerate()),
+            remedy: (remedy) => this.#remedy(remedy),
+        };
+        this.#listen();
+        chat.messages.watch((messages) => this.#draw(messages));
+        chat.answering.watch((message) => {
+            this.#drawSend();
+            if (message) {
+                announce("Answering");
+            }
+        });
+        chat.current.watch((conversation) => {
+            byId("title").textContent = conversation?.title ?? "";
+            document.title = conversation ? `${conversation.title} \u2013 Bezel` : "Bezel";
+        });
+        models.state.watch((state) => {
+            this.#drawNote(state);
+            this.#drawSend();
+            this.#drawContext();
+        });
+        chat.onMessage = (message) => {
+            this.#views.get(message.id)?.update(message);
+            this.#drawContext();
+            this.#follow();
+        };
+    }
+
+    focus(): void {
+        if (!touch.matches) {
+            this.#text.focus();
+        }
+    }
+
+    #listen(): void {
+        const toEnd = byId("to-end");
+        toEnd.append(icon("down"));
+        toEnd.addEventListener("click", () => {
+            this.#following = true;
+            this.#follow();
+        });
+        this.#log.addEventListener("scroll", () => {
+            const rest = this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight;
+            this.#following = rest < NEAR;
+            show(toEnd, rest > 4 * NEAR);
+        });
+        // Blocks and pictures of text take their height with the next layout.
+        new ResizeObserver(() => this.#follow()).observe(this.#log);
+        byId("composer").addEventListener("submit", (event) => {
+            event.preventDefault();
+            this.#submit();
+        });
+        this.#text.addEventListener("input", () => this.#fitText());
+        this.#text.addEventListener("keydown", (event) => {
+            if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !touch.matches) {
+                event.preventDefault();
+                if (!this.#chat.answering.value) {
+                    this.#submit();
+                }
+            }
+        });
+        addEventListener("keydown", (event) => {
+            if (event.key === "Escape" && this.#chat.answering.value && !document.querySelector("dialog[open]")) {
+                event.preventDefault();
+                void this.#chat.stop();
+            }
+        });
+    }
+
+    // ---- messages -------------------------------------------------------------------------------
+
+    #draw(messages: Message[]): void {
+        const ids = new Set(messages.map(({ id }) => id));
+        for (const [id, view] of this.#views) {
+            if (!ids.has(id)) {
+                view.root.remove();
+                this.#views.delete(id);
+            }
+        }
+        this.#log.querySelector(".empty")?.remove();
+        messages.forEach((message, i) => {
+            let view = this.#views.get(message.id);
+            if (!view) {
+                view = new MessageView(message, this.#actions);
+                this.#views.set(message.id, view);
+                this.#log.append(view.root);
+            } else {
+                view.update(message);
+            }
+            view.last = i === messages.length - 1;
+        });
+        if (messages.length === 0) {
+            this.#log.append(h("div", { class: "empty" }, gem(), h("h2", {}, "What would you like to know?")));
+        }
+        this.#drawContext();
+        this.#following = true;
+        this.#follow();
+    }
+
+    #follow(): void {
+        if (this.#following) {
+            this.#log.scrollTop = this.#log.scrollHeight;
+        }
+    }
+
+    // ---- writing --------------------------------------------------------------------------------
+
+    #fitText(): void {
+        this.#text.style.height = "auto";
+        this.#text.style.height = `${this.#text.scrollHeight}px`;
+        this.#drawSend();
+    }
+
+    #submit(): void {
+        if (this.#chat.answering.value) {
+            void this.#chat.stop();
+            return;
+        }
+        const text = this.#text.value.trim();
+        if (!text || !this.#models.loaded) {
+            return;
+        }
+        this.#text.value = "";
+        this.#fitText();
+        this.#act(this.#chat.send(text));
+    }
+
+    #act(doing: Promise<void>): void {
+        this.#following = true;
+        void doing.then(() => this.focus());
+    }
+
+    #drawSend(): void {
+        const answering = this.#chat.answering.value !== null;
+        const shows = answering ? "stop" : "send";
+        if (shows !== this.#sendShows) {
+            this.#sendShows = shows;
+            this.#send.replaceChildren(icon(shows));
+            this.#send.setAttribute("aria-label", answering ? "Stop" : "Send");
+        }
+        this.#send.disabled = !answering && (!this.#models.loaded || !this.#text.value.trim());
+    }
+
+    // ---- around it ------------------------------------------------------------------------------
+
+    #drawContext(): void {
+        const length = this.#models.loaded?.facts.contextLength ?? 0;
+        const figures = this.#chat.messages.value.findLast((message) => message.figures)?.figures;
+        const used = figures ? figures.promptTokens + figures.answerTokens : 0;
+        const root = byId("context");
+        show(root, length > 0 && used > 0);
+        const part = length > 0 ? Math.min(1, used / length) : 0;
+        const text = `${Math.round(100 * part)}% of context`;
+        byId("context-text").textContent = text;
+        root.setAttribute("aria-label", text);
+        root.title = `${used.toLocaleString("en")} of ${length.toLocaleString("en")} tokens`;
+        const fill = byId("context-fill");
+        fill.style.transform = `scaleX(${part})`;
+        fill.classList.toggle("most", part > 0.9);
+    }
+
+    /** What is the matter with the model, above the field. */
+    #drawNote(state: ModelState): void {
+        const children = this.#noteFor(state);
+        show(this.#note, children.length > 0);
+        if (children.length > 0 || state.kind === "ready") {
+            this.#note.replaceChildren(...children.filter((child): child is Node => child instanceof Node));
+        }
+    }
+
+    #noteFor(state: ModelState): Child[] {
+        const button = (label: string, act: () => void, main = false): HTMLElement =>
+            h("button", { type: "button", class: main ? "small main" : "small", onclick: act }, label);
+        const what = (text: string): HTMLElement => h("span", { class: "what" }, text);
+        switch (state.kind) {
+            case "none":
+                return [what("No model is loaded."), button("Choose a model", this.#choose, true)];
+            case "loading": {
+                const why = state.again ? "The GPU was reset. Loading the model again." : `Loading ${state.choice.name}.`;
+                return [what(why), button("Cancel", () => this.#models.cancel()), ...progressBar(state.progress).slice(0, 1)];
+            }
+            case "failed":
+                return [
+                    what(`${explainLoading(state.failure).title}. ${state.failure.message}`),
+                    button("Try again", () => void this.#models.load(state.choice), true),
+                    button("What to do", this.#choose),
+                ];
+            case "ready":
+                return state.model.facts.notice && this.#chat.messages.value.length === 0 ? [what(state.model.facts.notice)] : [];
+            default:
+                return [];
+        }
+    }
+
+    #remedy(remedy: Remedy): void {
+        const state = this.#models.state.value;
+        const choice = state.kind === "none" ? null : state.choice;
+        switch (remedy) {
+            case "new-chat":
+                void this.#chat.begin().then(() => this.focus());
+                break;
+            case "shorter":
+            case "cpu":
+                if (choice) {
+                    void this.#models.load(choice, remedy === "cpu" ? { device: "cpu" } : { contextLength: 2048 });
+                }
+                break;
+            case "choose":
+                this.#choose();
+                break;
+            default:
+                this.#act(this.#chat.regenerate());
+        }
+    }
+}

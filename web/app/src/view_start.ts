@@ -1,0 +1,214 @@
+/** The first page: which model, what it needs, how far it is, and what went wrong. */
+import type { Inspection } from "./bezel.js";
+import { byId, h, type Child } from "./dom.js";
+import { explainLoading, type Remedy } from "./errors.js";
+import { icon, type IconName } from "./icons.js";
+import type { Choice, ModelKeeper, ModelState, Offer } from "./model.js";
+import { chooseFile } from "./pick.js";
+import { factsOf, progressBar } from "./view_model.js";
+
+export function gem(): HTMLElement {
+    const holder = h("span");
+    // The one drawing of the logo is in index.html.
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("class", "gem");
+    svg.setAttribute("aria-hidden", "true");
+    const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+    use.setAttribute("href", "#gem");
+    svg.append(use);
+    holder.append(svg);
+    return holder;
+}
+
+export class StartView {
+    readonly #root = byId("start");
+    readonly #models: ModelKeeper;
+    readonly #leave: () => void;
+    #offers: Offer[] = [];
+    #last: Choice | null = null;
+    #notice = "";
+    #shown = "";
+
+    /** `leave`: back to the conversation. */
+    constructor(models: ModelKeeper, leave: () => void) {
+        this.#models = models;
+        this.#leave = leave;
+        models.state.watch((state) => this.#draw(state));
+    }
+
+    async start(): Promise<void> {
+        const [offers, last, capabilities] = await Promise.all([
+            this.#models.offers(),
+            this.#models.last(),
+            this.#models.capabilities(),
+        ]);
+        this.#offers = offers;
+        this.#last = last;
+        this.#notice = !capabilities.webgpu
+            ? "This browser has no WebGPU, so models run on the processor: small ones work well, large ones slowly."
+            : !capabilities.adapter
+              ? "No usable GPU was found, so models run on the processor: small ones work well, large ones slowly."
+              : "";
+        this.#shown = "";
+        this.#draw(this.#models.state.value);
+    }
+
+    #draw(state: ModelState): void {
+        // A bar that moves is not made anew: focus stays on the button beside it.
+        if (state.kind === "loading" && this.#shown === "loading") {
+            this.#root.querySelector(".progress")?.replaceChildren(...progressBar(state.progress));
+            return;
+        }
+        this.#shown = state.kind;
+        const column = h("div", { class: "start-column" }, ...this.#content(state));
+        this.#root.replaceChildren(column);
+        const focus = column.querySelector<HTMLElement>("[data-focus]");
+        if (focus && !this.#root.hidden) {
+            focus.focus();
+        }
+    }
+
+    #content(state: ModelState): Child[] {
+        switch (state.kind) {
+            case "none":
+            case "ready":
+                return [this.#hero(), this.#choices(state.kind === "ready")];
+            case "inspecting":
+                return [this.#card(`Looking at ${state.choice.name}`, progressBar(null), this.#button("Cancel", () => this.#models.cancel()))];
+            case "inspected":
+                return [this.#verdict(state.choice, state.inspection)];
+            case "loading":
+                return [
+                    this.#card(
+                        `Loading ${state.choice.name}`,
+                        [h("div", { class: "progress" }, ...progressBar(state.progress))],
+                        this.#button("Cancel", () => this.#models.cancel(), "data-focus"),
+                    ),
+                ];
+            case "failed":
+                return [this.#failure(state)];
+        }
+    }
+
+    // ---- choosing -------------------------------------------------------------------------------
+
+    #hero(): HTMLElement {
+        return h(
+            "div",
+            { class: "hero" },
+            gem(),
+            h("h2", { id: "start-title" }, "Gemma, on your own machine"),
+            h("p", {}, "The model runs inside this page, on your graphics card. What you write never leaves your computer."),
+        );
+    }
+
+    #choices(loaded: boolean): HTMLElement {
+        const inspect = (choice: Choice): void => void this.#models.inspect(choice);
+        const rows: Child[] = [];
+        if (loaded) {
+            rows.push(this.#choice("go", "Back to the conversation", "The loaded model stays as it is.", this.#leave));
+        }
+        const last = this.#last;
+        if (last && !loaded) {
+            rows.push(this.#choice("again", `Continue with ${last.name}`, "The model of your last visit", () => void this.#models.load(last)));
+        }
+        for (const { name, file, about = "" } of this.#offers) {
+            const url = `models/${file}`;
+            if (last?.kind === "url" && last.url === url && !loaded) {
+                continue;
+            }
+            rows.push(this.#choice("go", name, about, () => inspect({ kind: "url", name, url })));
+        }
+        rows.push(
+            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model; it is used where it is. You can also drop it here.", () => {
+                void chooseFile().then((choice) => choice && inspect(choice));
+            }),
+            this.#address(inspect),
+        );
+        return h(
+            "div",
+            { class: "choices" },
+            this.#notice ? h("div", { class: "verdict", role: "note" }, icon("warn"), h("p", {}, this.#notice)) : null,
+            ...rows,
+        );
+    }
+
+    #choice(name: IconName, title: string, about: string, act: () => void): HTMLElement {
+        return h(
+            "button",
+            { type: "button", class: "choice", onclick: act },
+            icon(name),
+            h("span", { class: "what" }, h("b", {}, title), h("span", { class: "faint" }, about)),
+        );
+    }
+
+    #address(inspect: (choice: Choice) => void): HTMLElement {
+        const input = h("input", {
+            type: "url",
+            name: "address",
+            placeholder: "https://\u2026/model.gguf",
+            "aria-label": "Address of a GGUF file",
+            required: true,
+            autocomplete: "off",
+            spellcheck: "false",
+        });
+        const open = (event: Event): void => {
+            event.preventDefault();
+            const url = input.value.trim();
+            const name = decodeURIComponent(url.split(/[?#]/)[0]?.split("/").pop() ?? "") || "model";
+            inspect({ kind: "url", name: name.replace(/\.gguf$/i, ""), url });
+        };
+        return h("form", { class: "choice", onsubmit: open }, icon("link"), h("span", { class: "address" }, input, h("button", {}, "Open")));
+    }
+
+    // ---- cards ----------------------------------------------------------------------------------
+
+    #card(title: string, body: Child[], ...actions: Child[]): HTMLElement {
+        return h(
+            "div",
+            { class: "card" },
+            h("h2", { id: "start-title" }, title),
+            ...body,
+            h("div", { class: "actions" }, ...actions),
+        );
+    }
+
+    #button(label: string, act: () => void, ...flags: string[]): HTMLElement {
+        const extra = Object.fromEntries(flags.filter((flag) => flag !== "main").map((flag) => [flag, true]));
+        return h("button", { type: "button", ...(flags.includes("main") ? { class: "main" } : {}), onclick: act, ...extra }, label);
+    }
+
+    #verdict(choice: Choice, inspection: Inspection): HTMLElement {
+        const { runs, reason } = inspection;
+        const line = h(
+            "div",
+            { class: runs ? "verdict" : "verdict bad", role: "status" },
+            icon(runs ? "check" : "warn"),
+            h("p", {}, runs ? "Runs on this machine." : (reason ?? "Does not run on this machine.")),
+        );
+        const back = this.#button("Back", () => this.#models.cancel(), ...(runs ? [] : ["data-focus"]));
+        const load = this.#button("Load", () => void this.#models.load(choice), "main", "data-focus");
+        return this.#card(inspection.name, [factsOf(inspection), line], ...(runs ? [load, back] : [back]));
+    }
+
+    #failure({ choice, failure }: ModelState & { kind: "failed" }): HTMLElement {
+        const { title, advice, remedies } = explainLoading(failure);
+        const labels: Partial<Record<Remedy, [string, () => void]>> = {
+            retry: ["Try again", () => void this.#models.load(choice)],
+            cpu: ["Run on the processor", () => void this.#models.load(choice, { device: "cpu" })],
+            shorter: ["Load with a short context", () => void this.#models.load(choice, { contextLength: 2048 })],
+            file: ["Open a file\u2026", () => void chooseFile().then((chosen) => chosen && this.#models.inspect(chosen))],
+            choose: ["Choose another model", () => this.#models.cancel()],
+        };
+        const actions = remedies.flatMap((remedy, i): Child[] => {
+            const found = labels[remedy];
+            return found ? [this.#button(found[0], found[1], ...(i === 0 ? ["main", "data-focus"] : []))] : [];
+        });
+        const card = this.#card(title, [
+            h("div", { class: "verdict bad", role: "alert" }, icon("warn"), h("div", {}, h("p", {}, failure.message), h("p", {}, advice))),
+        ], ...actions);
+        card.classList.add("bad");
+        card.dataset["code"] = failure.code;
+        return card;
+    }
+}
