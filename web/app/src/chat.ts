@@ -1,5 +1,5 @@
 /** Conversations and answers: what is said, stored and asked of the model. Nothing here draws. */
-import { BezelError, type ChatRequest, type LoadedModel } from "./bezel.js";
+import { BezelError, type BezelModel, type ChatChunk, type StreamRequest } from "./bezel.js";
 import { failureOf } from "./errors.js";
 import { titleOf } from "./format.js";
 import type { ModelKeeper } from "./model.js";
@@ -19,6 +19,24 @@ const lockName = (message: string): string => `bezel-answer-${message}`;
 async function lockedMessages(): Promise<Set<string>> {
     const held = (await navigator.locks?.query())?.held ?? [];
     return new Set(held.map(({ name }) => name ?? ""));
+}
+
+/** The promise, or "aborted" as soon as it is asked for: what is under way may take its time to end. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+    let stop = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+        stop = () => reject(new BezelError("aborted", "Stopped on request."));
+        signal.addEventListener("abort", stop);
+    });
+    try {
+        if (signal.aborted) {
+            stop();
+        }
+        return await Promise.race([promise, aborted]);
+    } finally {
+        signal.removeEventListener("abort", stop);
+        promise.catch(() => undefined);
+    }
 }
 
 export class Chat {
@@ -237,7 +255,7 @@ export class Chat {
         return this.#ended;
     }
 
-    #request(conversation: Conversation): ChatRequest {
+    #request(conversation: Conversation): StreamRequest {
         const { temperature, topK, topP, seed, maxTokens, think } = this.#settings.value;
         const system = conversation.system.trim();
         const said = this.messages.value
@@ -256,29 +274,18 @@ export class Chat {
     }
 
     /** One answer, to its end, whatever that is. */
-    async #write(message: Message, model: LoadedModel, request: ChatRequest, signal: AbortSignal): Promise<void> {
+    async #write(message: Message, model: BezelModel, request: StreamRequest, signal: AbortSignal): Promise<void> {
         let saved = 0;
         const save = (): Promise<void> => this.#keep(() => this.#store.putMessages([message]));
         await save();
         try {
-            for await (const chunk of await model.chat.completions.create(request, { signal })) {
-                const choice = chunk.choices[0];
-                message.content += choice?.delta.content ?? "";
-                message.thinking += choice?.delta.reasoning_content ?? "";
-                const { usage, timings } = chunk;
-                if (choice?.finish_reason === "length") {
-                    message.note = "length";
+            const stream = await unlessAborted(model.chat.completions.create(request, { signal }), signal);
+            for (;;) {
+                const { value: chunk, done } = await unlessAborted(stream.next(), signal);
+                if (done) {
+                    break;
                 }
-                if (usage) {
-                    message.figures = {
-                        promptTokens: usage.prompt_tokens,
-                        answerTokens: usage.completion_tokens,
-                        tokensPerSecond: timings?.predicted_per_second ?? 0,
-                        promptPerSecond: timings?.prompt_per_second ?? 0,
-                    };
-                    const full = usage.prompt_tokens + usage.completion_tokens >= model.facts.contextLength;
-                    message.note = message.note === "length" && full ? "context" : message.note;
-                }
+                this.#take(message, chunk, model.facts.contextLength);
                 this.onMessage(message);
                 if (Date.now() - saved > SAVE_EVERY) {
                     saved = Date.now();
@@ -298,6 +305,25 @@ export class Chat {
         this.#control = null;
         this.answering.set(null);
         this.onMessage(message);
+    }
+
+    #take(message: Message, { choices, usage, timings }: ChatChunk, contextLength: number): void {
+        const choice = choices[0];
+        message.content += choice?.delta.content ?? "";
+        message.thinking += choice?.delta.reasoning_content ?? "";
+        if (choice?.finish_reason === "length") {
+            message.note = "length";
+        }
+        if (usage) {
+            message.figures = {
+                promptTokens: usage.prompt_tokens,
+                answerTokens: usage.completion_tokens,
+                tokensPerSecond: timings?.predicted_per_second ?? 0,
+                promptPerSecond: timings?.prompt_per_second ?? 0,
+            };
+            const full = usage.total_tokens >= contextLength;
+            message.note = message.note === "length" && full ? "context" : message.note;
+        }
     }
 
     /** Storing; its failure is told, and the chat goes on. */

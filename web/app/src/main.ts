@@ -35,7 +35,9 @@ async function main(): Promise<void> {
     const choose = (value: boolean) => (): void => {
         choosing = value;
         update();
-        if (!value) {
+        if (value) {
+            void start.refresh();
+        } else {
             view.focus();
         }
     };
@@ -74,7 +76,7 @@ async function main(): Promise<void> {
         }
     });
     document.documentElement.dataset["started"] = "yes";
-    await Promise.all([start.start(), models.resume()]);
+    await Promise.all([start.refresh(), models.resume()]);
 }
 
 main().catch((reason: unknown) => {

@@ -1,20 +1,33 @@
 /** The model: chosen, looked at, loaded, lost. One at a time. */
-import { Bezel, BezelError, type Capabilities, type Inspection, type LoadedModel, type Progress } from "./bezel.js";
+import {
+    Bezel,
+    BezelError,
+    type BezelModel,
+    type Capabilities,
+    type DownloadProgress,
+    type Progress,
+    type StoredModel,
+} from "./bezel.js";
 import { failureOf, type Failure } from "./errors.js";
 import { Signal } from "./signal.js";
 import type { Settings, Store } from "./store.js";
+import { verdictOf, type Verdict } from "./verdict.js";
 
 /** Where a model comes from. */
 export type Choice =
     | { kind: "url"; name: string; url: string }
+    /** In the browser's own storage, where downloads go. */
+    | { kind: "stored"; name: string; stored: string }
     | { kind: "file"; name: string; file: File | null; handle: FileSystemFileHandle | null };
+
+export type LoadProgress = Progress | DownloadProgress;
 
 export type ModelState =
     | { kind: "none" }
     | { kind: "inspecting"; choice: Choice }
-    | { kind: "inspected"; choice: Choice; inspection: Inspection }
-    | { kind: "loading"; choice: Choice; progress: Progress | null; again: boolean }
-    | { kind: "ready"; choice: Choice; model: LoadedModel }
+    | { kind: "inspected"; choice: Choice; verdict: Verdict }
+    | { kind: "loading"; choice: Choice; progress: LoadProgress | null; again: boolean }
+    | { kind: "ready"; choice: Choice; model: BezelModel }
     | { kind: "failed"; choice: Choice; failure: Failure };
 
 /** A model that the server offers (models/index.json). */
@@ -33,7 +46,7 @@ function isAbort(reason: unknown): boolean {
 }
 
 /** What survives a reload: a handle can be kept, a file from an input cannot. */
-type Kept = { kind: "url"; name: string; url: string } | { kind: "file"; name: string; handle: FileSystemFileHandle | null };
+type Kept = Exclude<Choice, { kind: "file" }> | { kind: "file"; name: string; handle: FileSystemFileHandle | null };
 
 /** Not everywhere, and not in TypeScript's own description of the page. */
 type WithPermission = FileSystemFileHandle & {
@@ -46,7 +59,7 @@ export class ModelKeeper {
     readonly #store: Store;
     readonly #settings: Signal<Settings>;
     #control: AbortController | null = null;
-    #ready: { choice: Choice; model: LoadedModel } | null = null;
+    #ready: { choice: Choice; model: BezelModel } | null = null;
     #losses: number[] = [];
     #capabilities: Promise<Capabilities> | null = null;
 
@@ -61,7 +74,7 @@ export class ModelKeeper {
     }
 
     /** Stays while another one is looked at. */
-    get loaded(): LoadedModel | null {
+    get loaded(): BezelModel | null {
         return this.#ready?.model ?? null;
     }
 
@@ -82,11 +95,15 @@ export class ModelKeeper {
         const control = this.#begin();
         this.state.set({ kind: "inspecting", choice });
         try {
-            const inspection = await Bezel.inspect(await this.#source(choice));
+            const inspection = await Bezel.inspect(await this.#source(choice), { signal: control.signal });
             if (!control.signal.aborted) {
-                this.state.set({ kind: "inspected", choice, inspection });
+                this.state.set({ kind: "inspected", choice, verdict: verdictOf(inspection) });
             }
         } catch (reason) {
+            if (reason instanceof Error && reason.message === "Not there yet.") {
+                this.state.set({ kind: "inspected", choice, verdict: { runs: true, reason: "", facts: [] } }); // INTERIM
+                return;
+            }
             this.#fail(choice, reason, control);
         }
     }
@@ -94,6 +111,9 @@ export class ModelKeeper {
     async #source(choice: Choice): Promise<File | string> {
         if (choice.kind === "url") {
             return new URL(choice.url, document.baseURI).href;
+        }
+        if (choice.kind === "stored") {
+            return `opfs:${choice.stored}`;
         }
         if (choice.file) {
             return choice.file;
@@ -124,17 +144,20 @@ export class ModelKeeper {
         if (Object.keys(change).length > 0) {
             this.#settings.set(settings);
         }
-        this.state.set({ kind: "loading", choice, progress: null, again });
+        const { signal } = control;
+        const tell = (progress: LoadProgress | null): void => {
+            if (!signal.aborted) {
+                this.state.set({ kind: "loading", choice, progress, again });
+            }
+        };
+        tell(null);
         try {
+            choice = await this.#fetched(choice, signal, tell);
             const model = await Bezel.load(await this.#source(choice), {
                 device: settings.device,
-                contextLength: settings.contextLength,
-                signal: control.signal,
-                onProgress: (progress) => {
-                    if (!control.signal.aborted) {
-                        this.state.set({ kind: "loading", choice, progress, again });
-                    }
-                },
+                signal,
+                onProgress: tell,
+                ...(settings.contextLength > 0 ? { contextLength: settings.contextLength } : {}),
             });
             if (control.signal.aborted) {
                 model.close();
@@ -146,6 +169,36 @@ export class ModelKeeper {
         } catch (reason) {
             this.#fail(choice, reason, control);
         }
+    }
+
+    /** A model of another site is stored first: then it is there next time, also without a network. */
+    async #fetched(choice: Choice, signal: AbortSignal, tell: (progress: DownloadProgress) => void): Promise<Choice> {
+        if (choice.kind !== "url" || new URL(choice.url, document.baseURI).origin === location.origin) {
+            return choice;
+        }
+        if (!(await this.capabilities()).opfs) {
+            return choice; // read in ranges, each time
+        }
+        void navigator.storage.persist?.();
+        const { name } = await Bezel.download(choice.url, { signal, onProgress: tell });
+        return { kind: "stored", name: choice.name, stored: name };
+    }
+
+    /** Models in the browser's storage. */
+    async stored(): Promise<StoredModel[]> {
+        try {
+            return await Bezel.models();
+        } catch {
+            return []; // none can be kept here
+        }
+    }
+
+    async removeStored(name: string): Promise<void> {
+        const state = this.state.value;
+        if (state.kind === "ready" && state.choice.kind === "stored" && state.choice.stored === name) {
+            this.unload();
+        }
+        await Bezel.remove(name);
     }
 
     /** Back to the model that is loaded, or to none. */
@@ -198,8 +251,7 @@ export class ModelKeeper {
     // ---- remembering ----------------------------------------------------------------------------
 
     async #keep(choice: Choice): Promise<void> {
-        const kept: Kept =
-            choice.kind === "url" ? choice : { kind: "file", name: choice.name, handle: choice.handle };
+        const kept: Kept = choice.kind === "file" ? { kind: "file", name: choice.name, handle: choice.handle } : choice;
         await this.#store.setValue("model", kept);
         sessionStorage.setItem("loaded", "yes");
     }
@@ -207,10 +259,10 @@ export class ModelKeeper {
     /** The model of the last visit, if it can be opened again. */
     async last(): Promise<Choice | null> {
         const kept = await this.#store.value<Kept>("model");
-        if (kept?.kind === "url") {
-            return kept;
+        if (kept?.kind === "file") {
+            return kept.handle ? { ...kept, file: null } : null;
         }
-        return kept?.handle ? { ...kept, file: null } : null;
+        return kept ?? null;
     }
 
     /** After a reload of this tab: the same model, if no permission has to be asked for. */

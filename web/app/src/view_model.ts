@@ -1,10 +1,11 @@
 /** The model in a corner of the page: its name, its state, its facts. */
-import type { Inspection, Progress } from "./bezel.js";
 import { byId, h } from "./dom.js";
-import { formatBytes, formatCount } from "./format.js";
-import type { ModelKeeper, ModelState } from "./model.js";
+import { formatBytes } from "./format.js";
+import type { LoadProgress, ModelKeeper, ModelState } from "./model.js";
 
-const stages: Record<Progress["stage"], string> = {
+const stages: Record<LoadProgress["stage"], string> = {
+    download: "Downloading",
+    verify: "Checking the download",
     engine: "Starting the engine",
     header: "Reading the header",
     weights: "Loading weights",
@@ -12,19 +13,20 @@ const stages: Record<Progress["stage"], string> = {
     session: "Making room for the conversation",
 };
 
+const inBytes = new Set<LoadProgress["stage"]>(["download", "verify", "weights"]);
+
 /** [what, how far] */
-export function describeProgress(progress: Progress | null): [string, string] {
+export function describeProgress(progress: LoadProgress | null): [string, string] {
     if (!progress) {
         return ["Starting", ""];
     }
     const { stage, done, total } = progress;
-    const bytes = stage === "weights";
-    return [stages[stage], bytes ? `${formatBytes(done)} of ${formatBytes(total)}` : ""];
+    return [stages[stage], inBytes.has(stage) ? `${formatBytes(done)} of ${formatBytes(total)}` : ""];
 }
 
-export function progressBar(progress: Progress | null): HTMLElement[] {
+export function progressBar(progress: LoadProgress | null): HTMLElement[] {
     const [what, far] = describeProgress(progress);
-    const known = progress !== null && progress.stage === "weights" && progress.total > 0;
+    const known = progress !== null && inBytes.has(progress.stage) && progress.total > 0;
     const part = known ? progress.done / progress.total : 0;
     const fill = h("span");
     if (known) {
@@ -39,19 +41,8 @@ export function progressBar(progress: Progress | null): HTMLElement[] {
     return [bar, h("div", { class: "progress-line" }, h("span", {}, what), h("span", {}, far))];
 }
 
-function factList(rows: [string, string][]): HTMLElement {
+export function factList(rows: [string, string][]): HTMLElement {
     return h("dl", { class: "facts" }, ...rows.filter(([, value]) => value).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-}
-
-export function factsOf(inspection: Inspection): HTMLElement {
-    const { quantization, parameters, bytes, trainedContext, memory } = inspection;
-    return factList([
-        ["Parameters", parameters ? formatCount(parameters) : ""],
-        ["Quantisation", quantization],
-        ["Context", trainedContext ? `${trainedContext.toLocaleString("en")} tokens` : ""],
-        ["File", formatBytes(bytes)],
-        ["Memory", `${formatBytes(memory.weights)} for weights`],
-    ]);
 }
 
 const dots: Record<ModelState["kind"], string> = {

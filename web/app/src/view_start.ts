@@ -1,11 +1,14 @@
 /** The first page: which model, what it needs, how far it is, and what went wrong. */
-import type { Inspection } from "./bezel.js";
+import type { StoredModel } from "./bezel.js";
 import { byId, h, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
+import { formatBytes } from "./format.js";
 import { icon, type IconName } from "./icons.js";
 import type { Choice, ModelKeeper, ModelState, Offer } from "./model.js";
 import { chooseFile } from "./pick.js";
-import { factsOf, progressBar } from "./view_model.js";
+import type { Verdict } from "./verdict.js";
+import { factList, progressBar } from "./view_model.js";
+import { confirmed } from "./view_side.js";
 
 export function gem(): HTMLElement {
     const holder = h("span");
@@ -25,6 +28,7 @@ export class StartView {
     readonly #models: ModelKeeper;
     readonly #leave: () => void;
     #offers: Offer[] = [];
+    #stored: StoredModel[] = [];
     #last: Choice | null = null;
     #notice = "";
     #shown = "";
@@ -36,21 +40,26 @@ export class StartView {
         models.state.watch((state) => this.#draw(state));
     }
 
-    async start(): Promise<void> {
-        const [offers, last, capabilities] = await Promise.all([
+    /** Finds out what there is to choose from; again whenever the list is shown. */
+    async refresh(): Promise<void> {
+        const [offers, stored, last, capabilities] = await Promise.all([
             this.#models.offers(),
+            this.#models.stored(),
             this.#models.last(),
             this.#models.capabilities(),
         ]);
         this.#offers = offers;
+        this.#stored = stored;
         this.#last = last;
         this.#notice = !capabilities.webgpu
             ? "This browser has no WebGPU, so models run on the processor: small ones work well, large ones slowly."
             : !capabilities.adapter
               ? "No usable GPU was found, so models run on the processor: small ones work well, large ones slowly."
               : "";
-        this.#shown = "";
-        this.#draw(this.#models.state.value);
+        const { value } = this.#models.state;
+        if (value.kind === "none" || value.kind === "ready") {
+            this.#draw(value);
+        }
     }
 
     #draw(state: ModelState): void {
@@ -76,7 +85,7 @@ export class StartView {
             case "inspecting":
                 return [this.#card(`Looking at ${state.choice.name}`, progressBar(null), this.#button("Cancel", () => this.#models.cancel()))];
             case "inspected":
-                return [this.#verdict(state.choice, state.inspection)];
+                return [this.#verdict(state.choice, state.verdict)];
             case "loading":
                 return [
                     this.#card(
@@ -119,6 +128,9 @@ export class StartView {
             }
             rows.push(this.#choice("go", name, about, () => inspect({ kind: "url", name, url })));
         }
+        for (const model of this.#stored) {
+            rows.push(this.#storedRow(model, inspect));
+        }
         rows.push(
             this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model; it is used where it is. You can also drop it here.", () => {
                 void chooseFile().then((choice) => choice && inspect(choice));
@@ -130,6 +142,22 @@ export class StartView {
             { class: "choices" },
             this.#notice ? h("div", { class: "verdict", role: "note" }, icon("warn"), h("p", {}, this.#notice)) : null,
             ...rows,
+        );
+    }
+
+    #storedRow({ name, size }: StoredModel, inspect: (choice: Choice) => void): HTMLElement {
+        const title = name.replace(/\.gguf$/i, "");
+        const remove = async (): Promise<void> => {
+            if (await confirmed("Delete this model?", `${title} frees ${formatBytes(size)}. It can be downloaded again.`, "Delete")) {
+                await this.#models.removeStored(name);
+                await this.refresh();
+            }
+        };
+        return h(
+            "div",
+            { class: "stored" },
+            this.#choice("go", title, `Stored in this browser \u00b7 ${formatBytes(size)}`, () => inspect({ kind: "stored", name: title, stored: name })),
+            h("button", { type: "button", class: "quiet", "aria-label": `Delete ${title}`, onclick: () => void remove() }, icon("bin")),
         );
     }
 
@@ -178,17 +206,16 @@ export class StartView {
         return h("button", { type: "button", ...(flags.includes("main") ? { class: "main" } : {}), onclick: act, ...extra }, label);
     }
 
-    #verdict(choice: Choice, inspection: Inspection): HTMLElement {
-        const { runs, reason } = inspection;
+    #verdict(choice: Choice, { runs, reason, facts }: Verdict): HTMLElement {
         const line = h(
             "div",
             { class: runs ? "verdict" : "verdict bad", role: "status" },
             icon(runs ? "check" : "warn"),
-            h("p", {}, runs ? "Runs on this machine." : (reason ?? "Does not run on this machine.")),
+            h("p", {}, runs ? "Runs on this machine." : reason),
         );
         const back = this.#button("Back", () => this.#models.cancel(), ...(runs ? [] : ["data-focus"]));
         const load = this.#button("Load", () => void this.#models.load(choice), "main", "data-focus");
-        return this.#card(inspection.name, [factsOf(inspection), line], ...(runs ? [load, back] : [back]));
+        return this.#card(choice.name, [factList(facts), line], ...(runs ? [load, back] : [back]));
     }
 
     #failure({ choice, failure }: ModelState & { kind: "failed" }): HTMLElement {
