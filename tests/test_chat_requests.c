@@ -99,6 +99,27 @@ static void requests(void)
         drop(&r);
     }
 
+    begin("an answer that goes on");
+    static const struct {
+        const char *messages, *end;
+    } ends[] = {
+        {"{'role':'user','content':'u'},{'role':'assistant','content':'so far'}", "<|turn>model\nso far"},
+        {"{'role':'assistant','content':'a'},{'role':'assistant','content':'b'}", "<|turn>model\nab"},
+        {"{'role':'user','content':'u'}", "<|turn>model\n<|channel>thought\n<channel|>"},
+        {"{'role':'assistant','tool_calls':[{'name':'f'}]}", "<|tool_response>"},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char request[300], text[600] = "";
+        snprintf(request, sizeof request, "{'continue_final_message':true,'messages':[%s]}", ends[i].messages);
+        render(&r, request, true);
+        for (size_t k = 0; k < r.prompt.n; k++) {
+            strncat(text, r.prompt.pieces[k].text, r.prompt.pieces[k].len);
+        }
+        const size_t n = strlen(text), m = strlen(ends[i].end);
+        CHECKF(r.status == BZ_OK && n >= m && strcmp(text + n - m, ends[i].end) == 0, "%s becomes %s", request, text);
+        drop(&r);
+    }
+
     begin("requests that are refused");
     refused("{}", "has no list of messages");
     refused("[]", "has no list of messages");

@@ -248,7 +248,8 @@ static void put_result(bz_prompt *p, const bz_message *caller, const bz_message 
 typedef enum ending {
     CLOSED,  /* a whole turn, or none yet */
     RESULTS, /* a model turn that goes on behind tool results */
-    PENDING  /* a model turn that waits for them */
+    PENDING, /* a model turn that waits for them */
+    OPEN     /* a model turn that was broken off and goes on */
 } ending;
 
 /* Text, and a space behind each part of a list: so the template has it, here only. */
@@ -339,7 +340,7 @@ static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending
     if (*end == PENDING) {
         bz_put_ours(p, "<|tool_response>"); /* where the model stopped */
     } else if (at.continued) {
-        /* the next message goes on in this turn */
+        *end = OPEN; /* the next message goes on in this turn, or the model does */
     } else if (*end != RESULTS || any || !at.last) {
         /* Google's template counts results with an answer behind them as open all the same,
          * and asks for nothing more; the answer would begin outside any turn. */
@@ -370,7 +371,8 @@ static bz_status put_messages(bz_prompt *p, const bz_chat *chat, size_t first, e
         }
         bool model = m->role == BZ_ROLE_ASSISTANT;
         place at = {.continues = model && before && before->role == BZ_ROLE_ASSISTANT,
-                    .continued = model && next < n && messages[next].role == BZ_ROLE_ASSISTANT,
+                    .continued = model && (next < n ? messages[next].role == BZ_ROLE_ASSISTANT
+                                                    : chat->continue_final && next == i + 1),
                     .last = next == n,
                     .keep_thinking = chat->preserve_thinking,
                     .in_last_turn = i >= after_user,

@@ -290,6 +290,7 @@ static void read_switches(bz_chat *chat, const bz_json_node *object)
     }
     read_switch(bz_json_get(object, "preserve_thinking"), &chat->preserve_thinking);
     read_switch(bz_json_get(object, "add_generation_prompt"), &chat->add_generation_prompt);
+    read_switch(bz_json_get(object, "continue_final_message"), &chat->continue_final);
 }
 
 bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *arena, bz_error *err)

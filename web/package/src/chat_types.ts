@@ -59,6 +59,8 @@ export interface ChatRequest {
     think?: boolean;
     reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | null;
     reasoning?: { effort?: string; enabled?: boolean };
+    /** The last message is the assistant's, and the answer goes on where it breaks off. */
+    continue_final_message?: boolean;
     chat_template_kwargs?: Record<string, unknown>;
 }
 
