@@ -8,12 +8,12 @@ export const nano = "nano-e-q8_0";
 
 /** The page with the test models in place of its own. */
 export async function servePage(options: { isolated?: boolean } = {}): Promise<Server> {
-    const offers = { models: [{ name: "Nano", file: `${nano}.gguf`, about: "Random weights" }] };
+    const offers = { models: [{ name: "Nano", url: `models/${nano}.gguf`, about: "Random weights" }] };
     return startServer({
         ...options,
         mounts: [["/models", modelFolder], ["/", "build/web/app"]],
         intercept: (request, response) => {
-            if (request.url !== "/models/index.json") {
+            if (request.url !== "/models.json") {
                 return false;
             }
             response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(offers));

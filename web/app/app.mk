@@ -9,14 +9,13 @@ web-programs: build/web/app/ready
 APP_FILES = $(addprefix web/app/,index.html app.css icon.svg models.json)
 build/web/app/ready: build/web/compiled build/web/bezel.wasm $(APP_FILES) $(CHAT_MODEL)
 	$(call say,APP build/web/app)
-	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/package build/web/app/models
-	@cp web/app/index.html web/app/app.css web/app/icon.svg build/web/app/
+	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/package build/web/app/builtin
+	@cp $(APP_FILES) build/web/app/
 	@cp -R build/web/js/web/app/src build/web/app/app/
 	@cp -R build/web/js/web/package/src build/web/app/package/
 	@find build/web/app -name '*.d.ts' -delete
 	@cp build/web/bezel.wasm build/web/app/package/src/
-	@cp web/app/models.json build/web/app/models/index.json
-	@cp $(CHAT_MODEL) build/web/app/models/synthetic.gguf
+	@cp $(CHAT_MODEL) build/web/app/builtin/synthetic.gguf
 	@touch $@
 
 # In Chromium, on the software adapter.

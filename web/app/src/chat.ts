@@ -185,6 +185,14 @@ export class Chat {
         }
     }
 
+    /** The last answer from where it broke off. */
+    async resume(): Promise<void> {
+        const last = this.messages.value.at(-1);
+        if (last?.role === "assistant" && last.content.trim() && !this.answering.value) {
+            await this.#answer(last);
+        }
+    }
+
     /** Stops the answer; resolves when it has stopped. */
     stop(): Promise<void> {
         this.#control?.abort();
@@ -236,16 +244,21 @@ export class Chat {
 
     // ---- answering ------------------------------------------------------------------------------
 
-    #answer(): Promise<void> {
+    /** A new answer, or more of one. */
+    #answer(begun?: Message): Promise<void> {
         const { value: conversation } = this.current;
         const model = this.#models.loaded;
         if (!conversation || !model || this.answering.value) {
             return Promise.resolve();
         }
-        const request = this.#request(conversation);
-        const message = this.#newMessage(conversation.id, "assistant", "");
+        if (begun) {
+            // The model writes the space or line break that comes next.
+            Object.assign(begun, { content: begun.content.trimEnd(), error: null, note: null });
+        }
+        const request = { ...this.#request(conversation), ...(begun ? { continue_final_message: true } : {}) };
+        const message = begun ?? this.#newMessage(conversation.id, "assistant", "");
         message.state = "answering";
-        this.messages.set([...this.messages.value, message]);
+        this.messages.set(begun ? [...this.messages.value] : [...this.messages.value, message]);
         const control = new AbortController();
         this.#control = control;
         this.answering.set(message);

@@ -9,7 +9,7 @@ export type Remedy =
     | "file" // a file from disk
     | "new-chat"
     | "regenerate"
-    | "storage"; // delete stored models
+    | "resume"; // more of the same answer
 
 export interface Explanation {
     title: string;
@@ -96,8 +96,8 @@ const answering: Record<string, Explanation> = {
     },
     device_lost: {
         title: "The GPU was reset",
-        advice: "The model is being loaded again. What was written so far is kept.",
-        remedies: ["regenerate"],
+        advice: "The model is loaded again by itself. What was written so far is kept.",
+        remedies: ["resume", "regenerate"],
     },
     numeric: {
         title: "The model computed something that is not a number",

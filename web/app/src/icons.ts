@@ -5,7 +5,7 @@ const paths = {
     menu: "M3 6h14M3 10h14M3 14h14",
     close: "M5 5l10 10M15 5L5 15",
     send: "M10 16V4M5 9l5-5 5 5",
-    stop: "M6 6h8v8H6z",
+    stop: "M5.5 5.5h9v9h-9z",
     copy: "M7 7V4h9v9h-3M4 7h9v9H4z",
     check: "M4 10.5l4 4 8-9",
     again: "M15.5 8A6 6 0 1 0 16 11M16 4v4h-4",

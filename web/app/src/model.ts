@@ -9,6 +9,7 @@ import {
     type StoredModel,
 } from "./bezel.js";
 import { failureOf, type Failure } from "./errors.js";
+import { formatBytes } from "./format.js";
 import { Signal } from "./signal.js";
 import type { Settings, Store } from "./store.js";
 import { verdictOf, type Verdict } from "./verdict.js";
@@ -30,11 +31,23 @@ export type ModelState =
     | { kind: "ready"; choice: Choice; model: BezelModel }
     | { kind: "failed"; choice: Choice; failure: Failure };
 
-/** A model that the server offers (models/index.json). */
+/** A model that comes with the page, or with its server. */
 export interface Offer {
     name: string;
-    file: string;
-    about?: string;
+    /** Relative to the page. */
+    url: string;
+    about: string;
+}
+
+/** {"models": [...]} from the page's server; a list that is not there is empty. */
+async function readList<T>(path: string): Promise<T[]> {
+    try {
+        const response = await fetch(new URL(path, document.baseURI));
+        const json = response.ok ? ((await response.json()) as { models?: T[] }) : {};
+        return json.models ?? [];
+    } catch {
+        return [];
+    }
 }
 
 /** Losing the device this often in this time is no accident any more. */
@@ -78,14 +91,20 @@ export class ModelKeeper {
         return this.#ready?.model ?? null;
     }
 
+    /** The page's own models, and those that `bezel serve` was given. */
     async offers(): Promise<Offer[]> {
-        try {
-            const response = await fetch(new URL("models/index.json", document.baseURI));
-            const list = response.ok ? ((await response.json()) as { models?: Offer[] }) : {};
-            return list.models ?? [];
-        } catch {
-            return []; // served without models: files and addresses remain
-        }
+        const [own, served] = await Promise.all([
+            readList<Offer>("models.json"),
+            readList<{ name: string; size: number }>("models/"),
+        ]);
+        return [
+            ...served.map(({ name, size }) => ({
+                name: name.replace(/\.gguf$/i, ""),
+                url: `models/${encodeURIComponent(name)}`,
+                about: formatBytes(size),
+            })),
+            ...own,
+        ];
     }
 
     // ---- choosing -------------------------------------------------------------------------------

@@ -242,6 +242,9 @@ export class ChatView {
             case "choose":
                 this.#choose();
                 break;
+            case "resume":
+                this.#act(this.#chat.resume());
+                break;
             default:
                 this.#act(this.#chat.regenerate());
         }

@@ -20,7 +20,7 @@ const remedyLabels: Record<Remedy, string> = {
     choose: "Choose another model",
     file: "Open a file\u2026",
     "new-chat": "New chat",
-    storage: "Delete models",
+    resume: "Go on",
 };
 
 export class MessageView {
@@ -131,26 +131,33 @@ export class MessageView {
 
     #ending(): HTMLElement[] {
         const { state, error, note } = this.#message;
-        const again = this.#last ? [this.#remedy("regenerate")] : [];
+        const on = this.#remedies(["resume"]);
         if (state === "failed" && error) {
             const { title, advice, remedies } = explainAnswering(error);
-            const buttons = this.#last ? remedies.map((remedy) => this.#remedy(remedy)) : [];
             const what = h("span", { class: "what" }, h("b", {}, title), `${error.message} ${advice}`);
-            return [h("div", { class: "outcome bad", role: "alert", "data-code": error.code }, what, ...buttons)];
+            return [h("div", { class: "outcome bad", role: "alert", "data-code": error.code }, what, ...this.#remedies(remedies))];
         }
         if (state === "interrupted") {
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, "This answer was cut off when the page was closed."), ...again)];
+            return [h("div", { class: "outcome" }, h("span", { class: "what" }, "This answer was cut off when the page was closed."), ...on)];
         }
         if (state === "stopped") {
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, "Stopped."), ...again)];
+            return [h("div", { class: "outcome" }, h("span", { class: "what" }, "Stopped."), ...on)];
         }
-        if (note) {
-            const text = note === "context"
-                ? "The conversation is full: the answer ends where the model's context does."
-                : "The answer ends at the longest length that the settings allow.";
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text), ...(note === "context" && this.#last ? [this.#remedy("new-chat")] : []))];
+        if (note === "context") {
+            const text = "The conversation is full: the answer ends where the model's context does.";
+            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text), ...this.#remedies(["new-chat"]))];
+        }
+        if (note === "length") {
+            const text = "The answer ends at the longest length that the settings allow.";
+            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text), ...on)];
         }
         return [];
+    }
+
+    /** Below the last message only: those above it are history. */
+    #remedies(wanted: Remedy[]): HTMLElement[] {
+        const possible = wanted.filter((remedy) => remedy !== "resume" || this.#message.content.trim());
+        return this.#last ? possible.map((remedy) => this.#remedy(remedy)) : [];
     }
 
     #remedy(remedy: Remedy): HTMLElement {

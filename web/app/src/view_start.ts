@@ -121,8 +121,7 @@ export class StartView {
         if (last && !loaded) {
             rows.push(this.#choice("again", `Continue with ${last.name}`, "The model of your last visit", () => void this.#models.load(last)));
         }
-        for (const { name, file, about = "" } of this.#offers) {
-            const url = `models/${file}`;
+        for (const { name, url, about } of this.#offers) {
             if (last?.kind === "url" && last.url === url && !loaded) {
                 continue;
             }
