@@ -114,15 +114,17 @@ export class ModelKeeper {
         const control = this.#begin();
         this.state.set({ kind: "inspecting", choice });
         try {
-            const inspection = await Bezel.inspect(await this.#source(choice), { signal: control.signal });
+            const [inspection, capabilities] = await Promise.all([
+                Bezel.inspect(await this.#source(choice), { signal: control.signal }),
+                this.capabilities(),
+            ]);
+            if (!inspection.runs) {
+                throw new BezelError(inspection.code === "ok" ? "bad_file" : inspection.code, inspection.text);
+            }
             if (!control.signal.aborted) {
-                this.state.set({ kind: "inspected", choice, verdict: verdictOf(inspection) });
+                this.state.set({ kind: "inspected", choice, verdict: verdictOf(inspection, capabilities, this.#settings.value) });
             }
         } catch (reason) {
-            if (reason instanceof Error && reason.message === "Not there yet.") {
-                this.state.set({ kind: "inspected", choice, verdict: { runs: true, reason: "", facts: [] } }); // INTERIM
-                return;
-            }
             this.#fail(choice, reason, control);
         }
     }

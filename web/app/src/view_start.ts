@@ -205,16 +205,32 @@ export class StartView {
         return h("button", { type: "button", ...(flags.includes("main") ? { class: "main" } : {}), onclick: act, ...extra }, label);
     }
 
-    #verdict(choice: Choice, { runs, reason, facts }: Verdict): HTMLElement {
-        const line = h(
-            "div",
-            { class: runs ? "verdict" : "verdict bad", role: "status" },
-            icon(runs ? "check" : "warn"),
-            h("p", {}, runs ? "Runs on this machine." : reason),
+    #verdict(choice: Choice, verdict: Verdict): HTMLElement {
+        const { facts, lengths, usual, place, warning } = verdict;
+        const length = h(
+            "select",
+            { id: "context-length", "aria-describedby": "memory-needed" },
+            ...lengths.map(({ context }) => h("option", { value: context, selected: context === usual }, `${context.toLocaleString("en")} tokens`)),
         );
-        const back = this.#button("Back", () => this.#models.cancel(), ...(runs ? [] : ["data-focus"]));
-        const load = this.#button("Load", () => void this.#models.load(choice), "main", "data-focus");
-        return this.#card(choice.name, [factList(facts), line], ...(runs ? [load, back] : [back]));
+        const memory = h("p", { id: "memory-needed" });
+        const tell = (): void => {
+            const bytes = lengths.find(({ context }) => context === Number(length.value))?.bytes;
+            memory.textContent = `Runs on ${place}${bytes ? `, in ${formatBytes(bytes)} of memory` : ""}.`;
+        };
+        length.addEventListener("change", tell);
+        tell();
+        const line = h("div", { class: "verdict" }, icon(warning ? "warn" : "check"), h("div", {}, memory, warning ? h("p", {}, warning) : null));
+        const load = (): void => {
+            const context = Number(length.value);
+            void this.#models.load(choice, context && context !== usual ? { contextLength: context } : {});
+        };
+        const rows = lengths.length > 1 ? [h("div", { class: "field-row" }, h("label", { for: "context-length" }, "Conversation length"), length)] : [];
+        return this.#card(
+            choice.name,
+            [factList(facts), ...rows, line],
+            this.#button("Load", load, "main", "data-focus"),
+            this.#button("Back", () => this.#models.cancel()),
+        );
     }
 
     #failure({ choice, failure }: ModelState & { kind: "failed" }): HTMLElement {

@@ -1,0 +1,157 @@
+/** Stands in for web/app/src/bezel.ts where a test wants an answer, or a failure, at a moment of its
+ * choice. It does what globalThis.scenario says at that time. Imports nothing: the page loads this file alone. */
+import type { Capabilities, ChatChunk, Inspection, ModelFacts, Progress } from "../../web/package/src/index.js";
+
+export interface Scenario {
+    /** Codes of errors, with which these calls end. */
+    inspect?: string;
+    load?: string;
+    answer?: string;
+    /** Pieces of text before that. */
+    failAfter?: number;
+    /** Milliseconds between pieces, or between steps of loading. */
+    pause?: number;
+    text?: string;
+    thinking?: string;
+    webgpu?: boolean;
+    /** A gigabyte is being loaded, and does not come to an end. */
+    endless?: boolean;
+    /** Tokens that the whole conversation has after the answer. */
+    used?: number;
+}
+
+declare global {
+    // eslint-disable-next-line no-var
+    var scenario: Scenario | undefined;
+}
+
+const now = (): Scenario => globalThis.scenario ?? {};
+const rest = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, now().pause ?? 1));
+
+export class BezelError extends Error {
+    readonly code: string;
+
+    constructor(code: string, message: string, options?: ErrorOptions) {
+        super(message, options);
+        this.name = code === "aborted" ? "AbortError" : "BezelError";
+        this.code = code;
+    }
+}
+
+function refuse(code: string | undefined): void {
+    if (code !== undefined) {
+        throw new BezelError(code, `The engine's own sentence about ${code}.`);
+    }
+}
+
+const facts: ModelFacts = {
+    name: "gemma-4-E2B-it-Q4_K_M",
+    vocabulary: 262144,
+    contextLength: 32768,
+    trainedContext: 131072,
+    bytes: 3.1e9,
+    device: "gpu",
+    deviceName: "Test GPU",
+    notice: null,
+};
+
+const inspection: Inspection = {
+    runs: true,
+    code: "ok",
+    text: "",
+    bytes: 3.1e9,
+    architecture: "gemma4",
+    name: "Gemma 4 E2B it",
+    sizeLabel: "E2B",
+    vision: true,
+    audio: true,
+    parameters: 4.65e9,
+    types: [
+        { type: "Q4_K", tensors: 200, bytes: 2.1e9, runs: true },
+        { type: "Q6_K", tensors: 30, bytes: 1e9, runs: true },
+    ],
+    model: { layers: 30, width: 2048, vocabulary: 262144, context: 131072, window: 1024, experts: 0, expertsUsed: 0 },
+    memory: {
+        weights: 3.1e9,
+        tables: 1.9e9,
+        perToken: 1.2e9,
+        activations: 0.12e9,
+        caches: [4096, 8192, 32768, 131072].map((context) => ({ context, bytes: 20e6 + 9000 * context })),
+    },
+    files: [],
+};
+
+/** Words with the space before them, as tokens come. */
+function* pieces(text: string): Generator<string> {
+    yield* text.match(/\s*\S+|\s+$/g) ?? [];
+}
+
+async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChunk, void, void> {
+    const { text = "An answer.", thinking = "", failAfter = 0, used = 8192 } = now();
+    const chunk = (delta: object, finish: "stop" | null = null): ChatChunk => ({
+        id: "x",
+        object: "chat.completion.chunk",
+        created: 0,
+        model: "fake",
+        choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+    });
+    let n = 0;
+    for (const [kind, source] of [["reasoning_content", thinking], ["content", text]] as const) {
+        for (const piece of pieces(source)) {
+            if (now().answer !== undefined && n === failAfter) {
+                refuse(now().answer);
+            }
+            if (signal?.aborted) {
+                refuse("aborted");
+            }
+            n++;
+            yield chunk({ [kind]: piece });
+            await rest();
+        }
+    }
+    refuse(now().answer);
+    yield chunk({}, "stop");
+    yield {
+        ...chunk({}),
+        choices: [],
+        usage: { prompt_tokens: used - n, completion_tokens: n, total_tokens: used, prompt_tokens_details: { cached_tokens: 0 } },
+        timings: { cache_n: 0, prompt_n: 20, prompt_ms: 10, prompt_per_second: 1840, predicted_n: n, predicted_ms: 99, predicted_per_second: 61.4 },
+    };
+}
+
+export const Bezel = {
+    capabilities: (): Promise<Partial<Capabilities>> => {
+        const { webgpu = true } = now();
+        const adapter = { name: "Test GPU", software: false } as Capabilities["adapter"];
+        return Promise.resolve({ webgpu, adapter: webgpu ? adapter : null, opfs: true, deviceMemory: 8 });
+    },
+
+    inspect: async (): Promise<Inspection> => {
+        await rest();
+        refuse(now().inspect);
+        return inspection;
+    },
+
+    load: async (_: unknown, options: { signal: AbortSignal; onProgress: (p: Progress) => void; device: string }): Promise<object> => {
+        const total = 3.1e9;
+        for (let done = 0; done < total || now().endless; done += total / 4) {
+            await rest();
+            if (options.signal.aborted) {
+                refuse("aborted");
+            }
+            options.onProgress({ stage: "weights", done: Math.min(done, 0.62 * total), total });
+        }
+        if (options.device !== "cpu" || now().load === "out_of_memory") {
+            refuse(now().load);
+        }
+        return {
+            facts: options.device === "cpu" ? { ...facts, device: "cpu", deviceName: "CPU" } : facts,
+            chat: { completions: { create: (__: unknown, o: { signal?: AbortSignal }) => Promise.resolve(answer(o.signal)) } },
+            close: () => undefined,
+        };
+    },
+
+    download: (): Promise<never> => Promise.reject(new BezelError("quota", "The engine's own sentence about quota.")),
+    models: (): Promise<never[]> => Promise.resolve([]),
+    remove: (): Promise<void> => Promise.resolve(),
+};
