@@ -56,11 +56,18 @@ export class Chat {
     readonly #settings: Signal<Settings>;
     #control: AbortController | null = null;
     #ended: Promise<void> = Promise.resolve();
+    /** Nothing was said when the device went: ask again once the model is back. */
+    #askAgain = false;
 
     constructor(store: Store, models: ModelKeeper, settings: Signal<Settings>) {
         this.#store = store;
         this.#models = models;
         this.#settings = settings;
+        models.state.watch(({ kind }) => {
+            if (kind === "ready" && this.#askAgain) {
+                void this.regenerate();
+            }
+        });
     }
 
     // ---- conversations --------------------------------------------------------------------------
@@ -195,6 +202,7 @@ export class Chat {
 
     /** Stops the answer; resolves when it has stopped. */
     stop(): Promise<void> {
+        this.#askAgain = false;
         this.#control?.abort();
         return this.#ended;
     }
@@ -310,14 +318,15 @@ export class Chat {
             const aborted = signal.aborted || (reason instanceof BezelError && reason.code === "aborted");
             message.state = aborted ? "stopped" : "failed";
             message.error = aborted ? null : failureOf(reason);
-            if (message.error?.code === "device_lost") {
-                this.#models.recover();
-            }
         }
         await save();
         this.#control = null;
         this.answering.set(null);
         this.onMessage(message);
+        if (message.error?.code === "device_lost") {
+            this.#askAgain = !message.content && !message.thinking;
+            this.#models.recover();
+        }
     }
 
     #take(message: Message, { choices, usage, timings }: ChatChunk, contextLength: number): void {

@@ -184,9 +184,9 @@ export class ChatView {
         const root = byId("context");
         show(root, length > 0 && used > 0);
         const part = length > 0 ? Math.min(1, used / length) : 0;
-        const text = `${Math.round(100 * part)}% of context`;
+        const text = `${Math.round(100 * part)}%`;
         byId("context-text").textContent = text;
-        root.setAttribute("aria-label", text);
+        root.setAttribute("aria-label", `${text} of the context is used`);
         root.title = `${used.toLocaleString("en")} of ${length.toLocaleString("en")} tokens`;
         const fill = byId("context-fill");
         fill.style.transform = `scaleX(${part})`;

@@ -107,7 +107,7 @@ export class StartView {
             { class: "hero" },
             gem(),
             h("h2", { id: "start-title" }, "Gemma, on your own machine"),
-            h("p", {}, "The model runs inside this page, on your graphics card. What you write never leaves your computer."),
+            h("p", {}, "The model runs inside this page, on your own hardware. What you write never leaves it."),
         );
     }
 

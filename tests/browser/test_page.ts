@@ -1,0 +1,204 @@
+/** The page with the real engine and small models that babble: loading, talking, stopping, coming back after
+ * a reload and after a lost device, with no request to anywhere else. */
+import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import { check, checkEqual, finish, test } from "../web/check.js";
+import { screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { answered, answerText, begun, loadOffer, modelFolder, openPage, ready, send, servePage, setSettings, type Wishes } from "./page.js";
+
+const server = await servePage();
+
+/** Chromium's software adapters count as none for "automatic", so the GPU is asked for. */
+const onGpu: Wishes = { device: "gpu" };
+
+function noStrangers({ requested }: Browser): void {
+    const foreign = requested.filter((url) => !url.startsWith(`${server.url}/`) && !/^(blob|data|chrome|about):/.test(url));
+    checkEqual(foreign, [], "requests to other places");
+    check(requested.some((url) => url.endsWith(".gguf")) || requested.length > 10, "requests are seen at all");
+}
+
+function noErrors({ log }: Browser): void {
+    const bad = log.filter((line) => /^(error|uncaught):/.test(line) && !line.includes("404")); // models/ is not there
+    checkEqual(bad, [], "errors in the console");
+}
+
+const page = (name: string, options: BrowserOptions, wishes: Wishes, body: (page: Page, browser: Browser) => Promise<void>): Promise<void> =>
+    test(name, () =>
+        withBrowser(options, async (browser) => {
+            await openPage(browser.page, server);
+            await setSettings(browser.page, wishes);
+            await body(browser.page, browser);
+            noStrangers(browser);
+        }));
+
+/** Takes the GPU process away, as a driver that crashes does. */
+async function loseDevice({ context, page: p }: Browser): Promise<void> {
+    const session = await context.newCDPSession(p);
+    await session.send("Browser.crashGpuProcess");
+    await session.detach();
+}
+
+await page("a model of the server: facts, two turns, stop, go on, again, in other words", {}, { ...onGpu, seed: 1 }, async (p, browser) => {
+    await p.click('button.choice:has-text("Nano")');
+    const card = (await p.waitForSelector(".card .verdict")) && ((await p.textContent(".card")) ?? "");
+    for (const fact of ["synthetic gemma4 nano-e", "Q8_0", "545 kB", "512 tokens", "463,704", "of memory"]) {
+        check(card.includes(fact), `${fact} in ${card}`);
+    }
+    await p.click('.card button:has-text("Load")');
+    await ready(p);
+    await setSettings(p, { maxTokens: 12 });
+    await send(p, "Name three gems.");
+    const first = await answered(p);
+    check(first.trim().length > 0, "a first answer");
+    check(/12 tokens · [\d.]+ tokens\/s/.test((await p.textContent(".message.last .figures")) ?? ""), "figures");
+    await send(p, "And three more?");
+    await answered(p);
+    checkEqual(await p.locator(".message").count(), 4, "messages");
+    const used = async (): Promise<number> => parseInt((await p.textContent("#context-text")) ?? "", 10);
+    const before = await used();
+    check(before > 5, `context: ${before}%`);
+
+    await setSettings(p, { maxTokens: 0 });
+    await send(p, "Go on for ever.");
+    await begun(p);
+    await p.click('#send[aria-label="Stop"]');
+    await p.waitForSelector('.message.last[data-state="stopped"]');
+    const stopped = (await answerText(p)).trimEnd();
+    check(stopped.length > 0, "what was written stays");
+    await setSettings(p, { maxTokens: 8 });
+    await p.click('.message.last button:has-text("Go on")');
+    await p.waitForSelector('.message.last[data-state="done"]', { timeout: 240_000 });
+    check((await answerText(p)).startsWith(stopped.slice(0, 3)) && (await answerText(p)).length > stopped.length, "it went on");
+
+    await setSettings(p, { seed: 7 });
+    await p.click('.message.last button:has-text("Answer again")');
+    await answered(p);
+    checkEqual(await p.locator(".message").count(), 6, "an answer in place of the old one");
+    const again = await answerText(p);
+    await p.click('.message.last button:has-text("Answer again")');
+    await answered(p);
+    checkEqual(await answerText(p), again, "same seed, same answer");
+    await p.hover(".message.user >> nth=0");
+    await p.click('.message.user >> nth=0 >> button:has-text("Edit")');
+    await p.fill(".edit textarea", "Name three metals.");
+    await p.click('.edit button:has-text("Send")');
+    await answered(p);
+    checkEqual(await p.locator(".message").count(), 2, "what came after is gone");
+    await screenshot(p, "real-desktop-light");
+    noErrors(browser);
+});
+
+await page("a reload in the middle of an answer keeps what was written, and the model comes back", {}, onGpu, async (p) => {
+    await loadOffer(p);
+    await send(p, "Tell me everything.");
+    await p.waitForFunction(() => (document.querySelector(".message.last .prose")?.textContent?.length ?? 0) > 30, undefined, { timeout: 240_000 });
+    await p.waitForTimeout(700); // it is stored every 300 ms
+    await p.reload();
+    await p.waitForSelector('.message.last[data-state="interrupted"]');
+    check((await answerText(p)).length > 10, "the part is there");
+    check(((await p.textContent(".message.last .outcome")) ?? "").includes("cut off"), "and marked");
+    await ready(p);
+    await setSettings(p, { maxTokens: 6 });
+    await p.click('.message.last button:has-text("Go on")');
+    await p.waitForSelector('.message.last[data-state="done"]', { timeout: 240_000 });
+});
+
+await page("the device is lost while it answers: the model comes back, and so does the answer", {}, onGpu, async (p, browser) => {
+    await loadOffer(p);
+    await send(p, "Speak until I stop you.");
+    await begun(p);
+    await loseDevice(browser);
+    await p.waitForSelector('.message.last .outcome[data-code="device_lost"]', { timeout: 240_000 });
+    await ready(p);
+    await setSettings(p, { maxTokens: 6 });
+    await p.click('.message.last .outcome button:has-text("Answer again")');
+    await answered(p);
+    checkEqual(await p.getAttribute(".message.last", "data-state"), "done", "state");
+    // Lost while nobody speaks: noticed with the next question, which is answered all the same.
+    await loseDevice(browser);
+    await send(p, "Are you there?");
+    await p.waitForSelector('.message.last[data-state="done"]:has-text("6 tokens")', { timeout: 240_000 });
+    checkEqual(await p.locator(".message").count(), 4, "messages");
+});
+
+await page("a file from an input, which cannot be kept", {}, { device: "cpu", maxTokens: 6 }, async (p) => {
+    await p.evaluate(() => Reflect.deleteProperty(window, "showOpenFilePicker"));
+    const [chooser] = await Promise.all([p.waitForEvent("filechooser"), p.click('button.choice:has-text("Open a GGUF")')]);
+    await chooser.setFiles(`${modelFolder}/nano-e-q4_0.gguf`);
+    await p.click('.card button:has-text("Load")');
+    await ready(p);
+    await send(p, "Hello");
+    check((await answered(p)).length > 0, "an answer");
+});
+
+await page("a file whose handle is kept: after a reload it is there again", {}, { device: "cpu", maxTokens: 6 }, async (p) => {
+    // Chromium without a window has no picker; a handle of the origin's own files is kept in the same way.
+    const bytes = [...(await readFile(`${modelFolder}/nano-e-q4_0.gguf`))];
+    await p.evaluate(async (data) => {
+        const root = await navigator.storage.getDirectory();
+        const handle = await root.getFileHandle("mine.gguf", { create: true });
+        const writer = await handle.createWritable();
+        await writer.write(new Uint8Array(data));
+        await writer.close();
+        Object.assign(window, { showOpenFilePicker: () => Promise.resolve([handle]) });
+    }, bytes);
+    await p.click('button.choice:has-text("Open a GGUF")');
+    await p.click('.card button:has-text("Load")');
+    await ready(p);
+    await p.reload();
+    await ready(p);
+    await send(p, "Hello");
+    check((await answered(p)).length > 0, "an answer");
+});
+
+await page("a dropped file is looked at; one that is no model is refused", {}, { device: "cpu" }, async (p) => {
+    await p.evaluate(() => {
+        const data = new DataTransfer();
+        data.items.add(new File(["<html>no model</html>"], "page.gguf"));
+        window.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    });
+    await p.waitForSelector('.card[data-code="bad_file"]');
+});
+
+await page("an address: loaded, slowly, cancelled; a wrong one is told", {}, { device: "cpu" }, async (p) => {
+    await p.fill('input[name="address"]', `${server.url}/models/nothing.gguf`);
+    await p.click('form button:has-text("Open")');
+    await p.waitForSelector('.card[data-code="not_found"]');
+    await p.click('.card button:has-text("Choose another")');
+    await p.fill('input[name="address"]', `${server.url}/models/nano-moe-f32.gguf`);
+    await p.click('form button:has-text("Open")');
+    await p.waitForSelector(".card .verdict");
+    server.modelRate = 200_000;
+    await p.click('.card button:has-text("Load")');
+    await p.waitForFunction(() => / of 3\.\d MB/.test(document.querySelector(".progress-line")?.textContent ?? ""));
+    await p.click('.card button:has-text("Cancel")');
+    await p.waitForSelector(".hero");
+    server.modelRate = 0;
+    await loadOffer(p);
+});
+
+await page("the basic device: no features, least limits", {}, { device: "gpu-baseline", maxTokens: 4 }, async (p) => {
+    await loadOffer(p);
+    await send(p, "Hello");
+    check((await answered(p)).length > 0, "an answer");
+    await p.click("#model-chip");
+    check(((await p.textContent("#model-info")) ?? "").includes("no optional features"), "on the basic device");
+});
+
+await page("SwiftShader: another adapter, without f16", { adapter: "swiftshader" }, { ...onGpu, maxTokens: 2 }, async (p) => {
+    await loadOffer(p);
+    await send(p, "Hi");
+    check((await answered(p)).length > 0, "an answer");
+});
+
+await page("without WebGPU: a notice, and the processor answers", { adapter: "none", phone: true }, { maxTokens: 8 }, async (p) => {
+    await p.waitForSelector('.verdict:has-text("processor")');
+    await loadOffer(p);
+    check(((await p.textContent("#composer-note")) ?? "").includes("CPU"), "the notice");
+    await send(p, "Hello");
+    check((await answered(p)).length > 0, "an answer");
+    await screenshot(p, "real-phone-light");
+});
+
+await server.close();
+finish();
