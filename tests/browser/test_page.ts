@@ -114,11 +114,15 @@ await page("the device is lost while it answers: the model comes back, and so do
     await p.click('.message.last .outcome button:has-text("Answer again")');
     await answered(p);
     checkEqual(await p.getAttribute(".message.last", "data-state"), "done", "state");
-    // Lost while nobody speaks: noticed with the next question, which is answered all the same.
+});
+
+// Another browser: Chromium gives no adapter after its GPU process died twice.
+await page("the device is lost while nobody speaks: the next question is answered all the same", {}, { ...onGpu, maxTokens: 6 }, async (p, browser) => {
+    await loadOffer(p);
     await loseDevice(browser);
     await send(p, "Are you there?");
     await p.waitForSelector('.message.last[data-state="done"]:has-text("6 tokens")', { timeout: 240_000 });
-    checkEqual(await p.locator(".message").count(), 4, "messages");
+    checkEqual(await p.locator(".message").count(), 2, "messages");
 });
 
 await page("a file from an input, which cannot be kept", {}, { device: "cpu", maxTokens: 6 }, async (p) => {

@@ -53,6 +53,8 @@ async function readList<T>(path: string): Promise<T[]> {
 /** Losing the device this often in this time is no accident any more. */
 const MAX_LOSSES = 3;
 const LOSS_WINDOW = 120_000;
+/** Milliseconds between attempts to come back. */
+const RETRIES = [500, 1500, 4000];
 
 function isAbort(reason: unknown): boolean {
     return reason instanceof BezelError ? reason.code === "aborted" : (reason as Error | null)?.name === "AbortError";
@@ -247,8 +249,26 @@ export class ModelKeeper {
             const message = `It happened ${this.#losses.length} times within two minutes.`;
             this.state.set({ kind: "failed", choice, failure: { code: "device_lost", message } });
         } else {
-            void this.load(choice, {}, true);
+            void this.#loadAgain(choice);
         }
+    }
+
+    /** A browser needs a moment until its GPU process is back; until then there is no adapter. */
+    async #loadAgain(choice: Choice): Promise<void> {
+        for (const pause of RETRIES) {
+            await this.load(choice, {}, true);
+            const state = this.state.value;
+            const waits = state.kind === "failed" && ["no_adapter", "no_webgpu", "device_lost"].includes(state.failure.code);
+            if (!waits) {
+                return;
+            }
+            this.state.set({ kind: "loading", choice, progress: null, again: true });
+            await new Promise((resolve) => setTimeout(resolve, pause));
+            if (this.state.value.kind !== "loading" || this.state.value.choice !== choice) {
+                return; // cancelled, or something else was chosen meanwhile
+            }
+        }
+        await this.load(choice, {}, true);
     }
 
     #begin(): AbortController {
