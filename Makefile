@@ -42,7 +42,7 @@ all: $(B)/bezel
 
 help:
 	@echo "make          build the program at build/bezel"
-	@echo "make run      set up, build, and chat in the terminal with a small synthetic model"
+	@echo "make run      set up, build, and serve the chat page; MODEL=file.gguf to offer it there"
 	@echo "make test     set up, build, and run every test (also: make check)"
 	@echo "make lib      build the static and the shared library"
 	@echo "make install  program, libraries, header, man pages; PREFIX=/usr/local DESTDIR= (and: make uninstall)"
@@ -168,16 +168,17 @@ fuzzers: $(FUZZERS)
 
 CHAT_MODEL = $(MODELS)/chat.gguf
 
-# Until the page exists: real architecture, random weights, so the words are nonsense.
+# Until there is a trained one: real architecture, random weights, so the words are nonsense.
 $(CHAT_MODEL): tools/gemma4_synth.py
 	@mkdir -p $(@D)
 	@$(PYTHON) tools/gemma4_synth.py tiny-e $@ --type q4_k_m --ctx 4096 --quiet
 
+# MODEL=file.gguf or an Ollama name: offered on the page as well.
 run:
 	@sh tools/setup.sh run
-	@$(MAKE) --no-print-directory -j$(JOBS) $(B)/bezel $(CHAT_MODEL)
-	@echo "A synthetic model: Gemma 4's architecture with random weights. It answers nonsense, quickly."
-	@$(B)/bezel run $(CHAT_MODEL) -n 60 -v
+	@sh tools/setup.sh web
+	@$(MAKE) --no-print-directory -j$(JOBS) $(B)/bezel build/web/app/ready
+	@$(B)/bezel serve $(if $(MODEL),--model '$(MODEL)')
 
 $(B)/bench/%: $(B)/bench/%.o $(B)/libbezel.a
 	$(call say,LD $@)

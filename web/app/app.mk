@@ -20,5 +20,5 @@ build/web/app/ready: build/web/compiled build/web/bezel.wasm $(APP_FILES) $(CHAT
 
 # In Chromium, on the software adapter.
 test-browser: | setup
-	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models
+	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(B)/bezel
 	@$(PYTHON) tests/run.py browser
