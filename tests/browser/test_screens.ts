@@ -189,7 +189,7 @@ await screens("a lost device: the model comes back by itself, and the answer goe
     await answered(page);
     check((await answerText(page)).startsWith("One two"), "what was written stays");
     check(!(await page.isVisible(".message.last .outcome")), "all is well");
-    await change(page, { answer: "device_lost", text: "One two three four" });
+    await change(page, { answer: "device_lost", failAfter: 1, text: "One two three four" });
     for (let i = 0; i < 2; i++) {
         await page.click('.message.last button:has-text("Answer again")');
         await page.waitForSelector('.message.last .outcome[data-code="device_lost"]');
