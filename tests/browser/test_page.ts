@@ -104,17 +104,23 @@ await page("a reload in the middle of an answer keeps what was written, and the 
     await p.waitForSelector('.message.last[data-state="done"]', { timeout: 240_000 });
 });
 
-await page("the device is lost while it answers: the model comes back, and so does the answer", {}, onGpu, async (p, browser) => {
+await page("the device is lost while it answers: the answer comes to its end all the same", {}, { ...onGpu, maxTokens: 60, seed: 3 }, async (p, browser) => {
     await loadOffer(p);
     await send(p, "Speak until I stop you.");
     await begun(p);
+    const before = (await answerText(p)).trim().slice(0, 4);
     await loseDevice(browser);
-    await p.waitForSelector('.message.last .outcome[data-code="device_lost"]', { timeout: 240_000 });
-    await ready(p);
-    await setSettings(p, { maxTokens: 6 });
-    await p.click('.message.last .outcome button:has-text("Answer again")');
     await answered(p);
+    // The engine takes another device if the browser gives one at once; if not, the page loads the model again.
+    const failed = (await p.getAttribute(".message.last", "data-state")) === "failed";
+    if (failed) {
+        await p.waitForSelector('.message.last .outcome[data-code="device_lost"]');
+        await ready(p);
+        await p.click('.message.last .outcome button:has-text("Go on")');
+        await answered(p);
+    }
     checkEqual(await p.getAttribute(".message.last", "data-state"), "done", "state");
+    check((await answerText(p)).trim().startsWith(before), "what was written stays");
 });
 
 // Another browser: Chromium gives no adapter after its GPU process died twice.
