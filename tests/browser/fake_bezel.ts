@@ -21,7 +21,6 @@ export interface Scenario {
 }
 
 declare global {
-    // eslint-disable-next-line no-var
     var scenario: Scenario | undefined;
 }
 

@@ -33,3 +33,14 @@ export function icon(name: IconName): SVGSVGElement {
     element.append(path);
     return element;
 }
+
+/** The logo; its one drawing is in index.html. */
+export function gem(): SVGSVGElement {
+    const element = document.createElementNS(svg, "svg");
+    element.setAttribute("class", "gem");
+    element.setAttribute("aria-hidden", "true");
+    const use = document.createElementNS(svg, "use");
+    use.setAttribute("href", "#gem");
+    element.append(use);
+    return element;
+}

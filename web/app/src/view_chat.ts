@@ -2,12 +2,11 @@
 import type { Chat } from "./chat.js";
 import { announce, byId, h, show, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
-import { icon } from "./icons.js";
+import { gem, icon } from "./icons.js";
 import type { ModelKeeper, ModelState } from "./model.js";
 import type { Message } from "./store.js";
 import { MessageView, type MessageActions } from "./view_message.js";
 import { progressBar } from "./view_model.js";
-import { gem } from "./view_start.js";
 
 /** Closer to the end than this, and the view follows what is written. */
 const NEAR = 80;

@@ -16,7 +16,7 @@ const stages: Record<LoadProgress["stage"], string> = {
 const inBytes = new Set<LoadProgress["stage"]>(["download", "verify", "weights"]);
 
 /** [what, how far] */
-export function describeProgress(progress: LoadProgress | null): [string, string] {
+function describeProgress(progress: LoadProgress | null): [string, string] {
     if (!progress) {
         return ["Starting", ""];
     }
@@ -96,7 +96,6 @@ export class ModelChip {
                 ["Vocabulary", `${facts.vocabulary.toLocaleString("en")} tokens`],
                 ["Note", facts.notice ?? ""],
             ]),
-            h("p", {}, ""),
             h(
                 "div",
                 { class: "actions" },

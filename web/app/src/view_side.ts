@@ -1,35 +1,12 @@
 /** The list of conversations. On a phone it slides over the page. */
 import type { Chat } from "./chat.js";
+import { confirmed } from "./dialog.js";
 import { byId, h, show } from "./dom.js";
 import { formatAge } from "./format.js";
 import { icon } from "./icons.js";
 import type { Conversation } from "./store.js";
 
 const narrow = matchMedia("(max-width: 50rem)");
-
-/** Asks before something is gone for good. */
-export function confirmed(title: string, text: string, action: string): Promise<boolean> {
-    const dialog = byId<HTMLDialogElement>("confirm");
-    return new Promise((resolve) => {
-        const answer = (value: boolean) => (): void => {
-            dialog.close();
-            resolve(value);
-        };
-        dialog.oncancel = () => resolve(false);
-        dialog.replaceChildren(
-            h("h2", { id: "confirm-title" }, title),
-            h("p", {}, text),
-            h("p", {}, ""),
-            h(
-                "div",
-                { class: "actions" },
-                h("button", { type: "button", onclick: answer(false) }, "Cancel"),
-                h("button", { type: "button", class: "main", autofocus: true, onclick: answer(true) }, action),
-            ),
-        );
-        dialog.showModal();
-    });
-}
 
 export class SideView {
     readonly #chat: Chat;

@@ -1,27 +1,14 @@
 /** The first page: which model, what it needs, how far it is, and what went wrong. */
 import type { StoredModel } from "./bezel.js";
+import { confirmed } from "./dialog.js";
 import { byId, h, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
 import { formatBytes } from "./format.js";
-import { icon, type IconName } from "./icons.js";
+import { gem, icon, type IconName } from "./icons.js";
 import type { Choice, ModelKeeper, ModelState, Offer } from "./model.js";
 import { chooseFile } from "./pick.js";
 import type { Verdict } from "./verdict.js";
 import { factList, progressBar } from "./view_model.js";
-import { confirmed } from "./view_side.js";
-
-export function gem(): HTMLElement {
-    const holder = h("span");
-    // The one drawing of the logo is in index.html.
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("class", "gem");
-    svg.setAttribute("aria-hidden", "true");
-    const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
-    use.setAttribute("href", "#gem");
-    svg.append(use);
-    holder.append(svg);
-    return holder;
-}
 
 export class StartView {
     readonly #root = byId("start");

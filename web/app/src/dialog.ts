@@ -1,0 +1,25 @@
+/** Questions. */
+import { byId, h } from "./dom.js";
+
+/** Asks before something is gone for good. */
+export function confirmed(title: string, text: string, action: string): Promise<boolean> {
+    const dialog = byId<HTMLDialogElement>("confirm");
+    return new Promise((resolve) => {
+        const answer = (value: boolean) => (): void => {
+            dialog.close();
+            resolve(value);
+        };
+        dialog.oncancel = () => resolve(false);
+        dialog.replaceChildren(
+            h("h2", { id: "confirm-title" }, title),
+            h("p", {}, text),
+            h(
+                "div",
+                { class: "actions" },
+                h("button", { type: "button", onclick: answer(false) }, "Cancel"),
+                h("button", { type: "button", class: "main", autofocus: true, onclick: answer(true) }, action),
+            ),
+        );
+        dialog.showModal();
+    });
+}
