@@ -149,7 +149,7 @@ class Download {
         if (ranges && validator && sameOrigin(url)) {
             headers["If-Range"] = validator; // elsewhere it would need the server's permission
         }
-        const response = await request(url, { headers }, this.#place);
+        const response = await request(url, { headers, cache: "no-store" }, this.#place);
         const now = validatorOf(response);
         const total = /\/(\d+)$/.exec(response.headers.get("Content-Range") ?? "")?.[1];
         if (

@@ -3,6 +3,8 @@ import { BezelError } from "./errors.js";
 import type { Source } from "./source.js";
 
 const TRIES = 3;
+/** Files from this size on would only push everything else out of the browser's cache. */
+const UNCACHED = 64e6;
 const FIRST_PAUSE = 500; // milliseconds; twice as long each time
 
 export type Fetch = (input: string, init?: RequestInit) => Promise<Response>;
@@ -132,7 +134,7 @@ export async function urlSource(url: string, options: UrlOptions = {}): Promise<
     }
     const readOnce = async (offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> => {
         const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-        const response = await request(url, { headers }, options);
+        const response = await request(url, { headers, ...(size >= UNCACHED && { cache: "no-store" }) }, options);
         const now = validatorOf(response);
         if (response.status !== 206 || (validator !== null && now !== null && now !== validator)) {
             void response.body?.cancel().catch(() => undefined);
