@@ -1,8 +1,9 @@
 # WebAssembly and what JavaScript needs around it. Included by the Makefile.
 #
-#   build/web/bezel.wasm   the engine
-#   build/web/js/          web/package, web/app, web/bench, tests/web and tests/browser, compiled
-#   build/web/package/     the npm package, as `npm pack` takes it
+#   build/web/bezel.wasm     the engine
+#   build/web/bezel-mt.wasm  the same with threads, for pages without a GPU that may share memory
+#   build/web/js/            web/package, web/app, web/bench, tests/web and tests/browser, compiled
+#   build/web/package/       the npm package, as `npm pack` takes it
 
 WEB_CC   = clang-19
 # No -O when linking: with it clang runs whatever wasm-opt it finds.
@@ -11,6 +12,11 @@ WEB_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor \
               -Wl,--strip-all,-z,stack-size=262144,--max-memory=4294967296
 WEB_OBJ  = $(LIB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
 WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP
+# Shared memory is the importer's (web/package/src/threads.ts). The C library was compiled for one thread, and is
+# called by one: no check. A thread gets its stack and its variables from JavaScript.
+MT_CFLAGS = $(WEB_ALL_CFLAGS) -matomics -mbulk-memory -mmutable-globals
+MT_LDFLAGS = $(WEB_LDFLAGS),--shared-memory,--import-memory,--no-check-features,--initial-memory=16777216,--export=__stack_pointer,--export=__wasm_init_tls
+MT_OBJ   = $(LIB_SRC:%.c=build/web/mt/%.o) build/web/mt/gen/wgsl.o
 TSC      = build/web/node_modules/.bin/tsc
 
 .PHONY: web web-programs test-web
@@ -18,7 +24,7 @@ web:
 	@sh tools/setup.sh web
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs
 
-web-programs: build/web/bezel.wasm build/web/test_kernels.wasm build/web/compiled build/web/packed
+web-programs: build/web/bezel.wasm build/web/bezel-mt.wasm build/web/test_kernels.wasm build/web/compiled build/web/packed
 
 # A small model with the vocabulary of a large one, whose weights would not fit into 64 MB.
 $(MODELS)/large-vocab.gguf: tools/gemma4_synth.py
@@ -28,6 +34,20 @@ $(MODELS)/large-vocab.gguf: tools/gemma4_synth.py
 build/web/bezel.wasm: $(WEB_OBJ)
 	$(call say,LD $@)
 	$(Q)$(WEB_CC) $(WEB_LDFLAGS) -o $@ $^
+
+build/web/bezel-mt.wasm: $(MT_OBJ)
+	$(call say,LD $@)
+	$(Q)$(WEB_CC) $(MT_LDFLAGS) -o $@ $^
+
+build/web/mt/%.o: %.c build/web/flags
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)$(WEB_CC) $(MT_CFLAGS) -c -o $@ $<
+
+build/web/mt/gen/wgsl.o: build/gen/wgsl.c build/web/flags
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)$(WEB_CC) $(MT_CFLAGS) -c -o $@ $<
 
 build/web/obj/%.o: %.c build/web/flags
 	@mkdir -p $(@D)
@@ -46,7 +66,7 @@ build/web/test_kernels.wasm: $(patsubst %,build/web/obj/tests/%.o,test_kernels s
 
 build/web/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(WEB_CC) $(WEB_ALL_CFLAGS)' | cmp -s - $@ || echo '$(WEB_CC) $(WEB_ALL_CFLAGS)' > $@
+	@echo '$(WEB_CC) $(MT_CFLAGS)' | cmp -s - $@ || echo '$(WEB_CC) $(MT_CFLAGS)' > $@
 
 # tsc takes all files at once, and nothing is written when a type is wrong.
 WEB_TS   = $(sort $(wildcard web/package/src/*.ts web/app/src/*.ts web/bench/*.ts tests/web/*.ts tests/browser/*.ts))
@@ -56,12 +76,12 @@ build/web/compiled: $(WEB_TS) web/tsconfig.json
 	@touch $@
 
 PACKAGE_TS = $(sort $(wildcard web/package/src/*.ts))
-build/web/packed: $(PACKAGE_TS) $(wildcard web/package/*.json web/package/*.md) web/tsconfig.json LICENSE build/web/bezel.wasm
+build/web/packed: $(PACKAGE_TS) $(wildcard web/package/*.json web/package/*.md) web/tsconfig.json LICENSE build/web/bezel.wasm build/web/bezel-mt.wasm
 	$(call say,TSC build/web/package)
 	@rm -rf build/web/package
 	$(Q)$(TSC) -p web/package/tsconfig.json
 	@cp web/package/package.json web/package/README.md LICENSE build/web/package/
-	@install -m 644 build/web/bezel.wasm build/web/package/dist/
+	@install -m 644 build/web/bezel.wasm build/web/bezel-mt.wasm build/web/package/dist/
 	@cd build/web/package && npm pack --silent --pack-destination .. >/dev/null
 	@touch $@
 
@@ -70,4 +90,4 @@ test-web: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(MODELS)/large-vocab.gguf $(B)/bezel
 	@$(PYTHON) tests/run.py web-full
 
--include $(WEB_OBJ:.o=.d)
+-include $(WEB_OBJ:.o=.d) $(MT_OBJ:.o=.d)

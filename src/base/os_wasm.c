@@ -1,5 +1,4 @@
-/* The system of a WebAssembly module: a clock, one thread, and nothing else. Files come to it as the
- * reads of a job. */
+/* The system of a WebAssembly module: a clock, memory, and nothing else. Files come to it as the reads of a job. */
 #include "base/os.h"
 
 #if defined(__wasm__)
@@ -61,12 +60,7 @@ const char *bz_os_env(const char *name)
     return NULL;
 }
 
-/* ---- the machine: one thread, which never sleeps ----------------------------------------- */
-
-unsigned bz_os_cpu_count(void)
-{
-    return 1;
-}
+/* ---- the machine: it never sleeps; os_wasm_threads.c has its threads -------------------------- */
 
 /* What the memory may still grow by. How much of it the browser grants is not known before. */
 uint64_t bz_os_memory_available(void)
@@ -95,27 +89,6 @@ bz_os_function bz_os_library_symbol(bz_os_library *library, const char *name)
 void bz_os_library_close(bz_os_library *library)
 {
     (void)library;
-}
-
-bz_os_thread *bz_os_thread_start(void (*run)(void *), void *argument)
-{
-    (void)run, (void)argument;
-    return NULL;
-}
-
-void bz_os_thread_join(bz_os_thread *thread)
-{
-    (void)thread;
-}
-
-void bz_os_wait(atomic_uint *word, unsigned expected)
-{
-    (void)word, (void)expected; /* nobody else could change it */
-}
-
-void bz_os_wake_all(atomic_uint *word)
-{
-    (void)word;
 }
 
 /* ---- what the C library would import ------------------------------------------------------ */

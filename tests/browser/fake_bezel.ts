@@ -51,6 +51,7 @@ const facts: ModelFacts = {
     bytes: 3.1e9,
     device: "gpu",
     deviceName: "Test GPU",
+    threads: 1,
     notice: null,
 };
 

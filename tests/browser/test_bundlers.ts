@@ -21,9 +21,9 @@ await test("the tarball is small and holds nothing else", async () => {
     check(size < 1.5e6, `${size} bytes`);
     const { stdout } = await run("tar", ["tzf", tarball]);
     const files = stdout.trim().split("\n");
-    const odd = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|dist\/(bezel\.wasm|\w+\.(js|d\.ts)))$/.test(f));
+    const odd = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|dist\/(bezel(-mt)?\.wasm|\w+\.(js|d\.ts)))$/.test(f));
     checkEqual(odd, [], "files that do not belong");
-    const needed = ["README.md", "LICENSE", "dist/bezel.wasm", "dist/index.js", "dist/index.d.ts", "dist/worker.js"];
+    const needed = ["README.md", "LICENSE", "dist/bezel.wasm", "dist/bezel-mt.wasm", "dist/index.js", "dist/index.d.ts", "dist/worker.js"];
     checkEqual(needed.filter((f) => !files.includes(`package/${f}`)), [], "missing");
     const header = await readFile("include/bezel.h", "utf8");
     const numbers = ["MAJOR", "MINOR", "PATCH"].map((part) => new RegExp(`BZ_VERSION_${part} (\\d+)`).exec(header)?.[1]);
@@ -55,8 +55,9 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
         ["esbuild", [["/", `${work}/out-esbuild`]]],
         ["a plain script", [["/bezel", `${work}/node_modules/bezel/dist`], ["/app.js", "tests/bundlers/app.js"]]],
     ] as [string, [string, string][]][]) {
-        await test(`${name}: the page runs a model in a worker`, async () => {
+        await test(`${name}: the page runs a model in a worker with threads`, async () => {
             const server = await startServer({
+                isolated: true,
                 mounts: [["/models", "build/models"], ...mounts],
                 intercept: (request, response) => {
                     const ours = request.url === "/" && name === "a plain script";
@@ -69,9 +70,9 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
             try {
                 await page.goto(`${server.url}/`);
                 await page.waitForFunction(() => document.title !== "working", undefined, { timeout: 60_000 });
-                checkEqual(await page.title(), "3 tokens after engine header weights session", "title");
-                const workers = server.requests.filter((line) => /worker/.test(line));
-                check(workers.length === 1, `one worker: ${String(workers)}`);
+                checkEqual(await page.title(), "3 tokens, 2 threads, after engine header weights session", "title");
+                const workers = new Set(server.requests.filter((line) => /worker/.test(line)));
+                check(workers.size === 1, `one script for workers: ${String([...workers])}`);
             } finally {
                 await server.close();
             }

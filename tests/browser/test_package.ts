@@ -2,10 +2,10 @@
  * what can happen to each of them. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { check, checkEqual, finish, test } from "../web/check.js";
+import { check, checkEqual, finish, maxDifference, test } from "../web/check.js";
 import { Golden, goldenFolder } from "../web/golden.js";
 import { withBrowser, type Browser } from "./browser.js";
-import { startServer } from "./server.js";
+import { startServer, type ServerOptions } from "./server.js";
 
 type Package = typeof import("../../web/package/src/index.js");
 
@@ -17,16 +17,33 @@ declare global {
 
 const blank = '<!doctype html><title>blank</title><script type="module">import * as b from "/bezel/index.js"; globalThis.bezel = b;</script>';
 
-const server = await startServer({
+/** A worker whose threads trap as soon as they have something to do. */
+const crashing: Record<string, string> = {
+    "/crashing/worker.js": 'import "/crashing/threads.js"; import "/bezel/worker.js";',
+    "/crashing/threads.js": `const Real = WebAssembly.Instance;
+        WebAssembly.Instance = function (module, imports) {
+            const { exports } = new Real(module, imports);
+            const thread_main = (thread) => {
+                Atomics.wait(new Int32Array(imports.env.memory.buffer), thread / 4, 0);
+                throw new WebAssembly.RuntimeError("unreachable");
+            };
+            return { exports: { ...exports, thread_main } };
+        };`,
+};
+
+const site: ServerOptions = {
     mounts: [["/bezel", "build/web/package/dist"], ["/models", "build/models"], ["/golden", goldenFolder]],
     intercept: (request, response) => {
-        if (request.url !== "/") {
+        const text = request.url === "/" ? blank : crashing[request.url ?? ""];
+        if (text === undefined) {
             return false;
         }
-        response.writeHead(200, { "Content-Type": "text/html" }).end(blank);
+        response.writeHead(200, { "Content-Type": text === blank ? "text/html" : "text/javascript" }).end(text);
         return true;
     },
-});
+};
+const server = await startServer(site);
+const isolated = await startServer({ ...site, isolated: true });
 const elsewhere = await startServer({ mounts: [["/models", "build/models"]] });
 
 async function open({ page }: Browser): Promise<void> {
@@ -236,19 +253,87 @@ await withBrowser({}, async (browser) => {
     });
 });
 
+/** A browser without WebGPU, on a page that may share memory or may not. */
+interface OnCpu {
+    device: string;
+    notice: string | null;
+    threads: number;
+    text: string | null;
+    logits: number[];
+    same: boolean;
+    cores: number;
+}
+
+/** The same work with every number of threads. */
+async function onCpu({ page }: Browser, options: { threads?: number }): Promise<OnCpu> {
+    return page.evaluate(async (more) => {
+        const model = await bezel.Bezel.load("/models/tiny-e-q8_0.gguf", more);
+        const request = { messages: [{ role: "user" as const, content: "Name three gems." }], max_tokens: 16, temperature: 0 };
+        const text = (await model.chat.completions.create(request)).choices[0].message.content;
+        // Each session has threads of its own; those of one that was freed are used again.
+        const tokens = await model.tokenize("A gem is a stone. ".repeat(20), { bos: true });
+        const all: (number[] | null)[] = [];
+        for (let i = 0; i < 2; i++) {
+            const pair = [await model.newSession(), await model.newSession()];
+            for (const session of pair) {
+                await session.prefill(tokens);
+                all.push([...((await session.logits()) ?? [])]);
+            }
+            await Promise.all(pair.map((session) => session.free()));
+        }
+        const { device, notice, threads } = model.facts;
+        model.close();
+        const same = all.every((logits) => JSON.stringify(logits) === JSON.stringify(all[0]));
+        return { device, notice, threads, text, logits: all[0] ?? [], same, cores: navigator.hardwareConcurrency };
+    }, options);
+}
+
 await withBrowser({ adapter: "none" }, async (browser) => {
     await open(browser);
-    await test("a browser without WebGPU runs on the CPU and says so", async () => {
+    const alone = await onCpu(browser, {});
+    await test("a browser without WebGPU runs on the CPU and says so, also that one core has to do", () => {
+        checkEqual([alone.device, alone.threads, alone.same], ["cpu", 1, true], "device");
+        check(/CPU/.test(alone.notice ?? "") && /COOP/.test(alone.notice ?? ""), String(alone.notice));
+    });
+    await browser.page.goto(`${isolated.url}/`);
+    await browser.page.waitForFunction(() => "bezel" in globalThis);
+    await test("on an isolated page there are threads, with the same numbers", async () => {
+        check((await browser.page.evaluate(() => bezel.Bezel.capabilities())).threads, "capabilities");
+        for (const threads of [undefined, 2, 3, 7]) {
+            const got = await onCpu(browser, threads === undefined ? {} : { threads });
+            checkEqual([got.device, got.threads, got.same], ["cpu", threads ?? Math.min(16, got.cores), true], "threads");
+            check(/CPU/.test(got.notice ?? "") && !/COOP/.test(got.notice ?? ""), String(got.notice));
+            checkEqual(got.text, alone.text, "the same text as one thread writes");
+            check(maxDifference(Float32Array.from(got.logits), Float32Array.from(alone.logits)) === 0, "and the same logits");
+        }
+        check(isolated.requests.some((line) => line.includes("bezel-mt.wasm")), "the module with threads");
+        check(!server.requests.some((line) => line.includes("bezel-mt.wasm")), "and nowhere else");
+    });
+    await test("a thread that crashes takes the engine with it, which is told", async () => {
         const got = await browser.page.evaluate(async () => {
-            const model = await bezel.Bezel.load("/models/nano-e-q8_0.gguf");
-            const { usage } = await model.chat.completions.create({ messages: [{ role: "user", content: "Gems?" }], max_tokens: 4 });
+            const model = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", {
+                device: "cpu",
+                threads: 2,
+                worker: () => new Worker("/crashing/worker.js", { type: "module" }),
+            });
+            const request = { messages: [{ role: "user" as const, content: "Name three gems." }], max_tokens: 4 };
+            const failed = await model.chat.completions.create(request).catch((e: unknown) => e);
             model.close();
-            return { device: model.device, notice: model.notice, tokens: usage.completion_tokens };
+            const { code, message } = failed as InstanceType<Package["BezelError"]>;
+            return { code, message, threads: model.facts.threads };
         });
-        checkEqual([got.device, got.tokens], ["cpu", 4], "device");
-        check(/CPU/.test(got.notice ?? ""), String(got.notice));
+        checkEqual([got.code, got.threads], ["device_lost", 2], got.message);
+    });
+    await test("a model that is too large for the CPU is refused with a sentence", async () => {
+        const got = await browser.page.evaluate(async () => {
+            const read = (): Promise<never> => Promise.reject(new Error("nothing of it must be read"));
+            const failed = await bezel.Bezel.load({ name: "large.gguf", size: 17e9, read }).catch((e: unknown) => e);
+            const { code, message } = failed as InstanceType<Package["BezelError"]>;
+            return { code, message };
+        });
+        check(got.code === "out_of_memory" && /17\.0 GB.*3\.5 GB.*WebGPU/.test(got.message), `${got.code}: ${got.message}`);
     });
 });
 
-await Promise.all([server.close(), elsewhere.close()]);
+await Promise.all([server.close(), isolated.close(), elsewhere.close()]);
 finish();

@@ -239,6 +239,8 @@ await test("the page from bezel serve: its model, isolated, under its rules for 
             await loadOffer(p, nano);
             await send(p, "Hello");
             check((await answered(p)).length > 0, "an answer");
+            await p.click("#model-chip");
+            check(/processor, \d+ threads/.test((await p.textContent("#model-info")) ?? ""), "with threads");
             noErrors(browser);
             checkEqual(browser.requested.filter((one) => !one.startsWith(url)), [], "requests to other places");
         })));

@@ -3,13 +3,13 @@ import { Bezel } from "bezel";
 
 async function main() {
     const stages = new Set();
-    const model = await Bezel.load("/models/nano-e-q8_0.gguf", { device: "cpu", onProgress: ({ stage }) => stages.add(stage) });
+    const model = await Bezel.load("/models/nano-e-q8_0.gguf", { device: "cpu", threads: 2, onProgress: ({ stage }) => stages.add(stage) });
     const { usage } = await model.chat.completions.create({
         messages: [{ role: "user", content: "Name three gems." }],
         max_tokens: 3,
     });
     model.close();
-    return `${usage.completion_tokens} tokens after ${[...stages].join(" ")}`;
+    return `${usage.completion_tokens} tokens, ${model.facts.threads} threads, after ${[...stages].join(" ")}`;
 }
 
 main().then(

@@ -10,5 +10,7 @@ await build({
     outdir: "out-esbuild",
     logLevel: "warning",
 });
-await copyFile("node_modules/bezel/dist/bezel.wasm", "out-esbuild/bezel.wasm");
+for (const module of ["bezel.wasm", "bezel-mt.wasm"]) {
+    await copyFile(`node_modules/bezel/dist/${module}`, `out-esbuild/${module}`);
+}
 await copyFile("index.html", "out-esbuild/index.html");

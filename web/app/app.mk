@@ -7,14 +7,14 @@ web-programs: build/web/app/ready
 
 # What tsc made lies in the same folders beside each other, so that imports stay as they are.
 APP_FILES = $(addprefix web/app/,index.html app.css icon.svg models.json)
-build/web/app/ready: build/web/compiled build/web/bezel.wasm $(APP_FILES) $(CHAT_MODEL)
+build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(CHAT_MODEL)
 	$(call say,APP build/web/app)
 	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/package build/web/app/builtin
 	@cp $(APP_FILES) build/web/app/
 	@cp -R build/web/js/web/app/src build/web/app/app/
 	@cp -R build/web/js/web/package/src build/web/app/package/
 	@find build/web/app -name '*.d.ts' -delete
-	@cp build/web/bezel.wasm build/web/app/package/src/
+	@cp build/web/bezel.wasm build/web/bezel-mt.wasm build/web/app/package/src/
 	@cp $(CHAT_MODEL) build/web/app/builtin/synthetic.gguf
 	@touch $@
 

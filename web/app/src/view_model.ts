@@ -82,7 +82,8 @@ export class ModelChip {
             return;
         }
         const { facts } = state.model;
-        const on = facts.device === "cpu" ? "the processor" : facts.device === "gpu" ? "the GPU" : "the GPU, with no optional features";
+        const cores = facts.threads > 1 ? `${facts.threads} threads` : "one thread";
+        const on = facts.device === "cpu" ? `the processor, ${cores}` : facts.device === "gpu" ? "the GPU" : "the GPU, with no optional features";
         const close = (act?: () => void) => (): void => {
             this.#dialog.close();
             act?.();

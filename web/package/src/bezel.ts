@@ -12,6 +12,7 @@ import type { DownloadProgress } from "./download.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
 import type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
+import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
 import type { Finish, GenerateOptions, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import { LocalCaller, WorkerCaller, type Caller, type WorkerLike } from "./rpc.js";
@@ -27,6 +28,8 @@ export interface PlaceOptions {
     worker?: boolean | (() => WorkerLike);
     /** bezel.wasm: its address, bytes or module, where it does not lie beside this script. */
     wasm?: string | URL | BufferSource | WebAssembly.Module;
+    /** bezel-mt.wasm, likewise; null: never use threads. Default: beside this script, or with `wasm` given, none. */
+    threadedWasm?: string | URL | BufferSource | WebAssembly.Module | null;
     /** Without a worker: what stands for navigator.gpu, as in Node; null: no GPU. */
     gpu?: GPU | null;
     /** Without a worker: what stands for fetch. */
@@ -42,6 +45,8 @@ export interface LoadOptions extends PlaceOptions {
     device?: DeviceChoice;
     /** Per-layer embeddings on the GPU, or read from the file as they are needed. Default: "auto", what fits. */
     ple?: "resident" | "file" | "auto";
+    /** On the CPU, where memory may be shared (COOP and COEP): at most so many. Default: one per processor, at most 16. */
+    threads?: number;
     /** What else a session can be told. */
     session?: Omit<SessionOptions, "context">;
 }
@@ -61,9 +66,16 @@ export interface DownloadOptions extends PlaceOptions {
     signal?: AbortSignal;
 }
 
+/** A worker would take a relative address for its own. */
+function located(wasm: NonNullable<PlaceOptions["wasm"]>): WasmLocation {
+    const absolute = typeof wasm === "string" && "location" in globalThis ? new URL(wasm, location.href) : wasm;
+    return absolute instanceof URL ? absolute.href : absolute;
+}
+
 async function place(options: PlaceOptions): Promise<Caller> {
     const { worker = typeof Worker !== "undefined", gpu, fetch } = options;
     const wasm = options.wasm ?? new URL("./bezel.wasm", import.meta.url);
+    const { threadedWasm = options.wasm === undefined ? new URL("./bezel-mt.wasm", import.meta.url) : null } = options;
     let caller: Caller;
     if (worker === false) {
         const service = new Service({ gpu, fetch });
@@ -79,9 +91,8 @@ async function place(options: PlaceOptions): Promise<Caller> {
             throw new BezelError("network", `The worker could not start: ${cause}. Use worker: false.`, { cause: reason });
         }
     }
-    const absolute = typeof wasm === "string" && "location" in globalThis ? new URL(wasm, location.href) : wasm;
     try {
-        await caller.call("start", { wasm: absolute instanceof URL ? absolute.href : absolute });
+        await caller.call("start", { wasm: located(wasm), threaded: threadedWasm && located(threadedWasm) });
     } catch (reason) {
         caller.close();
         throw reason;
@@ -261,12 +272,12 @@ export class BezelModel {
 export const Bezel = {
     /** Several sources: the parts of a split model in any order, and its mmproj file. */
     async load(source: ModelSource | ModelSource[], options: LoadOptions = {}): Promise<BezelModel> {
-        const { onProgress, signal, contextLength, device = "auto", ple = "auto" } = options;
+        const { onProgress, signal, contextLength, device = "auto", ple = "auto", threads = null } = options;
         const caller = await place(options);
         const { sources, transfer, end } = carry(source, options);
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
-            const facts = await caller.call("load", { sources, device, ple, session }, { signal, onEvent: onProgress, transfer });
+            const facts = await caller.call("load", { sources, device, ple, session, threads }, { signal, onEvent: onProgress, transfer });
             return new BezelModel(caller, facts, end);
         } catch (reason) {
             caller.close();

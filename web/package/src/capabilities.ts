@@ -1,5 +1,6 @@
 /** What this browser, or Node, can do. */
 import { hasOpfs } from "./opfs.js";
+import { canShareMemory } from "./threads.js";
 
 export interface AdapterFacts {
     name: string;
@@ -95,7 +96,7 @@ export async function findCapabilities(entry: GPU | null = defaultGpu()): Promis
         webgpu: entry !== null,
         adapter: await findAdapter(entry),
         simd: hasSimd(),
-        threads: typeof SharedArrayBuffer !== "undefined" && (!("crossOriginIsolated" in globalThis) || crossOriginIsolated),
+        threads: canShareMemory(),
         workers: typeof Worker !== "undefined",
         opfs: hasOpfs(),
         storage: await storageFacts(),

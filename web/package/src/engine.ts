@@ -13,7 +13,9 @@ import type {
     SessionStats,
     Token,
 } from "./options.js";
+import type { WorkerLike } from "./rpc.js";
 import type { Source } from "./source.js";
+import { Threads } from "./threads.js";
 import { instantiate, Progress, READ_FIELDS, Report, type Exports, type WasmSource } from "./wasm.js";
 
 /** How long the event loop may have to wait for us, in milliseconds. */
@@ -24,6 +26,8 @@ export interface EngineOptions {
     wasm: WasmSource;
     /** navigator.gpu, where it is not found there; null: without a GPU. */
     gpu?: GPU | null;
+    /** `wasm` is bezel-mt.wasm, compiled. */
+    threads?: { count: number; memory: WebAssembly.Memory; make: () => WorkerLike };
 }
 
 type Event =
@@ -58,14 +62,17 @@ export class Engine {
     readonly exports: Exports;
     readonly memory: Memory;
     readonly host: number;
+    /** Null: all is computed by this one. */
+    readonly threads: Threads | null;
     readonly #encoder = new TextEncoder();
     /** The last error that came from C. */
     #said: BezelError | null = null;
 
-    private constructor(gpu: Gpu, exports: Exports, memory: Memory) {
+    private constructor(gpu: Gpu, exports: Exports, memory: Memory, threads: Threads | null) {
         this.gpu = gpu;
         this.exports = exports;
         this.memory = memory;
+        this.threads = threads;
         this.host = exports.host_new();
     }
 
@@ -73,10 +80,12 @@ export class Engine {
         const found = (globalThis.navigator as Navigator | undefined)?.gpu ?? null;
         let memory: Memory | undefined;
         const gpu = new Gpu(options.gpu === undefined ? found : options.gpu, () => memory as Memory);
-        const exports = await instantiate(options.wasm, gpu);
-        memory = new Memory(exports.memory);
+        const { wasm, threads } = options;
+        const exports = await instantiate(wasm, gpu, threads?.memory);
+        memory = new Memory(threads?.memory ?? (exports.memory as WebAssembly.Memory));
         exports._initialize();
-        return new Engine(gpu, exports, memory);
+        const made = threads && new Threads(threads.count, threads.make, wasm as WebAssembly.Module, exports, threads.memory);
+        return new Engine(gpu, exports, memory, made ?? null);
     }
 
     get version(): string {
@@ -382,12 +391,13 @@ export class Model {
         return this.engine.exports.token_ends(this.address, token) !== 0;
     }
 
-    newSession(options: SessionOptions = {}): Promise<Session> {
+    async newSession(options: SessionOptions = {}): Promise<Session> {
         const { engine } = this;
+        const free = (await engine.threads?.reserve()) ?? 0;
         const session = engine.withText(JSON.stringify(options), (address, length) =>
             engine.check(engine.exports.session_new(engine.host, this.address, address, length)),
         );
-        return Promise.resolve(new Session(this, session));
+        return new Session(this, session, 1 + free - (engine.threads?.free ?? 0));
     }
 
     /** A turn of a conversation: the request is OpenAI's or Ollama's. */
@@ -410,12 +420,15 @@ const finishes: Finish[] = ["none", "end", "stop", "length", "context"];
 export class Session {
     readonly model: Model;
     readonly address: number;
+    /** That compute. */
+    readonly threads: number;
     /** Why the last answer ended. */
     finish: Finish = "none";
 
-    constructor(model: Model, address: number) {
+    constructor(model: Model, address: number, threads: number) {
         this.model = model;
         this.address = address;
+        this.threads = threads;
     }
 
     /** Makes the session hold exactly these tokens; computes what differs. */

@@ -54,7 +54,10 @@ export class Memory {
     }
 
     text(address: number, length: number): string {
-        return this.#decoder.decode(this.bytes.subarray(address, address + length));
+        const { bytes } = this;
+        // Decoders refuse memory that another thread could change.
+        const shared = typeof SharedArrayBuffer !== "undefined" && this.#memory.buffer instanceof SharedArrayBuffer;
+        return this.#decoder.decode(shared ? bytes.slice(address, address + length) : bytes.subarray(address, address + length));
     }
 
     /** A terminated text. */

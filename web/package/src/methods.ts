@@ -3,6 +3,7 @@ import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
 import type { DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
+import type { WasmLocation } from "./module.js";
 import type { Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import type { StoredModel } from "./opfs.js";
 import type { ModelSource, PortableSource } from "./sources.js";
@@ -27,6 +28,8 @@ export interface ModelFacts {
     bytes: number;
     device: "gpu" | "gpu-baseline" | "cpu";
     deviceName: string;
+    /** That compute: on the CPU with shared memory several, else 1. */
+    threads: number;
     /** A sentence to show when the device is not what one would expect; else null. */
     notice: string | null;
 }
@@ -36,6 +39,8 @@ export interface LoadRequest {
     device: DeviceChoice;
     ple: NonNullable<OpenOptions["ple"]>;
     session: SessionOptions;
+    /** At most; null: as many as are useful. */
+    threads: number | null;
 }
 
 interface M<A, R, E = never> {
@@ -45,8 +50,8 @@ interface M<A, R, E = never> {
 }
 
 export interface Methods {
-    /** First: where the engine's module is. */
-    start: M<{ wasm: string | BufferSource | WebAssembly.Module }, void>;
+    /** First: where the engine's module is, and the one with threads; null: there is none. */
+    start: M<{ wasm: WasmLocation; threaded: WasmLocation | null }, void>;
     capabilities: M<null, Capabilities>;
     inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
     load: M<LoadRequest, ModelFacts, Progress>;

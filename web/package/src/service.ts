@@ -11,9 +11,10 @@ import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
 import type { SessionOptions } from "./options.js";
-import { moving, type Handlers } from "./rpc.js";
+import { moving, type Handlers, type WorkerLike } from "./rpc.js";
 import type { Source } from "./source.js";
 import { closeSource, openSource } from "./sources.js";
+import { canShareMemory, sharedMemory, threadCount } from "./threads.js";
 import type { Fetch } from "./url_source.js";
 
 /** On the CPU all weights are in the module's memory, which ends at 4 GiB. */
@@ -22,6 +23,8 @@ const CPU_MOST = 3.5e9;
 export interface ServiceOptions {
     gpu?: GPU | null | undefined;
     fetch?: Fetch | undefined;
+    /** A worker whose script is serveThread; where there is none, one thread computes. */
+    makeThread?: () => WorkerLike;
 }
 
 interface Choice {
@@ -46,7 +49,9 @@ function gigabytes(bytes: number): string {
 export class Service {
     readonly #gpu: GPU | null;
     readonly #fetch: Fetch | undefined;
+    readonly #makeThread: (() => WorkerLike) | null;
     #wasm: WasmLocation | null = null;
+    #threadedWasm: WasmLocation | null = null;
     #engine: Promise<Engine> | null = null;
     #loaded: Loaded | null = null;
     #loading = false;
@@ -59,6 +64,7 @@ export class Service {
     constructor(options: ServiceOptions = {}) {
         this.#gpu = options.gpu === undefined ? defaultGpu() : options.gpu;
         this.#fetch = options.fetch;
+        this.#makeThread = options.makeThread ?? null;
     }
 
     #startEngine(): Promise<Engine> {
@@ -73,6 +79,17 @@ export class Service {
                 throw reason;
             });
         return this.#engine;
+    }
+
+    /** The engine for a CPU: with threads, if the page may share memory. */
+    async #startForCpu(wanted: number | null): Promise<Engine> {
+        const [make, wasm] = [this.#makeThread, this.#threadedWasm];
+        const count = threadCount(wanted);
+        const memory = make && wasm !== null && count > 1 && canShareMemory() ? sharedMemory() : null;
+        if (!make || wasm === null || !memory) {
+            return this.#startEngine();
+        }
+        return Engine.load({ wasm: await compileModule(wasm), gpu: null, threads: { count, memory, make } });
     }
 
     #current(): Loaded {
@@ -134,7 +151,7 @@ export class Service {
             : { device: "gpu", notice: null };
     }
 
-    async #load({ sources: wanted, device, ple, session }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
+    async #load({ sources: wanted, device, ple, session, threads }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
         if (this.#loaded || this.#loading) {
             throw new BezelError("bad_request", "A model is loaded already; this engine holds one.");
         }
@@ -147,14 +164,13 @@ export class Service {
         let engine: Engine | null = null;
         try {
             emit({ stage: "engine", done: 0, total: 1 });
-            const choosing = this.#choose(device);
-            engine = await this.#startEngine();
+            let choice = await this.#choose(device);
+            engine = choice.device === "cpu" ? await this.#startForCpu(threads) : await this.#startEngine();
             emit({ stage: "engine", done: 1, total: 1 });
             emit({ stage: "header", done: 0, total: 1 });
             const options = { fetch: this.#fetch, signal: this.#reading.signal };
             const sources = await Promise.all(wanted.map((source) => openSource(source, options)));
             const bytes = sources.reduce((sum, { size }) => sum + size, 0);
-            let choice = await choosing;
             engine.gpu.onCompile = (done, total): void => emit({ stage: "compile", done, total });
             try {
                 model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
@@ -165,6 +181,7 @@ export class Service {
                 }
                 const notice = `The GPU cannot be used (${reason.message.replace(/\.$/, "")}), so the model runs on the CPU.`;
                 choice = { device: "cpu", notice };
+                engine = await this.#startForCpu(threads);
                 model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
             }
             emit({ stage: "session", done: 0, total: 1 });
@@ -183,7 +200,8 @@ export class Service {
                 bytes,
                 device: choice.device,
                 deviceName: choice.device === "cpu" ? "CPU" : (engine.gpu.devices[0]?.name ?? "GPU"),
-                notice: choice.notice,
+                threads: chat.threads,
+                notice: this.#noticeOf(choice, engine),
             };
             this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]) };
             return facts;
@@ -191,6 +209,7 @@ export class Service {
             this.#reading = new AbortController();
             chat?.free();
             model?.free();
+            engine?.threads?.close();
             wanted.forEach((source) => closeSource(source as Source));
             throw reason;
         } finally {
@@ -200,6 +219,12 @@ export class Service {
                 engine.gpu.onCompile = null;
             }
         }
+    }
+
+    /** What to say about the CPU, with what would make it faster. */
+    #noticeOf({ notice }: Choice, engine: Engine): string | null {
+        const alone = notice !== null && !engine.threads && this.#makeThread !== null && !canShareMemory();
+        return alone ? `${notice} It uses one of its cores only: the server does not isolate the page (COOP and COEP).` : notice;
     }
 
     async #open(engine: Engine, sources: Source[], bytes: number, choice: Choice, ple: LoadRequest["ple"],
@@ -234,6 +259,7 @@ export class Service {
             this.#loaded = null;
             loaded?.sessions.forEach((session) => session.free());
             loaded?.model.free();
+            loaded?.engine.threads?.close();
         });
     }
 
@@ -247,8 +273,9 @@ export class Service {
     // ---- the methods ----------------------------------------------------------------------------
 
     readonly handlers: Handlers = {
-        start: ({ wasm }) => {
+        start: ({ wasm, threaded }) => {
             this.#wasm = wasm;
+            this.#threadedWasm = threaded;
             return Promise.resolve();
         },
         capabilities: () => findCapabilities(this.#gpu),

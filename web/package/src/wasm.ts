@@ -3,7 +3,8 @@ import type { Gpu } from "./gpu.js";
 
 /** Numbers are addresses in the module's memory unless said otherwise. */
 export interface Exports {
-    readonly memory: WebAssembly.Memory;
+    /** Of bezel-mt.wasm it is an import. */
+    readonly memory?: WebAssembly.Memory;
     _initialize(): void;
     alloc(n: number): number;
     free(address: number): void;
@@ -66,6 +67,18 @@ export interface Exports {
     turn_prompt(host: number, turn: number): void;
     turn_push(host: number, turn: number, token: number): number;
     turn_next(host: number, turn: number): number;
+
+    // Of bezel-mt.wasm alone (src/base/os_wasm_threads.c, and what the linker adds):
+    thread_new(): number;
+    thread_stack(thread: number): number;
+    thread_tls(thread: number): number;
+    thread_ready(thread: number): void;
+    thread_main(thread: number): void;
+    thread_broke(): void;
+    threads_free(): number;
+    threads_use(n: number): void;
+    readonly __stack_pointer: WebAssembly.Global;
+    __wasm_init_tls(tls: number): void;
 }
 
 /** struct step_report: all doubles, in this order; the reads follow, READ_FIELDS each. */
@@ -92,11 +105,15 @@ export const Progress = { again: 0, needBytes: 1, needGpu: 2, event: 3, done: 4,
 
 export type WasmSource = WebAssembly.Module | BufferSource | Response | PromiseLike<Response>;
 
-export async function instantiate(source: WasmSource, gpu: Gpu): Promise<Exports> {
-    const imports = {
-        gpu: gpu.imports,
-        os: { now: (): number => performance.now() },
-    };
+/** One clock for all threads: each worker counts from its own beginning. */
+export function osImports(): { now: () => number } {
+    const { timeOrigin } = performance;
+    return { now: () => timeOrigin + performance.now() };
+}
+
+/** `memory`: what bezel-mt.wasm shares. */
+export async function instantiate(source: WasmSource, gpu: Gpu, memory?: WebAssembly.Memory): Promise<Exports> {
+    const imports = { gpu: gpu.imports, os: osImports(), ...(memory && { env: { memory } }) };
     const given = await source;
     if (given instanceof WebAssembly.Module) {
         return (await WebAssembly.instantiate(given, imports)).exports as unknown as Exports;

@@ -1,5 +1,14 @@
-/** A worker's script: the engine behind messages. */
+/** A worker's script: the engine behind messages, or one of its threads. */
 import { serve, type WorkerScope } from "./rpc.js";
 import { Service } from "./service.js";
+import { serveThread, THREAD } from "./threads.js";
 
-serve(globalThis as unknown as WorkerScope, new Service().handlers);
+const scope = globalThis as unknown as WorkerScope & { name: string; location: Location };
+
+if (scope.name === THREAD) {
+    serveThread(scope);
+} else {
+    // Threads run this very script, wherever a bundler has put it.
+    const makeThread = (): Worker => new Worker(scope.location.href, { type: "module", name: THREAD });
+    serve(scope, new Service(typeof Worker === "undefined" ? {} : { makeThread }).handlers);
+}
