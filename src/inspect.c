@@ -59,6 +59,13 @@ static void put_key(bz_json *j, const char *name, const bz_gguf *g, const char *
     }
 }
 
+/* An mmproj file: towers for pictures and sound, and nothing else. */
+static bool is_media(const bz_gguf *g)
+{
+    bz_str architecture;
+    return bz_gguf_get_str(bz_gguf_find(g, "general.architecture"), &architecture) && bz_str_is(architecture, "clip");
+}
+
 static void put_files(bz_json *j, const bz_model *m)
 {
     bz_json_key(j, "files");
@@ -70,6 +77,7 @@ static void put_files(bz_json *j, const bz_model *m)
         key_uint(j, "bytes", m->files[i].size);
         key_uint(j, "headerBytes", g ? g->header_size : 0);
         key_uint(j, "tensors", g ? g->n_tensors : 0);
+        key_bool(j, "media", g && is_media(g));
         bz_json_end(j);
     }
     bz_json_end(j);
@@ -175,7 +183,22 @@ static void put_memory(bz_json *j, const bz_text_model *m)
     bz_json_end(j);
 }
 
-void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal)
+/* On a GPU, which keeps weights in an order of its own. */
+static void put_gpu(bz_json *j, const bz_model *m, const bz_fit_options *options)
+{
+    bz_fit fit;
+    bz_error err;
+    const bool fits = bz_model_fit(m, options, &fit, &err) == BZ_OK;
+    bz_json_object(j);
+    key_bool(j, "fits", fits);
+    key_text(j, "text", fits ? "" : err.text);
+    key_uint(j, "weights", fit.weights);
+    key_uint(j, "perLayer", fit.ple);
+    key_uint(j, "work", fit.work);
+    bz_json_end(j);
+}
+
+void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal, const bz_fit_options *fit)
 {
     const bz_gguf *g = main_of(m);
     uint64_t bytes = 0;
@@ -204,6 +227,12 @@ void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal)
         bz_json_null(j);
     } else {
         put_memory(j, &m->text);
+    }
+    bz_json_key(j, "gpu");
+    if (refusal) {
+        bz_json_null(j);
+    } else {
+        put_gpu(j, m, fit);
     }
     put_files(j, m);
     bz_json_end(j);

@@ -174,13 +174,15 @@ EXPORT(job_header_only) const bz_model *wasm_job_header_only(bz_job *job)
 }
 
 /* What the header says, as JSON; report: where, how long. The caller frees it. With a job that failed, its error is
- * the verdict. 0: no memory. */
-EXPORT(inspect) char *wasm_inspect(host *h, const bz_model *m, bool refused)
+ * the verdict. The limits are those of the GPU to ask about; 0: the least that there are. 0: no memory. */
+EXPORT(inspect)
+char *wasm_inspect(host *h, const bz_model *m, bool refused, double max_buffer, double max_binding)
 {
+    const bz_fit_options fit = {.max_buffer = (uint64_t)max_buffer, .max_binding = (uint64_t)max_binding};
     bz_json_buffer text = {0};
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, &text);
-    bz_inspect(&j, m, refused ? &h->error : NULL);
+    bz_inspect(&j, m, refused ? &h->error : NULL, &fit);
     if (!bz_json_finish(&j)) {
         bz_fail(&h->error, BZ_OUT_OF_MEMORY, "No memory for the model's facts.");
         free(text.text);
@@ -194,6 +196,12 @@ EXPORT(inspect) char *wasm_inspect(host *h, const bz_model *m, bool refused)
 EXPORT(model_free) void wasm_model_free(bz_model *m)
 {
     bz_model_free(m);
+}
+
+/* Which of its files is the text model, or its first part. */
+EXPORT(model_main) uint32_t wasm_model_main(const bz_model *m)
+{
+    return m->set.parts[0];
 }
 
 EXPORT(model_vocab) uint32_t wasm_model_vocab(const bz_model *m)

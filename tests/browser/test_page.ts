@@ -4,6 +4,8 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { check, checkEqual, finish, test } from "../web/check.js";
+import { goldenFolder } from "../web/golden.js";
+import { tinyMmproj } from "../web/mmproj.js";
 import { screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { answered, answerText, begun, loadOffer, modelFolder, nano, openPage, ready, send, servePage, setSettings, type Wishes } from "./page.js";
 
@@ -142,6 +144,30 @@ await page("a file from an input, which cannot be kept", {}, { device: "cpu", ma
     check((await answered(p)).length > 0, "an answer");
 });
 
+await page("a model of two files: the mmproj file alone asks for the other, and both are one model", {}, { device: "cpu", maxTokens: 6 }, async (p) => {
+    await p.evaluate(() => Reflect.deleteProperty(window, "showOpenFilePicker"));
+    const choose = async (button: string, file: string | { name: string; mimeType: string; buffer: Buffer }): Promise<void> => {
+        const [chooser] = await Promise.all([p.waitForEvent("filechooser"), p.click(button)]);
+        await chooser.setFiles(file);
+    };
+    const mmproj = { name: "mmproj.gguf", mimeType: "application/octet-stream", buffer: Buffer.from(tinyMmproj()) };
+    await choose('button.choice:has-text("Open a GGUF")', mmproj);
+    await p.waitForSelector('.card[data-code="bad_request"]:has-text("text model")');
+    await choose('.card button:has-text("Add the other file")', `${goldenFolder}/e-like/text.gguf`);
+    await p.waitForSelector('.card .verdict');
+    const card = (await p.textContent(".card")) ?? "";
+    check(card.includes("2 files") && card.includes("pictures and sound"), card);
+    await p.click('.card button:has-text("Load")');
+    await ready(p);
+    check(((await p.textContent("#model-chip")) ?? "").includes("text"), "named after the text model");
+    await send(p, "Hello");
+    check((await answered(p)).length > 0, "an answer");
+    await p.click("#model-chip");
+    await p.click('#model-info button:has-text("Choose another")');
+    await choose('button.choice:has-text("Open a GGUF")', `${modelFolder}/nano-e-f32-00002-of-00003.gguf`);
+    await p.waitForSelector('.card[data-code="not_found"]:has-text("missing")');
+});
+
 await page("a file whose handle is kept: after a reload it is there again", {}, { device: "cpu", maxTokens: 6 }, async (p) => {
     // Chromium without a window has no picker; a handle of the origin's own files is kept in the same way.
     const bytes = [...(await readFile(`${modelFolder}/nano-e-q4_0.gguf`))];
@@ -233,6 +259,7 @@ await test("the page from bezel serve: its model, isolated, under its rules for 
         withBrowser({}, async (browser) => {
             const p = browser.page;
             await p.goto(url);
+            await p.waitForSelector("html[data-started]");
             await setSettings(p, { device: "cpu", maxTokens: 6 });
             check(await p.evaluate(() => crossOriginIsolated), "isolated");
             check(await p.isVisible('button.choice:has-text("Synthetic")'), "the page's own model");

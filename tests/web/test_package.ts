@@ -12,6 +12,7 @@ import {
 } from "../../web/package/src/index.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
+import { tinyMmproj } from "./mmproj.js";
 import { codeOf, collect, errorOf, here, nano, tiny, withPackage } from "./package.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
 
@@ -340,6 +341,29 @@ await test("inspecting reads the header alone", async () => {
     check(!cut.runs && cut.code === "bad_file", JSON.stringify(cut.text));
     const failing = { ...bytesSource(new Uint8Array(100)), read: () => Promise.reject(new Error("gone")) };
     checkEqual(await codeOf(async () => Bezel.inspect(failing, await here())), "bad_file", "a source that fails is an error");
+});
+
+await test("several files are one model, in any order: parts, and an mmproj file, which is known and kept apart", async () => {
+    const text = await fileSource(`${goldenFolder}/e-like/text.gguf`);
+    const both = [bytesSource(tinyMmproj(), "mmproj.gguf"), text];
+    const got = await Bezel.inspect(both, await here());
+    checkEqual([got.runs, got.vision, got.audio, got.bytes], [true, true, true, both.reduce((sum, { size }) => sum + size, 0)], "two files");
+    checkEqual(got.files.map(({ media }) => media), [true, false], "which is which");
+    check((got.gpu?.fits ?? false) && (got.gpu?.weights ?? 0) > 1e5 && (got.gpu?.work ?? 0) > 1e4, JSON.stringify(got.gpu));
+    const model = await Bezel.load(both, await here());
+    checkEqual(model.name, "text", "the text model gives the name");
+    const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3, temperature: 0 });
+    checkEqual(usage.completion_tokens, 3, "it answers");
+    model.close();
+    const alone = await Bezel.inspect(both.slice(0, 1), await here());
+    check(!alone.runs && alone.code === "bad_request" && /text model/.test(alone.text), `${alone.code}: ${alone.text}`);
+    const parts = await Promise.all([3, 1, 2].map((n) => fileSource(`${modelFolder}/nano-e-f32-0000${n}-of-00003.gguf`)));
+    const split = await Bezel.load(parts, await here());
+    checkEqual(split.name, "nano-e-f32", "the name of all parts");
+    split.close();
+    const missing = await Bezel.inspect(parts.slice(1), await here());
+    check(!missing.runs && missing.code === "not_found", `${missing.code}: ${missing.text}`);
+    await Promise.all([text, ...parts].map((source) => source.close()));
 });
 
 await test("capabilities of Node", async () => {

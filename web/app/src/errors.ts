@@ -7,6 +7,7 @@ export type Remedy =
     | "shorter" // load with less context
     | "choose" // another model
     | "file" // a file from disk
+    | "more" // another file of the same model
     | "new-chat"
     | "regenerate"
     | "resume"; // more of the same answer
@@ -83,6 +84,20 @@ const loading: Record<string, Explanation> = {
     },
 };
 
+/** Of files that were just chosen: some of a model's may be missing. */
+const incomplete: Record<string, Explanation> = {
+    bad_request: {
+        title: "These files are not one model",
+        advice: "A model is one GGUF file, or all parts of one, and its mmproj file if there is one. Choose them together.",
+        remedies: ["more", "choose"],
+    },
+    not_found: {
+        title: "A part of this model is missing",
+        advice: "It was split into several files, and all of them are needed. Choose them together.",
+        remedies: ["more", "choose"],
+    },
+};
+
 const answering: Record<string, Explanation> = {
     context_full: {
         title: "This conversation is full",
@@ -117,8 +132,9 @@ const unknown: Explanation = {
     remedies: ["retry", "choose"],
 };
 
-export function explainLoading({ code }: Failure): Explanation {
-    return loading[code] ?? unknown;
+/** `chosen`: files that the user has just pointed to. */
+export function explainLoading({ code }: Failure, chosen = false): Explanation {
+    return (chosen ? incomplete[code] : undefined) ?? loading[code] ?? unknown;
 }
 
 export function explainAnswering({ code }: Failure): Explanation {

@@ -19,7 +19,16 @@ export type Choice =
     | { kind: "url"; name: string; url: string }
     /** In the browser's own storage, where downloads go. */
     | { kind: "stored"; name: string; stored: string }
-    | { kind: "file"; name: string; file: File | null; handle: FileSystemFileHandle | null };
+    | FileChoice;
+
+/** The files of one model; null: they were chosen on an earlier visit, and their handles have to do. */
+export interface FileChoice {
+    kind: "file";
+    name: string;
+    files: File[] | null;
+    /** One for each, where the browser lets a page keep them; else null. */
+    handles: FileSystemFileHandle[] | null;
+}
 
 export type LoadProgress = Progress | DownloadProgress;
 
@@ -61,7 +70,7 @@ function isAbort(reason: unknown): boolean {
 }
 
 /** What survives a reload: a handle can be kept, a file from an input cannot. */
-type Kept = Exclude<Choice, { kind: "file" }> | { kind: "file"; name: string; handle: FileSystemFileHandle | null };
+type Kept = Exclude<Choice, FileChoice> | Omit<FileChoice, "files">;
 
 /** Not everywhere, and not in TypeScript's own description of the page. */
 type WithPermission = FileSystemFileHandle & {
@@ -131,29 +140,32 @@ export class ModelKeeper {
         }
     }
 
-    async #source(choice: Choice): Promise<File | string> {
+    async #source(choice: Choice): Promise<File[] | string> {
         if (choice.kind === "url") {
             return new URL(choice.url, document.baseURI).href;
         }
         if (choice.kind === "stored") {
             return `opfs:${choice.stored}`;
         }
-        if (choice.file) {
-            return choice.file;
+        if (choice.files) {
+            return choice.files;
         }
-        const handle = choice.handle as WithPermission | null;
-        if (!handle) {
+        if (!choice.handles?.length) {
             throw new BezelError("not_found", `${choice.name} has to be chosen again: this browser does not let a page keep a file.`);
         }
+        return Promise.all(choice.handles.map((handle) => this.#reopened(handle)));
+    }
+
+    async #reopened(handle: WithPermission): Promise<File> {
         if (handle.queryPermission && (await handle.queryPermission({ mode: "read" })) !== "granted") {
             if ((await handle.requestPermission?.({ mode: "read" })) !== "granted") {
-                throw new BezelError("not_found", `The browser was not allowed to open ${choice.name} again.`);
+                throw new BezelError("not_found", `The browser was not allowed to open ${handle.name} again.`);
             }
         }
         try {
             return await handle.getFile();
         } catch (reason) {
-            throw new BezelError("not_found", `${choice.name} is no longer where it was.`, { cause: reason });
+            throw new BezelError("not_found", `${handle.name} is no longer where it was.`, { cause: reason });
         }
     }
 
@@ -292,7 +304,7 @@ export class ModelKeeper {
     // ---- remembering ----------------------------------------------------------------------------
 
     async #keep(choice: Choice): Promise<void> {
-        const kept: Kept = choice.kind === "file" ? { kind: "file", name: choice.name, handle: choice.handle } : choice;
+        const kept: Kept = choice.kind === "file" ? { kind: "file", name: choice.name, handles: choice.handles } : choice;
         await this.#store.setValue("model", kept);
         sessionStorage.setItem("loaded", "yes");
     }
@@ -301,7 +313,7 @@ export class ModelKeeper {
     async last(): Promise<Choice | null> {
         const kept = await this.#store.value<Kept>("model");
         if (kept?.kind === "file") {
-            return kept.handle ? { ...kept, file: null } : null;
+            return kept.handles?.length ? { ...kept, files: null } : null;
         }
         return kept ?? null;
     }
@@ -312,9 +324,10 @@ export class ModelKeeper {
         if (!choice) {
             return;
         }
-        const handle = choice.kind === "file" ? (choice.handle as WithPermission | null) : null;
-        if (handle?.queryPermission && (await handle.queryPermission({ mode: "read" })) !== "granted") {
-            return;
+        for (const handle of choice.kind === "file" ? ((choice.handles ?? []) as WithPermission[]) : []) {
+            if (handle.queryPermission && (await handle.queryPermission({ mode: "read" })) !== "granted") {
+                return;
+            }
         }
         await this.load(choice);
     }

@@ -16,31 +16,40 @@ export interface Verdict {
     warning: string;
 }
 
+const PROCESSOR = "the processor";
+
 /** "Q4_K, Q6_K": what most of the bytes are written in, most first. */
 function typesOf({ types, bytes }: Inspection): string {
     const large = types.filter((one) => one.bytes > 0.04 * bytes).sort((a, b) => b.bytes - a.bytes);
     return large.map(({ type }) => type).join(", ");
 }
 
+/** What else the files hold. The towers are recognised, and not used yet. */
+function sensesOf({ vision, audio }: Inspection): string {
+    const senses = [...(vision ? ["pictures"] : []), ...(audio ? ["sound"] : [])].join(" and ");
+    return senses && `made for ${senses} too; Bezel reads text so far`;
+}
+
 function placeOf(device: Settings["device"], { webgpu, adapter }: Capabilities): [string, string] {
     const slow = "slower, with the same answers";
     if (device === "cpu") {
-        return ["the processor", ""];
+        return [PROCESSOR, ""];
     }
     if (device === "auto" && !webgpu) {
-        return ["the processor", `This browser has no WebGPU, so it runs on the processor: ${slow}.`];
+        return [PROCESSOR, `This browser has no WebGPU, so it runs on the processor: ${slow}.`];
     }
     if (device === "auto" && (!adapter || adapter.software)) {
-        return ["the processor", `There is no GPU that WebGPU can use, so it runs on the processor: ${slow}.`];
+        return [PROCESSOR, `There is no GPU that WebGPU can use, so it runs on the processor: ${slow}.`];
     }
     return [adapter?.name ?? "the GPU", ""];
 }
 
 /** Of a model that can be opened. */
 export function verdictOf(inspection: Inspection, capabilities: Capabilities, settings: Settings): Verdict {
-    const { bytes, parameters, name, model, memory } = inspection;
+    const { bytes, parameters, name, model, memory, gpu } = inspection;
     const [place, unusual] = placeOf(settings.device, capabilities);
-    const fixed = memory ? memory.weights + memory.activations : bytes;
+    const onGpu = place !== PROCESSOR && gpu;
+    const fixed = onGpu ? gpu.weights + gpu.work : memory ? memory.weights + memory.activations : bytes;
     const lengths = (memory?.caches ?? []).map((cache) => ({ context: cache.context, bytes: fixed + cache.bytes }));
     const wanted = settings.contextLength || 32768;
     const usual = lengths.findLast(({ context }) => context <= wanted) ?? lengths[0];
@@ -53,11 +62,12 @@ export function verdictOf(inspection: Inspection, capabilities: Capabilities, se
             ["Parameters", parameters ? formatCount(parameters) : ""],
             ["Weights", typesOf(inspection)],
             ["Context", model ? `up to ${model.context.toLocaleString("en")} tokens` : ""],
-            ["File", formatBytes(bytes)],
+            ["Pictures, sound", sensesOf(inspection)],
+            [inspection.files.length > 1 ? `${inspection.files.length} files` : "File", formatBytes(bytes)],
         ],
         lengths,
         usual: usual?.context ?? 0,
         place,
-        warning: tight ? `This machine has about ${deviceMemory} GB of memory, so it may not fit.` : unusual,
+        warning: onGpu && !gpu.fits ? gpu.text : tight ? `This machine has about ${deviceMemory} GB of memory, so it may not fit.` : unusual,
     };
 }

@@ -19,6 +19,7 @@ const remedyLabels: Record<Remedy, string> = {
     shorter: "Load with a short context",
     choose: "Choose another model",
     file: "Open a file\u2026",
+    more: "Add the other file\u2026",
     "new-chat": "New chat",
     resume: "Go on",
 };

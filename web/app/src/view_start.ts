@@ -6,7 +6,7 @@ import { explainLoading, type Remedy } from "./errors.js";
 import { formatBytes } from "./format.js";
 import { gem, icon, type IconName } from "./icons.js";
 import type { Choice, ModelKeeper, ModelState, Offer } from "./model.js";
-import { chooseFile } from "./pick.js";
+import { chooseFiles, together } from "./pick.js";
 import type { Verdict } from "./verdict.js";
 import { factList, progressBar } from "./view_model.js";
 
@@ -119,7 +119,7 @@ export class StartView {
         }
         rows.push(
             this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model; it is used where it is. You can also drop it here.", () => {
-                void chooseFile().then((choice) => choice && inspect(choice));
+                void chooseFiles().then((choice) => choice && inspect(choice));
             }),
             this.#address(inspect),
         );
@@ -220,13 +220,22 @@ export class StartView {
         );
     }
 
+    /** Files that belong to those that were chosen: other parts, or the text model of an mmproj file. */
+    async #addFiles(choice: Choice): Promise<void> {
+        const more = await chooseFiles();
+        if (more && choice.kind === "file") {
+            await this.#models.inspect(together(choice, more));
+        }
+    }
+
     #failure({ choice, failure }: ModelState & { kind: "failed" }): HTMLElement {
-        const { title, advice, remedies } = explainLoading(failure);
+        const { title, advice, remedies } = explainLoading(failure, choice.kind === "file" && choice.files !== null);
         const labels: Partial<Record<Remedy, [string, () => void]>> = {
             retry: ["Try again", () => void this.#models.load(choice)],
             cpu: ["Run on the processor", () => void this.#models.load(choice, { device: "cpu" })],
             shorter: ["Load with a short context", () => void this.#models.load(choice, { contextLength: 2048 })],
-            file: ["Open a file\u2026", () => void chooseFile().then((chosen) => chosen && this.#models.inspect(chosen))],
+            more: ["Add the other file\u2026", () => void this.#addFiles(choice)],
+            file: ["Open a file\u2026", () => void chooseFiles().then((chosen) => chosen && this.#models.inspect(chosen))],
             choose: ["Choose another model", () => this.#models.cancel()],
         };
         const actions = remedies.flatMap((remedy, i): Child[] => {

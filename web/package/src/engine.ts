@@ -124,8 +124,9 @@ export class Engine {
         );
     }
 
-    /** What the header says (src/inspect.c), as JSON; that the engine refuses the model is a part of it. */
-    async inspect(sources: Source[], signal?: AbortSignal): Promise<string> {
+    /** What the header says (src/inspect.c), as JSON; that the engine refuses the model is a part of it. The limits
+     * are those of the GPU to ask about. */
+    async inspect(sources: Source[], limits: { buffer: number; binding: number }, signal?: AbortSignal): Promise<string> {
         const { exports, host } = this;
         const job = this.#opening(sources, {});
         let refused = false;
@@ -139,7 +140,7 @@ export class Engine {
                 }
                 refused = true;
             }
-            const text = this.check(exports.inspect(host, model, Number(refused)));
+            const text = this.check(exports.inspect(host, model, Number(refused), limits.buffer, limits.binding));
             const copy = this.memory.text(this.reported(0), this.reported(1));
             exports.free(text);
             return copy;
@@ -336,6 +337,11 @@ export class Model {
         this.engine = engine;
         this.address = address;
         this.sources = sources;
+    }
+
+    /** The file's that the text model is in, or its first part. */
+    get name(): string {
+        return this.sources[this.engine.exports.model_main(this.address)]?.name ?? "model";
     }
 
     get vocab(): number {

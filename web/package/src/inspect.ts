@@ -39,5 +39,18 @@ export interface Inspection {
         /** Of a conversation, by its length in tokens. */
         caches: { context: number; bytes: number }[];
     } | null;
-    files: { name: string; bytes: number; headerBytes: number; tensors: number }[];
+    /** On this machine's GPU, or the least that there is. Null when it does not run. */
+    gpu: {
+        /** As far as can be known: browsers do not say how much memory there is. */
+        fits: boolean;
+        text: string;
+        /** Bytes, all of them. */
+        weights: number;
+        /** Of them, per-layer embeddings, which can stay in the file. */
+        perLayer: number;
+        /** What passes compute in. */
+        work: number;
+    } | null;
+    /** `media`: an mmproj file, towers for pictures and sound. */
+    files: { name: string; bytes: number; headerBytes: number; tensors: number; media: boolean }[];
 }

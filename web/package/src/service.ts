@@ -191,9 +191,8 @@ export class Service {
                 // The token that every conversation begins with: kernels are compiled now, and not after the first question.
                 await chat.prefill(model.tokenize("", { bos: true }), { signal });
             }
-            const name = (sources[0]?.name ?? "model").replace(/\.gguf$/i, "");
             const facts: ModelFacts = {
-                name,
+                name: model.name.replace(/(-00001-of-\d{5})?\.gguf$/i, ""),
                 vocabulary: model.vocab,
                 contextLength: chat.context,
                 trainedContext: model.context,
@@ -282,7 +281,9 @@ export class Service {
         inspect: async ({ sources }, _, signal) => {
             const engine = await this.#startEngine();
             const opened = await Promise.all(sources.map((source) => openSource(source, { fetch: this.#fetch, signal })));
-            return JSON.parse(await engine.inspect(opened, signal)) as Inspection;
+            const adapter = await findAdapter(this.#gpu);
+            const limits = { buffer: adapter?.maxBufferSize ?? 0, binding: adapter?.maxStorageBufferBindingSize ?? 0 };
+            return JSON.parse(await engine.inspect(opened, limits, signal)) as Inspection;
         },
         load: (request, emit, signal) => this.#load(request, emit, signal),
         chat: ({ request }, emit, signal) => this.#chat(request, signal, emit),

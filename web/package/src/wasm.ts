@@ -23,7 +23,8 @@ export interface Exports {
     input_add(host: number, name: number, length: number, size: number): number;
     model_open(host: number, json: number, length: number): number;
     job_header_only(job: number): number;
-    inspect(host: number, model: number, refused: number): number;
+    inspect(host: number, model: number, refused: number, maxBuffer: number, maxBinding: number): number;
+    model_main(model: number): number;
     job_model(job: number): number;
     model_free(model: number): void;
     model_vocab(model: number): number;
