@@ -280,6 +280,7 @@ await screens("several conversations: titles, renaming, deleting, editing, after
     checkEqual(await titles(), ["Second question", "First question"], "newest first");
     await page.click('.conversation:has-text("First question") .pick');
     await page.waitForFunction(() => document.querySelector(".message.user .said")?.textContent === "First question");
+    await page.hover('.conversation:has-text("First question")');
     await page.click('button[aria-label="Rename First question"]');
     await page.keyboard.type("About gems");
     await page.keyboard.press("Enter");
@@ -293,9 +294,11 @@ await screens("several conversations: titles, renaming, deleting, editing, after
     await page.reload();
     await page.waitForSelector('.message.user:has-text("Another question")');
     checkEqual((await titles()).sort(), ["About gems", "Second question"], "kept");
+    await page.hover('.conversation:has-text("About gems")');
     await page.click('button[aria-label="Delete About gems"]');
     await page.click('#confirm button:has-text("Cancel")');
     checkEqual((await titles()).length, 2, "not yet");
+    await page.hover('.conversation:has-text("About gems")');
     await page.click('button[aria-label="Delete About gems"]');
     await page.click('#confirm button:has-text("Delete")');
     await page.waitForFunction(() => document.querySelectorAll(".conversation").length === 1);

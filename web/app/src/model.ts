@@ -46,7 +46,17 @@ export interface Offer {
     /** Relative to the page. */
     url: string;
     about: string;
+    /** Questions that it answers well, to begin with. */
+    suggest?: string[];
 }
+
+/** For models that bring none of their own. */
+const SUGGESTIONS = [
+    "Why is the sky blue? Explain it to a child.",
+    "What can I cook with eggs, rice and spinach?",
+    "Write a short poem about the sea in winter.",
+    "Help me write a polite reply to a late invoice.",
+];
 
 /** {"models": [...]} from the page's server; a list that is not there is empty. */
 async function readList<T>(path: string): Promise<T[]> {
@@ -85,6 +95,7 @@ export class ModelKeeper {
     #control: AbortController | null = null;
     #ready: { choice: Choice; model: BezelModel } | null = null;
     #losses: number[] = [];
+    #offers: Offer[] | null = null;
     #capabilities: Promise<Capabilities> | null = null;
 
     constructor(store: Store, settings: Signal<Settings>) {
@@ -102,13 +113,21 @@ export class ModelKeeper {
         return this.#ready?.model ?? null;
     }
 
+    /** Questions to begin with. */
+    async suggestions(): Promise<string[]> {
+        const choice = this.#ready?.choice;
+        const offers = choice?.kind === "url" ? (this.#offers ?? (await this.offers())) : [];
+        const own = choice?.kind === "url" ? offers.find(({ url }) => url === choice.url)?.suggest : undefined;
+        return own ?? SUGGESTIONS;
+    }
+
     /** The page's own models, and those that `bezel serve` was given. */
     async offers(): Promise<Offer[]> {
         const [own, served] = await Promise.all([
             readList<Offer>("models.json"),
             readList<{ name: string; size: number }>("models/"),
         ]);
-        return [
+        this.#offers = [
             ...served.map(({ name, size }) => ({
                 name: name.replace(/\.gguf$/i, ""),
                 url: `models/${encodeURIComponent(name)}`,
@@ -116,6 +135,7 @@ export class ModelKeeper {
             })),
             ...own,
         ];
+        return this.#offers;
     }
 
     // ---- choosing -------------------------------------------------------------------------------

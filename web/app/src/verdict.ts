@@ -27,7 +27,7 @@ function typesOf({ types, bytes }: Inspection): string {
 /** What else the files hold. The towers are recognised, and not used yet. */
 function sensesOf({ vision, audio }: Inspection): string {
     const senses = [...(vision ? ["pictures"] : []), ...(audio ? ["sound"] : [])].join(" and ");
-    return senses && `made for ${senses} too; Bezel reads text so far`;
+    return senses && `text; ${senses} not yet`;
 }
 
 function placeOf(device: Settings["device"], { webgpu, adapter }: Capabilities): [string, string] {
@@ -62,7 +62,7 @@ export function verdictOf(inspection: Inspection, capabilities: Capabilities, se
             ["Parameters", parameters ? formatCount(parameters) : ""],
             ["Weights", typesOf(inspection)],
             ["Context", model ? `up to ${model.context.toLocaleString("en")} tokens` : ""],
-            ["Pictures, sound", sensesOf(inspection)],
+            ["Reads", sensesOf(inspection)],
             [inspection.files.length > 1 ? `${inspection.files.length} files` : "File", formatBytes(bytes)],
         ],
         lengths,

@@ -1,4 +1,5 @@
 /** The conversation: messages, the field below them, and how full the context is. */
+import type { BezelModel } from "./bezel.js";
 import type { Chat } from "./chat.js";
 import { announce, byId, h, show, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
@@ -25,6 +26,8 @@ export class ChatView {
     readonly #views = new Map<string, MessageView>();
     #following = true;
     #sendShows = "";
+    /** Whose notice the user has put away. */
+    #noticed: BezelModel | null = null;
 
     constructor(chat: Chat, models: ModelKeeper, choose: () => void) {
         this.#chat = chat;
@@ -47,8 +50,13 @@ export class ChatView {
             byId("title").textContent = conversation?.title ?? "";
             document.title = conversation ? `${conversation.title} \u2013 Bezel` : "Bezel";
         });
+        chat.messages.watch(() => this.#drawNote(models.state.value));
         models.state.watch((state) => {
             this.#drawNote(state);
+            const suggestions = this.#log.querySelector<HTMLElement>(".suggestions");
+            if (suggestions && state.kind === "ready") {
+                void this.#suggest(suggestions);
+            }
             this.#drawSend();
             this.#drawContext();
         });
@@ -123,11 +131,22 @@ export class ChatView {
             view.last = i === messages.length - 1;
         });
         if (messages.length === 0) {
-            this.#log.append(h("div", { class: "empty" }, gem(), h("h2", {}, "What would you like to know?")));
+            const suggestions = h("div", { class: "suggestions" });
+            this.#log.append(h("div", { class: "empty" }, gem(), h("h2", {}, "What would you like to know?"), suggestions));
+            void this.#suggest(suggestions);
         }
         this.#drawContext();
         this.#following = true;
         this.#follow();
+    }
+
+    /** Ways to begin; with a model that is there. */
+    async #suggest(root: HTMLElement): Promise<void> {
+        if (this.#models.loaded) {
+            const ask = (text: string) => (): void => this.#act(this.#chat.send(text));
+            const texts = await this.#models.suggestions();
+            root.replaceChildren(...texts.map((text) => h("button", { type: "button", onclick: ask(text) }, text)));
+        }
     }
 
     #follow(): void {
@@ -195,6 +214,7 @@ export class ChatView {
     /** What is the matter with the model, above the field. */
     #drawNote(state: ModelState): void {
         const children = this.#noteFor(state);
+        this.#note.classList.toggle("quiet", state.kind === "ready");
         show(this.#note, children.length > 0);
         if (children.length > 0 || state.kind === "ready") {
             this.#note.replaceChildren(...children.filter((child): child is Node => child instanceof Node));
@@ -218,8 +238,16 @@ export class ChatView {
                     button("Try again", () => void this.#models.load(state.choice), true),
                     button("What to do", this.#choose),
                 ];
-            case "ready":
-                return state.model.facts.notice && this.#chat.messages.value.length === 0 ? [what(state.model.facts.notice)] : [];
+            case "ready": {
+                const { notice } = state.model.facts;
+                const hide = (): void => {
+                    this.#noticed = state.model;
+                    this.#drawNote(state);
+                };
+                return notice && this.#noticed !== state.model && this.#chat.messages.value.length === 0
+                    ? [what(notice), h("button", { type: "button", class: "quiet small", "aria-label": "Hide this", onclick: hide }, icon("close"))]
+                    : [];
+            }
             default:
                 return [];
         }

@@ -71,8 +71,13 @@ export class ModelChip {
     #draw(state: ModelState): void {
         const name = state.kind === "none" ? "Choose a model" : state.choice.name;
         const says = { none: "", inspecting: "being looked at", inspected: "not loaded", loading: "loading", ready: "loaded", failed: "failed" };
-        this.#chip.replaceChildren(h("span", { class: dots[state.kind] }), h("span", { class: "name" }, name));
-        this.#chip.setAttribute("aria-label", state.kind === "none" ? name : `Model ${name}, ${says[state.kind]}`);
+        const onCpu = state.kind === "ready" && state.model.facts.device === "cpu";
+        this.#chip.replaceChildren(
+            h("span", { class: dots[state.kind] }),
+            h("span", { class: "name" }, name),
+            ...(onCpu ? [h("span", { class: "where" }, "CPU")] : []),
+        );
+        this.#chip.setAttribute("aria-label", state.kind === "none" ? name : `Model ${name}, ${says[state.kind]}${onCpu ? " on the processor" : ""}`);
         this.#chip.dataset["state"] = state.kind;
     }
 

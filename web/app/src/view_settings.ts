@@ -80,7 +80,7 @@ export class SettingsView {
         think.addEventListener("change", () => this.#set({ think: think.checked }));
         const lengths = ["0", "2048", "4096", "8192", "16384", "32768", "65536", "131072"];
         this.#dialog.replaceChildren(
-            h("h2", { id: "settings-title" }, "Settings"),
+            h("h2", { id: "settings-title", tabindex: -1, autofocus: true }, "Settings"),
             h(
                 "form",
                 { method: "dialog" },

@@ -18,6 +18,7 @@ export class StartView {
     #stored: StoredModel[] = [];
     #last: Choice | null = null;
     #notice = "";
+    #machine = "";
     #shown = "";
 
     /** `leave`: back to the conversation. */
@@ -43,6 +44,8 @@ export class StartView {
             : !capabilities.adapter
               ? "No usable GPU was found, so models run on the processor: small ones work well, large ones slowly."
               : "";
+        const { adapter } = capabilities;
+        this.#machine = adapter && !adapter.software ? `WebGPU is ready on ${adapter.name}.` : "";
         const { value } = this.#models.state;
         if (value.kind === "none" || value.kind === "ready") {
             this.#draw(value);
@@ -106,14 +109,17 @@ export class StartView {
         }
         const last = this.#last;
         if (last && !loaded) {
-            rows.push(this.#choice("again", `Continue with ${last.name}`, "The model of your last visit", () => void this.#models.load(last)));
+            const row = this.#choice("again", `Continue with ${last.name}`, "The model of your last visit", () => void this.#models.load(last));
+            row.classList.add("first");
+            rows.push(row);
         }
-        for (const { name, url, about } of this.#offers) {
-            if (last?.kind === "url" && last.url === url && !loaded) {
-                continue;
+        this.#offers.forEach(({ name, url, about }, i) => {
+            if (last?.kind !== "url" || last.url !== url || loaded) {
+                const row = this.#choice(gem(), name, about, () => inspect({ kind: "url", name, url }));
+                row.classList.toggle("first", i === 0 && !last && !loaded);
+                rows.push(row);
             }
-            rows.push(this.#choice("go", name, about, () => inspect({ kind: "url", name, url })));
-        }
+        });
         for (const model of this.#stored) {
             rows.push(this.#storedRow(model, inspect));
         }
@@ -128,6 +134,7 @@ export class StartView {
             { class: "choices" },
             this.#notice ? h("div", { class: "verdict", role: "note" }, icon("warn"), h("p", {}, this.#notice)) : null,
             ...rows,
+            this.#machine ? h("p", { class: "machine faint" }, h("span", { class: "dot ready" }), this.#machine) : null,
         );
     }
 
@@ -147,12 +154,13 @@ export class StartView {
         );
     }
 
-    #choice(name: IconName, title: string, about: string, act: () => void): HTMLElement {
+    #choice(picture: IconName | SVGElement, title: string, about: string, act: () => void): HTMLElement {
         return h(
             "button",
             { type: "button", class: "choice", onclick: act },
-            icon(name),
+            typeof picture === "string" ? icon(picture) : picture,
             h("span", { class: "what" }, h("b", {}, title), h("span", { class: "faint" }, about)),
+            icon("down"),
         );
     }
 
