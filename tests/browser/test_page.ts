@@ -262,7 +262,8 @@ await test("the page from bezel serve: its model, isolated, under its rules for 
             await p.waitForSelector("html[data-started]");
             await setSettings(p, { device: "cpu", maxTokens: 6 });
             check(await p.evaluate(() => crossOriginIsolated), "isolated");
-            check(await p.isVisible('button.choice:has-text("Synthetic")'), "the page's own model");
+            const offered = await p.locator("button.choice b").allTextContents();
+            checkEqual([offered[0], offered.length], [nano, 3], "the server's model, the page's own, a file");
             await loadOffer(p, nano);
             await send(p, "Hello");
             check((await answered(p)).length > 0, "an answer");

@@ -5,9 +5,14 @@
 .PHONY: test-browser
 web-programs: build/web/app/ready
 
+# Offered first. Until there is a trained model: one with random weights.
+BUILTIN = $(or $(wildcard models/pebble.gguf),$(CHAT_MODEL))
+BUILTIN_NAME = $(if $(wildcard models/pebble.gguf),pebble.gguf,synthetic.gguf)
+BUILTIN_LIST = web/app/$(if $(wildcard models/pebble.gguf),models.json,models-synthetic.json)
+
 # What tsc made lies in the same folders beside each other, so that imports stay as they are.
-APP_FILES = $(addprefix web/app/,index.html app.css icon.svg models.json)
-build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(CHAT_MODEL)
+APP_FILES = $(addprefix web/app/,index.html app.css icon.svg)
+build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(BUILTIN_LIST) $(BUILTIN)
 	$(call say,APP build/web/app)
 	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/package build/web/app/builtin
 	@cp $(APP_FILES) build/web/app/
@@ -15,7 +20,8 @@ build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.
 	@cp -R build/web/js/web/package/src build/web/app/package/
 	@find build/web/app -name '*.d.ts' -delete
 	@cp build/web/bezel.wasm build/web/bezel-mt.wasm build/web/app/package/src/
-	@cp $(CHAT_MODEL) build/web/app/builtin/synthetic.gguf
+	@cp $(BUILTIN_LIST) build/web/app/models.json
+	@cp $(BUILTIN) build/web/app/builtin/$(BUILTIN_NAME)
 	@touch $@
 
 # In Chromium, on the software adapter.
