@@ -2,6 +2,7 @@
  * what can happen to each of them. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
 import { check, checkEqual, finish, maxDifference, test } from "../web/check.js";
 import { Golden, goldenFolder } from "../web/golden.js";
 import { withBrowser, type Browser } from "./browser.js";
@@ -55,33 +56,37 @@ const golden = await Golden.open(`${goldenFolder}/e-like/golden.gguf`);
 const ids = [...(golden.ints("text.2.tokens") as Int32Array)];
 const digest = createHash("sha256").update(await readFile("build/models/nano-e-q8_0.gguf")).digest("hex");
 
+/** The official implementation's numbers, through the package and a worker. */
+async function goldenLogits(page: Page, device: "gpu" | "gpu-baseline" | "cpu"): Promise<void> {
+    const got = await page.evaluate(
+        async ([where, tokens]) => {
+            const stages = new Set<string>();
+            const model = await bezel.Bezel.load("/golden/e-like/text.gguf", {
+                device: where,
+                onProgress: ({ stage }) => stages.add(stage),
+                session: { exact: true },
+            });
+            const session = await model.newSession({ exact: true });
+            await session.prefill(tokens);
+            const logits = [...((await session.logits()) ?? [])];
+            model.close();
+            return { logits, device: model.device, notice: model.notice, stages: [...stages] };
+        },
+        [device, ids] as const,
+    );
+    const want = golden.floats("text.2.logits").slice(-got.logits.length);
+    const off = Math.max(...got.logits.map((x, i) => Math.abs(x - (want[i] ?? NaN))));
+    check(off <= 1e-3 && got.logits.length > 100, `${got.logits.length} logits off by ${off}`);
+    checkEqual([got.device, got.notice], [device, null], "device");
+    check(got.stages.includes("compile") === (device !== "cpu"), String(got.stages));
+}
+
 await withBrowser({}, async (browser) => {
     const { page } = browser;
     await open(browser);
 
     for (const device of ["gpu", "gpu-baseline", "cpu"] as const) {
-        await test(`golden logits in a worker on the ${device}`, async () => {
-            const got = await page.evaluate(
-                async ([where, tokens]) => {
-                    const stages = new Set<string>();
-                    const model = await bezel.Bezel.load("/golden/e-like/text.gguf", {
-                        device: where,
-                        onProgress: ({ stage }) => stages.add(stage),
-                    });
-                    const session = await model.newSession({ exact: true });
-                    await session.prefill(tokens);
-                    const logits = [...((await session.logits()) ?? [])];
-                    model.close();
-                    return { logits, device: model.device, notice: model.notice, stages: [...stages] };
-                },
-                [device, ids] as const,
-            );
-            const want = golden.floats("text.2.logits").slice(-got.logits.length);
-            const off = Math.max(...got.logits.map((x, i) => Math.abs(x - (want[i] ?? NaN))));
-            check(off <= 1e-3 && got.logits.length > 100, `${got.logits.length} logits off by ${off}`);
-            checkEqual([got.device, got.notice], [device, null], "device");
-            check(got.stages.includes("compile") === (device !== "cpu"), String(got.stages));
-        });
+        await test(`golden logits in a worker on the ${device}`, () => goldenLogits(page, device));
     }
 
     await test("a chat in a worker, from a file that was chosen, streams and reuses the conversation", async () => {
@@ -251,6 +256,13 @@ await withBrowser({}, async (browser) => {
         checkEqual([can.webgpu, can.simd, can.workers, can.opfs, can.threads], [true, true, true, true, false], "capabilities");
         check((can.adapter?.maxBufferSize ?? 0) > 1e8 && (can.storage?.quota ?? 0) > 1e8, JSON.stringify(can));
     });
+});
+
+await withBrowser({ adapter: "swiftshader" }, async (browser) => {
+    await open(browser);
+    for (const device of ["gpu", "gpu-baseline"] as const) {
+        await test(`golden logits in a worker on SwiftShader's ${device}, without f16`, () => goldenLogits(browser.page, device));
+    }
 });
 
 /** A browser without WebGPU, on a page that may share memory or may not. */
