@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web, web-full, browser
+  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web, web-full,
+                       browser, browser-full
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
@@ -16,7 +17,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = "build/models"
 TIMEOUT = 1800
-ALONE = ("native", "asan", "asan-quick", "browser")
+ALONE = ("native", "asan", "asan-quick", "browser", "browser-full")
 
 
 def programs(build):
@@ -76,10 +77,10 @@ def suite(name):
                "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0"}
         for t in ("device", "kernels", "attend", "experts", "fuse", "faults", "ple"):
             yield f"asan gpu test_{t}", ["sh", "tools/gpu-env.sh", f"build/asan/tests/gpu/test_{t}"], env
-    elif name == "browser":                            # in Chromium, on the same adapter
+    elif name in ("browser", "browser-full"):          # in Chromium, on the same adapter
         for f in sorted(glob.glob("tests/browser/test_*.ts")):
             t = os.path.basename(f)[:-3]
-            yield f"browser {t}", [*node(), f"build/web/js/tests/browser/{t}.js"], {}
+            yield f"browser {t}", [*node(), f"build/web/js/tests/browser/{t}.js"], {"BEZEL_QUICK": "1"} if name == "browser" else {}
     elif name in ("web", "web-full"):                  # the same adapter under Dawn (Node) and wgpu (Deno)
         deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
         yield "web test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}

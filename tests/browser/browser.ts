@@ -34,6 +34,9 @@ export interface Browser {
     close(): Promise<void>;
 }
 
+/** `make test` leaves out what is slow and nearly told by another case; `make test-browser` does not. */
+export const quick = process.env["BEZEL_QUICK"] === "1";
+
 function chosenAdapter(): Adapter {
     const wish = process.env["BEZEL_BROWSER_ADAPTER"] ?? "lavapipe";
     if (!(wish in executables)) {

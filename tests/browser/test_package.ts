@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { check, checkEqual, finish, maxDifference, test } from "../web/check.js";
 import { Golden, goldenFolder } from "../web/golden.js";
-import { withBrowser, type Browser } from "./browser.js";
+import { quick, withBrowser, type Browser } from "./browser.js";
 import { startServer, type ServerOptions } from "./server.js";
 
 type Package = typeof import("../../web/package/src/index.js");
@@ -260,7 +260,7 @@ await withBrowser({}, async (browser) => {
 
 await withBrowser({ adapter: "swiftshader" }, async (browser) => {
     await open(browser);
-    for (const device of ["gpu", "gpu-baseline"] as const) {
+    for (const device of quick ? (["gpu"] as const) : (["gpu", "gpu-baseline"] as const)) {
         await test(`golden logits in a worker on SwiftShader's ${device}, without f16`, () => goldenLogits(browser.page, device));
     }
 });

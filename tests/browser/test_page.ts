@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, finish, test } from "../web/check.js";
 import { goldenFolder } from "../web/golden.js";
 import { tinyMmproj } from "../web/mmproj.js";
-import { screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { answered, answerText, begun, loadOffer, modelFolder, nano, openPage, ready, send, servePage, setSettings, type Wishes } from "./page.js";
 
 const server = await servePage();
@@ -25,7 +25,9 @@ function noErrors({ log }: Browser): void {
     checkEqual(bad, [], "errors in the console");
 }
 
-const page = (name: string, options: BrowserOptions, wishes: Wishes, body: (page: Page, browser: Browser) => Promise<void>): Promise<void> =>
+type Body = (page: Page, browser: Browser) => Promise<void>;
+
+const page = (name: string, options: BrowserOptions, wishes: Wishes, body: Body): Promise<void> =>
     test(name, () =>
         withBrowser(options, async (browser) => {
             await openPage(browser.page, server);
@@ -33,6 +35,8 @@ const page = (name: string, options: BrowserOptions, wishes: Wishes, body: (page
             await body(browser.page, browser);
             noStrangers(browser);
         }));
+
+const slowPage: typeof page = (...all) => (quick ? Promise.resolve() : page(...all));
 
 /** Takes the GPU process away, as a driver that crashes does. */
 async function loseDevice({ context, page: p }: Browser): Promise<void> {
@@ -126,7 +130,7 @@ await page("the device is lost while it answers: the answer comes to its end all
 });
 
 // Another browser: Chromium gives no adapter after its GPU process died twice.
-await page("the device is lost while nobody speaks: the next question is answered all the same", {}, { ...onGpu, maxTokens: 6 }, async (p, browser) => {
+await slowPage("the device is lost while nobody speaks: the next question is answered all the same", {}, { ...onGpu, maxTokens: 6 }, async (p, browser) => {
     await loadOffer(p);
     await loseDevice(browser);
     await send(p, "Are you there?");
@@ -214,7 +218,7 @@ await page("an address: loaded, slowly, cancelled; a wrong one is told", {}, { d
     await loadOffer(p);
 });
 
-await page("the basic device: no features, least limits", {}, { device: "gpu-baseline", maxTokens: 4 }, async (p) => {
+await slowPage("the basic device: no features, least limits", {}, { device: "gpu-baseline", maxTokens: 4 }, async (p) => {
     await loadOffer(p);
     await send(p, "Hello");
     check((await answered(p)).length > 0, "an answer");
@@ -222,7 +226,7 @@ await page("the basic device: no features, least limits", {}, { device: "gpu-bas
     check(((await p.textContent("#model-info")) ?? "").includes("no optional features"), "on the basic device");
 });
 
-await page("SwiftShader: another adapter, without f16", { adapter: "swiftshader" }, { ...onGpu, maxTokens: 4 }, async (p) => {
+await slowPage("SwiftShader: another adapter, without f16", { adapter: "swiftshader" }, { ...onGpu, maxTokens: 4 }, async (p) => {
     await loadOffer(p);
     await send(p, "Hi");
     check((await answered(p)).length > 0, "an answer");

@@ -67,7 +67,7 @@ const screens = (name: string, options: BrowserOptions, body: (browser: Browser)
 await screens("each error of loading has its screen, with the engine's sentence and a way out", {}, async (browser) => {
     const page = await fresh(browser);
     const titles = new Map<string, string>();
-    const codes = ["no_webgpu", "no_adapter", "out_of_memory", "device_lost", "bad_file", "checksum", "unsupported_model", "not_found", "network", "quota", "numeric"];
+    const codes = ["no_webgpu", "no_adapter", "out_of_memory", "device_lost", "bad_file", "checksum", "unsupported_model", "not_found", "network", "quota", "numeric", "bad_request", "surprise"];
     for (const code of codes) {
         await change(page, { load: code });
         await page.click("button.choice >> nth=0");
@@ -82,7 +82,7 @@ await screens("each error of loading has its screen, with the engine's sentence 
             await screenshot(page, "error-desktop-light");
         }
         await change(page, {});
-        if (code === "no_webgpu" || code === "no_adapter") {
+        if (code === "no_webgpu" || code === "no_adapter" || code === "numeric") {
             await page.click('.card button:has-text("processor")');
             await ready(page);
             await page.click("#model-chip");

@@ -276,6 +276,14 @@ await test("progress has its stages in order and ends complete", async () => {
         check(model.facts.bytes > 1e6 && model.contextLength <= model.facts.trainedContext, JSON.stringify(model.facts));
         return Promise.resolve();
     });
+    await withPackage(tiny, { contextLength: 1e6 }, (model) => {
+        checkEqual(model.contextLength, model.facts.trainedContext, "no longer than the model was made for");
+        return Promise.resolve();
+    });
+    await withPackage(tiny, { contextLength: 64 }, (model) => {
+        checkEqual(model.contextLength, 64, "as long as was asked for");
+        return Promise.resolve();
+    });
 });
 
 await test("without WebGPU the CPU is taken, and says so; asked for, its lack is an error", async () => {

@@ -27,4 +27,4 @@ build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.
 # In Chromium, on the software adapter.
 test-browser: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(B)/bezel
-	@$(PYTHON) tests/run.py browser
+	@$(PYTHON) tests/run.py browser-full

@@ -77,6 +77,16 @@ const loading: Record<string, Explanation> = {
         advice: "The address may be wrong, the connection may be down, or the site does not let other pages read its files. A file that you download yourself always works.",
         remedies: ["retry", "file", "choose"],
     },
+    numeric: {
+        title: "The model computes something that is not a number",
+        advice: "The file may be damaged, or the GPU's driver faulty. The processor gives a second opinion.",
+        remedies: ["cpu", "choose"],
+    },
+    bad_request: {
+        title: "The model cannot be loaded like this",
+        advice: "Something in the settings is not possible with this model or on this machine.",
+        remedies: ["choose", "retry"],
+    },
     quota: {
         title: "The browser has no room for this model",
         advice: "Free some disk space or delete models that are stored here. A file from disk is used where it is and takes no room.",

@@ -39,7 +39,7 @@ export interface PlaceOptions {
 export interface LoadOptions extends PlaceOptions {
     onProgress?: (progress: Progress) => void;
     signal?: AbortSignal;
-    /** Tokens of a conversation. Default: the model's limit, at most 32,768. */
+    /** Tokens of a conversation, as far as the model was made for it. Default: its limit, at most 32,768. */
     contextLength?: number;
     /** Default: "auto", the GPU if there is one that can be used, else the CPU; model.notice says so. */
     device?: DeviceChoice;

@@ -185,7 +185,8 @@ export class Service {
                 model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
             }
             emit({ stage: "session", done: 0, total: 1 });
-            chat = await model.newSession(session);
+            const context = Math.min(session.context ?? 0, model.context); // 0: as the engine thinks best
+            chat = await model.newSession({ ...session, context });
             emit({ stage: "session", done: 1, total: 1 });
             if (choice.device !== "cpu") {
                 // The token that every conversation begins with: kernels are compiled now, and not after the first question.
