@@ -38,8 +38,8 @@ static void read_header(row *r, const bz_os_map *map)
     }
     bz_gguf_get_str(bz_gguf_find(&gguf, "general.architecture"), &architecture);
     snprintf(r->architecture, sizeof r->architecture, "%s", bz_str_show(architecture, shown));
-    if (!bz_str_is(architecture, "gemma4")) {
-        bz_fail(&r->why, BZ_UNSUPPORTED_MODEL, "Its architecture is %s; Bezel runs gemma4.",
+    if (!bz_config_knows(architecture)) {
+        bz_fail(&r->why, BZ_UNSUPPORTED_MODEL, "Its architecture is %s; Bezel runs gemma4 and diffusion-gemma.",
                 architecture.len ? r->architecture : "not told");
     } else {
         r->runs = bz_config_read(&config, &gguf, &r->why) == BZ_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/diffusion.h"
 #include "session.h"
 
 /* ---- files ------------------------------------------------------------------- */
@@ -201,7 +202,7 @@ static void read_headers(show_facts *f)
     }
     bz_gguf_get_str(bz_gguf_find(show_main(f), "general.architecture"), &f->architecture);
     bz_gguf_get_str(bz_gguf_find(show_main(f), "general.name"), &f->title);
-    if (whole && bz_str_is(f->architecture, "gemma4")) {
+    if (whole && bz_config_knows(f->architecture)) {
         f->flavour = set.flavour == BZ_FLAVOUR_OLLAMA ? "ollama" : "llama.cpp";
     }
     count_tensors(f);
@@ -312,7 +313,9 @@ bz_plan *show_plan(const show_facts *f, const cli_options *o, int *exit_code)
         *exit_code = EXIT_CANNOT;
     } else if (rows > BZ_MAX_CHUNK) {
         *exit_code = cli_usage_error("show", "a pass has at most %d rows.", BZ_MAX_CHUNK);
-    } else if (bz_text_record(&f->model->text, rows, 1, &plan, &err) != BZ_OK) {
+    } else if ((f->config->canvas && !o->rows ? bz_diffusion_record_canvas(&f->model->text, &plan, &err)
+                : f->config->canvas           ? bz_diffusion_record_encoder(&f->model->text, rows, &plan, &err)
+                                              : bz_text_record(&f->model->text, rows, 1, &plan, &err)) != BZ_OK) {
         *exit_code = cli_error(&err);
     }
     return plan;

@@ -369,7 +369,7 @@ static void print_tokenizer(const show_facts *f)
 
 static void print_types(const show_facts *f)
 {
-    const bool ours = bz_str_is(f->architecture, "gemma4"); /* else nobody asks what runs */
+    const bool ours = bz_config_knows(f->architecture); /* else nobody asks what runs */
     uint64_t total = 0;
     for (size_t i = 0; i < f->n_types; i++) {
         total += f->types[i].sum.bytes;

@@ -82,7 +82,8 @@ typedef enum bz_event_kind {
     BZ_EVENT_PROGRESS, /* done of total: bytes while opening, tokens while prefilling */
     BZ_EVENT_TOKEN,    /* a generated token */
     BZ_EVENT_LOGITS,   /* rows of logits, when asked for */
-    BZ_EVENT_RELOAD    /* the GPU was lost: done of total bytes are loaded again, then the job goes on */
+    BZ_EVENT_RELOAD,   /* the GPU was lost: done of total bytes are loaded again, then the job goes on */
+    BZ_EVENT_CANVAS    /* done of total steps over a canvas; its text as it is now. See bezel_diffusion.h */
 } bz_event_kind;
 
 /* Natural, as the model gave it: before bias, penalties and temperature. */

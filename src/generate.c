@@ -2,13 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bezel_diffusion.h"
 #include "job.h"
 #include "model/hints.h"
 #include "recover.h"
 #include "sample/random.h"
 #include "sample/sampler.h"
-#include "sample/stop.h"
 #include "session.h"
+#include "speech.h"
 
 /* ---- prefill ---------------------------------------------------------------------- */
 
@@ -42,7 +43,10 @@ static bz_progress start_chunk(prefill_job *j, bz_need *need)
     }
     uint32_t count = end - s->n < s->chunk ? end - s->n : s->chunk;
     j->first = s->n;
-    j->logits = j->options.logits == BZ_LOGITS_ALL ? PASS_ALL : s->n + count == j->n ? PASS_LAST : PASS_NONE;
+    j->logits = s->model->text.config.canvas ? PASS_NONE /* an encoder has none */
+                : j->options.logits == BZ_LOGITS_ALL ? PASS_ALL
+                : s->n + count == j->n ? PASS_LAST
+                                                     : PASS_NONE;
     bz_status status = bz_session_pass(s, j->ids + s->n, count, j->logits, &need->error);
     if (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, count)) {
         return BZ_JOB_AGAIN;
@@ -120,6 +124,10 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const 
     if (n == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "There are no tokens to prefill.");
     }
+    if (options && options->logits == BZ_LOGITS_ALL && s->model->text.config.canvas) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A diffusion model has no logits behind a prompt, only those of a canvas (bz_session_canvas).");
+    }
     if (n > s->context) {
         return bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.", n, s->context);
     }
@@ -149,17 +157,9 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const 
 typedef struct generate_job {
     bz_job job;
     bz_session *s;
-    uint32_t max_tokens;
-    bool ignore_end, show_control;
     uint64_t seed;
-    int32_t *stop_ids;
-    size_t n_stop_ids;
+    bz_speech speech;
 
-    bz_detok detok;
-    bz_stop *stop;
-    char *text; /* of the event being reported */
-
-    uint32_t made;
     int32_t token; /* being fed back */
     bool in_pass, feed;
 
@@ -180,9 +180,7 @@ static void free_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
     bz_session_end_job(j->s);
-    bz_stop_free(j->stop);
-    free(j->stop_ids);
-    free(j->text);
+    bz_speech_free(&j->speech);
     free(j);
 }
 
@@ -268,7 +266,7 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
     if (!bz_sampler_choose(s->sampler, &j->list, row, u, choice)) {
         bool there = s->sent == 0;
         j->rows_missed++;
-        if (!there && j->rows_missed * 8 > j->made + 8) {
+        if (!there && j->rows_missed * 8 > j->speech.made + 8) {
             j->ahead = 1; /* nothing is gained by sending what is then forgotten */
         }
         return get_row(j, there, err) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
@@ -280,52 +278,13 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
     return BZ_JOB_DONE;
 }
 
-static bool is_stop_id(const generate_job *j, int32_t id)
-{
-    for (size_t i = 0; i < j->n_stop_ids; i++) {
-        if (j->stop_ids[i] == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
-enum { ROOM_FOR_TEXT = 2 * BZ_DETOK_MAX }; /* a token's text and what was an open character */
-
-/* Puts the text that can be shown after this token into j->text, and decides whether and why it
- * is the last. All that is held back comes with the last one. */
+/* With the context or the limit reached the last token is fed too, so that the session can go on from it. */
 static size_t finish_token(generate_job *j)
 {
-    const bz_session *s = j->s;
-    char piece[BZ_DETOK_MAX];
-    size_t n = 0;
-    bz_finish finish = BZ_FINISH_NONE;
-    if (!j->ignore_end && bz_token_ends(s->model, j->token)) {
-        finish = BZ_FINISH_END;
-    } else if (is_stop_id(j, j->token)) {
-        finish = BZ_FINISH_STOP;
-    } else {
-        size_t len = bz_detok_push(&j->detok, s->model->tokenizer, j->token, j->show_control, piece);
-        n = bz_stop_push(j->stop, piece, len, j->text);
-        if (j->max_tokens && j->made >= j->max_tokens) {
-            finish = BZ_FINISH_LENGTH;
-        } else if (s->n + 1 == s->context) {
-            finish = BZ_FINISH_CONTEXT;
-        }
-    }
-    if (finish != BZ_FINISH_NONE) {
-        size_t len = bz_detok_flush(&j->detok, piece);
-        n += bz_stop_push(j->stop, piece, len, j->text + n);
-        n += bz_stop_flush(j->stop, j->text + n);
-    }
-    if (bz_stop_matched(j->stop)) {
-        finish = BZ_FINISH_STOP;
-    }
-    j->job.finish = finish;
-    /* With the context or the limit reached the last token is fed too, so that the session can
-     * go on from it. */
-    j->feed = finish != BZ_FINISH_END && finish != BZ_FINISH_STOP;
-    return n;
+    size_t len;
+    j->job.finish = bz_speech_push(&j->speech, j->token, j->s->n + 1 == j->s->context, &len);
+    j->feed = j->job.finish != BZ_FINISH_END && j->job.finish != BZ_FINISH_STOP;
+    return len;
 }
 
 static bz_progress work_generate(bz_job *job, bz_need *need)
@@ -365,13 +324,12 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
         return chosen;
     }
     j->token = choice.id;
-    j->made++;
     s->stats.generated++;
     size_t len = finish_token(j);
     need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
-                             .done = j->made,
+                             .done = j->speech.made,
                              .token = j->token,
-                             .text = j->text,
+                             .text = j->speech.text,
                              .text_len = len,
                              .log_prob = choice.log_prob,
                              .top = choice.top,
@@ -399,26 +357,10 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
 static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz_error *err)
 {
     const bz_session *s = j->s;
-    const uint32_t vocab = s->model->text.config.vocab;
-    for (size_t i = 0; i < o->n_stop_ids; i++) {
-        if (o->stop_ids[i] < 0 || (uint32_t)o->stop_ids[i] >= vocab) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The stop token %d is not in the vocabulary of %u.", o->stop_ids[i],
-                           vocab);
-        }
-    }
-    bz_status status = bz_stop_new(&j->stop, o->stop, o->n_stop, err);
+    bz_status status = bz_speech_begin(&j->speech, s->model, o, err);
     if (status != BZ_OK) {
         return status;
     }
-    j->text = malloc(ROOM_FOR_TEXT + bz_stop_longest(j->stop));
-    j->stop_ids = malloc((o->n_stop_ids + 1) * sizeof *j->stop_ids);
-    if (!j->text || !j->stop_ids) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
-    }
-    if (o->n_stop_ids) {
-        memcpy(j->stop_ids, o->stop_ids, o->n_stop_ids * sizeof *j->stop_ids);
-    }
-    j->n_stop_ids = o->n_stop_ids;
     bz_sampling sampling = o->sampling;
     bz_hints_sampling(s->model->set.main, &sampling);
     j->end = o->max_tokens && o->max_tokens < s->context - s->n ? s->n + o->max_tokens : s->context;
@@ -428,6 +370,9 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out, bz_error *err)
 {
     const bz_generate_options o = options ? *options : (bz_generate_options){0};
+    if (s->model->text.config.canvas) {
+        return bz_session_diffuse(s, options, NULL, out, err);
+    }
     if (s->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
     }
@@ -440,9 +385,6 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     }
     *j = (generate_job){.job = {.step = step_generate, .free = free_generate, .lock = bz_model_lock(s->model)},
                         .s = s,
-                        .max_tokens = o.max_tokens,
-                        .ignore_end = o.ignore_end,
-                        .show_control = o.show_control,
                         .seed = o.sampling.seed};
     bz_status status = fill_generate(j, &o, err);
     if (status != BZ_OK) {

@@ -7,6 +7,7 @@
 #include "cpu/cpu.h"
 #include "gpu/backend.h"
 #include "job.h"
+#include "model/diffusion.h"
 #include "model/hints.h"
 #include "recover.h"
 
@@ -40,6 +41,12 @@ void bz_session_detach(bz_session *s)
             p->schedule = NULL;
         }
     }
+    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
+        if (s->canvas_plans[i].schedule) {
+            b->release(b, s->canvas_plans[i].schedule);
+            s->canvas_plans[i].schedule = NULL;
+        }
+    }
     for (uint32_t i = 0; i < s->n_snapshots; i++) {
         if (s->snapshots[i].rings) {
             b->snapshot_free(s->snapshots[i].rings);
@@ -66,6 +73,9 @@ void bz_session_free(bz_session *s)
     bz_lock_give(lock);
     for (int b = 0; b < 8; b++) {
         bz_plan_free(s->plans[b / 4][b % 4].plan);
+    }
+    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
+        bz_plan_free(s->canvas_plans[i].plan);
     }
     bz_sampler_free(s->sampler);
     free(s->tokens);
@@ -103,10 +113,11 @@ static bz_status make_backend(bz_session *s, bz_error *err)
 bz_status bz_session_attach(bz_session *s, bz_error *err)
 {
     const bz_text_model *t = &s->model->text;
+    const uint32_t rows = t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
     bz_status status = make_backend(s, err);
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
-        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, s->chunk - 1 + s->ahead, &s->kv,
+        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, rows - 1 + s->ahead, &s->kv,
                                     err);
         s->kv_list[0] = s->kv;
     }
@@ -205,7 +216,8 @@ uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n)
         s->ring_from = s->returned = 0;
         return 0;
     }
-    while (common < s->n && common < n - 1 && s->tokens[common] == ids[common]) {
+    const uint32_t most = s->model->text.config.canvas ? n : n - 1; /* an encoder's last token has no logits to wait for */
+    while (common < s->n && common < most && s->tokens[common] == ids[common]) {
         common++;
     }
     if (common < s->n && !rings_reach(s, common)) {
@@ -270,7 +282,9 @@ static bz_status plan_for(bz_session *s, uint32_t count, bool in_bulk, bool all,
     if (!p->schedule) {
         bz_status status = BZ_OK;
         if (!p->plan) {
-            status = bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1, &p->plan, err);
+            status = s->model->text.config.canvas
+                         ? bz_diffusion_record_encoder(&s->model->text, buckets[b], &p->plan, err)
+                         : bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1, &p->plan, err);
         }
         if (status == BZ_OK) {
             status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
@@ -317,6 +331,39 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
     s->first = first;
     note_lost_rows(s, first + count);
     s->backend->begin(s->backend, s->running->schedule, &s->rows);
+    return BZ_OK;
+}
+
+bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t *ids, bz_error *err)
+{
+    const bz_text_model *m = &s->model->text;
+    session_plan *p = &s->canvas_plans[kind];
+    bz_status status = BZ_OK;
+    if (!p->plan) {
+        status = kind == CANVAS_DENOISE  ? bz_diffusion_record_canvas(m, &p->plan, err)
+                 : kind == CANVAS_LOGITS ? bz_diffusion_record_logits(m, &p->plan, err)
+                                         : bz_diffusion_record_condition(m, &p->plan, err);
+    }
+    if (status == BZ_OK && !p->schedule) {
+        status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
+    }
+    if (status == BZ_OK) {
+        status = s->backend->kv_reserve(s->backend, s->kv, s->n + m->config.canvas, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < p->plan->rows; i++) {
+        s->pos[i] = (int32_t)(s->n + i);
+    }
+    s->rows.n = p->plan->rows;
+    s->rows.id = ids;
+    s->rows.pos = s->pos;
+    s->rows.seq = s->seq;
+    s->rows.kv = s->kv_list;
+    s->running = p;
+    note_lost_rows(s, s->n + m->config.canvas); /* the canvas lies in the rings, too, until it is settled */
+    s->backend->begin(s->backend, p->schedule, &s->rows);
     return BZ_OK;
 }
 

@@ -10,6 +10,9 @@
 enum { BZ_DEFAULT_CONTEXT = 32768, BZ_MAX_CHUNK = 512, BZ_LESS_CHUNK = 64, BZ_MAX_SNAPSHOTS = 16 };
 enum { BZ_AHEAD = 4 }; /* passes a device may have under way */
 
+/* Passes over a canvas: see model/diffusion.h. */
+typedef enum canvas_pass { CANVAS_DENOISE, CANVAS_LOGITS, CANVAS_CONDITION, BZ_CANVAS_PLANS } canvas_pass;
+
 /* A recorded plan and its schedule, made when first needed. */
 typedef struct session_plan {
     bz_plan *plan;
@@ -41,6 +44,7 @@ struct bz_session {
     uint64_t clock;
 
     session_plan plans[2][4]; /* [one row of logits | all rows][bucket] */
+    session_plan canvas_plans[BZ_CANVAS_PLANS]; /* of a diffusion model */
 
     /* the pass being run: its parameter block and memory */
     bz_rows rows;
@@ -94,6 +98,10 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
 /* For want of memory: can it be done with fewer rows per pass than this many? Then it is, from now on. */
 bool bz_session_take_less(bz_session *s, uint32_t count);
 const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
+
+/* Starts a pass of a diffusion model behind what the session holds; goes on with the back end's own step. Of s->rows
+ * the caller has filled in n_out, out and what the pass is about; ids [canvas] belong to the caller. */
+bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t *ids, bz_error *err);
 
 /* A pass's state as that of its job; DONE does not occur. */
 bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *need);

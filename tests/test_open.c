@@ -153,9 +153,9 @@ static bz_status open_bytes(const void *bytes, size_t size, bz_model **m, bz_err
 static const edit e_edits[] = {
     {"unchanged", NOTHING, "", 0, NULL, BZ_OK, NULL},
     {"another architecture", SET_STR, "general.architecture", 0, "llama", NO,
-     "This file's architecture is 'llama'; Bezel runs Gemma 4 (architecture 'gemma4')."},
+     "This file's architecture is 'llama'; Bezel runs Gemma 4 (architectures 'gemma4' and 'diffusion-gemma')."},
     {"a drafter", SET_STR, "general.architecture", 0, "gemma4-assistant", NO,
-     "This file's architecture is 'gemma4-assistant'; Bezel runs Gemma 4 (architecture 'gemma4')."},
+     "This file's architecture is 'gemma4-assistant'; Bezel runs Gemma 4 (architectures 'gemma4' and 'diffusion-gemma')."},
     {"no block count", DROP_KEY, K "block_count", 0, NULL, BAD,
      "The key gemma4.block_count is missing, so this is not a complete Gemma 4 file."},
     {"no layers", SET_U32, K "block_count", 0, NULL, BAD, "The key gemma4.block_count is 0; it must be between 1 and 1024."},

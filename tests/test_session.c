@@ -250,7 +250,7 @@ static void test_batch(const bz_model *m, const char *name, bool exact)
                 n++;
             }
         }
-        const bz_rows rows = {n, n, id, pos, seq, out, (void *const *)kv};
+        const bz_rows rows = {.n = n, .n_out = n, .id = id, .pos = pos, .seq = seq, .out = out, .kv = (void *const *)kv};
         b->begin(b, schedule, &rows);
         CHECK(b->step(b, 0, &err) == BZ_PASS_DONE);
         for (uint32_t i = 0; i < n; i++) {

@@ -44,8 +44,9 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const bz_kv *kv = c->rows->kv[c->rows->seq[row]];
     const kv_layer *l = &kv->layer[s->cache.id - 1];
     uint32_t kv_head = head / (s->heads / l->kv_heads);
-    uint32_t pos = (uint32_t)c->rows->pos[row];
-    uint32_t first = s->window && pos + 1 > s->window ? pos + 1 - s->window : 0;
+    uint32_t pos = (uint32_t)c->rows->pos[s->both_ways ? c->rows->n - 1 : row]; /* last one seen */
+    uint32_t own = (uint32_t)c->rows->pos[s->both_ways ? 0 : row];
+    uint32_t first = s->window && own + 1 > s->window ? own + 1 - s->window : 0;
     bool f32 = kv->value_bytes == 4;
     const uint8_t *keys = l->k[kv_head], *values = l->v[kv_head];
     size_t row_bytes = d * kv->value_bytes;

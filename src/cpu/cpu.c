@@ -26,6 +26,9 @@ static void begin(bz_backend *b, bz_schedule *schedule, const bz_rows *rows)
     c->rows = rows;
     c->job = 0;
     c->task = c->n_tasks = 0;
+    if (rows->given) {
+        cpu_put_given(c);
+    }
 }
 
 static void report(cpu *c, const cpu_job *job)

@@ -145,6 +145,14 @@ void cpu_group_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_expert_linear(const cpu *c, const cpu_job *job);
 void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* canvas.c: what a diffusion model has besides */
+void cpu_put_given(cpu *c); /* before the pass */
+void cpu_recall(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job);
+void cpu_judge(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_probabilities(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_soft_embed(const cpu *c, const cpu_job *job);
+void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* attend.c */
 uint32_t cpu_tasks_attend(const cpu *c, const cpu_job *job);
 void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);

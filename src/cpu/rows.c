@@ -150,6 +150,6 @@ void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
-    memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], c->rows->out[row]),
+    memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], c->rows->out[row] + s->row),
            cpu_info(c, s->out[0])->cols * sizeof(float));
 }

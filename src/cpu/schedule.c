@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { COLUMN_TILE = 2048 };
+enum { COLUMN_TILE = 2048, SOFT_TILE = 256 /* of canvas.c */ };
 
 typedef struct needs {
     size_t arena;
@@ -41,6 +41,17 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
     case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
     case BZ_OP_ROPE: job.run = cpu_rope; break;
     case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;
+    case BZ_OP_RECALL: job.run = cpu_recall; break;
+    case BZ_OP_JUDGE:
+        job.run = cpu_judge;
+        job.tasks = cpu_tasks_input_rows;
+        break;
+    case BZ_OP_SOFT_EMBED:
+        push(s, (cpu_job){.step = step, .run = cpu_probabilities, .tasks = cpu_tasks_input_rows});
+        job.run = cpu_soft_embed;
+        job.tasks = cpu_tasks_soft_embed;
+        need->tile_weights = need->tile_weights > SOFT_TILE ? need->tile_weights : SOFT_TILE;
+        break;
     case BZ_OP_ROPE_TABLE:
         job.run = cpu_rope_table;
         if (!cpu_rope_frequencies(c, &job)) {

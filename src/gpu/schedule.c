@@ -334,6 +334,12 @@ static void add_step(builder *x)
     case BZ_OP_KV_WRITE: kv_write(x, &plan->caches[s->cache.id - 1]); break;
     case BZ_OP_ATTEND: attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
+    case BZ_OP_RECALL:
+    case BZ_OP_JUDGE:
+    case BZ_OP_SOFT_EMBED:
+        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "The step %s does not run on the GPU; open the model on the CPU.", bz_op_name(s->op));
+        x->failed = true;
+        break;
     case BZ_OP_CUT: break;
     }
 }

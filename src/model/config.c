@@ -7,6 +7,7 @@
 
 /* Limits no real model comes near; they keep products of sizes small. */
 enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 18, MAX_HEADS = 1024, MAX_HEAD_DIM = 1024, MAX_EXPERTS = 4096 };
+enum { MAX_CANVAS = 512 /* rows of one pass */, MAX_DENOISING = 4096 };
 
 #define ARCH "gemma4"
 #define NAME(key) (ARCH "." key)
@@ -15,10 +16,26 @@ typedef struct reader {
     const bz_gguf *g;
     bz_error *err;
     bool failed; /* the first complaint stands; later reads do nothing */
+    const char *arch; /* what the file's keys begin with */
 } reader;
+
+enum { MAX_KEY = 96 };
+
+/* The key as this file spells it: another architecture has keys of the same meaning. */
+static const char *spelt(const reader *r, const char *key, char out[MAX_KEY])
+{
+    const size_t n = strlen(ARCH ".");
+    if (strncmp(key, ARCH ".", n) != 0) {
+        return key;
+    }
+    snprintf(out, MAX_KEY, "%s.%s", r->arch, key + n);
+    return out;
+}
 
 static const bz_gguf_kv *find(reader *r, const char *key, bool required)
 {
+    char buf[MAX_KEY];
+    key = spelt(r, key, buf);
     const bz_gguf_kv *kv = r->failed ? NULL : bz_gguf_find(r->g, key);
     if (!kv && required && !r->failed) {
         bz_fail(r->err, BZ_BAD_FILE, "The key %s is missing, so this is not a complete Gemma 4 file.", key);
@@ -29,8 +46,9 @@ static const bz_gguf_kv *find(reader *r, const char *key, bool required)
 
 static void complain(reader *r, const char *key, const char *what)
 {
+    char buf[MAX_KEY];
     if (!r->failed) {
-        bz_fail(r->err, BZ_BAD_FILE, "The key %s %s.", key, what);
+        bz_fail(r->err, BZ_BAD_FILE, "The key %s %s.", spelt(r, key, buf), what);
         r->failed = true;
     }
 }
@@ -101,6 +119,16 @@ static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t 
     return (uint32_t)v;
 }
 
+static bool is_diffusion(bz_str architecture)
+{
+    return bz_str_is(architecture, "diffusion-gemma") || bz_str_is(architecture, "diffusion_gemma");
+}
+
+bool bz_config_knows(bz_str architecture)
+{
+    return bz_str_is(architecture, ARCH) || is_diffusion(architecture);
+}
+
 static void check_architecture(reader *r)
 {
     const bz_gguf_kv *kv = find(r, "general.architecture", true);
@@ -110,10 +138,13 @@ static void check_architecture(reader *r)
     }
     if (!bz_gguf_get_str(kv, &arch)) {
         complain(r, "general.architecture", "is not a string");
+    } else if (is_diffusion(arch)) {
+        r->arch = bz_str_is(arch, "diffusion-gemma") ? "diffusion-gemma" : "diffusion_gemma";
     } else if (!bz_str_is(arch, ARCH)) {
         char buf[200];
         bz_fail(r->err, BZ_UNSUPPORTED_MODEL,
-                "This file's architecture is '%s'; Bezel runs Gemma 4 (architecture 'gemma4').",
+                "This file's architecture is '%s'; Bezel runs Gemma 4 (architectures 'gemma4' and "
+                "'diffusion-gemma').",
                 bz_str_show(arch, buf));
         r->failed = true;
     }
@@ -159,7 +190,7 @@ static void read_layers(reader *r, bz_config *c)
         }
         l->head_dim = l->sliding ? sliding_dim : full_dim;
         l->heads = per_layer(r, NAME("attention.head_count"), c->layers, i, 1, MAX_HEADS);
-        l->kv_heads = !l->sliding && bz_gguf_find(r->g, full_kv_key)
+        l->kv_heads = !l->sliding && find(r, full_kv_key, false)
                           ? number(r, full_kv_key, 1, MAX_HEADS, NULL)
                           : per_layer(r, NAME("attention.head_count_kv"), c->layers, i, 1, MAX_HEADS);
         l->ffn = per_layer(r, NAME("feed_forward_length"), c->layers, i, 1, MAX_WIDTH);
@@ -187,10 +218,28 @@ static void read_layers(reader *r, bz_config *c)
     }
 }
 
+/* Keys of a diffusion model stand without the architecture's name before them. */
+static void read_denoising(reader *r, bz_config *c)
+{
+    const uint32_t steps = 48, stability = 1;
+    const double t_min = 0.4, t_max = 0.8, bound = 0.1, confidence = 0.005;
+    bz_denoising *d = &c->denoising;
+    c->canvas = number(r, "diffusion.canvas_length", 2, MAX_CANVAS, NULL);
+    d->steps = number(r, "diffusion.eb_max_steps", 1, MAX_DENOISING, &steps);
+    d->t_min = (float)real(r, "diffusion.eb_t_min", 1e-3, 1e3, &t_min);
+    d->t_max = (float)real(r, "diffusion.eb_t_max", 1e-3, 1e3, &t_max);
+    d->entropy_bound = (float)real(r, "diffusion.eb_entropy_bound", 0, 1e6, &bound);
+    d->stability = number(r, "diffusion.eb_stability_threshold", 0, MAX_DENOISING, &stability);
+    d->confidence = (float)real(r, "diffusion.eb_confidence_threshold", 0, 1e6, &confidence);
+    if (c->ple_width) {
+        complain(r, NAME("embedding_length_per_layer_input"), "is not 0; diffusion models have no per-layer embeddings");
+    }
+}
+
 bz_status bz_config_read(bz_config *c, const bz_gguf *gguf, bz_error *err)
 {
     *c = (bz_config){0};
-    reader r = {gguf, err, false};
+    reader r = {gguf, err, false, ARCH};
     const uint32_t zero = 0;
     const double off = 0, sliding_base = 1e4, quarter = 0.25;
     check_architecture(&r);
@@ -199,7 +248,11 @@ bz_status bz_config_read(bz_config *c, const bz_gguf *gguf, bz_error *err)
     c->context = number(&r, NAME("context_length"), 1, 1u << 30, NULL);
     c->vocab = number(&r, NAME("vocab_size"), 1, 1u << 24, &zero);
     c->window = number(&r, NAME("attention.sliding_window"), 1, 1u << 24, NULL);
-    c->ple_width = number(&r, NAME("embedding_length_per_layer_input"), 0, 1u << 14, NULL);
+    const bool diffusion = strcmp(r.arch, ARCH) != 0;
+    c->ple_width = number(&r, NAME("embedding_length_per_layer_input"), 0, 1u << 14, diffusion ? &zero : NULL);
+    if (diffusion) {
+        read_denoising(&r, c);
+    }
     c->experts = number(&r, NAME("expert_count"), 0, MAX_EXPERTS, &zero);
     if (c->experts) {
         c->experts_used = number(&r, NAME("expert_used_count"), 1, c->experts, NULL);

@@ -14,7 +14,18 @@ typedef struct bz_layer_config {
     uint32_t kv_layer;  /* whose cache it reads: itself, or the last owner of the same kind */
 } bz_layer_config;
 
+/* How a canvas of a diffusion model is filled, unless the caller says otherwise. */
+typedef struct bz_denoising {
+    uint32_t steps;        /* most passes over a canvas */
+    float t_min, t_max;    /* temperature: t_min + (t_max - t_min) * steps left / steps */
+    float entropy_bound;   /* nats that the tokens accepted in one step may have together */
+    uint32_t stability;    /* steps for which the best tokens must not have changed; 0: it does not matter */
+    float confidence;      /* mean entropy below which they count as certain */
+} bz_denoising;
+
 typedef struct bz_config {
+    uint32_t canvas;      /* positions that a diffusion model fills together; 0: one token after the other */
+    bz_denoising denoising;
     uint32_t layers;      /* L */
     uint32_t width;       /* d */
     uint32_t vocab;       /* V; 0 until the weights are bound if the file does not say */
@@ -29,7 +40,9 @@ typedef struct bz_config {
     bz_layer_config *layer; /* [layers], owned */
 } bz_config;
 
-/* Reads gemma4.* keys of either flavour. Every refusal names the key. */
+bool bz_config_knows(bz_str architecture); /* gemma4 or diffusion-gemma */
+
+/* Reads the keys of a gemma4 file of either flavour, or of a diffusion-gemma file. Every refusal names the key. */
 bz_status bz_config_read(bz_config *config, const bz_gguf *gguf, bz_error *err);
 void bz_config_free(bz_config *config);
 

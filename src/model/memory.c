@@ -1,5 +1,6 @@
 #include "model/memory.h"
 
+#include "model/diffusion.h"
 #include "plan/print.h"
 
 enum { CACHE_VALUE_BYTES = 2 }; /* f16 */
@@ -35,9 +36,10 @@ bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t 
     const bz_text_weights *w = &m->weights;
     bz_plan *decode = NULL, *prefill = NULL;
     *memory = (bz_memory){.chunk = chunk, .snapshot_bytes = snapshot_bytes(m)};
-    bz_status status = bz_text_record(m, 1, 1, &decode, err);
+    const bool canvas = m->config.canvas;
+    bz_status status = canvas ? bz_diffusion_record_canvas(m, &decode, err) : bz_text_record(m, 1, 1, &decode, err);
     if (status == BZ_OK) {
-        status = bz_text_record(m, chunk, 1, &prefill, err);
+        status = canvas ? bz_diffusion_record_encoder(m, chunk, &prefill, err) : bz_text_record(m, chunk, 1, &prefill, err);
     }
     if (status == BZ_OK) {
         for (uint32_t i = 0; i < w->table.n; i++) {
@@ -50,7 +52,7 @@ bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t 
             memory->table_bytes += bz_weight_of(&w->table, w->per_layer_token_embd)->size;
         }
         memory->token_bytes = bz_plan_count(decode).weight_bytes;
-        memory->arena_bytes = prefill->arena_bytes;
+        memory->arena_bytes = prefill->arena_bytes > decode->arena_bytes ? prefill->arena_bytes : decode->arena_bytes;
     }
     bz_plan_free(decode);
     bz_plan_free(prefill);

@@ -18,11 +18,28 @@
 
 /* ---- one layer ------------------------------------------------------------- */
 
-typedef struct rope_tables {
-    bz_tensor sliding, full; /* [n][D]: cos, sin */
-} rope_tables;
+static void keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const bz_ropes *rope)
+{
+    const bz_layer_config *l = &m->config.layer[i];
+    const bz_layer_weights *w = &m->weights.layer[i];
+    const float eps = m->config.eps;
+    const uint32_t D = l->head_dim;
 
-static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const rope_tables *rope)
+    bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
+    bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
+    k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
+    k = bz_rope(p, k, l->sliding ? rope->sliding : rope->full, D, "k_rope");
+    v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
+    bz_kv_write(p, k, v, m->cache_of[i], "kv");
+}
+
+void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, const bz_ropes *rope)
+{
+    keys(p, m, i, bz_rms_norm(p, x, m->weights.layer[i].attn_norm, m->config.width, m->config.eps, "attn_norm"), rope);
+}
+
+static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const bz_ropes *rope,
+                           bz_role role)
 {
     const bz_layer_config *l = &m->config.layer[i];
     const bz_layer_weights *w = &m->weights.layer[i];
@@ -33,16 +50,13 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
 
     bz_tensor q = bz_linear(p, a, w->attn_q, "q_proj");
     if (l->owns_kv) {
-        bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
-        bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
-        k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
-        k = bz_rope(p, k, turn, D, "k_rope");
-        v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
-        bz_kv_write(p, k, v, cache, "kv");
+        keys(p, m, i, a, rope);
     }
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
     q = bz_rope(p, q, turn, D, "q_rope");
-    bz_tensor o = bz_attend(p, q, cache, l->heads, D, l->sliding ? m->config.window : 0, "attn");
+    const uint32_t window = l->sliding ? m->config.window : 0;
+    bz_tensor o = role == BZ_ROLE_CANVAS ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
+                                         : bz_attend(p, q, cache, l->heads, D, window, "attn");
     return bz_linear(p, o, w->attn_output, "attn_out");
 }
 
@@ -54,8 +68,8 @@ bz_tensor bz_record_ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
     return bz_linear(p, act, w->ffn_down, "mlp_out");
 }
 
-static bz_tensor layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, bz_tensor ple,
-                       const rope_tables *rope)
+bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, bz_tensor ple,
+                          const bz_ropes *rope, bz_role role)
 {
     const bz_layer_weights *w = &m->weights.layer[i];
     const bz_config *c = &m->config;
@@ -63,7 +77,7 @@ static bz_tensor layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor
     const float eps = c->eps;
 
     bz_tensor a = bz_rms_norm(p, x, w->attn_norm, d, eps, "attn_norm");
-    a = attention(p, m, i, a, rope);
+    a = attention(p, m, i, a, rope, role);
     a = bz_rms_norm(p, a, w->post_attention_norm, d, eps, "post_attention_norm");
     bz_tensor h = bz_add(p, x, a, 1.0f, "attn_residual");
 
@@ -85,10 +99,8 @@ static bz_tensor layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor
         g = bz_rms_norm(p, g, w->post_norm, d, eps, "ple_norm");
         y = bz_add(p, y, g, 1.0f, "ple_residual");
     }
-    if (w->layer_output_scale.id) {
-        y = bz_scale(p, y, w->layer_output_scale, "hidden");
-    }
-    return y;
+    const bz_weight scale = role == BZ_ROLE_ENCODER ? w->encoder_output_scale : w->layer_output_scale;
+    return scale.id ? bz_scale(p, y, scale, "hidden") : y;
 }
 
 /* ---- around the layers ------------------------------------------------------ */
@@ -108,16 +120,11 @@ static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor 
     return bz_add(p, context, token, (float)(1.0 / sqrt(2.0)), "ple");
 }
 
-bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err)
+bz_ropes bz_record_ropes(bz_plan *p, const bz_text_model *m)
 {
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;
-    bz_plan *p = NULL;
-    bz_status status = bz_plan_new(&p, &w->table, m->caches, m->n_caches, rows, out_rows, err);
-    if (status != BZ_OK) {
-        return status;
-    }
-    rope_tables rope = {0};
+    bz_ropes rope = {0};
     for (uint32_t i = 0; i < c->layers; i++) { /* one table per kind of layer; first, so that a host can fill them in */
         const uint32_t D = c->layer[i].head_dim;
         if (c->layer[i].sliding && !rope.sliding.id) {
@@ -127,21 +134,38 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
             rope.full = bz_rope_table(p, w->rope_freqs, D, pairs, c->rope_base, "rope_full");
         }
     }
+    return rope;
+}
+
+bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint32_t row)
+{
+    const bz_config *c = &m->config;
+    x = bz_take_rows_from(p, x, row, "last_hidden");
+    x = bz_rms_norm(p, x, m->weights.output_norm, c->width, c->eps, "final_norm");
+    x = bz_linear(p, x, m->weights.output, "lm_head");
+    return c->softcap > 0 ? bz_softcap(p, x, c->softcap, "logits") : x;
+}
+
+bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err)
+{
+    const bz_config *c = &m->config;
+    const bz_text_weights *w = &m->weights;
+    bz_plan *p = NULL;
+    bz_status status = bz_plan_new(&p, &w->table, m->caches, m->n_caches, rows, out_rows, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    const bz_ropes rope = bz_record_ropes(p, m);
     bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
     bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
     for (uint32_t i = 0; i < c->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
-        x = layer(p, m, i, x, ple, &rope);
+        x = bz_record_layer(p, m, i, x, ple, &rope, BZ_ROLE_TEXT);
     }
     p->layer = -1;
     if (out_rows) {
-        x = bz_take_rows(p, x, "last_hidden");
-        x = bz_rms_norm(p, x, w->output_norm, c->width, c->eps, "final_norm");
-        x = bz_linear(p, x, w->output, "lm_head");
-        if (c->softcap > 0) {
-            x = bz_softcap(p, x, c->softcap, "logits");
-        }
+        x = bz_record_logits(p, m, x, 0);
     }
     status = bz_plan_finish(p, x, err);
     if (status != BZ_OK) {

@@ -158,6 +158,10 @@ static void bind_layer(binder *b, bz_config *c, uint32_t i)
     l->ffn_down = matrix(b, "ffn_down.weight", lc->ffn, d);
     l->post_ffw_norm = vector(b, "post_ffw_norm.weight", "ffn_post_norm.weight", d);
     l->layer_output_scale = bind(b, "layer_output_scale.weight", "layer_scalar.weight", VECTOR | OPTIONAL, 1, 1, 1);
+    if (c->canvas) { /* one scale for both roles where the file has one */
+        l->encoder_output_scale = bind(b, "enc_layer_output_scale.weight", NULL, VECTOR | OPTIONAL, 1, 1, 1);
+        l->encoder_output_scale = l->encoder_output_scale.id ? l->encoder_output_scale : l->layer_output_scale;
+    }
     if (c->ple_width) {
         l->inp_gate = matrix(b, "inp_gate.weight", d, c->ple_width);
         l->proj = matrix(b, "proj.weight", c->ple_width, d);
@@ -195,6 +199,13 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
         w->per_layer_token_embd = matrix(&b, "per_layer_token_embd.weight", all, c->vocab);
         w->per_layer_model_proj = matrix(&b, "per_layer_model_proj.weight", c->width, all);
         w->per_layer_proj_norm = vector(&b, "per_layer_proj_norm.weight", NULL, c->ple_width);
+    }
+    if (c->canvas) {
+        w->self_cond_norm = vector(&b, "self_cond_pre_norm.weight", "self_cond_norm.weight", c->width);
+        w->self_cond_gate = matrix(&b, "self_cond_gate.weight", c->width, 0);
+        const uint64_t inner = b.failed ? 0 : bz_weight_of(&w->table, w->self_cond_gate)->ne[1];
+        w->self_cond_up = matrix(&b, "self_cond_up.weight", c->width, inner);
+        w->self_cond_down = matrix(&b, "self_cond_down.weight", inner, c->width);
     }
     for (uint32_t i = 0; i < c->layers && !w->rope_freqs.id && !b.failed; i++) {
         if (!c->layer[i].sliding) { /* one tensor serves every full layer */

@@ -22,6 +22,7 @@ typedef struct bz_layer_weights {
     bz_weight ffn_down;            /* [F, d] */
     bz_weight post_ffw_norm;       /* [d] */
     bz_weight layer_output_scale;  /* [1]; optional */
+    bz_weight encoder_output_scale; /* [1]; the same of a diffusion model's encoder */
     /* per-layer embedding */
     bz_weight inp_gate;  /* [d, P] */
     bz_weight proj;      /* [P, d] */
@@ -47,6 +48,10 @@ typedef struct bz_text_weights {
     bz_weight per_layer_token_embd; /* [P*L, V] */
     bz_weight per_layer_model_proj; /* [d, P*L] */
     bz_weight per_layer_proj_norm;  /* [P] */
+    /* self-conditioning of a diffusion model; Fs its width */
+    bz_weight self_cond_norm;             /* [d] */
+    bz_weight self_cond_gate, self_cond_up; /* [d, Fs] */
+    bz_weight self_cond_down;             /* [Fs, d] */
     bz_layer_weights *layer;        /* [L], owned */
     bz_weights table;               /* all of the above; owned */
 } bz_text_weights;

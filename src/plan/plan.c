@@ -197,8 +197,8 @@ void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const cha
     push(p, (bz_step){.op = BZ_OP_KV_WRITE, .name = name, .in = {k, v}, .cache = cache});
 }
 
-bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
-                    const char *name)
+static bz_tensor attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
+                        bool both_ways, const char *name)
 {
     bz_tensor out = output_like(p, q, cols_of(p, q));
     push(p, (bz_step){.op = BZ_OP_ATTEND,
@@ -208,8 +208,21 @@ bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uin
                       .cache = cache,
                       .heads = heads,
                       .width = width,
-                      .window = window});
+                      .window = window,
+                      .both_ways = both_ways});
     return out;
+}
+
+bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
+                    const char *name)
+{
+    return attend(p, q, cache, heads, width, window, false, name);
+}
+
+bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
+                              const char *name)
+{
+    return attend(p, q, cache, heads, width, window, true, name);
 }
 
 void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name)
@@ -243,8 +256,13 @@ bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares
 
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
 {
+    return bz_take_rows_from(p, x, 0, name);
+}
+
+bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name)
+{
     bz_tensor out = new_tensor(p, cols_of(p, x), false, false);
-    push(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}});
+    push(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
     return out;
 }
 
@@ -253,6 +271,38 @@ bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name)
     bz_tensor out = output_like(p, x, cols_of(p, x));
     push(p, (bz_step){.op = BZ_OP_SOFTCAP, .name = name, .in = {x}, .out = {out}, .scale = cap});
     return out;
+}
+
+bz_tensor bz_keep(bz_plan *p, uint32_t cols)
+{
+    bz_tensor kept = new_tensor(p, cols, true, false);
+    p->tensors[kept.id].kept = kept.id != 0;
+    return kept;
+}
+
+bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name)
+{
+    bz_tensor out = output_like(p, kept, cols_of(p, kept));
+    push(p, (bz_step){.op = BZ_OP_RECALL, .name = name, .in = {kept}, .out = {out}});
+    return out;
+}
+
+void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name)
+{
+    *to = to->id ? *to : new_tensor(p, BZ_JUDGED_COLUMNS, true, false);
+    push(p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
+}
+
+void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale, uint32_t row,
+                   bz_tensor to, const char *name)
+{
+    push(p, (bz_step){.op = BZ_OP_SOFT_EMBED,
+                      .name = name,
+                      .in = {logits, judged},
+                      .w = {table},
+                      .out = {to},
+                      .scale = scale,
+                      .row = row});
 }
 
 void bz_cut(bz_plan *p, const char *name)
@@ -284,9 +334,9 @@ static void note_lifetimes(bz_plan *p)
         }
         for (size_t i = 0; i < 2; i++) {
             bz_tensor_info *t = &p->tensors[step->out[i].id];
-            t->first = (int32_t)s;
-            if (t->last < t->first) {
-                t->last = t->first; /* written, never read: alive during its own step */
+            t->first = t->first < 0 ? (int32_t)s : t->first; /* some are written by parts */
+            if (t->last < (int32_t)s) {
+                t->last = (int32_t)s; /* written, never read: alive during its own step */
             }
         }
     }
@@ -322,8 +372,8 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
         n_alive = kept;
         for (size_t o = 0; o < 2; o++) {
             uint32_t id = p->steps[s].out[o].id, in = p->steps[s].in[0].id;
-            if (id == 0) {
-                continue;
+            if (id == 0 || p->tensors[id].kept || p->tensors[id].first < (int32_t)s) {
+                continue; /* kept ones lie behind all others; what is written by parts has its place */
             }
             if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
                 offset[id] = offset[in];
@@ -344,6 +394,12 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
             if (at + bytes > *arena_bytes) {
                 *arena_bytes = at + bytes;
             }
+        }
+    }
+    for (size_t i = 1; i < p->n_tensors; i++) {
+        if (p->tensors[i].kept) {
+            offset[i] = *arena_bytes;
+            *arena_bytes += p->tensors[i].bytes;
         }
     }
     for (size_t i = 1; i < p->n_tensors; i++) {

@@ -51,8 +51,14 @@ typedef struct bz_cache {
     X(EXPERT_LINEAR, "expert_linear") /* out[slot] = w[0][in1[slot]] * in0 (or in0[slot]) [w0 experts] */    \
     X(EXPERT_SUM, "expert_sum")       /* out = sum over slots in order of                                    \
                                          in2[slot] * w[0][in1[slot]] * in0[slot]          [w0? experts] */   \
-    X(TAKE_ROWS, "take_rows")         /* the m rows named by bz_rows.out */                                  \
+    X(TAKE_ROWS, "take_rows")         /* the m rows named by bz_rows.out, `row` further on [row] */          \
     X(SOFTCAP, "softcap")             /* out = scale * tanh(in0 / scale)                  [scale] */         \
+    X(RECALL, "recall")               /* out = what was left in in0, or zeros in a fresh pass */             \
+    X(JUDGE, "judge")                 /* out = per row of logits in0, from row `row` on,                     \
+                                         what bz_judged says                              [row] */           \
+    X(SOFT_EMBED, "soft_embed")       /* out, from row `row` on, = scale * sum_v p_v w[0].row(v),            \
+                                         p = softmax(in0 / temperature), judged in in1;                      \
+                                         may use up in0                                   [w0 scale row] */  \
     X(CUT, "cut")                     /* a named point where the host may step in */
 
 typedef enum bz_op {
@@ -76,6 +82,8 @@ typedef struct bz_step {
     uint32_t window;  /* attend: rows visible, own included; 0 = all */
     uint32_t experts; /* slots per row */
     uint32_t pairs;   /* rope table: leading pairs that turn */
+    uint32_t row;     /* first of the rows that a step of m rows is about */
+    bool both_ways;   /* attend: the pass's rows see each other, and before them what the first one sees */
     float scale;
     float eps;
     double base;
@@ -88,6 +96,7 @@ typedef struct bz_tensor_info {
     uint32_t root;    /* id of the tensor that owns the memory; own id unless a view */
     bool whole_pass;  /* n rows; false: m rows (after take_rows) */
     bool is_ids;      /* int32 instead of f32 */
+    bool kept;        /* its values stay for the next pass, as long as no other plan has run between */
     int32_t first, last; /* steps that write and last read it */
     size_t offset;    /* bytes into the arena */
     size_t bytes;     /* for the bucket's rows */
@@ -132,7 +141,22 @@ typedef struct bz_rows {
     const uint32_t *seq; /* [n] which sequence: index into kv */
     const uint32_t *out; /* [n_out] row numbers */
     void *const *kv;     /* [sequences] the back end's cache objects */
+    /* plans with recall, judge, soft_embed: rows of one sequence */
+    bool fresh;          /* recall gives zeros: nothing was left by a pass before */
+    const float *given;  /* [n][columns] put into the first kept tensor before the pass; NULL: nothing is */
+    float temperature;   /* logits are divided by it */
+    const float *draw;   /* [n] uniform numbers of [0, 1), a token is drawn with each */
 } bz_rows;
+
+/* What judge says of a row of logits z, divided by the temperature; ids are exact in f32. */
+enum bz_judged {
+    BZ_JUDGED_BEST,    /* the greatest z, the first of equals */
+    BZ_JUDGED_DRAWN,   /* first id at which the sum of probabilities reaches the draw */
+    BZ_JUDGED_ENTROPY, /* in nats; below 0: the row has no finite number */
+    BZ_JUDGED_PEAK,    /* greatest z */
+    BZ_JUDGED_TOTAL,   /* sum of e to the z - peak */
+    BZ_JUDGED_COLUMNS
+};
 
 bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches, uint32_t n_caches,
                       uint32_t rows, uint32_t out_rows, bz_error *err);
@@ -162,13 +186,23 @@ bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, cons
 void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name);
 bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
                     const char *name);
+bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
+                              const char *name);
 void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name);
 /* x: [n][K] (all slots see the same input) or [n][experts * K]; w: [experts of the file][O][K]. */
 bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name);
 bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
                         uint32_t experts, const char *name);
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
+bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name);
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name);
+/* A tensor [n][cols] that keeps its values from pass to pass. Written by rows: `to` begins as BZ_NO_TENSOR, where
+ * judge makes it, and every block of m rows goes to its own. */
+bz_tensor bz_keep(bz_plan *p, uint32_t cols);
+bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name);
+void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name);
+void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale, uint32_t row,
+                   bz_tensor to, const char *name);
 void bz_cut(bz_plan *p, const char *name);
 
 /* Columns first .. first + cols of x, in place: no step, no copy. */

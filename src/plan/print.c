@@ -113,6 +113,8 @@ static void detail(const bz_plan *p, const bz_step *s, char *out, size_t room)
     out[0] = 0;
     if (s->w[0].id) {
         snprintf(out, room, "%s", bz_weight_of(p->weights, s->w[0])->name);
+    } else if (s->op == BZ_OP_ATTEND && s->both_ways) {
+        snprintf(out, room, "%u heads, both ways, %s", s->heads, s->window ? "and a window before" : "and all before");
     } else if (s->op == BZ_OP_ATTEND && s->window) {
         snprintf(out, room, "%u heads, window of %u", s->heads, s->window);
     } else if (s->op == BZ_OP_ATTEND) {

@@ -125,7 +125,7 @@ def as_json():
     when = time.mktime(time.strptime(m["modified_at"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
     need(abs(time.time() - 3 * 86400 - when) < 600, "modified_at is %s" % m["modified_at"])
     m = got["qwen3:8b"]
-    same([m["architecture"], m["runs"], m["reason"]], ["qwen3", False, "Its architecture is qwen3; Bezel runs gemma4."],
+    same([m["architecture"], m["runs"], m["reason"]], ["qwen3", False, "Its architecture is qwen3; Bezel runs gemma4 and diffusion-gemma."],
          "verdict of qwen3")
     m = got["gemma4:31b-cloud"]
     same([m["path"], m["model_digest"], m["architecture"], m["runs"]], [None, None, None, False], "cloud")

@@ -62,7 +62,7 @@ completion = [f for p in ("cli/bezel.bash", "docs/bezel.bash", "docs/*/bezel.bas
 
 
 def expected(lib="lib", include="include", man="share/man"):
-    files = {"bin/bezel", f"{include}/bezel.h", f"{lib}/libbezel.a", f"{lib}/{so}", f"{lib}/{soname}", f"{lib}/libbezel.so",
+    files = {"bin/bezel", f"{include}/bezel.h", f"{include}/bezel_diffusion.h", f"{lib}/libbezel.a", f"{lib}/{so}", f"{lib}/{soname}", f"{lib}/libbezel.so",
              f"{lib}/pkgconfig/bezel.pc", "share/doc/bezel/LICENSE", "share/doc/bezel/CHANGELOG.md"}
     for section in "13":
         files |= {f"{man}/man{section}/" + os.path.basename(f) for f in glob.glob(f"docs/man/*.{section}")}
@@ -184,7 +184,7 @@ def main(box):
         code, out, err = run(["groff", "-mandoc", "-ww", "-z", "-Tutf8", p])
         case(f"{p} formats without a warning", [] if code == 0 and not out + err else [out + err])
     declared = set()
-    plain = re.sub(r"/\*.*?\*/", "", re.sub(r"^#.*", "", header, flags=re.M), flags=re.S)
+    plain = re.sub(r"/\*.*?\*/", "", re.sub(r"^#.*", "", "".join(read(h) for h in sorted(glob.glob("include/*.h"))), flags=re.M), flags=re.S)
     for d in re.findall(r"BZ_API ([^;]*);", plain):
         declared.add(re.sub(r"\s+", "", d))
     shown = set()
