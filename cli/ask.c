@@ -96,6 +96,20 @@ static void drain(asking *k)
 
 /* ---- jobs --------------------------------------------------------------------------- */
 
+/* A canvas is being drawn, or counted in the line. */
+static void on_canvas(asking *k, const bz_job *job, const bz_event *e)
+{
+    if (!k->o->canvas) {
+        term_progress(e->done, e->total, "steps");
+        return;
+    }
+    if (k->quiet) {
+        k->quiet = false;
+        term_idle();
+    }
+    k->o->canvas(k->o->user, job, e);
+}
+
 static bz_status on_event(asking *k, const bz_event *e, bz_error *err)
 {
     if (e->kind == BZ_EVENT_PROGRESS) {
@@ -132,7 +146,13 @@ static bz_status run(asking *k, bz_job *job, bz_error *err)
         case BZ_JOB_AGAIN:
         case BZ_JOB_NEED_GPU: break;
         case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
-        case BZ_JOB_EVENT: status = on_event(k, &need.event, err); break;
+        case BZ_JOB_EVENT:
+            if (need.event.kind == BZ_EVENT_CANVAS) {
+                on_canvas(k, job, &need.event);
+            } else {
+                status = on_event(k, &need.event, err);
+            }
+            break;
         case BZ_JOB_DONE: return BZ_OK;
         case BZ_JOB_ERROR: *err = need.error; return need.error.code;
         }

@@ -39,6 +39,7 @@ typedef struct ask_options {
     bool show_progress;  /* a line on a terminal, while nothing is told */
     bool tells_thinking; /* ... which thinking is, then */
     void (*told)(void *user, bz_turn_part part, const char *text, size_t len);
+    void (*canvas)(void *user, const bz_job *job, const bz_event *e); /* a diffusion model's step; NULL: a line tells of it */
     void *user;
 } ask_options;
 

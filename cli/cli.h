@@ -20,7 +20,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb, cli_tokenize_verb,
-    cli_logits_verb, cli_serve_verb;
+    cli_logits_verb, cli_diffuse_verb, cli_serve_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -40,6 +40,8 @@ typedef struct cli_options {
     const char *system;
     const char *ple; /* gpu: where the per-layer embeddings are */
     const char *prompts, *shard;
+    const char *draws, *trace, *entropy_bound, *stability, *confidence; /* diffuse */
+    const char *canvas, *self_cond, *self_cond_temp;                    /* logits */
     const char *host, *dir; /* serve */
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
     int port; /* -1: not given */
@@ -48,6 +50,8 @@ typedef struct cli_options {
     unsigned threads, chunk, context, max_tokens, parallel;
     unsigned prompt_tokens, repeat; /* bench */
     unsigned rows;                  /* show --plan */
+    unsigned steps;                 /* diffuse */
+    bool no_animation;              /* run */
     bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
     bool no_fuse;                   /* gpu: one kernel per step */
     bool think, no_think, show_thinking, hide_thinking, no_color;

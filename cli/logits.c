@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bezel_diffusion.h"
 #include "cli.h"
 
 /* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding, which may be of
@@ -23,10 +24,72 @@ static int on_event(void *user, const bz_event *e)
     return 0;
 }
 
+/* ---- diffusion models -------------------------------------------------------------- */
+
+/* Rows of the canvas, conditioned on the rows that an earlier call wrote, if any. */
+typedef struct canvas_request {
+    int32_t *ids;    /* [n] */
+    float *previous; /* [n][vocabulary]; NULL: none */
+    float temperature;
+    size_t n;
+} canvas_request;
+
+static int read_canvas(const cli_options *o, const bz_model *model, canvas_request *c)
+{
+    const uint32_t want = bz_model_canvas(model), vocab = bz_model_vocab(model);
+    if (!want != !o->canvas) {
+        return cli_usage_error("logits", want ? "a diffusion model has logits of a canvas: give --canvas IDS."
+                                              : "this is no diffusion model: leave '--canvas' away.");
+    }
+    if (!want) {
+        return EXIT_OK;
+    }
+    c->ids = cli_token_list("logits", o->canvas, &c->n);
+    if (!c->ids) {
+        return EXIT_USAGE;
+    }
+    if (c->n != want) {
+        return cli_usage_error("logits", "the canvas has %zu ids; this model's has %u.", c->n, want);
+    }
+    char *end = NULL;
+    c->temperature = o->self_cond_temp ? strtof(o->self_cond_temp, &end) : 0.8f;
+    if (!(c->temperature > 0) || (end && *end)) {
+        return cli_usage_error("logits", "'--self-cond-temp' needs a number above 0.");
+    }
+    if (!o->self_cond) {
+        return EXIT_OK;
+    }
+    FILE *f = fopen(o->self_cond, "rb");
+    const size_t values = (size_t)want * vocab;
+    c->previous = malloc(values * sizeof *c->previous);
+    const bool whole = f && c->previous && fread(c->previous, sizeof *c->previous, values, f) == values && fgetc(f) == EOF;
+    if (f) {
+        fclose(f);
+    }
+    if (!whole) {
+        fprintf(stderr, "bezel: %s does not hold %u rows of %u floats.\n", o->self_cond, want, vocab);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w, bz_error *err)
+{
+    bz_job *job = NULL;
+    bz_status status = bz_session_canvas(s, c->ids, c->previous, c->temperature, &job, err);
+    if (status == BZ_OK) {
+        status = bz_job_run(job, &(bz_host){.event = on_event, .user = w}, err);
+        bz_job_free(job);
+    }
+    return status;
+}
+
+/* ---- the verb ------------------------------------------------------------------------ */
+
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfF", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFy", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -47,23 +110,34 @@ static int run(int argc, char **argv)
         free(ids);
         return code;
     }
+    canvas_request canvas = {0};
+    code = read_canvas(&o, model, &canvas);
+    if (code != EXIT_OK) {
+        free(canvas.ids);
+        free(canvas.previous);
+        bz_model_free(model);
+        free(ids);
+        return code;
+    }
     w.vocab = bz_model_vocab(model);
     bool gpu = o.device && strcmp(o.device, "cpu") != 0;
     uint32_t fits = (gpu ? (uint32_t)LOGITS_BYTES_GPU : (uint32_t)LOGITS_BYTES) / 4 / w.vocab;
-    bz_session_options so = {.context = (uint32_t)(n < bz_model_context(model) ? n : bz_model_context(model)),
-                             .chunk = o.chunk ? o.chunk : fits ? fits : 1,
+    const size_t positions = n + canvas.n;
+    bz_session_options so = {.context = (uint32_t)(positions < bz_model_context(model) ? positions : bz_model_context(model)),
+                             .chunk = o.chunk || canvas.n ? o.chunk : fits ? fits : 1,
                              .threads = o.threads,
                              .kernels = o.kernels,
                              .no_fuse = o.no_fuse,
                              .exact = !o.fast};
-    bz_prefill_options po = {.logits = BZ_LOGITS_ALL};
+    bz_prefill_options po = {.logits = canvas.n ? BZ_LOGITS_LAST : BZ_LOGITS_ALL};
     w.f = fopen(o.out, "wb");
     if (!w.f) {
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
         code = EXIT_FAILED;
     } else if (bz_session_new(&session, model, &so, &err) != BZ_OK ||
                bz_session_prefill(session, ids, n, &po, &job, &err) != BZ_OK ||
-               bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, &err) != BZ_OK) {
+               bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, &err) != BZ_OK ||
+               (bz_job_free(job), job = NULL, canvas.n && write_canvas(session, &canvas, &w, &err) != BZ_OK)) {
         code = err.code == BZ_ABORTED ? (fprintf(stderr, "bezel: cannot write %s.\n", o.out), EXIT_FAILED) : cli_error(&err);
     }
     if (w.f && fclose(w.f) != 0 && code == EXIT_OK) {
@@ -73,6 +147,8 @@ static int run(int argc, char **argv)
     bz_job_free(job);
     bz_session_free(session);
     bz_model_free(model);
+    free(canvas.ids);
+    free(canvas.previous);
     free(ids);
     return code;
 }
@@ -91,4 +167,8 @@ const cli_verb cli_logits_verb = {
     "      --device NAME    cpu or gpu\n"
     "      --ple PLACE      gpu: per-layer embeddings resident, in the file, or auto\n"
     "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
-    "      --mmproj FILE    vision and audio file of a two-file model\n"};
+    "      --mmproj FILE    vision and audio file of a two-file model\n\n"
+    "Diffusion models: rows of a canvas behind the tokens.\n"
+    "      --canvas IDS     its ids, or @FILE\n"
+    "      --self-cond FILE   conditioned on these rows, as a call before wrote them\n"
+    "      --self-cond-temp X   at the temperature of their step (0.8)\n"};

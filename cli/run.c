@@ -25,6 +25,9 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
                          .told = r->o->json ? run_json_told : run_print_told,
                          .user = &printer};
     ask_o.generate.ignore_end = r->o->ignore_end;
+    if (!r->o->json && !r->o->no_animation && !r->o->quiet && animate_can()) {
+        ask_o.canvas = run_print_canvas;
+    }
     if (!talk_request(&r->talk, r->think, &s, &request)) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation.");
     } else {
@@ -144,7 +147,7 @@ static int run_model(run_state *r, const char *prompt, size_t len)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFX", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXA", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -203,6 +206,7 @@ const cli_verb cli_run_verb = {
     "  -v, --verbose              timings after the answer\n"
     "  -q, --quiet                no progress, no greeting\n"
     "      --no-color             as with the variable NO_COLOR\n"
+    "      --no-animation         diffusion models: show text when it is settled, not while it condenses\n"
     "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N, --no-fuse\n"
     "      --exact                activations stay floats: slower, closer to the model's own arithmetic\n"
     "      --ple auto|resident|file   gpu: where the per-layer embeddings of small models are\n"

@@ -2,6 +2,7 @@
 #ifndef BZ_CLI_RUN_H
 #define BZ_CLI_RUN_H
 
+#include "animate.h"
 #include "ask.h"
 #include "cli.h"
 #include "talk.h"
@@ -38,7 +39,10 @@ typedef struct run_printer {
     const run_state *r;
     bool thinking;  /* its text is being shown */
     bool open_line; /* stdout does not stand at the beginning of a line */
+    animation animation; /* of a diffusion model's canvas */
 } run_printer;
+
+void run_print_canvas(void *printer, const bz_job *job, const bz_event *e);
 
 void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len);
 void run_print_end(run_printer *p);

@@ -8,6 +8,7 @@ static void begin_thinking(run_printer *p)
 {
     if (!p->thinking) {
         p->thinking = true;
+        p->animation.column = 0;
         fprintf(stderr, "%sThinking...\n", term_dim());
     }
 }
@@ -18,6 +19,7 @@ static void end_thinking(run_printer *p)
         p->thinking = false;
         fprintf(stderr, "\n...done thinking.%s\n\n", term_plain());
         fflush(stderr);
+        p->animation.column = 0;
     }
 }
 
@@ -27,21 +29,25 @@ static void end_line(run_printer *p)
         p->open_line = false;
         putchar('\n');
         fflush(stdout);
+        p->animation.column = 0;
     }
 }
 
 void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len)
 {
     run_printer *p = printer;
+    animate_clear(&p->animation);
     if (part == BZ_TURN_THINKING) {
         if (p->r->show_thinking) {
             end_line(p);
             begin_thinking(p);
             term_write_model_text(STDERR_FILENO, text, len);
+            animate_said(&p->animation, text, len);
         }
     } else if (part == BZ_TURN_ANSWER || part == BZ_TURN_BROKEN_CALL) {
         end_thinking(p);
         term_write_model_text(STDOUT_FILENO, text, len);
+        animate_said(&p->animation, text, len);
         p->open_line = text[len - 1] != '\n';
     } else if (part == BZ_TURN_CALL) { /* nobody here can run it, but it should not go unseen */
         end_thinking(p);
@@ -52,8 +58,15 @@ void run_print_told(void *printer, bz_turn_part part, const char *text, size_t l
     }
 }
 
+void run_print_canvas(void *printer, const bz_job *job, const bz_event *e)
+{
+    run_printer *p = printer;
+    animate_draw(&p->animation, p->r->m.model, bz_job_canvas(job), e->done, e->total);
+}
+
 void run_print_end(run_printer *p)
 {
+    animate_clear(&p->animation);
     end_thinking(p);
     end_line(p);
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "batch.h"
+#include "bezel_diffusion.h"
 #include "interrupt.h"
 #include "model.h"
 #include "prompts.h"
@@ -380,6 +381,7 @@ int run_prompts(run_state *r)
     }
     p->r = r;
     p->parallel = r->o->parallel ? r->o->parallel : DEFAULT_PARALLEL;
+    p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_SLOTS ? 1 : p->parallel; /* a canvas fills a pass */
     if (p->parallel > BZ_BATCH_SLOTS) {
         code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_SLOTS);
     } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_canvas.h"
 #include "cpu/cpu.h"
 #include "model.h"
 #include "model/hints.h"
@@ -45,6 +46,7 @@ typedef struct slot {
 
 struct bz_batch {
     const bz_model *model;
+    bz_canvas_batch *canvas; /* of a diffusion model: does all of it; NULL: none */
     bz_backend *backend;
     uint32_t context, chunk, window, vocab;
     slot slots[BZ_BATCH_SLOTS];
@@ -80,6 +82,7 @@ void bz_batch_free(bz_batch *b)
     if (!b) {
         return;
     }
+    bz_canvas_batch_free(b->canvas);
     for (uint32_t i = 0; i < b->n_slots; i++) {
         slot *s = &b->slots[i];
         if (s->rings) {
@@ -155,6 +158,15 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");
     }
     b->model = model;
+    if (c->canvas) {
+        bz_status made = bz_canvas_batch_new(&b->canvas, model, o, err);
+        if (made != BZ_OK) {
+            bz_batch_free(b);
+            return made;
+        }
+        *out = b;
+        return BZ_OK;
+    }
     b->context = o->context;
     b->chunk = o->chunk && o->chunk < BZ_MAX_CHUNK ? o->chunk : BZ_MAX_CHUNK;
     b->window = c->window;
@@ -179,7 +191,7 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
 
 uint64_t bz_batch_reused(const bz_batch *b)
 {
-    return b->reused;
+    return b->canvas ? bz_canvas_batch_reused(b->canvas) : b->reused;
 }
 
 /* ---- beginning a sequence ----------------------------------------------------------- */
@@ -241,6 +253,9 @@ static slot *best_slot(bz_batch *b, const int32_t *ids, uint32_t n, uint32_t *ke
 bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n, const bz_generate_options *o,
                          uint32_t *index, bz_error *err)
 {
+    if (b->canvas) {
+        return bz_canvas_batch_start(b->canvas, ids, n, o, index, err);
+    }
     if (n == 0 || n > b->context) {
         return bz_fail(err, n ? BZ_CONTEXT_FULL : BZ_BAD_REQUEST,
                        "The prompt has %zu tokens; the context holds %u.", n, b->context);
@@ -278,7 +293,11 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n, const bz_gen
 
 void bz_batch_stop(bz_batch *b, uint32_t index)
 {
-    b->slots[index].state = FREE;
+    if (b->canvas) {
+        bz_canvas_batch_stop(b->canvas);
+    } else {
+        b->slots[index].state = FREE;
+    }
 }
 
 /* ---- passes ----------------------------------------------------------------------------- */
@@ -494,6 +513,9 @@ static void end_pass(bz_batch *b, bz_batch_told told, void *user)
 
 bz_status bz_batch_step(bz_batch *b, bz_batch_told told, void *user, bz_error *err)
 {
+    if (b->canvas) {
+        return bz_canvas_batch_step(b->canvas, told, user, err);
+    }
     bz_status status = b->pass == NO_PASS ? begin(b, err) : BZ_OK;
     if (status != BZ_OK || b->pass == NO_PASS) {
         return status;

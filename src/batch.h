@@ -1,7 +1,8 @@
 /* Many sequences over one model, decoded together: a pass reads the weights once for all of them.
  *
  * Each gives, to the last bit, what a session of its own would give. A slot keeps what it has
- * computed when its sequence ends, so that the next one reuses the prefix they share.
+ * computed when its sequence ends, so that the next one reuses the prefix they share. A diffusion model answers one
+ * sequence at a time.
  */
 #ifndef BZ_BATCH_H
 #define BZ_BATCH_H

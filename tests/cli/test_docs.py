@@ -17,7 +17,7 @@ from cases import case, finish, need  # noqa: E402
 
 BEZEL = os.path.abspath(sys.argv[1])
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-VERBS = ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits")
+VERBS = ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits", "diffuse")
 
 
 def bezel(*args):
@@ -95,10 +95,10 @@ def completion():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w") as f:
                 json.dump({}, f)
-        for line, want in (("bezel sh", ["show"]), ("bezel d", ["doctor"]), ("bezel --v", ["--version"]),
+        for line, want in (("bezel sh", ["show"]), ("bezel d", ["diffuse", "doctor"]), ("bezel --v", ["--version"]),
                            ("bezel run ", ["gemma4:e2b", "gemma4:e4b", "models", "one.gguf", "store", "two words.gguf"]),
                            ("bezel run gemma4:e2", ["e2b"]), ("bezel show o", ["one.gguf"]),
-                           ("bezel run x --no-", ["--no-color", "--no-fuse", "--no-think"]), ("bezel list --", ["--json"]),
+                           ("bezel run x --no-", ["--no-animation", "--no-color", "--no-fuse", "--no-think"]), ("bezel list --", ["--json"]),
                            ("bezel run x --device g", ["gpu"]), ("bezel run x --prompts in", ["in.jsonl"]), ("bezel run x --seed ", []),
                            ("bezel list ", []), ("bezel serve ", []), ("bezel serve --model o", ["one.gguf"]), ("bezel serve --dir m", ["models"]),
                            ("bezel serve --port ", []), ("bezel serve --o", ["--open"])):
