@@ -74,6 +74,21 @@ static void write_angles(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
     }
 }
 
+/* What the steps of a canvas look at, and what the host has instead of the pass before. */
+static void write_canvas(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
+{
+    uint32_t block[2 + GPU_MAX_ROWS] = {rows->fresh};
+    memcpy(&block[1], &rows->temperature, sizeof rows->temperature);
+    memcpy(&block[2], rows->draw, rows->n * sizeof *rows->draw);
+    gpu_write(b->g, b->rows, ROWS_FRESH * sizeof *block, block, (2 + rows->n) * sizeof *block);
+    for (uint32_t i = 1; rows->given && i < s->plan->n_tensors; i++) {
+        if (s->plan->tensors[i].kept) {
+            gpu_write(b->g, b->arena, s->offset[i], rows->given, (uint64_t)rows->n * s->plan->tensors[i].cols * sizeof(float));
+            break;
+        }
+    }
+}
+
 void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u)
 {
     uint32_t block[ROWS_CHOSEN] = {rows->n, rows->n_out, 0, own};
@@ -85,6 +100,9 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         row[2] = i < rows->n_out ? rows->out[i] : 0;
     }
     gpu_write(b->g, b->rows, 0, block, (ROWS_LIST + 3 * rows->n) * sizeof *block);
+    if (rows->draw) {
+        write_canvas(b, s, rows);
+    }
     write_angles(b, s, rows);
 }
 
@@ -100,7 +118,7 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
         b->angles_bytes = b->angles ? angles : 0;
     }
     const bz_tensor_info *out = bz_plan_tensor(s->plan, s->plan->output);
-    uint64_t bytes = (uint64_t)s->plan->out_rows * out->cols * sizeof(float);
+    uint64_t bytes = s->plan->out_rows ? (uint64_t)bz_plan_rows_of(s->plan, s->plan->output) * out->cols * sizeof(float) : 0;
     if (bytes > b->out_bytes) {
         free(b->out);
         b->out = bz_alloc(bytes);
@@ -166,7 +184,7 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
 static bz_pass_state read_output(gpu_backend *b, bz_error *err)
 {
     const bz_tensor_info *out = bz_plan_tensor(b->schedule->plan, b->schedule->plan->output);
-    uint64_t total = (uint64_t)b->pass->n_out * out->cols * sizeof(float);
+    uint64_t total = (uint64_t)(out->whole_pass ? b->pass->n : b->pass->n_out) * out->cols * sizeof(float);
     for (;;) {
         uint64_t n = total - b->read < GPU_MAX_READ ? total - b->read : GPU_MAX_READ;
         if (!b->fence) {

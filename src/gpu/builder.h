@@ -37,6 +37,10 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
 /* products.c: a group of fusion PRODUCTS. */
 void gpu_add_products(builder *x, const gpu_group *group);
 
+/* canvas.c: judge and soft_embed. */
+void gpu_add_judge(builder *x);
+void gpu_add_soft_embed(builder *x);
+
 /* tiles.c: a linear or expert_linear of more than 8 rows. Room for the largest table is reserved before the first. */
 void gpu_tiles_reserve(builder *x);
 void gpu_add_tiles(builder *x);

@@ -182,7 +182,7 @@ static bool is_kv(const bz_plan *p, size_t first)
 static bool is_attend(const bz_plan *p, size_t first)
 {
     const bz_step *attend = follows(p, first + 2, BZ_OP_ATTEND, 0);
-    return attend && attend->width == p->steps[first].width && attend->width % 8 == 0 && p->steps[first].w[0].id;
+    return attend && !attend->both_ways && attend->width == p->steps[first].width && attend->width % 8 == 0 && p->steps[first].w[0].id;
 }
 
 /* ---- all rules ---------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ typedef struct step_facts {
         uint32_t first, at, out, stride;
     } part[2];
     uint32_t stretch, expert0, expert_count;
-    uint32_t parts, first_part, pad[2];
+    uint32_t parts, first_part, row0, both_ways;
 } step_facts;
 
 _Static_assert(sizeof(step_facts) == 176, "struct Step of common.wgsl");
@@ -86,7 +86,10 @@ enum {
     ROWS_OWN,  /* 1: the first row's id is ROWS_CHOSEN */
     ROWS_LIST, /* id, position, wanted row: three words per row */
     ROWS_CHOSEN = ROWS_LIST + 3 * GPU_MAX_ROWS, /* written by choose/pick.wgsl */
-    ROWS_WORDS
+    ROWS_FRESH,       /* a canvas: 1: nothing is left of a pass before */
+    ROWS_TEMPERATURE, /* f32 */
+    ROWS_DRAWS,       /* f32 [GPU_MAX_ROWS] */
+    ROWS_WORDS = ROWS_DRAWS + GPU_MAX_ROWS
 };
 
 /* Passes that end in a short list (choose.c). */

@@ -38,6 +38,10 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
     [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
+    [GPU_JUDGE_SCAN] = {"canvas/judge_scan.wgsl", {NULL}, false, false},
+    [GPU_JUDGE_PICK] = {"canvas/judge_pick.wgsl", {NULL}, false, false},
+    [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
+    [GPU_SOFT_SUM] = {"canvas/soft_sum.wgsl", {NULL}, false, false},
     [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
     [GPU_CHOOSE_SCAN] = {"choose/scan.wgsl", {NULL}, false, false},
     [GPU_CHOOSE_PICK] = {"choose/pick.wgsl", {NULL}, false, false},
@@ -217,6 +221,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     }
     if (kernel == GPU_EMBED || kernel == GPU_EMBED_SLOTS) {
         parts[n_parts++] = kernel == GPU_EMBED ? "table/by_id.wgsl" : "table/by_slot.wgsl";
+    }
+    if (kernel == GPU_JUDGE_SCAN || kernel == GPU_JUDGE_PICK || kernel == GPU_SOFT_EMBED) {
+        parts[n_parts++] = "canvas/common.wgsl";
     }
     parts[n_parts++] = info->file;
     return n_parts;

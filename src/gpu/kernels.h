@@ -29,6 +29,10 @@ typedef enum gpu_kernel {
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
+    GPU_JUDGE_SCAN,  /* a canvas: stretches of its logits */
+    GPU_JUDGE_PICK,
+    GPU_SOFT_EMBED,  /* shares of the mean embedding */
+    GPU_SOFT_SUM,
     GPU_REPACK, /* of weights, while loading */
     GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */

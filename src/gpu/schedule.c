@@ -6,7 +6,7 @@
 
 #include "gpu/builder.h"
 
-enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS }; /* elementwise.wgsl */
+enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
 
 enum { SPLITS = 16 }; /* of the visible positions, when few rows attend */
 
@@ -41,6 +41,8 @@ step_facts gpu_builder_facts(const builder *x, const bz_step *s)
                         .experts = s->experts,
                         .logits = !bz_plan_tensor(p, shape)->whole_pass,
                         .has_weight = s->w[0].id != 0,
+                        .row0 = s->row,
+                        .both_ways = s->both_ways,
                         .scale = s->scale,
                         .eps = s->eps};
 }
@@ -232,7 +234,7 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
     if (x->rows > 8 && even) {
         d.y = divide_up(x->rows, 32);
         gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
-    } else if (x->rows > 8 || step->width % 8 || step->width > 1024) {
+    } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
     } else {
         if (turn) {
@@ -334,12 +336,9 @@ static void add_step(builder *x)
     case BZ_OP_KV_WRITE: kv_write(x, &plan->caches[s->cache.id - 1]); break;
     case BZ_OP_ATTEND: attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
-    case BZ_OP_RECALL:
-    case BZ_OP_JUDGE:
-    case BZ_OP_SOFT_EMBED:
-        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "The step %s does not run on the GPU; open the model on the CPU.", bz_op_name(s->op));
-        x->failed = true;
-        break;
+    case BZ_OP_RECALL: elementwise(x, OP_RECALL); break;
+    case BZ_OP_JUDGE: gpu_add_judge(x); break;
+    case BZ_OP_SOFT_EMBED: gpu_add_soft_embed(x); break;
     case BZ_OP_CUT: break;
     }
 }

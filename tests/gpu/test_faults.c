@@ -49,7 +49,8 @@ static void take_event(host *h, const bz_event *e)
         return;
     case BZ_EVENT_TOKEN: h->made[h->tokens++] = e->token; break;
     case BZ_EVENT_PROGRESS:
-    case BZ_EVENT_LOGITS: break;
+    case BZ_EVENT_LOGITS:
+    case BZ_EVENT_CANVAS: break;
     }
     h->events++;
 }

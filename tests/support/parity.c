@@ -229,7 +229,8 @@ float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const pari
         pos[i] = (int32_t)(pass->position + i);
         out[i] = pass->out ? pass->out[i < n_out ? i : 0] : pass->n - 1 - i;
     }
-    const bz_rows rows = {.n = pass->n, .n_out = n_out, .id = ids, .pos = pos, .seq = seq, .out = out, .kv = kvs};
+    const bz_rows rows = {.n = pass->n, .n_out = n_out, .id = ids, .pos = pos, .seq = seq, .out = out, .kv = kvs,
+                          .fresh = pass->fresh, .given = pass->given, .draw = pass->draw, .temperature = pass->temperature};
     bz_error err = {0};
     bz_pass_state state = BZ_PASS_ERROR;
     if (!schedule || !CHECKF(b->kv_reserve(b, kv, pass->position + pass->n, &err) == BZ_OK, "%s: %s", b->name, err.text)) {

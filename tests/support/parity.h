@@ -79,6 +79,9 @@ typedef struct parity_pass {
     const int32_t *ids;  /* [n]; NULL: 0, 1, 2 ... */
     uint32_t n_out;      /* 0: all rows, last first */
     const uint32_t *out; /* [n_out] */
+    bool fresh;          /* a canvas: see bz_rows */
+    const float *given, *draw;
+    float temperature;
 } parity_pass;
 
 /* |gpu - cpu| <= of_rms * (root mean square of the CPU's output) + of_value * |cpu| + absolute */

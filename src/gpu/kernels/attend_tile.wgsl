@@ -42,15 +42,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row0 >= n) { return; }
     let kv_head = group.x / (step.heads / step.kv_heads);
     let last = min(row0 + 31u, n - 1u);
-    let end = min(position_of(last) + 1u, step.first_row + step.row_count);
+    let both_ways = step.both_ways == 1u;
+    let end = min(position_of(select(last, n - 1u, both_ways)) + 1u, step.first_row + step.row_count);
     let q = (step.in0 + group.x * HEAD) / 4u;
     // scoring: one position and four rows
     let mine = local % 32u;
     let rows = local / 32u * 4u;
-    let positions = vec4<u32>(position_of(min(row0 + rows, last)), position_of(min(row0 + rows + 1u, last)),
-                              position_of(min(row0 + rows + 2u, last)), position_of(min(row0 + rows + 3u, last)));
-    let firsts = vec4<u32>(first_visible(positions.x), first_visible(positions.y), first_visible(positions.z),
-                           first_visible(positions.w));
+    let own = vec4<u32>(position_of(min(row0 + rows, last)), position_of(min(row0 + rows + 1u, last)),
+                        position_of(min(row0 + rows + 2u, last)), position_of(min(row0 + rows + 3u, last)));
+    let positions = select(own, vec4<u32>(position_of(n - 1u)), both_ways);
+    let seen_from = select(own, vec4<u32>(position_of(0u)), both_ways);
+    let firsts = vec4<u32>(first_visible(seen_from.x), first_visible(seen_from.y), first_visible(seen_from.z),
+                           first_visible(seen_from.w));
     // softmax: an eighth of a row
     let line = local / 8u;
     let piece = local % 8u * 4u;
@@ -62,7 +65,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         highest[local] = LOWEST;
         total[local] = 0.0;
     }
-    for (var j = max(first_visible(position_of(row0)), step.first_row); j < end; j += 32u) {
+    for (var j = max(first_visible(position_of(select(row0, 0u, both_ways))), step.first_row); j < end; j += 32u) {
         let k = (cache_row(min(j + mine, end - 1u)) * step.kv_heads + kv_head) * VECTORS;
         var s = vec4<f32>();
         for (var c = 0u; c < HEAD; c += 64u) {

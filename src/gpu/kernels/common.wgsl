@@ -36,13 +36,15 @@ struct Step {
     expert0: u32, expert_count: u32, // whose matrices are bound, all of each
     parts: u32,      // attend: what is left for combine, of all splits and bindings together; 1: the result itself
     first_part: u32, // ... of this dispatch
-    pad0: u32, pad1: u32,
+    row0: u32,       // first row that a step of wanted rows is about
+    both_ways: u32,  // 1: attend sees all rows of the pass, and before them what the first one sees
 }
 
 @group(0) @binding(0) var<uniform> step: Step;
 
 // The parameter block of the pass (gpu/internal.h): n, rows that want logits, two words for choosing a token, then
-// id, position and wanted row of each row, then the token that the pass before this one chose.
+// id, position and wanted row of each row, then the token that the pass before this one chose; of a canvas then
+// whether it is fresh, its temperature, and a draw for each row.
 const MAX_ROWS = 512u;
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 

@@ -1,4 +1,4 @@
-// add, scale, mul_vector, geglu, softcap, take_rows: one thread per value.
+// add, scale, mul_vector, geglu, softcap, take_rows, recall: one thread per value.
 override OP: u32;
 const ADD = 0u;
 const SCALE = 1u;
@@ -7,6 +7,7 @@ const GEGLU = 3u;
 const GEGLU_FUSED = 4u; // groups of `width` gates, then `width` ups
 const SOFTCAP = 5u;
 const TAKE_ROWS = 6u;
+const RECALL = 7u;
 
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
 
@@ -46,8 +47,10 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
         y = gelu(arena[gate]) * arena[gate + step.width];
     } else if (OP == SOFTCAP) {
         y = step.scale * exact_tanh(arena[a + c] / step.scale);
+    } else if (OP == RECALL) {
+        if (rows[5u + 3u * MAX_ROWS] == 0u) { y = arena[a + c]; }
     } else {
-        y = arena[step.in0 + wanted_row(row) * step.in0_stride + c];
+        y = arena[step.in0 + (step.row0 + wanted_row(row)) * step.in0_stride + c];
     }
     arena[step.out0 + row * step.out0_stride + c] = y;
 }

@@ -1,0 +1,11 @@
+// soft_embed, second half: the stretches together, divided by the sum of exponentials, times a constant.
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
+    let c = thread.x;
+    let row = thread.y;
+    if (row >= live_rows() || c >= step.cols) { return; }
+    var sum = 0.0;
+    for (var i = 0u; i < step.parts; i++) { sum += arena[step.out1 + i * step.out1_stride + row * step.cols + c]; }
+    let total = arena[step.in1 + (step.row0 + row) * step.in1_stride + 4u];
+    arena[step.out0 + (step.row0 + row) * step.out0_stride + c] = sum * (step.scale / total);
+}
