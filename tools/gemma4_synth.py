@@ -43,6 +43,11 @@ PRESETS = {
                        ff=[768] * 6, win=16, k_eq_v=True, vocab=2560),
     "tiny-12b":   dict(n=256, heads=8, kv=(4, 1), hd=(64, 128), pat=[S, S, S, S, S, G] * 2,
                        ff=[512] * 12, win=16, k_eq_v=True, vocab=2560),
+    # diffusion models: canvas (tokens, steps)
+    "nano-diffusion": dict(n=64, heads=4, kv=(2, 1), hd=(16, 32), pat=[S, S, G, S, S, G], ff=[96] * 6, win=8, k_eq_v=True,
+                       experts=(16, 4, 32), vocab=640, canvas=(32, 8)),
+    "tiny-diffusion": dict(n=256, heads=4, kv=(2, 1), hd=(64, 128), pat=[S, S, G, S, S, G], ff=[160] * 6, win=16, k_eq_v=True,
+                       experts=(16, 4, 32), vocab=2560, canvas=(128, 16)),
     # published shapes
     "e2b":        dict(n=1536, heads=8, kv=(1, 1), hd=(256, 512), pat=[S, S, S, S, G] * 7,
                        ff=[6144] * 15 + [12288] * 20, shared=20, ple=256, win=512, vocab=262144, ctx=131072),
@@ -52,6 +57,8 @@ PRESETS = {
                        ff=[15360] * 48, win=1024, k_eq_v=True, vocab=262144, ctx=262144),
     "26b-a4b":    dict(n=2816, heads=16, kv=(8, 2), hd=(256, 512), pat=[S, S, S, S, S, G] * 5,
                        ff=[2112] * 30, win=1024, k_eq_v=True, experts=(128, 8, 704), vocab=262144, ctx=262144),
+    "diffusion-26b": dict(n=2816, heads=16, kv=(8, 2), hd=(256, 512), pat=[S, S, S, S, S, G] * 5,
+                       ff=[2112] * 30, win=1024, k_eq_v=True, experts=(128, 8, 704), vocab=262144, ctx=262144, canvas=(256, 48)),
     "31b":        dict(n=5376, heads=32, kv=(16, 4), hd=(256, 512), pat=[S, S, S, S, S, G] * 10,
                        ff=[21504] * 60, win=1024, k_eq_v=True, vocab=262144, ctx=262144),
 }
@@ -143,8 +150,9 @@ class Model:
     # -- the file
     def metadata(self, name, template):
         c, w, L = self.c, self.w, self.n_layer
-        a = "gemma4."
-        w.put("general.architecture", g.STR, "gemma4")
+        arch = "diffusion-gemma" if c.get("canvas") else "gemma4"
+        a = arch + "."
+        w.put("general.architecture", g.STR, arch)
         w.put("general.type", g.STR, "model")
         w.put("general.name", g.STR, f"synthetic gemma4 {name}")
         w.put("general.file_type", g.U32, FILE_TYPE[self.typ])
@@ -180,6 +188,13 @@ class Model:
             w.put(a + "expert_feed_forward_length", g.U32, c["experts"][2])
         w.put(a + "rope.dimension_count", g.U32, c["hd"][1])
         w.put(a + "rope.dimension_count_swa", g.U32, c["hd"][0])
+        if c.get("canvas"):
+            w.put(a + "attention.causal", g.BOOL, False)
+            w.put("diffusion.canvas_length", g.U32, c["canvas"][0])
+            w.put("diffusion.eb_max_steps", g.U32, c["canvas"][1])
+            for key, value in (("t_min", 0.4), ("t_max", 0.8), ("entropy_bound", 0.1), ("confidence_threshold", 0.005)):
+                w.put("diffusion.eb_" + key, g.F32, value)
+            w.put("diffusion.eb_stability_threshold", g.U32, 1)
 
         tokens, types, merges = gemma4_vocab.build(c["vocab"], 514906 if c["vocab"] == 262144 else None)
         k = "tokenizer.ggml."
@@ -247,6 +262,15 @@ class Model:
                 self.vector(b + "post_norm.weight", n, 0.5)
             u = g.random_unit(g.seed_of(self.seed, b + "layer_output_scale"), 0, 1)
             self.raw(b + "layer_output_scale.weight", np.float32(0.8) + np.float32(0.2) * u)
+            if c.get("canvas"):
+                u = g.random_unit(g.seed_of(self.seed, b + "enc_layer_output_scale"), 0, 1)
+                self.raw(b + "enc_layer_output_scale.weight", np.float32(0.8) + np.float32(0.2) * u)
+        if c.get("canvas"):
+            F = c["ff"][0]
+            self.vector("self_cond_pre_norm.weight", n)
+            self.matrix("self_cond_gate.weight", [n, F])
+            self.matrix("self_cond_up.weight", [n, F])
+            self.matrix("self_cond_down.weight", [F, n])
 
 
 def main(argv=None):

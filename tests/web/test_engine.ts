@@ -8,6 +8,7 @@ import {
     bytesSource,
     Gpu,
     statusNames,
+    type Canvas,
     type Engine,
     type Source,
 } from "../../web/package/src/index.js";
@@ -219,6 +220,33 @@ await test("tokens: special texts only when asked for", async () => {
         checkEqual(new TextDecoder().decode(model.pieceOf(2)), "<bos>", "piece");
     });
 });
+
+for (const device of ["cpu", "gpu"] as const) {
+    await test(`a diffusion model on the ${device}: every step over a canvas, then its tokens`, async () => {
+        const path = `${goldenFolder}/diffusion/text.gguf`;
+        const prompt = (await Golden.open(`${goldenFolder}/diffusion/golden.gguf`)).ints("prompt") ?? new Int32Array();
+        const engine = await newEngine(device === "cpu" ? null : undefined);
+        await withModel(engine, path, device === "cpu" ? {} : { device }, async (model) => {
+            const session = await model.newSession({ exact: true });
+            const seen: Canvas[] = [];
+            await session.prefill(prompt);
+            const options = { maxTokens: 32, ignoreEnd: true, seed: 1 };
+            const tokens = await collect(session.generate(options, { onCanvas: (c) => seen.push(c) }));
+            checkEqual(tokens.length, 32, "tokens");
+            checkEqual(seen.map((c) => c.step).join(), "1,2,3,4,5,6,1,2,3,4,5,6", "steps");
+            checkEqual(seen[6]?.position, prompt.length + 16, "where the second canvas lies");
+            check(
+                seen.every((c) => c.steps === 6 && c.tokens === 16),
+                "shape",
+            );
+            const { stdout } = await promisify(execFile)("build/bezel", [
+                ...["diffuse", path, "-t", prompt.join(), "-n", "32", "--ignore-end", "--seed", "1"],
+            ]);
+            checkEqual(tokens.map((t) => t.token).join(), stdout.trim(), "what the native program writes");
+            session.free();
+        });
+    });
+}
 
 // ---- options, sources, cancelling ---------------------------------------------------------------
 

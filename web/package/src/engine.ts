@@ -4,6 +4,7 @@ import { BezelError, errorOf } from "./errors.js";
 import { Gpu } from "./gpu.js";
 import { Memory } from "./memory.js";
 import type {
+    Canvas,
     Finish,
     GenerateOptions,
     JobControl,
@@ -33,7 +34,8 @@ export interface EngineOptions {
 type Event =
     | { kind: "progress" | "reload"; done: number; total: number }
     | { kind: "token"; token: Token }
-    | { kind: "logits"; address: number; position: number; rows: number };
+    | { kind: "logits"; address: number; position: number; rows: number }
+    | { kind: "canvas"; canvas: Canvas };
 
 interface Read {
     file: number;
@@ -257,8 +259,19 @@ export class Engine {
                     position: at(Report.position),
                     rows: at(Report.rows),
                 };
-            default:
+            case 3:
                 return { kind: "reload", done: at(Report.done), total: at(Report.total) };
+            default:
+                return {
+                    kind: "canvas",
+                    canvas: {
+                        text: this.memory.text(at(Report.text), at(Report.textLength)),
+                        step: at(Report.done),
+                        steps: at(Report.total),
+                        position: at(Report.position),
+                        tokens: at(Report.rows),
+                    },
+                };
         }
     }
 
@@ -502,6 +515,8 @@ export class Session {
                 if (event.kind === "token") {
                     this.finish = finishes[exports.job_finish(job)] ?? "none";
                     yield event.token;
+                } else if (event.kind === "canvas") {
+                    control.onCanvas?.(event.canvas);
                 } else if (event.kind === "reload") {
                     control.onReload?.(event.done, event.total);
                 }

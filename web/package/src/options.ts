@@ -10,8 +10,22 @@ export interface OpenOptions {
     signal?: AbortSignal;
 }
 
+/** A diffusion model's canvas after a step over it. Its tokens come when it is settled. */
+export interface Canvas {
+    /** What it reads like at this moment, up to an end token. */
+    text: string;
+    /** Of at most `steps`, from 1. */
+    step: number;
+    steps: number;
+    /** Of its first token in the sequence, and how many it has. */
+    position: number;
+    tokens: number;
+}
+
 export interface JobControl {
     signal?: AbortSignal;
+    /** A diffusion model: every step over a canvas, while generating. */
+    onCanvas?: (canvas: Canvas) => void;
     /** The GPU was lost; done of total bytes are loaded again, then the job goes on. */
     onReload?: (done: number, total: number) => void;
 }
