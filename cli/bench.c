@@ -1,10 +1,13 @@
 /* bezel bench: how fast this machine runs a model. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/os.h"
 #include "base/units.h"
+#include "bench_canvas.h"
+#include "bezel_diffusion.h"
 #include "cpu/kernels.h"
 #include "gpu/backend.h"
 #include "gpu_speed.h"
@@ -356,7 +359,8 @@ static int bench_model(bench *b)
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels,
-                                   .no_fuse = o->no_fuse};
+                                   .no_fuse = o->no_fuse,
+                                   .exact = o->exact};
     if (so.context > bz_model_context(b->model)) {
         return cli_usage_error("bench", "%u tokens are more than this model's context of %u.", so.context,
                                bz_model_context(b->model));
@@ -387,11 +391,13 @@ static int bench_model(bench *b)
 
 static int run(int argc, char **argv)
 {
-    cli_options o = {.prompt_tokens = 512, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjF", 1, &o);
+    cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFX", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
+    const bool asked = o.prompt_tokens != UINT_MAX;
+    o.prompt_tokens = asked ? o.prompt_tokens : 512;
     if (!o.prompt_tokens || !o.repeat || o.repeat > MOST_RUNS) {
         return cli_usage_error("bench", !o.prompt_tokens ? "a prompt has at least one token."
                                                          : "the number of runs is between 1 and 1000.");
@@ -403,7 +409,7 @@ static int run(int argc, char **argv)
     }
     b.gpu = bz_model_device(b.model);
     b.load_s = cli_seconds() - t0;
-    code = bench_model(&b);
+    code = bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s) : bench_model(&b);
     bz_session_free(b.session);
     bz_model_free(b.model);
     free(b.ids);
@@ -416,7 +422,8 @@ const cli_verb cli_bench_verb = {
     "bench", run, "measure prompt and answer speed",
     "Usage: bezel bench MODEL [options]\n\n"
     "  bezel bench model.gguf -p 2048 -n 128\n\n"
-    "Runs made-up tokens through the model, after a short warm-up.\n\n"
+    "Runs made-up tokens through the model, after a short warm-up. Of a diffusion model: steps over a\n"
+    "canvas behind prompts of 256 and 2,048 tokens, or of -p.\n\n"
     "  -p, --prompt-tokens N   tokens of the prompt (512)\n"
     "  -n, --max-tokens N      tokens generated after it (64); 0: only the prompt\n"
     "      --repeat N          runs (3)\n"
@@ -426,5 +433,6 @@ const cli_verb cli_bench_verb = {
     "      --device NAME       cpu or gpu\n"
     "      --ple PLACE         gpu: per-layer embeddings resident, in the file, or auto\n"
     "      --no-fuse           gpu: every step a kernel of its own\n"
+    "      --exact             activations stay floats\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

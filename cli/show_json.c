@@ -186,6 +186,7 @@ static void put_model(bz_json *j, const show_facts *f)
     key_uint(j, "experts", c->experts);
     key_uint(j, "experts_used", c->experts_used);
     key_uint(j, "expert_ffn", c->expert_ffn);
+    key_uint(j, "canvas", c->canvas);
     bz_json_key(j, "softcap");
     bz_json_float(j, c->softcap);
     bz_json_key(j, "rms_epsilon");

@@ -237,6 +237,9 @@ static void print_model(const show_facts *f)
         row("vocabulary", "%u", c->vocab);
     }
     row("context", "%u", c->context);
+    if (c->canvas) {
+        row("canvas", "%u tokens at once, in up to %u steps", c->canvas, c->denoising.steps);
+    }
     if (c->softcap > 0) {
         row("softcap", "%g", (double)c->softcap);
     } else {

@@ -13,6 +13,8 @@ import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tools"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from cases import case, finish, need  # noqa: E402
 from gguf_io import Reader  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
@@ -20,22 +22,6 @@ BEZEL, MORE = os.path.abspath(sys.argv[1]), sys.argv[3:]
 FOLDER = os.path.join(ROOT, "tests", "golden", "diffusion")
 MODEL = os.path.join(FOLDER, "text.gguf")
 golden = Reader(os.path.join(FOLDER, "golden.gguf"))
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def case(name, run, *args):
-    global failures
-    try:
-        run(*args)
-        print(f"ok {name}")
-    except (AssertionError, KeyError, ValueError, subprocess.TimeoutExpired) as e:
-        failures += 1
-        print(f"FAIL {name} {e}")
 
 
 def bezel(*args, code=0, stdin=""):
@@ -174,7 +160,7 @@ def main():
             case("a canvas condenses in a terminal", condenses, d)
             case("a chat", chat, d)
             case("a file of prompts", prompts, d)
-    return failures != 0
+    return finish()
 
 
 if __name__ == "__main__":
