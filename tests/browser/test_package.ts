@@ -102,7 +102,7 @@ await withBrowser({}, async (browser) => {
                 last = chunk;
             }
             messages.push({ role: "assistant", content: text }, { role: "user", content: "More." });
-            const second = await model.chat.completions.create({ messages, max_tokens: 2 });
+            const second = await model.chat.completions.create({ messages, max_tokens: 2, temperature: 0 });
             model.close();
             return { name: model.name, text, first: last?.usage, second: second.usage };
         });

@@ -167,7 +167,7 @@ await page("a model of two files: the mmproj file alone asks for the other, and 
     await send(p, "Hello");
     check((await answered(p)).length > 0, "an answer");
     await p.click("#model-chip");
-    await p.click('#model-info button:has-text("Choose another")');
+    await p.click('#model-info button:has-text("Change")');
     await choose('button.choice:has-text("Open a GGUF")', `${modelFolder}/nano-e-f32-00002-of-00003.gguf`);
     await p.waitForSelector('.card[data-code="not_found"]:has-text("missing")');
 });

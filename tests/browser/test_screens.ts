@@ -366,12 +366,47 @@ for (const [device, options] of [
             await answered(page);
             await page.evaluate(() => document.querySelector("#log")?.scrollTo(0, 0));
             await look("chat");
+            await page.evaluate(() => document.querySelector("#log")?.scrollTo(0, 1e6));
+            await look("chat-end");
+            await page.click("#model-chip");
+            await look("model");
+            await page.click('#model-info button:has-text("Close")');
+            await change(page, { text: gems, answer: "numeric", failAfter: 40 });
+            await send(page, "And how are they set?");
+            await page.waitForSelector(".message.last .outcome");
+            await look("answer-error");
             if (device === "phone") {
                 await page.click("#open-side");
                 await look("side");
-                await page.click("#open-settings");
-                await look("settings");
             }
+            await page.hover(".conversation");
+            await page.click(".conversation .tools button >> nth=1");
+            await look("confirm");
+            await page.click('#confirm button:has-text("Cancel")');
+            await page.click("#open-settings");
+            await look("settings");
+            await page.evaluate(() => document.querySelector("#settings")?.scrollTo(0, 1e6));
+            await look("settings-end");
+            await page.click("#settings .main");
+            if (device === "phone") {
+                await page.click("#close-side");
+            }
+            await change(page, { endless: true, pause: 20 });
+            await page.click("#model-chip");
+            await page.click('#model-info button:has-text("Unload")');
+            await look("no-model");
+            await page.click('#composer-note button:has-text("Choose a model")');
+            await look("start-again");
+            await page.click("button.choice >> nth=0");
+            await page.waitForFunction(() => document.querySelector(".progress-line")?.textContent?.includes("1.9 GB"));
+            await look("loading");
+            await change(page, { load: "network" });
+            await page.waitForSelector('.card[data-code="network"]');
+            await look("error");
+            await change(page, { webgpu: false });
+            await page.reload();
+            await page.waitForSelector("html[data-started]");
+            await look("reloaded");
         });
     }
 }

@@ -7,6 +7,7 @@ async function main() {
     const { usage } = await model.chat.completions.create({
         messages: [{ role: "user", content: "Name three gems." }],
         max_tokens: 3,
+        temperature: 0,
     });
     model.close();
     return `${usage.completion_tokens} tokens, ${model.facts.threads} threads, after ${[...stages].join(" ")}`;

@@ -108,7 +108,7 @@ await test("requests that cannot be served are refused, before anything is compu
                 checkEqual(await codeOf(() => create(model)({ ...request, stream } as never)), code, what);
             }
         }
-        const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 2 });
+        const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 2, temperature: 0 });
         checkEqual(usage.prompt_tokens_details.cached_tokens, 0, "nothing was computed");
     });
 });
@@ -237,7 +237,7 @@ await test("cancelling: before, in the middle, by leaving the loop, and while wa
         waits.abort();
         checkEqual(await waiting, "aborted", "in line");
         await long.return?.();
-        const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3 });
+        const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3, temperature: 0 });
         checkEqual(usage.completion_tokens, 3, "and it goes on");
     });
 });
@@ -256,7 +256,7 @@ await test("a crash of the engine ends everything with one cause", async () => {
         Session.prototype.answer = function (): never {
             throw new WebAssembly.RuntimeError("unreachable");
         };
-        const request = { messages: question, max_tokens: 2 };
+        const request = { messages: question, max_tokens: 2, temperature: 0 };
         const errors = await Promise.all([1, 2].map(() => errorOf(() => model.chat.completions.create(request))));
         Session.prototype.answer = real;
         for (const error of [...errors, await errorOf(() => model.tokenize("x"))]) {

@@ -17,7 +17,7 @@ export function confirmed(title: string, text: string, action: string): Promise<
                 "div",
                 { class: "actions" },
                 h("button", { type: "button", onclick: answer(false) }, "Cancel"),
-                h("button", { type: "button", class: "main", autofocus: true, onclick: answer(true) }, action),
+                h("button", { type: "button", class: "danger", autofocus: true, onclick: answer(true) }, action),
             ),
         );
         dialog.showModal();

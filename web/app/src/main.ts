@@ -31,6 +31,7 @@ async function main(): Promise<void> {
         const start = choosing || (models.state.value.kind !== "ready" && !talk);
         show(byId("start"), start);
         show(byId("chat"), !start);
+        byId("title").classList.toggle("unseen", start);
         show(byId("model-chip"), !start || models.state.value.kind !== "none");
     };
     const choose = (value: boolean) => (): void => {

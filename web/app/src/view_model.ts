@@ -106,7 +106,7 @@ export class ModelChip {
                 "div",
                 { class: "actions" },
                 h("button", { type: "button", onclick: close(() => this.#models.unload()) }, "Unload"),
-                h("button", { type: "button", onclick: close(this.#choose) }, "Choose another"),
+                h("button", { type: "button", onclick: close(this.#choose) }, "Change\u2026"),
                 h("button", { type: "button", class: "main", autofocus: true, onclick: close() }, "Close"),
             ),
         );

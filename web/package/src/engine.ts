@@ -15,7 +15,7 @@ import type {
     Token,
 } from "./options.js";
 import type { WorkerLike } from "./rpc.js";
-import type { Source } from "./source.js";
+import { release, type Source } from "./source.js";
 import { Threads } from "./threads.js";
 import { instantiate, Progress, READ_FIELDS, Report, type Exports, type WasmSource } from "./wasm.js";
 
@@ -336,6 +336,9 @@ export class Engine {
             this.memory.bytes.set(bytes, read.to);
         } else {
             this.gpu.upload(read.buffer, read.bufferOffset, bytes);
+        }
+        if (source.fresh) {
+            release(bytes);
         }
     }
 }

@@ -13,6 +13,7 @@ export async function fileSource(path: string): Promise<FileSource> {
     return {
         name: basename(path),
         size,
+        fresh: true,
         close: () => file.close(),
         read: async (offset, length) => {
             const bytes = new Uint8Array(length);

@@ -111,6 +111,7 @@ function portSource(port: MessagePort, name: string, size: number): Source {
     return {
         name,
         size,
+        fresh: true,
         read: (offset, length) =>
             new Promise((resolve, reject) => {
                 waiting.set(next, { resolve, reject });

@@ -147,5 +147,5 @@ export async function urlSource(url: string, options: UrlOptions = {}): Promise<
             throw new BezelError(code, `${name}: the connection broke off.`, { cause: reason });
         }
     };
-    return { name, size, read: (offset, length) => retried(options.signal, () => readOnce(offset, length)) };
+    return { name, size, fresh: true, read: (offset, length) => retried(options.signal, () => readOnce(offset, length)) };
 }
