@@ -2,6 +2,7 @@
 import {
     Bezel,
     bytesSource,
+    Engine,
     Session,
     type BezelModel,
     type ChatChunk,
@@ -13,6 +14,7 @@ import {
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { tinyMmproj } from "./mmproj.js";
+import { wasmPath } from "./models.js";
 import { codeOf, collect, errorOf, here, nano, tiny, withPackage } from "./package.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
 
@@ -372,6 +374,28 @@ await test("several files are one model, in any order: parts, and an mmproj file
     const missing = await Bezel.inspect(parts.slice(1), await here());
     check(!missing.runs && missing.code === "not_found", `${missing.code}: ${missing.text}`);
     await Promise.all([text, ...parts].map((source) => source.close()));
+});
+
+await test("memory beyond 2 GiB, where addresses look negative", async () => {
+    const engine = await Engine.load({ wasm: await WebAssembly.compile(await readBytes(wasmPath)), gpu: null });
+    const answer = async (): Promise<string> => {
+        const model = await engine.openModel([bytesSource(await readBytes(tiny))], { device: "cpu" });
+        const session = await model.newSession();
+        await session.prefill(model.tokenize("A gem is", { bos: true }));
+        let text = `${session.logits?.[0]} `;
+        for await (const token of session.generate({ greedy: true, maxTokens: 6, ignoreEnd: true, topLogProbs: 2, logProbs: true })) {
+            text += `${token.text} ${token.top[1]?.logProb} `;
+        }
+        session.free();
+        model.free();
+        return text;
+    };
+    const low = await answer();
+    check(engine.exports.alloc(1.2e9) !== 0 && engine.exports.alloc(1.2e9) !== 0, "two large blocks, of which nothing is touched");
+    while (engine.exports.alloc(1024) > 0) {
+        // until the holes below are filled, and addresses turn negative
+    }
+    checkEqual(await answer(), low, "answer");
 });
 
 await test("capabilities of Node", async () => {

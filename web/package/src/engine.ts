@@ -174,7 +174,7 @@ export class Engine {
             throw new BezelError("out_of_memory", `No memory for ${bytes.byteLength} bytes.`);
         }
         try {
-            this.memory.bytes.set(bytes, address);
+            this.memory.put(address, bytes);
             return call(address, bytes.byteLength);
         } finally {
             this.exports.free(address);
@@ -187,7 +187,7 @@ export class Engine {
 
     /** A number of the last call's report. */
     reported(index: number): number {
-        return this.memory.doubles[this.exports.report(this.host) / 8 + index] ?? 0;
+        return this.memory.doubleAt(this.exports.report(this.host) + 8 * index);
     }
 
     // ---- jobs ---------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ export class Engine {
 
     #reads(): Read[] {
         const report = this.exports.report(this.host);
-        const n = this.memory.doubles[report / 8 + Report.reads] ?? 0;
+        const n = this.memory.doubleAt(report + 8 * Report.reads);
         const r = this.memory.doublesAt(report + 8 * Report.firstRead, n * READ_FIELDS);
         return Array.from({ length: n }, (_, i) => ({
             file: r[READ_FIELDS * i] ?? 0,
@@ -333,7 +333,7 @@ export class Engine {
             );
         }
         if (read.to) {
-            this.memory.bytes.set(bytes, read.to);
+            this.memory.put(read.to, bytes);
         } else {
             this.gpu.upload(read.buffer, read.bufferOffset, bytes);
         }
@@ -406,7 +406,7 @@ export class Model {
         const { exports, host, memory } = this.engine;
         exports.token_piece(host, this.address, token);
         const address = this.engine.reported(0);
-        return memory.bytes.slice(address, address + this.engine.reported(1));
+        return memory.slice(address, this.engine.reported(1));
     }
 
     endsAnswer(token: number): boolean {

@@ -1,4 +1,5 @@
-/** Views of a WebAssembly memory, made again whenever it has grown. */
+/** Views of a WebAssembly memory, made again whenever it has grown. Addresses may be what an export returned: numbers
+ * beyond 2 GiB are negative there. */
 export class Memory {
     readonly #memory: WebAssembly.Memory;
     #bytes: Uint8Array<ArrayBuffer>;
@@ -35,39 +36,55 @@ export class Memory {
         return this.#doubles;
     }
 
+    put(address: number, bytes: Uint8Array): void {
+        this.bytes.set(bytes, address >>> 0);
+    }
+
     /** `n` doubles at an address; valid until the next call into the module. */
     doublesAt(address: number, n: number): Float64Array<ArrayBuffer> {
-        return this.doubles.subarray(address / 8, address / 8 + n);
+        const at = (address >>> 0) / 8;
+        return this.doubles.subarray(at, at + n);
+    }
+
+    doubleAt(address: number): number {
+        return this.doubles[(address >>> 0) / 8] ?? 0;
     }
 
     uint32At(address: number): number {
-        return new DataView(this.#buffer).getUint32(address, true);
+        return new DataView(this.#buffer).getUint32(address >>> 0, true);
     }
 
     /** Copies, which stay valid. */
     int32s(address: number, n: number): Int32Array<ArrayBuffer> {
-        return new Int32Array(this.#buffer, address, n).slice();
+        return new Int32Array(this.#buffer, address >>> 0, n).slice();
     }
 
     floats(address: number, n: number): Float32Array<ArrayBuffer> {
-        return new Float32Array(this.#buffer, address, n).slice();
+        return new Float32Array(this.#buffer, address >>> 0, n).slice();
+    }
+
+    /** A copy, which stays valid. */
+    slice(address: number, length: number): Uint8Array<ArrayBuffer> {
+        return this.bytes.slice(address >>> 0, (address >>> 0) + length);
     }
 
     text(address: number, length: number): string {
         const { bytes } = this;
+        const at = address >>> 0;
         // Decoders refuse memory that another thread could change.
         const shared = typeof SharedArrayBuffer !== "undefined" && this.#memory.buffer instanceof SharedArrayBuffer;
-        return this.#decoder.decode(shared ? bytes.slice(address, address + length) : bytes.subarray(address, address + length));
+        return this.#decoder.decode(shared ? bytes.slice(at, at + length) : bytes.subarray(at, at + length));
     }
 
     /** A terminated text. */
     cString(address: number): string {
-        return this.text(address, this.bytes.indexOf(0, address) - address);
+        return this.text(address, this.bytes.indexOf(0, address >>> 0) - (address >>> 0));
     }
 
     /** Writes a terminated text into `room` bytes; what does not fit is cut at a whole character. */
     putCString(address: number, room: number, text: string): void {
-        const { written } = this.#encoder.encodeInto(text, this.bytes.subarray(address, address + room - 1));
-        this.bytes[address + written] = 0;
+        const at = address >>> 0;
+        const { written } = this.#encoder.encodeInto(text, this.bytes.subarray(at, at + room - 1));
+        this.bytes[at + written] = 0;
     }
 }

@@ -22,7 +22,7 @@ export class Sha256 {
         const { exports, memory } = this.#engine;
         for (let at = 0; at < bytes.byteLength; at += PIECE) {
             const piece = bytes.subarray(at, at + PIECE);
-            memory.bytes.set(piece, this.#buffer);
+            memory.put(this.#buffer, piece);
             exports.sha256_add(this.#state, this.#buffer, piece.byteLength);
         }
     }
