@@ -9,8 +9,9 @@ import type { Conversation, Message, Settings, Store } from "./store.js";
 /** How often an answer in the making is stored, in milliseconds. */
 const SAVE_EVERY = 300;
 
+/** Without crypto.randomUUID, which pages over plain http do not have. */
 function newId(): string {
-    return crypto.randomUUID();
+    return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Held while an answer is written, in whichever tab. */
