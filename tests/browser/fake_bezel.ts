@@ -12,6 +12,8 @@ export interface Scenario {
     /** Milliseconds between pieces, or between steps of loading. */
     pause?: number;
     text?: string;
+    /** What a diffusion model shows before that. */
+    canvases?: string[];
     thinking?: string;
     webgpu?: boolean;
     /** A gigabyte is being loaded, and does not come to an end. */
@@ -96,6 +98,11 @@ async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChun
         model: "fake",
         choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
     });
+    const { canvases = [] } = now();
+    for (const [i, draft] of canvases.entries()) {
+        yield { ...chunk({}), choices: [], canvas: { text: draft, step: i + 1, steps: canvases.length, position: 0, tokens: 8 } };
+        await rest();
+    }
     let n = 0;
     for (const [kind, source] of [["reasoning_content", thinking], ["content", text]] as const) {
         for (const piece of pieces(source)) {

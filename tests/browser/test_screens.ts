@@ -234,6 +234,22 @@ await screens("Markdown, thoughts, figures", { colours: "light" }, async (browse
     await screenshot(page, "chat-desktop-light");
 });
 
+await screens("a diffusion model's canvas condenses, and gives way to the answer", {}, async (browser) => {
+    const canvases = ["stone the gem light a of", "A gem the light a of", "A gem is light <b>of</b> stone", "A gem is a bright stone"];
+    const page = await fresh(browser, { canvases, text: "A gem is a bright stone.", pause: 400 });
+    await load(page);
+    await send(page, "What is a gem?");
+    await page.waitForFunction(() => document.querySelector(".canvas .settled")?.textContent === "A gem");
+    await screenshot(page, "canvas-desktop-light");
+    checkEqual(await page.locator(".canvas b").count(), 0, "its text is text");
+    check(!(await page.isVisible(".message.last .waiting")), "no other sign of waiting");
+    await answered(page);
+    checkEqual([await answerText(page), await page.isVisible(".canvas")], ["A gem is a bright stone.", false], "the answer");
+    await page.reload();
+    await page.waitForSelector('.message.assistant:has-text("A gem is a bright stone.")');
+    check(!(await page.isVisible(".canvas")), "nothing of it was stored");
+});
+
 await screens("what a model writes is never run", {}, async (browser) => {
     const evil = '<img src=x onerror="window.hit=1"> <script>window.hit=1</script> [x](javascript:window.hit=1) ![p](https://evil.example/p.png)';
     const page = await fresh(browser, { text: evil, thinking: evil });

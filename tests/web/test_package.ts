@@ -52,6 +52,22 @@ await test("the chunks of a stream add up to the whole answer", async () => {
     });
 });
 
+await test("a diffusion model's canvases come between the deltas, step after step", async () => {
+    await withPackage(`${goldenFolder}/diffusion/text.gguf`, {}, async (model) => {
+        const request = { messages: question, max_tokens: 24, seed: 3 };
+        const chunks = await collect(await model.chat.completions.create({ ...request, stream: true }));
+        const canvases = chunks.flatMap(({ canvas }) => (canvas ? [canvas] : []));
+        check(canvases.length > 0 && canvases[0]?.step === 1, JSON.stringify(canvases.slice(0, 2)));
+        for (const { text, step, steps, tokens } of canvases) {
+            check(typeof text === "string" && step >= 1 && step <= steps && tokens > 0, JSON.stringify({ step, steps, tokens }));
+        }
+        const first = chunks.findIndex(({ canvas }) => canvas);
+        check(first < chunks.findIndex(({ choices }) => choices[0]?.delta.content), "before the words");
+        const { choices } = await model.chat.completions.create(request);
+        checkEqual(choices[0].message.content, chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""), "the words alone are the answer");
+    });
+});
+
 await test("log-probabilities: one entry per token, its likeliest beside it", async () => {
     await withPackage(tiny, {}, async (model) => {
         const request = { messages: question, max_tokens: 6, temperature: 0, logprobs: true, top_logprobs: 3 };

@@ -320,6 +320,7 @@ export class Chat {
             message.state = aborted ? "stopped" : "failed";
             message.error = aborted ? null : failureOf(reason);
         }
+        message.canvas = undefined;
         await save();
         this.#control = null;
         this.answering.set(null);
@@ -330,8 +331,9 @@ export class Chat {
         }
     }
 
-    #take(message: Message, { choices, usage, timings }: ChatChunk, contextLength: number): void {
+    #take(message: Message, { choices, canvas, usage, timings }: ChatChunk, contextLength: number): void {
         const choice = choices[0];
+        message.canvas = canvas && { text: canvas.text, part: canvas.step / canvas.steps };
         message.content += choice?.delta.content ?? "";
         message.thinking += choice?.delta.reasoning_content ?? "";
         if (choice?.finish_reason === "length") {

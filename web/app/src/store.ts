@@ -34,6 +34,14 @@ export interface Message {
     error: { code: string; message: string } | null;
     figures: Figures | null;
     created: number;
+    /** What a diffusion model has in mind; never stored. */
+    canvas?: Draft | undefined;
+}
+
+export interface Draft {
+    text: string;
+    /** From 0 to 1: how many of the steps over it are done. */
+    part: number;
 }
 
 export interface Settings {
@@ -131,7 +139,7 @@ export class Store {
     }
 
     putMessages(messages: Message[]): Promise<void> {
-        return this.#change(["messages"], (t) => messages.forEach((message) => t.objectStore("messages").put(message)));
+        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, ...message }) => t.objectStore("messages").put(message)));
     }
 
     deleteMessages(ids: string[]): Promise<void> {

@@ -5,6 +5,7 @@ import { formatRate } from "./format.js";
 import { icon, type IconName } from "./icons.js";
 import { copyText, MarkdownView } from "./render.js";
 import type { Message } from "./store.js";
+import { CanvasView } from "./view_canvas.js";
 
 export interface MessageActions {
     edit(id: string, text: string): void;
@@ -37,6 +38,7 @@ export class MessageView {
     readonly #thoughts = h("div", { class: "text" });
     readonly #thinkingLabel = h("span");
     readonly #thinking = h("details", { class: "thinking" }, h("summary", {}, this.#thinkingLabel, icon("down")), this.#thoughts);
+    readonly #canvas = new CanvasView();
     readonly #waiting = h("div", { class: "waiting", role: "img", "aria-label": "Thinking" }, h("span"), h("span"), h("span"));
     readonly #redraw = perFrame(() => this.#draw());
 
@@ -55,7 +57,7 @@ export class MessageView {
             this.#body.className = "said";
             this.#body.textContent = message.content;
         } else {
-            this.#body.append(this.#thinking, this.#prose.root, this.#waiting);
+            this.#body.append(this.#thinking, this.#prose.root, this.#canvas.root, this.#waiting);
             if (message.state === "answering") {
                 this.#prose.onBlock = announce;
             }
@@ -97,7 +99,8 @@ export class MessageView {
         show(this.#thinking, message.thinking !== "");
         this.#thoughts.textContent = message.thinking.trim();
         this.#thinkingLabel.textContent = writing && !message.content ? "Thinking\u2026" : "Thoughts";
-        show(this.#waiting, writing && !message.content);
+        this.#canvas.set(message.canvas ?? null);
+        show(this.#waiting, writing && !message.content && !message.canvas);
         this.root.setAttribute("aria-busy", String(writing));
         this.#outcome.replaceChildren(...this.#ending());
         show(this.#tools, !writing);

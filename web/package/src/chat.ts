@@ -14,7 +14,7 @@ import type {
     Usage,
 } from "./chat_types.js";
 import type { Model, Part, Session, Turn } from "./engine.js";
-import type { Finish, Token, TokenProb } from "./options.js";
+import type { Canvas, Finish, Token, TokenProb } from "./options.js";
 
 const ARGUMENTS = ',"arguments":';
 
@@ -136,6 +136,11 @@ class Answer {
         return { token: this.#decoder.decode(bytes), logprob: logProb, bytes: [...bytes] };
     }
 
+    /** Of a diffusion model: the words are not said yet. */
+    canvas(canvas: Canvas): void {
+        this.#send({ ...this.#frame, choices: [], canvas });
+    }
+
     finish(finish: Finish, usage: Usage, timings: Timings): void {
         this.delta({}, finishReason(finish, this.#deltas.calls));
         this.#send({ ...this.#frame, choices: [], usage, timings });
@@ -161,7 +166,8 @@ export async function answerChat(
         const read = performance.now();
         const cached = session.stats.reused - before.reused;
         let generated = 0;
-        const tokens = session.answer(request, randomSeed(), signal && { signal });
+        const control = { ...(signal && { signal }), onCanvas: (canvas: Canvas) => answer.canvas(canvas) };
+        const tokens = session.answer(request, randomSeed(), control);
         answer.delta({ role: "assistant", content: "" });
         for await (const token of tokens) {
             generated++;

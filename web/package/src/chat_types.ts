@@ -1,5 +1,6 @@
 /** Requests and answers in the shapes of the npm package `openai`. C reads the request
  * (src/text/chat_json.c, src/text/request.c) and refuses what it cannot do. */
+import type { Canvas } from "./options.js";
 
 export interface TextPart {
     type: "text";
@@ -122,8 +123,10 @@ export interface ChatChunk {
     object: "chat.completion.chunk";
     created: number;
     model: string;
-    /** One; none in the last chunk, which has the usage. */
+    /** One; none in a chunk with a canvas, and in the last, which has the usage. */
     choices: { index: 0; delta: Delta; logprobs: LogProbs | null; finish_reason: FinishReason | null }[];
+    /** Of a diffusion model: what it has in mind at this moment. Its words follow as deltas when it is settled. */
+    canvas?: Canvas;
     usage?: Usage;
     timings?: Timings;
 }
