@@ -11,6 +11,7 @@ import {
     type Token,
     type Tool,
 } from "../../web/package/src/index.js";
+import { adapterName } from "../../web/package/src/adapter_name.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { tinyMmproj } from "./mmproj.js";
@@ -65,6 +66,11 @@ await test("a diffusion model's canvases come between the deltas, step after ste
         check(first < chunks.findIndex(({ choices }) => choices[0]?.delta.content), "before the words");
         const { choices } = await model.chat.completions.create(request);
         checkEqual(choices[0].message.content, chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""), "the words alone are the answer");
+        const session = await model.newSession();
+        await session.prefill(await model.tokenize("A gem", { bos: true }));
+        const steps: number[] = [];
+        const tokens = await collect(session.generate({ maxTokens: 4, seed: 1, ignoreEnd: true, onCanvas: ({ step }) => steps.push(step) }));
+        check(tokens.length === 4 && steps[0] === 1, `${tokens.length} tokens after steps ${String(steps)}`);
     });
 });
 
@@ -419,6 +425,13 @@ await test("capabilities of Node", async () => {
     checkEqual([none.webgpu, none.adapter, none.simd, none.opfs], [false, null, true, false], "without a GPU");
     const { adapter } = await Bezel.capabilities({ gpu: await gpuEntry() });
     check((adapter?.maxBufferSize ?? 0) > 1e8 && typeof adapter?.f16 === "boolean", JSON.stringify(adapter));
+    const named = (vendor: string, architecture: string, description = ""): string =>
+        adapterName({ vendor, architecture, description, device: "" } as GPUAdapterInfo);
+    checkEqual(
+        [named("nvidia", "ampere"), named("amd", "rdna-3"), named("apple", "metal-3"), named("", ""), named("x", "y", "A GPU")],
+        ["NVIDIA Ampere", "AMD RDNA-3", "Apple Metal-3", "unknown GPU", "A GPU"],
+        "names",
+    );
 });
 
 // ---- sessions -------------------------------------------------------------------------------------------

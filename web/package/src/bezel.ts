@@ -14,7 +14,7 @@ import type { Inspection } from "./inspect.js";
 import type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
 import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
-import type { Finish, GenerateOptions, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import type { Canvas, Finish, GenerateOptions, JobControl, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import { LocalCaller, WorkerCaller, type Caller, type WorkerLike } from "./rpc.js";
 import { Service } from "./service.js";
 import { asList, toPortable, type ModelSource, type PortableSource } from "./sources.js";
@@ -187,11 +187,13 @@ export class BezelSession {
         });
     }
 
-    /** Continues after the tokens held; leaving the loop stops. */
-    generate(options: GenerateOptions = {}, signal?: AbortSignal): AsyncIterableIterator<Token> {
+    /** Continues after the tokens held; leaving the loop stops. `onCanvas`: a diffusion model's steps. */
+    generate(options: GenerateOptions & Pick<JobControl, "onCanvas"> = {}, signal?: AbortSignal): AsyncIterableIterator<Token> {
+        const { onCanvas, ...wishes } = options;
         this.finish = "none";
-        return streamOf<Token>(signal, async (stop, onEvent) => {
-            const { finish } = await this.#caller.call("sessionGenerate", { session: this.#id, options }, { signal: stop, onEvent });
+        return streamOf<Token>(signal, async (stop, onToken) => {
+            const onEvent = (event: Token | { canvas: Canvas }): void => ("canvas" in event ? onCanvas?.(event.canvas) : onToken(event));
+            const { finish } = await this.#caller.call("sessionGenerate", { session: this.#id, options: wishes }, { signal: stop, onEvent });
             this.finish = finish;
         });
     }

@@ -1,4 +1,5 @@
 /** What this browser, or Node, can do. */
+import { adapterName } from "./adapter_name.js";
 import { hasOpfs } from "./opfs.js";
 import { canShareMemory } from "./threads.js";
 
@@ -62,7 +63,7 @@ export async function findAdapter(entry: GPU | null): Promise<AdapterFacts | nul
     }
     const { info, limits, features } = adapter;
     return {
-        name: info.description || info.device || `${info.vendor} ${info.architecture}`.trim() || "unknown GPU",
+        name: adapterName(info),
         vendor: info.vendor,
         architecture: info.architecture,
         software: info.isFallbackAdapter ?? false,

@@ -2,6 +2,7 @@
  *
  * WebGPU tells of errors later. Whatever is started opens an error scope, and a fence passes only
  * when all scopes before it have been judged, so that no result of a failed command is ever read. */
+import { adapterName } from "./adapter_name.js";
 import type { ErrorCode } from "./errors.js";
 
 /* WebGPU's numbers, spelled out: not every host has the global names. */
@@ -228,8 +229,7 @@ export class Device {
             this.fail(codeOf(event.error), oneLine(event.error.message));
         });
         const info = adapter.info;
-        this.name =
-            info.description || info.device || `${info.vendor} ${info.architecture}`.trim() || this.name;
+        this.name = adapterName(info);
         this.features.cpu = info.isFallbackAdapter ?? false;
         if (!options.baseline) {
             // Asking is better than believing.

@@ -4,7 +4,7 @@ import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
 import type { DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
 import type { WasmLocation } from "./module.js";
-import type { Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import type { Canvas, Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import type { StoredModel } from "./opfs.js";
 import type { ModelSource, PortableSource } from "./sources.js";
 
@@ -68,7 +68,7 @@ export interface Methods {
         SessionStats,
         { done: number; total: number } | { logits: Float32Array; position: number; rows: number }
     >;
-    sessionGenerate: M<{ session: number; options: GenerateOptions }, { finish: Finish }, Token>;
+    sessionGenerate: M<{ session: number; options: GenerateOptions }, { finish: Finish }, Token | { canvas: Canvas }>;
     sessionLogits: M<{ session: number }, Float32Array | null>;
     sessionStats: M<{ session: number }, SessionStats>;
 

@@ -10,7 +10,7 @@ import type { Inspection } from "./inspect.js";
 import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
-import type { SessionOptions } from "./options.js";
+import type { Canvas, SessionOptions } from "./options.js";
 import { moving, type Handlers, type WorkerLike } from "./rpc.js";
 import type { Source } from "./source.js";
 import { closeSource, openSource } from "./sources.js";
@@ -325,7 +325,8 @@ export class Service {
         sessionGenerate: ({ session, options }, emit, signal) =>
             this.#inTurn(signal, async () => {
                 const one = this.#session(session);
-                for await (const token of one.generate(options, { signal })) {
+                const onCanvas = (canvas: Canvas): void => emit({ canvas });
+                for await (const token of one.generate(options, { signal, onCanvas })) {
                     emit(token);
                 }
                 return { finish: one.finish };
