@@ -63,7 +63,8 @@ static void put_key(bz_json *j, const char *name, const bz_gguf *g, const char *
 static bool is_media(const bz_gguf *g)
 {
     bz_str architecture;
-    return bz_gguf_get_str(bz_gguf_find(g, "general.architecture"), &architecture) && bz_str_is(architecture, "clip");
+    return bz_gguf_get_str(bz_gguf_find(g, "general.architecture"), &architecture) &&
+           bz_str_is(architecture, "clip");
 }
 
 static void put_files(bz_json *j, const bz_model *m)

@@ -1,4 +1,5 @@
-/* The system of a WebAssembly module: a clock, memory, and nothing else. Files come to it as the reads of a job. */
+/* The system of a WebAssembly module: a clock, memory, and nothing else. Files come to it as the reads of a
+ * job. */
 #include "base/os.h"
 
 #if defined(__wasm__)
@@ -48,7 +49,8 @@ bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n
     return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);
 }
 
-bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user, bz_error *err)
+bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user,
+                     bz_error *err)
 {
     (void)folder, (void)each, (void)user;
     return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);

@@ -173,8 +173,9 @@ EXPORT(job_header_only) const bz_model *wasm_job_header_only(bz_job *job)
     return bz_open_header_only(job);
 }
 
-/* What the header says, as JSON; report: where, how long. The caller frees it. With a job that failed, its error is
- * the verdict. The limits are those of the GPU to ask about; 0: the least that there are. 0: no memory. */
+/* What the header says, as JSON; report: where, how long. The caller frees it. With a job that failed, its
+ * error is the verdict. The limits are those of the GPU to ask about; 0: the least that there are. 0: no
+ * memory. */
 EXPORT(inspect)
 char *wasm_inspect(host *h, const bz_model *m, bool refused, double max_buffer, double max_binding)
 {
@@ -329,7 +330,8 @@ EXPORT(session_free) void wasm_session_free(bz_session *s)
 }
 
 EXPORT(prefill)
-bz_job *wasm_prefill(host *h, bz_session *s, const int32_t *ids, uint32_t n, uint32_t snapshot_at, bool all_logits)
+bz_job *wasm_prefill(host *h, bz_session *s, const int32_t *ids, uint32_t n, uint32_t snapshot_at,
+                     bool all_logits)
 {
     const bz_prefill_options options = {.snapshot_at = snapshot_at,
                                         .logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
