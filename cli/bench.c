@@ -392,7 +392,7 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFX", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXG", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -432,6 +432,7 @@ const cli_verb cli_bench_verb = {
     "      --kernels NAME      avx2, neon or plain\n"
     "      --device NAME       cpu or gpu\n"
     "      --ple PLACE         gpu: per-layer embeddings resident, in the file, or auto\n"
+    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
     "      --no-fuse           gpu: every step a kernel of its own\n"
     "      --exact             activations stay floats\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"

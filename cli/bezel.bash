@@ -51,7 +51,7 @@ _bezel() {
     --dir) _bezel_folders "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond) _bezel_files "" "$word" ;;
-    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --parallel | --shard | --port | --host | --allow-host | \
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --shard | --port | --host | --allow-host | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)
         if [[ $word == -* ]]; then

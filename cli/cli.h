@@ -39,6 +39,7 @@ typedef struct cli_options {
     const char *device;
     const char *system;
     const char *ple; /* gpu: where the per-layer embeddings are */
+    const char *gpu_memory;
     const char *prompts, *shard;
     const char *draws, *trace, *entropy_bound, *stability, *confidence; /* diffuse */
     const char *canvas, *self_cond, *self_cond_temp;                    /* logits */

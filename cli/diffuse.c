@@ -191,7 +191,7 @@ static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_gene
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_diffuse_verb, argc, argv, "tncmkdTCfFeDz", 1, &o);
+    int code = cli_parse(&cli_diffuse_verb, argc, argv, "tncmkdTCfFeDzG", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -251,5 +251,6 @@ const cli_verb cli_diffuse_verb = {
     "      --threads N        threads (does not change the result)\n"
     "      --kernels NAME     avx2, neon or plain\n"
     "      --device NAME      cpu or gpu\n"
+    "      --gpu-memory SIZE  gpu: weights take at most that; layers that do not fit are streamed\n"
     "      --no-fuse          gpu: every step a kernel of its own, for checking\n"
     "      --mmproj FILE      vision file of a two-file model\n"};

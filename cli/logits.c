@@ -89,7 +89,7 @@ static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w,
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFy", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyG", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -166,6 +166,7 @@ const cli_verb cli_logits_verb = {
     "      --kernels NAME   avx2, neon or plain\n"
     "      --device NAME    cpu or gpu\n"
     "      --ple PLACE      gpu: per-layer embeddings resident, in the file, or auto\n"
+    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
     "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n\n"
     "Diffusion models: rows of a canvas behind the tokens.\n"

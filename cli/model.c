@@ -1,7 +1,10 @@
 /* Opening what MODEL names. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/units.h"
+#include "bezel_diffusion.h"
 #include "cli.h"
 #include "interrupt.h"
 #include "term.h"
@@ -23,11 +26,48 @@ static int on_event(void *user, const bz_event *e)
     return interrupt_stop();
 }
 
+/* "8GB", "800MB", or bytes. */
+static bool read_memory(const char *text, uint64_t *bytes, int *exit_code)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"M", 1e6}, {"G", 1e9}};
+    char *end;
+    *bytes = 0;
+    if (!text) {
+        return true;
+    }
+    const double n = strtod(text, &end);
+    for (size_t i = 0; end != text && n > 0 && i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) == 0 && n * units[i].bytes < 1e18) {
+            *bytes = (uint64_t)(n * units[i].bytes);
+        }
+    }
+    if (!*bytes) {
+        fprintf(stderr, "bezel: '--gpu-memory' is a size such as 8GB or 800MB, not '%s'.\n", text);
+        *exit_code = EXIT_USAGE;
+    }
+    return *bytes != 0;
+}
+
+/* What does not fit makes every pass slower: its user should know. */
+static void tell_streaming(const bz_model *model)
+{
+    const bz_streaming s = bz_model_streaming(model);
+    char size[BZ_UNITS_MAX], rest[BZ_UNITS_MAX];
+    if (s.resident < s.layers) {
+        fprintf(stderr, "bezel: %u of %u layers stay on the GPU (%s); the others, %s, are read from the file for every pass.\n",
+                s.resident, s.layers, bz_bytes_text(s.gpu_bytes, size), bz_bytes_text(s.bytes, rest));
+    }
+}
+
 bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
 {
     bz_error err = {0};
+    uint64_t memory;
     *m = (cli_model){0};
-    if (!check_device(o, exit_code)) {
+    if (!check_device(o, exit_code) || !read_memory(o->gpu_memory, &memory, exit_code)) {
         return false;
     }
     bz_status status = bz_store_resolve(o->model, &m->store, &err);
@@ -39,7 +79,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     const char *mmproj = o->mmproj ? o->mmproj : found->n_projectors ? found->projectors[0] : NULL;
     term_busy("opening the model");
     const bz_host host = {.event = on_event};
-    const bz_open_options options = {.device = o->device, .ple = o->ple, .host = &host};
+    const bz_open_options options = {.device = o->device, .ple = o->ple, .gpu_memory = memory, .host = &host};
     status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
     term_idle();
     if (status != BZ_OK) {
@@ -49,6 +89,8 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
         }
         *exit_code = cli_error(&err);
         cli_close_model(m);
+    } else if (!o->quiet) {
+        tell_streaming(m->model);
     }
     return status == BZ_OK;
 }

@@ -30,6 +30,7 @@ static const option_row table[] = {
     {'k', NULL, "--kernels", TEXT, AT(kernels)},
     {'d', NULL, "--device", TEXT, AT(device)},
     {'E', NULL, "--ple", TEXT, AT(ple)},
+    {'G', NULL, "--gpu-memory", TEXT, AT(gpu_memory)},
     {'S', NULL, "--system", TEXT, AT(system)},
     {'L', NULL, "--prompts", TEXT, AT(prompts)},
     {'i', NULL, "--shard", TEXT, AT(shard)},

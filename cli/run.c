@@ -147,7 +147,7 @@ static int run_model(run_state *r, const char *prompt, size_t len)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXA", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAG", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -210,6 +210,7 @@ const cli_verb cli_run_verb = {
     "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N, --no-fuse\n"
     "      --exact                activations stay floats: slower, closer to the model's own arithmetic\n"
     "      --ple auto|resident|file   gpu: where the per-layer embeddings of small models are\n"
+    "      --gpu-memory SIZE      gpu: weights take at most 8GB, say; layers that do not fit are streamed\n"
     "      --mmproj FILE          vision and audio file of a two-file model\n"
     "      --ignore-end           go on past end tokens\n\n"
     "Many prompts:\n"

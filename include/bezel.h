@@ -88,7 +88,6 @@ typedef enum bz_event_kind {
 
 /* Natural, as the model gave it: before bias, penalties and temperature. */
 typedef struct bz_token_prob { int32_t token; float log_prob; } bz_token_prob;
-
 typedef struct bz_event {
     bz_event_kind kind;
     uint64_t done, total;
@@ -137,6 +136,7 @@ typedef struct bz_input {
 typedef struct bz_open_options {
     const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
     const char *ple;     /* gpu: the per-layer embeddings are "resident", stay in the "file", or "auto" (NULL) */
+    uint64_t gpu_memory; /* gpu: bytes the weights may take; layers that do not fit are streamed from the file. 0: all there is */
     bool headers_only;   /* no weights are read: to look at a model; it has no sessions */
     const bz_host *host; /* bz_model_open_file: told of progress, may stop it */
 } bz_open_options;

@@ -16,6 +16,15 @@ extern "C" {
 
 BZ_API uint32_t bz_model_canvas(const bz_model *model); /* tokens of a canvas; 0: no such model */
 
+/* A model larger than the GPU's memory (bz_open_options.gpu_memory, or what the device refused) keeps as many layers there
+ * as fit; the matrices of the others are read from the file for every pass. */
+typedef struct bz_streaming {
+    uint32_t layers, resident; /* equal: nothing is streamed */
+    uint64_t bytes;            /* read for one pass */
+    uint64_t gpu_bytes;        /* that the weights take on the GPU */
+} bz_streaming;
+BZ_API bz_streaming bz_model_streaming(const bz_model *model);
+
 /* A canvas after a step, valid until the next step of its job. Arrays have n elements. */
 typedef struct bz_canvas {
     uint32_t n;

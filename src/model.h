@@ -25,6 +25,7 @@ typedef struct model_file {
 typedef struct model_gpu {
     bz_lock lock;
     gpu_options options;
+    uint64_t memory;      /* that weights may take there; 0: all there is */
     bz_table_place ple;   /* where the table of per-layer embeddings shall be */
     bz_gpu_model *loaded; /* NULL: opening it failed; the next job tries again */
     const void *loader;   /* who steps the loading: reads belong to one job. NULL: nobody */

@@ -288,6 +288,7 @@ static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *
     }
     m->gpu->options.baseline = baseline;
     m->gpu->ple = ple;
+    m->gpu->memory = o ? o->gpu_memory : 0;
     return BZ_OK;
 }
 

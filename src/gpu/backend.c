@@ -25,6 +25,9 @@ static void stop(bz_backend *backend)
     if (b->model->table) {
         gpu_table_give_up(b->model->table, b);
     }
+    if (b->model->stream) {
+        gpu_stream_leave(b->model->stream, b);
+    }
 }
 
 static void begin(bz_backend *backend, bz_schedule *schedule, const bz_rows *rows)
@@ -174,8 +177,36 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     if (state != BZ_PASS_DONE) {
         return state;
     }
+    if (b->model->stream && !gpu_stream_take(b->model->stream, b)) {
+        return BZ_PASS_WAIT; /* another session's pass has the slots */
+    }
     gpu_write_pass(b, s, b->pass, false, 0);
+    if (b->model->stream) {
+        b->stretch = 0;
+        b->stage = PASS_STREAMING;
+        return BZ_PASS_AGAIN;
+    }
     gpu_replay(b->g, s->list, 0, s->n);
+    b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
+    return BZ_PASS_AGAIN;
+}
+
+/* Each stretch of the list when its layer is there. What it computes is on its way while the next layer's bytes are sent. */
+static bz_pass_state submit_stretches(gpu_backend *b, uint64_t deadline, bz_error *err)
+{
+    const bz_schedule *s = b->schedule;
+    while (b->stretch < s->n_stretches) {
+        const gpu_stretch *t = &s->stretches[b->stretch];
+        bz_pass_state state = t->layer ? gpu_stream_fetch(b->model->stream, t->layer, deadline, err) : BZ_PASS_DONE;
+        if (state != BZ_PASS_DONE) {
+            return state;
+        }
+        if (t->count) {
+            gpu_replay(b->g, s->list, t->first, t->count);
+        }
+        b->stretch++;
+    }
+    gpu_stream_leave(b->model->stream, b);
     b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
     return BZ_PASS_AGAIN;
 }
@@ -206,13 +237,13 @@ static bz_pass_state read_output(gpu_backend *b, bz_error *err)
 
 static bz_pass_state step(bz_backend *backend, uint64_t deadline, bz_error *err)
 {
-    (void)deadline; /* one submit is short; nothing here computes for long */
     gpu_backend *b = (gpu_backend *)(void *)backend;
     if (gpu_state_of(b->g, err) != GPU_READY) {
         return BZ_PASS_ERROR;
     }
     switch (b->stage) {
     case PASS_SUBMIT: return submit(b, err);
+    case PASS_STREAMING: return submit_stretches(b, deadline, err);
     case PASS_READING: return read_output(b, err);
     case PASS_WAITING: /* so that prompts are not queued without bound */
         if (!b->fence && !(b->fence = gpu_signal(b->g, err))) {
@@ -235,7 +266,8 @@ static const float *output(bz_backend *backend, const bz_schedule *schedule)
 
 static uint32_t reads(bz_backend *backend, bz_read out[BZ_MAX_READS])
 {
-    return gpu_table_reads(((gpu_backend *)(void *)backend)->model->table, out);
+    const gpu_backend *b = (const gpu_backend *)(const void *)backend;
+    return b->stage == PASS_STREAMING ? gpu_stream_reads(b->model->stream, out) : gpu_table_reads(b->model->table, out);
 }
 
 static void table_use(const bz_backend *backend, uint64_t *hits, uint64_t *misses)
@@ -288,7 +320,9 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
                            .table_use = table_use,
                            .set_trace = set_trace};
     gpu_kv_interface(&b->base);
-    gpu_choose_interface(&b->base);
+    if (!model->stream) { /* a pass in stretches cannot be sent ahead */
+        gpu_choose_interface(&b->base);
+    }
     bz_gpu_model_hold(model);
     b->model = model;
     b->g = model->g;

@@ -40,6 +40,12 @@ typedef struct dispatch {
     uint32_t x, y, z;    /* z 0 counts as 1 */
 } dispatch;
 
+/* Dispatches between the places where another streamed layer must be there. */
+typedef struct gpu_stretch {
+    uint32_t layer; /* its number, from 1; 0: none is needed */
+    uint32_t first, count;
+} gpu_stretch;
+
 /* A table of angles the host computes and writes before a pass. */
 typedef struct rope_fill {
     const bz_step *step;
@@ -59,6 +65,8 @@ struct bz_schedule {
     uint32_t n_ropes;
     gpu_buffer facts; /* uniform, GPU_SLOT bytes each */
     uint32_t facts_room;
+    gpu_stretch *stretches; /* [n_stretches] of the list, where layers are streamed; else NULL */
+    uint32_t n_stretches;
     gpu_list list;    /* and two more of choose.c where it applies; 0: not recorded yet, or the caches have moved */
     uint32_t kv_generation;
 };
@@ -110,7 +118,7 @@ typedef struct gpu_chooser {
     bz_schedule *sent; /* last */
 } gpu_chooser;
 
-typedef enum pass_stage { PASS_SUBMIT, PASS_READING, PASS_WAITING } pass_stage;
+typedef enum pass_stage { PASS_SUBMIT, PASS_STREAMING, PASS_READING, PASS_WAITING } pass_stage;
 
 typedef struct gpu_backend {
     bz_backend base;
@@ -136,6 +144,7 @@ typedef struct gpu_backend {
     bz_schedule *schedule;
     const bz_rows *pass;
     pass_stage stage;
+    uint32_t stretch; /* of the pass, that comes next */
     gpu_fence fence;
     float *out; /* read-back of the output tensor */
     uint64_t out_bytes, read;

@@ -81,6 +81,7 @@ void bz_gpu_model_drop(bz_gpu_model *m)
     free_upload(m);
     if (m->g) {
         gpu_table_free(m->table);
+        gpu_stream_free(m->stream);
         gpu_weights_free(&m->weights, m->g);
         gpu_kernels_free(m->kernels);
         gpu_close(m->g);
@@ -91,8 +92,17 @@ void bz_gpu_model_drop(bz_gpu_model *m)
 void bz_gpu_model_unload(bz_gpu_model *m)
 {
     free_upload(m);
+    gpu_stream_free(m->stream);
+    m->stream = NULL;
     gpu_weights_unmake(&m->weights, m->g);
     m->ready = false;
+}
+
+void bz_gpu_model_limit(bz_gpu_model *m, uint64_t memory, bool may_stream)
+{
+    m->memory = memory;
+    m->memory_given = memory != 0;
+    m->may_stream = may_stream;
 }
 
 void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place)
@@ -125,18 +135,32 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
 static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
 {
     const bz_weights *table = m->weights.table;
+    const gpu_limits *limits = gpu_limits_of(m->g);
     gpu_upload *u = m->upload;
+    uint32_t streamed = 0;
+    bz_status status = BZ_OK;
     gpu_weights_free(&m->weights, m->g);
     m->weights.table = table; /* freeing on failure too */
+    if (m->may_stream && m->memory) {
+        status = gpu_weights_fit(limits, table, left_out, m->memory, &streamed, err);
+    }
+    if (status == BZ_OK) {
+        status = gpu_weights_place_some(&m->weights, limits, table, left_out, streamed, err);
+    }
+    if (status == BZ_OK && m->memory_given && m->weights.bytes > m->memory) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY,
+                         "The weights need at least %.2f MB on the GPU, even with every layer streamed; %.2f MB are allowed.",
+                         (double)m->weights.bytes / 1e6, (double)m->memory / 1e6);
+    }
     u->total = 0;
     u->repacks = false;
-    for (uint32_t i = 0; i < table->n; i++) {
-        if (i + 1 != left_out.id) {
+    for (uint32_t i = 0; i < table->n && status == BZ_OK; i++) {
+        if (i + 1 != left_out.id && !m->weights.streamed[i]) {
             u->total += table->info[i].size;
             u->repacks |= repacks(&table->info[i]);
         }
     }
-    return gpu_weights_place(&m->weights, gpu_limits_of(m->g), table, left_out, err);
+    return status;
 }
 
 /* ---- stages ---------------------------------------------------------------------- */
@@ -170,13 +194,26 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
     return BZ_JOB_AGAIN;
 }
 
+static uint64_t bytes_made(const bz_gpu_model *m)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < m->weights.n_made; i++) {
+        bytes += m->weights.sizes[i];
+    }
+    return bytes;
+}
+
 static bz_progress make(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
     const bz_weight left_out = m->weights.left_out;
     if (m->weights.n_made < m->weights.n_buffers) {
+        const uint64_t had = bytes_made(m);
         bz_status status = gpu_weights_make(&m->weights, m->g, err);
-        if (status == BZ_OUT_OF_MEMORY && m->place == BZ_TABLE_AUTO && m->lookup.id && !left_out.id) {
+        if (status == BZ_OUT_OF_MEMORY && m->may_stream && !m->memory && had) {
+            m->memory = had / 5 * 4; /* caches and activations need room, too */
+            status = place(m, left_out, err);
+        } else if (status == BZ_OUT_OF_MEMORY && m->place == BZ_TABLE_AUTO && m->lookup.id && !left_out.id) {
             status = place(m, m->lookup, err); /* without it, then */
         }
         return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
@@ -219,8 +256,8 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
 {
     gpu_upload *u = m->upload;
     const gpu_weights *w = &m->weights;
-    while (u->weight < w->table->n && u->piece == w->first_piece[u->weight + 1]) {
-        u->weight++;
+    while (u->weight < w->table->n && (u->piece == w->first_piece[u->weight + 1] || w->streamed[u->weight])) {
+        u->piece = w->first_piece[++u->weight]; /* what is streamed comes with every pass */
     }
     if (u->weight == w->table->n || (!m->weight_bytes[u->weight] && !can_read)) {
         return false;
@@ -360,7 +397,7 @@ static bz_progress send(bz_gpu_model *m, bz_need *need)
     return BZ_JOB_EVENT;
 }
 
-static bz_progress drain(bz_gpu_model *m)
+static bz_progress drain(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
     for (int i = 0; i < 2; i++) {
@@ -368,6 +405,9 @@ static bz_progress drain(bz_gpu_model *m)
             return BZ_JOB_NEED_GPU;
         }
         u->fences[i] = 0;
+    }
+    if (m->weights.n_streamed && gpu_stream_new(&m->stream, m->g, &m->weights, m->weight_bytes, err) != BZ_OK) {
+        return BZ_JOB_ERROR;
     }
     free_upload(m);
     m->ready = true;
@@ -392,7 +432,7 @@ bz_progress bz_gpu_model_load(bz_gpu_model *m, bz_need *need)
     case COMPILING: return compile(m, &need->error);
     case CHOOSING: return choose(m, need);
     case SENDING: return send(m, need);
-    case DRAINING: return drain(m);
+    case DRAINING: return drain(m, &need->error);
     }
     return BZ_JOB_ERROR;
 }

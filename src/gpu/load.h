@@ -4,6 +4,7 @@
 #define BZ_GPU_LOAD_H
 
 #include "gpu/kernels.h"
+#include "gpu/stream.h"
 #include "gpu/table.h"
 #include "gpu/weights.h"
 
@@ -20,6 +21,10 @@ typedef struct bz_gpu_model {
     bz_weight lookup;                   /* the table that may stay in the file, if there is one */
     bz_table_place place;
     gpu_table *table; /* it did; else NULL */
+    uint64_t memory;  /* that weights may take; 0: as much as there is */
+    bool memory_given; /* by the user, not found out */
+    bool may_stream;  /* where there is less: layers may come from the file for every pass */
+    gpu_stream *stream; /* they do; else NULL */
     bool ready;                         /* loaded */
     gpu_upload *upload;                 /* while loading */
     uint32_t holders;
@@ -30,6 +35,9 @@ typedef struct bz_gpu_model {
 bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
                            const uint8_t *const *weight_bytes, bz_error *err);
 void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place); /* before the first step of loading */
+/* `memory`: bytes that weights may take, 0: as many as the device gives. Where that is not enough, layers are streamed. Before
+ * the first step of loading. */
+void bz_gpu_model_limit(bz_gpu_model *m, uint64_t memory, bool may_stream);
 void bz_gpu_model_hold(bz_gpu_model *m);
 void bz_gpu_model_drop(bz_gpu_model *m); /* the last one closes the device */
 void bz_gpu_model_unload(bz_gpu_model *m); /* frees its weights now, whoever holds it */

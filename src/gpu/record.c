@@ -131,9 +131,45 @@ bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
     return BZ_OK;
 }
 
+/* Which streamed layer a dispatch needs, 0 for none. Steps done together never need two. */
+static uint32_t streamed_layer(const gpu_backend *b, const bz_schedule *s, const dispatch *d)
+{
+    uint32_t layer = 0;
+    for (uint32_t i = 0; i < d->steps; i++) {
+        const bz_weight w = s->plan->steps[d->first_step + i].w[0];
+        layer = w.id && b->weights.streamed[w.id - 1] ? b->weights.streamed[w.id - 1] : layer;
+    }
+    return layer;
+}
+
+static bz_status cut_stretches(gpu_backend *b, bz_schedule *s, bz_error *err)
+{
+    gpu_stretch *all = b->weights.n_streamed ? realloc(s->stretches, (s->n + 1) * sizeof *all) : NULL;
+    if (!b->weights.n_streamed) {
+        return BZ_OK;
+    }
+    if (!all) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
+    }
+    s->stretches = all;
+    s->n_stretches = 1;
+    all[0] = (gpu_stretch){0};
+    for (uint32_t i = 0; i < s->n; i++) {
+        const uint32_t layer = streamed_layer(b, s, &s->dispatches[i]);
+        if (layer && layer != all[s->n_stretches - 1].layer) {
+            all[s->n_stretches++] = (gpu_stretch){.layer = layer, .first = i};
+        }
+        all[s->n_stretches - 1].count++;
+    }
+    return BZ_OK;
+}
+
 bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err)
 {
     bz_status status = gpu_expand(b, s, kv, err);
+    if (status == BZ_OK) {
+        status = cut_stretches(b, s, err);
+    }
     if (status != BZ_OK) {
         return status;
     }

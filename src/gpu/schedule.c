@@ -360,6 +360,7 @@ void gpu_release(bz_backend *backend, bz_schedule *s)
     if (s->facts) {
         gpu_buffer_free(b->g, s->facts);
     }
+    free(s->stretches);
     free(s->plain);
     free(s->dispatches);
     free(s->offset);

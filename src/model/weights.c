@@ -55,7 +55,8 @@ static bz_weight add(binder *b, const char *name, const bz_gguf_tensor *t, uint3
                                        .ne = {t->ne[0], t->ne[1], t->ne[2]},
                                        .file = file,
                                        .offset = t->offset,
-                                       .size = t->size};
+                                       .size = t->size,
+                                       .layer = (uint32_t)(b->layer + 1)};
     return (bz_weight){++ws->n};
 }
 

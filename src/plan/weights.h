@@ -18,6 +18,7 @@ typedef struct bz_weight_info {
     uint32_t file;
     uint64_t offset;
     uint64_t size;
+    uint32_t layer; /* 1 + the layer it belongs to; 0: none */
 } bz_weight_info;
 
 typedef struct bz_weights {

@@ -20,6 +20,7 @@ typedef struct option {
 static const option open_table[] = {
     OPEN("device", TEXT, device),
     OPEN("ple", TEXT, ple),
+    OPEN("gpuMemory", U64, gpu_memory),
     OPEN("headersOnly", BOOL, headers_only),
 };
 

@@ -5,6 +5,8 @@ export interface OpenOptions {
     device?: "cpu" | "gpu" | "gpu-baseline";
     /** Per-layer embeddings: all on the GPU, or rows read from the file as they are needed. Default: what fits. */
     ple?: "resident" | "file" | "auto";
+    /** Bytes that the weights may take on the GPU; layers that do not fit are read from the file for every pass. */
+    gpuMemory?: number;
     /** Bytes. */
     onProgress?: (done: number, total: number) => void;
     signal?: AbortSignal;
