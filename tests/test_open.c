@@ -262,10 +262,39 @@ static const edit moe_edits[] = {
     {"no per-expert scale: 1", DROP_TENSOR, "blk.3.ffn_down_exps.scale", 0, NULL, BZ_OK, NULL},
 };
 
+/* tests/golden/diffusion: 4 layers, width 96, canvas of 16. */
+static const edit diffusion_edits[] = {
+    {"diffusion unchanged", NOTHING, "", 0, NULL, BZ_OK, NULL},
+    {"no canvas", DROP_KEY, "diffusion.canvas_length", 0, NULL, BAD,
+     "The key diffusion.canvas_length is missing, so this is not a complete Gemma 4 file."},
+    {"a canvas of one", SET_U32, "diffusion.canvas_length", 1, NULL, BAD,
+     "The key diffusion.canvas_length is 1; it must be between 2 and 512."},
+    {"a canvas beyond a pass", SET_U32, "diffusion.canvas_length", 513, NULL, BAD,
+     "The key diffusion.canvas_length is 513; it must be between 2 and 512."},
+    {"a canvas of a prime", SET_U32, "diffusion.canvas_length", 97, NULL, BZ_OK, NULL},
+    {"no steps", SET_U32, "diffusion.eb_max_steps", 0, NULL, BAD,
+     "The key diffusion.eb_max_steps is 0; it must be between 1 and 4096."},
+    {"steps left to us", DROP_KEY, "diffusion.eb_max_steps", 0, NULL, BZ_OK, NULL},
+    {"a temperature of nothing", SET_F32, "diffusion.eb_t_min", 0, NULL, BAD,
+     "The key diffusion.eb_t_min is 0; it must be between 0.001 and 1000."},
+    {"a bound that is no number", SET_F32, "diffusion.eb_entropy_bound", NAN, NULL, BAD,
+     "The key diffusion.eb_entropy_bound is not a number."},
+    {"no layers, by another name", DROP_KEY, "diffusion-gemma.block_count", 0, NULL, BAD,
+     "The key diffusion-gemma.block_count is missing, so this is not a complete Gemma 4 file."},
+    {"per-layer embeddings", SET_U32, "diffusion-gemma.embedding_length_per_layer_input", 16, NULL, BAD,
+     "The key diffusion-gemma.embedding_length_per_layer_input is not 0; diffusion models have no per-layer embeddings."},
+    {"its keys spelt otherwise", SET_STR, "general.architecture", 0, "diffusion_gemma", BAD,
+     "The key diffusion_gemma.block_count is missing, so this is not a complete Gemma 4 file."},
+    {"no self-conditioning", DROP_TENSOR, "self_cond_down.weight", 0, NULL, BAD, "The tensor self_cond_down.weight is missing."},
+    {"no norm of it", DROP_TENSOR, "self_cond_pre_norm.weight", 0, NULL, BAD,
+     "The tensor self_cond_pre_norm.weight is missing."},
+    {"no scale of the encoder's own: the decoder's", DROP_TENSOR, "blk.1.enc_layer_output_scale.weight", 0, NULL, BZ_OK, NULL},
+};
+
 static void test_edits(const char *file, const edit *edits, size_t n)
 {
     golden from;
-    golden_open(&from, model_path(file));
+    golden_open(&from, file);
     for (size_t i = 0; i < n; i++) {
         const edit *e = &edits[i];
         gguf_build b;
@@ -419,8 +448,9 @@ static void test_sources(void)
 
 int main(void)
 {
-    test_edits("nano-e-f32.gguf", e_edits, sizeof e_edits / sizeof *e_edits);
-    test_edits("nano-moe-f32.gguf", moe_edits, sizeof moe_edits / sizeof *moe_edits);
+    test_edits(model_path("nano-e-f32.gguf"), e_edits, sizeof e_edits / sizeof *e_edits);
+    test_edits(model_path("nano-moe-f32.gguf"), moe_edits, sizeof moe_edits / sizeof *moe_edits);
+    test_edits(golden_path("diffusion/text.gguf"), diffusion_edits, sizeof diffusion_edits / sizeof *diffusion_edits);
     test_numeric();
     test_sources();
     return finish();
