@@ -151,24 +151,30 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let x1 = x_tile[odd_at + down * 4u];
             a1 = mac(a1, x1, w);
             b1 = mac(b1, x1, v);
-            let x2 = x_tile[at + down * 8u];
-            a2 = mac(a2, x2, w);
-            b2 = mac(b2, x2, v);
-            let x3 = x_tile[odd_at + down * 12u];
-            a3 = mac(a3, x3, w);
-            b3 = mac(b3, x3, v);
-            let x4 = x_tile[at + down * 16u];
-            a4 = mac(a4, x4, w);
-            b4 = mac(b4, x4, v);
-            let x5 = x_tile[odd_at + down * 20u];
-            a5 = mac(a5, x5, w);
-            b5 = mac(b5, x5, v);
-            let x6 = x_tile[at + down * 24u];
-            a6 = mac(a6, x6, w);
-            b6 = mac(b6, x6, v);
-            let x7 = x_tile[odd_at + down * 28u];
-            a7 = mac(a7, x7, w);
-            b7 = mac(b7, x7, v);
+            if (!GROUPED || count > 2u * down) { // an expert's tile may be far from full, the same for all threads
+                let x2 = x_tile[at + down * 8u];
+                a2 = mac(a2, x2, w);
+                b2 = mac(b2, x2, v);
+                let x3 = x_tile[odd_at + down * 12u];
+                a3 = mac(a3, x3, w);
+                b3 = mac(b3, x3, v);
+            }
+            if (!GROUPED || count > 4u * down) {
+                let x4 = x_tile[at + down * 16u];
+                a4 = mac(a4, x4, w);
+                b4 = mac(b4, x4, v);
+                let x5 = x_tile[odd_at + down * 20u];
+                a5 = mac(a5, x5, w);
+                b5 = mac(b5, x5, v);
+            }
+            if (!GROUPED || count > 6u * down) {
+                let x6 = x_tile[at + down * 24u];
+                a6 = mac(a6, x6, w);
+                b6 = mac(b6, x6, v);
+                let x7 = x_tile[odd_at + down * 28u];
+                a7 = mac(a7, x7, w);
+                b7 = mac(b7, x7, v);
+            }
         }
         workgroupBarrier();
     }
