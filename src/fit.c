@@ -87,6 +87,21 @@ static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bo
                    (double)memory / 1e9, advice);
 }
 
+/* With as many layers of a diffusion model streamed as it takes; false: even then it is too much. */
+static bool fits_streamed(const bz_text_model *m, const gpu_limits *l, uint64_t memory, bz_fit *f)
+{
+    const uint64_t other = f->caches + f->work;
+    const bz_weights *table = &m->weights.table;
+    uint32_t streamed = 0;
+    gpu_weights w = {0};
+    bool fits = m->config.canvas && memory > other &&
+                gpu_weights_fit(l, table, BZ_NO_WEIGHT, memory - other, &streamed, NULL) == BZ_OK &&
+                gpu_weights_place_some(&w, l, table, BZ_NO_WEIGHT, streamed, NULL) == BZ_OK && w.bytes <= memory - other;
+    f->weights = fits ? w.bytes : f->weights;
+    gpu_weights_free(&w, NULL);
+    return fits;
+}
+
 static gpu_limits limits_for(const bz_model *m, const bz_fit_options *o)
 {
     const gpu *g = bz_model_device(m);
@@ -134,7 +149,10 @@ bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_
     fit->ple_in_file = table.id && (place == BZ_TABLE_IN_FILE ||
                                     (place == BZ_TABLE_AUTO && fit->weights + fit->caches + fit->work > room));
     fit->weights -= fit->ple_in_file ? fit->ple : 0;
-    const uint64_t fixed = fit->weights + fit->work;
+    uint64_t fixed = fit->weights + fit->work;
+    if (fixed + fit->caches > room && fits_streamed(m, &l, room, fit)) {
+        fixed = fit->weights + fit->work;
+    }
     fit->most_context = room > fixed ? context_in(m, room - fixed, limit) : 0;
     return context > fit->most_context ? too_much(fit, context, room, place == BZ_TABLE_RESIDENT, err) : BZ_OK;
 }

@@ -99,6 +99,24 @@ static void test_memory(void)
     bz_model_free(m);
 }
 
+static void test_streamed(void)
+{
+    begin("layers of a diffusion model are streamed where they must");
+    bz_model *m = NULL;
+    bz_error err = {0};
+    bz_fit all, f;
+    CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL, &(bz_open_options){.headers_only = true}, &err) == BZ_OK);
+    CHECK(bz_model_fit(m, NULL, &all, &err) == BZ_OK);
+    bz_fit_options o = {.memory = total_of(&all)};
+    CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OK && f.weights == all.weights);
+    o.memory = total_of(&all) - all.weights / 4;
+    CHECKF(bz_model_fit(m, &o, &f, &err) == BZ_OK && f.weights <= all.weights * 3 / 4, "%s", err.text);
+    CHECK(total_of(&f) <= o.memory && f.most_context >= 4096);
+    o.memory = total_of(&all) - all.weights + 1000;
+    CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OUT_OF_MEMORY);
+    bz_model_free(m);
+}
+
 static void test_table(void)
 {
     begin("per-layer embeddings stay in the file where they must");
@@ -146,6 +164,7 @@ int main(void)
 {
     test_header();
     test_memory();
+    test_streamed();
     test_table();
     test_limits();
     return finish();
