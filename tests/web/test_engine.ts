@@ -248,6 +248,22 @@ for (const device of ["cpu", "gpu"] as const) {
     });
 }
 
+await test("a diffusion model larger than the memory it may have: layers read from the file for every pass", async () => {
+    const path = `${goldenFolder}/diffusion/text.gguf`;
+    const prompt = (await Golden.open(`${goldenFolder}/diffusion/golden.gguf`)).ints("prompt") ?? new Int32Array();
+    const written: string[] = [];
+    for (const gpuMemory of [0, 900_000]) {
+        await withModel(await newEngine(), path, { device: "gpu", gpuMemory }, async (model) => {
+            const session = await model.newSession({});
+            await session.prefill(prompt);
+            const tokens = await collect(session.generate({ maxTokens: 32, ignoreEnd: true, seed: 1 }));
+            written.push(tokens.map((t) => t.token).join());
+            session.free();
+        });
+    }
+    checkEqual(written[1], written[0], "what is written");
+});
+
 // ---- options, sources, cancelling ---------------------------------------------------------------
 
 await test("options that do not exist or cannot be are refused", async () => {
