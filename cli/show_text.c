@@ -404,7 +404,7 @@ static void print_memory(const show_facts *f)
         printf(" %12s %10s", bz_bytes_text(m->arena_bytes, a), bz_bytes_text(m->weight_bytes, b));
         printf(" %10s\n", bz_bytes_text(cache + m->arena_bytes + m->weight_bytes, c));
     }
-    printf("  A token reads %s of the weights", bz_bytes_text(m->token_bytes, a));
+    printf("  %s reads %s of the weights", f->config->canvas ? "A step over a canvas" : "A token", bz_bytes_text(m->token_bytes, a));
     if (m->table_bytes) {
         printf("; %s are tables it needs one row of", bz_bytes_text(m->table_bytes, b));
     }

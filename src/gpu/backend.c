@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "gpu/internal.h"
 
+enum { CANVAS_SUBMIT = 128 }; /* dispatches: about three layers of experts */
+
 void gpu_drop_pass(gpu_backend *b)
 {
     if (b->fence) { /* the pass before was cancelled while something of it was read */
@@ -186,7 +188,11 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
         b->stage = PASS_STREAMING;
         return BZ_PASS_AGAIN;
     }
-    gpu_replay(b->g, s->list, 0, s->n);
+    /* A step over a canvas is long: on a slow GPU one submit of it could pass the time that a system allows. */
+    const uint32_t most = b->pass->draw ? CANVAS_SUBMIT : s->n;
+    for (uint32_t first = 0; first < s->n; first += most) {
+        gpu_replay(b->g, s->list, first, s->n - first < most ? s->n - first : most);
+    }
     b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
     return BZ_PASS_AGAIN;
 }

@@ -99,7 +99,8 @@ def answer(*extra):
 
 def seeds(_):
     plain = answer()
-    need(plain == answer() == answer("--chunk", "3", "--threads", "1") and len(plain) > 10, "another answer")
+    need(plain == answer() and len(plain) > 10, "another answer")
+    need(MORE or plain == answer("--chunk", "3", "--threads", "1"), "another answer in chunks")  # a GPU has other kernels for few rows
     need("\x1b" not in plain, "it draws in a pipe")
 
 
