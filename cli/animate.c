@@ -22,10 +22,11 @@ static int width_of(uint32_t cp)
     if ((cp >= 0x300 && cp <= 0x36F) || (cp >= 0x200B && cp <= 0x200F) || (cp >= 0xFE00 && cp <= 0xFE0F)) {
         return 0;
     }
-    return cp >= 0x1100 && (cp <= 0x115F || (cp >= 0x231A && cp <= 0x27BF) || (cp >= 0x2B1B && cp <= 0x2B55) ||
-                            (cp >= 0x2E80 && cp <= 0xA4CF) || (cp >= 0xAC00 && cp <= 0xD7A3) ||
-                            (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0xFE30 && cp <= 0xFE6F) ||
-                            (cp >= 0xFF00 && cp <= 0xFF60) || (cp >= 0xFFE0 && cp <= 0xFFE6) || cp >= 0x1F000)
+    return cp >= 0x1100 &&
+                   (cp <= 0x115F || (cp >= 0x231A && cp <= 0x27BF) || (cp >= 0x2B1B && cp <= 0x2B55) ||
+                    (cp >= 0x2E80 && cp <= 0xA4CF) || (cp >= 0xAC00 && cp <= 0xD7A3) ||
+                    (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0xFE30 && cp <= 0xFE6F) ||
+                    (cp >= 0xFF00 && cp <= 0xFF60) || (cp >= 0xFFE0 && cp <= 0xFFE6) || cp >= 0x1F000)
                ? 2
                : 1;
 }

@@ -17,10 +17,10 @@ enum { MOST_PROMPTS = 2, MOST_STEPS = 1000, STEPS_PER_RUN = 4, MOST_LINES = 48 }
 /* Behind one prompt. */
 typedef struct canvas_speed {
     uint32_t prompt;
-    double encode;          /* tokens per second */
+    double encode;           /* tokens per second */
     double step[MOST_STEPS]; /* seconds, sorted */
     uint32_t n;
-    gpu_counts counts;      /* of the last step */
+    gpu_counts counts; /* of the last step */
     bz_gpu_line lines[MOST_LINES];
     size_t n_lines;
 } canvas_speed;
@@ -35,9 +35,9 @@ typedef struct canvas_bench {
     uint64_t gpu_bytes; /* all buffers */
     canvas_speed at[MOST_PROMPTS];
     uint32_t n;
-    canvas_speed *now;  /* being measured */
+    canvas_speed *now; /* being measured */
     double last;
-    bool warm;          /* steps count from now on */
+    bool warm; /* steps count from now on */
     gpu_counts before;
 } canvas_bench;
 
@@ -112,7 +112,8 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
     const double start = cli_seconds();
     b->now = s;
     b->warm = false;
-    bz_status status = encode(b, s->prompt, 1000, &seconds, err); /* compiles kernels, brings pages into memory */
+    bz_status status =
+        encode(b, s->prompt, 1000, &seconds, err); /* compiles kernels, brings pages into memory */
     if (status == BZ_OK) {
         status = steps(b, 1, 0, err);
     }
@@ -127,8 +128,8 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
     }
     qsort(s->step, s->n, sizeof *s->step, by_value);
     if (status == BZ_OK && b->gpu) {
-        s->n_lines = bz_gpu_profile(b->session->backend, b->session->canvas_plans[CANVAS_DENOISE].schedule, s->prompt, s->lines,
-                                    MOST_LINES);
+        s->n_lines = bz_gpu_profile(b->session->backend, b->session->canvas_plans[CANVAS_DENOISE].schedule,
+                                    s->prompt, s->lines, MOST_LINES);
     }
     return status;
 }
@@ -151,12 +152,13 @@ static void print_text(const canvas_bench *b)
         printf("bezel %s on cpu, %s kernels, %u threads", bz_version(), bz_kernels_best(o->kernels)->name,
                o->threads ? o->threads : bz_os_cpu_count());
     }
-    printf("; canvas of %u tokens, %s activations\n\n", bz_model_canvas(b->model), o->exact ? "float" : "8-bit");
+    printf("; canvas of %u tokens, %s activations\n\n", bz_model_canvas(b->model),
+           o->exact ? "float" : "8-bit");
     printf("  prompt      encode   step: best     median\n");
     for (uint32_t i = 0; i < b->n; i++) {
         const canvas_speed *s = &b->at[i];
-        printf("  %6u  %10.1f  %8.2f ms  %8.2f ms   (tokens/s, of %u steps)\n", s->prompt, s->encode, 1e3 * s->step[0],
-               1e3 * median(s), s->n);
+        printf("  %6u  %10.1f  %8.2f ms  %8.2f ms   (tokens/s, of %u steps)\n", s->prompt, s->encode,
+               1e3 * s->step[0], 1e3 * median(s), s->n);
     }
     printf("\n  load     %.3f s, warm-up %.3f s\n", b->load_s, b->warm_up_s);
     printf("  weights  %s read per step\n", bz_bytes_text(b->memory.token_bytes, size));
@@ -177,7 +179,8 @@ static void print_text(const canvas_bench *b)
         }
         for (size_t k = 0; k < b->at[i].n_lines; k++) {
             const bz_gpu_line *l = &b->at[i].lines[k];
-            printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->name, l->dispatches, l->microseconds, 100 * l->microseconds / total);
+            printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->name, l->dispatches, l->microseconds,
+                   100 * l->microseconds / total);
         }
     }
 }

@@ -16,11 +16,13 @@ typedef struct tracer {
     bool failed; /* nothing more can be written */
 } tracer;
 
-/* The file is one stream of little-endian words: of every canvas its n ids, then of every step n floats and n ids. */
+/* The file is one stream of little-endian words: of every canvas its n ids, then of every step n floats and n
+ * ids. */
 static bool from_file(void *user, uint32_t n, float *units, int32_t *ids)
 {
     tracer *t = user;
-    return (!units || fread(units, sizeof *units, n, t->draws) == n) && fread(ids, sizeof *ids, n, t->draws) == n;
+    return (!units || fread(units, sizeof *units, n, t->draws) == n) &&
+           fread(ids, sizeof *ids, n, t->draws) == n;
 }
 
 /* ---- the trace ----------------------------------------------------------------------- */
@@ -133,8 +135,8 @@ static FILE *open_or_say(const char *path, const char *mode, int *code)
 
 /* ---- the verb -------------------------------------------------------------------------- */
 
-static bz_status write_canvases(bz_session *s, const bz_generate_options *go, const bz_denoise_options *d, tracer *t,
-                                bz_error *err)
+static bz_status write_canvases(bz_session *s, const bz_generate_options *go, const bz_denoise_options *d,
+                                tracer *t, bz_error *err)
 {
     bz_job *job = NULL;
     bz_status status = bz_session_diffuse(s, go, d, &job, err);
@@ -146,8 +148,8 @@ static bz_status write_canvases(bz_session *s, const bz_generate_options *go, co
     return status;
 }
 
-static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_generate_options *go, bz_denoise_options *d,
-                     tracer *t)
+static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_generate_options *go,
+                     bz_denoise_options *d, tracer *t)
 {
     bz_model *model = NULL;
     bz_session *session = NULL;

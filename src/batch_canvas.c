@@ -6,13 +6,14 @@
 
 struct bz_canvas_batch {
     bz_session *session;
-    bz_job *job; /* NULL: free */
+    bz_job *job;  /* NULL: free */
     bool writing; /* the job generates, else it reads the prompt */
     bool stopped; /* from within an event */
     bz_generate_options options;
 };
 
-bz_status bz_canvas_batch_new(bz_canvas_batch **out, const bz_model *model, const bz_session_options *o, bz_error *err)
+bz_status bz_canvas_batch_new(bz_canvas_batch **out, const bz_model *model, const bz_session_options *o,
+                              bz_error *err)
 {
     bz_canvas_batch *b = calloc(1, sizeof *b);
     if (!b) {
@@ -42,8 +43,8 @@ void bz_canvas_batch_free(bz_canvas_batch *b)
     }
 }
 
-bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n, const bz_generate_options *o,
-                                uint32_t *slot, bz_error *err)
+bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n,
+                                const bz_generate_options *o, uint32_t *slot, bz_error *err)
 {
     if (b->job) {
         return bz_fail(err, BZ_BAD_REQUEST, "A diffusion model answers one prompt at a time.");
@@ -88,14 +89,16 @@ bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_told told, void *use
     case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
     case BZ_JOB_EVENT:
         if (need.event.kind == BZ_EVENT_TOKEN) {
-            tell(b, told, user, &(bz_batch_event){.token = need.event.token, .finish = bz_job_finish(b->job)});
+            tell(b, told, user,
+                 &(bz_batch_event){.token = need.event.token, .finish = bz_job_finish(b->job)});
         }
         return BZ_OK;
     case BZ_JOB_DONE:
         if (!b->writing) {
             return begin_writing(b, err);
         }
-        tell(b, told, user, &(bz_batch_event){.token = -1, .finish = bz_job_finish(b->job)}); /* full before its first */
+        tell(b, told, user,
+             &(bz_batch_event){.token = -1, .finish = bz_job_finish(b->job)}); /* full before its first */
         return BZ_OK;
     case BZ_JOB_ERROR: tell(b, told, user, &(bz_batch_event){.token = -1, .error = need.error}); return BZ_OK;
     }

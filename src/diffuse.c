@@ -70,7 +70,8 @@ typedef struct diffuse_job {
     uint32_t said, encoded; /* tokens of the canvas */
     char *text;             /* of the canvas as it is, for its event */
 
-    int32_t input[BZ_MAX_CANVAS], next[BZ_MAX_CANVAS], best[BZ_MAX_CANVAS], drawn[BZ_MAX_CANVAS], noise[BZ_MAX_CANVAS];
+    int32_t input[BZ_MAX_CANVAS], next[BZ_MAX_CANVAS], best[BZ_MAX_CANVAS], drawn[BZ_MAX_CANVAS],
+        noise[BZ_MAX_CANVAS];
     float entropy[BZ_MAX_CANVAS], unit[BZ_MAX_CANVAS];
     bool accepted[BZ_MAX_CANVAS];
 } diffuse_job;
@@ -98,12 +99,13 @@ static bz_status draw(diffuse_job *j, uint32_t step, float *units, int32_t *ids,
         return BZ_OK;
     }
     if (!j->given.draw(j->given.user, n, units, ids)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "There are not enough random numbers for step %u of canvas %u.", step,
-                       j->canvas.number);
+        return bz_fail(err, BZ_BAD_REQUEST, "There are not enough random numbers for step %u of canvas %u.",
+                       step, j->canvas.number);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= vocab || (units && !(units[i] >= 0 && units[i] < 1))) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The random numbers of step %u of canvas %u are out of range.", step,
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "The random numbers of step %u of canvas %u are out of range.", step,
                            j->canvas.number);
         }
     }
@@ -137,7 +139,8 @@ static bz_progress begin_step(diffuse_job *j, bz_need *need)
     s->rows.temperature = j->canvas.temperature = bz_denoise_temperature(&j->rule, j->canvas.left);
     s->rows.draw = j->unit;
     j->stage = STAGE_PASS;
-    return bz_session_canvas_pass(s, CANVAS_DENOISE, j->input, &need->error) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
+    return bz_session_canvas_pass(s, CANVAS_DENOISE, j->input, &need->error) == BZ_OK ? BZ_JOB_AGAIN
+                                                                                      : BZ_JOB_ERROR;
 }
 
 /* What the pass says of each row becomes the next input, or the end. */
@@ -147,7 +150,8 @@ static bz_status judge(diffuse_job *j, bz_error *err)
     const float *judged = bz_session_pass_logits(s);
     for (uint32_t i = 0; i < j->canvas.n; i++, judged += BZ_JUDGED_COLUMNS) {
         if (!(judged[BZ_JUDGED_ENTROPY] >= 0)) {
-            return bz_fail(err, BZ_NUMERIC, "The model computed no finite number for token %u; the file is probably damaged.",
+            return bz_fail(err, BZ_NUMERIC,
+                           "The model computed no finite number for token %u; the file is probably damaged.",
                            s->n + i);
         }
         j->best[i] = (int32_t)judged[BZ_JUDGED_BEST];
@@ -172,7 +176,8 @@ static size_t spell(diffuse_job *j)
         if (!j->speech.ignore_end && bz_token_ends(j->s->model, j->best[i])) {
             break;
         }
-        len += bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->speech.show_control, j->text + len);
+        len +=
+            bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->speech.show_control, j->text + len);
     }
     return len + bz_detok_flush(&detok, j->text + len);
 }
@@ -241,7 +246,7 @@ static bz_progress encode(diffuse_job *j, bz_need *need)
     const uint32_t left = j->said - j->encoded, count = left < s->chunk ? left : s->chunk;
     j->stage = STAGE_ENCODING;
     return bz_session_pass(s, j->best + j->encoded, count, PASS_NONE, &need->error) == BZ_OK ? BZ_JOB_AGAIN
-                                                                                              : BZ_JOB_ERROR;
+                                                                                             : BZ_JOB_ERROR;
 }
 
 static bz_progress work_diffuse(bz_job *job, bz_need *need)
@@ -291,7 +296,8 @@ static float over(float given, float standard)
     return given == 0 ? standard : given < 0 ? 0 : given;
 }
 
-static bz_status fill_rule(bz_denoise_rule *r, const bz_denoising *d, const bz_denoise_options *o, bz_error *err)
+static bz_status fill_rule(bz_denoise_rule *r, const bz_denoising *d, const bz_denoise_options *o,
+                           bz_error *err)
 {
     *r = (bz_denoise_rule){.steps = o->steps ? o->steps : d->steps,
                            .t_min = o->t_min == 0 ? d->t_min : o->t_min,
@@ -307,8 +313,8 @@ static bz_status fill_rule(bz_denoise_rule *r, const bz_denoising *d, const bz_d
     return BZ_OK;
 }
 
-bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options, const bz_denoise_options *denoise,
-                             bz_job **out, bz_error *err)
+bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
+                             const bz_denoise_options *denoise, bz_job **out, bz_error *err)
 {
     const bz_generate_options o = options ? *options : (bz_generate_options){0};
     const bz_denoise_options d = denoise ? *denoise : (bz_denoise_options){0};
@@ -317,7 +323,8 @@ bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options, 
         return status;
     }
     if (o.log_probs || o.top_log_probs) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A diffusion model's tokens have no probabilities of their own; ask for none.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A diffusion model's tokens have no probabilities of their own; ask for none.");
     }
     diffuse_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -360,8 +367,8 @@ typedef struct canvas_job {
     bool conditioning; /* `previous` is being looked at, else the canvas */
     bool in_pass;
     float temperature;
-    float *previous;   /* [n][vocabulary]; NULL: none */
-    float *soft;       /* [n][d] */
+    float *previous; /* [n][vocabulary]; NULL: none */
+    float *soft;     /* [n][d] */
     float unit[BZ_MAX_CANVAS];
     int32_t ids[BZ_MAX_CANVAS];
 } canvas_job;
@@ -385,7 +392,8 @@ static bz_progress begin_block(canvas_job *j, bz_need *need)
     s->rows.given = j->conditioning ? j->previous + (size_t)j->row * c->vocab : j->soft;
     s->rows.fresh = !s->rows.given;
     j->in_pass = true;
-    return bz_session_canvas_pass(s, j->conditioning ? CANVAS_CONDITION : CANVAS_LOGITS, j->ids, &need->error) == BZ_OK
+    return bz_session_canvas_pass(s, j->conditioning ? CANVAS_CONDITION : CANVAS_LOGITS, j->ids,
+                                  &need->error) == BZ_OK
                ? BZ_JOB_AGAIN
                : BZ_JOB_ERROR;
 }
@@ -418,7 +426,8 @@ static bz_progress work_canvas(bz_job *job, bz_need *need)
         memcpy(j->soft + (size_t)first * c->width, rows, (size_t)block * c->width * sizeof *rows);
         return BZ_JOB_AGAIN;
     }
-    need->event = (bz_event){.kind = BZ_EVENT_LOGITS, .logits = rows, .position = s->n + first, .rows = block};
+    need->event =
+        (bz_event){.kind = BZ_EVENT_LOGITS, .logits = rows, .position = s->n + first, .rows = block};
     return BZ_JOB_EVENT;
 }
 
@@ -432,8 +441,8 @@ static bz_progress step_canvas(bz_job *job, bz_need *need)
     return bz_session_work(((canvas_job *)(void *)job)->s, job, work_canvas, restart_canvas, need);
 }
 
-bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *previous, float temperature, bz_job **out,
-                            bz_error *err)
+bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *previous, float temperature,
+                            bz_job **out, bz_error *err)
 {
     const bz_config *c = &s->model->text.config;
     bz_status status = check_session(s, err);
@@ -441,13 +450,15 @@ bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *prev
         return status;
     }
     if (s->context - s->n < c->canvas) {
-        return bz_fail(err, BZ_CONTEXT_FULL, "Behind %u tokens a context of %u has no room for a canvas of %u.", s->n,
-                       s->context, c->canvas);
+        return bz_fail(err, BZ_CONTEXT_FULL,
+                       "Behind %u tokens a context of %u has no room for a canvas of %u.", s->n, s->context,
+                       c->canvas);
     }
     for (uint32_t i = 0; i < c->canvas; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= c->vocab) {
-            return bz_fail(err, BZ_BAD_REQUEST, "Token %d (number %u of the canvas) is not in the vocabulary of %u.",
-                           ids[i], i, c->vocab);
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "Token %d (number %u of the canvas) is not in the vocabulary of %u.", ids[i], i,
+                           c->vocab);
         }
     }
     if (previous && !(temperature > 0)) {

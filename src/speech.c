@@ -14,8 +14,8 @@ bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate
                      .show_control = o->show_control};
     for (size_t i = 0; i < o->n_stop_ids; i++) {
         if (o->stop_ids[i] < 0 || (uint32_t)o->stop_ids[i] >= vocab) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The stop token %d is not in the vocabulary of %u.", o->stop_ids[i],
-                           vocab);
+            return bz_fail(err, BZ_BAD_REQUEST, "The stop token %d is not in the vocabulary of %u.",
+                           o->stop_ids[i], vocab);
         }
     }
     bz_status status = bz_stop_new(&x->stop, o->stop, o->n_stop, err);

@@ -20,8 +20,8 @@ typedef struct watch {
 } watch;
 
 /* K and V of one layer: the golden has [head][position][D], the last positions only. */
-static void compare_cached(watch *w, const char *kind, int layer, const float *got, uint32_t rows, uint32_t cols,
-                           uint32_t stride)
+static void compare_cached(watch *w, const char *kind, int layer, const float *got, uint32_t rows,
+                           uint32_t cols, uint32_t stride)
 {
     size_t n;
     const float *want = golden_f32(w->g, &n, "enc.%s.%d", kind, layer);
@@ -30,15 +30,16 @@ static void compare_cached(watch *w, const char *kind, int layer, const float *g
     for (uint32_t r = 0; want && r < rows; r++) {
         const uint32_t pos = w->s->n + r;
         for (uint32_t h = 0; pos >= all - kept && h < heads; h++) {
-            double off = max_difference(got + (size_t)r * stride + h * d, want + ((size_t)h * kept + pos - (all - kept)) * d, d);
+            double off = max_difference(got + (size_t)r * stride + h * d,
+                                        want + ((size_t)h * kept + pos - (all - kept)) * d, d);
             CHECKF(off <= 1e-4, "enc.%s.%d head %u position %u: off by %g", kind, layer, h, pos, off);
             w->seen++;
         }
     }
 }
 
-static void on_trace(void *user, const bz_step *step, int output, const void *values, uint32_t rows, uint32_t cols,
-                     uint32_t stride)
+static void on_trace(void *user, const bz_step *step, int output, const void *values, uint32_t rows,
+                     uint32_t cols, uint32_t stride)
 {
     watch *w = user;
     const bool encoder = strcmp(w->part, "enc") == 0;
@@ -68,7 +69,8 @@ static void inner_tensors(const golden *g, const bz_model *m)
     const float *previous = golden_f32(g, &n_logits, "step0.logits");
     for (int i = 0; i < 3; i++) {
         begin("inner tensors, chunk %u", chunks[i]);
-        bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[i], .threads = 2});
+        bz_session *s =
+            session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[i], .threads = 2});
         watch w = {g, s, "enc", 0};
         bz_error err = {0};
         float *out = malloc(n_logits * sizeof *out);
@@ -97,8 +99,10 @@ static void sampler(const golden *g)
 {
     enum { STEPS = 7, N = 12, V = 40 };
     size_t n, n_accepted, n_entropy, n_best, n_stop;
-    const float *z = golden_f32(g, &n, "sampler.logits"), *want = golden_f32(g, &n_entropy, "sampler.entropy");
-    const int32_t *accepted = golden_i32(g, &n_accepted, "sampler.accepted"), *best = golden_i32(g, &n_best, "sampler.argmax");
+    const float *z = golden_f32(g, &n, "sampler.logits"),
+                *want = golden_f32(g, &n_entropy, "sampler.entropy");
+    const int32_t *accepted = golden_i32(g, &n_accepted, "sampler.accepted"),
+                  *best = golden_i32(g, &n_best, "sampler.argmax");
     const int32_t *stop = golden_i32(g, &n_stop, "sampler.stop");
     begin("acceptance and stopping on made-up logits");
     if (!CHECK(z && want && accepted && best && stop && n == STEPS * N * V && n_stop == STEPS)) {
@@ -112,11 +116,13 @@ static void sampler(const golden *g)
         for (int i = 0; i < N; i++) {
             CHECKF(got[i] == (accepted[s * N + i] == 1), "step %d position %d", s, i);
         }
-        CHECKF(bz_denoise_settled(&state, &rule, best + s * N, want + s * N) == (stop[s] == 1), "stop after step %d", s);
+        CHECKF(bz_denoise_settled(&state, &rule, best + s * N, want + s * N) == (stop[s] == 1),
+               "stop after step %d", s);
     }
     begin("temperature, chance from a seed");
     const bz_denoise_rule real = {.steps = 48, .t_min = 0.4f, .t_max = 0.8f};
-    CHECK(fabsf(bz_denoise_temperature(&real, 48) - 0.8f) < 1e-6f && fabsf(bz_denoise_temperature(&real, 1) - 0.408333f) < 1e-6f);
+    CHECK(fabsf(bz_denoise_temperature(&real, 48) - 0.8f) < 1e-6f &&
+          fabsf(bz_denoise_temperature(&real, 1) - 0.408333f) < 1e-6f);
     double mean = 0;
     unsigned same = 0, most = 0;
     for (uint32_t i = 0; i < 4096; i++) {
@@ -127,7 +133,8 @@ static void sampler(const golden *g)
         same += u == bz_denoise_unit(7, i, 4) || id == bz_denoise_noise(7, i, 4, 1000);
         most = (unsigned)id > most ? (unsigned)id : most;
     }
-    CHECKF(fabs(mean - 0.5) < 0.03 && same < 30 && most > 900, "mean %g, %u the same, most %u", mean, same, most);
+    CHECKF(fabs(mean - 0.5) < 0.03 && same < 30 && most > 900, "mean %g, %u the same, most %u", mean, same,
+           most);
 }
 
 /* One certain token and a long tail far below: a running sum in f32 would call it certain. */
@@ -156,16 +163,27 @@ static void drifting_sums(void)
     const float draws[] = {0.5f, 0.0f, 0.99999988f};
     const uint32_t out[1] = {0};
     for (int k = 0; k < 3; k++) {
-        const bz_rows rows = {.n = 1, .n_out = 1, .id = &zero, .pos = &zero, .seq = out, .out = out, .kv = s->kv_list,
-                              .given = z, .temperature = 1, .draw = &draws[k]};
+        const bz_rows rows = {.n = 1,
+                              .n_out = 1,
+                              .id = &zero,
+                              .pos = &zero,
+                              .seq = out,
+                              .out = out,
+                              .kv = s->kv_list,
+                              .given = z,
+                              .temperature = 1,
+                              .draw = &draws[k]};
         b->begin(b, schedule, &rows);
         while (b->step(b, 0, &err) == BZ_PASS_AGAIN) {
         }
         const float *j = b->output(b, schedule);
         const double tail = (V - 1) * exp(-20.8286), h = log(1 + tail) + 20.8286 * tail / (1 + tail);
-        CHECKF(fabs((double)j[BZ_JUDGED_ENTROPY] - h) < 1e-5, "entropy %g, not %g", (double)j[BZ_JUDGED_ENTROPY], h);
+        CHECKF(fabs((double)j[BZ_JUDGED_ENTROPY] - h) < 1e-5, "entropy %g, not %g",
+               (double)j[BZ_JUDGED_ENTROPY], h);
         CHECK(j[BZ_JUDGED_BEST] == 777);
-        CHECKF(k == 0 ? j[BZ_JUDGED_DRAWN] == 777 : k == 1 ? j[BZ_JUDGED_DRAWN] == 0 : j[BZ_JUDGED_DRAWN] > 261000,
+        CHECKF(k == 0   ? j[BZ_JUDGED_DRAWN] == 777
+               : k == 1 ? j[BZ_JUDGED_DRAWN] == 0
+                        : j[BZ_JUDGED_DRAWN] > 261000,
                "draw %d: %g", k, (double)j[BZ_JUDGED_DRAWN]);
     }
     free(z);
@@ -194,7 +212,8 @@ static int on_told(void *user, const bz_event *e)
     return 0;
 }
 
-static told answer(bz_session *s, const int32_t *prompt, size_t n, uint64_t seed, uint32_t max, bz_finish *finish)
+static told answer(bz_session *s, const int32_t *prompt, size_t n, uint64_t seed, uint32_t max,
+                   bz_finish *finish)
 {
     told t = {0};
     bz_error err = {0};
@@ -215,7 +234,8 @@ static void seeds(const golden *g, const bz_model *m)
     const int32_t *prompt = golden_i32(g, &n, "prompt");
     bz_finish finish = BZ_FINISH_NONE;
     begin("same seed, same text; another seed, another text");
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2}), *one = session_or_fail(m, &(bz_session_options){.threads = 1, .chunk = 3});
+    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2}),
+               *one = session_or_fail(m, &(bz_session_options){.threads = 1, .chunk = 3});
     told a = answer(s, prompt, n, 1, 40, &finish);
     CHECK(a.n == 40 && finish == BZ_FINISH_LENGTH && a.canvases >= 6);
     CHECK(bz_session_get_stats(s).position == n + 40);

@@ -1,4 +1,5 @@
-/* Steps of a diffusion model's canvas: how sure it is of each row, and the embedding each row would have on average. */
+/* Steps of a diffusion model's canvas: how sure it is of each row, and the embedding each row would have on
+ * average. */
 #include <math.h>
 #include <string.h>
 
@@ -43,8 +44,8 @@ uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job)
 
 /* ---- judging ---------------------------------------------------------------------- */
 
-/* Sums are in double: a running sum in f32 over a vocabulary of 262,144 loses its tail, and with it the difference
- * between certain and nearly certain. */
+/* Sums are in double: a running sum in f32 over a vocabulary of 262,144 loses its tail, and with it the
+ * difference between certain and nearly certain. */
 void cpu_judge(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
@@ -120,7 +121,8 @@ void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
     const size_t cols = (size_t)w->ne[0], row_bytes = bz_row_bytes(w->type, cols);
-    const uint32_t n = cpu_info(c, s->in[0])->cols, all = cpu_rows_of(c, s->in[0]), first = task / tiles(c, s) * SOFT_ROWS;
+    const uint32_t n = cpu_info(c, s->in[0])->cols, all = cpu_rows_of(c, s->in[0]),
+                   first = task / tiles(c, s) * SOFT_ROWS;
     const uint32_t count = all - first < SOFT_ROWS ? all - first : SOFT_ROWS;
     const size_t column = (size_t)(task % tiles(c, s)) * SOFT_TILE;
     const size_t width = cols - column < SOFT_TILE ? cols - column : SOFT_TILE;

@@ -2,12 +2,12 @@
 #include "gpu/builder.h"
 
 enum {
-    STRETCH = 2048,     /* logits of a workgroup of judge_scan */
-    SOFT_ROWS = 64,     /* of a tile of soft_embed */
+    STRETCH = 2048, /* logits of a workgroup of judge_scan */
+    SOFT_ROWS = 64, /* of a tile of soft_embed */
     SOFT_COLUMNS = 128,
-    SOFT_DEEP = 16,     /* tokens in workgroup memory at once */
-    MANY_GROUPS = 512,  /* workgroups to share the vocabulary out to */
-    LEAST_TOKENS = 512  /* of a share */
+    SOFT_DEEP = 16,    /* tokens in workgroup memory at once */
+    MANY_GROUPS = 512, /* workgroups to share the vocabulary out to */
+    LEAST_TOKENS = 512 /* of a share */
 };
 
 /* Rows of logits, and facts that both halves of a step need. */
@@ -56,7 +56,9 @@ void gpu_add_soft_embed(builder *x)
     /* as many shares as keep a GPU busy, as far as there is room for their sums */
     const uint64_t room = binding > used ? (binding - used) / 4 / f->out1_stride : 0;
     uint32_t shares = divide_up(MANY_GROUPS, d.x * d.y);
-    shares = shares + (behind - first) > room ? (room > behind - first ? (uint32_t)room - (behind - first) : 1) : shares;
+    shares = shares + (behind - first) > room
+                 ? (room > behind - first ? (uint32_t)room - (behind - first) : 1)
+                 : shares;
     f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
     f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
     for (uint32_t i = first; i < behind; i++) {

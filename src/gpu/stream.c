@@ -6,8 +6,8 @@
 
 enum {
     SLICE_BYTES = 4 << 20,
-    BATCH_SLICES = 8,  /* between two fences: 32 MB */
-    MOST_BATCHES = 4,  /* under way */
+    BATCH_SLICES = 8, /* between two fences: 32 MB */
+    MOST_BATCHES = 4, /* under way */
     MOST_READS = BATCH_SLICES
 };
 
@@ -27,8 +27,8 @@ struct gpu_stream {
     uint32_t holds[GPU_SLOTS]; /* number of the layer that is whole there; 0: none */
 
     /* the layer on its way */
-    uint32_t layer;   /* 0: none */
-    uint32_t weight;  /* what comes next: tensor, piece, bytes of it done */
+    uint32_t layer;  /* 0: none */
+    uint32_t weight; /* what comes next: tensor, piece, bytes of it done */
     uint32_t piece;
     uint64_t done;
     uint32_t in_batch; /* slices since the last fence */
@@ -41,7 +41,8 @@ struct gpu_stream {
     uint64_t sent;
 };
 
-bz_status gpu_stream_new(gpu_stream **out, gpu *g, const gpu_weights *weights, const uint8_t *const *weight_bytes, bz_error *err)
+bz_status gpu_stream_new(gpu_stream **out, gpu *g, const gpu_weights *weights,
+                         const uint8_t *const *weight_bytes, bz_error *err)
 {
     gpu_stream *s = calloc(1, sizeof *s);
     if (!s) {
@@ -104,7 +105,8 @@ static void begin(gpu_stream *s, uint32_t layer)
 static bool next_slice(gpu_stream *s, slice *out)
 {
     const gpu_weights *w = s->weights;
-    while (s->weight < w->table->n && (w->streamed[s->weight] != s->layer || s->piece == w->first_piece[s->weight + 1])) {
+    while (s->weight < w->table->n &&
+           (w->streamed[s->weight] != s->layer || s->piece == w->first_piece[s->weight + 1])) {
         s->piece = w->first_piece[++s->weight];
     }
     if (s->weight == w->table->n) {
@@ -112,7 +114,8 @@ static bool next_slice(gpu_stream *s, slice *out)
     }
     const bz_weight_info *t = &w->table->info[s->weight];
     const gpu_piece *p = &w->pieces[s->piece];
-    const uint64_t row = bz_row_bytes(t->type, t->ne[0]), all = p->rows * row, at = p->first_row * row + s->done;
+    const uint64_t row = bz_row_bytes(t->type, t->ne[0]), all = p->rows * row,
+                   at = p->first_row * row + s->done;
     const uint64_t n = all - s->done < SLICE_BYTES ? all - s->done : SLICE_BYTES;
     const uint8_t *bytes = s->weight_bytes[s->weight];
     *out = (slice){.to = {p->at.buffer, p->at.offset + s->done, 0},
@@ -174,8 +177,10 @@ static void take_reads(gpu_stream *s)
 /* A batch of the slices that are not in memory. */
 static bz_pass_state ask(gpu_stream *s, slice first, bz_error *err)
 {
-    if (!gpu_limits_of(s->g)->direct_reads && !s->memory && !(s->memory = malloc((size_t)MOST_READS * SLICE_BYTES))) {
-        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to stream weights (%d MB).", MOST_READS * (SLICE_BYTES >> 20));
+    if (!gpu_limits_of(s->g)->direct_reads && !s->memory &&
+        !(s->memory = malloc((size_t)MOST_READS * SLICE_BYTES))) {
+        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to stream weights (%d MB).",
+                MOST_READS * (SLICE_BYTES >> 20));
         return BZ_PASS_ERROR;
     }
     s->reads[s->n_reads++] = first;

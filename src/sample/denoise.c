@@ -26,7 +26,8 @@ void bz_denoise_accept(const float *entropy, uint32_t n, float bound, bool *acce
     }
 }
 
-bool bz_denoise_settled(bz_denoise_state *s, const bz_denoise_rule *r, const int32_t *best, const float *entropy)
+bool bz_denoise_settled(bz_denoise_state *s, const bz_denoise_rule *r, const int32_t *best,
+                        const float *entropy)
 {
     double sum = 0;
     const bool equal = s->any && memcmp(s->best, best, s->n * sizeof *best) == 0;
@@ -47,7 +48,8 @@ static uint64_t number(uint32_t position, uint32_t step, uint32_t which)
 
 float bz_denoise_unit(uint64_t seed, uint32_t position, uint32_t step)
 {
-    return (float)(bz_random_bits(seed, number(position, step, 0)) >> 40) * 0x1p-24f; /* 1 is never rounded to */
+    return (float)(bz_random_bits(seed, number(position, step, 0)) >> 40) *
+           0x1p-24f; /* 1 is never rounded to */
 }
 
 int32_t bz_denoise_noise(uint64_t seed, uint32_t position, uint32_t step, uint32_t vocab)

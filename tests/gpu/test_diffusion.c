@@ -1,6 +1,6 @@
-/* Diffusion models on the GPU: the steps of a canvas against the CPU, then the whole model against Hugging Face's
- * outputs, on this device and on one with the least limits; what a step reads back, and that a second canvas does not
- * encode the prompt again.
+/* Diffusion models on the GPU: the steps of a canvas against the CPU, then the whole model against Hugging
+ * Face's outputs, on this device and on one with the least limits; what a step reads back, and that a second
+ * canvas does not encode the prompt again.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_diffusion [part of a case's name]
  */
@@ -83,18 +83,22 @@ static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool fl
         z[2 * vocab + 1] = -INFINITY;
         z[2 * vocab + 3] = INFINITY;
     }
-    const parity_pass pass = {.n = rows, .n_out = rows, .out = out, .given = z, .draw = u, .temperature = temperature};
+    const parity_pass pass = {
+        .n = rows, .n_out = rows, .out = out, .given = z, .draw = u, .temperature = temperature};
     float *cpu = parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, BZ_JUDGED_COLUMNS);
     float *got = parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, BZ_JUDGED_COLUMNS);
     for (uint32_t i = 0; cpu && got && i < rows; i++) {
         const float *a = cpu + i * BZ_JUDGED_COLUMNS, *b = got + i * BZ_JUDGED_COLUMNS;
-        CHECKF(a[BZ_JUDGED_BEST] == b[BZ_JUDGED_BEST], "row %u: best is %g, not %g", i, (double)b[0], (double)a[0]);
+        CHECKF(a[BZ_JUDGED_BEST] == b[BZ_JUDGED_BEST], "row %u: best is %g, not %g", i, (double)b[0],
+               (double)a[0]);
         CHECKF(fabsf(a[BZ_JUDGED_ENTROPY] - b[BZ_JUDGED_ENTROPY]) < 1e-5f + 1e-5f * a[BZ_JUDGED_ENTROPY],
-               "row %u: entropy %.8g, not %.8g", i, (double)b[BZ_JUDGED_ENTROPY], (double)a[BZ_JUDGED_ENTROPY]);
+               "row %u: entropy %.8g, not %.8g", i, (double)b[BZ_JUDGED_ENTROPY],
+               (double)a[BZ_JUDGED_ENTROPY]);
         CHECKF(fabsf(a[BZ_JUDGED_TOTAL] / b[BZ_JUDGED_TOTAL] - 1) < 1e-5f, "row %u: sum", i);
         CHECKF(fabsf(a[BZ_JUDGED_PEAK] - b[BZ_JUDGED_PEAK]) < 1e-5f, "row %u: peak", i);
-        CHECKF(i == 1 || i == 2 || same_choice(z + (size_t)i * vocab, vocab, temperature, u[i], (uint32_t)a[BZ_JUDGED_DRAWN],
-                           (uint32_t)b[BZ_JUDGED_DRAWN]),
+        CHECKF(i == 1 || i == 2 ||
+                   same_choice(z + (size_t)i * vocab, vocab, temperature, u[i], (uint32_t)a[BZ_JUDGED_DRAWN],
+                               (uint32_t)b[BZ_JUDGED_DRAWN]),
                "row %u: %g was drawn, not %g", i, (double)b[BZ_JUDGED_DRAWN], (double)a[BZ_JUDGED_DRAWN]);
         CHECKF(i || b[BZ_JUDGED_DRAWN] == a[BZ_JUDGED_DRAWN], "a draw of 0 takes the first token there is");
     }
@@ -137,7 +141,8 @@ static void test_broken_row(void)
 }
 
 /* `pieces`: the table lies in several bindings. */
-static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32_t rows, bool flat, bool pieces)
+static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32_t rows, bool flat,
+                            bool pieces)
 {
     memory_weights w = {0};
     parity p;
@@ -145,7 +150,9 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     bz_weight table = weights_random(&w, type, width, vocab, 1);
     /* the logits must lie in one binding, with the sums of a share or two */
     const uint64_t least = 4ull * rows * (vocab + 8 * width) + 65536;
-    limits.max_binding = (least > bz_weight_of(&w.table, table)->size / 3 ? least : bz_weight_of(&w.table, table)->size / 3) / 256 * 256;
+    limits.max_binding =
+        (least > bz_weight_of(&w.table, table)->size / 3 ? least : bz_weight_of(&w.table, table)->size / 3) /
+        256 * 256;
     if (!parity_open(&p, &w, &(parity_options){.f32_cache = true, .limits = pieces ? &limits : NULL})) {
         return;
     }
@@ -156,8 +163,8 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     parity_run r = parity_prepare(&p, plan, soft);
     float *values = some_logits(rows, vocab, flat), u[512];
     draws(u, rows);
-    parity_check(&p, &r, &(parity_pass){.n = rows, .given = values, .draw = u, .temperature = 0.8f}, (bound){.of_rms = 2e-5},
-                 "%u rows", rows);
+    parity_check(&p, &r, &(parity_pass){.n = rows, .given = values, .draw = u, .temperature = 0.8f},
+                 (bound){.of_rms = 2e-5}, "%u rows", rows);
     CHECK(!pieces || p.model->weights.first_piece[1] > 1);
     free(values);
     parity_release(&p, &r);
@@ -204,11 +211,18 @@ static void test_kept(void)
             for (int i = 0; i < ROWS; i++) {
                 ids[i] = i + 31 * pass;
             }
-            const parity_pass how = {.n = ROWS, .ids = ids, .n_out = BLOCK, .out = out, .fresh = pass % 3 == 0, .draw = u, .temperature = 0.7f};
+            const parity_pass how = {.n = ROWS,
+                                     .ids = ids,
+                                     .n_out = BLOCK,
+                                     .out = out,
+                                     .fresh = pass % 3 == 0,
+                                     .draw = u,
+                                     .temperature = 0.7f};
             float *some = parity_output(p.backend[b], schedule[b], p.kv[b], &how, 1);
             free(some);
             got[b] = malloc(ROWS * BZ_JUDGED_COLUMNS * sizeof(float));
-            memcpy(got[b], p.backend[b]->output(p.backend[b], schedule[b]), ROWS * BZ_JUDGED_COLUMNS * sizeof(float));
+            memcpy(got[b], p.backend[b]->output(p.backend[b], schedule[b]),
+                   ROWS * BZ_JUDGED_COLUMNS * sizeof(float));
         }
         double apart = 0, since = 0;
         for (int i = 0; i < ROWS; i++) {
@@ -231,15 +245,17 @@ static void test_kept(void)
     weights_free(&w);
 }
 
-/* A prompt by chunks, then canvases behind it: every row sees the last window - 1 rows of the prompt and all of the
- * canvas. */
-static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, uint32_t window, uint32_t canvas, bool f32)
+/* A prompt by chunks, then canvases behind it: every row sees the last window - 1 rows of the prompt and all
+ * of the canvas. */
+static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, uint32_t window,
+                           uint32_t canvas, bool f32)
 {
     enum { IDS = 64 };
     memory_weights w = {0};
     parity p;
     const bz_cache_info cache = {.kv_heads = kv_heads, .head_dim = width, .window = window};
-    bz_weight q = weights_random(&w, BZ_F32, heads * width, IDS, 1), kv = weights_random(&w, BZ_F32, 2 * kv_heads * width, IDS, 1);
+    bz_weight q = weights_random(&w, BZ_F32, heads * width, IDS, 1),
+              kv = weights_random(&w, BZ_F32, 2 * kv_heads * width, IDS, 1);
     const parity_options o = {.f32_cache = f32, .caches = &cache, .n_caches = 1, .slack = 127};
     if (!parity_open(&p, &w, &o)) {
         return;
@@ -262,10 +278,12 @@ static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, ui
             ids[k] = (int32_t)random_below(IDS);
         }
         const bound limit = {.of_rms = 1e-5 + 2e-8 * width};
-        parity_check(&p, &runs[0], &(parity_pass){.n = prompt[i], .position = at, .ids = ids}, limit, "prompt at %u", at);
+        parity_check(&p, &runs[0], &(parity_pass){.n = prompt[i], .position = at, .ids = ids}, limit,
+                     "prompt at %u", at);
         at += prompt[i];
         for (int again = 0; again < 2; again++) { /* a canvas does not disturb what is behind or before it */
-            parity_check(&p, &runs[1], &(parity_pass){.n = canvas, .position = at, .ids = ids + 7 * again}, limit, "canvas at %u", at);
+            parity_check(&p, &runs[1], &(parity_pass){.n = canvas, .position = at, .ids = ids + 7 * again},
+                         limit, "canvas at %u", at);
         }
     }
     parity_release(&p, &runs[0]);
@@ -313,10 +331,13 @@ static void steps(void)
     if (wants("what is kept from pass to pass")) {
         test_kept();
     }
-    const uint32_t shapes[][5] = {{64, 4, 2, 0, 16}, {64, 4, 1, 40, 48}, {256, 4, 2, 100, 100}, {32, 4, 2, 8, 16}, {40, 3, 1, 0, 11}, {512, 2, 1, 0, 70}, {64, 2, 2, 30, 5}};
+    const uint32_t shapes[][5] = {{64, 4, 2, 0, 16}, {64, 4, 1, 40, 48}, {256, 4, 2, 100, 100},
+                                  {32, 4, 2, 8, 16}, {40, 3, 1, 0, 11},  {512, 2, 1, 0, 70},
+                                  {64, 2, 2, 30, 5}};
     for (int i = 0; i < (quick_run() ? 4 : 7); i++) {
         const uint32_t *s = shapes[i];
-        snprintf(name, sizeof name, "attend both ways, %u heads of %u on %u, window %u, canvas of %u", s[1], s[0], s[2], s[3], s[4]);
+        snprintf(name, sizeof name, "attend both ways, %u heads of %u on %u, window %u, canvas of %u", s[1],
+                 s[0], s[2], s[3], s[4]);
         if (wants(name)) {
             test_both_ways(s[0], s[1], s[2], s[3], s[4], false);
             test_both_ways(s[0], s[1], s[2], s[3], s[4], true);
@@ -345,8 +366,8 @@ static int on_step(void *user, const bz_event *e)
     return 0;
 }
 
-/* What a step reads back is what the judge says; the step behind a canvas has one encoder pass of a canvas more, whatever
- * the length of the prompt. */
+/* What a step reads back is what the judge says; the step behind a canvas has one encoder pass of a canvas
+ * more, whatever the length of the prompt. */
 static void test_counts(const golden *g, const bz_model *m)
 {
     size_t n;
@@ -371,15 +392,17 @@ static void test_counts(const golden *g, const bz_model *m)
         CHECKF(x.n == 12, "%u steps", x.n);
         for (uint32_t i = 0; i < x.n; i++) {
             CHECKF(x.read[i] == 16 * BZ_JUDGED_COLUMNS * 4, "step %u read %d bytes", i, (int)x.read[i]);
-            CHECKF(i == 6 || x.dispatches[i] == x.dispatches[1], "step %u has %d dispatches, not %d", i, (int)x.dispatches[i], (int)x.dispatches[1]);
+            CHECKF(i == 6 || x.dispatches[i] == x.dispatches[1], "step %u has %d dispatches, not %d", i,
+                   (int)x.dispatches[i], (int)x.dispatches[1]);
         }
-        CHECKF(x.dispatches[6] > x.dispatches[1] && x.dispatches[6] < 2 * x.dispatches[1], "%d dispatches with encoding, %d without",
-               (int)x.dispatches[6], (int)x.dispatches[1]);
+        CHECKF(x.dispatches[6] > x.dispatches[1] && x.dispatches[6] < 2 * x.dispatches[1],
+               "%d dispatches with encoding, %d without", (int)x.dispatches[6], (int)x.dispatches[1]);
         behind[k] = x.dispatches[6];
         CHECK(bz_session_get_stats(s).prefilled == length);
         bz_session_free(s);
     }
-    CHECKF(behind[0] == behind[1], "a longer prompt is encoded again: %d dispatches, not %d", (int)behind[1], (int)behind[0]);
+    CHECKF(behind[0] == behind[1], "a longer prompt is encoded again: %d dispatches, not %d", (int)behind[1],
+           (int)behind[0]);
 }
 
 /* With 8-bit activations and an f16 cache: the same as the CPU's, within what rounding does. */
@@ -392,7 +415,9 @@ static void test_rounded(const golden *g, const bz_model *m, const bz_model *cpu
     for (int k = 0; k < 2; k++) {
         bz_session *s = session_or_fail(k ? m : cpu, NULL);
         bz_error err = {0};
-        CHECKF(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK && canvas_logits(s, ids, NULL, 0, out[k], &err) == BZ_OK, "%s", err.text);
+        CHECKF(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK &&
+                   canvas_logits(s, ids, NULL, 0, out[k], &err) == BZ_OK,
+               "%s", err.text);
         double d = max_difference(out[k], want, n_logits);
         CHECKF(d < 0.1, "%s: logits off by %g", k ? "gpu" : "cpu", d);
         bz_session_free(s);

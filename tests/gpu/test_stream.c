@@ -1,5 +1,5 @@
-/* Models larger than the memory they may have: where layers that take turns lie, that they give to the bit what resident
- * ones give, from a mapping or by reads, with several sessions, and after memory ran out.
+/* Models larger than the memory they may have: where layers that take turns lie, that they give to the bit
+ * what resident ones give, from a mapping or by reads, with several sessions, and after memory ran out.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_stream
  */
@@ -27,7 +27,8 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
 {
     gpu_weights w;
     bz_error err = {0};
-    if (!CHECKF(gpu_weights_place_some(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK, "%s", err.text)) {
+    if (!CHECKF(gpu_weights_place_some(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK, "%s",
+                err.text)) {
         return;
     }
     const uint32_t pieces = w.first_piece[table->n];
@@ -42,11 +43,14 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
     CHECKF(seen == ((2u << streamed) - 2), "layers %x of %u", seen, streamed);
     for (uint32_t a = 0; a < pieces; a++) {
         const gpu_binding x = w.pieces[a].at;
-        CHECK(x.buffer < w.n_buffers && x.offset + x.size <= w.sizes[x.buffer] && w.sizes[x.buffer] <= limits->max_buffer);
+        CHECK(x.buffer < w.n_buffers && x.offset + x.size <= w.sizes[x.buffer] &&
+              w.sizes[x.buffer] <= limits->max_buffer);
         for (uint32_t b = 0; b < a; b++) { /* only layers that never are there together share memory */
             const gpu_binding y = w.pieces[b].at;
-            const bool apart = x.buffer != y.buffer || x.offset >= y.offset + y.size || y.offset >= x.offset + x.size;
-            CHECKF(apart || (layer[a] && layer[b] && layer[a] != layer[b] && (layer[a] - layer[b]) % GPU_SLOTS == 0),
+            const bool apart =
+                x.buffer != y.buffer || x.offset >= y.offset + y.size || y.offset >= x.offset + x.size;
+            CHECKF(apart || (layer[a] && layer[b] && layer[a] != layer[b] &&
+                             (layer[a] - layer[b]) % GPU_SLOTS == 0),
                    "pieces %u and %u, of layers %u and %u", a, b, layer[a], layer[b]);
         }
     }
@@ -179,7 +183,8 @@ static void test_same(opened *whole, source how, uint64_t memory)
         return;
     }
     const bz_streaming s = bz_model_streaming(o.m);
-    CHECKF(s.resident < s.layers && s.bytes > 0 && s.gpu_bytes <= memory, "%u of %u layers stay, %d bytes", s.resident, s.layers, (int)s.gpu_bytes);
+    CHECKF(s.resident < s.layers && s.bytes > 0 && s.gpu_bytes <= memory, "%u of %u layers stay, %d bytes",
+           s.resident, s.layers, (int)s.gpu_bytes);
     CHECK(gpu_counts_of(bz_model_device(o.m)).buffer_bytes <= memory + 4096);
     answer(whole, 1, want);
     answer(&o, 1, got);
@@ -193,7 +198,8 @@ static void test_same(opened *whole, source how, uint64_t memory)
     close_model(&o);
 }
 
-/* Steps of two answers by turns: the slots belong to one pass at a time. One of them is given up in the middle. */
+/* Steps of two answers by turns: the slots belong to one pass at a time. One of them is given up in the
+ * middle. */
 static void test_sessions(opened *whole)
 {
     int32_t want[2][MADE], got[3][MADE] = {{0}};
@@ -284,7 +290,8 @@ static void test_found_out(opened *whole)
         const bz_streaming s = bz_model_streaming(o.m);
         CHECKF(s.resident < s.layers, "all %u layers are there", s.layers);
         gpu_test_limit_memory(bz_model_device(o.m), UINT64_MAX);
-        gpu_limits limits = *gpu_limits_of(bz_model_device(o.m)); /* what passes compute in is more than that */
+        gpu_limits limits =
+            *gpu_limits_of(bz_model_device(o.m)); /* what passes compute in is more than that */
         limits.max_buffer = limits.max_binding = 128u << 20;
         gpu_test_limits(bz_model_device(o.m), &limits);
         answer(&o, 3, got);
@@ -321,8 +328,9 @@ int main(void)
         begin("less than the least");
         bz_model *m = NULL;
         bz_error err = {0};
-        CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL, &(bz_open_options){.device = "gpu", .gpu_memory = 1000}, &err) ==
-              BZ_OUT_OF_MEMORY);
+        CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL,
+                                 &(bz_open_options){.device = "gpu", .gpu_memory = 1000},
+                                 &err) == BZ_OUT_OF_MEMORY);
         CHECKF(strstr(err.text, "even with every layer streamed"), "%s", err.text);
         close_model(&whole);
     }

@@ -24,8 +24,8 @@ static int on_rows(void *user, const bz_event *e)
 
 extern uint32_t session_vocab(const bz_session *s);
 
-bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous, float temperature, float *out,
-                        bz_error *err)
+bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous, float temperature,
+                        float *out, bz_error *err)
 {
     bz_job *job = NULL;
     sink x = {out, bz_session_get_stats(s).position, session_vocab(s)};
@@ -37,8 +37,8 @@ bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous
     return status;
 }
 
-static void check_step(const golden *g, bz_session *s, const char *step, const float *previous, float temperature,
-                       double bound)
+static void check_step(const golden *g, bz_session *s, const char *step, const float *previous,
+                       float temperature, double bound)
 {
     size_t n, n_logits;
     const int32_t *ids = golden_i32(g, &n, "%s.canvas", step);
@@ -74,8 +74,8 @@ void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_op
     memcpy(all + n, commit, n_commit * sizeof *all);
     CHECKF(prefill(s, all, n + n_commit, 0, NULL, &err) == BZ_OK, "%s", err.text);
     bz_session_stats stats = bz_session_get_stats(s);
-    CHECKF(stats.prefilled == n + n_commit && stats.reused == n, "%d tokens encoded, %d reused", (int)stats.prefilled,
-           (int)stats.reused);
+    CHECKF(stats.prefilled == n + n_commit && stats.reused == n, "%d tokens encoded, %d reused",
+           (int)stats.prefilled, (int)stats.reused);
     check_step(g, s, "after_commit", NULL, 0, bound);
     free(all);
     bz_session_free(s);
@@ -121,7 +121,8 @@ static void same_ids(const replay *r, const char *what, const int32_t *got, uint
     size_t have;
     const int32_t *want = golden_i32(r->g, &have, "%s.%s", r->name, what);
     if (CHECKF(want && have >= (r->seen + 1) * (size_t)n, "%s.%s has no pass %u", r->name, what, r->seen)) {
-        CHECKF(memcmp(got, want + r->seen * n, n * sizeof *got) == 0, "%s.%s: pass %u differs", r->name, what, r->seen);
+        CHECKF(memcmp(got, want + r->seen * n, n * sizeof *got) == 0, "%s.%s: pass %u differs", r->name, what,
+               r->seen);
     }
 }
 
@@ -164,7 +165,8 @@ static int on_event(void *user, const bz_event *e)
 void check_generation(const golden *g, const bz_model *m, const bz_session_options *o, const char *name)
 {
     size_t n, n_sequence, n_steps;
-    const int32_t *prompt = golden_i32(g, &n, "prompt"), *sequence = golden_i32(g, &n_sequence, "%s.sequence", name);
+    const int32_t *prompt = golden_i32(g, &n, "prompt"),
+                  *sequence = golden_i32(g, &n_sequence, "%s.sequence", name);
     const int32_t *first = golden_i32(g, &n_steps, "%s.step", name);
     if (!CHECK(prompt && sequence && first)) {
         return;

@@ -6,13 +6,14 @@
 #include "support/golden.h"
 
 /* Logits of a canvas [n] behind the session's tokens into out [n][vocabulary]. */
-bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous, float temperature, float *out,
-                        bz_error *err);
+bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous, float temperature,
+                        float *out, bz_error *err);
 
 /* Prompt, two steps, a committed canvas and one step behind it: logits within `bound`. */
 void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_options *o, double bound);
 
-/* A recorded generation ("gen", "gen_eos", "gen_stop"), replayed with its random numbers: every decision is the same. */
+/* A recorded generation ("gen", "gen_eos", "gen_stop"), replayed with its random numbers: every decision is
+ * the same. */
 void check_generation(const golden *g, const bz_model *m, const bz_session_options *o, const char *name);
 
 #endif
