@@ -35,6 +35,7 @@ MAY = {
     "plan": {"base", "file", "plan", "sample"},
     "model": {"base", "file", "plan", "model"},
     "cpu": {"base", "file", "plan", "cpu"},
+    "media": {"base", "media"},
     "sample": {"base", "sample"},
     "gpu": {"base", "file", "plan", "sample", "gpu"},
     "wasm": {"base", "text", "wasm"},
