@@ -3,15 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "media.h"
 #include "model.h"
 #include "sample/stop.h"
 #include "text/chat.h"
 #include "text/parse.h"
 
+/* A picture or sound of the request. */
+typedef struct turn_media {
+    bz_part part;
+    bz_media *media; /* NULL: not attached yet */
+} turn_media;
+
 struct bz_turn {
+    const bz_model *model;
     bz_arena arena; /* the request's tree, which the parser goes on looking at */
     bz_ids prompt;
     uint32_t snapshot_at;
+    bz_ids short_prompt; /* with one token in the place of each picture or sound; empty without any */
+    uint32_t short_snapshot;
+    turn_media *media;
+    size_t n_media;
 
     bz_parser *parser;
     bz_stop *stop; /* NULL: none */
@@ -29,6 +41,11 @@ void bz_turn_free(bz_turn *t)
     bz_parser_free(t->parser);
     bz_stop_free(t->stop);
     bz_ids_free(&t->prompt);
+    bz_ids_free(&t->short_prompt);
+    for (size_t i = 0; i < t->n_media; i++) {
+        bz_media_free(t->media[i].media);
+    }
+    free(t->media);
     bz_arena_free(&t->arena);
     free(t->text.text);
     free(t);
@@ -49,18 +66,40 @@ static bz_status encode(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_er
     return status;
 }
 
-static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool *thinking_open,
+static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_error *err)
+{
+    if (p->n_media && !allowed) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The conversation holds pictures or sounds, which this way of asking does not take.");
+    }
+    t->media = calloc(p->n_media + 1, sizeof *t->media);
+    if (!t->media) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+    }
+    for (size_t i = 0; i < p->n_media; i++) {
+        if (p->media[i].part.kind == BZ_PART_VIDEO) {
+            return bz_fail(err, BZ_BAD_REQUEST, "The conversation holds a video; pictures and sounds are taken.");
+        }
+        t->media[t->n_media++].part = p->media[i].part;
+    }
+    return BZ_OK;
+}
+
+static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool media, bool *thinking_open,
                         bz_error *err)
 {
     bz_prompt prompt = {0};
     bz_status status = bz_chat_render(&prompt, chat, err);
-    if (status == BZ_OK && prompt.n_media) {
-        status = bz_fail(err, BZ_BAD_REQUEST,
-                         "The conversation holds images or sounds; so far Bezel reads text only.");
+    if (status == BZ_OK) {
+        status = take_media(t, &prompt, media, err);
     }
     if (status == BZ_OK) {
         *thinking_open = prompt.thinking_open;
         status = encode(t, m, &prompt, err);
+    }
+    if (status == BZ_OK && t->n_media) { /* the prompt is made when it is known how long they are */
+        t->short_prompt = t->prompt;
+        t->short_snapshot = t->snapshot_at;
+        t->prompt = (bz_ids){0};
     }
     bz_prompt_free(&prompt);
     return status;
@@ -107,7 +146,7 @@ static bz_status read_stops(bz_turn *t, const bz_json_node *request, bz_error *e
 
 /* ---- making one ----------------------------------------------------------------- */
 
-static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bz_error *err)
+static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bool media, bz_error *err)
 {
     const bz_json_node *root;
     bz_chat chat;
@@ -121,7 +160,7 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
     }
     if (status == BZ_OK) {
         chat.large = m->text.config.ple_width == 0;
-        status = render(t, m, &chat, &thinking_open, err);
+        status = render(t, m, &chat, media, &thinking_open, err);
     }
     if (status == BZ_OK) {
         const bz_parser_options o = {
@@ -131,19 +170,117 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
     return status;
 }
 
-bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len, bz_error *err)
+static bz_status new_turn(bz_turn **out, const bz_model *m, const char *request, size_t len, bool media, bz_error *err)
 {
     bz_turn *t = calloc(1, sizeof *t);
     if (!t) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a turn of the conversation.");
     }
-    bz_status status = fill(t, m, request, len, err);
+    t->model = m;
+    bz_status status = fill(t, m, request, len, media, err);
     if (status != BZ_OK) {
         bz_turn_free(t);
         return status;
     }
     *out = t;
     return BZ_OK;
+}
+
+bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len, bz_error *err)
+{
+    return new_turn(out, m, request, len, false, err);
+}
+
+/* ---- pictures and sounds ---------------------------------------------------------- */
+
+bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len, bz_error *err)
+{
+    return new_turn(out, m, request, len, true, err);
+}
+
+size_t bz_turn_media(const bz_turn *t)
+{
+    return t->n_media;
+}
+
+bz_media_kind bz_turn_media_source(const bz_turn *t, size_t i, const char **source, size_t *len)
+{
+    *source = t->media[i].part.text.data;
+    *len = t->media[i].part.text.len;
+    return t->media[i].part.kind == BZ_PART_IMAGE ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
+}
+
+/* The whole prompt, once all are there: begin, as many marks as there are rows, end. */
+static bz_status expand(bz_turn *t, bz_error *err)
+{
+    const bz_special_ids *special = bz_tokenizer_special(t->model->tokenizer);
+    size_t n = t->short_prompt.n, next = 0, at = 0;
+    for (size_t i = 0; i < t->n_media; i++) {
+        if (!t->media[i].media) {
+            return BZ_OK;
+        }
+        n += t->media[i].media->rows + 1;
+    }
+    int32_t *ids = realloc(t->prompt.id, n * sizeof *ids);
+    if (!ids) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+    }
+    t->prompt.id = ids;
+    t->prompt.cap = n;
+    for (size_t i = 0; i < t->short_prompt.n; i++) {
+        const int32_t id = t->short_prompt.id[i];
+        if (i == t->short_snapshot) {
+            t->snapshot_at = (uint32_t)at;
+        }
+        if (next == t->n_media || (id != special->image && id != special->audio)) {
+            ids[at++] = id;
+            continue;
+        }
+        const bool image = id == special->image;
+        ids[at++] = image ? special->image_begin : special->audio_begin;
+        for (uint32_t row = 0; row < t->media[next].media->rows; row++) {
+            ids[at++] = id;
+        }
+        ids[at++] = image ? special->image_end : special->audio_end;
+        next++;
+    }
+    t->snapshot_at = t->short_snapshot == t->short_prompt.n ? (uint32_t)at : t->short_snapshot ? t->snapshot_at : 0;
+    t->prompt.n = at;
+    return next == t->n_media ? BZ_OK
+                              : bz_fail(err, BZ_UNSUPPORTED_MODEL, "This model's vocabulary has no tokens for pictures and sound.");
+}
+
+bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *err)
+{
+    if (i >= t->n_media) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The conversation has %zu pictures and sounds; there is no number %zu.", t->n_media, i + 1);
+    }
+    const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
+    if (image != (media->kind == BZ_MEDIA_IMAGE)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the conversation's media is a %s.", i + 1, image ? "picture" : "sound");
+    }
+    bz_media *held = bz_media_hold(media);
+    bz_media_free(t->media[i].media);
+    t->media[i].media = held;
+    return expand(t, err);
+}
+
+bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_error *err)
+{
+    if (t->prompt.n == 0) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The conversation has pictures or sounds that were not attached yet.");
+    }
+    bz_media **list = malloc((t->n_media + 1) * sizeof *list);
+    if (!list) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+    }
+    for (size_t i = 0; i < t->n_media; i++) {
+        list[i] = t->media[i].media;
+    }
+    const bz_prefill_options o = {.snapshot_at = t->snapshot_at};
+    const bz_status status = bz_session_prefill_media(session, t->prompt.id, t->prompt.n, list, t->n_media, &o, job, err);
+    free(list);
+    return status;
 }
 
 const int32_t *bz_turn_prompt(const bz_turn *t, size_t *n, uint32_t *snapshot_at)

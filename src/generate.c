@@ -18,6 +18,8 @@ typedef struct prefill_job {
     bz_session *s;
     int32_t *ids;
     uint32_t n;
+    session_span *spans; /* until the session has them */
+    uint32_t n_spans;
     bz_prefill_options options;
     bool started;  /* rewound */
     bool in_pass;
@@ -30,6 +32,7 @@ static void free_prefill(bz_job *job)
 {
     prefill_job *j = (prefill_job *)(void *)job;
     bz_session_end_job(j->s);
+    bz_spans_free(j->spans, j->n_spans);
     free(j->ids);
     free(j);
 }
@@ -41,7 +44,7 @@ static bz_progress start_chunk(prefill_job *j, bz_need *need)
     if (snapshot > s->n && snapshot < end) {
         end = snapshot; /* a chunk ends where the way back begins */
     }
-    uint32_t count = end - s->n < s->chunk ? end - s->n : s->chunk;
+    uint32_t count = bz_session_fit_pass(s, s->n, end - s->n < s->chunk ? end - s->n : s->chunk);
     j->first = s->n;
     j->logits = s->model->text.config.canvas ? PASS_NONE /* an encoder has none */
                 : j->options.logits == BZ_LOGITS_ALL ? PASS_ALL
@@ -107,6 +110,9 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
     bz_session *s = j->s;
     if (!j->started) {
         j->started = true;
+        bz_session_take_spans(s, j->spans, j->n_spans);
+        j->spans = NULL;
+        j->n_spans = 0;
         s->stats.reused += bz_session_rewind(s, j->ids, j->n);
         if (s->n == j->options.snapshot_at) {
             bz_session_keep_snapshot(s);
@@ -115,21 +121,41 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
     return bz_session_work(s, job, work_prefill, restart_prefill, need);
 }
 
+bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, session_span *spans, uint32_t n_spans,
+                                   const bz_prefill_options *options, bz_job **out, bz_error *err)
+{
+    bz_status status = BZ_OK;
+    if (s->busy) {
+        status = bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
+    } else if (n == 0) {
+        status = bz_fail(err, BZ_BAD_REQUEST, "There are no tokens to prefill.");
+    } else if (n > s->context) {
+        status = bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.", n, s->context);
+    }
+    prefill_job *j = status == BZ_OK ? calloc(1, sizeof *j) : NULL;
+    int32_t *copy = status == BZ_OK ? malloc(n * sizeof *copy) : NULL;
+    if (!j || !copy) {
+        free(j);
+        free(copy);
+        bz_spans_free(spans, n_spans);
+        return status != BZ_OK ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+    }
+    memcpy(copy, ids, n * sizeof *copy);
+    *j = (prefill_job){.job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)}, .s = s, .ids = copy, .n = (uint32_t)n};
+    j->spans = spans;
+    j->n_spans = n_spans;
+    j->options = options ? *options : (bz_prefill_options){0};
+    bz_session_begin_job(s);
+    *out = &j->job;
+    return BZ_OK;
+}
+
 bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const bz_prefill_options *options,
                              bz_job **out, bz_error *err)
 {
-    if (s->busy) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
-    }
-    if (n == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "There are no tokens to prefill.");
-    }
     if (options && options->logits == BZ_LOGITS_ALL && s->model->text.config.canvas) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "A diffusion model has no logits behind a prompt, only those of a canvas (bz_session_canvas).");
-    }
-    if (n > s->context) {
-        return bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.", n, s->context);
     }
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->text.config.vocab) {
@@ -137,19 +163,7 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const 
                            ids[i], i, s->model->text.config.vocab);
         }
     }
-    prefill_job *j = calloc(1, sizeof *j);
-    int32_t *copy = malloc(n * sizeof *copy);
-    if (!j || !copy) {
-        free(j);
-        free(copy);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
-    }
-    memcpy(copy, ids, n * sizeof *copy);
-    *j = (prefill_job){.job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)}, .s = s, .ids = copy, .n = (uint32_t)n};
-    j->options = options ? *options : (bz_prefill_options){0};
-    bz_session_begin_job(s);
-    *out = &j->job;
-    return BZ_OK;
+    return bz_session_prefill_spans(s, ids, n, NULL, 0, options, out, err);
 }
 
 /* ---- generate ----------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "file/files.h"
 #include "gpu/load.h"
 #include "model/text.h"
+#include "model/towers.h"
 #include "text/tokenizer.h"
 
 typedef struct model_file {
@@ -37,6 +38,7 @@ struct bz_model {
     bz_file *parsed; /* what bz_files points to */
     bz_files set;
     bz_text_model text;
+    bz_towers towers; /* which there are; encoders have weights of their own */
     bz_tokenizer *tokenizer;
     const uint8_t **weight_bytes; /* [text.weights.table.n]; NULL: only on the GPU */
     uint8_t **owned_bytes;        /* the same, where read into memory of our own; else NULL */

@@ -45,6 +45,7 @@ void bz_model_free(bz_model *m)
     free((void *)m->weight_bytes);
     bz_tokenizer_free(m->tokenizer);
     bz_text_model_free(&m->text);
+    bz_towers_free(&m->towers);
     for (size_t i = 0; m->files && i < m->n_files; i++) {
         model_file *f = &m->files[i];
         if (f->parsed) {
@@ -132,6 +133,7 @@ static bz_progress step_tables(open_job *j, bz_need *need)
     bz_model *m = j->model;
     if (bz_files_init(&m->set, m->parsed, m->n_files, &need->error) != BZ_OK ||
         bz_text_model_new(&m->text, &m->set, &need->error) != BZ_OK ||
+        bz_towers_bind(&m->towers, &m->set, m->text.config.width, &need->error) != BZ_OK ||
         bz_tokenizer_new(&m->tokenizer, m->set.main, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
@@ -141,6 +143,7 @@ static bz_progress step_tables(open_job *j, bz_need *need)
                 bz_tokenizer_size(m->tokenizer), m->text.config.vocab);
         return BZ_JOB_ERROR;
     }
+    bz_text_see_blocks(&m->text, m->towers.vision.kind == BZ_TOWER_DIRECT || m->text.config.canvas);
     uint32_t n = m->text.weights.table.n;
     m->weight_bytes = calloc(n, sizeof *m->weight_bytes);
     m->owned_bytes = calloc(n, sizeof *m->owned_bytes);

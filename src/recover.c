@@ -54,7 +54,7 @@ static uint32_t same_kind(const bz_session *s, uint32_t first)
     while (count < most && first + count < s->n && s->in_bulk[first + count] == in_bulk) {
         count++;
     }
-    return count;
+    return bz_session_fit_pass(s, first, count);
 }
 
 /* Computes the tokens held once more, by the kernels that computed them before, so that the text goes on as it would

@@ -78,6 +78,7 @@ void bz_session_free(bz_session *s)
         bz_plan_free(s->canvas_plans[i].plan);
     }
     bz_sampler_free(s->sampler);
+    bz_spans_free(s->spans, s->n_spans);
     free(s->tokens);
     free(s->in_bulk);
     free(s->logits);
@@ -117,8 +118,8 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
     bz_status status = make_backend(s, err);
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
-        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, rows - 1 + s->ahead, &s->kv,
-                                    err);
+        const uint32_t most = bz_session_has_blocks(s) && rows < BZ_MAX_CHUNK ? BZ_MAX_CHUNK : rows;
+        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, most - 1 + s->ahead, &s->kv, err);
         s->kv_list[0] = s->kv;
     }
     if (status != BZ_OK) {
@@ -220,6 +221,7 @@ uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n)
     while (common < s->n && common < most && s->tokens[common] == ids[common]) {
         common++;
     }
+    common = bz_session_before_block(s, common);
     if (common < s->n && !rings_reach(s, common)) {
         session_snapshot *best = NULL;
         for (uint32_t i = 0; i < s->n_snapshots; i++) {
@@ -328,6 +330,7 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
                         .seq = s->seq,
                         .out = s->out,
                         .kv = s->kv_list};
+    bz_session_fill_soft(s, &s->rows, first);
     s->first = first;
     note_lost_rows(s, first + count);
     s->backend->begin(s->backend, s->running->schedule, &s->rows);

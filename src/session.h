@@ -2,6 +2,7 @@
 #ifndef BZ_SESSION_H
 #define BZ_SESSION_H
 
+#include "media.h"
 #include "model.h"
 #include "plan/backend.h"
 #include "sample/sampler.h"
@@ -25,6 +26,12 @@ typedef struct session_snapshot {
     uint64_t used;      /* a clock, for replacing the one unused longest */
 } session_snapshot;
 
+/* A picture or sound among the tokens. */
+typedef struct session_span {
+    uint32_t first; /* position of its first row */
+    bz_media *media;
+} session_span;
+
 struct bz_session {
     const bz_model *model;
     bz_session_options options; /* device side: exact, no_fuse, threads, kernels */
@@ -37,6 +44,8 @@ struct bz_session {
     int32_t *tokens;    /* [context] what the caches hold */
     bool *in_bulk;      /* [context] computed among many rows: other kernels, hence a little other numbers */
     uint32_t n;         /* how many */
+    session_span *spans; /* [n_spans] by position; their rows' tokens are numbers below zero (bz_media_token) */
+    uint32_t n_spans;
     uint32_t ring_from; /* lowest position whose ring rows are still there */
 
     session_snapshot snapshots[BZ_MAX_SNAPSHOTS];
@@ -50,6 +59,8 @@ struct bz_session {
     bz_rows rows;
     int32_t pos[BZ_MAX_CHUNK];
     uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
+    int32_t id[BZ_MAX_CHUNK], block_first[BZ_MAX_CHUNK], block_last[BZ_MAX_CHUNK]; /* with rows that are no tokens */
+    const float *soft[BZ_MAX_CHUNK];
     session_plan *running;
     uint32_t first; /* position of its first row */
 
@@ -98,6 +109,19 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
 /* For want of memory: can it be done with fewer rows per pass than this many? Then it is, from now on. */
 bool bz_session_take_less(bz_session *s, uint32_t count);
 const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
+
+/* Pictures and sounds among the tokens (soft.c). take: from now on these are the session's; it owns them. fit: how many
+ * rows from `first` on a pass takes, at most `count` unless a picture that must be in one pass begins there. before:
+ * the last position from `pos` down that is not inside such a picture. fill: the pass's rows that are no tokens. */
+void bz_session_take_spans(bz_session *s, session_span *spans, uint32_t n);
+void bz_spans_free(session_span *spans, uint32_t n);
+uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count);
+uint32_t bz_session_before_block(const bz_session *s, uint32_t pos);
+void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first);
+bool bz_session_has_blocks(const bz_session *s); /* does the model see pictures whole? */
+/* A prefill whose ids hold numbers of media already; takes the spans, also if it fails. */
+bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, session_span *spans, uint32_t n_spans,
+                                   const bz_prefill_options *options, bz_job **job, bz_error *err);
 
 /* Starts a pass of a diffusion model behind what the session holds; goes on with the back end's own step. Of s->rows
  * the caller has filled in n_out, out and what the pass is about; ids [canvas] belong to the caller. */

@@ -533,6 +533,93 @@ static void test_rows(const bz_kernels *kernels)
     }
 }
 
+/* ---- towers ---- */
+
+static void test_panel(const bz_kernels *k)
+{
+    begin("%s: panels", k->name);
+    const size_t lengths[] = {1, 2, 7, 64, 72, 767, 768, 769, 2000};
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        const size_t n = lengths[l], stride = n + 3, out_stride = 21;
+        for (size_t rows = 1; rows <= 13; rows += rows < 7 ? 1 : 6) {
+            for (size_t cols = 1; cols <= BZ_PANEL; cols += cols == 1 ? 6 : cols == 7 ? 1 : 8) {
+                float *a = random_row((rows - 1) * stride + n), *b = random_row(n * BZ_PANEL);
+                float *out = room(((rows - 1) * out_stride + cols) * sizeof *out);
+                k->panel(a, stride, rows, b, n, out, out_stride, cols);
+                double worst = 0;
+                for (size_t r = 0; r < rows; r++) {
+                    for (size_t c = 0; c < cols; c++) {
+                        double sum = 0, size = 0;
+                        for (size_t i = 0; i < n; i++) {
+                            const double p = (double)a[r * stride + i] * (double)b[i * BZ_PANEL + c];
+                            sum += p;
+                            size += fabs(p);
+                        }
+                        worst = fmax(worst, fabs((double)out[r * out_stride + c] - sum) / (size + 1e-30));
+                    }
+                    for (size_t c = cols; r + 1 < rows && c < out_stride; c++) {
+                        CHECK(bits_of(out[r * out_stride + c]) == 0xA5A5A5A5u); /* nothing beside it is written */
+                    }
+                }
+                CHECKF(worst < 1e-5, "%zu rows, %zu columns of %zu: off by %g", rows, cols, n, worst);
+                float *one = room(cols * sizeof *one); /* a row by itself is the same row */
+                k->panel(a + (rows - 1) * stride, stride, 1, b, n, one, out_stride, cols);
+                CHECK(same_all(one, out + (rows - 1) * out_stride, cols));
+                free(one);
+                free(a);
+                free(b);
+                free(out);
+            }
+        }
+    }
+}
+
+static void test_exponentials(const bz_kernels *k)
+{
+    begin("%s: exponentials", k->name);
+    for (size_t n = 1; n < 40; n++) {
+        float *x = random_row(n), *y = room(n * sizeof *y), *up = random_row(n), *out = room(n * sizeof *out);
+        double sum = 0, worst = 0, high = -1e30;
+        for (size_t i = 0; i < n; i++) {
+            x[i] *= (float)(n % 3 == 0 ? 1 : 30);
+            if ((double)x[i] > high)
+                high = (double)x[i];
+        }
+        memcpy(y, x, n * sizeof *y);
+        const float total = k->exp_sum(y, n);
+        for (size_t i = 0; i < n; i++) {
+            const double want = exp((double)x[i] - high);
+            const double off = fabs((double)y[i] - want) / (want + 1e-30);
+            if (off > worst)
+                worst = off;
+            sum += want;
+        }
+        CHECKF(worst < 5e-6 && fabs((double)total - sum) < 1e-5 * sum, "%zu: off by %g, sum %g", n, worst, (double)total - sum);
+        k->gelu_mul(x, up, out, n);
+        for (size_t i = 0; i < n; i++) {
+            const double v = (double)x[i], want = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) * (double)up[i];
+            CHECKF(fabs((double)out[i] - want) < 1e-5 * (fabs(v * (double)up[i]) + 1e-6), "gelu(%g)", v);
+        }
+        k->silu(x, out, n);
+        for (size_t i = 0; i < n; i++) {
+            const double v = (double)x[i], want = v / (1 + exp(-v));
+            CHECKF(fabs((double)out[i] - want) < 1e-5 * (fabs(v) + 1e-6), "silu(%g)", v);
+        }
+        k->silu(x, x, n); /* in place */
+        CHECK(same_all(x, out, n));
+        free(x);
+        free(y);
+        free(up);
+        free(out);
+    }
+    begin("%s: exponentials at the ends", k->name);
+    float ends[] = {0.0f, -1000.0f, -87.5f, -3e38f}, wild[] = {1e30f, -1e30f, 100.0f, -100.0f}, out[4];
+    const float sum = k->exp_sum(ends, 4);
+    CHECK(ends[0] == 1.0f && ends[1] < 1e-37f && sum >= 1.0f && sum < 1.0001f);
+    k->silu(wild, out, 4);
+    CHECK(out[0] == 1e30f && fabsf(out[1]) < 1e-5f && out[2] == 100.0f && fabsf(out[3]) < 1e-30f);
+}
+
 int main(void)
 {
     begin("choice of a table");
@@ -549,6 +636,8 @@ int main(void)
         test_dot(tables[i]);
         test_dot8(tables[i]);
         test_rows(tables[i]);
+        test_panel(tables[i]);
+        test_exponentials(tables[i]);
     }
     return finish();
 }

@@ -7,6 +7,7 @@ Takes names and arguments from tests/golden/synth/manifest.txt and checks every 
 are there already with the right sum are kept. Besides (also by name):
   moe-like-early      tests/golden/moe-like/text.gguf in the layout of Ollama's first files
   nano-e-f32-split    nano-e-f32 in three parts: nano-e-f32-00001-of-00003.gguf ...
+  NAME-whole          tests/golden/NAME with its towers in the same file, as Ollama has them
   NAME-loud           tests/golden/NAME/text.gguf with ffn_up times 4096
 """
 import argparse
@@ -17,6 +18,7 @@ import gemma4_synth
 import gguf_loud
 import gguf_ollama
 import gguf_split
+import gguf_whole
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "golden")
 
@@ -56,17 +58,21 @@ def main():
     os.makedirs(a.dir, exist_ok=True)
     models = manifest()
     loud = [f"{name}-loud" for name in ("e-like", "moe-like", "dense-like")]
-    extra = ["moe-like-early", "nano-e-f32-split", "nano-long", *loud]
+    whole = {"e-like-whole": "e-like/model.gguf", "moe-like-whole": "moe-like/text.gguf"}
+    extra = ["moe-like-early", "nano-e-f32-split", "nano-long", *loud, *whole]
     for name in a.name or [*models, *extra]:
         path = os.path.join(a.dir, name)
         if name == "moe-like-early":
             gguf_ollama.main([os.path.join(GOLDEN, "moe-like", "text.gguf"), path + ".gguf", "--early"])
         elif name == "nano-e-f32-split":
-            whole = os.path.join(a.dir, "nano-e-f32")
-            write(whole + ".gguf", *models["nano-e-f32"])
-            gguf_split.main([whole + ".gguf", whole, "3"])
+            parts = os.path.join(a.dir, "nano-e-f32")
+            write(parts + ".gguf", *models["nano-e-f32"])
+            gguf_split.main([parts + ".gguf", parts, "3"])
         elif name == "nano-long":                      # for long contexts; no recorded answer
             gemma4_synth.main(["nano-e", path + ".gguf", "--type", "q8_0", "--ctx", "32768", "--quiet"])
+        elif name in whole:
+            mmproj = os.path.join(GOLDEN, os.path.dirname(whole[name]), "mmproj.gguf")
+            gguf_whole.main([os.path.join(GOLDEN, whole[name]), mmproj, path + ".gguf"])
         elif name in loud:
             gguf_loud.main([os.path.join(GOLDEN, name[:-5], "text.gguf"), path + ".gguf"])
         elif name in models:

@@ -44,9 +44,14 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const bz_kv *kv = c->rows->kv[c->rows->seq[row]];
     const kv_layer *l = &kv->layer[s->cache.id - 1];
     uint32_t kv_head = head / (s->heads / l->kv_heads);
-    uint32_t pos = (uint32_t)c->rows->pos[s->both_ways ? c->rows->n - 1 : row]; /* last one seen */
+    uint32_t pos = (uint32_t)c->rows->pos[s->both_ways ? c->rows->n - 1 : row], last = pos; /* last one seen */
     uint32_t own = (uint32_t)c->rows->pos[s->both_ways ? 0 : row];
     uint32_t first = s->window && own + 1 > s->window ? own + 1 - s->window : 0;
+    if (s->blocks != BZ_BLOCKS_NONE && c->rows->block_last) { /* a picture's rows see each other */
+        last = (uint32_t)c->rows->block_last[row];
+        const uint32_t begin = (uint32_t)c->rows->block_first[row];
+        first = s->blocks == BZ_BLOCKS_WHOLE && begin < first ? begin : first;
+    }
     bool f32 = kv->value_bytes == 4;
     const uint8_t *keys = l->k[kv_head], *values = l->v[kv_head];
     size_t row_bytes = d * kv->value_bytes;
@@ -56,9 +61,9 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     memset(out, 0, d * sizeof *out);
     float greatest = -INFINITY, total = 0.0f;
 
-    for (uint32_t j = first; j <= pos;) {
+    for (uint32_t j = first; j <= last;) {
         uint32_t end = (j / CHUNK + 1) * CHUNK;
-        end = end <= pos ? end : pos + 1;
+        end = end <= last ? end : last + 1;
         float score[CHUNK], high = -INFINITY;
         for (uint32_t i = j; i < end; i++) {
             const uint8_t *key = keys + kv_row(l, i) * row_bytes;

@@ -73,6 +73,13 @@ static const float *output(bz_backend *b, const bz_schedule *schedule)
     return cpu_row(c, c->schedule->plan->output, 0);
 }
 
+static void progress(const bz_backend *b, uint64_t *done, uint64_t *total)
+{
+    const cpu *c = (const cpu *)(const void *)b;
+    *done = c->job;
+    *total = c->schedule->n_jobs;
+}
+
 static void set_trace(bz_backend *b, bz_trace trace, void *user)
 {
     cpu *c = (cpu *)(void *)b;
@@ -93,6 +100,7 @@ static void free_cpu(bz_backend *b)
         free(c->groups.first);
         free(c->groups.pairs);
         free(c->groups.active);
+        free(c->packed);
         free(c);
     }
 }
@@ -115,6 +123,7 @@ bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights, const uint8_t 
                               .begin = begin,
                               .step = step,
                               .output = output,
+                              .progress = progress,
                               .set_trace = set_trace};
     cpu_kv_interface(&c->backend);
     c->k = kernels;

@@ -18,7 +18,7 @@ struct cpu_job {
     const bz_step *step;
     bool ends_step;  /* its outputs are complete after this job */
     uint32_t tile;   /* weight rows per task, or columns per task */
-    float *frequency; /* rope table: [width/2], owned */
+    float *constants; /* rope table: frequencies [width/2]; convolutions: weights; owned */
 };
 
 struct bz_schedule {
@@ -66,6 +66,8 @@ struct cpu {
     bz_q8 *q8; /* [q8_rows] */
     uint32_t q8_rows;
     expert_groups groups;
+    uint8_t *packed; /* keys and values of the step being run, in panels */
+    size_t packed_bytes;
 
     /* the pass being run */
     const bz_schedule *schedule;
@@ -157,6 +159,37 @@ void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_attend(const cpu *c, const cpu_job *job);
 void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_kv_write(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+
+/* wide.c: products and attention of towers */
+uint32_t cpu_wide_tile(uint64_t k);
+size_t cpu_wide_scratch(uint64_t k); /* floats */
+void cpu_pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count, float *row, float *panels);
+void cpu_linear_wide(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+size_t cpu_attend_all_bytes(uint32_t rows, const bz_step *step);
+size_t cpu_attend_all_scratch(uint32_t rows); /* floats */
+uint32_t cpu_tasks_heads(const cpu *c, const cpu_job *job);
+void cpu_pack_head(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_attend_all(const cpu *c, const cpu_job *job);
+void cpu_attend_all(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* tower.c, sound.c: one task per row */
+void cpu_input(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_place(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_clamp(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_layer_norm(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_add_vector(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_add_scaled(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_relu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_silu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_glu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_pool_patches(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+bool cpu_conv_weights(const cpu *c, cpu_job *job);
+size_t cpu_conv_scratch(const bz_step *step); /* floats */
+void cpu_conv(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+bool cpu_time_weights(const cpu *c, cpu_job *job);
+void cpu_conv_time(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_waves(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_local_scores(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_local_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 
 /* ---- caches (kv.c) ------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "cpu/exp.h"
 #include "cpu/kernels.h"
 #include "cpu/unpack.h"
 #include "file/blocks.h"
@@ -139,6 +140,148 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
         __m256 last = _mm256_maskload_ps(x + i, first_lanes(n - i));
         _mm_storeu_si128((__m128i *)buffer, _mm256_cvtps_ph(last, _MM_FROUND_TO_NEAREST_INT));
         memcpy(out + i, buffer, (n - i) * sizeof *out);
+    }
+}
+
+/* ---- towers ---- */
+
+/* R rows by 16 columns: with six rows twelve sums, two loads and six broadcasts to twelve products. */
+INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k, float *out,
+                       size_t stride_out, size_t cols, bool add)
+{
+    __m256 sum[6][2];
+    for (size_t r = 0; r < R; r++)
+        sum[r][0] = sum[r][1] = _mm256_setzero_ps();
+    for (size_t i = 0; i < k; i++, b += BZ_PANEL) {
+        __m256 low = _mm256_loadu_ps(b), high = _mm256_loadu_ps(b + 8);
+        for (size_t r = 0; r < R; r++) {
+            __m256 v = _mm256_broadcast_ss(a + r * stride_a + i);
+            sum[r][0] = _mm256_fmadd_ps(v, low, sum[r][0]);
+            sum[r][1] = _mm256_fmadd_ps(v, high, sum[r][1]);
+        }
+    }
+    if (add) {
+        const __m256i first = first_lanes(cols), rest = first_lanes(cols > 8 ? cols - 8 : 0);
+        for (size_t r = 0; r < R; r++) {
+            sum[r][0] = _mm256_add_ps(_mm256_maskload_ps(out + r * stride_out, first), sum[r][0]);
+            sum[r][1] = _mm256_add_ps(_mm256_maskload_ps(out + r * stride_out + 8, rest), sum[r][1]);
+        }
+    }
+    if (cols == BZ_PANEL) {
+        for (size_t r = 0; r < R; r++) {
+            _mm256_storeu_ps(out + r * stride_out, sum[r][0]);
+            _mm256_storeu_ps(out + r * stride_out + 8, sum[r][1]);
+        }
+        return;
+    }
+    const __m256i first = first_lanes(cols), rest = first_lanes(cols > 8 ? cols - 8 : 0);
+    for (size_t r = 0; r < R; r++) {
+        _mm256_maskstore_ps(out + r * stride_out, first, sum[r][0]);
+        _mm256_maskstore_ps(out + r * stride_out + 8, rest, sum[r][1]);
+    }
+}
+
+static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out,
+                      size_t stride_out, size_t cols, bool add)
+{
+    for (; rows >= 6; rows -= 6, a += 6 * stride_a, out += 6 * stride_out)
+        panel_rows(a, stride_a, 6, b, k, out, stride_out, cols, add);
+    for (; rows >= 2; rows -= 2, a += 2 * stride_a, out += 2 * stride_out)
+        panel_rows(a, stride_a, 2, b, k, out, stride_out, cols, add);
+    if (rows)
+        panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
+}
+
+static void panel(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out, size_t stride_out,
+                  size_t cols)
+{
+    for (size_t i = 0; i < k; i += BZ_PANEL_RUN)
+        panel_run(a + i, stride_a, rows, b + i * BZ_PANEL, k - i < BZ_PANEL_RUN ? k - i : BZ_PANEL_RUN, out, stride_out, cols,
+                  i > 0);
+}
+
+/* bz_exp, eight at once. */
+INLINE __m256 exp8(__m256 x)
+{
+    x = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(BZ_EXP_LOWEST)), _mm256_set1_ps(BZ_EXP_HIGHEST));
+    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(BZ_EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(BZ_EXP_LN2_HIGH), x);
+    r = _mm256_fnmadd_ps(n, _mm256_set1_ps(BZ_EXP_LN2_LOW), r);
+    __m256 p = _mm256_set1_ps(BZ_EXP_C5);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C4));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C3));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C2));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C1));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C0));
+    p = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
+    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
+static float exp_sum(float *x, size_t n)
+{
+    float high = x[0];
+    size_t i = 0;
+    if (n >= 8) {
+        __m256 most = _mm256_loadu_ps(x);
+        for (i = 8; i + 8 <= n; i += 8)
+            most = _mm256_max_ps(most, _mm256_loadu_ps(x + i));
+        __m128 m = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+        m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+        high = _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+    }
+    for (; i < n; i++)
+        high = x[i] > high ? x[i] : high;
+    const __m256 top = _mm256_set1_ps(high);
+    __m256 sum = _mm256_setzero_ps();
+    for (i = 0; i + 8 <= n; i += 8) {
+        __m256 e = exp8(_mm256_sub_ps(_mm256_loadu_ps(x + i), top));
+        _mm256_storeu_ps(x + i, e);
+        sum = _mm256_add_ps(sum, e);
+    }
+    if (i < n) {
+        const __m256i mask = first_lanes(n - i);
+        __m256 e = exp8(_mm256_sub_ps(_mm256_maskload_ps(x + i, mask), top));
+        e = _mm256_and_ps(e, _mm256_castsi256_ps(mask));
+        _mm256_maskstore_ps(x + i, mask, e);
+        sum = _mm256_add_ps(sum, e);
+    }
+    return sum_lanes(sum);
+}
+
+INLINE __m256 sigmoid_times(__m256 x, __m256 angle)
+{
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(_mm256_sub_ps(_mm256_setzero_ps(), angle))));
+}
+
+INLINE __m256 gelu8(__m256 g, __m256 u)
+{
+    __m256 cubic = _mm256_fmadd_ps(_mm256_mul_ps(g, g), _mm256_set1_ps(BZ_GELU_CUBIC), _mm256_set1_ps(1.0f));
+    return sigmoid_times(_mm256_mul_ps(g, u), _mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(BZ_GELU_SCALE), g), cubic));
+}
+
+static void gelu_mul(const float *gate, const float *up, float *out, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, gelu8(_mm256_loadu_ps(gate + i), _mm256_loadu_ps(up + i)));
+    if (i < n) {
+        const __m256i mask = first_lanes(n - i);
+        _mm256_maskstore_ps(out + i, mask, gelu8(_mm256_maskload_ps(gate + i, mask), _mm256_maskload_ps(up + i, mask)));
+    }
+}
+
+static void silu(const float *x, float *out, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_loadu_ps(x + i);
+        _mm256_storeu_ps(out + i, sigmoid_times(v, v));
+    }
+    if (i < n) {
+        const __m256i mask = first_lanes(n - i);
+        __m256 v = _mm256_maskload_ps(x + i, mask);
+        _mm256_maskstore_ps(out + i, mask, sigmoid_times(v, v));
     }
 }
 

@@ -8,6 +8,7 @@
 #include <arm_neon.h>
 #include <string.h>
 
+#include "cpu/exp.h"
 #include "cpu/kernels.h"
 #include "cpu/unpack.h"
 #include "file/blocks.h"
@@ -136,6 +137,68 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
         vst1_u16(out + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(x + i))));
     for (; i < n; i++)
         out[i] = bz_f32_to_f16(x[i]);
+}
+
+/* ---- towers ---- */
+
+/* R rows by 16 columns. */
+INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k, float *out,
+                       size_t stride_out, size_t cols, bool add)
+{
+    float32x4_t sum[6][4];
+    for (size_t r = 0; r < R; r++)
+        for (size_t c = 0; c < 4; c++)
+            sum[r][c] = vdupq_n_f32(0);
+    for (size_t i = 0; i < k; i++, b += BZ_PANEL) {
+        float32x4_t v[4];
+        for (size_t c = 0; c < 4; c++)
+            v[c] = vld1q_f32(b + 4 * c);
+        for (size_t r = 0; r < R; r++) {
+            float32x4_t x = vdupq_n_f32(a[r * stride_a + i]);
+            for (size_t c = 0; c < 4; c++)
+                sum[r][c] = vfmaq_f32(sum[r][c], x, v[c]);
+        }
+    }
+    for (size_t r = 0; r < R; r++) {
+        float row[BZ_PANEL];
+        for (size_t c = 0; c < 4; c++)
+            vst1q_f32(row + 4 * c, sum[r][c]);
+        for (size_t c = 0; c < cols; c++)
+            out[r * stride_out + c] = add ? out[r * stride_out + c] + row[c] : row[c];
+    }
+}
+
+static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out,
+                      size_t stride_out, size_t cols, bool add)
+{
+    for (; rows >= 6; rows -= 6, a += 6 * stride_a, out += 6 * stride_out)
+        panel_rows(a, stride_a, 6, b, k, out, stride_out, cols, add);
+    for (; rows > 0; rows--, a += stride_a, out += stride_out)
+        panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
+}
+
+static void panel(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out, size_t stride_out,
+                  size_t cols)
+{
+    for (size_t i = 0; i < k; i += BZ_PANEL_RUN)
+        panel_run(a + i, stride_a, rows, b + i * BZ_PANEL, k - i < BZ_PANEL_RUN ? k - i : BZ_PANEL_RUN, out, stride_out, cols,
+                  i > 0);
+}
+
+/* The compiler's own vectors do for these. */
+static float exp_sum(float *x, size_t n)
+{
+    return bz_exp_sum_plain(x, n);
+}
+
+static void gelu_mul(const float *gate, const float *up, float *out, size_t n)
+{
+    bz_gelu_mul_plain(gate, up, out, n);
+}
+
+static void silu(const float *x, float *out, size_t n)
+{
+    bz_silu_plain(x, out, n);
 }
 
 /* ---- 8 bits: activations ---- */

@@ -3,6 +3,7 @@
  * No fused multiply-add, no library calls: the same bits on every machine. */
 #include <string.h>
 
+#include "cpu/exp.h"
 #include "cpu/kernels.h"
 #include "cpu/unpack.h"
 
@@ -164,6 +165,54 @@ static void dot8(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, f
         out[r] = dot8_one(w, has_min, x[r], k);
 }
 
+/* ---- towers ---- */
+
+static void panel(const float *restrict a, size_t stride_a, size_t rows, const float *restrict b, size_t k,
+                  float *restrict out, size_t stride_out, size_t cols)
+{
+    for (; rows > 0; rows--, a += stride_a, out += stride_out) {
+        float sum[BZ_PANEL] = {0};
+        for (size_t first = 0; first < k; first += BZ_PANEL_RUN) {
+            const size_t end = k - first < BZ_PANEL_RUN ? k : first + BZ_PANEL_RUN;
+            float run[BZ_PANEL] = {0};
+            for (size_t i = first; i < end; i++)
+                for (size_t c = 0; c < BZ_PANEL; c++)
+                    run[c] += a[i] * b[BZ_PANEL * i + c];
+            for (size_t c = 0; c < BZ_PANEL; c++)
+                sum[c] += run[c];
+        }
+        memcpy(out, sum, cols * sizeof *out);
+    }
+}
+
+float bz_exp_sum_plain(float *x, size_t n)
+{
+    float high = x[0], sum[LANES] = {0};
+    size_t i = 0;
+    for (size_t j = 1; j < n; j++)
+        high = x[j] > high ? x[j] : high;
+    for (size_t j = 0; j < n; j++)
+        x[j] = bz_exp(x[j] - high);
+    for (; i + LANES <= n; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            sum[j] += x[i + j];
+    for (size_t j = 0; i + j < n; j++)
+        sum[j] += x[i + j];
+    return fold(sum);
+}
+
+void bz_gelu_mul_plain(const float *gate, const float *up, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = gate[i] * up[i] / (1.0f + bz_exp(-bz_gelu_angle(gate[i])));
+}
+
+void bz_silu_plain(const float *x, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[i] / (1.0f + bz_exp(-x[i]));
+}
+
 const bz_kernels bz_kernels_plain = {
     .name = "plain",
     .dequantize = bz_dequantize,
@@ -176,4 +225,8 @@ const bz_kernels bz_kernels_plain = {
     .axpy = axpy,
     .axpy_f16 = axpy_f16,
     .to_f16 = to_f16,
+    .panel = panel,
+    .exp_sum = bz_exp_sum_plain,
+    .gelu_mul = bz_gelu_mul_plain,
+    .silu = bz_silu_plain,
 };

@@ -44,4 +44,8 @@ const bz_kernels KERNELS = {
     .axpy = axpy,
     .axpy_f16 = axpy_f16,
     .to_f16 = to_f16,
+    .panel = panel,
+    .exp_sum = exp_sum,
+    .gelu_mul = gelu_mul,
+    .silu = silu,
 };

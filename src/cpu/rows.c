@@ -42,6 +42,10 @@ void cpu_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     size_t cols = (size_t)w->ne[0];
     const uint8_t *source = cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
     float *out = cpu_row(c, s->out[0], row);
+    if (s->takes_soft && c->rows->soft && c->rows->soft[row]) {
+        memcpy(out, c->rows->soft[row], cols * sizeof *out);
+        return;
+    }
     c->k->dequantize(w->type, source, out, cols);
     for (size_t i = 0; i < cols; i++) {
         out[i] *= s->scale;
@@ -100,11 +104,13 @@ void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     (void)worker;
     const bz_step *s = job->step;
     const float *x = cpu_row(c, s->in[0], row);
-    const uint8_t *w = cpu_weight(c, s->w[0]);
+    const uint8_t *w = s->w[0].id ? cpu_weight(c, s->w[0]) : NULL;
     float *out = cpu_row(c, s->out[0], row);
-    uint32_t cols = cpu_info(c, s->out[0])->cols;
-    for (uint32_t i = 0; i < cols; i++) {
-        out[i] = x[i] * s->scale * cpu_weight_f32(w, i);
+    uint32_t cols = cpu_info(c, s->out[0])->cols, width = w ? s->width : cols;
+    for (uint32_t g = 0; g < cols; g += width) {
+        for (uint32_t i = 0; i < width; i++) {
+            out[g + i] = x[g + i] * s->scale * (w ? cpu_weight_f32(w, i) : 1.0f);
+        }
     }
 }
 
@@ -123,6 +129,10 @@ void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     float *out = cpu_row(c, s->out[0], t.row);
     if (s->in[1].id) {
         const float *b = cpu_row(c, s->in[1], t.row);
+        if (c->schedule->plan->tower) {
+            c->k->gelu_mul(a + t.first, b + t.first, out + t.first, t.end - t.first);
+            return;
+        }
         for (uint32_t i = t.first; i < t.end; i++) {
             out[i] = gelu(a[i]) * b[i];
         }

@@ -14,6 +14,7 @@ typedef struct needs {
     size_t tile_weights; /* largest tile * K */
     uint32_t rows;       /* most rows a product sees at once */
     uint32_t experts, pairs;
+    size_t packed;
 } needs;
 
 static void push(bz_schedule *s, cpu_job job)
@@ -24,6 +25,11 @@ static void push(bz_schedule *s, cpu_job job)
 static uint32_t greater(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
+}
+
+static void need_scratch(needs *need, size_t floats)
+{
+    need->tile_weights = floats > need->tile_weights ? floats : need->tile_weights;
 }
 
 /* Appends the jobs of one step. *rounded is the tensor whose 8-bit form is in memory. */
@@ -78,10 +84,55 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
         job.tasks = cpu_tasks_one;
         job.ends_step = true;
         break;
+    case BZ_OP_INPUT: job.run = cpu_input; break;
+    case BZ_OP_CLAMP: job.run = cpu_clamp; break;
+    case BZ_OP_LAYER_NORM: job.run = cpu_layer_norm; break;
+    case BZ_OP_ADD_VECTOR: job.run = cpu_add_vector; break;
+    case BZ_OP_ADD_SCALED: job.run = cpu_add_scaled; break;
+    case BZ_OP_RELU: job.run = cpu_relu; break;
+    case BZ_OP_SILU: job.run = cpu_silu; break;
+    case BZ_OP_GLU: job.run = cpu_glu; break;
+    case BZ_OP_POOL: job.run = cpu_pool_patches; break;
+    case BZ_OP_WAVES: job.run = cpu_waves; break;
+    case BZ_OP_LOCAL_SCORES: job.run = cpu_local_scores; break;
+    case BZ_OP_LOCAL_SUM: job.run = cpu_local_sum; break;
+    case BZ_OP_PLACE:
+        job.run = cpu_place;
+        need_scratch(need, 2 * (size_t)bz_weight_of(plan->weights, step->w[0])->ne[0]);
+        break;
+    case BZ_OP_CONV:
+        job.run = cpu_conv;
+        need_scratch(need, cpu_conv_scratch(step));
+        if (!cpu_conv_weights(c, &job)) {
+            return false;
+        }
+        break;
+    case BZ_OP_CONV_TIME:
+        job.run = cpu_conv_time;
+        if (!cpu_time_weights(c, &job)) {
+            return false;
+        }
+        break;
+    case BZ_OP_ATTEND_ALL: {
+        const size_t bytes = cpu_attend_all_bytes(plan->rows, step);
+        need->packed = bytes > need->packed ? bytes : need->packed;
+        need_scratch(need, cpu_attend_all_scratch(plan->rows));
+        push(s, (cpu_job){.step = step, .run = cpu_pack_head, .tasks = cpu_tasks_heads});
+        job.run = cpu_attend_all;
+        job.tasks = cpu_tasks_attend_all;
+        break;
+    }
     case BZ_OP_LINEAR:
     case BZ_OP_EXPERT_LINEAR: {
         const bz_weight_info *w = bz_weight_of(plan->weights, step->w[0]);
         size_t k = (size_t)w->ne[0];
+        if (plan->tower && step->op == BZ_OP_LINEAR) {
+            job.run = cpu_linear_wide;
+            job.tasks = cpu_tasks_linear;
+            job.tile = cpu_wide_tile(k);
+            need_scratch(need, cpu_wide_scratch(k));
+            break;
+        }
         uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts : 1;
         uint32_t rows = bz_plan_rows_of(plan, step->in[0]) * slots;
         if (cpu_uses_q8(c, step)) {
@@ -97,7 +148,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
         job.run = step->op == BZ_OP_LINEAR ? cpu_linear : cpu_expert_linear;
         job.tasks = step->op == BZ_OP_LINEAR ? cpu_tasks_linear : cpu_tasks_expert_linear;
         need->rows = greater(need->rows, rows);
-        need->tile_weights = job.tile * k > need->tile_weights ? job.tile * k : need->tile_weights;
+        need_scratch(need, job.tile * k);
         break;
     }
     case BZ_OP_CUT: return true; /* weights are in memory: nothing to wait for */
@@ -184,7 +235,8 @@ static bool reserve(cpu *c, const needs *need)
         }
     }
     return grow_bytes(&c->arena, &c->arena_bytes, need->arena) &&
-           grow_bytes(&c->q8_memory, &c->q8_bytes, need->q8_bytes) && reserve_scratch(c, need) &&
+           grow_bytes(&c->q8_memory, &c->q8_bytes, need->q8_bytes) &&
+           grow_bytes(&c->packed, &c->packed_bytes, need->packed) && reserve_scratch(c, need) &&
            reserve_groups(&c->groups, need);
 }
 
@@ -195,7 +247,7 @@ void cpu_release(bz_backend *b, bz_schedule *s)
     (void)b;
     if (s) {
         for (size_t i = 0; i < s->n_jobs; i++) {
-            free(s->jobs[i].frequency);
+            free(s->jobs[i].constants);
         }
         free(s->jobs);
         free(s);

@@ -79,6 +79,34 @@ static void write_angles(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
     }
 }
 
+/* Rows that are no tokens go straight to where embed would write them, which is the pass's first step: nothing else
+ * lies there before it. Neighbours in memory are one write. */
+static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
+{
+    uint32_t block[2 * GPU_MAX_ROWS];
+    for (uint32_t i = 0; rows->block_last && i < rows->n; i++) {
+        block[2 * i] = (uint32_t)rows->block_first[i];
+        block[2 * i + 1] = (uint32_t)rows->block_last[i];
+    }
+    if (rows->block_last) {
+        gpu_write(b->g, b->rows, ROWS_BLOCKS * sizeof *block, block, 2 * rows->n * sizeof *block);
+    }
+    for (size_t k = 0; k < s->plan->n_steps; k++) {
+        const bz_step *step = &s->plan->steps[k];
+        const bz_tensor_info *t = bz_plan_tensor(s->plan, step->out[0]);
+        for (uint32_t i = 0; step->takes_soft && i < rows->n;) {
+            uint32_t n = rows->soft[i] ? 1 : 0;
+            while (n && t->stride == t->cols && i + n < rows->n && rows->soft[i + n] == rows->soft[i] + (size_t)n * t->cols) {
+                n++;
+            }
+            if (n) {
+                gpu_write(b->g, b->arena, gpu_place(s, step->out[0]) + (uint64_t)i * t->stride * 4, rows->soft[i], (uint64_t)n * t->cols * 4);
+            }
+            i += n ? n : 1;
+        }
+    }
+}
+
 /* What the steps of a canvas look at, and what the host has instead of the pass before. */
 static void write_canvas(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
 {
@@ -100,7 +128,9 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
     memcpy(&block[ROWS_DRAW], &u, sizeof u);
     for (uint32_t i = 0; i < rows->n; i++) {
         uint32_t *row = block + ROWS_LIST + 3 * i;
+        const bool of_picture = rows->block_last && (rows->block_last[i] != rows->pos[i] || rows->block_first[i] != rows->pos[i]);
         row[0] = own ? 0 : (uint32_t)rows->id[i];
+        row[0] |= (rows->soft && rows->soft[i] ? ROWS_IS_SOFT : 0) | (of_picture ? ROWS_OF_PICTURE : 0);
         row[1] = (uint32_t)rows->pos[i];
         row[2] = i < rows->n_out ? rows->out[i] : 0;
     }
@@ -109,6 +139,9 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         write_canvas(b, s, rows);
     }
     write_angles(b, s, rows);
+    if (rows->soft) {
+        write_soft(b, s, rows);
+    }
 }
 
 static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)

@@ -18,10 +18,10 @@ typedef struct step_facts {
         uint32_t first, at, out, stride;
     } part[2];
     uint32_t stretch, expert0, expert_count;
-    uint32_t parts, first_part, row0, both_ways;
+    uint32_t parts, first_part, row0, both_ways, blocks, pad[3];
 } step_facts;
 
-_Static_assert(sizeof(step_facts) == 176, "struct Step of common.wgsl");
+_Static_assert(sizeof(step_facts) == 192, "struct Step of common.wgsl");
 
 /* A dispatch before its pipeline is compiled. */
 typedef struct dispatch {
@@ -97,8 +97,11 @@ enum {
     ROWS_FRESH,       /* a canvas: 1: nothing is left of a pass before */
     ROWS_TEMPERATURE, /* f32 */
     ROWS_DRAWS,       /* f32 [GPU_MAX_ROWS] */
-    ROWS_WORDS = ROWS_DRAWS + GPU_MAX_ROWS
+    ROWS_BLOCKS = ROWS_DRAWS + GPU_MAX_ROWS, /* first and last position of the picture a row is of: two words per row */
+    ROWS_WORDS = ROWS_BLOCKS + 2 * GPU_MAX_ROWS
 };
+#define ROWS_IS_SOFT    0x80000000u /* bits of an id: the row is no token; */
+#define ROWS_OF_PICTURE 0x40000000u /* it is of a picture */
 
 /* Passes that end in a short list (choose.c). */
 enum { GPU_FLIGHTS = 8 };

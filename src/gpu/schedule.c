@@ -104,6 +104,7 @@ static void by_pieces(builder *x, gpu_kernel kernel)
         f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         switch (kernel) {
         case GPU_EMBED:
+            f->slotted = x->step->takes_soft;
             d.x = divide_up(divide_up(f->cols, 8), 64);
             d.y = x->rows;
             break;
@@ -227,6 +228,7 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
     step_facts *f = &d.facts;
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
     f->kv_heads = cache->kv_heads;
+    f->blocks = (uint32_t)step->blocks;
     f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
     const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
     const bool even = step->width % 64 == 0 && step->width <= 512 && (vectors & (vectors - 1)) == 0 &&
@@ -340,6 +342,9 @@ static void add_step(builder *x)
     case BZ_OP_JUDGE: gpu_add_judge(x); break;
     case BZ_OP_SOFT_EMBED: gpu_add_soft_embed(x); break;
     case BZ_OP_CUT: break;
+    default:
+        x->failed = true;
+        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "The step %s runs on the CPU only.", bz_op_name(s->op));
     }
 }
 

@@ -53,6 +53,7 @@ bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_
     }
     const bz_ropes rope = bz_record_ropes(p, m);
     bz_tensor x = embed(p, m);
+    bz_last_takes_soft(p);
     for (uint32_t i = 0; i + 1 < c->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");

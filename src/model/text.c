@@ -57,6 +57,9 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     const uint32_t window = l->sliding ? m->config.window : 0;
     bz_tensor o = role == BZ_ROLE_CANVAS ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
                                          : bz_attend(p, q, cache, l->heads, D, window, "attn");
+    if (role != BZ_ROLE_CANVAS) {
+        bz_last_sees_blocks(p, l->sliding ? m->sliding_blocks : m->full_blocks);
+    }
     return bz_linear(p, o, w->attn_output, "attn_out");
 }
 
@@ -157,6 +160,7 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
     }
     const bz_ropes rope = bz_record_ropes(p, m);
     bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
+    bz_last_takes_soft(p);
     bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
     for (uint32_t i = 0; i < c->layers; i++) {
         p->layer = (int32_t)i;
@@ -215,6 +219,13 @@ bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *e
         bz_text_model_free(m);
     }
     return status;
+}
+
+void bz_text_see_blocks(bz_text_model *m, bool whole)
+{
+    const bool large = m->config.ple_width == 0;
+    m->sliding_blocks = !large ? BZ_BLOCKS_NONE : whole ? BZ_BLOCKS_WHOLE : BZ_BLOCKS_AHEAD;
+    m->full_blocks = large && whole ? BZ_BLOCKS_WHOLE : BZ_BLOCKS_NONE;
 }
 
 void bz_text_model_free(bz_text_model *m)

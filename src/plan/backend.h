@@ -35,6 +35,8 @@ struct bz_backend {
     bz_pass_state (*step)(bz_backend *b, uint64_t deadline, bz_error *err);
     /* The output tensor of the finished pass, [n_out][cols]; valid until the next begin. */
     const float *(*output)(bz_backend *b, const bz_schedule *schedule);
+    /* How much of the pass begun last is done, in steps or the like; NULL where that is not known. */
+    void (*progress)(const bz_backend *b, uint64_t *done, uint64_t *total);
     /* What a pass (begun or being sent) waits for, after BYTES; returns how many. NULL where nothing ever is. */
     uint32_t (*reads)(bz_backend *b, bz_read reads[BZ_MAX_READS]);
     /* Nobody works on the pass any more; NULL where that is no news. */

@@ -1,7 +1,7 @@
 /* Recording and placing. Steps and tensors are appended; a failed allocation sets
  * plan->failed once, and bz_plan_finish reports it, so that recording code stays a
  * plain list without error branches. */
-#include "plan/plan.h"
+#include "plan/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static bool grow(void **items, size_t *cap, size_t need, size_t size)
     return true;
 }
 
-static bz_tensor new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_ids)
+bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_ids)
 {
     if (p->failed || !grow((void **)&p->tensors, &p->cap_tensors, p->n_tensors + 1, sizeof *p->tensors)) {
         p->failed = true;
@@ -94,7 +94,7 @@ static bz_tensor new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_
     return t;
 }
 
-static void push(bz_plan *p, bz_step step)
+void bz_push_step(bz_plan *p, bz_step step)
 {
     if (p->failed || !grow((void **)&p->steps, &p->cap_steps, p->n_steps + 1, sizeof *p->steps)) {
         p->failed = true;
@@ -104,104 +104,106 @@ static void push(bz_plan *p, bz_step step)
     p->steps[p->n_steps++] = step;
 }
 
-static uint32_t cols_of(const bz_plan *p, bz_tensor t)
+uint32_t bz_cols_of(const bz_plan *p, bz_tensor t)
 {
     return p->failed ? 0 : p->tensors[t.id].cols;
 }
 
 /* A fresh output with as many rows as `like`. */
-static bz_tensor output_like(bz_plan *p, bz_tensor like, uint32_t cols)
+bz_tensor bz_output_like(bz_plan *p, bz_tensor like, uint32_t cols)
 {
-    return new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass, false);
+    return bz_new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass, false);
 }
 
 bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name)
 {
-    bz_tensor out = new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true, false);
-    push(p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
+    bz_tensor out = bz_new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true, false);
+    bz_push_step(p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
     return out;
 }
 
 bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
 {
-    bz_tensor out = output_like(p, x, (uint32_t)bz_weight_of(p->weights, w)->ne[1]);
-    push(p, (bz_step){.op = BZ_OP_LINEAR, .name = name, .in = {x}, .w = {w}, .out = {out}});
+    bz_tensor out = bz_output_like(p, x, (uint32_t)bz_weight_of(p->weights, w)->ne[1]);
+    bz_push_step(p, (bz_step){.op = BZ_OP_LINEAR, .name = name, .in = {x}, .w = {w}, .out = {out}});
     return out;
 }
 
 bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name)
 {
-    bz_tensor out = output_like(p, x, cols_of(p, x));
-    push(p, (bz_step){
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(p, (bz_step){
                 .op = BZ_OP_RMS_NORM, .name = name, .in = {x}, .w = {w}, .out = {out}, .width = width, .eps = eps});
     return out;
 }
 
 bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name)
 {
-    bz_tensor out = output_like(p, a, cols_of(p, a));
-    push(p, (bz_step){.op = BZ_OP_ADD, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
+    bz_tensor out = bz_output_like(p, a, bz_cols_of(p, a));
+    bz_push_step(p, (bz_step){.op = BZ_OP_ADD, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
     return out;
 }
 
 bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
 {
-    bz_tensor out = output_like(p, x, cols_of(p, x));
-    push(p, (bz_step){.op = BZ_OP_SCALE, .name = name, .in = {x}, .w = {w}, .out = {out}});
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(p, (bz_step){.op = BZ_OP_SCALE, .name = name, .in = {x}, .w = {w}, .out = {out}});
     return out;
 }
 
 bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name)
 {
-    bz_tensor out = output_like(p, x, cols_of(p, x));
-    push(p, (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .w = {w}, .out = {out}, .scale = scale});
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(p, (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .w = {w}, .out = {out}, .scale = scale,
+                      .width = (uint32_t)bz_weight_of(p->weights, w)->ne[0]});
     return out;
 }
 
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name)
 {
-    bz_tensor out = output_like(p, gate, cols_of(p, gate));
-    push(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate, up}, .out = {out}, .width = cols_of(p, gate)});
+    bz_tensor out = bz_output_like(p, gate, bz_cols_of(p, gate));
+    bz_push_step(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate, up}, .out = {out}, .width = bz_cols_of(p, gate)});
     return out;
 }
 
 bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name)
 {
-    bz_tensor out = output_like(p, gate_up, cols_of(p, gate_up) / 2);
-    push(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate_up}, .out = {out}, .width = width});
+    bz_tensor out = bz_output_like(p, gate_up, bz_cols_of(p, gate_up) / 2);
+    bz_push_step(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate_up}, .out = {out}, .width = width});
     return out;
 }
 
 bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base, const char *name)
 {
-    bz_tensor out = new_tensor(p, width, true, false);
-    push(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
+    bz_tensor out = bz_new_tensor(p, width, true, false);
+    bz_push_step(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
                       .name = name,
                       .w = {factors},
                       .out = {out},
                       .width = width,
                       .pairs = pairs,
+                      .axes = 1,
                       .base = base});
     return out;
 }
 
 bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name)
 {
-    bz_tensor out = output_like(p, x, cols_of(p, x));
-    push(p, (bz_step){.op = BZ_OP_ROPE, .name = name, .in = {x, table}, .out = {out}, .width = width});
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(p, (bz_step){.op = BZ_OP_ROPE, .name = name, .in = {x, table}, .out = {out}, .width = width});
     return out;
 }
 
 void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name)
 {
-    push(p, (bz_step){.op = BZ_OP_KV_WRITE, .name = name, .in = {k, v}, .cache = cache});
+    bz_push_step(p, (bz_step){.op = BZ_OP_KV_WRITE, .name = name, .in = {k, v}, .cache = cache});
 }
 
 static bz_tensor attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
                         bool both_ways, const char *name)
 {
-    bz_tensor out = output_like(p, q, cols_of(p, q));
-    push(p, (bz_step){.op = BZ_OP_ATTEND,
+    bz_tensor out = bz_output_like(p, q, bz_cols_of(p, q));
+    bz_push_step(p, (bz_step){.op = BZ_OP_ATTEND,
                       .name = name,
                       .in = {q},
                       .out = {out},
@@ -227,16 +229,16 @@ bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t 
 
 void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name)
 {
-    *ids = new_tensor(p, experts, true, true);
-    *shares = new_tensor(p, experts, true, false);
-    push(p, (bz_step){
+    *ids = bz_new_tensor(p, experts, true, true);
+    *shares = bz_new_tensor(p, experts, true, false);
+    bz_push_step(p, (bz_step){
                 .op = BZ_OP_ROUTE, .name = name, .in = {logits}, .out = {*ids, *shares}, .experts = experts});
 }
 
 bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name)
 {
-    bz_tensor out = new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true, false);
-    push(p, (bz_step){
+    bz_tensor out = bz_new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true, false);
+    bz_push_step(p, (bz_step){
                 .op = BZ_OP_EXPERT_LINEAR, .name = name, .in = {x, ids}, .w = {w}, .out = {out}, .experts = experts});
     return out;
 }
@@ -244,8 +246,8 @@ bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, 
 bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
                         uint32_t experts, const char *name)
 {
-    bz_tensor out = new_tensor(p, cols_of(p, x) / experts, true, false);
-    push(p, (bz_step){.op = BZ_OP_EXPERT_SUM,
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x) / experts, true, false);
+    bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_SUM,
                       .name = name,
                       .in = {x, ids, shares},
                       .w = {scales},
@@ -261,42 +263,56 @@ bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
 
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name)
 {
-    bz_tensor out = new_tensor(p, cols_of(p, x), false, false);
-    push(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false, false);
+    bz_push_step(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
     return out;
 }
 
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name)
 {
-    bz_tensor out = output_like(p, x, cols_of(p, x));
-    push(p, (bz_step){.op = BZ_OP_SOFTCAP, .name = name, .in = {x}, .out = {out}, .scale = cap});
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(p, (bz_step){.op = BZ_OP_SOFTCAP, .name = name, .in = {x}, .out = {out}, .scale = cap});
     return out;
+}
+
+void bz_last_sees_blocks(bz_plan *p, bz_blocks blocks)
+{
+    if (!p->failed) {
+        p->steps[p->n_steps - 1].blocks = blocks;
+    }
+}
+
+void bz_last_takes_soft(bz_plan *p)
+{
+    if (!p->failed) {
+        p->steps[p->n_steps - 1].takes_soft = true;
+    }
 }
 
 bz_tensor bz_keep(bz_plan *p, uint32_t cols)
 {
-    bz_tensor kept = new_tensor(p, cols, true, false);
+    bz_tensor kept = bz_new_tensor(p, cols, true, false);
     p->tensors[kept.id].kept = kept.id != 0;
     return kept;
 }
 
 bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name)
 {
-    bz_tensor out = output_like(p, kept, cols_of(p, kept));
-    push(p, (bz_step){.op = BZ_OP_RECALL, .name = name, .in = {kept}, .out = {out}});
+    bz_tensor out = bz_output_like(p, kept, bz_cols_of(p, kept));
+    bz_push_step(p, (bz_step){.op = BZ_OP_RECALL, .name = name, .in = {kept}, .out = {out}});
     return out;
 }
 
 void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name)
 {
-    *to = to->id ? *to : new_tensor(p, BZ_JUDGED_COLUMNS, true, false);
-    push(p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
+    *to = to->id ? *to : bz_new_tensor(p, BZ_JUDGED_COLUMNS, true, false);
+    bz_push_step(p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
 }
 
 void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale, uint32_t row,
                    bz_tensor to, const char *name)
 {
-    push(p, (bz_step){.op = BZ_OP_SOFT_EMBED,
+    bz_push_step(p, (bz_step){.op = BZ_OP_SOFT_EMBED,
                       .name = name,
                       .in = {logits, judged},
                       .w = {table},
@@ -307,12 +323,12 @@ void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight tab
 
 void bz_cut(bz_plan *p, const char *name)
 {
-    push(p, (bz_step){.op = BZ_OP_CUT, .name = name});
+    bz_push_step(p, (bz_step){.op = BZ_OP_CUT, .name = name});
 }
 
 bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols)
 {
-    bz_tensor view = new_tensor(p, cols, true, false);
+    bz_tensor view = bz_new_tensor(p, cols, true, false);
     if (!p->failed) {
         bz_tensor_info *v = &p->tensors[view.id], root = p->tensors[x.id];
         v->stride = root.stride;
@@ -341,6 +357,15 @@ static void note_lifetimes(bz_plan *p)
         }
     }
     p->tensors[p->tensors[p->output.id].root].last = (int32_t)p->n_steps;
+}
+
+/* Steps of towers that change value by value what nobody reads afterwards may write where they read. */
+static bool in_place(const bz_plan *p, size_t s)
+{
+    const bz_step *step = &p->steps[s];
+    const bz_tensor_info *in = &p->tensors[step->in[0].id];
+    return (step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU || step->op == BZ_OP_RELU) &&
+           in->root == step->in[0].id && in->last == (int32_t)s;
 }
 
 /* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
@@ -378,6 +403,13 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
             if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
                 offset[id] = offset[in];
                 last[in] = last[id];
+                continue;
+            }
+            if (!group && in_place(p, s)) {
+                offset[id] = offset[in];
+                for (size_t i = 0; i < n_alive; i++) {
+                    alive[i] = alive[i] == in ? id : alive[i];
+                }
                 continue;
             }
             size_t at = 0, slot = 0, bytes = p->tensors[id].bytes;

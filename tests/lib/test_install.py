@@ -62,7 +62,7 @@ completion = [f for p in ("cli/bezel.bash", "docs/bezel.bash", "docs/*/bezel.bas
 
 
 def expected(lib="lib", include="include", man="share/man"):
-    files = {"bin/bezel", f"{include}/bezel.h", f"{include}/bezel_diffusion.h", f"{lib}/libbezel.a", f"{lib}/{so}", f"{lib}/{soname}", f"{lib}/libbezel.so",
+    files = {"bin/bezel", f"{include}/bezel.h", f"{include}/bezel_diffusion.h", f"{include}/bezel_media.h", f"{lib}/libbezel.a", f"{lib}/{so}", f"{lib}/{soname}", f"{lib}/libbezel.so",
              f"{lib}/pkgconfig/bezel.pc", "share/doc/bezel/LICENSE", "share/doc/bezel/CHANGELOG.md"}
     for section in "13":
         files |= {f"{man}/man{section}/" + os.path.basename(f) for f in glob.glob(f"docs/man/*.{section}")}

@@ -22,11 +22,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     let d = step.width;
     let kv_head = head / (step.heads / step.kv_heads);
-    let position = position_of(select(row, 0u, step.both_ways == 1u));
-    let last = position_of(select(row, live_rows() - 1u, step.both_ways == 1u));
-    let visible = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
-    let begin = max(visible, step.first_row);
-    let end = min(last + 1u, step.first_row + step.row_count);
+    let begin = max(first_visible(row), step.first_row);
+    let end = min(last_visible(row) + 1u, step.first_row + step.row_count);
     let words = select(d, d / 2u, F16);
     let row_words = step.kv_heads * words;
     let head_word = kv_head * words;

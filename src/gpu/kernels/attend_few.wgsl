@@ -68,10 +68,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let kv_head = head / (step.heads / step.kv_heads);
-    let position = position_of(row);
-    let visible = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
-    let first = max(visible, step.first_row);
-    let stop = max(min(position + 1u, step.first_row + step.row_count), first);
+    let first = max(first_visible(row), step.first_row);
+    let stop = max(min(last_visible(row) + 1u, step.first_row + step.row_count), first);
     // stretches of whole groups of KEYS, the same for every split
     let stretch = (stop - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
     let begin = first + split * stretch;

@@ -31,10 +31,6 @@ fn low(v: vec4<u32>) -> vec4<f32> {
 
 fn high(v: vec4<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)); }
 
-fn first_visible(position: u32) -> u32 {
-    return select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
-}
-
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let n = live_rows();
@@ -42,18 +38,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row0 >= n) { return; }
     let kv_head = group.x / (step.heads / step.kv_heads);
     let last = min(row0 + 31u, n - 1u);
-    let both_ways = step.both_ways == 1u;
-    let end = min(position_of(select(last, n - 1u, both_ways)) + 1u, step.first_row + step.row_count);
+    let end = min(last_visible(last) + 1u, step.first_row + step.row_count);
     let q = (step.in0 + group.x * HEAD) / 4u;
     // scoring: one position and four rows
     let mine = local % 32u;
     let rows = local / 32u * 4u;
-    let own = vec4<u32>(position_of(min(row0 + rows, last)), position_of(min(row0 + rows + 1u, last)),
-                        position_of(min(row0 + rows + 2u, last)), position_of(min(row0 + rows + 3u, last)));
-    let positions = select(own, vec4<u32>(position_of(n - 1u)), both_ways);
-    let seen_from = select(own, vec4<u32>(position_of(0u)), both_ways);
-    let firsts = vec4<u32>(first_visible(seen_from.x), first_visible(seen_from.y), first_visible(seen_from.z),
-                           first_visible(seen_from.w));
+    let lines = min(vec4<u32>(row0 + rows) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
+    let lasts = vec4<u32>(last_visible(lines.x), last_visible(lines.y), last_visible(lines.z), last_visible(lines.w));
+    let firsts = vec4<u32>(first_visible(lines.x), first_visible(lines.y), first_visible(lines.z), first_visible(lines.w));
     // softmax: an eighth of a row
     let line = local / 8u;
     let piece = local % 8u * 4u;
@@ -65,7 +57,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         highest[local] = LOWEST;
         total[local] = 0.0;
     }
-    for (var j = max(first_visible(position_of(select(row0, 0u, both_ways))), step.first_row); j < end; j += 32u) {
+    for (var j = max(first_visible(row0), step.first_row); j < end; j += 32u) {
         let k = (cache_row(min(j + mine, end - 1u)) * step.kv_heads + kv_head) * VECTORS;
         var s = vec4<f32>();
         for (var c = 0u; c < HEAD; c += 64u) {
@@ -87,7 +79,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             workgroupBarrier();
         }
         let p = vec4<u32>(j + mine);
-        let visible = (p <= positions) & (p >= firsts) & (p < vec4<u32>(end));
+        let visible = (p <= lasts) & (p >= firsts) & (p < vec4<u32>(end));
         s = select(vec4<f32>(LOWEST), s, visible);
         for (var r = 0u; r < 4u; r++) { share[(rows + r) * 32u + mine] = s[r]; }
         workgroupBarrier();

@@ -38,6 +38,8 @@ struct Step {
     first_part: u32, // ... of this dispatch
     row0: u32,       // first row that a step of wanted rows is about
     both_ways: u32,  // 1: attend sees all rows of the pass, and before them what the first one sees
+    blocks: u32,     // attend: 1: rows of a picture see what follows of it, 2: all of it
+    pad0: u32, pad1: u32, pad2: u32,
 }
 
 @group(0) @binding(0) var<uniform> step: Step;
@@ -49,9 +51,26 @@ const MAX_ROWS = 512u;
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 
 fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }
-fn token_of(row: u32) -> u32 { return select(rows[4u + 3u * row], rows[4u + 3u * MAX_ROWS], rows[3] == 1u); }
+fn token_of(row: u32) -> u32 { return select(rows[4u + 3u * row] & 0x3fffffffu, rows[4u + 3u * MAX_ROWS], rows[3] == 1u); }
 fn position_of(row: u32) -> u32 { return rows[5u + 3u * row]; }
 fn wanted_row(i: u32) -> u32 { return rows[6u + 3u * i]; }
+
+// The upper two bits of a row's id: it is no token and stands in the arena already; it is of a picture, whose first and
+// last position lie behind everything else.
+fn is_soft(row: u32) -> bool { return rows[3] == 0u && (rows[4u + 3u * row] & 0x80000000u) != 0u; }
+fn is_of_picture(row: u32) -> bool { return rows[3] == 0u && (rows[4u + 3u * row] & 0x40000000u) != 0u; }
+
+fn first_visible(row: u32) -> u32 {
+    let position = position_of(select(row, 0u, step.both_ways == 1u));
+    let first = select(0u, position + 1u - step.window, step.window > 0u && position + 1u > step.window);
+    if (step.blocks == 2u && is_of_picture(row)) { return min(first, rows[7u + 4u * MAX_ROWS + 2u * row]); }
+    return first;
+}
+
+fn last_visible(row: u32) -> u32 {
+    if (step.blocks > 0u && is_of_picture(row)) { return rows[8u + 4u * MAX_ROWS + 2u * row]; }
+    return position_of(select(row, live_rows() - 1u, step.both_ways == 1u));
+}
 
 // A dispatch may have more than 65,535 workgroups: the host folds the count into two dimensions.
 fn folded(id: vec3<u32>, count: vec3<u32>) -> u32 { return id.x + id.y * count.x; }

@@ -4,6 +4,7 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let row = thread.y;
     let u = thread.x;
     if (row >= live_rows() || u * 8u >= step.cols) { return; }
+    if (step.slotted == 1u && is_soft(row)) { return; } // the host has put it there
     let id = table_row(row);
     if (id < step.first_row || id - step.first_row >= step.row_count) { return; } // in another binding
     eight((id - step.first_row) * step.row_bytes, u);

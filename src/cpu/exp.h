@@ -1,0 +1,52 @@
+/* The exponential that the towers' softmax and activations use, as numbers and as one value: every instruction set
+ * has the same polynomial. Good to 2 units in the last place between BZ_EXP_LOWEST and BZ_EXP_HIGHEST, outside of
+ * which it stays what it is there. */
+#ifndef BZ_CPU_EXP_H
+#define BZ_CPU_EXP_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define BZ_EXP_LOWEST   -87.0f
+#define BZ_EXP_HIGHEST  88.0f
+#define BZ_EXP_LOG2E    1.44269504088896341f
+#define BZ_EXP_LN2_HIGH 0.693359375f /* few bits: its products with small whole numbers are exact */
+#define BZ_EXP_LN2_LOW  -2.12194440e-4f
+/* e^r = 1 + r + r^2 (C0 + C1 r + ... + C5 r^5) for |r| <= ln 2 / 2 */
+#define BZ_EXP_C0 5.0000001201e-1f
+#define BZ_EXP_C1 1.6666665459e-1f
+#define BZ_EXP_C2 4.1665795894e-2f
+#define BZ_EXP_C3 8.3334519073e-3f
+#define BZ_EXP_C4 1.3981999507e-3f
+#define BZ_EXP_C5 1.9875691500e-4f
+
+/* gelu(x) = x * sigmoid(scale * x * (1 + cubic * x^2)) */
+#define BZ_GELU_SCALE 1.5957691216057308f
+#define BZ_GELU_CUBIC 0.044715f
+
+static inline float bz_exp(float x)
+{
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
+    x = x < BZ_EXP_LOWEST ? BZ_EXP_LOWEST : x > BZ_EXP_HIGHEST ? BZ_EXP_HIGHEST : x;
+    float n = x * BZ_EXP_LOG2E + shift;
+    n -= shift;
+    const float r = (x - n * BZ_EXP_LN2_HIGH) - n * BZ_EXP_LN2_LOW;
+    float p = ((((BZ_EXP_C5 * r + BZ_EXP_C4) * r + BZ_EXP_C3) * r + BZ_EXP_C2) * r + BZ_EXP_C1) * r + BZ_EXP_C0;
+    p = p * (r * r) + r + 1.0f;
+    const uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+/* Whole rows, in shapes that compilers turn into vector code (kernels_plain.c). */
+float bz_exp_sum_plain(float *x, size_t n);
+void bz_gelu_mul_plain(const float *gate, const float *up, float *out, size_t n);
+void bz_silu_plain(const float *x, float *out, size_t n);
+
+static inline float bz_gelu_angle(float x)
+{
+    return BZ_GELU_SCALE * x * (1.0f + BZ_GELU_CUBIC * x * x);
+}
+
+#endif

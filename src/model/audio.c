@@ -1,0 +1,101 @@
+/* The audio tower: a conformer. Its features arrive four moments (of 10 ms) to a row, which is one soft token.
+ *
+ *   h = in(relu(LN(conv(relu(LN(conv(features)))))))
+ *   for each layer:
+ *     h = h + 0.5 RMS(down(silu(up RMS(h))))
+ *     h = h + RMS(out(attention over the last 12 moments(RMS(h))))
+ *     h = h + pw2(silu(RMS(conv over 5 moments(GLU(pw1 RMS(h))))))
+ *     h = h + 0.5 RMS(down(silu(up RMS(h))))
+ *     h = RMS(h)
+ *   soft token = project(RMS(out h + bias))
+ */
+#include <math.h>
+
+#include "model/clipped.h"
+
+#define EPS 1e-6f
+enum { FEATURE_STEPS = 4 };
+
+static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clipped *up, const bz_clipped *down,
+                          bz_weight post, uint32_t d)
+{
+    bz_tensor f = bz_rms_norm(p, h, norm, d, EPS, "ffn_norm");
+    f = bz_silu(p, bz_record_clipped(p, f, up, "ffn_up"), "ffn_act");
+    f = bz_rms_norm(p, bz_record_clipped(p, f, down, "ffn_down"), post, d, EPS, "ffn_post_norm");
+    return bz_add_scaled(p, h, f, 0.5f, "ffn_residual");
+}
+
+static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor x, bz_tensor waves)
+{
+    /* Scores of base 2 in the reference: both sides carry a part of that and of 1/sqrt(head size). */
+    const float q_scale = (float)(1.0 / sqrt(a->head_dim) / log(2.0)), k_scale = (float)(log1p(exp(1.0)) / log(2.0));
+    bz_tensor q = bz_mul_vector(p, bz_record_clipped(p, x, &w->q, "q_proj"), w->per_dim_scale, q_scale, "q_scaled");
+    bz_tensor k = bz_multiply(p, bz_record_clipped(p, x, &w->k, "k_proj"), k_scale, "k_scaled");
+    bz_tensor v = bz_record_clipped(p, x, &w->v, "v_proj");
+    bz_tensor far = bz_linear(p, waves, w->far, "relative_k");
+    bz_tensor shares = bz_local_scores(p, q, k, far, a->heads, BZ_FAR, 50.0f, "attn_shares");
+    return bz_record_clipped(p, bz_local_sum(p, shares, v, a->heads, BZ_FAR, "attn"), &w->out, "attn_out");
+}
+
+static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, uint32_t d)
+{
+    bz_tensor x = bz_rms_norm(p, h, w->conv_norm, d, EPS, "conv_pre_norm");
+    x = bz_glu(p, bz_record_clipped(p, x, &w->pw1, "conv_pw1"), "conv_glu");
+    x = bz_conv_time(p, x, w->conv_dw, "conv_dw");
+    x = bz_silu(p, bz_rms_norm(p, x, w->norm_conv, d, EPS, "conv_norm"), "conv_act");
+    return bz_record_clipped(p, x, &w->pw2, "conv_pw2");
+}
+
+static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor h, bz_tensor waves)
+{
+    const uint32_t d = a->width;
+    h = half_ffn(p, h, w->ffn_norm, &w->up, &w->down, w->ffn_post_norm, d);
+    bz_tensor o = attention(p, a, w, bz_rms_norm(p, h, w->attn_norm, d, EPS, "attn_norm"), waves);
+    h = bz_add(p, h, bz_rms_norm(p, o, w->attn_post_norm, d, EPS, "attn_post_norm"), 1.0f, "attn_residual");
+    h = bz_add(p, h, light_conv(p, w, h, d), 1.0f, "conv_residual");
+    h = half_ffn(p, h, w->ffn_norm_1, &w->up_1, &w->down_1, w->ffn_post_norm_1, d);
+    return bz_rms_norm(p, h, w->norm_out, d, EPS, "layer");
+}
+
+static bz_tensor with_layers(bz_plan *p, const bz_audio *a)
+{
+    const uint32_t first = (uint32_t)bz_weight_of(p->weights, a->conv0)->ne[1];
+    const uint32_t second = (uint32_t)bz_weight_of(p->weights, a->conv1)->ne[1];
+    bz_tensor waves = bz_waves(p, a->width, 10000.0, "waves");
+    bz_tensor x = bz_input_rows(p, FEATURE_STEPS * a->bins, "features");
+    x = bz_conv(p, x, a->conv0, FEATURE_STEPS, a->bins, 1, "conv_0");
+    x = bz_relu(p, bz_layer_norm(p, x, a->conv0_norm, first, EPS, "conv_0_norm"), "conv_0_act");
+    x = bz_conv(p, x, a->conv1, FEATURE_STEPS / 2, a->bins / 2, first, "conv_1");
+    x = bz_relu(p, bz_layer_norm(p, x, a->conv1_norm, second, EPS, "conv_1_norm"), "conv_1_act");
+    bz_tensor h = bz_linear(p, x, a->in, "subsample");
+    for (uint32_t i = 0; i < a->layers; i++) {
+        p->layer = (int32_t)i;
+        bz_cut(p, "layer");
+        h = layer(p, a, &a->layer[i], h, waves);
+    }
+    p->layer = -1;
+    return bz_add_vector(p, bz_linear(p, h, a->out, "out"), a->out_bias, 1.0f, "encoder_out");
+}
+
+bz_status bz_audio_record(const bz_towers *t, uint32_t rows, bz_plan **out, bz_error *err)
+{
+    const bz_audio *a = &t->audio;
+    const bool layers = a->kind == BZ_TOWER_LAYERS;
+    bz_plan *p = NULL;
+    bz_status status = bz_plan_new(&p, &t->table, NULL, 0, rows, layers ? BZ_FAR : 1, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    p->tower = true;
+    const uint32_t in = (uint32_t)bz_weight_of(&t->table, a->project)->ne[0];
+    bz_tensor x = layers ? with_layers(p, a) : bz_input_rows(p, in, "samples");
+    x = bz_rms_norm(p, x, BZ_NO_WEIGHT, in, EPS, "project_norm");
+    x = bz_linear(p, x, a->project, "soft_tokens");
+    status = bz_plan_finish(p, x, err);
+    if (status != BZ_OK) {
+        bz_plan_free(p);
+        return status;
+    }
+    *out = p;
+    return BZ_OK;
+}

@@ -1,0 +1,159 @@
+/* Pictures and sound among tokens: logits against Hugging Face's, reuse by content, and what is refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "media.h"
+#include "session.h"
+#include "support/check.h"
+#include "support/forward.h"
+#include "support/golden.h"
+#include "support/media.h"
+
+/* What the prompts of the goldens hold, in order. */
+typedef struct prompt_case {
+    const char *kind[2];
+    int number[2];
+    size_t n;
+} prompt_case;
+
+/* Image or clip i: encoded here where its pixels or samples are kept, else its soft tokens as they are. */
+static bz_media *media_for(const bz_model *m, const golden *g, const golden *media, const char *kind, int i)
+{
+    const uint32_t budget = i == 2 ? 6 : 70;
+    if (i == 1) {
+        size_t n;
+        const float *soft = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i);
+        const uint32_t width = m->text.config.width;
+        bz_media *made = bz_media_new(kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, (uint32_t)(n / width), width);
+        memcpy(made->values, soft, n * sizeof *soft);
+        made->content = bz_content_of(soft, n * sizeof *soft, 0);
+        return made;
+    }
+    bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = budget});
+    bz_media *made = encode_golden(e, media, kind, i);
+    bz_encoder_free(e);
+    return made;
+}
+
+typedef struct rows {
+    float *out;
+    size_t vocab;
+} rows;
+
+static int on_logits(void *user, const bz_event *e)
+{
+    rows *r = user;
+    if (e->kind == BZ_EVENT_LOGITS) {
+        memcpy(r->out + e->position * r->vocab, e->logits, e->rows * r->vocab * sizeof *r->out);
+    }
+    return 0;
+}
+
+static bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media, size_t n_media, float *out,
+                              bz_error *err)
+{
+    const bz_prefill_options o = {.logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    rows r = {out, bz_model_vocab(s->model)};
+    bz_job *job = NULL;
+    bz_status status = bz_session_prefill_media(s, ids, n, media, n_media, &o, &job, err);
+    if (status == BZ_OK) {
+        status = bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err);
+    }
+    bz_job_free(job);
+    return status;
+}
+
+static void run_case(const char *what, const char *text, const char *mmproj, const char *name, const prompt_case *prompts,
+                     uint32_t chunk)
+{
+    golden g, media;
+    char path[64];
+    snprintf(path, sizeof path, "%s/media.gguf", name);
+    golden_open(&g, golden_path(path));
+    golden_open(&media, golden_path("media/golden.gguf"));
+    bz_model *m = open_two_or_fail(text, mmproj);
+    const uint32_t vocab = bz_model_vocab(m);
+    for (int k = 0; k < 3; k++) {
+        begin("%s: prompt %d in chunks of %u", what, k, chunk);
+        const prompt_case *p = &prompts[k];
+        size_t n, n_pos, n_logits;
+        const int32_t *ids = golden_i32(&g, &n, "mm.%d.tokens", k), *at = golden_i32(&g, &n_pos, "mm.%d.positions", k);
+        const float *want = golden_f32(&g, &n_logits, "mm.%d.logits", k);
+        bz_media *list[2] = {0};
+        for (size_t i = 0; i < p->n; i++) {
+            list[i] = media_for(m, &g, &media, p->kind[i], p->number[i]);
+        }
+        bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunk, .threads = 2});
+        float *logits = calloc(n * vocab, sizeof *logits);
+        bz_error err = {0};
+        CHECKF(prefill_with(s, ids, n, list, p->n, logits, &err) == BZ_OK, "%s", err.text);
+        double worst = 0;
+        for (size_t i = 0; i < n_pos; i++) {
+            const double d = max_difference(logits + (size_t)at[i] * vocab, want + i * vocab, vocab);
+            worst = d > worst ? d : worst;
+        }
+        CHECKF(n_logits == n_pos * vocab && worst < 1e-3, "logits off by %g", worst);
+
+        /* The same prompt again costs one token; another picture in its place costs all from there on. */
+        const uint64_t before = bz_session_get_stats(s).prefilled;
+        CHECK(prefill_with(s, ids, n, list, p->n, NULL, &err) == BZ_OK);
+        CHECKF(bz_session_get_stats(s).prefilled == before + 1, "%u computed", (unsigned)(bz_session_get_stats(s).prefilled - before));
+        bz_media *other = bz_media_new(list[0]->kind, list[0]->rows, list[0]->width);
+        other->content.a = 12345;
+        bz_media *changed[2] = {other, list[1]};
+        const uint64_t again = bz_session_get_stats(s).prefilled;
+        CHECK(prefill_with(s, ids, n, changed, p->n, NULL, &err) == BZ_OK);
+        CHECK(bz_session_get_stats(s).prefilled - again > list[0]->rows);
+        bz_media_free(other);
+        for (size_t i = 0; i < p->n; i++) {
+            bz_media_free(list[i]);
+        }
+        free(logits);
+        bz_session_free(s);
+    }
+    bz_model_free(m);
+    golden_close(&g);
+    golden_close(&media);
+}
+
+static void test_refusals(void)
+{
+    begin("prompts whose places do not fit what is given");
+    bz_model *m = open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
+    bz_session *s = session_or_fail(m, NULL);
+    bz_media *image = bz_media_new(BZ_MEDIA_IMAGE, 3, 128), *sound = bz_media_new(BZ_MEDIA_AUDIO, 2, 128);
+    bz_media *both[2] = {image, sound}, *foreign = bz_media_new(BZ_MEDIA_IMAGE, 3, 64);
+    bz_error err = {0};
+    const int32_t good[] = {2, 763, 763, 763, 100, 764, 764, 101}, few[] = {2, 763, 763, 100};
+    CHECKF(prefill_with(s, good, 8, both, 2, NULL, &err) == BZ_OK, "%s", err.text);
+    CHECK(prefill_with(s, good, 8, both, 1, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "another sound"));
+    CHECK(prefill_with(s, good, 5, both, 2, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "places for 1"));
+    CHECK(prefill_with(s, few, 4, both, 1, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "needs 3"));
+    CHECK(prefill_with(s, good + 4, 4, both, 1, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "a picture was given"));
+    CHECK(prefill_with(s, good, 8, &foreign, 1, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "another model"));
+    const int32_t outside[] = {2, 763, 763, 763, -5};
+    CHECK(prefill_with(s, outside, 5, both, 1, NULL, &err) == BZ_BAD_REQUEST);
+    CHECK(bz_session_get_stats(s).position == 8); /* nothing was lost by any of them */
+    bz_media_free(image);
+    bz_media_free(sound);
+    bz_media_free(foreign);
+    bz_session_free(s);
+    bz_model_free(m);
+}
+
+int main(void)
+{
+    const prompt_case e_like[3] = {{{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
+    const prompt_case moe_like[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
+    const prompt_case unified[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};
+    const uint32_t chunks[] = {512, 7};
+    for (int i = 0; i < 2; i++) {
+        run_case("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"), "e-like", e_like, chunks[i]);
+        run_case("e-like, one file", model_path("e-like-whole.gguf"), NULL, "e-like", e_like, chunks[i]);
+        run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"), "moe-like", moe_like, chunks[i]);
+        run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/mmproj.gguf"), "unified", unified, chunks[i]);
+    }
+    test_refusals();
+    return finish();
+}
