@@ -20,6 +20,12 @@ LIB_SRC  = $(sort $(wildcard src/*.c src/*/*.c))
 EDIT    := $(shell t=$$(mktemp) && printf '\043include <histedit.h>\nint main(void) { el_end(0); return 0; }\n' | \
              $(CC) $(LDFLAGS) -x c -o $$t - -ledit 2>/dev/null && echo -ledit; rm -f $$t)
 CLI_SRC  = $(filter-out cli/line_$(if $(EDIT),none,edit).c,$(sort $(wildcard cli/*.c)))
+# Pictures and sound from files, where this compiler finds all of the libraries; else PPM and WAV.
+MEDIA_LIBS = -ljpeg -lpng -lwebp -lwebpdemux -lgif -lsndfile
+MEDIA   := $(shell t=$$(mktemp) && printf '\043include <stdio.h>\n\043include <jpeglib.h>\n\043include <png.h>\n\043include <webp/demux.h>\n\043include <gif_lib.h>\n\043include <sndfile.h>\nint main(void) { return 0; }\n' | \
+             $(CC) $(LDFLAGS) -x c -o $$t - $(MEDIA_LIBS) 2>/dev/null && echo $(MEDIA_LIBS); rm -f $$t)
+MEDIA_SRC = cli/media/decode.c cli/media/exif.c $(if $(MEDIA),$(patsubst %,cli/media/%.c,gif jpeg png sound webp),cli/media/none.c)
+MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
 # The server belongs to the program, not to the library.
 SERVER_SRC = $(sort $(wildcard server/*.c))
 # Every tests/test_*.c is a program of its own; tests/support/*.c is shared by them.
@@ -29,7 +35,7 @@ FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC = $(sort $(wildcard bench/bench_*.c))
 
 LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/wgsl.o
-CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o) $(SERVER_OBJ)
+CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o) $(MEDIA_OBJ) $(SERVER_OBJ)
 SERVER_OBJ = $(SERVER_SRC:%.c=$(B)/%.o)
 TEST_LIB_OBJ = $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TESTS    = $(TEST_SRC:tests/%.c=$(B)/tests/%)
@@ -68,7 +74,7 @@ $(B)/libbezel.a: $(LIB_OBJ)
 
 $(B)/bezel: $(CLI_OBJ) $(B)/libbezel.a
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(EDIT)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(EDIT) $(MEDIA)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -110,6 +116,10 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TE
 # What belongs to the program, not to the library.
 $(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/prompts.o $(B)/cli/settings.o
 $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
+
+$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
+$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(B)/libbezel.a $(MEDIA) -lm # it needs the library, too
+$(B)/tests/test_decode.o: ISA_FLAGS = $(if $(MEDIA),-DBEZEL_MEDIA)
 
 programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli.h"
 #include "interrupt.h"
+#include "see.h"
 #include "term.h"
 
 const char *ask_finish_name(ask_finish finish)
@@ -171,16 +172,39 @@ static void busy(asking *k, const char *what)
     }
 }
 
+/* Every picture and sound of the request, from the file that it names. */
+static bz_status attach(asking *k, bz_error *err)
+{
+    const double start = cli_seconds();
+    bz_status status = BZ_OK;
+    for (size_t i = 0; i < bz_turn_media(k->turn) && status == BZ_OK; i++) {
+        const char *source;
+        size_t len;
+        const bz_media_kind kind = bz_turn_media_source(k->turn, i, &source, &len);
+        char *path = strndup(source, len);
+        bz_media *media = NULL;
+        status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL, NULL, &media, err)
+                      : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+        if (status == BZ_OK) {
+            status = bz_turn_attach(k->turn, i, media, err);
+        }
+        bz_media_free(media);
+        free(path);
+    }
+    k->a->media_s = cli_seconds() - start;
+    return status;
+}
+
 static bz_status prefill(asking *k, bz_session *session, bz_error *err)
 {
-    bz_prefill_options po = {0};
+    uint32_t snapshot_at;
     size_t n;
-    const int32_t *ids = bz_turn_prompt(k->turn, &n, &po.snapshot_at);
+    bz_turn_prompt(k->turn, &n, &snapshot_at);
     const double start = cli_seconds();
     const uint64_t reused = bz_session_get_stats(session).reused;
     bz_job *job = NULL;
     k->a->prompt_tokens = n;
-    bz_status status = bz_session_prefill(session, ids, n, &po, &job, err);
+    bz_status status = bz_turn_prefill(session, k->turn, &job, err);
     if (status == BZ_OK) {
         busy(k, "reading the prompt");
         status = run(k, job, err);
@@ -213,11 +237,15 @@ bz_status ask(bz_session *session, const bz_model *model, const char *request, s
 {
     *a = (ask_answer){.seed = o->generate.sampling.seed};
     asking k = {.o = o, .model = model, .a = a};
-    bz_status status = bz_turn_new(&k.turn, model, request, len, err);
+    bz_status status = o->encoder ? bz_turn_new_media(&k.turn, model, request, len, err)
+                                  : bz_turn_new(&k.turn, model, request, len, err);
     if (status != BZ_OK) {
         return status;
     }
-    status = prefill(&k, session, err);
+    status = attach(&k, err);
+    if (status == BZ_OK) {
+        status = prefill(&k, session, err);
+    }
     if (status == BZ_OK) {
         status = generate(&k, session, err);
     }

@@ -3,7 +3,7 @@
 #define BZ_CLI_ASK_H
 
 #include "base/json.h"
-#include "bezel.h"
+#include "bezel_media.h"
 
 typedef enum ask_finish {
     ASK_END,     /* the model had said all */
@@ -23,6 +23,7 @@ typedef struct ask_answer {
     uint64_t reused;        /* of them, those that needed no computing */
     uint64_t generated;
     double prompt_s, generate_s;
+    double media_s;        /* looking and listening */
     uint64_t seed;
     bz_json_buffer text, thinking; /* all of it */
     bz_json_buffer calls;          /* see ask_answer_calls */
@@ -38,6 +39,7 @@ typedef struct ask_options {
     bz_generate_options generate;
     bool show_progress;  /* a line on a terminal, while nothing is told */
     bool tells_thinking; /* ... which thinking is, then */
+    bz_encoder *encoder; /* for pictures and sound; NULL: they are refused */
     void (*told)(void *user, bz_turn_part part, const char *text, size_t len);
     void (*canvas)(void *user, const bz_job *job, const bz_event *e); /* a diffusion model's step; NULL: a line tells of it */
     void *user;

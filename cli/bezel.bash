@@ -40,7 +40,7 @@ _bezel() {
     word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
     COMPREPLY=()
     if ((n == 2)); then
-        _bezel_words "run serve list show bench doctor tokenize logits diffuse --help --version" "$word"
+        _bezel_words "run serve list show bench doctor tokenize logits diffuse encode --help --version" "$word"
         return
     fi
     case $before in
@@ -50,8 +50,8 @@ _bezel() {
     --model) _bezel_models "$word" ;;
     --dir) _bezel_folders "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
-    -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond) _bezel_files "" "$word" ;;
-    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --shard | --port | --host | --allow-host | \
+    -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features) _bezel_files "" "$word" ;;
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --shard | --port | --host | --allow-host | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)
         if [[ $word == -* ]]; then

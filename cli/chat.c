@@ -32,7 +32,7 @@ static void answer(chat *c, const char *text)
     ask_answer a = {0};
     bz_error err = {0};
     const size_t before = r->talk.n;
-    bz_status status = talk_add_user(&r->talk, text, strlen(text))
+    bz_status status = run_add_user(r, text, strlen(text))
                            ? BZ_OK
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the message.");
     interrupt_asked = 0;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "chat.h"
+#include "interrupt.h"
 #include "show.h"
 #include "term.h"
 
@@ -77,6 +78,8 @@ static void help(chat *c, const char *rest)
           "  /set NAME default    back to what the model's makers say\n"
           "  /set think, nothink  think before answering or not\n"
           "  /set verbose, quiet  timings after each answer or not\n"
+          "  /image FILE          a picture that goes with the next message\n"
+          "  /audio FILE          a sound\n"
           "  /show                the model, the conversation, what is set\n"
           "  /show system, messages\n"
           "  /clear               begin a new conversation\n"
@@ -304,6 +307,7 @@ static void clear(chat *c, const char *rest)
 {
     (void)rest;
     talk_cut(&c->r->talk, 0);
+    run_detach(c->r);
     say("A new conversation.");
 }
 
@@ -335,6 +339,32 @@ static void load(chat *c, const char *rest)
     free(path);
 }
 
+static void attach(chat *c, bz_media_kind kind, const char *rest)
+{
+    char *path = rest_path(rest);
+    bz_error err = {0};
+    uint32_t tokens;
+    if (!path || !path[0]) {
+        say(kind == BZ_MEDIA_IMAGE ? "Which picture? Such as: /image cat.jpg" : "Which sound? Such as: /audio voice.wav");
+    } else if (run_attach(c->r, kind, path, &tokens, &err) != BZ_OK) {
+        complain(&err);
+    } else {
+        fprintf(stderr, "%s goes with the next message (%u tokens).\n", path, tokens);
+    }
+    interrupt_asked = 0;
+    free(path);
+}
+
+static void image(chat *c, const char *rest)
+{
+    attach(c, BZ_MEDIA_IMAGE, rest);
+}
+
+static void audio(chat *c, const char *rest)
+{
+    attach(c, BZ_MEDIA_AUDIO, rest);
+}
+
 static void bye(chat *c, const char *rest)
 {
     (void)rest;
@@ -349,6 +379,7 @@ bool chat_command(chat *c, const char *line)
     } commands[] = {
         {"/help", help}, {"/?", help},    {"/set", set}, {"/show", show}, {"/clear", clear},
         {"/save", save}, {"/load", load}, {"/bye", bye}, {"/exit", bye},  {"/quit", bye},
+        {"/image", image}, {"/audio", audio},
     };
     const char *rest = line;
     const bz_str word = next_word(&rest);

@@ -20,7 +20,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb, cli_tokenize_verb,
-    cli_logits_verb, cli_diffuse_verb, cli_serve_verb;
+    cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -45,12 +45,15 @@ typedef struct cli_options {
     const char *canvas, *self_cond, *self_cond_temp;                    /* logits */
     const char *host, *dir; /* serve */
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
+    const char *images[CLI_STOPS + 1], *sounds[CLI_STOPS + 1];
+    const char *features;
     int port; /* -1: not given */
     const char *set[SETTINGS]; /* as given, or NULL */
     const char *stop[CLI_STOPS + 1];
     unsigned threads, chunk, context, max_tokens, parallel;
     unsigned prompt_tokens, repeat; /* bench */
     unsigned rows;                  /* show --plan */
+    unsigned image_tokens;
     unsigned steps;                 /* diffuse */
     bool no_animation;              /* run */
     bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;

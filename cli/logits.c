@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "bezel_diffusion.h"
 #include "cli.h"
+#include "see.h"
+#include "term.h"
 
 /* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding, which may be of
  * 128 MB. */
@@ -22,6 +25,42 @@ static int on_event(void *user, const bz_event *e)
         return fwrite(e->logits, sizeof *e->logits, n, w->f) != n;
     }
     return 0;
+}
+
+/* Encodes the files, and lists what came of them in the order of their places among the ids. */
+static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n, bz_media **list,
+                         size_t *count, bz_error *err)
+{
+    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels};
+    bz_encoder *encoder = NULL;
+    int32_t image = -1, sound = -1;
+    size_t images = 0, sounds = 0;
+    bz_status status = bz_encoder_new(&encoder, model, &eo, err);
+    if (status == BZ_OK && (bz_tokenize(model, "<|image|>", 9, true, false, &image, 1, err) < 0 ||
+                            bz_tokenize(model, "<|audio|>", 9, true, false, &sound, 1, err) < 0)) {
+        status = err->code;
+    }
+    for (size_t i = 0; i < n && status == BZ_OK;) {
+        const char *path = ids[i] == image ? o->images[images] : ids[i] == sound ? o->sounds[sounds] : NULL;
+        if (!path) {
+            i++;
+            continue;
+        }
+        const bool is_image = ids[i] == image;
+        status = see_file(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false, see_tell, NULL, NULL, &list[*count], err);
+        if (status == BZ_OK) {
+            uint32_t rows, width;
+            bz_media_rows(list[(*count)++], &rows, &width);
+            images += is_image;
+            sounds += !is_image;
+            i += rows;
+        }
+    }
+    bz_encoder_free(encoder);
+    if (status == BZ_OK && (o->images[images] || o->sounds[sounds])) {
+        status = bz_fail(err, BZ_BAD_REQUEST, "The tokens have no place for %s.", o->images[images] ? o->images[images] : o->sounds[sounds]);
+    }
+    return status;
 }
 
 /* ---- diffusion models -------------------------------------------------------------- */
@@ -89,7 +128,7 @@ static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w,
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyG", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyGg", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -106,6 +145,8 @@ static int run(int argc, char **argv)
     bz_job *job = NULL;
     bz_error err = {0};
     writer w = {0};
+    bz_media *media[2 * CLI_STOPS] = {0};
+    size_t n_media = 0;
     if (!cli_open(&o, &model, &code)) {
         free(ids);
         return code;
@@ -134,8 +175,9 @@ static int run(int argc, char **argv)
     if (!w.f) {
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
         code = EXIT_FAILED;
-    } else if (bz_session_new(&session, model, &so, &err) != BZ_OK ||
-               bz_session_prefill(session, ids, n, &po, &job, &err) != BZ_OK ||
+    } else if (((o.images[0] || o.sounds[0]) && see_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
+               bz_session_new(&session, model, &so, &err) != BZ_OK ||
+               bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) != BZ_OK ||
                bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, &err) != BZ_OK ||
                (bz_job_free(job), job = NULL, canvas.n && write_canvas(session, &canvas, &w, &err) != BZ_OK)) {
         code = err.code == BZ_ABORTED ? (fprintf(stderr, "bezel: cannot write %s.\n", o.out), EXIT_FAILED) : cli_error(&err);
@@ -146,6 +188,9 @@ static int run(int argc, char **argv)
     }
     bz_job_free(job);
     bz_session_free(session);
+    for (size_t i = 0; i < n_media; i++) {
+        bz_media_free(media[i]);
+    }
     bz_model_free(model);
     free(canvas.ids);
     free(canvas.previous);
@@ -160,6 +205,8 @@ const cli_verb cli_logits_verb = {
     "and an f32 cache.\n\n"
     "  -t, --tokens IDS     comma-separated token ids, or @FILE\n"
     "  -o, --out FILE       where the rows go\n"
+    "      --image FILE, --audio FILE   what stands where <|image|> and <|audio|> tokens are, in order\n"
+    "      --image-tokens N most tokens of a picture (280)\n"
     "      --fast           compute as generation does: 8-bit activations, f16 cache\n"
     "      --chunk N        tokens per pass (does not change the result)\n"
     "      --threads N      threads (does not change the result)\n"

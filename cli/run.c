@@ -24,7 +24,15 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
                          .tells_thinking = r->show_thinking || r->o->json,
                          .told = r->o->json ? run_json_told : run_print_told,
                          .user = &printer};
+    if (!r->encoder && (bz_model_takes(r->m.model, BZ_MEDIA_IMAGE) || bz_model_takes(r->m.model, BZ_MEDIA_AUDIO))) {
+        status = run_encoder(r, err); /* a loaded chat may hold pictures */
+    }
+    ask_o.encoder = r->encoder;
     ask_o.generate.ignore_end = r->o->ignore_end;
+    if (status != BZ_OK) {
+        settings_free(&s);
+        return status;
+    }
     if (!r->o->json && !r->o->no_animation && !r->o->quiet && animate_can()) {
         ask_o.canvas = run_print_canvas;
     }
@@ -49,7 +57,7 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
 {
     ask_answer a = {0};
     bz_error err = {0};
-    bz_status status = talk_add_user(&r->talk, prompt, len)
+    bz_status status = run_add_user(r, prompt, len)
                            ? run_answer(r, &a, &err)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
     const bool interrupted = status == BZ_OK && a.finish == ASK_INTERRUPTED;
@@ -96,6 +104,9 @@ static int check_options(const cli_options *o)
     if (o->prompts && o->prompt) {
         return cli_usage_error("run", "with '--prompts' there is no prompt beside it.");
     }
+    if (o->prompts && (o->images[0] || o->sounds[0])) {
+        return cli_usage_error("run", "with '--prompts' there are no pictures and sounds so far.");
+    }
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
         return cli_usage_error("run", "'--out', '--shard' and '--parallel' go with '--prompts'.");
     }
@@ -141,13 +152,22 @@ static int run_model(run_state *r, const char *prompt, size_t len)
         return cli_error(&err);
     }
     r->load_s = cli_seconds() - start;
+    for (int sound = 0; sound < 2; sound++) {
+        const char *const *list = sound ? r->o->sounds : r->o->images;
+        for (int i = 0; list[i]; i++) {
+            uint32_t tokens;
+            if (run_attach(r, sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, list[i], &tokens, &err) != BZ_OK) {
+                return cli_error(&err);
+            }
+        }
+    }
     return prompt ? one_answer(r, prompt, len) : run_chat(r);
 }
 
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAG", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGg", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -174,6 +194,8 @@ static int run(int argc, char **argv)
     interrupt_catch(!o.prompts);
     code = run_model(&r, o.prompt, len);
     bz_session_free(r.session);
+    bz_encoder_free(r.encoder);
+    run_detach(&r);
     cli_close_model(&r.m);
     settings_free(&r.given);
     settings_free(&r.made);
@@ -188,11 +210,15 @@ const cli_verb cli_run_verb = {
     "  bezel run gemma4:e2b\n"
     "  bezel run model.gguf \"Why is the sky blue?\" --no-think\n"
     "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
+    "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
     "MODEL is a GGUF file or a name from 'bezel list'. Without a prompt: a chat on a terminal, else\n"
     "the prompt comes from standard input. The answer goes to stdout, everything else to stderr.\n\n"
     "  -n, --max-tokens N         longest answer, thinking included\n"
     "  -c, --ctx N                tokens a conversation can have (default: what fits, up to 32768)\n"
+    "      --image FILE           a picture that goes with the prompt; may be repeated\n"
+    "      --audio FILE           a sound\n"
+    "      --image-tokens N       most tokens of a picture, 70 to 1120 (280)\n"
     "      --system TEXT          system prompt\n"
     "      --temp X               temperature; 0: always the likeliest token\n"
     "      --top-k N, --top-p X, --min-p X\n"

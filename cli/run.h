@@ -15,6 +15,9 @@ typedef struct run_state {
     settings given; /* by options and /set */
     settings made;  /* by the model's makers */
     talk talk;
+    bz_encoder *encoder; /* made when first needed */
+    talk_file *files;    /* [n_files] pictures and sounds that go with the next message */
+    size_t n_files;
     bool think, show_thinking, verbose;
     double load_s;
 } run_state;
@@ -29,6 +32,12 @@ uint32_t run_context(const run_state *r, const settings *s);
 
 /* Asks what stands in r->talk and prints the answer as text or, with --json, as events. */
 bz_status run_answer(run_state *r, ask_answer *a, bz_error *err);
+
+bz_status run_encoder(run_state *r, bz_error *err); /* there is one afterwards */
+/* A picture or sound for the next message, looked at now: what is wrong with it is said at once. */
+bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens, bz_error *err);
+void run_detach(run_state *r); /* none goes with it */
+bool run_add_user(run_state *r, const char *text, size_t len); /* to the talk, with what is attached; false: no memory */
 
 int run_chat(run_state *r);    /* on a terminal; returns an exit code */
 int run_prompts(run_state *r); /* --prompts */

@@ -72,6 +72,18 @@ bool talk_add_user(talk *t, const char *text, size_t len)
     return add(t, &b, ok);
 }
 
+bool talk_add_user_files(talk *t, const talk_file *files, size_t n, const char *text, size_t len)
+{
+    bz_json_buffer b = {0};
+    bool ok = put(&b, "{\"role\":\"user\",\"content\":[");
+    for (size_t i = 0; i < n; i++) {
+        ok = ok && put(&b, files[i].sound ? "{\"type\":\"audio\",\"audio\":" : "{\"type\":\"image\",\"image\":") &&
+             put_quoted(&b, (bz_str){files[i].path, strlen(files[i].path)}) && put(&b, "},");
+    }
+    ok = ok && put(&b, "{\"type\":\"text\",\"text\":") && put_quoted(&b, (bz_str){text, len}) && put(&b, "}]}");
+    return add(t, &b, ok);
+}
+
 bool talk_add_answer(talk *t, bz_str text, bz_str thinking, bz_str calls)
 {
     bz_json_buffer b = {0};
@@ -231,13 +243,38 @@ bz_status talk_load(talk *t, const char *path, bz_error *err)
     return BZ_OK;
 }
 
+/* What a message's list of parts says, files in parentheses. */
+static bz_str parts_text(const bz_json_node *content, bz_arena *arena)
+{
+    bz_json_buffer b = {0};
+    bool ok = true;
+    for (const bz_json_node *part = bz_json_first(content); part && ok; part = part->next) {
+        bz_str text = bz_json_string(bz_json_get(part, "text"));
+        const bz_str image = bz_json_string(bz_json_get(part, "image")), sound = bz_json_string(bz_json_get(part, "audio"));
+        const bz_str file = image.len ? image : sound;
+        if (file.len) {
+            ok = put(&b, "(") && bz_json_to_buffer(&b, file.data, file.len) && put(&b, ") ");
+        } else if (text.len) {
+            ok = bz_json_to_buffer(&b, text.data, text.len);
+        }
+    }
+    char *copy = ok && b.n ? bz_arena_alloc(arena, b.n) : NULL;
+    if (copy) {
+        memcpy(copy, b.text, b.n);
+    }
+    const bz_str made = {copy ? copy : "", copy ? b.n : 0};
+    free(b.text);
+    return made;
+}
+
 bool talk_look(const talk *t, size_t i, bz_arena *arena, bz_str *role, bz_str *text)
 {
     const bz_json_node *root;
     if (bz_json_read(&root, t->messages[i], strlen(t->messages[i]), arena, NULL) != BZ_OK) {
         return false;
     }
+    const bz_json_node *content = bz_json_get(root, "content");
     *role = bz_json_string(bz_json_get(root, "role"));
-    *text = bz_json_string(bz_json_get(root, "content"));
+    *text = bz_json_is(content, BZ_JSON_ARRAY) ? parts_text(content, arena) : bz_json_string(content);
     return true;
 }

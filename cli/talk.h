@@ -18,6 +18,12 @@ void talk_cut(talk *t, size_t n); /* forgets all but the first n messages */
 /* false: no memory */
 bool talk_set_system(talk *t, const char *text); /* NULL: none */
 bool talk_add_user(talk *t, const char *text, size_t len);
+/* With pictures and sounds in front of the text, named by their files. */
+typedef struct talk_file {
+    bool sound;
+    char *path;
+} talk_file;
+bool talk_add_user_files(talk *t, const talk_file *files, size_t n, const char *text, size_t len);
 /* thinking and calls (a JSON array) may be empty. */
 bool talk_add_answer(talk *t, bz_str text, bz_str thinking, bz_str calls);
 

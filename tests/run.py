@@ -57,7 +57,8 @@ def suite(name):
         for t in ["test_threads"] + ["test_session"] * (name == "tsan-full"):
             yield f"tsan {t}", [f"build/tsan/tests/{t}"], {"TSAN_OPTIONS": "halt_on_error=1", "BEZEL_QUICK": "1"}
     elif name in ("asan", "asan-quick"):
-        env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1" if name == "asan-quick" else ""}
+        env = {"LSAN_OPTIONS": "suppressions=tests/decoders.supp:print_suppressions=0",
+               "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1" if name == "asan-quick" else ""}
         for t in programs("build/asan"):
             if t != "test_alloc":                      # it stands in for the allocator itself
                 yield f"asan {t}", [f"build/asan/tests/{t}"], env

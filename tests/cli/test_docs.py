@@ -17,7 +17,7 @@ from cases import case, finish, need  # noqa: E402
 
 BEZEL = os.path.abspath(sys.argv[1])
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-VERBS = ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits", "diffuse")
+VERBS = ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits", "diffuse", "encode")
 
 
 def bezel(*args):

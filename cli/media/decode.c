@@ -1,0 +1,98 @@
+#include "decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "media/image.h"
+
+void picture_free(picture *p)
+{
+    free(p->rgb);
+    *p = (picture){0};
+}
+
+bz_status picture_make(picture *p, uint32_t width, uint32_t height, bz_error *err)
+{
+    bz_size to;
+    const bz_status status = bz_image_fit((bz_size){height, width}, 0, &to, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    p->rgb = calloc((size_t)width * height, 3);
+    p->width = width;
+    p->height = height;
+    return p->rgb ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", width, height);
+}
+
+/* ---- PPM, which needs no library ---------------------------------------------------- */
+
+static bool ppm_number(const uint8_t *b, size_t n, size_t *at, uint32_t *out)
+{
+    uint32_t v = 0;
+    size_t digits = 0;
+    while (*at < n && (b[*at] == ' ' || b[*at] == '\n' || b[*at] == '\t' || b[*at] == '\r' || b[*at] == '#')) {
+        if (b[*at] == '#') {
+            while (*at < n && b[*at] != '\n') {
+                (*at)++;
+            }
+        } else {
+            (*at)++;
+        }
+    }
+    for (; *at < n && b[*at] >= '0' && b[*at] <= '9' && digits < 8; digits++, (*at)++) {
+        v = v * 10 + (uint32_t)(b[*at] - '0');
+    }
+    *out = v;
+    return digits > 0 && digits < 8;
+}
+
+static bz_status decode_ppm(picture *p, const uint8_t *b, size_t n, bz_error *err)
+{
+    size_t at = 2;
+    uint32_t width, height, most;
+    if (!ppm_number(b, n, &at, &width) || !ppm_number(b, n, &at, &height) || !ppm_number(b, n, &at, &most) || most != 255) {
+        return bz_fail(err, BZ_BAD_FILE, "The PPM picture's header is not that of 8-bit colour (P6, 255).");
+    }
+    at++; /* one blank */
+    const bz_status status = picture_make(p, width, height, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    const size_t bytes = (size_t)width * height * 3;
+    if (at > n || n - at < bytes) {
+        return bz_fail(err, BZ_BAD_FILE, "The PPM picture is cut off.");
+    }
+    memcpy(p->rgb, b + at, bytes);
+    return BZ_OK;
+}
+
+/* ---- what it is ------------------------------------------------------------------------ */
+
+bz_status decode_picture(picture *p, const uint8_t *b, size_t n, bz_error *err)
+{
+    *p = (picture){0};
+    bz_status status;
+    if (n >= 3 && b[0] == 0xFF && b[1] == 0xD8 && b[2] == 0xFF) {
+        status = decode_jpeg(p, b, n, err);
+    } else if (n >= 8 && memcmp(b, "\x89PNG\r\n\x1a\n", 8) == 0) {
+        status = decode_png(p, b, n, err);
+    } else if (n >= 12 && memcmp(b, "RIFF", 4) == 0 && memcmp(b + 8, "WEBP", 4) == 0) {
+        status = decode_webp(p, b, n, err);
+    } else if (n >= 6 && (memcmp(b, "GIF87a", 6) == 0 || memcmp(b, "GIF89a", 6) == 0)) {
+        status = decode_gif(p, b, n, err);
+    } else if (n >= 2 && b[0] == 'P' && b[1] == '6') {
+        status = decode_ppm(p, b, n, err);
+    } else {
+        status = bz_fail(err, BZ_BAD_FILE, "This is no picture that is known; JPEG, PNG, WebP, GIF and PPM are.");
+    }
+    if (status != BZ_OK) {
+        picture_free(p);
+    }
+    return status;
+}
+
+bz_status decode_sound(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
+{
+    *s = (bz_sound){0};
+    return bz_wav_is(b, n) ? bz_wav_read(s, b, n, err) : decode_packaged_sound(s, b, n, err);
+}

@@ -1,0 +1,75 @@
+/* Which way a picture is up, from its Exif data. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+
+typedef struct tiff {
+    const uint8_t *b;
+    size_t n;
+    bool big; /* byte order */
+} tiff;
+
+static uint32_t number(const tiff *t, size_t at, int bytes)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < bytes; i++) {
+        v |= (uint32_t)t->b[at + (size_t)i] << 8 * (t->big ? bytes - 1 - i : i);
+    }
+    return v;
+}
+
+int exif_orientation(const uint8_t *b, size_t n)
+{
+    enum { ORIENTATION = 0x0112, ENTRY = 12 };
+    if (n >= 6 && memcmp(b, "Exif\0\0", 6) == 0) {
+        b += 6;
+        n -= 6;
+    }
+    if (n < 8 || !(memcmp(b, "II*\0", 4) == 0 || memcmp(b, "MM\0*", 4) == 0)) {
+        return 1;
+    }
+    const tiff t = {b, n, b[0] == 'M'};
+    const size_t first = number(&t, 4, 4);
+    if (first > n || n - first < 2) {
+        return 1;
+    }
+    const uint32_t entries = number(&t, first, 2);
+    for (uint32_t i = 0; i < entries; i++) {
+        const size_t at = first + 2 + (size_t)i * ENTRY;
+        if (at + ENTRY > n) {
+            break;
+        }
+        if (number(&t, at, 2) == ORIENTATION) {
+            const uint32_t v = number(&t, at + 8, 2);
+            return v >= 1 && v <= 8 ? (int)v : 1;
+        }
+    }
+    return 1;
+}
+
+bz_status picture_turn(picture *p, int orientation, bz_error *err)
+{
+    if (orientation <= 1 || orientation > 8) {
+        return BZ_OK;
+    }
+    const bool sideways = orientation >= 5; /* rows become columns */
+    const uint32_t w = p->width, h = p->height, width = sideways ? h : w, height = sideways ? w : h;
+    uint8_t *rgb = malloc((size_t)w * h * 3);
+    if (!rgb) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", w, h);
+    }
+    /* 2 mirrored, 3 upside down, 4 both; 5 to 8 the same after rows and columns are exchanged */
+    const bool flip_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+    const bool flip_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    for (uint32_t y = 0; y < height; y++) {
+        for (uint32_t x = 0; x < width; x++) {
+            const uint32_t a = sideways ? y : x, b = sideways ? x : y; /* column and row of the source, not flipped */
+            const uint32_t from_x = flip_x ? w - 1 - a : a, from_y = flip_y ? h - 1 - b : b;
+            memcpy(rgb + ((size_t)y * width + x) * 3, p->rgb + ((size_t)from_y * w + from_x) * 3, 3);
+        }
+    }
+    free(p->rgb);
+    *p = (picture){rgb, width, height};
+    return BZ_OK;
+}

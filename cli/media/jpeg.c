@@ -1,0 +1,111 @@
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "decode.h"
+
+typedef struct jpeg_state {
+    struct jpeg_error_mgr errors; /* first: libjpeg hands this back to us */
+    jmp_buf back;
+    bool cut; /* the file ends before the picture does */
+    struct jpeg_decompress_struct d;
+    picture *p;
+    uint8_t *row; /* of four channels */
+    bz_error *err;
+    bz_status status;
+} jpeg_state;
+
+static void on_error(j_common_ptr c)
+{
+    jpeg_state *s = (jpeg_state *)(void *)c->err;
+    char text[JMSG_LENGTH_MAX];
+    c->err->format_message(c, text);
+    s->status = bz_fail(s->err, BZ_BAD_FILE, "The JPEG cannot be read, it is damaged: %.150s.", text);
+    longjmp(s->back, 1);
+}
+
+static void on_message(j_common_ptr c, int level)
+{
+    jpeg_state *s = (jpeg_state *)(void *)c->err;
+    s->cut = s->cut || (level < 0 && c->err->msg_code == JWRN_JPEG_EOF);
+}
+
+static int orientation(const struct jpeg_decompress_struct *d)
+{
+    for (jpeg_saved_marker_ptr m = d->marker_list; m; m = m->next) {
+        if (m->marker == JPEG_APP0 + 1 && m->data_length >= 6 && memcmp(m->data, "Exif\0\0", 6) == 0) {
+            return exif_orientation(m->data, m->data_length);
+        }
+    }
+    return 1;
+}
+
+/* Inks to light: each colour's share times black's. Adobe's files store what is left white. */
+static void from_cmyk(const uint8_t *in, uint8_t *out, uint32_t n, bool inverted)
+{
+    for (uint32_t i = 0; i < n; i++, in += 4, out += 3) {
+        const unsigned k = inverted ? in[3] : 255u - in[3];
+        for (int c = 0; c < 3; c++) {
+            const unsigned v = (inverted ? in[c] : 255u - in[c]) * k + 128;
+            out[c] = (uint8_t)((v + (v >> 8)) >> 8);
+        }
+    }
+}
+
+/* Everything that libjpeg may jump out of; *s outlives the jump. */
+static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
+{
+    struct jpeg_decompress_struct *d = &s->d;
+    if (setjmp(s->back)) {
+        return;
+    }
+    jpeg_create_decompress(d);
+    jpeg_save_markers(d, JPEG_APP0 + 1, 0xFFFF);
+    jpeg_mem_src(d, bytes, (unsigned long)n);
+    jpeg_read_header(d, TRUE);
+    const bool inks = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
+    d->out_color_space = inks ? JCS_CMYK : JCS_RGB;
+    s->status = picture_make(s->p, d->image_width, d->image_height, s->err);
+    s->row = s->status == BZ_OK && inks ? malloc((size_t)d->image_width * 4) : NULL;
+    if (s->status == BZ_OK && inks && !s->row) {
+        s->status = bz_fail(s->err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", s->p->width, s->p->height);
+    }
+    if (s->status != BZ_OK) {
+        return;
+    }
+    jpeg_start_decompress(d);
+    while (d->output_scanline < d->output_height) {
+        uint8_t *to = s->p->rgb + (size_t)d->output_scanline * s->p->width * 3, *line = inks ? s->row : to;
+        jpeg_read_scanlines(d, &line, 1);
+        if (inks) {
+            from_cmyk(s->row, to, s->p->width, d->saw_Adobe_marker);
+        }
+    }
+    const int turn = orientation(d);
+    jpeg_finish_decompress(d);
+    s->status = s->cut ? bz_fail(s->err, BZ_BAD_FILE, "The JPEG is cut off: it ends before the picture does.")
+                       : picture_turn(s->p, turn, s->err);
+}
+
+bz_status decode_jpeg(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
+{
+    jpeg_state *s = calloc(1, sizeof *s);
+    if (!s) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read a JPEG.");
+    }
+    s->p = p;
+    s->err = err;
+    s->d.err = jpeg_std_error(&s->errors);
+    s->errors.error_exit = on_error;
+    s->errors.emit_message = on_message;
+    read_all(s, bytes, n);
+    jpeg_destroy_decompress(&s->d);
+    const bz_status status = s->status;
+    free(s->row);
+    free(s);
+    return status;
+}

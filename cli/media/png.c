@@ -1,0 +1,94 @@
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+#include "decode.h"
+#include "media/image.h"
+
+typedef struct png_state {
+    const uint8_t *bytes;
+    size_t n, at;
+    png_structp png;
+    png_infop info;
+    picture *p;
+    uint8_t **rows;
+    bz_error *err;
+    bz_status status;
+} png_state;
+
+static void on_error(png_structp png, png_const_charp text)
+{
+    png_state *s = png_get_error_ptr(png);
+    s->status = bz_fail(s->err, BZ_BAD_FILE, "The PNG cannot be read, it is damaged or cut off: %.150s.", text);
+    longjmp(png_jmpbuf(png), 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text)
+{
+    (void)png, (void)text;
+}
+
+static void on_read(png_structp png, png_bytep to, size_t n)
+{
+    png_state *s = png_get_io_ptr(png);
+    if (n > s->n - s->at) {
+        png_error(png, "it ends too early");
+    }
+    memcpy(to, s->bytes + s->at, n);
+    s->at += n;
+}
+
+/* Everything becomes 8-bit colour: palettes and grey are spread, of 16 bits the upper 8 are taken, alpha goes. */
+static void read_all(png_state *s)
+{
+    png_structp png = s->png;
+    if (setjmp(png_jmpbuf(png))) {
+        return;
+    }
+    png_set_read_fn(png, s, on_read);
+    png_set_user_limits(png, BZ_MAX_SIDE, BZ_MAX_SIDE);
+    png_read_info(png, s->info);
+    s->status = picture_make(s->p, png_get_image_width(png, s->info), png_get_image_height(png, s->info), s->err);
+    if (s->status != BZ_OK) {
+        return;
+    }
+    png_set_expand(png);
+    png_set_strip_16(png);
+    png_set_gray_to_rgb(png);
+    png_set_strip_alpha(png);
+    png_set_interlace_handling(png);
+    png_read_update_info(png, s->info);
+    if (png_get_rowbytes(png, s->info) != (size_t)s->p->width * 3) {
+        png_error(png, "its rows have an unexpected size");
+    }
+    s->rows = malloc(s->p->height * sizeof *s->rows);
+    if (!s->rows) {
+        png_error(png, "there is no memory for it");
+    }
+    for (uint32_t y = 0; y < s->p->height; y++) {
+        s->rows[y] = s->p->rgb + (size_t)y * s->p->width * 3;
+    }
+    png_read_image(png, s->rows);
+    png_read_end(png, s->info);
+    png_bytep exif = NULL;
+    png_uint_32 bytes = 0;
+    const int turn = png_get_eXIf_1(png, s->info, &bytes, &exif) && exif ? exif_orientation(exif, bytes) : 1;
+    s->status = picture_turn(s->p, turn, s->err);
+}
+
+bz_status decode_png(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
+{
+    png_state s = {.bytes = bytes, .n = n, .p = p, .err = err};
+    s.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);
+    s.info = s.png ? png_create_info_struct(s.png) : NULL;
+    if (!s.info) {
+        png_destroy_read_struct(&s.png, NULL, NULL);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read a PNG.");
+    }
+    read_all(&s);
+    png_destroy_read_struct(&s.png, &s.info, NULL);
+    free(s.rows);
+    return s.status;
+}

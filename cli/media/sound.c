@@ -1,0 +1,109 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sndfile.h>
+
+#include "decode.h"
+#include "media/resample.h"
+
+enum { MAX_SECONDS = 3600 + 60 /* an hour is taken; that it is longer is said by who knows better */, BLOCK = 16384 };
+
+typedef struct memory_file {
+    const uint8_t *bytes;
+    sf_count_t n, at;
+} memory_file;
+
+static sf_count_t file_length(void *user)
+{
+    return ((memory_file *)user)->n;
+}
+
+static sf_count_t file_seek(sf_count_t offset, int whence, void *user)
+{
+    memory_file *f = user;
+    const sf_count_t base = whence == SEEK_CUR ? f->at : whence == SEEK_END ? f->n : 0;
+    if (offset >= -base && offset <= f->n - base) {
+        f->at = base + offset;
+    }
+    return f->at;
+}
+
+static sf_count_t file_read(void *to, sf_count_t count, void *user)
+{
+    memory_file *f = user;
+    const sf_count_t n = count < f->n - f->at ? count : f->n - f->at;
+    memcpy(to, f->bytes + f->at, (size_t)(n > 0 ? n : 0));
+    f->at += n;
+    return n;
+}
+
+static sf_count_t file_write(const void *from, sf_count_t count, void *user)
+{
+    (void)from, (void)count, (void)user;
+    return 0;
+}
+
+static sf_count_t file_tell(void *user)
+{
+    return ((memory_file *)user)->at;
+}
+
+/* Blocks are mixed as they come, so that a long clip of many channels needs the memory of one. */
+static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error *err)
+{
+    const size_t channels = (size_t)info->channels, most = (size_t)info->samplerate * MAX_SECONDS;
+    float *block = malloc(BLOCK * channels * sizeof *block);
+    size_t cap = 0;
+    bz_status status = block ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read sound.");
+    while (status == BZ_OK && s->frames < most) {
+        const sf_count_t got = sf_readf_float(f, block, BLOCK);
+        if (got <= 0) {
+            break;
+        }
+        for (size_t i = 0; i < (size_t)got * channels; i++) {
+            block[i] = isfinite(block[i]) ? block[i] : 0.0f;
+        }
+        bz_mix_to_mono(block, (size_t)got, (uint32_t)channels);
+        if (s->frames + (size_t)got > cap) {
+            cap = 2 * cap + BLOCK;
+            float *more = realloc(s->pcm, cap * sizeof *more);
+            if (!more) {
+                status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for %zu samples of sound.", cap);
+                break;
+            }
+            s->pcm = more;
+        }
+        memcpy(s->pcm + s->frames, block, (size_t)got * sizeof *block);
+        s->frames += (size_t)got;
+    }
+    free(block);
+    s->rate = (uint32_t)info->samplerate;
+    s->cut = s->frames < most && (sf_error(f) != SF_ERR_NO_ERROR || (info->frames > 0 && info->frames < INT64_MAX / 2 &&
+                                                                     (sf_count_t)s->frames < info->frames));
+    return status;
+}
+
+bz_status decode_packaged_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
+{
+    SF_VIRTUAL_IO io = {file_length, file_seek, file_read, file_write, file_tell};
+    memory_file file = {bytes, (sf_count_t)n, 0};
+    SF_INFO info = {0};
+    SNDFILE *f = sf_open_virtual(&io, SFM_READ, &info, &file);
+    if (!f) {
+        return bz_fail(err, BZ_BAD_FILE, "This is no sound that can be read (%.100s); WAV, FLAC, OGG and MP3 can.", sf_strerror(NULL));
+    }
+    bz_status status = info.channels > 0 && info.channels <= 64 && info.samplerate >= BZ_MIN_RATE && info.samplerate <= BZ_MAX_RATE
+                           ? read_all(s, f, &info, err)
+                           : bz_fail(err, BZ_BAD_FILE, "The sound says it has %d channels of %d samples a second, which cannot be.",
+                                     info.channels, info.samplerate);
+    sf_close(f);
+    if (status == BZ_OK && s->frames == 0) {
+        status = bz_fail(err, BZ_BAD_FILE, "The sound has no samples; the file is probably cut off.");
+    }
+    if (status != BZ_OK) {
+        free(s->pcm);
+        *s = (bz_sound){0};
+    }
+    return status;
+}

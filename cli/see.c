@@ -1,0 +1,116 @@
+#include "see.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "interrupt.h"
+#include "media/decode.h"
+#include "term.h"
+
+void see_tell(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "%s(%s)%s\n", term_dim(), text, term_plain());
+}
+
+/* The last part of a path says enough. */
+static const char *title(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static bz_status about(const char *path, bz_error *err)
+{
+    const bz_error why = *err;
+    return bz_fail(err, why.code, "%.120s: %s", title(path), why.text);
+}
+
+typedef struct watching {
+    bool progress;
+} watching;
+
+static int on_event(void *user, const bz_event *e)
+{
+    const watching *w = user;
+    if (w->progress && e->kind == BZ_EVENT_PROGRESS) {
+        term_progress(e->done, e->total, "blocks");
+    }
+    return interrupt_stop();
+}
+
+static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_features *features, bz_media **media, bz_error *err)
+{
+    watching w = {progress};
+    if (progress) {
+        term_busy(kind == BZ_MEDIA_IMAGE ? "looking" : "listening");
+    }
+    const bz_status status = bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, err);
+    if (progress) {
+        term_idle();
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    uint32_t rows, cols;
+    const float *values = bz_job_features(job, &rows, &cols);
+    if (features && values) {
+        *features = (see_features){malloc((size_t)rows * cols * sizeof *values), rows, cols};
+        if (!features->values) {
+            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the features.");
+        }
+        memcpy(features->values, values, (size_t)rows * cols * sizeof *values);
+    }
+    *media = bz_job_media(job);
+    return BZ_OK;
+}
+
+static void tell_sound(const bz_sound *s, const bz_media *m, const char *path, see_note note, void *user)
+{
+    char text[200];
+    if (s->cut) {
+        snprintf(text, sizeof text, "%.80s is cut off: %.1f seconds of it are there", title(path), (double)s->frames / s->rate);
+        note(user, text);
+    }
+    if (bz_media_pieces(m) > 1) {
+        snprintf(text, sizeof text, "%.80s lasts longer than 30 seconds: taken in %u pieces", title(path), bz_media_pieces(m));
+        note(user, text);
+    }
+}
+
+bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress, see_note note, void *user,
+                   see_features *features, bz_media **media, bz_error *err)
+{
+    bz_os_map map = {0};
+    picture p = {0};
+    bz_sound s = {0};
+    bz_job *job = NULL;
+    bz_status status = bz_os_map_file(path, &map, err);
+    if (status != BZ_OK) {
+        return status; /* it names the file */
+    }
+    if (map.size == 0) {
+        status = bz_fail(err, BZ_BAD_FILE, "The file is empty.");
+    } else if (kind == BZ_MEDIA_IMAGE) {
+        status = decode_picture(&p, map.data, (size_t)map.size, err);
+    } else {
+        status = decode_sound(&s, map.data, (size_t)map.size, err);
+    }
+    if (status == BZ_OK) {
+        status = kind == BZ_MEDIA_IMAGE ? bz_encode_image(encoder, p.rgb, p.width, p.height, &job, err)
+                                        : bz_encode_audio(encoder, s.pcm, s.frames, s.rate, &job, err);
+    }
+    if (status == BZ_OK) {
+        status = encode(job, progress, kind, features, media, err);
+    }
+    if (status == BZ_OK && kind == BZ_MEDIA_AUDIO && note) {
+        tell_sound(&s, *media, path, note, user);
+    }
+    bz_job_free(job);
+    picture_free(&p);
+    free(s.pcm);
+    bz_os_unmap(&map);
+    return status == BZ_OK || status == BZ_ABORTED ? status : about(path, err);
+}

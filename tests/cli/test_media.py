@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Pictures and sound through the program: encode, logits, run, and what it says to bad files.
+
+    test_media.py PROGRAM MODELS
+
+Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+import numpy as np
+import gguf_io as g
+
+BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+GOLDEN = os.path.join(ROOT, "tests", "golden")
+E = [os.path.join(GOLDEN, "e-like", "text.gguf"), "--mmproj", os.path.join(GOLDEN, "e-like", "mmproj.gguf")]
+WHOLE = [os.path.join(MODELS, "e-like-whole.gguf")]
+failures = 0
+
+
+def need(holds, reason):
+    if not holds:
+        raise AssertionError(reason)
+
+
+def case(name, run):
+    global failures
+    try:
+        run()
+        print("ok " + name, flush=True)
+    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
+        failures += 1
+        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
+
+
+def bezel(*args):
+    return subprocess.run([BEZEL, *args], capture_output=True, text=True, errors="replace", timeout=300, stdin=subprocess.DEVNULL)
+
+
+def wav(pcm):
+    data = (np.clip(pcm, -1, 1) * 32767).round().astype("<i2").tobytes()
+    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16) + \
+        b"data" + struct.pack("<I", len(data)) + data
+
+
+def chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def png(width, height, rows):
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + \
+        chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+with tempfile.TemporaryDirectory() as work:
+    path = lambda name: os.path.join(work, name)
+
+    def write(name, data):
+        with open(path(name), "wb") as f:
+            f.write(data)
+        return path(name)
+
+    media, e = g.Reader(os.path.join(GOLDEN, "media", "golden.gguf")), g.Reader(os.path.join(GOLDEN, "e-like", "media.gguf"))
+    rgb = media.get("image.0.rgb").view(np.uint8)
+    picture = write("picture.ppm", b"P6 %d %d 255\n" % (rgb.shape[1], rgb.shape[0]) + rgb.tobytes())
+    sound = write("sound.wav", wav(media.get("audio.0.pcm")))
+
+    def encode(model, *args):
+        r = bezel("encode", *model, *args, "-o", path("out.f32"))
+        need(r.returncode == 0, r.stderr)
+        return np.fromfile(path("out.f32"), np.float32), r.stderr
+
+    def pictures():
+        want = e.get("image.0.soft_tokens")
+        for model in (E, WHOLE):
+            got, said = encode(model, "--image", picture, "--image-tokens", "70", "--features", path("features.f32"))
+            need(np.abs(got - want.ravel()).max() < 1e-4 and "60 tokens of 128" in said, said)
+            need(os.path.getsize(path("features.f32")) == 540 * 768 * 4, "features")
+
+    def sounds():
+        got, said = encode(E, "--audio", sound, "--features", path("features.f32"))
+        features = np.fromfile(path("features.f32"), np.float32).reshape(-1, 128)
+        loud = np.abs(features - media.get("audio.0.features"))[media.get("audio.0.features") > 0]
+        need(features.shape == (129, 128) and loud.max() < 0.02, f"{features.shape} {loud.max()}")   # 16-bit samples
+        need(np.abs(got - e.get("audio.0.soft_tokens").ravel()).max() < 0.1 and "33 tokens" in said, said)
+
+    def logits():
+        for k, args in ((0, ["--image", picture, "--image-tokens", "70"]),):
+            ids = ",".join(str(i) for i in e.get(f"mm.{k}.tokens"))
+            r = bezel("logits", *E, "-t", ids, "-o", path("l.f32"), *args)
+            need(r.returncode == 0, r.stderr)
+            got = np.fromfile(path("l.f32"), np.float32).reshape(-1, 768)[e.get(f"mm.{k}.positions")]
+            need(np.abs(got - e.get(f"mm.{k}.logits")).max() < 1e-3, np.abs(got - e.get(f"mm.{k}.logits")).max())
+        r = bezel("logits", *E, "-t", "2,100", "-o", path("l.f32"), "--image", picture)
+        need(r.returncode == 2 and "no place" in r.stderr, r.stderr)
+
+    def run():
+        args = ["--image", picture, "--image-tokens", "70", "--audio", sound, "-n", "4", "--temp", "0", "--no-think", "-q", "hello"]
+        with_both, alone = bezel("run", *WHOLE, *args), bezel("run", *WHOLE, "-n", "4", "--temp", "0", "--no-think", "-q", "hello")
+        need(with_both.returncode == 0 and alone.returncode == 0, with_both.stderr + alone.stderr)
+        need(with_both.stdout != alone.stdout, "the picture changes nothing")
+        need(bezel("run", *E, *args).stdout == with_both.stdout, "one file and two differ")
+
+    def one_sentence(r, code, *words):
+        lines = r.stderr.strip().split("\n")
+        need(r.returncode == code and len(lines) == 1 and lines[0].startswith("bezel") and lines[0].endswith((".", ")", '"')), f"{r.returncode}: {r.stderr}")
+        need(all(w in lines[0] for w in words) and r.stdout == "", r.stderr)
+
+    def bad_files():
+        blank = png(1, 1, b"\0\1\2\3")
+        huge = png(10000, 10000, b"")
+        for name, data, words in (("empty.png", b"", ["empty"]), ("text.png", b"hello", ["no picture"]), ("cut.png", blank[:-20], ["cut off"]),
+                                  ("huge.png", huge, ["megapixels"]), ("cut.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF", ["JPEG"])):
+            one_sentence(bezel("run", *WHOLE, "--image", write(name, data), "-q", "hi"), 2 if name == "huge.png" else 1, name, *words)
+        row = write("row.png", png(10000, 1, b"\0" + bytes(30000)))
+        need(bezel("encode", *WHOLE, "--image", row, "-o", path("o.f32")).returncode == 2, "100 places of the golden model")
+        one_sentence(bezel("run", *WHOLE, "--image", path("nosuch.jpg"), "-q", "hi"), 3, "nosuch.jpg")
+        for name, data, words in (("cut.wav", wav(np.zeros(9))[:40], ["cut off"]), ("none.wav", wav(np.zeros(0)), ["no samples"]),
+                                  ("short.wav", wav(np.zeros(100)), ["something to hear"]), ("text.mp3", b"hello", ["no sound"])):
+            r = bezel("run", *WHOLE, "--audio", write(name, data), "-q", "hi")
+            one_sentence(r, r.returncode or -1, name, *words)
+
+    def bad_models():
+        text, moe = E[0], os.path.join(GOLDEN, "moe-like", "text.gguf")
+        one_sentence(bezel("run", text, "--image", picture, "-q", "hi"), 4, "--mmproj")
+        one_sentence(bezel("run", os.path.join(GOLDEN, "unified", "text.gguf"), "--mmproj", E[2], "--image", picture, "-q", "hi"), 1, "another model")
+        one_sentence(bezel("run", text, "--mmproj", path("nosuch.gguf"), "--image", picture, "-q", "hi"), 3, "nosuch.gguf")
+        one_sentence(bezel("run", text, "--mmproj", picture, "--image", picture, "-q", "hi"), 1, "picture.ppm")
+        one_sentence(bezel("run", moe, "--mmproj", os.path.join(GOLDEN, "moe-like", "mmproj.gguf"), "--audio", sound, "-q", "hi"), 4, "no sound")
+
+    def cut_sound():
+        whole = wav(np.sin(np.arange(32000) * 0.05) * 0.3)
+        r = bezel("encode", *WHOLE, "--audio", write("half.wav", whole[:len(whole) // 2]), "-o", path("o.f32"))
+        need(r.returncode == 0 and "cut off: 1.0 seconds" in r.stderr and "25 tokens" in r.stderr, r.stderr)
+
+    case("encode a picture, from either kind of file", pictures)
+    case("encode a sound, with its features", sounds)
+    case("logits with a picture among the tokens", logits)
+    case("run with a picture and a sound", run)
+    case("bad files are refused with one sentence", bad_files)
+    case("models without eyes or with another's", bad_models)
+    case("a sound that is cut off is taken as far as it goes", cut_sound)
+sys.exit(failures != 0)

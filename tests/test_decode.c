@@ -1,0 +1,462 @@
+/* Files of pictures and sound: made here with the same libraries, read back, broken, and refused with one sentence. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../cli/media/decode.h"
+#include "support/check.h"
+
+typedef struct bytes {
+    uint8_t *p;
+    size_t n, at;
+} bytes;
+
+static void put(bytes *b, const void *p, size_t n)
+{
+    if (b->at + n > b->n) {
+        b->p = realloc(b->p, b->at + n);
+        b->n = b->at + n;
+    }
+    memcpy(b->p + b->at, p, n);
+    b->at += n;
+}
+
+static void must_fail(const uint8_t *p, size_t n, const char *why)
+{
+    picture got;
+    bz_error err = {0};
+    const bz_status status = decode_picture(&got, p, n, &err);
+    CHECKF(status != BZ_OK && !got.rgb && strstr(err.text, why) && !strchr(err.text, '\n'), "%d %s", status, err.text);
+    free(got.rgb);
+}
+
+/* A picture whose colours say where they are: red grows with x, green with y. */
+enum { W = 40, H = 24 };
+static void paint(uint8_t *rgb)
+{
+    for (int y = 0; y < H; y++) {
+        for (int x = 0; x < W; x++) {
+            const uint8_t c[3] = {(uint8_t)(x * 6), (uint8_t)(y * 10), 77};
+            memcpy(rgb + (y * W + x) * 3, c, 3);
+        }
+    }
+}
+
+static int off_by(const picture *p, const uint8_t *want)
+{
+    int worst = 0;
+    for (int i = 0; i < W * H * 3; i++) {
+        worst = abs(p->rgb[i] - want[i]) > worst ? abs(p->rgb[i] - want[i]) : worst;
+    }
+    return worst;
+}
+
+static void test_ppm(void)
+{
+    begin("ppm");
+    uint8_t rgb[W * H * 3];
+    bytes b = {0};
+    picture p;
+    bz_error err = {0};
+    paint(rgb);
+    put(&b, "P6\n# a comment\n40 24\n255\n", 25);
+    put(&b, rgb, sizeof rgb);
+    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H && off_by(&p, rgb) == 0, "%s", err.text);
+    picture_free(&p);
+    must_fail(b.p, b.n - 1, "cut off");
+    must_fail(b.p, 10, "header");
+    must_fail((const uint8_t *)"P6 10000 10000 255\n", 19, "megapixels");
+    must_fail((const uint8_t *)"P6 0 24 255\n", 12, "nothing to look at");
+    must_fail((const uint8_t *)"hello", 5, "no picture that is known");
+    must_fail((const uint8_t *)"", 0, "no picture that is known");
+    free(b.p);
+}
+
+static void test_turns(void)
+{
+    begin("the eight ways a picture can lie");
+    /* Where the source's first pixel and the one right of it come to be, from the Exif standard. */
+    const struct {
+        uint32_t w, h, x, y, next_x, next_y;
+    } want[9] = {{0},          {3, 2, 0, 0, 1, 0}, {3, 2, 2, 0, 1, 0}, {3, 2, 2, 1, 1, 1}, {3, 2, 0, 1, 1, 1},
+                 {2, 3, 0, 0, 0, 1}, {2, 3, 1, 0, 1, 1}, {2, 3, 1, 2, 1, 1}, {2, 3, 0, 2, 0, 1}};
+    for (int o = 1; o <= 8; o++) {
+        picture p = {calloc(6, 3), 3, 2};
+        p.rgb[0] = 1; /* (0, 0) */
+        p.rgb[3] = 2; /* (1, 0) */
+        CHECK(picture_turn(&p, o, NULL) == BZ_OK && p.width == want[o].w && p.height == want[o].h);
+        CHECKF(p.rgb[(want[o].y * p.width + want[o].x) * 3] == 1, "orientation %d: first pixel", o);
+        CHECKF(p.rgb[(want[o].next_y * p.width + want[o].next_x) * 3] == 2, "orientation %d: second pixel", o);
+        picture_free(&p);
+    }
+    begin("exif data");
+    const uint8_t little[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0";
+    const uint8_t big[] = "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0";
+    CHECK(exif_orientation(little, sizeof little - 1) == 6 && exif_orientation(big, sizeof big - 1) == 8);
+    for (size_t n = 0; n < sizeof little - 1; n++) {
+        const int o = exif_orientation(little, n);
+        CHECK(o == 1 || n >= 26);
+    }
+    CHECK(exif_orientation((const uint8_t *)"II*\0\xff\xff\xff\xff", 8) == 1);
+}
+
+#ifdef BEZEL_MEDIA
+
+#include <gif_lib.h>
+#include <jpeglib.h>
+#include <png.h>
+#include <sndfile.h>
+#include <webp/encode.h>
+
+/* ---- JPEG ---- */
+
+static bytes make_jpeg(const uint8_t *pixels, int channels, J_COLOR_SPACE space, int orientation)
+{
+    struct jpeg_compress_struct c;
+    struct jpeg_error_mgr e;
+    unsigned char *out = NULL;
+    unsigned long n = 0;
+    c.err = jpeg_std_error(&e);
+    jpeg_create_compress(&c);
+    jpeg_mem_dest(&c, &out, &n);
+    c.image_width = W;
+    c.image_height = H;
+    c.input_components = channels;
+    c.in_color_space = space;
+    jpeg_set_defaults(&c);
+    jpeg_set_quality(&c, 98, TRUE);
+    for (int i = 0; i < c.num_components; i++) {
+        c.comp_info[i].h_samp_factor = c.comp_info[i].v_samp_factor = 1;
+    }
+    jpeg_start_compress(&c, TRUE);
+    if (orientation) {
+        uint8_t exif[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+        exif[24] = (uint8_t)orientation;
+        jpeg_write_marker(&c, JPEG_APP0 + 1, exif, sizeof exif - 1);
+    }
+    while (c.next_scanline < c.image_height) {
+        JSAMPROW row = (JSAMPROW)(uintptr_t)(pixels + (size_t)c.next_scanline * W * (size_t)channels);
+        jpeg_write_scanlines(&c, &row, 1);
+    }
+    jpeg_finish_compress(&c);
+    jpeg_destroy_compress(&c);
+    return (bytes){out, n, n};
+}
+
+static void test_jpeg(void)
+{
+    begin("jpeg: colour, turned, cut");
+    uint8_t rgb[W * H * 3], grey[W * H], cmyk[W * H * 4];
+    picture p;
+    bz_error err = {0};
+    paint(rgb);
+    bytes b = make_jpeg(rgb, 3, JCS_RGB, 0);
+    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H, "%s", err.text);
+    CHECKF(off_by(&p, rgb) < 12, "off by %d", off_by(&p, rgb));
+    picture_free(&p);
+    must_fail(b.p, b.n - b.n / 8, "cut off");
+    must_fail(b.p, b.n / 2, "damaged");
+    must_fail(b.p, 3, "damaged");
+    for (size_t n = 0; n + 1 < b.n; n += 13) { /* every length is an answer, never a crash */
+        bz_error why = {0};
+        if (decode_picture(&p, b.p, n, &why) == BZ_OK) {
+            picture_free(&p);
+        } else {
+            CHECK(why.text[0]);
+        }
+    }
+    free(b.p);
+    b = make_jpeg(rgb, 3, JCS_RGB, 6); /* lies on its side: what was left is up */
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == H && p.height == W);
+    CHECKF(p.rgb[3 * (H - 1)] < 12 && p.rgb[3 * (H - 1) + 1] < 12, "corner %d %d", p.rgb[3 * (H - 1)], p.rgb[3 * (H - 1) + 1]);
+    picture_free(&p);
+    free(b.p);
+
+    begin("jpeg: grey and inks");
+    for (int i = 0; i < W * H; i++) {
+        grey[i] = (uint8_t)(i % W * 6);
+        memcpy(cmyk + 4 * i, (const uint8_t[4]){0, 255, 255, 0}, 4); /* pure red in inks */
+    }
+    b = make_jpeg(grey, 1, JCS_GRAYSCALE, 0);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK);
+    CHECK(p.rgb[3 * 20] == p.rgb[3 * 20 + 1] && abs(p.rgb[3 * 20] - 120) < 8);
+    picture_free(&p);
+    free(b.p);
+    b = make_jpeg(cmyk, 4, JCS_CMYK, 0);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK);
+    /* libjpeg marks such files as Adobe's, whose values say what is left white: cyan at 0 is full ink */
+    CHECKF(p.rgb[0] < 10 && p.rgb[1] < 10 && p.rgb[2] < 10, "%d %d %d", p.rgb[0], p.rgb[1], p.rgb[2]);
+    picture_free(&p);
+    free(b.p);
+    memset(cmyk, 255, sizeof cmyk);
+    b = make_jpeg(cmyk, 4, JCS_CMYK, 0);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[0] > 250 && p.rgb[1] > 250);
+    picture_free(&p);
+    free(b.p);
+}
+
+/* ---- PNG ---- */
+
+static void png_out(png_structp png, png_bytep p, size_t n)
+{
+    put(png_get_io_ptr(png), p, n);
+}
+
+static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, int type, size_t row_bytes, int interlace)
+{
+    bytes b = {0};
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(png);
+    png_set_write_fn(png, &b, png_out, NULL);
+    png_set_IHDR(png, info, w, h, depth, type, interlace, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_gAMA(png, info, 1.0); /* colour management is off: this must change nothing */
+    if (type == PNG_COLOR_TYPE_PALETTE) {
+        png_color colours[4] = {{10, 20, 30}, {40, 50, 60}, {70, 80, 90}, {255, 0, 0}};
+        png_set_PLTE(png, info, colours, 4);
+    }
+    png_write_info(png, info);
+    png_bytep *rows = malloc(h * sizeof *rows);
+    for (uint32_t y = 0; y < h; y++) {
+        rows[y] = (png_bytep)(uintptr_t)(pixels + y * row_bytes);
+    }
+    png_write_image(png, rows);
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    free(rows);
+    return b;
+}
+
+static void test_png(void)
+{
+    begin("png: colour, alpha, grey of 16 bits, palette, interlaced");
+    uint8_t rgb[W * H * 3], rgba[W * H * 4], wide[W * H * 6], grey[W * H * 2], index[W * H];
+    picture p;
+    bz_error err = {0};
+    paint(rgb);
+    for (int i = 0; i < W * H; i++) {
+        memcpy(rgba + 4 * i, rgb + 3 * i, 3);
+        rgba[4 * i + 3] = (uint8_t)(i * 7); /* dropped, also where it says invisible */
+        for (int c = 0; c < 3; c++) {
+            wide[6 * i + 2 * c] = rgb[3 * i + c];
+            wide[6 * i + 2 * c + 1] = 0xEE;
+        }
+        grey[2 * i] = (uint8_t)(i % 256);
+        grey[2 * i + 1] = 0x12;
+        index[i] = (uint8_t)(i % 4);
+    }
+    const struct {
+        const uint8_t *pixels;
+        int depth, type;
+        size_t row;
+        int interlace;
+    } kinds[] = {{rgb, 8, PNG_COLOR_TYPE_RGB, W * 3, 0},
+                 {rgb, 8, PNG_COLOR_TYPE_RGB, W * 3, 1},
+                 {rgba, 8, PNG_COLOR_TYPE_RGBA, W * 4, 0},
+                 {wide, 16, PNG_COLOR_TYPE_RGB, W * 6, 0}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        bytes b = make_png(kinds[k].pixels, W, H, kinds[k].depth, kinds[k].type, kinds[k].row, kinds[k].interlace);
+        CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, rgb) == 0, "kind %zu: %s", k, err.text);
+        picture_free(&p);
+        must_fail(b.p, b.n / 2, "cut off");
+        b.p[b.n / 2] ^= 0x55;
+        must_fail(b.p, b.n, "damaged");
+        free(b.p);
+    }
+    bytes b = make_png(grey, W, H, 16, PNG_COLOR_TYPE_GRAY, W * 2, 0);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[3 * 200] == 200 && p.rgb[3 * 200 + 2] == 200);
+    picture_free(&p);
+    free(b.p);
+    b = make_png(index, W, H, 8, PNG_COLOR_TYPE_PALETTE, W, 0);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[9] == 255 && p.rgb[10] == 0 && p.rgb[3] == 40);
+    picture_free(&p);
+    free(b.p);
+    begin("png: 100 megapixels, and one row of 10,000");
+    static uint8_t row[10000 * 3];
+    b = make_png(row, 10000, 1, 8, PNG_COLOR_TYPE_RGB, sizeof row, 0);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10000 && p.height == 1);
+    picture_free(&p);
+    b.p[20] = b.p[21] = 0; /* the height becomes 10,000: refused for its size or its checksum, before it is allocated */
+    b.p[22] = 0x27;
+    b.p[23] = 0x10;
+    bz_error why = {0};
+    CHECK(decode_picture(&p, b.p, b.n, &why) != BZ_OK && why.text[0]);
+    free(b.p);
+}
+
+/* ---- WebP, GIF ---- */
+
+static void test_webp(void)
+{
+    begin("webp");
+    uint8_t rgb[W * H * 3], rgba[W * H * 4], *out = NULL;
+    picture p;
+    bz_error err = {0};
+    paint(rgb);
+    size_t n = WebPEncodeLosslessRGB(rgb, W, H, W * 3, &out);
+    CHECKF(decode_picture(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "%s", err.text);
+    picture_free(&p);
+    must_fail(out, n / 2, "cut off");
+    must_fail(out, 20, "cut off");
+    WebPFree(out);
+    for (int i = 0; i < W * H; i++) {
+        memcpy(rgba + 4 * i, rgb + 3 * i, 3);
+        rgba[4 * i + 3] = 128;
+    }
+    n = WebPEncodeLosslessRGBA(rgba, W, H, W * 4, &out);
+    CHECKF(decode_picture(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "alpha: off by %d", p.rgb ? off_by(&p, rgb) : -1);
+    picture_free(&p);
+    WebPFree(out);
+}
+
+static int gif_out(GifFileType *g, const GifByteType *p, int n)
+{
+    put(g->UserData, p, (size_t)n);
+    return n;
+}
+
+static void test_gif(void)
+{
+    begin("gif: the first frame, on its canvas");
+    bytes b = {0};
+    int error;
+    GifColorType colours[4] = {{0, 0, 0}, {250, 0, 0}, {0, 250, 0}, {0, 0, 250}};
+    ColorMapObject *map = GifMakeMapObject(4, colours);
+    GifFileType *g = EGifOpen(&b, gif_out, &error);
+    GifPixelType line[10];
+    EGifPutScreenDesc(g, 10, 8, 2, 3, map); /* the background is blue */
+    for (int frame = 0; frame < 2; frame++) {
+        EGifPutImageDesc(g, 2, 1, 6, 4, frame == 0, NULL); /* the first is interlaced */
+        memset(line, frame + 1, sizeof line);
+        for (int y = 0; y < 4; y++) {
+            EGifPutLine(g, line, 6);
+        }
+    }
+    EGifCloseFile(g, &error);
+    GifFreeMapObject(map);
+    picture p;
+    bz_error err = {0};
+    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10 && p.height == 8, "%s", err.text);
+    if (p.rgb) {
+        CHECK(p.rgb[2] == 250 && p.rgb[0] == 0);                                 /* outside the frame */
+        CHECK(p.rgb[(1 * 10 + 2) * 3] == 250 && p.rgb[(4 * 10 + 7) * 3] == 250); /* inside */
+    }
+    picture_free(&p);
+    must_fail(b.p, 20, "cut off");
+    must_fail(b.p, 36, "cut off");
+    free(b.p);
+}
+
+/* ---- sound ---- */
+
+static sf_count_t memory_length(void *user)
+{
+    return (sf_count_t)((bytes *)user)->n;
+}
+static sf_count_t memory_seek(sf_count_t to, int whence, void *user)
+{
+    bytes *b = user;
+    b->at = (size_t)(whence == SEEK_CUR ? (sf_count_t)b->at + to : whence == SEEK_END ? (sf_count_t)b->n + to : to);
+    return (sf_count_t)b->at;
+}
+static sf_count_t memory_read(void *to, sf_count_t n, void *user)
+{
+    bytes *b = user;
+    n = n < (sf_count_t)(b->n - b->at) ? n : (sf_count_t)(b->n - b->at);
+    memcpy(to, b->p + b->at, (size_t)n);
+    b->at += (size_t)n;
+    return n;
+}
+static sf_count_t memory_write(const void *from, sf_count_t n, void *user)
+{
+    put(user, from, (size_t)n);
+    return n;
+}
+static sf_count_t memory_tell(void *user)
+{
+    return (sf_count_t)((bytes *)user)->at;
+}
+
+static void test_sound(void)
+{
+    const struct {
+        const char *name;
+        int format;
+        double bound;
+    } kinds[] = {{"wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 1e-4},
+                 {"flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 1e-4},
+                 {"ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS, 0.1},
+                 {"mp3", SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, 0.1}};
+    enum { FRAMES = 22050 };
+    static float stereo[FRAMES * 2];
+    for (int i = 0; i < FRAMES; i++) {
+        stereo[2 * i] = (float)(0.5 * sin(i * 0.06));
+        stereo[2 * i + 1] = 0.0f; /* the mean is half of the left */
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        begin("sound: %s", kinds[k].name);
+        SF_VIRTUAL_IO io = {memory_length, memory_seek, memory_read, memory_write, memory_tell};
+        SF_INFO info = {.samplerate = 22050, .channels = 2, .format = kinds[k].format};
+        bytes b = {0};
+        SNDFILE *f = sf_open_virtual(&io, SFM_WRITE, &info, &b);
+        if (!CHECKF(f, "%s", sf_strerror(NULL))) {
+            continue;
+        }
+        CHECK(sf_writef_float(f, stereo, FRAMES) == FRAMES);
+        sf_close(f);
+        bz_sound s;
+        bz_error err = {0};
+        CHECKF(decode_sound(&s, b.p, b.n, &err) == BZ_OK && s.rate == 22050 && s.frames >= FRAMES && s.frames < FRAMES + 4000 && !s.cut,
+               "%zu frames of %u: %s", s.frames, s.rate, err.text);
+        double sum = 0;
+        for (size_t i = 0; s.pcm && i < s.frames; i++) {
+            sum += (double)s.pcm[i] * (double)s.pcm[i];
+        }
+        const double level = sqrt(sum / FRAMES); /* of a sine of 0.25 */
+        CHECKF(fabs(level - 0.25 / sqrt(2.0)) < (kinds[k].bound < 0.01 ? 1e-3 : 0.02), "level %g", level);
+        free(s.pcm);
+        if (decode_sound(&s, b.p, b.n / 2, &err) == BZ_OK) { /* half a clip is half a clip, or a sentence */
+            CHECK(s.frames < FRAMES);
+            free(s.pcm);
+        } else {
+            CHECK(err.text[0] && !s.pcm);
+        }
+        CHECK(decode_sound(&s, b.p, 30 < b.n ? 30 : b.n, &err) != BZ_OK && !s.pcm && err.text[0]);
+        free(b.p);
+    }
+    begin("sound: nothing of the kind");
+    bz_sound s;
+    bz_error err = {0};
+    CHECK(decode_sound(&s, (const uint8_t *)"hello", 5, &err) == BZ_BAD_FILE && strstr(err.text, "FLAC"));
+    CHECK(decode_sound(&s, (const uint8_t *)"", 0, &err) == BZ_BAD_FILE);
+}
+
+#else
+
+static void test_without(void)
+{
+    begin("a build without the libraries says so");
+    bz_sound s;
+    bz_error err = {0};
+    must_fail((const uint8_t *)"\xFF\xD8\xFF\xE0", 4, "without a library for JPEG");
+    must_fail((const uint8_t *)"GIF89a", 6, "without a library for GIF");
+    CHECK(decode_sound(&s, (const uint8_t *)"fLaC", 4, &err) == BZ_BAD_FILE && strstr(err.text, "WAV"));
+}
+
+#endif
+
+int main(void)
+{
+    test_ppm();
+    test_turns();
+#ifdef BEZEL_MEDIA
+    test_jpeg();
+    test_png();
+    test_webp();
+    test_gif();
+    test_sound();
+#else
+    test_without();
+#endif
+    return finish();
+}
