@@ -57,7 +57,7 @@ static int encode_one(const cli_options *o, bz_model *model)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgV", 1, &o);
+    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgVd", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -89,5 +89,6 @@ const cli_verb cli_encode_verb = {
     "      --image-tokens N   most tokens of a picture, 70 to 1120 (280)\n"
     "      --threads N        threads (does not change the result)\n"
     "      --kernels NAME     avx2, neon or plain\n"
+    "      --device NAME      cpu or gpu\n"
     "  -q, --quiet            no progress, no figures\n"
     "      --mmproj FILE      vision and audio file of a two-file model\n"};

@@ -1,7 +1,8 @@
 /* Encoding pictures and sound: made ready, through the tower, remembered by content. Every stage is many short steps.
  *
  *   LOOK     has this been encoded before?
- *   READ     the tower's weights, where they are not mapped
+ *   READ     the tower's weights, where they are not mapped; for a GPU its norms and bounds
+ *   LOAD     all of them onto the GPU, where the model is on one
  *   READY    resize and cut into patches; resample and take features
  *   TOWER    passes: one for a picture, one for every 30 seconds of sound
  */
@@ -12,6 +13,8 @@
 #include "base/memory.h"
 #include "cpu/cpu.h"
 #include "encoder.h"
+#include "gpu/backend.h"
+#include "gpu/load.h"
 #include "job.h"
 #include "media.h"
 #include "media/image.h"
@@ -43,7 +46,10 @@ struct bz_encoder {
     const uint8_t **bytes; /* [towers.table.n] */
     uint8_t **owned;       /* the same, where read into memory of our own */
     bool ready[2];         /* by kind: weights are there and looked at */
-    bz_backend *backend;
+    bz_cpu_options cpu;
+    bz_gpu_model *gpu;     /* the towers on a device of their own; NULL: not there, or not there yet */
+    bool on_gpu;           /* they are to be */
+    bz_backend *backend;   /* NULL: made when the weights are there */
     tower_plan plans[2]; /* by kind */
     bz_mel *mel;
     uint32_t budget;
@@ -53,7 +59,7 @@ struct bz_encoder {
     bool busy;
 };
 
-typedef enum stage { LOOK, READ, CHECK, READY, TOWER, FINISHED } stage;
+typedef enum stage { LOOK, READ, CHECK, LOAD, READY, TOWER, FINISHED } stage;
 
 typedef struct encode_job {
     bz_job job;
@@ -91,20 +97,33 @@ typedef struct encode_job {
 
 /* ---- making and freeing ---------------------------------------------------------- */
 
-void bz_encoder_free(bz_encoder *e)
+/* Lets go of the back end and of what was made for it. */
+static void drop_backend(bz_encoder *e)
 {
-    if (!e) {
-        return;
-    }
     for (int k = 0; k < 2; k++) {
         if (e->plans[k].schedule) {
             e->backend->release(e->backend, e->plans[k].schedule);
         }
         bz_plan_free(e->plans[k].plan);
+        e->plans[k] = (tower_plan){0};
+        e->ready[k] = false;
     }
     if (e->backend) {
         e->backend->free(e->backend);
+        e->backend = NULL;
     }
+    if (e->gpu) {
+        bz_gpu_model_drop(e->gpu);
+        e->gpu = NULL;
+    }
+}
+
+void bz_encoder_free(bz_encoder *e)
+{
+    if (!e) {
+        return;
+    }
+    drop_backend(e);
     for (uint32_t i = 0; e->owned && i < e->towers.table.n; i++) {
         free(e->owned[i]);
     }
@@ -145,10 +164,12 @@ bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encod
         const uint8_t *data = model->files[w->file].data;
         e->bytes[i] = data ? data + w->offset : NULL;
     }
-    if (status == BZ_OK) {
-        const bz_cpu_options cpu = {.threads = o.threads, .kernels = o.kernels, .exact = true};
-        status = bz_cpu_new(&e->backend, &e->towers.table, (const uint8_t *const *)e->bytes, &cpu, err);
+    e->on_gpu = model->gpu != NULL;
+    e->cpu = (bz_cpu_options){.threads = o.threads, .kernels = o.kernels, .exact = true};
+    if (status == BZ_OK && !e->on_gpu) {
+        status = bz_cpu_new(&e->backend, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu, err);
     }
+    e->cpu.kernels = NULL; /* the caller's memory */
     if (status != BZ_OK) {
         bz_encoder_free(e);
         return status;
@@ -236,7 +257,7 @@ static bz_progress step_read(encode_job *j, bz_need *need)
     while (j->weight < e->towers.table.n && need->n_reads < BZ_MAX_READS) {
         const bz_weight_info *w = &e->towers.table.info[j->weight];
         const bool ours = e->owned[j->weight] != NULL;
-        if (!is_of(j->kind, w) || (ours ? j->read == w->size : e->bytes[j->weight] != NULL)) {
+        if (!is_of(j->kind, w) || (e->on_gpu && !bz_tower_needs_at_once(w)) || (ours ? j->read == w->size : e->bytes[j->weight] != NULL)) {
             j->weight++;
             j->read = 0;
             continue;
@@ -292,8 +313,46 @@ static bz_progress step_check(encode_job *j, bz_need *need)
     if (bz_towers_bounds(&e->towers, (const uint8_t *const *)e->bytes, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
+    j->stage = LOAD;
+    return BZ_JOB_AGAIN;
+}
+
+/* What the GPU cannot do, for want of memory or of a kernel, the CPU does. */
+static bz_progress fall_back(encode_job *j, bz_need *need)
+{
+    bz_encoder *e = j->e;
+    if (!e->on_gpu || (need->error.code != BZ_OUT_OF_MEMORY && need->error.code != BZ_UNSUPPORTED_MODEL)) {
+        return BZ_JOB_ERROR;
+    }
+    drop_backend(e);
+    e->on_gpu = false;
+    if (bz_cpu_new(&e->backend, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu, &need->error) != BZ_OK) {
+        return BZ_JOB_ERROR;
+    }
+    j->stage = READ;
+    j->in_pass = false;
+    j->weight = 0;
+    j->read = 0;
+    return BZ_JOB_AGAIN;
+}
+
+static bz_progress step_load(encode_job *j, bz_need *need)
+{
+    bz_encoder *e = j->e;
+    if (e->on_gpu && !e->gpu) {
+        const bz_status status = bz_gpu_model_new(&e->gpu, &e->model->gpu->options, &e->towers.table,
+                                                  (const uint8_t *const *)e->bytes, &need->error);
+        return status == BZ_OK ? BZ_JOB_AGAIN : fall_back(j, need);
+    }
+    if (e->on_gpu && !e->gpu->ready) {
+        const bz_progress p = bz_gpu_model_load(e->gpu, need);
+        return p == BZ_JOB_DONE ? BZ_JOB_AGAIN : p == BZ_JOB_ERROR ? fall_back(j, need) : p;
+    }
+    if (e->on_gpu && !e->backend && bz_gpu_new(&e->backend, e->gpu, true, true, &need->error) != BZ_OK) {
+        return fall_back(j, need);
+    }
     e->ready[j->kind] = true;
-    j->stage = READY;
+    j->stage = j->features ? TOWER : READY;
     return BZ_JOB_AGAIN;
 }
 
@@ -459,8 +518,8 @@ static bz_status begin_image(encode_job *j, bz_error *err)
                        across, n / across, v->places);
     }
     bz_status status = plan_for(j, n, layers ? j->media->rows : 1, err);
-    j->across = malloc(n * sizeof *j->across);
-    j->down = malloc(n * sizeof *j->down);
+    j->across = j->across ? j->across : malloc(n * sizeof *j->across);
+    j->down = j->down ? j->down : malloc(n * sizeof *j->down);
     if (status != BZ_OK || !j->across || !j->down) {
         return status != BZ_OK ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode a picture.");
     }
@@ -509,6 +568,9 @@ static bool tell_progress(encode_job *j, bz_need *need)
     const uint32_t blocks = (j->kind == BZ_MEDIA_IMAGE ? j->e->towers.vision.layers : j->e->towers.audio.layers) + 1;
     const uint32_t pieces = j->kind == BZ_MEDIA_IMAGE ? 1 : pieces_of(j);
     uint64_t done, total;
+    if (!b) {
+        return false;
+    }
     b->progress(b, &done, &total);
     const uint64_t now = (uint64_t)j->piece * blocks + done * blocks / (total ? total : 1);
     if (now == j->told) {
@@ -526,7 +588,7 @@ static bz_progress step_tower(encode_job *j, bz_need *need)
     if (!j->in_pass) {
         const bz_status status = j->kind == BZ_MEDIA_IMAGE ? begin_image(j, &need->error) : begin_sound(j, &need->error);
         if (status != BZ_OK) {
-            return BZ_JOB_ERROR;
+            return fall_back(j, need);
         }
         e->backend->begin(e->backend, p->schedule, &j->rows);
         j->in_pass = true;
@@ -534,7 +596,13 @@ static bz_progress step_tower(encode_job *j, bz_need *need)
     }
     const bz_pass_state state = e->backend->step(e->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {
-        return state == BZ_PASS_ERROR ? BZ_JOB_ERROR : tell_progress(j, need) ? BZ_JOB_EVENT : BZ_JOB_AGAIN;
+        if (state == BZ_PASS_ERROR && need->error.code == BZ_DEVICE_LOST) {
+            drop_backend(e); /* the next one is encoded on another */
+        }
+        return state == BZ_PASS_ERROR       ? fall_back(j, need)
+               : tell_progress(j, need)     ? BZ_JOB_EVENT
+               : state == BZ_PASS_WAIT      ? BZ_JOB_NEED_GPU
+                                            : BZ_JOB_AGAIN;
     }
     j->in_pass = false;
     const uint32_t made = j->kind == BZ_MEDIA_IMAGE ? j->media->rows : j->rows.n;
@@ -567,6 +635,7 @@ static bz_progress step(bz_job *job, bz_need *need)
     case LOOK: return step_look(j);
     case READ: return step_read(j, need);
     case CHECK: return step_check(j, need);
+    case LOAD: return step_load(j, need);
     case READY: return j->kind == BZ_MEDIA_IMAGE ? ready_image(j, need) : ready_sound(j, need);
     case TOWER: return step_tower(j, need);
     case FINISHED: break;

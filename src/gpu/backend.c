@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "gpu/internal.h"
+#include "gpu/tower.h"
 
 enum { CANVAS_SUBMIT = 128 }; /* dispatches: about three layers of experts */
 
@@ -49,10 +50,13 @@ static void fill_angles(float *to, const rope_fill *fill, const bz_rows *rows, u
 {
     uint32_t pairs = fill->step->width / 2;
     for (uint32_t r = 0; r < rows->n; r++) {
-        float *row = to + (size_t)r * stride, pos = (float)rows->pos[r];
-        for (uint32_t i = 0; i < pairs; i++) {
-            row[i] = cosf(pos * fill->frequency[i]);
-            row[pairs + i] = sinf(pos * fill->frequency[i]);
+        for (uint32_t axis = 0; axis < fill->step->axes; axis++) {
+            float *row = to + (size_t)r * stride + (size_t)axis * fill->step->width;
+            const float pos = (float)(axis ? rows->down : rows->pos)[r];
+            for (uint32_t i = 0; i < pairs; i++) {
+                row[i] = cosf(pos * fill->frequency[i]);
+                row[pairs + i] = sinf(pos * fill->frequency[i]);
+            }
         }
     }
 }
@@ -125,6 +129,11 @@ static void write_canvas(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
 void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u)
 {
     uint32_t block[ROWS_CHOSEN] = {rows->n, rows->n_out, 0, own};
+    if (s->plan->tower) {
+        gpu_write_tower(b, s, rows);
+        write_angles(b, s, rows);
+        return;
+    }
     memcpy(&block[ROWS_DRAW], &u, sizeof u);
     for (uint32_t i = 0; i < rows->n; i++) {
         uint32_t *row = block + ROWS_LIST + 3 * i;
@@ -148,7 +157,7 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
 {
     size_t angles = 0;
     for (uint32_t t = 0; t < s->n_ropes; t++) {
-        angles += (size_t)s->plan->rows * s->ropes[t].step->width * sizeof(float);
+        angles += (size_t)s->plan->rows * s->ropes[t].step->width * s->ropes[t].step->axes * sizeof(float);
     }
     if (angles > b->angles_bytes) {
         free(b->angles);
@@ -191,13 +200,13 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
     case GPU_PIPELINE_FAILED: return BZ_PASS_ERROR;
     case GPU_PIPELINE_READY: break;
     }
-    const bz_kv *kv = rows->kv[0];
-    uint32_t generation = kv->generation * 65536 + b->arena_generation;
+    const bz_kv *kv = rows->kv ? rows->kv[0] : NULL; /* towers have no caches */
+    uint32_t generation = (kv ? kv->generation : 0) * 65536 + b->arena_generation;
     if (!s->list || s->kv_generation != generation) {
         if (gpu_record(b, s, kv, err) != BZ_OK) {
             return BZ_PASS_ERROR;
         }
-        s->kv_generation = kv->generation * 65536 + b->arena_generation; /* the arena may have grown */
+        s->kv_generation = (kv ? kv->generation : 0) * 65536 + b->arena_generation; /* the arena may have grown */
     }
     if (!reserve_host(b, s, err)) {
         return BZ_PASS_ERROR;
@@ -216,6 +225,11 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
         return BZ_PASS_WAIT; /* another session's pass has the slots */
     }
     gpu_write_pass(b, s, b->pass, false, 0);
+    b->replayed = 0;
+    if (s->plan->tower) {
+        b->stage = PASS_TOWER;
+        return BZ_PASS_AGAIN;
+    }
     if (b->model->stream) {
         b->stretch = 0;
         b->stage = PASS_STREAMING;
@@ -248,6 +262,37 @@ static bz_pass_state submit_stretches(gpu_backend *b, uint64_t deadline, bz_erro
     gpu_stream_leave(b->model->stream, b);
     b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
     return BZ_PASS_AGAIN;
+}
+
+/* A layer is a submit: short enough for systems that watch over GPUs, and a place to stop. */
+static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
+{
+    const bz_schedule *s = b->schedule;
+    if (b->fence) {
+        if (!gpu_signal_done(b->g, b->fence)) {
+            return BZ_PASS_WAIT;
+        }
+        b->fence = 0;
+    }
+    if (b->replayed == s->n) {
+        b->stage = PASS_READING;
+        return BZ_PASS_AGAIN;
+    }
+    const uint32_t first = b->replayed;
+    const int32_t layer = s->plan->steps[s->dispatches[first].first_step].layer;
+    while (b->replayed < s->n && s->plan->steps[s->dispatches[b->replayed].first_step].layer == layer) {
+        b->replayed++;
+    }
+    gpu_replay(b->g, s->list, first, b->replayed - first);
+    b->fence = gpu_signal(b->g, err);
+    return b->fence ? BZ_PASS_WAIT : BZ_PASS_ERROR;
+}
+
+static void progress(const bz_backend *backend, uint64_t *done, uint64_t *total)
+{
+    const gpu_backend *b = (const gpu_backend *)(const void *)backend;
+    *done = b->replayed;
+    *total = b->schedule->n;
 }
 
 /* Logits in pieces of what one read may hold. */
@@ -283,6 +328,7 @@ static bz_pass_state step(bz_backend *backend, uint64_t deadline, bz_error *err)
     switch (b->stage) {
     case PASS_SUBMIT: return submit(b, err);
     case PASS_STREAMING: return submit_stretches(b, deadline, err);
+    case PASS_TOWER: return next_layer(b, err);
     case PASS_READING: return read_output(b, err);
     case PASS_WAITING: /* so that prompts are not queued without bound */
         if (!b->fence && !(b->fence = gpu_signal(b->g, err))) {
@@ -354,6 +400,7 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
                            .begin = begin,
                            .step = step,
                            .output = output,
+                           .progress = progress,
                            .reads = reads,
                            .stop = stop,
                            .table_use = table_use,

@@ -121,7 +121,7 @@ typedef struct gpu_chooser {
     bz_schedule *sent; /* last */
 } gpu_chooser;
 
-typedef enum pass_stage { PASS_SUBMIT, PASS_STREAMING, PASS_READING, PASS_WAITING } pass_stage;
+typedef enum pass_stage { PASS_SUBMIT, PASS_STREAMING, PASS_TOWER, PASS_READING, PASS_WAITING } pass_stage;
 
 typedef struct gpu_backend {
     bz_backend base;
@@ -148,6 +148,7 @@ typedef struct gpu_backend {
     const bz_rows *pass;
     pass_stage stage;
     uint32_t stretch; /* of the pass, that comes next */
+    uint32_t replayed; /* dispatches of a tower's pass, which goes layer by layer */
     gpu_fence fence;
     float *out; /* read-back of the output tensor */
     uint64_t out_bytes, read;

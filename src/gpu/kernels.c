@@ -42,6 +42,11 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_JUDGE_PICK] = {"canvas/judge_pick.wgsl", {NULL}, false, false},
     [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
     [GPU_SOFT_SUM] = {"canvas/soft_sum.wgsl", {NULL}, false, false},
+    [GPU_TOWER_VALUES] = {"tower/values.wgsl", {"OP", "KIND"}, false, false},
+    [GPU_TOWER_LAYER_NORM] = {"tower/layer_norm.wgsl", {"KIND"}, false, false},
+    [GPU_TOWER_ATTEND] = {"tower/attend_all.wgsl", {"HEAD"}, false, false},
+    [GPU_TOWER_CONV] = {"tower/conv.wgsl", {"KIND"}, false, false},
+    [GPU_TOWER_LOCAL] = {"tower/local.wgsl", {"SUM"}, false, false},
     [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
     [GPU_CHOOSE_SCAN] = {"choose/scan.wgsl", {NULL}, false, false},
     [GPU_CHOOSE_PICK] = {"choose/pick.wgsl", {NULL}, false, false},
@@ -224,6 +229,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     }
     if (kernel == GPU_JUDGE_SCAN || kernel == GPU_JUDGE_PICK || kernel == GPU_SOFT_EMBED) {
         parts[n_parts++] = "canvas/common.wgsl";
+    }
+    if (kernel == GPU_TOWER_VALUES || kernel == GPU_TOWER_LAYER_NORM || kernel == GPU_TOWER_CONV) {
+        parts[n_parts++] = "tower/weights.wgsl";
     }
     parts[n_parts++] = info->file;
     return n_parts;

@@ -33,6 +33,11 @@ typedef enum gpu_kernel {
     GPU_JUDGE_PICK,
     GPU_SOFT_EMBED,  /* shares of the mean embedding */
     GPU_SOFT_SUM,
+    GPU_TOWER_VALUES, /* towers: value by value */
+    GPU_TOWER_LAYER_NORM,
+    GPU_TOWER_ATTEND,
+    GPU_TOWER_CONV,
+    GPU_TOWER_LOCAL,
     GPU_REPACK, /* of weights, while loading */
     GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */

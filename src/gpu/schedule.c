@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpu/builder.h"
+#include "gpu/tower.h"
 
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
 
@@ -312,13 +313,20 @@ static void add_step(builder *x)
         break;
     case BZ_OP_ADD: elementwise(x, OP_ADD); break;
     case BZ_OP_SCALE: elementwise(x, OP_SCALE); break;
-    case BZ_OP_MUL_VECTOR: elementwise(x, OP_MUL_VECTOR); break;
+    case BZ_OP_MUL_VECTOR:
+        if (plan->tower) {
+            gpu_add_tower_step(x);
+        } else {
+            elementwise(x, OP_MUL_VECTOR);
+        }
+        break;
     case BZ_OP_GEGLU: elementwise(x, s->in[1].id ? OP_GEGLU : OP_GEGLU_FUSED); break;
     case BZ_OP_SOFTCAP: elementwise(x, OP_SOFTCAP); break;
     case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
     case BZ_OP_RMS_NORM: norm(x, GPU_FUSE_NONE, s); break;
     case BZ_OP_ROPE: {
         dispatch d = {.facts = gpu_builder_facts(x, x->step), .y = x->rows};
+        d.facts.experts = bz_plan_tensor(plan, s->in[1])->cols / s->width; /* axes */
         d.x = divide_up(d.facts.cols / 2, 64);
         gpu_builder_add(x, GPU_ROPE, BZ_F32, (gpu_overrides){{0}}, d);
         break;
@@ -342,9 +350,7 @@ static void add_step(builder *x)
     case BZ_OP_JUDGE: gpu_add_judge(x); break;
     case BZ_OP_SOFT_EMBED: gpu_add_soft_embed(x); break;
     case BZ_OP_CUT: break;
-    default:
-        x->failed = true;
-        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "The step %s runs on the CPU only.", bz_op_name(s->op));
+    default: gpu_add_tower_step(x); break;
     }
 }
 
@@ -392,7 +398,7 @@ static void build(builder *x)
     gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
     uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
-    const gpu_fuse_rules rules = {.fuse = x->b->fuse,
+    const gpu_fuse_rules rules = {.fuse = x->b->fuse && !plan->tower,
                                   .few = plan->rows <= 8,
                                   .packed = x->b->packed,
                                   .weights = &x->b->weights,

@@ -27,14 +27,14 @@ static bz_media *soft_tokens(const bz_model *m, const golden *g, const char *kin
     return made;
 }
 
-typedef struct rows {
+typedef struct logit_rows {
     float *out;
     size_t vocab;
-} rows;
+} logit_rows;
 
 static int on_logits(void *user, const bz_event *e)
 {
-    rows *r = user;
+    logit_rows *r = user;
     if (e->kind == BZ_EVENT_LOGITS) {
         memcpy(r->out + e->position * r->vocab, e->logits, e->rows * r->vocab * sizeof *r->out);
     }
@@ -70,7 +70,7 @@ static void run_case(const char *name, const char *device, const prompt_case *pr
         }
         bz_session *s = session_or_fail(m, o);
         const uint64_t before = gpu_counts_of(bz_model_device(m)).dispatches;
-        rows r = {calloc(n * vocab, sizeof(float)), vocab};
+        logit_rows r = {calloc(n * vocab, sizeof(float)), vocab};
         bz_job *job = NULL;
         CHECKF(bz_session_prefill_media(s, ids, n, list, p->n, &(bz_prefill_options){.logits = BZ_LOGITS_ALL}, &job, &err) == BZ_OK &&
                    bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, &err) == BZ_OK,
@@ -93,8 +93,55 @@ static void run_case(const char *name, const char *device, const prompt_case *pr
     golden_close(&g);
 }
 
+/* The towers themselves: as near to the reference as the CPU, and nothing of it computed there. */
+static void run_towers(const char *name, const char *device, bool sound)
+{
+    golden g, media;
+    char path[3][64];
+    const char *const files[3] = {"media.gguf", "text.gguf", "mmproj.gguf"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%s", name, files[i]);
+    }
+    golden_open(&g, golden_path(path[0]));
+    golden_open(&media, golden_path("media/golden.gguf"));
+    bz_model *m = NULL;
+    bz_error err = {0};
+    begin("towers of %s on %s", name, device);
+    if (!CHECKF(bz_model_open_file(&m, golden_path(path[1]), golden_path(path[2]), &(bz_open_options){.device = device}, &err) == BZ_OK,
+                "%s", err.text)) {
+        return;
+    }
+    const struct {
+        const char *kind;
+        int i;
+        uint32_t budget;
+    } cases[] = {{"image", 2, 6}, {"image", 0, 70}, {"audio", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases - !sound; i++) {
+        begin("towers of %s on %s: %s %d", name, device, cases[i].kind, cases[i].i);
+        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = cases[i].budget});
+        bz_media *made = encode_golden(e, &media, cases[i].kind, cases[i].i);
+        CHECK(bz_encoder_backend(e) && strcmp(bz_encoder_backend(e)->name, "gpu") == 0);
+        size_t n;
+        uint32_t rows, width;
+        const float *want = golden_f32(&g, &n, "%s.%d.soft_tokens", cases[i].kind, cases[i].i), *got = bz_media_rows(made, &rows, &width);
+        const double d = n == (size_t)rows * width ? max_difference(got, want, n) : 1e9;
+        CHECKF(d < 1e-3, "soft tokens off by %g", d);
+        bz_media_free(made);
+        bz_encoder_free(e);
+    }
+    bz_model_free(m);
+    golden_close(&g);
+    golden_close(&media);
+}
+
 int main(void)
 {
+    run_towers("e-like", "gpu", true);
+    run_towers("moe-like", "gpu", false);
+    run_towers("unified", "gpu", true);
+    if (!quick_run()) {
+        run_towers("e-like", "gpu-baseline", true);
+    }
     const prompt_case e_like[3] = {{{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
     const prompt_case moe_like[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
     const prompt_case unified[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};

@@ -7,7 +7,7 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let head = thread.x / pairs;
     let i = thread.x % pairs;
     if (row >= live_rows() || head * step.width >= step.cols) { return; }
-    let table = step.in1 + row * step.in1_stride;
+    let table = step.in1 + row * step.in1_stride + head % max(step.experts, 1u) * step.width; // axes take turns
     let c = arena[table + i];
     let s = arena[table + pairs + i];
     let x = step.in0 + row * step.in0_stride + head * step.width + i;

@@ -1,0 +1,31 @@
+// layer_norm: one workgroup per group of `width` values. Behind weights.wgsl.
+var<workgroup> partial: array<f32, 64>;
+
+fn total(local: u32, mine: f32) -> f32 {
+    workgroupBarrier();
+    partial[local] = mine;
+    workgroupBarrier();
+    for (var half = 32u; half > 0u; half >>= 1u) {
+        if (local < half) { partial[local] += partial[local + half]; }
+        workgroupBarrier();
+    }
+    return partial[0];
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    let x = step.in0 + row * step.in0_stride + group.x * step.width;
+    let y = step.out0 + row * step.out0_stride + group.x * step.width;
+    var sum = 0.0;
+    for (var i = local; i < step.width; i += 64u) { sum += arena[x + i]; }
+    let mean = total(local, sum) / f32(step.width);
+    var squares = 0.0;
+    for (var i = local; i < step.width; i += 64u) {
+        let d = arena[x + i] - mean;
+        squares += d * d;
+    }
+    let r = 1.0 / sqrt(total(local, squares) / f32(step.width) + step.eps);
+    for (var i = local; i < step.width; i += 64u) { arena[y + i] = (arena[x + i] - mean) * r * weight_at(i); }
+}

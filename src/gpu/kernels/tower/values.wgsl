@@ -1,0 +1,65 @@
+// Steps of towers that work value by value: place, clamp, add_vector, add_scaled, relu, silu, glu, mul_vector, pool,
+// conv_time. One thread per value. Behind weights.wgsl.
+override OP: u32;
+const PLACE = 0u;
+const CLAMP = 1u;      // between scale and eps
+const ADD_VECTOR = 2u;
+const ADD_SCALED = 3u;
+const RELU = 4u;
+const SILU = 5u;
+const GLU = 6u;
+const MUL_VECTOR = 7u; // the vector repeats after `width` values
+const POOL = 8u;
+const CONV_TIME = 9u;
+
+// of the pass: patches in a row of the picture
+fn across() -> u32 { return rows[2]; }
+
+fn sigmoid(x: f32) -> f32 {
+    let e = exp(-min(abs(x), 80.0));
+    return select(e, 1.0, x >= 0.0) / (1.0 + e);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
+    let c = thread.x;
+    let row = thread.y;
+    if (row >= live_rows() || c >= step.cols) { return; }
+    let a = step.in0 + row * step.in0_stride;
+    var y = 0.0;
+    if (OP == PLACE) {
+        let x_place = row % across();
+        let y_place = row / across();
+        y = arena[a + c] + (weight_at(x_place * step.cols + c) + weight_at((step.row_count + y_place) * step.cols + c));
+    } else if (OP == CLAMP) {
+        y = min(max(arena[a + c], step.scale), step.eps);
+    } else if (OP == ADD_VECTOR) {
+        y = arena[a + c] + step.scale * weight_at(c);
+    } else if (OP == ADD_SCALED) {
+        y = arena[a + c] + step.scale * arena[step.in1 + row * step.in1_stride + c];
+    } else if (OP == RELU) {
+        y = max(arena[a + c], 0.0);
+    } else if (OP == SILU) {
+        y = arena[a + c] * sigmoid(arena[a + c]);
+    } else if (OP == GLU) {
+        y = arena[a + c] * sigmoid(arena[a + step.width + c]);
+    } else if (OP == MUL_VECTOR) {
+        y = arena[a + c] * step.scale;
+        if (step.has_weight == 1u) { y *= weight_at(c % step.width); }
+    } else if (OP == POOL) {
+        let side = step.width;
+        let tokens = across() / side;
+        let first = row / tokens * side * across() + row % tokens * side;
+        for (var p = 0u; p < side * side; p++) {
+            y += arena[step.in0 + (first + p / side * across() + p % side) * step.in0_stride + c];
+        }
+        y = y / f32(side * side) * step.scale;
+    } else {
+        for (var j = 0u; j < step.width; j++) {
+            if (row + j + 1u >= step.width) {
+                y += weight_at(c * step.width + j) * arena[step.in0 + (row + j + 1u - step.width) * step.in0_stride + c];
+            }
+        }
+    }
+    arena[step.out0 + row * step.out0_stride + c] = y;
+}
