@@ -142,8 +142,52 @@ static void test_refusals(void)
     bz_model_free(m);
 }
 
+static void test_turn(void)
+{
+    begin("a request with a picture and a sound");
+    static const char request[] = "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":"
+                                  "\"cat.jpg\"}},{\"type\":\"text\",\"text\":\"and\"},{\"type\":\"input_audio\",\"input_audio\":"
+                                  "{\"data\":\"AAAA\"}}]}]}";
+    bz_model *m = open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
+    bz_session *s = session_or_fail(m, NULL);
+    bz_media *image = bz_media_new(BZ_MEDIA_IMAGE, 3, 128), *sound = bz_media_new(BZ_MEDIA_AUDIO, 5, 128);
+    bz_turn *turn = NULL;
+    bz_job *job = NULL;
+    bz_error err = {0};
+    const char *source;
+    size_t len, n;
+    uint32_t snapshot_at;
+    CHECK(bz_turn_new(&turn, m, request, strlen(request), &err) == BZ_BAD_REQUEST && !turn);
+    CHECKF(bz_turn_new_media(&turn, m, request, strlen(request), &err) == BZ_OK && bz_turn_media(turn) == 2, "%s", err.text);
+    CHECK(bz_turn_media_source(turn, 0, &source, &len) == BZ_MEDIA_IMAGE && len == 7 && memcmp(source, "cat.jpg", 7) == 0);
+    CHECK(bz_turn_media_source(turn, 1, &source, &len) == BZ_MEDIA_AUDIO && len == 4 && memcmp(source, "AAAA", 4) == 0);
+    CHECK(bz_turn_prefill(s, turn, &job, &err) == BZ_BAD_REQUEST && strstr(err.text, "not attached"));
+    CHECK(bz_turn_attach(turn, 0, sound, &err) == BZ_BAD_REQUEST && bz_turn_attach(turn, 2, image, &err) == BZ_BAD_REQUEST);
+    CHECK(bz_turn_attach(turn, 0, image, &err) == BZ_OK && bz_turn_attach(turn, 1, sound, &err) == BZ_OK);
+    const int32_t *ids = bz_turn_prompt(turn, &n, &snapshot_at);
+    size_t at = 0;
+    while (at < n && ids[at] != 761) {
+        at++;
+    }
+    CHECK(at + 5 < n && ids[at + 1] == 763 && ids[at + 3] == 763 && ids[at + 4] == 765); /* begin, three rows, end */
+    while (at < n && ids[at] != 762) {
+        at++;
+    }
+    CHECK(at + 7 < n && ids[at + 1] == 764 && ids[at + 5] == 764 && ids[at + 6] == 766);
+    CHECK(snapshot_at > at + 6 && snapshot_at < n); /* before the model is to speak */
+    CHECKF(bz_turn_prefill(s, turn, &job, &err) == BZ_OK && bz_job_run(job, NULL, &err) == BZ_OK, "%s", err.text);
+    bz_job_free(job);
+    CHECK(bz_session_get_stats(s).position == n);
+    bz_turn_free(turn);
+    bz_media_free(image);
+    bz_media_free(sound);
+    bz_session_free(s);
+    bz_model_free(m);
+}
+
 int main(void)
 {
+    test_turn();
     const prompt_case e_like[3] = {{{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
     const prompt_case moe_like[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
     const prompt_case unified[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};
