@@ -17,8 +17,8 @@ import gguf_io as g
 NORMAL, CONTROL = 1, 3
 
 
-def relayout(w):
-    """rewrite the Writer w in place"""
+def relayout(w, keep_types=False):
+    """rewrite the Writer w in place; keep_types: the table of per-layer embeddings as it is"""
     kv = {key: (vtype, etype, value) for key, vtype, etype, value in w.kv}
     t = "tokenizer.ggml."
     tokens, types = kv[t + "tokens"][2], kv[t + "token_type"][2]
@@ -29,7 +29,8 @@ def relayout(w):
     kv[t + "pre"] = (g.STR, None, "gemma4")
     kv[t + "scores"] = (g.ARR, g.F32, [float(i) for i in range(len(tokens))])
     kv[t + "token_type"] = (g.ARR, g.I32, [CONTROL if special(i) else NORMAL for i in range(len(tokens))])
-    kv[t + "eos_token_ids"] = (g.ARR, g.I32, [1, 106, 50])
+    ends = [tokens.index(x) for x in ("<eos>", "<turn|>", "<|tool_response>") if x in tokens]
+    kv[t + "eos_token_ids"] = (g.ARR, g.I32, ends)
     for what in ("bos", "eos", "unknown", "padding", "mask"):
         kv[f"{t}add_{what}_token"] = (g.BOOL, None, False)
     if kv["general.file_type"][2] not in (0, 1, 32):   # its quantizer counts the weights
@@ -37,7 +38,8 @@ def relayout(w):
         kv["general.parameter_count"] = (g.U64, None, n)
     w.kv = [(key, *kv[key]) for key in sorted(kv)]
 
-    w.tensors = [to_bf16(x) if x[0].startswith("per_layer_token_embd") else x for x in w.tensors]
+    if not keep_types:
+        w.tensors = [to_bf16(x) if x[0].startswith("per_layer_token_embd") else x for x in w.tensors]
     block = lambda name: int((re.search(r"blk\.(\d+)\.", name) or [0, -1])[1])
     w.tensors.sort(key=lambda x: (block(x[0]), x[0]))
 
