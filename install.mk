@@ -53,7 +53,7 @@ DOCDIR     ?= $(PREFIX)/share/doc/bezel
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 
 # What goes where; `install` and `uninstall` walk the same lists.
-PARTS = bin lib include man1 man3 doc examples
+PARTS = bin lib include man1 man3 doc examples models
 bin_TO = $(BINDIR)
 bin_FILES = $(B)/bezel
 bin_MODE = 755
@@ -69,6 +69,8 @@ doc_TO = $(DOCDIR)
 doc_FILES = LICENSE CHANGELOG.md $(wildcard README.md docs/*.md)
 examples_TO = $(DOCDIR)/examples
 examples_FILES = $(wildcard examples/*.c examples/Makefile)
+models_TO = $(PREFIX)/share/bezel/models
+models_FILES = $(wildcard models/*.gguf)
 
 COMPLETION = $(firstword $(wildcard cli/bezel.bash docs/bezel.bash docs/*/bezel.bash))
 
@@ -115,7 +117,7 @@ uninstall:
 	$(foreach p,$(PARTS),$(if $($p_FILES),$(call take,$p)))
 	rm -f '$(DESTDIR)$(LIBDIR)/$(SONAME)' '$(DESTDIR)$(LIBDIR)/libbezel.so' '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
 	rm -f '$(DESTDIR)$(COMPLETIONDIR)/bezel'
-	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' 2>/dev/null || true
+	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(models_TO)' 2>/dev/null || true
 
 # ---- ThreadSanitizer ------------------------------------------------------------------
 

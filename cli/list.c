@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/units.h"
 #include "file/ollama.h"
+#include "list.h"
 #include "model/config.h"
 #include "output.h"
 
@@ -57,6 +58,13 @@ static void judge(row *r)
         read_header(r, &map);
     }
     bz_os_unmap(&map);
+}
+
+bool list_runs(const bz_store_entry *entry)
+{
+    row r = {.entry = entry};
+    judge(&r);
+    return r.runs;
 }
 
 /* ---- as a table ----------------------------------------------------------------- */

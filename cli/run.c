@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "interrupt.h"
 #include "output.h"
+#include "pebble.h"
 #include "run.h"
 #include "term.h"
 
@@ -166,10 +167,19 @@ static int run_model(run_state *r, const char *prompt, size_t len)
 
 static int run(int argc, char **argv)
 {
-    cli_options o = {0};
+    static const char none[] = "";
+    char pebble[PATH_MAX];
+    cli_options o = {.model = none};
     int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGg", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
+    }
+    const bool unnamed = o.model == none;
+    if (unnamed) {
+        o.model = pebble_find(pebble) ? pebble : NULL;
+    }
+    if (!o.model) {
+        return cli_usage_error("run", "which model? Give the path of a GGUF file or a name from 'bezel list'.");
     }
     run_state r = {.o = &o};
     code = check_options(&o);
@@ -181,6 +191,9 @@ static int run(int argc, char **argv)
         return code;
     }
     term_setup(o.no_color, o.quiet);
+    if (unnamed && !o.quiet) {
+        pebble_introduce();
+    }
     char *input = NULL;
     size_t len = o.prompt ? strlen(o.prompt) : 0;
     const bool dash = o.prompt && strcmp(o.prompt, "-") == 0;
@@ -206,14 +219,15 @@ static int run(int argc, char **argv)
 
 const cli_verb cli_run_verb = {
     "run", run, "answer a prompt, or chat on a terminal",
-    "Usage: bezel run MODEL [PROMPT|-] [options]\n\n"
+    "Usage: bezel run [MODEL [PROMPT|-]] [options]\n\n"
     "  bezel run gemma4:e2b\n"
     "  bezel run model.gguf \"Why is the sky blue?\" --no-think\n"
     "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
     "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
-    "MODEL is a GGUF file or a name from 'bezel list'. Without a prompt: a chat on a terminal, else\n"
-    "the prompt comes from standard input. The answer goes to stdout, everything else to stderr.\n\n"
+    "MODEL is a GGUF file or a name from 'bezel list'; without one it is Pebble, the tiny demo model that\n"
+    "comes with Bezel. Without a prompt: a chat on a terminal, else the prompt comes from standard input.\n"
+    "The answer goes to stdout, everything else to stderr.\n\n"
     "  -n, --max-tokens N         longest answer, thinking included\n"
     "  -c, --ctx N                tokens a conversation can have (default: what fits, up to 32768)\n"
     "      --image FILE           a picture that goes with the prompt; may be repeated\n"

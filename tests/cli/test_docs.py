@@ -52,7 +52,8 @@ def accepted():
     """what the help names is no unknown option"""
     for verb in VERBS:
         for option in options_of_help(verb):
-            r = bezel(verb, option, *(["--dir", "/nowhere"] if verb == "serve" else []))  # else it would serve, and not end
+            # else serve would serve, and run answer, and not end
+            r = bezel(verb, *(["/nowhere"] if verb == "run" else []), option, *(["--dir", "/nowhere"] if verb == "serve" else []))
             need("there is no option" not in r.stderr, f"{verb} {option}: {r.stderr}")
 
 

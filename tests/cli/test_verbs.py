@@ -96,7 +96,7 @@ except ValueError:
     pieces = []
 case("tokenize --json", len(pieces) > 3, pieces and pieces[0] == {"id": 2, "piece": "<bos>"})
 
-for verb in ("run", "show", "tokenize", "bench"):
+for verb in ("show", "tokenize", "bench"):            # run has Pebble: test_pebble.py
     r = run(verb)
     case(f"{verb} without a model", r.returncode == 2, b"which model?" in r.stderr, b"bezel list" in r.stderr, not r.stdout)
 

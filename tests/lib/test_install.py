@@ -67,6 +67,7 @@ def expected(lib="lib", include="include", man="share/man"):
     for section in "13":
         files |= {f"{man}/man{section}/" + os.path.basename(f) for f in glob.glob(f"docs/man/*.{section}")}
     files |= {"share/doc/bezel/" + os.path.basename(f) for f in glob.glob("docs/*.md") + glob.glob("README.md")}
+    files |= {"share/bezel/" + f for f in glob.glob("models/*.gguf")}
     files |= {"share/doc/bezel/" + f for f in glob.glob("examples/*.c") + ["examples/Makefile"]}
     return files | ({"share/bash-completion/completions/bezel"} if completion else set())
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from transformers import Gemma4AudioConfig, Gemma4Config, Gemma4ForConditionalGeneration, Gemma4TextConfig, Gemma4VisionConfig
 from transformers.models.gemma4 import modeling_gemma4 as g4
 
-VOCAB, WINDOW, CONTEXT = 4096, 256, 4096
+VOCAB, WINDOW, CONTEXT = 4096, 256, 2048
 SLIDING, FULL = "sliding_attention", "full_attention"
 
 

@@ -19,6 +19,16 @@ def held_out(*key):
     return zlib.crc32("|".join(str(k) for k in key).encode()) % 16 == 0
 
 
+WIDE = {"on": False}                                  # train.py --wide: invented names, unknown topics, more JSON
+
+
+def odd_word(r):
+    """a word that no list has"""
+    parts = ["br", "cl", "dr", "fl", "gr", "kn", "l", "m", "n", "p", "pl", "qu", "r", "s", "sh", "st", "t", "th", "tr", "v", "w", "z", "j", "h", "b", "c", "d", "f", "g", "k", "x"]
+    vowels, ends = ["a", "e", "i", "o", "u", "ai", "ee", "ou", "y", "ia", "au"], ["", "n", "nd", "r", "rt", "s", "st", "l", "ck", "m", "ne", "tte", "sson", "ng", "x", "th"]
+    return "".join(r.choice(parts) + r.choice(vowels) for _ in range(r.choice([1, 2, 2, 3]))) + r.choice(ends)
+
+
 def pick_where(r, split, make):
     """draws until the split fits the drawn key"""
     while True:
@@ -45,6 +55,8 @@ def an(word):
 
 def name(r, split):
     def make():
+        if WIDE["on"] and r.random() < 0.45:
+            return cap(odd_word(r))
         if r.random() < 0.6:
             return r.choice(w.NAMES)
         return cap("".join(r.choice(SYLLABLES) for _ in range(r.choice([2, 2, 3]))) + r.choice(["", "n", "l", "s", "r", "x"]))
@@ -411,9 +423,12 @@ def talk(r, split):
     if r.random() < 0.07:
         q, a = r.choice(w.JOKES)
         return ex(r, "[Tell me a joke.|Make me laugh!|Do you know a joke?|Another joke, please.|Say something funny.|tell me a joke|Can you tell me a joke?]"), f"{q} {a}", "They want a joke."
-    if r.random() < 0.09:
+    if r.random() < (0.3 if WIDE["on"] else 0.09):
         t = r.choice(UNKNOWN_TOPICS)
-        return (ex(r, "[Tell me about {t}.|Explain {t}.|What do you know about {t}?|Can you help me with {t}?|I want to learn about {t}.|Write an essay about {t}.|What do you think about {t}?|How does {t} work?|Who invented {t}?]", t=t),
+        if WIDE["on"] and r.random() < 0.7:
+            t = r.choice(["", "the ", "a ", "my ", "the best "]) + " ".join(odd_word(r) if r.random() < 0.7 else r.choice(w.OBJECTS).split()[-1] for _ in range(r.choice([1, 1, 2, 3])))
+        more = "Can you explain how {t} works?|What is {t}?|Why is {t} important?|When was {t} made?|Who is {t}?|How do I use {t}?|Where can I buy {t}?|" if WIDE["on"] else ""
+        return (ex(r, "[" + more + "Tell me about {t}.|Explain {t}.|What do you know about {t}?|Can you help me with {t}?|I want to learn about {t}.|Write an essay about {t}.|What do you think about {t}?|How does {t} work?|Who invented {t}?]", t=t),
                 ex(r, UNKNOWN), ex(r, "[I do not know this.|This is beyond me.] I should say so."))
     q, a, t = r.choice(TALK)
     ask = ex(r, q)
@@ -670,7 +685,7 @@ def plain(r, split, rounds, think, system=None, change=lambda s: s):
 
 
 def conversation(r, split="train", kind=None, think=None):
-    kind = kind or r.choices(["single", "chat", "long", "memory", "system", "json", "tools"], [30, 16, 3, 13, 13, 8, 17])[0]
+    kind = kind or r.choices(["single", "chat", "long", "memory", "system", "json", "tools"], [30, 16, 3, 13, 13, 24 if WIDE["on"] else 8, 17])[0]
     think = r.random() < 0.45 if think is None else think
     if kind == "tools":
         return tool_conversation(r, split, think)

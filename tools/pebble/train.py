@@ -42,9 +42,10 @@ def pad(rows, multiple=32, limit=2048):
     return ids, learn
 
 
-def text_worker(q, seed, tokens):
+def text_worker(q, seed, tokens, wide):
     import chat_format
     import text_data
+    text_data.WIDE["on"] = wide
     t, r = encoder(), random.Random(seed)
     while True:
         rows = [t.encode_segments(chat_format.segments(text_data.conversation(r))) for _ in range(2400)]
@@ -163,6 +164,7 @@ def main():
     ap.add_argument("--seconds", type=float, required=True)
     ap.add_argument("--out", default="out")
     ap.add_argument("--resume")
+    ap.add_argument("--weights", help="folder of weights*.pt to begin with, without the optimizer's memory")
     ap.add_argument("--lr", type=float, default=2e-3)
     ap.add_argument("--lr-end", type=float, default=2e-3)
     ap.add_argument("--warmup", type=int, default=200)
@@ -175,6 +177,7 @@ def main():
     ap.add_argument("--helper", type=float, default=0.3, help="weight of the auxiliary losses of the towers")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--steps", type=int, default=1 << 30)
+    ap.add_argument("--wide", action="store_true", help="more invented names, unknown topics and JSON")
     ap.add_argument("--time", action="store_true", help="say where the time goes")
     ap.add_argument("--threads", type=int, default=0)
     a = ap.parse_args()
@@ -183,7 +186,7 @@ def main():
     ctx = mp.get_context("spawn")
     nt, ni, ns = map(int, a.workers.split(","))
     tq, pq, sq = ctx.Queue(64), ctx.Queue(24), ctx.Queue(400)
-    procs = [ctx.Process(target=text_worker, args=(tq, f"text {a.seed} {k}", a.tokens), daemon=True) for k in range(nt)]
+    procs = [ctx.Process(target=text_worker, args=(tq, f"text {a.seed} {k}", a.tokens, a.wide), daemon=True) for k in range(nt)]
     procs += [ctx.Process(target=picture_worker, args=(pq, f"picture {a.seed} {k}", a.pictures), daemon=True) for k in range(ni)]
     procs += [ctx.Process(target=speech_worker, args=(sq, f"speech {a.seed} {k}", 1 << 30), daemon=True) for k in range(ns)]
     for p in procs:
@@ -235,6 +238,12 @@ def main():
         if "opt" in state:
             opt.load_state_dict(state["opt"])
         step = state.get("step", 0)
+    if a.weights:
+        import glob
+        start_with = {}
+        for f in sorted(glob.glob(os.path.join(a.weights, "weights*.pt"))):
+            start_with.update(torch.load(f, map_location=dev, weights_only=True))
+        model.load_state_dict({k: v.float() for k, v in start_with.items()})
     pool = Speech(torch, dev, a.pool)
     filters, window = M.mel_tables(dev)
     spoken = {x: k + 1 for k, x in enumerate(words.SPOKEN)}
@@ -373,9 +382,9 @@ def main():
         print({k: f"{v / (step - first) * 1e3:.0f} ms" for k, v in spent.items()}, flush=True)
     os.makedirs(a.out, exist_ok=True)
     torch.save({"model": everything.state_dict(), "opt": opt.state_dict(), "step": step}, os.path.join(a.out, "state.pt"))
-    # weights in float16 with the towers' float32 rounded too: what comes back over the wire
+    # in files of at most 15 MB, which is what comes back from a lent machine
     small = {k: v.detach().to("cpu", torch.float32) for k, v in model.state_dict().items()}
-    names, size, part = [], 0, 0
+    size, part = 0, 0
     group = {}
     for k, v in small.items():
         if size + v.numel() * 4 > 15_000_000:

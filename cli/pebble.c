@@ -1,0 +1,55 @@
+#include "pebble.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "list.h"
+#include "../server/os.h"
+
+bool pebble_find(char out[PATH_MAX])
+{
+    /* the last is for builds of another kind, which live one folder deeper */
+    static const char *const places[] = {"../share/bezel/models", "../models", "../../models"};
+    char program[PATH_MAX];
+    char *slash = os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
+    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+        char path[PATH_MAX];
+        *slash = 0;
+        const int n = snprintf(path, sizeof path, "%s/%s/pebble.gguf", program, places[i]);
+        if (n > 0 && n < (int)sizeof path && bz_os_file_exists(path) && realpath(path, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { NAMES_MOST = 4 };
+
+void pebble_introduce(void)
+{
+    bz_store_list list = {0};
+    bz_error err = {0};
+    const char *first = NULL;
+    size_t found = 0;
+    fputs("bezel: no model was named; this is Pebble, a tiny demo model.", stderr);
+    if (bz_store_list_all(&list, &err) == BZ_OK) {
+        for (size_t i = 0; i < list.n; i++) {
+            if (!list_runs(&list.entries[i])) {
+                continue;
+            }
+            if (found < NAMES_MOST) {
+                fprintf(stderr, "%s%s", found ? ", " : " Ollama's store has ", list.entries[i].name);
+            }
+            first = first ? first : list.entries[i].name;
+            found++;
+        }
+    }
+    if (found > NAMES_MOST) {
+        fprintf(stderr, " and %zu more", found - NAMES_MOST);
+    }
+    fprintf(stderr, found ? "; try 'bezel run %s'.\n" : " For a real one: 'bezel run %s', or a name from 'bezel list'.\n",
+            first ? first : "model.gguf");
+    bz_store_list_free(&list);
+}
