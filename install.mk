@@ -117,7 +117,7 @@ uninstall:
 	$(foreach p,$(PARTS),$(if $($p_FILES),$(call take,$p)))
 	rm -f '$(DESTDIR)$(LIBDIR)/$(SONAME)' '$(DESTDIR)$(LIBDIR)/libbezel.so' '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
 	rm -f '$(DESTDIR)$(COMPLETIONDIR)/bezel'
-	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(models_TO)' 2>/dev/null || true
+	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(models_TO)' '$(DESTDIR)$(PREFIX)/share/bezel' 2>/dev/null || true
 
 # ---- ThreadSanitizer ------------------------------------------------------------------
 
