@@ -130,6 +130,7 @@ setup:
 	@sh tools/setup.sh browser
 
 models: | setup
+	@$(PYTHON) tools/unpack_golden.py tests/golden build/golden
 	@$(PYTHON) tools/make_test_models.py $(MODELS)
 
 test check: | setup

@@ -149,9 +149,9 @@ bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encod
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an encoder.");
     }
     e->model = model;
-    e->budget = o.budget;
     e->keep = o.keep == 0 ? DEFAULT_KEEP : o.keep < MAX_KEEP ? o.keep : MAX_KEEP;
     bz_status status = bz_towers_bind(&e->towers, &model->set, model->text.config.width, err);
+    e->budget = o.budget ? o.budget : e->towers.vision.budget;
     const uint32_t n = e->towers.table.n;
     if (status == BZ_OK) {
         e->kept = calloc(e->keep, sizeof *e->kept);

@@ -9,7 +9,7 @@
 #include "support/forward.h"
 #include "support/golden.h"
 
-#define PEBBLE "../../models/pebble.gguf" /* from tests/golden */
+#define PEBBLE "../../models/pebble.gguf" /* from build/golden */
 
 /* Root of the mean squared difference. */
 static double rms_difference(const float *a, const float *b, size_t n)
@@ -60,12 +60,68 @@ static void text_case(const golden *g, const bz_model *m)
     bz_session_free(s);
 }
 
+/* The last positions' logits with a picture or a sound among the tokens. */
+static void media_case(const golden *g, const bz_model *m, const char *kind, bz_job *job)
+{
+    const uint32_t vocab = bz_model_vocab(m);
+    size_t n, n_soft, n_logits;
+    uint32_t rows = 0, width = 0;
+    bz_error err = {0};
+    const int32_t *ids = golden_i32(g, &n, "%s.tokens", kind);
+    const float *soft = golden_f32(g, &n_soft, "%s.soft", kind), *want = golden_f32(g, &n_logits, "%s.logits", kind);
+    begin("%s: what the tower makes", kind);
+    CHECKF(bz_job_run(job, NULL, &err) == BZ_OK, "%s", err.text);
+    bz_media *media = bz_job_media(job);
+    if (!CHECK(ids && soft && want && media) || !CHECKF(bz_media_rows(media, &rows, &width) && (size_t)rows * width == n_soft, "%u x %u", rows, width)) {
+        return;
+    }
+    double d = max_difference(bz_media_rows(media, &rows, &width), soft, n_soft);
+    CHECKF(d <= 2e-3, "soft tokens off by %g", d);
+
+    begin("%s: the official logits", kind);
+    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true, .threads = 2});
+    float *logits = calloc(n * vocab, sizeof *logits);
+    CHECKF(prefill_with(s, ids, n, &media, 1, logits, &err) == BZ_OK, "%s", err.text);
+    d = max_difference(logits + n * vocab - n_logits, want, n_logits);
+    CHECKF(d <= 5e-3, "off by %g", d);
+    bz_session_free(s);
+    free(logits);
+    bz_media_free(media);
+    bz_job_free(job);
+}
+
+static void encode_cases(const golden *g, const bz_model *m)
+{
+    const bz_gguf_tensor *rgb = bz_gguf_find_tensor(&g->gguf, "image.rgb"), *sound = bz_gguf_find_tensor(&g->gguf, "audio.samples");
+    bz_encoder *e = NULL;
+    bz_job *job = NULL;
+    bz_error err = {0};
+    begin("eyes and ears");
+    if (!CHECKF(bz_encoder_new(&e, m, NULL, &err) == BZ_OK, "%s", err.text) || !CHECK(rgb && sound)) {
+        return;
+    }
+    CHECK(bz_encode_image(e, g->map.data + rgb->offset, (uint32_t)rgb->ne[1], (uint32_t)rgb->ne[2], &job, &err) == BZ_OK);
+    media_case(g, m, "image", job);
+    const size_t n = (size_t)sound->ne[0];
+    float *pcm = calloc(n, sizeof *pcm);
+    for (size_t i = 0; i < n; i++) {
+        int16_t v;
+        memcpy(&v, g->map.data + sound->offset + 2 * i, sizeof v);
+        pcm[i] = (float)v / 32768.0f;
+    }
+    CHECK(bz_encode_audio(e, pcm, n, 16000, &job, &err) == BZ_OK);
+    media_case(g, m, "audio", job);
+    free(pcm);
+    bz_encoder_free(e);
+}
+
 int main(void)
 {
     golden g;
     golden_open(&g, golden_path("pebble/golden.gguf"));
     bz_model *m = open_or_fail(golden_path(PEBBLE));
     text_case(&g, m);
+    encode_cases(&g, m);
     bz_model_free(m);
     golden_close(&g);
     return finish();

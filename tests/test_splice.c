@@ -36,34 +36,6 @@ static bz_media *media_for(const bz_model *m, const golden *g, const golden *med
     return made;
 }
 
-typedef struct rows {
-    float *out;
-    size_t vocab;
-} rows;
-
-static int on_logits(void *user, const bz_event *e)
-{
-    rows *r = user;
-    if (e->kind == BZ_EVENT_LOGITS) {
-        memcpy(r->out + e->position * r->vocab, e->logits, e->rows * r->vocab * sizeof *r->out);
-    }
-    return 0;
-}
-
-static bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media, size_t n_media, float *out,
-                              bz_error *err)
-{
-    const bz_prefill_options o = {.logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
-    rows r = {out, bz_model_vocab(s->model)};
-    bz_job *job = NULL;
-    bz_status status = bz_session_prefill_media(s, ids, n, media, n_media, &o, &job, err);
-    if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err);
-    }
-    bz_job_free(job);
-    return status;
-}
-
 static void run_case(const char *what, const char *text, const char *mmproj, const char *name, const prompt_case *prompts,
                      uint32_t chunk)
 {

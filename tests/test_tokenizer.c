@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GOLDEN "tests/golden/tokenizer/"
+#define GOLDEN "build/golden/tokenizer/"
 
 static uint32_t random_state = 20;
 

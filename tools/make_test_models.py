@@ -20,7 +20,7 @@ import gguf_ollama
 import gguf_split
 import gguf_whole
 
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "golden")
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "golden")
 
 
 def manifest():

@@ -251,9 +251,12 @@ bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_widt
     bz_tower_kind vision, audio;
     find_kinds(&b, g, clip, &vision, &audio);
     if (vision == BZ_TOWER_LAYERS) {
-        bind_vision_layers(&b, t, &(keys){g, clip ? "clip.vision" : "gemma4.vision", &b});
+        const keys k = {g, clip ? "clip.vision" : "gemma4.vision", &b};
+        bind_vision_layers(&b, t, &k);
+        t->vision.budget = number(&k, "max_soft_tokens", 70, 1120, 280); /* a key of ours: what it was trained with */
     } else if (vision == BZ_TOWER_DIRECT) {
         bind_vision_direct(&b, &t->vision);
+        t->vision.budget = 280;
     }
     if (vision != BZ_TOWER_NONE) {
         t->vision.project = clipped(&b, t->vision.width, 0, "mm.input_projection");

@@ -30,6 +30,7 @@ typedef struct bz_vision {
     uint32_t layers, width, ffn, heads, head_dim;
     uint32_t side;                    /* pixels of a patch: 16, or 48 without layers */
     uint32_t places;                  /* rows of the table of places, per direction */
+    uint32_t budget;                  /* soft tokens of a picture, at most, where the user does not say */
     bz_weight patch, bias, place;     /* patch: [3*side*side, width] */
     bz_weight norm1, norm1_bias, norm2, norm2_bias, norm3, norm3_bias; /* without layers */
     bz_weight std_bias, std_scale;    /* [width]; optional */

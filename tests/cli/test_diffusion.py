@@ -19,7 +19,7 @@ from gguf_io import Reader  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 BEZEL, MORE = os.path.abspath(sys.argv[1]), sys.argv[3:]
-FOLDER = os.path.join(ROOT, "tests", "golden", "diffusion")
+FOLDER = os.path.join(ROOT, "build", "golden", "diffusion")
 MODEL = os.path.join(FOLDER, "text.gguf")
 golden = Reader(os.path.join(FOLDER, "golden.gguf"))
 
@@ -81,7 +81,7 @@ def generation(d, name, *extra):
 
 
 def refusals(d):
-    text = os.path.join(ROOT, "tests", "golden", "moe-like", "text.gguf")
+    text = os.path.join(ROOT, "build", "golden", "moe-like", "text.gguf")
     out = os.path.join(d, "o")
     for args, words in ((("diffuse", text, "-t", "2"), "no diffusion model"),
                         (("logits", MODEL, "-t", "2", "-o", out), "--canvas"),

@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need, same  # noqa: E402
 
-TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "e-like", "text.gguf")
+TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "golden", "e-like", "text.gguf")
 CONFIG = dict(model_format="gguf", model_family="gemma4", model_families=["gemma4"], model_type="5.1B",
               file_type="F16", renderer="gemma4-small", parser="gemma4", architecture="amd64", os="linux")
 

@@ -18,7 +18,7 @@ import numpy as np
 import gguf_io as g
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-GOLDEN = os.path.join(ROOT, "tests", "golden")
+GOLDEN = os.path.join(ROOT, "build", "golden")
 E = [os.path.join(GOLDEN, "e-like", "text.gguf"), "--mmproj", os.path.join(GOLDEN, "e-like", "mmproj.gguf")]
 WHOLE = [os.path.join(MODELS, "e-like-whole.gguf")]
 failures = 0

@@ -52,7 +52,7 @@ def names_the_store():
             with open(os.path.join(blobs, f"sha256-{digest}"), "wb") as f:
                 f.write(data)
             return {"digest": f"sha256:{digest}", "size": len(data)}
-        layer = blob(open(os.path.join(HERE, "..", "golden", "e-like", "text.gguf"), "rb").read())
+        layer = blob(open(os.path.join(HERE, "..", "..", "build", "golden", "e-like", "text.gguf"), "rb").read())
         config = blob(json.dumps({"model_format": "gguf", "model_family": "gemma4"}).encode())
         with open(os.path.join(names, "e2b"), "w") as f:
             json.dump({"schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json", "config": dict(config, mediaType="application/vnd.docker.container.image.v1+json"),

@@ -35,7 +35,7 @@ def logits(ids, device):
 
 
 def greedy_ids():
-    g = gguf_io.Reader(os.path.join(HERE, "..", "golden", "pebble", "golden.gguf"))
+    g = gguf_io.Reader(os.path.join(HERE, "..", "..", "build", "golden", "pebble", "golden.gguf"))
     prompt, answer = g.get("text.tokens").tolist(), g.get("text.greedy").tolist()
     cpu, gpu = logits(prompt + answer, "cpu"), logits(prompt + answer, "gpu")
     need(np.isfinite(gpu).all(), "there are logits that are no numbers")

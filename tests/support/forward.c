@@ -49,17 +49,31 @@ static int on_logits(void *user, const bz_event *e)
 
 extern uint32_t session_vocab(const bz_session *s);
 
-bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot_at, float *out, bz_error *err)
+/* A job made with `status`, to its end. */
+static bz_status fill(bz_session *s, bz_job *job, bz_status status, float *out, bz_error *err)
 {
-    const bz_prefill_options o = {.snapshot_at = snapshot_at, .logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     rows r = {out, session_vocab(s)};
-    bz_job *job = NULL;
-    bz_status status = bz_session_prefill(s, ids, n, &o, &job, err);
     if (status == BZ_OK) {
         status = bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err);
         bz_job_free(job);
     }
     return status;
+}
+
+bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot_at, float *out, bz_error *err)
+{
+    const bz_prefill_options o = {.snapshot_at = snapshot_at, .logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    bz_job *job = NULL;
+    bz_status status = bz_session_prefill(s, ids, n, &o, &job, err);
+    return fill(s, job, status, out, err);
+}
+
+bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media, size_t n_media, float *out, bz_error *err)
+{
+    const bz_prefill_options o = {.logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    bz_job *job = NULL;
+    bz_status status = bz_session_prefill_media(s, ids, n, media, n_media, &o, &job, err);
+    return fill(s, job, status, out, err);
 }
 
 typedef struct taken {

@@ -16,7 +16,7 @@ static const char *in_folder(const char *variable, const char *usual, const char
 
 const char *golden_path(const char *name)
 {
-    return in_folder("BEZEL_GOLDEN", "tests/golden", name);
+    return in_folder("BEZEL_GOLDEN", "build/golden", name);
 }
 
 const char *model_path(const char *name)

@@ -14,7 +14,7 @@ typedef struct golden {
     bz_gguf gguf;
 } golden;
 
-/* Folders, from the environment: BEZEL_GOLDEN (default tests/golden) holds committed data,
+/* Folders, from the environment: BEZEL_GOLDEN (default build/golden) holds committed data, unpacked,
  * BEZEL_MODELS (default build/models) what tools/make_test_models.py wrote. The result is
  * one of a few static buffers. */
 const char *golden_path(const char *name);

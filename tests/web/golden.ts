@@ -1,7 +1,7 @@
 /** tests/golden as the C tests read it: tensors of a golden.gguf, entries of synth/manifest.txt. */
 import { readBytes } from "./platform.js";
 
-export const goldenFolder = "tests/golden";
+export const goldenFolder = "build/golden";
 export const modelFolder = "build/models";
 
 interface Place {

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Unpack the recorded answers of the official implementation, and the little models they belong to.
+
+  unpack_golden.py FROM TO
+
+What is compressed in FROM (tests/golden) is unpacked in TO, everything else copied; what is newer there stays.
+"""
+import lzma
+import os
+import shutil
+import sys
+
+
+def main(source, target):
+    for folder, _, names in os.walk(source):
+        to = os.path.normpath(os.path.join(target, os.path.relpath(folder, source)))
+        os.makedirs(to, exist_ok=True)
+        for name in names:
+            packed, bare = os.path.join(folder, name), os.path.join(to, name.removesuffix(".xz"))
+            if os.path.exists(bare) and os.path.getmtime(bare) >= os.path.getmtime(packed):
+                continue
+            with (lzma.open if name.endswith(".xz") else open)(packed, "rb") as i, open(bare + ".tmp", "wb") as o:
+                shutil.copyfileobj(i, o)
+            os.replace(bare + ".tmp", bare)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
