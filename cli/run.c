@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/os.h"
 #include "interrupt.h"
 #include "output.h"
 #include "pebble.h"
@@ -165,6 +166,12 @@ static int run_model(run_state *r, const char *prompt, size_t len)
     return prompt ? one_answer(r, prompt, len) : run_chat(r);
 }
 
+/* A lone argument that no model can be called is a prompt. */
+static bool is_prompt(const char *argument)
+{
+    return strpbrk(argument, " \n") && !bz_os_file_exists(argument);
+}
+
 static int run(int argc, char **argv)
 {
     static const char none[] = "";
@@ -173,6 +180,10 @@ static int run(int argc, char **argv)
     int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGg", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
+    }
+    if (!o.prompt && o.model != none && is_prompt(o.model)) {
+        o.prompt = o.model;
+        o.model = none;
     }
     const bool unnamed = o.model == none;
     if (unnamed) {
@@ -219,14 +230,16 @@ static int run(int argc, char **argv)
 
 const cli_verb cli_run_verb = {
     "run", run, "answer a prompt, or chat on a terminal",
-    "Usage: bezel run [MODEL [PROMPT|-]] [options]\n\n"
+    "Usage: bezel run [MODEL] [PROMPT|-] [options]\n\n"
+    "  bezel run \"Tell me a story about a fox.\"\n"
     "  bezel run gemma4:e2b\n"
     "  bezel run model.gguf \"Why is the sky blue?\" --no-think\n"
     "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
     "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
-    "MODEL is a GGUF file or a name from 'bezel list'; without one it is Pebble, the tiny demo model that\n"
-    "comes with Bezel. Without a prompt: a chat on a terminal, else the prompt comes from standard input.\n"
+    "MODEL is a GGUF file or a name from 'bezel list'. Without one, or with a prompt of several words\n"
+    "alone, it is Pebble, the tiny demo model that comes with Bezel. Without a prompt: a chat on a\n"
+    "terminal, else the prompt comes from standard input.\n"
     "The answer goes to stdout, everything else to stderr.\n\n"
     "  -n, --max-tokens N         longest answer, thinking included\n"
     "  -c, --ctx N                tokens a conversation can have (default: what fits, up to 32768)\n"

@@ -35,6 +35,7 @@ def answer(request):
 def without_a_name():
     p = run("run", "--temp", "0", "--no-think", stdin="Who are you?")
     need("tiny demo model" in p.stdout, p.stdout)
+    need(run("run", "Who are you?", "--temp", "0", "--no-think").stdout == p.stdout, "a lone prompt")
     told = [x for x in p.stderr.splitlines() if "Pebble" in x]
     need(len(told) == 1 and "bezel run model.gguf" in told[0] and "bezel list" in told[0], p.stderr)
     need("Pebble" not in run("run", "--temp", "0", "--no-think", "-q", stdin="Hello!").stderr, "quiet is not quiet")
