@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "base/units.h"
 #include "bench_canvas.h"
+#include "bench_media.h"
 #include "bezel_diffusion.h"
 #include "cpu/kernels.h"
 #include "gpu/backend.h"
@@ -392,7 +393,7 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXG", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGa", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -409,7 +410,8 @@ static int run(int argc, char **argv)
     }
     b.gpu = bz_model_device(b.model);
     b.load_s = cli_seconds() - t0;
-    code = bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s) : bench_model(&b);
+    code = o.media                    ? bench_media(&o, b.model, b.load_s)
+           : bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s) : bench_model(&b);
     bz_session_free(b.session);
     bz_model_free(b.model);
     free(b.ids);
@@ -435,5 +437,6 @@ const cli_verb cli_bench_verb = {
     "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
     "      --no-fuse           gpu: every step a kernel of its own\n"
     "      --exact             activations stay floats\n"
+    "      --media             instead: a made-up picture of 768 x 768 pixels, and 30 seconds of sound\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

@@ -59,6 +59,7 @@ typedef struct cli_options {
     bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
     bool no_fuse;                   /* gpu: one kernel per step */
     bool think, no_think, show_thinking, hide_thinking, no_color;
+    bool media;                     /* bench: pictures and sound */
     bool open;                      /* serve */
 } cli_options;
 

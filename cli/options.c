@@ -48,6 +48,7 @@ static const option_row table[] = {
     {'g', NULL, "--image", LIST, AT(images)},
     {'g', NULL, "--audio", LIST, AT(sounds)},
     {'g', NULL, "--image-tokens", NUMBER, AT(image_tokens)},
+    {'a', NULL, "--media", FLAG, AT(media)},
     {'V', NULL, "--features", TEXT, AT(features)},
     {'z', NULL, "--seed", TEXT, AT(set[SET_SEED])},
     {'D', NULL, "--draws", TEXT, AT(draws)},

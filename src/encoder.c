@@ -188,6 +188,16 @@ bz_backend *bz_encoder_backend(bz_encoder *e)
     return e->backend;
 }
 
+bool bz_encoder_on_gpu(const bz_encoder *e)
+{
+    return e->on_gpu;
+}
+
+const bz_schedule *bz_encoder_schedule(const bz_encoder *e, bz_media_kind kind)
+{
+    return e->plans[kind].schedule;
+}
+
 bool bz_model_takes(const bz_model *m, bz_media_kind kind)
 {
     return (kind == BZ_MEDIA_IMAGE ? m->towers.vision.kind : m->towers.audio.kind) != BZ_TOWER_NONE;

@@ -6,5 +6,8 @@
 #include "plan/backend.h"
 
 bz_backend *bz_encoder_backend(bz_encoder *encoder);
+bool bz_encoder_on_gpu(const bz_encoder *encoder);
+/* Of what was encoded last of this kind; NULL: nothing yet. */
+const bz_schedule *bz_encoder_schedule(const bz_encoder *encoder, bz_media_kind kind);
 
 #endif

@@ -13,11 +13,13 @@ static int slowest_first(const void *a, const void *b)
 size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t position, bz_gpu_line *lines, size_t cap)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
-    uint32_t block[ROWS_CHOSEN] = {s->plan->rows, s->plan->out_rows};
-    for (uint32_t i = 0; i < s->plan->rows; i++) {
-        block[ROWS_LIST + 3 * i + 1] = position + i;
+    if (!s->plan->tower) { /* those have rows of their own kind: as they were last */
+        uint32_t block[ROWS_CHOSEN] = {s->plan->rows, s->plan->out_rows};
+        for (uint32_t i = 0; i < s->plan->rows; i++) {
+            block[ROWS_LIST + 3 * i + 1] = position + i;
+        }
+        gpu_write(b->g, b->rows, 0, block, sizeof block);
     }
-    gpu_write(b->g, b->rows, 0, block, sizeof block);
     const bz_edits none = {0};
     const bz_wish usual = {.edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
     const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN}, {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
