@@ -24,6 +24,10 @@ mkdir -p "$to/lib"
 strip -o "$to/bezel" "$program"
 strip -o "$to/lib/libwebgpu_wrapper.so" "$dawn"
 strip -o "$to/lib/libvulkan.so.1" "$loader"
+# What decodes pictures and sound, and edits lines; the C library is there.
+ldd "$program" | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|libpthread|librt)\.so/ { print $1, $3 }' | while read -r name path; do
+    strip -o "$to/lib/$name" "$path"
+done
 for f in "$@"; do
     cp "$f" "$to/"
 done

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "bezel_media.h"
 #include "encoder.h"
 #include "gpu/backend.h"
@@ -113,6 +114,10 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
     bz_error err = {0};
     const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels};
     bz_status status = speeds && make_inputs(&b) ? BZ_OK : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+    if (status == BZ_OK && !bz_model_takes(model, BZ_MEDIA_IMAGE) && !bz_model_takes(model, BZ_MEDIA_AUDIO)) {
+        status = bz_fail(&err, BZ_UNSUPPORTED_MODEL,
+                         "This file has neither eyes nor ears; of a model in two files name the other one with --mmproj.");
+    }
     if (status == BZ_OK) {
         status = bz_encoder_new(&b.encoder, model, &eo, &err);
     }

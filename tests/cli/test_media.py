@@ -13,30 +13,15 @@ import tempfile
 import zlib
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "tools"))
-import numpy as np
-import gguf_io as g
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "support")]
+import numpy as np  # noqa: E402
+from cases import case, finish, need  # noqa: E402
+import gguf_io as g  # noqa: E402
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 GOLDEN = os.path.join(ROOT, "build", "golden")
 E = [os.path.join(GOLDEN, "e-like", "text.gguf"), "--mmproj", os.path.join(GOLDEN, "e-like", "mmproj.gguf")]
 WHOLE = [os.path.join(MODELS, "e-like-whole.gguf")]
-failures = 0
-
-
-def need(holds, reason):
-    if not holds:
-        raise AssertionError(reason)
-
-
-def case(name, run):
-    global failures
-    try:
-        run()
-        print("ok " + name, flush=True)
-    except Exception as e:  # a crash of the test is a failure of the case, not of the rest
-        failures += 1
-        print(f"FAIL {name} {type(e).__name__}: {e}", flush=True)
 
 
 def bezel(*args):
@@ -139,11 +124,19 @@ with tempfile.TemporaryDirectory() as work:
         r = bezel("encode", *WHOLE, "--audio", write("half.wav", whole[:len(whole) // 2]), "-o", path("o.f32"))
         need(r.returncode == 0 and "cut off: 1.0 seconds" in r.stderr and "25 tokens" in r.stderr, r.stderr)
 
+    def bench():
+        r = bezel("bench", *WHOLE, "--media", "--repeat", "1")
+        lines = [x.split() for x in r.stdout.splitlines()]
+        got = {x[0]: int(x[1]) for x in lines if x and x[0] in ("picture", "sound")}
+        need(r.returncode == 0 and got == {"picture": 256, "sound": 750}, r.stdout + r.stderr)
+        one_sentence(bezel("bench", E[0], "--media"), 4, "--mmproj")
+
     case("encode a picture, from either kind of file", pictures)
     case("encode a sound, with its features", sounds)
     case("logits with a picture among the tokens", logits)
     case("run with a picture and a sound", run)
+    case("bench --media", bench)
     case("bad files are refused with one sentence", bad_files)
     case("models without eyes or with another's", bad_models)
     case("a sound that is cut off is taken as far as it goes", cut_sound)
-sys.exit(failures != 0)
+sys.exit(finish())
