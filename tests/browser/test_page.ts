@@ -5,7 +5,6 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { check, checkEqual, finish, test } from "../web/check.js";
 import { goldenFolder } from "../web/golden.js";
-import { tinyMmproj } from "../web/mmproj.js";
 import { quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { answered, answerText, begun, loadOffer, modelFolder, nano, openPage, ready, send, servePage, setSettings, type Wishes } from "./page.js";
 
@@ -150,12 +149,11 @@ await page("a file from an input, which cannot be kept", {}, { device: "cpu", ma
 
 await page("a model of two files: the mmproj file alone asks for the other, and both are one model", {}, { device: "cpu", maxTokens: 6 }, async (p) => {
     await p.evaluate(() => Reflect.deleteProperty(window, "showOpenFilePicker"));
-    const choose = async (button: string, file: string | { name: string; mimeType: string; buffer: Buffer }): Promise<void> => {
+    const choose = async (button: string, file: string): Promise<void> => {
         const [chooser] = await Promise.all([p.waitForEvent("filechooser"), p.click(button)]);
         await chooser.setFiles(file);
     };
-    const mmproj = { name: "mmproj.gguf", mimeType: "application/octet-stream", buffer: Buffer.from(tinyMmproj()) };
-    await choose('button.choice:has-text("Open a GGUF")', mmproj);
+    await choose('button.choice:has-text("Open a GGUF")', `${goldenFolder}/e-like/mmproj.gguf`);
     await p.waitForSelector('.card[data-code="bad_request"]:has-text("text model")');
     await choose('.card button:has-text("Add the other file")', `${goldenFolder}/e-like/text.gguf`);
     await p.waitForSelector('.card .verdict');

@@ -193,6 +193,7 @@ await screens("a lost device: the model comes back by itself, and the answer goe
     for (let i = 0; i < 2; i++) {
         await page.click('.message.last button:has-text("Answer again")');
         await page.waitForSelector('.message.last .outcome[data-code="device_lost"]');
+        await page.waitForTimeout(500); // the model hears of it a moment after the answer
         await page.waitForFunction((last) => document.querySelector("#model-chip")?.getAttribute("data-state") === (last ? "failed" : "ready"), i === 1);
     }
     check(((await page.textContent("#composer-note")) ?? "").includes("3 times"), "it gives up");

@@ -14,7 +14,6 @@ import {
 import { adapterName } from "../../web/package/src/adapter_name.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
-import { tinyMmproj } from "./mmproj.js";
 import { wasmPath } from "./models.js";
 import { codeOf, collect, errorOf, here, nano, tiny, withPackage } from "./package.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
@@ -377,7 +376,8 @@ await test("inspecting reads the header alone", async () => {
 
 await test("several files are one model, in any order: parts, and an mmproj file, which is known and kept apart", async () => {
     const text = await fileSource(`${goldenFolder}/e-like/text.gguf`);
-    const both = [bytesSource(tinyMmproj(), "mmproj.gguf"), text];
+    const media = await fileSource(`${goldenFolder}/e-like/mmproj.gguf`);
+    const both = [media, text];
     const got = await Bezel.inspect(both, await here());
     checkEqual([got.runs, got.vision, got.audio, got.bytes], [true, true, true, both.reduce((sum, { size }) => sum + size, 0)], "two files");
     checkEqual(got.files.map(({ media }) => media), [true, false], "which is which");
@@ -395,7 +395,7 @@ await test("several files are one model, in any order: parts, and an mmproj file
     split.close();
     const missing = await Bezel.inspect(parts.slice(1), await here());
     check(!missing.runs && missing.code === "not_found", `${missing.code}: ${missing.text}`);
-    await Promise.all([text, ...parts].map((source) => source.close()));
+    await Promise.all([text, media, ...parts].map((source) => source.close()));
 });
 
 await test("memory beyond 2 GiB, where addresses look negative", async () => {
