@@ -40,11 +40,11 @@ await test("a user's program compiles against the published types", async () => 
 });
 
 await test("vite builds it", async () => {
-    await run("node", ["node_modules/vite/bin/vite.js", "build"], { cwd: work });
+    await run(process.execPath, ["node_modules/vite/bin/vite.js", "build"], { cwd: work });
 });
 
 await test("esbuild builds it", async () => {
-    await run("node", ["build-esbuild.js"], { cwd: work });
+    await run(process.execPath, ["build-esbuild.js"], { cwd: work });
 });
 
 await withBrowser({ adapter: "none" }, async ({ page }) => {
