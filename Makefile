@@ -168,7 +168,7 @@ fuzz: | setup
 	@for f in $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%); do \
 	    mkdir -p build/fuzz/corpus/$$f; \
 	    echo "fuzzing $$f for $(FUZZ_SECONDS) s"; \
-	    build/fuzz/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	    build/fuzz/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -artifact_prefix=build/fuzz/ -print_final_stats=1 \
 	        build/fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | tail -n 12 || exit 1; \
 	done
 

@@ -148,7 +148,7 @@ int main(void)
     for (int i = 0; i < 3; i++) {
         run_case("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"),
                  chunks[i], NULL);
-        run_case("e-like (Ollama layout)", golden_path("e-like/model.gguf"), golden_path("e-like/golden.gguf"), chunks[i],
+        run_case("e-like (Ollama layout)", model_path("e-like-whole.gguf"), golden_path("e-like/golden.gguf"), chunks[i],
                  NULL);
         run_case("moe-like (llama.cpp layout)", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"),
                  chunks[i], NULL);

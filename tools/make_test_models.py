@@ -7,7 +7,7 @@ Takes names and arguments from tests/golden/synth/manifest.txt and checks every 
 are there already with the right sum are kept. Besides (also by name):
   moe-like-early      tests/golden/moe-like/text.gguf in the layout of Ollama's first files
   nano-e-f32-split    nano-e-f32 in three parts: nano-e-f32-00001-of-00003.gguf ...
-  NAME-whole          tests/golden/NAME with its towers in the same file, as Ollama has them
+  NAME-whole          tests/golden/NAME in Ollama's layout, with its towers in the same file
   NAME-loud           tests/golden/NAME/text.gguf with ffn_up times 4096
 """
 import argparse
@@ -58,7 +58,7 @@ def main():
     os.makedirs(a.dir, exist_ok=True)
     models = manifest()
     loud = [f"{name}-loud" for name in ("e-like", "moe-like", "dense-like")]
-    whole = {"e-like-whole": "e-like/model.gguf", "moe-like-whole": "moe-like/text.gguf"}
+    whole = ("e-like-whole", "moe-like-whole")
     extra = ["moe-like-early", "nano-e-f32-split", "nano-long", *loud, *whole]
     for name in a.name or [*models, *extra]:
         path = os.path.join(a.dir, name)
@@ -71,8 +71,10 @@ def main():
         elif name == "nano-long":                      # for long contexts; no recorded answer
             gemma4_synth.main(["nano-e", path + ".gguf", "--type", "q8_0", "--ctx", "32768", "--quiet"])
         elif name in whole:
-            mmproj = os.path.join(GOLDEN, os.path.dirname(whole[name]), "mmproj.gguf")
-            gguf_whole.main([os.path.join(GOLDEN, whole[name]), mmproj, path + ".gguf"])
+            part = os.path.join(GOLDEN, name[:-6])
+            gguf_ollama.main([os.path.join(part, "text.gguf"), path + ".tmp"])
+            gguf_whole.main([path + ".tmp", os.path.join(part, "mmproj.gguf"), path + ".gguf"])
+            os.remove(path + ".tmp")
         elif name in loud:
             gguf_loud.main([os.path.join(GOLDEN, name[:-5], "text.gguf"), path + ".gguf"])
         elif name in models:

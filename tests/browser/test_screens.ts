@@ -2,7 +2,7 @@
  * progress, Markdown, several conversations, keys, phones. Screenshots go to build/screenshots. */
 import type { Page } from "playwright-core";
 import { check, checkEqual, finish, test } from "../web/check.js";
-import { quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import type { Scenario } from "./fake_bezel.js";
 import { answered, answerText, begun, openPage, ready, send, setSettings } from "./page.js";
 import { startServer, type Server } from "./server.js";
@@ -62,8 +62,19 @@ async function load(page: Page): Promise<void> {
 const screens = (name: string, options: BrowserOptions, body: (browser: Browser) => Promise<void>): Promise<void> =>
     test(name, () => withBrowser({ adapter: "none", ...options }, body));
 
-/** Only in the full run: it depends on when a reload begins and ends. The real engine's losses are in test_page. */
-const slowScreens: typeof screens = (...all) => (quick ? Promise.resolve() : screens(...all));
+/** Counts how often the model's chip stops saying "loading", however short that was. */
+const watchLoads = (page: Page): Promise<void> =>
+    page.evaluate(() => {
+        const chip = document.querySelector("#model-chip") as HTMLElement;
+        const count = (records: MutationRecord[]): void => {
+            const next = (i: number): string | null | undefined => (i + 1 < records.length ? records[i + 1]?.oldValue : chip.dataset["state"]);
+            const loads = records.filter(({ oldValue }, i) => oldValue === "loading" && next(i) !== "loading").length;
+            chip.dataset["loads"] = String(Number(chip.dataset["loads"] ?? 0) + loads);
+        };
+        new MutationObserver(count).observe(chip, { attributeFilter: ["data-state"], attributeOldValue: true });
+    });
+const loaded = (page: Page, times: number): Promise<unknown> =>
+    page.waitForSelector(`#model-chip[data-state="ready"][data-loads="${times}"]`);
 
 // ---- errors while loading -----------------------------------------------------------------------------
 
@@ -179,26 +190,24 @@ await screens("each error of answering is told below what was written, with a wa
     await page.waitForFunction(() => document.querySelector(".message.last .prose")?.textContent === "Fine now");
 });
 
-await slowScreens("a lost device: the model comes back by itself, and the answer goes on; not for ever", {}, async (browser) => {
+await screens("a lost device: the model comes back by itself, and the answer goes on; not for ever", {}, async (browser) => {
     const page = await fresh(browser);
     await load(page);
+    await watchLoads(page);
     await change(page, { answer: "device_lost", failAfter: 2, text: "One two three four", endless: true });
     await send(page, "Count");
     await page.waitForSelector('.message.last .outcome[data-code="device_lost"]');
-    await page.waitForSelector('#composer-note:has-text("Loading the model again")');
+    await loaded(page, 1);
     await change(page, { text: "three four" });
-    await ready(page);
     await page.click('.message.last .outcome button:has-text("Go on")');
-    await answered(page);
+    await page.waitForSelector('.message.last[data-state="done"]');
     check((await answerText(page)).startsWith("One two"), "what was written stays");
     check(!(await page.isVisible(".message.last .outcome")), "all is well");
     await change(page, { answer: "device_lost", failAfter: 1, text: "One two three four" });
-    for (let i = 0; i < 2; i++) {
-        await page.click('.message.last button:has-text("Answer again")');
-        await page.waitForSelector('.message.last .outcome[data-code="device_lost"]');
-        await page.waitForTimeout(500); // the model hears of it a moment after the answer
-        await page.waitForFunction((last) => document.querySelector("#model-chip")?.getAttribute("data-state") === (last ? "failed" : "ready"), i === 1);
-    }
+    await page.click('.message.last button:has-text("Answer again")');
+    await loaded(page, 2);
+    await page.click('.message.last button:has-text("Answer again")');
+    await page.waitForSelector('#model-chip[data-state="failed"]');
     check(((await page.textContent("#composer-note")) ?? "").includes("3 times"), "it gives up");
     await change(page, {});
     await page.click('#composer-note button:has-text("Try again")');

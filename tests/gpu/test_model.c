@@ -295,7 +295,7 @@ static void test_reuse(void)
 int main(void)
 {
     test_golden("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"));
-    test_golden("e-like (Ollama layout)", golden_path("e-like/model.gguf"), golden_path("e-like/golden.gguf"));
+    test_golden("e-like (Ollama layout)", model_path("e-like-whole.gguf"), golden_path("e-like/golden.gguf"));
     test_golden("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"));
     test_golden("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"), golden_path("moe-like/golden.gguf"));
     test_golden("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));

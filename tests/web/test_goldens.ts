@@ -65,7 +65,7 @@ async function testBaseline(name: string): Promise<void> {
 }
 
 await testGolden("e-like (llama.cpp layout)", `${goldenFolder}/e-like/text.gguf`, "e-like");
-await testGolden("e-like (Ollama layout)", `${goldenFolder}/e-like/model.gguf`, "e-like");
+await testGolden("e-like (Ollama layout)", `${modelFolder}/e-like-whole.gguf`, "e-like");
 await testGolden("moe-like", `${goldenFolder}/moe-like/text.gguf`, "moe-like");
 await testGolden("moe-like (early Ollama layout)", `${modelFolder}/moe-like-early.gguf`, "moe-like");
 await testGolden("dense-like", `${goldenFolder}/dense-like/text.gguf`, "dense-like");
