@@ -88,12 +88,6 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static bool summarise(speeds *s, size_t n)
 {
     double *sorted = malloc(n * sizeof *sorted);
@@ -101,7 +95,7 @@ static bool summarise(speeds *s, size_t n)
         return false;
     }
     memcpy(sorted, s->runs, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_value);
+    cli_sort(sorted, n);
     s->best = sorted[n - 1];
     s->median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
     free(sorted);
@@ -245,12 +239,9 @@ static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned to
         return;
     }
     bz_json_object(j);
-    bz_json_key(j, "tokens");
-    bz_json_uint(j, tokens);
-    bz_json_key(j, "best");
-    bz_json_float(j, (float)s->best);
-    bz_json_key(j, "median");
-    bz_json_float(j, (float)s->median);
+    bz_json_put_uint(j, "tokens", tokens);
+    bz_json_put_float(j, "best", s->best);
+    bz_json_put_float(j, "median", s->median);
     bz_json_key(j, "runs");
     bz_json_array(j);
     for (unsigned i = 0; i < runs; i++) {
@@ -258,18 +249,6 @@ static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned to
     }
     bz_json_end(j);
     bz_json_end(j);
-}
-
-static void put_float(bz_json *j, const char *key, double value)
-{
-    bz_json_key(j, key);
-    bz_json_float(j, (float)value);
-}
-
-static void put_uint(bz_json *j, const char *key, uint64_t value)
-{
-    bz_json_key(j, key);
-    bz_json_uint(j, value);
 }
 
 static void put_profile(bz_json *j, const char *key, const bench *b, int bucket, uint32_t position)
@@ -280,11 +259,10 @@ static void put_profile(bz_json *j, const char *key, const bench *b, int bucket,
     bz_json_array(j);
     for (size_t i = 0; i < n; i++) {
         bz_json_object(j);
-        bz_json_key(j, "kernel");
-        bz_json_text(j, lines[i].name);
-        put_uint(j, "dispatches", lines[i].dispatches);
-        put_float(j, "us", lines[i].microseconds);
-        put_uint(j, "weight_bytes", lines[i].weight_bytes);
+        bz_json_put_text(j, "kernel", lines[i].name);
+        bz_json_put_uint(j, "dispatches", lines[i].dispatches);
+        bz_json_put_float(j, "us", lines[i].microseconds);
+        bz_json_put_uint(j, "weight_bytes", lines[i].weight_bytes);
         bz_json_end(j);
     }
     bz_json_end(j);
@@ -293,17 +271,16 @@ static void put_profile(bz_json *j, const char *key, const bench *b, int bucket,
 static void put_gpu(bz_json *j, const bench *b)
 {
     const unsigned tokens = b->o->max_tokens ? b->o->max_tokens : 1;
-    bz_json_key(j, "adapter");
-    bz_json_text(j, gpu_adapter_name(b->gpu));
-    put_float(j, "dispatches_per_token", (double)b->counts.dispatches / tokens);
-    put_float(j, "submits_per_token", (double)b->counts.submits / tokens);
-    put_uint(j, "read_bytes_per_token", b->counts.read_bytes / tokens);
-    put_uint(j, "written_bytes_per_token", b->counts.written_bytes / tokens);
+    bz_json_put_text(j, "adapter", gpu_adapter_name(b->gpu));
+    bz_json_put_float(j, "dispatches_per_token", (double)b->counts.dispatches / tokens);
+    bz_json_put_float(j, "submits_per_token", (double)b->counts.submits / tokens);
+    bz_json_put_uint(j, "read_bytes_per_token", b->counts.read_bytes / tokens);
+    bz_json_put_uint(j, "written_bytes_per_token", b->counts.written_bytes / tokens);
     if (b->has_roof) {
-        put_float(j, "memory_gigabytes_per_s", b->roof.bytes_per_s / 1e9);
-        put_float(j, "dispatch_us", b->roof.dispatch_s * 1e6);
-        put_float(j, "roof_tokens_per_s", roof(b));
-        put_float(j, "roof_share", b->o->max_tokens ? b->decode.best / roof(b) : 0);
+        bz_json_put_float(j, "memory_gigabytes_per_s", b->roof.bytes_per_s / 1e9);
+        bz_json_put_float(j, "dispatch_us", b->roof.dispatch_s * 1e6);
+        bz_json_put_float(j, "roof_tokens_per_s", roof(b));
+        bz_json_put_float(j, "roof_share", b->o->max_tokens ? b->decode.best / roof(b) : 0);
     }
     put_profile(j, "decode_kernels", b, 0, b->o->prompt_tokens);
     put_profile(j, "prefill_kernels", b, prefill_bucket(b), 0);
@@ -315,37 +292,27 @@ static int print_json(const bench *b)
     bz_json j;
     cli_json_begin(&j);
     bz_json_object(&j);
-    bz_json_key(&j, "version");
-    bz_json_text(&j, bz_version());
-    bz_json_key(&j, "model");
-    bz_json_text(&j, o->model);
-    bz_json_key(&j, "model_bytes");
-    bz_json_uint(&j, model_bytes(b));
-    bz_json_key(&j, "device");
-    bz_json_text(&j, b->gpu ? "gpu" : "cpu");
+    bz_json_put_text(&j, "version", bz_version());
+    bz_json_put_text(&j, "model", o->model);
+    bz_json_put_uint(&j, "model_bytes", model_bytes(b));
+    bz_json_put_text(&j, "device", b->gpu ? "gpu" : "cpu");
     if (b->gpu) {
         put_gpu(&j, b);
     }
-    bz_json_key(&j, "kernels");
-    bz_json_text(&j, b->kernels);
-    bz_json_key(&j, "threads");
-    bz_json_uint(&j, b->threads);
-    bz_json_key(&j, "load_s");
-    bz_json_float(&j, (float)b->load_s);
-    bz_json_key(&j, "warm_up_s");
-    bz_json_float(&j, (float)b->warm_up_s);
+    bz_json_put_text(&j, "kernels", b->kernels);
+    bz_json_put_uint(&j, "threads", b->threads);
+    bz_json_put_float(&j, "load_s", b->load_s);
+    bz_json_put_float(&j, "warm_up_s", b->warm_up_s);
     put_speeds(&j, "prefill", &b->prefill, o->prompt_tokens, o->repeat); /* tokens per second */
     put_speeds(&j, "decode", &b->decode, o->max_tokens, o->repeat);
-    bz_json_key(&j, "weight_bytes_per_token");
-    bz_json_uint(&j, b->memory.token_bytes);
+    bz_json_put_uint(&j, "weight_bytes_per_token", b->memory.token_bytes);
     bz_json_key(&j, "gigabytes_per_s");
     if (o->max_tokens) {
         bz_json_float(&j, (float)gigabytes_per_second(b));
     } else {
         bz_json_null(&j);
     }
-    bz_json_key(&j, "cache_bytes");
-    bz_json_uint(&j, b->cache_bytes);
+    bz_json_put_uint(&j, "cache_bytes", b->cache_bytes);
     bz_json_end(&j);
     return cli_json_end(&j);
 }

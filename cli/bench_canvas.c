@@ -100,12 +100,6 @@ static bz_status encode(canvas_bench *b, uint32_t n, unsigned run, double *secon
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
 {
     double seconds;
@@ -126,7 +120,7 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
             status = steps(b, STEPS_PER_RUN, run, err);
         }
     }
-    qsort(s->step, s->n, sizeof *s->step, by_value);
+    cli_sort(s->step, s->n);
     if (status == BZ_OK && b->gpu) {
         s->n_lines = bz_gpu_profile(b->session->backend, b->session->canvas_plans[CANVAS_DENOISE].schedule,
                                     s->prompt, s->lines, MOST_LINES);
@@ -185,60 +179,42 @@ static void print_text(const canvas_bench *b)
     }
 }
 
-static void put_uint(bz_json *j, const char *key, uint64_t value)
-{
-    bz_json_key(j, key);
-    bz_json_uint(j, value);
-}
-
-static void put_float(bz_json *j, const char *key, double value)
-{
-    bz_json_key(j, key);
-    bz_json_float(j, (float)value);
-}
-
 static int print_json(const canvas_bench *b)
 {
     bz_json j;
     cli_json_begin(&j);
     bz_json_object(&j);
-    bz_json_key(&j, "version");
-    bz_json_text(&j, bz_version());
-    bz_json_key(&j, "model");
-    bz_json_text(&j, b->o->model);
-    put_uint(&j, "model_bytes", b->model->set.total_size);
-    bz_json_key(&j, "device");
-    bz_json_text(&j, b->gpu ? "gpu" : "cpu");
-    bz_json_key(&j, "adapter");
-    bz_json_text(&j, b->gpu ? gpu_adapter_name(b->gpu) : NULL);
-    bz_json_key(&j, "exact");
-    bz_json_bool(&j, b->o->exact);
-    put_uint(&j, "canvas", bz_model_canvas(b->model));
-    put_float(&j, "load_s", b->load_s);
-    put_float(&j, "warm_up_s", b->warm_up_s);
-    put_uint(&j, "weight_bytes_per_step", b->memory.token_bytes);
-    put_uint(&j, "gpu_bytes", b->gpu_bytes);
+    bz_json_put_text(&j, "version", bz_version());
+    bz_json_put_text(&j, "model", b->o->model);
+    bz_json_put_uint(&j, "model_bytes", b->model->set.total_size);
+    bz_json_put_text(&j, "device", b->gpu ? "gpu" : "cpu");
+    bz_json_put_text(&j, "adapter", b->gpu ? gpu_adapter_name(b->gpu) : NULL);
+    bz_json_put_bool(&j, "exact", b->o->exact);
+    bz_json_put_uint(&j, "canvas", bz_model_canvas(b->model));
+    bz_json_put_float(&j, "load_s", b->load_s);
+    bz_json_put_float(&j, "warm_up_s", b->warm_up_s);
+    bz_json_put_uint(&j, "weight_bytes_per_step", b->memory.token_bytes);
+    bz_json_put_uint(&j, "gpu_bytes", b->gpu_bytes);
     bz_json_key(&j, "prompts");
     bz_json_array(&j);
     for (uint32_t i = 0; i < b->n; i++) {
         const canvas_speed *s = &b->at[i];
         bz_json_object(&j);
-        put_uint(&j, "tokens", s->prompt);
-        put_float(&j, "encode_tokens_per_s", s->encode);
-        put_float(&j, "step_ms_best", 1e3 * s->step[0]);
-        put_float(&j, "step_ms_median", 1e3 * median(s));
-        put_uint(&j, "steps", s->n);
-        put_uint(&j, "read_bytes_per_step", s->counts.read_bytes);
-        put_uint(&j, "written_bytes_per_step", s->counts.written_bytes);
-        put_uint(&j, "dispatches_per_step", s->counts.dispatches);
+        bz_json_put_uint(&j, "tokens", s->prompt);
+        bz_json_put_float(&j, "encode_tokens_per_s", s->encode);
+        bz_json_put_float(&j, "step_ms_best", 1e3 * s->step[0]);
+        bz_json_put_float(&j, "step_ms_median", 1e3 * median(s));
+        bz_json_put_uint(&j, "steps", s->n);
+        bz_json_put_uint(&j, "read_bytes_per_step", s->counts.read_bytes);
+        bz_json_put_uint(&j, "written_bytes_per_step", s->counts.written_bytes);
+        bz_json_put_uint(&j, "dispatches_per_step", s->counts.dispatches);
         bz_json_key(&j, "kernels");
         bz_json_array(&j);
         for (size_t k = 0; k < s->n_lines; k++) {
             bz_json_object(&j);
-            bz_json_key(&j, "kernel");
-            bz_json_text(&j, s->lines[k].name);
-            put_uint(&j, "dispatches", s->lines[k].dispatches);
-            put_float(&j, "us", s->lines[k].microseconds);
+            bz_json_put_text(&j, "kernel", s->lines[k].name);
+            bz_json_put_uint(&j, "dispatches", s->lines[k].dispatches);
+            bz_json_put_float(&j, "us", s->lines[k].microseconds);
             bz_json_end(&j);
         }
         bz_json_end(&j);

@@ -55,19 +55,13 @@ static bz_status once(media_bench *b, media_speed *s, unsigned run, double *seco
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static bz_status measure(media_bench *b, media_speed *s, bz_error *err)
 {
     bz_status status = once(b, s, 0, &s->first, err);
     for (unsigned run = 0; run < b->o->repeat && status == BZ_OK; run++) {
         status = once(b, s, run + 1, &s->run[run], err);
     }
-    qsort(s->run, b->o->repeat, sizeof *s->run, by_value);
+    cli_sort(s->run, b->o->repeat);
     if (status == BZ_OK && bz_encoder_on_gpu(b->encoder)) {
         s->n_lines = bz_gpu_profile(bz_encoder_backend(b->encoder), bz_encoder_schedule(b->encoder, s->kind), 0, s->lines, MOST_LINES);
     }

@@ -89,5 +89,6 @@ bool cli_open(const cli_options *o, bz_model **model, int *exit_code); /* the sa
 char *cli_read_stream(FILE *f, size_t *len);
 
 double cli_seconds(void);
+void cli_sort(double *values, size_t n); /* smallest first */
 
 #endif

@@ -47,12 +47,9 @@ static bool trace_step(FILE *f, const bz_canvas *c, bz_str text)
     bz_json j;
     bz_json_init(&j, to_file, f);
     bz_json_object(&j);
-    bz_json_key(&j, "canvas");
-    bz_json_uint(&j, c->number);
-    bz_json_key(&j, "step");
-    bz_json_uint(&j, c->left);
-    bz_json_key(&j, "temperature");
-    bz_json_float(&j, c->temperature);
+    bz_json_put_uint(&j, "canvas", c->number);
+    bz_json_put_uint(&j, "step", c->left);
+    bz_json_put_float(&j, "temperature", c->temperature);
     put_ids(&j, "canvas_in", c->input, c->n);
     put_ids(&j, "argmax", c->best, c->n);
     put_ids(&j, "sampled", c->drawn, c->n);
@@ -69,10 +66,8 @@ static bool trace_step(FILE *f, const bz_canvas *c, bz_str text)
     }
     bz_json_end(&j);
     put_ids(&j, "canvas_out", c->next, c->n);
-    bz_json_key(&j, "stop");
-    bz_json_int(&j, c->certain);
-    bz_json_key(&j, "text");
-    bz_json_str(&j, text);
+    bz_json_put_int(&j, "stop", c->certain);
+    bz_json_put_str(&j, "text", text);
     bz_json_end(&j);
     return bz_json_finish(&j) && fputc('\n', f) != EOF;
 }

@@ -239,26 +239,7 @@ static void print_gpu(const facts *f)
 
 static void put_text(bz_json *j, const char *key, const char *text)
 {
-    bz_json_key(j, key);
-    bz_json_text(j, text && text[0] ? text : NULL);
-}
-
-static void put_uint(bz_json *j, const char *key, uint64_t n)
-{
-    bz_json_key(j, key);
-    bz_json_uint(j, n);
-}
-
-static void put_bool(bz_json *j, const char *key, bool value)
-{
-    bz_json_key(j, key);
-    bz_json_bool(j, value);
-}
-
-static void put_float(bz_json *j, const char *key, double value)
-{
-    bz_json_key(j, key);
-    bz_json_float(j, (float)value);
+    bz_json_put_text(j, key, text && text[0] ? text : NULL);
 }
 
 static void put_gpu(bz_json *j, const facts *f)
@@ -269,23 +250,23 @@ static void put_gpu(bz_json *j, const facts *f)
     put_text(j, "kind", f->adapter_kind);
     put_text(j, "reason", f->gpu ? NULL : f->gpu_error.text);
     if (f->gpu) {
-        put_uint(j, "max_buffer_bytes", f->limits.max_buffer);
-        put_uint(j, "max_binding_bytes", f->limits.max_binding);
-        put_uint(j, "max_storage_buffers", f->limits.max_storage_buffers);
-        put_uint(j, "max_workgroup_storage_bytes", f->limits.max_workgroup_storage);
-        put_uint(j, "max_invocations", f->limits.max_invocations);
-        put_uint(j, "max_workgroups", f->limits.max_workgroups);
-        put_uint(j, "min_storage_offset", f->limits.min_storage_offset);
-        put_bool(j, "f16", f->limits.f16);
-        put_bool(j, "subgroups", f->limits.subgroups);
-        put_uint(j, "subgroup_min", f->limits.subgroup_min);
-        put_uint(j, "subgroup_max", f->limits.subgroup_max);
-        put_bool(j, "packed_dot", f->limits.packed_dot);
-        put_bool(j, "timestamps", f->limits.timestamps);
+        bz_json_put_uint(j, "max_buffer_bytes", f->limits.max_buffer);
+        bz_json_put_uint(j, "max_binding_bytes", f->limits.max_binding);
+        bz_json_put_uint(j, "max_storage_buffers", f->limits.max_storage_buffers);
+        bz_json_put_uint(j, "max_workgroup_storage_bytes", f->limits.max_workgroup_storage);
+        bz_json_put_uint(j, "max_invocations", f->limits.max_invocations);
+        bz_json_put_uint(j, "max_workgroups", f->limits.max_workgroups);
+        bz_json_put_uint(j, "min_storage_offset", f->limits.min_storage_offset);
+        bz_json_put_bool(j, "f16", f->limits.f16);
+        bz_json_put_bool(j, "subgroups", f->limits.subgroups);
+        bz_json_put_uint(j, "subgroup_min", f->limits.subgroup_min);
+        bz_json_put_uint(j, "subgroup_max", f->limits.subgroup_max);
+        bz_json_put_bool(j, "packed_dot", f->limits.packed_dot);
+        bz_json_put_bool(j, "timestamps", f->limits.timestamps);
         if (f->gpu_measured) {
-            put_uint(j, "bytes_per_s", (uint64_t)f->speed.bytes_per_s);
-            put_float(j, "dispatch_us", f->speed.dispatch_s * 1e6);
-            put_float(j, "round_trip_us", f->speed.round_trip_s * 1e6);
+            bz_json_put_uint(j, "bytes_per_s", (uint64_t)f->speed.bytes_per_s);
+            bz_json_put_float(j, "dispatch_us", f->speed.dispatch_s * 1e6);
+            bz_json_put_float(j, "round_trip_us", f->speed.round_trip_s * 1e6);
         }
     }
     bz_json_end(j);
@@ -299,7 +280,7 @@ static int print_json(const facts *f)
     bz_json_object(&j);
     put_text(&j, "version", bz_version());
     put_text(&j, "processor", f->processor);
-    put_uint(&j, "cores", f->cores);
+    bz_json_put_uint(&j, "cores", f->cores);
     bz_json_key(&j, "features");
     bz_json_array(&j);
     for (size_t i = 0; i < f->n_features; i++) {
@@ -307,15 +288,15 @@ static int print_json(const facts *f)
     }
     bz_json_end(&j);
     put_text(&j, "kernels", f->kernels);
-    put_uint(&j, "memory_bytes", f->memory);
+    bz_json_put_uint(&j, "memory_bytes", f->memory);
     bz_json_key(&j, "memory_limit_bytes");
     if (f->memory_limit) {
         bz_json_uint(&j, f->memory_limit);
     } else {
         bz_json_null(&j);
     }
-    put_uint(&j, "memory_available_bytes", f->available);
-    put_uint(&j, "memory_bytes_per_s", (uint64_t)f->bandwidth);
+    bz_json_put_uint(&j, "memory_available_bytes", f->available);
+    bz_json_put_uint(&j, "memory_bytes_per_s", (uint64_t)f->bandwidth);
     bz_json_key(&j, "stores");
     bz_json_array(&j);
     for (size_t i = 0; i < f->store.n_roots; i++) {
@@ -325,9 +306,9 @@ static int print_json(const facts *f)
         bz_json_end(&j);
     }
     bz_json_end(&j);
-    put_uint(&j, "models", f->store.n);
+    bz_json_put_uint(&j, "models", f->store.n);
     put_text(&j, "disk", f->disk_path);
-    put_uint(&j, "disk_free_bytes", f->disk_free);
+    bz_json_put_uint(&j, "disk_free_bytes", f->disk_free);
     put_text(&j, "line_editing", line_editor_here() ? "libedit" : NULL);
     put_gpu(&j, f);
     bz_json_end(&j);

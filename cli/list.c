@@ -174,8 +174,7 @@ static void print_locked(const bz_store_list *list)
 /* An empty text is one that nobody told. */
 static void key_text(bz_json *j, const char *key, const char *text)
 {
-    bz_json_key(j, key);
-    bz_json_text(j, text && text[0] ? text : NULL);
+    bz_json_put_text(j, key, text && text[0] ? text : NULL);
 }
 
 static const char *utc(int64_t seconds, char out[TIME_MAX])
@@ -196,8 +195,7 @@ static void put_model(bz_json *j, const row *r)
     char when[TIME_MAX];
     bz_json_object(j);
     key_text(j, "name", e->name);
-    bz_json_key(j, "size");
-    bz_json_uint(j, e->size);
+    bz_json_put_uint(j, "size", e->size);
     key_text(j, "modified_at", utc(e->modified, when));
     bz_json_key(j, "details");
     bz_json_object(j);
@@ -209,8 +207,7 @@ static void put_model(bz_json *j, const row *r)
     key_text(j, "path", e->path);
     key_text(j, "model_digest", e->digest);
     key_text(j, "architecture", r->architecture);
-    bz_json_key(j, "runs");
-    bz_json_bool(j, r->runs);
+    bz_json_put_bool(j, "runs", r->runs);
     key_text(j, "reason", r->runs ? NULL : r->why.text);
     bz_json_end(j);
 }

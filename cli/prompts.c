@@ -167,10 +167,8 @@ bz_status prompt_line_read(prompt_line *p, const char *text, size_t len, bz_erro
 static void put_message(bz_json *j, const char *role, bz_str content)
 {
     bz_json_object(j);
-    bz_json_key(j, "role");
-    bz_json_text(j, role);
-    bz_json_key(j, "content");
-    bz_json_str(j, content);
+    bz_json_put_text(j, "role", role);
+    bz_json_put_str(j, "content", content);
     bz_json_end(j);
 }
 
@@ -218,8 +216,7 @@ bool prompt_line_request(const prompt_line *p, const char *system, bool think, c
         }
     }
     if (!said) {
-        bz_json_key(&j, "think");
-        bz_json_bool(&j, think);
+        bz_json_put_bool(&j, "think", think);
     }
     bz_json_key(&j, "stop");
     bz_json_array(&j);

@@ -27,10 +27,8 @@ static void put_error(bz_json *j, const bz_error *err)
 {
     bz_json_key(j, "error");
     bz_json_object(j);
-    bz_json_key(j, "code");
-    bz_json_text(j, bz_status_name(err->code));
-    bz_json_key(j, "message");
-    bz_json_text(j, err->text);
+    bz_json_put_text(j, "code", bz_status_name(err->code));
+    bz_json_put_text(j, "message", err->text);
     bz_json_end(j);
 }
 
@@ -38,24 +36,18 @@ static void put_answer(bz_json *j, task *t)
 {
     ask_answer *a = &t->answer;
     const bz_str calls = ask_answer_calls(a);
-    bz_json_key(j, "text");
-    bz_json_str(j, (bz_str){a->text.text ? a->text.text : "", a->text.n});
+    bz_json_put_str(j, "text", (bz_str){a->text.text ? a->text.text : "", a->text.n});
     if (a->thinking.n) {
-        bz_json_key(j, "thinking");
-        bz_json_str(j, (bz_str){a->thinking.text, a->thinking.n});
+        bz_json_put_str(j, "thinking", (bz_str){a->thinking.text, a->thinking.n});
     }
     put_json(j, "tool_calls", calls.data, calls.len);
-    bz_json_key(j, "finish");
-    bz_json_text(j, ask_finish_name(a->finish));
+    bz_json_put_text(j, "finish", ask_finish_name(a->finish));
     bz_json_key(j, "usage");
     bz_json_object(j);
-    bz_json_key(j, "prompt_tokens");
-    bz_json_uint(j, t->prompt_tokens);
-    bz_json_key(j, "completion_tokens");
-    bz_json_uint(j, a->generated);
+    bz_json_put_uint(j, "prompt_tokens", t->prompt_tokens);
+    bz_json_put_uint(j, "completion_tokens", a->generated);
     bz_json_end(j);
-    bz_json_key(j, "seed");
-    bz_json_uint(j, t->seed);
+    bz_json_put_uint(j, "seed", t->seed);
 }
 
 bz_status prompts_task_write(task *t, journal *out, bz_error *err)
@@ -64,10 +56,8 @@ bz_status prompts_task_write(task *t, journal *out, bz_error *err)
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, &b);
     bz_json_object(&j);
-    bz_json_key(&j, "line");
-    bz_json_uint(&j, t->line);
-    bz_json_key(&j, "key");
-    bz_json_text(&j, t->key);
+    bz_json_put_uint(&j, "line", t->line);
+    bz_json_put_text(&j, "key", t->key);
     put_json(&j, "id", t->id.text, t->id.n);
     if (t->error.code) {
         put_error(&j, &t->error);

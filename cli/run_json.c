@@ -6,8 +6,7 @@ static void begin(bz_json *j, const char *type)
 {
     cli_json_begin(j);
     bz_json_object(j);
-    bz_json_key(j, "type");
-    bz_json_text(j, type);
+    bz_json_put_text(j, "type", type);
 }
 
 static void end(bz_json *j)
@@ -34,51 +33,36 @@ void run_json_told(void *printer, bz_turn_part part, const char *text, size_t le
     }
     bz_json j;
     begin(&j, part == BZ_TURN_THINKING ? "thinking" : part == BZ_TURN_ANSWER ? "text" : "broken_tool_call");
-    bz_json_key(&j, "text");
-    bz_json_str(&j, (bz_str){text, len});
+    bz_json_put_str(&j, "text", (bz_str){text, len});
     end(&j);
-}
-
-static void put_seconds(bz_json *j, const char *key, double seconds)
-{
-    bz_json_key(j, key);
-    bz_json_float(j, (float)seconds);
 }
 
 static void put_rate(bz_json *j, const char *key, uint64_t tokens, double seconds)
 {
-    put_seconds(j, key, (double)tokens / (seconds > 1e-9 ? seconds : 1e-9));
-}
-
-static void put_count(bz_json *j, const char *key, uint64_t n)
-{
-    bz_json_key(j, key);
-    bz_json_uint(j, n);
+    bz_json_put_float(j, key, (double)tokens / (seconds > 1e-9 ? seconds : 1e-9));
 }
 
 void run_json_end(const run_state *r, const ask_answer *a)
 {
     bz_json j;
     begin(&j, "done");
-    bz_json_key(&j, "model");
-    bz_json_text(&j, r->name);
-    bz_json_key(&j, "finish");
-    bz_json_text(&j, ask_finish_name(a->finish));
+    bz_json_put_text(&j, "model", r->name);
+    bz_json_put_text(&j, "finish", ask_finish_name(a->finish));
     bz_json_key(&j, "usage");
     bz_json_object(&j);
-    put_count(&j, "prompt_tokens", a->prompt_tokens);
-    put_count(&j, "reused_tokens", a->reused);
-    put_count(&j, "completion_tokens", a->generated);
+    bz_json_put_uint(&j, "prompt_tokens", a->prompt_tokens);
+    bz_json_put_uint(&j, "reused_tokens", a->reused);
+    bz_json_put_uint(&j, "completion_tokens", a->generated);
     bz_json_end(&j);
     bz_json_key(&j, "timings");
     bz_json_object(&j);
-    put_seconds(&j, "load_s", r->load_s);
-    put_seconds(&j, "prompt_s", a->prompt_s);
+    bz_json_put_float(&j, "load_s", r->load_s);
+    bz_json_put_float(&j, "prompt_s", a->prompt_s);
     put_rate(&j, "prompt_tokens_per_s", a->prompt_tokens - a->reused, a->prompt_s);
-    put_seconds(&j, "generate_s", a->generate_s);
+    bz_json_put_float(&j, "generate_s", a->generate_s);
     put_rate(&j, "generate_tokens_per_s", a->generated, a->generate_s);
     bz_json_end(&j);
-    put_count(&j, "seed", a->seed);
+    bz_json_put_uint(&j, "seed", a->seed);
     end(&j);
 }
 
@@ -86,9 +70,7 @@ void run_json_error(const bz_error *err)
 {
     bz_json j;
     begin(&j, "error");
-    bz_json_key(&j, "code");
-    bz_json_text(&j, bz_status_name(err->code));
-    bz_json_key(&j, "message");
-    bz_json_text(&j, err->text);
+    bz_json_put_text(&j, "code", bz_status_name(err->code));
+    bz_json_put_text(&j, "message", err->text);
     end(&j);
 }

@@ -140,10 +140,8 @@ static void list_models(const files_models *models, exchange *x)
         if (os_open_file(models->list[i].path, &f, NULL) == BZ_OK) { /* one that is gone is offered no more */
             os_close(f.fd);
             bz_json_object(&j);
-            bz_json_key(&j, "name");
-            bz_json_text(&j, models->list[i].name);
-            bz_json_key(&j, "size");
-            bz_json_uint(&j, f.size);
+            bz_json_put_text(&j, "name", models->list[i].name);
+            bz_json_put_uint(&j, "size", f.size);
             bz_json_end(&j);
         }
     }

@@ -10,24 +10,6 @@ typedef struct sum {
     uint64_t tensors, bytes, values;
 } sum;
 
-static void key_uint(bz_json *j, const char *key, uint64_t value)
-{
-    bz_json_key(j, key);
-    bz_json_uint(j, value);
-}
-
-static void key_text(bz_json *j, const char *key, const char *value)
-{
-    bz_json_key(j, key);
-    bz_json_text(j, value);
-}
-
-static void key_bool(bz_json *j, const char *key, bool value)
-{
-    bz_json_key(j, key);
-    bz_json_bool(j, value);
-}
-
 /* ---- files ------------------------------------------------------------------------ */
 
 static const bz_gguf *parsed(const bz_model *m, size_t i)
@@ -74,11 +56,11 @@ static void put_files(bz_json *j, const bz_model *m)
     for (size_t i = 0; i < m->n_files; i++) {
         const bz_gguf *g = parsed(m, i);
         bz_json_object(j);
-        key_text(j, "name", m->files[i].name);
-        key_uint(j, "bytes", m->files[i].size);
-        key_uint(j, "headerBytes", g ? g->header_size : 0);
-        key_uint(j, "tensors", g ? g->n_tensors : 0);
-        key_bool(j, "media", g && is_media(g));
+        bz_json_put_text(j, "name", m->files[i].name);
+        bz_json_put_uint(j, "bytes", m->files[i].size);
+        bz_json_put_uint(j, "headerBytes", g ? g->header_size : 0);
+        bz_json_put_uint(j, "tensors", g ? g->n_tensors : 0);
+        bz_json_put_bool(j, "media", g && is_media(g));
         bz_json_end(j);
     }
     bz_json_end(j);
@@ -123,16 +105,16 @@ static void put_types(bz_json *j, const bz_model *m)
             }
         }
     }
-    key_uint(j, "parameters", all.values);
+    bz_json_put_uint(j, "parameters", all.values);
     bz_json_key(j, "types");
     bz_json_array(j);
     for (uint32_t i = 0; i < BZ_TYPE_END; i++) {
         if (sums[i].tensors) {
             bz_json_object(j);
-            key_text(j, "type", bz_type_of(i)->name);
-            key_uint(j, "tensors", sums[i].tensors);
-            key_uint(j, "bytes", sums[i].bytes);
-            key_bool(j, "runs", bz_type_of(i)->runs);
+            bz_json_put_text(j, "type", bz_type_of(i)->name);
+            bz_json_put_uint(j, "tensors", sums[i].tensors);
+            bz_json_put_uint(j, "bytes", sums[i].bytes);
+            bz_json_put_bool(j, "runs", bz_type_of(i)->runs);
             bz_json_end(j);
         }
     }
@@ -144,13 +126,13 @@ static void put_types(bz_json *j, const bz_model *m)
 static void put_model(bz_json *j, const bz_config *c)
 {
     bz_json_object(j);
-    key_uint(j, "layers", c->layers);
-    key_uint(j, "width", c->width);
-    key_uint(j, "vocabulary", c->vocab);
-    key_uint(j, "context", c->context);
-    key_uint(j, "window", c->window);
-    key_uint(j, "experts", c->experts);
-    key_uint(j, "expertsUsed", c->experts_used);
+    bz_json_put_uint(j, "layers", c->layers);
+    bz_json_put_uint(j, "width", c->width);
+    bz_json_put_uint(j, "vocabulary", c->vocab);
+    bz_json_put_uint(j, "context", c->context);
+    bz_json_put_uint(j, "window", c->window);
+    bz_json_put_uint(j, "experts", c->experts);
+    bz_json_put_uint(j, "expertsUsed", c->experts_used);
     bz_json_end(j);
 }
 
@@ -163,18 +145,18 @@ static void put_memory(bz_json *j, const bz_text_model *m)
         return;
     }
     bz_json_object(j);
-    key_uint(j, "weights", memory.weight_bytes);
-    key_uint(j, "tables", memory.table_bytes);
-    key_uint(j, "perToken", memory.token_bytes);
-    key_uint(j, "activations", memory.arena_bytes);
+    bz_json_put_uint(j, "weights", memory.weight_bytes);
+    bz_json_put_uint(j, "tables", memory.table_bytes);
+    bz_json_put_uint(j, "perToken", memory.token_bytes);
+    bz_json_put_uint(j, "activations", memory.arena_bytes);
     bz_json_key(j, "caches");
     bz_json_array(j);
     for (uint32_t context = SMALLEST_CONTEXT;; context *= 2) {
         const bool last = context >= m->config.context;
         const uint32_t n = last ? m->config.context : context;
         bz_json_object(j);
-        key_uint(j, "context", n);
-        key_uint(j, "bytes", bz_memory_cache(m, n, CHUNK));
+        bz_json_put_uint(j, "context", n);
+        bz_json_put_uint(j, "bytes", bz_memory_cache(m, n, CHUNK));
         bz_json_end(j);
         if (last) {
             break;
@@ -191,11 +173,11 @@ static void put_gpu(bz_json *j, const bz_model *m, const bz_fit_options *options
     bz_error err;
     const bool fits = bz_model_fit(m, options, &fit, &err) == BZ_OK;
     bz_json_object(j);
-    key_bool(j, "fits", fits);
-    key_text(j, "text", fits ? "" : err.text);
-    key_uint(j, "weights", fit.weights);
-    key_uint(j, "perLayer", fit.ple);
-    key_uint(j, "work", fit.work);
+    bz_json_put_bool(j, "fits", fits);
+    bz_json_put_text(j, "text", fits ? "" : err.text);
+    bz_json_put_uint(j, "weights", fit.weights);
+    bz_json_put_uint(j, "perLayer", fit.ple);
+    bz_json_put_uint(j, "work", fit.work);
     bz_json_end(j);
 }
 
@@ -207,15 +189,15 @@ void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal, const bz
         bytes += m->files[i].size;
     }
     bz_json_object(j);
-    key_bool(j, "runs", !refusal);
-    key_text(j, "code", bz_status_name(refusal ? refusal->code : BZ_OK));
-    key_text(j, "text", refusal ? refusal->text : "");
-    key_uint(j, "bytes", bytes);
+    bz_json_put_bool(j, "runs", !refusal);
+    bz_json_put_text(j, "code", bz_status_name(refusal ? refusal->code : BZ_OK));
+    bz_json_put_text(j, "text", refusal ? refusal->text : "");
+    bz_json_put_uint(j, "bytes", bytes);
     put_key(j, "architecture", g, "general.architecture");
     put_key(j, "name", g, "general.name");
     put_key(j, "sizeLabel", g, "general.size_label");
-    key_bool(j, "vision", has_tower(m, "v.", "model.vision_tower.", "mm.input_projection."));
-    key_bool(j, "audio", has_tower(m, "a.", "model.audio_tower.", "mm.a."));
+    bz_json_put_bool(j, "vision", has_tower(m, "v.", "model.vision_tower.", "mm.input_projection."));
+    bz_json_put_bool(j, "audio", has_tower(m, "a.", "model.audio_tower.", "mm.a."));
     put_types(j, m);
     bz_json_key(j, "model");
     if (refusal) {

@@ -265,6 +265,44 @@ void bz_json_null(bz_json *j)
     put_word(j, "null");
 }
 
+/* ---- keys with their values ------------------------------------------------ */
+
+void bz_json_put_text(bz_json *j, const char *key, const char *value)
+{
+    bz_json_key(j, key);
+    bz_json_text(j, value);
+}
+
+void bz_json_put_str(bz_json *j, const char *key, bz_str value)
+{
+    bz_json_key(j, key);
+    bz_json_str(j, value);
+}
+
+void bz_json_put_int(bz_json *j, const char *key, int64_t value)
+{
+    bz_json_key(j, key);
+    bz_json_int(j, value);
+}
+
+void bz_json_put_uint(bz_json *j, const char *key, uint64_t value)
+{
+    bz_json_key(j, key);
+    bz_json_uint(j, value);
+}
+
+void bz_json_put_float(bz_json *j, const char *key, double value)
+{
+    bz_json_key(j, key);
+    bz_json_float(j, (float)value);
+}
+
+void bz_json_put_bool(bz_json *j, const char *key, bool value)
+{
+    bz_json_key(j, key);
+    bz_json_bool(j, value);
+}
+
 /* ---- memory ----------------------------------------------------------------- */
 
 bool bz_json_to_buffer(void *buffer, const char *bytes, size_t n)

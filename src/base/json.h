@@ -3,8 +3,7 @@
  *   bz_json j;
  *   bz_json_init(&j, sink, user);
  *   bz_json_object(&j);
- *   bz_json_key(&j, "layers");
- *   bz_json_int(&j, 35);
+ *   bz_json_put_int(&j, "layers", 35);
  *   bz_json_end(&j);
  *   ok = bz_json_finish(&j);
  *
@@ -52,6 +51,14 @@ void bz_json_float(bz_json *j, float value);
 void bz_json_number(bz_json *j, bz_str digits); /* a number that is already written as JSON writes it */
 void bz_json_bool(bz_json *j, bool value);
 void bz_json_null(bz_json *j);
+
+/* A key and its value. */
+void bz_json_put_text(bz_json *j, const char *key, const char *value); /* NULL is written as null */
+void bz_json_put_str(bz_json *j, const char *key, bz_str value);
+void bz_json_put_int(bz_json *j, const char *key, int64_t value);
+void bz_json_put_uint(bz_json *j, const char *key, uint64_t value);
+void bz_json_put_float(bz_json *j, const char *key, double value); /* as a float: six digits mostly */
+void bz_json_put_bool(bz_json *j, const char *key, bool value);
 
 /* A sink that keeps everything in memory. Zero-initialise; free(text) when done. */
 typedef struct bz_json_buffer {
