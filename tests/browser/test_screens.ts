@@ -194,7 +194,7 @@ await screens("a lost device: the model comes back by itself, and the answer goe
     const page = await fresh(browser);
     await load(page);
     await watchLoads(page);
-    await change(page, { answer: "device_lost", failAfter: 2, text: "One two three four", endless: true });
+    await change(page, { answer: "device_lost", failAfter: 2, text: "One two three four" });
     await send(page, "Count");
     await page.waitForSelector('.message.last .outcome[data-code="device_lost"]');
     await loaded(page, 1);

@@ -11,11 +11,13 @@ BUILTIN_NAME = $(if $(wildcard models/pebble.gguf),pebble.gguf,synthetic.gguf)
 BUILTIN_LIST = web/app/$(if $(wildcard models/pebble.gguf),models.json,models-synthetic.json)
 
 # What tsc made lies in the same folders beside each other, so that imports stay as they are.
-APP_FILES = $(addprefix web/app/,index.html app.css icon.svg)
-build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(BUILTIN_LIST) $(BUILTIN)
+APP_FILES = $(addprefix web/app/,index.html icon.svg)
+APP_STYLE = $(wildcard web/app/style/*.css)
+build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(APP_STYLE) $(BUILTIN_LIST) $(BUILTIN)
 	$(call say,APP build/web/app)
-	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/package build/web/app/builtin
+	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/style build/web/app/package build/web/app/builtin
 	@cp $(APP_FILES) build/web/app/
+	@cp $(APP_STYLE) build/web/app/style/
 	@cp -R build/web/js/web/app/src build/web/app/app/
 	@cp -R build/web/js/web/package/src build/web/app/package/
 	@find build/web/app -name '*.d.ts' -delete

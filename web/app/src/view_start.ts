@@ -1,5 +1,5 @@
 /** The first page: which model, what it needs, how far it is, and what went wrong. */
-import type { StoredModel } from "./bezel.js";
+import type { Capabilities, StoredModel } from "./bezel.js";
 import { confirmed } from "./dialog.js";
 import { byId, h, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
@@ -17,8 +17,8 @@ export class StartView {
     #offers: Offer[] = [];
     #stored: StoredModel[] = [];
     #last: Choice | null = null;
-    #notice = "";
-    #machine = "";
+    #known = false;
+    readonly #remarks = h("div", { class: "remarks" });
     #shown = "";
 
     /** `leave`: back to the conversation. */
@@ -28,27 +28,29 @@ export class StartView {
         models.state.watch((state) => this.#draw(state));
     }
 
-    /** Finds out what there is to choose from; again whenever the list is shown. */
+    /** Finds out what there is to choose from; again whenever the list is shown. Until that is known no row stands
+     * there, and what is found out about the GPU goes below the rows: nothing moves under the pointer. */
     async refresh(): Promise<void> {
-        const [offers, stored, last, capabilities] = await Promise.all([
-            this.#models.offers(),
-            this.#models.stored(),
-            this.#models.last(),
-            this.#models.capabilities(),
-        ]);
-        this.#offers = offers;
-        this.#stored = stored;
-        this.#last = last;
-        this.#notice = !capabilities.webgpu
-            ? "This browser has no WebGPU, so models run on the processor: small ones work well, large ones slowly."
-            : !capabilities.adapter
-              ? "No usable GPU was found, so models run on the processor: small ones work well, large ones slowly."
-              : "";
-        const { adapter } = capabilities;
-        this.#machine = adapter && !adapter.software ? `WebGPU is ready on ${adapter.name}.` : "";
+        const capabilities = this.#models.capabilities();
+        [this.#offers, this.#stored, this.#last] = await Promise.all([this.#models.offers(), this.#models.stored(), this.#models.last()]);
+        this.#known = true;
         const { value } = this.#models.state;
         if (value.kind === "none" || value.kind === "ready") {
             this.#draw(value);
+        }
+        this.#remark(await capabilities);
+    }
+
+    #remark({ webgpu, adapter }: Capabilities): void {
+        const notice = !webgpu
+            ? "This browser has no WebGPU, so models run on the processor: small ones work well, large ones slowly."
+            : !adapter
+              ? "No usable GPU was found, so models run on the processor: small ones work well, large ones slowly."
+              : "";
+        if (notice) {
+            this.#remarks.replaceChildren(h("div", { class: "verdict", role: "note" }, icon("warn"), h("p", {}, notice)));
+        } else if (adapter && !adapter.software) {
+            this.#remarks.replaceChildren(h("p", { class: "machine faint" }, h("span", { class: "dot ready" }), `WebGPU is ready on ${adapter.name}.`));
         }
     }
 
@@ -71,7 +73,7 @@ export class StartView {
         switch (state.kind) {
             case "none":
             case "ready":
-                return [this.#hero(), this.#choices(state.kind === "ready")];
+                return [this.#hero(), this.#known ? this.#choices(state.kind === "ready") : null];
             case "inspecting":
                 return [this.#card(`Looking at ${state.choice.name}`, progressBar(null), this.#button("Cancel", () => this.#models.cancel()))];
             case "inspected":
@@ -129,13 +131,7 @@ export class StartView {
             }),
             this.#address(inspect),
         );
-        return h(
-            "div",
-            { class: "choices" },
-            this.#notice ? h("div", { class: "verdict", role: "note" }, icon("warn"), h("p", {}, this.#notice)) : null,
-            ...rows,
-            this.#machine ? h("p", { class: "machine faint" }, h("span", { class: "dot ready" }), this.#machine) : null,
-        );
+        return h("div", { class: "choices" }, ...rows, this.#remarks);
     }
 
     #storedRow({ name, size }: StoredModel, inspect: (choice: Choice) => void): HTMLElement {
