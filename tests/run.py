@@ -7,11 +7,12 @@
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
 that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
 """
-import concurrent.futures
+import collections
 import glob
 import os
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -115,26 +116,51 @@ def run(item):
     return label, text.splitlines(), code, time.time() - start
 
 
+def report(result):
+    """prints one program's result; -> cases passed, failures"""
+    label, lines, code, seconds = result
+    good = sum(line.startswith("ok ") for line in lines)
+    bad = [line[5:] for line in lines if line.startswith("FAIL ")]
+    if (code != 0 and not bad) or (good == 0 and not bad):
+        bad = [f"ended with status {code}" if code else "reported no case"]
+    text = f"{'ok  ' if not bad else 'FAIL'} {label}: {good} passed, {len(bad)} failed, {seconds:.1f} s"
+    if bad:
+        text += "\n" + "\n".join("     " + line for line in lines if not line.startswith("ok "))[-6000:]
+    print(text, flush=True)
+    return good, [f"{label}: {b}" for b in bad]
+
+
 def main():
     os.chdir(ROOT)
-    passed, failures = 0, []
-    for name in sys.argv[1:] or ["native"]:
-        # Terminals and clocks are tested in "native", so it has the machine for itself.
-        workers = 1 if name in ALONE else os.cpu_count() or 1
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            for label, lines, code, seconds in pool.map(run, suite(name)):
-                good = sum(line.startswith("ok ") for line in lines)
-                bad = [line[5:] for line in lines if line.startswith("FAIL ")]
-                if (code != 0 and not bad) or (good == 0 and not bad):
-                    bad = [f"ended with status {code}" if code else "reported no case"]
-                passed += good
-                failures += [f"{label}: {b}" for b in bad]
-                print(f"{'ok  ' if not bad else 'FAIL'} {label}: {good} passed, {len(bad)} failed, {seconds:.1f} s", flush=True)
-                if bad:
-                    print("\n".join("     " + line for line in lines if not line.startswith("ok "))[-6000:], flush=True)
+    items = [(name, item) for name in sys.argv[1:] or ["native"] for item in suite(name)]
+    one_by_one = [x for x in items if x[0] in ALONE]
+    others = collections.deque(x for x in items if x[0] not in ALONE)
+    results = []
+
+    def work(own=()):
+        for _, item in own:
+            results.append(report(run(item)))
+        while others:
+            try:
+                _, item = others.popleft()
+            except IndexError:                         # another worker was faster
+                return
+            results.append(report(run(item)))
+
+    # Terminals, clocks and windows are watched by programs that run one at a time, on a core of their own;
+    # the rest shares the other cores, and that one afterwards.
+    workers = [threading.Thread(target=work, args=(one_by_one,), daemon=True)]
+    workers += [threading.Thread(target=work, daemon=True) for _ in range((os.cpu_count() or 1) - 1)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    failures = [f for _, bad in results for f in bad]
+    if len(results) != len(items):
+        failures.append(f"{len(items) - len(results)} programs gave no result")
     for f in failures:
         print(f"FAILED {f}")
-    print(f"{passed} passed, {len(failures)} failed")
+    print(f"{sum(good for good, _ in results)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 
