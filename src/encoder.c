@@ -193,6 +193,13 @@ bool bz_encoder_on_gpu(const bz_encoder *e)
     return e->on_gpu;
 }
 
+uint32_t bz_encoder_set_budget(bz_encoder *e, uint32_t budget)
+{
+    const uint32_t before = e->budget;
+    e->budget = budget ? budget : before;
+    return before;
+}
+
 const bz_schedule *bz_encoder_schedule(const bz_encoder *e, bz_media_kind kind)
 {
     return e->plans[kind].schedule;

@@ -1,10 +1,7 @@
-/* What JavaScript calls: bezel.h through numbers. web/package/src/wasm.ts declares the same functions,
- * and engine.ts calls them.
- *
- * A host is the caller's end of the border: the last error, and a report that is all doubles, so that
- * JavaScript reads it as one array. Both are valid until the next call with the same host. Texts go
- * in as pointer and length, in memory of `alloc`, and stay the caller's. */
-#include "bezel.h"
+/* What JavaScript calls: bezel.h through numbers; media.c has the pictures and sounds. web/package/src/wasm.ts declares
+ * the same functions, and engine.ts calls them. Texts go in as pointer and length, in memory of `alloc`, and stay the
+ * caller's. */
+#include "bezel_media.h"
 
 #if defined(__wasm__)
 
@@ -17,40 +14,8 @@
 #include "inspect.h"
 #include "session.h"
 #include "text/request.h"
+#include "wasm/host.h"
 #include "wasm/options.h"
-
-#define EXPORT(name) __attribute__((export_name(#name)))
-
-enum { MAX_INPUTS = 64 };
-
-typedef struct report_read {
-    double file, offset, length, to, buffer, buffer_offset;
-} report_read;
-
-/* Of a step. wasm.ts knows the order. */
-typedef struct step_report {
-    double n_reads;
-    double kind, done, total, token, text, text_len, log_prob, top, n_top, logits, position, rows;
-    report_read reads[BZ_MAX_READS];
-} step_report;
-
-typedef struct host {
-    bz_error error;
-    union {
-        step_report step;
-        double numbers[8]; /* of all other calls */
-    } report;
-    bz_input inputs[MAX_INPUTS];
-    size_t n_inputs;
-    bz_need need;
-    int32_t *ids; /* of the last text made into tokens */
-    char text[BZ_TEXT_MAX];
-} host;
-
-static double address(const void *p)
-{
-    return (double)(uintptr_t)p;
-}
 
 /* ---- memory and errors --------------------------------------------------------------------- */
 
@@ -408,7 +373,7 @@ EXPORT(turn_new) bz_turn *wasm_turn_new(host *h, const bz_model *m, const char *
 {
     bz_turn *turn = NULL;
     if (check_request(h, request, len)) {
-        bz_turn_new(&turn, m, request, len, &h->error);
+        bz_turn_new_media(&turn, m, request, len, &h->error);
     }
     return turn;
 }

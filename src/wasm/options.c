@@ -30,6 +30,13 @@ static const option session_table[] = {
     SESSION("noFuse", BOOL, no_fuse), SESSION("exact", BOOL, exact), SESSION("snapshots", U32, snapshots),
 };
 
+#define ENCODER(key, kind, field) {key, kind, offsetof(bz_encoder_options, field)}
+static const option encoder_table[] = {
+    ENCODER("budget", U32, budget),
+    ENCODER("keep", U32, keep),
+    ENCODER("kernels", TEXT, kernels),
+};
+
 #define GENERATE(key, kind, field) {key, kind, offsetof(bz_generate_options, field)}
 static const option generate_table[] = {
     GENERATE("maxTokens", U32, max_tokens),
@@ -192,6 +199,12 @@ bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *
 {
     *o = (bz_session_options){0};
     return read_all(o, session_table, COUNT(session_table), json, arena, err);
+}
+
+bz_status bz_wasm_encoder_options(bz_encoder_options *o, bz_str json, bz_arena *arena, bz_error *err)
+{
+    *o = (bz_encoder_options){0};
+    return read_all(o, encoder_table, COUNT(encoder_table), json, arena, err);
 }
 
 bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena, bz_error *err)

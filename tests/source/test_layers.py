@@ -38,7 +38,7 @@ MAY = {
     "media": {"base", "media"},
     "sample": {"base", "sample"},
     "gpu": {"base", "file", "plan", "sample", "gpu"},
-    "wasm": {"base", "text", "wasm"},
+    "wasm": {"base", "media", "text", "wasm"},
 }
 for folder, allowed in MAY.items():
     bad = []

@@ -7,6 +7,8 @@ export const modelFolder = "build/models";
 interface Place {
     offset: number;
     count: number;
+    /** As GGUF lists it: the innermost first. */
+    shape: number[];
 }
 
 /** A GGUF of F32 and I32 tensors without metadata that matters. */
@@ -45,12 +47,9 @@ export class Golden {
         }
         for (let i = 0; i < nTensors; i++) {
             const name = text();
-            let count = 1;
-            for (let n = u32(); n > 0; n--) {
-                count *= u64();
-            }
+            const shape = Array.from({ length: u32() }, u64);
             u32();
-            this.#tensors.set(name, { offset: u64(), count });
+            this.#tensors.set(name, { offset: u64(), count: shape.reduce((a, b) => a * b, 1), shape });
         }
         const data = Math.ceil(at / 32) * 32;
         this.#tensors.forEach((place) => (place.offset += data));
@@ -63,6 +62,18 @@ export class Golden {
     #slice(name: string): ArrayBuffer | null {
         const place = this.#tensors.get(name);
         return place ? this.#bytes.buffer.slice(place.offset, place.offset + 4 * place.count) : null;
+    }
+
+    /** [height][width][3] */
+    picture(name: string): { data: Uint8Array<ArrayBuffer>; width: number; height: number } {
+        const { offset, count, shape } = this.#tensors.get(name) as Place;
+        return { data: this.#bytes.slice(offset, offset + count), width: shape[1] ?? 0, height: shape[2] ?? 0 };
+    }
+
+    /** Of 16 bits, as samples from -1 to 1. */
+    sound(name: string): Float32Array<ArrayBuffer> {
+        const { offset, count } = this.#tensors.get(name) as Place;
+        return Float32Array.from(new Int16Array(this.#bytes.buffer.slice(offset, offset + 2 * count)), (x) => x / 32768);
     }
 
     floats(name: string): Float32Array {

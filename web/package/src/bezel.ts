@@ -11,10 +11,11 @@ import type { ChatChunk, ChatCompletion, ChatRequest, StreamRequest, WholeReques
 import type { DownloadProgress } from "./download.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
+import { takeMedia } from "./media.js";
 import type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
 import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
-import type { Canvas, Finish, GenerateOptions, JobControl, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import type { Canvas, EncoderStats, Finish, GenerateOptions, JobControl, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import { LocalCaller, WorkerCaller, type Caller, type WorkerLike } from "./rpc.js";
 import { Service } from "./service.js";
 import { asList, toPortable, type ModelSource, type PortableSource } from "./sources.js";
@@ -47,6 +48,10 @@ export interface LoadOptions extends PlaceOptions {
     ple?: "resident" | "file" | "auto";
     /** On the CPU, where memory may be shared (COOP and COEP): at most so many. Default: one per processor, at most 16. */
     threads?: number;
+    /** The file with the model's eyes and ears, if it is one of its own; the same as one more source. */
+    mmproj?: ModelSource;
+    /** Tokens of a picture, at most: 70 to 1120. Default: what the model is made for, mostly 280. */
+    imageTokens?: number;
     /** What else a session can be told. */
     session?: Omit<SessionOptions, "context">;
 }
@@ -148,9 +153,13 @@ export class Completions {
     create(request: ChatRequest, options?: RequestOptions): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion>;
     async create(request: ChatRequest, options: RequestOptions = {}): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion> {
         if (!request.stream) {
-            return this.#caller.call("chatWhole", { request }, { signal: options.signal });
+            const { transfer, ...argument } = await takeMedia(request, options.signal);
+            return this.#caller.call("chatWhole", argument, { signal: options.signal, transfer });
         }
-        const stream = streamOf<ChatChunk>(options.signal, (signal, onEvent) => this.#caller.call("chat", { request }, { signal, onEvent }));
+        const stream = streamOf<ChatChunk>(options.signal, async (signal, onEvent) => {
+            const { transfer, ...argument } = await takeMedia(request, signal);
+            return this.#caller.call("chat", argument, { signal, onEvent, transfer });
+        });
         await stream.begun; // a request that is refused is refused here, as by a server
         return stream;
     }
@@ -255,6 +264,11 @@ export class BezelModel {
         return this.#caller.call("detokenize", { tokens: Int32Array.from(tokens), showControl: options.showControl ?? false });
     }
 
+    /** How many pictures and sounds were encoded, and how many were known already. */
+    mediaStats(): Promise<EncoderStats> {
+        return this.#caller.call("mediaStats", null);
+    }
+
     async newSession(options: SessionOptions = {}): Promise<BezelSession> {
         return new BezelSession(this.#caller, await this.#caller.call("sessionNew", { options }));
     }
@@ -274,12 +288,12 @@ export class BezelModel {
 export const Bezel = {
     /** Several sources: the parts of a split model in any order, and its mmproj file. */
     async load(source: ModelSource | ModelSource[], options: LoadOptions = {}): Promise<BezelModel> {
-        const { onProgress, signal, contextLength, device = "auto", ple = "auto", threads = null } = options;
+        const { onProgress, signal, contextLength, device = "auto", ple = "auto", threads = null, imageTokens = null, mmproj } = options;
         const caller = await place(options);
-        const { sources, transfer, end } = carry(source, options);
+        const { sources, transfer, end } = carry([...asList(source), ...(mmproj === undefined ? [] : [mmproj])], options);
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
-            const facts = await caller.call("load", { sources, device, ple, session, threads }, { signal, onEvent: onProgress, transfer });
+            const facts = await caller.call("load", { sources, device, ple, session, threads, imageTokens }, { signal, onEvent: onProgress, transfer });
             return new BezelModel(caller, facts, end);
         } catch (reason) {
             caller.close();

@@ -7,6 +7,7 @@ import type {
     Delta,
     FinishReason,
     LogProbs,
+    MediaProgress,
     Timings,
     TokenLogProb,
     ToolCall,
@@ -14,6 +15,9 @@ import type {
     Usage,
 } from "./chat_types.js";
 import type { Model, Part, Session, Turn } from "./engine.js";
+import { BezelError } from "./errors.js";
+import type { Eyes } from "./eyes.js";
+import type { PortableMedia } from "./media.js";
 import type { Canvas, Finish, Token, TokenProb } from "./options.js";
 
 const ARGUMENTS = ',"arguments":';
@@ -141,28 +145,82 @@ class Answer {
         this.#send({ ...this.#frame, choices: [], canvas });
     }
 
+    /** Of a picture or sound: before the answer. */
+    media(media: MediaProgress): void {
+        this.#send({ ...this.#frame, choices: [], media });
+    }
+
+    notice(notice: string): void {
+        this.#send({ ...this.#frame, choices: [], notice });
+    }
+
     finish(finish: Finish, usage: Usage, timings: Timings): void {
         this.delta({}, finishReason(finish, this.#deltas.calls));
         this.#send({ ...this.#frame, choices: [], usage, timings });
     }
 }
 
+/** What pictures and sounds took. */
+interface Looked {
+    encoded: number;
+    tokens: Record<"image" | "audio", number>;
+    ms: number;
+}
+
+/** Encodes what the turn's prompt has places for. */
+async function attachAll(turn: Turn, given: PortableMedia[], eyes: Eyes, answer: Answer, signal: AbortSignal | undefined): Promise<Looked> {
+    const began = performance.now();
+    const before = eyes.stats.encoded;
+    const looked: Looked = { encoded: 0, tokens: { image: 0, audio: 0 }, ms: 0 };
+    const count = turn.media.length;
+    eyes.check(turn.media.map(({ kind }) => kind));
+    for (const [index, { kind, source }] of turn.media.entries()) {
+        const item = given[Number(source)];
+        if (item?.kind !== kind) {
+            throw new BezelError("bad_request", `The conversation's ${kind === "image" ? "picture" : "sound"} ${index + 1} did not come with it.`);
+        }
+        const media = await eyes.see(item, {
+            signal,
+            onProgress: (done, total) => answer.media({ kind, index, count, done, total }),
+            onNotice: (text) => answer.notice(text),
+        });
+        try {
+            turn.attach(index, media);
+            looked.tokens[kind] += media.rows;
+        } finally {
+            media.free();
+        }
+    }
+    looked.encoded = eyes.stats.encoded - before;
+    looked.ms = performance.now() - began;
+    return looked;
+}
+
+/** Where a request is answered. */
+export interface ChatPlace {
+    model: Model;
+    session: Session;
+    eyes: Eyes;
+    /** The model's. */
+    name: string;
+}
+
 /** Answers on the session, which afterwards holds the conversation; the next request that continues
  * it computes only what is new. */
 export async function answerChat(
-    model: Model,
-    session: Session,
-    name: string,
+    { model, session, eyes, name }: ChatPlace,
     request: ChatRequest,
+    media: PortableMedia[],
     signal: AbortSignal | undefined,
     send: (chunk: ChatChunk) => void,
 ): Promise<void> {
     const turn = model.newTurn(request);
     try {
         const answer = new Answer(model, name, request, send);
+        const looked = await attachAll(turn, media, eyes, answer, signal);
         const started = performance.now();
         const before = session.stats;
-        await session.prefill(turn.prompt, { snapshotAt: turn.snapshotAt, ...(signal && { signal }) });
+        await session.prefillTurn(turn, signal ? { signal } : {});
         const read = performance.now();
         const cached = session.stats.reused - before.reused;
         let generated = 0;
@@ -187,13 +245,15 @@ export async function answerChat(
                 prompt_tokens: prompt,
                 completion_tokens: generated,
                 total_tokens: prompt + generated,
-                prompt_tokens_details: { cached_tokens: cached },
+                prompt_tokens_details: { cached_tokens: cached, image_tokens: looked.tokens.image, audio_tokens: looked.tokens.audio },
             },
             {
                 cache_n: cached,
                 prompt_n: prompt - cached,
                 prompt_ms: read - started,
                 prompt_per_second: perSecond(prompt - cached, read - started),
+                media_n: looked.encoded,
+                media_ms: looked.ms,
                 predicted_n: generated,
                 predicted_ms: ended - read,
                 predicted_per_second: perSecond(generated, ended - read),
@@ -213,10 +273,12 @@ export class Collector {
     readonly #logProbs: TokenLogProb[] = [];
     #finish: FinishReason = "stop";
     #last: ChatChunk | null = null;
+    readonly #notices: string[] = [];
 
     add(chunk: ChatChunk): void {
         this.#first ??= chunk;
         this.#last = chunk;
+        this.#notices.push(...(chunk.notice === undefined ? [] : [chunk.notice]));
         for (const { delta, logprobs, finish_reason } of chunk.choices) {
             this.#content += delta.content ?? "";
             this.#reasoning += delta.reasoning_content ?? "";
@@ -253,6 +315,7 @@ export class Collector {
                     finish_reason: this.#finish,
                 },
             ],
+            ...(this.#notices.length && { notices: this.#notices }),
             usage: usage as Usage,
             timings: timings as Timings,
         };

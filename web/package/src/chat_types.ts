@@ -7,6 +7,41 @@ export interface TextPart {
     text: string;
 }
 
+/** Pixels, row by row from the top: red, green, blue, and with 4 bytes each an alpha that is not looked at. */
+export interface Pixels {
+    data: Uint8Array | Uint8ClampedArray;
+    width: number;
+    height: number;
+}
+
+/** An address (data:, blob:, or of the page's own site), a file, or pixels. */
+export type PictureSource = string | URL | Blob | ImageBitmap | ImageData | Pixels;
+
+export interface ImagePart {
+    type: "image_url";
+    image_url: PictureSource | {
+        url: PictureSource;
+        /** How many tokens it may take: "low" 70, "high" four times the usual where the model allows it. */
+        detail?: "auto" | "low" | "high";
+    };
+}
+
+/** base64 or an address, a file, or samples; more than one channel becomes one. */
+export type SoundSource = string | URL | Blob | AudioBuffer;
+
+export interface AudioPart {
+    type: "input_audio";
+    input_audio:
+        | Blob
+        | AudioBuffer
+        /** `format` is not looked at: the bytes say what they are. */
+        | { data: SoundSource; format?: string }
+        /** Samples of one channel from -1 to 1, and how many there are in a second. */
+        | { data: Float32Array; rate: number; format?: string };
+}
+
+export type ContentPart = TextPart | ImagePart | AudioPart;
+
 export interface ToolCall {
     id: string;
     type: "function";
@@ -15,7 +50,14 @@ export interface ToolCall {
 }
 
 export type Message =
-    | { role: "system" | "developer" | "user"; content: string | TextPart[]; name?: string }
+    | { role: "system" | "developer"; content: string | TextPart[]; name?: string }
+    | {
+          role: "user";
+          content: string | ContentPart[];
+          name?: string;
+          /** Ollama's way: pictures that stand before the text. */
+          images?: PictureSource[];
+      }
     | {
           role: "assistant";
           content?: string | TextPart[] | null;
@@ -89,8 +131,13 @@ export interface Usage {
     prompt_tokens: number;
     completion_tokens: number;
     total_tokens: number;
-    /** Of the prompt, what the session already held. */
-    prompt_tokens_details: { cached_tokens: number };
+    prompt_tokens_details: {
+        /** Of the prompt, what the session already held. */
+        cached_tokens: number;
+        /** Of the prompt, what pictures and sounds take. */
+        image_tokens: number;
+        audio_tokens: number;
+    };
 }
 
 /** llama.cpp's names. Milliseconds. */
@@ -99,6 +146,9 @@ export interface Timings {
     prompt_n: number;
     prompt_ms: number;
     prompt_per_second: number;
+    /** Pictures and sounds that were encoded for this request; what is known from before is not encoded again. */
+    media_n: number;
+    media_ms: number;
     predicted_n: number;
     predicted_ms: number;
     predicted_per_second: number;
@@ -118,15 +168,29 @@ export interface Delta {
     tool_calls?: ToolCallDelta[];
 }
 
+/** A picture or sound on its way through the model's eyes or ears. */
+export interface MediaProgress {
+    kind: "image" | "audio";
+    /** Of the request's, from 0, and how many they are. */
+    index: number;
+    count: number;
+    done: number;
+    total: number;
+}
+
 export interface ChatChunk {
     id: string;
     object: "chat.completion.chunk";
     created: number;
     model: string;
-    /** One; none in a chunk with a canvas, and in the last, which has the usage. */
+    /** One; none in a chunk with a canvas, media or a notice, and in the last, which has the usage. */
     choices: { index: 0; delta: Delta; logprobs: LogProbs | null; finish_reason: FinishReason | null }[];
     /** Of a diffusion model: what it has in mind at this moment. Its words follow as deltas when it is settled. */
     canvas?: Canvas;
+    /** Before the answer begins. */
+    media?: MediaProgress;
+    /** A sentence about the request's media that the user should see. */
+    notice?: string;
     usage?: Usage;
     timings?: Timings;
 }
@@ -145,6 +209,8 @@ export interface ChatCompletion {
     created: number;
     model: string;
     choices: [{ index: 0; message: AnswerMessage; logprobs: LogProbs | null; finish_reason: FinishReason }];
+    /** Sentences about the request's media that the user should see. */
+    notices?: string[];
     usage: Usage;
     timings: Timings;
 }

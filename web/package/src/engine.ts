@@ -3,8 +3,10 @@ import type { DeviceCounts } from "./device.js";
 import { BezelError, errorOf } from "./errors.js";
 import { Gpu } from "./gpu.js";
 import { Memory } from "./memory.js";
+import { Encoder, type Media } from "./encoder.js";
 import type {
     Canvas,
+    EncoderOptions,
     Finish,
     GenerateOptions,
     JobControl,
@@ -422,6 +424,26 @@ export class Model {
         return new Session(this, session, 1 + free - (engine.threads?.free ?? 0));
     }
 
+    /** Has it eyes, has it ears? */
+    takes(kind: MediaKind): boolean {
+        return this.engine.exports.model_takes(this.address, mediaKinds.indexOf(kind)) !== 0;
+    }
+
+    /** Tokens of a picture, at most, for OpenAI's `detail`. */
+    budgetOf(detail: "auto" | "low" | "high"): number {
+        return this.engine.exports.model_budget(this.address, ["auto", "low", "high"].indexOf(detail));
+    }
+
+    /** The model's eyes and ears. */
+    async newEncoder(options: EncoderOptions = {}): Promise<Encoder> {
+        const { engine } = this;
+        await engine.threads?.reserve();
+        const encoder = engine.withText(JSON.stringify(options), (address, length) =>
+            engine.check(engine.exports.encoder_new(engine.host, this.address, address, length)),
+        );
+        return new Encoder(this, encoder);
+    }
+
     /** A turn of a conversation: the request is OpenAI's or Ollama's. */
     newTurn(request: object): Turn {
         const { engine } = this;
@@ -455,7 +477,7 @@ export class Session {
 
     /** Makes the session hold exactly these tokens; computes what differs. */
     async prefill(ids: Int32Array, options: PrefillOptions = {}): Promise<void> {
-        const { engine, sources, vocab } = this.model;
+        const { engine } = this.model;
         const { exports, host } = engine;
         const bytes = new Uint8Array(ids.buffer, ids.byteOffset, ids.byteLength);
         const job = engine.withBytes(bytes, (address) =>
@@ -470,6 +492,31 @@ export class Session {
                 ),
             ),
         );
+        await this.#fill(job, options);
+    }
+
+    /** The same with a turn's prompt and its pictures and sounds, all of them attached. */
+    async prefillTurn(turn: Turn, options: Omit<PrefillOptions, "snapshotAt" | "onLogits"> = {}): Promise<void> {
+        const { engine } = this.model;
+        await this.#fill(engine.check(engine.exports.turn_prefill(engine.host, this.address, turn.address)), options);
+    }
+
+    /** The same with media in the places that the tokens have for them. */
+    async prefillMedia(ids: Int32Array, media: Media[], options: Omit<PrefillOptions, "snapshotAt"> = {}): Promise<void> {
+        const { engine } = this.model;
+        const { exports, host } = engine;
+        const all = Number(options.onLogits !== undefined);
+        const bytes = (numbers: Int32Array): Uint8Array => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+        const job = engine.withBytes(bytes(ids), (at) =>
+            engine.withBytes(bytes(Int32Array.from(media, ({ address }) => address)), (list) =>
+                engine.check(exports.prefill_media(host, this.address, at, ids.length, list, media.length, all)),
+            ),
+        );
+        await this.#fill(job, options);
+    }
+
+    async #fill(job: number, options: PrefillOptions): Promise<void> {
+        const { engine, sources, vocab } = this.model;
         try {
             for await (const event of engine.runJob(job, sources, options.signal)) {
                 if (event.kind === "progress") {
@@ -482,7 +529,7 @@ export class Session {
                 }
             }
         } finally {
-            exports.job_free(job);
+            engine.exports.job_free(job);
         }
     }
 
@@ -573,28 +620,51 @@ export interface Part {
 
 const partKinds: (PartKind | null)[] = [null, "thinking", "answer", "callBegin", "call", "brokenCall", "end"];
 
-/** From a request to the last word of its answer: prefill the prompt, push every token, then -1. */
+export type MediaKind = "image" | "audio";
+
+const mediaKinds: MediaKind[] = ["image", "audio"];
+
+/** From a request to the last word of its answer: attach its pictures and sounds, prefill, push every token, then -1. */
 export class Turn {
     readonly #engine: Engine;
-    readonly #address: number;
-    readonly prompt: Int32Array;
-    readonly snapshotAt: number;
+    readonly address: number;
+    /** In the order of the prompt; `source` is what the request says. */
+    readonly media: { kind: MediaKind; source: string }[];
 
     constructor(engine: Engine, address: number) {
+        const { exports, host, memory } = engine;
         this.#engine = engine;
-        this.#address = address;
-        engine.exports.turn_prompt(engine.host, address);
-        this.prompt = engine.memory.int32s(engine.reported(0), engine.reported(1));
-        this.snapshotAt = engine.reported(2);
+        this.address = address;
+        this.media = Array.from({ length: exports.turn_media(address) }, (_, i) => {
+            const kind = mediaKinds[exports.turn_media_source(host, address, i)] ?? "image";
+            return { kind, source: memory.text(engine.reported(0), engine.reported(1)) };
+        });
+    }
+
+    attach(index: number, media: Media): void {
+        const { exports, host } = this.#engine;
+        this.#engine.check(exports.turn_attach(host, this.address, index, media.address));
+    }
+
+    /** Once all media are attached. */
+    get prompt(): Int32Array {
+        const { exports, host, memory } = this.#engine;
+        exports.turn_prompt(host, this.address);
+        return memory.int32s(this.#engine.reported(0), this.#engine.reported(1));
+    }
+
+    get snapshotAt(): number {
+        this.#engine.exports.turn_prompt(this.#engine.host, this.address);
+        return this.#engine.reported(2);
     }
 
     /** What the token completes; token -1 ends the turn. After "end" nothing more comes. */
     push(token: number): Part[] {
         const { exports, host } = this.#engine;
-        this.#engine.check(exports.turn_push(host, this.#address, token));
+        this.#engine.check(exports.turn_push(host, this.address, token));
         const parts: Part[] = [];
         for (;;) {
-            const kind = partKinds[exports.turn_next(host, this.#address)];
+            const kind = partKinds[exports.turn_next(host, this.address)];
             if (!kind) {
                 return parts;
             }
@@ -606,6 +676,6 @@ export class Turn {
     }
 
     free(): void {
-        this.#engine.exports.turn_free(this.#address);
+        this.#engine.exports.turn_free(this.address);
     }
 }

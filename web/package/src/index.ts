@@ -11,7 +11,8 @@ export type { ModelSource } from "./sources.js";
 export { urlSource } from "./url_source.js";
 
 /* The engine itself, without worker and without OpenAI's shapes. */
-export { Engine, Model, Session, Turn, type EngineOptions, type Part, type PartKind } from "./engine.js";
+export { Encoder, Media, type EncodeOptions } from "./encoder.js";
+export { Engine, Model, Session, Turn, type EngineOptions, type MediaKind, type Part, type PartKind } from "./engine.js";
 export type { DeviceCounts } from "./device.js";
 export { Gpu } from "./gpu.js";
 export { BezelError, statusNames, type ErrorCode, type StatusName } from "./errors.js";

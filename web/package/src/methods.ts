@@ -3,8 +3,9 @@ import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
 import type { DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
+import type { PortableMedia } from "./media.js";
 import type { WasmLocation } from "./module.js";
-import type { Canvas, Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import type { Canvas, EncoderStats, Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import type { StoredModel } from "./opfs.js";
 import type { ModelSource, PortableSource } from "./sources.js";
 
@@ -30,6 +31,9 @@ export interface ModelFacts {
     deviceName: string;
     /** That compute: on the CPU with shared memory several, else 1. */
     threads: number;
+    /** It takes pictures, it takes sound. */
+    vision: boolean;
+    audio: boolean;
     /** A sentence to show when the device is not what one would expect; else null. */
     notice: string | null;
 }
@@ -41,6 +45,8 @@ export interface LoadRequest {
     session: SessionOptions;
     /** At most; null: as many as are useful. */
     threads: number | null;
+    /** Tokens of a picture, at most; null: what the model is made for. */
+    imageTokens: number | null;
 }
 
 interface M<A, R, E = never> {
@@ -55,8 +61,10 @@ export interface Methods {
     capabilities: M<null, Capabilities>;
     inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
     load: M<LoadRequest, ModelFacts, Progress>;
-    chat: M<{ request: ChatRequest }, void, ChatChunk>;
-    chatWhole: M<{ request: ChatRequest }, ChatCompletion>;
+    /** Where the messages had pictures and sounds they have numbers, of `media`. */
+    chat: M<{ request: ChatRequest; media: PortableMedia[] }, void, ChatChunk>;
+    chatWhole: M<{ request: ChatRequest; media: PortableMedia[] }, ChatCompletion>;
+    mediaStats: M<null, EncoderStats>;
 
     tokenize: M<{ text: string; specials: boolean; bos: boolean }, Int32Array>;
     detokenize: M<{ tokens: number[] | Int32Array; showControl: boolean }, string>;

@@ -46,6 +46,22 @@ export interface SessionOptions {
     snapshots?: number;
 }
 
+export interface EncoderOptions {
+    /** Tokens of a picture, at most: 70 to 1120. Default: what the model is made for, mostly 280. */
+    budget?: number;
+    /** Pictures and sounds remembered by their content. Default: 16. */
+    keep?: number;
+    kernels?: string;
+}
+
+export interface EncoderStats {
+    /** Pictures and sounds that went through a tower, and that were known already. */
+    encoded: number;
+    remembered: number;
+    /** Where the towers are. */
+    onGpu: boolean;
+}
+
 export interface PrefillOptions extends JobControl {
     /** Keep a way back to this many tokens. */
     snapshotAt?: number;

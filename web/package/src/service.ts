@@ -6,8 +6,10 @@ import type { ChatChunk, ChatRequest } from "./chat_types.js";
 import { download } from "./download.js";
 import { Engine, type Model, type Session } from "./engine.js";
 import { BezelError } from "./errors.js";
+import { Eyes } from "./eyes.js";
 import type { Inspection } from "./inspect.js";
 import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
+import type { PortableMedia } from "./media.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
 import type { Canvas, SessionOptions } from "./options.js";
@@ -40,6 +42,7 @@ interface Loaded {
     sources: Source[];
     /** 0 is the one that chats use. */
     sessions: Map<number, Session>;
+    eyes: Eyes;
 }
 
 function gigabytes(bytes: number): string {
@@ -151,7 +154,7 @@ export class Service {
             : { device: "gpu", notice: null };
     }
 
-    async #load({ sources: wanted, device, ple, session, threads }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
+    async #load({ sources: wanted, device, ple, session, threads, imageTokens }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
         if (this.#loaded || this.#loading) {
             throw new BezelError("bad_request", "A model is loaded already; this engine holds one.");
         }
@@ -201,9 +204,11 @@ export class Service {
                 device: choice.device,
                 deviceName: choice.device === "cpu" ? "CPU" : (engine.gpu.devices[0]?.name ?? "GPU"),
                 threads: chat.threads,
+                vision: model.takes("image"),
+                audio: model.takes("audio"),
                 notice: this.#noticeOf(choice, engine),
             };
-            this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]) };
+            this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]), eyes: new Eyes(model, imageTokens) };
             return facts;
         } catch (reason) {
             this.#reading = new AbortController();
@@ -258,6 +263,7 @@ export class Service {
             const loaded = this.#loaded;
             this.#loaded = null;
             loaded?.sessions.forEach((session) => session.free());
+            loaded?.eyes.free();
             loaded?.model.free();
             loaded?.engine.threads?.close();
         });
@@ -265,9 +271,10 @@ export class Service {
 
     // ---- chat ---------------------------------------------------------------------------------
 
-    #chat(request: ChatRequest, signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
-        const { model, facts } = this.#current();
-        return this.#inTurn(signal, () => answerChat(model, this.#session(0), facts.name, request, signal, send));
+    #chat(request: ChatRequest, media: PortableMedia[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
+        const { model, eyes, facts } = this.#current();
+        const place = { model, eyes, session: this.#session(0), name: facts.name };
+        return this.#inTurn(signal, () => answerChat(place, request, media, signal, send));
     }
 
     // ---- the methods ----------------------------------------------------------------------------
@@ -287,12 +294,14 @@ export class Service {
             return JSON.parse(await engine.inspect(opened, limits, signal)) as Inspection;
         },
         load: (request, emit, signal) => this.#load(request, emit, signal),
-        chat: ({ request }, emit, signal) => this.#chat(request, signal, emit),
-        chatWhole: async ({ request }, _, signal) => {
+        chat: ({ request, media }, emit, signal) => this.#chat(request, media, signal, emit),
+        chatWhole: async ({ request, media }, _, signal) => {
             const collector = new Collector();
-            await this.#chat(request, signal, (chunk) => collector.add(chunk));
+            await this.#chat(request, media, signal, (chunk) => collector.add(chunk));
             return collector.whole(request);
         },
+
+        mediaStats: () => Promise.resolve(this.#current().eyes.stats),
 
         tokenize: ({ text, specials, bos }) => Promise.resolve(this.#current().model.tokenize(text, { specials, bos })),
         detokenize: ({ tokens, showControl }) => Promise.resolve(this.#current().model.textOf(tokens, showControl)),

@@ -69,6 +69,35 @@ export interface Exports {
     turn_push(host: number, turn: number, token: number): number;
     turn_next(host: number, turn: number): number;
 
+    // Pictures and sounds (src/wasm/media.c); kinds: 0 picture, 1 sound.
+    model_takes(model: number, kind: number): number;
+    model_budget(model: number, detail: number): number;
+    encoder_new(host: number, model: number, json: number, length: number): number;
+    encoder_free(encoder: number): void;
+    encoder_stats(host: number, encoder: number): void;
+    image_check(host: number, width: number, height: number, budget: number): number;
+    encode_image(host: number, encoder: number, rgb: number, width: number, height: number, budget: number): number;
+    encode_audio(host: number, encoder: number, pcm: number, samples: number, rate: number): number;
+    job_media(job: number): number;
+    job_features(host: number, job: number): void;
+    media_hold(media: number): number;
+    media_free(media: number): void;
+    media_rows(host: number, media: number): void;
+    turn_media(turn: number): number;
+    turn_media_source(host: number, turn: number, index: number): number;
+    turn_attach(host: number, turn: number, index: number, media: number): number;
+    turn_prefill(host: number, session: number, turn: number): number;
+    prefill_media(
+        host: number,
+        session: number,
+        ids: number,
+        n: number,
+        media: number,
+        mediaCount: number,
+        allLogits: number,
+    ): number;
+    wav_read(host: number, bytes: number, n: number): number;
+
     // Of bezel-mt.wasm alone (src/base/os_wasm_threads.c, and what the linker adds):
     thread_new(): number;
     thread_stack(thread: number): number;

@@ -1,0 +1,183 @@
+/* Pictures and sounds: bezel_media.h through numbers. Pixels and samples lie in memory of `alloc`, which must stay until
+ * their job is freed. */
+#include "bezel_media.h"
+
+#if defined(__wasm__)
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoder.h"
+#include "media.h"
+#include "media/image.h"
+#include "media/wav.h"
+#include "model.h"
+#include "wasm/host.h"
+#include "wasm/options.h"
+
+EXPORT(model_takes) uint32_t wasm_model_takes(const bz_model *m, uint32_t kind)
+{
+    return bz_model_takes(m, (bz_media_kind)kind);
+}
+
+/* Tokens of a picture, at most, for OpenAI's words: 0 what the model is made for, 1 "low", 2 "high". A model that sees a
+ * picture whole has it in one pass, so there is no more than that. */
+EXPORT(model_budget) uint32_t wasm_model_budget(const bz_model *m, uint32_t detail)
+{
+    const uint32_t usual = m->towers.vision.budget, low = 70;
+    const bool whole = m->text.sliding_blocks != BZ_BLOCKS_NONE || m->text.full_blocks != BZ_BLOCKS_NONE;
+    if (detail == 0 || (detail == 2 && whole)) {
+        return usual;
+    }
+    return detail == 1 ? (usual < low ? usual : low) : 4 * usual < BZ_MAX_BUDGET ? 4 * usual : BZ_MAX_BUDGET;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+EXPORT(encoder_new) bz_encoder *wasm_encoder_new(host *h, const bz_model *m, const char *json, uint32_t len)
+{
+    bz_arena arena = {0};
+    bz_encoder_options options;
+    bz_encoder *encoder = NULL;
+    if (bz_wasm_encoder_options(&options, (bz_str){json, len}, &arena, &h->error) == BZ_OK) {
+        bz_encoder_new(&encoder, m, &options, &h->error);
+    }
+    bz_arena_free(&arena);
+    return encoder;
+}
+
+EXPORT(encoder_free) void wasm_encoder_free(bz_encoder *e)
+{
+    bz_encoder_free(e);
+}
+
+/* report: encoded, remembered, whether the towers are on the GPU. */
+EXPORT(encoder_stats) void wasm_encoder_stats(host *h, const bz_encoder *e)
+{
+    const bz_encoder_stats stats = bz_encoder_get_stats(e);
+    h->report.numbers[0] = (double)stats.encoded;
+    h->report.numbers[1] = (double)stats.remembered;
+    h->report.numbers[2] = bz_encoder_on_gpu(e);
+}
+
+/* Is it a size that is taken? Asked before a picture is decoded. */
+EXPORT(image_check) uint32_t wasm_image_check(host *h, double width, double height, uint32_t budget)
+{
+    bz_size to;
+    const bz_size from = {height < UINT32_MAX ? (uint32_t)height : UINT32_MAX, width < UINT32_MAX ? (uint32_t)width : UINT32_MAX};
+    return bz_image_fit(from, budget, &to, &h->error) == BZ_OK;
+}
+
+/* Pixels: [height][width][3]. budget 0: the encoder's. */
+EXPORT(encode_image)
+bz_job *wasm_encode_image(host *h, bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t budget)
+{
+    bz_job *job = NULL;
+    const uint32_t before = bz_encoder_set_budget(e, budget);
+    bz_encode_image(e, rgb, width, height, &job, &h->error);
+    bz_encoder_set_budget(e, before);
+    return job;
+}
+
+EXPORT(encode_audio) bz_job *wasm_encode_audio(host *h, bz_encoder *e, const float *pcm, uint32_t samples, double rate)
+{
+    bz_job *job = NULL;
+    bz_encode_audio(e, pcm, samples, rate >= 0 && rate < UINT32_MAX ? (uint32_t)rate : 0, &job, &h->error);
+    return job;
+}
+
+EXPORT(job_media) bz_media *wasm_job_media(bz_job *job)
+{
+    return bz_job_media(job);
+}
+
+/* report: where what the tower was given is (0: it was remembered), its rows and columns. */
+EXPORT(job_features) void wasm_job_features(host *h, const bz_job *job)
+{
+    uint32_t rows, cols;
+    h->report.numbers[0] = address(bz_job_features(job, &rows, &cols));
+    h->report.numbers[1] = rows;
+    h->report.numbers[2] = cols;
+}
+
+/* ---- what was encoded ------------------------------------------------------------------------ */
+
+/* One holder more, who frees it too. */
+EXPORT(media_hold) bz_media *wasm_media_hold(const bz_media *m)
+{
+    return bz_media_hold(m);
+}
+
+EXPORT(media_free) void wasm_media_free(bz_media *m)
+{
+    bz_media_free(m);
+}
+
+/* report: where its rows are, how many, their width, its pieces. */
+EXPORT(media_rows) void wasm_media_rows(host *h, const bz_media *m)
+{
+    uint32_t rows, width;
+    h->report.numbers[0] = address(bz_media_rows(m, &rows, &width));
+    h->report.numbers[1] = rows;
+    h->report.numbers[2] = width;
+    h->report.numbers[3] = bz_media_pieces(m);
+}
+
+/* ---- in a turn ------------------------------------------------------------------------------- */
+
+EXPORT(turn_media) uint32_t wasm_turn_media(const bz_turn *t)
+{
+    return (uint32_t)bz_turn_media(t);
+}
+
+/* Its kind; report: where what the request says of it is, and its length. */
+EXPORT(turn_media_source) uint32_t wasm_turn_media_source(host *h, const bz_turn *t, uint32_t i)
+{
+    const char *source;
+    size_t len;
+    const bz_media_kind kind = bz_turn_media_source(t, i, &source, &len);
+    h->report.numbers[0] = address(source);
+    h->report.numbers[1] = (double)len;
+    return kind;
+}
+
+EXPORT(turn_attach) uint32_t wasm_turn_attach(host *h, bz_turn *t, uint32_t i, const bz_media *m)
+{
+    return bz_turn_attach(t, i, m, &h->error) == BZ_OK;
+}
+
+EXPORT(turn_prefill) bz_job *wasm_turn_prefill(host *h, bz_session *s, bz_turn *t)
+{
+    bz_job *job = NULL;
+    bz_turn_prefill(s, t, &job, &h->error);
+    return job;
+}
+
+/* The tokens given hold places for the media, in order; `media` are addresses. */
+EXPORT(prefill_media)
+bz_job *wasm_prefill_media(host *h, bz_session *s, const int32_t *ids, uint32_t n, bz_media *const *media, uint32_t n_media,
+                           bool all_logits)
+{
+    const bz_prefill_options options = {.logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    bz_job *job = NULL;
+    bz_session_prefill_media(s, ids, n, media, n_media, &options, &job, &h->error);
+    return job;
+}
+
+/* ---- WAV files ------------------------------------------------------------------------------- */
+
+/* report: where its samples are, which the caller frees; how many; in a second; whether the file is cut off. */
+EXPORT(wav_read) uint32_t wasm_wav_read(host *h, const uint8_t *bytes, uint32_t n)
+{
+    bz_sound sound;
+    if (bz_wav_read(&sound, bytes, n, &h->error) != BZ_OK) {
+        return 0;
+    }
+    h->report.numbers[0] = address(sound.pcm);
+    h->report.numbers[1] = (double)sound.frames;
+    h->report.numbers[2] = sound.rate;
+    h->report.numbers[3] = sound.cut;
+    return 1;
+}
+
+#endif

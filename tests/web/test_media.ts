@@ -1,0 +1,332 @@
+/** Pictures and sound through WebAssembly: what the towers make against Hugging Face's outputs on CPU and GPU, within
+ * the bounds of tests/golden/README.md, the same inside a conversation, and what is refused. */
+import { rateOfFile, isPlainWav } from "../../web/package/src/sound_header.js";
+import { sizeOfPicture } from "../../web/package/src/picture_size.js";
+import { Bezel, type BezelModel, type ChatChunk, type ContentPart, type Encoder, type Engine, type LoadOptions, type Media, type Model, type OpenOptions } from "../../web/package/src/index.js";
+import { check, checkEqual, finish, maxDifference, test } from "./check.js";
+import { Golden, goldenFolder, modelFolder } from "./golden.js";
+import { newEngine } from "./models.js";
+import { errorOf, here, nano } from "./package.js";
+import { fileSource, hostName, quick } from "./platform.js";
+import { wavFile } from "./wav.js";
+
+const pebblePath = "models/pebble.gguf";
+const media = await Golden.open(`${goldenFolder}/media/golden.gguf`);
+const pebble = await Golden.open(`${goldenFolder}/pebble/golden.gguf`);
+
+async function withFiles<T>(engine: Engine, paths: string[], options: OpenOptions, use: (model: Model) => Promise<T>): Promise<T> {
+    const sources = await Promise.all(paths.map(fileSource));
+    try {
+        const model = await engine.openModel(sources, options);
+        try {
+            return await use(model);
+        } finally {
+            model.free();
+        }
+    } finally {
+        await Promise.all(sources.map((source) => source.close()));
+    }
+}
+
+function encodeGolden(encoder: Encoder, kind: "image" | "audio", i: number, budget: number): Promise<Media> {
+    if (kind === "audio") {
+        return encoder.encodeAudio(media.floats(`audio.${i}.pcm`), 16000);
+    }
+    const { data, width, height } = media.picture(`image.${i}.rgb`);
+    return encoder.encodeImage(width, height, (rgb) => rgb().set(data), { budget });
+}
+
+// ---- towers -------------------------------------------------------------------------------------------
+
+type Place = [kind: "image" | "audio", number: number];
+
+interface Case {
+    name: string;
+    paths: string[];
+    golden: string;
+    sound: boolean;
+    /** What the goldens' prompts hold; those of which nothing is known but soft tokens are left out. */
+    prompts: [number, Place[]][];
+}
+
+const e: Case["prompts"] = [[0, [["image", 0]]], [1, [["audio", 0]]]];
+const cases: Case[] = [
+    { name: "e-like, two files", paths: [`${goldenFolder}/e-like/mmproj.gguf`, `${goldenFolder}/e-like/text.gguf`], golden: "e-like", sound: true, prompts: e },
+    { name: "e-like, one file", paths: [`${modelFolder}/e-like-whole.gguf`], golden: "e-like", sound: true, prompts: e },
+    { name: "moe-like", paths: [`${goldenFolder}/moe-like/text.gguf`, `${goldenFolder}/moe-like/mmproj.gguf`], golden: "moe-like", sound: false, prompts: [[0, [["image", 0]]], [2, [["image", 2]]]] },
+    { name: "unified", paths: [`${goldenFolder}/unified/text.gguf`, `${goldenFolder}/unified/mmproj.gguf`], golden: "unified", sound: true, prompts: [[0, [["image", 0]]], [2, [["audio", 0]]]] },
+];
+
+const budgetOf = (i: number): number => (i === 2 ? 6 : 70);
+
+async function testTowers({ name, paths, golden, sound, prompts }: Case, device: "cpu" | "gpu"): Promise<void> {
+    const want = await Golden.open(`${goldenFolder}/${golden}/media.gguf`);
+    const engine = await newEngine();
+    await withFiles(engine, paths, { device }, async (model) => {
+        const encoder = await model.newEncoder();
+        const places: Place[] = [["image", 0], ["image", 2], ...(sound ? ([["audio", 0]] as Place[]) : [])];
+        for (const [kind, i] of places) {
+            await test(`${hostName} ${device} ${name}: ${kind} ${i}`, async () => {
+                const before = engine.counts.dispatches;
+                const made = await encodeGolden(encoder, kind, i, budgetOf(i));
+                checkEqual(engine.counts.dispatches > before, device === "gpu", "on the GPU");
+                const d = maxDifference(made.values, want.floats(`${kind}.${i}.soft_tokens`));
+                check(d <= (device === "cpu" ? 1e-4 : 5e-3), `soft tokens off by ${d}`);
+                made.free();
+            });
+        }
+        for (const [k, held] of prompts) {
+            await test(`${hostName} ${device} ${name}: logits of prompt ${k}`, async () => {
+                const list: Media[] = [];
+                for (const [kind, i] of held) {
+                    list.push(await encodeGolden(encoder, kind, i, budgetOf(i)));
+                }
+                const session = await model.newSession({ exact: true });
+                const ids = want.ints(`mm.${k}.tokens`) as Int32Array;
+                const all = new Float32Array(ids.length * model.vocab);
+                await session.prefillMedia(ids, list, { onLogits: (rows, position) => all.set(rows, position * model.vocab) });
+                const at = [...(want.ints(`mm.${k}.positions`) as Int32Array)];
+                const got = Float32Array.from(at.flatMap((p) => [...all.subarray(p * model.vocab, (p + 1) * model.vocab)]));
+                const d = maxDifference(got, want.floats(`mm.${k}.logits`));
+                check(d <= (device === "cpu" ? 1e-3 : 2e-3), `logits off by ${d}`);
+                session.free();
+                list.forEach((one) => one.free());
+            });
+        }
+        await test(`${hostName} ${device} ${name}: what is known is not encoded again, and nothing leaks`, async () => {
+            const { encoded } = encoder.stats;
+            const size = engine.memory.size;
+            for (let i = 0; i < 40; i++) {
+                (await encodeGolden(encoder, "image", 0, 70)).free();
+            }
+            checkEqual([encoder.stats.encoded, encoder.stats.onGpu], [encoded, device === "gpu"], "encoded, place");
+            checkEqual(engine.memory.size, size, "memory");
+        });
+        encoder.free();
+    });
+}
+
+for (const one of cases) {
+    await testTowers(one, "cpu");
+}
+for (const one of cases.filter(({ name }) => !quick || name !== "e-like, one file")) {
+    await testTowers(one, "gpu");
+}
+
+// ---- Pebble ---------------------------------------------------------------------------------------------
+
+await test(`${hostName} Pebble's eyes and ears against the official classes`, async () => {
+    const engine = await newEngine();
+    await withFiles(engine, [pebblePath], { device: "cpu" }, async (model) => {
+        checkEqual([model.takes("image"), model.takes("audio")], [true, true], "senses");
+        checkEqual([model.budgetOf("auto"), model.budgetOf("low"), model.budgetOf("high")], [70, 70, 280], "budgets");
+        const encoder = await model.newEncoder();
+        const { data, width, height } = pebble.picture("image.rgb");
+        let steps = 0;
+        const image = await encoder.encodeImage(width, height, (rgb) => rgb().set(data), { onProgress: () => steps++ });
+        check(steps >= 4, `${steps} reports of progress`);
+        let d = maxDifference(image.values, pebble.floats("image.soft"));
+        check(d <= 2e-3, `a picture's soft tokens off by ${d}`);
+        let features = new Float32Array();
+        const sound = await encoder.encodeAudio(pebble.sound("audio.samples"), 16000, { onFeatures: (values) => (features = Float32Array.from(values)) });
+        d = maxDifference(features.subarray(0, pebble.floats("audio.features").length), pebble.floats("audio.features"));
+        check(d <= 1e-3, `features off by ${d}`);
+        d = maxDifference(sound.values, pebble.floats("audio.soft"));
+        check(d <= 2e-3, `a sound's soft tokens off by ${d}`);
+
+        // Cancelled in the middle, and then again: the same.
+        const stop = new AbortController();
+        const other = Uint8Array.from(data, (x) => 255 - x);
+        const fill = (rgb: () => Uint8Array): void => rgb().set(other);
+        const cancelled = await errorOf(() => encoder.encodeImage(width, height, fill, { signal: stop.signal, onProgress: () => stop.abort() }));
+        checkEqual(cancelled?.code, "aborted", "cancelled");
+        checkEqual(encoder.stats.encoded, 2, "encoded");
+        (await encoder.encodeImage(width, height, fill)).free();
+        const size = engine.memory.size;
+        for (let i = 0; i < 20; i++) {
+            other[0] = i;
+            (await encoder.encodeImage(width, height, fill)).free();
+        }
+        check(engine.memory.size - size <= 4 << 20, `memory grew by ${engine.memory.size - size} bytes over 20 pictures`);
+        image.free();
+        sound.free();
+        encoder.free();
+    });
+});
+
+// ---- in conversations ------------------------------------------------------------------------------------
+
+async function withPebble<T>(use: (model: BezelModel) => Promise<T>, options: LoadOptions = {}, path = pebblePath): Promise<T> {
+    const source = await fileSource(path);
+    const model = await Bezel.load(source, await here({ device: "cpu", ...options }));
+    try {
+        return await use(model);
+    } finally {
+        model.close();
+        await source.close();
+    }
+}
+
+const greedy = { temperature: 0, max_tokens: 80 } as const;
+const picture = pebble.picture("image.rgb");
+const rgba = new Uint8ClampedArray((picture.data.length / 3) * 4).map((_, i) => (i % 4 === 3 ? i % 251 : (picture.data[Math.floor(i / 4) * 3 + (i % 4)] ?? 0)));
+const speech = pebble.sound("audio.samples");
+const imagePart: ContentPart = { type: "image_url", image_url: { url: picture } };
+const audioPart: ContentPart = { type: "input_audio", input_audio: { data: speech, rate: 16000 } };
+
+const ask = async (model: BezelModel, content: ContentPart[]): Promise<string> => {
+    const { choices } = await model.chat.completions.create({ messages: [{ role: "user", content }], ...greedy });
+    return choices[0].message.content ?? "";
+};
+
+await test(`${hostName} a picture and a sound are answered as the official classes answer`, () =>
+    withPebble(async (model) => {
+        checkEqual([model.facts.vision, model.facts.audio], [true, true], "facts");
+        const said = async (name: string): Promise<string> => (await model.detokenize(pebble.ints(name) as Int32Array)).trim();
+        const what: ContentPart = { type: "text", text: "What is in the picture?" };
+        const seen = await said("image.greedy");
+        checkEqual(await ask(model, [imagePart, what]), seen, "pixels of three bytes");
+        checkEqual(await ask(model, [{ type: "image_url", image_url: { url: { ...picture, data: rgba } } }, what]), seen, "of four");
+        checkEqual((await model.mediaStats()).encoded, 1, "by content it is one picture");
+        const heard = await said("audio.greedy");
+        const transcribe: ContentPart = { type: "text", text: "Transcribe this." };
+        checkEqual(await ask(model, [audioPart, transcribe]), heard, "samples");
+        const wav = wavFile(speech, 16000);
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: wav }, transcribe]), heard, "a WAV file");
+        const base64 = Buffer.from(await wav.arrayBuffer()).toString("base64");
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: base64, format: "wav" } }, transcribe]), heard, "base64");
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: `data:audio/wav;base64,${base64}` } }, transcribe]), heard, "data:");
+        checkEqual((await model.mediaStats()).encoded, 2, "all of them one sound");
+        // Sound at another rate: what the model hears is nearly the same.
+        const doubled = Float32Array.from({ length: 2 * speech.length }, (_, i) => ((speech[i >> 1] ?? 0) + (speech[(i + 1) >> 1] ?? 0)) / 2);
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: doubled, rate: 32000 } }, transcribe]), heard, "at 32 kHz");
+    }));
+
+await test(`${hostName} a second question about a picture encodes nothing, and computes only what is new`, () =>
+    withPebble(async (model) => {
+        const first = { role: "user" as const, content: [imagePart, { type: "text" as const, text: "What is in the picture?" }] };
+        const chunks: ChatChunk[] = [];
+        for await (const chunk of await model.chat.completions.create({ messages: [first], ...greedy, stream: true })) {
+            chunks.push(chunk);
+        }
+        const progress = chunks.flatMap(({ media: m }) => (m ? [m] : []));
+        checkEqual([progress[0]?.done, progress[0]?.count, progress[0]?.kind], [0, 1, "image"], "progress begins at nothing");
+        check(progress.length >= 4 && progress.every(({ done, total }) => done <= total), JSON.stringify(progress));
+        const said = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+        const usage = chunks.at(-1)?.usage;
+        checkEqual([usage?.prompt_tokens_details.image_tokens, chunks.at(-1)?.timings?.media_n], [64, 1], "counted");
+        const messages = [first, { role: "assistant" as const, content: said }, { role: "user" as const, content: "What color is it?" }];
+        const again = await model.chat.completions.create({ messages, ...greedy });
+        checkEqual([again.timings.media_n, (await model.mediaStats()).encoded, (await model.mediaStats()).remembered], [0, 1, 1], "encoded");
+        check(again.usage.prompt_tokens_details.cached_tokens >= 64, `${again.usage.prompt_tokens_details.cached_tokens} tokens reused`);
+    }));
+
+await test(`${hostName} sound of more than 30 seconds comes in pieces, with a notice; half a WAV file too`, () =>
+    withPebble(async (model) => {
+        const long = new Float32Array(31 * 16000).map((_, i) => Math.sin(i / 7) / 9);
+        const content: ContentPart[] = [{ type: "input_audio", input_audio: { data: long, rate: 16000 } }];
+        const answer = await model.chat.completions.create({ messages: [{ role: "user", content }], ...greedy, max_tokens: 2 });
+        checkEqual(answer.notices, ["The sound lasts longer than 30 seconds: it is taken in 2 pieces."], "notices");
+        const wav = wavFile(speech, 16000);
+        const cut: ContentPart[] = [{ type: "input_audio", input_audio: wav.slice(0, 20044) }];
+        const short = await model.chat.completions.create({ messages: [{ role: "user", content: cut }], ...greedy, max_tokens: 2 });
+        checkEqual(short.notices, ["The sound is cut off: 0.6 seconds of it are there."], "notices");
+    }));
+
+await test(`${hostName} what cannot be seen or heard is refused in a sentence, and nothing is lost`, () =>
+    withPebble(async (model) => {
+        const png = new Uint8Array(40);
+        png.set([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 0x27, 0x10, 0, 0, 0x27, 0x10]);
+        const refusals: [string, string, RegExp, unknown][] = [
+            ["a file of a hundred megapixels", "bad_request", /10000 x 10000 pixels; at most 67 megapixels/, { type: "image_url", image_url: new Blob([png]) }],
+            ["a picture's file without a browser", "bad_request", /cannot be decoded here/, { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }],
+            ["an MP3 file without a browser", "bad_request", /give a WAV file/, { type: "input_audio", input_audio: { data: "//uQxAAAAAAAAAAAAAAAAAAAAAAA", format: "mp3" } }],
+            ["base64 that is none", "bad_request", /not written in base64/, { type: "input_audio", input_audio: { data: "***", format: "wav" } }],
+            ["data: without a comma", "bad_request", /no comma/, { type: "image_url", image_url: { url: "data:image/png;base64" } }],
+            ["an empty file", "bad_file", /empty/, { type: "image_url", image_url: new Blob([]) }],
+            ["an address of another site", "bad_request", /not of this site/, { type: "image_url", image_url: { url: "https://example.org/cat.png" } }],
+            ["too few pixels", "bad_request", /3 or 4 bytes each/, { type: "image_url", image_url: { url: { data: new Uint8Array(5), width: 2, height: 2 } } }],
+            ["a word for detail", "bad_request", /auto, low or high/, { type: "image_url", image_url: { url: picture, detail: "fine" } }],
+            ["nothing at all", "bad_request", /A picture is/, { type: "image_url", image_url: {} }],
+            ["samples without a rate", "bad_request", /need their rate/, { type: "input_audio", input_audio: { data: speech } }],
+            ["a rate that cannot be", "bad_request", /samples a second/, { type: "input_audio", input_audio: { data: speech, rate: 7 } }],
+            ["no samples", "bad_request", /no samples/, { type: "input_audio", input_audio: { data: new Float32Array(), rate: 16000 } }],
+            ["a WAV file of nothing", "bad_file", /WAV/, { type: "input_audio", input_audio: wavFile(speech, 16000).slice(0, 30) }],
+            ["a video", "bad_request", /video/, { type: "video_url", video_url: { url: "x" } }],
+        ];
+        for (const [what, code, sentence, part] of refusals) {
+            for (const stream of [true, false]) {
+                const error = await errorOf(() => model.chat.completions.create({ messages: [{ role: "user", content: [part as ContentPart] }], stream, ...greedy }));
+                checkEqual(error?.code, code as "bad_request", what);
+                check(sentence.test(error?.message ?? ""), `${what}: ${error?.message}`);
+            }
+        }
+        checkEqual((await model.mediaStats()).encoded, 0, "encoded");
+        check((await ask(model, [imagePart, { type: "text", text: "What is in the picture?" }])).length > 10, "it goes on");
+    }));
+
+await test(`${hostName} a model without eyes says so before anything is decoded; its mmproj file gives it some`, async () => {
+    await withPebble(async (model) => {
+        checkEqual([model.facts.vision, model.facts.audio], [false, false], "facts");
+        for (const [part, word] of [[imagePart, "pictures"], [audioPart, "sound"]] as const) {
+            const error = await errorOf(() => model.chat.completions.create({ messages: [{ role: "user", content: [part] }] }));
+            checkEqual(error?.code, "unsupported_model", "code");
+            check(Boolean(error?.message.includes(`takes no ${word}`) && error.message.includes("mmproj")), error?.message ?? "");
+        }
+    }, {}, nano);
+    const mmproj = await fileSource(`${goldenFolder}/e-like/mmproj.gguf`);
+    await withPebble(async (model) => {
+        checkEqual([model.facts.vision, model.facts.audio, model.name], [true, true, "text"], "facts");
+        await model.chat.completions.create({ messages: [{ role: "user", content: [imagePart, audioPart] }], max_tokens: 2 });
+        checkEqual((await model.mediaStats()).encoded, 2, "encoded");
+    }, { mmproj, imageTokens: 70 }, `${goldenFolder}/e-like/text.gguf`);
+    await mmproj.close();
+});
+
+// ---- headers ----------------------------------------------------------------------------------------------
+
+await test(`${hostName} headers of pictures and sounds: known ones, cut ones, noise`, () => {
+    const bytes = (...parts: (string | number[])[]): Uint8Array => {
+        const all = parts.flatMap((part) => (typeof part === "string" ? [...part].map((c) => c.charCodeAt(0)) : part));
+        return Uint8Array.from([...all, ...new Array<number>(Math.max(0, 64 - all.length)).fill(0)]);
+    };
+    const pictures: [Uint8Array, [number, number]][] = [
+        [bytes([0x89], "PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", [0, 0, 1, 0, 0, 0, 0, 7]), [256, 7]],
+        [bytes("GIF89a", [3, 1, 5, 0]), [259, 5]],
+        [bytes([0xff, 0xd8, 0xff, 0xe1, 0, 6, 1, 2, 3, 4, 0xff, 0xff, 0xc2, 0, 11, 8, 1, 2, 3, 4]), [772, 258]],
+        [bytes("RIFF", [0, 0, 0, 0], "WEBPVP8X", [10, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1, 1, 0]), [10, 258]],
+        [bytes("RIFF", [0, 0, 0, 0], "WEBPVP8 ", [0, 0, 0, 0, 0, 0, 0, 0x9d, 1, 0x2a, 0x40, 1, 0xf0, 0]), [320, 240]],
+        [bytes("RIFF", [0, 0, 0, 0], "WEBPVP8L", [0, 0, 0, 0, 0x2f, 0x3f, 0xc1, 0x3b, 0]), [320, 240]],
+        [bytes("BM", [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0, 8, 0, 0, 0, 0xfa, 0xff, 0xff, 0xff]), [8, 6]],
+    ];
+    for (const [file, [width, height]] of pictures) {
+        checkEqual(sizeOfPicture(file), { width, height }, "size");
+    }
+    const sounds: [Uint8Array, number | null][] = [
+        [bytes("fLaC", [0, 0, 0, 34], new Array<number>(10).fill(0), [0x0a, 0xc4, 0x42]), 44100],
+        [bytes("OggS", new Array<number>(22).fill(0), [1, 30], [1], "vorbis", [0, 0, 0, 0, 1, 0x22, 0x56, 0, 0]), 22050],
+        [bytes("OggS", new Array<number>(22).fill(0), [1, 19], "OpusHead", [1, 1, 0, 0, 0x80, 0x3e]), 48000],
+        [bytes([0xff, 0xfb, 0x90, 0x64]), 44100],
+        [bytes("ID3", [4, 0, 0, 0, 0, 0, 4, 9, 9, 9, 9, 0xff, 0xf3, 0x44]), 24000],
+        [bytes("nothing that is known"), null],
+    ];
+    for (const [file, rate] of sounds) {
+        checkEqual(rateOfFile(file), rate, "rate");
+    }
+    check(isPlainWav(bytes("RIFF", [0, 0, 0, 0], "WAVEfmt ", [16, 0, 0, 0, 1, 0])) && !isPlainWav(bytes("RIFF", [0, 0, 0, 0], "WAVEfmt ", [16, 0, 0, 0, 17, 0])), "kinds of WAV");
+    // Noise, and noise behind a good beginning: whatever comes back is a size, a rate or null, and it comes back.
+    let seed = 1;
+    const random = (n: number): number => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % n;
+    const known = [...pictures.map(([file]) => file), ...sounds.map(([file]) => file), new Uint8Array()];
+    for (let i = 0; i < 20000; i++) {
+        const file = Uint8Array.from({ length: random(200) }, () => random(256));
+        file.set((known[random(known.length)] as Uint8Array).subarray(0, Math.min(random(40), file.length)));
+        const size = sizeOfPicture(file);
+        const rate = rateOfFile(file);
+        check(size === null || (size.width >= 0 && size.height >= 0 && Number.isInteger(size.width * size.height)), JSON.stringify(size));
+        check(rate === null || (rate >= 8000 && rate <= 96000), `rate ${rate}`);
+        isPlainWav(file);
+    }
+});
+
+finish();

@@ -1,0 +1,132 @@
+/** A model's eyes and ears: pixels and samples go in, rows that stand among a prompt's tokens come out. */
+import type { Engine, Model } from "./engine.js";
+import { BezelError } from "./errors.js";
+import type { EncoderStats } from "./options.js";
+
+export interface EncodeOptions {
+    signal?: AbortSignal;
+    /** First with 0, when the input was accepted; then parts of the tower. */
+    onProgress?: (done: number, total: number) => void;
+    /** What the tower was given, if it was not known already: [rows][columns]. */
+    onFeatures?: (values: Float32Array, rows: number, columns: number) => void;
+    /** Of a picture: tokens, at most. */
+    budget?: number;
+}
+
+/** An encoded picture or sound. Free it; those that turns and sessions hold stay. */
+export class Media {
+    readonly #engine: Engine;
+    readonly address: number;
+    readonly rows: number;
+    readonly width: number;
+    /** Of sound: more than 1 when it was longer than 30 seconds. */
+    readonly pieces: number;
+
+    constructor(engine: Engine, address: number) {
+        this.#engine = engine;
+        this.address = address;
+        engine.exports.media_rows(engine.host, address);
+        this.rows = engine.reported(1);
+        this.width = engine.reported(2);
+        this.pieces = engine.reported(3);
+    }
+
+    /** [rows][width], a copy. */
+    get values(): Float32Array<ArrayBuffer> {
+        const { exports, host, memory } = this.#engine;
+        exports.media_rows(host, this.address);
+        return memory.floats(this.#engine.reported(0), this.rows * this.width);
+    }
+
+    /** The same once more, to be freed by another. */
+    held(): Media {
+        return new Media(this.#engine, this.#engine.exports.media_hold(this.address));
+    }
+
+    free(): void {
+        this.#engine.exports.media_free(this.address);
+    }
+}
+
+export class Encoder {
+    readonly #model: Model;
+    readonly #address: number;
+
+    constructor(model: Model, address: number) {
+        this.#model = model;
+        this.#address = address;
+    }
+
+    /** Refuses sizes that are not taken, before there are any pixels. */
+    check(width: number, height: number, budget = 0): void {
+        const { engine } = this.#model;
+        engine.check(engine.exports.image_check(engine.host, width, height, budget));
+    }
+
+    /** [height][width][3], upright. `fill` writes them where they are wanted: no other copy of them is in memory. */
+    async encodeImage(width: number, height: number, fill: (rgb: () => Uint8Array) => void | Promise<void>, options: EncodeOptions = {}): Promise<Media> {
+        this.check(width, height, options.budget);
+        const { exports, host, memory } = this.#model.engine;
+        const n = 3 * width * height;
+        const at = this.#room(n);
+        try {
+            await fill(() => memory.bytes.subarray(at, at + n));
+            return await this.#run(() => exports.encode_image(host, this.#address, at, width, height, options.budget ?? 0), options);
+        } finally {
+            exports.free(at);
+        }
+    }
+
+    /** Samples of one channel, `rate` of them a second. */
+    async encodeAudio(pcm: Float32Array, rate: number, options: EncodeOptions = {}): Promise<Media> {
+        const { exports, host, memory } = this.#model.engine;
+        const at = this.#room(pcm.byteLength);
+        try {
+            memory.put(at, new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
+            return await this.#run(() => exports.encode_audio(host, this.#address, at, pcm.length, rate), options);
+        } finally {
+            exports.free(at);
+        }
+    }
+
+    #room(bytes: number): number {
+        const at = this.#model.engine.exports.alloc(bytes) >>> 0;
+        if (at === 0) {
+            throw new BezelError("out_of_memory", `No memory for ${Math.ceil(bytes / 1e6)} MB of pixels or samples; take a smaller picture or a shorter sound.`);
+        }
+        return at;
+    }
+
+    async #run(begin: () => number, options: EncodeOptions): Promise<Media> {
+        const { engine, sources } = this.#model;
+        const { exports, host, memory } = engine;
+        const job = engine.check(begin());
+        try {
+            options.onProgress?.(0, 1);
+            for await (const event of engine.runJob(job, sources, options.signal)) {
+                if (event.kind === "progress") {
+                    options.onProgress?.(event.done, event.total);
+                }
+            }
+            exports.job_features(host, job);
+            const [at, rows, columns] = [engine.reported(0), engine.reported(1), engine.reported(2)];
+            if (at !== 0) {
+                options.onFeatures?.(memory.floats(at, rows * columns), rows, columns);
+            }
+            return new Media(engine, exports.job_media(job));
+        } finally {
+            exports.job_free(job);
+        }
+    }
+
+    get stats(): EncoderStats {
+        const { engine } = this.#model;
+        engine.exports.encoder_stats(engine.host, this.#address);
+        return { encoded: engine.reported(0), remembered: engine.reported(1), onGpu: engine.reported(2) !== 0 };
+    }
+
+    /** Before the model; what it encoded stays. */
+    free(): void {
+        this.#model.engine.exports.encoder_free(this.#address);
+    }
+}

@@ -1,0 +1,120 @@
+/** A picture's file as pixels, by what the browser knows: upright, colours as the file has them, alpha dropped. */
+import { BezelError } from "./errors.js";
+import { sizeOfPicture, type PictureSize } from "./picture_size.js";
+
+/** Where a file says its size; a JPEG may say it behind a large preview. */
+const HEAD = 1 << 20;
+/** Pixels of a side that are read at a time: the memory for it is small, and no canvas is too large. */
+const TILE = 2048;
+
+type Canvas2d = OffscreenCanvasRenderingContext2D | CanvasRenderingContext2D;
+
+/** Null: the file does not say, or not in a way that we know. */
+export async function readSize(file: Blob): Promise<PictureSize | null> {
+    return sizeOfPicture(new Uint8Array(await file.slice(0, HEAD).arrayBuffer()));
+}
+
+export async function openPicture(file: Blob): Promise<ImageBitmap> {
+    const name = "name" in file ? String(file.name) : "The picture";
+    if (typeof createImageBitmap === "undefined") {
+        throw new BezelError("bad_request", `${name} cannot be decoded here: give pixels as {data, width, height}.`);
+    }
+    try {
+        return await createImageBitmap(file, { imageOrientation: "from-image", premultiplyAlpha: "none", colorSpaceConversion: "none" });
+    } catch (reason) {
+        throw new BezelError("bad_file", `${name} cannot be read as a picture: it is damaged, or of a kind that this browser does not know.`, { cause: reason });
+    }
+}
+
+function newCanvas(width: number, height: number): OffscreenCanvas | HTMLCanvasElement {
+    if (typeof OffscreenCanvas !== "undefined") {
+        return new OffscreenCanvas(width, height);
+    }
+    if (typeof document === "undefined") {
+        throw new BezelError("bad_request", "This browser gives workers no canvas to read pictures with; load the model with worker: false.");
+    }
+    return Object.assign(document.createElement("canvas"), { width, height });
+}
+
+/** Reads a tile's pixels, four bytes each. */
+type Reader = (x: number, y: number, width: number, height: number) => Uint8ClampedArray | Uint8Array;
+
+/** A canvas multiplies colours by alpha and back again, which is exact only where nothing is transparent. */
+function canvasReader(bitmap: ImageBitmap): Reader {
+    const [w, h] = [Math.min(TILE, bitmap.width), Math.min(TILE, bitmap.height)];
+    const context = newCanvas(w, h).getContext("2d", { willReadFrequently: true }) as Canvas2d | null;
+    if (!context) {
+        throw new BezelError("out_of_memory", "The browser has no canvas left to read a picture with.");
+    }
+    context.globalCompositeOperation = "copy";
+    context.imageSmoothingEnabled = false;
+    context.fillStyle = "#a15a37";
+    context.fillRect(0, 0, 1, 1);
+    if (String(context.getImageData(0, 0, 1, 1).data) !== "161,90,55,255") {
+        throw new BezelError("bad_request", "The browser hides pixels from pages (its protection against fingerprinting); allow canvas reading for this site.");
+    }
+    return (x, y, width, height) => {
+        context.drawImage(bitmap, x, y, width, height, 0, 0, width, height);
+        return context.getImageData(0, 0, width, height).data;
+    };
+}
+
+/** A texture keeps colours as they are, whatever their alpha. Null: there is no WebGL, or none this large. */
+function textureReader(bitmap: ImageBitmap): Reader | null {
+    const gl = newCanvas(1, 1).getContext("webgl2") as WebGL2RenderingContext | null;
+    if (!gl || Math.max(bitmap.width, bitmap.height) > (gl.getParameter(gl.MAX_TEXTURE_SIZE) as number)) {
+        return null;
+    }
+    gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, bitmap);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, gl.createFramebuffer());
+    gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, gl.getParameter(gl.TEXTURE_BINDING_2D) as WebGLTexture, 0);
+    if (gl.checkFramebufferStatus(gl.FRAMEBUFFER) !== gl.FRAMEBUFFER_COMPLETE || gl.getError() !== gl.NO_ERROR) {
+        return null;
+    }
+    return (x, y, width, height) => {
+        const pixels = new Uint8Array(4 * width * height);
+        gl.readPixels(x, y, width, height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+        if (x + width === bitmap.width && y + height === bitmap.height) {
+            gl.getExtension("WEBGL_lose_context")?.loseContext(); // the last tile: its memory comes back now
+        }
+        return pixels;
+    };
+}
+
+/** Drops alpha. False: it found some that was not opaque, if that matters. */
+function putTile(to: Uint8Array, imageWidth: number, x: number, y: number, width: number, from: ArrayLike<number>, mustBeOpaque: boolean): boolean {
+    for (let i = 0, row = 0; i < from.length; row++) {
+        let at = 3 * ((y + row) * imageWidth + x);
+        for (const end = i + 4 * width; i < end; i += 4) {
+            to[at++] = from[i] as number;
+            to[at++] = from[i + 1] as number;
+            to[at++] = from[i + 2] as number;
+            if (mustBeOpaque && from[i + 3] !== 255) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+function putAll(bitmap: ImageBitmap, rgb: Uint8Array, read: Reader, mustBeOpaque: boolean): boolean {
+    for (let y = 0; y < bitmap.height; y += TILE) {
+        for (let x = 0; x < bitmap.width; x += TILE) {
+            const [w, h] = [Math.min(TILE, bitmap.width - x), Math.min(TILE, bitmap.height - y)];
+            if (!putTile(rgb, bitmap.width, x, y, w, read(x, y, w, h), mustBeOpaque)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/** [height][width][3] */
+export function readPixels(bitmap: ImageBitmap, rgb: Uint8Array): void {
+    const onCanvas = canvasReader(bitmap);
+    if (putAll(bitmap, rgb, onCanvas, true)) {
+        return;
+    }
+    putAll(bitmap, rgb, textureReader(bitmap) ?? onCanvas, false);
+}
