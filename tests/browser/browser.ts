@@ -22,6 +22,8 @@ export interface BrowserOptions {
     size?: string;
     colours?: "light" | "dark";
     phone?: boolean;
+    /** What the microphone hears, once, from when it is first asked for: a WAV file. Without it, pages may not hear it. */
+    microphone?: string;
 }
 
 export interface Browser {
@@ -59,6 +61,7 @@ export async function openBrowser(options: BrowserOptions = {}): Promise<Browser
         headless: true,
         viewport: { width: width ?? 1280, height: height ?? 800 },
         colorScheme: options.colours ?? "light",
+        permissions: options.microphone === undefined ? [] : ["microphone"],
         ...(options.phone ? { hasTouch: true, isMobile: true, deviceScaleFactor: 2 } : {}),
         args: [
             "--no-sandbox",
@@ -68,6 +71,9 @@ export async function openBrowser(options: BrowserOptions = {}): Promise<Browser
             "--disable-component-update",
             "--disable-sync",
             ...(adapter === "none" ? [] : ["--enable-unsafe-webgpu"]),
+            ...(options.microphone === undefined
+                ? []
+                : ["--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${resolve(options.microphone)}%noloop`]),
         ],
         timeout: 120_000,
     });

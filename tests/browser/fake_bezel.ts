@@ -39,6 +39,9 @@ export class BezelError extends Error {
     }
 }
 
+/** Files say nothing to it. */
+export const sizeOfPicture = (): null => null;
+
 function refuse(code: string | undefined): void {
     if (code !== undefined) {
         throw new BezelError(code, `The engine's own sentence about ${code}.`);

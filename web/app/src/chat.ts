@@ -1,10 +1,10 @@
 /** Conversations and answers: what is said, stored and asked of the model. Nothing here draws. */
-import { BezelError, type BezelModel, type ChatChunk, type StreamRequest } from "./bezel.js";
+import { BezelError, type BezelModel, type ChatChunk, type ContentPart, type StreamRequest } from "./bezel.js";
 import { failureOf } from "./errors.js";
 import { titleOf } from "./format.js";
 import type { ModelKeeper } from "./model.js";
 import { Signal } from "./signal.js";
-import type { Conversation, Message, Settings, Store } from "./store.js";
+import type { Conversation, MediaItem, Message, Settings, Store } from "./store.js";
 
 /** How often an answer in the making is stored, in milliseconds. */
 const SAVE_EVERY = 300;
@@ -20,6 +20,22 @@ const lockName = (message: string): string => `bezel-answer-${message}`;
 async function lockedMessages(): Promise<Set<string>> {
     const held = (await navigator.locks?.query())?.held ?? [];
     return new Set(held.map(({ name }) => name ?? ""));
+}
+
+function titleFor(text: string, media: MediaItem[]): string {
+    const [first] = media;
+    return titleOf(text.trim() || (first?.kind === "image" ? "A picture" : first ? "A recording" : ""));
+}
+
+/** Pictures and sounds before the words, as Gemma was taught. */
+function contentOf(text: string, media: MediaItem[] = []): string | ContentPart[] {
+    if (media.length === 0) {
+        return text;
+    }
+    const parts = media.map(({ kind, blob }): ContentPart =>
+        kind === "image" ? { type: "image_url", image_url: { url: blob } } : { type: "input_audio", input_audio: { data: blob } },
+    );
+    return text.trim() ? [...parts, { type: "text", text }] : parts;
 }
 
 /** The promise, or "aborted" as soon as it is asked for: what is under way may take its time to end. */
@@ -153,32 +169,34 @@ export class Chat {
 
     // ---- saying ---------------------------------------------------------------------------------
 
-    async send(text: string): Promise<void> {
-        if (!text.trim() || this.answering.value) {
+    async send(text: string, media: MediaItem[] = []): Promise<void> {
+        if ((!text.trim() && media.length === 0) || this.answering.value) {
             return;
         }
-        const conversation = await this.#ensureConversation(text);
-        const message = this.#newMessage(conversation.id, "user", text);
+        const conversation = await this.#ensureConversation(titleFor(text, media));
+        const message = { ...this.#newMessage(conversation.id, "user", text), ...(media.length > 0 && { media }) };
         this.messages.set([...this.messages.value, message]);
         await this.#keep(() => this.#store.putMessages([message]));
         await this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
         await this.#answer();
     }
 
-    /** A message in other words; what came after it goes. */
-    async edit(id: string, text: string): Promise<void> {
+    /** A message in other words, and with other pictures and sounds; what came after it goes. */
+    async edit(id: string, text: string, media?: MediaItem[]): Promise<void> {
         await this.stop();
         const found = this.messages.value.find((message) => message.id === id);
-        if (!found || !text.trim()) {
+        const kept = media ?? found?.media ?? [];
+        if (!found || (!text.trim() && kept.length === 0)) {
             return;
         }
         await this.#cutAfter(found.order);
-        const changed = { ...found, content: text };
+        const { media: _, ...rest } = found;
+        const changed: Message = { ...rest, content: text, ...(kept.length > 0 && { media: kept }) };
         this.messages.set(this.messages.value.map((message) => (message.id === id ? changed : message)));
         await this.#keep(() => this.#store.putMessages([changed]));
         const { value } = this.current;
         if (value && found.order === 0 && !value.named) {
-            await this.#change(value.id, (one) => ({ ...one, title: titleOf(text) }));
+            await this.#change(value.id, (one) => ({ ...one, title: titleFor(text, kept) }));
         }
         await this.#answer();
     }
@@ -208,7 +226,7 @@ export class Chat {
         return this.#ended;
     }
 
-    async #ensureConversation(text: string): Promise<Conversation> {
+    async #ensureConversation(title: string): Promise<Conversation> {
         const { value } = this.current;
         if (value) {
             return value;
@@ -216,7 +234,7 @@ export class Chat {
         const now = Date.now();
         const made: Conversation = {
             id: newId(),
-            title: titleOf(text),
+            title,
             named: false,
             system: this.#settings.value.system,
             created: now,
@@ -281,8 +299,8 @@ export class Chat {
         const { temperature, topK, topP, seed, maxTokens, think } = this.#settings.value;
         const system = conversation.system.trim();
         const said = this.messages.value
-            .filter(({ content }) => content !== "")
-            .map(({ role, content }) => ({ role, content }));
+            .filter(({ content, media }) => content !== "" || media?.length)
+            .map(({ role, content, media }) => (role === "user" ? { role, content: contentOf(content, media) } : { role, content }));
         return {
             messages: [...(system ? [{ role: "system" as const, content: system }] : []), ...said],
             stream: true,
@@ -321,6 +339,7 @@ export class Chat {
             message.error = aborted ? null : failureOf(reason);
         }
         message.canvas = undefined;
+        message.looking = undefined;
         await save();
         this.#control = null;
         this.answering.set(null);
@@ -331,8 +350,12 @@ export class Chat {
         }
     }
 
-    #take(message: Message, { choices, canvas, usage, timings }: ChatChunk, contextLength: number): void {
+    #take(message: Message, { choices, canvas, media, notice, usage, timings }: ChatChunk, contextLength: number): void {
         const choice = choices[0];
+        message.looking = media && { ...media, part: media.total > 0 ? media.done / media.total : 0 };
+        if (notice !== undefined) {
+            message.notices = [...(message.notices ?? []), notice];
+        }
         message.canvas = canvas && { text: canvas.text, part: canvas.step / canvas.steps };
         message.content += choice?.delta.content ?? "";
         message.thinking += choice?.delta.reasoning_content ?? "";

@@ -129,9 +129,19 @@ const answering: Record<string, Explanation> = {
         advice: "The file may be damaged, or the GPU's driver faulty. The processor gives a second opinion.",
         remedies: ["cpu", "regenerate"],
     },
+    unsupported_model: {
+        title: "This model cannot see or hear that",
+        advice: "Choose a model that can, edit the message, or begin a new conversation.",
+        remedies: ["choose", "new-chat"],
+    },
+    bad_file: {
+        title: "A picture or sound cannot be read",
+        advice: "Edit the message and remove it.",
+        remedies: ["regenerate"],
+    },
     bad_request: {
         title: "The request was refused",
-        advice: "Something in the settings is not possible with this model.",
+        advice: "Something in the settings or in the message is not possible with this model.",
         remedies: ["regenerate"],
     },
 };

@@ -27,6 +27,12 @@ export function formatRate(perSecond: number): string {
     return `${perSecond.toFixed(perSecond < 9.95 ? 1 : 0)} tokens/s`;
 }
 
+/** 0:07, 12:40 */
+export function formatSeconds(seconds: number): string {
+    const whole = Math.floor(seconds);
+    return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
 /** "just now", "12 min ago", "Tuesday", "3 Mar" */
 export function formatAge(then: number, now = Date.now()): string {
     const minutes = Math.floor((now - then) / 60_000);

@@ -1,10 +1,13 @@
 /** The page: puts the parts together and decides which of the two views is seen. */
+import { Attachments } from "./attach.js";
 import { Chat } from "./chat.js";
 import { byId, h, show } from "./dom.js";
 import { ModelKeeper } from "./model.js";
 import { acceptDrops } from "./pick.js";
+import { Recorder } from "./record.js";
 import { Signal } from "./signal.js";
 import { Store, type Settings } from "./store.js";
+import { AttachView } from "./view_attach.js";
 import { ChatView } from "./view_chat.js";
 import { ModelChip } from "./view_model.js";
 import { SettingsView } from "./view_settings.js";
@@ -23,6 +26,7 @@ async function main(): Promise<void> {
     const settings = new Signal<Settings>(await store.settings());
     const models = new ModelKeeper(store, settings);
     const chat = new Chat(store, models, settings);
+    const attachments = new Attachments(models);
     let choosing = false; // the user asked for the list of models while a conversation was open
     let stored = true;
 
@@ -45,15 +49,26 @@ async function main(): Promise<void> {
     };
 
     await chat.start();
-    const view = new ChatView(chat, models, choose(true));
+    const view = new ChatView(chat, models, attachments, choose(true));
+    new AttachView(attachments, new Recorder(), models);
     const start = new StartView(models, choose(false));
     new ModelChip(models, choose(true));
     new SideView(chat, choose(false));
     new SettingsView(settings, store, chat);
-    acceptDrops((choice) => {
-        choosing = true;
-        update();
-        void models.inspect(choice);
+    acceptDrops({
+        model: (choice) => {
+            choosing = true;
+            update();
+            void models.inspect(choice);
+        },
+        media: (files) => {
+            if (models.loaded) {
+                choose(false)();
+                void attachments.add(files);
+            } else {
+                toast("Load a model first: then pictures and sounds can be dropped into a message.");
+            }
+        },
     });
     chat.onStorageError = () => {
         if (stored) {

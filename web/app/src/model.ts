@@ -30,6 +30,11 @@ export interface FileChoice {
     handles: FileSystemFileHandle[] | null;
 }
 
+/** As people call it: the text model's file, without what only says that it is one of several. */
+export function nameOfFiles([first]: string[]): string | null {
+    return first?.replace(/(-\d{5}-of-\d{5})?\.gguf$/i, "") ?? null;
+}
+
 export type LoadProgress = Progress | DownloadProgress;
 
 export type ModelState =
@@ -151,6 +156,9 @@ export class ModelKeeper {
             ]);
             if (!inspection.runs) {
                 throw new BezelError(inspection.code === "ok" ? "bad_file" : inspection.code, inspection.text);
+            }
+            if (choice.kind === "file") {
+                choice = { ...choice, name: nameOfFiles(inspection.files.filter(({ media }) => !media).map(({ name }) => name)) ?? choice.name };
             }
             if (!control.signal.aborted) {
                 this.state.set({ kind: "inspected", choice, verdict: verdictOf(inspection, capabilities, this.#settings.value) });

@@ -1,14 +1,15 @@
 /** Files: by a picker whose choice can be kept, by an input where there is none, by dropping. A model may be several:
  * the parts of a split one, and the mmproj file beside it. */
+import { kindOfFile } from "./attach.js";
 import { byId, h, show } from "./dom.js";
-import type { FileChoice } from "./model.js";
+import { nameOfFiles, type FileChoice } from "./model.js";
 
 type Picker = (options: object) => Promise<FileSystemFileHandle[]>;
 
-/** As people call it: the text model's file, without what only says that it is one of several. */
+/** Until their headers tell which one is the text model. */
 function nameOf(files: File[]): string {
-    const main = files.find(({ name }) => !/mmproj/i.test(name)) ?? files[0];
-    return (main?.name ?? "model").replace(/(-\d{5}-of-\d{5})?\.gguf$/i, "");
+    const names = files.map(({ name }) => name);
+    return nameOfFiles([...names.filter((name) => !/mmproj/i.test(name)), ...names]) ?? "model";
 }
 
 /** null: there are no files. */
@@ -62,22 +63,49 @@ export async function chooseFiles(): Promise<FileChoice | null> {
 
 type Dropped = DataTransferItem & { getAsFileSystemHandle?: () => Promise<FileSystemHandle | null> };
 
-async function droppedChoice(data: DataTransfer): Promise<FileChoice | null> {
+interface DroppedFile {
+    file: File;
+    handle: FileSystemFileHandle | null;
+}
+
+async function droppedFiles(data: DataTransfer): Promise<DroppedFile[]> {
     const items = [...data.items].filter(({ kind }) => kind === "file") as Dropped[];
     // All at once, and now: later the items are gone.
     const files = items.map((item) => item.getAsFile());
     const asked = items.map((item) => item.getAsFileSystemHandle?.().catch(() => null));
     const handles = (await Promise.all(asked)).map((handle) => (handle?.kind === "file" ? (handle as FileSystemFileHandle) : null));
-    const there = files.flatMap((file, i) => (file ? [{ file, handle: handles[i] ?? null }] : []));
-    return fileChoice(there.map(({ file }) => file), there.map(({ handle }) => handle));
+    return files.flatMap((file, i) => (file ? [{ file, handle: handles[i] ?? null }] : []));
 }
 
-export function acceptDrops(opened: (choice: FileChoice) => void): void {
+export interface DropTarget {
+    model(choice: FileChoice): void;
+    /** Pictures and sounds, for a message. */
+    media(files: File[]): void;
+}
+
+/** While something is held over the page, as far as the browser tells what it is. */
+function veilText(data: DataTransfer | null): string {
+    const files = [...(data?.items ?? [])].filter(({ kind }) => kind === "file");
+    const media = files.length > 0 && files.every(({ type }) => /^(image|audio)\//.test(type));
+    return media ? "Drop it into the message" : "Drop the model here";
+}
+
+export function acceptDrops(target: DropTarget): void {
     const veil = byId("drop");
     const holdsFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+    const take = (files: DroppedFile[]): void => {
+        const models = files.filter(({ file }) => !kindOfFile(file));
+        const choice = fileChoice(models.map(({ file }) => file), models.map(({ handle }) => handle));
+        if (choice) {
+            target.model(choice);
+        } else if (files.length > 0) {
+            target.media(files.map(({ file }) => file));
+        }
+    };
     addEventListener("dragover", (event) => {
         if (holdsFile(event)) {
             event.preventDefault();
+            veil.replaceChildren(h("p", {}, veilText(event.dataTransfer)));
             show(veil, true);
         }
     });
@@ -90,7 +118,7 @@ export function acceptDrops(opened: (choice: FileChoice) => void): void {
         show(veil, false);
         if (event.dataTransfer && holdsFile(event)) {
             event.preventDefault();
-            void droppedChoice(event.dataTransfer).then((choice) => choice && opened(choice));
+            void droppedFiles(event.dataTransfer).then(take);
         }
     });
 }

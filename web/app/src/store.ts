@@ -20,6 +20,28 @@ export interface Figures {
     promptPerSecond: number;
 }
 
+/** A picture or sound of a message, as it was given. */
+export interface MediaItem {
+    kind: "image" | "audio";
+    name: string;
+    blob: Blob;
+    /** Of a picture, in pixels. */
+    width?: number;
+    height?: number;
+    /** Of a sound. */
+    seconds?: number;
+}
+
+/** The model is looking at a picture or listening to a sound. */
+export interface Looking {
+    kind: MediaItem["kind"];
+    /** From 0, of `count`. */
+    index: number;
+    count: number;
+    /** From 0 to 1. */
+    part: number;
+}
+
 export interface Message {
     id: string;
     conversation: string;
@@ -34,6 +56,12 @@ export interface Message {
     error: { code: string; message: string } | null;
     figures: Figures | null;
     created: number;
+    /** What goes with the words; of a user's message. */
+    media?: MediaItem[];
+    /** What the engine has to say about them; of an answer. */
+    notices?: string[];
+    /** Never stored. */
+    looking?: Looking | undefined;
     /** What a diffusion model has in mind; never stored. */
     canvas?: Draft | undefined;
 }
@@ -139,7 +167,7 @@ export class Store {
     }
 
     putMessages(messages: Message[]): Promise<void> {
-        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, ...message }) => t.objectStore("messages").put(message)));
+        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, looking: __, ...message }) => t.objectStore("messages").put(message)));
     }
 
     deleteMessages(ids: string[]): Promise<void> {

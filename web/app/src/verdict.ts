@@ -24,10 +24,9 @@ function typesOf({ types, bytes }: Inspection): string {
     return large.map(({ type }) => type).join(", ");
 }
 
-/** What else the files hold. The towers are recognised, and not used yet. */
+/** What can be put into a message. */
 function sensesOf({ vision, audio }: Inspection): string {
-    const senses = [...(vision ? ["pictures"] : []), ...(audio ? ["sound"] : [])].join(" and ");
-    return senses && `text; ${senses} not yet`;
+    return vision && audio ? "text, pictures and sound" : vision ? "text and pictures" : audio ? "text and sound" : "text";
 }
 
 function placeOf(device: Settings["device"], { webgpu, adapter }: Capabilities): [string, string] {

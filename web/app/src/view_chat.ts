@@ -1,5 +1,6 @@
 /** The conversation: messages, the field below them, and how full the context is. */
 import type { BezelModel } from "./bezel.js";
+import type { Attachments } from "./attach.js";
 import type { Chat } from "./chat.js";
 import { announce, byId, h, show, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
@@ -17,6 +18,7 @@ const touch = matchMedia("(pointer: coarse)");
 export class ChatView {
     readonly #chat: Chat;
     readonly #models: ModelKeeper;
+    readonly #attachments: Attachments;
     readonly #actions: MessageActions;
     readonly #choose: () => void;
     readonly #log = byId("log");
@@ -29,12 +31,13 @@ export class ChatView {
     /** Whose notice the user has put away. */
     #noticed: BezelModel | null = null;
 
-    constructor(chat: Chat, models: ModelKeeper, choose: () => void) {
+    constructor(chat: Chat, models: ModelKeeper, attachments: Attachments, choose: () => void) {
         this.#chat = chat;
         this.#models = models;
+        this.#attachments = attachments;
         this.#choose = choose;
         this.#actions = {
-            edit: (id, text) => this.#act(chat.edit(id, text)),
+            edit: (id, text, media) => this.#act(chat.edit(id, text, media)),
             regenerate: () => this.#act(chat.regenerate()),
             remedy: (remedy) => this.#remedy(remedy),
         };
@@ -46,6 +49,8 @@ export class ChatView {
                 announce("Answering");
             }
         });
+        attachments.items.watch(() => this.#drawSend());
+        attachments.busy.watch(() => this.#drawSend());
         chat.current.watch((conversation) => {
             byId("title").textContent = conversation?.title ?? "";
             document.title = conversation ? `${conversation.title} \u2013 Bezel` : "Bezel";
@@ -114,7 +119,7 @@ export class ChatView {
         const ids = new Set(messages.map(({ id }) => id));
         for (const [id, view] of this.#views) {
             if (!ids.has(id)) {
-                view.root.remove();
+                view.free();
                 this.#views.delete(id);
             }
         }
@@ -169,12 +174,17 @@ export class ChatView {
             return;
         }
         const text = this.#text.value.trim();
-        if (!text || !this.#models.loaded) {
+        if (!this.#sendable) {
             return;
         }
         this.#text.value = "";
         this.#fitText();
-        this.#act(this.#chat.send(text));
+        this.#act(this.#chat.send(text, this.#attachments.take()));
+    }
+
+    get #sendable(): boolean {
+        const something = this.#text.value.trim() !== "" || this.#attachments.items.value.length > 0;
+        return something && this.#models.loaded !== null && this.#attachments.busy.value === 0;
     }
 
     #act(doing: Promise<void>): void {
@@ -190,7 +200,7 @@ export class ChatView {
             this.#send.replaceChildren(icon(shows));
             this.#send.setAttribute("aria-label", answering ? "Stop" : "Send");
         }
-        this.#send.disabled = !answering && (!this.#models.loaded || !this.#text.value.trim());
+        this.#send.disabled = !answering && !this.#sendable;
     }
 
     // ---- around it ------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ import { explainAnswering, type Remedy } from "./errors.js";
 import { formatRate } from "./format.js";
 import { icon, type IconName } from "./icons.js";
 import { copyText, MarkdownView } from "./render.js";
-import type { Message } from "./store.js";
+import type { Looking, MediaItem, Message } from "./store.js";
 import { CanvasView } from "./view_canvas.js";
+import { MediaList } from "./view_media.js";
 
 export interface MessageActions {
-    edit(id: string, text: string): void;
+    edit(id: string, text: string, media: MediaItem[]): void;
     regenerate(): void;
     remedy(remedy: Remedy): void;
 }
@@ -25,6 +26,12 @@ const remedyLabels: Record<Remedy, string> = {
     resume: "Go on",
 };
 
+/** "Looking at picture 2 of 3" */
+function lookingText({ kind, index, count }: Looking): string {
+    const which = count > 1 ? ` ${index + 1} of ${count}` : "";
+    return kind === "image" ? `Looking at ${which ? `picture${which}` : "the picture"}` : `Listening${which && ` to sound${which}`}`;
+}
+
 export class MessageView {
     readonly root: HTMLElement;
     readonly #actions: MessageActions;
@@ -33,6 +40,7 @@ export class MessageView {
     readonly #body = h("div");
     readonly #tools = h("div", { class: "tools" });
     readonly #outcome = h("div");
+    readonly #media = new MediaList("Attached", null);
     // Of an answer:
     readonly #prose = new MarkdownView(h("div", { class: "prose" }));
     readonly #thoughts = h("div", { class: "text" });
@@ -40,6 +48,14 @@ export class MessageView {
     readonly #thinking = h("details", { class: "thinking" }, h("summary", {}, this.#thinkingLabel, icon("down")), this.#thoughts);
     readonly #canvas = new CanvasView();
     readonly #waiting = h("div", { class: "waiting", role: "img", "aria-label": "Thinking" }, h("span"), h("span"), h("span"));
+    readonly #lookingText = h("span");
+    readonly #lookingFill = h("span");
+    readonly #looking = h(
+        "div",
+        { class: "looking", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100 },
+        this.#lookingText,
+        h("span", { class: "bar" }, this.#lookingFill),
+    );
     readonly #redraw = perFrame(() => this.#draw());
 
     constructor(message: Message, actions: MessageActions) {
@@ -49,15 +65,15 @@ export class MessageView {
         this.root = h(
             "article",
             { class: `message ${message.role}`, "aria-label": mine ? "You" : "Answer", "data-id": message.id },
+            mine && this.#media.root,
             this.#body,
             this.#outcome,
             this.#tools,
         );
         if (mine) {
             this.#body.className = "said";
-            this.#body.textContent = message.content;
         } else {
-            this.#body.append(this.#thinking, this.#prose.root, this.#canvas.root, this.#waiting);
+            this.#body.append(this.#thinking, this.#prose.root, this.#canvas.root, this.#looking, this.#waiting);
             if (message.state === "answering") {
                 this.#prose.onBlock = announce;
             }
@@ -79,6 +95,12 @@ export class MessageView {
         }
     }
 
+    /** It is no longer shown. */
+    free(): void {
+        this.root.remove();
+        this.#media.free();
+    }
+
     set last(last: boolean) {
         if (last !== this.#last) {
             this.#last = last;
@@ -91,7 +113,13 @@ export class MessageView {
         this.root.dataset["state"] = message.state;
         this.root.classList.toggle("last", this.#last);
         if (message.role === "user") {
-            this.#tools.replaceChildren(this.#tool("edit", "Edit", () => this.#edit()), this.#copy());
+            if (!this.root.classList.contains("editing")) {
+                this.#media.set(message.media ?? []);
+                this.#body.textContent = message.content;
+                show(this.#body, message.content !== "");
+            }
+            const edit = this.#tool("edit", "Edit", () => this.#edit());
+            this.#tools.replaceChildren(edit, ...(message.content ? [this.#copy()] : []));
             return;
         }
         const writing = message.state === "answering";
@@ -100,7 +128,8 @@ export class MessageView {
         this.#thoughts.textContent = message.thinking.trim();
         this.#thinkingLabel.textContent = writing && !message.content ? "Thinking\u2026" : "Thoughts";
         this.#canvas.set(message.canvas ?? null);
-        show(this.#waiting, writing && !message.content && !message.canvas);
+        this.#drawLooking(writing ? message.looking : undefined);
+        show(this.#waiting, writing && !message.content && !message.canvas && !message.looking);
         this.root.setAttribute("aria-busy", String(writing));
         this.#outcome.replaceChildren(...this.#ending());
         show(this.#tools, !writing);
@@ -110,6 +139,17 @@ export class MessageView {
                 ...(this.#last ? [this.#tool("again", "Answer again", () => this.#actions.regenerate())] : []),
                 ...this.#figures(),
             );
+        }
+    }
+
+    #drawLooking(looking: Looking | undefined): void {
+        show(this.#looking, looking !== undefined);
+        if (looking) {
+            const text = lookingText(looking);
+            this.#lookingText.textContent = text;
+            this.#lookingFill.style.transform = `scaleX(${looking.part})`;
+            this.#looking.setAttribute("aria-label", text);
+            this.#looking.setAttribute("aria-valuenow", String(Math.round(100 * looking.part)));
         }
     }
 
@@ -133,7 +173,13 @@ export class MessageView {
         return [h("span", { class: "figures", title: `Prompt: ${figures.promptTokens} tokens, ${formatRate(figures.promptPerSecond)}` }, text)];
     }
 
+    /** What the engine has to say, and how it ended. */
     #ending(): HTMLElement[] {
+        const notices = this.#message.notices ?? [];
+        return [...notices.map((text) => h("div", { class: "outcome" }, h("span", { class: "what" }, text))), ...this.#end()];
+    }
+
+    #end(): HTMLElement[] {
         const { state, error, note } = this.#message;
         const on = this.#remedies(["resume"]);
         if (state === "failed" && error) {
@@ -172,16 +218,23 @@ export class MessageView {
 
     #edit(): void {
         const field = h("textarea", { "aria-label": "Message", rows: 3 }, this.#message.content);
+        const media = new MediaList("Attached", (item) => {
+            media.set(media.items.filter((one) => one !== item));
+            field.focus();
+        });
+        media.set(this.#message.media ?? []);
         const leave = (): void => {
             this.root.classList.remove("editing");
-            this.#body.textContent = this.#message.content;
+            media.free();
             show(this.#tools, true);
+            this.#draw();
         };
         const send = (event: Event): void => {
             event.preventDefault();
-            if (field.value.trim()) {
+            const { items } = media;
+            if (field.value.trim() || items.length > 0) {
                 leave();
-                this.#actions.edit(this.#message.id, field.value);
+                this.#actions.edit(this.#message.id, field.value.trim(), items);
             }
         };
         field.addEventListener("keydown", (event) => {
@@ -193,11 +246,14 @@ export class MessageView {
             }
         });
         this.root.classList.add("editing");
+        this.#media.set([]);
+        show(this.#body, true);
         show(this.#tools, false);
         this.#body.replaceChildren(
             h(
                 "form",
                 { class: "edit", onsubmit: send },
+                media.root,
                 field,
                 h(
                     "div",

@@ -8,6 +8,7 @@ export type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
 export type { StoredModel } from "./opfs.js";
 export type { WorkerLike } from "./rpc.js";
 export type { ModelSource } from "./sources.js";
+export { sizeOfPicture, type PictureSize } from "./picture_size.js";
 export { urlSource } from "./url_source.js";
 
 /* The engine itself, without worker and without OpenAI's shapes. */

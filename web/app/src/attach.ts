@@ -1,0 +1,151 @@
+/** Pictures and sounds that go with the next message: taken in, looked at, kept until it is sent. Nothing here draws. */
+import { sizeOfPicture } from "./bezel.js";
+import type { ModelKeeper } from "./model.js";
+import { Signal } from "./signal.js";
+import type { MediaItem } from "./store.js";
+
+/** Of one file. */
+const MOST_BYTES = 100e6;
+/** The engine's own limit; asked here so that a browser does not decode a gigabyte before it is told. */
+const MOST_PIXELS = 2 ** 26;
+/** With one message; more would hardly fit into a conversation. */
+const MOST_ITEMS = 16;
+/** Seconds that the model hears in one piece. */
+const PIECE = 30;
+
+const pictureNames = /\.(jpe?g|png|gif|webp|bmp|avif|heic|heif)$/i;
+const soundNames = /\.(wav|mp3|m4a|aac|ogg|oga|opus|flac|weba)$/i;
+
+/** By what the system says it is, else by its name; null: neither. */
+export function kindOfFile({ type, name }: { type: string; name: string }): MediaItem["kind"] | null {
+    if (type.startsWith("image/") || pictureNames.test(name)) {
+        return "image";
+    }
+    return type.startsWith("audio/") || soundNames.test(name) ? "audio" : null;
+}
+
+/** How long it is, which also tells that it can be heard. */
+async function readSeconds(blob: Blob, name: string): Promise<number> {
+    try {
+        const context = new OfflineAudioContext(1, 1, 16000);
+        return (await context.decodeAudioData(await blob.arrayBuffer())).duration;
+    } catch {
+        throw new Error(`${name} cannot be read as sound: it is damaged, or of a kind that this browser does not know.`);
+    }
+}
+
+async function readPicture(blob: Blob, name: string): Promise<{ width: number; height: number }> {
+    const said = sizeOfPicture(new Uint8Array(await blob.slice(0, 1 << 20).arrayBuffer()));
+    if (said && said.width * said.height > MOST_PIXELS) {
+        const size = `${said.width.toLocaleString("en")} \u00d7 ${said.height.toLocaleString("en")}`;
+        throw new Error(`${name} has ${size} pixels; at most ${Math.floor(MOST_PIXELS / 1e6)} megapixels are taken, so make it smaller first.`);
+    }
+    try {
+        const bitmap = await createImageBitmap(blob);
+        const { width, height } = bitmap;
+        bitmap.close();
+        return { width, height };
+    } catch {
+        throw new Error(`${name} cannot be read as a picture: it is damaged, or of a kind that this browser does not know.`);
+    }
+}
+
+/** A copy, which stays when the file on disk changes or goes. */
+async function copyOf(file: Blob, name: string): Promise<Blob> {
+    if (file.size === 0 || file.size > MOST_BYTES) {
+        throw new Error(file.size === 0 ? `${name} is empty.` : `${name} is too large: at most ${MOST_BYTES / 1e6} MB are taken.`);
+    }
+    try {
+        return new Blob([await file.arrayBuffer()], { type: file.type });
+    } catch {
+        throw new Error(`${name} could not be read: it was moved, changed or deleted.`);
+    }
+}
+
+export class Attachments {
+    readonly items = new Signal<MediaItem[]>([]);
+    /** What to tell: a refusal, or what will be done with a sound. */
+    readonly note = new Signal<string | null>(null);
+    /** Files being read. */
+    readonly busy = new Signal(0);
+    readonly #models: ModelKeeper;
+
+    constructor(models: ModelKeeper) {
+        this.#models = models;
+    }
+
+    /** Why the model cannot take it; null: it can. */
+    reasonAgainst(kind: MediaItem["kind"]): string | null {
+        const facts = this.#models.loaded?.facts;
+        const what = kind === "image" ? "pictures" : "sound";
+        if (!facts) {
+            return `Load a model first: not every one takes ${what}.`;
+        }
+        if (kind === "image" ? facts.vision : facts.audio) {
+            return null;
+        }
+        return `${facts.name} takes no ${what}. If an mmproj file belongs to it, open both files together.`;
+    }
+
+    /** Files of a drop, of the clipboard or from disk. */
+    async add(files: File[]): Promise<void> {
+        this.note.set(null);
+        this.busy.set(this.busy.value + 1);
+        try {
+            for (const file of files) {
+                await this.#addOne(file);
+            }
+        } catch (reason) {
+            this.note.set(reason instanceof Error ? reason.message : String(reason));
+        } finally {
+            this.busy.set(this.busy.value - 1);
+        }
+    }
+
+    async #addOne(file: File): Promise<void> {
+        const kind = kindOfFile(file);
+        const name = file.name || "The file";
+        if (!kind) {
+            throw new Error(`${name} is neither a picture nor a sound.`);
+        }
+        const against = this.reasonAgainst(kind);
+        if (against) {
+            throw new Error(against);
+        }
+        if (this.items.value.length >= MOST_ITEMS) {
+            throw new Error(`A message takes ${MOST_ITEMS} pictures and sounds at most.`);
+        }
+        const blob = await copyOf(file, name);
+        if (kind === "image") {
+            this.#put({ kind, name, blob, ...(await readPicture(blob, name)) });
+        } else {
+            this.addSound(blob, name, await readSeconds(blob, name));
+        }
+    }
+
+    /** One whose length is known, as of a recording. */
+    addSound(blob: Blob, name: string, seconds: number): void {
+        this.#put({ kind: "audio", name, blob, seconds });
+        if (seconds > PIECE) {
+            const pieces = Math.ceil(seconds / PIECE);
+            this.note.set(`${name} lasts longer than ${PIECE} seconds: the model hears it in ${pieces} pieces.`);
+        }
+    }
+
+    #put(item: MediaItem): void {
+        this.items.set([...this.items.value, item]);
+    }
+
+    remove(item: MediaItem): void {
+        this.note.set(null);
+        this.items.set(this.items.value.filter((one) => one !== item));
+    }
+
+    /** All of them, for the message that is sent. */
+    take(): MediaItem[] {
+        const { value } = this.items;
+        this.items.set([]);
+        this.note.set(null);
+        return value;
+    }
+}

@@ -1,0 +1,165 @@
+/** Below the conversation: what is attached to the next message, the button that attaches, the microphone. */
+import { kindOfFile, type Attachments } from "./attach.js";
+import { announce, byId, h, show } from "./dom.js";
+import { formatSeconds } from "./format.js";
+import { icon } from "./icons.js";
+import type { ModelKeeper } from "./model.js";
+import { LEVELS, type Recorder, type RecorderState } from "./record.js";
+import { MediaList } from "./view_media.js";
+
+export class AttachView {
+    readonly #attachments: Attachments;
+    readonly #recorder: Recorder;
+    readonly #form = byId("composer");
+    readonly #text = byId<HTMLTextAreaElement>("composer-text");
+    readonly #attach = byId<HTMLButtonElement>("attach");
+    readonly #record = byId<HTMLButtonElement>("record");
+    readonly #note = byId("attach-note");
+    readonly #list: MediaList;
+    // While recording:
+    readonly #bars = Array.from({ length: LEVELS }, () => h("span"));
+    readonly #time = h("span", { class: "time", role: "timer" });
+    readonly #bar = byId("recording");
+
+    constructor(attachments: Attachments, recorder: Recorder, models: ModelKeeper) {
+        this.#attachments = attachments;
+        this.#recorder = recorder;
+        this.#list = new MediaList("Attached", (item) => {
+            attachments.remove(item);
+            announce(`${item.name} removed`);
+            this.#text.focus();
+        });
+        byId("tray").append(this.#list.root);
+        this.#drawBar();
+        this.#listen();
+        attachments.items.watch((items) => {
+            if (items.length > this.#list.items.length) {
+                announce(`${items.at(-1)?.name ?? ""} attached`);
+            }
+            this.#list.set(items);
+            show(byId("tray"), items.length > 0);
+        });
+        attachments.note.watch(() => this.#drawNote());
+        recorder.problem.watch(() => this.#drawNote());
+        recorder.state.watch((state) => this.#drawRecording(state));
+        models.state.watch(() => this.#drawButtons());
+    }
+
+    #listen(): void {
+        this.#attach.append(icon("attach"));
+        this.#attach.addEventListener("click", () => this.#choose());
+        this.#record.append(icon("microphone"));
+        this.#record.addEventListener("click", () => {
+            const against = this.#attachments.reasonAgainst("audio");
+            if (against) {
+                this.#attachments.note.set(against);
+            } else {
+                this.#attachments.note.set(null);
+                void this.#recorder.start();
+            }
+        });
+        this.#recorder.onEnd = () => void this.#keep();
+        addEventListener("paste", (event) => {
+            const files = [...(event.clipboardData?.files ?? [])].filter((file) => kindOfFile(file));
+            const here = !byId("chat").hidden && !document.querySelector("dialog[open]");
+            if (files.length > 0 && here) {
+                event.preventDefault();
+                void this.#attachments.add(files);
+            }
+        });
+        addEventListener("keydown", (event) => {
+            if (event.key === "Escape" && this.#recorder.state.value.kind !== "idle") {
+                event.preventDefault();
+                event.stopImmediatePropagation();
+                this.#discard();
+            }
+        }, { capture: true });
+    }
+
+    #choose(): void {
+        const takes = (["image", "audio"] as const).filter((kind) => !this.#attachments.reasonAgainst(kind));
+        if (takes.length === 0) {
+            this.#attachments.note.set(this.#attachments.reasonAgainst("image"));
+            return;
+        }
+        const input = h("input", { type: "file", multiple: true, accept: takes.map((kind) => `${kind}/*`).join(",") });
+        input.addEventListener("change", () => void this.#attachments.add([...(input.files ?? [])]).then(() => this.#text.focus()));
+        input.click();
+    }
+
+    /** Looks dead where the model lacks the sense, but can be asked why. */
+    #drawButtons(): void {
+        const [eyes, ears] = [this.#attachments.reasonAgainst("image"), this.#attachments.reasonAgainst("audio")];
+        const draw = (button: HTMLElement, label: string, against: string | null): void => {
+            button.setAttribute("aria-disabled", String(against !== null));
+            button.setAttribute("aria-label", against === null ? label : `${label}: not possible. ${against}`);
+            button.title = against ?? label;
+        };
+        const what = eyes === null && ears === null ? "Attach pictures or sound" : eyes === null ? "Attach pictures" : ears === null ? "Attach sound" : "Attach pictures or sound";
+        draw(this.#attach, what, eyes !== null && ears !== null ? eyes : null);
+        draw(this.#record, "Record speech", ears);
+    }
+
+    #drawNote(): void {
+        const text = this.#recorder.problem.value ?? this.#attachments.note.value;
+        const hide = (): void => {
+            this.#recorder.problem.set(null);
+            this.#attachments.note.set(null);
+        };
+        show(this.#note, text !== null);
+        this.#note.replaceChildren(
+            icon("warn"),
+            h("span", { class: "what" }, text ?? ""),
+            h("button", { type: "button", class: "quiet small", "aria-label": "Hide this", onclick: hide }, icon("close")),
+        );
+    }
+
+    // ---- recording ------------------------------------------------------------------------------
+
+    #drawBar(): void {
+        this.#bar.append(
+            h("button", { type: "button", class: "quiet", "aria-label": "Discard the recording", title: "Discard", onclick: () => this.#discard() }, icon("bin")),
+            h("span", { class: "dot", "aria-hidden": "true" }),
+            this.#time,
+            h("span", { class: "levels", "aria-hidden": "true" }, ...this.#bars),
+            h("button", { type: "button", class: "round", id: "keep-recording", "aria-label": "Keep the recording", title: "Keep", onclick: () => void this.#keep() }, icon("check")),
+        );
+    }
+
+    #drawRecording(state: RecorderState): void {
+        const active = state.kind !== "idle";
+        const begins = active && !this.#form.classList.contains("recording");
+        const ends = !active && this.#form.classList.contains("recording");
+        this.#form.classList.toggle("recording", active);
+        show(this.#bar, active);
+        if (active) {
+            const recording = state.kind === "recording";
+            this.#bar.classList.toggle("asking", !recording);
+            this.#time.textContent = recording ? formatSeconds(state.seconds) : "Waiting for the microphone\u2026";
+            this.#bars.forEach((bar, i) => {
+                const level = recording ? (state.levels[i - LEVELS + state.levels.length] ?? 0) : 0;
+                bar.style.transform = `scaleY(${Math.max(0.08, level)})`;
+            });
+        }
+        if (begins) {
+            announce("Recording");
+            byId("keep-recording").focus();
+        } else if (ends) {
+            this.#record.focus();
+        }
+    }
+
+    #discard(): void {
+        this.#recorder.cancel();
+        announce("Recording discarded");
+    }
+
+    async #keep(): Promise<void> {
+        const made = await this.#recorder.stop();
+        if (made) {
+            const clock = new Date().toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+            this.#attachments.addSound(made.blob, `Recording ${clock}`, made.seconds);
+            this.#text.focus();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/** Pictures and sounds as one sees them, in the composer and in messages. */
+import { byId, h } from "./dom.js";
+import { formatSeconds } from "./format.js";
+import { icon } from "./icons.js";
+import type { MediaItem } from "./store.js";
+
+/** Addresses of what is shown; given back when it no longer is. */
+export class MediaList {
+    readonly root: HTMLUListElement;
+    #urls: string[] = [];
+    #items: MediaItem[] = [];
+    readonly #remove: ((item: MediaItem) => void) | null;
+
+    /** `remove`: what the button beside each does; null: there is none. */
+    constructor(label: string, remove: ((item: MediaItem) => void) | null) {
+        this.root = h("ul", { class: "media", "aria-label": label });
+        this.#remove = remove;
+    }
+
+    get items(): MediaItem[] {
+        return this.#items;
+    }
+
+    set(items: MediaItem[]): void {
+        if (items.length === this.#items.length && items.every((item, i) => item === this.#items[i])) {
+            return; // a sound that plays goes on
+        }
+        this.free();
+        this.#items = items;
+        this.root.hidden = items.length === 0;
+        this.root.replaceChildren(...items.map((item) => this.#draw(item)));
+    }
+
+    free(): void {
+        this.#urls.forEach((url) => URL.revokeObjectURL(url));
+        this.#urls = [];
+        this.#items = [];
+        this.root.replaceChildren();
+    }
+
+    #draw(item: MediaItem): HTMLElement {
+        const url = URL.createObjectURL(item.blob);
+        this.#urls.push(url);
+        const { kind, name } = item;
+        const take = this.#remove;
+        const remove =
+            take && h("button", { type: "button", class: "remove", "aria-label": `Remove ${name}`, title: "Remove", onclick: () => take(item) }, icon("close"));
+        if (kind === "audio") {
+            const length = item.seconds === undefined ? "" : `, ${formatSeconds(item.seconds)}`;
+            const player = h("audio", { controls: true, controlslist: "nodownload noplaybackrate", preload: "metadata", src: url, "aria-label": `${name}${length}` });
+            return h("li", { class: "sound" }, h("span", { class: "name", title: name }, icon("sound"), h("span", {}, name)), player, remove);
+        }
+        const picture = h("img", { src: url, alt: name, loading: "lazy", ...(item.width && item.height ? { width: item.width, height: item.height } : {}) });
+        const open = h("button", { type: "button", class: "picture", "aria-label": `Show ${name}`, title: name, onclick: () => enlarge(item) }, picture);
+        return h("li", {}, open, remove);
+    }
+}
+
+/** The whole picture, over the page. */
+function enlarge(item: MediaItem): void {
+    const dialog = byId<HTMLDialogElement>("picture");
+    const url = URL.createObjectURL(item.blob);
+    const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => dialog.close() }, icon("close"));
+    dialog.setAttribute("aria-label", item.name);
+    dialog.replaceChildren(h("img", { src: url, alt: item.name }), close);
+    dialog.addEventListener("close", () => URL.revokeObjectURL(url), { once: true });
+    dialog.onclick = (event) => {
+        if (event.target === dialog) {
+            dialog.close();
+        }
+    };
+    dialog.showModal();
+}
