@@ -8,6 +8,7 @@ import { wavFile } from "../web/wav.js";
 import { quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { answered, answerText, loadOffer, nano, openPage, ready, send, setSettings, type Wishes } from "./page.js";
 import { pngFile } from "./png.js";
+import { withBezelServe } from "./serve.js";
 import { startServer } from "./server.js";
 
 const server = await startServer({ mounts: [["/models", modelFolder], ["/", "build/web/app"]] });
@@ -300,6 +301,30 @@ await slowPage("with a GPU the towers are on it, and it sees the same", { adapte
     await send(p, "What is in the picture?");
     checkEqual((await answered(p)).trim(), SEEN, "the answer");
 });
+
+const slowTest: typeof test = (...all) => (quick ? Promise.resolve() : test(...all));
+
+await slowTest("from bezel serve, under its rules for scripts: a picture with threads, and the microphone", () =>
+    withBezelServe("models/pebble.gguf", (url) =>
+        withBrowser({ adapter: "none", microphone }, async (browser) => {
+            const p = browser.page;
+            await p.goto(url);
+            await p.waitForSelector("html[data-started]");
+            await setSettings(p, { temperature: 0, maxTokens: 60 });
+            await loadOffer(p, "pebble");
+            await give(p, "drop", [file("shapes.png", picture), file("words.wav", wav)]);
+            await attached(p, 2);
+            await p.click('#tray button[aria-label="Remove words.wav"]');
+            await send(p, "What is in the picture?");
+            checkEqual((await answered(p)).trim(), SEEN, "the answer");
+            await p.click("#record");
+            await p.waitForSelector("#recording:not(.asking)");
+            await p.waitForTimeout(1000);
+            await p.click("#keep-recording");
+            await p.waitForSelector("#tray audio, #attach-note:not([hidden])");
+            const bad = browser.log.filter((line) => /^(error|uncaught):/.test(line) && !line.includes("404"));
+            checkEqual(bad, [], "errors in the console");
+        })));
 
 for (const [colours, phone] of [["light", true], ["dark", true], ["dark", false], ["light", false]] as const) {
     const name = `${phone ? "phone" : "desktop"}-${colours}`;

@@ -1,12 +1,12 @@
 /** The page with the real engine and small models that babble: loading, talking, stopping, coming back after
  * a reload and after a lost device, with no request to anywhere else. */
-import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { check, checkEqual, finish, test } from "../web/check.js";
 import { goldenFolder } from "../web/golden.js";
 import { quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { answered, answerText, begun, loadOffer, modelFolder, nano, openPage, ready, send, servePage, setSettings, type Wishes } from "./page.js";
+import { withBezelServe } from "./serve.js";
 
 const server = await servePage();
 
@@ -238,23 +238,6 @@ await page("without WebGPU: a notice, and the processor answers", { adapter: "no
     check((await answered(p)).length > 0, "an answer");
     await screenshot(p, "real-phone-light");
 });
-
-/** `bezel serve`, which says where it is on its first line. */
-async function withBezelServe<T>(model: string, use: (url: string) => Promise<T>): Promise<T> {
-    const program = spawn("build/bezel", ["serve", "--model", model], { stdio: ["ignore", "pipe", "inherit"] });
-    try {
-        const line = await new Promise<string>((resolve, reject) => {
-            program.stdout.once("data", (bytes: Buffer) => resolve(String(bytes)));
-            program.once("error", reject);
-            program.once("exit", (code) => reject(new Error(`bezel serve ended with status ${code}`)));
-        });
-        const url = /http:\/\/\S+/.exec(line)?.[0];
-        check(url !== undefined, line);
-        return await use(url ?? "");
-    } finally {
-        program.kill();
-    }
-}
 
 await test("the page from bezel serve: its model, isolated, under its rules for scripts", () =>
     withBezelServe(`${modelFolder}/${nano}.gguf`, (url) =>

@@ -62,7 +62,10 @@ export class AttachView {
         addEventListener("paste", (event) => {
             const files = [...(event.clipboardData?.files ?? [])].filter((file) => kindOfFile(file));
             const here = !byId("chat").hidden && !document.querySelector("dialog[open]");
-            if (files.length > 0 && here) {
+            // Office programs add a picture of the words that are copied; file managers, words that are the file's name.
+            const words = event.clipboardData?.getData("text/plain").trim() ?? "";
+            const wordsMatter = words !== "" && !files.some(({ name }) => name && words.includes(name));
+            if (files.length > 0 && here && !wordsMatter) {
                 event.preventDefault();
                 void this.#attachments.add(files);
             }

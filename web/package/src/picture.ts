@@ -20,7 +20,12 @@ export async function openPicture(file: Blob): Promise<ImageBitmap> {
         throw new BezelError("bad_request", `${name} cannot be decoded here: give pixels as {data, width, height}.`);
     }
     try {
-        return await createImageBitmap(file, { imageOrientation: "from-image", premultiplyAlpha: "none", colorSpaceConversion: "none" });
+        return await createImageBitmap(file, { imageOrientation: "from-image", premultiplyAlpha: "none", colorSpaceConversion: "none" }).catch((reason: unknown) => {
+            if (reason instanceof TypeError) {
+                return createImageBitmap(file); // a browser that does not know these words yet
+            }
+            throw reason;
+        });
     } catch (reason) {
         throw new BezelError("bad_file", `${name} cannot be read as a picture: it is damaged, or of a kind that this browser does not know.`, { cause: reason });
     }

@@ -1,0 +1,202 @@
+/** Pictures and sound through the package in a browser: what it decodes is what the file holds, in every shape that a
+ * request may give it in, in a worker and on the page. */
+import type { Page } from "playwright-core";
+import { check, checkEqual, finish, test } from "../web/check.js";
+import { Golden, goldenFolder } from "../web/golden.js";
+import { wavFile } from "../web/wav.js";
+import { withBrowser } from "./browser.js";
+import { pngFile } from "./png.js";
+import { startServer } from "./server.js";
+
+type Package = typeof import("../../web/package/src/index.js");
+type Pictures = typeof import("../../web/package/src/picture.js");
+
+declare global {
+    // eslint-disable-next-line no-var
+    var bezel: Package;
+    // eslint-disable-next-line no-var
+    var pictures: Pictures;
+}
+
+const blank = `<!doctype html><title>blank</title><script type="module">
+    import * as pictures from "/bezel/picture.js"; import * as bezel from "/bezel/index.js"; Object.assign(globalThis, { bezel, pictures });
+</script>`;
+const golden = await Golden.open(`${goldenFolder}/pebble/golden.gguf`);
+const shapes = golden.picture("image.rgb");
+const files: Record<string, Buffer> = {
+    "/shapes.png": pngFile(shapes.data, shapes.width, shapes.height),
+    "/words.wav": Buffer.from(await wavFile(golden.sound("audio.samples"), 16000).arrayBuffer()),
+};
+const server = await startServer({
+    mounts: [["/bezel", "build/web/package/dist"], ["/models", "models"]],
+    isolated: true,
+    intercept: (request, response) => {
+        const file = request.url === "/" ? blank : files[request.url ?? ""];
+        if (file === undefined) {
+            return false;
+        }
+        response.writeHead(200, { "Content-Type": request.url === "/" ? "text/html" : "application/octet-stream" }).end(file);
+        return true;
+    },
+});
+const elsewhere = await startServer({ mounts: [["/models", "models"]] });
+
+/** A file's pixels, as the package reads them. */
+const pixelsOf = (page: Page, file: Buffer): Promise<{ width: number; height: number; rgb: number[] }> =>
+    page.evaluate(async (base64) => {
+        const bitmap = await pictures.openPicture(new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]));
+        const rgb = new Uint8Array(3 * bitmap.width * bitmap.height);
+        pictures.readPixels(bitmap, rgb);
+        return { width: bitmap.width, height: bitmap.height, rgb: [...rgb] };
+    }, file.toString("base64"));
+
+/** Pixels of all kinds, `channels` bytes each. */
+function noise(width: number, height: number, channels: 3 | 4): Uint8Array {
+    let seed = 7;
+    return Uint8Array.from({ length: width * height * channels }, () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 24);
+}
+
+const dropAlpha = (data: Uint8Array): number[] => [...data].filter((_, i) => i % 4 !== 3);
+
+/** Says in a JPEG file how it is to be turned. */
+function withOrientation(jpeg: Buffer, orientation: number): Buffer {
+    const exif = Buffer.from([
+        0xff, 0xe1, 0, 34, 0x45, 0x78, 0x69, 0x66, 0, 0, // "Exif"
+        0x4d, 0x4d, 0, 42, 0, 0, 0, 8, 0, 1, // big endian, one entry
+        1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0,
+    ]);
+    return Buffer.concat([jpeg.subarray(0, 2), exif, jpeg.subarray(2)]);
+}
+
+await withBrowser({ adapter: "none" }, async ({ page }) => {
+    await page.goto(`${server.url}/`);
+    await page.waitForFunction(() => "bezel" in globalThis);
+
+    await test("an opaque picture's bytes, also one of several tiles", async () => {
+        for (const [width, height] of [[5, 3], [300, 7], [2100, 2]] as const) {
+            const data = noise(width, height, 3);
+            const got = await pixelsOf(page, pngFile(data, width, height));
+            checkEqual([got.width, got.height], [width, height], "size");
+            check(got.rgb.every((x, i) => x === data[i]), `${width} x ${height} differs`);
+        }
+    });
+
+    await test("alpha is dropped, and the colours below it are those of the file", async () => {
+        const data = noise(64, 9, 4);
+        const got = await pixelsOf(page, pngFile(data, 64, 9));
+        const want = dropAlpha(data);
+        const wrong = got.rgb.filter((x, i) => x !== want[i]).length;
+        checkEqual(wrong, 0, "bytes that differ");
+    });
+
+    await test("a photograph that lies on its side stands upright", async () => {
+        const jpeg = await page.evaluate(async () => {
+            const canvas = new OffscreenCanvas(64, 32);
+            const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+            context.fillStyle = "#ff0000";
+            context.fillRect(0, 0, 32, 32);
+            context.fillStyle = "#0000ff";
+            context.fillRect(32, 0, 32, 32);
+            return [...new Uint8Array(await (await canvas.convertToBlob({ type: "image/jpeg", quality: 1 })).arrayBuffer())];
+        });
+        const colourAt = ({ width, rgb }: { width: number; rgb: number[] }, x: number, y: number): string => {
+            const [r = 0, , b = 0] = rgb.slice(3 * (y * width + x), 3 * (y * width + x) + 3);
+            return r > 200 && b < 60 ? "red" : b > 200 && r < 60 ? "blue" : `${r} ${b}`;
+        };
+        const flat = await pixelsOf(page, Buffer.from(jpeg));
+        checkEqual([flat.width, flat.height, colourAt(flat, 5, 15), colourAt(flat, 60, 15)], [64, 32, "red", "blue"], "as it is");
+        const turned = await pixelsOf(page, withOrientation(Buffer.from(jpeg), 6));
+        checkEqual([turned.width, turned.height, colourAt(turned, 15, 5), colourAt(turned, 15, 60)], [32, 64, "red", "blue"], "turned to the right");
+        const back = await pixelsOf(page, withOrientation(Buffer.from(jpeg), 3));
+        checkEqual([back.width, back.height, colourAt(back, 5, 15)], [64, 32, "blue"], "upside down");
+    });
+
+    for (const worker of [true, false]) {
+        await test(`every shape of a picture and of a sound, ${worker ? "in a worker with threads" : "on the page"}`, async () => {
+            const got = await page.evaluate(
+                async ([inWorker, other]) => {
+                    const model = await bezel.Bezel.load("/models/pebble.gguf", { device: "cpu", worker: inWorker, threads: 2 });
+                    const blob = await (await fetch("/shapes.png")).blob();
+                    const wav = await (await fetch("/words.wav")).blob();
+                    const base64 = (b: Blob): Promise<string> =>
+                        new Promise((resolve) => {
+                            const reader = new FileReader();
+                            reader.onload = () => resolve(String(reader.result));
+                            reader.readAsDataURL(b);
+                        });
+                    const bitmap = await createImageBitmap(blob);
+                    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+                    const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+                    context.drawImage(bitmap, 0, 0);
+                    const buffer = await new OfflineAudioContext(1, 1, 16000).decodeAudioData(await wav.arrayBuffer());
+                    const ask = async (text: string, part: unknown): Promise<string> => {
+                        const content = [part, { type: "text", text }] as never;
+                        const { choices } = await model.chat.completions.create({ messages: [{ role: "user", content }], temperature: 0, max_tokens: 60 });
+                        return choices[0].message.content ?? "";
+                    };
+                    const seen: string[] = [];
+                    for (const url of [blob, new File([blob], "a.png"), bitmap, context.getImageData(0, 0, bitmap.width, bitmap.height), await base64(blob), URL.createObjectURL(blob), "/shapes.png", new URL("/shapes.png", location.href)]) {
+                        seen.push(await ask("What is in the picture?", { type: "image_url", image_url: { url } }));
+                    }
+                    seen.push(await ask("What is in the picture?", { type: "image_url", image_url: blob }));
+                    const heard: string[] = [];
+                    for (const data of [wav, buffer, (await base64(wav)).split(",")[1], await base64(wav), "/words.wav"]) {
+                        const part = data === "/words.wav" ? { type: "audio_url", audio_url: { url: `${location.origin}/words.wav` } } : { type: "input_audio", input_audio: { data, format: "wav" } };
+                        heard.push(await ask("Transcribe this.", part));
+                    }
+                    const stats = await model.mediaStats();
+                    const codes: string[] = [];
+                    for (const url of ["/nothing.png", `${other}/models/pebble.gguf`, new Blob(["no picture"]), "blob:nothing"]) {
+                        codes.push(await ask("?", { type: "image_url", image_url: { url } }).then(() => "none", (reason: { code: string }) => reason.code));
+                    }
+                    const alive = await ask("What is in the picture?", { type: "image_url", image_url: blob });
+                    const { threads } = model.facts;
+                    model.close();
+                    return { seen, heard, encoded: stats.encoded, codes, alive, threads, width: bitmap.width };
+                },
+                [worker, elsewhere.url] as const,
+            );
+            checkEqual(new Set(got.seen).size, 1, `one answer to one picture: ${JSON.stringify(got.seen)}`);
+            check(got.seen[0]?.startsWith("I see three shapes: a red circle") ?? false, got.seen[0] ?? "");
+            checkEqual([...new Set(got.heard)], ["turn the blue light off"], "words");
+            checkEqual(got.encoded, 3, "one picture and one sound were encoded, and the browser's samples, which are not quite C's");
+            checkEqual(got.codes, ["network", "bad_request", "bad_file", "network"], "refusals");
+            checkEqual([got.alive === got.seen[0], got.width], [true, shapes.width], "it goes on, and the page's own bitmap is still there");
+            checkEqual(got.threads, worker ? 2 : 1, "threads");
+        });
+    }
+
+    await test("a compressed sound is decoded by the browser, at the rate that it has", async () => {
+        const words = await page.evaluate(async () => {
+            // What MediaRecorder makes of the words: Opus, of 48,000 samples a second.
+            const context = new AudioContext();
+            const buffer = await context.decodeAudioData(await (await fetch("/words.wav")).arrayBuffer());
+            const source = new AudioBufferSourceNode(context, { buffer });
+            const target = context.createMediaStreamDestination();
+            source.connect(target);
+            const recorder = new MediaRecorder(target.stream, { mimeType: "audio/webm;codecs=opus", audioBitsPerSecond: 128000 });
+            const pieces: Blob[] = [];
+            recorder.ondataavailable = ({ data }) => pieces.push(data);
+            const ended = new Promise((resolve) => (recorder.onstop = resolve));
+            recorder.start();
+            await new Promise((resolve) => setTimeout(resolve, 200));
+            source.start();
+            await new Promise((resolve) => (source.onended = resolve));
+            await new Promise((resolve) => setTimeout(resolve, 200));
+            recorder.stop();
+            await ended;
+            const model = await bezel.Bezel.load("/models/pebble.gguf", { device: "cpu" });
+            const content = [{ type: "input_audio" as const, input_audio: new Blob(pieces) }, { type: "text" as const, text: "Transcribe this." }];
+            const { choices, usage } = await model.chat.completions.create({ messages: [{ role: "user", content }], temperature: 0, max_tokens: 30 });
+            model.close();
+            return { text: choices[0].message.content ?? "", tokens: usage.prompt_tokens_details.audio_tokens };
+        });
+        // It was played in real time, on a machine that may be busy: most of the words must be there.
+        const right = words.text.split(" ").filter((word) => ["turn", "the", "blue", "light", "off"].includes(word)).length;
+        check(right >= 3 && words.tokens > 25, JSON.stringify(words));
+    });
+});
+
+await server.close();
+await elsewhere.close();
+finish();
