@@ -227,6 +227,8 @@ await test(`${hostName} sound of more than 30 seconds comes in pieces, with a no
         const content: ContentPart[] = [{ type: "input_audio", input_audio: { data: long, rate: 16000 } }];
         const answer = await model.chat.completions.create({ messages: [{ role: "user", content }], ...greedy, max_tokens: 2 });
         checkEqual(answer.notices, ["The sound lasts longer than 30 seconds: it is taken in 2 pieces."], "notices");
+        const again = await model.chat.completions.create({ messages: [{ role: "user", content }], ...greedy, max_tokens: 2 });
+        checkEqual(again.notices, undefined, "said once");
         const wav = wavFile(speech, 16000);
         const cut: ContentPart[] = [{ type: "input_audio", input_audio: wav.slice(0, 20044) }];
         const short = await model.chat.completions.create({ messages: [{ role: "user", content: cut }], ...greedy, max_tokens: 2 });

@@ -22,6 +22,10 @@ export const LEVELS = 32;
 /** Below this nothing was said. */
 const SILENCE = 1e-4;
 
+/** Peaks below this are lifted to it, as far as noise allows. */
+const QUIET = 0.4;
+const MOST_GAIN = 20;
+
 function whyNot(reason: unknown): string {
     const name = reason instanceof DOMException ? reason.name : "";
     if (name === "NotAllowedError" || name === "SecurityError") {
@@ -36,8 +40,15 @@ function whyNot(reason: unknown): string {
     return `The microphone cannot be used: ${reason instanceof Error ? reason.message : String(reason)}.`;
 }
 
+/** A faint recording is made louder as a whole. */
+function gainFor(pieces: Float32Array[]): number {
+    const peak = pieces.reduce((most, piece) => piece.reduce((a, x) => Math.max(a, Math.abs(x)), most), 0);
+    return peak > 0 && peak < QUIET ? Math.min(MOST_GAIN, QUIET / peak) : 1;
+}
+
 /** 16 bits, one channel. */
 function wavOf(pieces: Float32Array[], rate: number): Blob {
+    const gain = gainFor(pieces);
     const n = pieces.reduce((sum, { length }) => sum + length, 0);
     const view = new DataView(new ArrayBuffer(44 + 2 * n));
     const text = (at: number, value: string): void => [...value].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
@@ -56,7 +67,7 @@ function wavOf(pieces: Float32Array[], rate: number): Blob {
     let at = 44;
     for (const piece of pieces) {
         for (const x of piece) {
-            view.setInt16(at, Math.max(-32768, Math.min(32767, Math.round(x * 32768))), true);
+            view.setInt16(at, Math.max(-32768, Math.min(32767, Math.round(gain * x * 32768))), true);
             at += 2;
         }
     }
@@ -95,7 +106,8 @@ export class Recorder {
         }
         this.state.set({ kind: "asking" });
         try {
-            const stream = await devices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: true } });
+            // As the microphone hears it: what browsers do for telephone calls bends speech.
+            const stream = await devices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
             if (attempt !== this.#attempt) {
                 stream.getTracks().forEach((track) => track.stop());
                 return; // cancelled meanwhile

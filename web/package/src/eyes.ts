@@ -8,8 +8,8 @@ import type { EncoderStats } from "./options.js";
 import { openPicture, readPixels, readSize } from "./picture.js";
 import { Sha256 } from "./sha256.js";
 
-/** Files whose pixels need not be looked at again; the engine remembers as many by content. */
-const KEEP = 16;
+/** Pictures and sounds that are remembered: those of a long conversation come along with its every question. */
+const KEEP = 32;
 
 export interface SeeOptions {
     signal?: AbortSignal | undefined;
@@ -34,7 +34,6 @@ async function bytesOf(file: Blob): Promise<Uint8Array> {
 export class Eyes {
     readonly #model: Model;
     readonly #budget: number | null;
-    #encoder: Promise<Encoder> | null = null;
     #made: Encoder | null = null;
     /** By the file's sum, the one used last at the end. */
     readonly #known = new Map<string, Media>();
@@ -61,8 +60,7 @@ export class Eyes {
 
     /** The caller frees it. */
     async see(item: PortableMedia, options: SeeOptions): Promise<Media> {
-        this.#encoder ??= this.#model.newEncoder(this.#budget === null ? {} : { budget: this.#budget });
-        this.#made = await this.#encoder;
+        this.#made ??= await this.#model.newEncoder({ keep: KEEP, ...(this.#budget !== null && { budget: this.#budget }) });
         return item.kind === "image" ? this.#look(this.#made, item, options) : this.#listen(this.#made, item, options);
     }
 
@@ -111,11 +109,13 @@ export class Eyes {
 
     async #listen(encoder: Encoder, item: PortableSound, options: SeeOptions): Promise<Media> {
         const { pcm, rate, cut } = "wav" in item ? await this.#readWav(item.wav) : { ...item, cut: false };
-        if (cut) {
+        const { encoded } = encoder.stats;
+        const media = await encoder.encodeAudio(pcm, rate, controlOf(options));
+        const fresh = encoder.stats.encoded > encoded; // what was said once is not said with every question
+        if (fresh && cut) {
             options.onNotice(`The sound is cut off: ${(pcm.length / rate).toFixed(1)} seconds of it are there.`);
         }
-        const media = await encoder.encodeAudio(pcm, rate, controlOf(options));
-        if (media.pieces > 1) {
+        if (fresh && media.pieces > 1) {
             options.onNotice(`The sound lasts longer than 30 seconds: it is taken in ${media.pieces} pieces.`);
         }
         return media;
@@ -180,7 +180,6 @@ export class Eyes {
         this.#known.clear();
         this.#made?.free();
         this.#made = null;
-        this.#encoder = null;
     }
 }
 
