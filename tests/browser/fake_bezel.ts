@@ -15,6 +15,9 @@ export interface Scenario {
     /** What a diffusion model shows before that. */
     canvases?: string[];
     thinking?: string;
+    /** What it looks at before that, and what it has to say about it. */
+    media?: ChatChunk["media"][];
+    notice?: string;
     webgpu?: boolean;
     /** A gigabyte is being loaded, and does not come to an end. */
     endless?: boolean;
@@ -103,7 +106,14 @@ async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChun
         model: "fake",
         choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
     });
-    const { canvases = [] } = now();
+    const { canvases = [], media = [], notice } = now();
+    for (const one of media) {
+        yield { ...chunk({}), choices: [], media: one as NonNullable<ChatChunk["media"]> };
+        await rest();
+    }
+    if (notice !== undefined) {
+        yield { ...chunk({}), choices: [], notice };
+    }
     for (const [i, draft] of canvases.entries()) {
         yield { ...chunk({}), choices: [], canvas: { text: draft, step: i + 1, steps: canvases.length, position: 0, tokens: 8 } };
         await rest();

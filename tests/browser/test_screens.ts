@@ -170,7 +170,7 @@ await screens("without WebGPU the start page says so", {}, async (browser) => {
 await screens("each error of answering is told below what was written, with a way out", {}, async (browser) => {
     const page = await fresh(browser, { pause: 1 });
     await load(page);
-    for (const code of ["context_full", "out_of_memory", "numeric", "bad_request", "surprise"]) {
+    for (const code of ["context_full", "out_of_memory", "numeric", "unsupported_model", "bad_file", "bad_request", "surprise"]) {
         await change(page, { answer: code, failAfter: 1, text: "One two three" });
         await page.click("#new-chat");
         await send(page, `Fail with ${code}`);
@@ -245,6 +245,26 @@ await screens("Markdown, thoughts, figures", { colours: "light" }, async (browse
     await page.click(".thinking summary");
     await page.evaluate(() => document.querySelector("#log")?.scrollTo(0, 0));
     await screenshot(page, "chat-desktop-light");
+});
+
+await screens("what is looked at and listened to is shown while it lasts, and what is to be said about it stays", {}, async (browser) => {
+    const media = [0, 1, 2, 3].map((done) => ({ kind: "image" as const, index: 0, count: 1, done, total: 4 }));
+    const page = await fresh(browser, { media, pause: 700, text: "A cat.", notice: "The engine's own sentence." });
+    await load(page);
+    await send(page, "What is it?");
+    await page.waitForSelector('.message.last .looking[aria-valuenow="50"]');
+    checkEqual(await page.textContent(".message.last .looking"), "Looking at the picture", "what is shown");
+    check(!(await page.isVisible(".message.last .waiting")), "no other sign of waiting");
+    await screenshot(page, "looking-desktop-light");
+    await answered(page);
+    check(!(await page.isVisible(".message.last .looking")), "it is over");
+    checkEqual(await page.textContent(".message.last .outcome"), "The engine's own sentence.", "the notice");
+    await change(page, { pause: 300, media: [{ kind: "audio", index: 1, count: 3, done: 1, total: 2 }], text: "Yes." });
+    await send(page, "And these?");
+    await page.waitForSelector('.message.last .looking:has-text("Listening to sound 2 of 3")');
+    await answered(page);
+    await page.reload();
+    await page.waitForSelector('.message.assistant .outcome:has-text("own sentence")');
 });
 
 await screens("a diffusion model's canvas condenses, and gives way to the answer", {}, async (browser) => {

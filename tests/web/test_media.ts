@@ -187,6 +187,8 @@ await test(`${hostName} a picture and a sound are answered as the official class
         const seen = await said("image.greedy");
         checkEqual(await ask(model, [imagePart, what]), seen, "pixels of three bytes");
         checkEqual(await ask(model, [{ type: "image_url", image_url: { url: { ...picture, data: rgba } } }, what]), seen, "of four");
+        const ollama = await model.chat.completions.create({ messages: [{ role: "user", content: "What is in the picture?", images: [picture] }], ...greedy });
+        checkEqual(ollama.choices[0].message.content, seen, "in Ollama's way");
         checkEqual((await model.mediaStats()).encoded, 1, "by content it is one picture");
         const heard = await said("audio.greedy");
         const transcribe: ContentPart = { type: "text", text: "Transcribe this." };

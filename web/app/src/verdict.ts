@@ -25,7 +25,7 @@ function typesOf({ types, bytes }: Inspection): string {
 }
 
 /** What can be put into a message. */
-function sensesOf({ vision, audio }: Inspection): string {
+export function sensesOf({ vision, audio }: { vision: boolean; audio: boolean }): string {
     return vision && audio ? "text, pictures and sound" : vision ? "text and pictures" : audio ? "text and sound" : "text";
 }
 

@@ -2,6 +2,7 @@
 import { byId, h } from "./dom.js";
 import { formatBytes } from "./format.js";
 import type { LoadProgress, ModelKeeper, ModelState } from "./model.js";
+import { sensesOf } from "./verdict.js";
 
 const stages: Record<LoadProgress["stage"], string> = {
     download: "Downloading",
@@ -99,6 +100,7 @@ export class ModelChip {
                 ["Runs on", facts.deviceName && facts.device !== "cpu" ? `${on} (${facts.deviceName})` : on],
                 ["File", formatBytes(facts.bytes)],
                 ["Context", `${facts.contextLength.toLocaleString("en")} of ${facts.trainedContext.toLocaleString("en")} tokens`],
+                ["Reads", sensesOf(facts)],
                 ["Vocabulary", `${facts.vocabulary.toLocaleString("en")} tokens`],
                 ["Note", facts.notice ?? ""],
             ]),

@@ -82,7 +82,7 @@ export class Eyes {
             }, control);
         }
         if ("bitmap" in item) {
-            return this.#lookAt(encoder, item.bitmap, control);
+            return this.#lookAt(encoder, item.bitmap, control, false);
         }
         const key = `${budget} ${await this.#sumOf(item.file)}`;
         const known = this.#recall(key);
@@ -95,14 +95,21 @@ export class Eyes {
         }
         const bitmap = await openPicture(item.file);
         try {
-            return this.#remember(key, await this.#lookAt(encoder, bitmap, control));
+            return this.#remember(key, await this.#lookAt(encoder, bitmap, control, true));
         } finally {
             bitmap.close();
         }
     }
 
-    #lookAt(encoder: Encoder, bitmap: ImageBitmap, control: EncodeOptions): Promise<Media> {
-        return encoder.encodeImage(bitmap.width, bitmap.height, (rgb) => readPixels(bitmap, rgb()), control);
+    /** `ours`: the bitmap's memory is given back as soon as its pixels are in ours. */
+    #lookAt(encoder: Encoder, bitmap: ImageBitmap, control: EncodeOptions, ours: boolean): Promise<Media> {
+        const read = (rgb: () => Uint8Array): void => {
+            readPixels(bitmap, rgb());
+            if (ours) {
+                bitmap.close();
+            }
+        };
+        return encoder.encodeImage(bitmap.width, bitmap.height, read, control);
     }
 
     // ---- sound ----------------------------------------------------------------------------------
