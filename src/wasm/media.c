@@ -51,13 +51,12 @@ EXPORT(encoder_free) void wasm_encoder_free(bz_encoder *e)
     bz_encoder_free(e);
 }
 
-/* report: encoded, remembered, whether the towers are on the GPU. */
+/* report: encoded, remembered. */
 EXPORT(encoder_stats) void wasm_encoder_stats(host *h, const bz_encoder *e)
 {
     const bz_encoder_stats stats = bz_encoder_get_stats(e);
     h->report.numbers[0] = (double)stats.encoded;
     h->report.numbers[1] = (double)stats.remembered;
-    h->report.numbers[2] = bz_encoder_on_gpu(e);
 }
 
 /* Is it a size that is taken? Asked before a picture is decoded. */

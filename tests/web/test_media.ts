@@ -1,8 +1,9 @@
 /** Pictures and sound through WebAssembly: what the towers make against Hugging Face's outputs on CPU and GPU, within
  * the bounds of tests/golden/README.md, the same inside a conversation, and what is refused. */
+import { bytesOfDataUrl } from "../../web/package/src/data_url.js";
 import { rateOfFile, isPlainWav } from "../../web/package/src/sound_header.js";
 import { sizeOfPicture } from "../../web/package/src/picture_size.js";
-import { Bezel, type BezelModel, type ChatChunk, type ContentPart, type Encoder, type Engine, type LoadOptions, type Media, type Model, type OpenOptions } from "../../web/package/src/index.js";
+import { Bezel, BezelError, type BezelModel, type ChatChunk, type ContentPart, type Encoder, type Engine, type LoadOptions, type Media, type Model, type OpenOptions } from "../../web/package/src/index.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { newEngine } from "./models.js";
@@ -99,7 +100,7 @@ async function testTowers({ name, paths, golden, sound, prompts }: Case, device:
             for (let i = 0; i < 40; i++) {
                 (await encodeGolden(encoder, "image", 0, 70)).free();
             }
-            checkEqual([encoder.stats.encoded, encoder.stats.onGpu], [encoded, device === "gpu"], "encoded, place");
+            checkEqual(encoder.stats.encoded, encoded, "encoded");
             checkEqual(engine.memory.size, size, "memory");
         });
         encoder.free();
@@ -318,6 +319,9 @@ await test(`${hostName} headers of pictures and sounds: known ones, cut ones, no
         checkEqual(rateOfFile(file), rate, "rate");
     }
     check(isPlainWav(bytes("RIFF", [0, 0, 0, 0], "WAVEfmt ", [16, 0, 0, 0, 1, 0])) && !isPlainWav(bytes("RIFF", [0, 0, 0, 0], "WAVEfmt ", [16, 0, 0, 0, 17, 0])), "kinds of WAV");
+    for (const [address, text] of [["data:,a%20b%zz", "a b%zz"], ["data:text/plain;base64,aGk=", "hi"], ["data:;base64,a G\nk", "hi"]] as const) {
+        checkEqual(new TextDecoder().decode(bytesOfDataUrl(address, "picture")), text, address);
+    }
     // Noise, and noise behind a good beginning: whatever comes back is a size, a rate or null, and it comes back.
     let seed = 1;
     const random = (n: number): number => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % n;
@@ -330,6 +334,12 @@ await test(`${hostName} headers of pictures and sounds: known ones, cut ones, no
         check(size === null || (size.width >= 0 && size.height >= 0 && Number.isInteger(size.width * size.height)), JSON.stringify(size));
         check(rate === null || (rate >= 8000 && rate <= 96000), `rate ${rate}`);
         isPlainWav(file);
+        const address = `data:${["", ";base64"][random(2)]},${String.fromCharCode(...file)}`;
+        try {
+            check(bytesOfDataUrl(address, "picture").length <= address.length, "length");
+        } catch (reason) {
+            check(reason instanceof BezelError && reason.code === "bad_request", String(reason));
+        }
     }
 });
 

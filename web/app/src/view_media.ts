@@ -13,7 +13,7 @@ export class MediaList {
 
     /** `remove`: what the button beside each does; null: there is none. */
     constructor(label: string, remove: ((item: MediaItem) => void) | null) {
-        this.root = h("ul", { class: "media", "aria-label": label });
+        this.root = h("ul", { class: "media", "aria-label": label, hidden: true });
         this.#remove = remove;
     }
 
@@ -35,6 +35,7 @@ export class MediaList {
         this.#urls.forEach((url) => URL.revokeObjectURL(url));
         this.#urls = [];
         this.#items = [];
+        this.root.hidden = true;
         this.root.replaceChildren();
     }
 

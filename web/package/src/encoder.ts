@@ -122,7 +122,7 @@ export class Encoder {
     get stats(): EncoderStats {
         const { engine } = this.#model;
         engine.exports.encoder_stats(engine.host, this.#address);
-        return { encoded: engine.reported(0), remembered: engine.reported(1), onGpu: engine.reported(2) !== 0 };
+        return { encoded: engine.reported(0), remembered: engine.reported(1) };
     }
 
     /** Before the model; what it encoded stays. */

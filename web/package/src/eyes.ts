@@ -177,8 +177,8 @@ export class Eyes {
     }
 
     get stats(): EncoderStats {
-        const { encoded, remembered, onGpu } = this.#made?.stats ?? { encoded: 0, remembered: 0, onGpu: false };
-        return { encoded, remembered: remembered + this.#recognised, onGpu };
+        const { encoded, remembered } = this.#made?.stats ?? { encoded: 0, remembered: 0 };
+        return { encoded, remembered: remembered + this.#recognised };
     }
 
     /** Before the model. */

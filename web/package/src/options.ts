@@ -58,8 +58,6 @@ export interface EncoderStats {
     /** Pictures and sounds that went through a tower, and that were known already. */
     encoded: number;
     remembered: number;
-    /** Where the towers are. */
-    onGpu: boolean;
 }
 
 export interface PrefillOptions extends JobControl {
