@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, finish, test } from "../web/check.js";
 import { Golden, goldenFolder } from "../web/golden.js";
 import { wavFile } from "../web/wav.js";
-import { withBrowser } from "./browser.js";
+import { quick, withBrowser } from "./browser.js";
 import { pngFile } from "./png.js";
 import { startServer } from "./server.js";
 
@@ -111,7 +111,7 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
         checkEqual([back.width, back.height, colourAt(back, 5, 15)], [64, 32, "blue"], "upside down");
     });
 
-    for (const worker of [true, false]) {
+    for (const worker of quick ? [true] : [true, false]) {
         await test(`every shape of a picture and of a sound, ${worker ? "in a worker with threads" : "on the page"}`, async () => {
             const got = await page.evaluate(
                 async ([inWorker, other]) => {
