@@ -1,5 +1,8 @@
 /** Pictures and sound through WebAssembly: what the towers make against Hugging Face's outputs on CPU and GPU, within
  * the bounds of tests/golden/README.md, the same inside a conversation, and what is refused. */
+import { execFileSync } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { pngFile } from "../browser/png.js";
 import { bytesOfDataUrl } from "../../web/package/src/data_url.js";
 import { rateOfFile, isPlainWav } from "../../web/package/src/sound_header.js";
 import { sizeOfPicture } from "../../web/package/src/picture_size.js";
@@ -8,7 +11,7 @@ import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { newEngine } from "./models.js";
 import { errorOf, here, nano } from "./package.js";
-import { fileSource, hostName, quick } from "./platform.js";
+import { fileSource, hostName, quick, readBytes } from "./platform.js";
 import { wavFile } from "./wav.js";
 
 const pebblePath = "models/pebble.gguf";
@@ -60,7 +63,7 @@ const cases: Case[] = [
 
 const budgetOf = (i: number): number => (i === 2 ? 6 : 70);
 
-async function testTowers({ name, paths, golden, sound, prompts }: Case, device: "cpu" | "gpu"): Promise<void> {
+async function testTowers({ name, paths, golden, sound, prompts }: Case, device: "cpu" | "gpu" | "gpu-baseline"): Promise<void> {
     const want = await Golden.open(`${goldenFolder}/${golden}/media.gguf`);
     const engine = await newEngine();
     await withFiles(engine, paths, { device }, async (model) => {
@@ -70,7 +73,7 @@ async function testTowers({ name, paths, golden, sound, prompts }: Case, device:
             await test(`${hostName} ${device} ${name}: ${kind} ${i}`, async () => {
                 const before = engine.counts.dispatches;
                 const made = await encodeGolden(encoder, kind, i, budgetOf(i));
-                checkEqual(engine.counts.dispatches > before, device === "gpu", "on the GPU");
+                checkEqual(engine.counts.dispatches > before, device !== "cpu", "on the GPU");
                 const d = maxDifference(made.values, want.floats(`${kind}.${i}.soft_tokens`));
                 check(d <= (device === "cpu" ? 1e-4 : 5e-3), `soft tokens off by ${d}`);
                 made.free();
@@ -113,6 +116,9 @@ for (const one of cases) {
 for (const one of cases.filter(({ name }) => !quick || name !== "e-like, one file")) {
     await testTowers(one, "gpu");
 }
+for (const one of quick ? [] : cases.slice(1)) {
+    await testTowers(one, "gpu-baseline");
+}
 
 // ---- Pebble ---------------------------------------------------------------------------------------------
 
@@ -152,6 +158,37 @@ await test(`${hostName} Pebble's eyes and ears against the official classes`, as
         image.free();
         sound.free();
         encoder.free();
+    });
+});
+
+await test(`${hostName} the same as natively: a sound of another rate, a picture that is made smaller`, async () => {
+    const folder = "build/tests";
+    await mkdir(folder, { recursive: true });
+    const rate = 22050;
+    const tones = Float32Array.from({ length: 2 * rate }, (_, i) => Math.round(9000 * (Math.sin(i / 9) + Math.sin(i * i * 1e-5))) / 32768);
+    await writeFile(`${folder}/tones.wav`, new Uint8Array(await wavFile(tones, rate).arrayBuffer()));
+    const [width, height] = [1000, 700];
+    const data = Uint8Array.from({ length: 3 * width * height }, (_, i) => ((i % 3) * 80 + (i % (3 * width)) / 30 + i / (15 * width)) & 255);
+    await writeFile(`${folder}/waves.png`, pngFile(data, width, height));
+    const floats = async (path: string): Promise<Float32Array> => new Float32Array((await readBytes(path)).buffer);
+    const native = (...options: string[]): void => void execFileSync("build/bezel", ["encode", pebblePath, ...options], { stdio: "pipe" });
+    native("--audio", `${folder}/tones.wav`, "-o", `${folder}/tones.f32`, "--features", `${folder}/tones.features`);
+    native("--image", `${folder}/waves.png`, "-o", `${folder}/waves.f32`, "--features", `${folder}/waves.features`);
+    const engine = await newEngine(null);
+    await withFiles(engine, [pebblePath], { device: "cpu" }, async (model) => {
+        const encoder = await model.newEncoder();
+        let features = new Float32Array();
+        const onFeatures = (values: Float32Array): void => void (features = Float32Array.from(values));
+        const sound = await encoder.encodeAudio(tones, rate, { onFeatures });
+        let d = maxDifference(features, await floats(`${folder}/tones.features`));
+        check(d <= 1e-4, `features off by ${d}`);
+        d = maxDifference(sound.values, await floats(`${folder}/tones.f32`));
+        check(d <= 1e-3, `a sound's soft tokens off by ${d}`);
+        const image = await encoder.encodeImage(width, height, (rgb) => rgb().set(data), { onFeatures });
+        checkEqual(maxDifference(features, await floats(`${folder}/waves.features`)), 0, "patches differ by");
+        d = maxDifference(image.values, await floats(`${folder}/waves.f32`));
+        check(d <= 1e-3, `a picture's soft tokens off by ${d}`);
+        [sound, image, encoder].forEach((one) => one.free());
     });
 });
 
