@@ -1,4 +1,4 @@
-/* Inside an encoder, for tests, for measuring and for JavaScript. */
+/* Inside an encoder, for tests and for measuring. */
 #ifndef BZ_ENCODER_H
 #define BZ_ENCODER_H
 
@@ -7,9 +7,10 @@
 
 bz_backend *bz_encoder_backend(bz_encoder *encoder);
 bool bz_encoder_on_gpu(const bz_encoder *encoder);
-/* Tokens of pictures from now on, at most; 0: as before. What they were. */
-uint32_t bz_encoder_set_budget(bz_encoder *encoder, uint32_t budget);
 /* Of what was encoded last of this kind; NULL: nothing yet. */
 const bz_schedule *bz_encoder_schedule(const bz_encoder *encoder, bz_media_kind kind);
+
+/* Tokens of pictures from now on, at most; 0: as before. What they were. */
+uint32_t bz_encoder_set_budget(bz_encoder *encoder, uint32_t budget);
 
 #endif
