@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Hugging Face folder of a Gemma 4 model -> GGUF, in Ollama's layout or llama.cpp's.
+"""Hugging Face folder of a Gemma 4 model or a DiffusionGemma -> GGUF, in Ollama's layout or llama.cpp's.
 
   convert.py FOLDER OUT.gguf [--layout ollama|llama.cpp] [--mmproj OUT2.gguf] [--type T] [--towers T]
              [--tensor PATTERN=T]... [--name NAME]
 
 Ollama's layout is one file with text, vision and audio; llama.cpp's is a text file and, with --mmproj, a second one.
+DiffusionGemma has llama.cpp's layout only.
 T: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4, or a mix as llama.cpp's quantizer
 chooses it: q4_k_m q5_k_m q3_k_m mxfp4_moe. Rows that do not divide into blocks fall back to a type they do divide into.
 --tensor sets the type of tensors whose GGUF name matches (shell pattern); the last match counts.
@@ -72,7 +73,9 @@ class Tensors:
 
 TEXT = {"embed_tokens.weight": "token_embd.weight", "embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
         "per_layer_model_projection.weight": "per_layer_model_proj.weight",
-        "per_layer_projection_norm.weight": "per_layer_proj_norm.weight", "norm.weight": "output_norm.weight"}
+        "per_layer_projection_norm.weight": "per_layer_proj_norm.weight", "norm.weight": "output_norm.weight",
+        "self_conditioning.pre_norm.weight": "self_cond_pre_norm.weight", "self_conditioning.gate_proj.weight": "self_cond_gate.weight",
+        "self_conditioning.up_proj.weight": "self_cond_up.weight", "self_conditioning.down_proj.weight": "self_cond_down.weight"}
 LAYER = {"input_layernorm.weight": "attn_norm.weight", "self_attn.q_proj.weight": "attn_q.weight",
          "self_attn.k_proj.weight": "attn_k.weight", "self_attn.v_proj.weight": "attn_v.weight",
          "self_attn.o_proj.weight": "attn_output.weight", "self_attn.q_norm.weight": "attn_q_norm.weight",
@@ -104,12 +107,17 @@ AUDIO = {"subsample_conv_projection.layer0.conv.weight": "a.conv1d.0.weight", "s
          "subsample_conv_projection.layer0.norm.weight": "a.conv1d.0.norm.weight", "subsample_conv_projection.layer1.norm.weight": "a.conv1d.1.norm.weight",
          "subsample_conv_projection.input_proj_linear.weight": ("a.input_projection.weight", "a.pre_encode.out.weight"),
          "output_proj.weight": ("a.pre_encode.out.weight", "mm.a.fc.weight"), "output_proj.bias": ("a.pre_encode.out.bias", "mm.a.fc.bias")}
+TIED = ""                                              # in the file under another name
 BOUNDS = ("input_min", "input_max", "output_min", "output_max")
 
 
 def gguf_name(name, ollama):
-    """Hugging Face's name -> (group, GGUF name), or None for what no file holds"""
+    """Hugging Face's name -> (group, GGUF name); the name is None for what no file holds"""
     choose = lambda x: x[ollama] if isinstance(x, tuple) else x
+    m = re.match(r"model\.encoder\.language_model\.(?:layers\.(\d+)\.layer_scalar)?", name)
+    if m:                                              # the encoder's other weights are the decoder's
+        return "text", f"blk.{m[1]}.enc_layer_output_scale.weight" if m[1] else TIED
+    name = re.sub(r"^model\.(encoder|decoder)\.", "model.", name)
     name = re.sub(r"^(model\.)?(language_model\.)?(model\.)?", "", name) if not re.search(r"(vision|audio)_tower|embed_(vision|audio)", name) \
         else re.sub(r"^(model\.)+", "", name)
     if name.startswith("embed_vision."):
@@ -210,8 +218,20 @@ def tokenizer(folder):
     return tokens, types, [m if isinstance(m, str) else " ".join(m) for m in t["model"]["merges"]]
 
 
-def text_metadata(w, folder, c, name, file_type, n_tokens):
-    a, L = "gemma4.", c["num_hidden_layers"]
+def diffusion_metadata(w, canvas, gen):
+    w.put("diffusion-gemma.attention.causal", g.BOOL, False)
+    w.put("diffusion.canvas_length", g.U32, canvas)
+    for key, kind, value in (("max_steps", g.U32, gen.get("max_denoising_steps")), ("t_min", g.F32, gen.get("t_min")), ("t_max", g.F32, gen.get("t_max")),
+                             ("entropy_bound", g.F32, (gen.get("sampler_config") or {}).get("entropy_bound")),
+                             ("stability_threshold", g.U32, gen.get("stability_threshold")),
+                             ("confidence_threshold", g.F32, gen.get("confidence_threshold"))):
+        if value is not None:
+            w.put("diffusion.eb_" + key, kind, value)
+
+
+def text_metadata(w, folder, c, name, file_type, n_tokens, canvas=None):
+    arch = "diffusion-gemma" if canvas else "gemma4"
+    a, L = arch + ".", c["num_hidden_layers"]
     kinds = c.get("layer_types") or ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(L)]
     sliding = [k == "sliding_attention" for k in kinds]
     shared = c.get("num_kv_shared_layers") or 0
@@ -225,7 +245,7 @@ def text_metadata(w, folder, c, name, file_type, n_tokens):
           for i, s in enumerate(sliding)]
     rope = c.get("rope_parameters") or {}
     base = lambda kind, other: float((rope.get(kind) or {}).get("rope_theta") or other)
-    w.put("general.architecture", g.STR, "gemma4")
+    w.put("general.architecture", g.STR, arch)
     w.put("general.type", g.STR, "model")
     w.put("general.name", g.STR, name)
     w.put("general.file_type", g.U32, file_type)
@@ -234,6 +254,8 @@ def text_metadata(w, folder, c, name, file_type, n_tokens):
     for key, kind, value in (("top_k", g.I32, gen.get("top_k")), ("top_p", g.F32, gen.get("top_p")), ("temp", g.F32, gen.get("temperature"))):
         if value is not None:
             w.put("general.sampling." + key, kind, value)
+    if canvas:
+        diffusion_metadata(w, canvas, gen)
     w.put(a + "block_count", g.U32, L)
     w.put(a + "context_length", g.U32, c["max_position_embeddings"])
     w.put(a + "embedding_length", g.U32, c["hidden_size"])
@@ -243,7 +265,7 @@ def text_metadata(w, folder, c, name, file_type, n_tokens):
     w.put(a + "rope.freq_base", g.F32, base("full_attention", 1e6))
     w.put(a + "rope.freq_base_swa", g.F32, base("sliding_attention", 1e4))
     w.put(a + "attention.layer_norm_rms_epsilon", g.F32, c.get("rms_norm_eps", 1e-6))
-    if c.get("enable_moe_block"):
+    if c.get("enable_moe_block") or canvas:
         w.put(a + "expert_count", g.U32, c["num_experts"])
         w.put(a + "expert_used_count", g.U32, c["top_k_experts"])
         w.put(a + "expert_feed_forward_length", g.U32, c["moe_intermediate_size"])
@@ -332,16 +354,17 @@ def convert(folder, out, layout="ollama", mmproj=None, typ="q4_k_m", towers="f16
     if not config:
         sys.exit(f"{folder}: there is no config.json in this folder.")
     text = config.get("text_config") or config
-    if not str(text.get("model_type", "")).startswith("gemma4"):
+    if not str(text.get("model_type", "")).startswith(("gemma4", "diffusion_gemma")):
         sys.exit(f"{folder}: config.json describes a model of type '{text.get('model_type')}', not a Gemma 4.")
-    ollama = layout == "ollama"
+    canvas = config.get("canvas_length", 256) if text["model_type"].startswith("diffusion_gemma") else None
+    ollama = layout == "ollama" and not canvas
     tensors = Tensors(folder)
     groups, unknown = {"text": {}, "vision": {}, "audio": {}}, []
     for n in tensors.where:
         group, new = gguf_name(n, ollama)
         if new:
             groups[group][new] = n
-        elif not n.endswith(("inv_freq", "softcap", "inv_timescales")):
+        elif new != TIED and not n.endswith(("inv_freq", "softcap", "inv_timescales")):
             unknown.append(n)
     if unknown:
         sys.exit(f"{folder}: no place in a GGUF file is known for {unknown[0]}" + (f" and {len(unknown) - 1} others." if len(unknown) > 1 else "."))
@@ -349,7 +372,7 @@ def convert(folder, out, layout="ollama", mmproj=None, typ="q4_k_m", towers="f16
         groups["text"].pop("output.weight", None)
     w = g.Writer()
     n_tokens = tensors.shape(groups["text"]["token_embd.weight"])[0]
-    layers, own_kv = text_metadata(w, folder, text, name or os.path.basename(os.path.abspath(folder)), FILE_TYPE.get(typ, 1), n_tokens)
+    layers, own_kv = text_metadata(w, folder, text, name or os.path.basename(os.path.abspath(folder)), FILE_TYPE.get(typ, 1), n_tokens, canvas)
     shared = layers - len(own_kv)
     v_layers = [i for i in own_kv if f"blk.{i}.attn_v.weight" in groups["text"]]
     types = Types(typ, towers, list(rules), layers, v_layers)
