@@ -7,6 +7,7 @@
 #include "bezel_diffusion.h"
 #include "cli.h"
 #include "interrupt.h"
+#include "pebble.h"
 #include "term.h"
 
 static bool check_device(const cli_options *o, int *exit_code)
@@ -70,7 +71,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     if (!check_device(o, exit_code) || !read_memory(o->gpu_memory, &memory, exit_code)) {
         return false;
     }
-    bz_status status = bz_store_resolve(o->model, &m->store, &err);
+    bz_status status = pebble_resolve(o->model, &m->store, &err);
     if (status != BZ_OK) {
         *exit_code = cli_error(&err);
         return false;

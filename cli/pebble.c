@@ -8,7 +8,7 @@
 #include "list.h"
 #include "../server/os.h"
 
-bool pebble_find(char out[PATH_MAX])
+static bool find(const char *name, char out[PATH_MAX])
 {
     /* the last is for builds of another kind, which live one folder deeper */
     static const char *const places[] = {"../share/bezel/models", "../models", "../../models"};
@@ -17,12 +17,28 @@ bool pebble_find(char out[PATH_MAX])
     for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
         char path[PATH_MAX];
         *slash = 0;
-        const int n = snprintf(path, sizeof path, "%s/%s/pebble.gguf", program, places[i]);
+        const int n = snprintf(path, sizeof path, "%s/%s/%s.gguf", program, places[i], name);
         if (n > 0 && n < (int)sizeof path && bz_os_file_exists(path) && realpath(path, out)) {
             return true;
         }
     }
     return false;
+}
+
+bool pebble_find(char out[PATH_MAX])
+{
+    return find(PEBBLE, out);
+}
+
+bz_status pebble_resolve(const char *model, bz_store_model *out, bz_error *err)
+{
+    char path[PATH_MAX];
+    bz_status status = bz_store_resolve(model, out, err);
+    if (status != BZ_OK && (strcmp(model, PEBBLE) == 0 || strcmp(model, PEBBLE_DIFFUSION) == 0) && find(model, path)) {
+        *err = (bz_error){0};
+        status = bz_store_resolve(path, out, err);
+    }
+    return status;
 }
 
 enum { NAMES_MOST = 4 };

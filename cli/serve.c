@@ -11,6 +11,7 @@
 #include "file/files.h"
 #include "interrupt.h"
 #include "output.h"
+#include "pebble.h"
 
 enum {
     FIRST_PORT = 11435,
@@ -137,7 +138,7 @@ static int add_model(serving *s, const char *model)
     bz_store_model found;
     bz_error err = {0};
     uint32_t number, count;
-    if (bz_store_resolve(model, &found, &err) != BZ_OK) {
+    if (pebble_resolve(model, &found, &err) != BZ_OK) {
         return cli_error(&err);
     }
     int code = EXIT_OK;

@@ -1,8 +1,8 @@
 /* bezel show: what is in a GGUF file, and whether this engine runs it. */
 #include <string.h>
 
-#include "file/ollama.h"
 #include "output.h"
+#include "pebble.h"
 #include "show.h"
 
 static int plan_of(const show_facts *f, const cli_options *o)
@@ -42,7 +42,7 @@ static int run(int argc, char **argv)
     }
     bz_store_model found;
     bz_error err = {0};
-    if (bz_store_resolve(o.model, &found, &err) != BZ_OK) {
+    if (pebble_resolve(o.model, &found, &err) != BZ_OK) {
         return cli_error(&err);
     }
     o.model = found.path;
