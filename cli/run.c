@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "bezel_diffusion.h"
 #include "interrupt.h"
 #include "output.h"
 #include "pebble.h"
@@ -124,7 +125,9 @@ static bz_status take_wishes(run_state *r, bz_error *err)
     const bz_store_model *store = &r->m.store;
     const char *slash = strrchr(r->o->model, '/');
     r->name = store->name ? store->name : slash && slash[1] ? slash + 1 : r->o->model;
-    r->think = r->o->think || (!r->o->no_think && !strstr(store->config.parser, "no-thinking"));
+    /* a diffusion model would fill whole canvases with thoughts: only when asked to */
+    const bool thinks = !strstr(store->config.parser, "no-thinking") && !bz_model_canvas(r->m.model);
+    r->think = r->o->think || (!r->o->no_think && thinks);
     r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_talks());
     r->verbose = r->o->verbose;
     const char *system = r->o->system ? r->o->system : store->system;
@@ -254,7 +257,7 @@ const cli_verb cli_run_verb = {
     "      --repeat-penalty X, --presence-penalty X, --frequency-penalty X, --repeat-last-n N\n"
     "      --seed N               same seed, same answer\n"
     "      --stop TEXT            ends the answer and is not shown; may be repeated\n"
-    "      --no-think             answer at once (--think: think first, the default)\n"
+    "      --no-think             answer at once (--think: first think, default but for diffusion)\n"
     "      --hide-thinking        think in silence, the default unless the answer goes to a terminal\n"
     "      --show-thinking        show it, on stderr\n"
     "      --json                 one JSON object per line: thinking, text, tool_call, done\n"

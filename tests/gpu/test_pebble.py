@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pebble on a GPU says what it says on the CPU, outside near-ties.
+"""Pebble and Pebble Diffusion on a GPU say what they say on the CPU, outside near-ties.
 
     sh tools/gpu-env.sh /usr/bin/python3 tests/gpu/test_pebble.py PROGRAM MODELS
 
@@ -52,6 +52,13 @@ def answers():
     need(cpu == gpu and "Paris" in cpu, f"{cpu!r} and {gpu!r}")
 
 
+def a_story_condenses():
+    ask = ("pebble-diffusion", "Tell me a short story about a fox.", "--seed", "6", "--no-think", "-q", "--exact")
+    cpu, gpu = run("run", *ask, "--device", "cpu"), run("run", *ask, "--device", "gpu")
+    need(cpu == gpu and "fox" in cpu, f"{cpu!r} and {gpu!r}")
+
+
 case("pebble greedy ids", greedy_ids)
 case("pebble answers", answers)
+case("pebble diffusion, a story condenses", a_story_condenses)
 sys.exit(finish())

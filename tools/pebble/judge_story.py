@@ -4,21 +4,25 @@
   perfect(text)             the whole story is one that text_data.py's grammar can write: its sentences in their order,
                             one hero, one friend, one thing, one pair of pronouns throughout
 
-  judge_story.py BEZEL MODEL [N] [--gpu]: both, over N held-out requests, and the steps per canvas
+  judge_story.py BEZEL MODEL [N] [--device gpu]: both, over N held-out requests, and the steps a canvas takes
 """
 import argparse
+import collections
 import functools
 import json
 import os
 import random
 import re
 import subprocess
-import sys
 import tempfile
 
 import chat_format
+import diffusion_data
 import text_data as d
+import tokenizer
 import words as w
+
+ENDS = (1, 50, 106)
 
 
 def request(r):
@@ -28,7 +32,7 @@ def request(r):
         subject = re.search(r"story about an? (.*?)( with| and| in the| near the| named| called|[.!?,]|$)", ask)
         if subject:
             break
-    place = re.search(r"(?:in|near) the (.*?)[.!?]?$", ask)
+    place = re.search(r"(?:in|near) the (.*?)(?:, please)?[.!?]?$", ask)
     who = re.search(r"(?:named|called) (\w+)", ask)
     want = [subject.group(1)] + ([place.group(1)] if place else []) + ([who.group(1)] if who else [])
     return ask, [x for x in want if x]
@@ -106,30 +110,38 @@ def perfect(text):
 
 # ---- with the engine ------------------------------------------------------------------------
 
+def write(bezel, model, tok, ask, seed, more):
+    """-> text, whether it ended, steps of each canvas; as `bezel run --seed --no-think` writes it"""
+    ids = tok.encode(diffusion_data.prompt_text({}, prompt(ask)))
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as f:
+        cmd = [bezel, "diffuse", model, "-t", ",".join(map(str, ids)), "--seed", str(seed), "-n", "256", "--fast", "--trace", f.name, *more]
+        got = subprocess.run(cmd, capture_output=True, text=True, check=True)
+        steps = collections.Counter(json.loads(x)["canvas"] for x in f)
+    said = [int(x) for x in got.stdout.split(",")]
+    return tok.decode([i for i in said if i not in ENDS]), said[-1] in ENDS, list(steps.values())
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("bezel")
     ap.add_argument("model")
     ap.add_argument("n", type=int, nargs="?", default=100)
-    ap.add_argument("--gpu", action="store_true")
+    ap.add_argument("--device", default="cpu")
     ap.add_argument("--out", help="JSON of everything that was written")
     a = ap.parse_args()
-    r = random.Random("held out stories")
-    asked = [request(r) for _ in range(a.n)]
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
-        for i, (ask, _) in enumerate(asked):
-            f.write(json.dumps({"messages": [{"role": "user", "content": ask}], "think": False, "id": str(i), "options": {"seed": i + 1, "num_predict": 320}}) + "\n")
-        f.flush()
-        cmd = [a.bezel, "run", a.model, "--prompts", f.name, "-q"] + (["--gpu"] if a.gpu else [])
-        out = subprocess.run(cmd, capture_output=True, text=True)
-    lines = {x["id"]: x for x in map(json.loads, out.stdout.splitlines())}
-    got = [lines[str(i)] for i in range(a.n)]
-    good = [told(x["text"], want, x["finish"] == "end") for x, (_, want) in zip(got, asked)]
-    whole = [perfect(x["text"]) for x in got]
-    print(f"tells the story asked for   {sum(good):4} of {a.n}  {100 * sum(good) / a.n:5.1f} %")
-    print(f"by the grammar throughout   {sum(whole):4} of {a.n}  {100 * sum(whole) / a.n:5.1f} %")
+    r, tok = random.Random("held out stories"), tokenizer.Tokenizer(os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizer.json"))
+    made, steps = [], []
+    for i in range(a.n):
+        ask, want = request(r)
+        text, ended, taken = write(a.bezel, a.model, tok, ask, i + 1, ["--device", a.device])
+        made.append({"ask": ask, "text": text, "ended": ended, "told": told(text, want, ended), "perfect": perfect(text), "steps": taken})
+        steps += taken
+    for label, key in (("ends inside a canvas", "ended"), ("tells the story asked for", "told"), ("by the grammar, word for word", "perfect")):
+        k = sum(x[key] for x in made)
+        print(f"{label:32} {k:4} of {a.n}  {100 * k / a.n:5.1f} %")
+    print(f"{'steps a canvas':32} {sum(steps) / len(steps):.1f} over {len(steps)} canvases, most {max(steps)}")
     if a.out:
-        json.dump([dict(x, ask=q, told=t, perfect=p) for x, (q, _), t, p in zip(got, asked, good, whole)], open(a.out, "w"), indent=1)
+        json.dump(made, open(a.out, "w"), indent=1)
 
 
 if __name__ == "__main__":
