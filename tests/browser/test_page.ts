@@ -248,7 +248,7 @@ await test("the page from bezel serve: its model, isolated, under its rules for 
             await setSettings(p, { device: "cpu", maxTokens: 6 });
             check(await p.evaluate(() => crossOriginIsolated), "isolated");
             const offered = await p.locator("button.choice b").allTextContents();
-            checkEqual([offered[0], offered.length], [nano, 3], "the server's model, the page's own, a file");
+            checkEqual([offered[0], offered.length], [nano, 4], "the server's model, the page's own two, a file");
             await loadOffer(p, nano);
             await send(p, "Hello");
             check((await answered(p)).length > 0, "an answer");

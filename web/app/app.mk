@@ -8,12 +8,13 @@ web-programs: build/web/app/ready
 # Offered first. Until there is a trained model: one with random weights.
 BUILTIN = $(or $(wildcard models/pebble.gguf),$(CHAT_MODEL))
 BUILTIN_NAME = $(if $(wildcard models/pebble.gguf),pebble.gguf,synthetic.gguf)
+BUILTIN_MORE = $(wildcard models/pebble-diffusion.gguf)
 BUILTIN_LIST = web/app/$(if $(wildcard models/pebble.gguf),models.json,models-synthetic.json)
 
 # What tsc made lies in the same folders beside each other, so that imports stay as they are.
 APP_FILES = $(addprefix web/app/,index.html icon.svg)
 APP_STYLE = $(wildcard web/app/style/*.css)
-build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(APP_STYLE) $(BUILTIN_LIST) $(BUILTIN)
+build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(APP_STYLE) $(BUILTIN_LIST) $(BUILTIN) $(BUILTIN_MORE)
 	$(call say,APP build/web/app)
 	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/style build/web/app/package build/web/app/builtin
 	@cp $(APP_FILES) build/web/app/
@@ -24,6 +25,7 @@ build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.
 	@cp build/web/bezel.wasm build/web/bezel-mt.wasm build/web/app/package/src/
 	@cp $(BUILTIN_LIST) build/web/app/models.json
 	@cp $(BUILTIN) build/web/app/builtin/$(BUILTIN_NAME)
+	@$(if $(BUILTIN_MORE),cp $(BUILTIN_MORE) build/web/app/builtin/)
 	@touch $@
 
 # In Chromium, on the software adapter.

@@ -1,0 +1,28 @@
+/** The models that come with the page, as it offers them: a story condenses out of noise. */
+import { check, checkEqual, finish, test } from "../web/check.js";
+import { screenshot, withBrowser } from "./browser.js";
+import { answered, loadOffer, openPage, send, setSettings } from "./page.js";
+import { startServer } from "./server.js";
+
+const server = await startServer({ mounts: [["/", "build/web/app"]] });
+
+await test("Pebble Diffusion: offered beside Pebble, its canvas condenses, the answer is a story", () =>
+    withBrowser({}, async ({ page }) => {
+        await openPage(page, server);
+        const offered = await page.locator("button.choice b").allTextContents();
+        checkEqual(offered.slice(0, 2), ["Pebble", "Pebble Diffusion"], "offers");
+        await setSettings(page, { device: "cpu", seed: 3, think: false });
+        await loadOffer(page, "Pebble Diffusion");
+        await page.waitForSelector('button:has-text("Write a story about a fox.")');
+        await send(page, "Write a story about a fox.");
+        const settled = (): boolean => [...document.querySelectorAll(".canvas .settled")].map((run) => run.textContent).join("").split(" ").length > 20;
+        await page.waitForFunction(settled, undefined, { timeout: 120_000 });
+        await screenshot(page, "pebble-diffusion");
+        const story = await answered(page);
+        check(/\bfox\b/.test(story) && story.split(/\s+/).length > 40, story);
+        check(!(await page.isVisible(".canvas")), "the canvas is gone");
+        await screenshot(page, "pebble-diffusion-answer");
+    }));
+
+await server.close();
+finish();
