@@ -223,6 +223,36 @@ def complains(folder, out, source):
     fails([odd, f"{out}/x.gguf"], "llama")
 
 
+def diffusion(out):
+    """the golden DiffusionGemma under Hugging Face's names, and back"""
+    was = g.Reader(os.path.join(HERE, "..", "..", "build", "golden", "diffusion", "text.gguf"))
+    layer, whole, source = {v: k for k, v in convert.LAYER.items()}, {v: k for k, v in convert.TEXT.items()}, {}
+    for name in was.tensors:
+        _, number, what = name.split(".", 2) if name.startswith("blk.") else (None, None, name)
+        if what == "enc_layer_output_scale.weight":
+            source[f"model.encoder.language_model.layers.{number}.layer_scalar"] = was.get(name)
+        elif name != "rope_freqs.weight":
+            source["model.decoder." + (f"layers.{number}.{layer[what]}" if number else whole[what])] = was.get(name)
+    source["model.encoder.language_model.norm.weight"] = np.zeros(96, np.float32)      # what is tied may stand there twice
+    folder, made = make_folder(f"{out}/diffusion", source), f"{out}/diffusion.gguf"
+    text = {"model_type": "diffusion_gemma_text", "vocab_size": 768, "hidden_size": 96, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "num_global_key_value_heads": 1, "head_dim": 32, "global_head_dim": 64, "sliding_window": 8, "final_logit_softcapping": 30.0, "max_position_embeddings": 4096,
+            "layer_types": ["sliding_attention", "full_attention"] * 2, "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 32}
+    json.dump({"model_type": "diffusion_gemma", "canvas_length": 16, "text_config": text}, open(f"{folder}/config.json", "w"))
+    json.dump({"max_denoising_steps": 6, "t_min": 0.4, "t_max": 0.8, "stability_threshold": 1, "confidence_threshold": 0.005, "sampler_config": {"entropy_bound": 1.0}},
+              open(f"{folder}/generation_config.json", "w"))
+    convert.main([folder, made, "--type", "f32"])
+    now, rows = g.Reader(made), []
+    for key in was.kv:
+        if key.startswith("diffusion"):
+            same(now.kv.get(key), was.kv[key], key)
+    for path in (os.path.join(HERE, "..", "..", "build", "golden", "diffusion", "text.gguf"), made):
+        p = subprocess.run([BEZEL, "logits", path, "-t", "2,105,500,501", "--canvas", ",".join(map(str, range(480, 496))), "-o", f"{out}/rows.f32"], capture_output=True, text=True)
+        need(p.returncode == 0, p.stderr)
+        rows.append(np.fromfile(f"{out}/rows.f32", np.float32))
+    need(rows[0].size == 16 * 768 and np.abs(rows[0] - rows[1]).max() < 1e-4, f"logits off by {np.abs(rows[0] - rows[1]).max()}")
+
+
 with tempfile.TemporaryDirectory() as d:
     source = tensors()
     folder = make_folder(f"{d}/hf", source)
@@ -232,4 +262,5 @@ with tempfile.TemporaryDirectory() as d:
     case("names as in published files", names_as_published, folder, d)
     case("every type converts and runs", every_type_runs, folder, d)
     case("complaints", complains, folder, d, source)
+    case("DiffusionGemma", diffusion, d)
 sys.exit(finish())
