@@ -1,7 +1,5 @@
 /* Pebble Diffusion, the little diffusion model that ships with the engine, against the official class with the same
  * weights: logits over a canvas, and a whole story of several canvases with its recorded random numbers. */
-#include <string.h>
-
 #include "bezel_diffusion.h"
 #include "support/canvas.h"
 #include "support/check.h"
@@ -20,12 +18,14 @@ int main(void)
     CHECK(bz_model_canvas(m) == 64);
     check_canvas_logits(&g, m, &o, 2e-3);
 
-    begin("the official story, canvas after canvas");
-    CHECK(golden_i32(&g, &n_step, "gen.step") && golden_i32(&g, &n_init, "gen.init"));
-    CHECKF(n_init / 64 > 1 && n_step > 10, "%zu canvases, %zu steps", n_init / 64, n_step);
-    check_generation(&g, m, &o, "gen");
-    const int32_t *sequence = golden_i32(&g, &n, "gen.sequence");
-    CHECK(sequence && sequence[n - 1] == 0); /* an end token, then padding */
+    if (!quick_run()) {
+        begin("the official story, canvas after canvas");
+        CHECK(golden_i32(&g, &n_step, "gen.step") && golden_i32(&g, &n_init, "gen.init"));
+        CHECKF(n_init / 64 > 1 && n_step > 10, "%zu canvases, %zu steps", n_init / 64, n_step);
+        check_generation(&g, m, &o, "gen");
+        const int32_t *sequence = golden_i32(&g, &n, "gen.sequence");
+        CHECK(sequence && sequence[n - 1] == 0); /* an end token, then padding */
+    }
     bz_model_free(m);
     golden_close(&g);
     return finish();
