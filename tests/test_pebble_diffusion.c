@@ -16,7 +16,7 @@ int main(void)
     const bz_session_options o = {.exact = true, .threads = 2};
     begin("the official logits over a canvas");
     CHECK(bz_model_canvas(m) == 64);
-    check_canvas_logits(&g, m, &o, 2e-3);
+    check_canvas_logits(&g, m, &o, 1e-3);
 
     if (!quick_run()) {
         begin("the official story, canvas after canvas");
