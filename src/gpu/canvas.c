@@ -3,7 +3,10 @@
 
 enum {
     STRETCH = 2048, /* logits of a workgroup of judge_scan */
-    SOFT_ROWS = 64, /* of a tile of soft_embed */
+    SOFT_BINS = 80,       /* sizes of probabilities */
+    LIST_SHARES = 8,      /* of a row's listed tokens */
+    GATHER_COLUMNS = 512, /* of a workgroup of soft_gather */
+    SOFT_ROWS = 64,       /* of a tile of soft_embed */
     SOFT_COLUMNS = 128,
     SOFT_DEEP = 16,    /* tokens in workgroup memory at once */
     MANY_GROUPS = 512, /* workgroups to share the vocabulary out to */
@@ -40,38 +43,88 @@ void gpu_add_judge(builder *x)
     gpu_builder_add(x, GPU_JUDGE_PICK, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
-void gpu_add_soft_embed(builder *x)
+/* Memory of soft_embed behind the arena, in values: notes, the list, then the shares' sums. */
+typedef struct soft_room {
+    uint64_t notes, list, most; /* most: values that are left for sums */
+} soft_room;
+
+/* Lists are for distributions that a sixteenth of the vocabulary holds, or less where there is no room. */
+static soft_room rooms(const builder *x, const step_facts *f)
+{
+    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
+    const uint64_t left = binding > used ? (binding - used) / 4 : 0, stretches = divide_up(f->k, STRETCH);
+    soft_room r = {.notes = x->rows * (2 + stretches * (2 + SOFT_BINS)), .list = 2ull * x->rows * divide_up(f->k, 16)};
+    if (r.notes + r.list > left / 2) {
+        r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 4 * 2 : 0;
+    }
+    r.most = left > r.notes + r.list ? left - r.notes - r.list : 0;
+    return r;
+}
+
+/* Sums of the listed tokens, or of all: one kernel after the other looks whether it is its turn. */
+static void add_shares(builder *x, gpu_kernel kernel, dispatch d, uint32_t tokens, uint32_t *parts)
 {
     const gpu_weights *ws = &x->b->weights;
-    const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
-    const uint32_t first = ws->first_piece[x->step->w[0].id - 1], behind = ws->first_piece[x->step->w[0].id];
-    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
-    dispatch d = begin(x);
-    step_facts *f = &d.facts;
-    f->cols = (uint32_t)w->ne[0];
-    f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
-    f->out1_stride = x->rows * f->cols;
-    d.x = divide_up(f->cols, SOFT_COLUMNS);
-    d.y = divide_up(x->rows, SOFT_ROWS);
-    /* as many shares as keep a GPU busy, as far as there is room for their sums */
-    const uint64_t room = binding > used ? (binding - used) / 4 / f->out1_stride : 0;
-    uint32_t shares = divide_up(MANY_GROUPS, d.x * d.y);
-    shares = shares + (behind - first) > room
-                 ? (room > behind - first ? (uint32_t)room - (behind - first) : 1)
-                 : shares;
-    f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
-    f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
-    for (uint32_t i = first; i < behind; i++) {
+    const bz_weight w = x->step->w[0];
+    for (uint32_t i = ws->first_piece[w.id - 1]; i < ws->first_piece[w.id]; i++) {
         dispatch piece = d;
         piece.weights = ws->pieces[i].at;
         piece.facts.first_row = ws->pieces[i].first_row;
         piece.facts.row_count = ws->pieces[i].rows;
-        piece.facts.first_part = f->parts;
-        piece.z = divide_up(ws->pieces[i].rows, f->stretch);
-        f->parts += piece.z;
-        gpu_builder_add(x, GPU_SOFT_EMBED, w->type, (gpu_overrides){{0}}, piece);
+        piece.facts.first_part = *parts;
+        piece.z = tokens ? divide_up(ws->pieces[i].rows, tokens) : d.z;
+        *parts += piece.z;
+        gpu_builder_add(x, kernel, bz_weight_of(ws->table, w)->type, (gpu_overrides){{0}}, piece);
     }
-    reserve(x, (uint64_t)f->parts * f->out1_stride);
+}
+
+void gpu_add_soft_embed(builder *x)
+{
+    const gpu_weights *ws = &x->b->weights;
+    const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
+    const uint32_t pieces = ws->first_piece[x->step->w[0].id] - ws->first_piece[x->step->w[0].id - 1];
+    const bz_tensor_info *z = bz_plan_tensor(x->s->plan, x->step->in[0]);
+    if (z->last > (int32_t)(x->step - x->s->plan->steps)) { /* logits become exponentials where they are */
+        bz_fail(x->err, BZ_BAD_REQUEST, "The GPU can read logits no more behind soft_embed (step %s).", x->step->name);
+        x->failed = true;
+        return;
+    }
+    dispatch d = begin(x);
+    step_facts *f = &d.facts;
+    const soft_room room = rooms(x, f);
+    f->eps = x->b->packed ? 0x1p-12f : 0x1p-20f; /* of a row's sum may be left out */
+    f->in2 = f->out1;
+    f->in2_stride = (uint32_t)(f->in2 + room.notes);
+    f->heads = (uint32_t)(room.list / 2);
+    f->out1 = (uint32_t)(f->in2_stride + room.list);
+    f->cols = (uint32_t)w->ne[0];
+    f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
+    f->out1_stride = x->rows * f->cols;
+    /* as many shares as keep a GPU busy, as far as there is room for their sums */
+    const uint32_t sums = room.most / f->out1_stride > UINT32_MAX ? UINT32_MAX : (uint32_t)(room.most / f->out1_stride);
+    f->experts = sums / pieces < LIST_SHARES ? sums / pieces ? sums / pieces : 1 : LIST_SHARES;
+
+    d.y = x->rows;
+    d.x = divide_up(f->k, STRETCH);
+    gpu_builder_add(x, GPU_SOFT_WEIGH, BZ_F32, (gpu_overrides){{0}}, d);
+    d.x = 1;
+    gpu_builder_add(x, GPU_SOFT_CUT, BZ_F32, (gpu_overrides){{0}}, d);
+    d.x = divide_up(f->k, STRETCH);
+    gpu_builder_add(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);
+    d.x = divide_up(f->cols, GATHER_COLUMNS);
+    d.z = f->experts;
+    add_shares(x, GPU_SOFT_GATHER, d, 0, &f->kv_heads);
+
+    d.x = divide_up(f->cols, SOFT_COLUMNS);
+    d.y = divide_up(x->rows, SOFT_ROWS);
+    uint32_t shares = divide_up(MANY_GROUPS, d.x * d.y);
+    shares = shares + pieces > sums ? (sums > pieces ? sums - pieces : 1) : shares;
+    f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
+    f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
+    add_shares(x, GPU_SOFT_EMBED, d, f->stretch, &f->parts);
+
+    const uint64_t parts = f->parts > f->kv_heads ? f->parts : f->kv_heads;
+    reserve(x, room.notes + room.list + parts * f->out1_stride);
     dispatch sum = {.facts = *f, .x = divide_up(f->cols, 64), .y = x->rows};
     gpu_builder_add(x, GPU_SOFT_SUM, BZ_F32, (gpu_overrides){{0}}, sum);
 }

@@ -40,6 +40,10 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
     [GPU_JUDGE_SCAN] = {"canvas/judge_scan.wgsl", {NULL}, false, false},
     [GPU_JUDGE_PICK] = {"canvas/judge_pick.wgsl", {NULL}, false, false},
+    [GPU_SOFT_WEIGH] = {"canvas/soft_weigh.wgsl", {NULL}, false, false},
+    [GPU_SOFT_CUT] = {"canvas/soft_cut.wgsl", {NULL}, false, false},
+    [GPU_SOFT_LIST] = {"canvas/soft_list.wgsl", {NULL}, false, false},
+    [GPU_SOFT_GATHER] = {"canvas/soft_gather.wgsl", {NULL}, true, false},
     [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
     [GPU_SOFT_SUM] = {"canvas/soft_sum.wgsl", {NULL}, false, false},
     [GPU_TOWER_VALUES] = {"tower/values.wgsl", {"OP", "KIND"}, false, false},
@@ -227,8 +231,11 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_EMBED || kernel == GPU_EMBED_SLOTS) {
         parts[n_parts++] = kernel == GPU_EMBED ? "table/by_id.wgsl" : "table/by_slot.wgsl";
     }
-    if (kernel == GPU_JUDGE_SCAN || kernel == GPU_JUDGE_PICK || kernel == GPU_SOFT_EMBED) {
+    if (kernel >= GPU_JUDGE_SCAN && kernel <= GPU_SOFT_SUM) {
         parts[n_parts++] = "canvas/common.wgsl";
+    }
+    if (kernel >= GPU_SOFT_WEIGH && kernel <= GPU_SOFT_SUM) {
+        parts[n_parts++] = "canvas/soft.wgsl";
     }
     if (kernel == GPU_TOWER_VALUES || kernel == GPU_TOWER_LAYER_NORM || kernel == GPU_TOWER_CONV) {
         parts[n_parts++] = "tower/weights.wgsl";

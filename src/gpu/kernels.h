@@ -31,7 +31,11 @@ typedef enum gpu_kernel {
     GPU_EXPERT_SUM,
     GPU_JUDGE_SCAN,  /* a canvas: stretches of its logits */
     GPU_JUDGE_PICK,
-    GPU_SOFT_EMBED,  /* shares of the mean embedding */
+    GPU_SOFT_WEIGH,  /* the mean embedding: logits become exponentials */
+    GPU_SOFT_CUT,
+    GPU_SOFT_LIST,
+    GPU_SOFT_GATHER, /* shares of it: of listed tokens, */
+    GPU_SOFT_EMBED,  /* ... of the whole table */
     GPU_SOFT_SUM,
     GPU_TOWER_VALUES, /* towers: value by value */
     GPU_TOWER_LAYER_NORM,

@@ -1,5 +1,5 @@
-// soft_embed, first half: sums over a stretch of the vocabulary of e to the (z - peak) times a token's row of the table. A
-// workgroup makes ROWS rows by COLS columns, DEEP tokens at a time through workgroup memory; a thread makes 8 by 8 of it.
+// soft_embed, flat distributions: sums over a stretch of the vocabulary of e (soft_weigh.wgsl) times a token's row of the
+// table. A workgroup makes ROWS rows by COLS columns, DEEP tokens at a time through workgroup memory; a thread makes 8 by 8 of it.
 const ROWS = 64u;
 const COLS = 128u;
 const DEEP = 16u;
@@ -7,7 +7,6 @@ const THREADS = 128u;
 
 var<workgroup> p_tile: array<vec4<f32>, DEEP * ROWS / 4u>; // [token][rows by four]
 var<workgroup> w_tile: array<vec4<f32>, DEEP * COLS / 4u>; // [token][columns by four]
-var<workgroup> peaks: array<f32, ROWS>;
 
 fn put(row: u32, n: u32, column: u32, sum: vec4<f32>, y: u32) {
     if (row >= n) { return; }
@@ -18,15 +17,12 @@ fn put(row: u32, n: u32, column: u32, sum: vec4<f32>, y: u32) {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    if (group_listed(local)) { return; }
     let n = live_rows();
     let column0 = group.x * COLS;
     let row0 = group.y * ROWS;
     let begin = group.z * step.stretch;              // of the binding's tokens
     let end = min(begin + step.stretch, step.row_count);
-    for (var r = local; r < ROWS; r += THREADS) {
-        peaks[r] = arena[step.in1 + (step.row0 + min(row0 + r, n - 1u)) * step.in1_stride + 3u];
-    }
-    workgroupBarrier();
     let tx = local & 15u;
     let ty = local >> 4u;
     var a0 = vec4<f32>(); // rows ty * 4 + i, columns tx * 4
@@ -64,7 +60,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             if (v0 + t < end) {
                 for (var j = 0u; j < 4u; j++) {
                     let row = min(row0 + r + j, n - 1u);
-                    e[j] = share(cooled(step.in0 + row * step.in0_stride + step.first_row + v0 + t), peaks[r + j]);
+                    e[j] = arena[step.in0 + row * step.in0_stride + step.first_row + v0 + t];
                 }
             }
             p_tile[t * (ROWS / 4u) + r / 4u] = e;

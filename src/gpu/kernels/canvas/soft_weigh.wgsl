@@ -1,0 +1,22 @@
+// soft_embed: a stretch of a row's logits becomes e to the (z - peak), in place, and is counted by size.
+var<workgroup> count: array<atomic<u32>, BINS>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    if (local < BINS) { atomicStore(&count[local], 0u); }
+    let peak = arena[step.in1 + (step.row0 + row) * step.in1_stride + 3u];
+    let z0 = step.in0 + row * step.in0_stride;
+    workgroupBarrier();
+    for (var i = 0u; i < 8u; i++) {
+        let v = group.x * STRETCH + i * 256u + local;
+        if (v < step.k) {
+            let e = share(cooled(z0 + v), peak);
+            arena[z0 + v] = e;
+            if (e > 0.0) { atomicAdd(&count[bin_of(e)], 1u); }
+        }
+    }
+    workgroupBarrier();
+    if (local < BINS) { arena[counts_of(row, group.x) + local] = f32(atomicLoad(&count[local])); }
+}
