@@ -9,7 +9,12 @@
 
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
 
-enum { SPLITS = 16 }; /* of the visible positions, when few rows attend */
+enum {
+    SPLITS = 16,      /* of the visible positions, when few rows attend */
+    MOST_SPLITS = 4,  /* when many do, and there are less than */
+    MANY_TILES = 512, /* workgroups */
+    MANY_PIECES = 4   /* of a long cache, each of which has as many */
+};
 
 uint64_t gpu_place(const bz_schedule *s, bz_tensor t)
 {
@@ -220,6 +225,16 @@ static void kv_norm(builder *x)
     gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
 }
 
+/* Splits of the visible positions that keep a GPU busy, as far as there is room for what they leave. */
+static uint32_t tile_splits(const builder *x, uint32_t groups, const bz_step *step)
+{
+    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
+    const uint64_t left = binding > used ? binding - used : 0, one = 4ull * x->rows * step->heads * (step->width + 4);
+    const uint64_t room = left / one / MANY_PIECES, wanted = MANY_TILES / groups < MOST_SPLITS ? MANY_TILES / groups : MOST_SPLITS;
+    const uint64_t splits = wanted < room ? wanted : room;
+    return splits ? (uint32_t)splits : 1;
+}
+
 /* Many rows share what they fetch of the cache; few leave most of a GPU idle unless positions are shared out. `turn` is the query's
  * norm, with its rope behind, where they are done here too. */
 static void attend(builder *x, const bz_step *turn, const bz_step *step)
@@ -236,6 +251,7 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
                       (f->in0 | f->in0_stride | f->out0 | f->out0_stride) % 4 == 0;
     if (x->rows > 8 && even) {
         d.y = divide_up(x->rows, 32);
+        d.z = d.splits = tile_splits(x, d.x * d.y, step);
         gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
     } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
