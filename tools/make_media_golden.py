@@ -55,7 +55,17 @@ def towers(full, out, case):
     w.save(os.path.join(out, case, "media.gguf"))
 
 
+def canvas(full, out):
+    """DiffusionGemma: a prompt with a picture, and the first step behind it."""
+    r, w = g.Reader(os.path.join(full, "diffusion/golden.gguf")), g.Writer()
+    w.put("general.architecture", g.STR, "golden")
+    for name in ("image.2.soft_tokens", "mm.tokens", "mm.step0.canvas", "mm.step0.logits"):
+        put(w, name, r.get(name))
+    w.save(os.path.join(out, "diffusion/media.gguf"))
+
+
 if __name__ == "__main__":
     media(sys.argv[1], sys.argv[2])
     for name in ("e-like", "moe-like", "unified"):
         towers(sys.argv[1], sys.argv[2], name)
+    canvas(sys.argv[1], sys.argv[2])

@@ -445,6 +445,8 @@ int main(int argc, char **argv)
             const bz_session_options o = {.exact = true, .no_fuse = plain, .chunk = plain ? 5 : 0};
             begin("%s, diffusion: logits of a canvas%s", devices[d], plain ? ", not fused" : "");
             check_canvas_logits(&g, m, &o, 1e-3);
+            begin("%s, diffusion: a prompt with a picture%s", devices[d], plain ? ", not fused" : "");
+            check_canvas_picture(devices[d], &o, 1e-3);
             begin("%s, diffusion: recorded generations%s", devices[d], plain ? ", not fused" : "");
             check_generation(&g, m, &o, "gen");
             check_generation(&g, m, &o, "gen_eos");

@@ -6,6 +6,8 @@
 
 #include "check.h"
 #include "forward.h"
+#include "media.h"
+#include "session.h"
 
 typedef struct sink {
     float *out;
@@ -87,6 +89,41 @@ void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_op
     free(first);
     free(all);
     bz_session_free(s);
+}
+
+void check_canvas_picture(const char *device, const bz_session_options *o, double bound)
+{
+    golden media;
+    bz_model *m = NULL;
+    bz_error err = {0};
+    golden_open(&media, golden_path("diffusion/media.gguf"));
+    if (!CHECKF(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), golden_path("diffusion/mmproj.gguf"),
+                                   &(bz_open_options){.device = device}, &err) == BZ_OK,
+                "%s", err.text)) {
+        return;
+    }
+    size_t n, n_soft;
+    const int32_t *prompt = golden_i32(&media, &n, "mm.tokens");
+    const float *soft = golden_f32(&media, &n_soft, "image.2.soft_tokens");
+    const uint32_t width = m->text.config.width;
+    bz_media *picture = bz_media_new(BZ_MEDIA_IMAGE, (uint32_t)(n_soft / width), width);
+    if (!CHECK(prompt && soft && picture)) {
+        return;
+    }
+    memcpy(picture->values, soft, n_soft * sizeof *soft);
+    picture->content = bz_content_of(soft, n_soft * sizeof *soft, 0);
+    bz_session *s = session_or_fail(m, o);
+    bz_job *job = NULL;
+    bz_media *list[] = {picture};
+    CHECKF(bz_session_prefill_media(s, prompt, n, list, 1, NULL, &job, &err) == BZ_OK &&
+               bz_job_run(job, NULL, &err) == BZ_OK,
+           "%s", err.text);
+    bz_job_free(job);
+    check_step(&media, s, "mm.step0", NULL, 0, bound);
+    bz_session_free(s);
+    bz_media_free(picture);
+    bz_model_free(m);
+    golden_close(&media);
 }
 
 /* ---- generations --------------------------------------------------------------------- */
