@@ -493,6 +493,7 @@ void gpu_close(gpu *g)
     if (g->device) {
         gpu_native_drop_lists(g);
         gpu_native_drop_buffers(g);
+        gpu_native_drop_uploads(g);
         g->fn.DeviceDestroy(g->device);
         gpu_native_wait(g, &g->callbacks, 0, CLOSE_SECONDS);
         g->fn.QueueRelease(g->queue);

@@ -23,6 +23,14 @@ typedef struct gpu_library {
     bool new_numbers; /* of features; see webgpu_abi.h */
 } gpu_library;
 
+/* gpu_native_upload.c */
+enum { GPU_UPLOADS = 16, GPU_UPLOAD_BYTES = 4 << 20 };
+
+typedef struct gpu_upload_slot {
+    wgpu_buffer object;
+    void *mapped; /* NULL while the GPU has it */
+} gpu_upload_slot;
+
 struct gpu {
     wgpu_functions fn;
     gpu_library library;
@@ -56,6 +64,7 @@ struct gpu {
     gpu_handles buffers, pipelines, lists, fences, stagings;
     uint64_t idle_staging; /* bytes of stagings that wait for another read */
     wgpu_buffer nothing;   /* four bytes for gpu_signal to read */
+    gpu_upload_slot uploads[GPU_UPLOADS];
 };
 
 typedef struct gpu_buffer_item {
@@ -124,7 +133,11 @@ void gpu_native_submit(gpu *g, wgpu_encoder e);
 /* gpu_native_list.c: the dispatches as one pass of `e`; false, and the device broken, when they are not in the list. */
 bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, uint32_t count);
 
-/* gpu_native_buffer.c, gpu_native_list.c: let go of everything, for closing. */
+/* gpu_native_upload.c: a large write into a buffer of ours; false: not this way. */
+bool gpu_native_upload(gpu *g, wgpu_buffer to, uint64_t offset, const void *bytes, uint64_t n);
+
+/* Let go of everything, for closing. */
+void gpu_native_drop_uploads(gpu *g);
 void gpu_native_drop_buffers(gpu *g);
 void gpu_native_drop_lists(gpu *g);
 /* Blocks for n bytes at the beginning of a buffer of ours; false if they did not come. */

@@ -109,7 +109,9 @@ void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_
 {
     const gpu_buffer_item *item = gpu_native_usable(g, NULL) ? range_of(g, b, offset, n, "write") : NULL;
     if (item && n) {
-        g->fn.QueueWriteBuffer(g->queue, item->object, offset, bytes, (size_t)n);
+        if (!gpu_native_upload(g, item->object, offset, bytes, n)) {
+            g->fn.QueueWriteBuffer(g->queue, item->object, offset, bytes, (size_t)n);
+        }
         g->counts.written_bytes += n;
     }
 }

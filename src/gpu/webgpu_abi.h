@@ -48,9 +48,10 @@ enum { WGPU_ERROR_NONE = 1, WGPU_ERROR_VALIDATION = 2, WGPU_ERROR_MEMORY = 3, WG
 enum { WGPU_FILTER_VALIDATION = 1, WGPU_FILTER_MEMORY = 2, WGPU_FILTER_INTERNAL = 3 }; /* of error scopes */
 enum { WGPU_MESSAGE_ERROR = 1 }; /* of a shader's compilation */
 enum { WGPU_QUERY_TIMESTAMP = 2 };
-enum { WGPU_MAP_READ = 1 };
+enum { WGPU_MAP_READ = 1, WGPU_MAP_WRITE = 2 };
 enum {
     WGPU_USAGE_MAP_READ = 0x001,
+    WGPU_USAGE_MAP_WRITE = 0x002,
     WGPU_USAGE_COPY_FROM = 0x004,
     WGPU_USAGE_COPY_TO = 0x008,
     WGPU_USAGE_UNIFORM = 0x040,
@@ -325,6 +326,7 @@ _Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
     F(void, QueueWriteBuffer, (wgpu_queue, wgpu_buffer, uint64_t offset, const void *, size_t n))            \
     F(void, QueueRelease, (wgpu_queue))                                                                      \
     F(wgpu_future, BufferMapAsync, (wgpu_buffer, uint64_t mode, size_t offset, size_t n, wgpu_map_callback)) \
+    F(void *, BufferGetMappedRange, (wgpu_buffer, size_t offset, size_t n))                                  \
     F(const void *, BufferGetConstMappedRange, (wgpu_buffer, size_t offset, size_t n))                       \
     F(void, BufferUnmap, (wgpu_buffer))                                                                      \
     F(void, BufferDestroy, (wgpu_buffer))                                                                    \
