@@ -267,6 +267,19 @@ int main(int argc, char **argv)
         {"one row's experts' down, Q8_0", BZ_Q8_0, 1, 704, 2816, 128, true, false},
         {"one row's experts' down, Q5_0", BZ_Q5_0, 1, 704, 2816, 128, true, false},
         {"one row's experts' down, Q4_0", BZ_Q4_0, 1, 704, 2816, 128, true, false},
+        /* a step over DiffusionGemma's canvas */
+        {"canvas, query, Q4_K", BZ_Q4_K, 256, 2816, 4096, 0, false, false},
+        {"canvas, key, Q4_K", BZ_Q4_K, 256, 2816, 2048, 0, false, false},
+        {"canvas, value, Q6_K", BZ_Q6_K, 256, 2816, 2048, 0, false, false},
+        {"canvas, attention's output, Q4_K", BZ_Q4_K, 256, 4096, 2816, 0, false, false},
+        {"canvas, gate or up, Q4_K", BZ_Q4_K, 256, 2816, 2112, 0, false, false},
+        {"canvas, down, Q5_0", BZ_Q5_0, 256, 2112, 2816, 0, false, false},
+        {"canvas, down, Q8_0", BZ_Q8_0, 256, 2112, 2816, 0, false, false},
+        {"canvas, router, F32", BZ_F32, 256, 2816, 128, 0, false, false},
+        {"canvas, experts' gate and up, Q4_K", BZ_Q4_K, 256, 2816, 1408, 128, false, true},
+        {"canvas, experts' down, Q5_0", BZ_Q5_0, 256, 704, 2816, 128, true, false},
+        {"canvas, experts' down, Q8_0", BZ_Q8_0, 256, 704, 2816, 128, true, false},
+        {"canvas, vocabulary, Q6_K", BZ_Q6_K, 64, 2816, 262144, 0, false, false},
     };
     bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
     const char *only = argc > 1 + small ? argv[1 + small] : "";

@@ -10,11 +10,13 @@ typedef struct builder {
     bz_schedule *s;
     const bz_step *step; /* first of the group at hand */
     uint32_t steps;      /* of the group */
+    const bz_step *gate; /* geglu, where a group begins with it and `step` is the product behind */
     uint32_t rows;       /* bucket rows of its output */
     uint64_t scratch;    /* bytes that splits need behind the arena */
     uint64_t side_bytes; /* of the side buffer: tiles.c */
     uint32_t table;      /* vectors of its table of experts, which comes first */
-    bz_tensor grouped;   /* the choice of experts it lists */
+    bz_tensor grouped;   /* the choice of experts it lists, */
+    uint32_t grouped_rows; /* in tiles of that many */
     bz_tensor quantised; /* whose rows lie behind it */
     bz_error *err;
     bool failed;

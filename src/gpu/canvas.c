@@ -53,7 +53,7 @@ static soft_room rooms(const builder *x, const step_facts *f)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? (binding - used) / 4 : 0, stretches = divide_up(f->k, STRETCH);
-    soft_room r = {.notes = x->rows * (2 + stretches * (2 + SOFT_BINS)), .list = 2ull * x->rows * divide_up(f->k, 16)};
+    soft_room r = {.notes = 1 + x->rows * (3 + stretches * (2 + SOFT_BINS)), .list = 2ull * x->rows * divide_up(f->k, 16)};
     if (r.notes + r.list > left / 2) {
         r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 4 * 2 : 0;
     }
@@ -109,6 +109,9 @@ void gpu_add_soft_embed(builder *x)
     gpu_builder_add(x, GPU_SOFT_WEIGH, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = 1;
     gpu_builder_add(x, GPU_SOFT_CUT, BZ_F32, (gpu_overrides){{0}}, d);
+    d.y = 1;
+    gpu_builder_add(x, GPU_SOFT_PLACE, BZ_F32, (gpu_overrides){{0}}, d);
+    d.y = x->rows;
     d.x = divide_up(f->k, STRETCH);
     gpu_builder_add(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = divide_up(f->cols, GATHER_COLUMNS);

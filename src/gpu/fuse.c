@@ -165,6 +165,18 @@ static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t firs
     return g;
 }
 
+/* geglu whose rows only a product of many rows reads, in 8 bits: they are rounded as they are made. */
+static bool is_gated(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
+{
+    const bz_step *s = &p->steps[first], *product = follows(p, first + 1, BZ_OP_LINEAR, 0);
+    product = product ? product : follows(p, first + 1, BZ_OP_EXPERT_LINEAR, 0);
+    if (s->op != BZ_OP_GEGLU || !product || !r->packed || bz_plan_rows_of(p, product->out[0]) <= 8) {
+        return false;
+    }
+    const bz_weight_info *w = bz_weight_of(p->weights, product->w[0]);
+    return gpu_kernels_tile8(w->type) && (s->in[1].id || s->width == w->ne[0]);
+}
+
 /* ---- attention ---------------------------------------------------------------------------- */
 
 static bool is_kv(const bz_plan *p, size_t first)
@@ -193,6 +205,9 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     gpu_group group = products(r, p, first);
     if (group.fusion != GPU_FUSE_NONE) {
         return group;
+    }
+    if (r->fuse && is_gated(r, p, first)) {
+        return (gpu_group){GPU_FUSE_GATED, 2, {0}};
     }
     if (!r->fuse || s->op != BZ_OP_RMS_NORM) {
         return (gpu_group){GPU_FUSE_NONE, 1, {0}};

@@ -22,11 +22,12 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
     [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {"GROUPED"}, true, false},
-    [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {"GROUPED"}, true, false},
-    [GPU_QUANTIZE] = {"quantize.wgsl", {NULL}, false, false},
+    [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
+    [GPU_EXPERT_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
+    [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE"}, false, false},
     [GPU_SPLIT_SUM] = {"split_sum.wgsl", {NULL}, false, false},
     [GPU_GROUP_PAIRS] = {"group_pairs.wgsl", {"TILE"}, false, false},
-    [GPU_NORM] = {"norm.wgsl", {"THEN"}, false, false},
+    [GPU_NORM] = {"norm.wgsl", {"THEN", "EACH"}, false, false},
     [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false, false},
     [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
     [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
@@ -34,7 +35,7 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_ATTEND] = {"attend.wgsl", {"F16"}, false, false},
     [GPU_ATTEND_TILE] = {"attend_tile.wgsl", {"PER", "HEAD", "ACROSS"}, false, true},
     [GPU_ATTEND_FEW] = {"attend_few.wgsl", {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"}, false, false},
-    [GPU_COMBINE] = {"combine.wgsl", {NULL}, false, false},
+    [GPU_COMBINE] = {"combine.wgsl", {"BATCH"}, false, false},
     [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
     [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
@@ -42,6 +43,7 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_JUDGE_PICK] = {"canvas/judge_pick.wgsl", {NULL}, false, false},
     [GPU_SOFT_WEIGH] = {"canvas/soft_weigh.wgsl", {NULL}, false, false},
     [GPU_SOFT_CUT] = {"canvas/soft_cut.wgsl", {NULL}, false, false},
+    [GPU_SOFT_PLACE] = {"canvas/soft_place.wgsl", {NULL}, false, false},
     [GPU_SOFT_LIST] = {"canvas/soft_list.wgsl", {NULL}, false, false},
     [GPU_SOFT_GATHER] = {"canvas/soft_gather.wgsl", {NULL}, true, false},
     [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
@@ -215,7 +217,8 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     } else if (kernel == GPU_LINEAR_WIDE) {
         parts[n_parts++] = "wide/common.wgsl";
         parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";
-    } else if (kernel == GPU_LINEAR_TILE8) {
+    } else if (kernel == GPU_LINEAR_TILE8 || kernel == GPU_EXPERT_TILE8) {
+        parts[n_parts++] = kernel == GPU_LINEAR_TILE8 ? "tile8/rows.wgsl" : "tile8/experts.wgsl";
         parts[n_parts++] = "tile8/common.wgsl";
         n_parts += integer_parts(&tiles8[type], parts + n_parts);
     } else if (info->reads_blocks) {
@@ -227,6 +230,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         if (!info->fours) {
             parts[n_parts++] = "products.wgsl";
         }
+    }
+    if (kernel == GPU_ELEMENTWISE || kernel == GPU_QUANTIZE) {
+        parts[n_parts++] = "gelu.wgsl";
     }
     if (kernel == GPU_EMBED || kernel == GPU_EMBED_SLOTS) {
         parts[n_parts++] = kernel == GPU_EMBED ? "table/by_id.wgsl" : "table/by_slot.wgsl";

@@ -14,6 +14,7 @@ typedef enum gpu_kernel {
     GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
     GPU_LINEAR_TILE, /* more */
     GPU_LINEAR_TILE8, /* more, activations and weights as integers */
+    GPU_EXPERT_TILE8, /* ... by experts */
     GPU_QUANTIZE,     /* activations for it */
     GPU_SPLIT_SUM,    /* of the splits of a tile kernel */
     GPU_GROUP_PAIRS,  /* rows by expert, for the tile kernels */
@@ -33,6 +34,7 @@ typedef enum gpu_kernel {
     GPU_JUDGE_PICK,
     GPU_SOFT_WEIGH,  /* the mean embedding: logits become exponentials */
     GPU_SOFT_CUT,
+    GPU_SOFT_PLACE,
     GPU_SOFT_LIST,
     GPU_SOFT_GATHER, /* shares of it: of listed tokens, */
     GPU_SOFT_EMBED,  /* ... of the whole table */

@@ -10,12 +10,23 @@ static int slowest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+static uint32_t vocabulary(const bz_plan *p)
+{
+    for (size_t i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].op == BZ_OP_EMBED) {
+            return (uint32_t)bz_weight_of(p->weights, p->steps[i].w[0])->ne[1];
+        }
+    }
+    return 1;
+}
+
 size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t position, bz_gpu_line *lines, size_t cap)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     if (!s->plan->tower) { /* those have rows of their own kind: as they were last */
         uint32_t block[ROWS_CHOSEN] = {s->plan->rows, s->plan->out_rows};
         for (uint32_t i = 0; i < s->plan->rows; i++) {
+            block[ROWS_LIST + 3 * i] = i * 7919 % vocabulary(s->plan); /* rows that choose different experts */
             block[ROWS_LIST + 3 * i + 1] = position + i;
         }
         gpu_write(b->g, b->rows, 0, block, sizeof block);

@@ -72,7 +72,7 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
     }
     d.kernel = kernel;
     d.type = type;
-    d.first_step = (uint32_t)(x->step - s->plan->steps);
+    d.first_step = (uint32_t)((x->gate ? x->gate : x->step) - s->plan->steps);
     d.steps = x->steps;
     d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, overrides, x->err);
     x->failed = d.pipeline == 0;
@@ -189,7 +189,7 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
     d.facts.out0 = gpu_builder_place(x, last->out[0]);
     d.facts.out0_stride = bz_plan_tensor(plan, last->out[0])->stride;
     d.x = d.facts.cols / x->step->width;
-    gpu_builder_add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then}}, d);
+    gpu_builder_add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then, divide_up(x->step->width, 256)}}, d);
 }
 
 static gpu_kernel linear_kernel(const builder *x)
@@ -274,7 +274,7 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
         gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
     }
     dispatch gather = {.facts = d.facts, .gathers = d.cache, .splits = d.splits, .x = step->heads, .y = x->rows};
-    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{0}}, gather);
+    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, gather);
 }
 
 static void rope_table(builder *x)
@@ -441,6 +441,13 @@ static void build(builder *x)
         case GPU_FUSE_NONE: add_step(x); break;
         case GPU_FUSE_PRODUCTS: gpu_add_products(x, &groups[i]); break;
         case GPU_FUSE_KV: kv_norm(x); break;
+        case GPU_FUSE_GATED:
+            x->gate = x->step++;
+            x->rows = bz_plan_rows_of(plan, x->step->out[0]);
+            gpu_add_tiles(x);
+            x->step--;
+            x->gate = NULL;
+            break;
         case GPU_FUSE_ATTEND: attend(x, x->step, x->step + 2); break;
         case GPU_FUSE_NORM_ADD:
         case GPU_FUSE_NORM_ADD_SCALE:

@@ -5,20 +5,29 @@
 #include "gpu/builder.h"
 
 enum {
-    TILE_ROWS = 64,     /* of both kernels */
-    FLOAT_OUTS = 128,   /* outputs of a tile */
+    FLOAT_ROWS = 64,    /* of a tile, and outputs */
+    FLOAT_OUTS = 128,
+    INTEGER_ROWS = 64,
     INTEGER_OUTS = 64,
+    EXPERT_ROWS = 32,   /* in 8 bits, where few rows share a matrix */
+    EXPERT_OUTS = 128,
+    LEAST_ROWS = 32,    /* of all these */
     FLOAT_STEP = 16,    /* values of k in workgroup memory at once */
     INTEGER_STEP = 64,
     MANY_GROUPS = 512,  /* workgroups to share k out to, where there are less than half of them */
     LEAST_SPLIT = 256,  /* values of k */
-    MOST_SPLITS = 8
+    MOST_SPLITS = 8,
+    FEW_GROUPS = 16,    /* a router: shares may be that much smaller and more */
+    TINY_SPLIT = 64,
+    MANY_SPLITS = 32
 };
 
-static uint32_t most_tiles(const builder *x, const bz_step *step)
+enum { GATE_NONE, GATE_TWO, GATE_ONE }; /* GATE of quantize.wgsl */
+
+static uint32_t most_tiles(const builder *x, const bz_step *step, uint32_t tile_rows)
 {
     uint64_t experts = bz_weight_of(x->b->weights.table, step->w[0])->ne[2], pairs = (uint64_t)x->s->plan->rows * step->experts;
-    return divide_up(pairs, TILE_ROWS) + (uint32_t)(experts < pairs ? experts : pairs);
+    return divide_up(pairs, tile_rows) + (uint32_t)(experts < pairs ? experts : pairs);
 }
 
 void gpu_tiles_reserve(builder *x)
@@ -26,7 +35,7 @@ void gpu_tiles_reserve(builder *x)
     for (size_t i = 0; i < x->s->plan->n_steps; i++) {
         const bz_step *s = &x->s->plan->steps[i];
         if (s->op == BZ_OP_EXPERT_LINEAR) {
-            uint32_t need = 1 + most_tiles(x, s) + divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
+            uint32_t need = 1 + most_tiles(x, s, LEAST_ROWS) + divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
             x->table = need > x->table ? need : x->table;
         }
     }
@@ -34,19 +43,20 @@ void gpu_tiles_reserve(builder *x)
 }
 
 /* The choice of experts as a table of tiles, once for all products that use it. */
-static void group_pairs(builder *x)
+static void group_pairs(builder *x, uint32_t tile_rows)
 {
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .side = true, .x = 1, .y = 1};
-    if (x->grouped.id == x->step->in[1].id) {
+    if (x->grouped.id == x->step->in[1].id && x->grouped_rows == tile_rows) {
         return;
     }
     x->grouped = x->step->in[1];
+    x->grouped_rows = tile_rows;
     d.facts.in0 = d.facts.in1;
     d.facts.in0_stride = d.facts.in1_stride;
     d.facts.width = (uint32_t)bz_weight_of(x->b->weights.table, x->step->w[0])->ne[2];
     d.facts.out0 = 0;
-    d.facts.out1 = 1 + most_tiles(x, x->step);
-    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{TILE_ROWS}}, d);
+    d.facts.out1 = 1 + most_tiles(x, x->step, tile_rows);
+    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{tile_rows}}, d);
 }
 
 /* Vectors of the side buffer where the 8-bit rows begin, and their scales. */
@@ -76,7 +86,14 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
     d.facts.out0 = quants_at(x);
     d.facts.out1 = scales_at(x, k, inputs);
     d.x = divide_up((uint64_t)steps * 16, 256);
-    gpu_builder_add(x, GPU_QUANTIZE, BZ_F32, (gpu_overrides){{0}}, d);
+    if (x->gate) {
+        const step_facts gate = gpu_builder_facts(x, x->gate);
+        d.facts.in0 = gate.in0;
+        d.facts.in0_stride = gate.in0_stride;
+        d.facts.in1 = gate.in1;
+        d.facts.in1_stride = gate.in1_stride;
+    }
+    gpu_builder_add(x, GPU_QUANTIZE, BZ_F32, (gpu_overrides){{!x->gate ? GATE_NONE : x->gate->in[1].id ? GATE_TWO : GATE_ONE}}, d);
 }
 
 /* Few tiles leave most of a GPU idle unless k is shared out; each share needs room for its sums. */
@@ -85,7 +102,9 @@ static uint32_t splits_for(const builder *x, uint64_t groups, uint32_t k, uint64
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? binding - used : 0;
     const uint64_t room = left / (4 * x->rows * outputs);
-    uint32_t most = k / LEAST_SPLIT < MOST_SPLITS ? k / LEAST_SPLIT : MOST_SPLITS;
+    const uint32_t least = groups <= FEW_GROUPS ? TINY_SPLIT : LEAST_SPLIT;
+    uint32_t most = groups <= FEW_GROUPS ? MANY_SPLITS : MOST_SPLITS;
+    most = k / least < most ? k / least : most;
     most = room < most ? (uint32_t)room : most;
     uint32_t wanted = groups < MANY_GROUPS / 2 ? divide_up(MANY_GROUPS, groups) : 1;
     return wanted < most ? wanted : most ? most : 1;
@@ -98,13 +117,15 @@ void gpu_add_tiles(builder *x)
     const bool grouped = x->step->op == BZ_OP_EXPERT_LINEAR;
     const bool integers = x->b->packed && gpu_kernels_tile8(w->type);
     const uint32_t k = (uint32_t)w->ne[0], inputs = bz_plan_tensor(x->s->plan, x->step->in[0])->cols / k;
-    const uint32_t outs = integers ? INTEGER_OUTS : FLOAT_OUTS, steps = divide_up(k, integers ? INTEGER_STEP : FLOAT_STEP);
-    const uint32_t y = grouped ? most_tiles(x, x->step) : divide_up(x->rows, TILE_ROWS);
+    const gpu_kernel kernel = !integers ? GPU_LINEAR_TILE : grouped ? GPU_EXPERT_TILE8 : GPU_LINEAR_TILE8;
+    const uint32_t tile_rows = !integers ? FLOAT_ROWS : grouped ? EXPERT_ROWS : INTEGER_ROWS;
+    const uint32_t outs = !integers ? FLOAT_OUTS : grouped ? EXPERT_OUTS : INTEGER_OUTS, steps = divide_up(k, integers ? INTEGER_STEP : FLOAT_STEP);
+    const uint32_t y = grouped ? most_tiles(x, x->step, tile_rows) : divide_up(x->rows, tile_rows);
     uint32_t splits = grouped ? 1 : splits_for(x, (uint64_t)divide_up(w->ne[1], outs) * y, k, w->ne[1]);
     const uint32_t stretch = divide_up(steps, splits);
     splits = divide_up(steps, stretch);
     if (grouped) {
-        group_pairs(x);
+        group_pairs(x, tile_rows);
     }
     if (integers) {
         quantize(x, k, inputs);
@@ -117,7 +138,7 @@ void gpu_add_tiles(builder *x)
     f->slotted = inputs > 1;
     f->stretch = stretch;
     f->in2 = 1; /* tiles of the table, and its list */
-    f->in2_stride = grouped ? 1 + most_tiles(x, x->step) : 0;
+    f->in2_stride = grouped ? 1 + most_tiles(x, x->step, tile_rows) : 0;
     if (integers) {
         f->in0 = quants_at(x);
         f->in1 = scales_at(x, k, inputs);
@@ -135,7 +156,7 @@ void gpu_add_tiles(builder *x)
         d.facts.first_row = piece->first_row;
         d.facts.row_count = piece->rows;
         d.x = divide_up(grouped ? w->ne[1] : piece->rows, outs);
-        gpu_builder_add(x, integers ? GPU_LINEAR_TILE8 : GPU_LINEAR_TILE, w->type, (gpu_overrides){{grouped}}, d);
+        gpu_builder_add(x, kernel, w->type, integers ? (gpu_overrides){{0}} : (gpu_overrides){{grouped}}, d);
     }
     if (splits > 1) {
         dispatch d = {.facts = whole.facts, .x = divide_up(w->ne[1], 64), .y = x->rows};

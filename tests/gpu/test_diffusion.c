@@ -140,6 +140,53 @@ static void test_broken_row(void)
     weights_free(&w);
 }
 
+/* Logits of any size behind a soft cap: within it, and what is no number is no token. */
+static void test_extreme_logits(void)
+{
+    enum { ROWS = 4, VOCAB = 3000 };
+    static const float some[] = {3.4e38f, -3.4e38f, 1e30f, -1e30f, 451, -449, 1e-42f, -1e-42f, 0, -0.0f, 29.9f, INFINITY, -INFINITY, NAN};
+    memory_weights w = {0};
+    parity p;
+    weights_random(&w, BZ_F32, 32, 4, 1);
+    if (!parity_open(&p, &w, &(parity_options){.f32_cache = true})) {
+        return;
+    }
+    float *z = some_logits(ROWS, VOCAB, true), u[ROWS] = {0, 0.3f, 0.6f, 0.9f};
+    const uint32_t out[] = {0, 1, 2, 3};
+    for (int i = 0; i < ROWS * VOCAB; i++) {
+        const size_t k = random_below(200);
+        z[i] = i / VOCAB == 3 ? NAN : k < sizeof some / sizeof *some ? some[k] : 100 * z[i];
+    }
+    for (int judged = 0; judged < 2; judged++) {
+        bz_plan *plan = parity_plan(&p, ROWS);
+        bz_tensor y = bz_softcap(plan, bz_recall(plan, bz_keep(plan, VOCAB), "z"), 30, "y"), j = BZ_NO_TENSOR;
+        if (judged) {
+            bz_judge(plan, y, 0, &j, "judged");
+        }
+        parity_run r = parity_prepare(&p, plan, judged ? j : y);
+        const parity_pass pass = {.n = ROWS, .n_out = ROWS, .out = out, .given = z, .draw = u, .temperature = 0.8f};
+        const uint32_t cols = judged ? BZ_JUDGED_COLUMNS : VOCAB;
+        float *got[2];
+        for (int b = 0; b < 2; b++) {
+            got[b] = parity_output(p.backend[b], r.schedule[b], p.kv[b], &pass, cols);
+        }
+        for (uint32_t i = 0; CHECK(got[0] && got[1]) && i < ROWS * cols; i++) {
+            const float want = got[0][i], have = got[1][i];
+            const bool drawn = judged && i % cols == BZ_JUDGED_DRAWN; /* may fall between two */
+            CHECKF(drawn || (!isfinite(want) && !isfinite(have)) || fabsf(want - have) <= 1e-4f + 1e-5f * fabsf(want),
+                   "%u: %g, not %g (of %g)", i, (double)have, (double)want, judged ? 0 : (double)z[i]);
+            CHECKF(judged || isnan(z[i]) == !isfinite(have), "%u: %g became %g", i, (double)z[i], (double)have);
+        }
+        CHECK(!judged || (got[1][3 * BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY] < 0 && got[1][BZ_JUDGED_ENTROPY] > 0));
+        free(got[0]);
+        free(got[1]);
+        parity_release(&p, &r);
+    }
+    free(z);
+    parity_close(&p);
+    weights_free(&w);
+}
+
 /* `pieces`: the table lies in several bindings. */
 static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32_t rows, bool flat,
                             bool pieces)
@@ -314,6 +361,9 @@ static void steps(void)
     }
     if (wants("judge, a row without a number")) {
         test_broken_row();
+    }
+    if (wants("softcap and judge, logits of any size")) {
+        test_extreme_logits();
     }
     const bz_type types[] = {BZ_F32, BZ_F16, BZ_BF16, BZ_Q6_K, BZ_Q8_0, BZ_Q4_K, BZ_Q5_K, BZ_Q4_0};
     for (int i = 0; i < (quick_run() ? 4 : 8); i++) {

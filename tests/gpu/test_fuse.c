@@ -299,7 +299,7 @@ static bz_tensor outputs_of_different_width(bz_plan *p)
 
 /* ---- experts -------------------------------------------------------------------------------------------- */
 
-static bz_weight choice, expert_both, expert_gate, expert_up;
+static bz_weight choice, expert_both, expert_gate, expert_up, expert_wide, expert_down;
 
 static bz_tensor chosen(bz_plan *p)
 {
@@ -319,6 +319,25 @@ static bz_tensor expert_pair(bz_plan *p)
     bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
     bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "gate"), b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "up");
     return bz_geglu(p, a, b, "y");
+}
+
+static bz_tensor gated_then_product(bz_plan *p)
+{
+    return bz_linear(p, gated_pair(p), third, "y");
+}
+
+/* Someone else reads the rows between: they must be there. */
+static bz_tensor gated_then_product_and_read(bz_plan *p)
+{
+    bz_tensor x = gated_pair(p);
+    return bz_add(p, bz_linear(p, x, third, "product"), x, 1, "y");
+}
+
+static bz_tensor expert_whole(bz_plan *p)
+{
+    bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
+    bz_tensor x = bz_geglu_fused(p, bz_expert_linear(p, n, ids, expert_wide, SLOTS, "both"), 96, "geglu");
+    return bz_expert_linear(p, x, ids, expert_down, SLOTS, "y");
 }
 
 /* Results of their own for two matrices: the norm is read twice, so nothing is left to fuse. */
@@ -394,6 +413,9 @@ static const fuse_case products[] = {
     {"norm, experts' gates and ups, GEGLU", expert_gates_and_ups, 2, 0},
     {"norm, experts' gates, experts' ups, GEGLU", expert_pair, 3, 0},
     {"fused in part: experts' gates that are read again", expert_gates_read_again, 1, 0},
+    {"norm, gate and up, GEGLU and the product behind", gated_then_product, 3, 1},
+    {"the same, and what is between again", gated_then_product_and_read, 3, 0},
+    {"experts from norm to end", expert_whole, 2, 1},
     {"not fused: two products of the same experts", expert_sum_of_two, 0, 0},
     {"not fused: odd outputs", odd_outputs, 0, 0},
     {"not fused: a norm without weight", norm_without_weight, 0, 0},
@@ -505,6 +527,8 @@ int main(int argc, char **argv)
     expert_both = weights_random(&weights, BZ_Q4_K, WIDE, 200, EXPERTS);
     expert_gate = weights_random(&weights, BZ_Q5_1, WIDE, 100, EXPERTS);
     expert_up = weights_random(&weights, BZ_Q5_1, WIDE, 100, EXPERTS);
+    expert_wide = weights_random(&weights, BZ_Q4_K, WIDE, 192, EXPERTS);
+    expert_down = weights_random(&weights, BZ_Q5_0, 96, 90, EXPERTS);
     head = weights_random(&weights, BZ_Q6_K, WIDE, 1000, 1);
 
     const bound exact = {.of_rms = 6e-6, .of_value = 2e-6};

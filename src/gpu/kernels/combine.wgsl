@@ -1,7 +1,7 @@
 // combine: what the splits of attend_few.wgsl, or any attention over the bindings of a long cache, left: maximum, sum,
 // two unused, columns. Put together in order, BATCH at a time, so that their loads are under way together; one
 // workgroup per row and head.
-const BATCH = 16u;
+override BATCH: u32 = 16u; // the splits of one binding
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {

@@ -20,13 +20,6 @@ fn exact_tanh(x: f32) -> f32 {
     return select(sign(x) * (1.0 - e) / (1.0 + e), small, a < 0.25);
 }
 
-// x / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)), which keeps its digits where tanh is nearly -1.
-fn gelu(x: f32) -> f32 {
-    let u = clamp(0.7978845608028654 * x * (1.0 + 0.044715 * x * x), -40.0, 40.0);
-    let e = exp(-2.0 * abs(u));
-    return x * select(e, 1.0, u >= 0.0) / (1.0 + e);
-}
-
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let c = thread.x;
@@ -46,7 +39,9 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
         let gate = a + (c / step.width) * 2u * step.width + c % step.width;
         y = gelu(arena[gate]) * arena[gate + step.width];
     } else if (OP == SOFTCAP) {
-        y = step.scale * exact_tanh(arena[a + c] / step.scale);
+        let x = arena[a + c];
+        let is_number = (bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u; // by bits: what is none must stay none
+        y = select(x, step.scale * exact_tanh(x / step.scale), is_number);
     } else if (OP == RECALL) {
         if (rows[5u + 3u * MAX_ROWS] == 0u) { y = arena[a + c]; }
     } else {

@@ -216,7 +216,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             }
             if ((FORM & SOFTCAP) != 0u) {
                 let x = value / step.cap;
-                value = step.cap * vec4<f32>(safe_tanh(x.x), safe_tanh(x.y), safe_tanh(x.z), safe_tanh(x.w));
+                let capped = step.cap * vec4<f32>(safe_tanh(x.x), safe_tanh(x.y), safe_tanh(x.z), safe_tanh(x.w));
+                // by bits: what is no number must stay none
+                value = select(value, capped, (bitcast<vec4<u32>>(value) & vec4<u32>(0x7fffffffu)) <= vec4<u32>(0x7f800000u));
             }
             var y = step.out0 + r * step.out0_stride + slot * step.row_count + o;
             if (o >= step.part2) { y = step.part2_out + r * step.part2_stride + o - step.part2; }

@@ -1,15 +1,16 @@
 // linear for many rows in 8 bits: a workgroup makes a tile of ROWS rows by OUTS outputs, 64 values of k at a
-// time through workgroup memory; a thread makes 8 rows by 4 outputs of it. Activations are what quantize.wgsl
+// time through workgroup memory, the next ones being fetched while these are used; a thread makes 8 rows by 4
+// outputs of it. Activations are what quantize.wgsl
 // wrote (in0: quants, in1: scales); weights keep the integers of their blocks. Products are summed as integers
 // inside a group of 32 and scaled then.
 //
 // GROUPED, experts: a tile holds rows that chose the same expert, as group_pairs.wgsl listed them (in2: tiles,
 // in2_stride: list, as vectors of the side buffer).
 // With several splits (group.z), each takes `stretch` steps of k and leaves its sums at out1 for split_sum.wgsl.
-override GROUPED: bool = false;
-const ROWS = 64u;
-const OUTS = 64u;
+// tile8/rows.wgsl or tile8/experts.wgsl says GROUPED, ROWS and OUTS.
 const THREADS = ROWS / 8u * (OUTS / 4u);
+const X_EACH = 128u / OUTS;                             // vectors of activations that a thread fetches: 1 or 2
+const W_EACH = (OUTS * PARTS + THREADS - 1u) / THREADS; // parts of weight rows: 1, 2 or 4
 
 @group(0) @binding(4) var<storage, read> side: array<vec4<u32>>;
 
@@ -43,6 +44,39 @@ fn mac(sum: vec4<f32>, row: u32, part: u32, swizzle: u32, w: Four) -> vec4<f32> 
         return sum + s.x * w.scale * vec4<f32>(a + b) - s.y * bitcast<vec4<f32>>(w.other);
     }
     return sum + s.x * w.scale * vec4<f32>(a + b);
+}
+
+// What a thread fetches of a step. Single variables: an array would lie in memory.
+struct Fetched {
+    x0: vec4<u32>, x1: vec4<u32>, scale: vec4<u32>,
+    w0: Raw, w1: Raw, w2: Raw, w3: Raw,
+}
+
+struct Places { // of it
+    x0: u32, x1: u32, scale: u32,          // activations, as vectors of the side buffer, at step 0
+    w0: u32, w1: u32, w2: u32, w3: u32,    // weight rows
+    part: u32,                             // of all of them
+}
+
+fn fetch_step(s: u32, at: Places) -> Fetched {
+    var f: Fetched;
+    f.x0 = side[at.x0 + s * 4u];
+    if (X_EACH > 1u) { f.x1 = side[at.x1 + s * 4u]; }
+    f.scale = side[at.scale + s];
+    f.w0 = fetch(at.w0, s, at.part);
+    if (W_EACH > 1u) { f.w1 = fetch(at.w1, s, at.part); }
+    if (W_EACH > 2u) {
+        f.w2 = fetch(at.w2, s, at.part);
+        f.w3 = fetch(at.w3, s, at.part);
+    }
+    return f;
+}
+
+// The row whose activations row r of the tile takes.
+fn input_of(r: u32) -> u32 {
+    let row = row_of[r];
+    if (GROUPED && step.slotted == 0u) { return row / max(step.experts, 1u); }
+    return row;
 }
 
 // Row `at` of the tile; outputs from `output` on, OUTS / 4 apart.
@@ -101,6 +135,20 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let wz = (tx >> 1u) & 3u;
     let xz = (ty >> 1u) & 3u;
     let odd = xz ^ ((down >> 1u) & 3u); // of rows an odd multiple of `down` away
+    // a thread's rows and outputs are THREADS / 4 and THREADS / PARTS apart
+    let x_row = local >> 2u;
+    let x_slot = x_row * 4u + ((local & 3u) ^ ((x_row >> 1u) & 3u)); // THREADS further on: the same, THREADS further
+    let first_out = local / PARTS;
+    var at: Places;
+    at.x0 = step.in0 + input_of(x_row) * steps * 4u + (local & 3u);
+    at.x1 = step.in0 + input_of(min(x_row + THREADS / 4u, ROWS - 1u)) * steps * 4u + (local & 3u);
+    at.scale = step.in1 + input_of(min(local, ROWS - 1u)) * steps;
+    at.w0 = weight0 + clamp(output0 + min(first_out, OUTS - 1u), low, high - 1u);
+    at.w1 = weight0 + clamp(output0 + first_out + THREADS / PARTS, low, high - 1u);
+    at.w2 = weight0 + clamp(output0 + first_out + 2u * THREADS / PARTS, low, high - 1u);
+    at.w3 = weight0 + clamp(output0 + first_out + 3u * THREADS / PARTS, low, high - 1u);
+    at.part = local % PARTS;
+    var next = fetch_step(begin, at);
     var s0 = vec4<f32>();
     var s1 = vec4<f32>();
     var s2 = vec4<f32>();
@@ -110,22 +158,21 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var s6 = vec4<f32>();
     var s7 = vec4<f32>();
     for (var s = begin; s < end; s++) {
-        for (var i = local; i < ROWS * 4u; i += THREADS) {
-            let r = i >> 2u;
-            let input = select(row_of[r], row_of[r] / max(step.experts, 1u), GROUPED && step.slotted == 0u);
-            x_tile[r * 4u + ((i & 3u) ^ ((r >> 1u) & 3u))] = side[step.in0 + (input * steps + s) * 4u + (i & 3u)];
+        x_tile[x_slot] = next.x0;
+        if (X_EACH > 1u) { x_tile[x_slot + THREADS] = next.x1; }
+        if (local < ROWS) {
+            let scales = bitcast<vec4<f32>>(next.scale);
+            x_scale[local * 2u] = scales.xy;
+            x_scale[local * 2u + 1u] = scales.zw;
         }
-        for (var r = local; r < ROWS; r += THREADS) {
-            let input = select(row_of[r], row_of[r] / max(step.experts, 1u), GROUPED && step.slotted == 0u);
-            let scales = bitcast<vec4<f32>>(side[step.in1 + input * steps + s]);
-            x_scale[r * 2u] = scales.xy;
-            x_scale[r * 2u + 1u] = scales.zw;
-        }
-        for (var i = local; i < OUTS * PARTS; i += THREADS) {
-            let o = i / PARTS;
-            fill(o, weight0 + clamp(output0 + o, low, high - 1u), s, i % PARTS);
+        if (first_out < OUTS) { unpack(first_out, s, at.part, next.w0); }
+        if (W_EACH > 1u) { unpack(first_out + THREADS / PARTS, s, at.part, next.w1); }
+        if (W_EACH > 2u) {
+            unpack(first_out + 2u * THREADS / PARTS, s, at.part, next.w2);
+            unpack(first_out + 3u * THREADS / PARTS, s, at.part, next.w3);
         }
         workgroupBarrier();
+        if (s + 1u < end) { next = fetch_step(s + 1u, at); }
         for (var part = 0u; part < 2u; part++) {
             var w: Four;
             let o0 = tx;

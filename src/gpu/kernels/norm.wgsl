@@ -1,5 +1,7 @@
 // rms_norm, alone or with what follows it: one workgroup per group of `width` values.
+// EACH is known when compiling, so that all loads of a thread are under way together.
 override THEN: u32 = 0u;
+override EACH: u32 = 1u; // values of a thread: width / 256, rounded up
 const ADD = 1u;       // in1 + norm
 const ADD_SCALE = 2u; // (in1 + norm) * scale_weight[0]
 const ROPE = 3u;      // the group is a head, in1 its cosines and sines
@@ -22,7 +24,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let y = step.out0 + row * step.out0_stride + group.x * step.width;
     let other = step.in1 + row * step.in1_stride;
     var sum = 0.0;
-    for (var i = local; i < step.width; i += 256u) { sum += arena[x + i] * arena[x + i]; }
+    for (var n = 0u; n < EACH; n++) {
+        let i = local + n * 256u;
+        let value = select(0.0, arena[x + min(i, step.width - 1u)], i < step.width);
+        sum += value * value;
+    }
     partial[local] = sum;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
@@ -41,7 +47,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             arena[y + pairs + i] = a * s + b * c;
         }
     } else {
-        for (var i = local; i < step.width; i += 256u) {
+        for (var n = 0u; n < EACH; n++) {
+            let i = local + n * 256u;
+            if (i >= step.width) { break; }
             var value = arena[x + i] * r * weight(i);
             if (THEN == ADD || THEN == ADD_SCALE) { value = arena[other + i] + value; }
             if (THEN == ADD_SCALE) { value *= scale_weight[0]; }

@@ -2,7 +2,11 @@
 // integers, and d times their sum, all as the CPU makes them. A row of in0 may be `width` inputs of k values one
 // behind the other (slots of experts); each is padded to steps of 64 values and becomes a row of its own:
 //   quants at vector out0: [row][step][4] of 16 integers;  at vector out1: [row][step] of (d, sum, d, sum).
-// A thread takes four values, eight threads make a group of 32.
+// A thread takes four values, eight threads make a group of 32. GATE: the rows are GEGLU's, made here.
+override GATE: u32 = 0u;
+const TWO = 1u; // gates at in0, ups at in1
+const ONE = 2u; // k gates, then k ups, input by input, at in0
+
 @group(0) @binding(3) var<storage, read_write> side: array<u32>;
 
 var<workgroup> largest: array<u32, 256>; // as bits: there NaN is above infinity and not lost
@@ -23,8 +27,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let here = input < step.width;
     var x = vec4<f32>();
     if (here && four * 4u < step.k) {
-        let at = step.in0 + row * step.in0_stride + input * step.k + four * 4u;
+        let at = step.in0 + row * step.in0_stride + select(1u, 2u, GATE == ONE) * input * step.k + four * 4u;
         x = vec4<f32>(arena[at], arena[at + 1u], arena[at + 2u], arena[at + 3u]);
+        if (GATE != 0u) {
+            let up = select(step.in1 + row * step.in1_stride + input * step.k + four * 4u, at + step.k, GATE == ONE);
+            x = vec4<f32>(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w)) *
+                vec4<f32>(arena[up], arena[up + 1u], arena[up + 2u], arena[up + 3u]);
+        }
     }
     let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
     largest[local] = max(max(bits.x, bits.y), max(bits.z, bits.w));

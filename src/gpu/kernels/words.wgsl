@@ -16,3 +16,18 @@ fn u32_at(at: u32) -> u32 {
     let high = weights[(at >> 2u) + 1u];
     return select((low >> 16u) | (high << 16u), low, (at & 2u) == 0u);
 }
+
+// The same in two: loads, and what makes one of them.
+struct Bytes { a: vec4<u32>, last: u32 }
+
+fn fetch16(at: u32) -> Bytes {
+    let i = at >> 2u;
+    return Bytes(vec4<u32>(weights[i], weights[i + 1u], weights[i + 2u], weights[i + 3u]), weights[i + 4u]);
+}
+
+fn joined16(x: Bytes, at: u32) -> vec4<u32> {
+    let b = vec4<u32>(x.a.yzw, x.last);
+    return select((x.a >> vec4<u32>(16u)) | (b << vec4<u32>(16u)), x.a, (at & 2u) == 0u);
+}
+
+fn half_of(word: u32, at: u32) -> u32 { return (word >> ((at & 2u) * 8u)) & 0xffffu; }

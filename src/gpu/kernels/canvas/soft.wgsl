@@ -1,18 +1,18 @@
 // What the kernels of soft_embed share. soft_weigh turns logits into e = e to the (z - peak) where they lie and counts them
 // by size; soft_cut finds for every row the size below which all of them together are less than `eps` of the row's
-// sum; soft_list lists the others, and soft_gather adds up their rows of the table. Where distributions are so flat that
+// sum; soft_place puts rows one behind the other; soft_list lists the others, and soft_gather adds up their rows of the table. Where distributions are so flat that
 // the lists have no room (`heads` entries), soft_embed takes the whole table instead.
-//   in2: [row] where its kept tokens end in the list when rows stand one behind the other, and the first bin left out;
+//   in2: how many are kept in all; [row] how many of it, the first bin left out, and how many in the rows before;
 //        then [row][stretch] how many are kept before the stretch, and in it; then [row][stretch][BINS] counts.
 //   in2_stride: the list, two values an entry: token, e.
 //   experts: shares of the list that soft_gather makes of one binding.
 const BINS = 80u; // two to a power of 2, from 1 down; the last one takes all that is smaller
 
 fn stretches() -> u32 { return (step.k + STRETCH - 1u) / STRETCH; }
-fn row_note(row: u32) -> u32 { return step.in2 + 2u * row; }
-fn stretch_note(row: u32, i: u32) -> u32 { return step.in2 + 2u * live_rows() + (row * stretches() + i) * 2u; }
+fn row_note(row: u32) -> u32 { return step.in2 + 1u + 3u * row; }
+fn stretch_note(row: u32, i: u32) -> u32 { return row_note(live_rows()) + (row * stretches() + i) * 2u; }
 fn counts_of(row: u32, i: u32) -> u32 {
-    return step.in2 + 2u * live_rows() * (1u + stretches()) + (row * stretches() + i) * BINS;
+    return row_note(live_rows()) + 2u * live_rows() * stretches() + (row * stretches() + i) * BINS;
 }
 
 // Of e in (0, 1], by its bits: the same wherever it is asked.
@@ -20,14 +20,8 @@ fn bin_of(e: f32) -> u32 { return min(254u - min(bitcast<u32>(e) >> 22u, 254u), 
 // No e of the bin is greater.
 fn bin_top(bin: u32) -> f32 { return bitcast<f32>((255u - bin) << 22u); }
 
-// Tokens kept in the rows before this one.
-fn kept_before(row: u32) -> u32 {
-    var sum = 0.0;
-    for (var r = 0u; r < row; r++) { sum += arena[row_note(r)]; }
-    return u32(sum);
-}
-
-fn listed() -> bool { return kept_before(live_rows()) <= step.heads; }
+fn kept_before(row: u32) -> u32 { return u32(arena[row_note(row) + 2u]); }
+fn listed() -> bool { return u32(arena[step.in2]) <= step.heads; }
 
 // The same for a whole workgroup, so that barriers may follow.
 var<workgroup> all_listed: u32;

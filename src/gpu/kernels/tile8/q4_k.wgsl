@@ -3,12 +3,15 @@ const PARTS = 2u;
 const HAS_MIN = true;
 const TWO_SCALES = false;
 
-fn fill(o: u32, row: u32, s: u32, part: u32) {
+struct Raw { head: vec4<u32>, q: vec4<u32> }
+
+fn fetch(row: u32, s: u32, part: u32) -> Raw {
     let block = (row * (step.k / 256u) + (s >> 2u)) * 9u;
-    let u = s & 3u;
-    let head = weights[block];
-    let q = weights[block + 1u + 2u * u + part];
-    put16(o, part, q & vec4<u32>(0x0f0f0f0fu));
-    put16(o, part + 2u, (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu));
-    w_scale[o * 2u + part] = k_group(head, 2u * u + part);
+    return Raw(weights[block], weights[block + 1u + 2u * (s & 3u) + part]);
+}
+
+fn unpack(o: u32, s: u32, part: u32, raw: Raw) {
+    put16(o, part, raw.q & vec4<u32>(0x0f0f0f0fu));
+    put16(o, part + 2u, (raw.q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu));
+    w_scale[o * 2u + part] = k_group(raw.head, 2u * (s & 3u) + part);
 }
