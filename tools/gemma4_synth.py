@@ -92,8 +92,8 @@ def mixed_type(mix, kind, v, n_v, layer, n_layer):
 
 
 class Model:
-    def __init__(self, cfg, typ, seed, ollama=False, full_tensors=False, loose=False):
-        self.c, self.typ, self.seed = cfg, typ, seed
+    def __init__(self, cfg, typ, seed, ollama=False, full_tensors=False, loose=False, sharp=False):
+        self.c, self.typ, self.seed, self.sharp = cfg, typ, seed, sharp
         self.ollama, self.full_tensors, self.loose = ollama, full_tensors, loose
         self.w = g.Writer()
         self.n_layer = len(cfg["pat"])
@@ -140,7 +140,15 @@ class Model:
             else:
                 blocks, step = count // g.TYPES[typ][1], 1 << 16
                 for i in range(0, blocks, step):
-                    yield g.random_blocks(typ, s, i, min(step, blocks - i), std, self.loose)
+                    n = min(step, blocks - i)
+                    if not (self.sharp and name == "token_embd.weight"):
+                        yield g.random_blocks(typ, s, i, n, std, self.loose)
+                        continue
+                    # trained models have few tokens to choose from: one in 1024 stands out
+                    row = np.arange(i, i + n) // (ne[0] // g.TYPES[typ][1])
+                    low, high = (np.frombuffer(g.random_blocks(typ, s, i, n, std * f, self.loose), np.uint8).reshape(n, -1)
+                                 for f in (1 / 3, 2))
+                    yield np.where((row % 1024 == 7)[:, None], high, low).tobytes()
         self.w.tensor(name, typ, ne, chunks)
 
     def raw(self, name, values):
@@ -286,6 +294,7 @@ def main(argv=None):
     ap.add_argument("--full-tensors", action="store_true",
                     help="K and V tensors on the shared-KV layers too, as published E2B and E4B files have them")
     ap.add_argument("--loose-mins", action="store_true", help="q4_k, q5_k: minima that differ from the scales")
+    ap.add_argument("--sharp", action="store_true", help="one token in 1024 stands out, so that few share a distribution")
     ap.add_argument("--layout", default="llama.cpp", choices=["llama.cpp", "ollama"])
     ap.add_argument("--early", action="store_true", help="experts as in Ollama's first files: gate and up apart, old scale name")
     ap.add_argument("--quiet", action="store_true")
@@ -297,7 +306,7 @@ def main(argv=None):
         cfg["ctx"] = a.ctx
     if a.layers:
         cfg.update(pat=cfg["pat"][:a.layers], ff=cfg["ff"][:a.layers], shared=0)
-    m = Model(cfg, a.type, a.seed, a.layout == "ollama", a.full_tensors, a.loose_mins)
+    m = Model(cfg, a.type, a.seed, a.layout == "ollama", a.full_tensors, a.loose_mins, a.sharp)
     m.metadata(a.preset, open(a.chat_template, encoding="utf-8").read() if a.chat_template else None)
     m.build()
     if a.early:

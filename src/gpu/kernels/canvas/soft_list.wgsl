@@ -1,5 +1,6 @@
 // soft_embed: the tokens of a stretch that count, in order, into the list.
 var<workgroup> place: array<u32, 256>;
+var<workgroup> in_stretch: u32;
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -7,6 +8,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows() || !group_listed(local)) { return; }
     let cut = u32(arena[row_note(row) + 1u]);
     let note = stretch_note(row, group.x);
+    if (local == 0u) { in_stretch = u32(arena[note + 1u]); }
+    if (workgroupUniformLoad(&in_stretch) == 0u) { return; }
     let first = group.x * STRETCH + local * 8u; // eight neighbours each
     let z0 = step.in0 + row * step.in0_stride;
     var mine = 0u;
