@@ -64,6 +64,11 @@ static uint8_t *random_blocks(bz_type type, uint64_t values, uint32_t k)
             memcpy(block, &x, 4);
             break;
         }
+        case BZ_F16: {
+            d = bz_f32_to_f16(((float)(noise() & 0xffff) / 32768.0f - 1.0f) * (float)unit);
+            memcpy(block, &d, 2);
+            break;
+        }
         default: /* 32 values under an f16 */
             d = bz_f32_to_f16((float)(unit / (type == BZ_Q8_0 ? 128 : type == BZ_Q5_0 ? 16 : 8)));
             memcpy(block, &d, 2);
@@ -255,6 +260,7 @@ int main(int argc, char **argv)
         {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false, false},
         {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false, false},
         {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false, false},
+        {"picture's gate, F16", BZ_F16, 512, 768, 3072, 0, false, false},
         {"one row's gate, Q4_K", BZ_Q4_K, 1, 1536, 6144, 0, false, false},
         {"one row's gate, Q4_0", BZ_Q4_0, 1, 1536, 6144, 0, false, false},
         {"one row's gate, Q8_0", BZ_Q8_0, 1, 1536, 6144, 0, false, false},

@@ -21,7 +21,10 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
-    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {"GROUPED"}, true, false},
+    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true, true},
+    [GPU_LINEAR_TILE_ANY] = {"linear_tile.wgsl", {NULL}, true, false},
+    [GPU_LINEAR_SHORT] = {"linear_short.wgsl", {"GROUPED"}, true, true},
+    [GPU_LINEAR_SHORT_ANY] = {"linear_short.wgsl", {"GROUPED"}, true, false},
     [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_EXPERT_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE"}, false, false},
@@ -185,6 +188,47 @@ static uint32_t integer_parts(const integer_source *s, const char **parts)
     return n;
 }
 
+static uint32_t quant_parts(bz_type type, const char **parts)
+{
+    uint32_t n = 0;
+    parts[n++] = "quant/common.wgsl";
+    if (quants[type].helper) {
+        parts[n++] = quants[type].helper;
+    }
+    parts[n++] = quants[type].file;
+    return n;
+}
+
+static bool is_float_tile(gpu_kernel kernel)
+{
+    return kernel >= GPU_LINEAR_TILE && kernel <= GPU_LINEAR_SHORT_ANY;
+}
+
+/* Weights of a float tile: rows of an even shape are whole vectors where values are not in blocks, and of Q4_K. */
+static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **parts)
+{
+    const bool even = infos[kernel].fours;
+    const char *vectors = type == BZ_F16 ? "tile/f16.wgsl" : type == BZ_BF16 ? "tile/bf16.wgsl" : "tile/f32.wgsl";
+    uint32_t n = 0;
+    if (kernel == GPU_LINEAR_SHORT && type == BZ_Q4_K) {
+        parts[n++] = "vectors.wgsl";
+        parts[n++] = "tile/values.wgsl";
+        parts[n++] = "tile/q4_k.wgsl";
+    } else {
+        if (even && bz_type_of((uint32_t)type)->block_values == 1) {
+            parts[n++] = "vectors.wgsl";
+            parts[n++] = "tile/values.wgsl";
+            parts[n++] = vectors;
+        } else {
+            n += quant_parts(type, parts);
+        }
+        parts[n++] = "tile/sixteen.wgsl";
+    }
+    parts[n++] = "tile/common.wgsl";
+    parts[n++] = even ? "tile/even.wgsl" : "tile/any.wgsl";
+    return n;
+}
+
 /* The files a kernel's text is made of. */
 static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const char *parts[MAX_PARTS])
 {
@@ -221,12 +265,10 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         parts[n_parts++] = kernel == GPU_LINEAR_TILE8 ? "tile8/rows.wgsl" : "tile8/experts.wgsl";
         parts[n_parts++] = "tile8/common.wgsl";
         n_parts += integer_parts(&tiles8[type], parts + n_parts);
+    } else if (is_float_tile(kernel)) {
+        n_parts += float_tile_parts(kernel, type, parts + n_parts);
     } else if (info->reads_blocks) {
-        parts[n_parts++] = "quant/common.wgsl";
-        if (quants[type].helper) {
-            parts[n_parts++] = quants[type].helper;
-        }
-        parts[n_parts++] = quants[type].file;
+        n_parts += quant_parts(type, parts + n_parts);
         if (!info->fours) {
             parts[n_parts++] = "products.wgsl";
         }

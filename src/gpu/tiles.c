@@ -1,26 +1,27 @@
 /* Products of many rows: tiles of rows by outputs, in 8 bits where wanted and where the weights are integers
- * (kernels/linear_tile8.wgsl), else in f32 (kernels/linear_tile.wgsl). Rows of experts are grouped by expert first.
+ * (kernels/linear_tile8.wgsl), else in f32 (kernels/linear_tile.wgsl, linear_short.wgsl). Rows of
+ * experts are grouped by expert first.
  *
  * The side buffer holds what only these kernels read: the table of experts, then the rows of one tensor in 8 bits. */
 #include "gpu/builder.h"
 
 enum {
-    FLOAT_ROWS = 64,    /* of a tile, and outputs */
-    FLOAT_OUTS = 128,
-    INTEGER_ROWS = 64,
-    INTEGER_OUTS = 64,
-    EXPERT_ROWS = 32,   /* in 8 bits, where few rows share a matrix */
-    EXPERT_OUTS = 128,
-    LEAST_ROWS = 32,    /* of all these */
+    LEAST_ROWS = 32,    /* of a tile */
     FLOAT_STEP = 16,    /* values of k in workgroup memory at once */
     INTEGER_STEP = 64,
-    MANY_GROUPS = 512,  /* workgroups to share k out to, where there are less than half of them */
     LEAST_SPLIT = 256,  /* values of k */
     MOST_SPLITS = 8,
     FEW_GROUPS = 16,    /* a router: shares may be that much smaller and more */
     TINY_SPLIT = 64,
     MANY_SPLITS = 32
 };
+
+/* How a product is cut into workgroups. */
+typedef struct tile_kind {
+    gpu_kernel kernel;
+    uint32_t rows, outs, step; /* step: values of k in workgroup memory at once */
+    uint32_t few, many;        /* fewer workgroups than that: k is shared out to so many */
+} tile_kind;
 
 enum { GATE_NONE, GATE_TWO, GATE_ONE }; /* GATE of quantize.wgsl */
 
@@ -97,7 +98,7 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
 }
 
 /* Few tiles leave most of a GPU idle unless k is shared out; each share needs room for its sums. */
-static uint32_t splits_for(const builder *x, uint64_t groups, uint32_t k, uint64_t outputs)
+static uint32_t splits_for(const builder *x, const tile_kind *kind, uint64_t groups, uint32_t k, uint64_t outputs)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? binding - used : 0;
@@ -106,8 +107,38 @@ static uint32_t splits_for(const builder *x, uint64_t groups, uint32_t k, uint64
     uint32_t most = groups <= FEW_GROUPS ? MANY_SPLITS : MOST_SPLITS;
     most = k / least < most ? k / least : most;
     most = room < most ? (uint32_t)room : most;
-    uint32_t wanted = groups < MANY_GROUPS / 2 ? divide_up(MANY_GROUPS, groups) : 1;
+    uint32_t wanted = groups < kind->few ? divide_up(kind->many, groups) : 1;
     return wanted < most ? wanted : most ? most : 1;
+}
+
+/* Do the float kernels that read and write four values at a time fit? Pieces are cut at multiples of four too. */
+static bool is_even(const builder *x)
+{
+    const gpu_weights *ws = &x->b->weights;
+    const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
+    const step_facts f = gpu_builder_facts(x, x->step);
+    bool even = w->ne[0] % FLOAT_STEP == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0 &&
+                x->s->arena_bytes % 16 == 0;
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+        even = even && (ws->pieces[i].first_row | ws->pieces[i].rows) % 4 == 0;
+    }
+    return even;
+}
+
+/* As measured on an H200 (docs/SPEED.md). */
+static tile_kind kind_for(const builder *x, bool integers, bool grouped)
+{
+    if (integers && grouped) { /* few rows share a matrix */
+        return (tile_kind){GPU_EXPERT_TILE8, 32, 128, INTEGER_STEP, 256, 512};
+    }
+    if (integers) {
+        return (tile_kind){GPU_LINEAR_TILE8, 64, 64, INTEGER_STEP, 256, 512};
+    }
+    const bool even = is_even(x);
+    if (grouped || x->rows <= 64) {
+        return (tile_kind){even ? GPU_LINEAR_SHORT : GPU_LINEAR_SHORT_ANY, 32, 128, FLOAT_STEP, 256, 512};
+    }
+    return (tile_kind){even ? GPU_LINEAR_TILE : GPU_LINEAR_TILE_ANY, 128, 64, FLOAT_STEP, 192, 256};
 }
 
 void gpu_add_tiles(builder *x)
@@ -117,15 +148,14 @@ void gpu_add_tiles(builder *x)
     const bool grouped = x->step->op == BZ_OP_EXPERT_LINEAR;
     const bool integers = x->b->packed && gpu_kernels_tile8(w->type);
     const uint32_t k = (uint32_t)w->ne[0], inputs = bz_plan_tensor(x->s->plan, x->step->in[0])->cols / k;
-    const gpu_kernel kernel = !integers ? GPU_LINEAR_TILE : grouped ? GPU_EXPERT_TILE8 : GPU_LINEAR_TILE8;
-    const uint32_t tile_rows = !integers ? FLOAT_ROWS : grouped ? EXPERT_ROWS : INTEGER_ROWS;
-    const uint32_t outs = !integers ? FLOAT_OUTS : grouped ? EXPERT_OUTS : INTEGER_OUTS, steps = divide_up(k, integers ? INTEGER_STEP : FLOAT_STEP);
-    const uint32_t y = grouped ? most_tiles(x, x->step, tile_rows) : divide_up(x->rows, tile_rows);
-    uint32_t splits = grouped ? 1 : splits_for(x, (uint64_t)divide_up(w->ne[1], outs) * y, k, w->ne[1]);
+    const tile_kind kind = kind_for(x, integers, grouped);
+    const uint32_t steps = divide_up(k, kind.step);
+    const uint32_t y = grouped ? most_tiles(x, x->step, kind.rows) : divide_up(x->rows, kind.rows);
+    uint32_t splits = grouped ? 1 : splits_for(x, &kind, (uint64_t)divide_up(w->ne[1], kind.outs) * y, k, w->ne[1]);
     const uint32_t stretch = divide_up(steps, splits);
     splits = divide_up(steps, stretch);
     if (grouped) {
-        group_pairs(x, tile_rows);
+        group_pairs(x, kind.rows);
     }
     if (integers) {
         quantize(x, k, inputs);
@@ -138,7 +168,7 @@ void gpu_add_tiles(builder *x)
     f->slotted = inputs > 1;
     f->stretch = stretch;
     f->in2 = 1; /* tiles of the table, and its list */
-    f->in2_stride = grouped ? 1 + most_tiles(x, x->step, tile_rows) : 0;
+    f->in2_stride = grouped ? 1 + most_tiles(x, x->step, kind.rows) : 0;
     if (integers) {
         f->in0 = quants_at(x);
         f->in1 = scales_at(x, k, inputs);
@@ -155,8 +185,8 @@ void gpu_add_tiles(builder *x)
         d.weights = piece->at;
         d.facts.first_row = piece->first_row;
         d.facts.row_count = piece->rows;
-        d.x = divide_up(grouped ? w->ne[1] : piece->rows, outs);
-        gpu_builder_add(x, kernel, w->type, integers ? (gpu_overrides){{0}} : (gpu_overrides){{grouped}}, d);
+        d.x = divide_up(grouped ? w->ne[1] : piece->rows, kind.outs);
+        gpu_builder_add(x, kind.kernel, w->type, (gpu_overrides){{integers ? 0 : grouped}}, d);
     }
     if (splits > 1) {
         dispatch d = {.facts = whole.facts, .x = divide_up(w->ne[1], 64), .y = x->rows};

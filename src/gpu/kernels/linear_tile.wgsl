@@ -1,190 +1,112 @@
-// linear for many rows: a workgroup makes a tile of ROWS rows by OUTS outputs, 16 values of k at a time through
-// workgroup memory; a thread makes 8 by 8 of it. GROUPED and splits: see linear_tile8.wgsl.
-override GROUPED: bool = false;
-const ROWS = 64u;
-const OUTS = 128u;
-const THREADS = ROWS / 8u * (OUTS / 8u);
+// linear for many rows: a workgroup makes a tile of 128 rows by 64 outputs, 16 values of k at a time through workgroup
+// memory; a thread makes 8 by 8 of it. What the next 16 need is fetched before these are summed.
+//
+// Workgroup memory is [k / 4][k % 4][row / 4], so that a thread reads four rows, or four outputs, at once. Constant indices come
+// first: a compiler that checks indices then checks the last one only, once for all. Vectors of different k change places
+// (^), so that threads that have neighbouring k of one row do not meet in the same banks when they store them.
+const ROWS = 128u;
+const OUTS = 64u;
+const THREADS = 128u;
 
-@group(0) @binding(4) var<storage, read> side: array<vec4<u32>>;
+var<workgroup> x_tile: array<array<array<vec4<f32>, 32>, 4>, 4>;
+var<workgroup> w_tile: array<array<array<vec4<f32>, 16>, 4>, 4>;
 
-var<workgroup> x_tile: array<vec4<f32>, ROWS * 4u>; // four values of k each: [row][4]
-var<workgroup> w_tile: array<vec4<f32>, OUTS * 4u>; // [output][4]
-var<workgroup> row_of: array<u32, ROWS>;            // GROUPED: the pair
+// rows 4 ty.. and 64 + 4 ty..; outputs 4 tx.. and 32 + 4 tx..
+var<private> s00: Square;
+var<private> s01: Square;
+var<private> s10: Square;
+var<private> s11: Square;
 
-// Vector c of a row lies where eight neighbouring rows do not meet in the same banks.
-fn place(row: u32, c: u32) -> u32 { return row * 4u + (c ^ ((row >> 1u) & 3u)); }
-
-struct Four { // by value of k, so that a component is an output
-    x: vec4<f32>, y: vec4<f32>, z: vec4<f32>, w: vec4<f32>,
+fn one(c: u32, e: u32, tx: u32, ty: u32) {
+    let x0 = x_tile[c][e][ty];
+    let x1 = x_tile[c][e][ty ^ 16u];
+    let w0 = w_tile[c][e][tx];
+    let w1 = w_tile[c][e][tx ^ 8u];
+    s00 = more(s00, x0, w0);
+    s01 = more(s01, x0, w1);
+    s10 = more(s10, x1, w0);
+    s11 = more(s11, x1, w1);
 }
 
-fn four(o: u32, c: u32) -> Four {
-    let a = w_tile[o * 4u + c];
-    let b = w_tile[(o + OUTS / 8u) * 4u + c];
-    let d = w_tile[(o + OUTS / 8u * 2u) * 4u + c];
-    let e = w_tile[(o + OUTS / 8u * 3u) * 4u + c];
-    return Four(vec4<f32>(a.x, b.x, d.x, e.x), vec4<f32>(a.y, b.y, d.y, e.y), vec4<f32>(a.z, b.z, d.z, e.z),
-                vec4<f32>(a.w, b.w, d.w, e.w));
+fn four(c: u32, tx: u32, ty: u32) {
+    let x = ty ^ (2u * c);
+    let w = tx ^ (4u * (c / 2u));
+    one(c, 0u, w, x);
+    one(c, 1u, w, x);
+    one(c, 2u, w, x);
+    one(c, 3u, w, x);
 }
 
-fn mac(sum: vec4<f32>, x: vec4<f32>, w: Four) -> vec4<f32> {
-    return fma(vec4<f32>(x.w), w.w, fma(vec4<f32>(x.z), w.z, fma(vec4<f32>(x.y), w.y, fma(vec4<f32>(x.x), w.x, sum))));
+// Component c of vector `at`: of a row or output, four neighbouring k.
+fn store_x(v: u32, at: u32, c: u32, x: vec4<f32>) {
+    x_tile[v][0][at][c] = x.x;
+    x_tile[v][1][at][c] = x.y;
+    x_tile[v][2][at][c] = x.z;
+    x_tile[v][3][at][c] = x.w;
 }
 
-// Row `at` of the tile; outputs from `output` on, OUTS / 8 apart.
-fn put(at: u32, a: vec4<f32>, b: vec4<f32>, count: u32, output: u32, low: u32, high: u32, split: u32) {
-    if (at >= count) { return; }
-    let row = row_of[at];
-    var y = step.out0 + row * step.out0_stride + step.first_row;
-    if (GROUPED) {
-        y = step.out0 + row / step.experts * step.out0_stride + row % step.experts * step.cols;
-    } else if (step.stretch < (step.k + 15u) / 16u) {
-        y = step.out1 + split * step.out1_stride + row * step.cols + step.first_row;
-    }
-    for (var c = 0u; c < 4u; c++) {
-        let o = output + c * (OUTS / 8u);
-        if (o >= low && o < high) { arena[y + o] = a[c]; }
-        if (o + OUTS / 2u >= low && o + OUTS / 2u < high) { arena[y + o + OUTS / 2u] = b[c]; }
-    }
+fn store_w(v: u32, at: u32, c: u32, w: vec4<f32>) {
+    w_tile[v][0][at][c] = w.x;
+    w_tile[v][1][at][c] = w.y;
+    w_tile[v][2][at][c] = w.z;
+    w_tile[v][3][at][c] = w.w;
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    // rows of this tile, and outputs of it that the binding holds: low <= output0 + i < high
-    let output0 = group.x * OUTS;
-    var first = group.y * ROWS;
-    var count = 0u;
-    var low = 0u;
-    var high = step.row_count;
-    var weight0 = 0u; // weight row of output 0; may wrap below 0
-    if (GROUPED) {
-        let tile = side[step.in2 + group.y]; // expert, first of the list, pairs
-        first = tile.y;
-        count = select(0u, tile.z, group.y < side[step.in2 - 1u].x);
-        let begin = tile.x * step.cols; // weight rows of the expert
-        low = select(0u, step.first_row - begin, step.first_row > begin);
-        high = select(0u, min(step.first_row + step.row_count - begin, step.cols), step.first_row + step.row_count > begin);
-        weight0 = begin - step.first_row;
-    } else {
-        let n = live_rows();
-        count = select(0u, min(n - first, ROWS), n > first);
-    }
-    if (count == 0u || low >= high || output0 >= high || output0 + OUTS <= low) { return; }
-    for (var r = local; r < ROWS; r += THREADS) {
-        var row = first + min(r, count - 1u);
-        if (GROUPED) { row = side[step.in2_stride + row / 4u][row & 3u]; }
-        row_of[r] = row;
-    }
-    workgroupBarrier();
-
+    let t = tile_of(group, ROWS, OUTS);
+    if (t.count == 0u) { return; }
     let begin = group.z * step.stretch * 16u;
     let end = min(begin + step.stretch * 16u, step.k);
     // 8 by 4 threads of a subgroup of 32, so that they share what they read
-    let across = OUTS / 8u;
-    let down = ROWS / 8u;
-    let tx = (local & 7u) + 8u * ((local >> 5u) % (across / 8u));
-    let ty = ((local >> 3u) & 3u) + 4u * ((local >> 5u) / (across / 8u));
-    let wz = (tx >> 1u) & 3u;
-    let xz = (ty >> 1u) & 3u;
-    let odd = xz ^ ((down >> 1u) & 3u); // of rows an odd multiple of `down` away
-    var a0 = vec4<f32>();
-    var a1 = vec4<f32>();
-    var a2 = vec4<f32>();
-    var a3 = vec4<f32>();
-    var a4 = vec4<f32>();
-    var a5 = vec4<f32>();
-    var a6 = vec4<f32>();
-    var a7 = vec4<f32>();
-    var b0 = vec4<f32>();
-    var b1 = vec4<f32>();
-    var b2 = vec4<f32>();
-    var b3 = vec4<f32>();
-    var b4 = vec4<f32>();
-    var b5 = vec4<f32>();
-    var b6 = vec4<f32>();
-    var b7 = vec4<f32>();
-    for (var k0 = begin; k0 < end; k0 += 16u) {
-        for (var i = local; i < OUTS * 2u; i += THREADS) {
-            let o = i >> 1u;
-            let k = k0 + 8u * (i & 1u);
-            wa = vec4<f32>();
-            wb = vec4<f32>();
-            if (k < step.k) {
-                eight((weight0 + clamp(output0 + o, low, high - 1u)) * step.row_bytes, k / 8u);
-                if (k + 8u > step.k) { // what lies behind the row counts as nothing
-                    let left = vec4<u32>(step.k - k);
-                    wa = select(vec4<f32>(), wa, vec4<u32>(0u, 1u, 2u, 3u) < left);
-                    wb = select(vec4<f32>(), wb, vec4<u32>(4u, 5u, 6u, 7u) < left);
-                }
-            }
-            w_tile[place(o, 2u * (i & 1u))] = wa;
-            w_tile[place(o, 2u * (i & 1u) + 1u)] = wb;
-        }
-        for (var i = local; i < ROWS * 4u; i += THREADS) {
-            let r = i >> 2u;
-            let k = k0 + 4u * (i & 3u);
-            let row = row_of[r];
-            var at = step.in0 + row * step.in0_stride + k;
-            if (GROUPED) {
-                at = step.in0 + row / step.experts * step.in0_stride + k;
-                if (step.slotted == 1u) { at += row % step.experts * step.k; }
-            }
-            var x = vec4<f32>();
-            if (k + 3u < step.k) {
-                x = vec4<f32>(arena[at], arena[at + 1u], arena[at + 2u], arena[at + 3u]);
-            } else {
-                for (var j = 0u; j < 4u; j++) {
-                    if (k + j < step.k) { x[j] = arena[at + j]; }
-                }
-            }
-            x_tile[place(r, i & 3u)] = x;
-        }
+    let tx = local & 7u;
+    let ty = local >> 3u;
+    // what this thread fetches: vector `v` of rows r, r + 32, r + 64 and r + 96; half `u` of output `o`
+    let r = local >> 2u;
+    let v = local & 3u;
+    let x0 = input_of(row_at(t, r));
+    let x1 = input_of(row_at(t, r + 32u));
+    let x2 = input_of(row_at(t, r + 64u));
+    let x3 = input_of(row_at(t, r + 96u));
+    let x_at = (r >> 2u) ^ (2u * v);
+    let o = local >> 1u;
+    let u = local & 1u;
+    let w = weights_of(t, o);
+    let w_at = (o >> 2u) ^ (4u * u);
+
+    eight(w, begin / 8u + u);
+    keep8(begin + 8u * u);
+    var next_a = wa;
+    var next_b = wb;
+    var next0 = input4(x0, begin + 4u * v);
+    var next1 = input4(x1, begin + 4u * v);
+    var next2 = input4(x2, begin + 4u * v);
+    var next3 = input4(x3, begin + 4u * v);
+    for (var k = begin; k < end; k += 16u) {
+        store_w(2u * u, w_at, o & 3u, next_a);
+        store_w(2u * u + 1u, w_at, o & 3u, next_b);
+        store_x(v, x_at, r & 3u, next0);
+        store_x(v, x_at ^ 8u, r & 3u, next1);
+        store_x(v, x_at ^ 16u, r & 3u, next2);
+        store_x(v, x_at ^ 24u, r & 3u, next3);
         workgroupBarrier();
-        for (var c = 0u; c < 4u; c++) {
-            let w = four(tx, c ^ wz);
-            let v = four(tx + OUTS / 2u, c ^ wz);
-            let at = ty * 4u + (c ^ xz);
-            let odd_at = ty * 4u + (c ^ odd);
-            let x0 = x_tile[at];
-            a0 = mac(a0, x0, w);
-            b0 = mac(b0, x0, v);
-            let x1 = x_tile[odd_at + down * 4u];
-            a1 = mac(a1, x1, w);
-            b1 = mac(b1, x1, v);
-            if (!GROUPED || count > 2u * down) { // an expert's tile may be far from full, the same for all threads
-                let x2 = x_tile[at + down * 8u];
-                a2 = mac(a2, x2, w);
-                b2 = mac(b2, x2, v);
-                let x3 = x_tile[odd_at + down * 12u];
-                a3 = mac(a3, x3, w);
-                b3 = mac(b3, x3, v);
-            }
-            if (!GROUPED || count > 4u * down) {
-                let x4 = x_tile[at + down * 16u];
-                a4 = mac(a4, x4, w);
-                b4 = mac(b4, x4, v);
-                let x5 = x_tile[odd_at + down * 20u];
-                a5 = mac(a5, x5, w);
-                b5 = mac(b5, x5, v);
-            }
-            if (!GROUPED || count > 6u * down) {
-                let x6 = x_tile[at + down * 24u];
-                a6 = mac(a6, x6, w);
-                b6 = mac(b6, x6, v);
-                let x7 = x_tile[odd_at + down * 28u];
-                a7 = mac(a7, x7, w);
-                b7 = mac(b7, x7, v);
-            }
-        }
+        let then = select(k, k + 16u, k + 16u < end);
+        eight(w, then / 8u + u);
+        keep8(then + 8u * u);
+        next_a = wa;
+        next_b = wb;
+        next0 = input4(x0, then + 4u * v);
+        next1 = input4(x1, then + 4u * v);
+        next2 = input4(x2, then + 4u * v);
+        next3 = input4(x3, then + 4u * v);
+        four(0u, tx, ty);
+        four(1u, tx, ty);
+        four(2u, tx, ty);
+        four(3u, tx, ty);
         workgroupBarrier();
     }
-    let o = output0 + tx;
-    put(ty, a0, b0, count, o, low, high, group.z);
-    put(ty + down, a1, b1, count, o, low, high, group.z);
-    put(ty + 2u * down, a2, b2, count, o, low, high, group.z);
-    put(ty + 3u * down, a3, b3, count, o, low, high, group.z);
-    put(ty + 4u * down, a4, b4, count, o, low, high, group.z);
-    put(ty + 5u * down, a5, b5, count, o, low, high, group.z);
-    put(ty + 6u * down, a6, b6, count, o, low, high, group.z);
-    put(ty + 7u * down, a7, b7, count, o, low, high, group.z);
+    put(t, s00, 4u * ty, t.output0 + 4u * tx, group.z);
+    put(t, s01, 4u * ty, t.output0 + 32u + 4u * tx, group.z);
+    put(t, s10, 64u + 4u * ty, t.output0 + 4u * tx, group.z);
+    put(t, s11, 64u + 4u * ty, t.output0 + 32u + 4u * tx, group.z);
 }
