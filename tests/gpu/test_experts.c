@@ -157,13 +157,14 @@ static bz_weight chosen_logits(memory_weights *w, uint32_t experts, uint32_t slo
 }
 
 /* With activations that 8 bits hold exactly, these kernels are as exact as the others: of one input for all slots,
- * gates and ups in one matrix or in two with GEGLU behind, of an input for each slot. */
-static void test_moe8(moe m, choice c, const uint32_t (*rows)[2], int n_rows)
+ * gates and ups in one matrix or in two with GEGLU behind, of an input for each slot. `ups` of a type without integers: float
+ * tiles share the choice with those of integers. */
+static void test_moe8(moe m, bz_type ups, choice c, const uint32_t (*rows)[2], int n_rows)
 {
     static const char *const choices[] = {"", ", all rows the same", ", a row alone"};
     char name[160];
-    snprintf(name, sizeof name, "experts %s, 8-bit activations: %u of %u, %u to %u%s", bz_type_of((uint32_t)m.type)->name, m.slots,
-             m.experts, m.k, m.outputs, choices[c]);
+    snprintf(name, sizeof name, "experts %s, %s, 8-bit activations: %u of %u, %u to %u%s", bz_type_of((uint32_t)m.type)->name,
+             bz_type_of((uint32_t)ups)->name, m.slots, m.experts, m.k, m.outputs, choices[c]);
     if (!starts(name)) {
         return;
     }
@@ -171,7 +172,7 @@ static void test_moe8(moe m, choice c, const uint32_t (*rows)[2], int n_rows)
     bz_weight x = weights_exact8(&w, m.k, IDS), wide = weights_exact8(&w, (uint64_t)m.slots * m.k, IDS);
     bz_weight logits = chosen_logits(&w, m.experts, m.slots, c);
     bz_weight first = weights_random(&w, m.type, m.k, m.outputs, m.experts);
-    bz_weight second = weights_random(&w, m.type, m.k, m.outputs, m.experts);
+    bz_weight second = weights_random(&w, ups, m.k, m.outputs, m.experts);
     parity p;
     bool open = parity_open(&p, &w, &(parity_options){0});
     for (int part = 0; part < 4; part++) {
@@ -222,12 +223,13 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         uint32_t block = bz_type_of((uint32_t)types[i])->block_values;
         if (block > 1 && (!quick_run() || i % 4 == 0)) {
-            test_moe8((moe){types[i], 6, 2, block == 32 ? 96 : block, 0, 40}, CHOICE_ANY, rows, 4);
+            test_moe8((moe){types[i], 6, 2, block == 32 ? 96 : block, 0, 40}, types[i], CHOICE_ANY, rows, 4);
         }
     }
-    test_moe8((moe){BZ_Q8_0, 128, 8, 704, 0, 76}, CHOICE_ANY, rows, 4);
-    test_moe8((moe){BZ_Q4_K, 130, 3, 512, 0, 70}, CHOICE_ANY, rows, 4); /* more experts than are listed at once; odd outputs */
-    test_moe8((moe){BZ_Q4_0, 9, 2, 160, 0, 136}, CHOICE_SAME, rows, 4);
-    test_moe8((moe){BZ_Q6_K, 9, 2, 256, 0, 136}, CHOICE_ALONE, rows, 4);
+    test_moe8((moe){BZ_Q8_0, 128, 8, 704, 0, 76}, BZ_Q8_0, CHOICE_ANY, rows, 4);
+    test_moe8((moe){BZ_Q4_K, 130, 3, 512, 0, 70}, BZ_Q4_K, CHOICE_ANY, rows, 4); /* more experts than are listed at once; odd outputs */
+    test_moe8((moe){BZ_Q4_0, 9, 2, 160, 0, 136}, BZ_Q4_0, CHOICE_SAME, rows, 4);
+    test_moe8((moe){BZ_Q6_K, 9, 2, 256, 0, 136}, BZ_Q6_K, CHOICE_ALONE, rows, 4);
+    test_moe8((moe){BZ_Q4_0, 3, 2, 64, 0, 136}, BZ_F32, CHOICE_ANY, rows, 4);
     return finish();
 }

@@ -148,6 +148,7 @@ static void test_linears(void)
         if (wants(types[t]) && (thorough() || types[t] == BZ_Q4_K || types[t] == BZ_Q6_K)) {
             test_linear(types[t], false, (gpu_options){.no_subgroups = true}, ", no subgroups");
             test_linear(types[t], false, (gpu_options){.no_f16 = true, .baseline = true}, ", baseline");
+            test_linear(types[t], true, (gpu_options){.baseline = true}, ", baseline");
         }
     }
 }
