@@ -244,6 +244,14 @@ static void test_buffers(gpu *g)
     CHECK(gpu_counts_of(g).read_bytes == read + n_read &&
           gpu_counts_of(g).written_bytes == written + n_written);
 
+    begin("large and small writes over each other, more than are under way at once");
+    for (int i = 0; i < 60; i++) {
+        uint32_t n = i % 3 == 2 ? 64 : (300000 + noise(&seed) % 600000) & ~3u, at = noise(&seed) % (BYTES - n) & ~3u;
+        memset(have + at, i + 1, n);
+        gpu_write(g, b, at, have + at, n);
+    }
+    CHECK(read_now(g, b, 0, BYTES, got) && memcmp(got, have, BYTES) == 0);
+
     begin("copies between buffers");
     gpu_buffer c = buffer(g, BYTES, GPU_UNIFORM);
     gpu_copy(g, b, 4096, c, 256, 8000);
