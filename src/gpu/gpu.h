@@ -64,6 +64,8 @@ gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err
 void gpu_buffer_free(gpu *g, gpu_buffer b);
 /* Copies at once into a queue; the bytes may be reused on return. Offset and size multiples of 4. */
 void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_t n);
+/* No large writes are expected for a while: what is kept for them may go. */
+void gpu_rest(gpu *g);
 void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset, uint64_t n);
 
 /* ---- pipelines --------------------------------------------------------------- */

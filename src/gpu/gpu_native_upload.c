@@ -60,11 +60,29 @@ bool gpu_native_upload(gpu *g, wgpu_buffer to, uint64_t offset, const void *byte
     return true;
 }
 
+static void drop(gpu *g, gpu_upload_slot *s)
+{
+    if (s->object) {
+        g->fn.BufferDestroy(s->object);
+        g->fn.BufferRelease(s->object);
+        *s = (gpu_upload_slot){0};
+    }
+}
+
+void gpu_rest(gpu *g)
+{
+    g->fn.InstanceProcessEvents(g->instance);
+    for (uint32_t i = 0; i < GPU_UPLOADS; i++) {
+        if (g->uploads[i].mapped) { /* others have a callback to come */
+            drop(g, &g->uploads[i]);
+        }
+    }
+}
+
 void gpu_native_drop_uploads(gpu *g)
 {
-    for (uint32_t i = 0; i < GPU_UPLOADS && g->uploads[i].object; i++) {
-        g->fn.BufferDestroy(g->uploads[i].object);
-        g->fn.BufferRelease(g->uploads[i].object);
+    for (uint32_t i = 0; i < GPU_UPLOADS; i++) {
+        drop(g, &g->uploads[i]);
     }
 }
 

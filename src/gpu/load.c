@@ -410,6 +410,9 @@ static bz_progress drain(bz_gpu_model *m, bz_error *err)
         return BZ_JOB_ERROR;
     }
     free_upload(m);
+    if (!m->weights.n_streamed) {
+        gpu_rest(m->g);
+    }
     m->ready = true;
     return BZ_JOB_DONE;
 }
