@@ -119,7 +119,7 @@ static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
 static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
 {
     gpu_group g = {.fusion = GPU_FUSE_PRODUCTS};
-    const gpu_group none = {GPU_FUSE_NONE, 1, {0}};
+    const gpu_group none = {.fusion = GPU_FUSE_NONE, .count = 1};
     size_t at = first;
     bz_tensor input = BZ_NO_TENSOR, sum = BZ_NO_TENSOR;
     if (r->fuse && is_row_norm(p, at) && follows(p, at + 1, BZ_OP_ADD, 1) && p->steps[at + 1].scale == 1.0f) {
@@ -210,26 +210,26 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
         return (gpu_group){GPU_FUSE_GATED, 2, {0}};
     }
     if (!r->fuse || s->op != BZ_OP_RMS_NORM) {
-        return (gpu_group){GPU_FUSE_NONE, 1, {0}};
+        return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
     }
     const bz_step *rope = follows(p, first + 1, BZ_OP_ROPE, 0);
     if (rope && rope->width == s->width) {
         if (is_kv(p, first)) {
-            return (gpu_group){GPU_FUSE_KV, 4, {0}};
+            return (gpu_group){.fusion = GPU_FUSE_KV, .count = 4};
         }
         if (r->few && is_attend(p, first)) {
-            return (gpu_group){GPU_FUSE_ATTEND, 3, {0}};
+            return (gpu_group){.fusion = GPU_FUSE_ATTEND, .count = 3};
         }
-        return (gpu_group){GPU_FUSE_NORM_ROPE, 2, {0}};
+        return (gpu_group){.fusion = GPU_FUSE_NORM_ROPE, .count = 2};
     }
     const bool whole = s->width == bz_plan_tensor(p, s->in[0])->cols;
     if (whole && !s->w[0].id && follows(p, first + 1, BZ_OP_MUL_VECTOR, 0)) {
-        return (gpu_group){GPU_FUSE_NORM_MUL, 2, {0}};
+        return (gpu_group){.fusion = GPU_FUSE_NORM_MUL, .count = 2};
     }
     const bz_step *add = follows(p, first + 1, BZ_OP_ADD, 1);
     if (add && add->scale == 1.0f && whole) {
-        return follows(p, first + 2, BZ_OP_SCALE, 0) ? (gpu_group){GPU_FUSE_NORM_ADD_SCALE, 3, {0}}
-                                                     : (gpu_group){GPU_FUSE_NORM_ADD, 2, {0}};
+        return follows(p, first + 2, BZ_OP_SCALE, 0) ? (gpu_group){.fusion = GPU_FUSE_NORM_ADD_SCALE, .count = 3}
+                                                     : (gpu_group){.fusion = GPU_FUSE_NORM_ADD, .count = 2};
     }
-    return (gpu_group){GPU_FUSE_NONE, 1, {0}};
+    return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
 }

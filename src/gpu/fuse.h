@@ -18,8 +18,15 @@ typedef enum gpu_fusion {
     GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
     GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
     GPU_FUSE_GATED,          /* geglu, linear or expert_linear of many rows, 8-bit activations */
-    GPU_FUSE_PRODUCTS        /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations;
+    GPU_FUSE_PRODUCTS,       /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations;
                                 [rms_norm] expert_linear ... [geglu] */
+    /* of towers; clamps wherever there are any */
+    GPU_FUSE_ROWS,       /* [[rms_norm] add] [rms_norm [silu]]: up to three clamped copies */
+    GPU_FUSE_HEADS,      /* rms_norm of heads, [rope] */
+    GPU_FUSE_GATE,       /* geglu, silu or glu */
+    GPU_FUSE_ATTEND_ALL, /* attend_all, clamp */
+    GPU_FUSE_NEAR,       /* two mul_vectors, local_scores, local_sum */
+    GPU_FUSE_LAYER_NORM  /* layer_norm, relu */
 } gpu_fusion;
 
 /* A stretch of the plan. */
@@ -33,6 +40,12 @@ typedef struct gpu_group {
         bool keeps_sum, keeps_norm;   /* the sum and the normed row are read behind the group too */
         uint8_t then;                 /* geglu or softcap */
     } products;
+    /* Of towers: places of steps within the group, from 1; 0 for none. NEAR: norm and then are scores and sum; GATE and NEAR:
+     * outs are the clamps of the inputs, GATE's last that of the output. */
+    struct {
+        uint8_t clamp, norm, add, then, silu;
+        uint8_t n_outs, outs[3];
+    } tower;
 } gpu_group;
 
 typedef struct gpu_fuse_rules {
@@ -45,6 +58,7 @@ typedef struct gpu_fuse_rules {
 
 /* What begins at step `first`. */
 gpu_group gpu_fuse(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first);
+gpu_group gpu_fuse_tower(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first); /* fuse_tower.c */
 
 /* Of several matrices in one buffer: the stretch that holds them all; size 0 where there is none. */
 gpu_binding gpu_fuse_span(const gpu_fuse_rules *rules, const bz_step *products, uint32_t n);

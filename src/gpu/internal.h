@@ -19,9 +19,12 @@ typedef struct step_facts {
     } part[2];
     uint32_t stretch, expert0, expert_count;
     uint32_t parts, first_part, row0, both_ways, blocks, pad[3];
+    struct {
+        float low, high;
+    } bound[4];
 } step_facts;
 
-_Static_assert(sizeof(step_facts) == 192, "struct Step of common.wgsl");
+_Static_assert(sizeof(step_facts) == 224, "struct Step of common.wgsl");
 
 /* A dispatch before its pipeline is compiled. */
 typedef struct dispatch {

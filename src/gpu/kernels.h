@@ -47,6 +47,10 @@ typedef enum gpu_kernel {
     GPU_TOWER_ATTEND,
     GPU_TOWER_CONV,
     GPU_TOWER_LOCAL,
+    GPU_TOWER_ROWS,  /* what stands between products */
+    GPU_TOWER_HEADS, /* clamp, norm and rope of heads */
+    GPU_TOWER_GATE,
+    GPU_TOWER_NEAR,  /* attention over the last rows */
     GPU_REPACK, /* of weights, while loading */
     GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */

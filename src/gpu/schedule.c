@@ -414,7 +414,7 @@ static void build(builder *x)
     gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
     uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
-    const gpu_fuse_rules rules = {.fuse = x->b->fuse && !plan->tower,
+    const gpu_fuse_rules rules = {.fuse = x->b->fuse,
                                   .few = plan->rows <= 8,
                                   .packed = x->b->packed,
                                   .weights = &x->b->weights,
@@ -425,7 +425,7 @@ static void build(builder *x)
         bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     } else {
         for (size_t i = 0; i < plan->n_steps; n++) {
-            groups[n] = gpu_fuse(&rules, plan, i);
+            groups[n] = plan->tower ? gpu_fuse_tower(&rules, plan, i) : gpu_fuse(&rules, plan, i);
             for (uint32_t k = 0; k < groups[n].count; k++) {
                 group_of[i++] = n;
             }
@@ -455,6 +455,8 @@ static void build(builder *x)
         case GPU_FUSE_NORM_MUL:
             x->rows = bz_plan_rows_of(plan, x->step->out[0]);
             norm(x, groups[i].fusion, x->step + groups[i].count - 1);
+            break;
+        default: gpu_add_tower_group(x, &groups[i]); break;
         }
         x->step += groups[i].count;
     }

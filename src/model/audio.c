@@ -29,10 +29,12 @@ static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *
 {
     /* Scores of base 2 in the reference: both sides carry a part of that and of 1/sqrt(head size). */
     const float q_scale = (float)(1.0 / sqrt(a->head_dim) / log(2.0)), k_scale = (float)(log1p(exp(1.0)) / log(2.0));
-    bz_tensor q = bz_mul_vector(p, bz_record_clipped(p, x, &w->q, "q_proj"), w->per_dim_scale, q_scale, "q_scaled");
-    bz_tensor k = bz_multiply(p, bz_record_clipped(p, x, &w->k, "k_proj"), k_scale, "k_scaled");
-    bz_tensor v = bz_record_clipped(p, x, &w->v, "v_proj");
+    bz_tensor qkv[3];
+    bz_record_products(p, x, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v}, (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
     bz_tensor far = bz_linear(p, waves, w->far, "relative_k");
+    bz_tensor q = bz_mul_vector(p, bz_clip_out(p, qkv[0], &w->q), w->per_dim_scale, q_scale, "q_scaled");
+    bz_tensor k = bz_multiply(p, bz_clip_out(p, qkv[1], &w->k), k_scale, "k_scaled");
+    bz_tensor v = bz_clip_out(p, qkv[2], &w->v);
     bz_tensor shares = bz_local_scores(p, q, k, far, a->heads, BZ_FAR, 50.0f, "attn_shares");
     return bz_record_clipped(p, bz_local_sum(p, shares, v, a->heads, BZ_FAR, "attn"), &w->out, "attn_out");
 }

@@ -1,15 +1,39 @@
-/* A product between its bounds, as the steps it is. */
+/* Products between bounds, as the steps they are. Each clamps a copy of its own: those that read the same rows have
+ * different bounds. */
 #ifndef BZ_MODEL_CLIPPED_H
 #define BZ_MODEL_CLIPPED_H
 
 #include "model/towers.h"
 
-/* Each product clamps a copy of its own: those that read the same rows have different bounds. */
+enum { BZ_MOST_CLIPPED = 3 };
+
+static inline bz_tensor bz_clip_in(bz_plan *p, bz_tensor x, const bz_clipped *c)
+{
+    return bz_clamp(p, x, c->in_low, c->in_high, "clamp_in");
+}
+
+static inline bz_tensor bz_clip_out(bz_plan *p, bz_tensor y, const bz_clipped *c)
+{
+    return bz_clamp(p, y, c->out_low, c->out_high, "clamp_out");
+}
+
 static inline bz_tensor bz_record_clipped(bz_plan *p, bz_tensor x, const bz_clipped *c, const char *name)
 {
-    x = bz_clamp(p, x, c->in_low, c->in_high, "clamp_in");
-    x = bz_linear(p, x, c->w, name);
-    return bz_clamp(p, x, c->out_low, c->out_high, "clamp_out");
+    return bz_clip_out(p, bz_linear(p, bz_clip_in(p, x, c), c->w, name), c);
+}
+
+/* Several products of one input: all that make it ready stand together, and so does what the caller records behind, which
+ * begins with bz_clip_out. */
+static inline void bz_record_products(bz_plan *p, bz_tensor x, uint32_t n, const bz_clipped *const *c,
+                                      const char *const *names, bz_tensor *out)
+{
+    bz_tensor in[BZ_MOST_CLIPPED];
+    for (uint32_t i = 0; i < n; i++) {
+        in[i] = bz_clip_in(p, x, c[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = bz_linear(p, in[i], c[i]->w, names[i]);
+    }
 }
 
 #endif

@@ -19,20 +19,21 @@ static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w,
 {
     const uint32_t d = v->width, hd = v->head_dim;
     bz_tensor a = bz_rms_norm(p, h, w->ln1, d, EPS, "ln1");
-    bz_tensor q = bz_record_clipped(p, a, &w->q, "q_proj");
-    bz_tensor k = bz_record_clipped(p, a, &w->k, "k_proj");
-    bz_tensor u = bz_record_clipped(p, a, &w->v, "v_proj");
-    q = bz_rope(p, bz_rms_norm(p, q, w->q_norm, hd, EPS, "q_norm"), turn, hd / 2, "q_rope");
-    k = bz_rope(p, bz_rms_norm(p, k, w->k_norm, hd, EPS, "k_norm"), turn, hd / 2, "k_rope");
-    u = bz_rms_norm(p, u, BZ_NO_WEIGHT, hd, EPS, "v_norm");
+    bz_tensor qkv[3], both[2];
+    bz_record_products(p, a, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v}, (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
+    bz_tensor q = bz_rms_norm(p, bz_clip_out(p, qkv[0], &w->q), w->q_norm, hd, EPS, "q_norm");
+    q = bz_rope(p, q, turn, hd / 2, "q_rope");
+    bz_tensor k = bz_rms_norm(p, bz_clip_out(p, qkv[1], &w->k), w->k_norm, hd, EPS, "k_norm");
+    k = bz_rope(p, k, turn, hd / 2, "k_rope");
+    bz_tensor u = bz_rms_norm(p, bz_clip_out(p, qkv[2], &w->v), BZ_NO_WEIGHT, hd, EPS, "v_norm");
     bz_tensor o = bz_attend_all(p, q, k, u, v->heads, hd, "attn");
     o = bz_record_clipped(p, o, &w->out, "attn_out");
     o = bz_rms_norm(p, o, w->attn_post_norm, d, EPS, "attn_post_norm");
     h = bz_add(p, h, o, 1.0f, "attn_residual");
 
     bz_tensor b = bz_rms_norm(p, h, w->ln2, d, EPS, "ln2");
-    bz_tensor gate = bz_record_clipped(p, b, &w->gate, "ffn_gate");
-    bz_tensor up = bz_record_clipped(p, b, &w->up, "ffn_up");
+    bz_record_products(p, b, 2, (const bz_clipped *const[]){&w->gate, &w->up}, (const char *const[]){"ffn_gate", "ffn_up"}, both);
+    bz_tensor gate = bz_clip_out(p, both[0], &w->gate), up = bz_clip_out(p, both[1], &w->up);
     bz_tensor f = bz_geglu(p, gate, up, "ffn_act");
     f = bz_record_clipped(p, f, &w->down, "ffn_down");
     f = bz_rms_norm(p, f, w->ffn_post_norm, d, EPS, "ffn_post_norm");

@@ -22,6 +22,12 @@ bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high, const char *n
     if (isinf(low) && isinf(high)) {
         return x;
     }
+    for (size_t i = p->n_steps; i > 0 && p->steps[i - 1].op == BZ_OP_CLAMP; i--) { /* keys and values often have the same bounds */
+        const bz_step *s = &p->steps[i - 1];
+        if (s->in[0].id == x.id && s->low == low && s->high == high) {
+            return s->out[0];
+        }
+    }
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
     bz_push_step(p, (bz_step){.op = BZ_OP_CLAMP, .name = name, .in = {x}, .out = {out}, .low = low, .high = high});
     return out;

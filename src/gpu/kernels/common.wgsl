@@ -40,6 +40,7 @@ struct Step {
     both_ways: u32,  // 1: attend sees all rows of the pass, and before them what the first one sees
     blocks: u32,     // attend: 1: rows of a picture see what follows of it, 2: all of it
     pad0: u32, pad1: u32, pad2: u32,
+    bounds01: vec4<f32>, bounds23: vec4<f32>, // towers: four times low, high
 }
 
 @group(0) @binding(0) var<uniform> step: Step;

@@ -1,62 +1,157 @@
-// attend_all: every row sees all rows. A workgroup takes 8 rows of one head and walks over the keys 32 at a time:
-// 32 threads to a row, each with one key for the score and with every 32nd column of the result.
-const ROWS = 8u;
-const KEYS = 32u;
+// attend_all
 const LOWEST = -3.0e38;
-override HEAD: u32 = 64u; // at most 96
+const TALL = 8u;                              // rows of a thread
+override HEAD: u32 = 64u;                      // a multiple of 4, at most 96
+const DOWN = 16u;                      // threads over the rows
+override SLICE: u32 = 4u;                      // divides COLS
+override ACROSS: u32 = (HEAD + 7u) / 8u;       // threads over keys and columns
+override COLS: u32 = 2u * ACROSS;              // vectors of a head, and of KEYS
+override KEYS: u32 = 8u * ACROSS;
+override ROWS: u32 = TALL * DOWN;
+override THREADS: u32 = DOWN * ACROSS;
+override PITCH: u32 = SLICE | 1u;              // odd, so that neighbours do not meet in the same banks
+override WIDE: u32 = (ACROSS + 3u) / 4u * 4u;  // values of a row of what threads tell each other
 
-var<workgroup> query: array<f32, ROWS * HEAD>;
-var<workgroup> tile: array<f32, KEYS * (HEAD + 1u)>; // keys, then values; a column of padding keeps the banks apart
-var<workgroup> share: array<f32, 256>;               // [row][key]
+var<workgroup> left: array<vec4<f32>, ROWS * PITCH>;
+var<workgroup> right: array<vec4<f32>, max(KEYS * PITCH, 4u * SLICE * COLS)>;
+var<workgroup> best: array<f32, ROWS>;
+var<workgroup> shrink: array<f32, ROWS>;
 
-@compute @workgroup_size(256)
+fn mac(sum: vec4<f32>, x: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+    return fma(vec4<f32>(x.w), d, fma(vec4<f32>(x.z), c, fma(vec4<f32>(x.y), b, fma(vec4<f32>(x.x), a, sum))));
+}
+fn between(x: vec4<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(step.bounds01.x)), vec4<f32>(step.bounds01.y)); }
+
+fn fetch(base: u32, row: u32, stride: u32, at: u32) -> vec4<f32> {
+    if (at < HEAD / 4u) { return arena4[base + row * stride + at]; }
+    return vec4<f32>();
+}
+
+@compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let n = live_rows();
     let row0 = group.y * ROWS;
     if (row0 >= n) { return; }
-    let head = group.x * HEAD;
-    for (var i = local; i < ROWS * HEAD; i += 256u) {
-        query[i] = arena[step.in0 + min(row0 + i / HEAD, n - 1u) * step.in0_stride + head + i % HEAD];
-    }
-    let r = local / 32u;
-    let lane = local % 32u;
-    var best = LOWEST;
-    var sum = 0.0;
-    var out = vec3<f32>(); // columns lane, lane + 32, lane + 64
+    let head = group.x * (HEAD / 4u);
+    let q = step.in0 / 4u + head;
+    let k = step.in1 / 4u + head;
+    let v = step.in2 / 4u + head;
+    let qs = step.in0_stride / 4u;
+    let ks = step.in1_stride / 4u;
+    let vs = step.in2_stride / 4u;
+    let tx = local % ACROSS;
+    let ty = local / ACROSS;
+    for (var r = local; r < ROWS; r += THREADS) { best[r] = LOWEST; }
+    var sum: array<f32, TALL>;
+    var out: array<vec4<f32>, 2u * TALL>;
+    for (var i = 0u; i < 2u * TALL; i++) { out[i] = vec4<f32>(); }
+    for (var i = 0u; i < TALL; i++) { sum[i] = 0.0; }
     for (var j = 0u; j < n; j += KEYS) {
-        workgroupBarrier();
-        for (var i = local; i < KEYS * HEAD; i += 256u) {
-            tile[i / HEAD * (HEAD + 1u) + i % HEAD] = arena[step.in1 + min(j + i / HEAD, n - 1u) * step.in1_stride + head + i % HEAD];
+        var s: array<vec4<f32>, 2u * TALL>;
+        for (var i = 0u; i < 2u * TALL; i++) { s[i] = vec4<f32>(); }
+        for (var c = 0u; c < COLS; c += SLICE) {
+            workgroupBarrier();
+            for (var i = local; i < ROWS * SLICE; i += THREADS) { left[i / SLICE * PITCH + i % SLICE] = fetch(q, min(row0 + i / SLICE, n - 1u), qs, c + i % SLICE); }
+            for (var i = local; i < KEYS * SLICE; i += THREADS) { right[i / SLICE * PITCH + i % SLICE] = fetch(k, min(j + i / SLICE, n - 1u), ks, c + i % SLICE); }
+            workgroupBarrier();
+            for (var t = 0u; t < SLICE; t++) {
+                let a0 = right[tx * PITCH + t];
+                let a1 = right[(tx + ACROSS) * PITCH + t];
+                let a2 = right[(tx + ACROSS * 2u) * PITCH + t];
+                let a3 = right[(tx + ACROSS * 3u) * PITCH + t];
+                let a4 = right[(tx + ACROSS * 4u) * PITCH + t];
+                let a5 = right[(tx + ACROSS * 5u) * PITCH + t];
+                let a6 = right[(tx + ACROSS * 6u) * PITCH + t];
+                let a7 = right[(tx + ACROSS * 7u) * PITCH + t];
+                for (var i = 0u; i < TALL; i++) {
+                    let x = left[(ty + DOWN * i) * PITCH + t];
+                    s[2u * i] = mac(s[2u * i], x, vec4<f32>(a0.x, a1.x, a2.x, a3.x), vec4<f32>(a0.y, a1.y, a2.y, a3.y),
+                                    vec4<f32>(a0.z, a1.z, a2.z, a3.z), vec4<f32>(a0.w, a1.w, a2.w, a3.w));
+                    s[2u * i + 1u] = mac(s[2u * i + 1u], x, vec4<f32>(a4.x, a5.x, a6.x, a7.x), vec4<f32>(a4.y, a5.y, a6.y, a7.y),
+                                         vec4<f32>(a4.z, a5.z, a6.z, a7.z), vec4<f32>(a4.w, a5.w, a6.w, a7.w));
+                }
+            }
+        }
+        if (j + KEYS > n) {
+            let key = vec4<u32>(j + tx) + ACROSS * vec4<u32>(0u, 1u, 2u, 3u);
+            for (var i = 0u; i < TALL; i++) {
+                s[2u * i] = select(vec4<f32>(LOWEST), s[2u * i], key < vec4<u32>(n));
+                s[2u * i + 1u] = select(vec4<f32>(LOWEST), s[2u * i + 1u], key + 4u * ACROSS < vec4<u32>(n));
+            }
         }
         workgroupBarrier();
-        var s = 0.0;
-        for (var i = 0u; i < HEAD; i++) { s += query[r * HEAD + i] * tile[lane * (HEAD + 1u) + i]; }
-        share[local] = select(LOWEST, s, j + lane < n);
-        workgroupBarrier();
-        for (var i = local; i < KEYS * HEAD; i += 256u) {
-            tile[i / HEAD * (HEAD + 1u) + i % HEAD] = arena[step.in2 + min(j + i / HEAD, n - 1u) * step.in2_stride + head + i % HEAD];
+        for (var i = 0u; i < TALL; i++) {
+            let m = max(s[2u * i], s[2u * i + 1u]);
+            let at = (ty + DOWN * i) * WIDE + tx;
+            left[at / 4u][at % 4u] = max(max(m.x, m.y), max(m.z, m.w));
         }
-        var high = best;
-        for (var t = 0u; t < KEYS; t++) { high = max(high, share[r * KEYS + t]); }
         workgroupBarrier();
-        share[local] = select(exp(max(share[local] - high, -80.0)), 0.0, j + lane >= n);
+        for (var r = local; r < ROWS; r += THREADS) {
+            let before = best[r];
+            var high = before;
+            for (var i = 0u; i < ACROSS; i++) { high = max(high, left[(r * WIDE + i) / 4u][i % 4u]); }
+            best[r] = high;
+            shrink[r] = exp(max(before - high, -80.0));
+        }
         workgroupBarrier();
-        let shrink = select(exp(max(best - high, -80.0)), 0.0, best == LOWEST);
-        sum *= shrink;
-        out *= shrink;
-        best = high;
-        for (var t = 0u; t < KEYS; t++) {
-            let p = share[r * KEYS + t];
-            let at = t * (HEAD + 1u) + lane;
-            sum += p;
-            if (lane < HEAD) { out.x += p * tile[at]; }
-            if (lane + 32u < HEAD) { out.y += p * tile[at + 32u]; }
-            if (lane + 64u < HEAD) { out.z += p * tile[at + 64u]; }
+        for (var i = 0u; i < TALL; i++) {
+            let high = vec4<f32>(best[ty + DOWN * i]);
+            let less = shrink[ty + DOWN * i];
+            let a = exp(max(s[2u * i] - high, vec4<f32>(-80.0)));
+            let b = exp(max(s[2u * i + 1u] - high, vec4<f32>(-80.0)));
+            s[2u * i] = a;
+            s[2u * i + 1u] = b;
+            sum[i] = sum[i] * less + dot(a + b, vec4<f32>(1.0));
+            out[2u * i] *= less;
+            out[2u * i + 1u] *= less;
+        }
+        for (var c = 0u; c < COLS; c += SLICE) {
+            workgroupBarrier();
+            for (var p = 0u; p < 8u; p++) {
+                let at = tx + ACROSS * p - 4u * c; // wraps below the slice
+                if (at < 4u * SLICE) {
+                    for (var i = 0u; i < TALL; i++) {
+                        left[(ty + DOWN * i) * PITCH + at / 4u][at % 4u] = s[2u * i + p / 4u][p % 4u];
+                    }
+                }
+            }
+            for (var i = local; i < 4u * SLICE * COLS; i += THREADS) { right[i] = fetch(v, min(j + 4u * c + i / COLS, n - 1u), vs, i % COLS); }
+            workgroupBarrier();
+            for (var t = 0u; t < SLICE; t++) {
+                let at = 4u * t * COLS + tx;
+                let a0 = right[at];
+                let a1 = right[at + COLS];
+                let a2 = right[at + 2u * COLS];
+                let a3 = right[at + 3u * COLS];
+                let b0 = right[at + ACROSS];
+                let b1 = right[at + ACROSS + COLS];
+                let b2 = right[at + ACROSS + 2u * COLS];
+                let b3 = right[at + ACROSS + 3u * COLS];
+                for (var i = 0u; i < TALL; i++) {
+                    let x = left[(ty + DOWN * i) * PITCH + t];
+                    out[2u * i] = mac(out[2u * i], x, a0, a1, a2, a3);
+                    out[2u * i + 1u] = mac(out[2u * i + 1u], x, b0, b1, b2, b3);
+                }
+            }
         }
     }
-    if (row0 + r >= n) { return; }
-    let y = step.out0 + (row0 + r) * step.out0_stride + head + lane;
-    if (lane < HEAD) { arena[y] = out.x / sum; }
-    if (lane + 32u < HEAD) { arena[y + 32u] = out.y / sum; }
-    if (lane + 64u < HEAD) { arena[y + 64u] = out.z / sum; }
+    workgroupBarrier();
+    for (var i = 0u; i < TALL; i++) {
+        let at = (ty + DOWN * i) * WIDE + tx;
+        left[at / 4u][at % 4u] = sum[i];
+    }
+    workgroupBarrier();
+    for (var i = 0u; i < TALL; i++) {
+        let row = row0 + ty + DOWN * i;
+        var whole = 0.0;
+        for (var t = 0u; t < ACROSS; t++) {
+            let at = (ty + DOWN * i) * WIDE + t;
+            whole += left[at / 4u][at % 4u];
+        }
+        let y = (step.out0 + row * step.out0_stride) / 4u + head + tx;
+        if (row < n) {
+            arena4[y] = between(out[2u * i] / whole);
+            if (tx + ACROSS < HEAD / 4u) { arena4[y + ACROSS] = between(out[2u * i + 1u] / whole); }
+        }
+    }
 }

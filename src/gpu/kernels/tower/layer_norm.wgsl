@@ -1,4 +1,6 @@
-// layer_norm: one workgroup per group of `width` values. Behind weights.wgsl.
+// layer_norm, alone or with relu: one workgroup per group of `width` values. Behind weights.wgsl.
+override RELU: bool = false;
+
 var<workgroup> partial: array<f32, 64>;
 
 fn total(local: u32, mine: f32) -> f32 {
@@ -27,5 +29,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         squares += d * d;
     }
     let r = 1.0 / sqrt(total(local, squares) / f32(step.width) + step.eps);
-    for (var i = local; i < step.width; i += 64u) { arena[y + i] = (arena[x + i] - mean) * r * weight_at(i); }
+    for (var i = local; i < step.width; i += 64u) {
+        let v = (arena[x + i] - mean) * r * weight_at(i);
+        arena[y + i] = select(v, max(v, 0.0), RELU);
+    }
 }

@@ -1,0 +1,33 @@
+// geglu, silu or glu between bounds: of what comes in, of its gate or its other half, of what goes out. Four values to a thread.
+override OP: u32 = 0u;
+const GEGLU = 0u; // gelu(in0) * in1
+const SILU = 1u;  // in0 * sigmoid(in0)
+const GLU = 2u;   // in0 * sigmoid(in1)
+
+fn between(x: vec4<f32>, bounds: vec2<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(bounds.x)), vec4<f32>(bounds.y)); }
+
+// 1 / (1 + exp(-u)), which keeps its digits where it is nearly 0
+fn sigmoid(u: vec4<f32>) -> vec4<f32> {
+    let e = exp(-min(abs(u), vec4<f32>(80.0)));
+    return select(e, vec4<f32>(1.0), u >= vec4<f32>()) / (1.0 + e);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
+    let c = thread.x;
+    let row = thread.y;
+    if (row >= live_rows() || 4u * c >= step.cols) { return; }
+    let a = between(arena4[(step.in0 + row * step.in0_stride) / 4u + c], step.bounds01.xy);
+    var y = a;
+    if (OP == SILU) {
+        y *= sigmoid(a);
+    } else {
+        let b = between(arena4[(step.in1 + row * step.in1_stride) / 4u + c], step.bounds01.zw);
+        if (OP == GLU) {
+            y *= sigmoid(b);
+        } else { // x / 2 * (1 + tanh(u)) is x * sigmoid(2u)
+            y *= sigmoid(1.5957691216057308 * a * (1.0 + 0.044715 * a * a)) * b;
+        }
+    }
+    arena4[(step.out0 + row * step.out0_stride) / 4u + c] = between(y, step.bounds23.xy);
+}
