@@ -14,9 +14,12 @@ enum { CANVAS_SUBMIT = 128 }; /* dispatches: about three layers of experts */
 
 void gpu_drop_pass(gpu_backend *b)
 {
-    if (b->fence) { /* the pass before was cancelled while something of it was read */
-        gpu_read_drop(b->g, b->fence);
-        b->fence = 0;
+    gpu_fence *const fences[2] = {&b->fence, &b->before};
+    for (int i = 0; i < 2; i++) {
+        if (*fences[i]) { /* the pass before was cancelled while something of it was under way */
+            gpu_read_drop(b->g, *fences[i]);
+            *fences[i] = 0;
+        }
     }
     b->read = 0;
 }
@@ -264,17 +267,24 @@ static bz_pass_state submit_stretches(gpu_backend *b, uint64_t deadline, bz_erro
     return BZ_PASS_AGAIN;
 }
 
-/* A layer is a submit: short enough for systems that watch over GPUs, and a place to stop. */
+/* A layer is a submit: short enough for systems that watch over GPUs, and a place to stop. The next one is under way
+ * before it ends, so that the device never waits for the host. */
 static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
 {
     const bz_schedule *s = b->schedule;
-    if (b->fence) {
-        if (!gpu_signal_done(b->g, b->fence)) {
+    if (b->before) {
+        if (!gpu_signal_done(b->g, b->before)) {
             return BZ_PASS_WAIT;
         }
-        b->fence = 0;
+        b->before = 0;
     }
+    b->before = b->fence;
+    b->fence = 0;
     if (b->replayed == s->n) {
+        if (b->before) {
+            gpu_read_drop(b->g, b->before); /* reading waits for all of it */
+            b->before = 0;
+        }
         b->stage = PASS_READING;
         return BZ_PASS_AGAIN;
     }
@@ -285,7 +295,7 @@ static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
     }
     gpu_replay(b->g, s->list, first, b->replayed - first);
     b->fence = gpu_signal(b->g, err);
-    return b->fence ? BZ_PASS_WAIT : BZ_PASS_ERROR;
+    return b->fence ? BZ_PASS_AGAIN : BZ_PASS_ERROR;
 }
 
 static void progress(const bz_backend *backend, uint64_t *done, uint64_t *total)

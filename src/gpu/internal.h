@@ -153,6 +153,7 @@ typedef struct gpu_backend {
     uint32_t stretch; /* of the pass, that comes next */
     uint32_t replayed; /* dispatches of a tower's pass, which goes layer by layer */
     gpu_fence fence;
+    gpu_fence before; /* a tower's: of the layer before the last one sent */
     float *out; /* read-back of the output tensor */
     uint64_t out_bytes, read;
     float *angles; /* all rope tables */

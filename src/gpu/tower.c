@@ -6,7 +6,7 @@
 
 enum { OP_PLACE, OP_CLAMP, OP_ADD_VECTOR, OP_ADD_SCALED, OP_RELU, OP_SILU, OP_GLU, OP_MUL_VECTOR, OP_POOL, OP_CONV_TIME }; /* values.wgsl */
 
-enum { ATTEND_ROWS = 128, MOST_HEAD = 96 }; /* of attend_all.wgsl */
+enum { ATTEND_THREADS = 128, MOST_DOWN = 16, MOST_HEAD = 96 }; /* of attend_all.wgsl */
 
 enum { CONV_SIDE = 32 }; /* pitches and outputs of a workgroup */
 
@@ -63,16 +63,20 @@ static void values(builder *x, uint32_t op)
 static void attend_all(builder *x, const bz_step *clamp)
 {
     const bz_step *s = x->step;
-    dispatch d = {.facts = gpu_builder_facts(x, s), .x = s->heads, .y = divide_up(x->rows, ATTEND_ROWS)};
+    const uint32_t across = divide_up(s->width, 8), room = ATTEND_THREADS / across, down = room < MOST_DOWN ? room : MOST_DOWN;
+    uint32_t slice = across < 4 ? across : 4;
+    while (2 * across % slice) {
+        slice--;
+    }
+    dispatch d = {.facts = gpu_builder_facts(x, s), .x = s->heads, .y = divide_up(x->rows, 8 * down)};
     step_facts *f = &d.facts;
-    const uint32_t cols = 2 * divide_up(s->width, 8); /* vectors, an even number */
     if (s->width > MOST_HEAD || s->width % 4 ||
         (f->in0 | f->in0_stride | f->in1 | f->in1_stride | f->in2 | f->in2_stride | f->out0 | f->out0_stride) % 4) {
         refuse(x, "its heads are too wide or uneven");
     }
     bound(f, 0, clamp);
     f->out0 = gpu_builder_place(x, clamp ? clamp->out[0] : s->out[0]);
-    gpu_builder_add(x, GPU_TOWER_ATTEND, BZ_F32, (gpu_overrides){{s->width, cols % 4 == 0 ? 4 : cols % 3 == 0 ? 3 : 2}}, d);
+    gpu_builder_add(x, GPU_TOWER_ATTEND, BZ_F32, (gpu_overrides){{s->width, down, slice}}, d);
 }
 
 void gpu_add_tower_step(builder *x)

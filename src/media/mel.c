@@ -10,7 +10,7 @@ static const double PI = 3.14159265358979323846, FLOOR = 1e-3, TOP_HZ = 8000.0;
 
 struct bz_mel {
     float window[FRAME]; /* periodic Hann */
-    double cosine[FFT / 2], sine[FFT / 2];
+    double cosine[FFT], sine[FFT]; /* of a stage that joins halves of n: from n on */
     uint16_t reversed[FFT];
     float filter[BZ_MEL_BINS][BINS];
     uint16_t first[BZ_MEL_BINS], end[BZ_MEL_BINS]; /* where a filter is not zero */
@@ -58,9 +58,11 @@ bz_mel *bz_mel_new(void)
     for (int i = 0; i < FRAME; i++) {
         m->window[i] = (float)(0.5 - 0.5 * cos(2 * PI * i / (double)FRAME));
     }
-    for (int i = 0; i < FFT / 2; i++) {
-        m->cosine[i] = cos(2 * PI * i / (double)FFT);
-        m->sine[i] = -sin(2 * PI * i / (double)FFT);
+    for (int half = 1; half < FFT; half *= 2) {
+        for (int i = 0; i < half; i++) {
+            m->cosine[half + i] = cos(PI * i / half);
+            m->sine[half + i] = -sin(PI * i / half);
+        }
     }
     for (unsigned i = 0; i < FFT; i++) {
         unsigned r = 0;
@@ -84,38 +86,35 @@ uint32_t bz_mel_frames(size_t samples)
 }
 
 /* Radix 2, in place, after the values were put in bit-reversed order. */
-static void transform(const bz_mel *m, double re[FFT], double im[FFT])
+static void transform(const bz_mel *m, double *restrict re, double *restrict im)
 {
     for (int half = 1; half < FFT; half *= 2) {
-        const int turn = FFT / (2 * half);
+        const double *cosine = m->cosine + half, *sine = m->sine + half;
         for (int start = 0; start < FFT; start += 2 * half) {
+            double *ra = re + start, *rb = ra + half, *ia = im + start, *ib = ia + half;
             for (int k = 0; k < half; k++) {
-                const int a = start + k, b = a + half;
-                const double c = m->cosine[k * turn], s = m->sine[k * turn];
-                const double x = re[b] * c - im[b] * s, y = re[b] * s + im[b] * c;
-                re[b] = re[a] - x;
-                im[b] = im[a] - y;
-                re[a] += x;
-                im[a] += y;
+                const double x = rb[k] * cosine[k] - ib[k] * sine[k], y = rb[k] * sine[k] + ib[k] * cosine[k];
+                rb[k] = ra[k] - x;
+                ib[k] = ia[k] - y;
+                ra[k] += x;
+                ia[k] += y;
             }
         }
     }
 }
 
-static void one_frame(const bz_mel *m, const float *pcm, size_t samples, uint32_t frame, float *out)
+static void put_frame(const bz_mel *m, const float *pcm, size_t samples, uint32_t frame, double *to)
 {
-    double re[FFT] = {0}, im[FFT] = {0};
-    float magnitude[BINS];
     const size_t first = (size_t)frame * HOP; /* sample i of the frame is pcm[first + i - HOP] */
     for (size_t i = 0; i < FRAME; i++) {
         const size_t at = first + i;
         const float x = at >= HOP && at - HOP < samples ? pcm[at - HOP] : 0.0f;
-        re[m->reversed[i]] = (double)(x * m->window[i]);
+        to[m->reversed[i]] = (double)(x * m->window[i]);
     }
-    transform(m, re, im);
-    for (int b = 0; b < BINS; b++) {
-        magnitude[b] = (float)sqrt(re[b] * re[b] + im[b] * im[b]);
-    }
+}
+
+static void put_bins(const bz_mel *m, const float magnitude[BINS], float *out)
+{
     for (int f = 0; f < BZ_MEL_BINS; f++) {
         double sum = 0;
         for (int b = m->first[f]; b < m->end[f]; b++) {
@@ -125,9 +124,34 @@ static void one_frame(const bz_mel *m, const float *pcm, size_t samples, uint32_
     }
 }
 
+/* Two frames share a transform, one as its real part and one as its imaginary part: the spectrum of the first is what
+ * is even under complex conjugation, that of the second what is odd. `out` has a row for each; the second may be NULL. */
+static void two_frames(const bz_mel *m, const float *pcm, size_t samples, uint32_t frame, float *first, float *second)
+{
+    double re[FFT] = {0}, im[FFT] = {0};
+    float magnitude[2][BINS];
+    put_frame(m, pcm, samples, frame, re);
+    if (second) {
+        put_frame(m, pcm, samples, frame + 1, im);
+    }
+    transform(m, re, im);
+    for (int b = 0; b < BINS; b++) {
+        const int mirror = (FFT - b) % FFT;
+        const double even_re = re[b] + re[mirror], even_im = im[b] - im[mirror];
+        const double odd_re = im[b] + im[mirror], odd_im = re[mirror] - re[b];
+        magnitude[0][b] = (float)(0.5 * sqrt(even_re * even_re + even_im * even_im));
+        magnitude[1][b] = (float)(0.5 * sqrt(odd_re * odd_re + odd_im * odd_im));
+    }
+    put_bins(m, magnitude[0], first);
+    if (second) {
+        put_bins(m, magnitude[1], second);
+    }
+}
+
 void bz_mel_run(const bz_mel *m, const float *pcm, size_t samples, uint32_t first, uint32_t count, float *out)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        one_frame(m, pcm, samples, first + i, out + (size_t)i * BZ_MEL_BINS);
+    for (uint32_t i = 0; i < count; i += 2) {
+        float *to = out + (size_t)i * BZ_MEL_BINS;
+        two_frames(m, pcm, samples, first + i, to, i + 1 < count ? to + BZ_MEL_BINS : NULL);
     }
 }

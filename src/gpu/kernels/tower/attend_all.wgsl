@@ -1,31 +1,36 @@
-// attend_all
+// attend_all, and the clamp behind it: every row sees all rows. A workgroup takes ROWS rows of one head and walks over the
+// keys, KEYS at a time; a thread makes 8 rows by 8 keys of scores, then 8 rows by 8 columns of the result. Both products
+// go through workgroup memory in slices of SLICE vectors, of the head for scores, of the keys for the result; the next
+// slice is on its way while one is multiplied.
 const LOWEST = -3.0e38;
-const TALL = 8u;                              // rows of a thread
-override HEAD: u32 = 64u;                      // a multiple of 4, at most 96
-const DOWN = 16u;                      // threads over the rows
-override SLICE: u32 = 4u;                      // divides COLS
-override ACROSS: u32 = (HEAD + 7u) / 8u;       // threads over keys and columns
-override COLS: u32 = 2u * ACROSS;              // vectors of a head, and of KEYS
+override HEAD: u32 = 64u;                     // a multiple of 4, at most 96
+override DOWN: u32 = 16u;                     // threads over the rows
+override SLICE: u32 = 4u;                     // divides COLS, at most ACROSS
+override ACROSS: u32 = (HEAD + 7u) / 8u;      // threads over keys and columns
+override COLS: u32 = 2u * ACROSS;             // vectors of a head, and of KEYS
 override KEYS: u32 = 8u * ACROSS;
-override ROWS: u32 = TALL * DOWN;
+override ROWS: u32 = 8u * DOWN;
 override THREADS: u32 = DOWN * ACROSS;
-override PITCH: u32 = SLICE | 1u;              // odd, so that neighbours do not meet in the same banks
-override WIDE: u32 = (ACROSS + 3u) / 4u * 4u;  // values of a row of what threads tell each other
+override PITCH: u32 = SLICE | 1u;             // odd, so that neighbours do not meet in the same banks
+override WIDE: u32 = (ACROSS + 3u) / 4u * 4u; // of a row of what threads tell each other
+override Q_PARTS: u32 = (ROWS * SLICE + THREADS - 1u) / THREADS; // vectors that a thread fetches; at most 8
+override K_PARTS: u32 = (KEYS * SLICE + THREADS - 1u) / THREADS; // at most 4
 
-var<workgroup> left: array<vec4<f32>, ROWS * PITCH>;
-var<workgroup> right: array<vec4<f32>, max(KEYS * PITCH, 4u * SLICE * COLS)>;
-var<workgroup> best: array<f32, ROWS>;
-var<workgroup> shrink: array<f32, ROWS>;
+var<workgroup> left: array<vec4<f32>, ROWS * PITCH>;                          // queries or shares: [row][slice]
+var<workgroup> right: array<vec4<f32>, max(KEYS * PITCH, 4u * SLICE * COLS)>; // keys [key][slice], or values [key][COLS]
+var<workgroup> best: array<f32, ROWS>;                                        // the greatest score of a row so far
+var<workgroup> shrink: array<f32, ROWS>;                                      // what its sums lose by a greater one
 
 fn mac(sum: vec4<f32>, x: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
     return fma(vec4<f32>(x.w), d, fma(vec4<f32>(x.z), c, fma(vec4<f32>(x.y), b, fma(vec4<f32>(x.x), a, sum))));
 }
-fn between(x: vec4<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(step.bounds01.x)), vec4<f32>(step.bounds01.y)); }
 
 fn fetch(base: u32, row: u32, stride: u32, at: u32) -> vec4<f32> {
-    if (at < HEAD / 4u) { return arena4[base + row * stride + at]; }
+    if (at < HEAD / 4u) { return arena4[base + row * (stride / 4u) + at]; }
     return vec4<f32>();
 }
+
+fn between(x: vec4<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(step.bounds01.x)), vec4<f32>(step.bounds01.y)); }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -36,24 +41,52 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let q = step.in0 / 4u + head;
     let k = step.in1 / 4u + head;
     let v = step.in2 / 4u + head;
-    let qs = step.in0_stride / 4u;
-    let ks = step.in1_stride / 4u;
-    let vs = step.in2_stride / 4u;
     let tx = local % ACROSS;
     let ty = local / ACROSS;
     for (var r = local; r < ROWS; r += THREADS) { best[r] = LOWEST; }
-    var sum: array<f32, TALL>;
-    var out: array<vec4<f32>, 2u * TALL>;
-    for (var i = 0u; i < 2u * TALL; i++) { out[i] = vec4<f32>(); }
-    for (var i = 0u; i < TALL; i++) { sum[i] = 0.0; }
+    var sum: array<f32, 8>;
+    var out: array<vec4<f32>, 16>;    // [row][2]: columns tx and ACROSS + tx
+    var next_q: array<vec4<f32>, 8>;
+    var next_kv: array<vec4<f32>, 4>;
+    for (var i = 0u; i < 8u; i++) { sum[i] = 0.0; }
+    for (var i = 0u; i < 16u; i++) { out[i] = vec4<f32>(); }
+    for (var e = 0u; e < Q_PARTS; e++) {
+        let i = local + e * THREADS;
+        next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, i % SLICE);
+    }
+    for (var e = 0u; e < K_PARTS; e++) {
+        let i = local + e * THREADS;
+        next_kv[e] = fetch(k, min(i / SLICE, n - 1u), step.in1_stride, i % SLICE);
+    }
     for (var j = 0u; j < n; j += KEYS) {
-        var s: array<vec4<f32>, 2u * TALL>;
-        for (var i = 0u; i < 2u * TALL; i++) { s[i] = vec4<f32>(); }
+        var s: array<vec4<f32>, 16>;  // [row][2]: keys tx + ACROSS * (0..3), (4..7)
+        for (var i = 0u; i < 16u; i++) { s[i] = vec4<f32>(); }
         for (var c = 0u; c < COLS; c += SLICE) {
             workgroupBarrier();
-            for (var i = local; i < ROWS * SLICE; i += THREADS) { left[i / SLICE * PITCH + i % SLICE] = fetch(q, min(row0 + i / SLICE, n - 1u), qs, c + i % SLICE); }
-            for (var i = local; i < KEYS * SLICE; i += THREADS) { right[i / SLICE * PITCH + i % SLICE] = fetch(k, min(j + i / SLICE, n - 1u), ks, c + i % SLICE); }
+            for (var e = 0u; e < Q_PARTS; e++) {
+                let i = local + e * THREADS;
+                if (i < ROWS * SLICE) { left[i / SLICE * PITCH + i % SLICE] = next_q[e]; }
+            }
+            for (var e = 0u; e < K_PARTS; e++) {
+                let i = local + e * THREADS;
+                if (i < KEYS * SLICE) { right[i / SLICE * PITCH + i % SLICE] = next_kv[e]; }
+            }
             workgroupBarrier();
+            if (c + SLICE < COLS) {
+                for (var e = 0u; e < Q_PARTS; e++) {
+                    let i = local + e * THREADS;
+                    next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, c + SLICE + i % SLICE);
+                }
+                for (var e = 0u; e < K_PARTS; e++) {
+                    let i = local + e * THREADS;
+                    next_kv[e] = fetch(k, min(j + i / SLICE, n - 1u), step.in1_stride, c + SLICE + i % SLICE);
+                }
+            } else { // the first values
+                for (var e = 0u; e < K_PARTS; e++) {
+                    let i = local + e * THREADS;
+                    next_kv[e] = fetch(v, min(j + i / COLS, n - 1u), step.in2_stride, i % COLS);
+                }
+            }
             for (var t = 0u; t < SLICE; t++) {
                 let a0 = right[tx * PITCH + t];
                 let a1 = right[(tx + ACROSS) * PITCH + t];
@@ -63,7 +96,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 let a5 = right[(tx + ACROSS * 5u) * PITCH + t];
                 let a6 = right[(tx + ACROSS * 6u) * PITCH + t];
                 let a7 = right[(tx + ACROSS * 7u) * PITCH + t];
-                for (var i = 0u; i < TALL; i++) {
+                for (var i = 0u; i < 8u; i++) {
                     let x = left[(ty + DOWN * i) * PITCH + t];
                     s[2u * i] = mac(s[2u * i], x, vec4<f32>(a0.x, a1.x, a2.x, a3.x), vec4<f32>(a0.y, a1.y, a2.y, a3.y),
                                     vec4<f32>(a0.z, a1.z, a2.z, a3.z), vec4<f32>(a0.w, a1.w, a2.w, a3.w));
@@ -74,16 +107,16 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         if (j + KEYS > n) {
             let key = vec4<u32>(j + tx) + ACROSS * vec4<u32>(0u, 1u, 2u, 3u);
-            for (var i = 0u; i < TALL; i++) {
+            for (var i = 0u; i < 8u; i++) {
                 s[2u * i] = select(vec4<f32>(LOWEST), s[2u * i], key < vec4<u32>(n));
                 s[2u * i + 1u] = select(vec4<f32>(LOWEST), s[2u * i + 1u], key + 4u * ACROSS < vec4<u32>(n));
             }
         }
         workgroupBarrier();
-        for (var i = 0u; i < TALL; i++) {
-            let m = max(s[2u * i], s[2u * i + 1u]);
+        for (var i = 0u; i < 8u; i++) { // the greatest of each thread, then of each row
+            let high = max(s[2u * i], s[2u * i + 1u]);
             let at = (ty + DOWN * i) * WIDE + tx;
-            left[at / 4u][at % 4u] = max(max(m.x, m.y), max(m.z, m.w));
+            left[at / 4u][at % 4u] = max(max(high.x, high.y), max(high.z, high.w));
         }
         workgroupBarrier();
         for (var r = local; r < ROWS; r += THREADS) {
@@ -94,29 +127,45 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             shrink[r] = exp(max(before - high, -80.0));
         }
         workgroupBarrier();
-        for (var i = 0u; i < TALL; i++) {
+        for (var i = 0u; i < 8u; i++) {
             let high = vec4<f32>(best[ty + DOWN * i]);
             let less = shrink[ty + DOWN * i];
-            let a = exp(max(s[2u * i] - high, vec4<f32>(-80.0)));
-            let b = exp(max(s[2u * i + 1u] - high, vec4<f32>(-80.0)));
-            s[2u * i] = a;
-            s[2u * i + 1u] = b;
-            sum[i] = sum[i] * less + dot(a + b, vec4<f32>(1.0));
+            s[2u * i] = exp(max(s[2u * i] - high, vec4<f32>(-80.0)));
+            s[2u * i + 1u] = exp(max(s[2u * i + 1u] - high, vec4<f32>(-80.0)));
+            sum[i] = sum[i] * less + dot(s[2u * i] + s[2u * i + 1u], vec4<f32>(1.0));
             out[2u * i] *= less;
             out[2u * i + 1u] *= less;
         }
         for (var c = 0u; c < COLS; c += SLICE) {
             workgroupBarrier();
             for (var p = 0u; p < 8u; p++) {
-                let at = tx + ACROSS * p - 4u * c; // wraps below the slice
+                let at = tx + ACROSS * p - 4u * c; // wraps for keys before the slice
                 if (at < 4u * SLICE) {
-                    for (var i = 0u; i < TALL; i++) {
+                    for (var i = 0u; i < 8u; i++) {
                         left[(ty + DOWN * i) * PITCH + at / 4u][at % 4u] = s[2u * i + p / 4u][p % 4u];
                     }
                 }
             }
-            for (var i = local; i < 4u * SLICE * COLS; i += THREADS) { right[i] = fetch(v, min(j + 4u * c + i / COLS, n - 1u), vs, i % COLS); }
+            for (var e = 0u; e < K_PARTS; e++) {
+                let i = local + e * THREADS;
+                if (i < 4u * SLICE * COLS) { right[i] = next_kv[e]; }
+            }
             workgroupBarrier();
+            if (c + SLICE < COLS) {
+                for (var e = 0u; e < K_PARTS; e++) {
+                    let i = local + e * THREADS;
+                    next_kv[e] = fetch(v, min(j + 4u * (c + SLICE) + i / COLS, n - 1u), step.in2_stride, i % COLS);
+                }
+            } else { // the next keys
+                for (var e = 0u; e < Q_PARTS; e++) {
+                    let i = local + e * THREADS;
+                    next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, i % SLICE);
+                }
+                for (var e = 0u; e < K_PARTS; e++) {
+                    let i = local + e * THREADS;
+                    next_kv[e] = fetch(k, min(j + KEYS + i / SLICE, n - 1u), step.in1_stride, i % SLICE);
+                }
+            }
             for (var t = 0u; t < SLICE; t++) {
                 let at = 4u * t * COLS + tx;
                 let a0 = right[at];
@@ -127,7 +176,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 let b1 = right[at + ACROSS + COLS];
                 let b2 = right[at + ACROSS + 2u * COLS];
                 let b3 = right[at + ACROSS + 3u * COLS];
-                for (var i = 0u; i < TALL; i++) {
+                for (var i = 0u; i < 8u; i++) {
                     let x = left[(ty + DOWN * i) * PITCH + t];
                     out[2u * i] = mac(out[2u * i], x, a0, a1, a2, a3);
                     out[2u * i + 1u] = mac(out[2u * i + 1u], x, b0, b1, b2, b3);
@@ -136,12 +185,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    for (var i = 0u; i < TALL; i++) {
+    for (var i = 0u; i < 8u; i++) {
         let at = (ty + DOWN * i) * WIDE + tx;
         left[at / 4u][at % 4u] = sum[i];
     }
     workgroupBarrier();
-    for (var i = 0u; i < TALL; i++) {
+    for (var i = 0u; i < 8u; i++) {
         let row = row0 + ty + DOWN * i;
         var whole = 0.0;
         for (var t = 0u; t < ACROSS; t++) {
