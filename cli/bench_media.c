@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "bezel_media.h"
@@ -63,8 +64,9 @@ static bz_status measure(media_bench *b, media_speed *s, bz_error *err)
         status = once(b, s, run + 1, &s->run[run], err);
     }
     cli_sort(s->run, b->o->repeat);
-    if (status == BZ_OK && bz_encoder_on_gpu(b->encoder)) {
-        s->n_lines = bz_gpu_profile(bz_encoder_backend(b->encoder), bz_encoder_schedule(b->encoder, s->kind), 0, s->lines, MOST_LINES);
+    bz_backend *backend = bz_encoder_backend(b->encoder, s->kind);
+    if (status == BZ_OK && strcmp(backend->name, "gpu") == 0) {
+        s->n_lines = bz_gpu_profile(backend, bz_encoder_schedule(b->encoder, s->kind), 0, s->lines, MOST_LINES);
     }
     return status;
 }

@@ -87,6 +87,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     picture p = {0};
     bz_sound s = {0};
     bz_job *job = NULL;
+    const char *told = bz_encoder_notice(encoder);
     bz_status status = bz_os_map_file(path, &map, err);
     if (status != BZ_OK) {
         return status; /* it names the file */
@@ -107,6 +108,9 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     }
     if (status == BZ_OK && kind == BZ_MEDIA_AUDIO && note) {
         tell_sound(&s, *media, path, note, user);
+    }
+    if (status == BZ_OK && note && bz_encoder_notice(encoder) && !told) {
+        note(user, bz_encoder_notice(encoder));
     }
     bz_job_free(job);
     picture_free(&p);

@@ -315,6 +315,7 @@ static void put_gpu(bz_json *j, const show_facts *f)
     bz_json_object(j);
     bz_json_put_uint(j, "context", f->gpu_context);
     bz_json_put_uint(j, "weight_bytes", g->weights);
+    bz_json_put_uint(j, "tower_bytes", g->towers);
     bz_json_put_uint(j, "ple_bytes", g->ple);
     bz_json_put_uint(j, "cache_bytes", g->caches);
     bz_json_put_uint(j, "activation_bytes", g->work);

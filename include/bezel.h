@@ -165,9 +165,9 @@ typedef struct bz_fit_options {
     uint64_t memory;                  /* that the GPU has; 0: unknown */
 } bz_fit_options;
 typedef struct bz_fit {
-    uint64_t weights;      /* with the per-layer embeddings, unless they stay in the file */
+    uint64_t weights, towers; /* with the per-layer embeddings, unless they stay in the file; of eyes and ears */
     uint64_t ple;          /* how much less the weights are if they do; 0: the model has none */
-    uint64_t caches, work; /* keys and values; what passes compute in, about */
+    uint64_t caches, work; /* keys and values; what passes compute in, about, those of eyes and ears too */
     bool ple_in_file;
     uint32_t most_context; /* that would fit, as far as is known */
 } bz_fit;

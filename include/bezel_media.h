@@ -51,6 +51,8 @@ typedef struct bz_encoder_stats {
     uint64_t encoded, remembered; /* pictures and sounds */
 } bz_encoder_stats;
 BZ_API bz_encoder_stats bz_encoder_get_stats(const bz_encoder *encoder);
+/* With a model on a GPU: a sentence on why something was encoded on the CPU all the same; NULL: nothing was. */
+BZ_API const char *bz_encoder_notice(const bz_encoder *encoder);
 
 /* ---- what was encoded ----------------------------------------------------- */
 

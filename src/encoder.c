@@ -2,11 +2,12 @@
  *
  *   LOOK     has this been encoded before?
  *   READ     the tower's weights, where they are not mapped; for a GPU its norms and bounds
- *   LOAD     all of them onto the GPU, where the model is on one
+ *   LOAD     all of them onto the model's GPU, where it is on one
  *   READY    resize and cut into patches; resample and take features
  *   TOWER    passes: one for a picture, one for every 30 seconds of sound
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,22 +36,28 @@ enum {
     MOMENTS = 4             /* of 10 ms in a soft token */
 };
 
-typedef struct tower_plan {
+/* Eyes or ears. */
+typedef struct tower {
+    bool *wanted;         /* [weights] which are its own */
+    bz_weights table;     /* the encoder's, with those wanted */
+    bool on_gpu;          /* it is to be there, or is */
+    bool ready;           /* weights are where they are needed, and looked at */
+    bz_gpu_model *gpu;    /* its weights beside the model's; NULL: not there, or not there yet */
+    bz_backend *backend;  /* its own on a GPU; else the encoder's */
     bz_plan *plan;
     bz_schedule *schedule;
-} tower_plan;
+} tower;
 
 struct bz_encoder {
     const bz_model *model;
     bz_towers towers;
     const uint8_t **bytes; /* [towers.table.n] */
     uint8_t **owned;       /* the same, where read into memory of our own */
-    bool ready[2];         /* by kind: weights are there and looked at */
-    bz_cpu_options cpu;
-    bz_gpu_model *gpu;     /* the towers on a device of their own; NULL: not there, or not there yet */
-    bool on_gpu;           /* they are to be */
-    bz_backend *backend;   /* NULL: made when the weights are there */
-    tower_plan plans[2]; /* by kind */
+    bz_cpu_options cpu_options;
+    bz_backend *cpu; /* NULL: made when first needed */
+    tower tower[2];  /* by kind */
+    bool no_fuse;
+    char *notice;    /* why a GPU is not used, once it is not */
     bz_mel *mel;
     uint32_t budget;
     bz_media **kept; /* [keep], the one used last first */
@@ -90,6 +97,9 @@ typedef struct encode_job {
     bool in_pass;
     uint32_t done_rows; /* of the media */
     uint32_t piece;     /* of sound */
+    bool lost;          /* the device has been, when so many rows were done */
+    uint32_t lost_at;
+    bool reloading;     /* the model onto another */
     float *input;       /* of a piece, with silence behind it */
     int32_t *across, *down;
     bz_rows rows;
@@ -98,24 +108,24 @@ typedef struct encode_job {
 /* ---- making and freeing ---------------------------------------------------------- */
 
 /* Lets go of the back end and of what was made for it. */
-static void drop_backend(bz_encoder *e)
+static void drop_tower(bz_encoder *e, bz_media_kind kind)
 {
-    for (int k = 0; k < 2; k++) {
-        if (e->plans[k].schedule) {
-            e->backend->release(e->backend, e->plans[k].schedule);
-        }
-        bz_plan_free(e->plans[k].plan);
-        e->plans[k] = (tower_plan){0};
-        e->ready[k] = false;
+    tower *t = &e->tower[kind];
+    if (t->schedule) {
+        t->backend->release(t->backend, t->schedule);
     }
-    if (e->backend) {
-        e->backend->free(e->backend);
-        e->backend = NULL;
+    bz_plan_free(t->plan);
+    if (t->backend && t->backend != e->cpu) {
+        t->backend->free(t->backend);
     }
-    if (e->gpu) {
-        bz_gpu_model_drop(e->gpu);
-        e->gpu = NULL;
+    if (t->gpu) {
+        bz_gpu_model_drop(t->gpu);
     }
+    t->plan = NULL;
+    t->schedule = NULL;
+    t->backend = NULL;
+    t->gpu = NULL;
+    t->ready = false;
 }
 
 void bz_encoder_free(bz_encoder *e)
@@ -123,19 +133,52 @@ void bz_encoder_free(bz_encoder *e)
     if (!e) {
         return;
     }
-    drop_backend(e);
+    bz_lock_take(bz_model_lock(e->model));
+    for (int k = 0; k < 2; k++) {
+        drop_tower(e, (bz_media_kind)k);
+        free(e->tower[k].wanted);
+    }
+    bz_lock_give(bz_model_lock(e->model));
+    if (e->cpu) {
+        e->cpu->free(e->cpu);
+    }
     for (uint32_t i = 0; e->owned && i < e->towers.table.n; i++) {
         free(e->owned[i]);
     }
     for (uint32_t i = 0; i < e->n_kept; i++) {
         bz_media_free(e->kept[i]);
     }
+    free(e->notice);
     free(e->kept);
     free(e->owned);
     free((void *)e->bytes);
     bz_mel_free(e->mel);
     bz_towers_free(&e->towers);
     free(e);
+}
+
+/* Is it a weight of that tower? */
+static bool is_of(bz_media_kind kind, const bz_weight_info *w)
+{
+    const bool audio = strncmp(w->name, "a.", 2) == 0 || strncmp(w->name, "mm.a.", 5) == 0;
+    return audio == (kind == BZ_MEDIA_AUDIO);
+}
+
+static bz_status make_towers(bz_encoder *e, bz_error *err)
+{
+    for (int k = 0; k < 2; k++) {
+        tower *t = &e->tower[k];
+        t->on_gpu = e->model->gpu != NULL;
+        t->table = e->towers.table;
+        t->table.wanted = t->wanted = calloc(t->table.n + (size_t)1, sizeof *t->wanted);
+        if (!t->wanted) {
+            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an encoder.");
+        }
+        for (uint32_t i = 0; i < t->table.n; i++) {
+            t->wanted[i] = is_of((bz_media_kind)k, &t->table.info[i]);
+        }
+    }
+    return BZ_OK;
 }
 
 bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encoder_options *given, bz_error *err)
@@ -164,12 +207,14 @@ bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encod
         const uint8_t *data = model->files[w->file].data;
         e->bytes[i] = data ? data + w->offset : NULL;
     }
-    e->on_gpu = model->gpu != NULL;
-    e->cpu = (bz_cpu_options){.threads = o.threads, .kernels = o.kernels, .exact = true};
-    if (status == BZ_OK && !e->on_gpu) {
-        status = bz_cpu_new(&e->backend, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu, err);
+    if (status == BZ_OK) {
+        status = make_towers(e, err);
     }
-    e->cpu.kernels = NULL; /* the caller's memory */
+    e->cpu_options = (bz_cpu_options){.threads = o.threads, .kernels = o.kernels, .exact = true};
+    if (status == BZ_OK && !model->gpu) {
+        status = bz_cpu_new(&e->cpu, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu_options, err);
+    }
+    e->cpu_options.kernels = NULL; /* the caller's memory */
     if (status != BZ_OK) {
         bz_encoder_free(e);
         return status;
@@ -183,14 +228,14 @@ bz_encoder_stats bz_encoder_get_stats(const bz_encoder *e)
     return e->stats;
 }
 
-bz_backend *bz_encoder_backend(bz_encoder *e)
+const char *bz_encoder_notice(const bz_encoder *e)
 {
-    return e->backend;
+    return e->notice;
 }
 
-bool bz_encoder_on_gpu(const bz_encoder *e)
+bz_backend *bz_encoder_backend(bz_encoder *e, bz_media_kind kind)
 {
-    return e->on_gpu;
+    return e->tower[kind].backend ? e->tower[kind].backend : e->cpu;
 }
 
 uint32_t bz_encoder_set_budget(bz_encoder *e, uint32_t budget)
@@ -202,7 +247,12 @@ uint32_t bz_encoder_set_budget(bz_encoder *e, uint32_t budget)
 
 const bz_schedule *bz_encoder_schedule(const bz_encoder *e, bz_media_kind kind)
 {
-    return e->plans[kind].schedule;
+    return e->tower[kind].schedule;
+}
+
+void bz_encoder_no_fuse(bz_encoder *e)
+{
+    e->no_fuse = true;
 }
 
 bool bz_model_takes(const bz_model *m, bz_media_kind kind)
@@ -244,6 +294,13 @@ static bz_content content_of(const encode_job *j)
     return bz_content_of(j->pcm, j->samples * sizeof *j->pcm, 1ull << 63 ^ j->rate);
 }
 
+/* On a GPU: and is that still the model's? */
+static bool is_ready(const bz_encoder *e, bz_media_kind kind)
+{
+    const tower *t = &e->tower[kind];
+    return t->ready && (!t->on_gpu || (t->gpu->beside == e->model->gpu->loaded && bz_model_is_loaded(e->model)));
+}
+
 static bz_progress step_look(encode_job *j)
 {
     bz_encoder *e = j->e;
@@ -254,18 +311,11 @@ static bz_progress step_look(encode_job *j)
         j->stage = FINISHED;
         return BZ_JOB_AGAIN;
     }
-    j->stage = e->ready[j->kind] ? READY : READ;
+    j->stage = is_ready(e, j->kind) ? READY : READ;
     return BZ_JOB_AGAIN;
 }
 
 /* ---- weights -------------------------------------------------------------------------- */
-
-/* Is it of the tower that this job needs? */
-static bool is_of(bz_media_kind kind, const bz_weight_info *w)
-{
-    const bool audio = strncmp(w->name, "a.", 2) == 0 || strncmp(w->name, "mm.a.", 5) == 0;
-    return audio == (kind == BZ_MEDIA_AUDIO);
-}
 
 static bz_progress step_read(encode_job *j, bz_need *need)
 {
@@ -274,7 +324,7 @@ static bz_progress step_read(encode_job *j, bz_need *need)
     while (j->weight < e->towers.table.n && need->n_reads < BZ_MAX_READS) {
         const bz_weight_info *w = &e->towers.table.info[j->weight];
         const bool ours = e->owned[j->weight] != NULL;
-        if (!is_of(j->kind, w) || (e->on_gpu && !bz_tower_needs_at_once(w)) || (ours ? j->read == w->size : e->bytes[j->weight] != NULL)) {
+        if (!is_of(j->kind, w) || (e->tower[j->kind].on_gpu && !bz_tower_needs_at_once(w)) || (ours ? j->read == w->size : e->bytes[j->weight] != NULL)) {
             j->weight++;
             j->read = 0;
             continue;
@@ -334,16 +384,29 @@ static bz_progress step_check(encode_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
+static void keep_notice(bz_encoder *e, bz_media_kind kind, const bz_error *why)
+{
+    const char *format = "%s encoded on the CPU, not on the GPU: %s", *what = kind == BZ_MEDIA_IMAGE ? "Pictures are" : "Sounds are";
+    const size_t n = strlen(format) + strlen(what) + strlen(why->text);
+    free(e->notice);
+    e->notice = malloc(n);
+    if (e->notice) {
+        snprintf(e->notice, n, format, what, why->text);
+    }
+}
+
 /* What the GPU cannot do, for want of memory or of a kernel, the CPU does. */
 static bz_progress fall_back(encode_job *j, bz_need *need)
 {
     bz_encoder *e = j->e;
-    if (!e->on_gpu || (need->error.code != BZ_OUT_OF_MEMORY && need->error.code != BZ_UNSUPPORTED_MODEL)) {
+    tower *t = &e->tower[j->kind];
+    if (!t->on_gpu || (need->error.code != BZ_OUT_OF_MEMORY && need->error.code != BZ_UNSUPPORTED_MODEL)) {
         return BZ_JOB_ERROR;
     }
-    drop_backend(e);
-    e->on_gpu = false;
-    if (bz_cpu_new(&e->backend, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu, &need->error) != BZ_OK) {
+    keep_notice(e, j->kind, &need->error);
+    drop_tower(e, j->kind);
+    t->on_gpu = false;
+    if (!e->cpu && bz_cpu_new(&e->cpu, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu_options, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
     j->stage = READ;
@@ -353,22 +416,50 @@ static bz_progress fall_back(encode_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-static bz_progress step_load(encode_job *j, bz_need *need)
+/* The model's device, another one if that was lost, and the tower's weights on it. */
+static bz_progress load_on_gpu(encode_job *j, bz_need *need)
 {
     bz_encoder *e = j->e;
-    if (e->on_gpu && !e->gpu) {
-        const bz_status status = bz_gpu_model_new(&e->gpu, &e->model->gpu->options, &e->towers.table,
-                                                  (const uint8_t *const *)e->bytes, &need->error);
+    tower *t = &e->tower[j->kind];
+    if (!bz_model_is_loaded(e->model)) {
+        if (!j->reloading && j->lost && j->lost_at == j->done_rows) {
+            bz_fail(&need->error, BZ_DEVICE_LOST, "The GPU was lost, and again while the same was encoded; use --device cpu.");
+            return BZ_JOB_ERROR;
+        }
+        j->reloading = j->lost = true;
+        j->lost_at = j->done_rows;
+        const bz_progress p = bz_model_load(e->model, j, need);
+        need->event.kind = p == BZ_JOB_EVENT ? BZ_EVENT_RELOAD : need->event.kind;
+        return p == BZ_JOB_DONE ? BZ_JOB_AGAIN : p;
+    }
+    j->reloading = false;
+    if (t->gpu && t->gpu->beside != e->model->gpu->loaded) {
+        drop_tower(e, j->kind);
+    }
+    if (!t->gpu) {
+        const bz_status status =
+            bz_gpu_model_beside(&t->gpu, e->model->gpu->loaded, &t->table, (const uint8_t *const *)e->bytes, &need->error);
         return status == BZ_OK ? BZ_JOB_AGAIN : fall_back(j, need);
     }
-    if (e->on_gpu && !e->gpu->ready) {
-        const bz_progress p = bz_gpu_model_load(e->gpu, need);
+    if (!t->gpu->ready) {
+        const bz_progress p = bz_gpu_model_load(t->gpu, need);
         return p == BZ_JOB_DONE ? BZ_JOB_AGAIN : p == BZ_JOB_ERROR ? fall_back(j, need) : p;
     }
-    if (e->on_gpu && !e->backend && bz_gpu_new(&e->backend, e->gpu, true, true, &need->error) != BZ_OK) {
+    if (!t->backend && bz_gpu_new(&t->backend, t->gpu, true, !e->no_fuse, &need->error) != BZ_OK) {
         return fall_back(j, need);
     }
-    e->ready[j->kind] = true;
+    return BZ_JOB_DONE;
+}
+
+static bz_progress step_load(encode_job *j, bz_need *need)
+{
+    tower *t = &j->e->tower[j->kind];
+    const bz_progress p = t->on_gpu ? load_on_gpu(j, need) : BZ_JOB_DONE;
+    if (p != BZ_JOB_DONE) {
+        return p;
+    }
+    t->backend = t->on_gpu ? t->backend : j->e->cpu;
+    t->ready = true;
     j->stage = j->features ? TOWER : READY;
     return BZ_JOB_AGAIN;
 }
@@ -510,19 +601,20 @@ static bz_progress ready_sound(encode_job *j, bz_need *need)
 static bz_status plan_for(encode_job *j, uint32_t rows, uint32_t out_rows, bz_error *err)
 {
     bz_encoder *e = j->e;
-    tower_plan *p = &e->plans[j->kind];
-    if (p->plan && p->plan->rows >= rows && p->plan->out_rows >= out_rows) {
+    tower *t = &e->tower[j->kind];
+    if (t->plan && t->plan->rows >= rows && t->plan->out_rows >= out_rows) {
         return BZ_OK;
     }
-    if (p->schedule) {
-        e->backend->release(e->backend, p->schedule);
+    if (t->schedule) {
+        t->backend->release(t->backend, t->schedule);
     }
-    bz_plan_free(p->plan);
-    *p = (tower_plan){0};
+    bz_plan_free(t->plan);
+    t->plan = NULL;
+    t->schedule = NULL;
     const uint32_t bucket = (rows + ROW_BUCKET - 1) / ROW_BUCKET * ROW_BUCKET;
-    bz_status status = j->kind == BZ_MEDIA_IMAGE ? bz_vision_record(&e->towers, bucket, (out_rows + 7) / 8 * 8, &p->plan, err)
-                                                 : bz_audio_record(&e->towers, bucket, &p->plan, err);
-    return status == BZ_OK ? e->backend->prepare(e->backend, p->plan, &p->schedule, err) : status;
+    bz_status status = j->kind == BZ_MEDIA_IMAGE ? bz_vision_record(&e->towers, bucket, (out_rows + 7) / 8 * 8, &t->plan, err)
+                                                 : bz_audio_record(&e->towers, bucket, &t->plan, err);
+    return status == BZ_OK ? t->backend->prepare(t->backend, t->plan, &t->schedule, err) : status;
 }
 
 static bz_status begin_image(encode_job *j, bz_error *err)
@@ -581,7 +673,7 @@ static bz_status begin_sound(encode_job *j, bz_error *err)
 /* Told of once per block. */
 static bool tell_progress(encode_job *j, bz_need *need)
 {
-    const bz_backend *b = j->e->backend;
+    const bz_backend *b = j->e->tower[j->kind].backend;
     const uint32_t blocks = (j->kind == BZ_MEDIA_IMAGE ? j->e->towers.vision.layers : j->e->towers.audio.layers) + 1;
     const uint32_t pieces = j->kind == BZ_MEDIA_IMAGE ? 1 : pieces_of(j);
     uint64_t done, total;
@@ -601,21 +693,18 @@ static bool tell_progress(encode_job *j, bz_need *need)
 static bz_progress step_tower(encode_job *j, bz_need *need)
 {
     bz_encoder *e = j->e;
-    tower_plan *p = &e->plans[j->kind];
+    tower *t = &e->tower[j->kind];
     if (!j->in_pass) {
         const bz_status status = j->kind == BZ_MEDIA_IMAGE ? begin_image(j, &need->error) : begin_sound(j, &need->error);
         if (status != BZ_OK) {
             return fall_back(j, need);
         }
-        e->backend->begin(e->backend, p->schedule, &j->rows);
+        t->backend->begin(t->backend, t->schedule, &j->rows);
         j->in_pass = true;
         return BZ_JOB_AGAIN;
     }
-    const bz_pass_state state = e->backend->step(e->backend, bz_os_now() + BZ_STEP_NS, &need->error);
+    const bz_pass_state state = t->backend->step(t->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {
-        if (state == BZ_PASS_ERROR && need->error.code == BZ_DEVICE_LOST) {
-            drop_backend(e); /* the next one is encoded on another */
-        }
         return state == BZ_PASS_ERROR       ? fall_back(j, need)
                : tell_progress(j, need)     ? BZ_JOB_EVENT
                : state == BZ_PASS_WAIT      ? BZ_JOB_NEED_GPU
@@ -624,7 +713,7 @@ static bz_progress step_tower(encode_job *j, bz_need *need)
     j->in_pass = false;
     const uint32_t made = j->kind == BZ_MEDIA_IMAGE ? j->media->rows : j->rows.n;
     const size_t width = j->media->width;
-    memcpy(j->media->values + j->done_rows * width, e->backend->output(e->backend, p->schedule), made * width * sizeof(float));
+    memcpy(j->media->values + j->done_rows * width, t->backend->output(t->backend, t->schedule), made * width * sizeof(float));
     j->done_rows += made;
     j->piece++;
     if (j->done_rows < j->media->rows) {
@@ -645,9 +734,8 @@ static bz_progress step_tower(encode_job *j, bz_need *need)
 
 /* ---- the job ------------------------------------------------------------------------------- */
 
-static bz_progress step(bz_job *job, bz_need *need)
+static bz_progress step_stage(encode_job *j, bz_need *need)
 {
-    encode_job *j = (encode_job *)(void *)job;
     switch (j->stage) {
     case LOOK: return step_look(j);
     case READ: return step_read(j, need);
@@ -660,10 +748,32 @@ static bz_progress step(bz_job *job, bz_need *need)
     return BZ_JOB_DONE;
 }
 
+/* A device can be lost at any time: the piece at hand is encoded again on another, unless that is lost there too. */
+static bz_progress step(bz_job *job, bz_need *need)
+{
+    encode_job *j = (encode_job *)(void *)job;
+    const bz_progress p = step_stage(j, need);
+    if (p != BZ_JOB_ERROR || need->error.code != BZ_DEVICE_LOST || !j->e->tower[j->kind].on_gpu) {
+        return p;
+    }
+    drop_tower(j->e, j->kind);
+    if (bz_model_is_loaded(j->e->model) || (j->lost && j->lost_at == j->done_rows)) {
+        return BZ_JOB_ERROR;
+    }
+    j->in_pass = j->reloading = false;
+    j->stage = LOAD;
+    return BZ_JOB_AGAIN;
+}
+
 static void free_job(bz_job *job)
 {
     encode_job *j = (encode_job *)(void *)job;
+    tower *t = &j->e->tower[j->kind];
     forget_reads(j);
+    bz_model_load_end(j->e->model, j);
+    if (t->gpu && !t->gpu->ready) { /* nobody knows which of its reads were done */
+        drop_tower(j->e, j->kind);
+    }
     j->e->busy = false;
     bz_media_free(j->media);
     bz_resize_free(j->resize);
@@ -693,7 +803,7 @@ static bz_status new_job(encode_job **out, bz_encoder *e, bz_media_kind kind, bz
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an encoder.");
     }
-    *j = (encode_job){.job = {.step = step, .free = free_job}, .e = e, .kind = kind};
+    *j = (encode_job){.job = {.step = step, .free = free_job, .lock = bz_model_lock(e->model)}, .e = e, .kind = kind};
     *out = j;
     return BZ_OK;
 }

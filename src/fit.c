@@ -57,6 +57,33 @@ static uint64_t work_of(const bz_text_model *m, const gpu_limits *l)
     return memory.arena_bytes + memory.arena_bytes / 4;
 }
 
+/* The towers: they are loaded when something is to be seen or heard, so both count. A tower of few tokens has its
+ * own arena; where that is larger than a binding it runs on the CPU. */
+static bz_status weigh_towers(const bz_towers *t, const gpu_limits *l, bz_fit *fit, bz_error *err)
+{
+    enum { PATCHES = 9, CLIP_TOKENS = 750 }; /* of a token; of 30 seconds */
+    gpu_weights w;
+    bz_plan *plans[2] = {NULL, NULL};
+    bz_status status = t->table.n ? gpu_weights_place(&w, l, &t->table, BZ_NO_WEIGHT, err) : BZ_OK;
+    if (t->table.n == 0 || status != BZ_OK) {
+        return status;
+    }
+    fit->towers = w.bytes;
+    gpu_weights_free(&w, NULL);
+    const uint32_t tokens = (t->vision.budget + 7) / 8 * 8;
+    if (t->vision.kind == BZ_TOWER_LAYERS) {
+        status = bz_vision_record(t, PATCHES * tokens, tokens, &plans[0], err);
+    }
+    if (status == BZ_OK && t->audio.kind == BZ_TOWER_LAYERS) {
+        status = bz_audio_record(t, CLIP_TOKENS, &plans[1], err);
+    }
+    for (int i = 0; i < 2; i++) {
+        fit->work += plans[i] && plans[i]->arena_bytes <= l->max_binding ? plans[i]->arena_bytes : 0;
+        bz_plan_free(plans[i]);
+    }
+    return status;
+}
+
 /* The longest context for which `room` bytes of caches are enough; at most `most`. */
 static uint32_t context_in(const bz_text_model *m, uint64_t room, uint32_t most)
 {
@@ -74,7 +101,7 @@ static uint32_t context_in(const bz_text_model *m, uint64_t room, uint32_t most)
 
 static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bool resident, bz_error *err)
 {
-    const uint64_t total = f->weights + f->caches + f->work;
+    const uint64_t total = f->weights + f->towers + f->caches + f->work;
     char advice[120] = "Use a smaller quantisation, or run on the CPU.";
     if (resident && f->ple && total - f->ple <= memory) {
         strcpy(advice, "Leave the per-layer embeddings in the file.");
@@ -83,14 +110,14 @@ static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bo
     }
     return bz_fail(err, BZ_OUT_OF_MEMORY,
                    "This model needs %.2f GB on the GPU (weights %.2f, a context of %u %.2f, passes %.2f); there are %.2f GB. %s",
-                   (double)total / 1e9, (double)f->weights / 1e9, context, (double)f->caches / 1e9, (double)f->work / 1e9,
+                   (double)total / 1e9, (double)(f->weights + f->towers) / 1e9, context, (double)f->caches / 1e9, (double)f->work / 1e9,
                    (double)memory / 1e9, advice);
 }
 
 /* With as many layers of a diffusion model streamed as it takes; false: even then it is too much. */
 static bool fits_streamed(const bz_text_model *m, const gpu_limits *l, uint64_t memory, bz_fit *f)
 {
-    const uint64_t other = f->caches + f->work;
+    const uint64_t other = f->towers + f->caches + f->work;
     const bz_weights *table = &m->weights.table;
     uint32_t streamed = 0;
     gpu_weights w = {0};
@@ -145,13 +172,17 @@ bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_
     }
     fit->caches = caches_for(m, context);
     fit->work = work_of(m, &l);
+    status = weigh_towers(&model->towers, &l, fit, err);
+    if (status != BZ_OK) {
+        return status;
+    }
     const uint64_t room = o.memory ? o.memory : UINT64_MAX;
     fit->ple_in_file = table.id && (place == BZ_TABLE_IN_FILE ||
-                                    (place == BZ_TABLE_AUTO && fit->weights + fit->caches + fit->work > room));
+                                    (place == BZ_TABLE_AUTO && fit->weights + fit->towers + fit->caches + fit->work > room));
     fit->weights -= fit->ple_in_file ? fit->ple : 0;
-    uint64_t fixed = fit->weights + fit->work;
+    uint64_t fixed = fit->weights + fit->towers + fit->work;
     if (fixed + fit->caches > room && fits_streamed(m, &l, room, fit)) {
-        fixed = fit->weights + fit->work;
+        fixed = fit->weights + fit->towers + fit->work;
     }
     fit->most_context = room > fixed ? context_in(m, room - fixed, limit) : 0;
     return context > fit->most_context ? too_much(fit, context, room, place == BZ_TABLE_RESIDENT, err) : BZ_OK;

@@ -176,6 +176,7 @@ static void put_gpu(bz_json *j, const bz_model *m, const bz_fit_options *options
     bz_json_put_bool(j, "fits", fits);
     bz_json_put_text(j, "text", fits ? "" : err.text);
     bz_json_put_uint(j, "weights", fit.weights);
+    bz_json_put_uint(j, "towers", fit.towers);
     bz_json_put_uint(j, "perLayer", fit.ple);
     bz_json_put_uint(j, "work", fit.work);
     bz_json_end(j);

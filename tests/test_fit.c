@@ -44,7 +44,7 @@ static bz_model *open_header(const char *file)
 
 static uint64_t total_of(const bz_fit *f)
 {
-    return f->weights + f->caches + f->work;
+    return f->weights + f->towers + f->caches + f->work;
 }
 
 static void test_header(void)

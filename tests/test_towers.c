@@ -75,7 +75,7 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
         char which[16];
         snprintf(which, sizeof which, "%s.%d", cases[i].kind, cases[i].i);
         watch w = {&g, which, 0};
-        bz_backend *b = bz_encoder_backend(e);
+        bz_backend *b = bz_encoder_backend(e, cases[i].kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO);
         b->set_trace(b, on_trace, &w);
         compare(&g, encode_golden(e, &media, cases[i].kind, cases[i].i), cases[i].kind, cases[i].i);
         CHECKF(w.seen == cases[i].inner, "%u inner tensors compared, not %u", w.seen, cases[i].inner);

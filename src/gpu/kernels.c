@@ -125,7 +125,7 @@ bool gpu_kernels_tile8(bz_type type)
     return tiles8[type].file != NULL;
 }
 
-enum { MAX_PIPELINES = 128 }; /* 5 kernels by 16 types and a dozen others */
+enum { MAX_PIPELINES = 192 }; /* 5 kernels by 16 types, a dozen others, and two dozen of towers */
 
 typedef struct entry {
     gpu_kernel kernel;

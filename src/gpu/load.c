@@ -83,6 +83,10 @@ void bz_gpu_model_drop(bz_gpu_model *m)
         gpu_table_free(m->table);
         gpu_stream_free(m->stream);
         gpu_weights_free(&m->weights, m->g);
+    }
+    if (m->beside) {
+        bz_gpu_model_drop(m->beside);
+    } else if (m->g) {
         gpu_kernels_free(m->kernels);
         gpu_close(m->g);
     }
@@ -111,17 +115,43 @@ void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place)
     m->place = place;
 }
 
-bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
-                           const uint8_t *const *weight_bytes, bz_error *err)
+/* Without a device. */
+static bz_gpu_model *new_model(const bz_weights *table, const uint8_t *const *weight_bytes, bz_error *err)
 {
     bz_gpu_model *m = calloc(1, sizeof *m);
     if (!m || !(m->upload = calloc(1, sizeof *m->upload))) {
         free(m);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
+        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
+        return NULL;
     }
     m->holders = 1;
     m->weights.table = table;
     m->weight_bytes = weight_bytes;
+    return m;
+}
+
+bz_status bz_gpu_model_beside(bz_gpu_model **out, bz_gpu_model *other, const bz_weights *table,
+                              const uint8_t *const *weight_bytes, bz_error *err)
+{
+    bz_gpu_model *m = new_model(table, weight_bytes, err);
+    if (!m) {
+        return BZ_OUT_OF_MEMORY;
+    }
+    bz_gpu_model_hold(other);
+    m->beside = other;
+    m->g = other->g;
+    m->kernels = other->kernels;
+    *out = m;
+    return BZ_OK;
+}
+
+bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
+                           const uint8_t *const *weight_bytes, bz_error *err)
+{
+    bz_gpu_model *m = new_model(table, weight_bytes, err);
+    if (!m) {
+        return BZ_OUT_OF_MEMORY;
+    }
     bz_status status = gpu_open(&m->g, options, err);
     if (status != BZ_OK) {
         bz_gpu_model_drop(m);
@@ -155,7 +185,7 @@ static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
     u->total = 0;
     u->repacks = false;
     for (uint32_t i = 0; i < table->n && status == BZ_OK; i++) {
-        if (i + 1 != left_out.id && !m->weights.streamed[i]) {
+        if (m->weights.first_piece[i] < m->weights.first_piece[i + 1] && !m->weights.streamed[i]) {
             u->total += table->info[i].size;
             u->repacks |= repacks(&table->info[i]);
         }
@@ -169,7 +199,7 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
     const bz_weights *table = m->weights.table;
-    m->kernels = gpu_kernels_new(m->g);
+    m->kernels = m->beside ? m->kernels : gpu_kernels_new(m->g);
     if (!m->kernels) {
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
         return BZ_JOB_ERROR;

@@ -27,6 +27,7 @@ typedef struct bz_gpu_model {
     gpu_stream *stream; /* they do; else NULL */
     bool ready;                         /* loaded */
     gpu_upload *upload;                 /* while loading */
+    struct bz_gpu_model *beside;        /* whose device and kernels these are, held on to; NULL: its own */
     uint32_t holders;
 } bz_gpu_model;
 
@@ -34,6 +35,9 @@ typedef struct bz_gpu_model {
  * table->info[i] and must outlive the model; other tensors are asked for as reads. */
 bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const bz_weights *table,
                            const uint8_t *const *weight_bytes, bz_error *err);
+/* Other weights on the device of a model that is loaded. */
+bz_status bz_gpu_model_beside(bz_gpu_model **out, bz_gpu_model *other, const bz_weights *table,
+                              const uint8_t *const *weight_bytes, bz_error *err);
 void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place); /* before the first step of loading */
 /* `memory`: bytes that weights may take, 0: as many as the device gives. Where that is not enough, layers are streamed. Before
  * the first step of loading. */

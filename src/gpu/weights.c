@@ -107,7 +107,8 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run ru
             w->streamed[i] = number;
         }
         w->stream_bytes += number ? t->size : 0;
-        for (uint64_t first = 0; first < rows && i + 1 != w->left_out.id; first += per_piece) {
+        const bool left_out = i + 1 == w->left_out.id || (w->table->wanted && !w->table->wanted[i]);
+        for (uint64_t first = 0; first < rows && !left_out; first += per_piece) {
             uint64_t count = rows - first < per_piece ? rows - first : per_piece;
             const gpu_binding at = take(w, r, largest, piece_bytes(t, count));
             if (w->pieces) {
@@ -140,11 +141,11 @@ bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const
         w->n_buffers += runs[i].n;
         runs[i].n = 0;
     }
-    w->pieces = calloc(n_pieces, sizeof *w->pieces);
+    w->pieces = calloc(n_pieces + (size_t)1, sizeof *w->pieces);
     w->first_piece = calloc(table->n + (size_t)1, sizeof *w->first_piece);
     w->streamed = calloc(table->n + (size_t)1, sizeof *w->streamed);
-    w->buffers = calloc(w->n_buffers, sizeof *w->buffers);
-    w->sizes = calloc(w->n_buffers, sizeof *w->sizes);
+    w->buffers = calloc(w->n_buffers + (size_t)1, sizeof *w->buffers);
+    w->sizes = calloc(w->n_buffers + (size_t)1, sizeof *w->sizes);
     if (!w->pieces || !w->first_piece || !w->streamed || !w->buffers || !w->sizes) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of weights.");
     }

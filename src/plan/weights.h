@@ -3,6 +3,8 @@
 #ifndef BZ_PLAN_WEIGHTS_H
 #define BZ_PLAN_WEIGHTS_H
 
+#include <stdbool.h>
+
 #include "file/quant.h"
 
 typedef struct bz_weight {
@@ -24,6 +26,7 @@ typedef struct bz_weight_info {
 typedef struct bz_weights {
     bz_weight_info *info;
     uint32_t n, cap;
+    const bool *wanted; /* [n] which of them a device is to have; NULL: all */
 } bz_weights;
 
 static inline const bz_weight_info *bz_weight_of(const bz_weights *ws, bz_weight w)
