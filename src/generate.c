@@ -109,6 +109,9 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
     prefill_job *j = (prefill_job *)(void *)job;
     bz_session *s = j->s;
     if (!j->started) {
+        if (bz_session_make_room(s, j->spans, j->n_spans, &need->error) != BZ_OK) {
+            return BZ_JOB_ERROR;
+        }
         j->started = true;
         bz_session_take_spans(s, j->spans, j->n_spans);
         j->spans = NULL;

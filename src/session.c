@@ -13,7 +13,7 @@
 
 enum { DEFAULT_SNAPSHOTS = 4 };
 
-static const uint32_t buckets[4] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK};
+static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK, BZ_MAX_ROWS};
 
 /* ---- making and freeing ------------------------------------------------------- */
 
@@ -34,8 +34,8 @@ void bz_session_detach(bz_session *s)
         return;
     }
     add_table_use(s, &s->stats);
-    for (int i = 0; i < 8; i++) {
-        session_plan *p = &s->plans[i / 4][i % 4];
+    for (int i = 0; i < 2 * BZ_BUCKETS; i++) {
+        session_plan *p = &s->plans[i / BZ_BUCKETS][i % BZ_BUCKETS];
         if (p->schedule) {
             b->release(b, p->schedule);
             p->schedule = NULL;
@@ -71,8 +71,8 @@ void bz_session_free(bz_session *s)
     bz_lock_take(lock);
     bz_session_detach(s);
     bz_lock_give(lock);
-    for (int b = 0; b < 8; b++) {
-        bz_plan_free(s->plans[b / 4][b % 4].plan);
+    for (int b = 0; b < 2 * BZ_BUCKETS; b++) {
+        bz_plan_free(s->plans[b / BZ_BUCKETS][b % BZ_BUCKETS].plan);
     }
     for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
         bz_plan_free(s->canvas_plans[i].plan);
@@ -114,7 +114,8 @@ static bz_status make_backend(bz_session *s, bz_error *err)
 bz_status bz_session_attach(bz_session *s, bz_error *err)
 {
     const bz_text_model *t = &s->model->text;
-    const uint32_t rows = t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
+    uint32_t rows = t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
+    rows = s->picture > rows ? s->picture : rows;
     bz_status status = make_backend(s, err);
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
@@ -372,7 +373,7 @@ bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t 
 
 bool bz_session_take_less(bz_session *s, uint32_t count)
 {
-    if (count <= BZ_LESS_CHUNK) {
+    if (count <= BZ_LESS_CHUNK || s->chunk <= BZ_LESS_CHUNK) { /* what is more than a chunk is a picture and stays whole */
         return false;
     }
     s->chunk = BZ_LESS_CHUNK; /* by the same kernels, hence with the same numbers */

@@ -9,6 +9,7 @@
 #include "text/tokenizer.h"
 
 enum { BZ_DEFAULT_CONTEXT = 32768, BZ_MAX_CHUNK = 512, BZ_LESS_CHUNK = 64, BZ_MAX_SNAPSHOTS = 16 };
+enum { BZ_MAX_ROWS = 1120, BZ_BUCKETS = 5 }; /* of a pass: a picture that must be in one may be longer than a chunk */
 enum { BZ_AHEAD = 4 }; /* passes a device may have under way */
 
 /* Passes over a canvas: see model/diffusion.h. */
@@ -40,6 +41,7 @@ struct bz_session {
     bz_kv *kv;
     void *kv_list[1]; /* sequences of a pass: this one */
     uint32_t context, chunk, window;
+    uint32_t picture; /* rows of the largest that must be in one pass, for which rings are long enough */
 
     int32_t *tokens;    /* [context] what the caches hold */
     bool *in_bulk;      /* [context] computed among many rows: other kernels, hence a little other numbers */
@@ -52,15 +54,15 @@ struct bz_session {
     uint32_t n_snapshots;
     uint64_t clock;
 
-    session_plan plans[2][4]; /* [one row of logits | all rows][bucket] */
+    session_plan plans[2][BZ_BUCKETS]; /* [one row of logits | all rows][bucket] */
     session_plan canvas_plans[BZ_CANVAS_PLANS]; /* of a diffusion model */
 
     /* the pass being run: its parameter block and memory */
     bz_rows rows;
-    int32_t pos[BZ_MAX_CHUNK];
-    uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
-    int32_t id[BZ_MAX_CHUNK], block_first[BZ_MAX_CHUNK], block_last[BZ_MAX_CHUNK]; /* with rows that are no tokens */
-    const float *soft[BZ_MAX_CHUNK];
+    int32_t pos[BZ_MAX_ROWS];
+    uint32_t seq[BZ_MAX_ROWS], out[BZ_MAX_ROWS];
+    int32_t id[BZ_MAX_ROWS], block_first[BZ_MAX_ROWS], block_last[BZ_MAX_ROWS]; /* with rows that are no tokens */
+    const float *soft[BZ_MAX_ROWS];
     session_plan *running;
     uint32_t first; /* position of its first row */
 
@@ -114,6 +116,8 @@ const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for;
  * rows from `first` on a pass takes, at most `count` unless a picture that must be in one pass begins there. before:
  * the last position from `pos` down that is not inside such a picture. fill: the pass's rows that are no tokens. */
 void bz_session_take_spans(bz_session *s, session_span *spans, uint32_t n);
+/* For pictures that must be in one pass and are longer than a chunk: longer rings, and everything is computed anew. */
+bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err);
 void bz_spans_free(session_span *spans, uint32_t n);
 uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count);
 uint32_t bz_session_before_block(const bz_session *s, uint32_t pos);

@@ -56,6 +56,30 @@ uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count
     return cut->first > first ? cut->first - first : cut->media->rows;
 }
 
+bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err)
+{
+    const uint32_t usual = s->chunk > BZ_MAX_CHUNK ? s->chunk : BZ_MAX_CHUNK;
+    uint32_t most = s->picture > usual ? s->picture : usual;
+    for (uint32_t i = 0; bz_session_has_blocks(s) && i < n; i++) {
+        const bz_media *m = spans[i].media;
+        most = m->kind == BZ_MEDIA_IMAGE && m->rows > most ? BZ_MAX_ROWS : most;
+    }
+    if (most <= usual || most == s->picture) {
+        return BZ_OK;
+    }
+    const uint32_t before = s->picture;
+    s->picture = most;
+    bz_session_detach(s);
+    s->n = 0;
+    s->has_logits = s->row_left = false;
+    bz_status status = s->model->gpu ? BZ_OK : bz_session_attach(s, err); /* a job on a GPU looks for a device by itself */
+    if (status != BZ_OK) {
+        s->picture = before;
+        bz_session_attach(s, NULL);
+    }
+    return status;
+}
+
 void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
 {
     bool any = false;
@@ -97,10 +121,10 @@ static bz_status check_media(const bz_session *s, const bz_media *m, size_t numb
     if (m->width != s->model->text.config.width) {
         return bz_fail(err, BZ_BAD_REQUEST, "Picture or sound %zu was encoded by another model.", number);
     }
-    if (m->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && m->rows > BZ_MAX_CHUNK) {
+    if (m->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && m->rows > BZ_MAX_ROWS) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "Picture %zu has %u tokens; this model reads a picture in one piece of at most %d, so use a smaller budget.",
-                       number, m->rows, BZ_MAX_CHUNK);
+                       number, m->rows, BZ_MAX_ROWS);
     }
     return BZ_OK;
 }

@@ -89,6 +89,20 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
     golden_close(&media);
 }
 
+/* Models that see a picture whole: in one pass, however long it is, and the session goes on behind it. */
+static void test_long(const char *name, bool exact, double bound)
+{
+    begin("%s: a picture of more tokens than a chunk%s", name, exact ? "" : ", 8 bits");
+    char text[64], mmproj[64];
+    snprintf(text, sizeof text, "%s/text.gguf", name);
+    snprintf(mmproj, sizeof mmproj, "%s/mmproj.gguf", name);
+    bz_model *m = open_two_or_fail(golden_path(text), golden_path(mmproj));
+    bz_error err = {0};
+    const double d = long_picture_error(m, name, &(bz_session_options){.exact = exact, .threads = 2}, &err);
+    CHECKF(d < bound, "logits off by %g %s", d, err.text);
+    bz_model_free(m);
+}
+
 static void test_refusals(void)
 {
     begin("prompts whose places do not fit what is given");
@@ -170,6 +184,8 @@ int main(void)
         run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"), "moe-like", moe_like, chunks[i]);
         run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/mmproj.gguf"), "unified", unified, chunks[i]);
     }
+    test_long("moe-like", true, 1e-3);
+    test_long("unified", true, 1e-3);
     test_refusals();
     return finish();
 }

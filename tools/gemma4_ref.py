@@ -84,7 +84,8 @@ class Model:
     def logits(self, tokens, trace=None, images=(), bidirectional=True):
         """images: (first position, embeddings) pairs that stand in for the tokens there, which should
         be 0 (the padding token gives their per-layer embedding). bidirectional: an image's positions
-        see each other both ways."""
+        see each other both ways; "sliding": within the window, on sliding layers alone, as the official
+        implementation has it for 26B and 31B; "whole": also beyond the window, on all layers, as for 12B."""
         T, n, L, eps = len(tokens), self.n, self.L, self.eps
         x = self.t("token_embd.weight")[tokens] * np.sqrt(n)
         group = np.full(T, -1)
@@ -118,6 +119,10 @@ class Model:
                 k, v = saved[sl]                       # of the last layer of this kind that has its own
             together = (group[:, None] == group[None, :]) & (group[:, None] >= 0)
             mask = ((j > i) & ~together) | ((i - j >= self.window) if sl else False)
+            if bidirectional == "sliding" and not sl:
+                mask = j > i
+            elif bidirectional == "whole":
+                mask &= ~together
             rep = H // k.shape[1]
             s = np.einsum("ihd,jhd->hij", q, np.repeat(k, rep, 1))
             s = np.where(mask[None], -np.inf, s)

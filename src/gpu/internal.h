@@ -5,7 +5,7 @@
 #include "gpu/load.h"
 #include "plan/backend.h"
 
-enum { GPU_MAX_ROWS = 512, GPU_SLOT = 256 /* bytes of uniform memory per dispatch */ };
+enum { GPU_MAX_ROWS = 1120, GPU_SLOT = 256 /* bytes of uniform memory per dispatch */ };
 
 /* The facts of one dispatch, as struct Step of kernels/common.wgsl lays them out. */
 typedef struct step_facts {

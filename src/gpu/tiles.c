@@ -57,7 +57,8 @@ static void group_pairs(builder *x, uint32_t tile_rows)
     d.facts.width = (uint32_t)bz_weight_of(x->b->weights.table, x->step->w[0])->ne[2];
     d.facts.out0 = 0;
     d.facts.out1 = 1 + most_tiles(x, x->step, tile_rows);
-    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{tile_rows}}, d);
+    const uint32_t words = divide_up(x->s->plan->rows, 32);
+    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{tile_rows, words <= 16 ? 128 : 64, words}}, d);
 }
 
 /* Vectors of the side buffer where the 8-bit rows begin, and their scales. */

@@ -135,8 +135,26 @@ static void run_towers(const char *name, const char *device, bool sound)
     golden_close(&media);
 }
 
+static void run_long(const char *name, const char *device)
+{
+    begin("%s on %s: a picture of more tokens than a chunk", name, device);
+    char text[64], mmproj[64];
+    snprintf(text, sizeof text, "%s/text.gguf", name);
+    snprintf(mmproj, sizeof mmproj, "%s/mmproj.gguf", name);
+    bz_model *m = NULL;
+    bz_error err = {0};
+    if (CHECKF(bz_model_open_file(&m, golden_path(text), golden_path(mmproj), &(bz_open_options){.device = device}, &err) == BZ_OK, "%s",
+               err.text)) {
+        const double d = long_picture_error(m, name, &(bz_session_options){.exact = true}, &err);
+        CHECKF(d < 2e-3, "logits off by %g %s", d, err.text);
+    }
+    bz_model_free(m);
+}
+
 int main(void)
 {
+    run_long("moe-like", "gpu");
+    run_long("unified", "gpu");
     run_towers("e-like", "gpu", true);
     run_towers("moe-like", "gpu", false);
     run_towers("unified", "gpu", true);

@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "media.h"
+#include "model.h"
+#include "session.h"
+#include "support/check.h"
+#include "support/forward.h"
+
 bz_model *open_two_or_fail(const char *path, const char *mmproj)
 {
     bz_model *m = NULL;
@@ -48,4 +54,68 @@ bz_media *encode_golden(bz_encoder *e, const golden *g, const char *kind, int i)
     }
     bz_job_free(job);
     return m;
+}
+
+/* As tools/make_long_golden.py has it. */
+static bz_media *long_picture(uint32_t rows, uint32_t width)
+{
+    bz_media *m = bz_media_new(BZ_MEDIA_IMAGE, rows, width);
+    for (size_t i = 0; i < (size_t)rows * width; i++) {
+        m->values[i] = (float)((double)((uint32_t)(i * 2654435761u + 12345u) >> 8) / 8388608.0 - 1.0);
+    }
+    m->content = bz_content_of(m->values, (size_t)rows * width * sizeof(float), 0);
+    return m;
+}
+
+typedef struct logit_rows {
+    float *out;
+    size_t vocab;
+} logit_rows;
+
+static int on_logits(void *user, const bz_event *e)
+{
+    logit_rows *r = user;
+    if (e->kind == BZ_EVENT_LOGITS) {
+        memcpy(r->out + e->position * r->vocab, e->logits, e->rows * r->vocab * sizeof *r->out);
+    }
+    return 0;
+}
+
+double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o, bz_error *err)
+{
+    golden g;
+    char path[64];
+    snprintf(path, sizeof path, "%s/long.gguf", name);
+    golden_open(&g, golden_path(path));
+    size_t n, n_pos, n_logits;
+    const int32_t *tokens = golden_i32(&g, &n, "tokens"), *at = golden_i32(&g, &n_pos, "positions");
+    const float *want = golden_f32(&g, &n_logits, "logits");
+    const uint32_t vocab = bz_model_vocab(m);
+    int32_t *ids = malloc(n * sizeof *ids);
+    uint32_t rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = tokens[i] < 0 ? bz_tokenizer_special(m->tokenizer)->image : tokens[i];
+        rows += tokens[i] < 0;
+    }
+    bz_media *picture = long_picture(rows, m->text.config.width);
+    bz_session *s = NULL;
+    bz_job *job = NULL;
+    logit_rows r = {calloc(n * vocab, sizeof(float)), vocab};
+    double worst = 1e9;
+    if (bz_session_new(&s, m, o, err) == BZ_OK &&
+        bz_session_prefill_media(s, ids, n, &picture, 1, &(bz_prefill_options){.logits = BZ_LOGITS_ALL}, &job, err) == BZ_OK &&
+        bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err) == BZ_OK && n_logits == n_pos * vocab) {
+        worst = 0;
+        for (size_t i = 0; i < n_pos; i++) {
+            const double d = max_difference(r.out + (size_t)at[i] * vocab, want + i * vocab, vocab);
+            worst = d > worst ? d : worst;
+        }
+    }
+    bz_job_free(job);
+    bz_session_free(s);
+    bz_media_free(picture);
+    free(r.out);
+    free(ids);
+    golden_close(&g);
+    return worst;
 }

@@ -7,12 +7,12 @@
 // One workgroup; EXPERTS experts at a time.
 override TILE: u32 = 64u;
 const THREADS = 256u;
-const EXPERTS = 128u;
-const WORDS = MAX_ROWS / 32u;
+override EXPERTS: u32 = 128u; // fewer where there are more rows: at most 128, and 2560 words in all
+override WORDS: u32 = 16u;    // bits for all rows
 
 @group(0) @binding(3) var<storage, read_write> side: array<u32>;
 
-var<workgroup> chosen_by: array<atomic<u32>, 2048>; // [EXPERTS][WORDS]: bit r of word w is row 32 w + r
+var<workgroup> chosen_by: array<atomic<u32>, 2560>; // [EXPERTS][WORDS]: bit r of word w is row 32 w + r
 var<workgroup> pairs: array<u32, 128>;  // of each expert, then its first place in the list
 var<workgroup> tiles: array<u32, 128>;  // likewise
 
