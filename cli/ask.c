@@ -91,7 +91,9 @@ static void drain(asking *k)
             term_idle();
         }
         k->full = !ask_answer_keep(k->a, part, text, len) || k->full;
-        k->o->told(k->o->user, part, text, len);
+        if (k->o->told) {
+            k->o->told(k->o->user, part, text, len);
+        }
     }
 }
 

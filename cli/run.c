@@ -108,7 +108,7 @@ static int check_options(const cli_options *o)
         return cli_usage_error("run", "with '--prompts' there is no prompt beside it.");
     }
     if (o->prompts && (o->images[0] || o->sounds[0])) {
-        return cli_usage_error("run", "with '--prompts' there are no pictures and sounds so far.");
+        return cli_usage_error("run", "with '--prompts' pictures and sounds stand in the lines, as image_url and input_audio parts.");
     }
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
         return cli_usage_error("run", "'--out', '--shard' and '--parallel' go with '--prompts'.");

@@ -21,6 +21,8 @@ typedef struct prompts_run {
     FILE *in;
     journal *journal;
     bz_batch *batch;
+    bz_session *seeing; /* for lines with pictures and sounds, one after the other; NULL: there was none yet */
+    bz_session_options session_options;
     uint64_t sum;       /* of all that is the same for every line */
     uint64_t shard, of; /* this process answers lines shard, shard + of, ... */
     uint64_t line;      /* read last, from 1 */
@@ -153,21 +155,47 @@ static bool take_id(task *t, const bz_json_node *id)
     return bz_json_finish(&j);
 }
 
+/* A line with pictures or sounds is answered on the spot: what is seen cannot share a pass with other lines so far. */
+static bz_status see_line(prompts_run *p, task *t, const bz_json_buffer *request, const bz_generate_options *go, bz_error *err)
+{
+    run_state *r = p->r;
+    bz_status status = run_encoder(r, err);
+    if (status == BZ_OK && !p->seeing) {
+        status = bz_session_new(&p->seeing, r->m.model, &p->session_options, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    const ask_options o = {.generate = *go, .encoder = r->encoder};
+    status = ask(p->seeing, r->m.model, request->text, request->n, &o, &t->answer, err);
+    t->prompt_tokens = t->answer.prompt_tokens;
+    t->done = status == BZ_OK && t->answer.finish != ASK_INTERRUPTED;
+    p->tokens += t->answer.generated;
+    return status;
+}
+
 static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, const settings *s,
                             bz_error *err)
 {
     const run_state *r = p->r;
     bz_json_buffer request = {0};
     bz_status status = prompt_line_request(line, r->talk.system, r->think, s, &request)
-                           ? bz_turn_new(&t->turn, r->m.model, request.text, request.n, err)
+                           ? bz_turn_new_media(&t->turn, r->m.model, request.text, request.n, err)
                            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
+    bz_generate_options go = settings_to_generate(s);
+    go.ignore_end = r->o->ignore_end;
+    go.sampling.seed = t->seed;
+    if (status == BZ_OK && bz_turn_media(t->turn)) {
+        bz_turn_free(t->turn);
+        t->turn = NULL;
+        status = see_line(p, t, &request, &go, err);
+        free(request.text);
+        return status;
+    }
     free(request.text);
     if (status != BZ_OK) {
         return status;
     }
-    bz_generate_options go = settings_to_generate(s);
-    go.ignore_end = r->o->ignore_end;
-    go.sampling.seed = t->seed;
     size_t n;
     uint32_t snapshot;
     const int32_t *ids = bz_turn_prompt(t->turn, &n, &snapshot);
@@ -203,7 +231,7 @@ static bz_status start_task(prompts_run *p, task *t, const char *text, size_t le
     } else {
         status = BZ_OK;
     }
-    t->done = t->error.code != BZ_OK;
+    t->done = t->done || t->error.code != BZ_OK;
     if (t->error.code == BZ_OUT_OF_MEMORY) {
         *err = t->error;
         status = BZ_OUT_OF_MEMORY;
@@ -348,6 +376,7 @@ static bz_status open_all(prompts_run *p, bz_error *err)
     p->sum = sum_of_settings(r, &s);
     const bz_session_options so = {
         .context = run_context(r, &s), .threads = o->threads, .chunk = o->chunk, .kernels = o->kernels};
+    p->session_options = so;
     status = bz_batch_new(&p->batch, r->m.model, &so, p->parallel, err);
     settings_free(&s);
     return status;
@@ -410,6 +439,7 @@ int run_prompts(run_state *r)
         p->n--;
     }
     bz_batch_free(p->batch);
+    bz_session_free(p->seeing);
     if (p->in && p->in != stdin) {
         fclose(p->in);
     }

@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "interrupt.h"
 #include "media/decode.h"
+#include "source.h"
 #include "term.h"
 
 void see_tell(void *user, const char *text)
@@ -15,17 +16,10 @@ void see_tell(void *user, const char *text)
     fprintf(stderr, "%s(%s)%s\n", term_dim(), text, term_plain());
 }
 
-/* The last part of a path says enough. */
-static const char *title(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-static bz_status about(const char *path, bz_error *err)
+static bz_status about(const source *from, bz_error *err)
 {
     const bz_error why = *err;
-    return bz_fail(err, why.code, "%.120s: %s", title(path), why.text);
+    return bz_fail(err, why.code, "%.120s: %s", from->name, why.text);
 }
 
 typedef struct watching {
@@ -67,15 +61,15 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
     return BZ_OK;
 }
 
-static void tell_sound(const bz_sound *s, const bz_media *m, const char *path, see_note note, void *user)
+static void tell_sound(const bz_sound *s, const bz_media *m, const char *name, see_note note, void *user)
 {
     char text[200];
     if (s->cut) {
-        snprintf(text, sizeof text, "%.80s is cut off: %.1f seconds of it are there", title(path), (double)s->frames / s->rate);
+        snprintf(text, sizeof text, "%.80s is cut off: %.1f seconds of it are there", name, (double)s->frames / s->rate);
         note(user, text);
     }
     if (bz_media_pieces(m) > 1) {
-        snprintf(text, sizeof text, "%.80s lasts longer than 30 seconds: taken in %u pieces", title(path), bz_media_pieces(m));
+        snprintf(text, sizeof text, "%.80s lasts longer than 30 seconds: taken in %u pieces", name, bz_media_pieces(m));
         note(user, text);
     }
 }
@@ -83,21 +77,22 @@ static void tell_sound(const bz_sound *s, const bz_media *m, const char *path, s
 bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress, see_note note, void *user,
                    see_features *features, bz_media **media, bz_error *err)
 {
-    bz_os_map map = {0};
+    source from;
     picture p = {0};
     bz_sound s = {0};
     bz_job *job = NULL;
     const char *told = bz_encoder_notice(encoder);
-    bz_status status = bz_os_map_file(path, &map, err);
+    bz_status status = source_open(&from, path, err);
     if (status != BZ_OK) {
+        source_close(&from);
         return status; /* it names the file */
     }
-    if (map.size == 0) {
+    if (from.size == 0) {
         status = bz_fail(err, BZ_BAD_FILE, "The file is empty.");
     } else if (kind == BZ_MEDIA_IMAGE) {
-        status = decode_picture(&p, map.data, (size_t)map.size, err);
+        status = decode_picture(&p, from.data, from.size, err);
     } else {
-        status = decode_sound(&s, map.data, (size_t)map.size, err);
+        status = decode_sound(&s, from.data, from.size, err);
     }
     if (status == BZ_OK) {
         status = kind == BZ_MEDIA_IMAGE ? bz_encode_image(encoder, p.rgb, p.width, p.height, &job, err)
@@ -107,7 +102,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
         status = encode(job, progress, kind, features, media, err);
     }
     if (status == BZ_OK && kind == BZ_MEDIA_AUDIO && note) {
-        tell_sound(&s, *media, path, note, user);
+        tell_sound(&s, *media, from.name, note, user);
     }
     if (status == BZ_OK && note && bz_encoder_notice(encoder) && !told) {
         note(user, bz_encoder_notice(encoder));
@@ -115,6 +110,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     bz_job_free(job);
     picture_free(&p);
     free(s.pcm);
-    bz_os_unmap(&map);
-    return status == BZ_OK || status == BZ_ABORTED ? status : about(path, err);
+    status = status == BZ_OK || status == BZ_ABORTED ? status : about(&from, err);
+    source_close(&from);
+    return status;
 }

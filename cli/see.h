@@ -9,7 +9,7 @@
 /* What a user should be told: how long a cut file is, in how many pieces a sound was taken. */
 typedef void (*see_note)(void *user, const char *text);
 
-/* Reads, decodes and encodes one file; progress shows where `progress` says so. features and their size may be NULL; else
+/* Reads, decodes and encodes one file, or what stands for one (source.h); progress shows where `progress` says so. features and their size may be NULL; else
  * what the tower was given, to be freed. Ctrl-C: BZ_ABORTED. Errors name the file. */
 typedef struct see_features {
     float *values;

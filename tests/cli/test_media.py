@@ -5,6 +5,8 @@
 
 Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
 """
+import base64
+import json
 import os
 import struct
 import subprocess
@@ -15,7 +17,7 @@ import zlib
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "support")]
 import numpy as np  # noqa: E402
-from cases import case, finish, need  # noqa: E402
+from cases import case, finish, need, same  # noqa: E402
 import gguf_io as g  # noqa: E402
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -124,11 +126,50 @@ with tempfile.TemporaryDirectory() as work:
         r = bezel("encode", *WHOLE, "--audio", write("half.wav", whole[:len(whole) // 2]), "-o", path("o.f32"))
         need(r.returncode == 0 and "cut off: 1.0 seconds" in r.stderr and "25 tokens" in r.stderr, r.stderr)
 
+    def address(file, kind):
+        with open(file, "rb") as f:
+            return f"data:{kind};base64," + base64.b64encode(f.read()).decode()
+
+    def data_addresses():
+        see = lambda x: encode(E, "--image", x, "--image-tokens", "70")[0].tobytes()
+        hear = lambda x: encode(E, "--audio", x)[0].tobytes()
+        need(see(address(picture, "image/x-portable-pixmap")) == see(picture), "a picture as data")
+        need(see("file://" + picture) == see(picture), "file://")
+        need(hear(address(sound, "audio/wav")) == hear(sound), "a sound as data")
+        need(hear(address(sound, "audio/wav").split(",")[1]) == hear(sound), "bare base64")
+        out = ["-o", path("x.f32")]
+        one_sentence(bezel("encode", *E, "--image", "data:image/png;base64,iVBO*", *out), 2, "data:image/png;base64", "not base64")
+        one_sentence(bezel("encode", *E, "--image", "data:image/png;base64,iVBORw0KGgo=", *out), 1, "data:image/png;base64")
+        one_sentence(bezel("encode", *E, "--image", "data:image/png", *out), 2, "no comma")
+        one_sentence(bezel("encode", *E, "--image", "data:text/plain,hello", *out), 2, "not base64")
+        one_sentence(bezel("encode", *E, "--image", "https://example.org/cat.png", *out), 2, "not fetched", "save it")
+
+    def prompts():
+        def ask(*parts, text="What is this?"):
+            return {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}], "options": {"num_predict": 4}}
+        image, audio = address(picture, "image/x-portable-pixmap"), address(sound, "audio/wav").split(",")[1]
+        see, hear = {"type": "image_url", "image_url": {"url": image}}, {"type": "input_audio", "input_audio": {"data": audio, "format": "wav"}}
+        lines = [ask(), ask(see), ask(see, hear), ask(hear), ask({"type": "image_url", "image_url": {"url": path("none.png")}}),
+                 ask({"type": "image_url", "image_url": {"url": picture}}), ask()]
+        file = write("prompts.jsonl", "".join(json.dumps(x) + "\n" for x in lines).encode())
+        run = lambda: bezel("run", *E, "--prompts", file, "--image-tokens", "70", "--threads", "1", "--ctx", "512")
+        r = run()
+        need(r.returncode == 0, r.stderr)
+        answers = [json.loads(x) for x in r.stdout.splitlines()]
+        same([x["line"] for x in answers], list(range(1, 8)), "lines")
+        same([("error" in x) for x in answers], [False, False, False, False, True, False, False], "errors")
+        need("none.png" in answers[4]["error"]["message"], answers[4]["error"]["message"])
+        tokens = [x["usage"]["prompt_tokens"] if "usage" in x else 0 for x in answers]
+        need(tokens[1] > tokens[0] + 30 and tokens[2] > tokens[1] and tokens[3] > tokens[0], f"tokens {tokens}")
+        same(tokens[5], tokens[1], "the same picture from its file")
+        need(answers[5]["usage"]["completion_tokens"] > 0, "no answer")
+        same(run().stdout, r.stdout, "a second run")
+
     def bench():
         r = bezel("bench", *WHOLE, "--media", "--repeat", "1")
         lines = [x.split() for x in r.stdout.splitlines()]
         got = {x[0]: int(x[1]) for x in lines if x and x[0] in ("picture", "sound")}
-        need(r.returncode == 0 and got == {"picture": 256, "sound": 750}, r.stdout + r.stderr)
+        need(r.returncode == 0 and got == {"picture": 280, "sound": 750}, r.stdout + r.stderr)
         one_sentence(bezel("bench", E[0], "--media"), 4, "--mmproj")
 
     case("encode a picture, from either kind of file", pictures)
@@ -136,6 +177,8 @@ with tempfile.TemporaryDirectory() as work:
     case("logits with a picture among the tokens", logits)
     case("run with a picture and a sound", run)
     case("bench --media", bench)
+    case("data: addresses and base64", data_addresses)
+    case("a file of prompts with pictures and sounds", prompts)
     case("bad files are refused with one sentence", bad_files)
     case("models without eyes or with another's", bad_models)
     case("a sound that is cut off is taken as far as it goes", cut_sound)

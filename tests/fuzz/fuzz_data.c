@@ -1,0 +1,32 @@
+/* Any text as a data: address: bytes that are all there, or a sentence. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cli/source.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    source s = {0};
+    bz_error err = {0};
+    unsigned sum = 0;
+    char *text = malloc(size + 1); /* of just that size, so that reading past it shows */
+    if (!text) {
+        return 0;
+    }
+    memcpy(text, data, size);
+    if (source_read_data(&s, text, size, &err) == BZ_OK) {
+        for (size_t i = 0; i < s.size; i++) {
+            sum += s.data[i];
+        }
+        if (s.size > size) {
+            abort();
+        }
+    } else if (!err.text[0]) {
+        abort();
+    }
+    source_close(&s);
+    free(text);
+    return sum == 0xFFFFFFFFu;
+}
