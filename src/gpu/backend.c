@@ -55,7 +55,13 @@ static void fill_angles(float *to, const rope_fill *fill, const bz_rows *rows, u
     for (uint32_t r = 0; r < rows->n; r++) {
         for (uint32_t axis = 0; axis < fill->step->axes; axis++) {
             float *row = to + (size_t)r * stride + (size_t)axis * fill->step->width;
-            const float pos = (float)(axis ? rows->down : rows->pos)[r];
+            const int32_t *places = axis ? rows->down : rows->pos;
+            const uint32_t back = axis ? 1 : rows->across; /* of a picture: where most likely the same place was */
+            const float pos = (float)places[r];
+            if (back && r >= back && places[r - back] == places[r]) {
+                memcpy(row, row - (size_t)back * stride, 2 * pairs * sizeof *row);
+                continue;
+            }
             for (uint32_t i = 0; i < pairs; i++) {
                 row[i] = cosf(pos * fill->frequency[i]);
                 row[pairs + i] = sinf(pos * fill->frequency[i]);

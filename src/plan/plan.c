@@ -359,13 +359,15 @@ static void note_lifetimes(bz_plan *p)
     p->tensors[p->tensors[p->output.id].root].last = (int32_t)p->n_steps;
 }
 
-/* Steps of towers that change value by value what nobody reads afterwards may write where they read. */
+/* Steps of towers that change value by value what nobody reads afterwards may write where they read, alone or with
+ * others of their kind: whoever writes a value has read it. */
 static bool in_place(const bz_plan *p, size_t s)
 {
     const bz_step *step = &p->steps[s];
     const bz_tensor_info *in = &p->tensors[step->in[0].id];
-    return (step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU || step->op == BZ_OP_RELU) &&
-           in->root == step->in[0].id && in->last == (int32_t)s;
+    const bool by_value = step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU || step->op == BZ_OP_RELU ||
+                          (step->op == BZ_OP_GEGLU && step->in[1].id);
+    return p->tower && by_value && in->root == step->in[0].id && in->last == (int32_t)s;
 }
 
 /* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
@@ -405,7 +407,7 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
                 last[in] = last[id];
                 continue;
             }
-            if (!group && in_place(p, s)) {
+            if (in_place(p, s)) {
                 offset[id] = offset[in];
                 for (size_t i = 0; i < n_alive; i++) {
                     alive[i] = alive[i] == in ? id : alive[i];
