@@ -9,11 +9,13 @@ are there already with the right sum are kept. Besides (also by name):
   nano-e-f32-split    nano-e-f32 in three parts: nano-e-f32-00001-of-00003.gguf ...
   NAME-whole          tests/golden/NAME in Ollama's layout, with its towers in the same file
   NAME-loud           tests/golden/NAME/text.gguf with ffn_up times 4096
+  mmproj-wide         a projector with one layer of the large vision tower, for tiny-e
 """
 import argparse
 import hashlib
 import os
 
+import gemma4_mmproj_synth
 import gemma4_synth
 import gguf_loud
 import gguf_ollama
@@ -59,7 +61,7 @@ def main():
     models = manifest()
     loud = [f"{name}-loud" for name in ("e-like", "moe-like", "dense-like")]
     whole = ("e-like-whole", "moe-like-whole")
-    extra = ["moe-like-early", "nano-e-f32-split", "nano-long", *loud, *whole]
+    extra = ["moe-like-early", "nano-e-f32-split", "nano-long", "mmproj-wide", *loud, *whole]
     for name in a.name or [*models, *extra]:
         path = os.path.join(a.dir, name)
         if name == "moe-like-early":
@@ -70,6 +72,8 @@ def main():
             gguf_split.main([parts + ".gguf", parts, "3"])
         elif name == "nano-long":                      # for long contexts; no recorded answer
             gemma4_synth.main(["nano-e", path + ".gguf", "--type", "q8_0", "--ctx", "32768", "--quiet"])
+        elif name == "mmproj-wide":
+            gemma4_mmproj_synth.main(["wide", path + ".gguf", "--type", "q8_0", "--quiet"])
         elif name in whole:
             part = os.path.join(GOLDEN, name[:-6])
             gguf_ollama.main([os.path.join(part, "text.gguf"), path + ".tmp"])

@@ -359,21 +359,13 @@ static void note_lifetimes(bz_plan *p)
     p->tensors[p->tensors[p->output.id].root].last = (int32_t)p->n_steps;
 }
 
-/* Steps of towers that change value by value what nobody reads afterwards may write where they read, alone or with
- * others of their kind: whoever writes a value has read it. */
-static bool in_place(const bz_plan *p, size_t s)
-{
-    const bz_step *step = &p->steps[s];
-    const bz_tensor_info *in = &p->tensors[step->in[0].id];
-    const bool by_value = step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU || step->op == BZ_OP_RELU ||
-                          (step->op == BZ_OP_GEGLU && step->in[1].id);
-    return p->tower && by_value && in->root == step->in[0].id && in->last == (int32_t)s;
-}
-
 /* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
  * same time occupies. Plans have about a thousand tensors of which a dozen live at once. */
 bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err)
 {
+    if (p->tower) {
+        return bz_plan_place_tower(p, group, offset, arena_bytes, err);
+    }
     uint32_t *alive = malloc(p->n_tensors * sizeof *alive); /* sorted by offset */
     size_t *last = malloc(p->n_tensors * sizeof *last);     /* group that reads it last */
     if (!alive || !last) {
@@ -405,13 +397,6 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
             if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
                 offset[id] = offset[in];
                 last[in] = last[id];
-                continue;
-            }
-            if (in_place(p, s)) {
-                offset[id] = offset[in];
-                for (size_t i = 0; i < n_alive; i++) {
-                    alive[i] = alive[i] == in ? id : alive[i];
-                }
                 continue;
             }
             size_t at = 0, slot = 0, bytes = p->tensors[id].bytes;

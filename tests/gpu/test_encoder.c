@@ -247,6 +247,54 @@ static void test_small_bindings(const inputs *in)
     bz_model_free(m);
 }
 
+static bz_model *open_wide(const char *device)
+{
+    bz_model *m = NULL;
+    bz_error err = {0};
+    if (!CHECKF(bz_model_open_file(&m, model_path("tiny-e-q4_k_m.gguf"), model_path("mmproj-wide.gguf"), &(bz_open_options){.device = device},
+                                   &err) == BZ_OK,
+                "%s", err.text)) {
+        exit(1);
+    }
+    return m;
+}
+
+/* A layer of 26B's and 31B's tower: heads of 72, more values than any other. */
+static void test_large(const inputs *in)
+{
+    begin("a layer of the large tower on a device without features and raised limits");
+    bz_model *m = open_wide("gpu-baseline"), *cpu = open_wide("cpu");
+    bz_encoder *e = encoder_or_fail(m, &small), *there = encoder_or_fail(cpu, &small);
+    course c = {0};
+    bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c), *want = encode(cpu, there, BZ_MEDIA_IMAGE, in, &c);
+    CHECKF(difference(got, want) < 1e-3, "%g %s", difference(got, want), c.error.text);
+    CHECKF(!bz_encoder_notice(e), "%s", bz_encoder_notice(e));
+    bz_media_free(got);
+    bz_media_free(want);
+    bz_encoder_free(e);
+    bz_encoder_free(there);
+
+    begin("room for a picture of 280 tokens there");
+    bz_job *job = NULL;
+    bz_error err = {0};
+    uint8_t *rgb = calloc(960 * 672, 3);
+    e = encoder_or_fail(m, &(bz_encoder_options){.budget = 280});
+    CHECK(bz_encode_image(e, rgb, 960, 672, &job, &err) == BZ_OK);
+    bz_progress p = BZ_JOB_AGAIN;
+    while (!bz_encoder_schedule(e, BZ_MEDIA_IMAGE) && p != BZ_JOB_ERROR && p != BZ_JOB_DONE && !bz_encoder_notice(e)) {
+        bz_need need = {0};
+        p = bz_job_step(job, &need);
+        err = need.error;
+    }
+    CHECKF(p != BZ_JOB_ERROR && !bz_encoder_notice(e), "%s", bz_encoder_notice(e) ? bz_encoder_notice(e) : err.text);
+    CHECK(bz_encoder_schedule(e, BZ_MEDIA_IMAGE) && strcmp(bz_encoder_backend(e, BZ_MEDIA_IMAGE)->name, "gpu") == 0);
+    bz_job_free(job);
+    bz_encoder_free(e);
+    bz_model_free(m);
+    bz_model_free(cpu);
+    free(rgb);
+}
+
 int main(void)
 {
     inputs *in = make_inputs();
@@ -255,6 +303,7 @@ int main(void)
     test_loss(in);
     test_no_room(in);
     test_small_bindings(in);
+    test_large(in);
     free(in);
     return finish();
 }
