@@ -207,7 +207,7 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
         return group;
     }
     if (r->fuse && is_gated(r, p, first)) {
-        return (gpu_group){GPU_FUSE_GATED, 2, {0}};
+        return (gpu_group){.fusion = GPU_FUSE_GATED, .count = 2};
     }
     if (!r->fuse || s->op != BZ_OP_RMS_NORM) {
         return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
