@@ -9,7 +9,7 @@ are there already with the right sum are kept. Besides (also by name):
   nano-e-f32-split    nano-e-f32 in three parts: nano-e-f32-00001-of-00003.gguf ...
   NAME-whole          tests/golden/NAME in Ollama's layout, with its towers in the same file
   NAME-loud           tests/golden/NAME/text.gguf with ffn_up times 4096
-  mmproj-wide         a projector with one layer of the large vision tower, for tiny-e
+  mmproj-wide         projectors/wide.gguf: one layer of the large vision tower, for tiny-e
 """
 import argparse
 import hashlib
@@ -73,7 +73,8 @@ def main():
         elif name == "nano-long":                      # for long contexts; no recorded answer
             gemma4_synth.main(["nano-e", path + ".gguf", "--type", "q8_0", "--ctx", "32768", "--quiet"])
         elif name == "mmproj-wide":
-            gemma4_mmproj_synth.main(["wide", path + ".gguf", "--type", "q8_0", "--quiet"])
+            os.makedirs(os.path.join(a.dir, "projectors"), exist_ok=True) # tests take what lies beside for whole models
+            gemma4_mmproj_synth.main(["wide", os.path.join(a.dir, "projectors", "wide.gguf"), "--type", "q8_0", "--quiet"])
         elif name in whole:
             part = os.path.join(GOLDEN, name[:-6])
             gguf_ollama.main([os.path.join(part, "text.gguf"), path + ".tmp"])

@@ -251,7 +251,7 @@ static bz_model *open_wide(const char *device)
 {
     bz_model *m = NULL;
     bz_error err = {0};
-    if (!CHECKF(bz_model_open_file(&m, model_path("tiny-e-q4_k_m.gguf"), model_path("mmproj-wide.gguf"), &(bz_open_options){.device = device},
+    if (!CHECKF(bz_model_open_file(&m, model_path("tiny-e-q4_k_m.gguf"), model_path("projectors/wide.gguf"), &(bz_open_options){.device = device},
                                    &err) == BZ_OK,
                 "%s", err.text)) {
         exit(1);
