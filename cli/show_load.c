@@ -214,18 +214,16 @@ static void read_headers(show_facts *f)
 
 static void write_verdict(show_facts *f)
 {
-    const bool vision = f->vision.there, audio = f->audio.there;
+    const bool sees = f->model && bz_model_takes(f->model, BZ_MEDIA_IMAGE), hears = f->model && bz_model_takes(f->model, BZ_MEDIA_AUDIO);
     if (!f->model) {
         const char *why = f->refusal.text; /* a sentence that becomes the second half of one */
         size_t n = strlen(why);
         const bool lower = strncmp(why, "The ", 4) == 0 || strncmp(why, "This ", 5) == 0;
         snprintf(f->verdict, sizeof f->verdict, "Bezel does not run this: %s%s%s", lower ? "t" : "", why + lower,
                  n && why[n - 1] == '.' ? "" : ".");
-    } else if (vision || audio) {
-        snprintf(f->verdict, sizeof f->verdict, "Bezel runs the text of this model; its %s not used yet.",
-                 vision && audio ? "vision and audio parts are" : vision ? "vision part is" : "audio part is");
     } else {
-        snprintf(f->verdict, sizeof f->verdict, "Bezel runs this model.");
+        snprintf(f->verdict, sizeof f->verdict, "Bezel runs this model%s.",
+                 sees && hears ? ": text, pictures and sound" : sees ? ": text and pictures" : hears ? ": text and sound" : "");
     }
 }
 

@@ -418,11 +418,11 @@ static void print_gpu(const show_facts *f)
     char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX], c[BZ_UNITS_MAX];
     const uint64_t total = g->weights + g->towers + g->caches + g->work;
     puts("\nOn a GPU");
-    printf("  %s for a context of %u: weights %s,", bz_bytes_text(total, a), f->gpu_context, bz_bytes_text(g->weights, b));
+    printf("  %s with context %u: weights %s,", bz_bytes_text(total, a), f->gpu_context, bz_bytes_text(g->weights, b));
     if (g->towers) {
         printf(" towers %s,", bz_bytes_text(g->towers, c));
     }
-    printf(" cache %s, activations about %s", bz_bytes_text(g->caches, a), bz_bytes_text(g->work, b));
+    printf(" cache %s, activations ~%s", bz_bytes_text(g->caches, a), bz_bytes_text(g->work, b));
     if (g->ple > total / 100) {
         printf(";\n  %s less with the per-layer embeddings in the file (--ple file)", bz_bytes_text(g->ple, c));
     }

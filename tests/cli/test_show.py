@@ -407,6 +407,7 @@ def check_towers(model, mmproj=None):
     facts = json.loads(answer("show", model, "--json", *(["--mmproj", mmproj] if mmproj else [])))
     need(facts["vision"], "no vision")
     same(facts["verdict"]["runs"], True, "verdict")
+    same(facts["verdict"]["text"], "Bezel runs this model: text, pictures and sound.", "verdict")
 
 
 def main():
@@ -417,10 +418,9 @@ def main():
     models = sys.argv[2] if len(sys.argv) > 2 else None
     with tempfile.TemporaryDirectory() as tmp:
         for name, want in CASES.items():
-            for file in ("text", "model"):
-                path = os.path.join(GOLDEN, name, file + ".gguf")
+            for path in (os.path.join(GOLDEN, name, "text.gguf"), os.path.join(models or GOLDEN, name + "-whole.gguf")):
                 if os.path.exists(path):
-                    title = "%s/%s" % (name, file)
+                    title = "%s, %s" % (name, os.path.basename(path))
                     case("show --json " + title, check_json, path, {**COMMON, **want})
                     case("show " + title, check_text, path)
                     case("show --plan " + title, check_plan, path)
@@ -429,7 +429,8 @@ def main():
                  "unsupported_model", "golden")
         e_like = os.path.join(GOLDEN, "e-like", "text.gguf")
         case("bench as text, and its limits", check_bench_text, e_like)
-        case("show a file with towers", check_towers, os.path.join(GOLDEN, "e-like", "model.gguf"))
+        case("show a file with towers", check_towers, os.path.join(models, "e-like-whole.gguf"))
+        case("show a model with an mmproj file", check_towers, e_like, os.path.join(GOLDEN, "e-like", "mmproj.gguf"))
         case("show a model without a key", check_missing_key, e_like, tmp)
         case("show a model without a tensor", check_missing_tensor, e_like, tmp)
         case("show a truncated file", check_truncated, e_like, tmp)
