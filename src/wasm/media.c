@@ -20,13 +20,11 @@ EXPORT(model_takes) uint32_t wasm_model_takes(const bz_model *m, uint32_t kind)
     return bz_model_takes(m, (bz_media_kind)kind);
 }
 
-/* Tokens of a picture, at most, for OpenAI's words: 0 what the model is made for, 1 "low", 2 "high". A model that sees a
- * picture whole has it in one pass, so there is no more than that. */
+/* Tokens of a picture, at most, for OpenAI's words: 0 what the model is made for, 1 "low", 2 "high". */
 EXPORT(model_budget) uint32_t wasm_model_budget(const bz_model *m, uint32_t detail)
 {
     const uint32_t usual = m->towers.vision.budget, low = 70;
-    const bool whole = m->text.sliding_blocks != BZ_BLOCKS_NONE || m->text.full_blocks != BZ_BLOCKS_NONE;
-    if (detail == 0 || (detail == 2 && whole)) {
+    if (detail == 0) {
         return usual;
     }
     return detail == 1 ? (usual < low ? usual : low) : 4 * usual < BZ_MAX_BUDGET ? 4 * usual : BZ_MAX_BUDGET;
@@ -57,6 +55,14 @@ EXPORT(encoder_stats) void wasm_encoder_stats(host *h, const bz_encoder *e)
     const bz_encoder_stats stats = bz_encoder_get_stats(e);
     h->report.numbers[0] = (double)stats.encoded;
     h->report.numbers[1] = (double)stats.remembered;
+}
+
+/* Why a tower was left to the CPU; report: where the sentence is (0: none was), and its length. */
+EXPORT(encoder_notice) void wasm_encoder_notice(host *h, const bz_encoder *e)
+{
+    const char *text = bz_encoder_notice(e);
+    h->report.numbers[0] = address(text);
+    h->report.numbers[1] = text ? (double)strlen(text) : 0;
 }
 
 /* Is it a size that is taken? Asked before a picture is decoded. */

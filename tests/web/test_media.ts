@@ -106,6 +106,7 @@ async function testTowers({ name, paths, golden, sound, prompts }: Case, device:
             }
             checkEqual(encoder.stats.encoded, encoded, "encoded");
             checkEqual(engine.memory.size, size, "memory");
+            checkEqual(encoder.notice, null, "all of it where the model is");
         });
         encoder.free();
     });

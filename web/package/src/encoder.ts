@@ -125,6 +125,14 @@ export class Encoder {
         return { encoded: engine.reported(0), remembered: engine.reported(1) };
     }
 
+    /** Why something was encoded on the processor although the model is on a GPU. */
+    get notice(): string | null {
+        const { engine } = this.#model;
+        engine.exports.encoder_notice(engine.host, this.#address);
+        const [at, length] = [engine.reported(0), engine.reported(1)];
+        return at === 0 ? null : engine.memory.text(at, length);
+    }
+
     /** Before the model; what it encoded stays. */
     free(): void {
         this.#model.engine.exports.encoder_free(this.#address);

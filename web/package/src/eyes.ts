@@ -38,6 +38,7 @@ export class Eyes {
     /** By the file's sum, the one used last at the end. */
     readonly #known = new Map<string, Media>();
     #recognised = 0;
+    #noticed = false;
 
     /** `budget`: tokens of a picture, at most; null: what the model is made for. */
     constructor(model: Model, budget: number | null) {
@@ -61,7 +62,13 @@ export class Eyes {
     /** The caller frees it. */
     async see(item: PortableMedia, options: SeeOptions): Promise<Media> {
         this.#made ??= await this.#model.newEncoder({ keep: KEEP, ...(this.#budget !== null && { budget: this.#budget }) });
-        return item.kind === "image" ? this.#look(this.#made, item, options) : this.#listen(this.#made, item, options);
+        const media = await (item.kind === "image" ? this.#look(this.#made, item, options) : this.#listen(this.#made, item, options));
+        const { notice } = this.#made;
+        if (notice !== null && !this.#noticed) {
+            this.#noticed = true;
+            options.onNotice(notice);
+        }
+        return media;
     }
 
     // ---- pictures -----------------------------------------------------------------------------

@@ -75,6 +75,7 @@ export interface Exports {
     encoder_new(host: number, model: number, json: number, length: number): number;
     encoder_free(encoder: number): void;
     encoder_stats(host: number, encoder: number): void;
+    encoder_notice(host: number, encoder: number): void;
     image_check(host: number, width: number, height: number, budget: number): number;
     encode_image(host: number, encoder: number, rgb: number, width: number, height: number, budget: number): number;
     encode_audio(host: number, encoder: number, pcm: number, samples: number, rate: number): number;
