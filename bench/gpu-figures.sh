@@ -1,0 +1,60 @@
+#!/bin/sh
+# The GPU figures of docs/SPEED.md, one after the other, on models made for it (python3 with numpy; up to 40 GB of disk).
+#
+#   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products; all of them when none is named
+#
+# Each run's whole report is left in OUT. Environment: BEZEL, how the program is started (build/bezel; beside a bundle
+# "sh gpu-bundle/run.sh bezel"); BENCH, likewise bench_gpu_kernels; MODELS, where models are made and kept (/tmp).
+set -eu
+cd "$(dirname "$0")/.."
+out=$1
+shift
+bezel=${BEZEL:-build/bezel}
+bench=${BENCH:-build/bench/bench_gpu_kernels}
+models=${MODELS:-/tmp}
+mkdir -p "$out"
+
+made() { # made FILE PROGRAM ARGUMENT...: unless it is there
+    file=$models/$1
+    shift
+    [ -e "$file" ] || python3 "$@" > "$out/made.txt" 2>&1 || { cat "$out/made.txt"; exit 1; }
+}
+
+report() { # report NAME COMMAND...: a failure does not end the rest
+    name=$1
+    shift
+    echo "== $name: $*"
+    timeout 120 "$@" > "$out/$name.txt" 2>&1 || echo "ended with status $?"
+    head -n 40 "$out/$name.txt"
+}
+
+for part in ${*:-text media diffusion products}; do
+    case $part in
+    text)
+        for shape in e2b e4b 26b-a4b; do
+            made $shape.gguf tools/gemma4_synth.py $shape "$models/$shape.gguf" --type q4_k_m --quiet
+            report text-$shape $bezel bench "$models/$shape.gguf" -p 512 -n 128 --repeat 3 --device gpu
+        done
+        ;;
+    media)
+        made small.gguf tools/gemma4_synth.py tiny-e "$models/small.gguf" --type q4_k_m --quiet
+        made e2b-both.gguf tools/gemma4_mmproj_synth.py e2b-both "$models/e2b-both.gguf" --type f16 --text-embd 256
+        made large.gguf tools/gemma4_mmproj_synth.py large "$models/large.gguf" --type f16 --text-embd 256
+        report media-e2b $bezel bench "$models/small.gguf" --mmproj "$models/e2b-both.gguf" --media --device gpu --repeat 20
+        report media-large $bezel bench "$models/small.gguf" --mmproj "$models/large.gguf" --media --device gpu --repeat 20
+        ;;
+    diffusion)
+        made d.gguf tools/gemma4_synth.py diffusion-26b "$models/d.gguf" --type q4_k_m --sharp --quiet
+        report diffusion-8-bit $bezel bench "$models/d.gguf" --device gpu
+        report diffusion-float $bezel bench "$models/d.gguf" --device gpu --exact
+        report diffusion-streamed $bezel bench "$models/d.gguf" --device gpu -p 256 --repeat 1 --gpu-memory 8GB
+        ;;
+    products)
+        report products $bench
+        ;;
+    *)
+        echo "gpu-figures.sh: there is no part $part" >&2
+        exit 1
+        ;;
+    esac
+done
