@@ -178,7 +178,7 @@ static uint32_t subgroup_override(const kernel_info *info)
     return i;
 }
 
-enum { MAX_PARTS = 12 };
+enum { MAX_PARTS = 16 };
 
 static uint32_t integer_parts(const integer_source *s, const char **parts)
 {
@@ -243,14 +243,16 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         return 2;
     }
     if (kernel == GPU_CHOOSE_SCAN || kernel == GPU_CHOOSE_PICK) { /* no step: bindings of their own */
-        parts[0] = "choose/common.wgsl";
-        parts[1] = info->file;
-        return 2;
+        parts[0] = "rows.wgsl";
+        parts[1] = "choose/common.wgsl";
+        parts[2] = info->file;
+        return 3;
     }
     uint32_t n_parts = 0;
     if (subgroups) {
         parts[n_parts++] = "subgroups.wgsl"; /* enabling comes first in a module */
     }
+    parts[n_parts++] = "rows.wgsl";
     parts[n_parts++] = "common.wgsl";
     parts[n_parts++] = info->fours ? "arena4.wgsl" : "arena.wgsl";
     if (info->reads_blocks) {

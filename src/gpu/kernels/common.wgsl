@@ -48,11 +48,10 @@ struct Step {
 // The parameter block of the pass (gpu/internal.h): n, rows that want logits, two words for choosing a token, then
 // id, position and wanted row of each row, then the token that the pass before this one chose; of a canvas then
 // whether it is fresh, its temperature, and a draw for each row.
-const MAX_ROWS = 1120u;
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 
 fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }
-fn token_of(row: u32) -> u32 { return select(rows[4u + 3u * row] & 0x3fffffffu, rows[4u + 3u * MAX_ROWS], rows[3] == 1u); }
+fn token_of(row: u32) -> u32 { return select(rows[4u + 3u * row] & 0x3fffffffu, rows[CHOSEN], rows[3] == 1u); }
 fn position_of(row: u32) -> u32 { return rows[5u + 3u * row]; }
 fn wanted_row(i: u32) -> u32 { return rows[6u + 3u * i]; }
 

@@ -13,7 +13,6 @@
 @group(0) @binding(4) var<storage, read_write> answer: array<u32>;
 
 const DRAW = 2u;           // in rows: the uniform number
-const CHOSEN = 1540u;      // in rows: the token, for the next pass
 
 // answer: how many, is any logit finite, the choice, unused, sums (greatest logit, sum) edited and
 // as the model gave it, then per candidate: logit, id, the model's logit.
