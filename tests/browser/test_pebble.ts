@@ -9,6 +9,7 @@ const server = await startServer({ mounts: [["/", "build/web/app"]] });
 await test("Pebble Diffusion: offered beside Pebble, its canvas condenses, the answer is a story", () =>
     withBrowser({}, async ({ page }) => {
         await openPage(page, server);
+        await page.waitForSelector("button.choice");
         const offered = await page.locator("button.choice b").allTextContents();
         checkEqual(offered.slice(0, 2), ["Pebble", "Pebble Diffusion"], "offers");
         await setSettings(page, { device: "cpu", seed: 3, think: false });

@@ -31,7 +31,8 @@ class Server:
     """bezel serve in a folder, until the end of the block"""
 
     def __init__(self, *args, env=None):
-        self.p = subprocess.Popen([BEZEL, "serve", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+        self.p = subprocess.Popen([BEZEL, "serve", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})},
+                                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup's children ignore it
         self.line = self.p.stdout.readline().decode()
         m = re.match(r"http://(\S+):(\d+)/ ", self.line)
         if not m:

@@ -119,7 +119,7 @@ void check_canvas_picture(const char *device, const bz_session_options *o, doubl
                bz_job_run(job, NULL, &err) == BZ_OK,
            "%s", err.text);
     bz_job_free(job);
-    check_step(&media, s, "mm.step0", NULL, 0, bound);
+    free(check_step(&media, s, "mm.step0", NULL, 0, bound));
     bz_session_free(s);
     bz_media_free(picture);
     bz_model_free(m);
