@@ -291,6 +291,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel >= GPU_SOFT_WEIGH && kernel <= GPU_SOFT_SUM) {
         parts[n_parts++] = "canvas/soft.wgsl";
     }
+    if (kernel >= GPU_TOWER_VALUES && kernel <= GPU_TOWER_NEAR) {
+        parts[n_parts++] = "tower/between.wgsl";
+    }
     if (kernel == GPU_TOWER_VALUES || kernel == GPU_TOWER_LAYER_NORM || kernel == GPU_TOWER_CONV) {
         parts[n_parts++] = "tower/weights.wgsl";
     }

@@ -30,8 +30,6 @@ fn fetch(base: u32, row: u32, stride: u32, at: u32) -> vec4<f32> {
     return vec4<f32>();
 }
 
-fn between(x: vec4<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(step.bounds01.x)), vec4<f32>(step.bounds01.y)); }
-
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let n = live_rows();
@@ -199,8 +197,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         let y = (step.out0 + row * step.out0_stride) / 4u + head + tx;
         if (row < n) {
-            arena4[y] = between(out[2u * i] / whole);
-            if (tx + ACROSS < HEAD / 4u) { arena4[y + ACROSS] = between(out[2u * i + 1u] / whole); }
+            arena4[y] = between(out[2u * i] / whole, step.bounds01.xy);
+            if (tx + ACROSS < HEAD / 4u) { arena4[y + ACROSS] = between(out[2u * i + 1u] / whole, step.bounds01.xy); }
         }
     }
 }

@@ -4,8 +4,6 @@ const GEGLU = 0u; // gelu(in0) * in1
 const SILU = 1u;  // in0 * sigmoid(in0)
 const GLU = 2u;   // in0 * sigmoid(in1)
 
-fn between(x: vec4<f32>, bounds: vec2<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(bounds.x)), vec4<f32>(bounds.y)); }
-
 // 1 / (1 + exp(-u)), which keeps its digits where it is nearly 0
 fn sigmoid(u: vec4<f32>) -> vec4<f32> {
     let e = exp(-min(abs(u), vec4<f32>(80.0)));
@@ -24,7 +22,7 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     } else {
         let b = between(arena4[(step.in1 + row * step.in1_stride) / 4u + c], step.bounds01.zw);
         if (OP == GLU) {
-            y *= sigmoid(b);
+            y *= select(b, sigmoid(b), is_number(b));
         } else { // x / 2 * (1 + tanh(u)) is x * sigmoid(2u)
             y *= sigmoid(1.5957691216057308 * a * (1.0 + 0.044715 * a * a)) * b;
         }

@@ -20,7 +20,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let x = step.in0 + row * step.in0_stride + min(head * HEAD, step.cols - HEAD);
     var squares = 0.0;
     for (var i = lane; i < HEAD; i += 16u) {
-        let v = min(max(arena[x + i], step.bounds01.x), step.bounds01.y);
+        let v = one_between(arena[x + i], step.bounds01.x, step.bounds01.y);
         held[mine + i] = v;
         squares += v * v;
     }

@@ -31,6 +31,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let r = 1.0 / sqrt(total(local, squares) / f32(step.width) + step.eps);
     for (var i = local; i < step.width; i += 64u) {
         let v = (arena[x + i] - mean) * r * weight_at(i);
-        arena[y + i] = select(v, max(v, 0.0), RELU);
+        arena[y + i] = select(v, one_between(v, 0.0, 3.0e38), RELU);
     }
 }

@@ -10,8 +10,6 @@ const VECTORS = 4u;        // of a thread
 var<workgroup> partial: array<f32, 1024>; // [distance][thread]
 var<workgroup> share: array<f32, 64>;     // [head][16]
 
-fn between(x: vec4<f32>, bounds: vec2<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(bounds.x)), vec4<f32>(bounds.y)); }
-
 fn exact_tanh(x: f32) -> f32 {
     let a = min(abs(x), 15.0);
     let q = x * x;

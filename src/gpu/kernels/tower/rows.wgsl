@@ -26,8 +26,6 @@ fn inverse_rms(local: u32, mine: f32, eps: f32) -> f32 {
     return 1.0 / sqrt((sum.x + sum.y + (sum.z + sum.w)) / f32(VECTORS * 4u) + eps);
 }
 
-fn between(x: vec4<f32>, bounds: vec2<f32>) -> vec4<f32> { return min(max(x, vec4<f32>(bounds.x)), vec4<f32>(bounds.y)); }
-
 fn silu(x: vec4<f32>) -> vec4<f32> {
     let e = exp(-min(abs(x), vec4<f32>(80.0)));
     return x * select(e, vec4<f32>(1.0), x >= vec4<f32>()) / (1.0 + e);

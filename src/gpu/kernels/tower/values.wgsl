@@ -32,13 +32,13 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
         let y_place = row / across();
         y = arena[a + c] + (weight_at(x_place * step.cols + c) + weight_at((step.row_count + y_place) * step.cols + c));
     } else if (OP == CLAMP) {
-        y = min(max(arena[a + c], step.scale), step.eps);
+        y = one_between(arena[a + c], step.scale, step.eps);
     } else if (OP == ADD_VECTOR) {
         y = arena[a + c] + step.scale * weight_at(c);
     } else if (OP == ADD_SCALED) {
         y = arena[a + c] + step.scale * arena[step.in1 + row * step.in1_stride + c];
     } else if (OP == RELU) {
-        y = max(arena[a + c], 0.0);
+        y = one_between(arena[a + c], 0.0, 3.0e38);
     } else if (OP == SILU) {
         y = arena[a + c] * sigmoid(arena[a + c]);
     } else if (OP == GLU) {
