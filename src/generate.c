@@ -121,7 +121,11 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
             bz_session_keep_snapshot(s);
         }
     }
-    return bz_session_work(s, job, work_prefill, restart_prefill, need);
+    const bz_progress p = bz_session_work(s, job, work_prefill, restart_prefill, need);
+    if (p == BZ_JOB_ERROR && need->error.code == BZ_OUT_OF_MEMORY) {
+        bz_session_give_room(s);
+    }
+    return p;
 }
 
 bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, session_span *spans, uint32_t n_spans,

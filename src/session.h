@@ -118,6 +118,8 @@ const float *bz_session_pass_logits(const bz_session *s); /* all rows asked for;
 void bz_session_take_spans(bz_session *s, session_span *spans, uint32_t n);
 /* For pictures that must be in one pass and are longer than a chunk: longer rings, and everything is computed anew. */
 bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err);
+/* There was no memory: what was made longer for a picture goes, so that other prompts have room as before. */
+void bz_session_give_room(bz_session *s);
 void bz_spans_free(session_span *spans, uint32_t n);
 uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count);
 uint32_t bz_session_before_block(const bz_session *s, uint32_t pos);

@@ -59,12 +59,16 @@ uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count
 bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err)
 {
     const uint32_t usual = s->chunk > BZ_MAX_CHUNK ? s->chunk : BZ_MAX_CHUNK;
-    uint32_t most = s->picture > usual ? s->picture : usual;
+    uint32_t most = 0; /* rows of the longest picture, as far as it is longer than usual */
     for (uint32_t i = 0; bz_session_has_blocks(s) && i < n; i++) {
         const bz_media *m = spans[i].media;
-        most = m->kind == BZ_MEDIA_IMAGE && m->rows > most ? BZ_MAX_ROWS : most;
+        most = m->kind == BZ_MEDIA_IMAGE && m->rows > usual ? BZ_MAX_ROWS : most;
     }
-    if (most <= usual || most == s->picture) {
+    if (!s->backend) { /* made for this prompt: there may have been no room for the one before */
+        s->picture = most;
+        return BZ_OK;
+    }
+    if (most <= s->picture) {
         return BZ_OK;
     }
     const uint32_t before = s->picture;
@@ -78,6 +82,15 @@ bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_
         bz_session_attach(s, NULL);
     }
     return status;
+}
+
+void bz_session_give_room(bz_session *s)
+{
+    if (s->picture && s->model->gpu) { /* the next job finds the device again */
+        bz_session_detach(s);
+        s->n = 0;
+        s->has_logits = s->row_left = false;
+    }
 }
 
 void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
