@@ -77,7 +77,7 @@ def suite(name):
     elif name == "gpu-asan":                           # memory that drivers keep is theirs, ours is checked
         env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1",
                "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0"}
-        for t in ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream"):
+        for t in ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media"):
             yield f"asan gpu test_{t}", ["sh", "tools/gpu-env.sh", f"build/asan/tests/gpu/test_{t}"], env
     elif name in ("browser", "browser-full"):          # in Chromium, on the same adapter
         for f in sorted(glob.glob("tests/browser/test_*.ts")):

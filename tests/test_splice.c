@@ -1,5 +1,4 @@
 /* Pictures and sound among tokens: logits against Hugging Face's, reuse by content, and what is refused. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,25 +9,12 @@
 #include "support/golden.h"
 #include "support/media.h"
 
-/* What the prompts of the goldens hold, in order. */
-typedef struct prompt_case {
-    const char *kind[2];
-    int number[2];
-    size_t n;
-} prompt_case;
-
 /* Image or clip i: encoded here where its pixels or samples are kept, else its soft tokens as they are. */
 static bz_media *media_for(const bz_model *m, const golden *g, const golden *media, const char *kind, int i)
 {
     const uint32_t budget = i == 2 ? 6 : 70;
     if (i == 1) {
-        size_t n;
-        const float *soft = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i);
-        const uint32_t width = m->text.config.width;
-        bz_media *made = bz_media_new(kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, (uint32_t)(n / width), width);
-        memcpy(made->values, soft, n * sizeof *soft);
-        made->content = bz_content_of(soft, n * sizeof *soft, 0);
-        return made;
+        return golden_soft_tokens(m, g, kind, i);
     }
     bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = budget});
     bz_media *made = encode_golden(e, media, kind, i);
@@ -36,22 +22,18 @@ static bz_media *media_for(const bz_model *m, const golden *g, const golden *med
     return made;
 }
 
-static void run_case(const char *what, const char *text, const char *mmproj, const char *name, const prompt_case *prompts,
-                     uint32_t chunk)
+static void run_case(const char *what, const char *text, const char *mmproj, const char *name, uint32_t chunk)
 {
     golden g, media;
-    char path[64];
-    snprintf(path, sizeof path, "%s/media.gguf", name);
-    golden_open(&g, golden_path(path));
+    open_media_golden(&g, name);
     golden_open(&media, golden_path("media/golden.gguf"));
     bz_model *m = open_two_or_fail(text, mmproj);
     const uint32_t vocab = bz_model_vocab(m);
     for (int k = 0; k < 3; k++) {
         begin("%s: prompt %d in chunks of %u", what, k, chunk);
-        const prompt_case *p = &prompts[k];
-        size_t n, n_pos, n_logits;
-        const int32_t *ids = golden_i32(&g, &n, "mm.%d.tokens", k), *at = golden_i32(&g, &n_pos, "mm.%d.positions", k);
-        const float *want = golden_f32(&g, &n_logits, "mm.%d.logits", k);
+        const prompt_case *p = &golden_prompts(name)[k];
+        size_t n;
+        const int32_t *ids = golden_i32(&g, &n, "mm.%d.tokens", k);
         bz_media *list[2] = {0};
         for (size_t i = 0; i < p->n; i++) {
             list[i] = media_for(m, &g, &media, p->kind[i], p->number[i]);
@@ -60,12 +42,8 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
         float *logits = calloc(n * vocab, sizeof *logits);
         bz_error err = {0};
         CHECKF(prefill_with(s, ids, n, list, p->n, logits, &err) == BZ_OK, "%s", err.text);
-        double worst = 0;
-        for (size_t i = 0; i < n_pos; i++) {
-            const double d = max_difference(logits + (size_t)at[i] * vocab, want + i * vocab, vocab);
-            worst = d > worst ? d : worst;
-        }
-        CHECKF(n_logits == n_pos * vocab && worst < 1e-3, "logits off by %g", worst);
+        const double worst = prompt_error(&g, k, logits, vocab);
+        CHECKF(worst < 1e-3, "logits off by %g", worst);
 
         /* The same prompt again costs one token; another picture in its place costs all from there on. */
         const uint64_t before = bz_session_get_stats(s).prefilled;
@@ -93,10 +71,7 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
 static void test_long(const char *name, bool exact, double bound)
 {
     begin("%s: a picture of more tokens than a chunk%s", name, exact ? "" : ", 8 bits");
-    char text[64], mmproj[64];
-    snprintf(text, sizeof text, "%s/text.gguf", name);
-    snprintf(mmproj, sizeof mmproj, "%s/mmproj.gguf", name);
-    bz_model *m = open_two_or_fail(golden_path(text), golden_path(mmproj));
+    bz_model *m = open_golden_or_fail(name, NULL);
     bz_error err = {0};
     const double d = long_picture_error(m, name, &(bz_session_options){.exact = exact, .threads = 2}, &err);
     CHECKF(d < bound, "logits off by %g %s", d, err.text);
@@ -174,15 +149,12 @@ static void test_turn(void)
 int main(void)
 {
     test_turn();
-    const prompt_case e_like[3] = {{{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
-    const prompt_case moe_like[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
-    const prompt_case unified[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};
     const uint32_t chunks[] = {512, 7};
     for (int i = 0; i < 2; i++) {
-        run_case("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"), "e-like", e_like, chunks[i]);
-        run_case("e-like, one file", model_path("e-like-whole.gguf"), NULL, "e-like", e_like, chunks[i]);
-        run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"), "moe-like", moe_like, chunks[i]);
-        run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/mmproj.gguf"), "unified", unified, chunks[i]);
+        run_case("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"), "e-like", chunks[i]);
+        run_case("e-like, one file", model_path("e-like-whole.gguf"), NULL, "e-like", chunks[i]);
+        run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"), "moe-like", chunks[i]);
+        run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/mmproj.gguf"), "unified", chunks[i]);
     }
     test_long("moe-like", true, 1e-3);
     test_long("unified", true, 1e-3);

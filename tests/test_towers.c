@@ -45,11 +45,7 @@ static void on_trace(void *user, const bz_step *step, int output, const void *va
 
 static void compare(const golden *g, bz_media *m, const char *kind, int i)
 {
-    size_t n;
-    uint32_t rows, width;
-    const float *want = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i), *got = bz_media_rows(m, &rows, &width);
-    CHECKF(want && n == (size_t)rows * width, "%zu values, not %u x %u", n, rows, width);
-    const double d = want ? max_difference(got, want, n) : INFINITY;
+    const double d = soft_tokens_error(g, m, kind, i);
     CHECKF(d < 1e-4, "soft tokens off by %g", d);
     bz_media_free(m);
 }
@@ -58,9 +54,7 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
                      const char *kernels, unsigned threads)
 {
     golden g, media;
-    char path[64];
-    snprintf(path, sizeof path, "%s/media.gguf", name);
-    golden_open(&g, golden_path(path));
+    open_media_golden(&g, name);
     golden_open(&media, golden_path("media/golden.gguf"));
     bz_model *m = open_two_or_fail(text, mmproj);
     const struct {

@@ -7,7 +7,7 @@ GPU_TESTS = $(GPU_TEST_SRC:tests/%.c=$(B)/tests/%)
 $(B)/tests/gpu/test_tokens: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # Those that also run under AddressSanitizer (B=build/asan), on few inputs.
-GPU_ASAN_TESTS = $(foreach t,device kernels attend experts fuse faults ple diffusion stream,$(B)/tests/gpu/test_$(t))
+GPU_ASAN_TESTS = $(foreach t,device kernels attend experts fuse faults ple diffusion stream encoder media,$(B)/tests/gpu/test_$(t))
 
 .PHONY: gpu-programs gpu-asan-programs test-gpu
 gpu-programs: $(GPU_TESTS)

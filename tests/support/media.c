@@ -10,15 +10,75 @@
 #include "support/check.h"
 #include "support/forward.h"
 
-bz_model *open_two_or_fail(const char *path, const char *mmproj)
+bz_model *open_two_on_or_fail(const char *path, const char *mmproj, const char *device)
 {
     bz_model *m = NULL;
     bz_error err = {0};
-    if (bz_model_open_file(&m, path, mmproj, NULL, &err) != BZ_OK) {
+    if (bz_model_open_file(&m, path, mmproj, &(bz_open_options){.device = device}, &err) != BZ_OK) {
         printf("FAIL opening %s: %s\n", path, err.text);
         exit(1);
     }
     return m;
+}
+
+bz_model *open_two_or_fail(const char *path, const char *mmproj)
+{
+    return open_two_on_or_fail(path, mmproj, NULL);
+}
+
+bz_model *open_golden_or_fail(const char *name, const char *device)
+{
+    char text[64], mmproj[64];
+    snprintf(text, sizeof text, "%s/text.gguf", name);
+    snprintf(mmproj, sizeof mmproj, "%s/mmproj.gguf", name);
+    return open_two_on_or_fail(golden_path(text), golden_path(mmproj), device);
+}
+
+void open_media_golden(golden *g, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/media.gguf", name);
+    golden_open(g, golden_path(path));
+}
+
+bz_media *golden_soft_tokens(const bz_model *m, const golden *g, const char *kind, int i)
+{
+    size_t n;
+    const float *soft = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i);
+    const uint32_t width = m->text.config.width;
+    bz_media *made = bz_media_new(kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, (uint32_t)(n / width), width);
+    memcpy(made->values, soft, n * sizeof *soft);
+    made->content = bz_content_of(soft, n * sizeof *soft, 0);
+    return made;
+}
+
+double soft_tokens_error(const golden *g, const bz_media *m, const char *kind, int i)
+{
+    size_t n;
+    uint32_t rows, width;
+    const float *want = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i), *got = bz_media_rows(m, &rows, &width);
+    return want && n == (size_t)rows * width ? max_difference(got, want, n) : 1e9;
+}
+
+const prompt_case *golden_prompts(const char *name)
+{
+    static const prompt_case e_like[3] = {{{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
+    static const prompt_case moe_like[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
+    static const prompt_case unified[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};
+    return name[0] == 'e' ? e_like : name[0] == 'm' ? moe_like : unified;
+}
+
+double prompt_error(const golden *g, int k, const float *logits, uint32_t vocab)
+{
+    size_t n_pos, n_logits;
+    const int32_t *at = golden_i32(g, &n_pos, "mm.%d.positions", k);
+    const float *want = golden_f32(g, &n_logits, "mm.%d.logits", k);
+    double worst = n_pos && n_logits == n_pos * vocab ? 0 : 1e9;
+    for (size_t i = 0; i < n_pos && worst < 1e9; i++) {
+        const double d = max_difference(logits + (size_t)at[i] * vocab, want + i * vocab, vocab);
+        worst = d > worst ? d : worst;
+    }
+    return worst;
 }
 
 bz_encoder *encoder_or_fail(const bz_model *m, const bz_encoder_options *o)
