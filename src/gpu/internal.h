@@ -37,7 +37,8 @@ typedef struct dispatch {
     uint32_t cache;      /* 1 + cache number: bindings 3 and 4 are its keys and values */
     uint32_t piece;      /* ... of them */
     uint32_t gathers;    /* 1 + cache number: puts together what attend left of its pieces */
-    uint32_t splits;     /* parts that attend makes of one piece */
+    uint32_t splits;     /* parts that attend makes of one piece, */
+    uint32_t split_rows; /* of so many rows, if they may become fewer where there are many pieces; else 0 */
     uint32_t first_step, steps; /* of the plan, that it does or has a part in */
     bool side;           /* the side buffer is the last binding */
     uint32_t x, y, z;    /* z 0 counts as 1 */

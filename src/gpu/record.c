@@ -10,7 +10,7 @@ static uint32_t pieces_of(const bz_kv *kv, uint32_t cache)
     return cache && kv ? kv->cache[cache - 1].n_pieces : 1;
 }
 
-static void name_piece(dispatch *d, const bz_kv *kv, uint32_t piece, uint32_t parts)
+static void name_piece(dispatch *d, const bz_kv *kv, uint32_t piece, uint32_t splits, uint32_t parts)
 {
     const kv_cache *c = kv ? &kv->cache[d->cache - 1] : NULL;
     const bool ring = c && c->window;
@@ -19,13 +19,25 @@ static void name_piece(dispatch *d, const bz_kv *kv, uint32_t piece, uint32_t pa
     d->facts.first_row = c && !ring ? piece * c->piece_rows : 0;
     d->facts.row_count = c && !ring ? c->piece_rows : UINT32_MAX;
     d->facts.parts = parts;
-    d->facts.first_part = piece * d->splits;
+    d->facts.first_part = piece * splits;
+    d->z = d->split_rows ? splits : d->z;
 }
 
 /* What attention leaves for combine lies behind the activations. */
-static uint64_t scratch_bytes(const dispatch *d, uint32_t parts)
+static uint64_t scratch_bytes(const step_facts *f, uint32_t rows, uint32_t parts)
 {
-    return 4ull * d->y * d->facts.heads * parts * (d->facts.width + 4);
+    return 4ull * rows * f->heads * parts * (f->width + 4);
+}
+
+/* Splits of each piece of a cache: as built, or as many as there is room for. The same for attend and for what gathers. */
+static uint32_t splits_of(const gpu_backend *b, const bz_schedule *s, const dispatch *d, uint32_t pieces)
+{
+    const uint64_t binding = gpu_limits_of(b->g)->max_binding, left = binding > s->arena_bytes ? binding - s->arena_bytes : 0;
+    uint32_t splits = d->splits;
+    while (d->split_rows && splits > 1 && scratch_bytes(&d->facts, d->split_rows, pieces * splits) > left) {
+        splits--;
+    }
+    return splits;
 }
 
 /* The arena or the side buffer. */
@@ -106,7 +118,8 @@ bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
     s->n = 0;
     for (uint32_t i = 0; i < s->n_plain; i++) {
         const dispatch *d = &s->plain[i];
-        const uint32_t pieces = pieces_of(kv, d->cache ? d->cache : d->gathers), parts = pieces * d->splits;
+        const uint32_t pieces = pieces_of(kv, d->cache ? d->cache : d->gathers);
+        const uint32_t splits = splits_of(b, s, d, pieces), parts = pieces * splits;
         if (d->gathers && parts == 1) {
             continue; /* attend wrote the result itself */
         }
@@ -114,10 +127,11 @@ bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
             dispatch *e = &s->dispatches[s->n++];
             *e = *d;
             if (d->cache) {
-                name_piece(e, kv, p, parts);
+                name_piece(e, kv, p, splits, parts);
             } else if (d->gathers) {
                 e->facts.parts = parts;
-                scratch = scratch_bytes(d, parts) > scratch ? scratch_bytes(d, parts) : scratch;
+                const uint64_t bytes = scratch_bytes(&d->facts, d->y, parts);
+                scratch = bytes > scratch ? bytes : scratch;
             }
         }
     }

@@ -252,6 +252,7 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
     if (x->rows > 8 && even) {
         d.y = divide_up(x->rows, 32);
         d.z = d.splits = tile_splits(x, d.x * d.y, step);
+        d.split_rows = x->rows;
         gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
     } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
@@ -273,7 +274,7 @@ static void attend(builder *x, const bz_step *turn, const bz_step *step)
         d.x = step->heads * SPLITS;
         gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
     }
-    dispatch gather = {.facts = d.facts, .gathers = d.cache, .splits = d.splits, .x = step->heads, .y = x->rows};
+    dispatch gather = {.facts = d.facts, .gathers = d.cache, .splits = d.splits, .split_rows = d.split_rows, .x = step->heads, .y = x->rows};
     gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, gather);
 }
 

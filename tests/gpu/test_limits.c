@@ -161,10 +161,11 @@ static bz_tensor attention(bz_plan *plan, bz_weight x, bz_weight norm, uint32_t 
     return bz_attend(plan, bz_rope(plan, q, angles, width, "q"), (bz_cache){1}, KV_HEADS, width, 0, "y");
 }
 
-static void test_cache(uint32_t width, bool f32, bool fused)
+static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
 {
     char name[120];
-    snprintf(name, sizeof name, "a cache of many bindings, heads of %u in %s%s", width, f32 ? "f32" : "f16", fused ? "" : ", not fused");
+    snprintf(name, sizeof name, "a cache of many bindings, heads of %u in %s%s, %u positions", width, f32 ? "f32" : "f16",
+             fused ? "" : ", not fused", until);
     if (!starts(name)) {
         return;
     }
@@ -182,7 +183,7 @@ static void test_cache(uint32_t width, bool f32, bool fused)
     /* near the middle between two f16, the last bit of a key decides which it becomes */
     const bound limit = {.of_rms = f32 ? 2e-5 : 3e-3};
     uint64_t dispatches[2] = {0};
-    for (uint32_t at = 0, i = 0; open && at < 700; i++) {
+    for (uint32_t at = 0, i = 0; open && at < until; i++) {
         const uint32_t n = i % 5 == 4 ? 1 : i % 7 == 6 ? 9 : 16;
         int32_t ids[16];
         for (uint32_t k = 0; k < n; k++) {
@@ -277,10 +278,10 @@ int main(int argc, char **argv)
     test_experts(BZ_Q4_K, 1024, 300);
     test_experts(BZ_F32, 256, 500); /* and within them */
     test_experts(BZ_Q8_0, 1024, 400);
-    test_cache(256, false, true);
-    test_cache(256, true, true);
-    test_cache(256, false, false);
-    test_cache(264, false, true); /* not in tiles */
+    test_cache(256, false, true, 700);
+    test_cache(256, true, true, 2000);
+    test_cache(256, false, false, 700);
+    test_cache(264, false, true, 700); /* not in tiles */
     test_workgroups(BZ_F32, 32, 8000);
     test_workgroups(BZ_Q4_K, 256, 8000);
     test_workgroups(BZ_Q5_0, 32, 8001);
