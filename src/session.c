@@ -376,7 +376,7 @@ bool bz_session_take_less(bz_session *s, uint32_t count)
     if (count <= BZ_LESS_CHUNK || s->chunk <= BZ_LESS_CHUNK) { /* what is more than a chunk is a picture and stays whole */
         return false;
     }
-    s->chunk = BZ_LESS_CHUNK; /* by the same kernels, hence with the same numbers */
+    s->chunk = BZ_LESS_CHUNK; /* many rows still; a GPU may cut its sums otherwise, which shows in the last bits only */
     return true;
 }
 

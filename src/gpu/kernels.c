@@ -125,8 +125,6 @@ bool gpu_kernels_tile8(bz_type type)
     return tiles8[type].file != NULL;
 }
 
-enum { MAX_PIPELINES = 192 }; /* 5 kernels by 16 types, a dozen others, and two dozen of towers */
-
 typedef struct entry {
     gpu_kernel kernel;
     bz_type type;
@@ -137,8 +135,8 @@ typedef struct entry {
 
 struct gpu_kernels {
     gpu *g;
-    entry entries[MAX_PIPELINES];
-    uint32_t n;
+    entry *entries; /* [cap] about a hundred for a model and its towers */
+    uint32_t n, cap;
 };
 
 gpu_kernels *gpu_kernels_new(gpu *g)
@@ -155,7 +153,25 @@ void gpu_kernels_free(gpu_kernels *ks)
     for (uint32_t i = 0; ks && i < ks->n; i++) {
         gpu_pipeline_free(ks->g, ks->entries[i].pipeline);
     }
+    if (ks) {
+        free(ks->entries);
+    }
     free(ks);
+}
+
+/* Room for one more. */
+static bool reserve(gpu_kernels *ks)
+{
+    if (ks->n < ks->cap) {
+        return true;
+    }
+    const uint32_t cap = ks->cap ? 2 * ks->cap : 64;
+    entry *entries = realloc(ks->entries, cap * sizeof *entries);
+    if (entries) {
+        ks->entries = entries;
+        ks->cap = cap;
+    }
+    return entries != NULL;
 }
 
 static const gpu_source *source(const char *name)
@@ -320,7 +336,7 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, g
         total += source(parts[i])->n;
     }
     char *text = malloc(total + 1);
-    if (!text || ks->n == MAX_PIPELINES) {
+    if (!text || !reserve(ks)) {
         free(text);
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to compile the kernel %s.", info->file);
         return 0;
