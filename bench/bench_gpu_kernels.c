@@ -102,7 +102,7 @@ static void make_product(product *p, const shape *s)
     p->info[W_INPUT] = (bz_weight_info){.name = "input", .type = BZ_F32, .ne = {s->k * inputs, ROWS, 1}};
     p->info[W_CHOICE] = (bz_weight_info){.name = "choice", .type = BZ_F32, .ne = {s->experts ? s->experts : 32, ROWS, 1}};
     p->info[W_MATRIX] = (bz_weight_info){.name = "matrix", .type = s->type, .ne = {s->k, s->outputs, s->experts ? s->experts : 1}};
-    p->table = (bz_weights){p->info, N_WEIGHTS, N_WEIGHTS};
+    p->table = (bz_weights){.info = p->info, .n = N_WEIGHTS, .cap = N_WEIGHTS};
     for (int i = 0; i < N_WEIGHTS; i++) {
         p->bytes[i] = random_blocks(p->info[i].type, p->info[i].ne[0] * p->info[i].ne[1] * p->info[i].ne[2], s->k);
         if (!p->bytes[i]) {

@@ -468,6 +468,9 @@ static void build(builder *x)
 bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **out, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
+    if (!plan->tower && plan->rows > GPU_MAX_ROWS) { /* the parameter block has no room for them */
+        return bz_fail(err, BZ_BAD_REQUEST, "A pass of %u rows was planned; on the GPU it has at most %d.", plan->rows, GPU_MAX_ROWS);
+    }
     bz_schedule *s = calloc(1, sizeof *s);
     bz_error local = {0};
     builder x = {.b = b, .s = s, .err = &local};

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/internal.h"
 #include "support/check.h"
 #include "support/golden.h"
 #include "support/parity.h"
@@ -234,6 +235,33 @@ static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
     weights_free(&w);
 }
 
+/* The parameter block of a pass has room for so many rows and no more. */
+static void test_rows(void)
+{
+    if (!starts("a pass of more rows than there is room for")) {
+        return;
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, 32, 3, 1);
+    parity p;
+    bool open = parity_open(&p, &w, &(parity_options){.limits = &limits});
+    if (open) {
+        bz_plan *plan = parity_plan(&p, GPU_MAX_ROWS);
+        parity_run r = parity_prepare(&p, plan, bz_embed(plan, x, 1, "x"));
+        parity_check(&p, &r, &(parity_pass){.n = 3}, sum_of(32), "3 rows of %d", GPU_MAX_ROWS);
+        parity_release(&p, &r);
+        plan = parity_plan(&p, GPU_MAX_ROWS + 1);
+        bz_schedule *s = NULL;
+        bz_error err = {0};
+        CHECK(bz_plan_finish(plan, bz_take_rows(plan, bz_embed(plan, x, 1, "x"), "rows"), &err) == BZ_OK);
+        CHECKF(p.backend[1]->prepare(p.backend[1], plan, &s, &err) == BZ_BAD_REQUEST, "%s", err.text);
+        p.backend[1]->release(p.backend[1], s);
+        bz_plan_free(plan);
+    }
+    parity_close(&p);
+    weights_free(&w);
+}
+
 /* ---- at full size ----------------------------------------------------------------------------------- */
 
 /* As wide as a large vocabulary, and larger than the baseline's 128 MiB: several bindings, more than 65,535
@@ -264,6 +292,7 @@ int main(int argc, char **argv)
     wanted = argc > 1 ? argv[1] : "";
     random_seed_or(20240611);
     real = parity_limits();
+    test_rows();
     test_products(BZ_F32, 2048, 300); /* four outputs at a time */
     test_products(BZ_F16, 2051, 601); /* one at a time */
     test_products(BZ_Q8_0, 2048, 801);

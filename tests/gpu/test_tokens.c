@@ -122,7 +122,7 @@ static void lab_open(lab *l, uint32_t vocab, bool baseline)
         }
     }
     l->info = (bz_weight_info){.name = "rows", .type = BZ_F32, .ne = {vocab, KINDS, 1}, .size = (uint64_t)KINDS * vocab * 4};
-    l->weights = (bz_weights){&l->info, 1, 1};
+    l->weights = (bz_weights){.info = &l->info, .n = 1, .cap = 1};
     l->bytes[0] = (const uint8_t *)l->rows;
     bz_need need = {0};
     bz_progress p;
