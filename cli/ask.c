@@ -174,24 +174,49 @@ static void busy(asking *k, const char *what)
     }
 }
 
-/* Every picture and sound of the request, from the file that it names. */
+/* How many of the request before the i-th are called the same. */
+static size_t named_before(const bz_turn *turn, size_t i)
+{
+    const char *source, *other;
+    size_t len, other_len, n = 0;
+    const bz_media_kind kind = bz_turn_media_source(turn, i, &source, &len);
+    for (size_t j = 0; j < i; j++) {
+        n += bz_turn_media_source(turn, j, &other, &other_len) == kind && other_len == len && memcmp(other, source, len) == 0;
+    }
+    return n;
+}
+
+/* One picture or sound of the request, from the file that it names unless it was seen before. */
+static bz_status attach_one(asking *k, size_t i, bz_error *err)
+{
+    const char *source;
+    size_t len;
+    const bz_media_kind kind = bz_turn_media_source(k->turn, i, &source, &len);
+    const bz_media *known = k->o->seen ? seen_find(k->o->seen, kind, source, len, named_before(k->turn, i)) : NULL;
+    if (known) {
+        return bz_turn_attach(k->turn, i, known, err);
+    }
+    char *path = strndup(source, len);
+    bz_media *media = NULL;
+    bz_status status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL, NULL, &media, err)
+                            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    if (status == BZ_OK) {
+        status = bz_turn_attach(k->turn, i, media, err);
+    }
+    free(path);
+    if (status != BZ_OK || !k->o->seen) {
+        bz_media_free(media);
+        return status;
+    }
+    return seen_keep(k->o->seen, kind, source, len, media) ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+}
+
 static bz_status attach(asking *k, bz_error *err)
 {
     const double start = cli_seconds();
     bz_status status = BZ_OK;
     for (size_t i = 0; i < bz_turn_media(k->turn) && status == BZ_OK; i++) {
-        const char *source;
-        size_t len;
-        const bz_media_kind kind = bz_turn_media_source(k->turn, i, &source, &len);
-        char *path = strndup(source, len);
-        bz_media *media = NULL;
-        status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL, NULL, &media, err)
-                      : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
-        if (status == BZ_OK) {
-            status = bz_turn_attach(k->turn, i, media, err);
-        }
-        bz_media_free(media);
-        free(path);
+        status = attach_one(k, i, err);
     }
     k->a->media_s = cli_seconds() - start;
     return status;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "bezel_media.h"
+#include "seen.h"
 
 typedef enum ask_finish {
     ASK_END,     /* the model had said all */
@@ -40,6 +41,7 @@ typedef struct ask_options {
     bool show_progress;  /* a line on a terminal, while nothing is told */
     bool tells_thinking; /* ... which thinking is, then */
     bz_encoder *encoder; /* for pictures and sound; NULL: they are refused */
+    seen_list *seen;     /* those that need not be read again, and to keep the others in; NULL: all are read */
     void (*told)(void *user, bz_turn_part part, const char *text, size_t len); /* NULL: the answer is enough */
     void (*canvas)(void *user, const bz_job *job, const bz_event *e); /* a diffusion model's step; NULL: a line tells of it */
     void *user;

@@ -25,6 +25,18 @@ static bool said_nothing(const ask_answer *a)
     return a->finish == ASK_INTERRUPTED && a->text.n == 0 && a->calls.n == 0;
 }
 
+/* A question is taken back; its pictures and sounds wait for the next one, unless they are why it did not fit. */
+static void take_back(run_state *r, size_t before, bool too_long)
+{
+    talk_cut(&r->talk, before);
+    if (r->n_files && too_long) {
+        run_set_aside(r);
+        fputs("Its pictures and sounds are put aside.\n", stderr);
+    } else if (r->n_files) {
+        fputs("Its pictures and sounds go with the next message instead.\n", stderr);
+    }
+}
+
 /* A question that could not be answered is taken back: the next one must not build on it. */
 static void answer(chat *c, const char *text)
 {
@@ -56,7 +68,9 @@ static void answer(chat *c, const char *text)
         }
     }
     if (status != BZ_OK || said_nothing(&a)) {
-        talk_cut(&r->talk, before);
+        take_back(r, before, status == BZ_CONTEXT_FULL);
+    } else {
+        run_detach(r);
     }
     ask_answer_free(&a);
     interrupt_asked = 0;

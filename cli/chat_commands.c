@@ -8,6 +8,7 @@
 #include "interrupt.h"
 #include "show.h"
 #include "term.h"
+#include "typed_path.h"
 
 /* ---- words ------------------------------------------------------------------------- */
 
@@ -26,13 +27,20 @@ static bool is(bz_str word, const char *text)
     return bz_str_is(word, text);
 }
 
-/* The rest without white space at its end and without quotation marks around it; to be freed. */
-static char *rest_text(const char *rest)
+/* How long the rest is without white space at its end. */
+static size_t trimmed(const char *rest)
 {
     size_t n = strlen(rest);
     while (n && strchr(" \t\n", rest[n - 1])) {
         n--;
     }
+    return n;
+}
+
+/* The rest without quotation marks around it; to be freed. */
+static char *rest_text(const char *rest)
+{
+    size_t n = trimmed(rest);
     if (n >= 2 && rest[0] == '"' && rest[n - 1] == '"') {
         rest++;
         n -= 2;
@@ -40,21 +48,10 @@ static char *rest_text(const char *rest)
     return strndup(rest, n);
 }
 
-/* A path, with ~ for the home folder; to be freed. */
+/* A path; to be freed. */
 static char *rest_path(const char *rest)
 {
-    char *text = rest_text(rest);
-    const char *home = getenv("HOME");
-    if (!text || text[0] != '~' || text[1] != '/' || !home) {
-        return text;
-    }
-    const size_t room = strlen(home) + strlen(text);
-    char *path = malloc(room);
-    if (path) {
-        snprintf(path, room, "%s%s", home, text + 1);
-    }
-    free(text);
-    return path;
+    return typed_path(rest, trimmed(rest));
 }
 
 static void say(const char *text)
@@ -308,6 +305,7 @@ static void clear(chat *c, const char *rest)
     (void)rest;
     talk_cut(&c->r->talk, 0);
     run_detach(c->r);
+    seen_clear(&c->r->seen);
     say("A new conversation.");
 }
 
@@ -334,6 +332,7 @@ static void load(chat *c, const char *rest)
     } else if (talk_load(&c->r->talk, path, &err) != BZ_OK) {
         complain(&err);
     } else {
+        seen_clear(&c->r->seen); /* it was another conversation's; what waits is read again */
         fprintf(stderr, "%zu messages are loaded from %s.\n", c->r->talk.n, path);
     }
     free(path);

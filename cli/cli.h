@@ -76,6 +76,7 @@ int32_t *cli_token_list(const char *verb, const char *text, size_t *n);
 typedef struct cli_model {
     bz_model *model;
     bz_store_model store; /* where it came from; its makers' wishes, if it has a name */
+    bz_error err;         /* why it could not be opened, once that has been said */
 } cli_model;
 
 /* MODEL: a path, else a name in Ollama's store, whose mmproj is taken unless --mmproj is given. */

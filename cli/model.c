@@ -74,6 +74,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     bz_status status = pebble_resolve(o->model, &m->store, &err);
     if (status != BZ_OK) {
         *exit_code = cli_error(&err);
+        m->err = err;
         return false;
     }
     const bz_store_model *found = &m->store;
@@ -90,6 +91,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
         }
         *exit_code = cli_error(&err);
         cli_close_model(m);
+        m->err = err;
     } else if (!o->quiet) {
         tell_streaming(m->model);
     }

@@ -175,6 +175,9 @@ static int store(const cli_verb *verb, const option_row *r, cli_options *o, cons
         if (!parse_number(value, field)) {
             return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full, value);
         }
+        if (field == (void *)&o->image_tokens && (o->image_tokens < 70 || o->image_tokens > 1120)) {
+            return cli_usage_error(verb->name, "'%s' is 70 to 1120.", r->full);
+        }
         break;
     }
     return EXIT_OK;

@@ -31,6 +31,7 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
         status = run_encoder(r, err); /* a loaded chat may hold pictures */
     }
     ask_o.encoder = r->encoder;
+    ask_o.seen = &r->seen;
     ask_o.generate.ignore_end = r->o->ignore_end;
     if (status != BZ_OK) {
         settings_free(&s);
@@ -63,16 +64,21 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
     bz_status status = run_add_user(r, prompt, len)
                            ? run_answer(r, &a, &err)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
+    run_detach(r);
     const bool interrupted = status == BZ_OK && a.finish == ASK_INTERRUPTED;
     if (status == BZ_OK && r->verbose && !r->o->json) {
         run_print_timings(r, &a);
     }
+    if (status == BZ_OK && a.finish == ASK_CONTEXT && !r->o->json) {
+        fprintf(stderr, "bezel: the context is full%s; -c gives more room.\n", a.generated ? "" : " before anything is said");
+    }
+    const bool empty = a.finish == ASK_CONTEXT && a.generated == 0;
     ask_answer_free(&a);
     if (status != BZ_OK) {
         return cli_error(&err);
     }
     const int written = cli_flush();
-    return interrupted ? EXIT_INTERRUPTED : written;
+    return interrupted ? EXIT_INTERRUPTED : empty ? EXIT_FAILED : written;
 }
 
 /* ---- options --------------------------------------------------------------------- */
@@ -139,22 +145,34 @@ static bz_status take_wishes(run_state *r, bz_error *err)
 
 /* ---- the verb -------------------------------------------------------------------- */
 
+/* Before there is an answer. */
+static int fail(const run_state *r, const bz_error *err)
+{
+    if (r->o->json) {
+        run_json_error(err);
+    }
+    return cli_error(err);
+}
+
 static int run_model(run_state *r, const char *prompt, size_t len)
 {
     int code;
     bz_error err = {0};
     const double start = cli_seconds();
     if (!cli_open_model(r->o, &r->m, &code)) {
+        if (r->o->json && r->m.err.code != BZ_OK) {
+            run_json_error(&r->m.err);
+        }
         return code;
     }
     if (take_wishes(r, &err) != BZ_OK) {
-        return cli_error(&err);
+        return fail(r, &err);
     }
     if (r->o->prompts) {
         return run_prompts(r);
     }
     if (run_session(r, &err) != BZ_OK) {
-        return cli_error(&err);
+        return fail(r, &err);
     }
     r->load_s = cli_seconds() - start;
     for (int sound = 0; sound < 2; sound++) {
@@ -162,7 +180,7 @@ static int run_model(run_state *r, const char *prompt, size_t len)
         for (int i = 0; list[i]; i++) {
             uint32_t tokens;
             if (run_attach(r, sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, list[i], &tokens, &err) != BZ_OK) {
-                return cli_error(&err);
+                return fail(r, &err);
             }
         }
     }
@@ -223,6 +241,7 @@ static int run(int argc, char **argv)
     bz_session_free(r.session);
     bz_encoder_free(r.encoder);
     run_detach(&r);
+    seen_clear(&r.seen);
     cli_close_model(&r.m);
     settings_free(&r.given);
     settings_free(&r.made);

@@ -25,13 +25,13 @@ bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_
     }
     uint32_t width;
     bz_media_rows(media, tokens, &width);
-    bz_media_free(media);
+    const bool kept = seen_keep(&r->seen, kind, path, strlen(path), media);
     talk_file *more = realloc(r->files, (r->n_files + 1) * sizeof *more);
     char *copy = strdup(path);
     if (more) {
         r->files = more;
     }
-    if (!more || !copy) {
+    if (!kept || !more || !copy) {
         free(copy);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     }
@@ -49,9 +49,15 @@ void run_detach(run_state *r)
     r->n_files = 0;
 }
 
+void run_set_aside(run_state *r)
+{
+    for (size_t i = 0; i < r->n_files; i++) {
+        seen_forget(&r->seen, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, r->files[i].path);
+    }
+    run_detach(r);
+}
+
 bool run_add_user(run_state *r, const char *text, size_t len)
 {
-    const bool ok = r->n_files ? talk_add_user_files(&r->talk, r->files, r->n_files, text, len) : talk_add_user(&r->talk, text, len);
-    run_detach(r);
-    return ok;
+    return r->n_files ? talk_add_user_files(&r->talk, r->files, r->n_files, text, len) : talk_add_user(&r->talk, text, len);
 }

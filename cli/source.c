@@ -50,18 +50,62 @@ static void name_after(source *s, const char *path)
     snprintf(s->name, sizeof s->name, "%.120s", slash && slash[1] ? slash + 1 : path);
 }
 
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+/* The path of a file:// address, in which blanks and the like are %20; to be freed. */
+static char *path_of_address(const char *path)
+{
+    char *to = malloc(strlen(path) + 1);
+    size_t n = 0;
+    for (const char *p = path; to && *p; p++) {
+        const bool coded = p[0] == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0 && (p[1] != '0' || p[2] != '0');
+        to[n++] = (char)(coded ? hex_digit(p[1]) * 16 + hex_digit(p[2]) : *p);
+        p += coded ? 2 : 0;
+    }
+    if (to) {
+        to[n] = 0;
+    }
+    return to;
+}
+
+static bz_status open_file(source *s, const char *path, bz_error *err)
+{
+    name_after(s, path);
+    const bz_status status = bz_os_map_file(path, &s->map, err); /* it names the file */
+    s->data = s->map.data;
+    s->size = (size_t)s->map.size;
+    return status;
+}
+
+static bz_status open_address(source *s, const char *text, bz_error *err)
+{
+    char *path = path_of_address(text);
+    const bz_status status = path ? open_file(s, path, err) : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    free(path);
+    return status;
+}
+
 bz_status source_open(source *s, const char *text, bz_error *err)
 {
+    static const char file[] = "file://";
     const size_t len = strlen(text);
     *s = (source){0};
+    if (len == 0) {
+        return bz_fail(err, BZ_BAD_REQUEST, "A picture or a sound has no name; give that of a file.");
+    }
     if (begins(text, len, "data:")) {
         return source_read_data(s, text, len, err);
     }
     if (begins(text, len, "http:") || begins(text, len, "https:")) {
         return bz_fail(err, BZ_BAD_REQUEST, "%.100s is not fetched, as nothing is from the network; save it and name the file.", text);
     }
-    const char *path = begins(text, len, "file://") ? text + 7 : text;
-    if (path == text && len >= LEAST_BARE && !bz_os_file_exists(path)) { /* the data of an input_audio has no address */
+    if (begins(text, len, file)) {
+        return open_address(s, text + sizeof file - 1, err);
+    }
+    if (len >= LEAST_BARE && !bz_os_file_exists(text)) { /* the data of an input_audio has no address */
         snprintf(s->name, sizeof s->name, "%.20s...", text);
         bz_error other = {0};
         if (read_base64(s, text, len, &other) == BZ_OK) {
@@ -69,11 +113,7 @@ bz_status source_open(source *s, const char *text, bz_error *err)
         }
         source_close(s);
     }
-    name_after(s, path);
-    const bz_status status = bz_os_map_file(path, &s->map, err); /* it names the file */
-    s->data = s->map.data;
-    s->size = (size_t)s->map.size;
-    return status;
+    return open_file(s, text, err);
 }
 
 void source_close(source *s)

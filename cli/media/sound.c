@@ -1,8 +1,11 @@
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <fcntl.h>
 #include <sndfile.h>
+#include <unistd.h>
 
 #include "decode.h"
 #include "media/resample.h"
@@ -84,14 +87,55 @@ static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error
     return status;
 }
 
-bz_status decode_packaged_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
+/* ---- MP3: libsndfile reads it with libmpg123, which writes its complaints to stderr ----------- */
+
+static bool is_mp3(const uint8_t *b, size_t n)
+{
+    return n >= 3 && (memcmp(b, "ID3", 3) == 0 || (b[0] == 0xff && (b[1] & 0xe0) == 0xe0));
+}
+
+/* Turns stderr away; what unhush wants. */
+static int hush(void)
+{
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    const int before = nowhere >= 0 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+    fflush(stderr);
+    if (before >= 0) {
+        dup2(nowhere, STDERR_FILENO);
+    }
+    if (nowhere >= 0) {
+        close(nowhere);
+    }
+    return before;
+}
+
+static void unhush(int before)
+{
+    fflush(stderr);
+    if (before >= 0) {
+        dup2(before, STDERR_FILENO);
+        close(before);
+    }
+}
+
+static bz_status refuse(const uint8_t *b, size_t n, bz_error *err)
+{
+    const char *kind = is_mp3(b, n)                            ? "MP3"
+                       : n >= 4 && memcmp(b, "OggS", 4) == 0 ? "OGG"
+                       : n >= 4 && memcmp(b, "fLaC", 4) == 0 ? "FLAC"
+                                                               : NULL;
+    return kind ? bz_fail(err, BZ_BAD_FILE, "The %s sound cannot be read, it is damaged or cut off.", kind)
+                : bz_fail(err, BZ_BAD_FILE, "This is no sound that is known; WAV, FLAC, OGG and MP3 are.");
+}
+
+static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
 {
     SF_VIRTUAL_IO io = {file_length, file_seek, file_read, file_write, file_tell};
     memory_file file = {bytes, (sf_count_t)n, 0};
     SF_INFO info = {0};
     SNDFILE *f = sf_open_virtual(&io, SFM_READ, &info, &file);
     if (!f) {
-        return bz_fail(err, BZ_BAD_FILE, "This is no sound that can be read (%.100s); WAV, FLAC, OGG and MP3 can.", sf_strerror(NULL));
+        return refuse(bytes, n, err);
     }
     bz_status status = info.channels > 0 && info.channels <= 64 && info.samplerate >= BZ_MIN_RATE && info.samplerate <= BZ_MAX_RATE
                            ? read_all(s, f, &info, err)
@@ -105,5 +149,16 @@ bz_status decode_packaged_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_
         free(s->pcm);
         *s = (bz_sound){0};
     }
+    return status;
+}
+
+bz_status decode_packaged_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
+{
+    if (!is_mp3(bytes, n)) {
+        return decode_any(s, bytes, n, err);
+    }
+    const int before = hush();
+    const bz_status status = decode_any(s, bytes, n, err);
+    unhush(before);
     return status;
 }

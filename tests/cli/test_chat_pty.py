@@ -25,6 +25,7 @@ from terminal import Terminal
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BASE = os.path.join(MODELS, "nano-e-f32.gguf")
+PEBBLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "pebble.gguf")
 SHOW = bool(os.environ.get("BEZEL_SHOW"))
 top = tempfile.mkdtemp(prefix="bezel-chat-")
 UP, DOWN, RIGHT, LEFT, HOME, END, DELETE = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[H", "\x1b[F", "\x1b[3~"
@@ -448,6 +449,61 @@ def progress(chat):
     same(out, "one\n(cut at num_predict)\n\n>>>", "what is left of it")
 
 
+# ---- pictures and sounds ----
+
+def disc(path, colour):
+    """a round of that colour on white, which Pebble knows"""
+    rows = (colour if (x - 48) ** 2 + (y - 48) ** 2 < 1000 else (255, 255, 255) for y in range(96) for x in range(96))
+    with open(path, "wb") as f:
+        f.write(b"P6 96 96 255\n" + bytes(v for pixel in rows for v in pixel))
+    return path
+
+
+def pictures(chat):
+    """names as they are typed and dropped; the file may go or change, the conversation has seen it"""
+    c = chat(PEBBLE, "--no-think", "--temp", "0")
+    red, path = (220, 30, 30), os.path.join(c.home, "it's \"my\" (1).ppm")
+    disc(path, red)
+    escaped = re.sub(r"([ '\"()])", r"\\\1", path)
+    for name in ("~/it's \"my\" (1).ppm", path, escaped, "'" + path.replace("'", "'\\''") + "'", "file://" + path.replace(" ", "%20").replace('"', "%22")):
+        out = c.say("/image " + name)
+        need("goes with" in out, out)
+        c.say("/clear")
+    shot = disc(os.path.join(c.home, "a b.ppm"), red)
+    need("goes with" in c.say('/image "~/a b.ppm"'), "quotation marks")
+    need("red circle" in c.say("What colour is it?"), c.screen.text())
+    disc(shot, (30, 60, 220))
+    need("red circle" in c.say("What colour is it?"), "it became another picture: " + c.screen.text())
+    need("goes with" in c.say("/image " + shot), "the new one")
+    need("blue circle" in c.say("What is this?"), c.screen.text())
+    os.unlink(shot)
+    need("blue circle" in c.say("What is this?"), "its file is gone: " + c.screen.text())
+    need("No such file" in c.say("/image " + shot), "a file that is gone")
+    c.say("/clear")
+    need("circle" not in c.say("Hello!"), "seen after /clear")
+
+
+def pictures_wait(chat):
+    """what goes with a question that fails is not lost, unless it is why"""
+    c = chat(PEBBLE, "--no-think", "--temp", "0", "-c", "300")
+    shot, other = disc(os.path.join(c.home, "red.ppm"), (220, 30, 30)), disc(os.path.join(c.home, "blue.ppm"), (30, 60, 220))
+    c.say("/image " + shot)
+    c.say("What is this?")
+    c.say("/save ~/chat.json")
+    os.unlink(shot)
+    c.say("/load ~/chat.json")
+    c.say("/image " + other)
+    out = c.say("What is this?")
+    need("red.ppm: No such file" in out and "go with the next message instead" in out, out)
+    disc(shot, (220, 30, 30))
+    need("blue circle" in c.say("What is this?"), c.screen.text())
+    for _ in range(5):
+        c.say("/image " + other)
+    out = c.say("What is this?")
+    need("the context holds 300" in out and "put aside" in out, out)
+    need("circle" in c.say("What is this?"), "they are still there: " + c.screen.text())
+
+
 def main():
     edits = subprocess.run([BEZEL, "doctor", "--json"], capture_output=True, env={**os.environ, "BEZEL_WEBGPU_LIB": "/nowhere"}, timeout=60)
     edits = json.loads(edits.stdout)["line_editing"] is not None
@@ -457,7 +513,8 @@ def main():
                           ("line editing", editing), ("another locale", other_locale), ("history", recall), ("several lines", several_lines),
                           ("pasted text", pasting), ("the window's size", window), ("commands", commands), ("saving and loading", saving),
                           ("Ctrl-C", stopping), ("leaving", ending), ("Ctrl-Z and back", suspended), ("a full context", full),
-                          ("answers into a file", apart), ("progress", progress)):
+                          ("answers into a file", apart), ("progress", progress), ("pictures in a chat", pictures),
+                          ("pictures of questions that fail", pictures_wait)):
             case(name, run)
     shutil.rmtree(top)
     return finish()

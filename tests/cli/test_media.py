@@ -113,6 +113,30 @@ with tempfile.TemporaryDirectory() as work:
             r = bezel("run", *WHOLE, "--audio", write(name, data), "-q", "hi")
             one_sentence(r, r.returncode or -1, name, *words)
 
+    def noisy_mp3():
+        """what a library has to say about it is no concern of the user's"""
+        frame = b"\xff\xfb\x90\x64" + bytes(413)
+        for name, data in (("noise.mp3", b"\xff\xfb\x90\x64" + b"\x00\x11" * 60), ("tagged.mp3", b"ID3\4\0\0\0\0\0\0" + frame[:90])):
+            one_sentence(bezel("run", *WHOLE, "--audio", write(name, data), "-q", "hi"), 1, name, "MP3", "damaged or cut off")
+        r = bezel("encode", *WHOLE, "--audio", write("gap.mp3", frame * 20 + b"\0" * 300 + frame * 20), "-o", path("o.f32"))
+        need(r.returncode == 0 and all(x.endswith((")", " s")) for x in r.stderr.strip().split("\n")), r.stderr)
+
+    def options():
+        for n in ("69", "1121", "5"):
+            r = bezel("run", *WHOLE, "--image", picture, "--image-tokens", n, "hi")
+            need(r.returncode == 2 and "70 to 1120" in r.stderr, r.stderr)
+        one_sentence(bezel("run", *WHOLE, "--image", "", "-q", "hi"), 2, "no name")
+        blank = write("a b.ppm", open(picture, "rb").read())
+        need(encode(WHOLE, "--image", "file://" + blank.replace(" ", "%20"))[0].tobytes() == encode(WHOLE, "--image", picture)[0].tobytes(), "file:// with %20")
+
+    def json_errors():
+        for args, code, name in (([*WHOLE, "--image", path("nosuch.png")], 3, "not_found"), ([path("nosuch.gguf")], 3, "not_found"),
+                                 ([*WHOLE, "--image", write("text.jpg", b"hello")], 1, "bad_file"), ([write("no.gguf", b"hello")], 1, "bad_file")):
+            r = bezel("run", *args, "--json", "-q", "hi")
+            need(r.returncode == code, f"{r.returncode}: {r.stderr}")
+            said = json.loads(r.stdout)
+            need(said["type"] == "error" and said["code"] == name and said["message"] in r.stderr, r.stdout)
+
     def bad_models():
         text, moe = E[0], os.path.join(GOLDEN, "moe-like", "text.gguf")
         one_sentence(bezel("run", text, "--image", picture, "-q", "hi"), 4, "--mmproj")
@@ -181,5 +205,8 @@ with tempfile.TemporaryDirectory() as work:
     case("a file of prompts with pictures and sounds", prompts)
     case("bad files are refused with one sentence", bad_files)
     case("models without eyes or with another's", bad_models)
+    case("an MP3 that its library complains about", noisy_mp3)
+    case("sizes and names that cannot be", options)
+    case("errors as JSON", json_errors)
     case("a sound that is cut off is taken as far as it goes", cut_sound)
 sys.exit(finish())
