@@ -64,6 +64,11 @@ def by_name_where_it_is_installed():
         need("gemma4" in run("show", "pebble", program=alone), "its brother")
 
 
+def says_when_no_canvas_fits():
+    p = subprocess.run([PROGRAM, "run", *ASK, "-q", "-c", str(CANVAS)], capture_output=True, text=True, timeout=300)
+    need(p.returncode == 1 and not p.stdout.strip() and p.stderr == "bezel: the context is full before anything is said; -c gives more room.\n", str(p))
+
+
 def condenses_in_a_terminal():
     with tempfile.TemporaryDirectory() as home, Terminal(
             [PROGRAM, "run", *ASK], rows=40, cols=90,
@@ -74,6 +79,6 @@ def condenses_in_a_terminal():
     need("".join(STORY.split()) == shown, shown)
 
 
-for f in (a_seed_fixes_the_story, by_name_where_it_is_installed, *([] if QUICK else [goes_on_over_canvases, condenses_in_a_terminal])):
+for f in (a_seed_fixes_the_story, says_when_no_canvas_fits, by_name_where_it_is_installed, *([] if QUICK else [goes_on_over_canvases, condenses_in_a_terminal])):
     case("pebble diffusion " + f.__name__.replace("_", " "), f)
 sys.exit(finish())
