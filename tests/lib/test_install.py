@@ -12,6 +12,7 @@ import tempfile
 
 BUILD, MODELS = sys.argv[1], os.path.abspath(sys.argv[2])
 MODEL = os.path.join(MODELS, "nano-e-f32.gguf")
+PEBBLE = os.path.abspath("models/pebble.gguf")
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 failed = False
 
@@ -126,6 +127,10 @@ def main(box):
     shared_env = {**env, "LD_LIBRARY_PATH": f"{home}/lib"}
     prompts = ["Hello world", "one two three"]
     texts = {}
+    picture = os.path.join(box, "red.ppm")
+    with open(picture, "wb") as f:
+        f.write(b"P6 96 96 255\n" + b"".join(b"\xdc\x1e\x1e" if (x - 48) ** 2 + (y - 48) ** 2 < 1000 else b"\xff\xff\xff"
+                                            for y in range(96) for x in range(96)))
     for kind in ("shared", "static"):
         work = os.path.join(box, kind)
         shutil.copytree(f"{home}/share/doc/bezel/examples", work)
@@ -155,6 +160,12 @@ def main(box):
         case(f"a file that is not there, {kind}", [] if code == 1 and not out and "(not_found)" in err else [f"{code}: {out}{err}"])
         code, out, err = run([f"{work}/embed_jobs", f"{home}/include/bezel.h", "3", "a", "b"], shared_env)
         case(f"a file that is no model, {kind}", [] if code == 1 and not out and "bezel.h: " in err else [f"{code}: {out}{err}"])
+        problems, out = must([f"{work}/see", PEBBLE, picture, "What is \"this\"?"], shared_env)
+        case(f"see tells what is in a picture, {kind}", problems or ([] if "red circle" in out else [out]))
+        code, out, err = run([f"{work}/see", MODEL, picture, "x"], shared_env)
+        case(f"a model without eyes, {kind}", [] if code == 1 and not out and "(unsupported_model)" in err else [f"{code}: {out}{err}"])
+        code, out, err = run([f"{work}/see", PEBBLE, PEBBLE, "x"], shared_env)
+        case(f"a file that is no picture, {kind}", [] if code == 1 and not out and "(bad_file)" in err else [f"{code}: {out}{err}"])
         texts[kind] = got
     case("shared and static say the same", [] if len(texts) == 2 and texts["shared"] == texts["static"] else [str(texts)])
     code, out, err = run([os.path.join(box, "shared", "complete"), MODEL, "x"], {**env, "LD_LIBRARY_PATH": ""})
