@@ -1,8 +1,9 @@
-/* Any text as a data: address: bytes that are all there, or a sentence. */
+/* Any text as a data: address: bytes that are all there, or a sentence; and as a file name that somebody types. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../cli/source.h"
+#include "../../cli/typed_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,6 +28,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     source_close(&s);
+    char *path = typed_path(text, size);
+    if (!path) {
+        abort();
+    }
+    free(path);
     free(text);
     return sum == 0xFFFFFFFFu;
 }
