@@ -128,6 +128,24 @@ static bz_status refuse(const uint8_t *b, size_t n, bz_error *err)
                 : bz_fail(err, BZ_BAD_FILE, "This is no sound that is known; WAV, FLAC, OGG and MP3 are.");
 }
 
+/* An OGG file does not say how long it is, but every page does: is the last one there in part only? */
+static bool ends_in_a_page(const uint8_t *b, size_t n)
+{
+    enum { HEADER = 27 }; /* bytes, the last of which counts the segments, whose sizes follow */
+    size_t at = 0;
+    while (n - at >= 4 && memcmp(b + at, "OggS", 4) == 0) {
+        size_t len = HEADER + (n - at >= HEADER ? b[at + HEADER - 1] : 0);
+        for (size_t i = HEADER, segments = len; i < segments && at + i < n; i++) {
+            len += b[at + i];
+        }
+        if (len > n - at) {
+            return true;
+        }
+        at += len;
+    }
+    return false;
+}
+
 static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
 {
     SF_VIRTUAL_IO io = {file_length, file_seek, file_read, file_write, file_tell};
@@ -142,6 +160,7 @@ static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_erro
                            : bz_fail(err, BZ_BAD_FILE, "The sound says it has %d channels of %d samples a second, which cannot be.",
                                      info.channels, info.samplerate);
     sf_close(f);
+    s->cut = s->cut || ends_in_a_page(bytes, n);
     if (status == BZ_OK && s->frames == 0) {
         status = bz_fail(err, BZ_BAD_FILE, "The sound has no samples; the file is probably cut off.");
     }
