@@ -6,6 +6,7 @@ import { check, checkEqual, finish, test } from "../web/check.js";
 import { Golden, goldenFolder, modelFolder } from "../web/golden.js";
 import { wavFile } from "../web/wav.js";
 import { quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { attached, file, give, note } from "./giving.js";
 import { answered, answerText, loadOffer, nano, openPage, ready, send, setSettings, type Wishes } from "./page.js";
 import { pngFile } from "./png.js";
 import { withBezelServe } from "./serve.js";
@@ -46,37 +47,6 @@ const page = (name: string, options: BrowserOptions, wishes: Wishes, body: Body)
 
 const slowPage: typeof page = (...all) => (quick ? Promise.resolve() : page(...all));
 
-interface GivenFile {
-    name: string;
-    type: string;
-    bytes: Buffer;
-}
-
-/** By dropping, pasting, or holding over the page. */
-async function give(p: Page, how: "drop" | "paste" | "dragover", files: GivenFile[]): Promise<void> {
-    const list = files.map(({ name, type, bytes }) => ({ name, type, base64: bytes.toString("base64") }));
-    await p.evaluate(
-        ([event, given]) => {
-            const data = new DataTransfer();
-            for (const { name, type, base64 } of given) {
-                data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name, { type }));
-            }
-            const options = { bubbles: true, cancelable: true };
-            (document.activeElement ?? document.body).dispatchEvent(
-                event === "paste" ? new ClipboardEvent("paste", { ...options, clipboardData: data }) : new DragEvent(event, { ...options, dataTransfer: data }),
-            );
-        },
-        [how, list] as const,
-    );
-}
-
-const file = (name: string, bytes: Buffer, type = name.endsWith("png") ? "image/png" : "audio/wav"): GivenFile => ({ name, type, bytes });
-const attached = (p: Page, n: number): Promise<void> =>
-    p.waitForFunction((count) => document.querySelectorAll("#tray .media li").length === count, n).then(() => undefined);
-const note = async (p: Page): Promise<string> => {
-    await p.waitForSelector("#attach-note:not([hidden])");
-    return (await p.textContent("#attach-note .what")) ?? "";
-};
 /** Of messages whose pictures and sounds can be seen. */
 const shown = (p: Page): Promise<string[]> =>
     p.evaluate(() =>

@@ -12,8 +12,12 @@ const MOST_PIXELS = 2 ** 26;
 const MOST_ITEMS = 16;
 /** Seconds that the model hears in one piece. */
 const PIECE = 30;
+/** Of a drawing without a size of its own: the longer side, in pixels. */
+const DRAWN = 768;
+/** Refusals that are told in full; of more, how many there are. */
+const TOLD = 2;
 
-const pictureNames = /\.(jpe?g|png|gif|webp|bmp|avif|heic|heif)$/i;
+const pictureNames = /\.(jpe?g|png|gif|webp|bmp|avif|heic|heif|svg)$/i;
 const soundNames = /\.(wav|mp3|m4a|aac|ogg|oga|opus|flac|weba)$/i;
 
 /** By what the system says it is, else by its name; null: neither. */
@@ -49,6 +53,30 @@ async function readPicture(blob: Blob, name: string): Promise<{ width: number; h
         throw new Error(`${name} cannot be read as a picture: it is damaged, or of a kind that this browser does not know.`);
     }
 }
+
+/** A drawing as pixels: the engine's own thread has nothing that draws. On white, as it is meant; alpha would be dropped. */
+async function drawn(blob: Blob, name: string): Promise<Blob> {
+    const image = new Image();
+    const url = URL.createObjectURL(new Blob([blob], { type: "image/svg+xml" }));
+    try {
+        image.src = url;
+        await image.decode();
+        const { naturalWidth: width, naturalHeight: height } = image;
+        const scale = DRAWN / Math.max(width, height);
+        const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale)));
+        const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+        context.fillStyle = "#fff";
+        context.fillRect(0, 0, canvas.width, canvas.height);
+        context.drawImage(image, 0, 0, canvas.width, canvas.height);
+        return await canvas.convertToBlob({ type: "image/png" });
+    } catch {
+        throw new Error(`${name} cannot be drawn: it is damaged, or says no size.`);
+    } finally {
+        URL.revokeObjectURL(url);
+    }
+}
+
+const isDrawing = ({ type, name }: { type: string; name: string }): boolean => type === "image/svg+xml" || /\.svg$/i.test(name);
 
 /** A copy, which stays when the file on disk changes or goes. */
 async function copyOf(file: Blob, name: string): Promise<Blob> {
@@ -87,19 +115,28 @@ export class Attachments {
         return `${facts.name} takes no ${what}. If an mmproj file belongs to it, open both files together.`;
     }
 
-    /** Files of a drop, of the clipboard or from disk. */
-    async add(files: File[]): Promise<void> {
-        this.note.set(null);
+    /** Files of a drop, of the clipboard or from disk. One that is refused does not keep the others out.
+     * `refusals`: what is to be told about others that came with them. */
+    async add(files: File[], refusals: string[] = []): Promise<void> {
+        this.#tell(refusals);
         this.busy.set(this.busy.value + 1);
-        try {
-            for (const file of files) {
+        for (const file of files) {
+            try {
                 await this.#addOne(file);
+            } catch (reason) {
+                refusals = [...refusals, reason instanceof Error ? reason.message : String(reason)];
+                this.#tell(refusals);
             }
-        } catch (reason) {
-            this.note.set(reason instanceof Error ? reason.message : String(reason));
-        } finally {
-            this.busy.set(this.busy.value - 1);
         }
+        this.busy.set(this.busy.value - 1);
+    }
+
+    /** Each sentence once. */
+    #tell(refusals: string[]): void {
+        const sentences = [...new Set(refusals)];
+        const more = sentences.length - TOLD;
+        const rest = more > 0 ? [`${more === 1 ? "Another one was" : `${more} more were`} refused.`] : [];
+        this.note.set(sentences.length > 0 ? [...sentences.slice(0, TOLD), ...rest].join(" ") : null);
     }
 
     async #addOne(file: File): Promise<void> {
@@ -115,7 +152,8 @@ export class Attachments {
         if (this.items.value.length >= MOST_ITEMS) {
             throw new Error(`A message takes ${MOST_ITEMS} pictures and sounds at most.`);
         }
-        const blob = await copyOf(file, name);
+        const copy = await copyOf(file, name);
+        const blob = isDrawing(file) ? await drawn(copy, name) : copy;
         if (kind === "image") {
             this.#put({ kind, name, blob, ...(await readPicture(blob, name)) });
         } else {

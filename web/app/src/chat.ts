@@ -148,7 +148,7 @@ export class Chat {
         if (this.current.value?.id === id) {
             await this.begin();
         }
-        await this.#store.deleteConversation(id);
+        await this.#keep(() => this.#store.deleteConversation(id));
         await this.refresh();
     }
 
@@ -181,12 +181,17 @@ export class Chat {
         await this.#answer();
     }
 
+    /** There is a model. Without one nothing is taken away to be answered anew. */
+    get answerable(): boolean {
+        return this.#models.loaded !== null;
+    }
+
     /** A message in other words, and with other pictures and sounds; what came after it goes. */
     async edit(id: string, text: string, media?: MediaItem[]): Promise<void> {
         await this.stop();
         const found = this.messages.value.find((message) => message.id === id);
         const kept = media ?? found?.media ?? [];
-        if (!found || (!text.trim() && kept.length === 0)) {
+        if (!found || !this.answerable || (!text.trim() && kept.length === 0)) {
             return;
         }
         await this.#cutAfter(found.order);
@@ -205,7 +210,7 @@ export class Chat {
     async regenerate(): Promise<void> {
         await this.stop();
         const question = this.messages.value.findLast(({ role }) => role === "user");
-        if (question) {
+        if (question && this.answerable) {
             await this.#cutAfter(question.order);
             await this.#answer();
         }

@@ -134,6 +134,11 @@ const answering: Record<string, Explanation> = {
         advice: "Choose a model that can, edit the message, or begin a new conversation.",
         remedies: ["choose", "new-chat"],
     },
+    network: {
+        title: "Something could not be fetched",
+        advice: "The connection may be down. If the model's file is another one by now, load it again.",
+        remedies: ["regenerate", "choose"],
+    },
     bad_file: {
         title: "A picture or sound cannot be read",
         advice: "Edit the message and remove it.",

@@ -61,14 +61,17 @@ async function main(): Promise<void> {
             update();
             void models.inspect(choice);
         },
-        media: (files) => {
-            if (models.loaded) {
-                choose(false)();
-                void attachments.add(files);
-            } else {
+        media: (files, refusals) => {
+            if (files.length > 0 && !models.loaded) {
                 toast("Load a model first: then pictures and sounds can be dropped into a message.");
+            } else if (files.length === 0 && byId("chat").hidden) {
+                toast(refusals.join(" "));
+            } else {
+                choose(false)();
+                void attachments.add(files, refusals);
             }
         },
+        leftOut: (refusals) => refusals.length > 0 && toast(refusals.join(" ")),
     });
     chat.onStorageError = () => {
         if (stored) {

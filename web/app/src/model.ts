@@ -228,7 +228,7 @@ export class ModelKeeper {
             }
             this.#ready = { choice, model };
             this.state.set({ kind: "ready", choice, model });
-            await this.#keep(choice);
+            await this.#keep(choice).catch(() => undefined); // no room left: it is loaded all the same, and has to be chosen again
         } catch (reason) {
             this.#fail(choice, reason, control);
         }

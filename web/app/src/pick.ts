@@ -65,6 +65,7 @@ type Dropped = DataTransferItem & { getAsFileSystemHandle?: () => Promise<FileSy
 
 interface DroppedFile {
     file: File;
+    folder: boolean;
     handle: FileSystemFileHandle | null;
 }
 
@@ -72,15 +73,52 @@ async function droppedFiles(data: DataTransfer): Promise<DroppedFile[]> {
     const items = [...data.items].filter(({ kind }) => kind === "file") as Dropped[];
     // All at once, and now: later the items are gone.
     const files = items.map((item) => item.getAsFile());
+    const folders = items.map((item) => item.webkitGetAsEntry?.()?.isDirectory ?? false);
     const asked = items.map((item) => item.getAsFileSystemHandle?.().catch(() => null));
     const handles = (await Promise.all(asked)).map((handle) => (handle?.kind === "file" ? (handle as FileSystemFileHandle) : null));
-    return files.flatMap((file, i) => (file ? [{ file, handle: handles[i] ?? null }] : []));
+    return files.flatMap((file, i) => (file ? [{ file, folder: folders[i] ?? false, handle: handles[i] ?? null }] : []));
 }
 
 export interface DropTarget {
     model(choice: FileChoice): void;
-    /** Pictures and sounds, for a message. */
-    media(files: File[]): void;
+    /** Pictures and sounds, for a message; there may be none. `refusals`: a sentence about each file that is no such thing. */
+    media(files: File[], refusals: string[]): void;
+    /** What came with a model and is no part of it. */
+    leftOut(refusals: string[]): void;
+}
+
+/** By its name, else by its first bytes: files of other programs' stores have no ending. */
+async function isModel(file: File): Promise<boolean> {
+    try {
+        return /\.gguf$/i.test(file.name) || (await file.slice(0, 4).text()) === "GGUF";
+    } catch {
+        return false; // it cannot be read
+    }
+}
+
+/** A model is opened, pictures and sounds go into the message; what is neither does not take the user elsewhere. */
+async function sortOut(dropped: DroppedFile[], target: DropTarget): Promise<void> {
+    const models: DroppedFile[] = [];
+    const media: File[] = [];
+    const refusals: string[] = [];
+    for (const one of dropped) {
+        if (one.folder) {
+            refusals.push(`${one.file.name} is a folder: drop the files that are in it.`);
+        } else if (kindOfFile(one.file)) {
+            media.push(one.file);
+        } else if (await isModel(one.file)) {
+            models.push(one);
+        } else {
+            refusals.push(`${one.file.name} is neither a model, a picture nor a sound.`);
+        }
+    }
+    const choice = fileChoice(models.map(({ file }) => file), models.map(({ handle }) => handle));
+    if (choice) {
+        target.model(choice);
+        target.leftOut([...refusals, ...media.map(({ name }) => `${name} was left out: drop pictures and sounds when the model is loaded.`)]);
+    } else {
+        target.media(media, refusals);
+    }
 }
 
 /** While something is held over the page, as far as the browser tells what it is. */
@@ -93,15 +131,6 @@ function veilText(data: DataTransfer | null): string {
 export function acceptDrops(target: DropTarget): void {
     const veil = byId("drop");
     const holdsFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
-    const take = (files: DroppedFile[]): void => {
-        const models = files.filter(({ file }) => !kindOfFile(file));
-        const choice = fileChoice(models.map(({ file }) => file), models.map(({ handle }) => handle));
-        if (choice) {
-            target.model(choice);
-        } else if (files.length > 0) {
-            target.media(files.map(({ file }) => file));
-        }
-    };
     addEventListener("dragover", (event) => {
         if (holdsFile(event)) {
             event.preventDefault();
@@ -118,7 +147,7 @@ export function acceptDrops(target: DropTarget): void {
         show(veil, false);
         if (event.dataTransfer && holdsFile(event)) {
             event.preventDefault();
-            void droppedFiles(event.dataTransfer).then(take);
+            void droppedFiles(event.dataTransfer).then((files) => sortOut(files, target));
         }
     });
 }

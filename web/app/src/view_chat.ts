@@ -37,8 +37,8 @@ export class ChatView {
         this.#attachments = attachments;
         this.#choose = choose;
         this.#actions = {
-            edit: (id, text, media) => this.#act(chat.edit(id, text, media)),
-            regenerate: () => this.#act(chat.regenerate()),
+            edit: (id, text, media) => this.#actIfAnswerable(() => chat.edit(id, text, media)),
+            regenerate: () => void this.#actIfAnswerable(() => chat.regenerate()),
             remedy: (remedy) => this.#remedy(remedy),
         };
         this.#listen();
@@ -148,7 +148,7 @@ export class ChatView {
     /** Ways to begin; with a model that is there. */
     async #suggest(root: HTMLElement): Promise<void> {
         if (this.#models.loaded) {
-            const ask = (text: string) => (): void => this.#act(this.#chat.send(text));
+            const ask = (text: string) => (): void => this.#act(this.#chat.send(text, this.#attachments.take()));
             const texts = await this.#models.suggestions();
             root.replaceChildren(...texts.map((text) => h("button", { type: "button", onclick: ask(text) }, text)));
         }
@@ -185,6 +185,17 @@ export class ChatView {
     get #sendable(): boolean {
         const something = this.#text.value.trim() !== "" || this.#attachments.items.value.length > 0;
         return something && this.#models.loaded !== null && this.#attachments.busy.value === 0;
+    }
+
+    /** false: there is no model, which is said here too, for the note above the field may be out of sight. */
+    #actIfAnswerable(act: () => Promise<void>): boolean {
+        if (this.#chat.answerable) {
+            this.#act(act());
+            return true;
+        }
+        const loading = this.#models.state.value.kind === "loading";
+        this.#attachments.note.set(loading ? "The model is being loaded: wait until it is there." : "No model is loaded that could answer: choose one first.");
+        return false;
     }
 
     #act(doing: Promise<void>): void {

@@ -9,7 +9,8 @@ import { CanvasView } from "./view_canvas.js";
 import { MediaList } from "./view_media.js";
 
 export interface MessageActions {
-    edit(id: string, text: string, media: MediaItem[]): void;
+    /** false: not now; what was written stays in its field. */
+    edit(id: string, text: string, media: MediaItem[]): boolean;
     regenerate(): void;
     remedy(remedy: Remedy): void;
 }
@@ -135,7 +136,7 @@ export class MessageView {
         show(this.#tools, !writing);
         if (!writing) {
             this.#tools.replaceChildren(
-                this.#copy(),
+                ...(message.content ? [this.#copy()] : []),
                 ...(this.#last ? [this.#tool("again", "Answer again", () => this.#actions.regenerate())] : []),
                 ...this.#figures(),
             );
@@ -232,9 +233,8 @@ export class MessageView {
         const send = (event: Event): void => {
             event.preventDefault();
             const { items } = media;
-            if (field.value.trim() || items.length > 0) {
+            if ((field.value.trim() || items.length > 0) && this.#actions.edit(this.#message.id, field.value.trim(), items)) {
                 leave();
-                this.#actions.edit(this.#message.id, field.value.trim(), items);
             }
         };
         field.addEventListener("keydown", (event) => {
