@@ -71,6 +71,26 @@ await withPebble("a drawing is looked at as pixels, on white", async (p) => {
     checkEqual(frame, [320, 320], "the frame is as wide as the picture");
 });
 
+await withPebble("a picture that waits when the model changes to one without eyes is kept and not sent", async (p) => {
+    await give(p, "drop", [file("good.png", picture)]);
+    await attached(p, 1);
+    await p.click("#model-chip");
+    await p.click('#model-info button:has-text("Change")');
+    await p.click('button.choice:has-text("Pebble Diffusion")');
+    await p.click('.card button:has-text("Load")');
+    await p.waitForSelector('#model-chip[data-state="ready"]:has-text("Pebble Diffusion")');
+    for (const act of [() => send(p, "What is it?"), () => p.click(".suggestions button >> nth=0")]) {
+        await act();
+        check((await note(p)).startsWith("good.png cannot be sent: Pebble Diffusion takes no pictures."), await note(p));
+        await p.click('#attach-note button[aria-label="Hide this"]');
+    }
+    checkEqual([await p.locator(".message").count(), await p.inputValue("#composer-text")], [0, "What is it?"], "messages, and the words");
+    await p.click('#tray button[aria-label="Remove good.png"]');
+    await p.fill("#composer-text", "Who are you?");
+    await p.click("#send");
+    check((await answered(p)).includes("Pebble"), await answered(p));
+});
+
 await withPebble("without a model nothing is taken away to be answered anew, and an edited message stays in its field", async (p) => {
     await send(p, "Who are you?");
     const said = await answered(p);

@@ -1,5 +1,5 @@
 /** Compiled against the published types, as a user's program would be; never run. */
-import { Bezel, BezelError, type ChatCompletion, type Message, type Progress } from "bezel";
+import { Bezel, BezelError, type BezelModel, type ChatCompletion, type Message, type Progress } from "bezel";
 import { fileSource } from "bezel/node";
 
 export async function ask(file: File, text: string): Promise<string> {
@@ -29,4 +29,43 @@ export async function ask(file: File, text: string): Promise<string> {
     await model.chat.completions.create({ messages: [{ role: "user" }] });
     (await fileSource("model.gguf")).close();
     return said;
+}
+
+/** Every source of a picture and of a sound that the README names, and what a stream tells besides words. */
+export async function show(model: BezelModel, file: File, base64: string, bitmap: ImageBitmap, image: ImageData, heard: AudioBuffer): Promise<string> {
+    if (!model.facts.vision || !model.facts.audio) {
+        return "";
+    }
+    await model.chat.completions.create({
+        messages: [{ role: "user", content: [
+            { type: "image_url", image_url: { url: file, detail: "auto" } },
+            { type: "input_audio", input_audio: { data: base64, format: "wav" } },
+            { type: "text", text: "What do you see and hear?" },
+        ] }],
+    });
+    const pixels = { data: new Uint8Array(3 * 64 * 48), width: 64, height: 48 };
+    const pictures = [`data:image/png;base64,${base64}`, new URL("https://example.org/a.png"), file, bitmap, image, pixels];
+    const sounds = [base64, new URL("https://example.org/a.wav"), file, heard];
+    const messages: Message[] = [{ role: "user", content: [
+        ...pictures.map((url) => ({ type: "image_url" as const, image_url: { url, detail: "low" as const } })),
+        ...sounds.map((data) => ({ type: "input_audio" as const, input_audio: { data } })),
+        { type: "input_audio", input_audio: { data: new Float32Array(16000), rate: 16000 } },
+    ] }];
+    let seen = "";
+    for await (const { choices, canvas, media, notice, timings } of await model.chat.completions.create({ messages, stream: true })) {
+        seen += choices[0]?.delta.content ?? "";
+        if (canvas) {
+            seen += `${canvas.text} ${canvas.step / canvas.steps}`;
+        }
+        if (media) {
+            seen += `${media.kind} ${media.index + 1} of ${media.count}: ${media.done / media.total}`;
+        }
+        seen += `${notice ?? ""} ${timings?.media_n ?? 0}`;
+    }
+    const whole = await model.chat.completions.create({ messages });
+    whole.notices?.forEach((text: string) => console.log(text));
+    // @ts-expect-error samples without their rate
+    await model.chat.completions.create({ messages: [{ role: "user", content: [{ type: "input_audio", input_audio: { data: new Float32Array(1) } }] }] });
+    console.log((await model.mediaStats()).encoded);
+    return seen;
 }

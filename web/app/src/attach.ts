@@ -112,7 +112,13 @@ export class Attachments {
         if (kind === "image" ? facts.vision : facts.audio) {
             return null;
         }
-        return `${facts.name} takes no ${what}. If an mmproj file belongs to it, open both files together.`;
+        return `${this.#models.loadedName} takes no ${what}. If an mmproj file belongs to it, open both files together.`;
+    }
+
+    /** Why the model cannot take what is attached, as after a change of the model; null: it can. */
+    get against(): string | null {
+        const found = this.items.value.map(({ kind, name }) => ({ name, reason: this.reasonAgainst(kind) })).find(({ reason }) => reason);
+        return found ? `${found.name} cannot be sent: ${found.reason}` : null;
     }
 
     /** Files of a drop, of the clipboard or from disk. One that is refused does not keep the others out.

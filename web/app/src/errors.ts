@@ -131,7 +131,7 @@ const answering: Record<string, Explanation> = {
     },
     unsupported_model: {
         title: "This model cannot see or hear that",
-        advice: "Choose a model that can, edit the message, or begin a new conversation.",
+        advice: "You can also edit the message, or begin a new conversation.",
         remedies: ["choose", "new-chat"],
     },
     network: {

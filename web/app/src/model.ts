@@ -118,6 +118,11 @@ export class ModelKeeper {
         return this.#ready?.model ?? null;
     }
 
+    /** As the user knows it. */
+    get loadedName(): string {
+        return this.#ready?.choice.name ?? "";
+    }
+
     /** Questions to begin with. */
     async suggestions(): Promise<string[]> {
         const choice = this.#ready?.choice;

@@ -148,7 +148,11 @@ export class ChatView {
     /** Ways to begin; with a model that is there. */
     async #suggest(root: HTMLElement): Promise<void> {
         if (this.#models.loaded) {
-            const ask = (text: string) => (): void => this.#act(this.#chat.send(text, this.#attachments.take()));
+            const ask = (text: string) => (): void => {
+                if (!this.#refused()) {
+                    this.#act(this.#chat.send(text, this.#attachments.take()));
+                }
+            };
             const texts = await this.#models.suggestions();
             root.replaceChildren(...texts.map((text) => h("button", { type: "button", onclick: ask(text) }, text)));
         }
@@ -174,12 +178,21 @@ export class ChatView {
             return;
         }
         const text = this.#text.value.trim();
-        if (!this.#sendable) {
+        if (!this.#sendable || this.#refused()) {
             return;
         }
         this.#text.value = "";
         this.#fitText();
         this.#act(this.#chat.send(text, this.#attachments.take()));
+    }
+
+    /** What is attached is nothing for this model, which is said; words and files stay where they are. */
+    #refused(): boolean {
+        const { against } = this.#attachments;
+        if (against) {
+            this.#attachments.note.set(against);
+        }
+        return against !== null;
     }
 
     get #sendable(): boolean {

@@ -126,7 +126,7 @@ export class StartView {
             rows.push(this.#storedRow(model, inspect));
         }
         rows.push(
-            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model; it is used where it is. You can also drop it here.", () => {
+            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 that you have, and its mmproj file to see and hear. Files are read where they are. You can also drop them here.", () => {
                 void chooseFiles().then((choice) => choice && inspect(choice));
             }),
             this.#address(inspect),
