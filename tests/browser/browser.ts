@@ -91,7 +91,7 @@ export async function openBrowser(options: BrowserOptions = {}): Promise<Browser
         requested,
         close: async () => {
             await context.close();
-            await rm(profile, { recursive: true, force: true });
+            await rm(profile, { recursive: true, force: true, maxRetries: 5 }); // it may still be writing there
         },
     };
 }
