@@ -252,7 +252,7 @@ await screens("what is looked at and listened to is shown while it lasts, and wh
     const page = await fresh(browser, { media, pause: 700, text: "A cat.", notice: "The engine's own sentence." });
     await load(page);
     await send(page, "What is it?");
-    await page.waitForSelector('.message.last .looking[aria-valuenow="50"]');
+    await page.waitForSelector('.message.last .looking[aria-valuenow]:not([aria-valuenow="0"])'); // on a busy machine, any step of it
     checkEqual(await page.textContent(".message.last .looking"), "Looking at the picture", "what is shown");
     check(!(await page.isVisible(".message.last .waiting")), "no other sign of waiting");
     await screenshot(page, "looking-desktop-light");
