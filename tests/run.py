@@ -82,7 +82,8 @@ def suite(name):
     elif name in ("browser", "browser-full"):          # in Chromium, on the same adapter
         for f in sorted(glob.glob("tests/browser/test_*.ts")):
             t = os.path.basename(f)[:-3]
-            yield f"browser {t}", [*node(), f"build/web/js/tests/browser/{t}.js"], {"BEZEL_QUICK": "1"} if name == "browser" else {}
+            yield (f"browser {t}", ["sh", "tools/gpu-env.sh", *node(), f"build/web/js/tests/browser/{t}.js"],
+                   {"BEZEL_QUICK": "1"} if name == "browser" else {})
     elif name in ("web", "web-full"):                  # the same adapter under Dawn (Node) and wgpu (Deno)
         deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
         yield "web test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}

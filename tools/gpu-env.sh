@@ -14,11 +14,15 @@ build=$(cd "$(dirname "$0")/.." && pwd)/build
 # Mesa looks for a Wayland display there, and complains on stderr where the variable is missing.
 : "${XDG_RUNTIME_DIR:=$build/lavapipe}"
 
+# Mesa's software driver compiles for vectors of so many bits; for wider ones it takes three times as long, and compiling is
+# most of what tests do.
+: "${LP_NATIVE_VECTOR_WIDTH:=128}"
+
 if [ $# -gt 0 ]; then
-    export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR
+    export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH
     exec "$@"
 fi
-for name in BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR; do
+for name in BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH; do
     eval "value=\$$name"
     printf "export %s='%s'\n" "$name" "$(printf %s "$value" | sed "s/'/'\\\\''/g")"
 done
