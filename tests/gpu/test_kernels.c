@@ -267,6 +267,8 @@ static void test_elementwise(void)
         }
     }
     begin("take_rows of any rows, then more steps on them");
+    /* One sum may come out near nothing; what it may be off by depends on what sums of 1000 are like, about 10. */
+    const bound limit = {.absolute = 10 * sum_of(1000).of_rms};
     for (int c = 0; open && c < 3; c++) {
         uint32_t out[130], n = rows[c][1];
         for (uint32_t i = 0; i < n; i++) {
@@ -278,7 +280,7 @@ static void test_elementwise(void)
         y = bz_softcap(plan, bz_linear(plan, y, v[N - 1], "sum"), 30, "y");
         parity_run r = parity_prepare(&p, plan, y);
         for (uint32_t n_out = 1; n_out <= n; n_out = n_out * 2 + 1) {
-            parity_check(&p, &r, &(parity_pass){.n = n, .n_out = n_out, .out = out}, sum_of(1000), "%u of %u rows", n_out, n);
+            parity_check(&p, &r, &(parity_pass){.n = n, .n_out = n_out, .out = out}, limit, "%u of %u rows", n_out, n);
         }
         parity_release(&p, &r);
     }
