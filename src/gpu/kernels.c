@@ -313,6 +313,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_TOWER_VALUES || kernel == GPU_TOWER_LAYER_NORM || kernel == GPU_TOWER_CONV) {
         parts[n_parts++] = "tower/weights.wgsl";
     }
+    if (kernel == GPU_TOWER_NEAR || kernel == GPU_TOWER_LOCAL) {
+        parts[n_parts++] = "tower/tanh.wgsl";
+    }
     parts[n_parts++] = info->file;
     return n_parts;
 }

@@ -30,20 +30,6 @@ fn four(c: u32, tx: u32, ty: u32, eights: u32) {
     one(c, 3u, tx, x, eights);
 }
 
-fn store_x(v: u32, at: u32, c: u32, x: vec4<f32>) {
-    x_tile[v][0][at][c] = x.x;
-    x_tile[v][1][at][c] = x.y;
-    x_tile[v][2][at][c] = x.z;
-    x_tile[v][3][at][c] = x.w;
-}
-
-fn store_w(v: u32, at: u32, c: u32, w: vec4<f32>) {
-    w_tile[v][0][at][c] = w.x;
-    w_tile[v][1][at][c] = w.y;
-    w_tile[v][2][at][c] = w.z;
-    w_tile[v][3][at][c] = w.w;
-}
-
 fn store_output(o: u32) { // the sixteen weights at hand
     store_w(0u, o >> 2u, o & 3u, wa);
     store_w(1u, o >> 2u, o & 3u, wb);

@@ -37,21 +37,6 @@ fn four(c: u32, tx: u32, ty: u32) {
     one(c, 3u, w, x);
 }
 
-// Component c of vector `at`: of a row or output, four neighbouring k.
-fn store_x(v: u32, at: u32, c: u32, x: vec4<f32>) {
-    x_tile[v][0][at][c] = x.x;
-    x_tile[v][1][at][c] = x.y;
-    x_tile[v][2][at][c] = x.z;
-    x_tile[v][3][at][c] = x.w;
-}
-
-fn store_w(v: u32, at: u32, c: u32, w: vec4<f32>) {
-    w_tile[v][0][at][c] = w.x;
-    w_tile[v][1][at][c] = w.y;
-    w_tile[v][2][at][c] = w.z;
-    w_tile[v][3][at][c] = w.w;
-}
-
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let t = tile_of(group, ROWS, OUTS);

@@ -53,6 +53,21 @@ fn output_of(row: u32, split: u32) -> u32 {
 // Byte where the weights of an output begin; of outputs that are not there, those of the nearest.
 fn weights_of(t: Tile, at: u32) -> u32 { return (t.weight0 + clamp(t.output0 + at, t.low, t.high - 1u)) * step.row_bytes; }
 
+// Into the kernel's workgroup memory, component c of vector `at`: of a row or output, four neighbouring k.
+fn store_x(v: u32, at: u32, c: u32, x: vec4<f32>) {
+    x_tile[v][0][at][c] = x.x;
+    x_tile[v][1][at][c] = x.y;
+    x_tile[v][2][at][c] = x.z;
+    x_tile[v][3][at][c] = x.w;
+}
+
+fn store_w(v: u32, at: u32, c: u32, w: vec4<f32>) {
+    w_tile[v][0][at][c] = w.x;
+    w_tile[v][1][at][c] = w.y;
+    w_tile[v][2][at][c] = w.z;
+    w_tile[v][3][at][c] = w.w;
+}
+
 // Sums of four rows by four outputs: a component is an output.
 struct Square { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
 

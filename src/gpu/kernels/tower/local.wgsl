@@ -1,14 +1,6 @@
 // local_scores and local_sum: attention over the last `window` rows. One thread per row and head, or per value.
 override SUM: bool = false;
 
-fn exact_tanh(x: f32) -> f32 {
-    let a = min(abs(x), 15.0);
-    let q = x * x;
-    let small = x * (1.0 + q * (-0.33333333 + q * (0.13333333 + q * (-0.05396825 + q * 0.02186949))));
-    let e = exp(-2.0 * a);
-    return select(sign(x) * (1.0 - e) / (1.0 + e), small, a < 0.25);
-}
-
 fn scores(row: u32, head: u32) {
     let seen = min(row + 1u, step.window);
     let q = step.in0 + row * step.in0_stride + head * step.width;

@@ -10,14 +10,6 @@ const VECTORS = 4u;        // of a thread
 var<workgroup> partial: array<f32, 1024>; // [distance][thread]
 var<workgroup> share: array<f32, 64>;     // [head][16]
 
-fn exact_tanh(x: f32) -> f32 {
-    let a = min(abs(x), 15.0);
-    let q = x * x;
-    let small = x * (1.0 + q * (-0.33333333 + q * (0.13333333 + q * (-0.05396825 + q * 0.02186949))));
-    let e = exp(-2.0 * a);
-    return select(sign(x) * (1.0 - e) / (1.0 + e), small, a < 0.25);
-}
-
 @compute @workgroup_size(64)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
