@@ -23,8 +23,10 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
     [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true, true},
     [GPU_LINEAR_TILE_ANY] = {"linear_tile.wgsl", {NULL}, true, false},
-    [GPU_LINEAR_SHORT] = {"linear_short.wgsl", {"GROUPED"}, true, true},
-    [GPU_LINEAR_SHORT_ANY] = {"linear_short.wgsl", {"GROUPED"}, true, false},
+    [GPU_LINEAR_SHORT] = {"linear_short.wgsl", {NULL}, true, true},
+    [GPU_LINEAR_SHORT_ANY] = {"linear_short.wgsl", {NULL}, true, false},
+    [GPU_EXPERT_SHORT] = {"linear_short.wgsl", {NULL}, true, true},
+    [GPU_EXPERT_SHORT_ANY] = {"linear_short.wgsl", {NULL}, true, false},
     [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_EXPERT_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE"}, false, false},
@@ -88,12 +90,13 @@ static const quant_source quants[BZ_TYPE_END] = {
     [BZ_MXFP4] = {NULL, "quant/mxfp4.wgsl"},
 };
 
-/* For the kernels with 8-bit activations; types that are not here have none. */
-typedef struct integer_source {
+/* Files that unpack a type's weights for a kernel. */
+typedef struct weight_source {
     const char *reads, *helper, *file; /* how the binding is seen; shared by types, or NULL */
-} integer_source;
+} weight_source;
 
-static const integer_source packed[BZ_TYPE_END] = {
+/* For the kernels with 8-bit activations; types that are not here have none. */
+static const weight_source packed[BZ_TYPE_END] = {
     [BZ_Q8_0] = {"words.wgsl", NULL, "packed/q8_0.wgsl"},
     [BZ_Q4_0] = {"words.wgsl", NULL, "packed/q4_0.wgsl"},
     [BZ_Q4_1] = {"words.wgsl", NULL, "packed/q4_1.wgsl"},
@@ -109,7 +112,7 @@ bool gpu_kernels_packed(bz_type type)
     return packed[type].file != NULL;
 }
 
-static const integer_source tiles8[BZ_TYPE_END] = {
+static const weight_source tiles8[BZ_TYPE_END] = {
     [BZ_Q8_0] = {"words.wgsl", NULL, "tile8/q8_0.wgsl"},
     [BZ_Q4_0] = {"words.wgsl", NULL, "tile8/q4_0.wgsl"},
     [BZ_Q4_1] = {"words.wgsl", NULL, "tile8/q4_1.wgsl"},
@@ -124,6 +127,16 @@ bool gpu_kernels_tile8(bz_type type)
 {
     return tiles8[type].file != NULL;
 }
+
+/* For linear_short.wgsl; other types, and shapes that are not even, by eights. */
+static const weight_source runs[BZ_TYPE_END] = {
+    [BZ_Q8_0] = {"words.wgsl", NULL, "run/q8_0.wgsl"},
+    [BZ_Q4_0] = {"words.wgsl", NULL, "run/q4_0.wgsl"},
+    [BZ_Q5_0] = {"words.wgsl", NULL, "run/q5_0.wgsl"},
+    [BZ_Q4_K] = {"vectors.wgsl", "run/k_scales.wgsl", "run/q4_k.wgsl"},
+    [BZ_Q5_K] = {"vectors.wgsl", "run/k_scales.wgsl", "run/q5_k.wgsl"},
+    [BZ_Q6_K] = {"vectors.wgsl", NULL, "run/q6_k.wgsl"},
+};
 
 typedef struct entry {
     gpu_kernel kernel;
@@ -196,16 +209,21 @@ static uint32_t subgroup_override(const kernel_info *info)
 
 enum { MAX_PARTS = 16 };
 
-static uint32_t integer_parts(const integer_source *s, const char **parts)
+static uint32_t weight_parts(const weight_source *s, const char **parts)
 {
     uint32_t n = 0;
-    parts[n++] = "bytes.wgsl";
     parts[n++] = s->reads;
     if (s->helper) {
         parts[n++] = s->helper;
     }
     parts[n++] = s->file;
     return n;
+}
+
+static uint32_t integer_parts(const weight_source *s, const char **parts)
+{
+    parts[0] = "bytes.wgsl";
+    return 1 + weight_parts(s, parts + 1);
 }
 
 static uint32_t quant_parts(bz_type type, const char **parts)
@@ -221,28 +239,32 @@ static uint32_t quant_parts(bz_type type, const char **parts)
 
 static bool is_float_tile(gpu_kernel kernel)
 {
-    return kernel >= GPU_LINEAR_TILE && kernel <= GPU_LINEAR_SHORT_ANY;
+    return kernel >= GPU_LINEAR_TILE && kernel <= GPU_EXPERT_SHORT_ANY;
 }
 
-/* Weights of a float tile: rows of an even shape are whole vectors where values are not in blocks, and of Q4_K. */
+/* Weights of a float tile: rows of an even shape are whole vectors where values are not in blocks. */
 static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **parts)
 {
-    const bool even = infos[kernel].fours;
-    const char *vectors = type == BZ_F16 ? "tile/f16.wgsl" : type == BZ_BF16 ? "tile/bf16.wgsl" : "tile/f32.wgsl";
+    const bool even = infos[kernel].fours, some = kernel >= GPU_LINEAR_SHORT;
     uint32_t n = 0;
-    if (kernel == GPU_LINEAR_SHORT && type == BZ_Q4_K) {
-        parts[n++] = "vectors.wgsl";
+    if (some) {
+        parts[n++] = kernel >= GPU_EXPERT_SHORT ? "tile/experts.wgsl" : "tile/rows.wgsl";
+    }
+    if (some && even && runs[type].file) {
         parts[n++] = "tile/values.wgsl";
-        parts[n++] = "tile/q4_k.wgsl";
+        parts[n++] = "run/common.wgsl";
+        n += weight_parts(&runs[type], parts + n);
     } else {
         if (even && bz_type_of((uint32_t)type)->block_values == 1) {
             parts[n++] = "vectors.wgsl";
             parts[n++] = "tile/values.wgsl";
-            parts[n++] = vectors;
+            parts[n++] = type == BZ_F16 ? "tile/f16.wgsl" : type == BZ_BF16 ? "tile/bf16.wgsl" : "tile/f32.wgsl";
         } else {
-            n += quant_parts(type, parts);
+            n += quant_parts(type, parts + n);
         }
-        parts[n++] = "tile/sixteen.wgsl";
+        if (some) {
+            parts[n++] = "run/eights.wgsl";
+        }
     }
     parts[n++] = "tile/common.wgsl";
     parts[n++] = even ? "tile/even.wgsl" : "tile/any.wgsl";

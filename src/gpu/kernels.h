@@ -14,8 +14,10 @@ typedef enum gpu_kernel {
     GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
     GPU_LINEAR_TILE, /* more than 64, even shapes */
     GPU_LINEAR_TILE_ANY,
-    GPU_LINEAR_SHORT, /* 9 to 64, or rows by expert; even shapes */
+    GPU_LINEAR_SHORT, /* 9 to 64, even shapes */
     GPU_LINEAR_SHORT_ANY,
+    GPU_EXPERT_SHORT, /* rows by expert, even shapes */
+    GPU_EXPERT_SHORT_ANY,
     GPU_LINEAR_TILE8, /* more, activations and weights as integers */
     GPU_EXPERT_TILE8, /* ... by experts */
     GPU_QUANTIZE,     /* activations for it */

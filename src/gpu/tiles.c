@@ -7,7 +7,8 @@
 
 enum {
     LEAST_ROWS = 32,    /* of a tile */
-    FLOAT_STEP = 16,    /* values of k in workgroup memory at once */
+    FLOAT_STEP = 16,    /* values of k at once */
+    SHORT_STEP = 64,
     INTEGER_STEP = 64,
     LEAST_SPLIT = 256,  /* values of k */
     MOST_SPLITS = 8,
@@ -113,12 +114,12 @@ static uint32_t splits_for(const builder *x, const tile_kind *kind, uint64_t gro
 }
 
 /* Do the float kernels that read and write four values at a time fit? Pieces are cut at multiples of four too. */
-static bool is_even(const builder *x)
+static bool is_even(const builder *x, uint32_t k_step)
 {
     const gpu_weights *ws = &x->b->weights;
     const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
     const step_facts f = gpu_builder_facts(x, x->step);
-    bool even = w->ne[0] % FLOAT_STEP == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0 &&
+    bool even = w->ne[0] % k_step == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0 &&
                 x->s->arena_bytes % 16 == 0;
     for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
         even = even && (ws->pieces[i].first_row | ws->pieces[i].rows) % 4 == 0;
@@ -135,11 +136,13 @@ static tile_kind kind_for(const builder *x, bool integers, bool grouped)
     if (integers) {
         return (tile_kind){GPU_LINEAR_TILE8, 64, 64, INTEGER_STEP, 256, 512};
     }
-    const bool even = is_even(x);
-    if (grouped || x->rows <= 64) {
-        return (tile_kind){even ? GPU_LINEAR_SHORT : GPU_LINEAR_SHORT_ANY, 32, 128, FLOAT_STEP, 256, 512};
+    if (grouped) {
+        return (tile_kind){is_even(x, SHORT_STEP) ? GPU_EXPERT_SHORT : GPU_EXPERT_SHORT_ANY, 32, 128, SHORT_STEP, 256, 512};
     }
-    return (tile_kind){even ? GPU_LINEAR_TILE : GPU_LINEAR_TILE_ANY, 128, 64, FLOAT_STEP, 192, 256};
+    if (x->rows <= 64) {
+        return (tile_kind){is_even(x, SHORT_STEP) ? GPU_LINEAR_SHORT : GPU_LINEAR_SHORT_ANY, 64, 128, SHORT_STEP, 256, 512};
+    }
+    return (tile_kind){is_even(x, FLOAT_STEP) ? GPU_LINEAR_TILE : GPU_LINEAR_TILE_ANY, 128, 64, FLOAT_STEP, 192, 256};
 }
 
 void gpu_add_tiles(builder *x)
@@ -187,7 +190,7 @@ void gpu_add_tiles(builder *x)
         d.facts.first_row = piece->first_row;
         d.facts.row_count = piece->rows;
         d.x = divide_up(grouped ? w->ne[1] : piece->rows, kind.outs);
-        gpu_builder_add(x, kind.kernel, w->type, (gpu_overrides){{integers ? 0 : grouped}}, d);
+        gpu_builder_add(x, kind.kernel, w->type, (gpu_overrides){{0}}, d);
     }
     if (splits > 1) {
         dispatch d = {.facts = whole.facts, .x = divide_up(w->ne[1], 64), .y = x->rows};

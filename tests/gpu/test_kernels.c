@@ -72,7 +72,7 @@ enum { MOST_SHAPES = 10 };
 static uint32_t shapes_of(bz_type type, shape *out)
 {
     static const shape floats[] = {{1, 1, 0}, {5, 3, 0}, {37, 65, 0}, {96, 64, 0}, {64, 260, 0}, {2051, 7, 1}, {2080, 8, 1}};
-    static const shape blocks[] = {{1, 1, 0}, {3, 3, 0}, {2, 65, 0}, {5, 64, 0}, {7, 4, 0}};
+    static const shape blocks[] = {{1, 1, 0}, {3, 3, 0}, {2, 65, 0}, {5, 64, 0}, {6, 132, 0}};
     static const shape longer[] = {{2304, 20, 1}, {4352, 12, 1}, {2304, 9, 1}};
     uint32_t per_block = bz_type_of((uint32_t)type)->block_values, n = 0;
     const shape *from = per_block > 1 ? blocks : floats;

@@ -1,84 +1,112 @@
-// linear for some dozens of rows, of one matrix or (GROUPED) of each expert's own: a workgroup makes a tile of 32 rows by 128 outputs,
-// 16 values of k at a time; a thread makes 16 by 4 of it, and leaves out what lies behind the last row, by eights. Workgroup
-// memory as in linear_tile.wgsl.
-const ROWS = 32u;
+// linear for some dozens of rows, of one matrix or (GROUPED) of each expert's own: a workgroup makes a tile of ROWS rows by 128
+// outputs (tile/rows.wgsl, tile/experts.wgsl); a thread makes 8 rows of it by 8 outputs, or of ROWS 32 by 4, and leaves out the second four rows where there
+// are none. 64 values of k are fetched at a time (run/) and go through workgroup memory in four turns of sixteen; activations
+// are fetched a turn ahead. The sums of a turn are straight code, which pays more than anything else here: a loop over k takes
+// a quarter longer. Workgroup memory as in linear_tile.wgsl.
 const OUTS = 128u;
-const THREADS = 64u;
+const K_STEP = 64u;
+const THREADS = 128u;
+const DOWN = ROWS / 8u;          // threads over the rows
+const ACROSS = THREADS / DOWN;   // and over the outputs
+const TWICE = ACROSS < 32u;      // a thread has four outputs twice
 
-var<workgroup> x_tile: array<array<array<vec4<f32>, 8>, 4>, 4>;
+var<workgroup> x_tile: array<array<array<vec4<f32>, ROWS / 4u>, 4>, 4>;
 var<workgroup> w_tile: array<array<array<vec4<f32>, 32>, 4>, 4>;
 
-// rows 4 ty.., 8 + 4 ty.., 16 + 4 ty.., 24 + 4 ty..; outputs 4 tx..
-var<private> s0: Square;
-var<private> s1: Square;
-var<private> s2: Square;
-var<private> s3: Square;
+// rows 4 (ty + DOWN i).. of i = 0, 1; outputs 4 tx.., 4 (tx + ACROSS)..
+var<private> s00: Square;
+var<private> s01: Square;
+var<private> s10: Square;
+var<private> s11: Square;
 
-fn one(c: u32, e: u32, tx: u32, x: u32, eights: u32) {
-    let w = w_tile[c][e][tx];
-    s0 = more(s0, x_tile[c][e][x], w);
-    if (eights > 1u) { s1 = more(s1, x_tile[c][e][x ^ 2u], w); }
-    if (eights > 2u) { s2 = more(s2, x_tile[c][e][x ^ 4u], w); }
-    if (eights > 3u) { s3 = more(s3, x_tile[c][e][x ^ 6u], w); }
+fn one(c: u32, e: u32, w_at: u32, x: u32, both: bool) {
+    let w = w_tile[c][e][w_at];
+    let x0 = x_tile[c][e][x];
+    s00 = more(s00, x0, w);
+    if (TWICE) { s01 = more(s01, x0, w_tile[c][e][w_at ^ ACROSS]); }
+    if (both) {
+        let x1 = x_tile[c][e][x ^ DOWN];
+        s10 = more(s10, x1, w);
+        if (TWICE) { s11 = more(s11, x1, w_tile[c][e][w_at ^ ACROSS]); }
+    }
 }
 
-fn four(c: u32, tx: u32, ty: u32, eights: u32) {
+// Vectors of the outputs change places, those of v = 1 and 2, so that the two parts of an output do not meet in a bank.
+fn swapped(v: u32) -> u32 { return 4u * ((v ^ (v >> 1u)) & 1u); }
+
+fn four(c: u32, tx: u32, ty: u32, both: bool) {
     let x = ty ^ (2u * c);
-    one(c, 0u, tx, x, eights);
-    one(c, 1u, tx, x, eights);
-    one(c, 2u, tx, x, eights);
-    one(c, 3u, tx, x, eights);
+    let w = tx ^ swapped(c);
+    one(c, 0u, w, x, both);
+    one(c, 1u, w, x, both);
+    one(c, 2u, w, x, both);
+    one(c, 3u, w, x, both);
 }
 
-fn store_output(o: u32) { // the sixteen weights at hand
-    store_w(0u, o >> 2u, o & 3u, wa);
-    store_w(1u, o >> 2u, o & 3u, wb);
-    store_w(2u, o >> 2u, o & 3u, wc);
-    store_w(3u, o >> 2u, o & 3u, wd);
+fn sixteen(tx: u32, ty: u32, both: bool) {
+    four(0u, tx, ty, both);
+    four(1u, tx, ty, both);
+    four(2u, tx, ty, both);
+    four(3u, tx, ty, both);
+}
+
+// A turn of output o; the values that it begins with, behind k, are of v and of `other`.
+fn store_turn(run: ptr<function, Run>, j: u32, o: u32, v: u32, other: u32, k: u32) {
+    turn(run, j);
+    keep_two(k + 16u * v + 4u * j, k + 16u * other + 4u * j);
+    store_w(v, (o >> 2u) ^ swapped(v), o & 3u, wa);
+    store_w(other, (o >> 2u) ^ swapped(other), o & 3u, wb);
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let t = tile_of(group, ROWS, OUTS);
     if (t.count == 0u) { return; }
-    let begin = group.z * step.stretch * 16u;
-    let end = min(begin + step.stretch * 16u, step.k);
-    let tx = (local & 15u) + 16u * (local >> 5u);
-    let ty = (local >> 4u) & 1u;
-    // what this thread fetches: vector `v` of rows r and r + 16; outputs `local` and local + 64
+    let begin = group.z * step.stretch * K_STEP;
+    let end = min(begin + step.stretch * K_STEP, step.k);
+    let tx = local % ACROSS;
+    let ty = local / ACROSS;
+    // what this thread fetches: vector `v` of row r, and of 64 rows r + 32; part `p` of outputs o and o + 64
     let r = local >> 2u;
     let v = local & 3u;
     let x0 = input_of(row_at(t, r));
-    let x1 = input_of(row_at(t, r + 16u));
+    let x1 = input_of(row_at(t, r + 32u));
     let x_at = (r >> 2u) ^ (2u * v);
-    let w0 = weights_of(t, local);
-    let w1 = weights_of(t, local + 64u);
-    for (var k = begin; k < end; k += 16u) {
-        store_x(v, x_at, r & 3u, input4(x0, k + 4u * v));
-        store_x(v, x_at ^ 4u, r & 3u, input4(x1, k + 4u * v));
-        sixteen(w0, k / 16u);
-        keep16(k);
-        store_output(local);
-        sixteen(w1, k / 16u);
-        keep16(k);
-        store_output(local + 64u);
-        workgroupBarrier();
-        for (var c = 0u; c < 4u; c++) {
-            if (t.count > 24u) {
-                four(c, tx, ty, 4u);
-            } else if (t.count > 16u) {
-                four(c, tx, ty, 3u);
-            } else if (t.count > 8u) {
-                four(c, tx, ty, 2u);
+    let o = local >> 1u;
+    let p = local & 1u;
+    let wv = FIRST * p;
+    let other = wv + 3u - FIRST;
+    let w0 = weights_of(t, o);
+    let w1 = weights_of(t, o + 64u);
+
+    var next0 = input4(x0, begin + 16u * v);
+    var next1 = next0;
+    if (TWICE) { next1 = input4(x1, begin + 16u * v); }
+    for (var k = begin; k < end; k += K_STEP) {
+        var run0 = fetch(w0, k / K_STEP, p);
+        var run1 = fetch(w1, k / K_STEP, p);
+        for (var j = 0u; j < 4u; j++) {
+            store_x(v, x_at, r & 3u, next0);
+            if (TWICE) { store_x(v, x_at ^ 8u, r & 3u, next1); }
+            store_turn(&run0, j, o, wv, other, k);
+            store_turn(&run1, j, o + 64u, wv, other, k);
+            workgroupBarrier();
+            let then = select(k + 4u * j + 4u, select(k, k + K_STEP, k + K_STEP < end), j == 3u);
+            next0 = input4(x0, then + 16u * v);
+            if (TWICE) { next1 = input4(x1, then + 16u * v); }
+            if (t.count > 4u * DOWN) {
+                sixteen(tx, ty, true);
             } else {
-                four(c, tx, ty, 1u);
+                sixteen(tx, ty, false);
             }
+            workgroupBarrier();
         }
-        workgroupBarrier();
     }
-    let o = t.output0 + 4u * tx;
-    put(t, s0, 4u * ty, o, group.z);
-    put(t, s1, 8u + 4u * ty, o, group.z);
-    put(t, s2, 16u + 4u * ty, o, group.z);
-    put(t, s3, 24u + 4u * ty, o, group.z);
+    let output = t.output0 + 4u * tx;
+    put(t, s00, 4u * ty, output, group.z);
+    put(t, s10, 4u * (ty + DOWN), output, group.z);
+    if (TWICE) {
+        put(t, s01, 4u * ty, output + 4u * ACROSS, group.z);
+        put(t, s11, 4u * (ty + DOWN), output + 4u * ACROSS, group.z);
+    }
 }

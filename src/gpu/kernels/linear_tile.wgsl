@@ -4,8 +4,10 @@
 // Workgroup memory is [k / 4][k % 4][row / 4], so that a thread reads four rows, or four outputs, at once. Constant indices come
 // first: a compiler that checks indices then checks the last one only, once for all. Vectors of different k change places
 // (^), so that threads that have neighbouring k of one row do not meet in the same banks when they store them.
+const GROUPED = false;
 const ROWS = 128u;
 const OUTS = 64u;
+const K_STEP = 16u;
 const THREADS = 128u;
 
 var<workgroup> x_tile: array<array<array<vec4<f32>, 32>, 4>, 4>;
@@ -41,8 +43,8 @@ fn four(c: u32, tx: u32, ty: u32) {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let t = tile_of(group, ROWS, OUTS);
     if (t.count == 0u) { return; }
-    let begin = group.z * step.stretch * 16u;
-    let end = min(begin + step.stretch * 16u, step.k);
+    let begin = group.z * step.stretch * K_STEP;
+    let end = min(begin + step.stretch * K_STEP, step.k);
     // 8 by 4 threads of a subgroup of 32, so that they share what they read
     let tx = local & 7u;
     let ty = local >> 3u;

@@ -15,10 +15,10 @@ fn keep8(k: u32) {
     wb = kept(k + 4u, wb);
 }
 
-fn keep16(k: u32) {
-    keep8(k);
-    wc = kept(k + 8u, wc);
-    wd = kept(k + 12u, wd);
+// The same of two fours that are apart.
+fn keep_two(k: u32, other: u32) {
+    wa = kept(k, wa);
+    wb = kept(other, wb);
 }
 
 fn put4(t: Tile, y: u32, output: u32, v: vec4<f32>) {

@@ -1,7 +1,5 @@
 // What the float tile kernels share: which rows and outputs a workgroup makes, and where they lie. An even kernel
 // (tile/even.wgsl) reads and writes four values at a time, tile/any.wgsl value by value.
-override GROUPED: bool = false; // rows by expert, from group_pairs
-
 @group(0) @binding(4) var<storage, read> side: array<vec4<u32>>;
 
 struct Tile {
@@ -46,7 +44,7 @@ fn input_of(row: u32) -> u32 {
 
 fn output_of(row: u32, split: u32) -> u32 {
     if (GROUPED) { return step.out0 + row / step.experts * step.out0_stride + row % step.experts * step.cols; }
-    if (step.stretch < (step.k + 15u) / 16u) { return step.out1 + split * step.out1_stride + row * step.cols + step.first_row; }
+    if (step.stretch < (step.k + K_STEP - 1u) / K_STEP) { return step.out1 + split * step.out1_stride + row * step.cols + step.first_row; }
     return step.out0 + row * step.out0_stride + step.first_row;
 }
 
