@@ -14,11 +14,13 @@ import type {
     TopLogProb,
     Usage,
 } from "./chat_types.js";
-import type { Model, Part, Session, Turn } from "./engine.js";
 import { BezelError } from "./errors.js";
 import type { Eyes } from "./eyes.js";
 import type { PortableMedia } from "./media.js";
+import type { Model } from "./model.js";
 import type { Canvas, Finish, Token, TokenProb } from "./options.js";
+import type { Session } from "./session.js";
+import type { Part, Turn } from "./turn.js";
 
 const ARGUMENTS = ',"arguments":';
 

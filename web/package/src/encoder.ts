@@ -1,7 +1,14 @@
 /** A model's eyes and ears: pixels and samples go in, rows that stand among a prompt's tokens come out. */
-import type { Engine, Model } from "./engine.js";
+import type { Engine } from "./engine.js";
 import { BezelError } from "./errors.js";
+import { runJob } from "./jobs.js";
+import type { Model } from "./model.js";
 import type { EncoderStats } from "./options.js";
+
+export type MediaKind = "image" | "audio";
+
+/** In the order of C's numbers for them. */
+export const mediaKinds: MediaKind[] = ["image", "audio"];
 
 export interface EncodeOptions {
     signal?: AbortSignal;
@@ -103,7 +110,7 @@ export class Encoder {
         const job = engine.check(begin());
         try {
             options.onProgress?.(0, 1);
-            for await (const event of engine.runJob(job, sources, options.signal)) {
+            for await (const event of runJob(engine, job, sources, options.signal)) {
                 if (event.kind === "progress") {
                     options.onProgress?.(event.done, event.total);
                 }

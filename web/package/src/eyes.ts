@@ -1,9 +1,9 @@
 /** The loaded model's eyes and ears, made when they are first needed: files and pixels go in, encoded media come out,
  * each encoded once. */
-import type { EncodeOptions, Encoder, Media } from "./encoder.js";
-import type { MediaKind, Model } from "./engine.js";
+import type { EncodeOptions, Encoder, Media, MediaKind } from "./encoder.js";
 import { BezelError } from "./errors.js";
 import type { PortableMedia, PortablePicture, PortableSound } from "./media.js";
+import type { Model } from "./model.js";
 import type { EncoderStats } from "./options.js";
 import { openPicture, readPixels, readSize } from "./picture.js";
 import { Sha256 } from "./sha256.js";

@@ -12,8 +12,11 @@ export { sizeOfPicture, type PictureSize } from "./picture_size.js";
 export { urlSource } from "./url_source.js";
 
 /* The engine itself, without worker and without OpenAI's shapes. */
-export { Encoder, Media, type EncodeOptions } from "./encoder.js";
-export { Engine, Model, Session, Turn, type EngineOptions, type MediaKind, type Part, type PartKind } from "./engine.js";
+export { Encoder, Media, type EncodeOptions, type MediaKind } from "./encoder.js";
+export { Engine, type EngineOptions } from "./engine.js";
+export { Model } from "./model.js";
+export { Session } from "./session.js";
+export { Turn, type Part, type PartKind } from "./turn.js";
 export type { DeviceCounts } from "./device.js";
 export { Gpu } from "./gpu.js";
 export { BezelError, statusNames, type ErrorCode, type StatusName } from "./errors.js";

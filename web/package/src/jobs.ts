@@ -1,0 +1,188 @@
+/** The one loop that waits: runs a job of C's, reads the bytes and awaits the GPU that it asks for. */
+import type { Engine } from "./engine.js";
+import { BezelError } from "./errors.js";
+import type { Memory } from "./memory.js";
+import type { Canvas, Token } from "./options.js";
+import { release, type Source } from "./source.js";
+import { Progress, READ_FIELDS, Report } from "./wasm.js";
+
+/** How long the event loop may have to wait for us, in milliseconds. */
+const LONGEST_TURN = 30;
+
+/** What a job has to tell while it runs. */
+export type JobEvent =
+    | { kind: "progress" | "reload"; done: number; total: number }
+    | { kind: "token"; token: Token }
+    | { kind: "logits"; address: number; position: number; rows: number }
+    | { kind: "canvas"; canvas: Canvas };
+
+interface Read {
+    file: number;
+    offset: number;
+    length: number;
+    /** An address, or 0: then `buffer`, at `bufferOffset`. */
+    to: number;
+    buffer: number;
+    bufferOffset: number;
+}
+
+/** Lets timers, input and painting have their turn. */
+function breathe(): Promise<void> {
+    const { scheduler } = globalThis as { scheduler?: { yield?: () => Promise<void> } };
+    return scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+function throwIfAborted(signal: AbortSignal | undefined): void {
+    if (signal?.aborted) {
+        throw new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
+    }
+}
+
+/** Runs a job, which stays the caller's to free. Yields its events; leaving the loop cancels. `sources` are
+ * the model's files: a job whose GPU was lost reads them again. */
+export async function* runJob(
+    engine: Engine,
+    job: number,
+    sources: Source[],
+    signal?: AbortSignal,
+): AsyncGenerator<JobEvent, void, void> {
+    try {
+        let began = performance.now();
+        for (;;) {
+            throwIfAborted(signal);
+            switch (engine.exports.job_step(engine.host, job)) {
+                case Progress.again:
+                    if (performance.now() - began > LONGEST_TURN) {
+                        await breathe();
+                        began = performance.now();
+                    }
+                    break;
+                case Progress.needBytes:
+                    await fetchAll(engine, readsOf(engine), sources);
+                    began = performance.now();
+                    break;
+                case Progress.needGpu:
+                    await engine.gpu.changed();
+                    began = performance.now();
+                    break;
+                case Progress.event:
+                    yield eventOf(engine);
+                    break;
+                case Progress.done:
+                    return;
+                default:
+                    throw engine.lastError();
+            }
+        }
+    } finally {
+        engine.gpu.wake(); // another job may have waited for what this one was loading
+    }
+}
+
+function eventOf(engine: Engine): JobEvent {
+    const { exports, host, memory } = engine;
+    const r = memory.doublesAt(exports.report(host), Report.firstRead);
+    const at = (index: number): number => r[index] ?? 0;
+    switch (at(Report.kind)) {
+        case 0:
+            return { kind: "progress", done: at(Report.done), total: at(Report.total) };
+        case 1:
+            return {
+                kind: "token",
+                token: {
+                    token: at(Report.token),
+                    text: memory.text(at(Report.text), at(Report.textLength)),
+                    logProb: at(Report.logProb),
+                    top: topOf(memory, at(Report.top), at(Report.topCount)),
+                },
+            };
+        case 2:
+            return {
+                kind: "logits",
+                address: at(Report.logits),
+                position: at(Report.position),
+                rows: at(Report.rows),
+            };
+        case 3:
+            return { kind: "reload", done: at(Report.done), total: at(Report.total) };
+        default:
+            return {
+                kind: "canvas",
+                canvas: {
+                    text: memory.text(at(Report.text), at(Report.textLength)),
+                    step: at(Report.done),
+                    steps: at(Report.total),
+                    position: at(Report.position),
+                    tokens: at(Report.rows),
+                },
+            };
+    }
+}
+
+/** struct bz_token_prob: an int32 and a float each. */
+function topOf(memory: Memory, address: number, n: number): Token["top"] {
+    const ids = memory.int32s(address, 2 * n);
+    const probs = memory.floats(address, 2 * n);
+    return Array.from({ length: n }, (_, i) => ({
+        token: ids[2 * i] ?? 0,
+        logProb: probs[2 * i + 1] ?? 0,
+    }));
+}
+
+function readsOf(engine: Engine): Read[] {
+    const { exports, host, memory } = engine;
+    const report = exports.report(host);
+    const n = memory.doubleAt(report + 8 * Report.reads);
+    const r = memory.doublesAt(report + 8 * Report.firstRead, n * READ_FIELDS);
+    return Array.from({ length: n }, (_, i) => ({
+        file: r[READ_FIELDS * i] ?? 0,
+        offset: r[READ_FIELDS * i + 1] ?? 0,
+        length: r[READ_FIELDS * i + 2] ?? 0,
+        to: r[READ_FIELDS * i + 3] ?? 0,
+        buffer: r[READ_FIELDS * i + 4] ?? 0,
+        bufferOffset: r[READ_FIELDS * i + 5] ?? 0,
+    }));
+}
+
+/** Does what the job needs read. Afterwards nothing is under way, whatever happened. */
+async function fetchAll(engine: Engine, reads: Read[], sources: Source[]): Promise<void> {
+    const done = await Promise.allSettled(reads.map((read) => fetchOne(engine, read, sources)));
+    for (const result of done) {
+        if (result.status === "rejected") {
+            throw result.reason;
+        }
+    }
+}
+
+async function fetchOne(engine: Engine, read: Read, sources: Source[]): Promise<void> {
+    const { file, offset, length } = read;
+    const source = sources[file];
+    if (!source) {
+        throw new BezelError("bad_file", `The engine asked for file ${file} of ${sources.length}.`);
+    }
+    let bytes: Uint8Array<ArrayBuffer>;
+    try {
+        bytes = await source.read(offset, length);
+    } catch (reason) {
+        const cause = reason instanceof Error ? reason.message : String(reason);
+        throw reason instanceof BezelError
+            ? reason
+            : new BezelError("bad_file", `${source.name} could not be read: ${cause}.`, {
+                  cause: reason,
+              });
+    }
+    if (bytes.byteLength !== length) {
+        throw new BezelError(
+            "bad_file",
+            `${source.name} ended early: ${bytes.byteLength} bytes of ${length} came.`,
+        );
+    }
+    if (read.to) {
+        engine.memory.put(read.to, bytes);
+    } else {
+        engine.gpu.upload(read.buffer, read.bufferOffset, bytes);
+    }
+    if (source.fresh) {
+        release(bytes);
+    }
+}

@@ -1,0 +1,121 @@
+/** A loaded model: its tokens, and what is made from it. */
+import { Encoder, mediaKinds, type MediaKind } from "./encoder.js";
+import type { Engine } from "./engine.js";
+import type { EncoderOptions, SessionOptions } from "./options.js";
+import { Session } from "./session.js";
+import type { Source } from "./source.js";
+import { Turn } from "./turn.js";
+
+export class Model {
+    readonly engine: Engine;
+    readonly address: number;
+    /** Read again when the GPU is lost: they stay open as long as the model. */
+    readonly sources: Source[];
+
+    constructor(engine: Engine, address: number, sources: Source[]) {
+        this.engine = engine;
+        this.address = address;
+        this.sources = sources;
+    }
+
+    /** The file's that the text model is in, or its first part. */
+    get name(): string {
+        return this.sources[this.engine.exports.model_main(this.address)]?.name ?? "model";
+    }
+
+    get vocab(): number {
+        return this.engine.exports.model_vocab(this.address);
+    }
+
+    get context(): number {
+        return this.engine.exports.model_context(this.address);
+    }
+
+    tokenize(text: string, options: { specials?: boolean; bos?: boolean } = {}): Int32Array {
+        const { engine } = this;
+        const { exports, host } = engine;
+        return engine.withText(text, (address, length) => {
+            const n = exports.tokenize(
+                host,
+                this.address,
+                address,
+                length,
+                Number(options.specials ?? false),
+                Number(options.bos ?? false),
+            );
+            if (n < 0) {
+                throw engine.lastError();
+            }
+            return engine.memory.int32s(engine.reported(0), n);
+        });
+    }
+
+    /** The text of tokens, never half a character. Control tokens show nothing unless asked to. */
+    textOf(tokens: Iterable<number>, showControl = false): string {
+        const { engine } = this;
+        const { exports, host, memory } = engine;
+        const stream = engine.check(exports.stream_new());
+        let text = "";
+        for (const token of [...tokens, -1]) {
+            const length = exports.stream_push(host, stream, this.address, token, Number(showControl));
+            text += memory.text(engine.reported(0), length);
+        }
+        exports.free(stream);
+        return text;
+    }
+
+    /** A token as the vocabulary spells it; its bytes may be part of a character. */
+    pieceOf(token: number): Uint8Array {
+        const { exports, host, memory } = this.engine;
+        exports.token_piece(host, this.address, token);
+        const address = this.engine.reported(0);
+        return memory.slice(address, this.engine.reported(1));
+    }
+
+    endsAnswer(token: number): boolean {
+        return this.engine.exports.token_ends(this.address, token) !== 0;
+    }
+
+    async newSession(options: SessionOptions = {}): Promise<Session> {
+        const { engine } = this;
+        const free = (await engine.threads?.reserve()) ?? 0;
+        const session = engine.withText(JSON.stringify(options), (address, length) =>
+            engine.check(engine.exports.session_new(engine.host, this.address, address, length)),
+        );
+        return new Session(this, session, 1 + free - (engine.threads?.free ?? 0));
+    }
+
+    /** Has it eyes, has it ears? */
+    takes(kind: MediaKind): boolean {
+        return this.engine.exports.model_takes(this.address, mediaKinds.indexOf(kind)) !== 0;
+    }
+
+    /** Tokens of a picture, at most, for OpenAI's `detail`. */
+    budgetOf(detail: "auto" | "low" | "high"): number {
+        return this.engine.exports.model_budget(this.address, ["auto", "low", "high"].indexOf(detail));
+    }
+
+    /** The model's eyes and ears. */
+    async newEncoder(options: EncoderOptions = {}): Promise<Encoder> {
+        const { engine } = this;
+        await engine.threads?.reserve();
+        const encoder = engine.withText(JSON.stringify(options), (address, length) =>
+            engine.check(engine.exports.encoder_new(engine.host, this.address, address, length)),
+        );
+        return new Encoder(this, encoder);
+    }
+
+    /** A turn of a conversation: the request is OpenAI's or Ollama's. */
+    newTurn(request: object): Turn {
+        const { engine } = this;
+        const turn = engine.withText(JSON.stringify(request), (address, length) =>
+            engine.check(engine.exports.turn_new(engine.host, this.address, address, length)),
+        );
+        return new Turn(engine, turn);
+    }
+
+    /** Free sessions first. */
+    free(): void {
+        this.engine.exports.model_free(this.address);
+    }
+}
