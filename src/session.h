@@ -94,6 +94,9 @@ struct bz_session {
 bz_status bz_session_attach(bz_session *s, bz_error *err);
 void bz_session_detach(bz_session *s);
 
+/* Chooses tokens of this model, never those that its file suppresses. */
+bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler **out, bz_error *err);
+
 /* Rewinds to the longest prefix of `ids` that can be continued from and returns its
  * length, always less than n: the last token is computed again for its logits. */
 uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n);

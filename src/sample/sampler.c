@@ -170,16 +170,6 @@ static const float *edited(bz_sampler *s, const float *row)
     return s->row;
 }
 
-static bool any_finite(const float *row, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (isfinite(row[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A short list is cheaper to make; no filter looks past top-k. */
 uint32_t bz_sampler_wanted(const bz_sampler *s)
 {
@@ -231,7 +221,7 @@ bz_status bz_sampler_shortlist(bz_sampler *s, const float *row, bz_shortlist *ou
 {
     const bz_wish wish = bz_sampler_wish(s);
     const float *x = edited(s, row);
-    out->finite = any_finite(row, s->vocab);
+    out->finite = bz_any_finite(row, s->vocab);
     out->n = bz_rank_best(x, s->vocab, wish.wanted, out->best);
     out->whole = out->n < wish.wanted;
     out->sum = out->raw_sum = (bz_exp_sum){0};

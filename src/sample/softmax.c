@@ -90,3 +90,13 @@ bz_exp_sum bz_sum_exp(const float *row, uint32_t n)
     }
     return (bz_exp_sum){most, total};
 }
+
+bool bz_any_finite(const float *row, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(row[i])) {
+            return true;
+        }
+    }
+    return false;
+}

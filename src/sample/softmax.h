@@ -3,6 +3,7 @@
 #ifndef BZ_SAMPLE_SOFTMAX_H
 #define BZ_SAMPLE_SOFTMAX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* e to the x for x <= 0 in f32, within 2 units in the last place; 0 below -87 and for NaN, 1 above 0. */
@@ -18,5 +19,7 @@ typedef struct bz_exp_sum {
 /* Terms in f32, added in double, in an order that depends on n only. NaN and -inf count for
  * nothing, +inf as the largest float. */
 bz_exp_sum bz_sum_exp(const float *row, uint32_t n);
+
+bool bz_any_finite(const float *row, uint32_t n); /* broken weights show as NaN in every logit */
 
 #endif
