@@ -24,7 +24,4 @@ bool bz_call_name(bz_str call, bz_str *name, bz_str *arguments);
  * `tools`, which may be NULL. */
 bz_call_answer bz_call_to_json(bz_str call, const bz_json_node *tools, bz_json_buffer *out);
 
-/* The declaration's function object of that name, or NULL. */
-const bz_json_node *bz_tool_named(const bz_json_node *tools, bz_str name);
-
 #endif
