@@ -1,4 +1,4 @@
-/* What server.c (connections) and exchange.c (answers) share. */
+/* What server.c (all connections), connection.c (one of them) and exchange.c (answers) share. */
 #ifndef BZ_SERVER_INSIDE_H
 #define BZ_SERVER_INSIDE_H
 
@@ -68,6 +68,16 @@ struct server {
     uint64_t stop_at;   /* ns */
     uint64_t accept_at; /* ns: no file was left for a connection; try again then */
 };
+
+/* ---- connection.c ---- */
+
+void connection_enter(exchange *x, phase p, uint64_t ms); /* which may last so long */
+/* Does what can be done now; false: the connection is over. give_up: the same when its time is over. */
+bool connection_turn(exchange *x);
+bool connection_give_up(exchange *x);
+short connection_wanted(const exchange *x);          /* what to watch its socket for */
+bool connection_left(const exchange *x, short seen); /* the client has gone while it was being answered */
+void connection_log(const exchange *x);              /* the answer, as far as it went */
 
 /* ---- exchange.c ---- */
 

@@ -1,381 +1,28 @@
-/* Connections: who waits for what, and for how long. */
+/* All connections: who waits for what, and for how long. */
 #include "inside.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/os.h"
 
 enum {
-    STEPS = 32,           /* of one connection before others have their turn */
-    FILE_PIECE = 1 << 20, /* bytes of a file in one step */
-    BODY_PIECE = 4096,    /* bytes of a body that buy more time */
-    LINGER_MS = 1000,     /* for a client to see that all is said */
-    SOME_FILES = 32,      /* that are open besides those of connections */
-    PAUSE_MS = 100        /* when no file is left for a new connection */
+    SOME_FILES = 32, /* that are open besides those of connections */
+    PAUSE_MS = 100   /* when no file is left for a new connection */
 };
-
-typedef enum step { STEP_AGAIN, STEP_WAIT, STEP_CLOSE } step;
 
 static uint64_t in_ms(uint64_t ms)
 {
     return bz_os_now() + ms * 1000000;
 }
 
-static void enter(exchange *x, phase p, uint64_t ms)
-{
-    x->phase = p;
-    x->since = bz_os_now();
-    x->deadline = x->since + ms * 1000000;
-}
-
-/* ---- routes ---------------------------------------------------------------------------------- */
-
-static bool leads_to(const server_route *r, bz_str path)
-{
-    const size_t n = strlen(r->path);
-    return path.len >= n && memcmp(path.data, r->path, n) == 0 && (path.len == n || r->path[n - 1] == '/');
-}
-
-static unsigned methods_of(const server_route *r)
-{
-    return r->methods | (r->methods & HTTP_GET ? HTTP_HEAD : 0);
-}
-
-/* The route with the longest path that has the method; *all: the methods of all with that path. */
-static const server_route *find_route(const server *s, bz_str path, http_method method, unsigned *all)
-{
-    const server_route *found = NULL;
-    size_t longest = 0;
-    *all = 0;
-    for (size_t i = 0; i < s->o.n_routes; i++) {
-        const server_route *r = &s->o.routes[i];
-        const size_t n = strlen(r->path);
-        if (!leads_to(r, path) || n < longest) {
-            continue;
-        }
-        if (n > longest) {
-            longest = n;
-            *all = 0;
-            found = NULL;
-        }
-        *all |= methods_of(r);
-        found = methods_of(r) & method ? r : found;
-    }
-    return found;
-}
-
-static void tell_methods(exchange *x, unsigned all)
-{
-    char text[80] = "";
-    for (unsigned bit = 1; bit <= HTTP_PATCH; bit <<= 1) {
-        if ((all | HTTP_OPTIONS) & bit) {
-            const size_t n = strlen(text);
-            snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", http_method_name((http_method)bit));
-        }
-    }
-    exchange_header(x, "Allow", "%s", text);
-}
-
-/* ---- requests ---------------------------------------------------------------------------------- */
-
-/* An answer in place of the handler's. What is left of the request is not read, so none can follow. */
-static step refuse(exchange *x, int status, const char *why)
-{
-    x->keep = x->keep && x->phase == PHASE_HEAD && !x->head.chunked && x->head.length == 0;
-    exchange_text(x, status, why);
-    return STEP_AGAIN;
-}
-
-static step handle(exchange *x)
-{
-    x->route->handle(x->route->user, x);
-    if (x->phase != PHASE_SEND && x->phase != PHASE_LATER) {
-        exchange_text(x, 500, "There is no answer to this request.");
-    }
-    if (x->phase == PHASE_SEND) {
-        x->deadline = in_ms(x->server->o.send_ms);
-    }
-    return STEP_AGAIN;
-}
-
-static bool may_change_something(http_method m)
-{
-    return m != HTTP_GET && m != HTTP_HEAD && m != HTTP_OPTIONS;
-}
-
-/* The head is read: may it be asked, who answers, does a body follow? */
-static step begin_request(exchange *x)
-{
-    server *s = x->server;
-    const http_head *h = &x->head;
-    const bz_str authority = http_text(h, h->authority), origin = http_field(h, "Origin");
-    unsigned all;
-    x->keep = !h->close && !s->stopping;
-    x->deadline = in_ms(s->o.send_ms);
-    /* HTTP/1.0 without Host: no browser, so no page is behind it. */
-    if (authority.len && !access_host(&s->o.access, authority)) {
-        return refuse(x, 403, "This server does not answer to that name; --allow-host NAME allows it.");
-    }
-    if (origin.data && may_change_something(h->method) && !access_origin(&s->o.access, origin, authority)) {
-        return refuse(x, 403, "Pages of other sites may not do this; --allow-host NAME allows them.");
-    }
-    x->route = find_route(s, http_text(h, h->path), h->method, &all);
-    if (h->method == HTTP_OPTIONS && !x->route) {
-        tell_methods(x, all);
-        x->keep = x->keep && !h->chunked && h->length == 0;
-        exchange_empty(x, 204);
-        return STEP_AGAIN;
-    }
-    if (!x->route) {
-        if (all) {
-            tell_methods(x, all);
-        }
-        return all ? refuse(x, 405, "That method makes no sense here.")
-                   : refuse(x, 404, "There is nothing here.");
-    }
-    const bool needs_length = h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;
-    if (needs_length && !h->sized && !h->chunked) {
-        return refuse(x, 411, "The request does not say how long it is.");
-    }
-    switch (http_body_begin(&x->body, h, x->route->body_most)) {
-    case HTTP_BAD: return refuse(x, x->body.refusal.status, x->body.refusal.why);
-    case HTTP_DONE: return handle(x);
-    case HTTP_MORE: break;
-    }
-    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    const long n = sizeof go_on - 1;
-    if (h->expects_continue && x->n_in == h->size && os_send(x->fd, go_on, (size_t)n, false) != n) {
-        return STEP_CLOSE; /* nothing else is under way, so there is room for it unless the client is gone */
-    }
-    x->counted = 0;
-    enter(x, PHASE_BODY, s->o.body_ms);
-    return STEP_AGAIN;
-}
-
-/* More bytes behind those that are there. */
-static step receive(exchange *x)
-{
-    const long n = os_receive(x->fd, x->in + x->n_in, IN_ROOM - x->n_in);
-    if (n == OS_WAIT) {
-        return STEP_WAIT;
-    }
-    if (n <= 0) {
-        return STEP_CLOSE;
-    }
-    if (x->phase == PHASE_HEAD && x->n_in == 0) {
-        enter(x, PHASE_HEAD, x->server->o.head_ms);
-    }
-    x->n_in += (size_t)n;
-    return STEP_AGAIN;
-}
-
-static step read_head(exchange *x)
-{
-    switch (x->n_in ? http_head_read(&x->head, x->in, x->n_in) : HTTP_MORE) {
-    case HTTP_MORE: return receive(x);
-    case HTTP_DONE: return begin_request(x);
-    default:
-        x->keep = false;
-        x->deadline = in_ms(x->server->o.send_ms);
-        return refuse(x, x->head.refusal.status, x->head.refusal.why);
-    }
-}
-
-/* Memory grows with what has come, never with what was promised. */
-static bool keep_content(exchange *x, const char *bytes, size_t n)
-{
-    if (x->n_content + n > x->room_content) {
-        const size_t room = 2 * x->room_content > x->n_content + n ? 2 * x->room_content : x->n_content + n;
-        char *more = realloc(x->content, room);
-        if (!more) {
-            return false;
-        }
-        x->content = more;
-        x->room_content = room;
-    }
-    memcpy(x->content + x->n_content, bytes, n);
-    x->n_content += n;
-    return true;
-}
-
-static step read_body(exchange *x)
-{
-    char *raw = x->in + x->head.size;
-    const size_t n = x->n_in - x->head.size;
-    size_t used, put;
-    if (n == 0) {
-        return receive(x);
-    }
-    const http_answer a = http_body_read(&x->body, raw, n, &used, raw, &put);
-    if (a == HTTP_BAD) {
-        return refuse(x, x->body.refusal.status, x->body.refusal.why);
-    }
-    if (put && !keep_content(x, raw, put)) {
-        return refuse(x, 503, "There is no memory for the request.");
-    }
-    memmove(raw, raw + used, n - used);
-    x->n_in -= used;
-    if (x->n_content >= x->counted + BODY_PIECE) {
-        x->counted = x->n_content;
-        enter(x, PHASE_BODY, x->server->o.body_ms);
-    }
-    return a == HTTP_DONE ? handle(x) : STEP_AGAIN;
-}
-
-/* ---- answers -------------------------------------------------------------------------------------- */
-
-static void tell_log(const exchange *x)
-{
-    const server_options *o = &x->server->o;
-    if (o->log && x->status) {
-        const bz_str path =
-            x->head.size && x->head.path.len ? http_text(&x->head, x->head.path) : (bz_str){"-", 1};
-        o->log(o->user, &(server_log){x->head.method, path, x->status, x->total - x->file_left});
-    }
-}
-
-static step end_answer(exchange *x)
-{
-    tell_log(x);
-    const size_t size = x->head.size;
-    const bool keep = x->keep && !x->server->stopping;
-    exchange_clear(x);
-    if (!keep) {
-        os_finish_sending(x->fd);
-        enter(x, PHASE_LINGER, LINGER_MS);
-        return STEP_AGAIN;
-    }
-    memmove(x->in, x->in + size, x->n_in - size);
-    x->n_in -= size;
-    enter(x, PHASE_HEAD, x->n_in ? x->server->o.head_ms : x->server->o.idle_ms);
-    return STEP_AGAIN;
-}
-
-/* After os_send or os_send_file. */
-static step moved(exchange *x, long n)
-{
-    if (n < 0) {
-        return n == OS_WAIT ? STEP_WAIT : STEP_CLOSE;
-    }
-    x->deadline = in_ms(x->server->o.send_ms);
-    return STEP_AGAIN;
-}
-
-static step send_answer(exchange *x)
-{
-    long n;
-    if (x->status && x->n_out == 0 && !x->has_task) {
-        return STEP_CLOSE; /* an answer that could not be made */
-    }
-    if (x->sent < x->n_out) {
-        n = os_send(x->fd, x->out + x->sent, x->n_out - x->sent, x->n_bytes || x->file_left);
-        x->sent += n > 0 ? (size_t)n : 0;
-        return moved(x, n);
-    }
-    if (x->bytes_sent < x->n_bytes) {
-        n = os_send(x->fd, x->bytes + x->bytes_sent, x->n_bytes - x->bytes_sent, false);
-        x->bytes_sent += n > 0 ? (size_t)n : 0;
-        return moved(x, n);
-    }
-    if (x->file_left) {
-        n = os_send_file(x->fd, x->file, x->file_at,
-                         x->file_left < FILE_PIECE ? (size_t)x->file_left : FILE_PIECE);
-        x->file_at += n > 0 ? (uint64_t)n : 0;
-        x->file_left -= n > 0 ? (uint64_t)n : 0;
-        return moved(x, n);
-    }
-    if (x->streaming) {
-        if (!exchange_fill(x)) {
-            return STEP_CLOSE;
-        }
-        x->deadline = x->n_out ? in_ms(x->server->o.send_ms) : 0; /* it is not the client we wait for */
-        return (x->waiting || x->busy) && !x->n_out ? STEP_WAIT : STEP_AGAIN;
-    }
-    return end_answer(x);
-}
-
-static step linger(exchange *x)
-{
-    const long n = os_receive(x->fd, x->in, IN_ROOM);
-    return n > 0 ? STEP_AGAIN : n == OS_WAIT ? STEP_WAIT : STEP_CLOSE;
-}
-
-static step resume(exchange *x)
-{
-    x->task.resume(x->task.user, x);
-    if (x->phase == PHASE_LATER) {
-        return STEP_WAIT;
-    }
-    x->deadline = in_ms(x->server->o.send_ms);
-    return STEP_AGAIN;
-}
-
-/* ---- one connection's turn ---------------------------------------------------------------------- */
-
-static step take_step(exchange *x)
-{
-    switch (x->phase) {
-    case PHASE_HEAD: return read_head(x);
-    case PHASE_BODY: return read_body(x);
-    case PHASE_LATER: return resume(x);
-    case PHASE_SEND: return send_answer(x);
-    case PHASE_LINGER: return linger(x);
-    }
-    return STEP_CLOSE;
-}
-
-/* False: the connection is over. */
-static bool take_turn(exchange *x)
-{
-    x->busy = false;
-    for (int i = 0; i < STEPS; i++) {
-        switch (take_step(x)) {
-        case STEP_WAIT: return true;
-        case STEP_CLOSE: return false;
-        case STEP_AGAIN: break;
-        }
-    }
-    x->busy = true;
-    return true;
-}
-
-/* Its time is over. */
-static bool give_up(exchange *x)
-{
-    const bool asked = (x->phase == PHASE_HEAD && x->n_in) || x->phase == PHASE_BODY;
-    if (!asked) {
-        return false;
-    }
-    x->keep = false;
-    x->deadline = in_ms(x->server->o.send_ms);
-    exchange_text(x, 408, "The request took too long to arrive.");
-    return take_turn(x);
-}
-
-static short wanted(const exchange *x)
-{
-    switch (x->phase) {
-    case PHASE_LATER: return OS_LEFT;
-    case PHASE_SEND:
-        return (short)((x->streaming ? OS_LEFT : 0) | (x->sent < x->n_out || !x->streaming ? OS_WRITE : 0));
-    default: return OS_READ;
-    }
-}
-
-static bool is_left(const exchange *x, short seen)
-{
-    return (seen & OS_LEFT) && (x->phase == PHASE_LATER || (x->phase == PHASE_SEND && x->streaming));
-}
-
-/* ---- all of them ----------------------------------------------------------------------------------- */
+/* ---- coming and going ------------------------------------------------------------------------------ */
 
 static void drop(server *s, size_t i)
 {
     exchange *x = s->list[i];
     if (x->phase == PHASE_SEND) {
-        tell_log(x); /* as far as it went */
+        connection_log(x); /* as far as it went */
     }
     exchange_clear(x);
     os_close(x->fd);
@@ -407,7 +54,7 @@ static bool add(server *s, int fd)
     x->server = s;
     x->fd = fd;
     x->file = -1;
-    enter(x, PHASE_HEAD, s->o.head_ms);
+    connection_enter(x, PHASE_HEAD, s->o.head_ms);
     s->list[s->n++] = x;
     return true;
 }
@@ -448,6 +95,8 @@ static void begin_stop(server *s)
     }
 }
 
+/* ---- waiting ------------------------------------------------------------------------------------- */
+
 enum { WATCH_LISTENER, WATCH_ALARM, WATCH_INTERRUPT, WATCH_FIRST };
 
 static uint64_t sooner(uint64_t a, uint64_t b)
@@ -463,7 +112,7 @@ static int plan_wait(server *s, uint64_t now)
     bool busy = false;
     for (size_t i = 0; i < s->n; i++) {
         const exchange *x = s->list[i];
-        s->watches[WATCH_FIRST + i] = (os_watch){.fd = x->fd, .wanted = wanted(x)};
+        s->watches[WATCH_FIRST + i] = (os_watch){.fd = x->fd, .wanted = connection_wanted(x)};
         until = sooner(until, x->deadline);
         busy |= x->busy;
     }
@@ -494,10 +143,10 @@ static bool turn(server *s)
     for (size_t i = n; i-- > 0;) {
         exchange *x = s->list[i];
         const short seen = s->watches[WATCH_FIRST + i].seen;
-        const bool on = (seen & wanted(x)) || x->busy || (woken && x->waiting);
-        bool over = is_left(x, seen) || (on && !take_turn(x));
+        const bool on = (seen & connection_wanted(x)) || x->busy || (woken && x->waiting);
+        bool over = connection_left(x, seen) || (on && !connection_turn(x));
         /* Asked afterwards: bytes that keep dripping in buy no time. */
-        over = over || (x->deadline && x->deadline <= now && !give_up(x));
+        over = over || (x->deadline && x->deadline <= now && !connection_give_up(x));
         if (over) {
             drop(s, i);
         }
