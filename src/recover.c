@@ -45,20 +45,25 @@ static bz_progress find_device(bz_session *s, bz_need *need)
     return p;
 }
 
-/* Tokens from `first` on that were computed by the same kernels, as many as one pass takes. */
-static uint32_t same_kind(const bz_session *s, uint32_t first)
+/* How many tokens from `first` on are computed again in one pass: those that were in one, or passes of few rows
+ * together. *like: the rows that it had; of a pass that the session went back into, some are gone. */
+static uint32_t same_pass(const bz_session *s, uint32_t first, uint32_t *like)
 {
-    const bool in_bulk = s->in_bulk[first];
-    const uint32_t most = in_bulk || s->chunk < BZ_FEW_ROWS ? s->chunk : BZ_FEW_ROWS;
+    const uint32_t rows = s->pass_rows[first];
+    const bool few = rows && rows <= BZ_FEW_ROWS;
+    const uint32_t most = few && s->chunk > BZ_FEW_ROWS ? BZ_FEW_ROWS : s->chunk;
     uint32_t count = 1;
-    while (count < most && first + count < s->n && s->in_bulk[first + count] == in_bulk) {
+    while (count < most && first + count < s->n && s->pass_rows[first + count] <= (few ? BZ_FEW_ROWS : 0)) {
         count++;
     }
-    return bz_session_fit_pass(s, first, count);
+    count = bz_session_fit_pass(s, first, count);
+    *like = few ? count : rows && rows <= s->chunk ? rows : count > s->chunk ? count : s->chunk; /* chunks may be smaller now */
+    return count;
 }
 
-/* Computes the tokens held once more, by the kernels that computed them before, so that the text goes on as it would
- * have. Without logits: those of the last one are in s->logits still. */
+/* Computes the tokens held once more, in the passes that computed them before: kernels, and how sums are shared out,
+ * depend on a pass's rows, and the text shall go on as it would have. Without logits: those of the last one are in
+ * s->logits still. */
 static bz_progress compute_again(bz_session *s, bz_need *need)
 {
     if (s->returned == s->n) {
@@ -66,12 +71,12 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
         return BZ_JOB_DONE;
     }
     if (!s->in_return) {
-        const uint32_t count = same_kind(s, s->returned);
-        bz_status status =
-            bz_session_start_pass(s, s->returned, count, s->in_bulk[s->returned], PASS_NONE, &need->error);
+        uint32_t like;
+        const uint32_t count = same_pass(s, s->returned, &like);
+        bz_status status = bz_session_start_pass(s, s->returned, count, like, PASS_NONE, &need->error);
         s->in_return = status == BZ_OK;
-        return s->in_return || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, count)) ? BZ_JOB_AGAIN
-                                                                                               : BZ_JOB_ERROR;
+        return s->in_return || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, like)) ? BZ_JOB_AGAIN
+                                                                                              : BZ_JOB_ERROR;
     }
     bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {

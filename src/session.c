@@ -73,7 +73,7 @@ void bz_session_free(bz_session *s)
     bz_sampler_free(s->sampler);
     bz_spans_free(s->spans, s->n_spans);
     free(s->tokens);
-    free(s->in_bulk);
+    free(s->pass_rows);
     free(s->logits);
     free(s);
 }
@@ -145,9 +145,9 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
     s->n_snapshots = s->n_snapshots < BZ_MAX_SNAPSHOTS ? s->n_snapshots : BZ_MAX_SNAPSHOTS;
     s->tokens = malloc(s->context * sizeof *s->tokens);
-    s->in_bulk = malloc(s->context * sizeof *s->in_bulk);
+    s->pass_rows = malloc(s->context * sizeof *s->pass_rows);
     s->logits = malloc(c->vocab * sizeof *s->logits);
-    bz_status status = s->tokens && s->in_bulk && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    bz_status status = s->tokens && s->pass_rows && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
     if (status == BZ_OK) {
         status = bz_model_sampler(model, s->context, &s->sampler, err);
     }

@@ -43,9 +43,9 @@ struct bz_session {
     uint32_t context, chunk, window;
     uint32_t picture; /* rows of the largest that must be in one pass, for which rings are long enough */
 
-    int32_t *tokens;    /* [context] what the caches hold */
-    bool *in_bulk;      /* [context] computed among many rows: other kernels, hence a little other numbers */
-    uint32_t n;         /* how many */
+    int32_t *tokens;     /* [context] what the caches hold */
+    uint16_t *pass_rows; /* [context] at the first row of a pass, how many it had; 0: in the same pass as the row before */
+    uint32_t n;          /* how many tokens */
     session_span *spans; /* [n_spans] by position; their rows' tokens are numbers below zero (bz_media_token) */
     uint32_t n_spans;
     uint32_t ring_from; /* lowest position whose ring rows are still there */
@@ -107,9 +107,10 @@ bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pas
 /* Works on it; when DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,
  * s->logits holds the last row. */
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
-/* The same for positions from `first` <= s->n on, whose tokens are in s->tokens already. */
+/* The same for positions from `first` <= s->n on, whose tokens are in s->tokens already, by the kernels that a pass of
+ * `like` >= count rows has. */
 enum { BZ_FEW_ROWS = 8 }; /* one by one or up to so many together, numbers are the same to the bit */
-bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, bool in_bulk, pass_logits logits,
+bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like, pass_logits logits,
                                 bz_error *err);
 /* For want of memory: can it be done with fewer rows per pass than this many? Then it is, from now on. */
 bool bz_session_take_less(bz_session *s, uint32_t count);

@@ -9,10 +9,10 @@ static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_M
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
-static bz_status plan_for(bz_session *s, uint32_t count, bool in_bulk, bool all, session_plan **out, bz_error *err)
+static bz_status plan_for(bz_session *s, uint32_t rows, bool all, session_plan **out, bz_error *err)
 {
     int b = 0;
-    while (buckets[b] < count || (in_bulk && buckets[b] <= BZ_FEW_ROWS)) {
+    while (buckets[b] < rows) {
         b++;
     }
     session_plan *p = &s->plans[all][b];
@@ -43,10 +43,10 @@ static void note_lost_rows(bz_session *s, uint32_t end)
     }
 }
 
-bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, bool in_bulk, pass_logits logits,
+bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like, pass_logits logits,
                                 bz_error *err)
 {
-    bz_status status = plan_for(s, count, in_bulk, logits == PASS_ALL, &s->running, err);
+    bz_status status = plan_for(s, like, logits == PASS_ALL, &s->running, err);
     if (status == BZ_OK) {
         status = s->backend->kv_reserve(s->backend, s->kv, first + count, err);
     }
@@ -55,7 +55,7 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, b
     }
     for (uint32_t i = 0; i < count; i++) {
         s->pos[i] = (int32_t)(first + i);
-        s->in_bulk[first + i] = in_bulk;
+        s->pass_rows[first + i] = (uint16_t)(i ? 0 : like);
         s->out[i] = logits == PASS_LAST ? count - 1 : i;
     }
     s->rows = (bz_rows){.n = count,
@@ -87,7 +87,7 @@ bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pas
         return bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
     }
     memcpy(s->tokens + s->n, ids, count * sizeof *ids);
-    return bz_session_start_pass(s, s->n, count, count > BZ_FEW_ROWS, logits, err);
+    return bz_session_start_pass(s, s->n, count, count, logits, err);
 }
 
 const float *bz_session_pass_logits(const bz_session *s)
@@ -173,7 +173,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, do
         bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
         return BZ_PASS_ERROR;
     }
-    if (plan_for(s, 1, false, false, &s->running, err) != BZ_OK ||
+    if (plan_for(s, 1, false, &s->running, err) != BZ_OK ||
         s->backend->kv_reserve(s->backend, s->kv, at + 1, err) != BZ_OK) {
         return BZ_PASS_ERROR;
     }
@@ -190,7 +190,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, do
     bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
     if (state == BZ_PASS_DONE) {
         note_lost_rows(s, at + 1);
-        s->in_bulk[at] = false;
+        s->pass_rows[at] = 1;
         s->sent_id = s->sent++ ? s->sent_id : id;
     }
     return state;
@@ -220,7 +220,7 @@ void bz_session_forget(bz_session *s)
 bz_status bz_session_row(bz_session *s, bool there, bz_error *err)
 {
     if (!there) {
-        return bz_session_start_pass(s, s->n - 1, 1, false, PASS_LAST, err);
+        return bz_session_start_pass(s, s->n - 1, 1, 1, PASS_LAST, err);
     }
     s->rows = (bz_rows){.n = 1, .n_out = 1};
     s->first = s->n - 1;

@@ -317,6 +317,56 @@ static void test_two_sessions(bz_model *m, const answers *a)
     }
 }
 
+enum { CUTS = 3, ALL = 150 };
+
+/* Greedy tokens and the logits behind them, after a prompt that came in three pieces. In the last of them it goes back to
+ * the middle of the piece before, at the end of a tile of attention: what is left there has the same sums. */
+static void answer_in_pieces(bz_model *m, bool exact, bool lose, int32_t made[4], float *logits)
+{
+    static const uint32_t end[CUTS] = {40, 40 + 80, ALL}, same = 40 + 64;
+    int32_t text[ALL + 5];
+    bz_error err = {0};
+    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 256, .exact = exact});
+    for (int k = 0; k < CUTS; k++) {
+        for (uint32_t i = 0; i < end[k]; i++) {
+            text[i] = i ? 20 + (int32_t)(i * (k == 2 && i >= same ? 11 : 7) % 90) : 2;
+        }
+        CHECKF(prefill(s, text, end[k], 0, NULL, &err) == BZ_OK, "%s", err.text);
+    }
+    CHECK(bz_session_get_stats(s).reused == end[0] + same);
+    if (lose) {
+        gpu_test_lose(bz_model_device(m));
+    }
+    host h = calm;
+    run_job(&h, m, start_generate(s, 4, true));
+    CHECKF(h.error.code == BZ_OK && h.tokens == 4 && (h.reloads > 0) == lose, "%u tokens: %s", h.tokens, h.error.text);
+    memcpy(made, h.made, 4 * sizeof *made);
+    memcpy(text + ALL, made, 4 * sizeof *made);
+    text[ALL + 4] = 77;
+    CHECK(prefill(s, text, ALL + 5, 0, NULL, &err) == BZ_OK);
+    CHECK(bz_session_get_stats(s).reused == end[0] + same + ALL + 4);
+    memcpy(logits, bz_session_logits(s), bz_model_vocab(m) * sizeof *logits);
+    bz_session_free(s);
+}
+
+static void test_same_passes(void)
+{
+    bz_model *m = open_on_or_fail(model_path(repacked), "gpu");
+    const size_t vocab = bz_model_vocab(m);
+    float *want = malloc(vocab * sizeof *want), *got = malloc(vocab * sizeof *got);
+    for (int exact = 0; exact < 2; exact++) {
+        begin("tokens are computed again in the passes that they were in%s", exact ? ", exact" : "");
+        int32_t first[4], second[4];
+        answer_in_pieces(m, exact, false, first, want);
+        answer_in_pieces(m, exact, true, second, got);
+        CHECK(memcmp(first, second, sizeof first) == 0);
+        CHECKF(memcmp(want, got, vocab * sizeof *want) == 0, "logits differ by up to %g", max_difference(want, got, (uint32_t)vocab));
+    }
+    free(want);
+    free(got);
+    bz_model_free(m);
+}
+
 /* ---- by reads, and while opening ------------------------------------------------------------------ */
 
 typedef struct opening {
@@ -608,6 +658,7 @@ int main(void)
     test_no_memory_for_large_passes(m);
     bz_model_free(m);
     free_answers(&a);
+    test_same_passes();
     test_reads(false);
     test_reads(true);
     test_lost_in_opening();
