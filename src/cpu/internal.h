@@ -58,7 +58,6 @@ struct cpu {
     uint8_t *arena;
     size_t arena_bytes;
     uint8_t *scratch_memory;
-    size_t scratch_bytes; /* per worker */
     cpu_scratch *scratch; /* [threads] */
     uint32_t scratch_weights, scratch_rows;
     uint8_t *q8_memory; /* activations in 8 bits of the step being run */
@@ -163,7 +162,6 @@ void cpu_kv_write(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* wide.c: products and attention of towers */
 uint32_t cpu_wide_tile(uint64_t k);
 size_t cpu_wide_scratch(uint64_t k); /* floats */
-void cpu_pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count, float *row, float *panels);
 void cpu_linear_wide(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 size_t cpu_attend_all_bytes(uint32_t rows, const bz_step *step);
 size_t cpu_attend_all_scratch(uint32_t rows); /* floats */

@@ -28,8 +28,8 @@ size_t cpu_wide_scratch(uint64_t k)
     return (size_t)k * (cpu_wide_tile(k) + 1u);
 }
 
-/* Rows [first, first + count) of a matrix into panels [k][16], columns behind the last one zero. row: [k] */
-void cpu_pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count, float *row, float *panels)
+/* `count` rows of a matrix into panels [k][16], columns behind the last one zero. row: [k] */
+static void pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count, float *row, float *panels)
 {
     const size_t row_bytes = bz_row_bytes(type, k);
     for (size_t r = 0; r < padded(count); r++) {
@@ -55,7 +55,7 @@ void cpu_linear_wide(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const uint32_t count = w->ne[1] - first < job->tile ? (uint32_t)(w->ne[1] - first) : job->tile;
     const bz_tensor_info *in = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
     float *panels = c->scratch[worker].values, *row = panels + k * job->tile;
-    cpu_pack_rows(c, w->type, cpu_weight(c, s->w[0]) + first * row_bytes, k, count, row, panels);
+    pack_rows(c, w->type, cpu_weight(c, s->w[0]) + first * row_bytes, k, count, row, panels);
     for (uint32_t n0 = 0; n0 < rows; n0 += ROWS) {
         const uint32_t n = rows - n0 < ROWS ? rows - n0 : ROWS;
         for (uint32_t p = 0; p < count; p += BZ_PANEL) {

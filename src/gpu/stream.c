@@ -38,7 +38,6 @@ struct gpu_stream {
     slice reads[MOST_READS]; /* asked for */
     uint32_t n_reads;
     uint8_t *memory; /* for them, where the host does not read into buffers itself */
-    uint64_t sent;
 };
 
 bz_status gpu_stream_new(gpu_stream **out, gpu *g, const gpu_weights *weights,
@@ -64,11 +63,6 @@ void gpu_stream_free(gpu_stream *s)
         free(s->memory);
         free(s);
     }
-}
-
-uint64_t gpu_stream_bytes(const gpu_stream *s)
-{
-    return s->sent;
 }
 
 bool gpu_stream_take(gpu_stream *s, const void *who)
@@ -160,7 +154,6 @@ static void send(gpu_stream *s, const slice *x)
     if (x->from) {
         gpu_write_bytes(s->g, x->to, x->from, x->bytes);
     }
-    s->sent += x->bytes;
     s->in_batch++;
 }
 

@@ -26,6 +26,4 @@ void gpu_stream_leave(gpu_stream *s, const void *who); /* also if it never had t
 bz_pass_state gpu_stream_fetch(gpu_stream *s, uint32_t layer, uint64_t deadline, bz_error *err);
 uint32_t gpu_stream_reads(gpu_stream *s, bz_read reads[BZ_MAX_READS]);
 
-uint64_t gpu_stream_bytes(const gpu_stream *s); /* sent since it was made */
-
 #endif

@@ -63,7 +63,8 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     return bz_linear(p, o, w->attn_output, "attn_out");
 }
 
-bz_tensor bz_record_ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
+/* The dense FFN: down(gelu(gate u) * (up u)), u [n][d] -> [n][d]. */
+static bz_tensor ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
 {
     bz_tensor gate = bz_linear(p, u, w->ffn_gate, "mlp_gate");
     bz_tensor up = bz_linear(p, u, w->ffn_up, "mlp_up");
@@ -85,7 +86,7 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
     bz_tensor h = bz_add(p, x, a, 1.0f, "attn_residual");
 
     bz_tensor f = bz_rms_norm(p, h, w->ffn_norm, d, eps, "ffn_norm");
-    f = bz_record_ffn(p, w, f);
+    f = ffn(p, w, f);
     if (w->router.id) {
         f = bz_rms_norm(p, f, w->post_ffw_norm_1, d, eps, "post_ffw_norm_1");
         bz_tensor e = bz_record_moe(p, c, w, h);

@@ -77,7 +77,7 @@ static bool grow(void **items, size_t *cap, size_t need, size_t size)
     return true;
 }
 
-bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_ids)
+bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass)
 {
     if (p->failed || !grow((void **)&p->tensors, &p->cap_tensors, p->n_tensors + 1, sizeof *p->tensors)) {
         p->failed = true;
@@ -88,7 +88,6 @@ bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_ids)
                                         .stride = cols,
                                         .root = t.id,
                                         .whole_pass = whole_pass,
-                                        .is_ids = is_ids,
                                         .first = -1,
                                         .last = -1};
     return t;
@@ -112,12 +111,12 @@ uint32_t bz_cols_of(const bz_plan *p, bz_tensor t)
 /* A fresh output with as many rows as `like`. */
 bz_tensor bz_output_like(bz_plan *p, bz_tensor like, uint32_t cols)
 {
-    return bz_new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass, false);
+    return bz_new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass);
 }
 
 bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true, false);
+    bz_tensor out = bz_new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true);
     bz_push_step(p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
     return out;
 }
@@ -175,7 +174,7 @@ bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const ch
 
 bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, width, true, false);
+    bz_tensor out = bz_new_tensor(p, width, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
                       .name = name,
                       .w = {factors},
@@ -229,15 +228,15 @@ bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t 
 
 void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name)
 {
-    *ids = bz_new_tensor(p, experts, true, true);
-    *shares = bz_new_tensor(p, experts, true, false);
+    *ids = bz_new_tensor(p, experts, true);
+    *shares = bz_new_tensor(p, experts, true);
     bz_push_step(p, (bz_step){
                 .op = BZ_OP_ROUTE, .name = name, .in = {logits}, .out = {*ids, *shares}, .experts = experts});
 }
 
 bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true, false);
+    bz_tensor out = bz_new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true);
     bz_push_step(p, (bz_step){
                 .op = BZ_OP_EXPERT_LINEAR, .name = name, .in = {x, ids}, .w = {w}, .out = {out}, .experts = experts});
     return out;
@@ -246,7 +245,7 @@ bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, 
 bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
                         uint32_t experts, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x) / experts, true, false);
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x) / experts, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_SUM,
                       .name = name,
                       .in = {x, ids, shares},
@@ -263,7 +262,7 @@ bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
 
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false, false);
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false);
     bz_push_step(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
     return out;
 }
@@ -291,7 +290,7 @@ void bz_last_takes_soft(bz_plan *p)
 
 bz_tensor bz_keep(bz_plan *p, uint32_t cols)
 {
-    bz_tensor kept = bz_new_tensor(p, cols, true, false);
+    bz_tensor kept = bz_new_tensor(p, cols, true);
     p->tensors[kept.id].kept = kept.id != 0;
     return kept;
 }
@@ -305,7 +304,7 @@ bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name)
 
 void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name)
 {
-    *to = to->id ? *to : bz_new_tensor(p, BZ_JUDGED_COLUMNS, true, false);
+    *to = to->id ? *to : bz_new_tensor(p, BZ_JUDGED_COLUMNS, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
 }
 
@@ -328,7 +327,7 @@ void bz_cut(bz_plan *p, const char *name)
 
 bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols)
 {
-    bz_tensor view = bz_new_tensor(p, cols, true, false);
+    bz_tensor view = bz_new_tensor(p, cols, true);
     if (!p->failed) {
         bz_tensor_info *v = &p->tensors[view.id], root = p->tensors[x.id];
         v->stride = root.stride;

@@ -131,7 +131,6 @@ typedef struct bz_tensor_info {
     uint32_t column;  /* first column inside the root */
     uint32_t root;    /* id of the tensor that owns the memory; own id unless a view */
     bool whole_pass;  /* n rows; false: m rows (after take_rows) */
-    bool is_ids;      /* int32 instead of f32 */
     bool kept;        /* its values stay for the next pass, as long as no other plan has run between */
     int32_t first, last; /* steps that write and last read it */
     size_t offset;    /* bytes into the arena */

@@ -85,7 +85,9 @@ static void append_tensors(text *t, const bz_plan *p, const bz_tensor *tensors, 
     }
 }
 
-const char *bz_step_shapes(const bz_plan *p, const bz_step *s, char *out, size_t room)
+/* What a step reads and writes, "1x1536 kv13 -> 1x2048": rows of the bucket x columns, and
+ * caches by the layer that owns them. Cut at `room`. Returns out. */
+static const char *shapes_of(const bz_plan *p, const bz_step *s, char *out, size_t room)
 {
     text t = {out, 0, room};
     char cache[16] = "";
@@ -144,7 +146,7 @@ static columns measure(const bz_plan *p)
         if (s->op != BZ_OP_CUT) {
             widen(&c.name, s->name);
             widen(&c.op, bz_op_name(s->op));
-            widen(&c.shapes, bz_step_shapes(p, s, shapes, sizeof shapes));
+            widen(&c.shapes, shapes_of(p, s, shapes, sizeof shapes));
         }
     }
     return c;
@@ -178,7 +180,7 @@ static void print_step(const bz_plan *p, size_t number, const bz_step *s, const 
     }
     detail(p, s, last, sizeof last);
     snprintf(line, sizeof line, "%4zu %5s  %-*s  %-*s  %-*s  %7s  %7s  %-6s %s", number, layer, c->name, s->name, c->op,
-             bz_op_name(s->op), c->shapes, bz_step_shapes(p, s, shapes, sizeof shapes), made, read,
+             bz_op_name(s->op), c->shapes, shapes_of(p, s, shapes, sizeof shapes), made, read,
              s->w[0].id ? bz_type_of((uint32_t)bz_weight_of(p->weights, s->w[0])->type)->name : "", last);
     for (size_t n = strlen(line); n > 0 && line[n - 1] == ' ';) {
         line[--n] = 0;

@@ -22,10 +22,6 @@ typedef struct bz_plan_totals {
 
 bz_plan_totals bz_plan_count(const bz_plan *plan);
 
-/* What a step reads and writes, "1x1536 kv13 -> 1x2048": rows of the bucket x columns, and
- * caches by the layer that owns them. Cut at `room`. Returns out. */
-const char *bz_step_shapes(const bz_plan *plan, const bz_step *step, char *out, size_t room);
-
 /* Gets one line at a time, terminated, without a line end. */
 typedef void (*bz_line_sink)(void *user, const char *line);
 

@@ -5,7 +5,7 @@
 
 bz_tensor bz_input_rows(bz_plan *p, uint32_t cols, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, cols, true, false);
+    bz_tensor out = bz_new_tensor(p, cols, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_INPUT, .name = name, .out = {out}});
     return out;
 }
@@ -85,7 +85,7 @@ bz_tensor bz_glu(bz_plan *p, bz_tensor x, const char *name)
 
 bz_tensor bz_rope_table_2d(bz_plan *p, uint32_t width, double base, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, 2 * width, true, false);
+    bz_tensor out = bz_new_tensor(p, 2 * width, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
                               .name = name,
                               .out = {out},
@@ -106,7 +106,7 @@ bz_tensor bz_attend_all(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor v, uint3
 
 bz_tensor bz_pool_patches(bz_plan *p, bz_tensor x, uint32_t side, float scale, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false, false);
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false);
     bz_push_step(p, (bz_step){.op = BZ_OP_POOL, .name = name, .in = {x}, .out = {out}, .width = side, .scale = scale});
     return out;
 }
@@ -141,7 +141,7 @@ bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
 
 bz_tensor bz_waves(bz_plan *p, uint32_t width, double base, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, width, false, false);
+    bz_tensor out = bz_new_tensor(p, width, false);
     bz_push_step(p, (bz_step){.op = BZ_OP_WAVES, .name = name, .out = {out}, .width = width, .base = base});
     return out;
 }

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass, bool is_ids);
+bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass);
 bz_tensor bz_output_like(bz_plan *p, bz_tensor like, uint32_t cols); /* a fresh tensor with as many rows as `like` */
 uint32_t bz_cols_of(const bz_plan *p, bz_tensor t);
 void bz_push_step(bz_plan *p, bz_step step);

@@ -170,8 +170,8 @@ static const float *edited(bz_sampler *s, const float *row)
     return s->row;
 }
 
-/* A short list is cheaper to make; no filter looks past top-k. */
-uint32_t bz_sampler_wanted(const bz_sampler *s)
+/* How many candidates stage 2 can use: a short list is cheaper to make, and no filter looks past top-k. */
+static uint32_t wanted(const bz_sampler *s)
 {
     uint32_t n = s->greedy ? 1 : s->top_k ? s->top_k : BZ_CANDIDATES;
     n = n > s->n_top ? n : s->n_top;
@@ -181,7 +181,7 @@ uint32_t bz_sampler_wanted(const bz_sampler *s)
 bz_wish bz_sampler_wish(const bz_sampler *s)
 {
     return (bz_wish){.edits = &s->edits,
-                     .wanted = bz_sampler_wanted(s),
+                     .wanted = wanted(s),
                      .sum = !s->greedy && s->top_k == 0,
                      .raw_sum = s->log_probs,
                      .greedy = s->greedy,

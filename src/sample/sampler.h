@@ -32,10 +32,7 @@ const bz_edits *bz_sampler_edits(const bz_sampler *s);
 
 /* ---- stage 1 --------------------------------------------------------------------------- */
 
-/* How many candidates stage 2 can use: at most 256, and top-k or 1 where that is enough. */
-uint32_t bz_sampler_wanted(const bz_sampler *s);
-
-/* The same for a device. Where stage 2 would ask for the row every time, a list is of no use. Both hold until the
+/* What a device shall do of it. Where stage 2 would ask for the row every time, a list is of no use. Both hold until the
  * next begin, but for penalties: their edits are those of the last see. */
 bz_wish bz_sampler_wish(const bz_sampler *s);
 bool bz_sampler_needs_rows(const bz_sampler *s);
