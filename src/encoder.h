@@ -1,4 +1,4 @@
-/* Inside an encoder, for tests and for measuring. */
+/* What the library itself, its tests and measurements do with an encoder besides bezel_media.h. */
 #ifndef BZ_ENCODER_H
 #define BZ_ENCODER_H
 

@@ -1,6 +1,6 @@
 /* Opening a model: headers, then the tables, then the bytes of weights that must be in memory and
- * are not mapped, then a look at the small vectors, then the weights onto the GPU. Each stage is
- * many short steps. */
+ * are not mapped, then a look at the small vectors, then the weights onto the GPU. What takes time
+ * is many short steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ typedef struct open_job {
     open_state state;
     size_t file;          /* HEADERS: the one being parsed */
     uint64_t wanted;      /* HEADERS: bytes to have before parsing again */
-    uint32_t weight;      /* WEIGHTS, CHECK: the one being read or looked at */
+    uint32_t weight;      /* WEIGHTS: the one being read */
     uint64_t read;        /* WEIGHTS: bytes of it asked for */
     uint64_t done, total; /* WEIGHTS: bytes, for progress */
     bool tell;            /* WEIGHTS: an event is due */
@@ -200,7 +200,6 @@ static bz_progress step_weights(open_job *j, bz_need *need)
         return BZ_JOB_NEED_BYTES;
     }
     j->state = CHECK;
-    j->weight = 0;
     return BZ_JOB_AGAIN;
 }
 
@@ -325,15 +324,13 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, con
 
 /* ---- by path -------------------------------------------------------------------- */
 
-enum { MAX_FILES = BZ_FILES_MAX };
-
 static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs, bz_os_map *maps, char **names,
                          size_t *n, bz_error *err)
 {
     uint32_t number, count = 1;
     bool split = bz_split_name(path, &number, &count);
-    if (count + 1 > MAX_FILES) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%s has %u parts; at most %d are supported.", path, count, MAX_FILES - 1);
+    if (count + 1 > BZ_FILES_MAX) {
+        return bz_fail(err, BZ_BAD_REQUEST, "%s has %u parts; at most %d are supported.", path, count, BZ_FILES_MAX - 1);
     }
     for (uint32_t i = 0; i < count + (mmproj != NULL); i++) {
         const char *name = i == count ? mmproj : path;
@@ -359,9 +356,9 @@ static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs,
 bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmproj, const bz_open_options *options,
                              bz_error *err)
 {
-    bz_input inputs[MAX_FILES] = {{0}};
-    bz_os_map maps[MAX_FILES] = {{0}};
-    char *names[MAX_FILES] = {0};
+    bz_input inputs[BZ_FILES_MAX] = {{0}};
+    bz_os_map maps[BZ_FILES_MAX] = {{0}};
+    char *names[BZ_FILES_MAX] = {0};
     size_t n = 0;
     bz_job *job = NULL;
     bz_model *m = NULL;
@@ -381,7 +378,7 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
             bz_os_unmap(&maps[i]);
         }
     }
-    for (size_t i = 0; i < MAX_FILES; i++) {
+    for (size_t i = 0; i < BZ_FILES_MAX; i++) {
         free(names[i]);
     }
     *out = m;

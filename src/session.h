@@ -97,8 +97,8 @@ void bz_session_detach(bz_session *s);
 /* Chooses tokens of this model, never those that its file suppresses. */
 bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler **out, bz_error *err);
 
-/* Rewinds to the longest prefix of `ids` that can be continued from and returns its
- * length, always less than n: the last token is computed again for its logits. */
+/* Rewinds to the longest prefix of `ids` that can be continued from and returns its length: less than n, as the
+ * last token is computed again for its logits, which a diffusion model's prompt has none of. */
 uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n);
 
 /* Starts a pass over ids (count <= chunk) behind what the session holds. */

@@ -44,9 +44,9 @@ bool bz_str_is(bz_str s, const char *text)
 const char *bz_str_show(bz_str s, char buf[200])
 {
     /* ASCII printable characters pass; everything else becomes \xNN, so that a
-     * hostile name cannot garble a terminal. 60 * 3 + "..." stays below 200. */
-    size_t out = 0;
-    for (size_t i = 0; i < s.len && i < 60 && out < 190; i++) {
+     * hostile name cannot garble a terminal. 189 + 4 + "..." stays below 200. */
+    size_t out = 0, i = 0;
+    for (; i < s.len && i < 60 && out < 190; i++) {
         unsigned char c = (unsigned char)s.data[i];
         if (c >= 0x20 && c < 0x7F) {
             buf[out++] = (char)c;
@@ -54,6 +54,6 @@ const char *bz_str_show(bz_str s, char buf[200])
             out += (size_t)snprintf(buf + out, 200 - out, "\\x%02X", c);
         }
     }
-    snprintf(buf + out, 200 - out, "%s", s.len > 60 ? "..." : "");
+    snprintf(buf + out, 200 - out, "%s", i < s.len ? "..." : "");
     return buf;
 }

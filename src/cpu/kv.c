@@ -182,7 +182,6 @@ void cpu_kv_interface(bz_backend *b)
     b->kv_ring_rows = kv_ring_rows;
     b->snapshot_new = snapshot_new;
     b->snapshot_free = snapshot_free;
-    b->snapshot_bytes = snapshot_bytes;
     b->snapshot_save = snapshot_save;
     b->snapshot_restore = snapshot_restore;
 }

@@ -188,10 +188,7 @@ static const struct {
     size_t offset;
     bool whole;
 } numbers[] = {
-#define ROW(name, whole)                                                                                     \
-    {                                                                                                        \
-#name, offsetof(bz_store_params, name), whole                                                        \
-    }
+#define ROW(name, whole) {#name, offsetof(bz_store_params, name), whole}
     ROW(temperature, false),
     ROW(top_p, false),
     ROW(min_p, false),

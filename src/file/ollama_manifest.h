@@ -2,7 +2,7 @@
  *
  * Everything comes from outside, so a digest is checked before it can become a file name, and
  * texts that will be shown hold printable ASCII only.
- * A refusal is bad_file with a sentence's second half, such as "layer 2 has no size".
+ * A refusal is bad_file with a sentence's second half, such as "layer 2 does not tell its size".
  */
 #ifndef BZ_FILE_OLLAMA_MANIFEST_H
 #define BZ_FILE_OLLAMA_MANIFEST_H

@@ -65,7 +65,7 @@ gpu_kernels *gpu_kernels_new(gpu *g); /* NULL: out of memory */
 void gpu_kernels_free(gpu_kernels *ks);
 
 /* The pipeline of a kernel, perhaps still compiling. `type` counts for products and embed;
- * `values` are those of the kernel's overrides, in the order of kernels.c (0 where it has fewer). 0 and *err
+ * `overrides` are their values in the order of kernels.c (0 where the kernel has fewer). 0 and *err
  * on failure. */
 enum { GPU_MAX_OVERRIDES = 6 };
 typedef struct gpu_overrides {

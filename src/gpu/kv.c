@@ -180,17 +180,6 @@ static uint32_t kv_ring_rows(const bz_kv *kv)
 
 /* ---- snapshots ---------------------------------------------------------------- */
 
-static size_t snapshot_bytes(const bz_kv *kv)
-{
-    size_t total = 0;
-    for (uint32_t i = 0; i < kv->n; i++) {
-        if (kv->cache[i].window) {
-            total += 2 * (size_t)(kv->cache[i].window - 1) * row_bytes(kv, &kv->cache[i]);
-        }
-    }
-    return total;
-}
-
 static void snapshot_free(bz_snapshot *s)
 {
     for (uint32_t i = 0; s && i < 2 * s->n; i++) {
@@ -266,7 +255,6 @@ void gpu_kv_interface(bz_backend *b)
     b->kv_ring_rows = kv_ring_rows;
     b->snapshot_new = snapshot_new;
     b->snapshot_free = snapshot_free;
-    b->snapshot_bytes = snapshot_bytes;
     b->snapshot_save = snapshot_save;
     b->snapshot_restore = snapshot_restore;
 }

@@ -2,11 +2,10 @@
 
 #include <math.h>
 
-/* The longest row of tokens a picture may become when its other side would vanish. */
 bool bz_image_target(bz_size from, uint32_t patch, uint32_t pool, uint32_t max_patches, bz_size *to)
 {
     const double side = (double)patch * pool, pixels = (double)max_patches * patch * patch;
-    const double longest = (double)(max_patches / (pool * pool)) * side;
+    const double longest = (double)(max_patches / (pool * pool)) * side; /* where the other side would vanish */
     if (from.height == 0 || from.width == 0) {
         return false;
     }

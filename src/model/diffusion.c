@@ -1,12 +1,15 @@
 /* DiffusionGemma: text in canvases of C tokens, each condensing out of noise.
  *
  *   encoder, causal, over all tokens that are settled:
- *     x = embed(token) * sqrt(d); the text model's layers with scales of their own; only K and V are kept
+ *     x    = embed(token) * sqrt(d)
+ *     x    = the text model's layers, with scales of their own; only K and V are kept
  *
  *   denoiser, over the canvas, every row seeing the encoder's keys and all rows of the canvas:
- *     soft = sqrt(d) * sum over v of p_v embed(v)      p: softmax of the step before / its temperature; 0 at
- * first u    = RMS(soft, self_cond_norm) x    = RMS(embed(token) * sqrt(d) + down(gelu(gate u) * (up u))) x
- * = the text model's layers z    = cap * tanh(head(RMS(x)) / cap)
+ *     soft = sqrt(d) * sum over v of p_v embed(v)      p: softmax of the step before / its temperature; at first 0
+ *     u    = RMS(soft, self_cond_norm)
+ *     x    = RMS(embed(token) * sqrt(d) + down(gelu(gate u) * (up u)))
+ *     x    = the text model's layers
+ *     z    = cap * tanh(head(RMS(x)) / cap)
  *
  * soft is all that a step needs of the one before, so it is computed at that step's end, block by block of
  * logits, and the logits themselves are never kept. */

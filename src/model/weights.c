@@ -169,14 +169,14 @@ static void bind_layer(binder *b, bz_config *c, uint32_t i)
         l->post_norm = vector(b, "post_norm.weight", NULL, d);
     }
     l->router = bind(b, "ffn_gate_inp.weight", NULL, OPTIONAL, d, c->experts, 1);
+    char router[160];
+    full_name(b, "ffn_gate_inp.weight", router);
     if (l->router.id && !c->experts) {
-        refuse(b, BZ_BAD_FILE, "blk.0.ffn_gate_inp.weight", "is a router, but the key gemma4.expert_count is missing");
+        refuse(b, BZ_BAD_FILE, router, "is a router, but the key gemma4.expert_count is missing");
     } else if (l->router.id) {
         bind_experts(b, c, l);
     } else if (c->experts) {
-        char full[160];
-        full_name(b, "ffn_gate_inp.weight", full);
-        refuse(b, BZ_BAD_FILE, full, "is missing");
+        refuse(b, BZ_BAD_FILE, router, "is missing");
     }
 }
 

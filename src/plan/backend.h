@@ -1,7 +1,7 @@
-/* What a session needs from a back end. cpu/ implements it; gpu/ will too.
+/* What sessions and encoders need from a back end. cpu/ and gpu/ implement it.
  *
  * Nothing here blocks for long: `step` works until a deadline and says whether the pass
- * is finished. A back end serves one session and is used by one thread at a time.
+ * is finished. A back end serves one of them and is used by one thread at a time.
  */
 #ifndef BZ_PLAN_BACKEND_H
 #define BZ_PLAN_BACKEND_H
@@ -35,7 +35,7 @@ struct bz_backend {
     bz_pass_state (*step)(bz_backend *b, uint64_t deadline, bz_error *err);
     /* The output tensor of the finished pass, [n_out][cols]; valid until the next begin. */
     const float *(*output)(bz_backend *b, const bz_schedule *schedule);
-    /* How much of the pass begun last is done, in steps or the like; NULL where that is not known. */
+    /* How much of the pass begun last is done, in steps or the like. */
     void (*progress)(const bz_backend *b, uint64_t *done, uint64_t *total);
     /* What a pass (begun or being sent) waits for, after BYTES; returns how many. NULL where nothing ever is. */
     uint32_t (*reads)(bz_backend *b, bz_read reads[BZ_MAX_READS]);
@@ -74,7 +74,6 @@ struct bz_backend {
      * sequence can later be continued from there. One snapshot object is reused. */
     bz_snapshot *(*snapshot_new)(const bz_kv *kv); /* NULL: out of memory */
     void (*snapshot_free)(bz_snapshot *snapshot);
-    size_t (*snapshot_bytes)(const bz_kv *kv);
     void (*snapshot_save)(bz_snapshot *snapshot, const bz_kv *kv, uint32_t pos);
     void (*snapshot_restore)(const bz_snapshot *snapshot, bz_kv *kv);
 };

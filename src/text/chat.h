@@ -80,8 +80,7 @@ typedef struct bz_prompt_media {
 typedef struct bz_prompt {
     bz_piece *pieces; /* <bos> is the first; the texts are the conversation's own */
     size_t n;
-    size_t
-        generation; /* pieces before the generation prompt, a place where tokens are cut; n: there is none */
+    size_t generation;  /* pieces before the generation prompt, where tokens are cut; n: there is none */
     bool thinking_open; /* it ends inside a thought: the answer begins with thinking */
     bz_prompt_media *media;
     size_t n_media;

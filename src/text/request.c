@@ -12,8 +12,7 @@ typedef enum field {
     PRESENCE,
     FREQUENCY,
     MAX_TOKENS,
-    TOP_LOG_PROBS,
-    FIELDS
+    TOP_LOG_PROBS
 } field;
 
 /* Of two names for one thing the later line wins. */
@@ -64,7 +63,6 @@ static void put(bz_generate_options *o, field f, double value)
     case FREQUENCY: s->frequency = (float)value; break;
     case MAX_TOKENS: o->max_tokens = value > 0 ? (uint32_t)value : 0; break;
     case TOP_LOG_PROBS: o->top_log_probs = (uint32_t)value; break;
-    case FIELDS: break;
     }
 }
 

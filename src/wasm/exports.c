@@ -1,6 +1,5 @@
 /* What JavaScript calls: bezel.h through numbers; media.c has the pictures and sounds. web/package/src/wasm.ts declares
- * the same functions. Texts go in as pointer and length, in memory of `alloc`, and stay the
- * caller's. */
+ * the same functions. Texts go in as pointer and length, in memory of `alloc`, and stay the caller's. */
 #include "bezel_media.h"
 
 #if defined(__wasm__)

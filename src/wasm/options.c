@@ -59,7 +59,6 @@ static const option generate_table[] = {
     GENERATE("stop", STOPS, stop),
 };
 
-
 static bool whole(const bz_json_node *node, double low, double high, double *value)
 {
     return bz_json_to_double(node, value) && *value == floor(*value) && *value >= low && *value <= high;

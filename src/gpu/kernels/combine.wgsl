@@ -1,5 +1,5 @@
-// combine: what the splits of attend_few.wgsl, or any attention over the bindings of a long cache, left: maximum, sum,
-// two unused, columns. Put together in order, BATCH at a time, so that their loads are under way together; one
+// combine: what the splits of attend_few.wgsl and attend_tile.wgsl, or any attention over the bindings of a long cache,
+// left: maximum, sum, two unused, columns. Put together in order, BATCH at a time, so that their loads are under way together; one
 // workgroup per row and head.
 override BATCH: u32 = 16u; // the splits of one binding
 

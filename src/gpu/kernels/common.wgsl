@@ -1,5 +1,5 @@
-// What every kernel sees. A kernel's text is this file, arena.wgsl (or arena4.wgsl), for products
-// half.wgsl and files of quant/ or wide/, then its own.
+// What every kernel sees. A kernel's text is rows.wgsl, this file, arena.wgsl (or arena4.wgsl), what it shares with
+// others (gpu/kernels.c says which files), then its own.
 
 // The facts of one dispatch that never change; names as in bz_step. Places are f32 indices into
 // the arena, strides are values from row to row.
@@ -47,7 +47,7 @@ struct Step {
 
 // The parameter block of the pass (gpu/internal.h): n, rows that want logits, two words for choosing a token, then
 // id, position and wanted row of each row, then the token that the pass before this one chose; of a canvas then
-// whether it is fresh, its temperature, and a draw for each row.
+// whether it is fresh, its temperature, and a draw for each row; of pictures their first and last position for each row.
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 
 fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }

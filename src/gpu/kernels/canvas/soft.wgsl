@@ -1,7 +1,8 @@
 // What the kernels of soft_embed share. soft_weigh turns logits into e = e to the (z - peak) where they lie and counts them
 // by size; soft_cut finds for every row the size below which all of them together are less than `eps` of the row's
-// sum; soft_place puts rows one behind the other; soft_list lists the others, and soft_gather adds up their rows of the table. Where distributions are so flat that
-// the lists have no room (`heads` entries), soft_embed takes the whole table instead.
+// sum; soft_place puts rows one behind the other; soft_list lists the others, and soft_gather adds up their rows of the
+// table. Where distributions are so flat that the lists have no room (`heads` entries), soft_embed takes the whole table
+// instead. soft_sum adds up the shares of either.
 //   in2: how many are kept in all; [row] how many of it, the first bin left out, and how many in the rows before;
 //        then [row][stretch] how many are kept before the stretch, and in it; then [row][stretch][BINS] counts.
 //   in2_stride: the list, two values an entry: token, e.
