@@ -10,6 +10,8 @@
 #include "session.h"
 #include "speech.h"
 
+_Static_assert((int)BZ_LONGEST_CANVAS <= (int)BZ_MAX_CANVAS, "a job has room for every canvas");
+
 uint32_t bz_model_canvas(const bz_model *m)
 {
     return m->text.config.canvas;

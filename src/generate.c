@@ -25,7 +25,7 @@ typedef struct prefill_job {
     bool in_pass;
     uint32_t first; /* position of the pass's first row */
     pass_logits logits;
-    uint32_t event; /* 1: a LOGITS event is due, 2: PROGRESS, 0: none */
+    enum { TELL_NOTHING, TELL_LOGITS, TELL_PROGRESS } due; /* logits first, then progress */
 } prefill_job;
 
 static void free_prefill(bz_job *job)
@@ -46,9 +46,9 @@ static bz_progress start_chunk(prefill_job *j, bz_need *need)
     }
     uint32_t count = bz_session_fit_pass(s, s->n, end - s->n < s->chunk ? end - s->n : s->chunk);
     j->first = s->n;
-    j->logits = s->model->text.config.canvas ? PASS_NONE /* an encoder has none */
+    j->logits = s->model->text.config.canvas         ? PASS_NONE /* an encoder has none */
                 : j->options.logits == BZ_LOGITS_ALL ? PASS_ALL
-                : s->n + count == j->n ? PASS_LAST
+                : s->n + count == j->n               ? PASS_LAST
                                                      : PASS_NONE;
     bz_status status = bz_session_pass(s, j->ids + s->n, count, j->logits, &need->error);
     if (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, count)) {
@@ -62,16 +62,16 @@ static bz_progress work_prefill(bz_job *job, bz_need *need)
 {
     prefill_job *j = (prefill_job *)(void *)job;
     bz_session *s = j->s;
-    if (j->event == 1) {
-        j->event = 2;
+    if (j->due == TELL_LOGITS) {
+        j->due = TELL_PROGRESS;
         need->event = (bz_event){.kind = BZ_EVENT_LOGITS,
                                  .logits = bz_session_pass_logits(s),
                                  .position = j->first,
                                  .rows = s->n - j->first};
         return BZ_JOB_EVENT;
     }
-    if (j->event == 2) {
-        j->event = 0;
+    if (j->due == TELL_PROGRESS) {
+        j->due = TELL_NOTHING;
         need->event = (bz_event){.kind = BZ_EVENT_PROGRESS, .done = s->n, .total = j->n};
         return BZ_JOB_EVENT;
     }
@@ -87,7 +87,7 @@ static bz_progress work_prefill(bz_job *job, bz_need *need)
     if (s->n == j->options.snapshot_at) {
         bz_session_keep_snapshot(s);
     }
-    j->event = j->logits == PASS_ALL ? 1 : 2;
+    j->due = j->logits == PASS_ALL ? TELL_LOGITS : TELL_PROGRESS;
     return BZ_JOB_AGAIN;
 }
 
@@ -96,8 +96,8 @@ static void restart_prefill(bz_job *job)
 {
     prefill_job *j = (prefill_job *)(void *)job;
     j->in_pass = false;
-    if (j->event == 1) {
-        j->event = 0;
+    if (j->due == TELL_LOGITS) {
+        j->due = TELL_NOTHING;
         j->s->stats.prefilled -= j->s->n - j->first;
         j->s->n = j->first;
         j->s->has_logits = j->s->row_left = false;

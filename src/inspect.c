@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "model/memory.h"
+#include "session.h"
 
-enum { CHUNK = 512, SMALLEST_CONTEXT = 2048 };
+enum { SMALLEST_CONTEXT = 2048 };
 
 typedef struct sum {
     uint64_t tensors, bytes, values;
@@ -140,7 +141,7 @@ static void put_memory(bz_json *j, const bz_text_model *m)
 {
     bz_memory memory;
     bz_error err;
-    if (bz_memory_predict(&memory, m, CHUNK, &err) != BZ_OK) {
+    if (bz_memory_predict(&memory, m, BZ_MAX_CHUNK, &err) != BZ_OK) {
         bz_json_null(j);
         return;
     }
@@ -156,7 +157,7 @@ static void put_memory(bz_json *j, const bz_text_model *m)
         const uint32_t n = last ? m->config.context : context;
         bz_json_object(j);
         bz_json_put_uint(j, "context", n);
-        bz_json_put_uint(j, "bytes", bz_memory_cache(m, n, CHUNK));
+        bz_json_put_uint(j, "bytes", bz_memory_cache(m, n, BZ_MAX_CHUNK));
         bz_json_end(j);
         if (last) {
             break;

@@ -5,10 +5,7 @@
 
 #include "cpu/internal.h"
 
-enum {
-    SOFT_TILE = 256, /* columns of a task: whole blocks of every type */
-    SOFT_ROWS = 16   /* rows that share an unpacked piece of the table */
-};
+enum { SOFT_ROWS = 16 }; /* that share an unpacked piece of the table */
 
 /* Tokens less likely than this are left out of the average: all of them together do not show in f32. */
 static const float least_share = 0x1p-40f;
@@ -108,7 +105,7 @@ void cpu_probabilities(cpu *c, const cpu_job *job, uint32_t row, unsigned worker
 
 static uint32_t tiles(const cpu *c, const bz_step *s)
 {
-    return (cpu_info(c, s->out[0])->cols + SOFT_TILE - 1) / SOFT_TILE;
+    return (cpu_info(c, s->out[0])->cols + CPU_SOFT_TILE - 1) / CPU_SOFT_TILE;
 }
 
 uint32_t cpu_tasks_soft_embed(const cpu *c, const cpu_job *job)
@@ -124,8 +121,8 @@ void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const uint32_t n = cpu_info(c, s->in[0])->cols, all = cpu_rows_of(c, s->in[0]),
                    first = task / tiles(c, s) * SOFT_ROWS;
     const uint32_t count = all - first < SOFT_ROWS ? all - first : SOFT_ROWS;
-    const size_t column = (size_t)(task % tiles(c, s)) * SOFT_TILE;
-    const size_t width = cols - column < SOFT_TILE ? cols - column : SOFT_TILE;
+    const size_t column = (size_t)(task % tiles(c, s)) * CPU_SOFT_TILE;
+    const size_t width = cols - column < CPU_SOFT_TILE ? cols - column : CPU_SOFT_TILE;
     const uint8_t *table = cpu_weight(c, s->w[0]) + bz_row_bytes(w->type, column);
     float *piece = c->scratch[worker].values;
     for (uint32_t r = 0; r < count; r++) {

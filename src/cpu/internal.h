@@ -147,6 +147,7 @@ uint32_t cpu_tasks_expert_linear(const cpu *c, const cpu_job *job);
 void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* canvas.c: what a diffusion model has besides */
+enum { CPU_SOFT_TILE = 256 }; /* columns of a task of soft_embed: whole blocks of every type */
 void cpu_put_given(cpu *c); /* before the pass */
 void cpu_recall(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job);

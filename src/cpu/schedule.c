@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { COLUMN_TILE = 2048, SOFT_TILE = 256 /* of canvas.c */ };
+enum { COLUMN_TILE = 2048 };
 
 typedef struct needs {
     size_t arena;
@@ -56,7 +56,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
         push(s, (cpu_job){.step = step, .run = cpu_probabilities, .tasks = cpu_tasks_input_rows});
         job.run = cpu_soft_embed;
         job.tasks = cpu_tasks_soft_embed;
-        need->tile_weights = need->tile_weights > SOFT_TILE ? need->tile_weights : SOFT_TILE;
+        need_scratch(need, CPU_SOFT_TILE);
         break;
     case BZ_OP_ROPE_TABLE:
         job.run = cpu_rope_table;

@@ -7,7 +7,8 @@
 #define BZ_FILE_BLOCKS_H
 
 #include <assert.h>
-#include <stdint.h>
+
+#include "base/little.h"
 
 typedef struct bz_block_q8_0 {
     uint8_t d[2]; /* f16, like every d, m and dmin below */
@@ -98,16 +99,6 @@ static_assert(sizeof(bz_block_iq4_xs) == 136, "IQ4_XS");
 /* Twice the 16 values of E2M1. */
 #define BZ_MXFP4_VALUES 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
 
-static inline uint16_t bz_le16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static inline uint32_t bz_le32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 /* Sixteen 6-bit scales of Q3_K, still with their offset of 32: byte k & 3 of words[k >> 2]
  * is scale k. The low four bits of all lie in the first eight bytes, the high two in the last four. */
 static inline void bz_q3_k_scales(const uint8_t *bytes, uint32_t words[4])
@@ -135,8 +126,9 @@ static inline void bz_iq4_xs_scales(const bz_block_iq4_xs *b, uint32_t scales[2]
 {
     uint32_t low = bz_le32(b->scales_low), high = bz_le16(b->scales_high);
     scales[0] = scales[1] = 0;
-    for (int g = 0; g < 8; g++)
+    for (int g = 0; g < 8; g++) {
         scales[g / 4] |= ((low >> (4 * g) & 15) | (high >> (2 * g) & 3) << 4) << (8 * (g % 4));
+    }
 }
 
 /* 2^(e-128), the multiplier for the doubled values of MXFP4. Exact for every e: the two

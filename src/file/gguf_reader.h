@@ -3,6 +3,7 @@
 #ifndef BZ_FILE_GGUF_READER_H
 #define BZ_FILE_GGUF_READER_H
 
+#include "base/little.h"
 #include "file/gguf.h"
 
 /* `claimed` is the heart of it: the number of bytes the header is proven to have,
@@ -45,22 +46,11 @@ static inline const uint8_t *bz_gguf_take(gguf_reader *r, uint64_t k)
     return p;
 }
 
-/* Compilers turn these into one load. */
-static inline uint32_t bz_gguf_u32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static inline uint64_t bz_gguf_u64(const uint8_t *p)
-{
-    return (uint64_t)bz_gguf_u32(p) | (uint64_t)bz_gguf_u32(p + 4) << 32;
-}
-
 static inline bool bz_gguf_take_u32(gguf_reader *r, uint32_t *out)
 {
     const uint8_t *p = bz_gguf_take(r, 4);
     if (p) {
-        *out = bz_gguf_u32(p);
+        *out = bz_le32(p);
     }
     return p != NULL;
 }
@@ -69,7 +59,7 @@ static inline bool bz_gguf_take_u64(gguf_reader *r, uint64_t *out)
 {
     const uint8_t *p = bz_gguf_take(r, 8);
     if (p) {
-        *out = bz_gguf_u64(p);
+        *out = bz_le64(p);
     }
     return p != NULL;
 }

@@ -7,6 +7,7 @@
 #include "gpu/builder.h"
 #include "gpu/tower.h"
 
+enum { THEN_NOTHING, THEN_ADD, THEN_ADD_SCALE, THEN_ROPE, THEN_MUL }; /* THEN of norm.wgsl */
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
 
 enum {
@@ -166,18 +167,18 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
 {
     const bz_plan *plan = x->s->plan;
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0]), .extra = {{x->b->nothing, 0, 0}}, .y = x->rows};
-    uint32_t then = 0;
+    uint32_t then = THEN_NOTHING;
     bz_tensor other = BZ_NO_TENSOR;
     switch (fusion) {
-    case GPU_FUSE_NORM_ADD: then = 1; other = x->step[1].in[0]; break;
+    case GPU_FUSE_NORM_ADD: then = THEN_ADD; other = x->step[1].in[0]; break;
     case GPU_FUSE_NORM_ADD_SCALE:
-        then = 2;
+        then = THEN_ADD_SCALE;
         other = x->step[1].in[0];
         d.extra[0] = gpu_builder_vector(x, last->w[0]);
         break;
-    case GPU_FUSE_NORM_ROPE: then = 3; other = x->step[1].in[1]; break;
+    case GPU_FUSE_NORM_ROPE: then = THEN_ROPE; other = x->step[1].in[1]; break;
     case GPU_FUSE_NORM_MUL:
-        then = 4;
+        then = THEN_MUL;
         d.weights = gpu_builder_vector(x, last->w[0]);
         d.facts.has_weight = 1;
         d.facts.scale = last->scale;

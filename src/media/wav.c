@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/little.h"
 #include "media/resample.h"
 
 enum { FORMAT_PCM = 1, FORMAT_FLOAT = 3, FORMAT_EXTENSIBLE = 0xFFFE, MAX_CHANNELS = 64 };
@@ -12,16 +13,6 @@ typedef struct format {
     uint16_t code, channels, bits;
     uint32_t rate;
 } format;
-
-static uint16_t le16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static uint32_t le32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 bool bz_wav_is(const uint8_t *b, size_t n)
 {
@@ -43,9 +34,9 @@ static float sample(const uint8_t *p, const format *f)
     }
     switch (f->bits) {
     case 8: return ((float)p[0] - 128.0f) / 128.0f;
-    case 16: return (float)(int16_t)le16(p) / 32768.0f;
+    case 16: return (float)(int16_t)bz_le16(p) / 32768.0f;
     case 24: return (float)((int32_t)((uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 24) >> 8) / 8388608.0f;
-    default: return (float)((double)(int32_t)le32(p) / 2147483648.0);
+    default: return (float)((double)(int32_t)bz_le32(p) / 2147483648.0);
     }
 }
 
@@ -54,9 +45,9 @@ static bz_status read_format(format *f, const uint8_t *p, size_t n, bz_error *er
     if (n < 16) {
         return bz_fail(err, BZ_BAD_FILE, "The WAV file's description of its samples is cut off.");
     }
-    *f = (format){le16(p), le16(p + 2), le16(p + 14), le32(p + 4)};
+    *f = (format){bz_le16(p), bz_le16(p + 2), bz_le16(p + 14), bz_le32(p + 4)};
     if (f->code == FORMAT_EXTENSIBLE && n >= 26) {
-        f->code = le16(p + 24);
+        f->code = bz_le16(p + 24);
     }
     const bool pcm = f->code == FORMAT_PCM && (f->bits == 8 || f->bits == 16 || f->bits == 24 || f->bits == 32);
     const bool real = f->code == FORMAT_FLOAT && (f->bits == 32 || f->bits == 64);
@@ -101,7 +92,7 @@ bz_status bz_wav_read(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
     bz_status status = BZ_OK;
     for (size_t at = 12; n - at >= 8;) { /* chunks: name, size, bytes, one of padding if odd */
         const uint8_t *chunk = b + at;
-        const size_t said = le32(chunk + 4), there = n - at - 8, size = said < there ? said : there;
+        const size_t said = bz_le32(chunk + 4), there = n - at - 8, size = said < there ? said : there;
         if (memcmp(chunk, "fmt ", 4) == 0) {
             status = read_format(&f, chunk + 8, size, err);
         } else if (memcmp(chunk, "data", 4) == 0) {

@@ -38,14 +38,12 @@ bool bz_bind_has(const bz_binder *b, const char *format, ...)
     return find(b, name, &file) != NULL;
 }
 
-static bz_weight add(bz_binder *b, const bz_weight_info *info)
+bz_weight bz_bind_add(bz_weights *ws, const bz_weight_info *info)
 {
-    bz_weights *ws = b->table;
     if (ws->n == ws->cap) {
         const uint32_t cap = ws->cap ? ws->cap * 2 : 256;
         bz_weight_info *more = realloc(ws->info, cap * sizeof *more);
         if (!more) {
-            bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of tensors.");
             return BZ_NO_WEIGHT;
         }
         ws->info = more;
@@ -53,7 +51,6 @@ static bz_weight add(bz_binder *b, const bz_weight_info *info)
     }
     char *copy = strdup(info->name);
     if (!copy) {
-        bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of tensors.");
         return BZ_NO_WEIGHT;
     }
     ws->info[ws->n] = *info;
@@ -108,7 +105,11 @@ bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_
                        name, type->name);
         return BZ_NO_WEIGHT;
     }
-    return add(b, &info);
+    const bz_weight w = bz_bind_add(b->table, &info);
+    if (!w.id) {
+        bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of tensors.");
+    }
+    return w;
 }
 
 void bz_bind_free(bz_weights *table)

@@ -20,6 +20,8 @@ typedef struct bz_binder {
  * dimensions are taken as [cols, rows, planes] if the counts fit. */
 bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_t planes, const char *format, ...)
     BZ_PRINTF(6, 7);
+/* Appends an entry; its name is copied. None: no memory. */
+bz_weight bz_bind_add(bz_weights *table, const bz_weight_info *info);
 bool bz_bind_has(const bz_binder *b, const char *format, ...) BZ_PRINTF(2, 3);
 /* Also for complaints that are not about one tensor. */
 void bz_bind_refuse(bz_binder *b, bz_status code, const char *format, ...) BZ_PRINTF(3, 4);

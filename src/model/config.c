@@ -7,7 +7,7 @@
 
 /* Limits no real model comes near; they keep products of sizes small. */
 enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 18, MAX_HEADS = 1024, MAX_HEAD_DIM = 1024, MAX_EXPERTS = 4096 };
-enum { MAX_CANVAS = 512 /* rows of one pass */, MAX_DENOISING = 4096 };
+enum { MAX_DENOISING = 4096 };
 
 #define ARCH "gemma4"
 #define NAME(key) (ARCH "." key)
@@ -224,7 +224,7 @@ static void read_denoising(reader *r, bz_config *c)
     const uint32_t steps = 48, stability = 1;
     const double t_min = 0.4, t_max = 0.8, bound = 0.1, confidence = 0.005;
     bz_denoising *d = &c->denoising;
-    c->canvas = number(r, "diffusion.canvas_length", 2, MAX_CANVAS, NULL);
+    c->canvas = number(r, "diffusion.canvas_length", 2, BZ_LONGEST_CANVAS, NULL);
     d->steps = number(r, "diffusion.eb_max_steps", 1, MAX_DENOISING, &steps);
     d->t_min = (float)real(r, "diffusion.eb_t_min", 1e-3, 1e3, &t_min);
     d->t_max = (float)real(r, "diffusion.eb_t_max", 1e-3, 1e3, &t_max);

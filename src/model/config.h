@@ -23,6 +23,8 @@ typedef struct bz_denoising {
     float confidence;      /* mean entropy below which they count as certain */
 } bz_denoising;
 
+enum { BZ_LONGEST_CANVAS = 512 };
+
 typedef struct bz_config {
     uint32_t canvas;      /* positions that a diffusion model fills together; 0: one token after the other */
     bz_denoising denoising;

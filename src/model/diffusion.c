@@ -60,7 +60,7 @@ bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_
     for (uint32_t i = 0; i + 1 < c->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
-        x = bz_record_layer(p, m, i, x, BZ_NO_TENSOR, &rope, BZ_ROLE_ENCODER);
+        x = bz_record_layer(p, m, i, x, BZ_NO_TENSOR, &rope, BZ_LAYER_OF_ENCODER);
     }
     p->layer = (int32_t)c->layers - 1;
     bz_cut(p, "layer");
@@ -92,7 +92,7 @@ static bz_tensor canvas_layers(bz_plan *p, const bz_text_model *m, bz_tensor kep
     for (uint32_t i = 0; i < m->config.layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
-        x = bz_record_layer(p, m, i, x, BZ_NO_TENSOR, &rope, BZ_ROLE_CANVAS);
+        x = bz_record_layer(p, m, i, x, BZ_NO_TENSOR, &rope, BZ_LAYER_OF_CANVAS);
     }
     p->layer = -1;
     bz_cut(p, "logits");

@@ -39,7 +39,7 @@ void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
 }
 
 static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const bz_ropes *rope,
-                           bz_role role)
+                           bz_layer_role role)
 {
     const bz_layer_config *l = &m->config.layer[i];
     const bz_layer_weights *w = &m->weights.layer[i];
@@ -55,9 +55,9 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
     q = bz_rope(p, q, turn, D, "q_rope");
     const uint32_t window = l->sliding ? m->config.window : 0;
-    bz_tensor o = role == BZ_ROLE_CANVAS ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
+    bz_tensor o = role == BZ_LAYER_OF_CANVAS ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
                                          : bz_attend(p, q, cache, l->heads, D, window, "attn");
-    if (role != BZ_ROLE_CANVAS) {
+    if (role != BZ_LAYER_OF_CANVAS) {
         bz_last_sees_blocks(p, l->sliding ? m->sliding_blocks : m->full_blocks);
     }
     return bz_linear(p, o, w->attn_output, "attn_out");
@@ -73,7 +73,7 @@ static bz_tensor ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
 }
 
 bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, bz_tensor ple,
-                          const bz_ropes *rope, bz_role role)
+                          const bz_ropes *rope, bz_layer_role role)
 {
     const bz_layer_weights *w = &m->weights.layer[i];
     const bz_config *c = &m->config;
@@ -103,7 +103,7 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
         g = bz_rms_norm(p, g, w->post_norm, d, eps, "ple_norm");
         y = bz_add(p, y, g, 1.0f, "ple_residual");
     }
-    const bz_weight scale = role == BZ_ROLE_ENCODER ? w->encoder_output_scale : w->layer_output_scale;
+    const bz_weight scale = role == BZ_LAYER_OF_ENCODER ? w->encoder_output_scale : w->layer_output_scale;
     return scale.id ? bz_scale(p, y, scale, "hidden") : y;
 }
 
@@ -166,7 +166,7 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
     for (uint32_t i = 0; i < c->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
-        x = bz_record_layer(p, m, i, x, ple, &rope, BZ_ROLE_TEXT);
+        x = bz_record_layer(p, m, i, x, ple, &rope, BZ_LAYER_OF_TEXT);
     }
     p->layer = -1;
     if (out_rows) {

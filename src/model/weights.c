@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/bind.h"
+
 typedef struct binder {
     bz_text_weights *w;
     const bz_files *files;
@@ -29,35 +31,6 @@ static void full_name(const binder *b, const char *name, char out[160])
     } else {
         snprintf(out, 160, "%s", name);
     }
-}
-
-/* Appends a weight to the table and returns its handle. */
-static bz_weight add(binder *b, const char *name, const bz_gguf_tensor *t, uint32_t file)
-{
-    bz_weights *ws = &b->w->table;
-    if (ws->n == ws->cap) {
-        uint32_t cap = ws->cap ? ws->cap * 2 : 256;
-        bz_weight_info *more = realloc(ws->info, cap * sizeof *more);
-        if (!more) {
-            refuse(b, BZ_OUT_OF_MEMORY, name, "does not fit in memory");
-            return BZ_NO_WEIGHT;
-        }
-        ws->info = more;
-        ws->cap = cap;
-    }
-    char *copy = strdup(name);
-    if (!copy) {
-        refuse(b, BZ_OUT_OF_MEMORY, name, "does not fit in memory");
-        return BZ_NO_WEIGHT;
-    }
-    ws->info[ws->n] = (bz_weight_info){.name = copy,
-                                       .type = (bz_type)t->type,
-                                       .ne = {t->ne[0], t->ne[1], t->ne[2]},
-                                       .file = file,
-                                       .offset = t->offset,
-                                       .size = t->size,
-                                       .layer = (uint32_t)(b->layer + 1)};
-    return (bz_weight){++ws->n};
 }
 
 /* The tensor `name` (or `other`, an alternative spelling) of shape [ne0, ne1, ne2]; a size
@@ -104,7 +77,17 @@ static bz_weight bind(binder *b, const char *name, const char *other, int flags,
         refuse(b, BZ_UNSUPPORTED_MODEL, full, what);
         return BZ_NO_WEIGHT;
     }
-    return add(b, full, t, (uint32_t)file);
+    const bz_weight w = bz_bind_add(&b->w->table, &(bz_weight_info){.name = full,
+                                                                    .type = (bz_type)t->type,
+                                                                    .ne = {t->ne[0], t->ne[1], t->ne[2]},
+                                                                    .file = (uint32_t)file,
+                                                                    .offset = t->offset,
+                                                                    .size = t->size,
+                                                                    .layer = (uint32_t)(b->layer + 1)});
+    if (!w.id) {
+        refuse(b, BZ_OUT_OF_MEMORY, full, "does not fit in memory");
+    }
+    return w;
 }
 
 static bz_weight vector(binder *b, const char *name, const char *other, uint64_t n)
@@ -226,10 +209,7 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
 
 void bz_text_weights_free(bz_text_weights *w)
 {
-    for (uint32_t i = 0; i < w->table.n; i++) {
-        free((char *)(uintptr_t)w->table.info[i].name);
-    }
-    free(w->table.info);
+    bz_bind_free(&w->table);
     free(w->layer);
     *w = (bz_text_weights){0};
 }
