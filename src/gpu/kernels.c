@@ -102,9 +102,9 @@ static const weight_source packed[BZ_TYPE_END] = {
     [BZ_Q4_1] = {"words.wgsl", NULL, "packed/q4_1.wgsl"},
     [BZ_Q5_0] = {"words.wgsl", NULL, "packed/q5_0.wgsl"},
     [BZ_Q5_1] = {"words.wgsl", NULL, "packed/q5_1.wgsl"},
-    [BZ_Q4_K] = {"vectors.wgsl", "packed/k_scale_pair.wgsl", "packed/q4_k.wgsl"},
-    [BZ_Q5_K] = {"vectors.wgsl", "packed/k_scale_pair.wgsl", "packed/q5_k.wgsl"},
-    [BZ_Q6_K] = {"vectors.wgsl", NULL, "packed/q6_k.wgsl"},
+    [BZ_Q4_K] = {"vectors.wgsl", "quant/k_scale_pair.wgsl", "packed/q4_k.wgsl"},
+    [BZ_Q5_K] = {"vectors.wgsl", "quant/k_scale_pair.wgsl", "packed/q5_k.wgsl"},
+    [BZ_Q6_K] = {"vectors.wgsl", "quant/scale_byte.wgsl", "packed/q6_k.wgsl"},
 };
 
 bool gpu_kernels_packed(bz_type type)
@@ -303,7 +303,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         n_parts += integer_parts(&packed[type], parts + n_parts);
         parts[n_parts++] = subgroups ? "sum_subgroup.wgsl" : "sum_plain.wgsl";
     } else if (kernel == GPU_LINEAR_WIDE) {
+        parts[n_parts++] = "vectors.wgsl";
         parts[n_parts++] = "wide/common.wgsl";
+        parts[n_parts++] = type == BZ_Q6_K ? "quant/scale_byte.wgsl" : "quant/k_scale_pair.wgsl";
         parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";
     } else if (kernel == GPU_LINEAR_TILE8 || kernel == GPU_EXPERT_TILE8) {
         parts[n_parts++] = kernel == GPU_LINEAR_TILE8 ? "tile8/rows.wgsl" : "tile8/experts.wgsl";
@@ -319,6 +321,12 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     }
     if (kernel == GPU_ELEMENTWISE || kernel == GPU_QUANTIZE) {
         parts[n_parts++] = "gelu.wgsl";
+    }
+    if (kernel >= GPU_KV_WRITE && kernel <= GPU_ATTEND_FEW) {
+        parts[n_parts++] = "cache.wgsl";
+    }
+    if (kernel == GPU_ATTEND_TILE || kernel == GPU_ATTEND_FEW) {
+        parts[n_parts++] = "cache_vectors.wgsl";
     }
     if (kernel == GPU_EMBED || kernel == GPU_EMBED_SLOTS) {
         parts[n_parts++] = kernel == GPU_EMBED ? "table/by_id.wgsl" : "table/by_slot.wgsl";

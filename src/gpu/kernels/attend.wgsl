@@ -11,10 +11,6 @@ const LOWEST = -3.0e38;
 var<workgroup> query: array<f32, 1024>;
 var<workgroup> score: array<f32, 256>; // [KEYS][16 threads], then sums in [key * 16]
 
-fn cache_row(position: u32) -> u32 {
-    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
-}
-
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let head = group.x;

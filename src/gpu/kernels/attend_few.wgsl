@@ -19,17 +19,6 @@ var<workgroup> query: array<f32, HEAD>;
 var<workgroup> score: array<f32, 256>;      // [KEYS][16 threads], then sums in [key * 16]
 var<workgroup> column: array<f32, 256u * PER>; // [SHARES][HEAD]
 
-fn cache_row(position: u32) -> u32 {
-    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
-}
-
-fn low(v: vec4<u32>) -> vec4<f32> {
-    if (PER == 8u) { return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)); }
-    return bitcast<vec4<f32>>(v);
-}
-
-fn high(v: vec4<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)); }
-
 fn load_query(row: u32, head: u32, local: u32) {
     let q = step.in0 + row * step.in0_stride + head * HEAD;
     var sum = 0.0;

@@ -26,17 +26,6 @@ var<workgroup> highest: array<f32, 32>;      // of each row so far
 var<workgroup> total: array<f32, 32>;
 var<workgroup> shrink: array<f32, 32>;
 
-fn cache_row(position: u32) -> u32 {
-    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
-}
-
-fn low(v: vec4<u32>) -> vec4<f32> {
-    if (PER == 8u) { return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)); }
-    return bitcast<vec4<f32>>(v);
-}
-
-fn high(v: vec4<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)); }
-
 fn more(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }

@@ -45,7 +45,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     let words = select(d, pairs, F16);
-    let place = (select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u) * step.kv_heads + group.x) * words;
+    let place = (cache_row(position) * step.kv_heads + group.x) * words;
     for (var i = local; i < words; i += 256u) {
         if (F16) {
             keys[place + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));

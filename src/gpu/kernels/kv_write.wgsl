@@ -13,7 +13,7 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     if (row >= live_rows() || i >= words) { return; }
     let position = position_of(row);
     if (position < step.first_row || position - step.first_row >= step.row_count) { return; } // in another binding
-    let place = select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u) * words + i;
+    let place = cache_row(position) * words + i;
     let k = step.in0 + row * step.in0_stride;
     let v = step.in1 + row * step.in1_stride;
     if (F16) {

@@ -10,11 +10,6 @@ fn centred(q: vec4<u32>) -> vec4<u32> {
     return ((q | vec4<u32>(0x80808080u)) - vec4<u32>(0x20202020u)) ^ vec4<u32>(0x80808080u);
 }
 
-fn scale_byte(s: vec4<u32>, i: u32) -> f32 {
-    let w = select(select(s.x, s.y, (i & 4u) != 0u), select(s.z, s.w, (i & 4u) != 0u), (i & 8u) != 0u);
-    return f32(i32(w << (24u - 8u * (i & 3u))) >> 24u);
-}
-
 fn dot_unit(row: u32, u: u32) -> f32 {
     let block = row + (u >> 3u) * BLOCK;
     let v = u & 7u;

@@ -1,8 +1,6 @@
-// Weights as 16-byte vectors, for types whose blocks are whole vectors. Eight units of 32 values make a block
+// For types whose blocks are whole vectors (vectors.wgsl). Eight units of 32 values make a block
 // of 256: unit v has 16 consecutive values at offset_low(v), which meet x0..x3, and 16 at offset_high(v),
 // which meet x4..x7. wide/TYPE.wgsl defines dot32(block, v).
-@group(0) @binding(3) var<storage, read> weights: array<vec4<u32>>;
-
 var<private> x0: vec4<f32>;
 var<private> x1: vec4<f32>;
 var<private> x2: vec4<f32>;

@@ -13,20 +13,12 @@ fn dot32(block: u32, v: u32) -> f32 {
     let f = weights[block + 1u + (v & 1u)];
     let q = weights[block + 3u + v];
     let g = v & 6u;
-    let shift = (g & 3u) * 8u;
-    let a = head.y >> shift;
-    let b = head.z >> shift;
-    let c = head.w >> shift;
-    let low = g < 4u;
-    let s0 = select((c & 15u) | ((a >> 2u) & 48u), a & 63u, low);
-    let m0 = select(((c >> 4u) & 15u) | ((b >> 2u) & 48u), b & 63u, low);
-    let s1 = select(((c >> 8u) & 15u) | ((a >> 10u) & 48u), (a >> 8u) & 63u, low);
-    let m1 = select(((c >> 12u) & 15u) | ((b >> 10u) & 48u), (b >> 8u) & 63u, low);
+    let s = k_scale_pair(head, g);
     let d = half(head.x & 0xffffu);
     let least = half(head.x >> 16u);
     let l = dot(five(q.x, 0u, f.x, g), x0) + dot(five(q.y, 0u, f.y, g), x1) + dot(five(q.z, 0u, f.z, g), x2) +
             dot(five(q.w, 0u, f.w, g), x3);
     let h = dot(five(q.x, 4u, f.x, g + 1u), x4) + dot(five(q.y, 4u, f.y, g + 1u), x5) +
             dot(five(q.z, 4u, f.z, g + 1u), x6) + dot(five(q.w, 4u, f.w, g + 1u), x7);
-    return d * (f32(s0) * l + f32(s1) * h) - least * (f32(m0) * sum_low + f32(m1) * sum_high);
+    return d * (s.x * l + s.y * h) - least * (s.z * sum_low + s.w * sum_high);
 }

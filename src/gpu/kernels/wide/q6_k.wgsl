@@ -10,11 +10,6 @@ fn six(q: u32, shift: u32, high: u32, at: u32) -> vec4<f32> {
     return nibbles(q, shift) + 16.0 * vec4<f32>(pair) - 32.0;
 }
 
-fn scale_byte(s: vec4<u32>, i: u32) -> f32 {
-    let w = select(select(s.x, s.y, (i & 4u) != 0u), select(s.z, s.w, (i & 4u) != 0u), (i & 8u) != 0u);
-    return f32(i32(w << (24u - 8u * (i & 3u))) >> 24u);
-}
-
 fn dot32(block: u32, v: u32) -> f32 {
     let q = weights[block + v];
     let h = weights[block + 8u + 2u * (v >> 2u) + (v & 1u)];
