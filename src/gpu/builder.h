@@ -39,6 +39,12 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
 /* products.c: a group of fusion PRODUCTS. */
 void gpu_add_products(builder *x, const gpu_group *group);
 
+/* attention.c: kv_write, alone or with the norms and the rope before it (GPU_FUSE_KV); attend, where `turn` is the query's
+ * norm, with its rope behind, if they are done there too. */
+void gpu_add_kv_write(builder *x);
+void gpu_add_kv_norm(builder *x);
+void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *attend);
+
 /* canvas.c: judge and soft_embed. */
 void gpu_add_judge(builder *x);
 void gpu_add_soft_embed(builder *x);

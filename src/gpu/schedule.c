@@ -10,12 +10,6 @@
 enum { THEN_NOTHING, THEN_ADD, THEN_ADD_SCALE, THEN_ROPE, THEN_MUL }; /* THEN of norm.wgsl */
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
 
-enum {
-    SPLITS = 16,      /* of the visible positions, when few rows attend */
-    MOST_SPLITS = 4,  /* when many do, and there are less than */
-    MANY_TILES = 512, /* workgroups */
-    MANY_PIECES = 4   /* of a long cache, each of which has as many */
-};
 
 uint64_t gpu_place(const bz_schedule *s, bz_tensor t)
 {
@@ -202,83 +196,6 @@ static gpu_kernel linear_kernel(const builder *x)
     return type == BZ_Q4_K || type == BZ_Q5_K || type == BZ_Q6_K ? GPU_LINEAR_WIDE : GPU_LINEAR_ROW;
 }
 
-static void kv_write(builder *x, const bz_cache_info *cache)
-{
-    dispatch d = {.facts = gpu_builder_facts(x, x->step), .cache = x->step->cache.id, .y = x->rows};
-    d.facts.cols = cache->kv_heads * cache->head_dim;
-    d.x = divide_up(x->b->f32_cache ? d.facts.cols : d.facts.cols / 2, 64);
-    gpu_builder_add(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
-}
-
-/* The same with the norms and the rope before: GPU_FUSE_KV. */
-static void kv_norm(builder *x)
-{
-    const bz_step *k = x->step, *rope = k + 1, *v = k + 2, *write = k + 3;
-    dispatch d = {.facts = gpu_builder_facts(x, k), .cache = write->cache.id};
-    step_facts *f = &d.facts;
-    d.extra[0] = gpu_builder_vector(x, k->w[0]);
-    d.x = f->kv_heads = x->s->plan->caches[write->cache.id - 1].kv_heads;
-    d.y = bz_plan_rows_of(x->s->plan, k->out[0]);
-    f->in1 = gpu_builder_place(x, v->in[0]);
-    f->in1_stride = bz_plan_tensor(x->s->plan, v->in[0])->stride;
-    f->in2 = gpu_builder_place(x, rope->in[1]);
-    f->in2_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
-    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
-}
-
-/* Splits of the visible positions that keep a GPU busy, as far as there is room for what they leave. */
-static uint32_t tile_splits(const builder *x, uint32_t groups, const bz_step *step)
-{
-    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
-    const uint64_t left = binding > used ? binding - used : 0, one = 4ull * x->rows * step->heads * (step->width + 4);
-    const uint64_t room = left / one / MANY_PIECES, wanted = MANY_TILES / groups < MOST_SPLITS ? MANY_TILES / groups : MOST_SPLITS;
-    const uint64_t splits = wanted < room ? wanted : room;
-    return splits ? (uint32_t)splits : 1;
-}
-
-/* Many rows share what they fetch of the cache; few leave most of a GPU idle unless positions are shared out. `turn` is the query's
- * norm, with its rope behind, where they are done here too. */
-static void attend(builder *x, const bz_step *turn, const bz_step *step)
-{
-    const bz_cache_info *cache = &x->s->plan->caches[step->cache.id - 1];
-    dispatch d = {.facts = gpu_builder_facts(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
-    step_facts *f = &d.facts;
-    d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
-    f->kv_heads = cache->kv_heads;
-    f->blocks = (uint32_t)step->blocks;
-    f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
-    const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
-    const bool even = step->width % 64 == 0 && step->width <= 512 && (vectors & (vectors - 1)) == 0 &&
-                      (f->in0 | f->in0_stride | f->out0 | f->out0_stride) % 4 == 0;
-    if (x->rows > 8 && even) {
-        d.y = divide_up(x->rows, 32);
-        d.z = d.splits = tile_splits(x, d.x * d.y, step);
-        d.split_rows = x->rows;
-        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
-    } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
-        gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
-    } else {
-        if (turn) {
-            const bz_step *rope = turn + 1;
-            f->eps = turn->eps;
-            f->in0 = gpu_builder_place(x, turn->in[0]);
-            f->in0_stride = bz_plan_tensor(x->s->plan, turn->in[0])->stride;
-            f->in1 = gpu_builder_place(x, rope->in[1]);
-            f->in1_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
-        }
-        d.extra[0] = gpu_builder_vector(x, turn ? turn->w[0] : BZ_NO_WEIGHT);
-        uint32_t shares = 16;
-        while (shares * vectors > 256) {
-            shares /= 2;
-        }
-        d.splits = SPLITS;
-        d.x = step->heads * SPLITS;
-        gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
-    }
-    dispatch gather = {.facts = d.facts, .gathers = d.cache, .splits = d.splits, .split_rows = d.split_rows, .x = step->heads, .y = x->rows};
-    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, gather);
-}
-
 static void rope_table(builder *x)
 {
     bz_schedule *s = x->s;
@@ -361,8 +278,8 @@ static void add_step(builder *x)
         gpu_builder_add(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
-    case BZ_OP_KV_WRITE: kv_write(x, &plan->caches[s->cache.id - 1]); break;
-    case BZ_OP_ATTEND: attend(x, NULL, s); break;
+    case BZ_OP_KV_WRITE: gpu_add_kv_write(x); break;
+    case BZ_OP_ATTEND: gpu_add_attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
     case BZ_OP_RECALL: elementwise(x, OP_RECALL); break;
     case BZ_OP_JUDGE: gpu_add_judge(x); break;
@@ -442,7 +359,7 @@ static void build(builder *x)
         switch (groups[i].fusion) {
         case GPU_FUSE_NONE: add_step(x); break;
         case GPU_FUSE_PRODUCTS: gpu_add_products(x, &groups[i]); break;
-        case GPU_FUSE_KV: kv_norm(x); break;
+        case GPU_FUSE_KV: gpu_add_kv_norm(x); break;
         case GPU_FUSE_GATED:
             x->gate = x->step++;
             x->rows = bz_plan_rows_of(plan, x->step->out[0]);
@@ -450,7 +367,7 @@ static void build(builder *x)
             x->step--;
             x->gate = NULL;
             break;
-        case GPU_FUSE_ATTEND: attend(x, x->step, x->step + 2); break;
+        case GPU_FUSE_ATTEND: gpu_add_attend(x, x->step, x->step + 2); break;
         case GPU_FUSE_NORM_ADD:
         case GPU_FUSE_NORM_ADD_SCALE:
         case GPU_FUSE_NORM_ROPE:
