@@ -9,7 +9,7 @@
 
 enum { THEN_NOTHING, THEN_ADD, THEN_ADD_SCALE, THEN_ROPE, THEN_MUL }; /* THEN of norm.wgsl */
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
-
+enum { MOST_EXPERTS = 1024, MOST_CHOSEN = 64 }; /* of route.wgsl */
 
 uint64_t gpu_place(const bz_schedule *s, bz_tensor t)
 {
@@ -196,6 +196,19 @@ static gpu_kernel linear_kernel(const builder *x)
     return type == BZ_Q4_K || type == BZ_Q5_K || type == BZ_Q6_K ? GPU_LINEAR_WIDE : GPU_LINEAR_ROW;
 }
 
+static void route(builder *x)
+{
+    dispatch d = {.facts = gpu_builder_facts(x, x->step), .x = 1, .y = x->rows};
+    d.facts.width = bz_plan_tensor(x->s->plan, x->step->in[0])->cols;
+    if (d.facts.width > MOST_EXPERTS || d.facts.experts > MOST_CHOSEN) {
+        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "The model chooses %u of %u experts; on the GPU it may be %d of %d. Run it on the CPU.",
+                d.facts.experts, d.facts.width, MOST_CHOSEN, MOST_EXPERTS);
+        x->failed = true;
+        return;
+    }
+    gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{0}}, d);
+}
+
 static void rope_table(builder *x)
 {
     bz_schedule *s = x->s;
@@ -266,12 +279,7 @@ static void add_step(builder *x)
         gpu_builder_add(x, GPU_ROPE, BZ_F32, (gpu_overrides){{0}}, d);
         break;
     }
-    case BZ_OP_ROUTE: {
-        dispatch d = {.facts = gpu_builder_facts(x, x->step), .x = 1, .y = x->rows};
-        d.facts.width = bz_plan_tensor(plan, s->in[0])->cols;
-        gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{0}}, d);
-        break;
-    }
+    case BZ_OP_ROUTE: route(x); break;
     case BZ_OP_EXPERT_SUM: {
         dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0]), .y = x->rows};
         d.x = divide_up(d.facts.cols, 64);

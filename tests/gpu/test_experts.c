@@ -82,6 +82,42 @@ static void test_route(uint32_t experts, uint32_t slots, uint32_t values)
     weights_free(&w);
 }
 
+static void test_too_many(void)
+{
+    if (!starts("route: more than the kernel has room for is refused")) {
+        return;
+    }
+    static const struct {
+        uint32_t experts, slots;
+    } cases[] = {{80, 64}, {80, 65}, {1025, 8}}; /* the first one runs */
+    memory_weights w = {0};
+    bz_weight logits[3];
+    for (int i = 0; i < 3; i++) {
+        logits[i] = weights_random(&w, BZ_F32, cases[i].experts, IDS, 1);
+    }
+    parity p;
+    bool open = parity_open(&p, &w, &(parity_options){0});
+    for (int i = 0; open && i < 3; i++) {
+        bz_plan *plan = parity_plan(&p, 8);
+        bz_tensor ids, shares;
+        bz_route(plan, bz_embed(plan, logits[i], 3, "logits"), cases[i].slots, &ids, &shares, "route");
+        if (i == 0) {
+            parity_run r = parity_prepare(&p, plan, shares);
+            parity_check(&p, &r, &(parity_pass){.n = 8}, (bound){.of_value = 3e-6}, "shares");
+            parity_release(&p, &r);
+            continue;
+        }
+        bz_error err = {0};
+        bz_schedule *schedule = NULL;
+        CHECK(bz_plan_finish(plan, bz_take_rows(plan, shares, "rows"), &err) == BZ_OK);
+        bz_status status = p.backend[1]->prepare(p.backend[1], plan, &schedule, &err);
+        CHECKF(status == BZ_UNSUPPORTED_MODEL && !schedule && strstr(err.text, "experts"), "%s", err.text);
+        bz_plan_free(plan);
+    }
+    parity_close(&p);
+    weights_free(&w);
+}
+
 /* ---- products and sums -------------------------------------------------------------------- */
 
 typedef struct moe {
@@ -210,6 +246,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         test_route(routes[i][0], routes[i][1], routes[i][2]);
     }
+    test_too_many();
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         uint32_t block = bz_type_of((uint32_t)types[i])->block_values;
         if (!quick_run() || i % 5 == 0) {

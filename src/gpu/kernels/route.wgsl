@@ -1,5 +1,5 @@
 // route: the `experts` best of a row's logits, equal ones by number, and their softmax shares. Up to
-// 1024 experts; one workgroup per row.
+// 64 of 1024; one workgroup per row.
 var<workgroup> value: array<f32, 64>;
 var<workgroup> index: array<u32, 64>;
 
