@@ -28,6 +28,7 @@ EXPORT(free) void wasm_free(void *p)
     free(p);
 }
 
+/* Stays as long as the module does. */
 EXPORT(host_new) host *wasm_host_new(void)
 {
     return calloc(1, sizeof(host));
@@ -38,13 +39,6 @@ static void drop_inputs(host *h)
     while (h->n_inputs) {
         free((char *)(uintptr_t)h->inputs[--h->n_inputs].name);
     }
-}
-
-EXPORT(host_free) void wasm_host_free(host *h)
-{
-    drop_inputs(h);
-    free(h->ids);
-    free(h);
 }
 
 EXPORT(report) double *wasm_report(host *h)

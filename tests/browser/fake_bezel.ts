@@ -88,7 +88,7 @@ const inspection: Inspection = {
         activations: 0.12e9,
         caches: [4096, 8192, 32768, 131072].map((context) => ({ context, bytes: 20e6 + 9000 * context })),
     },
-    gpu: { fits: true, text: "", weights: 3.1e9, perLayer: 1.8e9, work: 0.2e9 },
+    gpu: { fits: true, text: "", weights: 3.1e9, towers: 0, perLayer: 1.8e9, work: 0.2e9 },
     files: [],
 };
 

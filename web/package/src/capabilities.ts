@@ -43,7 +43,7 @@ const SIMD = Uint8Array.of(
     0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 0x41, 0, 0xfd, 15, 0x1a, 0x0b,
 );
 
-export function hasSimd(): boolean {
+function hasSimd(): boolean {
     return WebAssembly.validate(SIMD);
 }
 

@@ -14,6 +14,7 @@ import type {
     TopLogProb,
     Usage,
 } from "./chat_types.js";
+import type { MediaKind } from "./encoder.js";
 import { BezelError } from "./errors.js";
 import type { Eyes } from "./eyes.js";
 import type { PortableMedia } from "./media.js";
@@ -165,7 +166,7 @@ class Answer {
 /** What pictures and sounds took. */
 interface Looked {
     encoded: number;
-    tokens: Record<"image" | "audio", number>;
+    tokens: Record<MediaKind, number>;
     ms: number;
 }
 

@@ -2,7 +2,7 @@
  * last one stopped. The file is a model only when all of it is there and its checksum is right; until
  * then a journal lies beside it. */
 import type { Engine } from "./engine.js";
-import { BezelError, errorFrom } from "./errors.js";
+import { abortedBy, BezelError, errorFrom } from "./errors.js";
 import { Journal, type JournalHead } from "./journal.js";
 import { checkName, forgetJournal, openSync, removeStored, storedSize, type StoredModel, type SyncFile } from "./opfs.js";
 import { Sha256 } from "./sha256.js";
@@ -61,7 +61,7 @@ function quota(reason: unknown): unknown {
 async function breathe(signal: AbortSignal): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 0));
     if (signal.aborted) {
-        throw new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
+        throw abortedBy(signal);
     }
 }
 

@@ -47,6 +47,11 @@ export function isCrash(reason: unknown): reason is Error {
     return reason instanceof WebAssembly.RuntimeError;
 }
 
+/** What a call says that its signal stopped. */
+export function abortedBy(signal: AbortSignal): BezelError {
+    return new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
+}
+
 /** Whatever was thrown, as one of ours. */
 export function errorFrom(reason: unknown, otherwise: ErrorCode = "bad_request"): BezelError {
     if (reason instanceof BezelError) {

@@ -46,7 +46,9 @@ export interface Inspection {
         text: string;
         /** Bytes, all of them. */
         weights: number;
-        /** Of them, per-layer embeddings, which can stay in the file. */
+        /** Of the towers for pictures and sound. */
+        towers: number;
+        /** Of the weights, per-layer embeddings, which can stay in the file. */
         perLayer: number;
         /** What passes compute in. */
         work: number;

@@ -1,6 +1,6 @@
 /** The one loop that waits: runs a job of C's, reads the bytes and awaits the GPU that it asks for. */
 import type { Engine } from "./engine.js";
-import { BezelError } from "./errors.js";
+import { abortedBy, BezelError } from "./errors.js";
 import type { Memory } from "./memory.js";
 import type { Canvas, Token } from "./options.js";
 import { release, type Source } from "./source.js";
@@ -34,7 +34,7 @@ function breathe(): Promise<void> {
 
 function throwIfAborted(signal: AbortSignal | undefined): void {
     if (signal?.aborted) {
-        throw new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
+        throw abortedBy(signal);
     }
 }
 

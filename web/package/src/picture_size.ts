@@ -1,18 +1,12 @@
 /** How large a picture says it is, from the first bytes of its file: one of a hundred megapixels is refused before
  * anyone makes room for them. Anything may be in there; what is not understood is null. */
 
+import { be16, be32, byte, le16, le24, le32, text } from "./header_bytes.js";
+
 export interface PictureSize {
     width: number;
     height: number;
 }
-
-const byte = (b: Uint8Array, at: number): number => b[at] ?? 0;
-const be16 = (b: Uint8Array, at: number): number => (byte(b, at) << 8) | byte(b, at + 1);
-const be32 = (b: Uint8Array, at: number): number => ((be16(b, at) << 16) | be16(b, at + 2)) >>> 0;
-const le16 = (b: Uint8Array, at: number): number => byte(b, at) | (byte(b, at + 1) << 8);
-const le24 = (b: Uint8Array, at: number): number => le16(b, at) | (byte(b, at + 2) << 16);
-const le32 = (b: Uint8Array, at: number): number => (le24(b, at) | (byte(b, at + 3) << 24)) >>> 0;
-const text = (b: Uint8Array, at: number, n: number): string => String.fromCharCode(...b.subarray(at, at + n));
 
 /** Marker after marker, up to the one of a frame. */
 function jpegSize(b: Uint8Array): PictureSize | null {

@@ -4,7 +4,7 @@
  *   from the worker:  { alive }   { event, value }   { result, value }   { error, code, message }
  *
  * where call, abort, event, result and error are the number of the call. */
-import { BezelError, errorFrom, isCrash, type ErrorCode } from "./errors.js";
+import { abortedBy, BezelError, errorFrom, isCrash, type ErrorCode } from "./errors.js";
 import type { Method, Methods } from "./methods.js";
 
 export type Argument<M extends Method> = Methods[M]["argument"];
@@ -50,10 +50,6 @@ type FromWorker =
     | { result: number; value: unknown }
     | { error: number; code: ErrorCode; message: string };
 
-function aborted(signal: AbortSignal): BezelError {
-    return new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
-}
-
 // ---- directly -----------------------------------------------------------------------------------
 
 export class LocalCaller implements Caller {
@@ -71,7 +67,7 @@ export class LocalCaller implements Caller {
     async call<M extends Method>(method: M, argument: Argument<M>, options: CallOptions<M> = {}): Promise<Result<M>> {
         const signal = options.signal ? AbortSignal.any([options.signal, this.#closing.signal]) : this.#closing.signal;
         if (this.#crash || signal.aborted) {
-            throw this.#crash ?? aborted(signal);
+            throw this.#crash ?? abortedBy(signal);
         }
         try {
             return await this.#handlers[method](argument, options.onEvent ?? ((): void => undefined), signal);
@@ -165,7 +161,7 @@ export class WorkerCaller implements Caller {
             return Promise.reject(this.#dead);
         }
         if (signal?.aborted) {
-            return Promise.reject(aborted(signal));
+            return Promise.reject(abortedBy(signal));
         }
         const id = this.#next++;
         return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { answerChat, Collector } from "./chat.js";
 import type { ChatChunk, ChatRequest } from "./chat_types.js";
 import { download } from "./download.js";
 import { Engine } from "./engine.js";
-import { BezelError } from "./errors.js";
+import { abortedBy, BezelError } from "./errors.js";
 import { Eyes } from "./eyes.js";
 import type { Inspection } from "./inspect.js";
 import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
@@ -119,7 +119,7 @@ export class Service {
         this.#last = new Promise<void>((resolve) => (leave = resolve)).then(() => before);
         try {
             await new Promise<void>((resolve, reject) => {
-                const stop = (): void => reject(new BezelError("aborted", "Stopped on request.", { cause: signal.reason }));
+                const stop = (): void => reject(abortedBy(signal));
                 signal.addEventListener("abort", stop, { once: true });
                 void before.then(() => {
                     signal.removeEventListener("abort", stop);

@@ -1,10 +1,7 @@
 /** The first bytes of sound files: whether C reads them, and how many samples they have in a second. Anything may be in
  * there; what is not understood is null. */
 
-const text = (b: Uint8Array, at: number, n: number): string => String.fromCharCode(...b.subarray(at, at + n));
-const byte = (b: Uint8Array, at: number): number => b[at] ?? 0;
-const le16 = (b: Uint8Array, at: number): number => byte(b, at) | (byte(b, at + 1) << 8);
-const le32 = (b: Uint8Array, at: number): number => (le16(b, at) | (le16(b, at + 2) << 16)) >>> 0;
+import { byte, le16, le32, text } from "./header_bytes.js";
 
 /** A WAV file of whole numbers or floats. Those with compressed samples are the browser's. */
 export function isPlainWav(b: Uint8Array): boolean {

@@ -1,5 +1,5 @@
 /** A model on a web server, read in ranges. */
-import { BezelError } from "./errors.js";
+import { abortedBy, BezelError } from "./errors.js";
 import type { Source } from "./source.js";
 
 const TRIES = 3;
@@ -33,7 +33,7 @@ export async function request(url: string, init: RequestInit, options: UrlOption
         response = await (options.fetch ?? fetch)(url, { ...init, ...(signal && { signal }) });
     } catch (reason) {
         if (signal?.aborted) {
-            throw new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
+            throw abortedBy(signal);
         }
         const cause = reason instanceof Error ? reason.message : String(reason);
         const why = sameOrigin(url)
@@ -65,7 +65,7 @@ function isPassing(reason: unknown): boolean {
 }
 
 /** Again after a pause, when the network failed. */
-export async function retried<T>(signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> {
+async function retried<T>(signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> {
     for (let pause = FIRST_PAUSE, n = 1; ; pause *= 2, n++) {
         try {
             return await act();

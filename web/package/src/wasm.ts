@@ -9,7 +9,6 @@ export interface Exports {
     alloc(n: number): number;
     free(address: number): void;
     host_new(): number;
-    host_free(host: number): void;
     report(host: number): number;
     error_code(host: number): number;
     error_text(host: number): number;
