@@ -73,13 +73,6 @@ static void dot(const float *w, const float *x, size_t stride, size_t rows, size
         dot_rows(w, x, stride, 1, k, out);
 }
 
-static float sum_squares(const float *x, size_t n)
-{
-    float sum;
-    dot_rows(x, x, 0, 1, n, &sum);
-    return sum;
-}
-
 static void axpy(float a, const float *v, float *out, size_t n)
 {
     v128_t factor = wasm_f32x4_splat(a);
@@ -190,14 +183,6 @@ static void panel_run(const float *a, size_t stride_a, size_t rows, const float 
         panel_rows(a, stride_a, 3, b, k, out, stride_out, cols, add);
     for (; rows > 0; rows--, a += stride_a, out += stride_out)
         panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
-}
-
-static void panel(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out, size_t stride_out,
-                  size_t cols)
-{
-    for (size_t i = 0; i < k; i += BZ_PANEL_RUN)
-        panel_run(a + i, stride_a, rows, b + i * BZ_PANEL, k - i < BZ_PANEL_RUN ? k - i : BZ_PANEL_RUN, out, stride_out, cols,
-                  i > 0);
 }
 
 /* The compiler's own vectors do for these. */
@@ -313,22 +298,6 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
     }
     for (size_t r = 0; r < R; r++)
         out[r] = sum_lanes(sum[r]);
-}
-
-INLINE void dot8_blocks(bz_w8 w, const bool has_min, const bz_q8 *x, size_t rows, size_t k, float *out)
-{
-    for (; rows >= 4; rows -= 4, x += 4, out += 4)
-        dot8_rows(w, has_min, x, 4, k, out);
-    for (; rows > 0; rows--, x++, out++)
-        dot8_rows(w, has_min, x, 1, k, out);
-}
-
-static void dot8(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, float *out)
-{
-    if (has_min)
-        dot8_blocks(w, true, x, rows, k, out);
-    else
-        dot8_blocks(w, false, x, rows, k, out);
 }
 
 /* ---- 8 bits: weights ---- */

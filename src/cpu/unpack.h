@@ -1,5 +1,5 @@
-/* Unpacking of quantised blocks to int8 values with f32 scales and minima, in plain C:
- * what the plain table uses, and the other tables for the types they have no fast code for. */
+/* Unpacking of quantised blocks to int8 values with f32 scales and minima: in plain C for the plain table, and
+ * what all tables need for it. */
 #ifndef BZ_CPU_UNPACK_H
 #define BZ_CPU_UNPACK_H
 
