@@ -109,7 +109,7 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
     media_bench b = {.o = o};
     media_speed *speeds = calloc(2, sizeof *speeds);
     bz_error err = {0};
-    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels};
+    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = o->exact};
     bz_status status = speeds && make_inputs(&b) ? BZ_OK : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
     if (status == BZ_OK && !bz_model_takes(model, BZ_MEDIA_IMAGE) && !bz_model_takes(model, BZ_MEDIA_AUDIO)) {
         status = bz_fail(&err, BZ_UNSUPPORTED_MODEL,

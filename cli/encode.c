@@ -20,7 +20,7 @@ static int write_floats(const char *path, const float *x, size_t n)
 
 static int encode_one(const cli_options *o, bz_model *model)
 {
-    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels};
+    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
     const bool image = o->images[0] != NULL;
     bz_encoder *encoder = NULL;
     bz_media *media = NULL;
@@ -57,7 +57,7 @@ static int encode_one(const cli_options *o, bz_model *model)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgVd", 1, &o);
+    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgVdf", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }

@@ -31,7 +31,7 @@ static int on_event(void *user, const bz_event *e)
 static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n, bz_media **list,
                          size_t *count, bz_error *err)
 {
-    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels};
+    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
     bz_encoder *encoder = NULL;
     int32_t image = -1, sound = -1;
     size_t images = 0, sounds = 0;

@@ -9,7 +9,7 @@
 /* One for the whole chat: it remembers what was encoded, so a second question costs nothing of it. */
 bz_status run_encoder(run_state *r, bz_error *err)
 {
-    const bz_encoder_options o = {.budget = r->o->image_tokens, .threads = r->o->threads, .kernels = r->o->kernels};
+    const bz_encoder_options o = {.budget = r->o->image_tokens, .threads = r->o->threads, .kernels = r->o->kernels, .exact = r->o->exact};
     return r->encoder ? BZ_OK : bz_encoder_new(&r->encoder, r->m.model, &o, err);
 }
 

@@ -28,6 +28,7 @@ typedef struct bz_encoder_options {
     uint32_t keep;       /* encoded pictures and sounds remembered by their content; 0: 16 */
     unsigned threads;    /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
+    bool exact;          /* gpu: nothing is rounded to f16, as it is where subgroup matrices are faster for that */
 } bz_encoder_options;
 
 BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model, const bz_encoder_options *options,

@@ -42,7 +42,7 @@ struct bz_encoder {
     bz_cpu_options cpu_options;
     bz_backend *cpu;         /* NULL: made when first needed */
     bz_tower_state tower[2]; /* by kind */
-    bool no_fuse;
+    bool no_fuse, exact;
     char *notice; /* why a GPU is not used, once it is not */
     bz_mel *mel;
     uint32_t budget;

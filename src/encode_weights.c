@@ -146,6 +146,9 @@ static bz_progress load_on_gpu(bz_encode_job *j, bz_need *need)
     if (!t->backend && bz_gpu_new(&t->backend, t->gpu, true, !e->no_fuse, &need->error) != BZ_OK) {
         return bz_encode_fall_back(j, need);
     }
+    if (!e->exact) {
+        bz_gpu_allow_f16(t->backend);
+    }
     return BZ_JOB_DONE;
 }
 

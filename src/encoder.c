@@ -93,6 +93,7 @@ bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encod
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an encoder.");
     }
     e->model = model;
+    e->exact = o.exact;
     e->keep = o.keep == 0 ? DEFAULT_KEEP : o.keep < MAX_KEEP ? o.keep : MAX_KEEP;
     bz_status status = bz_towers_bind(&e->towers, &model->set, model->text.config.width, err);
     e->budget = o.budget ? o.budget : e->towers.vision.budget;

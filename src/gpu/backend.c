@@ -403,6 +403,12 @@ static void free_backend(bz_backend *backend)
     free(b);
 }
 
+void bz_gpu_allow_f16(bz_backend *backend)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    b->matrices = gpu_limits_of(b->g)->matrices;
+}
+
 bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err)
 {
     gpu_backend *b = calloc(1, sizeof *b);

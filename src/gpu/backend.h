@@ -7,6 +7,8 @@
 
 /* For one session, over a model that is loaded; holds on to it. */
 bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err);
+/* What towers multiply may be rounded to f16, where the device is then faster. Before a plan is prepared. */
+void bz_gpu_allow_f16(bz_backend *backend);
 
 /* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of all its rows
  * from `position` on, and the choice of a token, kernel by kernel; what the caches hold there is lost, and what

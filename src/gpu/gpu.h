@@ -32,6 +32,7 @@ typedef struct gpu_limits {
     uint32_t min_uniform_offset;
     bool f16, subgroups, timestamps, packed_dot; /* features enabled on the device */
     uint32_t subgroup_min, subgroup_max;         /* sizes; 0 if unknown */
+    bool matrices; /* 16 by 16 by 16 in subgroups of 32: products of f16, sums in f32 (experimental, so rarely offered) */
     bool direct_reads; /* the host of the jobs can read stretches of files straight into buffers */
 } gpu_limits;
 

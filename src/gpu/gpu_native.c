@@ -270,6 +270,40 @@ static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
     return BZ_OK;
 }
 
+/* The kind of matrices that our kernels are written for. */
+static bool is_known(const wgpu_matrix_config *c)
+{
+    return c->factors == WGPU_COMPONENT_F16 && c->sums == WGPU_COMPONENT_F32 && c->m == 16 && c->n == 16 && c->k == 16;
+}
+
+static uint32_t matrix_feature(const gpu *g)
+{
+    return g->library.new_numbers ? WGPU_NEW_MATRICES : WGPU_OLD_MATRICES;
+}
+
+/* Dawn alone has them, and it refuses the question where it does not offer them. */
+static bool has_matrices(gpu *g)
+{
+    wgpu_matrix_configs list = {.chain = {.type = WGPU_CHAIN_MATRICES}};
+    wgpu_adapter_info info = {.next = &list.chain};
+    bool found = false;
+    if (!g->library.dawn || !g->fn.AdapterHasFeature(g->adapter, matrix_feature(g)) ||
+        g->fn.AdapterGetInfo(g->adapter, &info) != WGPU_SUCCESS) {
+        return false;
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        found = found || is_known(&list.configs[i]);
+    }
+    info.next = NULL;
+    g->fn.AdapterInfoFreeMembers(info);
+    void (*release)(wgpu_matrix_configs) =
+        (void (*)(wgpu_matrix_configs))bz_os_library_symbol(g->library.file, "wgpuAdapterPropertiesSubgroupMatrixConfigsFreeMembers");
+    if (release) {
+        release(list);
+    }
+    return found && g->limits.subgroup_min == 32 && g->limits.subgroup_max == 32;
+}
+
 static bz_status describe_adapter(gpu *g, bz_error *err)
 {
     wgpu_adapter_info info = {0};
@@ -338,10 +372,11 @@ static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chai
         {new_numbers ? WGPU_NEW_F16 : WGPU_OLD_F16, !options->no_f16},
         {new_numbers ? WGPU_NEW_SUBGROUPS : WGPU_OLD_SUBGROUPS, !options->no_subgroups},
         {new_numbers ? WGPU_NEW_TIMESTAMPS : WGPU_OLD_TIMESTAMPS, true},
+        {matrix_feature(g), !options->no_f16 && !options->no_subgroups && has_matrices(g)},
     };
-    uint32_t features[3];
+    uint32_t features[4];
     size_t n_features = 0;
-    for (size_t i = 0; i < 3 && !options->baseline; i++) {
+    for (size_t i = 0; i < 4 && !options->baseline; i++) {
         if (choices[i].wanted && g->fn.AdapterHasFeature(g->adapter, choices[i].number)) {
             features[n_features++] = choices[i].number;
         }
@@ -422,6 +457,15 @@ static void find_features(gpu *g, const gpu_options *options)
             compiles(g, "@group(0) @binding(0) var<storage, read_write> x: array<i32>;\n"
                         "@compute @workgroup_size(1) fn main() { x[0] = dot4I8Packed(1u, 2u); }\n");
         g->limits.timestamps = has_timestamps(g);
+        /* Dawn alone knows the directive, and accepts it on a device that has the feature. */
+        g->limits.matrices =
+            g->limits.f16 && g->limits.subgroups &&
+            compiles(g, "enable f16;\nenable chromium_experimental_subgroup_matrix;\nvar<workgroup> x: array<f16, 256>;\n"
+                        "@compute @workgroup_size(32) fn main() {\n"
+                        "    let a = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>>(&x, 0u, false, 16u);\n"
+                        "    let b = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>>(&x, 0u, true, 16u);\n"
+                        "    _ = subgroupMatrixMultiplyAccumulate(a, b, subgroup_matrix_result<f32, 16, 16>());\n"
+                        "}\n");
     }
     if (!g->limits.subgroups) {
         g->limits.subgroup_min = g->limits.subgroup_max = 0;

@@ -136,6 +136,7 @@ typedef struct gpu_backend {
     const uint8_t *const *weight_bytes; /* the host's copy: rope frequencies are read from it */
     bool f32_cache, fuse;
     bool packed; /* products with 8-bit activations */
+    bool matrices; /* ... and attention, with activations in f16 on subgroup matrices */
 
     gpu_buffer arena;
     uint64_t arena_bytes;

@@ -30,6 +30,8 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_EXPERT_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE"}, false, false},
+    [GPU_LINEAR_MATRIX] = {"linear_matrix.wgsl", {NULL}, false, false},
+    [GPU_HALVES] = {"halves.wgsl", {NULL}, false, true},
     [GPU_SPLIT_SUM] = {"split_sum.wgsl", {NULL}, false, false},
     [GPU_GROUP_PAIRS] = {"group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, false, false},
     [GPU_NORM] = {"norm.wgsl", {"THEN", "EACH"}, false, false},
@@ -56,6 +58,7 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_TOWER_VALUES] = {"tower/values.wgsl", {"OP", "KIND"}, false, false},
     [GPU_TOWER_LAYER_NORM] = {"tower/layer_norm.wgsl", {"KIND", "RELU"}, false, false},
     [GPU_TOWER_ATTEND] = {"tower/attend_all.wgsl", {"HEAD", "DOWN", "SLICE"}, false, true},
+    [GPU_TOWER_ATTEND_MATRIX] = {"tower/attend_matrix.wgsl", {NULL}, false, true},
     [GPU_TOWER_CONV] = {"tower/conv.wgsl", {"KIND"}, false, false},
     [GPU_TOWER_LOCAL] = {"tower/local.wgsl", {"SUM"}, false, false},
     [GPU_TOWER_ROWS] = {"tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
@@ -287,8 +290,10 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         return 3;
     }
     uint32_t n_parts = 0;
-    if (subgroups) {
-        parts[n_parts++] = "subgroups.wgsl"; /* enabling comes first in a module */
+    if (subgroups) { /* enabling comes first in a module */
+        parts[n_parts++] = "subgroups.wgsl";
+    } else if (kernel == GPU_LINEAR_MATRIX || kernel == GPU_TOWER_ATTEND_MATRIX) {
+        parts[n_parts++] = "matrices.wgsl";
     }
     parts[n_parts++] = "rows.wgsl";
     parts[n_parts++] = "common.wgsl";
@@ -337,7 +342,7 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel >= GPU_SOFT_WEIGH && kernel <= GPU_SOFT_SUM) {
         parts[n_parts++] = "canvas/soft.wgsl";
     }
-    if (kernel >= GPU_TOWER_VALUES && kernel <= GPU_TOWER_NEAR) {
+    if ((kernel >= GPU_TOWER_VALUES && kernel <= GPU_TOWER_NEAR) || kernel == GPU_HALVES) {
         parts[n_parts++] = "tower/between.wgsl";
     }
     if (kernel == GPU_TOWER_VALUES || kernel == GPU_TOWER_LAYER_NORM || kernel == GPU_TOWER_CONV) {

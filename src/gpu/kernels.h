@@ -21,6 +21,8 @@ typedef enum gpu_kernel {
     GPU_LINEAR_TILE8, /* more, activations and weights as integers */
     GPU_EXPERT_TILE8, /* ... by experts */
     GPU_QUANTIZE,     /* activations for it */
+    GPU_LINEAR_MATRIX, /* more than 64, weights in f16, on subgroup matrices */
+    GPU_HALVES,       /* activations for it, and for attention */
     GPU_SPLIT_SUM,    /* of the splits of a tile kernel */
     GPU_GROUP_PAIRS,  /* rows by expert, for the tile kernels */
     GPU_NORM,
@@ -47,6 +49,7 @@ typedef enum gpu_kernel {
     GPU_TOWER_VALUES, /* towers: value by value */
     GPU_TOWER_LAYER_NORM,
     GPU_TOWER_ATTEND,
+    GPU_TOWER_ATTEND_MATRIX, /* heads of 64, on subgroup matrices */
     GPU_TOWER_CONV,
     GPU_TOWER_LOCAL,
     GPU_TOWER_ROWS,  /* what stands between products */

@@ -3,7 +3,7 @@
  * experts are grouped by expert first.
  *
  * The side buffer holds what only these kernels read: the table of experts, then the rows of one tensor in 8 bits. */
-#include "gpu/builder.h"
+#include "gpu/matrix.h"
 
 enum {
     LEAST_ROWS = 32,    /* of a tile */
@@ -147,6 +147,9 @@ static tile_kind kind_for(const builder *x, bool integers, bool grouped)
 
 void gpu_add_tiles(builder *x)
 {
+    if (gpu_add_matrix_product(x)) {
+        return;
+    }
     const gpu_weights *ws = &x->b->weights;
     const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
     const bool grouped = x->step->op == BZ_OP_EXPERT_LINEAR;

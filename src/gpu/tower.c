@@ -1,6 +1,8 @@
 /* Steps that only towers have, as dispatches; and what the host hands in before a tower's pass. */
 #include "gpu/tower.h"
 
+#include "gpu/matrix.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -76,7 +78,9 @@ static void attend_all(builder *x, const bz_step *clamp)
     }
     bound(f, 0, clamp);
     f->out0 = gpu_builder_place(x, clamp ? clamp->out[0] : s->out[0]);
-    gpu_builder_add(x, GPU_TOWER_ATTEND, BZ_F32, (gpu_overrides){{s->width, down, slice}}, d);
+    if (!gpu_add_matrix_attention(x, &d)) {
+        gpu_builder_add(x, GPU_TOWER_ATTEND, BZ_F32, (gpu_overrides){{s->width, down, slice}}, d);
+    }
 }
 
 void gpu_add_tower_step(builder *x)

@@ -58,7 +58,8 @@ enum {
     WGPU_USAGE_STORAGE = 0x080,
     WGPU_USAGE_QUERY_RESOLVE = 0x200
 };
-enum { WGPU_CHAIN_WGSL = 2, WGPU_CHAIN_DAWN_TOGGLES = 0x0005000A };
+enum { WGPU_CHAIN_WGSL = 2, WGPU_CHAIN_DAWN_TOGGLES = 0x0005000A, WGPU_CHAIN_MATRICES = 0x0005003B };
+enum { WGPU_COMPONENT_F32 = 1, WGPU_COMPONENT_F16 = 2 }; /* of subgroup matrices */
 
 /* Features were renumbered in June 2025, together with the arrival of wgpuGetInstanceFeatures;
  * a library that exports that function uses the second column. */
@@ -70,6 +71,9 @@ enum {
     WGPU_NEW_F16 = 0x0B,
     WGPU_NEW_SUBGROUPS = 0x12
 };
+
+/* Dawn's own, experimental: subgroup matrices. */
+enum { WGPU_OLD_MATRICES = 0x00050037, WGPU_NEW_MATRICES = 0x00050034 };
 
 #define WGPU_WHOLE UINT64_MAX /* to the end of the buffer */
 
@@ -111,6 +115,18 @@ typedef struct wgpu_adapter_info {
     uint32_t vendor_id, device_id;
     uint32_t subgroup_min, subgroup_max;
 } wgpu_adapter_info;
+
+/* Dawn's own: what subgroup matrices the adapter multiplies, chained to its info. */
+typedef struct wgpu_matrix_config {
+    uint32_t factors, sums; /* kinds of components */
+    uint32_t m, n, k;
+} wgpu_matrix_config;
+
+typedef struct wgpu_matrix_configs {
+    wgpu_chain chain;
+    size_t n;
+    const wgpu_matrix_config *configs;
+} wgpu_matrix_configs;
 
 typedef struct wgpu_limits {
     const wgpu_chain *next;
@@ -272,6 +288,7 @@ _Static_assert(sizeof(wgpu_text) == 16 && sizeof(wgpu_chain) == 16, "text, chain
 _Static_assert(sizeof(wgpu_labelled) == 24, "labelled");
 _Static_assert(sizeof(wgpu_adapter_wish) == 32 && offsetof(wgpu_adapter_wish, surface) == 24, "adapter wish");
 _Static_assert(sizeof(wgpu_adapter_info) == 96 && offsetof(wgpu_adapter_info, backend) == 72, "adapter info");
+_Static_assert(sizeof(wgpu_matrix_config) == 20 && sizeof(wgpu_matrix_configs) == 32, "matrices");
 _Static_assert(offsetof(wgpu_limits, uniform_binding) == 64, "limits");
 _Static_assert(offsetof(wgpu_limits, buffer) == 96, "limits");
 _Static_assert(offsetof(wgpu_limits, workgroup_storage) == 124, "limits");
