@@ -18,7 +18,7 @@ typedef struct builder {
     bz_tensor grouped;   /* the choice of experts it lists, */
     uint32_t grouped_rows; /* in tiles of that many */
     bz_tensor quantised; /* whose rows lie behind it */
-    bz_tensor halved;    /* ... as halves: matrix.c */
+    bool *halved;        /* [tensors of the plan] which lie there as halves: matrix.c */
     bz_error *err;
     bool failed;
 } builder;

@@ -108,11 +108,15 @@ static const gpu_buffer_item *range_of(gpu *g, gpu_buffer b, uint64_t offset, ui
 void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_t n)
 {
     const gpu_buffer_item *item = gpu_native_usable(g, NULL) ? range_of(g, b, offset, n, "write") : NULL;
-    if (item && n) {
-        if (!gpu_native_upload(g, item->object, offset, bytes, n)) {
-            g->fn.QueueWriteBuffer(g->queue, item->object, offset, bytes, (size_t)n);
+    g->counts.written_bytes += item ? n : 0;
+    for (const uint8_t *p = bytes; item && n;) { /* more than one buffer for uploads holds goes through several */
+        const uint64_t some = n < GPU_UPLOAD_BYTES ? n : GPU_UPLOAD_BYTES;
+        if (!gpu_native_upload(g, item->object, offset, p, some)) {
+            g->fn.QueueWriteBuffer(g->queue, item->object, offset, p, (size_t)some);
         }
-        g->counts.written_bytes += n;
+        p += some;
+        offset += some;
+        n -= some;
     }
 }
 

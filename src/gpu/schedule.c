@@ -340,6 +340,7 @@ static void build(builder *x)
     const bz_plan *plan = s->plan;
     gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
     uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
+    x->halved = calloc(plan->n_tensors, sizeof *x->halved);
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
     const gpu_fuse_rules rules = {.fuse = x->b->fuse,
                                   .few = plan->rows <= 8,
@@ -348,7 +349,7 @@ static void build(builder *x)
                                   .max_binding = gpu_limits_of(x->b->g)->max_binding};
     uint32_t n = 0;
     x->failed = true;
-    if (!groups || !group_of || !s->offset) {
+    if (!groups || !group_of || !s->offset || !x->halved) {
         bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     } else {
         for (size_t i = 0; i < plan->n_steps; n++) {
@@ -389,6 +390,8 @@ static void build(builder *x)
     }
     free(groups);
     free(group_of);
+    free(x->halved);
+    x->halved = NULL;
 }
 
 bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **out, bz_error *err)

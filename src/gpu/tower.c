@@ -12,6 +12,8 @@ enum { ATTEND_THREADS = 128, MOST_DOWN = 16, MOST_HEAD = 96 }; /* of attend_all.
 
 enum { CONV_SIDE = 32 }; /* pitches and outputs of a workgroup */
 
+enum { HALVES_HEAD = 64 }; /* of head_halves.wgsl */
+
 enum { ROWS_NORM = 1, ROWS_ADD = 2, ROWS_KEEP = 4, ROWS_THEN = 8, ROWS_SILU = 16 }; /* FORM of rows.wgsl */
 
 enum { GATE_GEGLU, GATE_SILU, GATE_GLU }; /* OP of gate.wgsl */
@@ -164,13 +166,17 @@ static void rows(builder *x, const gpu_group *g)
         to(x, add->out[0], &f->out1, &f->out1_stride);
         f->scale = add->scale;
     }
+    bz_tensor made[3] = {{0}};
     for (uint32_t i = 0; i < g->tower.n_outs; i++) {
         const bz_step *s = step_at(x, g->tower.outs[i]);
         bound(f, (int)i + 1, s->op == BZ_OP_CLAMP ? s : NULL);
         to(x, s->out[0], i ? &f->part[i - 1].out : &f->out0, i ? &f->part[i - 1].stride : &f->out0_stride);
+        made[i] = s->out[0];
     }
+    uint32_t *const places[3] = {&f->out0, &f->part[0].out, &f->part[1].out};
+    d.side = gpu_make_halves(x, made, places, g->tower.n_outs);
     const uint32_t vectors = bz_plan_tensor(x->s->plan, first->in[0])->cols / 4;
-    gpu_builder_add(x, GPU_TOWER_ROWS, BZ_F32, (gpu_overrides){{form, g->tower.n_outs, vectors}}, d);
+    gpu_builder_add(x, d.side ? GPU_TOWER_ROWS_HALVES : GPU_TOWER_ROWS, BZ_F32, (gpu_overrides){{form, g->tower.n_outs, vectors}}, d);
 }
 
 static void heads(builder *x, const gpu_group *g)
@@ -184,7 +190,9 @@ static void heads(builder *x, const gpu_group *g)
     }
     bound(&d.facts, 0, step_at(x, g->tower.clamp));
     d.x = divide_up(d.facts.cols / norm->width, 4);
-    gpu_builder_add(x, GPU_TOWER_HEADS, BZ_F32, (gpu_overrides){{norm->width, rope ? rope->width : norm->width, rope != NULL, norm->w[0].id != 0}}, d);
+    uint32_t *const place = &d.facts.out0;
+    d.side = norm->width == HALVES_HEAD && gpu_make_halves(x, &last->out[0], &place, 1);
+    gpu_builder_add(x, d.side ? GPU_TOWER_HEADS_HALVES : GPU_TOWER_HEADS, BZ_F32, (gpu_overrides){{norm->width, rope ? rope->width : norm->width, rope != NULL, norm->w[0].id != 0}}, d);
 }
 
 static void gate(builder *x, const gpu_group *g)
@@ -204,10 +212,13 @@ static void gate(builder *x, const gpu_group *g)
         f->in1_stride = f->in0_stride;
         f->bound[1] = f->bound[0];
     }
-    f->out0 = gpu_builder_place(x, clamps[2] ? clamps[2]->out[0] : s->out[0]);
+    const bz_tensor made = clamps[2] ? clamps[2]->out[0] : s->out[0];
+    uint32_t *const place = &f->out0;
+    f->out0 = gpu_builder_place(x, made);
+    d.side = gpu_make_halves(x, &made, &place, 1);
     d.x = divide_up(f->cols, 4 * 64);
     const uint32_t op = s->op == BZ_OP_GEGLU ? GATE_GEGLU : s->op == BZ_OP_SILU ? GATE_SILU : GATE_GLU;
-    gpu_builder_add(x, GPU_TOWER_GATE, BZ_F32, (gpu_overrides){{op}}, d);
+    gpu_builder_add(x, d.side ? GPU_TOWER_GATE_HALVES : GPU_TOWER_GATE, BZ_F32, (gpu_overrides){{op}}, d);
 }
 
 static void near(builder *x, const gpu_group *g)

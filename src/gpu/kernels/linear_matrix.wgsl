@@ -21,8 +21,8 @@ fn fetch(x: u32, w: u32, k: u32, part: u32) {
     let then = min(k + 1u, last);
     x0 = side[x + 64u * k];
     x1 = side[x + 64u * k + 32u];
-    x2 = select(vec4<u32>(), side[x + 64u * then], k < last);
-    x3 = select(vec4<u32>(), side[x + 64u * then + 32u], k < last);
+    x2 = side[x + 64u * then];
+    x3 = side[x + 64u * then + 32u];
     let at = w + 2u * min(k + part, last);
     w0 = weights[at];
     w1 = weights[at + 1u];
@@ -111,6 +111,10 @@ fn main(@builtin(local_invocation_id) id: vec3<u32>, @builtin(workgroup_id) grou
     fetch(x, w, 0u, s % 2u);
     for (var k = 0u; k < slabs; k += 2u) {
         put_x(id.y * 2u, id.x * PITCH, x0, x1);
+        if (k + 1u == slabs) { // the last one alone; looking at what was fetched any earlier would be waiting for it
+            x2 = vec4<u32>();
+            x3 = vec4<u32>();
+        }
         put_x(id.y * 2u + 1u, id.x * PITCH, x2, x3);
         put_w(id.y, id.x * PITCH);
         workgroupBarrier();

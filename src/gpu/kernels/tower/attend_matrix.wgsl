@@ -161,6 +161,10 @@ fn main(@builtin(local_invocation_id) id: vec3<u32>, @builtin(workgroup_id) grou
             let before = j - 32u;
             workgroupBarrier();
             put_key(id.y, id.x * PITCH, k0, k1);
+            if (j + id.x >= n) { // whatever is there: nothing times it is to be nothing
+                v0 = vec4<u32>();
+                v1 = vec4<u32>();
+            }
             put_value(id.y + (j & 32u) / 8u, id.x * PITCH);
             fetch(min(here + (j / 32u + 1u) * deep, last));
             let at = id.x * WIDE;

@@ -3,6 +3,7 @@ override OP: u32 = 0u;
 const GEGLU = 0u; // gelu(in0) * in1
 const SILU = 1u;  // in0 * sigmoid(in0)
 const GLU = 2u;   // in0 * sigmoid(in1)
+const HALVES_AT = 3u;
 
 // 1 / (1 + exp(-u)), which keeps its digits where it is nearly 0
 fn sigmoid(u: vec4<f32>) -> vec4<f32> {
@@ -27,5 +28,5 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
             y *= sigmoid(1.5957691216057308 * a * (1.0 + 0.044715 * a * a)) * b;
         }
     }
-    arena4[(step.out0 + row * step.out0_stride) / 4u + c] = between(y, step.bounds23.xy);
+    keep4(step.out0, step.out0_stride, row, c, between(y, step.bounds23.xy));
 }

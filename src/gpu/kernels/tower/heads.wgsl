@@ -36,8 +36,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier();
     }
     if (!is_there) { return; }
-    let y = step.out0 + row * step.out0_stride + head * HEAD;
-    for (var i = lane; i < HEAD; i += 16u) {
+    for (var t = 0u; t < (HEAD + 15u) / 16u; t++) {
+        let i = value_of(lane, t);
+        if (i >= HEAD) { break; }
         var v = held[mine + i];
         if (TURNS) {
             let pairs = AXIS / 2u;
@@ -52,6 +53,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             v *= r;
             if (WEIGHED) { v *= weights[i]; }
         }
-        arena[y + i] = v;
+        keep_value(row, head * HEAD + i, t, v);
     }
 }

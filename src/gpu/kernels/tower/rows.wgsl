@@ -11,6 +11,8 @@ const KEEP = 4u;
 const THEN = 8u;   // the second one
 const SILU = 16u;
 
+const HALVES_AT = 5u;
+
 @group(0) @binding(3) var<storage, read> first_weights: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> second_weights: array<vec4<f32>>;
 
@@ -72,9 +74,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) {
         let i = local + 64u * t;
         if (i < VECTORS) {
-            if (OUTS > 0u) { arena4[(step.out0 + row * step.out0_stride) / 4u + i] = between(x[t], step.bounds01.zw); }
-            if (OUTS > 1u) { arena4[(step.part1_out + row * step.part1_stride) / 4u + i] = between(x[t], step.bounds23.xy); }
-            if (OUTS > 2u) { arena4[(step.part2_out + row * step.part2_stride) / 4u + i] = between(x[t], step.bounds23.zw); }
+            if (OUTS > 0u) { keep4(step.out0, step.out0_stride, row, i, between(x[t], step.bounds01.zw)); }
+            if (OUTS > 1u) { keep4(step.part1_out, step.part1_stride, row, i, between(x[t], step.bounds23.xy)); }
+            if (OUTS > 2u) { keep4(step.part2_out, step.part2_stride, row, i, between(x[t], step.bounds23.zw)); }
         }
     }
 }
