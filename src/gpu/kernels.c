@@ -62,10 +62,11 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_TOWER_CONV] = {"tower/conv.wgsl", {"KIND"}, false, false},
     [GPU_TOWER_LOCAL] = {"tower/local.wgsl", {"SUM"}, false, false},
     [GPU_TOWER_ROWS] = {"tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS] = {"tower/heads.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, false},
+    [GPU_TOWER_HEADS] = {"tower/heads4.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, true},
     [GPU_TOWER_GATE] = {"tower/gate.wgsl", {"OP"}, false, true},
     [GPU_TOWER_ROWS_HALVES] = {"tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS_HALVES] = {"tower/heads.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, false},
+    [GPU_TOWER_HEADS_HALVES] = {"tower/heads4.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, true},
+    [GPU_TOWER_HEADS_ANY] = {"tower/heads.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, false},
     [GPU_TOWER_GATE_HALVES] = {"tower/gate.wgsl", {"OP"}, false, true},
     [GPU_TOWER_NEAR] = {"tower/near.wgsl", {"HEAD", "FAR"}, false, true},
     [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
@@ -357,9 +358,7 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_HALVES || (kernel >= GPU_TOWER_ROWS_HALVES && kernel <= GPU_TOWER_GATE_HALVES)) {
         parts[n_parts++] = "tower/half.wgsl";
     }
-    if (kernel == GPU_TOWER_HEADS || kernel == GPU_TOWER_HEADS_HALVES) {
-        parts[n_parts++] = kernel == GPU_TOWER_HEADS ? "tower/head_values.wgsl" : "tower/head_halves.wgsl";
-    } else if (kernel >= GPU_TOWER_ROWS && kernel <= GPU_TOWER_GATE_HALVES) {
+    if (kernel >= GPU_TOWER_ROWS && kernel <= GPU_TOWER_GATE_HALVES) {
         parts[n_parts++] = kernel <= GPU_TOWER_GATE ? "tower/to_values.wgsl" : "tower/to_halves.wgsl";
     }
     parts[n_parts++] = info->file;

@@ -53,11 +53,12 @@ typedef enum gpu_kernel {
     GPU_TOWER_CONV,
     GPU_TOWER_LOCAL,
     GPU_TOWER_ROWS,  /* what stands between products */
-    GPU_TOWER_HEADS, /* clamp, norm and rope of heads */
+    GPU_TOWER_HEADS, /* clamp, norm and rope of heads; even shapes */
     GPU_TOWER_GATE,
     GPU_TOWER_ROWS_HALVES, /* the same, for what is read by kernels on matrices alone */
-    GPU_TOWER_HEADS_HALVES, /* heads of 64 */
+    GPU_TOWER_HEADS_HALVES,
     GPU_TOWER_GATE_HALVES,
+    GPU_TOWER_HEADS_ANY,
     GPU_TOWER_NEAR,  /* attention over the last rows */
     GPU_REPACK, /* of weights, while loading */
     GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */

@@ -12,8 +12,6 @@ enum { ATTEND_THREADS = 128, MOST_DOWN = 16, MOST_HEAD = 96 }; /* of attend_all.
 
 enum { CONV_SIDE = 32 }; /* pitches and outputs of a workgroup */
 
-enum { HALVES_HEAD = 64 }; /* of head_halves.wgsl */
-
 enum { ROWS_NORM = 1, ROWS_ADD = 2, ROWS_KEEP = 4, ROWS_THEN = 8, ROWS_SILU = 16 }; /* FORM of rows.wgsl */
 
 enum { GATE_GEGLU, GATE_SILU, GATE_GLU }; /* OP of gate.wgsl */
@@ -190,9 +188,14 @@ static void heads(builder *x, const gpu_group *g)
     }
     bound(&d.facts, 0, step_at(x, g->tower.clamp));
     d.x = divide_up(d.facts.cols / norm->width, 4);
+    const step_facts *f = &d.facts;
+    const uint32_t axis = rope ? rope->width : norm->width;
+    const bool even = norm->width % 4 == 0 && (!rope || axis % 8 == 0) &&
+                      (f->in0 | f->in0_stride | f->out0 | f->out0_stride | (rope ? f->in1 | f->in1_stride : 0)) % 4 == 0;
     uint32_t *const place = &d.facts.out0;
-    d.side = norm->width == HALVES_HEAD && gpu_make_halves(x, &last->out[0], &place, 1);
-    gpu_builder_add(x, d.side ? GPU_TOWER_HEADS_HALVES : GPU_TOWER_HEADS, BZ_F32, (gpu_overrides){{norm->width, rope ? rope->width : norm->width, rope != NULL, norm->w[0].id != 0}}, d);
+    d.side = even && gpu_make_halves(x, &last->out[0], &place, 1);
+    gpu_builder_add(x, d.side ? GPU_TOWER_HEADS_HALVES : even ? GPU_TOWER_HEADS : GPU_TOWER_HEADS_ANY, BZ_F32,
+                    (gpu_overrides){{norm->width, axis, rope != NULL, norm->w[0].id != 0}}, d);
 }
 
 static void gate(builder *x, const gpu_group *g)

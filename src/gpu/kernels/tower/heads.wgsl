@@ -36,9 +36,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier();
     }
     if (!is_there) { return; }
-    for (var t = 0u; t < (HEAD + 15u) / 16u; t++) {
-        let i = value_of(lane, t);
-        if (i >= HEAD) { break; }
+    let y = step.out0 + row * step.out0_stride + head * HEAD;
+    for (var i = lane; i < HEAD; i += 16u) {
         var v = held[mine + i];
         if (TURNS) {
             let pairs = AXIS / 2u;
@@ -53,6 +52,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             v *= r;
             if (WEIGHED) { v *= weights[i]; }
         }
-        keep_value(row, head * HEAD + i, t, v);
+        arena[y + i] = v;
     }
 }
