@@ -224,7 +224,7 @@ static void print_gpu(const facts *f)
     if (l->subgroups && l->subgroup_max) {
         printf(" of %u to %u", l->subgroup_min, l->subgroup_max);
     }
-    puts(l->f16 || l->subgroups || l->packed_dot || l->timestamps ? "" : " none");
+    puts(l->matrices ? ", with matrices" : l->f16 || l->subgroups || l->packed_dot || l->timestamps ? "" : " none");
     if (f->gpu_measured) {
         printf("             bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than %.1f tokens/s\n",
                f->speed.bytes_per_s / 1e9, f->speed.bytes_per_s / 1e9);
@@ -262,6 +262,7 @@ static void put_gpu(bz_json *j, const facts *f)
         bz_json_put_uint(j, "subgroup_min", f->limits.subgroup_min);
         bz_json_put_uint(j, "subgroup_max", f->limits.subgroup_max);
         bz_json_put_bool(j, "packed_dot", f->limits.packed_dot);
+        bz_json_put_bool(j, "matrices", f->limits.matrices);
         bz_json_put_bool(j, "timestamps", f->limits.timestamps);
         if (f->gpu_measured) {
             bz_json_put_uint(j, "bytes_per_s", (uint64_t)f->speed.bytes_per_s);

@@ -88,7 +88,7 @@ def suite(name):
         deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
         yield "web test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
         both = ["test_device", "test_goldens", *["test_types"] * (name == "web-full")]
-        for t in [*both, "test_engine", "test_media", "test_package", "test_worker", "test_download"]:
+        for t in [*both, "test_matrices", "test_engine", "test_media", "test_package", "test_worker", "test_download"]:
             for host in ["node", "deno"][:2 if t in both else 1]:
                 program = [*(node() if host == "node" else deno), f"build/web/js/tests/web/{t}.js"]
                 yield f"web {host} {t}", ["sh", "tools/gpu-env.sh", *program], {"BEZEL_QUICK": "1"} if name == "web" else {}

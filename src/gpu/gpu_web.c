@@ -50,7 +50,7 @@ IMPORT(done) uint32_t js_done(uint32_t fence, void *to);
 IMPORT(drop) void js_drop(uint32_t fence);
 
 enum { OPEN_BASELINE = 1, OPEN_NO_F16 = 2, OPEN_NO_SUBGROUPS = 4 };
-enum { FEATURE_F16 = 1, FEATURE_SUBGROUPS = 2, FEATURE_TIMESTAMPS = 4, FEATURE_PACKED_DOT = 8, IS_CPU = 16 };
+enum { FEATURE_F16 = 1, FEATURE_SUBGROUPS = 2, FEATURE_TIMESTAMPS = 4, FEATURE_PACKED_DOT = 8, IS_CPU = 16, FEATURE_MATRICES = 32 };
 
 _Static_assert(sizeof(gpu_constant) == 16 && offsetof(gpu_constant, value) == 8, "device.ts reads these");
 
@@ -106,6 +106,7 @@ static void describe(gpu *g)
                              .subgroups = features & FEATURE_SUBGROUPS,
                              .timestamps = features & FEATURE_TIMESTAMPS,
                              .packed_dot = features & FEATURE_PACKED_DOT,
+                             .matrices = features & FEATURE_MATRICES,
                              .direct_reads = true};
     g->kind = features & IS_CPU ? "cpu" : "unknown";
     g->described = true;

@@ -35,6 +35,7 @@ static const option encoder_table[] = {
     ENCODER("budget", U32, budget),
     ENCODER("keep", U32, keep),
     ENCODER("kernels", TEXT, kernels),
+    ENCODER("exact", BOOL, exact),
 };
 
 #define GENERATE(key, kind, field) {key, kind, offsetof(bz_generate_options, field)}

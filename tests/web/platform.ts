@@ -17,15 +17,15 @@ export async function readBytes(path: string): Promise<Uint8Array<ArrayBuffer>> 
     return new Uint8Array(await readFile(path));
 }
 
-/** navigator.gpu, which Node takes from the package `webgpu`. */
-export async function gpuEntry(): Promise<GPU> {
+/** navigator.gpu, which Node takes from the package `webgpu`; its flags are Dawn's. */
+export async function gpuEntry(flags: string[] = []): Promise<GPU> {
     if (isDeno) {
         return navigator.gpu;
     }
     const name = "webgpu"; // by a variable: it is there only where tests run
     const { create, globals } = (await import(name)) as { create: (flags: string[]) => GPU; globals: object };
     Object.assign(globalThis, globals);
-    return create([]);
+    return create(flags);
 }
 
 export const programArguments = process.argv.slice(2);

@@ -1,5 +1,6 @@
 /** What this browser, or Node, can do. */
 import { adapterName } from "./adapter_name.js";
+import { offersMatrices } from "./matrices.js";
 import { hasOpfs } from "./opfs.js";
 import { canShareMemory } from "./threads.js";
 
@@ -11,6 +12,8 @@ export interface AdapterFacts {
     software: boolean;
     f16: boolean;
     subgroups: boolean;
+    /** Subgroup matrices, with which pictures are looked at faster; browsers have them behind a flag. */
+    matrices: boolean;
     timestamps: boolean;
     maxBufferSize: number;
     maxStorageBufferBindingSize: number;
@@ -69,6 +72,7 @@ export async function findAdapter(entry: GPU | null): Promise<AdapterFacts | nul
         software: info.isFallbackAdapter ?? false,
         f16: features.has("shader-f16"),
         subgroups: features.has("subgroups"),
+        matrices: offersMatrices(adapter),
         timestamps: features.has("timestamp-query"),
         maxBufferSize: limits.maxBufferSize,
         maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,

@@ -4,6 +4,7 @@
  * when all scopes before it have been judged, so that no result of a failed command is ever read. */
 import { adapterName } from "./adapter_name.js";
 import type { ErrorCode } from "./errors.js";
+import { MATRICES, MATRIX_PROBE, offersMatrices } from "./matrices.js";
 
 /* WebGPU's numbers, spelled out: not every host has the global names. */
 const MAP_READ = 0x1;
@@ -121,7 +122,7 @@ export class Device {
     state: (typeof State)[keyof typeof State] = State.starting;
     failure: { code: ErrorCode; message: string } | null = null;
     name = "unknown GPU";
-    features = { f16: false, subgroups: false, timestamps: false, packedDot: false, cpu: false };
+    features = { f16: false, subgroups: false, timestamps: false, packedDot: false, cpu: false, matrices: false };
     subgroupMin = 0;
     subgroupMax = 0;
     readonly counts: DeviceCounts = {
@@ -198,6 +199,7 @@ export class Device {
             ["shader-f16", !options.noF16],
             ["subgroups", !options.noSubgroups],
             ["timestamp-query", true],
+            [MATRICES, !options.noF16 && !options.noSubgroups && offersMatrices(adapter)],
         ];
         const requiredFeatures = wanted
             .filter(([name, wish]) => wish && !options.baseline && adapter.features.has(name))
@@ -247,6 +249,11 @@ export class Device {
                 "@compute @workgroup_size(1) fn main() { _ = dot4I8Packed(1u, 2u); }",
             );
             this.features.timestamps = device.features.has("timestamp-query");
+            this.features.matrices =
+                device.features.has(MATRICES) &&
+                this.features.f16 &&
+                this.features.subgroups &&
+                (await compiles(device, MATRIX_PROBE));
         }
         if (this.features.subgroups) {
             this.subgroupMin = info.subgroupMinSize;

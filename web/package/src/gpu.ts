@@ -209,7 +209,8 @@ export class Gpu implements DeviceHost {
                         (Number(f.subgroups) << 1) |
                         (Number(f.timestamps) << 2) |
                         (Number(f.packedDot) << 3) |
-                        (Number(f.cpu) << 4),
+                        (Number(f.cpu) << 4) |
+                        (Number(f.matrices) << 5),
                 ]);
             this.#memory().putCString(name, nameRoom, device.name);
         },

@@ -52,6 +52,8 @@ export interface EncoderOptions {
     /** Pictures and sounds remembered by their content. Default: 16. */
     keep?: number;
     kernels?: string;
+    /** On the GPU nothing is rounded to f16, as it is where subgroup matrices are faster for that. */
+    exact?: boolean;
 }
 
 export interface EncoderStats {

@@ -1,0 +1,106 @@
+/** Kernels on subgroup matrices, which no software adapter has: Dawn's "null" one compiles them at least, and what a device is
+ * asked for, and what of it the engine hears, needs no device that computes. */
+import { readFile } from "node:fs/promises";
+import { Gpu } from "../../web/package/src/index.js";
+import { MATRICES, MATRIX_PROBE, offersMatrices } from "../../web/package/src/matrices.js";
+import { Memory } from "../../web/package/src/memory.js";
+import { check, checkEqual, finish, test } from "./check.js";
+import { gpuEntry } from "./platform.js";
+
+const READY = 1;
+const FACTS = 131072;
+const MATRICES_BIT = 32;
+
+const nothing = await gpuEntry(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
+
+/** A new one each time: an adapter gives one device. */
+async function freshAdapter(): Promise<GPUAdapter> {
+    const found = await nothing.requestAdapter();
+    check(found !== null, "Dawn has no null adapter");
+    return found as GPUAdapter;
+}
+
+const nullAdapter = await freshAdapter();
+
+/** The files of kernels.c that a kernel is made of. */
+const KERNELS: Record<string, string[]> = {
+    linear_matrix: ["matrices", "rows", "common", "arena", "linear_matrix"],
+    attend_matrix: ["matrices", "rows", "common", "arena4", "tower/between", "tower/attend_matrix"],
+};
+
+async function textOf(parts: string[]): Promise<string> {
+    const texts = await Promise.all(parts.map((part) => readFile(`src/gpu/kernels/${part}.wgsl`, "utf8")));
+    return texts.join("");
+}
+
+async function errorsOf(device: GPUDevice, code: string): Promise<string[]> {
+    device.pushErrorScope("validation");
+    const info = await device.createShaderModule({ code }).getCompilationInfo();
+    await device.popErrorScope();
+    return info.messages.filter((m) => m.type === "error").map((m) => `line ${m.lineNum}: ${m.message}`);
+}
+
+const device = await nullAdapter.requestDevice({ requiredFeatures: [MATRICES, "shader-f16", "subgroups"] });
+
+for (const [name, parts] of Object.entries(KERNELS)) {
+    await test(`matrices: ${name} compiles`, async () => {
+        const code = await textOf(parts);
+        checkEqual(await errorsOf(device, code), [], "errors");
+        const broken = code.replace("subgroupMatrixMultiplyAccumulate(l0", "subgroupMatrixMultiplyAccumulate(r0");
+        check(broken !== code && (await errorsOf(device, broken)).length > 0, "a wrong factor is no error");
+    });
+}
+
+await test("matrices: the probe compiles", async () => {
+    checkEqual(await errorsOf(device, MATRIX_PROBE), [], "errors");
+});
+
+const CONFIG = { componentType: "f16", resultComponentType: "f32", M: 16, N: 16, K: 16 };
+
+/** The null adapter with what another one would say of itself. */
+function saying(configs: object[], size = 32, lacks = "", adapter = nullAdapter): GPUAdapter {
+    const info = { ...{ vendor: "", architecture: "", device: "", description: "" }, subgroupMinSize: size, subgroupMaxSize: 32 };
+    const features = { has: (name: string) => name !== lacks && adapter.features.has(name) };
+    return new Proxy(adapter, {
+        get(target, key) {
+            if (key === "info") {
+                return { ...info, subgroupMatrixConfigs: configs };
+            }
+            const value = Reflect.get(target, key, target) as unknown;
+            return key === "features" ? features : typeof value === "function" ? value.bind(target) : value;
+        },
+    });
+}
+
+await test("matrices: only those that the kernels know are asked for", () => {
+    check(offersMatrices(saying([{ ...CONFIG, K: 8 }, CONFIG])), "they are offered");
+    check(!offersMatrices(saying([])), "no kind");
+    check(!offersMatrices(saying([{ ...CONFIG, M: 8, N: 8, K: 8 }])), "8 by 8 by 8");
+    check(!offersMatrices(saying([{ ...CONFIG, resultComponentType: "f16" }])), "sums in f16");
+    check(!offersMatrices(saying([CONFIG], 16)), "subgroups of 16 or 32");
+    check(!offersMatrices(saying([CONFIG], 32, "shader-f16")), "without f16");
+    check(!offersMatrices(nullAdapter), "the null adapter's own, of which it says nothing");
+});
+
+for (const [flags, heard] of [
+    [0, true],
+    [1, false],
+    [2, false],
+    [4, false],
+] as const) {
+    await test(`matrices: the engine hears of them, opened with ${flags}`, async () => {
+        const memory = new Memory(new WebAssembly.Memory({ initial: 64 }));
+        const requestAdapter = async () => saying([CONFIG], 32, "", await freshAdapter());
+        const entry = { requestAdapter } as unknown as GPU;
+        const gpu = new Gpu(entry, () => memory);
+        const handle = gpu.imports.open(flags);
+        while (gpu.imports.state(handle) === 0) {
+            await gpu.changed();
+        }
+        checkEqual(gpu.imports.state(handle), READY, "state");
+        gpu.imports.describe(handle, FACTS, 1024, 128);
+        checkEqual(((memory.doublesAt(FACTS, 11)[10] ?? 0) & MATRICES_BIT) !== 0, heard, "matrices");
+    });
+}
+
+finish();
