@@ -28,52 +28,6 @@ fn fetch(x: u32, w: u32, k: u32, part: u32) {
     w1 = weights[at + 1u];
 }
 
-fn put_x(slab: u32, at: u32, low: vec4<u32>, high: vec4<u32>) {
-    let a = four(low.xy);
-    let b = four(low.zw);
-    let c = four(high.xy);
-    let d = four(high.zw);
-    x_tile[slab][at] = a.x;
-    x_tile[slab][at + 1u] = a.y;
-    x_tile[slab][at + 2u] = a.z;
-    x_tile[slab][at + 3u] = a.w;
-    x_tile[slab][at + 4u] = b.x;
-    x_tile[slab][at + 5u] = b.y;
-    x_tile[slab][at + 6u] = b.z;
-    x_tile[slab][at + 7u] = b.w;
-    x_tile[slab][at + 8u] = c.x;
-    x_tile[slab][at + 9u] = c.y;
-    x_tile[slab][at + 10u] = c.z;
-    x_tile[slab][at + 11u] = c.w;
-    x_tile[slab][at + 12u] = d.x;
-    x_tile[slab][at + 13u] = d.y;
-    x_tile[slab][at + 14u] = d.z;
-    x_tile[slab][at + 15u] = d.w;
-}
-
-fn put_w(slab: u32, at: u32) {
-    let a = four(w0.xy);
-    let b = four(w0.zw);
-    let c = four(w1.xy);
-    let d = four(w1.zw);
-    w_tile[slab][at] = a.x;
-    w_tile[slab][at + 1u] = a.y;
-    w_tile[slab][at + 2u] = a.z;
-    w_tile[slab][at + 3u] = a.w;
-    w_tile[slab][at + 4u] = b.x;
-    w_tile[slab][at + 5u] = b.y;
-    w_tile[slab][at + 6u] = b.z;
-    w_tile[slab][at + 7u] = b.w;
-    w_tile[slab][at + 8u] = c.x;
-    w_tile[slab][at + 9u] = c.y;
-    w_tile[slab][at + 10u] = c.z;
-    w_tile[slab][at + 11u] = c.w;
-    w_tile[slab][at + 12u] = d.x;
-    w_tile[slab][at + 13u] = d.y;
-    w_tile[slab][at + 14u] = d.z;
-    w_tile[slab][at + 15u] = d.w;
-}
-
 fn place_of(row: u32, output: u32) -> u32 { return step.out0 + row * step.out0_stride + step.first_row + output; }
 
 // Of a matrix that may reach beyond the rows or outputs there are.
@@ -110,22 +64,96 @@ fn main(@builtin(local_invocation_id) id: vec3<u32>, @builtin(workgroup_id) grou
     var c31 = Sums();
     fetch(x, w, 0u, s % 2u);
     for (var k = 0u; k < slabs; k += 2u) {
-        put_x(id.y * 2u, id.x * PITCH, x0, x1);
         if (k + 1u == slabs) { // the last one alone; looking at what was fetched any earlier would be waiting for it
             x2 = vec4<u32>();
             x3 = vec4<u32>();
         }
-        put_x(id.y * 2u + 1u, id.x * PITCH, x2, x3);
-        put_w(id.y, id.x * PITCH);
+        // Line by line, here: in a function, whose places are anybody's, every store is checked and goes by itself.
+        let a0 = four(x0.xy);
+        let b0 = four(x0.zw);
+        let c0 = four(x1.xy);
+        let d0 = four(x1.zw);
+        x_tile[id.y * 2u][id.x * PITCH] = a0.x;
+        x_tile[id.y * 2u][id.x * PITCH + 1u] = a0.y;
+        x_tile[id.y * 2u][id.x * PITCH + 2u] = a0.z;
+        x_tile[id.y * 2u][id.x * PITCH + 3u] = a0.w;
+        x_tile[id.y * 2u][id.x * PITCH + 4u] = b0.x;
+        x_tile[id.y * 2u][id.x * PITCH + 5u] = b0.y;
+        x_tile[id.y * 2u][id.x * PITCH + 6u] = b0.z;
+        x_tile[id.y * 2u][id.x * PITCH + 7u] = b0.w;
+        x_tile[id.y * 2u][id.x * PITCH + 8u] = c0.x;
+        x_tile[id.y * 2u][id.x * PITCH + 9u] = c0.y;
+        x_tile[id.y * 2u][id.x * PITCH + 10u] = c0.z;
+        x_tile[id.y * 2u][id.x * PITCH + 11u] = c0.w;
+        x_tile[id.y * 2u][id.x * PITCH + 12u] = d0.x;
+        x_tile[id.y * 2u][id.x * PITCH + 13u] = d0.y;
+        x_tile[id.y * 2u][id.x * PITCH + 14u] = d0.z;
+        x_tile[id.y * 2u][id.x * PITCH + 15u] = d0.w;
+        let a1 = four(x2.xy);
+        let b1 = four(x2.zw);
+        let c1 = four(x3.xy);
+        let d1 = four(x3.zw);
+        x_tile[id.y * 2u + 1u][id.x * PITCH] = a1.x;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 1u] = a1.y;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 2u] = a1.z;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 3u] = a1.w;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 4u] = b1.x;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 5u] = b1.y;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 6u] = b1.z;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 7u] = b1.w;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 8u] = c1.x;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 9u] = c1.y;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 10u] = c1.z;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 11u] = c1.w;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 12u] = d1.x;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 13u] = d1.y;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 14u] = d1.z;
+        x_tile[id.y * 2u + 1u][id.x * PITCH + 15u] = d1.w;
+        let a2 = four(w0.xy);
+        let b2 = four(w0.zw);
+        let c2 = four(w1.xy);
+        let d2 = four(w1.zw);
+        w_tile[id.y][id.x * PITCH] = a2.x;
+        w_tile[id.y][id.x * PITCH + 1u] = a2.y;
+        w_tile[id.y][id.x * PITCH + 2u] = a2.z;
+        w_tile[id.y][id.x * PITCH + 3u] = a2.w;
+        w_tile[id.y][id.x * PITCH + 4u] = b2.x;
+        w_tile[id.y][id.x * PITCH + 5u] = b2.y;
+        w_tile[id.y][id.x * PITCH + 6u] = b2.z;
+        w_tile[id.y][id.x * PITCH + 7u] = b2.w;
+        w_tile[id.y][id.x * PITCH + 8u] = c2.x;
+        w_tile[id.y][id.x * PITCH + 9u] = c2.y;
+        w_tile[id.y][id.x * PITCH + 10u] = c2.z;
+        w_tile[id.y][id.x * PITCH + 11u] = c2.w;
+        w_tile[id.y][id.x * PITCH + 12u] = d2.x;
+        w_tile[id.y][id.x * PITCH + 13u] = d2.y;
+        w_tile[id.y][id.x * PITCH + 14u] = d2.z;
+        w_tile[id.y][id.x * PITCH + 15u] = d2.w;
         workgroupBarrier();
         fetch(x, w, select(k, k + 2u, k + 2u < slabs), s % 2u);
-        for (var t = 0u; t < 2u; t++) {
-            let l0 = subgroupMatrixLoad<Left>(&x_tile[down + t], 0u, false, PITCH);
-            let l1 = subgroupMatrixLoad<Left>(&x_tile[down + t], LOWER, false, PITCH);
-            let l2 = subgroupMatrixLoad<Left>(&x_tile[down + 2u + t], 0u, false, PITCH);
-            let l3 = subgroupMatrixLoad<Left>(&x_tile[down + 2u + t], LOWER, false, PITCH);
-            let r0 = subgroupMatrixLoad<Right>(&w_tile[over + t], 0u, true, PITCH);
-            let r1 = subgroupMatrixLoad<Right>(&w_tile[over + t], LOWER, true, PITCH);
+        {
+            let l0 = subgroupMatrixLoad<Left>(&x_tile[down], 0u, false, PITCH);
+            let l1 = subgroupMatrixLoad<Left>(&x_tile[down], LOWER, false, PITCH);
+            let l2 = subgroupMatrixLoad<Left>(&x_tile[down + 2u], 0u, false, PITCH);
+            let l3 = subgroupMatrixLoad<Left>(&x_tile[down + 2u], LOWER, false, PITCH);
+            let r0 = subgroupMatrixLoad<Right>(&w_tile[over], 0u, true, PITCH);
+            let r1 = subgroupMatrixLoad<Right>(&w_tile[over], LOWER, true, PITCH);
+            c00 = subgroupMatrixMultiplyAccumulate(l0, r0, c00);
+            c10 = subgroupMatrixMultiplyAccumulate(l1, r0, c10);
+            c20 = subgroupMatrixMultiplyAccumulate(l2, r0, c20);
+            c30 = subgroupMatrixMultiplyAccumulate(l3, r0, c30);
+            c01 = subgroupMatrixMultiplyAccumulate(l0, r1, c01);
+            c11 = subgroupMatrixMultiplyAccumulate(l1, r1, c11);
+            c21 = subgroupMatrixMultiplyAccumulate(l2, r1, c21);
+            c31 = subgroupMatrixMultiplyAccumulate(l3, r1, c31);
+        }
+        {
+            let l0 = subgroupMatrixLoad<Left>(&x_tile[down + 1u], 0u, false, PITCH);
+            let l1 = subgroupMatrixLoad<Left>(&x_tile[down + 1u], LOWER, false, PITCH);
+            let l2 = subgroupMatrixLoad<Left>(&x_tile[down + 3u], 0u, false, PITCH);
+            let l3 = subgroupMatrixLoad<Left>(&x_tile[down + 3u], LOWER, false, PITCH);
+            let r0 = subgroupMatrixLoad<Right>(&w_tile[over + 1u], 0u, true, PITCH);
+            let r1 = subgroupMatrixLoad<Right>(&w_tile[over + 1u], LOWER, true, PITCH);
             c00 = subgroupMatrixMultiplyAccumulate(l0, r0, c00);
             c10 = subgroupMatrixMultiplyAccumulate(l1, r0, c10);
             c20 = subgroupMatrixMultiplyAccumulate(l2, r0, c20);
