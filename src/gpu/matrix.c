@@ -8,7 +8,7 @@
 
 enum {
     LEAST_ROWS = 65,           /* fewer: the tiles of linear_short */
-    LEAST_GROUPS = 128,        /* fewer leave most of a large GPU idle; float tiles share out k */
+    LEAST_GROUPS = 64,         /* fewer leave most of a large GPU idle; float tiles share out k */
     ROWS = 128, OUTS = 64,     /* of a workgroup of linear_matrix.wgsl */
     SLAB_ROWS = 32, SLAB = 16, /* of halves */
     HEAD = 64,                 /* of attend_matrix.wgsl */
