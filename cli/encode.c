@@ -90,5 +90,6 @@ const cli_verb cli_encode_verb = {
     "      --threads N        threads (does not change the result)\n"
     "      --kernels NAME     avx2, neon or plain\n"
     "      --device NAME      cpu or gpu\n"
+    "      --fast             as generation does it: a GPU may round to 16 bits\n"
     "  -q, --quiet            no progress, no figures\n"
     "      --mmproj FILE      vision and audio file of a two-file model\n"};
