@@ -132,6 +132,28 @@ static void test_sharing(const inputs *in)
     bz_model_free(m);
 }
 
+/* These towers are too small for matrices, so that a device may pretend to have them. */
+static void test_exact(const inputs *in)
+{
+    begin("an exact encoder rounds nothing, another where that is faster");
+    bz_model *m = open_golden_or_fail("e-like", "gpu");
+    gpu_limits limits = *gpu_limits_of(bz_model_device(m));
+    for (int offered = 0; offered < 2; offered++) {
+        limits.matrices = offered;
+        gpu_test_limits(bz_model_device(m), &limits);
+        for (int exact = 0; exact < 2; exact++) {
+            course c = {0};
+            bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 70, .exact = exact});
+            bz_media *made = encode(m, e, BZ_MEDIA_IMAGE, in, &c);
+            CHECKF(made != NULL, "%s", c.error.text);
+            CHECK(((gpu_backend *)(void *)bz_encoder_backend(e, BZ_MEDIA_IMAGE))->matrices == (offered && !exact));
+            bz_media_free(made);
+            bz_encoder_free(e);
+        }
+    }
+    bz_model_free(m);
+}
+
 static void test_fused(const inputs *in)
 {
     begin("steps done together give what they give one by one");
@@ -308,6 +330,7 @@ int main(void)
 {
     inputs *in = make_inputs();
     test_sharing(in);
+    test_exact(in);
     test_fused(in);
     test_loss(in);
     test_no_room(in);
