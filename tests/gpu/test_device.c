@@ -162,7 +162,7 @@ static void test_options(void)
         CHECKF(l->max_invocations == 256, "%u", l->max_invocations);
         CHECKF(l->max_workgroups == 65535, "%u", l->max_workgroups);
         CHECKF(l->min_storage_offset == 256 && l->min_uniform_offset == 256, "%u", l->min_storage_offset);
-        CHECK(!l->f16 && !l->subgroups && !l->timestamps && !l->packed_dot);
+        CHECK(!l->f16 && !l->subgroups && !l->timestamps && !l->packed_dot && !l->matrices);
         CHECK(l->subgroup_min == 0 && l->subgroup_max == 0);
 
         bz_error err = {0};
@@ -182,13 +182,13 @@ static void test_options(void)
     begin("f16 and subgroups can be left out, one by one");
     g = open_device(&(gpu_options){.no_f16 = true});
     if (g) {
-        CHECK(!gpu_limits_of(g)->f16 && gpu_limits_of(g)->subgroups &&
+        CHECK(!gpu_limits_of(g)->f16 && !gpu_limits_of(g)->matrices && gpu_limits_of(g)->subgroups &&
               gpu_limits_of(g)->max_invocations > 256);
     }
     gpu_close(g);
     g = open_device(&(gpu_options){.no_subgroups = true});
     if (g) {
-        CHECK(!gpu_limits_of(g)->subgroups && gpu_limits_of(g)->subgroup_max == 0);
+        CHECK(!gpu_limits_of(g)->subgroups && !gpu_limits_of(g)->matrices && gpu_limits_of(g)->subgroup_max == 0);
     }
     gpu_close(g);
 }
