@@ -1,5 +1,6 @@
 /* What goes wrong with a GPU: it is lost, it is full, it cannot compile. Jobs go on on another device as if nothing
  * had been, or say what is the matter and leave the session usable. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -535,14 +536,14 @@ static void test_no_memory_for_caches(bz_model *m)
 
 static void test_no_memory_for_large_passes(bz_model *m)
 {
-    begin("no memory for large passes: smaller ones do it, with the same numbers");
+    begin("no memory for large passes: smaller ones do it, but for the order of sums with the same numbers");
     enum { LONG = 600 };
     int32_t text[LONG];
     for (int i = 0; i < LONG; i++) {
         text[i] = i ? 20 + i % 90 : 2;
     }
     bz_error err = {0};
-    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 1024});
+    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 1024, .exact = true});
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
     CHECK(s->chunk == 512);
     float *want = malloc(bz_model_vocab(m) * sizeof *want);
@@ -551,11 +552,15 @@ static void test_no_memory_for_large_passes(bz_model *m)
     gpu *g = bz_model_device(m);
     bz_fit fit;
     CHECK(bz_model_fit(m, NULL, &fit, &err) == BZ_OK);
-    s = session_or_fail(m, &(bz_session_options){.context = 1024});
+    s = session_or_fail(m, &(bz_session_options){.context = 1024, .exact = true});
     CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes + fit.work / 2));
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
     CHECKF(s->chunk == 64, "chunks of %u", s->chunk);
-    CHECK(memcmp(want, bz_session_logits(s), bz_model_vocab(m) * sizeof *want) == 0);
+    float worst = 0;
+    for (uint32_t i = 0; i < bz_model_vocab(m); i++) {
+        worst = fmaxf(worst, fabsf(want[i] - bz_session_logits(s)[i]));
+    }
+    CHECKF(worst < 1e-3f, "logits differ by %g", (double)worst);
     CHECK(gpu_test_limit_memory(g, UINT64_MAX));
     bz_session_free(s);
     free(want);
