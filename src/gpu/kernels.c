@@ -140,8 +140,8 @@ static const weight_source runs[BZ_TYPE_END] = {
     [BZ_Q8_0] = {"words.wgsl", NULL, "run/q8_0.wgsl"},
     [BZ_Q4_0] = {"words.wgsl", NULL, "run/q4_0.wgsl"},
     [BZ_Q5_0] = {"words.wgsl", NULL, "run/q5_0.wgsl"},
-    [BZ_Q4_K] = {"vectors.wgsl", "run/k_scales.wgsl", "run/q4_k.wgsl"},
-    [BZ_Q5_K] = {"vectors.wgsl", "run/k_scales.wgsl", "run/q5_k.wgsl"},
+    [BZ_Q4_K] = {"vectors.wgsl", "quant/k_scale_pair.wgsl", "run/q4_k.wgsl"},
+    [BZ_Q5_K] = {"vectors.wgsl", "quant/k_scale_pair.wgsl", "run/q5_k.wgsl"},
     [BZ_Q6_K] = {"vectors.wgsl", NULL, "run/q6_k.wgsl"},
 };
 

@@ -8,8 +8,8 @@ fn fetch(at: u32, s: u32, p: u32) -> Run {
     let block = at / 16u + 9u * (s >> 2u);
     let i = s & 3u;
     let head = weights[block];
-    let scales = two_scales(head, i);
-    return Run(half(head.x & 0xffffu) * vec2<f32>(scales.xy), half(head.x >> 16u) * vec2<f32>(scales.zw),
+    let scales = k_scale_pair(head, 2u * i);
+    return Run(half(head.x & 0xffffu) * scales.xy, half(head.x >> 16u) * scales.zw,
                weights[block + 1u + 2u * i + p]);
 }
 
