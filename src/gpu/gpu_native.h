@@ -1,9 +1,11 @@
 /* The inside of the native GPU device, for gpu_native*.c only.
  *
- *   gpu_native.c         opening and closing, limits, errors
+ *   gpu_native.c         a device's life, errors
  *   gpu_native_load.c    the WebGPU library
+ *   gpu_native_open.c    adapter, device, features
  *   gpu_native_buffer.c  buffers, writing, reading back
  *   gpu_native_list.c    pipelines, lists, timing
+ *   gpu_native_upload.c  large writes
  *
  * Callbacks come only from inside wgpuInstanceProcessEvents, on the caller's thread, and are handed
  * the device and a number, never a pointer to something that may be gone by then.
@@ -113,6 +115,9 @@ typedef struct gpu_fence_item {
 /* gpu_native_load.c: finds the library and fills g->fn and g->library; no_webgpu otherwise. */
 bz_status gpu_native_load(gpu *g, bz_error *err);
 
+/* gpu_native_open.c: an adapter of g->instance, and the device with all it offers that `options` allow. */
+bz_status gpu_native_open(gpu *g, const gpu_options *options, bz_error *err);
+
 /* gpu_native.c */
 
 /* False, and *err says why, once the device is lost or a command was refused. */
@@ -127,6 +132,9 @@ bz_status gpu_native_caught(gpu *g, bz_error *err, const char *what);
 /* One line of a library's message, shortened to fit. */
 const char *gpu_native_line(wgpu_text message, char *buf, size_t n);
 wgpu_text gpu_native_text(const char *text);
+/* What the device calls when a command was refused, and when it is gone; a: the gpu. */
+void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a, void *b);
+void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a, void *b);
 /* Ends `e`'s recording and submits it. */
 void gpu_native_submit(gpu *g, wgpu_encoder e);
 

@@ -1,4 +1,6 @@
-/* Finding a WebGPU library and the functions in it. */
+/* Finding a WebGPU library and the functions in it.
+ *
+ * Environment: BEZEL_WEBGPU_LIB, the library to load */
 #include "gpu/gpu_native.h"
 
 #if !defined(__wasm__)
