@@ -46,7 +46,20 @@ await withPebble("one that is refused keeps no other out, and what is neither mo
     await give(p, "drop", [file("sha256-0123", Buffer.from("GGUF and nothing else"), ""), file("beside.png", picture)]);
     await p.waitForSelector("#start .card.bad");
     await p.waitForSelector('#toast:has-text("beside.png was left out")');
+    await p.click('.card button:has-text("Back to the conversation")');
+    await inChat(p);
+    checkEqual(await p.locator("#tray .media li").count(), 3, "what was attached stays");
+
+    // The list is what its button says, also while a model is loaded; from a card that a drop has opened, back is the conversation.
+    await give(p, "drop", [file("torn.gguf", Buffer.from("GGUF and nothing else"), "")]);
     await p.click('.card button:has-text("Choose another model")');
+    await p.click('button.choice:has-text("Pebble Diffusion")');
+    await p.click('.card button:has-text("Back")');
+    await p.click('button.choice:has-text("Back to the conversation")');
+    await inChat(p);
+    await dropPaths(p, [resolve("models/pebble-diffusion.gguf")]);
+    await p.waitForSelector('.card button:has-text("Load")');
+    await p.click('.card button:has-text("Back")');
     await inChat(p);
     checkEqual(await p.locator("#tray .media li").count(), 3, "what was attached stays");
 });

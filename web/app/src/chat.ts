@@ -17,11 +17,6 @@ function newId(): string {
 /** Held while an answer is written, in whichever tab. */
 const lockName = (message: string): string => `bezel-answer-${message}`;
 
-async function lockedMessages(): Promise<Set<string>> {
-    const held = (await navigator.locks?.query())?.held ?? [];
-    return new Set(held.map(({ name }) => name ?? ""));
-}
-
 function titleFor(text: string, media: MediaItem[]): string {
     const [first] = media;
     return titleOf(text.trim() || (first?.kind === "image" ? "A picture" : first ? "A recording" : ""));
@@ -65,6 +60,8 @@ export class Chat {
     readonly answering = new Signal<Message | null>(null);
     /** Told for every change of a message's text or state. */
     onMessage: (message: Message) => void = () => undefined;
+    /** A new conversation has its first message, and from now on an id. */
+    onBegun: (id: string) => void = () => undefined;
     /** Storage failed: the conversation goes on, but is not kept. */
     onStorageError: (reason: unknown) => void = () => undefined;
 
@@ -75,6 +72,12 @@ export class Chat {
     #ended: Promise<void> = Promise.resolve();
     /** Nothing was said when the device went: ask again once the model is back. */
     #askAgain = false;
+    /** Where tabs tell each other that something was stored. */
+    readonly #tabs = new BroadcastChannel("bezel-chat");
+    /** Answers of other tabs, whose end is awaited. */
+    readonly #awaited = new Set<string>();
+    #syncing: Promise<void> | null = null;
+    #syncAgain = false;
 
     constructor(store: Store, models: ModelKeeper, settings: Signal<Settings>) {
         this.#store = store;
@@ -85,6 +88,7 @@ export class Chat {
                 void this.regenerate();
             }
         });
+        this.#tabs.onmessage = () => void this.sync();
     }
 
     // ---- conversations --------------------------------------------------------------------------
@@ -115,14 +119,84 @@ export class Chat {
         await this.#keep(() => this.#store.setValue("conversation", id));
     }
 
-    /** An answer that nobody is writing any more was cut off when its page went away. */
+    /** An answer that nobody is writing any more was cut off when its page went away. One that another tab is writing is
+     * looked at again when it ends, however that is. */
     async #markInterrupted(messages: Message[]): Promise<void> {
-        const locked = await lockedMessages();
-        const cut = messages.filter(({ state, id }) => state === "answering" && !locked.has(lockName(id)));
-        cut.forEach((message) => (message.state = "interrupted"));
-        if (cut.length > 0) {
-            await this.#keep(() => this.#store.putMessages(cut));
+        for (const message of messages.filter(({ state }) => state === "answering")) {
+            const name = lockName(message.id);
+            const mark = async (): Promise<void> => {
+                // Only now is it sure that what is stored is its last word.
+                const last = (await this.#store.message(message.id)) ?? message;
+                Object.assign(message, last, last.state === "answering" && { state: "interrupted" });
+                if (last.state === "answering") {
+                    await this.#keep(() => this.#store.putMessages([message]));
+                }
+            };
+            if (!navigator.locks) {
+                await mark();
+            } else if (!(await navigator.locks.request(name, { ifAvailable: true }, (lock) => lock && mark().then(() => true))) && !this.#awaited.has(name)) {
+                this.#awaited.add(name);
+                void navigator.locks.request(name, () => this.#awaited.delete(name)).then(() => this.sync());
+            }
         }
+    }
+
+    /** Another tab has stored something: the list, and the conversation that is open here, as they are now. */
+    sync(): Promise<void> {
+        this.#syncAgain = true;
+        this.#syncing ??= this.#syncAll().finally(() => (this.#syncing = null));
+        return this.#syncing;
+    }
+
+    async #syncAll(): Promise<void> {
+        while (this.#syncAgain && !this.answering.value) {
+            this.#syncAgain = false;
+            await this.refresh();
+            const id = this.current.value?.id;
+            if (id === undefined) {
+                continue;
+            }
+            const conversation = this.conversations.value.find((one) => one.id === id);
+            const messages = await this.#store.messages(id);
+            await this.#markInterrupted(messages);
+            if (this.current.value?.id !== id || this.answering.value) {
+                this.#syncAgain = true; // meanwhile something else was done here
+            } else if (conversation) {
+                this.#takeOver(conversation, messages);
+            } else {
+                await this.begin(); // it was deleted
+            }
+        }
+    }
+
+    /** What is shown already stays, so that a sound plays on, and changes its text. */
+    #takeOver(conversation: Conversation, messages: Message[]): void {
+        const before = this.messages.value;
+        const changed: Message[] = [];
+        const merged = messages.map((message) => {
+            const old = before.find(({ id }) => id === message.id);
+            if (!old) {
+                return message;
+            }
+            const same = old.media?.length === message.media?.length && old.media?.every(({ blob }, i) => blob.size === message.media?.[i]?.blob.size);
+            const was = JSON.stringify(old);
+            Object.assign(old, { media: undefined, notices: undefined }, message, same && { media: old.media });
+            if (JSON.stringify(old) !== was) {
+                changed.push(old);
+            }
+            return old;
+        });
+        this.current.set(conversation);
+        if (merged.length === before.length && merged.every((message, i) => message === before[i])) {
+            changed.forEach((message) => this.onMessage(message));
+        } else {
+            this.messages.set(merged);
+        }
+    }
+
+    /** Another tab is writing an answer into this conversation. */
+    get answeringElsewhere(): boolean {
+        return !this.answering.value && this.messages.value.some(({ state }) => state === "answering");
     }
 
     /** An empty one, which is stored with its first message. */
@@ -170,7 +244,7 @@ export class Chat {
     // ---- saying ---------------------------------------------------------------------------------
 
     async send(text: string, media: MediaItem[] = []): Promise<void> {
-        if ((!text.trim() && media.length === 0) || this.answering.value) {
+        if ((!text.trim() && media.length === 0) || this.answering.value || this.answeringElsewhere) {
             return;
         }
         const conversation = await this.#ensureConversation(titleFor(text, media));
@@ -191,7 +265,7 @@ export class Chat {
         await this.stop();
         const found = this.messages.value.find((message) => message.id === id);
         const kept = media ?? found?.media ?? [];
-        if (!found || !this.answerable || (!text.trim() && kept.length === 0)) {
+        if (!found || !this.answerable || this.answeringElsewhere || (!text.trim() && kept.length === 0)) {
             return;
         }
         await this.#cutAfter(found.order);
@@ -210,7 +284,7 @@ export class Chat {
     async regenerate(): Promise<void> {
         await this.stop();
         const question = this.messages.value.findLast(({ role }) => role === "user");
-        if (question && this.answerable) {
+        if (question && this.answerable && !this.answeringElsewhere) {
             await this.#cutAfter(question.order);
             await this.#answer();
         }
@@ -245,6 +319,7 @@ export class Chat {
             created: now,
             updated: now,
         };
+        this.onBegun(made.id);
         this.conversations.set([made, ...this.conversations.value]);
         this.current.set(made);
         await this.#keep(() => this.#store.putConversation(made));
@@ -349,6 +424,9 @@ export class Chat {
         this.#control = null;
         this.answering.set(null);
         this.onMessage(message);
+        if (this.#syncAgain) {
+            void this.sync();
+        }
         if (message.error?.code === "device_lost") {
             this.#askAgain = !message.content && !message.thinking;
             this.#models.recover();
@@ -383,6 +461,7 @@ export class Chat {
     async #keep(act: () => Promise<void>): Promise<void> {
         try {
             await act();
+            this.#tabs.postMessage("stored");
         } catch (reason) {
             this.onStorageError(reason);
         }

@@ -1,7 +1,9 @@
 /** The page: puts the parts together and decides which of the two views is seen. */
 import { Attachments } from "./attach.js";
+import type { BezelModel } from "./bezel.js";
 import { Chat } from "./chat.js";
 import { byId, h, show } from "./dom.js";
+import { Drafts } from "./draft.js";
 import { ModelKeeper } from "./model.js";
 import { acceptDrops } from "./pick.js";
 import { Recorder } from "./record.js";
@@ -14,11 +16,14 @@ import { SettingsView } from "./view_settings.js";
 import { SideView } from "./view_side.js";
 import { StartView } from "./view_start.js";
 
+let toasted: ReturnType<typeof setTimeout> | undefined;
+
 function toast(text: string): void {
     const element = byId("toast");
     element.textContent = text;
     show(element, true);
-    setTimeout(() => show(element, false), 6000);
+    clearTimeout(toasted); // of the one before
+    toasted = setTimeout(() => show(element, false), 6000);
 }
 
 async function main(): Promise<void> {
@@ -28,6 +33,8 @@ async function main(): Promise<void> {
     const chat = new Chat(store, models, settings);
     const attachments = new Attachments(models);
     let choosing = false; // the user asked for the list of models while a conversation was open
+    let aside = false; // a model was dropped on the conversation: from its card the way back leads there
+    let seen: BezelModel | null = null;
     let stored = true;
 
     const update = (): void => {
@@ -50,13 +57,15 @@ async function main(): Promise<void> {
 
     await chat.start();
     const view = new ChatView(chat, models, attachments, choose(true));
+    new Drafts(store, chat, attachments, byId<HTMLTextAreaElement>("composer-text"));
     new AttachView(attachments, new Recorder(), models);
-    const start = new StartView(models, choose(false));
+    const start = new StartView(models, choose(true), choose(false));
     new ModelChip(models, choose(true));
     new SideView(chat, choose(false));
     new SettingsView(settings, store, chat);
     acceptDrops({
         model: (choice) => {
+            aside = Boolean(byId("start").hidden);
             choosing = true;
             update();
             void models.inspect(choice);
@@ -80,19 +89,21 @@ async function main(): Promise<void> {
         stored = false;
     };
     chat.messages.watch(update);
-    models.state.watch(({ kind }) => {
-        if (kind === "ready" && choosing) {
-            choosing = false;
+    models.state.watch((state) => {
+        if (state.kind === "ready") {
+            choosing = choosing && state.model === seen && !aside; // back from another one's card, the list is still there
+            seen = state.model;
+            aside = false;
         }
         update();
-        if (kind === "ready") {
+        if (state.kind === "ready" && !choosing) {
             view.focus();
         }
     });
     // Another tab may have written meanwhile.
     document.addEventListener("visibilitychange", () => {
         if (!document.hidden) {
-            void chat.refresh();
+            void chat.sync();
         }
     });
     document.documentElement.dataset["started"] = "yes";

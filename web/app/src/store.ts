@@ -63,13 +63,19 @@ export interface Message {
     /** Never stored. */
     looking?: Looking | undefined;
     /** What a diffusion model has in mind; never stored. */
-    canvas?: Draft | undefined;
+    canvas?: Canvas | undefined;
 }
 
-export interface Draft {
+export interface Canvas {
     text: string;
     /** From 0 to 1: how many of the steps over it are done. */
     part: number;
+}
+
+/** A message that is not yet sent. */
+export interface Draft {
+    text: string;
+    media: MediaItem[];
 }
 
 export interface Settings {
@@ -102,6 +108,9 @@ export const defaultSettings: Settings = {
 };
 
 const VERSION = 1;
+
+/** Where the words and the pictures of a draft are, among the single values. */
+const draftKeys = (conversation: string): [string, string] => [`draft-text-${conversation}`, `draft-media-${conversation}`];
 
 function done<T>(request: IDBRequest<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -151,8 +160,9 @@ export class Store {
 
     async deleteConversation(id: string): Promise<void> {
         const messages = await this.messages(id);
-        await this.#change(["conversations", "messages"], (t) => {
+        await this.#change(["conversations", "messages", "values"], (t) => {
             t.objectStore("conversations").delete(id);
+            draftKeys(id).forEach((key) => t.objectStore("values").delete(key));
             messages.forEach((message) => t.objectStore("messages").delete(message.id));
         });
     }
@@ -166,12 +176,37 @@ export class Store {
         return all.sort((a, b) => a.order - b.order);
     }
 
+    message(id: string): Promise<Message | undefined> {
+        return done<Message | undefined>(this.#db.transaction("messages").objectStore("messages").get(id));
+    }
+
     putMessages(messages: Message[]): Promise<void> {
         return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, looking: __, ...message }) => t.objectStore("messages").put(message)));
     }
 
     deleteMessages(ids: string[]): Promise<void> {
         return this.#change(["messages"], (t) => ids.forEach((id) => t.objectStore("messages").delete(id)));
+    }
+
+    // ---- drafts ---------------------------------------------------------------------------------
+
+    /** Of a conversation; "": of one that is not yet begun. */
+    async draft(conversation: string): Promise<Draft> {
+        const [text, media] = await Promise.all(draftKeys(conversation).map((key) => this.value(key)));
+        return { text: (text as string | undefined) ?? "", media: (media as MediaItem[] | undefined) ?? [] };
+    }
+
+    /** Words and pictures each by themselves: a letter does not store all pictures again. Nothing is nothing stored. */
+    setDraft<K extends keyof Draft>(conversation: string, part: K, value: Draft[K]): Promise<void> {
+        const key = draftKeys(conversation)[part === "text" ? 0 : 1];
+        return this.#change(["values"], (t) => {
+            const values = t.objectStore("values");
+            if (value.length > 0) {
+                values.put(value, key);
+            } else {
+                values.delete(key);
+            }
+        });
     }
 
     // ---- single values --------------------------------------------------------------------------

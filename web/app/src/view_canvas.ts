@@ -1,7 +1,7 @@
 /** What a diffusion model has in mind: a text that condenses. Words that the last step left alone stand out from those
  * that are still moving. */
 import { h, show } from "./dom.js";
-import type { Draft } from "./store.js";
+import type { Canvas } from "./store.js";
 
 const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 
@@ -16,7 +16,7 @@ export class CanvasView {
         show(this.root, false);
     }
 
-    set(draft: Draft | null): void {
+    set(draft: Canvas | null): void {
         show(this.root, draft !== null);
         if (!draft) {
             this.#before = [];

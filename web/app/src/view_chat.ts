@@ -2,7 +2,7 @@
 import type { BezelModel } from "./bezel.js";
 import type { Attachments } from "./attach.js";
 import type { Chat } from "./chat.js";
-import { announce, byId, h, show, type Child } from "./dom.js";
+import { announce, byId, h, perFrame, show, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
 import { gem, icon } from "./icons.js";
 import type { ModelKeeper, ModelState } from "./model.js";
@@ -90,8 +90,12 @@ export class ChatView {
             this.#following = rest < NEAR;
             show(toEnd, rest > 4 * NEAR);
         });
-        // Blocks and pictures of text take their height with the next layout.
-        new ResizeObserver(() => this.#follow()).observe(this.#log);
+        // Blocks and pictures of text take their height with the next layout; the field's depends on its width, if it is shown.
+        const fit = perFrame(() => this.#fitText());
+        new ResizeObserver(() => {
+            this.#follow();
+            fit();
+        }).observe(this.#log);
         byId("composer").addEventListener("submit", (event) => {
             event.preventDefault();
             this.#submit();
@@ -149,7 +153,7 @@ export class ChatView {
     async #suggest(root: HTMLElement): Promise<void> {
         if (this.#models.loaded) {
             const ask = (text: string) => (): void => {
-                if (!this.#refused()) {
+                if (!this.#busyElsewhere() && !this.#refused()) {
                     this.#act(this.#chat.send(text, this.#attachments.take()));
                 }
             };
@@ -178,11 +182,11 @@ export class ChatView {
             return;
         }
         const text = this.#text.value.trim();
-        if (!this.#sendable || this.#refused()) {
+        if (!this.#sendable || this.#busyElsewhere() || this.#refused()) {
             return;
         }
         this.#text.value = "";
-        this.#fitText();
+        this.#text.dispatchEvent(new Event("input"));
         this.#act(this.#chat.send(text, this.#attachments.take()));
     }
 
@@ -195,13 +199,25 @@ export class ChatView {
         return against !== null;
     }
 
+    /** Another tab writes into this conversation, which is said. */
+    #busyElsewhere(): boolean {
+        const { answeringElsewhere } = this.#chat;
+        if (answeringElsewhere) {
+            this.#attachments.note.set("Another tab is writing an answer into this conversation: wait for its end, or stop it there.");
+        }
+        return answeringElsewhere;
+    }
+
     get #sendable(): boolean {
         const something = this.#text.value.trim() !== "" || this.#attachments.items.value.length > 0;
         return something && this.#models.loaded !== null && this.#attachments.busy.value === 0;
     }
 
-    /** false: there is no model, which is said here too, for the note above the field may be out of sight. */
+    /** false: not now, as without a model; it is said here too, for the note above the field may be out of sight. */
     #actIfAnswerable(act: () => Promise<void>): boolean {
+        if (this.#busyElsewhere()) {
+            return false;
+        }
         if (this.#chat.answerable) {
             this.#act(act());
             return true;

@@ -13,6 +13,7 @@ import { factList, progressBar } from "./view_model.js";
 export class StartView {
     readonly #root = byId("start");
     readonly #models: ModelKeeper;
+    readonly #list: () => void;
     readonly #leave: () => void;
     #offers: Offer[] = [];
     #stored: StoredModel[] = [];
@@ -21,9 +22,10 @@ export class StartView {
     readonly #remarks = h("div", { class: "remarks" });
     #shown = "";
 
-    /** `leave`: back to the conversation. */
-    constructor(models: ModelKeeper, leave: () => void) {
+    /** `list`: all that can be chosen; `leave`: back to the conversation. */
+    constructor(models: ModelKeeper, list: () => void, leave: () => void) {
         this.#models = models;
+        this.#list = list;
         this.#leave = leave;
         models.state.watch((state) => this.#draw(state));
     }
@@ -196,6 +198,13 @@ export class StartView {
         return h("button", { type: "button", ...(flags.includes("main") ? { class: "main" } : {}), onclick: act, ...extra }, label);
     }
 
+    #cancelAnd(act: () => void): () => void {
+        return () => {
+            this.#models.cancel();
+            act();
+        };
+    }
+
     #verdict(choice: Choice, verdict: Verdict): HTMLElement {
         const { facts, lengths, usual, place, warning } = verdict;
         const length = h(
@@ -240,12 +249,15 @@ export class StartView {
             shorter: ["Load with a short context", () => void this.#models.load(choice, { contextLength: 2048 })],
             more: ["Add the other file\u2026", () => void this.#addFiles(choice)],
             file: ["Open a file\u2026", () => void chooseFiles().then((chosen) => chosen && this.#models.inspect(chosen))],
-            choose: ["Choose another model", () => this.#models.cancel()],
+            choose: ["Choose another model", this.#cancelAnd(this.#list)],
         };
         const actions = remedies.flatMap((remedy, i): Child[] => {
             const found = labels[remedy];
             return found ? [this.#button(found[0], found[1], ...(i === 0 ? ["main", "data-focus"] : []))] : [];
         });
+        if (this.#models.loaded) {
+            actions.push(this.#button("Back to the conversation", this.#cancelAnd(this.#leave)));
+        }
         const card = this.#card(title, [
             h("div", { class: "verdict bad", role: "alert" }, icon("warn"), h("div", {}, h("p", {}, failure.message), h("p", {}, advice))),
         ], ...actions);
