@@ -404,6 +404,6 @@ const cli_verb cli_bench_verb = {
     "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
     "      --no-fuse           gpu: every step a kernel of its own\n"
     "      --exact             activations stay floats\n"
-    "      --media             instead: a made-up picture of 768 x 768 pixels, and 30 seconds of sound\n"
+    "      --media             instead: a made-up picture of 960 x 672 pixels, and 30 seconds of sound\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

@@ -9,6 +9,7 @@
 #include "encoder.h"
 #include "gpu/backend.h"
 #include "output.h"
+#include "see.h"
 
 /* The picture fills the usual budget of 280 tokens exactly. */
 enum { WIDE = 960, HIGH = 672, RATE = 16000, SECONDS = 30, MOST_LINES = 48, MOST_RUNS = 1000 };
@@ -46,6 +47,7 @@ static bz_status once(media_bench *b, media_speed *s, unsigned run, double *seco
     if (status == BZ_OK) {
         status = bz_job_run(job, NULL, err);
     }
+    see_name_option(err);
     *seconds = cli_seconds() - start;
     bz_media *media = status == BZ_OK ? bz_job_media(job) : NULL;
     if (media) {

@@ -57,6 +57,7 @@ static void answer(chat *c, const char *text)
     }
     if (status == BZ_OK) {
         tell_finish(c, &a);
+        run_print_silence(r, &a, "/set nothink");
         if (r->verbose) {
             run_print_timings(r, &a);
         }

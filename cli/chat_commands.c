@@ -288,8 +288,12 @@ static void show(chat *c, const char *rest)
         settings_fill(&s, &r->given, NULL);
         settings_fill(&s, &r->made, NULL);
         fprintf(stderr, "  %-18s %s\n", "model", r->name);
-        fprintf(stderr, "  %-18s %u of %u tokens\n", "context", stats.position, run_context(r, &s));
+        fprintf(stderr, "  %-18s %u of %u tokens\n", "context", r->talk.n ? stats.position : 0, run_context(r, &s));
         fprintf(stderr, "  %-18s %zu\n", "messages", r->talk.n);
+        for (size_t i = 0; i < r->n_files; i++) {
+            char path[SHOW_SAFE_MAX];
+            fprintf(stderr, "  %-18s %s\n", i ? "" : "for the next one", show_safe((bz_str){r->files[i].path, strlen(r->files[i].path)}, 100, path));
+        }
         fprintf(stderr, "  %-18s %s\n", "system prompt", r->talk.system ? "yes, see /show system" : "none");
         print_settings(c, false);
         settings_free(&s);
@@ -303,10 +307,11 @@ static void show(chat *c, const char *rest)
 static void clear(chat *c, const char *rest)
 {
     (void)rest;
+    const bool waiting = c->r->n_files > 0;
     talk_cut(&c->r->talk, 0);
     run_detach(c->r);
     seen_clear(&c->r->seen);
-    say("A new conversation.");
+    say(waiting ? "A new conversation; pictures and sounds that waited are put aside." : "A new conversation.");
 }
 
 static void save(chat *c, const char *rest)

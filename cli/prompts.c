@@ -121,7 +121,7 @@ static bz_status read_beside(prompt_line *p, bz_error *err)
 static bz_status read_question(const prompt_line *p, bz_error *err)
 {
     const bz_json_node *prompt = bz_json_get(p->root, "prompt"), *messages = bz_json_get(p->root, "messages");
-    const bz_json_node *system = bz_json_get(p->root, "system");
+    const bz_json_node *system = bz_json_get(p->root, "system"), *images = bz_json_get(p->root, "images");
     if (is_null(prompt) == is_null(messages)) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        is_null(prompt) ? "The line has neither a prompt nor messages."
@@ -132,6 +132,9 @@ static bz_status read_question(const prompt_line *p, bz_error *err)
     }
     if (!is_null(messages) && messages->kind != BZ_JSON_ARRAY) {
         return bz_fail(err, BZ_BAD_REQUEST, "messages is a list.");
+    }
+    if (is_null(prompt) && !is_null(images)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "images stand beside a prompt, or in one of the messages.");
     }
     if (!is_null(system) && system->kind != BZ_JSON_STRING) {
         return bz_fail(err, BZ_BAD_REQUEST, "system is a text.");
@@ -164,11 +167,16 @@ bz_status prompt_line_read(prompt_line *p, const char *text, size_t len, bz_erro
 
 /* ---- the request ------------------------------------------------------------------------- */
 
-static void put_message(bz_json *j, const char *role, bz_str content)
+/* images: a list as in Ollama's API, or NULL */
+static void put_message(bz_json *j, const char *role, bz_str content, const bz_json_node *images)
 {
     bz_json_object(j);
     bz_json_put_text(j, "role", role);
     bz_json_put_str(j, "content", content);
+    if (images) {
+        bz_json_key(j, "images");
+        bz_json_node_write(j, images);
+    }
     bz_json_end(j);
 }
 
@@ -184,15 +192,15 @@ static void put_messages(bz_json *j, const bz_json_node *root, const char *syste
     bz_json_key(j, "messages");
     bz_json_array(j);
     if (!is_null(own)) {
-        put_message(j, "system", own->of.text);
+        put_message(j, "system", own->of.text, NULL);
     } else if (system && !begins_with_system(messages)) {
-        put_message(j, "system", (bz_str){system, strlen(system)});
+        put_message(j, "system", (bz_str){system, strlen(system)}, NULL);
     }
     for (const bz_json_node *m = bz_json_first(messages); m; m = m->next) {
         bz_json_node_write(j, m);
     }
     if (is_null(messages)) {
-        put_message(j, "user", bz_json_string(bz_json_get(root, "prompt")));
+        put_message(j, "user", bz_json_string(bz_json_get(root, "prompt")), bz_json_get(root, "images"));
     }
     bz_json_end(j);
 }

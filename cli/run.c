@@ -66,6 +66,9 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
     run_detach(r);
     const bool interrupted = status == BZ_OK && a.finish == ASK_INTERRUPTED;
+    if (status == BZ_OK) {
+        run_print_silence(r, &a, "--no-think");
+    }
     if (status == BZ_OK && r->verbose && !r->o->json) {
         run_print_timings(r, &a);
     }

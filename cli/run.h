@@ -59,6 +59,8 @@ void run_print_canvas(void *printer, const bz_job *job, const bz_event *e);
 
 void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len);
 void run_print_end(run_printer *p);
+/* Where nothing was said at all, that is said; `how` it could be otherwise. */
+void run_print_silence(const run_state *r, const ask_answer *a, const char *how);
 void run_print_timings(const run_state *r, const ask_answer *a); /* --verbose */
 
 void run_json_told(void *printer, bz_turn_part part, const char *text, size_t len);

@@ -71,6 +71,19 @@ void run_print_end(run_printer *p)
     end_line(p);
 }
 
+void run_print_silence(const run_state *r, const ask_answer *a, const char *how)
+{
+    const bool told = a->finish == ASK_INTERRUPTED || a->finish == ASK_CONTEXT;
+    if (told || r->o->json || r->o->quiet || a->text.n || a->calls.n) {
+        return;
+    }
+    if (a->thinking.n) {
+        fprintf(stderr, "%s(The model thought, then said nothing; %s makes it answer at once.)%s\n", term_dim(), how, term_plain());
+    } else {
+        fprintf(stderr, "%s(The model said nothing.)%s\n", term_dim(), term_plain());
+    }
+}
+
 /* ---- timings ------------------------------------------------------------------------- */
 
 static void print_duration(const char *label, double seconds)

@@ -22,6 +22,14 @@ static bz_status about(const source *from, bz_error *err)
     return bz_fail(err, why.code, "%.120s: %s", from->name, why.text);
 }
 
+void see_name_option(bz_error *err)
+{
+    if (err->code == BZ_UNSUPPORTED_MODEL && strstr(err->text, "mmproj")) {
+        const bz_error why = *err;
+        bz_fail(err, why.code, "%s That is what --mmproj is for.", why.text);
+    }
+}
+
 typedef struct watching {
     bool progress;
 } watching;
@@ -107,6 +115,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     if (status == BZ_OK && note && bz_encoder_notice(encoder) && !told) {
         note(user, bz_encoder_notice(encoder));
     }
+    see_name_option(err);
     bz_job_free(job);
     picture_free(&p);
     free(s.pcm);

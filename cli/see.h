@@ -18,6 +18,9 @@ typedef struct see_features {
 bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress, see_note note, void *user,
                    see_features *features, bz_media **media, bz_error *err);
 
+/* The library knows of files, not of options: where it asks for an mmproj file, says which option that is. */
+void see_name_option(bz_error *err);
+
 /* For the verbs: notes on stderr, in parentheses. */
 void see_tell(void *user, const char *text);
 

@@ -99,7 +99,7 @@ static bz_status new_job(bz_encode_job **out, bz_encoder *e, bz_media_kind kind,
     if (!bz_model_takes(e->model, kind)) {
         const bool two_files = e->model->set.flavour == BZ_FLAVOUR_LLAMACPP && e->model->set.mmproj < 0;
         return bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                       two_files ? "This model takes no %s as it is; give its mmproj file as well (--mmproj)."
+                       two_files ? "This model takes no %s as it is; open its mmproj file together with it."
                                  : "This model takes no %s.",
                        what[kind]);
     }

@@ -36,6 +36,7 @@ def model(name, script, **more):
 
 
 SKY = model("sky", ["The", " sky", " is", " blue", "."], context=4096)
+MUSE = model("muse", ["<|channel>", "thought", "\n\n", "Hm", "<channel|>"], context=4096)
 THINK = model("think", ["<|channel>", "thought", "\n\n", "Hm", "<channel|>", "The", " sky", " is", " blue", "."], context=4096)
 LOOP = model("loop", ["one", " two", " three", " four\n"], loop=0, context=131072)
 ESCAPES = model("escapes", ["<0x1B>", "[31mred", "<0x07>", "<0x08>", "end"])
@@ -136,6 +137,8 @@ def thinking(chat):
     plain = chat(THINK, env={"NO_COLOR": "1"})
     plain.say("Why?")
     need(b"\x1b[2m" not in plain.raw and "Thinking..." in plain.screen.text(), "colours with NO_COLOR")
+    silent = chat(MUSE, "--hide-thinking")
+    same(silent.say("Why?"), "(The model thought, then said nothing; /set nothink makes it answer at once.)\n\n>>>", "thoughts alone")
     hidden = chat(THINK, "--hide-thinking")
     same(hidden.say("Why?"), "The sky is blue.\n\n>>>", "the answer with --hide-thinking")
 
@@ -471,6 +474,9 @@ def pictures(chat):
         c.say("/clear")
     shot = disc(os.path.join(c.home, "a b.ppm"), red)
     need("goes with" in c.say('/image "~/a b.ppm"'), "quotation marks")
+    need("put aside" in c.say("/clear") and "for the next one" not in c.say("/show"), "it is gone")
+    need("goes with" in c.say('/image "~/a b.ppm"'), "once more")
+    need(re.search(r"for the next one +.*a b\.ppm", c.say("/show")), "/show tells what waits: " + c.screen.text())
     need("red circle" in c.say("What colour is it?"), c.screen.text())
     disc(shot, (30, 60, 220))
     need("red circle" in c.say("What colour is it?"), "it became another picture: " + c.screen.text())
@@ -480,6 +486,7 @@ def pictures(chat):
     need("blue circle" in c.say("What is this?"), "its file is gone: " + c.screen.text())
     need("No such file" in c.say("/image " + shot), "a file that is gone")
     c.say("/clear")
+    need(re.search(r"context +0 of", c.say("/show")), "a new conversation is empty: " + c.screen.text())
     need("circle" not in c.say("Hello!"), "seen after /clear")
 
 

@@ -174,18 +174,22 @@ with tempfile.TemporaryDirectory() as work:
         image, audio = address(picture, "image/x-portable-pixmap"), address(sound, "audio/wav").split(",")[1]
         see, hear = {"type": "image_url", "image_url": {"url": image}}, {"type": "input_audio", "input_audio": {"data": audio, "format": "wav"}}
         lines = [ask(), ask(see), ask(see, hear), ask(hear), ask({"type": "image_url", "image_url": {"url": path("none.png")}}),
-                 ask({"type": "image_url", "image_url": {"url": picture}}), ask()]
+                 ask({"type": "image_url", "image_url": {"url": picture}}), ask(),
+                 {"prompt": "What is this?", "images": [image.split(",")[1]], "options": {"num_predict": 4}},
+                 {"messages": [{"role": "user", "content": "What is this?", "images": [picture]}], "options": {"num_predict": 4}},
+                 {**ask(), "images": [picture]}]
         file = write("prompts.jsonl", "".join(json.dumps(x) + "\n" for x in lines).encode())
         run = lambda: bezel("run", *E, "--prompts", file, "--image-tokens", "70", "--threads", "1", "--ctx", "512")
         r = run()
         need(r.returncode == 0, r.stderr)
         answers = [json.loads(x) for x in r.stdout.splitlines()]
-        same([x["line"] for x in answers], list(range(1, 8)), "lines")
-        same([("error" in x) for x in answers], [False, False, False, False, True, False, False], "errors")
+        same([x["line"] for x in answers], list(range(1, 11)), "lines")
+        same([("error" in x) for x in answers], [False, False, False, False, True, False, False, False, False, True], "errors")
         need("none.png" in answers[4]["error"]["message"], answers[4]["error"]["message"])
         tokens = [x["usage"]["prompt_tokens"] if "usage" in x else 0 for x in answers]
         need(tokens[1] > tokens[0] + 30 and tokens[2] > tokens[1] and tokens[3] > tokens[0], f"tokens {tokens}")
-        same(tokens[5], tokens[1], "the same picture from its file")
+        same([tokens[5], *tokens[7:9]], 3 * [tokens[1]], "the same picture from its file, and as Ollama's API has it")
+        need("beside a prompt" in answers[9]["error"]["message"], answers[9]["error"]["message"])
         need(answers[5]["usage"]["completion_tokens"] > 0, "no answer")
         same(run().stdout, r.stdout, "a second run")
 
