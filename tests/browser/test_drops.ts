@@ -104,6 +104,23 @@ await withPebble("a picture that waits when the model changes to one without eye
     check((await answered(p)).includes("Pebble"), await answered(p));
 });
 
+await withPebble("a conversation with pictures goes on with a model without eyes, which is told; its last question does not", async (p) => {
+    await give(p, "drop", [file("good.png", picture)]);
+    await attached(p, 1);
+    await p.click("#send"); // without words
+    await answered(p);
+    await p.click("#model-chip");
+    await p.click('#model-info button:has-text("Change")');
+    await p.click('button.choice:has-text("Pebble Diffusion")');
+    await p.click('.card button:has-text("Load")');
+    await p.waitForSelector('#model-chip[data-state="ready"]:has-text("Pebble Diffusion")');
+    await p.click('.message.last button:has-text("Answer again")');
+    await p.waitForSelector('.message.last[data-state="failed"] [data-code="unsupported_model"]');
+    await send(p, "Who are you?");
+    check((await answered(p)).includes("Pebble"), await answered(p));
+    await p.waitForSelector('.message.last .outcome:has-text("Pebble Diffusion takes no pictures: those of earlier messages are left out.")');
+});
+
 await withPebble("without a model nothing is taken away to be answered anew, and an edited message stays in its field", async (p) => {
     await send(p, "Who are you?");
     const said = await answered(p);

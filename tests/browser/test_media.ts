@@ -174,7 +174,16 @@ await page("edited and answered again: pictures stay, or go; a microphone that m
         await p.fill(".edit textarea", text);
     };
     await edit("What is in the picture?");
+    await p.focus(".edit textarea");
+    await give(p, "paste", [file("other.png", pngFile(shapes.data.map((x) => 255 - x), shapes.width, shapes.height))]);
+    await p.waitForFunction(() => document.querySelectorAll(".edit .media li").length === 2);
+    checkEqual(await p.locator("#tray .media li").count(), 0, "what is pasted into a message being changed is not the next one's");
+    const [chooser] = await Promise.all([p.waitForEvent("filechooser"), p.click('.edit button[aria-label^="Attach"]')]);
+    await chooser.setFiles([{ name: "words.wav", mimeType: "audio/wav", buffer: wav }]);
+    await p.waitForFunction(() => document.querySelectorAll(".edit .media li").length === 3);
     await screenshot(p, "media-edit-desktop-light");
+    await p.click('.edit button[aria-label="Remove other.png"]');
+    await p.click('.edit button[aria-label="Remove words.wav"]');
     await p.click('.edit button:has-text("Send")');
     checkEqual((await answered(p)).trim(), SEEN, "other words about it");
     checkEqual(await p.textContent(".message.user .said"), "What is in the picture?", "the words are shown");

@@ -90,6 +90,21 @@ async function copyOf(file: Blob, name: string): Promise<Blob> {
     }
 }
 
+/** Where what is taken in goes: the next message, or one that is being changed. */
+export interface Tray {
+    readonly count: number;
+    put(item: MediaItem): void;
+}
+
+/** Pictures and sounds that are pasted; none where the words beside them are what is meant. */
+export function pastedFiles({ clipboardData }: ClipboardEvent): File[] {
+    const files = [...(clipboardData?.files ?? [])].filter((file) => kindOfFile(file));
+    // Office programs add a picture of the words that are copied; file managers, words that are the file's name.
+    const words = clipboardData?.getData("text/plain").trim() ?? "";
+    const wordsMatter = words !== "" && !files.some(({ name }) => name && words.includes(name));
+    return wordsMatter ? [] : files;
+}
+
 export class Attachments {
     readonly items = new Signal<MediaItem[]>([]);
     /** What to tell: a refusal, or what will be done with a sound. */
@@ -97,9 +112,17 @@ export class Attachments {
     /** Files being read. */
     readonly busy = new Signal(0);
     readonly #models: ModelKeeper;
+    readonly #next: Tray;
 
     constructor(models: ModelKeeper) {
         this.#models = models;
+        const { items } = this;
+        this.#next = {
+            get count() {
+                return items.value.length;
+            },
+            put: (item) => items.set([...items.value, item]),
+        };
     }
 
     /** Why the model cannot take it; null: it can. */
@@ -123,12 +146,12 @@ export class Attachments {
 
     /** Files of a drop, of the clipboard or from disk. One that is refused does not keep the others out.
      * `refusals`: what is to be told about others that came with them. */
-    async add(files: File[], refusals: string[] = []): Promise<void> {
+    async add(files: File[], refusals: string[] = [], tray: Tray = this.#next): Promise<void> {
         this.#tell(refusals);
         this.busy.set(this.busy.value + 1);
         for (const file of files) {
             try {
-                await this.#addOne(file);
+                await this.#addOne(file, tray);
             } catch (reason) {
                 refusals = [...refusals, reason instanceof Error ? reason.message : String(reason)];
                 this.#tell(refusals);
@@ -145,7 +168,7 @@ export class Attachments {
         this.note.set(sentences.length > 0 ? [...sentences.slice(0, TOLD), ...rest].join(" ") : null);
     }
 
-    async #addOne(file: File): Promise<void> {
+    async #addOne(file: File, tray: Tray): Promise<void> {
         const kind = kindOfFile(file);
         const name = file.name || "The file";
         if (!kind) {
@@ -155,29 +178,41 @@ export class Attachments {
         if (against) {
             throw new Error(against);
         }
-        if (this.items.value.length >= MOST_ITEMS) {
+        if (tray.count >= MOST_ITEMS) {
             throw new Error(`A message takes ${MOST_ITEMS} pictures and sounds at most.`);
         }
         const copy = await copyOf(file, name);
         const blob = isDrawing(file) ? await drawn(copy, name) : copy;
         if (kind === "image") {
-            this.#put({ kind, name, blob, ...(await readPicture(blob, name)) });
+            tray.put({ kind, name, blob, ...(await readPicture(blob, name)) });
         } else {
-            this.addSound(blob, name, await readSeconds(blob, name));
+            this.addSound(blob, name, await readSeconds(blob, name), tray);
         }
     }
 
+    /** Asks for files, of kinds that the model takes; one that takes none says so. */
+    choose(tray: Tray = this.#next): Promise<void> {
+        const takes = (["image", "audio"] as const).filter((kind) => !this.reasonAgainst(kind));
+        if (takes.length === 0) {
+            this.note.set(this.reasonAgainst("image"));
+            return Promise.resolve();
+        }
+        const input = document.createElement("input");
+        Object.assign(input, { type: "file", multiple: true, accept: takes.map((kind) => `${kind}/*`).join(",") });
+        return new Promise((resolve) => {
+            input.addEventListener("cancel", () => resolve());
+            input.addEventListener("change", () => void this.add([...(input.files ?? [])], [], tray).then(resolve));
+            input.click();
+        });
+    }
+
     /** One whose length is known, as of a recording. */
-    addSound(blob: Blob, name: string, seconds: number): void {
-        this.#put({ kind: "audio", name, blob, seconds });
+    addSound(blob: Blob, name: string, seconds: number, tray: Tray = this.#next): void {
+        tray.put({ kind: "audio", name, blob, seconds });
         if (seconds > PIECE) {
             const pieces = Math.ceil(seconds / PIECE);
             this.note.set(`${name} lasts longer than ${PIECE} seconds: the model hears it in ${pieces} pieces.`);
         }
-    }
-
-    #put(item: MediaItem): void {
-        this.items.set([...this.items.value, item]);
     }
 
     remove(item: MediaItem): void {

@@ -22,6 +22,14 @@ function titleFor(text: string, media: MediaItem[]): string {
     return titleOf(text.trim() || (first?.kind === "image" ? "A picture" : first ? "A recording" : ""));
 }
 
+const plural = { image: "pictures", audio: "sounds" };
+
+/** What is said of pictures and sounds in earlier messages that the model has no sense for; null: there are none. */
+function leftOut(messages: Message[], takes: (item: MediaItem) => boolean, model: string): string | null {
+    const kinds = new Set(messages.flatMap(({ media = [] }) => media.filter((item) => !takes(item)).map(({ kind }) => plural[kind])));
+    return kinds.size > 0 ? `${model} takes no ${[...kinds].join(" and no ")}: those of earlier messages are left out.` : null;
+}
+
 /** Pictures and sounds before the words, as Gemma was taught. */
 function contentOf(text: string, media: MediaItem[] = []): string | ContentPart[] {
     if (media.length === 0) {
@@ -362,8 +370,17 @@ export class Chat {
             // The model writes the space or line break that comes next.
             Object.assign(begun, { content: begun.content.trimEnd(), error: null, note: null });
         }
-        const request = { ...this.#request(conversation), ...(begun ? { continue_final_message: true } : {}) };
+        // A conversation goes on with another model: what that has no sense for was answered long ago. The last question was not.
+        const { facts } = model;
+        const takes = ({ kind }: MediaItem): boolean => (kind === "image" ? facts.vision : facts.audio);
+        const earlier = this.messages.value.slice(0, this.messages.value.findLastIndex(({ role }) => role === "user"));
+        const notice = leftOut(earlier, takes, this.#models.loadedName);
+        const without = new Map(notice === null ? [] : earlier.map((one) => [one, one.media?.filter(takes) ?? []]));
+        const request = { ...this.#request(conversation, without), ...(begun ? { continue_final_message: true } : {}) };
         const message = begun ?? this.#newMessage(conversation.id, "assistant", "");
+        if (notice !== null) {
+            message.notices = [notice];
+        }
         message.state = "answering";
         this.messages.set(begun ? [...this.messages.value] : [...this.messages.value, message]);
         const control = new AbortController();
@@ -375,12 +392,17 @@ export class Chat {
         return this.#ended;
     }
 
-    #request(conversation: Conversation): StreamRequest {
+    /** `without`: messages that go with other pictures and sounds than they have. */
+    #request(conversation: Conversation, without: Map<Message, MediaItem[]>): StreamRequest {
         const { temperature, topK, topP, seed, maxTokens, think } = this.#settings.value;
         const system = conversation.system.trim();
         const said = this.messages.value
             .filter(({ content, media }) => content !== "" || media?.length)
-            .map(({ role, content, media }) => (role === "user" ? { role, content: contentOf(content, media) } : { role, content }));
+            .map((message) => {
+                const { role, content } = message;
+                const media = without.get(message) ?? message.media;
+                return role === "user" ? { role, content: contentOf(media?.length ? content : content || "\u2026", media) } : { role, content };
+            });
         return {
             messages: [...(system ? [{ role: "system" as const, content: system }] : []), ...said],
             stream: true,

@@ -1,5 +1,5 @@
 /** Below the conversation: what is attached to the next message, the button that attaches, the microphone. */
-import { kindOfFile, type Attachments } from "./attach.js";
+import { pastedFiles, type Attachments } from "./attach.js";
 import { announce, byId, h, show } from "./dom.js";
 import { formatSeconds } from "./format.js";
 import { icon } from "./icons.js";
@@ -47,7 +47,7 @@ export class AttachView {
 
     #listen(): void {
         this.#attach.append(icon("attach"));
-        this.#attach.addEventListener("click", () => this.#choose());
+        this.#attach.addEventListener("click", () => void this.#attachments.choose().then(() => this.#text.focus()));
         this.#record.append(icon("microphone"));
         this.#record.addEventListener("click", () => {
             const against = this.#attachments.reasonAgainst("audio");
@@ -60,12 +60,9 @@ export class AttachView {
         });
         this.#recorder.onEnd = () => void this.#keep();
         addEventListener("paste", (event) => {
-            const files = [...(event.clipboardData?.files ?? [])].filter((file) => kindOfFile(file));
+            const files = pastedFiles(event);
             const here = !byId("chat").hidden && !document.querySelector("dialog[open]");
-            // Office programs add a picture of the words that are copied; file managers, words that are the file's name.
-            const words = event.clipboardData?.getData("text/plain").trim() ?? "";
-            const wordsMatter = words !== "" && !files.some(({ name }) => name && words.includes(name));
-            if (files.length > 0 && here && !wordsMatter) {
+            if (files.length > 0 && here) {
                 event.preventDefault();
                 void this.#attachments.add(files);
             }
@@ -77,17 +74,6 @@ export class AttachView {
                 this.#discard();
             }
         }, { capture: true });
-    }
-
-    #choose(): void {
-        const takes = (["image", "audio"] as const).filter((kind) => !this.#attachments.reasonAgainst(kind));
-        if (takes.length === 0) {
-            this.#attachments.note.set(this.#attachments.reasonAgainst("image"));
-            return;
-        }
-        const input = h("input", { type: "file", multiple: true, accept: takes.map((kind) => `${kind}/*`).join(",") });
-        input.addEventListener("change", () => void this.#attachments.add([...(input.files ?? [])]).then(() => this.#text.focus()));
-        input.click();
     }
 
     /** Looks dead where the model lacks the sense, but can be asked why. */

@@ -37,6 +37,7 @@ export class ChatView {
         this.#attachments = attachments;
         this.#choose = choose;
         this.#actions = {
+            attach: (files, tray) => (files ? attachments.add(files, [], tray) : attachments.choose(tray)),
             edit: (id, text, media) => this.#actIfAnswerable(() => chat.edit(id, text, media)),
             regenerate: () => void this.#actIfAnswerable(() => chat.regenerate()),
             remedy: (remedy) => this.#remedy(remedy),

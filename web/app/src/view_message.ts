@@ -1,4 +1,5 @@
 /** One message: its text, what can be done with it, and how it ended. */
+import { pastedFiles, type Tray } from "./attach.js";
 import { announce, h, perFrame, show } from "./dom.js";
 import { explainAnswering, type Remedy } from "./errors.js";
 import { formatRate } from "./format.js";
@@ -11,6 +12,8 @@ import { MediaList } from "./view_media.js";
 export interface MessageActions {
     /** false: not now; what was written stays in its field. */
     edit(id: string, text: string, media: MediaItem[]): boolean;
+    /** Pictures and sounds for the message that is being changed: these files, or those that the user chooses. */
+    attach(files: File[] | null, tray: Tray): Promise<void>;
     regenerate(): void;
     remedy(remedy: Remedy): void;
 }
@@ -224,6 +227,20 @@ export class MessageView {
             field.focus();
         });
         media.set(this.#message.media ?? []);
+        const tray: Tray = {
+            get count() {
+                return media.items.length;
+            },
+            put: (item) => media.set([...media.items, item]),
+        };
+        let reading = 0; // until they are there, nothing is sent without them
+        const attach = (files: File[] | null): void => {
+            reading++;
+            void this.#actions.attach(files, tray).then(() => {
+                reading--;
+                field.focus();
+            });
+        };
         const leave = (): void => {
             this.root.classList.remove("editing");
             media.free();
@@ -233,7 +250,7 @@ export class MessageView {
         const send = (event: Event): void => {
             event.preventDefault();
             const { items } = media;
-            if ((field.value.trim() || items.length > 0) && this.#actions.edit(this.#message.id, field.value.trim(), items)) {
+            if (reading === 0 && (field.value.trim() || items.length > 0) && this.#actions.edit(this.#message.id, field.value.trim(), items)) {
                 leave();
             }
         };
@@ -243,6 +260,14 @@ export class MessageView {
                 leave();
             } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
                 send(event);
+            }
+        });
+        field.addEventListener("paste", (event) => {
+            const files = pastedFiles(event);
+            if (files.length > 0) {
+                event.preventDefault();
+                event.stopPropagation(); // else it is the next message's
+                attach(files);
             }
         });
         this.root.classList.add("editing");
@@ -258,6 +283,7 @@ export class MessageView {
                 h(
                     "div",
                     { class: "actions" },
+                    h("button", { type: "button", class: "quiet small", "aria-label": "Attach pictures or sound", title: "Attach pictures or sound", onclick: () => attach(null) }, icon("attach")),
                     h("button", { type: "button", class: "small", onclick: leave }, "Cancel"),
                     h("button", { class: "main small" }, "Send"),
                 ),
