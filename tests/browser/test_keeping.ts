@@ -125,6 +125,7 @@ await test("a conversation in two tabs: each sees what the other one writes, nei
         await other.click('.edit button:has-text("Send")');
         checkEqual(await other.locator(".message").count(), 4, "nothing is cut off");
         await other.click('.edit button:has-text("Cancel")');
+        await p.waitForTimeout(600); // else it counts as a double click
         await p.click("#send"); // stop
         await p.waitForSelector('.message.last[data-state="stopped"]');
         await other.waitForSelector('.message.last[data-state="stopped"]');
@@ -154,6 +155,30 @@ await test("a conversation in two tabs: each sees what the other one writes, nei
         await p.waitForSelector("#no-conversations:not([hidden])");
         await p.waitForFunction(() => document.querySelectorAll(".message").length === 0);
         checkEqual(log.filter((line) => line.startsWith("uncaught")), [], "errors");
+    }));
+
+await test("nothing comes between a message and its answer, however fast one types; a double click does not stop it", () =>
+    withBrowser({ adapter: "none" }, async ({ page: p }) => {
+        await openPage(p, slowServer);
+        await p.click("button.choice >> nth=0");
+        await p.click('.card button:has-text("Load")');
+        await ready(p);
+        await p.evaluate(() => {
+            globalThis.scenario = { text: "word ".repeat(20), pause: 20 };
+            const field = document.querySelector<HTMLTextAreaElement>("#composer-text") as HTMLTextAreaElement;
+            for (const text of ["One", "Two"]) {
+                field.value = text;
+                field.dispatchEvent(new Event("input"));
+                field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+            }
+        });
+        await answered(p);
+        checkEqual(await p.locator(".message").allInnerTexts().then((all) => all.map((text) => text.slice(0, 3))), ["One", "wor"], "messages");
+        checkEqual(await p.inputValue("#composer-text"), "Two", "what was typed meanwhile");
+        await p.dblclick("#send");
+        await answered(p);
+        checkEqual(await p.getAttribute(".message.last", "data-state"), "done", "it was not stopped");
+        checkEqual(await p.locator(".message").count(), 4, "messages");
     }));
 
 await slowServer.close();

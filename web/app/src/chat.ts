@@ -240,26 +240,28 @@ export class Chat {
             return;
         }
         const changed = how(found);
-        await this.#keep(() => this.#store.putConversation(changed));
         this.conversations.set(
             this.conversations.value.map((one) => (one.id === id ? changed : one)).sort((a, b) => b.updated - a.updated),
         );
         if (this.current.value?.id === id) {
             this.current.set(changed);
         }
+        await this.#keep(() => this.#store.putConversation(changed));
     }
 
     // ---- saying ---------------------------------------------------------------------------------
 
+    /** From the first moment on there is an answer in the making, so that nothing comes between it and its question:
+     * what is stored, is stored meanwhile. */
     async send(text: string, media: MediaItem[] = []): Promise<void> {
         if ((!text.trim() && media.length === 0) || this.answering.value || this.answeringElsewhere) {
             return;
         }
-        const conversation = await this.#ensureConversation(titleFor(text, media));
+        const conversation = this.#ensureConversation(titleFor(text, media));
         const message = { ...this.#newMessage(conversation.id, "user", text), ...(media.length > 0 && { media }) };
         this.messages.set([...this.messages.value, message]);
-        await this.#keep(() => this.#store.putMessages([message]));
-        await this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
+        void this.#keep(() => this.#store.putMessages([message]));
+        void this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
         await this.#answer();
     }
 
@@ -276,14 +278,14 @@ export class Chat {
         if (!found || !this.answerable || this.answeringElsewhere || (!text.trim() && kept.length === 0)) {
             return;
         }
-        await this.#cutAfter(found.order);
+        this.#cutAfter(found.order);
         const { media: _, ...rest } = found;
         const changed: Message = { ...rest, content: text, ...(kept.length > 0 && { media: kept }) };
         this.messages.set(this.messages.value.map((message) => (message.id === id ? changed : message)));
-        await this.#keep(() => this.#store.putMessages([changed]));
+        void this.#keep(() => this.#store.putMessages([changed]));
         const { value } = this.current;
         if (value && found.order === 0 && !value.named) {
-            await this.#change(value.id, (one) => ({ ...one, title: titleFor(text, kept) }));
+            void this.#change(value.id, (one) => ({ ...one, title: titleFor(text, kept) }));
         }
         await this.#answer();
     }
@@ -293,7 +295,7 @@ export class Chat {
         await this.stop();
         const question = this.messages.value.findLast(({ role }) => role === "user");
         if (question && this.answerable && !this.answeringElsewhere) {
-            await this.#cutAfter(question.order);
+            this.#cutAfter(question.order);
             await this.#answer();
         }
     }
@@ -313,7 +315,7 @@ export class Chat {
         return this.#ended;
     }
 
-    async #ensureConversation(title: string): Promise<Conversation> {
+    #ensureConversation(title: string): Conversation {
         const { value } = this.current;
         if (value) {
             return value;
@@ -330,8 +332,8 @@ export class Chat {
         this.onBegun(made.id);
         this.conversations.set([made, ...this.conversations.value]);
         this.current.set(made);
-        await this.#keep(() => this.#store.putConversation(made));
-        await this.#keep(() => this.#store.setValue("conversation", made.id));
+        void this.#keep(() => this.#store.putConversation(made));
+        void this.#keep(() => this.#store.setValue("conversation", made.id));
         return made;
     }
 
@@ -351,10 +353,10 @@ export class Chat {
         };
     }
 
-    async #cutAfter(order: number): Promise<void> {
+    #cutAfter(order: number): void {
         const gone = this.messages.value.filter((message) => message.order > order);
         this.messages.set(this.messages.value.filter((message) => message.order <= order));
-        await this.#keep(() => this.#store.deleteMessages(gone.map(({ id }) => id)));
+        void this.#keep(() => this.#store.deleteMessages(gone.map(({ id }) => id)));
     }
 
     // ---- answering ------------------------------------------------------------------------------

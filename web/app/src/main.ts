@@ -45,6 +45,10 @@ async function main(): Promise<void> {
         byId("title").classList.toggle("unseen", start);
         show(byId("model-chip"), !start || models.state.value.kind !== "none");
     };
+    const stay = (): void => {
+        choosing = true;
+        update();
+    };
     const choose = (value: boolean) => (): void => {
         choosing = value;
         update();
@@ -59,15 +63,14 @@ async function main(): Promise<void> {
     const view = new ChatView(chat, models, attachments, choose(true));
     new Drafts(store, chat, attachments, byId<HTMLTextAreaElement>("composer-text"));
     new AttachView(attachments, new Recorder(), models);
-    const start = new StartView(models, choose(true), choose(false));
+    const start = new StartView(models, stay, choose(false));
     new ModelChip(models, choose(true));
     new SideView(chat, choose(false));
     new SettingsView(settings, store, chat);
     acceptDrops({
         model: (choice) => {
             aside = Boolean(byId("start").hidden);
-            choosing = true;
-            update();
+            stay();
             void models.inspect(choice);
         },
         media: (files, refusals) => {

@@ -13,6 +13,9 @@ import { progressBar } from "./view_model.js";
 /** Closer to the end than this, and the view follows what is written. */
 const NEAR = 80;
 
+/** Milliseconds: the second of two clicks on the button that sends does not mean to stop. */
+const DOUBLE_CLICK = 500;
+
 const touch = matchMedia("(pointer: coarse)");
 
 export class ChatView {
@@ -28,6 +31,8 @@ export class ChatView {
     readonly #views = new Map<string, MessageView>();
     #following = true;
     #sendShows = "";
+    /** When the last message was, on the page's clock. */
+    #sent = -Infinity;
     /** Whose notice the user has put away. */
     #noticed: BezelModel | null = null;
 
@@ -179,13 +184,16 @@ export class ChatView {
 
     #submit(): void {
         if (this.#chat.answering.value) {
-            void this.#chat.stop();
+            if (performance.now() - this.#sent > DOUBLE_CLICK) {
+                void this.#chat.stop();
+            }
             return;
         }
         const text = this.#text.value.trim();
         if (!this.#sendable || this.#busyElsewhere() || this.#refused()) {
             return;
         }
+        this.#sent = performance.now();
         this.#text.value = "";
         this.#text.dispatchEvent(new Event("input"));
         this.#act(this.#chat.send(text, this.#attachments.take()));
