@@ -159,14 +159,14 @@ static void test_refusals(void)
     m = open_or_fail(golden_path("e-like/text.gguf"));
     CHECK(!bz_model_takes(m, BZ_MEDIA_IMAGE) && !bz_model_takes(m, BZ_MEDIA_AUDIO));
     bz_encoder *e = encoder_or_fail(m, NULL);
-    CHECK(bz_encode_image(e, pixel, 1, 1, &job, &err) == BZ_UNSUPPORTED_MODEL && strstr(err.text, "--mmproj"));
-    CHECK(bz_encode_audio(e, silence, 200, 16000, &job, &err) == BZ_UNSUPPORTED_MODEL && strstr(err.text, "--mmproj"));
+    CHECK(bz_encode_image(e, pixel, 1, 1, &job, &err) == BZ_UNSUPPORTED_MODEL && strstr(err.text, "open its mmproj file together with it"));
+    CHECK(bz_encode_audio(e, silence, 200, 16000, &job, &err) == BZ_UNSUPPORTED_MODEL && strstr(err.text, "open its mmproj file together with it"));
     bz_encoder_free(e);
     bz_model_free(m);
 
     begin("with another model's projector file");
     m = NULL;
-    CHECK(bz_model_open_file(&m, golden_path("unified/text.gguf"), golden_path("e-like/mmproj.gguf"), NULL, &err) == BZ_BAD_FILE &&
+    CHECK(bz_model_open_file(&m, golden_path("unified/text.gguf"), golden_path("e-like/mmproj.gguf"), NULL, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "another model") && !m);
 
     begin("eyes without ears");

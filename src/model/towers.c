@@ -231,9 +231,10 @@ static void find_kinds(bz_binder *b, const bz_gguf *g, bool clip, bz_tower_kind 
 static void check_width(bz_binder *b, bz_weight project, uint32_t text_width, const char *what)
 {
     if (!b->failed && size_of(b, project, 1) != text_width) {
-        bz_bind_refuse(b, BZ_BAD_FILE,
-                       "The %s tower gives rows of %u values where the text model has %u; the mmproj file belongs to another model.",
-                       what, size_of(b, project, 1), text_width);
+        /* Two good files may not belong together; one that does not fit itself is damaged. */
+        bz_bind_refuse(b, b->only ? BZ_BAD_REQUEST : BZ_BAD_FILE,
+                       "The %s tower gives rows of %u values where the text model has %u; %s.", what, size_of(b, project, 1), text_width,
+                       b->only ? "the mmproj file belongs to another model" : "the file is damaged");
     }
 }
 

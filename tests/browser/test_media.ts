@@ -235,6 +235,15 @@ await test("a model without eyes and ears: buttons that say why, drops that are 
         await p.waitForSelector('.card .verdict');
         const card = (await p.textContent(".card")) ?? "";
         check(card.includes("text, pictures and sound") && card.includes("part-1"), card);
+        // Another model's mmproj file: both are good, and do not belong together.
+        const other = await readFile(`${goldenFolder}/unified/text.gguf`);
+        await give(p, "drop", [files[0] as Buffer, other].map((bytes, i) => file(`other-${i}.gguf`, bytes, "")));
+        await p.waitForSelector('.card.bad h2:has-text("These files are not one model")');
+        check(/another model\.$/.test((await p.textContent(".card .verdict p >> nth=0")) ?? ""), "one sentence");
+        await give(p, "drop", [file("cut.gguf", other.subarray(0, other.length / 2), "")]);
+        await p.waitForSelector('.card.bad[data-code="bad_file"]');
+        check(/download it again\.$/.test((await p.textContent(".card .verdict p >> nth=0")) ?? ""), "a sentence has an end");
+        await give(p, "drop", files.map((bytes, i) => file(`part-${i}.gguf`, bytes, "")));
         await p.click('.card button:has-text("Load")');
         await p.waitForSelector("#start", { state: "hidden" });
         await ready(p);

@@ -140,7 +140,7 @@ with tempfile.TemporaryDirectory() as work:
     def bad_models():
         text, moe = E[0], os.path.join(GOLDEN, "moe-like", "text.gguf")
         one_sentence(bezel("run", text, "--image", picture, "-q", "hi"), 4, "--mmproj")
-        one_sentence(bezel("run", os.path.join(GOLDEN, "unified", "text.gguf"), "--mmproj", E[2], "--image", picture, "-q", "hi"), 1, "another model")
+        one_sentence(bezel("run", os.path.join(GOLDEN, "unified", "text.gguf"), "--mmproj", E[2], "--image", picture, "-q", "hi"), 2, "another model")
         one_sentence(bezel("run", text, "--mmproj", path("nosuch.gguf"), "--image", picture, "-q", "hi"), 3, "nosuch.gguf")
         one_sentence(bezel("run", text, "--mmproj", picture, "--image", picture, "-q", "hi"), 1, "picture.ppm")
         one_sentence(bezel("run", moe, "--mmproj", os.path.join(GOLDEN, "moe-like", "mmproj.gguf"), "--audio", sound, "-q", "hi"), 4, "no sound")

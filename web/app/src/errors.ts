@@ -23,12 +23,15 @@ export interface Failure {
     message: string;
 }
 
+/** Other sentences follow. */
+const ended = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
+
 export function failureOf(reason: unknown): Failure {
     if (reason instanceof BezelError) {
-        return { code: reason.code, message: reason.message };
+        return { code: reason.code, message: ended(reason.message) };
     }
     const text = reason instanceof Error ? reason.message : String(reason);
-    return { code: "unknown", message: text };
+    return { code: "unknown", message: ended(text) };
 }
 
 const loading: Record<string, Explanation> = {
