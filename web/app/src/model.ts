@@ -5,6 +5,7 @@ import {
     type BezelModel,
     type Capabilities,
     type DownloadProgress,
+    type Inspection,
     type Progress,
     type StoredModel,
 } from "./bezel.js";
@@ -33,6 +34,13 @@ export interface FileChoice {
 /** As people call it: the text model's file, without what only says that it is one of several. */
 export function nameOfFiles([first]: string[]): string | null {
     return first?.replace(/(-\d{5}-of-\d{5})?\.gguf$/i, "") ?? null;
+}
+
+/** Ollama's files are called by their sum: then the model's own name is taken, else the beginning of that. */
+function nameOfInspected(files: string[], { name, sizeLabel }: Inspection): string | null {
+    const file = nameOfFiles(files);
+    const sum = file === null ? null : /^sha256-([0-9a-f]{8})[0-9a-f]{56}$/.exec(file);
+    return sum ? (name ?? `Gemma ${sizeLabel ?? sum[1] ?? ""}`) : file;
 }
 
 export type LoadProgress = Progress | DownloadProgress;
@@ -163,7 +171,8 @@ export class ModelKeeper {
                 throw new BezelError(inspection.code === "ok" ? "bad_file" : inspection.code, inspection.text);
             }
             if (choice.kind === "file") {
-                choice = { ...choice, name: nameOfFiles(inspection.files.filter(({ media }) => !media).map(({ name }) => name)) ?? choice.name };
+                const own = inspection.files.filter(({ media }) => !media).map(({ name }) => name);
+                choice = { ...choice, name: nameOfInspected(own, inspection) ?? choice.name };
             }
             if (!control.signal.aborted) {
                 this.state.set({ kind: "inspected", choice, verdict: verdictOf(inspection, capabilities, this.#settings.value) });

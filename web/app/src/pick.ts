@@ -33,7 +33,7 @@ export function together(first: FileChoice, more: FileChoice): FileChoice {
 
 function chooseByInput(): Promise<FileChoice | null> {
     return new Promise((resolve) => {
-        const input = h("input", { type: "file", accept: ".gguf", multiple: true });
+        const input = h("input", { type: "file", multiple: true }); // of any name: Ollama's files have no ending
         input.addEventListener("change", () => resolve(fileChoice([...(input.files ?? [])], [])));
         input.addEventListener("cancel", () => resolve(null));
         input.click();
@@ -47,11 +47,7 @@ export async function chooseFiles(): Promise<FileChoice | null> {
         return chooseByInput();
     }
     try {
-        const handles = await showOpenFilePicker({
-            id: "models",
-            multiple: true,
-            types: [{ description: "GGUF model", accept: { "application/octet-stream": [".gguf"] } }],
-        });
+        const handles = await showOpenFilePicker({ id: "models", multiple: true });
         return fileChoice(await Promise.all(handles.map((handle) => handle.getFile())), handles);
     } catch (reason) {
         if (reason instanceof DOMException && reason.name === "AbortError") {
