@@ -1,4 +1,7 @@
 /** The package's API: OpenAI's shapes, streams, tool calls, cancelling, the cache of a conversation, errors. */
+import { copyFile, mkdtemp, readdir, readlink, rm, utimes } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
     Bezel,
     bytesSource,
@@ -354,6 +357,27 @@ await test("a model in parts, and from a Blob", async () => {
     model.close();
 });
 
+await test("a file is open while it is read and no longer; one that has changed is not read on", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "bezel-file-"));
+    const path = join(folder, "model.gguf");
+    await copyFile(tiny, path);
+    const openNow = async (): Promise<number> => {
+        const links = await Promise.all((await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => "")));
+        return links.filter((to) => to === path).length;
+    };
+    const source = await fileSource(path);
+    check((await Bezel.inspect(source, await here())).runs, "it runs");
+    const model = await Bezel.load(source, await here());
+    checkEqual(await openNow(), 0, "files that stay open");
+    const reads = [0, 100].map((offset) => source.read(offset, 4));
+    checkEqual((await Promise.all(reads)).map(({ length }) => length), [4, 4], "two reads at once");
+    await utimes(path, 1, 1);
+    checkEqual(await source.read(0, 4).then(String, ({ message }: Error) => message), "the file has changed since it was opened", "a changed file");
+    checkEqual(await openNow(), 0, "files that stay open after that");
+    model.close();
+    await rm(folder, { recursive: true });
+});
+
 await test("inspecting reads the header alone", async () => {
     const file = await fileSource(tiny);
     let most = 0;
@@ -464,6 +488,7 @@ await test("tokens: prefill, generate, logits, going back, what was counted", as
     checkEqual(await codeOf(() => session.stats()), "bad_request", "freed");
     model.close();
     checkEqual(await codeOf(() => model.tokenize("x")), "aborted", "closed");
+    checkEqual(await model.tokenize("x").then(String, ({ message }: Error) => message), "The model was closed.", "what is said of it");
     await source.close();
 });
 

@@ -1,31 +1,86 @@
 /** What only Node has. */
-import { open } from "node:fs/promises";
-import { basename } from "node:path";
+import { open, stat, type FileHandle } from "node:fs/promises";
+import { basename, resolve } from "node:path";
 import type { Source } from "./source.js";
 
 export interface FileSource extends Source {
+    /** Not needed: no file stays open between reads. Afterwards nothing can be read. */
     close(): Promise<void>;
 }
 
+/** Which file it is, and that it is as it was. */
+interface Version {
+    readonly size: number;
+    readonly mtimeMs: number;
+    readonly ino: number;
+}
+
+const same = (a: Version, b: Version): boolean => a.size === b.size && a.mtimeMs === b.mtimeMs && a.ino === b.ino;
+
+/** A file that is open while it is read, and no longer: a model may live as long as its program, and nobody closes what
+ * was only looked at. */
+class Opened {
+    readonly #path: string;
+    readonly #version: Version;
+    #file: Promise<FileHandle> | null = null;
+    #readers = 0;
+
+    constructor(path: string, version: Version) {
+        this.#path = path;
+        this.#version = version;
+    }
+
+    async #open(): Promise<FileHandle> {
+        const file = await open(this.#path, "r");
+        if (!same(await file.stat(), this.#version)) {
+            await file.close();
+            throw new Error("the file has changed since it was opened");
+        }
+        return file;
+    }
+
+    async use<T>(read: (file: FileHandle) => Promise<T>): Promise<T> {
+        this.#readers++;
+        const opening = (this.#file ??= this.#open());
+        try {
+            return await read(await opening);
+        } finally {
+            if (--this.#readers === 0) {
+                this.#file = null;
+                await opening.then((file) => file.close(), () => undefined);
+            }
+        }
+    }
+}
+
 export async function fileSource(path: string): Promise<FileSource> {
-    const file = await open(path, "r");
-    const { size } = await file.stat();
+    const version = await stat(path);
+    const opened = new Opened(resolve(path), version);
+    let closed = false;
     return {
         name: basename(path),
-        size,
+        size: version.size,
         fresh: true,
-        close: () => file.close(),
-        read: async (offset, length) => {
-            const bytes = new Uint8Array(length);
-            let n = 0;
-            while (n < length) {
-                const { bytesRead } = await file.read(bytes, n, length - n, offset + n);
-                if (bytesRead === 0) {
-                    throw new Error(`the file ends at byte ${offset + n}`);
-                }
-                n += bytesRead;
+        close: () => {
+            closed = true;
+            return Promise.resolve();
+        },
+        read: (offset, length) => {
+            if (closed) {
+                return Promise.reject(new Error("the file was closed"));
             }
-            return bytes;
+            return opened.use(async (file) => {
+                const bytes = new Uint8Array(length);
+                let n = 0;
+                while (n < length) {
+                    const { bytesRead } = await file.read(bytes, n, length - n, offset + n);
+                    if (bytesRead === 0) {
+                        throw new Error(`the file ends at byte ${offset + n}`);
+                    }
+                    n += bytesRead;
+                }
+                return bytes;
+            });
         },
     };
 }

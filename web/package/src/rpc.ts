@@ -50,6 +50,8 @@ type FromWorker =
     | { result: number; value: unknown }
     | { error: number; code: ErrorCode; message: string };
 
+const closed = (): BezelError => new BezelError("aborted", "The model was closed.");
+
 // ---- directly -----------------------------------------------------------------------------------
 
 export class LocalCaller implements Caller {
@@ -67,7 +69,7 @@ export class LocalCaller implements Caller {
     async call<M extends Method>(method: M, argument: Argument<M>, options: CallOptions<M> = {}): Promise<Result<M>> {
         const signal = options.signal ? AbortSignal.any([options.signal, this.#closing.signal]) : this.#closing.signal;
         if (this.#crash || signal.aborted) {
-            throw this.#crash ?? abortedBy(signal);
+            throw this.#crash ?? (this.#closing.signal.aborted ? closed() : abortedBy(signal));
         }
         try {
             return await this.#handlers[method](argument, options.onEvent ?? ((): void => undefined), signal);
@@ -77,7 +79,8 @@ export class LocalCaller implements Caller {
                 this.#crash = error;
                 this.#closing.abort(reason);
             }
-            throw this.#crash ?? error; // what a crash took along has its cause
+            // What a crash took along has its cause, and so has what was ended with the model.
+            throw this.#crash ?? (error.code === "aborted" && this.#closing.signal.aborted ? closed() : error);
         }
     }
 
@@ -179,7 +182,7 @@ export class WorkerCaller implements Caller {
     }
 
     close(): void {
-        this.#fail(new BezelError("aborted", "The model was closed."));
+        this.#fail(closed());
     }
 }
 
