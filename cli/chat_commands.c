@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "bezel_diffusion.h"
 #include "chat.h"
 #include "interrupt.h"
 #include "show.h"
@@ -108,6 +109,9 @@ static void print_settings(const chat *c, bool explain)
     char text[SETTING_TEXT];
     if (settings_fill(&s, &r->given, NULL) == BZ_OK && settings_fill(&s, &r->made, NULL) == BZ_OK) {
         for (int i = 0; i < SETTINGS; i++) {
+            if (settings_draws((setting)i) && bz_model_canvas(r->m.model)) {
+                continue; /* nothing there to set */
+            }
             const char *value = settings_show(&s, (setting)i, text);
             if (explain) {
                 fprintf(stderr, "  %-18s %-20s %s%s%s\n", settings_name((setting)i), value, term_dim(),
@@ -182,6 +186,8 @@ static void set_number(chat *c, setting id, const char *rest)
                 id == SET_TEMPERATURE || id == SET_TOP_P || id == SET_MIN_P ? "0.5" : "10");
     } else if (strcmp(text, "default") == 0) {
         settings_unset(s, id);
+    } else if (!run_heeds(c->r, id)) {
+        /* which is said */
     } else if (settings_put_text(s, id, text, &err) != BZ_OK) {
         complain(&err);
     }

@@ -25,6 +25,34 @@ static void print_help(FILE *f)
     fputs("\n'bezel VERB --help' explains a verb, 'man bezel' all of it; 'bezel --version' names this build.\n", f);
 }
 
+/* What people who know other programs try first; NULL: nothing comes to mind. */
+static const char *known_elsewhere(const char *name)
+{
+    static const struct {
+        const char *name, *instead;
+    } others[] = {{"pull", "Bezel fetches nothing: it runs what 'ollama pull' has fetched, and any GGUF file."},
+                  {"chat", "'bezel run MODEL' is a chat."},
+                  {"generate", "'bezel run MODEL PROMPT' answers."},
+                  {"rm", "Bezel changes nothing in Ollama's store; 'ollama rm' does."}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(name, others[i].name) == 0) {
+            return others[i].instead;
+        }
+    }
+    return NULL;
+}
+
+static const cli_verb *find_verb(const char *name)
+{
+    const char *own = strcmp(name, "inspect") == 0 ? "show" : strcmp(name, "ls") == 0 ? "list" : name;
+    for (int i = 0; i < N_VERBS; i++) {
+        if (strcmp(own, verbs[i]->name) == 0) {
+            return verbs[i];
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program quietly */
@@ -32,6 +60,10 @@ int main(int argc, char **argv)
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "help") == 0 && argc > 2 && find_verb(argv[2])) {
+        char help[] = "--help";
+        return find_verb(argv[2])->run(2, (char *[]){argv[2], help, NULL});
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);
@@ -41,12 +73,11 @@ int main(int argc, char **argv)
         printf("bezel %s\n", bz_version());
         return EXIT_OK;
     }
-    const char *name = strcmp(argv[1], "inspect") == 0 ? "show" : strcmp(argv[1], "ls") == 0 ? "list" : argv[1];
-    for (int i = 0; i < N_VERBS; i++) {
-        if (strcmp(name, verbs[i]->name) == 0) {
-            return verbs[i]->run(argc - 1, argv + 1);
-        }
+    const cli_verb *verb = find_verb(argv[1]);
+    if (verb) {
+        return verb->run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "bezel: there is no verb '%s'.\nTry 'bezel --help'.\n", argv[1]);
+    const char *instead = known_elsewhere(argv[1]);
+    fprintf(stderr, "bezel: there is no verb '%s'.%s%s\nTry 'bezel --help'.\n", argv[1], instead ? " " : "", instead ? instead : "");
     return EXIT_USAGE;
 }

@@ -128,6 +128,15 @@ static int check_options(const cli_options *o)
     return EXIT_OK;
 }
 
+bool run_heeds(const run_state *r, setting id)
+{
+    const bool heeds = !settings_draws(id) || !bz_model_canvas(r->m.model);
+    if (!heeds && !r->o->quiet) {
+        fprintf(stderr, "%s(%s changes nothing: a diffusion model has a schedule of its own)%s\n", term_dim(), settings_name(id), term_plain());
+    }
+    return heeds;
+}
+
 /* The model's own wishes: sampling, system prompt, whether it can think at all. */
 static bz_status take_wishes(run_state *r, bz_error *err)
 {
@@ -140,6 +149,11 @@ static bz_status take_wishes(run_state *r, bz_error *err)
     r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_talks());
     r->verbose = r->o->verbose;
     const char *system = r->o->system ? r->o->system : store->system;
+    for (int id = 0; id < SETTINGS; id++) {
+        if (r->given.set[id] && !run_heeds(r, (setting)id)) {
+            settings_unset(&r->given, (setting)id);
+        }
+    }
     if (system && system[0] && !talk_set_system(&r->talk, system)) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the system prompt.");
     }
@@ -301,5 +315,6 @@ const cli_verb cli_run_verb = {
     "                             it was; without it the lines go to stdout\n"
     "      --shard I/N            only lines I, I+N, I+2N ... (from 1)\n"
     "      --parallel N           sequences decoded together, 1 to 8 (4); never changes an answer\n\n"
+    "Diffusion models take no sampling options but the seed: they have a schedule of their own.\n"
     "Sampling options left out come from the model's entry in Ollama's store, then from its file, then\n"
     "are 1.0, 64 and 0.95. 'man bezel' tells more.\n"};

@@ -27,6 +27,9 @@ typedef struct run_state {
 /* What counts: given, else made; with a seed of its own where nobody gave one. Free it. */
 bz_status run_settings(const run_state *r, settings *out, bz_error *err);
 
+/* Whether it changes anything for this model; that it does not, is said. */
+bool run_heeds(const run_state *r, setting id);
+
 /* A session of the size that was asked for, else the largest that makes sense here: the model's
  * limit, what fits into memory, 32,768. */
 bz_status run_session(run_state *r, bz_error *err);

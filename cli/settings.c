@@ -116,6 +116,11 @@ bz_status settings_add_stop(settings *s, const char *text, size_t len, bz_error 
     return BZ_OK;
 }
 
+bool settings_draws(setting id)
+{
+    return id < SET_SEED;
+}
+
 void settings_unset(settings *s, setting id)
 {
     s->set[id] = false;

@@ -43,6 +43,14 @@ def a_seed_fixes_the_story():
     need(run("run", *ASK, "--seed", "7", "-q") != got, "another seed, the same story")
 
 
+def says_what_changes_nothing():
+    p = subprocess.run([PROGRAM, "run", *ASK, "-n", "4", "--temp", "0.5", "--min-p", "0.1"], capture_output=True, text=True, timeout=300)
+    need(p.returncode == 0 and STORY.startswith(p.stdout.strip()), str(p))
+    for name in ("temperature", "min_p"):
+        need(f"({name} changes nothing: a diffusion model has a schedule of its own)" in p.stderr, p.stderr)
+    need("seed" not in p.stderr, p.stderr)
+
+
 def goes_on_over_canvases():
     request = {"messages": [{"role": "user", "content": "Tell me a story about a dragon in the library."}], "think": False, "options": {"seed": 2}}
     got = json.loads(run("run", "pebble-diffusion", "--prompts", "-", "-q", stdin=json.dumps(request) + "\n"))
@@ -79,6 +87,6 @@ def condenses_in_a_terminal():
     need("".join(STORY.split()) == shown, shown)
 
 
-for f in (a_seed_fixes_the_story, says_when_no_canvas_fits, by_name_where_it_is_installed, *([] if QUICK else [goes_on_over_canvases, condenses_in_a_terminal])):
+for f in (a_seed_fixes_the_story, says_what_changes_nothing, says_when_no_canvas_fits, by_name_where_it_is_installed, *([] if QUICK else [goes_on_over_canvases, condenses_in_a_terminal])):
     case("pebble diffusion " + f.__name__.replace("_", " "), f)
 sys.exit(finish())

@@ -37,8 +37,11 @@ r = run()
 case("no verb is a usage error on stderr", r.returncode == 2, not r.stdout, b"bezel run" in r.stderr)
 r = run("frobnicate")
 case("an unknown verb", r.returncode == 2, b"no verb 'frobnicate'" in r.stderr)
-for verb in ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits"):
+r = run("pull", "gemma4:e2b")
+case("a verb of another program", r.returncode == 2, b"no verb 'pull'" in r.stderr, b"ollama pull" in r.stderr)
+for verb in ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "logits", "encode", "diffuse"):
     r = run(verb, "--help")
+    case(f"help {verb}", run("help", verb).stdout == r.stdout)
     case(f"{verb} --help", r.returncode == 0, r.stdout.startswith(b"Usage: bezel " + verb.encode()), not r.stderr)
     r = run(verb, "--no-such-option")
     case(f"{verb} refuses an unknown option", r.returncode == 2, b"no option '--no-such-option'" in r.stderr, not r.stdout)
