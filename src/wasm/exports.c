@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "bezel_diffusion.h"
 #include "inspect.h"
 #include "session.h"
 #include "text/request.h"
@@ -171,6 +172,12 @@ EXPORT(model_vocab) uint32_t wasm_model_vocab(const bz_model *m)
 EXPORT(model_context) uint32_t wasm_model_context(const bz_model *m)
 {
     return bz_model_context(m);
+}
+
+/* Tokens of a canvas; 0: it is no diffusion model. */
+EXPORT(model_canvas) uint32_t wasm_model_canvas(const bz_model *m)
+{
+    return bz_model_canvas(m);
 }
 
 /* ---- jobs -------------------------------------------------------------------------------------- */

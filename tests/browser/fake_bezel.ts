@@ -62,6 +62,7 @@ const facts: ModelFacts = {
     threads: 1,
     vision: true,
     audio: true,
+    diffusion: false,
     notice: null,
 };
 

@@ -92,6 +92,9 @@ await withPebble("a picture that waits when the model changes to one without eye
     await p.click('button.choice:has-text("Pebble Diffusion")');
     await p.click('.card button:has-text("Load")');
     await p.waitForSelector('#model-chip[data-state="ready"]:has-text("Pebble Diffusion")');
+    await p.click("#open-settings");
+    check(((await p.textContent("#own-schedule")) ?? "").startsWith("Pebble Diffusion follows a schedule of its own"), "settings that change nothing");
+    await p.keyboard.press("Escape");
     for (const act of [() => send(p, "What is it?"), () => p.click(".suggestions button >> nth=0")]) {
         await act();
         check((await note(p)).startsWith("good.png cannot be sent: Pebble Diffusion takes no pictures."), await note(p));

@@ -66,7 +66,7 @@ async function main(): Promise<void> {
     const start = new StartView(models, stay, choose(false));
     new ModelChip(models, choose(true));
     new SideView(chat, choose(false));
-    new SettingsView(settings, store, chat);
+    new SettingsView(settings, store, chat, models);
     acceptDrops({
         model: (choice) => {
             aside = Boolean(byId("start").hidden);

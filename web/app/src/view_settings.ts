@@ -2,6 +2,7 @@
 import type { Chat } from "./chat.js";
 import { byId, h, type Child } from "./dom.js";
 import { icon } from "./icons.js";
+import type { ModelKeeper } from "./model.js";
 import type { Signal } from "./signal.js";
 import { defaultSettings, type Settings, type Store } from "./store.js";
 
@@ -11,10 +12,12 @@ export class SettingsView {
     readonly #dialog = byId<HTMLDialogElement>("settings");
     readonly #settings: Signal<Settings>;
     readonly #chat: Chat;
+    readonly #models: ModelKeeper;
 
-    constructor(settings: Signal<Settings>, store: Store, chat: Chat) {
+    constructor(settings: Signal<Settings>, store: Store, chat: Chat, models: ModelKeeper) {
         this.#settings = settings;
         this.#chat = chat;
+        this.#models = models;
         byId("open-settings").append(icon("sliders"), "Settings");
         byId("open-settings").addEventListener("click", () => this.open());
         settings.watch((value) => void store.setValue("settings", value).catch(() => undefined));
@@ -90,6 +93,9 @@ export class SettingsView {
                     "fieldset",
                     {},
                     h("legend", {}, "Sampling"),
+                    this.#models.loaded?.facts.diffusion
+                        ? h("p", { class: "faint", id: "own-schedule" }, `${this.#models.loadedName} follows a schedule of its own: of these, only the seed and the longest answer count for it.`)
+                        : null,
                     this.#number("temperature", "Temperature", "0: always the likeliest word", 0, 5, 0.05),
                     this.#number("topK", "Top-k", "Choose among this many; 0: all", 0, 1000, 1),
                     this.#number("topP", "Top-p", "Choose among the likeliest that make up this share", 0.01, 1, 0.01),

@@ -34,6 +34,8 @@ export interface ModelFacts {
     /** It takes pictures, it takes sound. */
     vision: boolean;
     audio: boolean;
+    /** Its text condenses out of noise: chunks carry a canvas, and settings that draw tokens change nothing. */
+    diffusion: boolean;
     /** A sentence to show when the device is not what one would expect; else null. */
     notice: string | null;
 }

@@ -85,6 +85,11 @@ export class Model {
         return new Session(this, session, 1 + free - (engine.threads?.free ?? 0));
     }
 
+    /** Its text condenses out of noise. */
+    get diffusion(): boolean {
+        return this.engine.exports.model_canvas(this.address) !== 0;
+    }
+
     /** Has it eyes, has it ears? */
     takes(kind: MediaKind): boolean {
         return this.engine.exports.model_takes(this.address, mediaKinds.indexOf(kind)) !== 0;

@@ -208,6 +208,7 @@ export class Service {
                 threads: chat.threads,
                 vision: model.takes("image"),
                 audio: model.takes("audio"),
+                diffusion: model.diffusion,
                 notice: this.#noticeOf(choice, engine),
             };
             this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]), eyes: new Eyes(model, imageTokens) };

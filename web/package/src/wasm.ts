@@ -69,6 +69,7 @@ export interface Exports {
     turn_next(host: number, turn: number): number;
 
     // Pictures and sounds (src/wasm/media.c); kinds: 0 picture, 1 sound.
+    model_canvas(model: number): number;
     model_takes(model: number, kind: number): number;
     model_budget(model: number, detail: number): number;
     encoder_new(host: number, model: number, json: number, length: number): number;
