@@ -124,6 +124,16 @@ await page("words spoken into the microphone are heard; a recording can be disca
     await p.keyboard.press("Escape");
     await p.waitForSelector("#recording", { state: "hidden" });
     checkEqual(await p.locator("#tray .media li").count(), 0, "nothing is attached");
+    // With keys alone: the focus follows what is shown.
+    const focus = (): Promise<string | undefined> => p.evaluate(() => document.activeElement?.id);
+    checkEqual(await focus(), "record", "focus after it was discarded");
+    await p.keyboard.press("Enter");
+    await p.waitForSelector("#recording:not(.asking)");
+    checkEqual(await focus(), "keep-recording", "focus while it records");
+    await p.waitForFunction(() => document.querySelector("#recording .time")?.textContent === "0:02");
+    await p.keyboard.press("Enter");
+    await p.waitForSelector("#recording", { state: "hidden" });
+    await p.waitForSelector("#tray audio, #attach-note:not([hidden])"); // a device that has played all of its file is silent
 });
 
 await page("pasted, chosen, removed; corrupt and huge ones are refused, and what was there stays", {}, {}, async (p, browser) => {

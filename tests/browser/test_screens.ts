@@ -283,6 +283,16 @@ await screens("a diffusion model's canvas condenses, and gives way to the answer
     check(!(await page.isVisible(".canvas")), "nothing of it was stored");
 });
 
+await screens("an answer without words says so", {}, async (browser) => {
+    const page = await fresh(browser, { text: "", thinking: thoughts });
+    await load(page);
+    await send(page, "Hello");
+    await page.waitForSelector('.message.last .outcome:has-text("The model thought, then said nothing.")');
+    await change(page, { text: "" });
+    await page.click('.message.last button:has-text("Answer again")');
+    await page.waitForSelector('.message.last .outcome:has-text("The model said nothing.")');
+});
+
 await screens("what a model writes is never run", {}, async (browser) => {
     const evil = '<img src=x onerror="window.hit=1"> <script>window.hit=1</script> [x](javascript:window.hit=1) ![p](https://evil.example/p.png)';
     const page = await fresh(browser, { text: evil, thinking: evil });

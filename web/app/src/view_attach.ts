@@ -20,6 +20,7 @@ export class AttachView {
     readonly #bars = Array.from({ length: LEVELS }, () => h("span"));
     readonly #time = h("span", { class: "time", role: "timer" });
     readonly #bar = byId("recording");
+    #phase: RecorderState["kind"] = "idle";
 
     constructor(attachments: Attachments, recorder: Recorder, models: ModelKeeper) {
         this.#attachments = attachments;
@@ -117,8 +118,8 @@ export class AttachView {
 
     #drawRecording(state: RecorderState): void {
         const active = state.kind !== "idle";
-        const begins = active && !this.#form.classList.contains("recording");
-        const ends = !active && this.#form.classList.contains("recording");
+        const [before, now] = [this.#phase, state.kind];
+        this.#phase = now;
         this.#form.classList.toggle("recording", active);
         show(this.#bar, active);
         if (active) {
@@ -130,10 +131,13 @@ export class AttachView {
                 bar.style.transform = `scaleY(${Math.max(0.08, level)})`;
             });
         }
-        if (begins) {
+        // The focus goes along: what had it is hidden.
+        if (now === "asking" && before !== now) {
+            this.#bar.querySelector("button")?.focus();
+        } else if (now === "recording" && before !== now) {
             announce("Recording");
             byId("keep-recording").focus();
-        } else if (ends) {
+        } else if (now === "idle" && before !== now) {
             this.#record.focus();
         }
     }

@@ -197,6 +197,10 @@ export class MessageView {
         if (state === "stopped") {
             return [h("div", { class: "outcome" }, h("span", { class: "what" }, "Stopped."), ...on)];
         }
+        if (state === "done" && note === null && !this.#message.content.trim()) {
+            const text = this.#message.thinking ? "The model thought, then said nothing. Without thinking (in the settings) it may." : "The model said nothing.";
+            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text))];
+        }
         if (note === "context") {
             const text = "The conversation is full: the answer ends where the model's context does.";
             return [h("div", { class: "outcome" }, h("span", { class: "what" }, text), ...this.#remedies(["new-chat"]))];
