@@ -107,7 +107,8 @@ static int check_model(const char *path)
     return EXIT_OK;
 }
 
-static int add_file(serving *s, const char *name, const char *path, bool from_store)
+/* owner: the place in the list of the model that the file belongs to; the file's own: it is one. */
+static int add_file(serving *s, size_t owner, const char *name, const char *path, bool from_store)
 {
     const int code = check_model(path);
     files_model *more = code == EXIT_OK ? realloc(s->models.list, (s->models.n + 1) * sizeof *more) : NULL;
@@ -115,7 +116,8 @@ static int add_file(serving *s, const char *name, const char *path, bool from_st
         return code;
     }
     s->models.list = more ? more : s->models.list;
-    const files_model m = {more ? address_name(name, from_store) : NULL, more ? strdup(path) : NULL};
+    const files_model m = {more ? address_name(name, from_store) : NULL, more ? strdup(path) : NULL,
+                           owner < s->models.n ? s->models.list[owner].name : NULL};
     if (!m.name || !m.path) {
         free(m.name);
         free(m.path);
@@ -132,9 +134,10 @@ static int add_file(serving *s, const char *name, const char *path, bool from_st
     return EXIT_OK;
 }
 
-/* A file with all its parts, or a name in Ollama's store. */
-static int add_model(serving *s, const char *model)
+/* A file with all its parts, or a name in Ollama's store; and its eyes and ears, where they have a file of their own. */
+static int add_model(serving *s, const char *model, const char *mmproj)
 {
+    const size_t owner = s->models.n;
     bz_store_model found;
     bz_error err = {0};
     uint32_t number, count;
@@ -145,11 +148,16 @@ static int add_model(serving *s, const char *model)
     if (!found.name && bz_split_name(found.path, &number, &count)) {
         for (uint32_t i = 1; code == EXIT_OK && i <= count; i++) {
             char part[PATH_MAX];
-            code = bz_split_sibling(found.path, i, part, sizeof part) ? add_file(s, part, part, false)
+            code = bz_split_sibling(found.path, i, part, sizeof part) ? add_file(s, owner, part, part, false)
                                                                       : EXIT_FAILED;
         }
     } else {
-        code = add_file(s, found.name ? found.name : found.path, found.path, found.name != NULL);
+        code = add_file(s, owner, found.name ? found.name : found.path, found.path, found.name != NULL);
+    }
+    if (code == EXIT_OK && mmproj) {
+        code = add_file(s, owner, mmproj, mmproj, false);
+    } else if (code == EXIT_OK && found.n_projectors) {
+        code = add_file(s, owner, found.projectors[0], found.projectors[0], true);
     }
     bz_store_model_free(&found);
     return code;
@@ -158,8 +166,11 @@ static int add_model(serving *s, const char *model)
 static int add_models(const cli_options *o, serving *s)
 {
     int code = EXIT_OK;
+    if (o->mmproj && (!o->models[0] || o->models[1])) {
+        return cli_usage_error("serve", "'--mmproj' belongs to one model: give one '--model' with it.");
+    }
     for (size_t i = 0; code == EXIT_OK && o->models[i]; i++) {
-        code = add_model(s, o->models[i]);
+        code = add_model(s, o->models[i], o->mmproj);
     }
     return code;
 }
@@ -289,7 +300,7 @@ static int serve(const cli_options *o, serving *s)
 static int run(int argc, char **argv)
 {
     cli_options o = {.model = "", .port = NO_PORT}; /* the model is an option here */
-    int code = cli_parse(&cli_serve_verb, argc, argv, "wv", 0, &o);
+    int code = cli_parse(&cli_serve_verb, argc, argv, "wvm", 0, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -327,6 +338,7 @@ const cli_verb cli_serve_verb = {
     "      --dir FOLDER        serve these files instead of Bezel's own page\n"
     "      --model MODEL       offer a model to the page: a file or a name from 'bezel list'\n"
     "                          (several times)\n"
+    "      --mmproj FILE       vision and audio file of that model, if it is one of two files\n"
     "      --allow-host NAME   answer to this name, too, besides localhost (several times)\n"
     "      --open              open the page in the browser\n"
     "  -v, --verbose           a line for every request, on standard error\n"};

@@ -142,6 +142,9 @@ static void list_models(const files_models *models, exchange *x)
             bz_json_object(&j);
             bz_json_put_text(&j, "name", models->list[i].name);
             bz_json_put_uint(&j, "size", f.size);
+            if (models->list[i].of) {
+                bz_json_put_text(&j, "of", models->list[i].of);
+            }
             bz_json_end(&j);
         }
     }

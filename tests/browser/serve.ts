@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { check } from "../web/check.js";
 
 /** `bezel serve`, which says where it is on its first line. */
-export async function withBezelServe<T>(model: string, use: (url: string) => Promise<T>): Promise<T> {
-    const program = spawn("build/bezel", ["serve", "--model", model], { stdio: ["ignore", "pipe", "inherit"] });
+export async function withBezelServe<T>(model: string, use: (url: string) => Promise<T>, ...more: string[]): Promise<T> {
+    const program = spawn("build/bezel", ["serve", "--model", model, ...more], { stdio: ["ignore", "pipe", "inherit"] });
     try {
         const line = await new Promise<string>((resolve, reject) => {
             program.stdout.once("data", (bytes: Buffer) => resolve(String(bytes)));

@@ -260,5 +260,34 @@ await test("the page from bezel serve: its model, isolated, under its rules for 
             checkEqual(browser.requested.filter((one) => !one.startsWith(url)), [], "requests to other places");
         })));
 
+await test("models of several files from bezel serve are one each: parts, and an mmproj file; also after a reload", async () => {
+    const two = ["text", "mmproj"].map((name) => `${goldenFolder}/e-like/${name}.gguf`);
+    const cases = [
+        { files: [`${modelFolder}/nano-e-f32-00002-of-00003.gguf`], name: "nano-e-f32", says: "3 files", eyes: false },
+        { files: [two[0] ?? "", "--mmproj", two[1] ?? ""], name: "text", says: "pictures and sound", eyes: true },
+    ];
+    for (const { files: [model = "", ...more], name, says, eyes } of cases) {
+        await withBezelServe(model, (url) =>
+            withBrowser({ adapter: "none" }, async (browser) => {
+                const p = browser.page;
+                await p.goto(url);
+                await p.waitForSelector("html[data-started]");
+                await setSettings(p, { device: "cpu", maxTokens: 6 });
+                checkEqual((await p.locator("button.choice b").allTextContents())[0], name, "the first offer");
+                checkEqual(await p.locator("button.choice b").count(), 4, "the server's model, the page's own two, a file");
+                await p.click("button.choice >> nth=0");
+                await p.waitForSelector(`.card:has-text("${says}")`);
+                await p.click('.card button:has-text("Load")');
+                await ready(p);
+                await p.reload();
+                await ready(p);
+                checkEqual(await p.getAttribute("#attach", "aria-disabled"), String(!eyes), "eyes");
+                await send(p, "Hello");
+                check((await answered(p)).length > 0, "an answer");
+                noErrors(browser);
+            }), ...more);
+    }
+});
+
 await server.close();
 finish();

@@ -396,10 +396,19 @@ def places(site):
 
 
 def more_options(site):
+    golden = os.path.join(MODELS, "..", "golden", "e-like")
+    eyes = ("--mmproj", os.path.join(golden, "mmproj.gguf"))
+    with Server("--dir", site.root, "--model", os.path.join(golden, "text.gguf"), *eyes) as s:
+        got = json.loads(s.ask("/models/")[2])["models"]
+        need([(m["name"], m.get("of")) for m in got] == [("text.gguf", None), ("mmproj.gguf", "text.gguf")], str(got))
+    fails("--dir", site.root, *eyes, code=2, why="belongs to one model")
+    fails("--dir", site.root, "--model", NANO, "--model", os.path.join(golden, "text.gguf"), *eyes, code=2, why="belongs to one model")
     split = os.path.join(MODELS, "nano-e-f32-00002-of-00003.gguf")
     with Server("--dir", site.root, "--model", split, "-v", "--host", "::1") as s:
         need(s.host == "::1" and " and /models/nano-e-f32-00001-of-00003.gguf, /models/nano-e-f32-00002-of" in s.line, s.line)
-        need([m["name"][-16:] for m in json.loads(s.ask("/models/")[2])["models"]] == [f"0000{i}-of-00003.gguf"[-16:] for i in (1, 2, 3)], "parts")
+        got = json.loads(s.ask("/models/")[2])["models"]
+        need([m["name"][-16:] for m in got] == [f"0000{i}-of-00003.gguf"[-16:] for i in (1, 2, 3)], "parts")
+        need([m.get("of") for m in got] == [None, got[0]["name"], got[0]["name"]], f"which belong together: {got}")
         s.ask("/nothing")
         s.ask("/app.js", "HEAD")
         err = s.end()[3]

@@ -17,7 +17,7 @@ import { verdictOf, type Verdict } from "./verdict.js";
 
 /** Where a model comes from. */
 export type Choice =
-    | { kind: "url"; name: string; url: string }
+    | { kind: "url"; name: string; url: string; /** Its other parts, and its mmproj file. */ more?: string[] }
     /** In the browser's own storage, where downloads go. */
     | { kind: "stored"; name: string; stored: string }
     | FileChoice;
@@ -58,9 +58,19 @@ export interface Offer {
     name: string;
     /** Relative to the page. */
     url: string;
+    /** Other files of the same model. */
+    more?: string[];
     about: string;
     /** Questions that it answers well, to begin with. */
     suggest?: string[];
+}
+
+/** As `bezel serve` lists them. */
+interface Served {
+    name: string;
+    size: number;
+    /** The model that it is a part of, or the mmproj file of. */
+    of?: string;
 }
 
 /** For models that bring none of their own. */
@@ -143,14 +153,19 @@ export class ModelKeeper {
     async offers(): Promise<Offer[]> {
         const [own, served] = await Promise.all([
             readList<Offer>("models.json"),
-            readList<{ name: string; size: number }>("models/"),
+            readList<Served>("models/"),
         ]);
+        const address = ({ name }: Served): string => `models/${encodeURIComponent(name)}`;
         this.#offers = [
-            ...served.map(({ name, size }) => ({
-                name: name.replace(/\.gguf$/i, ""),
-                url: `models/${encodeURIComponent(name)}`,
-                about: formatBytes(size),
-            })),
+            ...served.filter(({ of }) => of === undefined).map((one) => {
+                const others = served.filter(({ of }) => of === one.name);
+                return {
+                    name: nameOfFiles([one.name]) ?? one.name,
+                    url: address(one),
+                    more: others.map(address),
+                    about: formatBytes([one, ...others].reduce((sum, { size }) => sum + size, 0)),
+                };
+            }),
             ...own,
         ];
         return this.#offers;
@@ -182,9 +197,9 @@ export class ModelKeeper {
         }
     }
 
-    async #source(choice: Choice): Promise<File[] | string> {
+    async #source(choice: Choice): Promise<File[] | string[] | string> {
         if (choice.kind === "url") {
-            return new URL(choice.url, document.baseURI).href;
+            return [choice.url, ...(choice.more ?? [])].map((url) => new URL(url, document.baseURI).href);
         }
         if (choice.kind === "stored") {
             return `opfs:${choice.stored}`;

@@ -117,9 +117,9 @@ export class StartView {
             row.classList.add("first");
             rows.push(row);
         }
-        this.#offers.forEach(({ name, url, about }, i) => {
+        this.#offers.forEach(({ name, url, more, about }, i) => {
             if (last?.kind !== "url" || last.url !== url || loaded) {
-                const row = this.#choice(gem(), name, about, () => inspect({ kind: "url", name, url }));
+                const row = this.#choice(gem(), name, about, () => inspect({ kind: "url", name, url, ...(more?.length ? { more } : {}) }));
                 row.classList.toggle("first", i === 0 && !last && !loaded);
                 rows.push(row);
             }
