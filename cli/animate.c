@@ -9,11 +9,7 @@
 #include "base/utf8.h"
 #include "term.h"
 
-bool animate_can(void)
-{
-    const char *kind = getenv("TERM");
-    return term_talks() && kind && kind[0] && strcmp(kind, "dumb") != 0;
-}
+enum { LEAST_ROWS = 4 }; /* for what was said, a line of the canvas and one about it */
 
 /* Columns of a character. Where terminals disagree, the greater number: a line broken early is harmless, one
  * that the terminal breaks itself is not. */
@@ -35,6 +31,12 @@ static int screen_rows(void)
 {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+bool animate_can(void)
+{
+    const char *kind = getenv("TERM");
+    return term_talks() && kind && kind[0] && strcmp(kind, "dumb") != 0 && screen_rows() >= LEAST_ROWS;
 }
 
 void animate_said(animation *a, const char *text, size_t len)

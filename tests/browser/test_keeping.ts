@@ -41,6 +41,7 @@ await withPebble("words and pictures that are not yet sent outlive a reload, eac
     await p.fill("#composer-text", lines);
     await give(p, "drop", [file("grey.png", picture)]);
     await attached(p, 1);
+    await p.waitForTimeout(500); // until it is stored
     const tall = await p.evaluate(() => document.getElementById("composer-text")?.clientHeight);
     await p.reload();
     await ready(p);

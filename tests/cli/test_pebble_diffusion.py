@@ -85,6 +85,11 @@ def condenses_in_a_terminal():
         sent, shown = t.raw.decode("utf-8", "replace"), "".join(t.screen.text().split())     # lines break anywhere
     need("step 1 of 48" in sent and "step 2 of 48" in sent, "no steps are drawn")
     need("".join(STORY.split()) == shown, shown)
+    with tempfile.TemporaryDirectory() as home, Terminal(
+            [PROGRAM, "run", *ASK], rows=2, cols=30,
+            env={"TERM": "xterm-256color", "HOME": home, "XDG_STATE_HOME": home, "LANG": "C.UTF-8", "NO_COLOR": None}) as t:
+        need(t.finish(120) == 0, "status")
+        need("".join(STORY.split()) == "".join(t.screen.text().split()), "no room for a canvas: " + t.screen.text())
 
 
 for f in (a_seed_fixes_the_story, says_what_changes_nothing, says_when_no_canvas_fits, by_name_where_it_is_installed, *([] if QUICK else [goes_on_over_canvases, condenses_in_a_terminal])):

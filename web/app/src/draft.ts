@@ -2,7 +2,10 @@
  * another conversation costs no words. Nothing here draws. */
 import type { Attachments } from "./attach.js";
 import type { Chat } from "./chat.js";
-import type { Draft, Store } from "./store.js";
+import type { Draft, MediaItem, Store } from "./store.js";
+
+/** Milliseconds. */
+const SOON = 250;
 
 const nothing: Draft = { text: "", media: [] };
 
@@ -12,6 +15,9 @@ export class Drafts {
     readonly #field: HTMLTextAreaElement;
     /** Of which conversation; "": a new one. null: not yet known. */
     #of: string | null = null;
+    /** Attached, and not yet stored. */
+    #waiting: MediaItem[] | null = null;
+    #timer: ReturnType<typeof setTimeout> | undefined;
     /** What is stored is being put back, which is not to be stored again. */
     #restoring = false;
 
@@ -20,7 +26,7 @@ export class Drafts {
         this.#attachments = attachments;
         this.#field = field;
         field.addEventListener("input", () => this.#keep("text", field.value));
-        attachments.items.watch((items) => this.#keep("media", items));
+        attachments.items.watch((items) => this.#keepSoon(items));
         chat.onBegun = (id) => this.#move(id);
         chat.current.watch((conversation) => void this.#open(conversation?.id ?? ""));
     }
@@ -29,6 +35,7 @@ export class Drafts {
         if (id === this.#of) {
             return;
         }
+        this.#keepNow();
         this.#of = id;
         this.#put(nothing);
         const kept = await this.#store.draft(id).catch(() => nothing);
@@ -40,6 +47,8 @@ export class Drafts {
 
     /** The conversation has begun: what was not sent with its first message belongs to it. */
     #move(id: string): void {
+        clearTimeout(this.#timer);
+        this.#waiting = null;
         this.#keep("text", "");
         this.#keep("media", []);
         this.#of = id;
@@ -54,6 +63,25 @@ export class Drafts {
         this.#attachments.note.set(null);
         this.#attachments.items.set(media);
         this.#restoring = false;
+    }
+
+    /** Of many files that come together, each would be stored with all before it: they are stored once. That they are
+     * gone is stored at once. */
+    #keepSoon(items: MediaItem[]): void {
+        clearTimeout(this.#timer);
+        this.#waiting = null;
+        if (!this.#restoring && this.#of !== null) {
+            this.#waiting = items;
+            this.#timer = setTimeout(() => this.#keepNow(), items.length > 0 ? SOON : 0);
+        }
+    }
+
+    #keepNow(): void {
+        clearTimeout(this.#timer);
+        if (this.#waiting) {
+            this.#keep("media", this.#waiting);
+            this.#waiting = null;
+        }
     }
 
     /** At once: what waits is what a reload takes away. That it fails, as where there is no room, is told with the message. */
