@@ -115,7 +115,7 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TE
 
 # What belongs to the program, not to the library.
 $(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/prompts.o $(B)/cli/settings.o
-$(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/source.o $(B)/cli/typed_path.o
+$(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/source.o $(B)/cli/typed_path.o $(B)/cli/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
 

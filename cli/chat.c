@@ -44,6 +44,7 @@ static void answer(chat *c, const char *text)
     ask_answer a = {0};
     bz_error err = {0};
     const size_t before = r->talk.n;
+    run_hint_files(r, text, strlen(text), (const char *[2]){"/image", "/audio"});
     bz_status status = run_add_user(r, text, strlen(text))
                            ? BZ_OK
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the message.");

@@ -61,6 +61,7 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
 {
     ask_answer a = {0};
     bz_error err = {0};
+    run_hint_files(r, prompt, len, (const char *[2]){"--image", "--audio"});
     bz_status status = run_add_user(r, prompt, len)
                            ? run_answer(r, &a, &err)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");

@@ -43,6 +43,8 @@ bz_status run_encoder(run_state *r, bz_error *err); /* there is one afterwards *
 bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens, bz_error *err);
 void run_detach(run_state *r);    /* none waits any longer: they are in the talk, or not wanted */
 void run_set_aside(run_state *r); /* nor is it remembered what they were like */
+/* A file that is only named in a message: how it would be attached, by `commands` for pictures and for sounds. */
+void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2]);
 /* To the talk, with what is attached, which waits on until run_detach: the talk may be cut again. False: no memory. */
 bool run_add_user(run_state *r, const char *text, size_t len);
 

@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "named_file.h"
 #include "run.h"
 #include "see.h"
+#include "show.h"
+#include "term.h"
 
 /* One for the whole chat: it remembers what was encoded, so a second question costs nothing of it. */
 bz_status run_encoder(run_state *r, bz_error *err)
@@ -55,6 +58,16 @@ void run_set_aside(run_state *r)
         seen_forget(&r->seen, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, r->files[i].path);
     }
     run_detach(r);
+}
+
+void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2])
+{
+    bz_media_kind kind;
+    char name[NAMED_FILE_ROOM], shown[SHOW_SAFE_MAX];
+    if (!r->n_files && !r->o->quiet && named_file(text, len, &kind, name) && bz_model_takes(r->m.model, kind)) {
+        fprintf(stderr, "%s(A name is all that the model sees of the file; %s %s %s it.)%s\n", term_dim(), commands[kind],
+                show_safe((bz_str){name, strlen(name)}, 200, shown), kind == BZ_MEDIA_IMAGE ? "shows" : "plays", term_plain());
+    }
 }
 
 bool run_add_user(run_state *r, const char *text, size_t len)

@@ -472,6 +472,11 @@ def pictures(chat):
         out = c.say("/image " + name)
         need("goes with" in out, out)
         c.say("/clear")
+    out = c.say(escaped + " What is this?")  # as other programs would have it
+    need("(A name is all that the model sees of the file; /image " in out and "shows it.)" in out, out)
+    need("A name is all" not in c.say("What is a.png, and what is it's \"b.png\"?"), "of files that are none")
+    need("goes with" in c.say("/image " + escaped) and "A name is all" not in c.say("What is in " + escaped + "?"), "it is attached already")
+    c.say("/clear")
     shot = disc(os.path.join(c.home, "a b.ppm"), red)
     need("goes with" in c.say('/image "~/a b.ppm"'), "quotation marks")
     need("put aside" in c.say("/clear") and "for the next one" not in c.say("/show"), "it is gone")

@@ -168,6 +168,15 @@ with tempfile.TemporaryDirectory() as work:
         one_sentence(bezel("encode", *E, "--image", "data:text/plain,hello", *out), 2, "not base64")
         one_sentence(bezel("encode", *E, "--image", "https://example.org/cat.png", *out), 2, "not fetched", "save it")
 
+    def named():
+        for text in (f"What is in {picture}?", f"'{picture}'", f"Is it ({sound}), or\n\"{picture}\"?"):
+            r = bezel("run", *E, text, "-n", "1")
+            need(r.returncode == 0 and "(A name is all that the model sees of the file; --" in r.stderr, r.stderr)
+        for text in ("What is in none.png?", f"It's {picture[:-4]}", "\"", ".png '"):
+            need("A name" not in bezel("run", *E, text, "-n", "1").stderr, text)
+        for more in (["--image", picture], ["-q"]):
+            need("A name" not in bezel("run", *E, f"What is in {picture}?", "-n", "1", *more).stderr, str(more))
+
     def prompts():
         def ask(*parts, text="What is this?"):
             return {"messages": [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}], "options": {"num_predict": 4}}
@@ -204,6 +213,7 @@ with tempfile.TemporaryDirectory() as work:
     case("encode a sound, with its features", sounds)
     case("logits with a picture among the tokens", logits)
     case("run with a picture and a sound", run)
+    case("a file that is only named in a prompt", named)
     case("bench --media", bench)
     case("data: addresses and base64", data_addresses)
     case("a file of prompts with pictures and sounds", prompts)

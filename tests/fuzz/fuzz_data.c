@@ -1,7 +1,8 @@
-/* Any text as a data: address: bytes that are all there, or a sentence; and as a file name that somebody types. */
+/* Any text as a data: address: bytes that are all there, or a sentence; as a file name that somebody types, and as a message that may hold one. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cli/named_file.h"
 #include "../../cli/source.h"
 #include "../../cli/typed_path.h"
 
@@ -33,6 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     free(path);
+    bz_media_kind kind;
+    char name[NAMED_FILE_ROOM];
+    if (named_file(text, size, &kind, name) && (strlen(name) > size || kind > BZ_MEDIA_AUDIO)) {
+        abort();
+    }
     free(text);
     return sum == 0xFFFFFFFFu;
 }
