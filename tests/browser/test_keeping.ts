@@ -126,7 +126,13 @@ await test("a conversation in two tabs: each sees what the other one writes, nei
         await other.click('.edit button:has-text("Send")');
         checkEqual(await other.locator(".message").count(), 4, "nothing is cut off");
         await other.click('.edit button:has-text("Cancel")');
-        await p.waitForTimeout(600); // else it counts as a double click
+        await other.hover(".conversation.current");
+        await other.click(".conversation.current button[aria-label^=Rename]");
+        await other.keyboard.type("Num");
+        await other.waitForTimeout(900); // the first tab stores what it writes
+        await other.keyboard.type("bers");
+        await other.keyboard.press("Enter");
+        await p.waitForSelector('.conversation:has-text("Numbers")', { state: "attached" });
         await p.click("#send"); // stop
         await p.waitForSelector('.message.last[data-state="stopped"]');
         await other.waitForSelector('.message.last[data-state="stopped"]');

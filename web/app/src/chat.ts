@@ -149,9 +149,13 @@ export class Chat {
         }
     }
 
-    /** Another tab has stored something: the list, and the conversation that is open here, as they are now. */
+    /** Another tab has stored something: the list, and the conversation that is open here, as they are now; that one after
+     * the answer that is written here. */
     sync(): Promise<void> {
         this.#syncAgain = true;
+        if (this.answering.value) {
+            return this.refresh();
+        }
         this.#syncing ??= this.#syncAll().finally(() => (this.#syncing = null));
         return this.#syncing;
     }

@@ -59,6 +59,9 @@ export class SideView {
     }
 
     #draw(): void {
+        if (this.#renaming && this.#list.querySelector("input")) {
+            return; // a title is being written, perhaps while another tab tells of its own; it is drawn when that is done
+        }
         const all = this.#chat.conversations.value;
         show(byId("no-conversations"), all.length === 0);
         this.#list.replaceChildren(...all.map((one) => this.#row(one)));
