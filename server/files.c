@@ -62,7 +62,7 @@ static const char *choose_twin(const files_folder *folder, const exchange *x, co
     } twins[] = {{"br", ".br"}, {"gzip", ".gz"}};
     const http_head *h = exchange_head(x);
     for (size_t i = 0; i < sizeof twins / sizeof *twins && !http_field(h, "Range").data; i++) {
-        char name[PATH_ROOM + 8];
+        char name[PATH_ROOM + 20]; /* a path with its page, and an ending */
         os_file twin;
         snprintf(name, sizeof name, "%s%s", path, twins[i].ending);
         if (!static_accepts(h, twins[i].coding) || os_open_below(folder->fd, name, &twin) != OS_FOUND) {
