@@ -213,12 +213,10 @@ static bz_status attach_one(asking *k, size_t i, bz_error *err)
 
 static bz_status attach(asking *k, bz_error *err)
 {
-    const double start = cli_seconds();
     bz_status status = BZ_OK;
     for (size_t i = 0; i < bz_turn_media(k->turn) && status == BZ_OK; i++) {
         status = attach_one(k, i, err);
     }
-    k->a->media_s = cli_seconds() - start;
     return status;
 }
 

@@ -24,7 +24,6 @@ typedef struct ask_answer {
     uint64_t reused;        /* of them, those that needed no computing */
     uint64_t generated;
     double prompt_s, generate_s;
-    double media_s;        /* looking and listening */
     uint64_t seed;
     bz_json_buffer text, thinking; /* all of it */
     bz_json_buffer calls;          /* see ask_answer_calls */

@@ -352,8 +352,8 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_TOWER_VALUES || kernel == GPU_TOWER_LAYER_NORM || kernel == GPU_TOWER_CONV) {
         parts[n_parts++] = "tower/weights.wgsl";
     }
-    if (kernel == GPU_TOWER_NEAR || kernel == GPU_TOWER_LOCAL) {
-        parts[n_parts++] = "tower/tanh.wgsl";
+    if (kernel == GPU_ELEMENTWISE || kernel == GPU_TOWER_NEAR || kernel == GPU_TOWER_LOCAL) {
+        parts[n_parts++] = "tanh.wgsl";
     }
     if (kernel == GPU_HALVES || (kernel >= GPU_TOWER_ROWS_HALVES && kernel <= GPU_TOWER_GATE_HALVES)) {
         parts[n_parts++] = "tower/half.wgsl";

@@ -1,4 +1,5 @@
-// clamp, rms_norm of a head, rope, as far as a tower has them. 16 threads to a head, four heads to a workgroup.
+// clamp, rms_norm of a head, rope, as far as a tower has them, in shapes that heads4.wgsl does not take: the large tower's axes
+// turn 36 values. 16 threads to a head, four heads to a workgroup.
 override HEAD: u32 = 64u;   // at most 128
 override AXIS: u32 = 64u;   // values that one axis turns
 override TURNS: bool = false;
