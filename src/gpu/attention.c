@@ -59,7 +59,7 @@ void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
         d.y = divide_up(x->rows, 32);
         d.z = d.splits = tile_splits(x, d.x * d.y, step);
         d.split_rows = x->rows;
-        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, vectors < 32 ? vectors : 32}}, d);
+        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, step->width > 256 ? 256 : 128}}, d);
     } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
     } else {

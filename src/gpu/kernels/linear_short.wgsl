@@ -1,5 +1,5 @@
 // linear for some dozens of rows, of one matrix or (GROUPED) of each expert's own: a workgroup makes a tile of ROWS rows by 128
-// outputs (tile/rows.wgsl, tile/experts.wgsl); a thread makes 8 rows of it by 8 outputs, or of ROWS 32 by 4, and leaves out the second four rows where there
+// outputs (tile/rows.wgsl, tile/experts.wgsl); a thread makes 8 rows of it by 8 outputs, or of ROWS 32 by 4, and leaves out four of them where there
 // are none. 64 values of k are fetched at a time (run/) and go through workgroup memory in four turns of sixteen; activations
 // are fetched a turn ahead. The sums of a turn are straight code, which pays more than anything else here: a loop over k takes
 // a quarter longer. Workgroup memory as in linear_tile.wgsl.
@@ -66,6 +66,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let end = min(begin + step.stretch * K_STEP, step.k);
     let tx = local % ACROSS;
     let ty = local / ACROSS;
+    let row = select(0u, 4u * ty, GROUPED); // experts: threads whose rows are not there, 32 neighbours at least, rest
     // what this thread fetches: vector `v` of row r, and of 64 rows r + 32; part `p` of outputs o and o + 64
     let r = local >> 2u;
     let v = local & 3u;
@@ -94,9 +95,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let then = select(k + 4u * j + 4u, select(k, k + K_STEP, k + K_STEP < end), j == 3u);
             next0 = input4(x0, then + 16u * v);
             if (TWICE) { next1 = input4(x1, then + 16u * v); }
-            if (t.count > 4u * DOWN) {
+            if (t.count > row + 4u * DOWN) {
                 sixteen(tx, ty, true);
-            } else {
+            } else if (t.count > row) {
                 sixteen(tx, ty, false);
             }
             workgroupBarrier();

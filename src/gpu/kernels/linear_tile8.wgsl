@@ -196,19 +196,20 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             w.scale = bitcast<vec4<f32>>(vec4<u32>(m0.x, m1.x, m2.x, m3.x));
             w.other = vec4<u32>(m0.y, m1.y, m2.y, m3.y);
             s0 = mac(s0, ty, part, xz, w);
+            if (GROUPED && count <= down) { continue; } // an expert's tile may be far from full, the same for all threads
             s1 = mac(s1, ty + down, part, odd, w);
-            if (!GROUPED || count > 2u * down) { // an expert's tile may be far from full, the same for all threads
-                s2 = mac(s2, ty + 2u * down, part, xz, w);
-                s3 = mac(s3, ty + 3u * down, part, odd, w);
-            }
-            if (!GROUPED || count > 4u * down) {
-                s4 = mac(s4, ty + 4u * down, part, xz, w);
-                s5 = mac(s5, ty + 5u * down, part, odd, w);
-            }
-            if (!GROUPED || count > 6u * down) {
-                s6 = mac(s6, ty + 6u * down, part, xz, w);
-                s7 = mac(s7, ty + 7u * down, part, odd, w);
-            }
+            if (GROUPED && count <= 2u * down) { continue; }
+            s2 = mac(s2, ty + 2u * down, part, xz, w);
+            if (GROUPED && count <= 3u * down) { continue; }
+            s3 = mac(s3, ty + 3u * down, part, odd, w);
+            if (GROUPED && count <= 4u * down) { continue; }
+            s4 = mac(s4, ty + 4u * down, part, xz, w);
+            if (GROUPED && count <= 5u * down) { continue; }
+            s5 = mac(s5, ty + 5u * down, part, odd, w);
+            if (GROUPED && count <= 6u * down) { continue; }
+            s6 = mac(s6, ty + 6u * down, part, xz, w);
+            if (GROUPED && count <= 7u * down) { continue; }
+            s7 = mac(s7, ty + 7u * down, part, odd, w);
         }
         workgroupBarrier();
     }
