@@ -95,15 +95,57 @@ fn score(i: u32, key: u32, four: u32) {
 
 struct Visible { firsts: vec4<u32>, lasts: vec4<u32>, end: u32 } // positions that four rows see
 
-// A position's scores: shares add theirs up, the last one first; what a row does not see is lowest.
-fn give(to: u32, scores: vec4<f32>, share: u32, position: u32, sees: Visible) {
-    var s = scores;
-    if (share + 1u < SHARES) { s += bitcast<vec4<f32>>(held[to]); }
-    if (share == 0u) {
-        let p = vec4<u32>(position);
-        s = select(vec4<f32>(LOWEST), s, (p <= sees.lasts) & (p >= sees.firsts) & (p < vec4<u32>(sees.end)));
-    }
-    held[to] = bitcast<vec4<u32>>(s);
+fn sees_all(j: u32, sees: Visible) -> bool {
+    return all(vec4<u32>(j) >= sees.firsts) && all(vec4<u32>(j + KEYS - 1u) <= sees.lasts) && j + KEYS <= sees.end;
+}
+
+// Scores of a position, as far as rows see it.
+fn seen(scores: vec4<f32>, position: u32, sees: Visible) -> vec4<f32> {
+    let p = vec4<u32>(position);
+    return select(vec4<f32>(LOWEST), scores, (p <= sees.lasts) & (p >= sees.firsts) & (p < vec4<u32>(sees.end)));
+}
+
+// A thread's first four positions and its last four go different ways when shares are put together.
+fn hide_first(position: u32, sees: Visible) {
+    s0 = seen(s0, position, sees);
+    s1 = seen(s1, position + 8u, sees);
+    s2 = seen(s2, position + 16u, sees);
+    s3 = seen(s3, position + 24u, sees);
+}
+
+fn hide_last(position: u32, sees: Visible) {
+    s4 = seen(s4, position + 32u, sees);
+    s5 = seen(s5, position + 40u, sees);
+    s6 = seen(s6, position + 48u, sees);
+    s7 = seen(s7, position + 56u, sees);
+}
+
+fn give_first(to: u32) {
+    held[to] = bitcast<vec4<u32>>(s0);
+    held[to + 64u] = bitcast<vec4<u32>>(s1);
+    held[to + 128u] = bitcast<vec4<u32>>(s2);
+    held[to + 192u] = bitcast<vec4<u32>>(s3);
+}
+
+fn give_last(to: u32) {
+    held[to + 256u] = bitcast<vec4<u32>>(s4);
+    held[to + 320u] = bitcast<vec4<u32>>(s5);
+    held[to + 384u] = bitcast<vec4<u32>>(s6);
+    held[to + 448u] = bitcast<vec4<u32>>(s7);
+}
+
+fn take_first(to: u32) {
+    s0 += bitcast<vec4<f32>>(held[to]);
+    s1 += bitcast<vec4<f32>>(held[to + 64u]);
+    s2 += bitcast<vec4<f32>>(held[to + 128u]);
+    s3 += bitcast<vec4<f32>>(held[to + 192u]);
+}
+
+fn take_last(to: u32) {
+    s4 += bitcast<vec4<f32>>(held[to + 256u]);
+    s5 += bitcast<vec4<f32>>(held[to + 320u]);
+    s6 += bitcast<vec4<f32>>(held[to + 384u]);
+    s7 += bitcast<vec4<f32>>(held[to + 448u]);
 }
 
 // ---- sums: a thread has HIGH rows of one vector
@@ -281,19 +323,42 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 score(vector0 + 3u, key, four);
             }
         }
+        let first = cache_row(j);
+        let final_one = min(KEYS, end - j) - 1u; // shares of positions behind it are 0
+        var v0 = values[value_at(first, 0u, kv_head) + across]; // under way while scores become shares
+        var v1 = values[value_at(first, min(1u, final_one), kv_head) + across];
+        var v2 = values[value_at(first, min(2u, final_one), kv_head) + across];
+        var v3 = values[value_at(first, min(3u, final_one), kv_head) + across];
+        // scores of shares together: of four into two, then each of two makes half of the positions
         let to = score_slot(key, four); // positions 8 further lie 64 further
-        for (var i = SHARES; i > 0u; i--) {
-            workgroupBarrier(); // keys have been used, or the share behind this one has given its own
-            if (share == i - 1u) {
-                give(to, s0, share, j + key, sees);
-                give(to + 64u, s1, share, j + key + 8u, sees);
-                give(to + 128u, s2, share, j + key + 16u, sees);
-                give(to + 192u, s3, share, j + key + 24u, sees);
-                give(to + 256u, s4, share, j + key + 32u, sees);
-                give(to + 320u, s5, share, j + key + 40u, sees);
-                give(to + 384u, s6, share, j + key + 48u, sees);
-                give(to + 448u, s7, share, j + key + 56u, sees);
+        let hidden = !sees_all(j, sees);
+        if (SHARES == 4u) {
+            for (var i = 0u; i < 2u; i++) {
+                workgroupBarrier(); // keys have been used, or what was given
+                if (share == 2u + i) {
+                    give_first(to);
+                    give_last(to);
+                }
+                workgroupBarrier();
+                if (share == i) {
+                    take_first(to);
+                    take_last(to);
+                }
             }
+        }
+        workgroupBarrier(); // keys have been used, or what was given
+        if (share == 0u) { give_last(to); }
+        if (share == 1u) { give_first(to); }
+        workgroupBarrier();
+        if (share == 0u) {
+            take_first(to);
+            if (hidden) { hide_first(j + key, sees); }
+            give_first(to);
+        }
+        if (share == 1u) {
+            take_last(to);
+            if (hidden) { hide_last(j + key, sees); }
+            give_last(to);
         }
         workgroupBarrier();
         var e: array<f32, 16>;
@@ -324,12 +389,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             highest[local] = most;
         }
         shrink_sums(down);
-        let first = cache_row(j);
-        let final_one = min(KEYS, end - j) - 1u; // shares of positions behind it are 0
-        var v0 = values[value_at(first, 0u, kv_head) + across];
-        var v1 = values[value_at(first, min(1u, final_one), kv_head) + across];
-        var v2 = values[value_at(first, min(2u, final_one), kv_head) + across];
-        var v3 = values[value_at(first, min(3u, final_one), kv_head) + across];
         for (var t = 0u; t <= final_one; t += 4u) {
             let w0 = v0;
             let w1 = v1;
