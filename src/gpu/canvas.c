@@ -4,8 +4,10 @@
 enum {
     STRETCH = 2048, /* logits of a workgroup of judge_scan */
     SOFT_BINS = 80,       /* sizes of probabilities */
-    LIST_SHARES = 8,      /* of a row's listed tokens */
-    GATHER_COLUMNS = 512, /* of a workgroup of soft_gather */
+    LISTED_PART = 8,      /* of the vocabulary: room of the list, per row. Above it the whole table is faster, or not much slower */
+    LIST_SHARES = 24,     /* of a row's listed tokens, at most */
+    GATHER_COLUMNS = 32,  /* of a thread of soft_gather */
+    GATHER_THREADS = 128, /* at most */
     SOFT_ROWS = 64,       /* of a tile of soft_embed */
     SOFT_COLUMNS = 128,
     SOFT_DEEP = 16,    /* tokens in workgroup memory at once */
@@ -48,21 +50,21 @@ typedef struct soft_room {
     uint64_t notes, list, most; /* most: values that are left for sums */
 } soft_room;
 
-/* Lists are for distributions that a sixteenth of the vocabulary holds, or less where there is no room. */
+/* Lists are for distributions that such a part of the vocabulary holds, or less where there is no room. */
 static soft_room rooms(const builder *x, const step_facts *f)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? (binding - used) / 4 : 0, stretches = divide_up(f->k, STRETCH);
-    soft_room r = {.notes = 1 + x->rows * (3 + stretches * (2 + SOFT_BINS)), .list = 2ull * x->rows * divide_up(f->k, 16)};
+    soft_room r = {.notes = 1 + x->rows * (3 + stretches * (2 + SOFT_BINS)), .list = (uint64_t)x->rows * divide_up(f->k, LISTED_PART)};
     if (r.notes + r.list > left / 2) {
-        r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 4 * 2 : 0;
+        r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 2 : 0;
     }
     r.most = left > r.notes + r.list ? left - r.notes - r.list : 0;
     return r;
 }
 
 /* Sums of the listed tokens, or of all: one kernel after the other looks whether it is its turn. */
-static void add_shares(builder *x, gpu_kernel kernel, dispatch d, uint32_t tokens, uint32_t *parts)
+static void add_shares(builder *x, gpu_kernel kernel, gpu_overrides overrides, dispatch d, uint32_t tokens, uint32_t *parts)
 {
     const gpu_weights *ws = &x->b->weights;
     const bz_weight w = x->step->w[0];
@@ -74,7 +76,7 @@ static void add_shares(builder *x, gpu_kernel kernel, dispatch d, uint32_t token
         piece.facts.first_part = *parts;
         piece.z = tokens ? divide_up(ws->pieces[i].rows, tokens) : d.z;
         *parts += piece.z;
-        gpu_builder_add(x, kernel, bz_weight_of(ws->table, w)->type, (gpu_overrides){{0}}, piece);
+        gpu_builder_add(x, kernel, bz_weight_of(ws->table, w)->type, overrides, piece);
     }
 }
 
@@ -95,7 +97,7 @@ void gpu_add_soft_embed(builder *x)
     f->eps = x->b->packed ? 0x1p-12f : 0x1p-20f; /* of a row's sum may be left out */
     f->in2 = f->out1;
     f->in2_stride = (uint32_t)(f->in2 + room.notes);
-    f->heads = (uint32_t)(room.list / 2);
+    f->heads = (uint32_t)room.list;
     f->out1 = (uint32_t)(f->in2_stride + room.list);
     f->cols = (uint32_t)w->ne[0];
     f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
@@ -114,9 +116,11 @@ void gpu_add_soft_embed(builder *x)
     d.y = x->rows;
     d.x = divide_up(f->k, STRETCH);
     gpu_builder_add(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);
-    d.x = divide_up(f->cols, GATHER_COLUMNS);
+    const uint32_t threads = 2 * divide_up(f->cols, 2 * GATHER_COLUMNS);
+    d.x = divide_up(threads, GATHER_THREADS);
     d.z = f->experts;
-    add_shares(x, GPU_SOFT_GATHER, d, 0, &f->kv_heads);
+    add_shares(x, f->cols % (2 * GATHER_COLUMNS) ? GPU_SOFT_GATHER_ANY : GPU_SOFT_GATHER,
+               (gpu_overrides){{divide_up(divide_up(threads, d.x), 32) * 32}}, d, 0, &f->kv_heads);
 
     d.x = divide_up(f->cols, SOFT_COLUMNS);
     d.y = divide_up(x->rows, SOFT_ROWS);
@@ -124,7 +128,7 @@ void gpu_add_soft_embed(builder *x)
     shares = shares + pieces > sums ? (sums > pieces ? sums - pieces : 1) : shares;
     f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
     f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
-    add_shares(x, GPU_SOFT_EMBED, d, f->stretch, &f->parts);
+    add_shares(x, GPU_SOFT_EMBED, (gpu_overrides){{0}}, d, f->stretch, &f->parts);
 
     const uint64_t parts = f->parts > f->kv_heads ? f->parts : f->kv_heads;
     reserve(x, room.notes + room.list + parts * f->out1_stride);

@@ -52,7 +52,8 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_SOFT_CUT] = {"canvas/soft_cut.wgsl", {NULL}, false, false},
     [GPU_SOFT_PLACE] = {"canvas/soft_place.wgsl", {NULL}, false, false},
     [GPU_SOFT_LIST] = {"canvas/soft_list.wgsl", {NULL}, false, false},
-    [GPU_SOFT_GATHER] = {"canvas/soft_gather.wgsl", {NULL}, true, false},
+    [GPU_SOFT_GATHER] = {"canvas/soft_gather.wgsl", {"THREADS"}, true, false},
+    [GPU_SOFT_GATHER_ANY] = {"canvas/soft_gather.wgsl", {"THREADS"}, true, false},
     [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
     [GPU_SOFT_SUM] = {"canvas/soft_sum.wgsl", {NULL}, false, false},
     [GPU_TOWER_VALUES] = {"tower/values.wgsl", {"OP", "KIND"}, false, false},
@@ -278,6 +279,29 @@ static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **p
     return n;
 }
 
+/* Weights of soft_gather: Q6_K, which tables mostly are, in its own way. */
+static uint32_t gather_parts(gpu_kernel kernel, bz_type type, const char **parts)
+{
+    const bool even = kernel == GPU_SOFT_GATHER;
+    uint32_t n = 0;
+    parts[n++] = "canvas/gather_sums.wgsl";
+    if (even && type == BZ_Q6_K) {
+        parts[n++] = "vectors.wgsl";
+        parts[n++] = "canvas/gather_q6_k.wgsl";
+        return n;
+    }
+    if (even && runs[type].file) {
+        parts[n++] = "tile/values.wgsl";
+        parts[n++] = "run/common.wgsl";
+        n += weight_parts(&runs[type], parts + n);
+    } else {
+        n += quant_parts(type, parts + n);
+        parts[n++] = "run/eights.wgsl";
+    }
+    parts[n++] = "canvas/gather_runs.wgsl";
+    return n;
+}
+
 /* The files a kernel's text is made of. */
 static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const char *parts[MAX_PARTS])
 {
@@ -322,6 +346,8 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         n_parts += integer_parts(&tiles8[type], parts + n_parts);
     } else if (is_float_tile(kernel)) {
         n_parts += float_tile_parts(kernel, type, parts + n_parts);
+    } else if (kernel == GPU_SOFT_GATHER || kernel == GPU_SOFT_GATHER_ANY) {
+        n_parts += gather_parts(kernel, type, parts + n_parts);
     } else if (info->reads_blocks) {
         n_parts += quant_parts(type, parts + n_parts);
         if (!info->fours) {

@@ -43,7 +43,8 @@ typedef enum gpu_kernel {
     GPU_SOFT_CUT,
     GPU_SOFT_PLACE,
     GPU_SOFT_LIST,
-    GPU_SOFT_GATHER, /* shares of it: of listed tokens, */
+    GPU_SOFT_GATHER, /* shares of it: of listed tokens, columns a multiple of 64 */
+    GPU_SOFT_GATHER_ANY,
     GPU_SOFT_EMBED,  /* ... of the whole table */
     GPU_SOFT_SUM,
     GPU_TOWER_VALUES, /* towers: value by value */

@@ -5,8 +5,8 @@
 // instead. soft_sum adds up the shares of either.
 //   in2: how many are kept in all; [row] how many of it, the first bin left out, and how many in the rows before;
 //        then [row][stretch] how many are kept before the stretch, and in it; then [row][stretch][BINS] counts.
-//   in2_stride: the list, two values an entry: token, e.
-//   experts: shares of the list that soft_gather makes of one binding.
+//   in2_stride: the list of tokens.
+//   experts: shares of a row's list at most; soft_gather makes them of each binding.
 const BINS = 80u; // two to a power of 2, from 1 down; the last one takes all that is smaller
 
 fn stretches() -> u32 { return (step.k + STRETCH - 1u) / STRETCH; }
@@ -21,6 +21,10 @@ fn bin_of(e: f32) -> u32 { return min(254u - min(bitcast<u32>(e) >> 22u, 254u), 
 // No e of the bin is greater.
 fn bin_top(bin: u32) -> f32 { return bitcast<f32>((255u - bin) << 22u); }
 
+const LEAST_ENTRIES = 16u; // of a share
+
+fn kept_of(row: u32) -> u32 { return u32(arena[row_note(row)]); }
+fn share_entries(kept: u32) -> u32 { return max((kept + step.experts - 1u) / step.experts, LEAST_ENTRIES); }
 fn kept_before(row: u32) -> u32 { return u32(arena[row_note(row) + 2u]); }
 fn listed() -> bool { return u32(arena[step.in2]) <= step.heads; }
 

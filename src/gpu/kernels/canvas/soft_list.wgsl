@@ -26,13 +26,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         place[local] += other;
         workgroupBarrier();
     }
-    var at = step.in2_stride + 2u * (kept_before(row) + u32(arena[note]) + place[local] - mine);
+    var at = step.in2_stride + kept_before(row) + u32(arena[note]) + place[local] - mine;
     for (var v = first; v < min(first + 8u, step.k); v++) {
         let e = arena[z0 + v];
         if (e > 0.0 && bin_of(e) < cut) {
             arena[at] = f32(v);
-            arena[at + 1u] = e;
-            at += 2u;
+            at++;
         }
     }
 }

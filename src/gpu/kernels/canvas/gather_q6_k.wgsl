@@ -1,0 +1,47 @@
+// Q6_K for soft_gather: 14 vectors a block (padded when uploaded); 8 of low nibbles, 4 of high bit pairs, 16 int8 scales, scale.
+// Part v of a block's eight is vector v of low nibbles: those of 16 values, and in the upper halves those of 16 values 64 further.
+fn low_column(t: u32) -> u32 {
+    let v = t & 7u;
+    return 256u * (t >> 3u) + 128u * (v >> 2u) + 32u * ((v >> 1u) & 1u) + 16u * (v & 1u);
+}
+fn high_column(t: u32) -> u32 { return low_column(t) + 64u; }
+
+struct Part { q: vec4<u32>, high: vec4<u32>, low_scale: u32, high_scale: u32, scale: u32 }
+
+fn fetch_part(at: u32, t: u32) -> Part {
+    let block = at / 16u + 14u * (t >> 3u);
+    let v = t & 7u;
+    let n = v >> 2u;
+    return Part(weights[block + v], weights[block + 8u + 2u * n + (v & 1u)],
+                weights[block + 12u][2u * n], weights[block + 12u][2u * n + 1u], weights[block + 13u].x);
+}
+
+// Four values, less 32, from the lower six bits of bytes: as the mantissa of 2^23 + x, which costs fewer instructions than
+// conversions. Three of them stand where they stood, so that they are 2^8 and 2^16 times as much.
+const MANTISSA = 0x4b000000u;
+const TIMES = vec4<f32>(1.0, 0x1p-8, 0x1p-16, 1.0);
+
+fn six_bits(w: u32) -> vec4<f32> {
+    let bits = vec4<u32>(w & 0x3fu, w & 0x3f00u, w & 0x3f0000u, (w >> 24u) & 0x3fu) | vec4<u32>(MANTISSA);
+    return bitcast<vec4<f32>>(bits) - (vec4<f32>(8388608.0) + 32.0 / TIMES); // exact
+}
+
+fn add(part: Part, t: u32, weight: f32) {
+    let v = t & 7u;
+    let shift = 24u - 8u * (v & 3u); // of the part's scale in its four, to the upper end
+    let scale = weight * half(part.scale & 0xffffu);
+    let low = scale * f32(i32(part.low_scale << shift) >> 24u) * TIMES;
+    let high = scale * f32(i32(part.high_scale << shift) >> 24u) * TIMES;
+    let pairs = part.high >> vec4<u32>(v & 2u);
+    let m = vec4<u32>(0x0f0f0f0fu);
+    let l = (part.q & m) | ((pairs << vec4<u32>(4u)) & ~m);
+    let h = ((part.q >> vec4<u32>(4u)) & m) | (pairs & ~m);
+    a0 = fma(low, six_bits(l.x), a0);
+    a1 = fma(low, six_bits(l.y), a1);
+    a2 = fma(low, six_bits(l.z), a2);
+    a3 = fma(low, six_bits(l.w), a3);
+    b0 = fma(high, six_bits(h.x), b0);
+    b1 = fma(high, six_bits(h.y), b1);
+    b2 = fma(high, six_bits(h.z), b2);
+    b3 = fma(high, six_bits(h.w), b3);
+}
