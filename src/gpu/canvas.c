@@ -45,6 +45,11 @@ void gpu_add_judge(builder *x)
     gpu_builder_add(x, GPU_JUDGE_PICK, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
+static uint64_t fours(uint64_t n)
+{
+    return (n + 3) / 4 * 4;
+}
+
 /* Memory of soft_embed behind the arena, in values: notes, the list, then the shares' sums. */
 typedef struct soft_room {
     uint64_t notes, list, most; /* most: values that are left for sums */
@@ -55,9 +60,10 @@ static soft_room rooms(const builder *x, const step_facts *f)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? (binding - used) / 4 : 0, stretches = divide_up(f->k, STRETCH);
-    soft_room r = {.notes = 1 + x->rows * (3 + stretches * (2 + SOFT_BINS)), .list = (uint64_t)x->rows * divide_up(f->k, LISTED_PART)};
+    soft_room r = {.notes = fours(1 + x->rows * (3 + stretches * (2 + SOFT_BINS))),
+                   .list = fours((uint64_t)x->rows * divide_up(f->k, LISTED_PART))};
     if (r.notes + r.list > left / 2) {
-        r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 2 : 0;
+        r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 8 * 4 : 0;
     }
     r.most = left > r.notes + r.list ? left - r.notes - r.list : 0;
     return r;
@@ -78,6 +84,17 @@ static void add_shares(builder *x, gpu_kernel kernel, gpu_overrides overrides, d
         *parts += piece.z;
         gpu_builder_add(x, kernel, bz_weight_of(ws->table, w)->type, overrides, piece);
     }
+}
+
+/* Does the kernel fit that takes the whole table and reads and writes four values at a time? */
+static bool is_even(const builder *x, const step_facts *f)
+{
+    const gpu_weights *ws = &x->b->weights;
+    uint32_t all = f->in0 | f->in0_stride | f->in2 | f->out1;
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+        all |= ws->pieces[i].first_row | ws->pieces[i].rows;
+    }
+    return f->cols % 16 == 0 && all % 4 == 0;
 }
 
 void gpu_add_soft_embed(builder *x)
@@ -128,7 +145,7 @@ void gpu_add_soft_embed(builder *x)
     shares = shares + pieces > sums ? (sums > pieces ? sums - pieces : 1) : shares;
     f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
     f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
-    add_shares(x, GPU_SOFT_EMBED, (gpu_overrides){{0}}, d, f->stretch, &f->parts);
+    add_shares(x, is_even(x, f) ? GPU_SOFT_EMBED : GPU_SOFT_EMBED_ANY, (gpu_overrides){{0}}, d, f->stretch, &f->parts);
 
     const uint64_t parts = f->parts > f->kv_heads ? f->parts : f->kv_heads;
     reserve(x, room.notes + room.list + parts * f->out1_stride);

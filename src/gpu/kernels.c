@@ -54,8 +54,9 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_SOFT_LIST] = {"canvas/soft_list.wgsl", {NULL}, false, false},
     [GPU_SOFT_GATHER] = {"canvas/soft_gather.wgsl", {"THREADS"}, true, false},
     [GPU_SOFT_GATHER_ANY] = {"canvas/soft_gather.wgsl", {"THREADS"}, true, false},
-    [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
     [GPU_SOFT_SUM] = {"canvas/soft_sum.wgsl", {NULL}, false, false},
+    [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, true},
+    [GPU_SOFT_EMBED_ANY] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
     [GPU_TOWER_VALUES] = {"tower/values.wgsl", {"OP", "KIND"}, false, false},
     [GPU_TOWER_LAYER_NORM] = {"tower/layer_norm.wgsl", {"KIND", "RELU"}, false, false},
     [GPU_TOWER_ATTEND] = {"tower/attend_all.wgsl", {"HEAD", "DOWN", "SLICE"}, false, true},
@@ -250,7 +251,19 @@ static bool is_float_tile(gpu_kernel kernel)
     return kernel >= GPU_LINEAR_TILE && kernel <= GPU_EXPERT_SHORT_ANY;
 }
 
-/* Weights of a float tile: rows of an even shape are whole vectors where values are not in blocks. */
+/* Rows of an even shape are whole vectors where values are not in blocks. */
+static uint32_t eight_parts(bz_type type, bool even, const char **parts)
+{
+    if (!even || bz_type_of((uint32_t)type)->block_values > 1) {
+        return quant_parts(type, parts);
+    }
+    parts[0] = "vectors.wgsl";
+    parts[1] = "tile/values.wgsl";
+    parts[2] = type == BZ_F16 ? "tile/f16.wgsl" : type == BZ_BF16 ? "tile/bf16.wgsl" : "tile/f32.wgsl";
+    return 3;
+}
+
+/* Weights of a float tile. */
 static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **parts)
 {
     const bool even = infos[kernel].fours, some = kernel >= GPU_LINEAR_SHORT;
@@ -263,13 +276,7 @@ static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **p
         parts[n++] = "run/common.wgsl";
         n += weight_parts(&runs[type], parts + n);
     } else {
-        if (even && bz_type_of((uint32_t)type)->block_values == 1) {
-            parts[n++] = "vectors.wgsl";
-            parts[n++] = "tile/values.wgsl";
-            parts[n++] = type == BZ_F16 ? "tile/f16.wgsl" : type == BZ_BF16 ? "tile/bf16.wgsl" : "tile/f32.wgsl";
-        } else {
-            n += quant_parts(type, parts + n);
-        }
+        n += eight_parts(type, even, parts + n);
         if (some) {
             parts[n++] = "run/eights.wgsl";
         }
@@ -287,6 +294,7 @@ static uint32_t gather_parts(gpu_kernel kernel, bz_type type, const char **parts
     parts[n++] = "canvas/gather_sums.wgsl";
     if (even && type == BZ_Q6_K) {
         parts[n++] = "vectors.wgsl";
+        parts[n++] = "canvas/six_bits.wgsl";
         parts[n++] = "canvas/gather_q6_k.wgsl";
         return n;
     }
@@ -299,6 +307,23 @@ static uint32_t gather_parts(gpu_kernel kernel, bz_type type, const char **parts
         parts[n++] = "run/eights.wgsl";
     }
     parts[n++] = "canvas/gather_runs.wgsl";
+    return n;
+}
+
+/* Weights of soft_embed, likewise. */
+static uint32_t soft_parts(gpu_kernel kernel, bz_type type, const char **parts)
+{
+    const bool even = kernel == GPU_SOFT_EMBED;
+    uint32_t n = 0;
+    if (even && type == BZ_Q6_K) {
+        parts[n++] = "vectors.wgsl";
+        parts[n++] = "canvas/six_bits.wgsl";
+        parts[n++] = "canvas/sixteen_q6_k.wgsl";
+    } else {
+        n += eight_parts(type, even, parts + n);
+        parts[n++] = "canvas/sixteen.wgsl";
+    }
+    parts[n++] = even ? "canvas/even.wgsl" : "canvas/any.wgsl";
     return n;
 }
 
@@ -348,6 +373,8 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         n_parts += float_tile_parts(kernel, type, parts + n_parts);
     } else if (kernel == GPU_SOFT_GATHER || kernel == GPU_SOFT_GATHER_ANY) {
         n_parts += gather_parts(kernel, type, parts + n_parts);
+    } else if (kernel == GPU_SOFT_EMBED || kernel == GPU_SOFT_EMBED_ANY) {
+        n_parts += soft_parts(kernel, type, parts + n_parts);
     } else if (info->reads_blocks) {
         n_parts += quant_parts(type, parts + n_parts);
         if (!info->fours) {

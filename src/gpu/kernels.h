@@ -45,8 +45,9 @@ typedef enum gpu_kernel {
     GPU_SOFT_LIST,
     GPU_SOFT_GATHER, /* shares of it: of listed tokens, columns a multiple of 64 */
     GPU_SOFT_GATHER_ANY,
-    GPU_SOFT_EMBED,  /* ... of the whole table */
     GPU_SOFT_SUM,
+    GPU_SOFT_EMBED,  /* ... of the whole table, even shapes */
+    GPU_SOFT_EMBED_ANY,
     GPU_TOWER_VALUES, /* towers: value by value */
     GPU_TOWER_LAYER_NORM,
     GPU_TOWER_ATTEND,

@@ -397,6 +397,7 @@ static void steps(void)
             test_soft_embed(types[i], blocks ? 256 : 96, 700, 64, SHARP, false, true);
             test_soft_embed(types[i], blocks ? 512 : 160, 5003, 7, FLAT, false, true);
             test_soft_embed(types[i], blocks ? 256 : 160, 5003, 5, SHARP, false, true);
+            test_soft_embed(types[i], blocks ? 512 : 160, 3004, 65, FLAT, false, true); /* even; one row more than a tile */
             test_soft_embed(types[i], blocks ? 768 : 192, 3001, 6, SHARP, false, true); /* whole runs of 64 columns */
         }
     }
@@ -404,6 +405,8 @@ static void steps(void)
         test_soft_embed(BZ_F32, 200, 3001, 9, SHARP, true, true);
         test_soft_embed(BZ_Q8_0, 1024, 4000, 3, FLAT, true, true);
         test_soft_embed(BZ_Q6_K, 1024, 4000, 3, SHARP, true, true);
+        test_soft_embed(BZ_Q6_K, 1024, 4000, 3, FLAT, true, true);
+        test_soft_embed(BZ_F32, 203, 3001, 34, FLAT, true, true);
     }
     if (wants("soft_embed, one flat row among sharp ones")) {
         test_soft_embed(BZ_F32, 72, 5003, 64, ONE_FLAT, false, true);

@@ -1,112 +1,117 @@
 // soft_embed, flat distributions: sums over a stretch of the vocabulary of e (soft_weigh.wgsl) times a token's row of the
-// table. A workgroup makes ROWS rows by COLS columns, DEEP tokens at a time through workgroup memory; a thread makes 8 by 8 of it.
+// table. A workgroup makes 64 rows by 128 columns, sixteen tokens at a time through workgroup memory; a thread makes 8 by 8 of
+// it, in straight code. What the next sixteen tokens need is fetched before these are summed. As linear_short.wgsl, but that
+// weights come as neighbouring columns, which stay together.
 const ROWS = 64u;
 const COLS = 128u;
 const DEEP = 16u;
 const THREADS = 128u;
 
-var<workgroup> p_tile: array<vec4<f32>, DEEP * ROWS / 4u>; // [token][rows by four]
-var<workgroup> w_tile: array<vec4<f32>, DEEP * COLS / 4u>; // [token][columns by four]
+// [token / 4][token % 4][row / 4, or column / 4], vectors of them changing places (^), so that neighbouring threads do not meet in
+// the same banks when they store them.
+var<workgroup> p_tile: array<array<array<vec4<f32>, ROWS / 4u>, 4>, 4>;
+var<workgroup> w_tile: array<array<array<vec4<f32>, COLS / 4u>, 4>, 4>;
+var<workgroup> all_listed: u32;
 
-fn put(row: u32, n: u32, column: u32, sum: vec4<f32>, y: u32) {
-    if (row >= n) { return; }
-    for (var i = 0u; i < 4u; i++) {
-        if (column + i < step.cols) { arena[y + row * step.cols + column + i] = sum[i]; }
-    }
+// Sums of four rows by four columns: a component is a column.
+struct Square { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
+
+fn more(s: Square, p: vec4<f32>, w: vec4<f32>) -> Square {
+    return Square(fma(vec4<f32>(p.x), w, s.a), fma(vec4<f32>(p.y), w, s.b), fma(vec4<f32>(p.z), w, s.c), fma(vec4<f32>(p.w), w, s.d));
+}
+
+// rows 4 ty.. and 32 + 4 ty..; columns 4 tx.. and 64 + 4 tx..
+var<private> s00: Square;
+var<private> s01: Square;
+var<private> s10: Square;
+var<private> s11: Square;
+
+fn one(c: u32, i: u32, w_at: u32, p_at: u32) {
+    let p0 = p_tile[c][i][p_at];
+    let p1 = p_tile[c][i][p_at ^ 8u];
+    let v0 = w_tile[c][i][w_at];
+    let v1 = w_tile[c][i][w_at ^ 18u];
+    s00 = more(s00, p0, v0);
+    s01 = more(s01, p0, v1);
+    s10 = more(s10, p1, v0);
+    s11 = more(s11, p1, v1);
+}
+
+fn four(c: u32, w_at: u32, ty: u32) {
+    let p_at = ty ^ (2u * c);
+    one(c, 0u, w_at, p_at);
+    one(c, 1u, w_at, p_at);
+    one(c, 2u, w_at, p_at);
+    one(c, 3u, w_at, p_at);
+}
+
+// Place of a vector of columns.
+fn swapped(x: u32) -> u32 { return x ^ (x >> 3u); }
+
+fn store_p(v: u32, at: u32, c: u32, e: vec4<f32>) {
+    p_tile[v][0][at][c] = e.x;
+    p_tile[v][1][at][c] = e.y;
+    p_tile[v][2][at][c] = e.z;
+    p_tile[v][3][at][c] = e.w;
+}
+
+fn put(s: Square, row: u32, column: u32, y: u32) {
+    let n = live_rows();
+    if (row < n) { put4(y + row * step.cols, column, s.a); }
+    if (row + 1u < n) { put4(y + (row + 1u) * step.cols, column, s.b); }
+    if (row + 2u < n) { put4(y + (row + 2u) * step.cols, column, s.c); }
+    if (row + 3u < n) { put4(y + (row + 3u) * step.cols, column, s.d); }
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    if (group_listed(local)) { return; }
-    let n = live_rows();
+    if (local == 0u) { all_listed = select(0u, 1u, listed_in_all() <= step.heads); }
+    if (workgroupUniformLoad(&all_listed) == 1u) { return; }
     let column0 = group.x * COLS;
     let row0 = group.y * ROWS;
-    let begin = group.z * step.stretch;              // of the binding's tokens
+    let begin = group.z * step.stretch; // of the binding's tokens
     let end = min(begin + step.stretch, step.row_count);
-    let tx = local & 15u;
-    let ty = local >> 4u;
-    var a0 = vec4<f32>(); // rows ty * 4 + i, columns tx * 4
-    var a1 = vec4<f32>();
-    var a2 = vec4<f32>();
-    var a3 = vec4<f32>();
-    var b0 = vec4<f32>(); // columns 64 further
-    var b1 = vec4<f32>();
-    var b2 = vec4<f32>();
-    var b3 = vec4<f32>();
-    var c0 = vec4<f32>(); // rows 32 further
-    var c1 = vec4<f32>();
-    var c2 = vec4<f32>();
-    var c3 = vec4<f32>();
-    var d0 = vec4<f32>(); // both
-    var d1 = vec4<f32>();
-    var d2 = vec4<f32>();
-    var d3 = vec4<f32>();
+    // 8 by 4 threads of a subgroup of 32, so that they share what they read
+    let tx = (local & 7u) | ((local >> 2u) & 8u);
+    let ty = ((local >> 3u) & 3u) | ((local >> 4u) & 4u);
+    let w_at = swapped(tx);
+    // what this thread fetches: four tokens `v` of rows r and r + 32; sixteen columns of token `t`
+    let r = local >> 2u;
+    let v = local & 3u;
+    let last = live_rows() - 1u;
+    let e0 = step.in0 + step.first_row + min(row0 + r, last) * step.in0_stride;
+    let e1 = step.in0 + step.first_row + min(row0 + r + 32u, last) * step.in0_stride;
+    let p_at = (r >> 2u) ^ (2u * v);
+    let t = local >> 3u;
+    let j = local & 7u;
+    let unit = min(column0 / 16u + j, (step.cols - 1u) / 16u);
+
+    sixteen(min(begin + t, end - 1u) * step.row_bytes, unit);
+    var next0 = e4(e0, begin + 4u * v, end);
+    var next1 = e4(e1, begin + 4u * v, end);
     for (var v0 = begin; v0 < end; v0 += DEEP) {
-        for (var i = local; i < DEEP * COLS / 8u; i += THREADS) {
-            let t = i / (COLS / 8u);
-            let u = i % (COLS / 8u);
-            wa = vec4<f32>();
-            wb = vec4<f32>();
-            if (v0 + t < end && column0 + u * 8u < step.cols) {
-                eight((v0 + t) * step.row_bytes, column0 / 8u + u);
-            }
-            w_tile[t * (COLS / 4u) + 2u * u] = wa;
-            w_tile[t * (COLS / 4u) + 2u * u + 1u] = wb;
-        }
-        for (var i = local; i < DEEP * ROWS / 4u; i += THREADS) {
-            let t = i % DEEP;
-            let r = i / DEEP * 4u;
-            var e = vec4<f32>();
-            if (v0 + t < end) {
-                for (var j = 0u; j < 4u; j++) {
-                    let row = min(row0 + r + j, n - 1u);
-                    e[j] = arena[step.in0 + row * step.in0_stride + step.first_row + v0 + t];
-                }
-            }
-            p_tile[t * (ROWS / 4u) + r / 4u] = e;
-        }
+        w_tile[t >> 2u][t & 3u][swapped(4u * j)] = w0;
+        w_tile[t >> 2u][t & 3u][swapped(4u * j + 1u)] = w1;
+        w_tile[t >> 2u][t & 3u][swapped(4u * j + 2u)] = w2;
+        w_tile[t >> 2u][t & 3u][swapped(4u * j + 3u)] = w3;
+        store_p(v, p_at, r & 3u, next0);
+        store_p(v, p_at ^ 8u, r & 3u, next1);
         workgroupBarrier();
-        for (var t = 0u; t < DEEP; t++) {
-            let w = w_tile[t * (COLS / 4u) + tx];
-            let v = w_tile[t * (COLS / 4u) + tx + COLS / 8u];
-            let p = p_tile[t * (ROWS / 4u) + ty];
-            let q = p_tile[t * (ROWS / 4u) + ty + ROWS / 8u];
-            a0 = fma(vec4<f32>(p.x), w, a0);
-            a1 = fma(vec4<f32>(p.y), w, a1);
-            a2 = fma(vec4<f32>(p.z), w, a2);
-            a3 = fma(vec4<f32>(p.w), w, a3);
-            b0 = fma(vec4<f32>(p.x), v, b0);
-            b1 = fma(vec4<f32>(p.y), v, b1);
-            b2 = fma(vec4<f32>(p.z), v, b2);
-            b3 = fma(vec4<f32>(p.w), v, b3);
-            c0 = fma(vec4<f32>(q.x), w, c0);
-            c1 = fma(vec4<f32>(q.y), w, c1);
-            c2 = fma(vec4<f32>(q.z), w, c2);
-            c3 = fma(vec4<f32>(q.w), w, c3);
-            d0 = fma(vec4<f32>(q.x), v, d0);
-            d1 = fma(vec4<f32>(q.y), v, d1);
-            d2 = fma(vec4<f32>(q.z), v, d2);
-            d3 = fma(vec4<f32>(q.w), v, d3);
-        }
+        let then = select(v0, v0 + DEEP, v0 + DEEP < end);
+        sixteen(min(then + t, end - 1u) * step.row_bytes, unit);
+        next0 = e4(e0, then + 4u * v, end);
+        next1 = e4(e1, then + 4u * v, end);
+        four(0u, w_at, ty);
+        four(1u, w_at, ty);
+        four(2u, w_at, ty);
+        four(3u, w_at, ty);
         workgroupBarrier();
     }
     let y = step.out1 + (step.first_part + group.z) * step.out1_stride;
-    let row = row0 + ty * 4u;
-    let column = column0 + tx * 4u;
-    put(row, n, column, a0, y);
-    put(row + 1u, n, column, a1, y);
-    put(row + 2u, n, column, a2, y);
-    put(row + 3u, n, column, a3, y);
-    put(row, n, column + 64u, b0, y);
-    put(row + 1u, n, column + 64u, b1, y);
-    put(row + 2u, n, column + 64u, b2, y);
-    put(row + 3u, n, column + 64u, b3, y);
-    put(row + 32u, n, column, c0, y);
-    put(row + 33u, n, column, c1, y);
-    put(row + 34u, n, column, c2, y);
-    put(row + 35u, n, column, c3, y);
-    put(row + 32u, n, column + 64u, d0, y);
-    put(row + 33u, n, column + 64u, d1, y);
-    put(row + 34u, n, column + 64u, d2, y);
-    put(row + 35u, n, column + 64u, d3, y);
+    let row = row0 + 4u * ty;
+    let column = column0 + 4u * tx;
+    put(s00, row, column, y);
+    put(s01, row, column + 64u, y);
+    put(s10, row + 32u, column, y);
+    put(s11, row + 32u, column + 64u, y);
 }
