@@ -9,8 +9,8 @@ fn draw_of(row: u32) -> f32 { return bitcast<f32>(rows[7u + 3u * MAX_ROWS + row]
 fn is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u; }
 
 fn cooled(at: u32) -> f32 {
-    let x = arena[at];
-    return select(LOWEST, x / temperature(), is_finite(x));
+    let z = arena[at] / temperature();
+    return select(LOWEST, z, is_finite(z));
 }
 
 // e to the (z - peak); nothing for what is not finite.

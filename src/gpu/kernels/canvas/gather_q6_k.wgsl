@@ -6,22 +6,23 @@ fn low_column(t: u32) -> u32 {
 }
 fn high_column(t: u32) -> u32 { return low_column(t) + 64u; }
 
-struct Part { q: vec4<u32>, high: vec4<u32>, low_scale: u32, high_scale: u32, scale: u32 }
+struct Part { q: vec4<u32>, high: vec4<u32>, scales: vec2<u32>, scale: u32 }
 
 fn fetch_part(at: u32, t: u32) -> Part {
     let block = at / 16u + 14u * (t >> 3u);
     let v = t & 7u;
     let n = v >> 2u;
-    return Part(weights[block + v], weights[block + 8u + 2u * n + (v & 1u)],
-                weights[block + 12u][2u * n], weights[block + 12u][2u * n + 1u], weights[block + 13u].x);
+    let scales = weights[block + 12u];
+    return Part(weights[block + v], weights[block + 8u + 2u * n + (v & 1u)], select(scales.xy, scales.zw, n == 1u), weights[block + 13u].x);
 }
 
 fn add(part: Part, t: u32, weight: f32) {
     let v = t & 7u;
     let shift = 24u - 8u * (v & 3u); // of the part's scale in its four, to the upper end
     let scale = weight * half(part.scale & 0xffffu);
-    let low = scale * f32(i32(part.low_scale << shift) >> 24u) * TIMES;
-    let high = scale * f32(i32(part.high_scale << shift) >> 24u) * TIMES;
+    let scales = scale * vec2<f32>(vec2<i32>(part.scales << vec2<u32>(shift)) >> vec2<u32>(24u));
+    let low = scales.x * TIMES;
+    let high = scales.y * TIMES;
     let pairs = part.high >> vec4<u32>(v & 2u);
     let m = vec4<u32>(0x0f0f0f0fu);
     let l = (part.q & m) | ((pairs << vec4<u32>(4u)) & ~m);
