@@ -3,7 +3,7 @@
 
 enum {
     STRETCH = 2048, /* logits of a workgroup of judge_scan */
-    SOFT_BINS = 80,       /* sizes of probabilities */
+    SOFT_COUNTS = 80,     /* of a stretch: PAIRS of kernels/canvas/soft.wgsl */
     LISTED_PART = 8,      /* of the vocabulary: room of the list, per row. Above it the whole table is faster, or not much slower */
     LIST_SHARES = 24,     /* of a row's listed tokens, at most */
     GATHER_COLUMNS = 32,  /* of a thread of soft_gather */
@@ -65,7 +65,7 @@ static soft_room rooms(const builder *x, const step_facts *f)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? (binding - used) / 4 : 0, stretches = divide_up(f->k, STRETCH);
-    soft_room r = {.notes = fours(1 + x->rows * (3 + stretches * (2 + SOFT_BINS))),
+    soft_room r = {.notes = fours(1 + x->rows * (3 + stretches * (2 + SOFT_COUNTS))),
                    .list = fours((uint64_t)x->rows * divide_up(f->k, LISTED_PART))};
     if (r.notes + r.list > left / 2) {
         r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 8 * 4 : 0;

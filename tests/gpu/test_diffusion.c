@@ -189,7 +189,7 @@ static void test_extreme_logits(void)
 
 typedef enum shape_of { SHARP, FLAT, ONE_FLAT, TAILS, BROKEN } shape_of;
 
-/* Rows of logits: few tokens hold them, or all do; one row flat among sharp ones; a long tail that is
+/* Rows of logits: few tokens hold them, or all do; three rows flat among sharp ones; a long tail that is
  * cut; flat, but a row without any number, and numbers that are too large. */
 static float *shaped_logits(uint32_t rows, uint32_t vocab, shape_of shape)
 {
@@ -199,6 +199,8 @@ static float *shaped_logits(uint32_t rows, uint32_t vocab, shape_of shape)
     }
     for (uint32_t i = 0; i < vocab && shape == ONE_FLAT; i++) {
         z[vocab + i] = random_float();
+        z[2 * vocab + i] = 0;                 /* all of the same size: */
+        z[3 * vocab + i] = i == 5 ? 0 : -0.9f; /* ... but one */
     }
     for (size_t i = 0; i < (size_t)rows * vocab && shape == TAILS; i++) {
         z[i] = 9 * z[i] * z[i] * z[i];
@@ -470,7 +472,7 @@ static void steps(void)
         test_soft_embed(BZ_Q6_K, 1024, 4000, 3, FLAT, true, true);
         test_soft_embed(BZ_F32, 203, 3001, 34, FLAT, true, true);
     }
-    if (wants("soft_embed, one flat row among sharp ones")) {
+    if (wants("soft_embed, flat rows among sharp ones")) {
         test_soft_embed(BZ_F32, 72, 5003, 64, ONE_FLAT, false, true);
     }
     if (wants("soft_embed of rows that several workgroups share")) {

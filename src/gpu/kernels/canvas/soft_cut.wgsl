@@ -1,35 +1,42 @@
 // soft_embed: the size from which on a row's tokens count, and where each stretch's share of them will stand.
 // One workgroup per row.
-var<workgroup> tally: array<f32, 256>; // by bin, then by stretch
+var<workgroup> pair: array<vec2<f32>, 256>;
+var<workgroup> tally: array<f32, 256>; // by stretch
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
     let n = stretches();
-    // three threads to a bin
-    var sum = 0.0;
-    if (local < 3u * BINS) {
-        for (var i = local / BINS; i < n; i += 3u) { sum += arena[counts_of(row, i) + local % BINS]; }
+    // three threads to two bins
+    var sum = vec2<f32>();
+    if (local < 3u * PAIRS) {
+        for (var i = local / PAIRS; i < n; i += 3u) { sum += two_counts(counts_of(row, i) + local % PAIRS); }
     }
-    tally[local] = sum;
+    pair[local] = sum;
+    workgroupBarrier();
+    if (local < PAIRS) {
+        let b = 2u * local;
+        pair[local] = (sum + pair[local + PAIRS] + pair[local + 2u * PAIRS]) * vec2<f32>(bin_top(b), bin_top(b + 1u));
+    }
     workgroupBarrier();
     // every thread for itself, the same for all: what is smallest goes first
     let may_go = step.eps * arena[step.in1 + (step.row0 + row) * step.in1_stride + 4u];
     var cut = BINS;
     var gone = 0.0;
     while (cut > 1u) {
-        let b = cut - 1u;
-        gone += (tally[b] + tally[b + BINS] + tally[b + 2u * BINS]) * bin_top(b);
+        gone += pair[(cut - 1u) / 2u][(cut - 1u) % 2u];
         if (gone > may_go) { break; }
-        cut = b;
+        cut--;
     }
-    workgroupBarrier();
     var before = 0.0;
     for (var first = 0u; first < n; first += 256u) {
         var here = 0.0;
         if (first + local < n) {
-            for (var b = 0u; b < cut; b++) { here += arena[counts_of(row, first + local) + b]; }
+            for (var b = 0u; b < cut; b += 2u) {
+                let two = two_counts(counts_of(row, first + local) + b / 2u);
+                here += two.x + select(0.0, two.y, b + 1u < cut);
+            }
         }
         tally[local] = here;
         workgroupBarrier();

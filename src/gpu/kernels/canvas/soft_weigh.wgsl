@@ -18,5 +18,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    if (local < BINS) { arena[counts_of(row, group.x) + local] = f32(atomicLoad(&count[local])); }
+    if (local < PAIRS) {
+        arena[counts_of(row, group.x) + local] = f32(atomicLoad(&count[2u * local])) + MUCH * f32(atomicLoad(&count[2u * local + 1u]));
+    }
 }
