@@ -297,7 +297,7 @@ static void test_left_out(bool exact)
         size += (double)want[i] * (double)want[i];
     }
     printf("  %s: error of the mean embedding %.1e of its size\n", exact ? "exact" : "rounded", sqrt(off / size));
-    CHECKF(sqrt(off / size) < (exact ? 3e-6 : 5e-5), "the mean embedding is off by %g of its size", sqrt(off / size));
+    CHECKF(sqrt(off / size) < (exact ? 0x1p-17 : 0x1p-13), "the mean embedding is off by %g of its size", sqrt(off / size));
     free(want);
     free(got);
     free(z);
