@@ -5,7 +5,7 @@ enum {
     STRETCH = 2048, /* logits of a workgroup of judge_scan */
     SOFT_COUNTS = 80,     /* of a stretch: PAIRS of kernels/canvas/soft.wgsl */
     LISTED_PART = 8,      /* 1/8 of the vocabulary has room in the list, per row in the mean. Beyond that the whole table is taken, whose
-                             product does about so many tokens in the time of a listed one */
+                             product does about so many tokens in the time of a listed one (docs/SPEED.md) */
     LIST_SHARES = 24,     /* of a row's listed tokens, at most */
     GATHER_COLUMNS = 32,  /* of a thread of soft_gather */
     GATHER_THREADS = 128, /* at most */
