@@ -29,7 +29,9 @@ void gpu_add_kv_norm(builder *x)
     f->in1_stride = bz_plan_tensor(x->s->plan, v->in[0])->stride;
     f->in2 = gpu_builder_place(x, rope->in[1]);
     f->in2_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
-    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+    const uint32_t keys = gpu_sums_read(x, k->in[0], f, &f->in0, &f->in0_stride);
+    const uint32_t values = gpu_sums_read(x, v->in[0], f, &f->in1, &f->in1_stride);
+    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache, keys, values}}, d);
 }
 
 /* Splits of the visible positions that keep a GPU busy, as far as there is room for what they leave. */
@@ -48,6 +50,7 @@ void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
     const bz_cache_info *cache = &x->s->plan->caches[step->cache.id - 1];
     dispatch d = {.facts = gpu_builder_facts(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
     step_facts *f = &d.facts;
+    gpu_sums_settle(x);
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
     f->kv_heads = cache->kv_heads;
     f->blocks = (uint32_t)step->blocks;

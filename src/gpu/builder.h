@@ -5,6 +5,8 @@
 #include "gpu/fuse.h"
 #include "gpu/internal.h"
 
+enum { GPU_MOST_SUMS = 8 };
+
 typedef struct builder {
     gpu_backend *b;
     bz_schedule *s;
@@ -18,6 +20,14 @@ typedef struct builder {
     bz_tensor grouped;   /* the choice of experts it lists, */
     uint32_t grouped_rows; /* in tiles of that many */
     bz_tensor quantised; /* whose rows lie behind it */
+    const gpu_group *groups; /* of the plan's steps, in order, */
+    const uint32_t *group_of; /* [steps of the plan] and which a step is in */
+    struct {
+        bz_tensor tensor;
+        dispatch sum; /* what would write it */
+    } sums[GPU_MOST_SUMS]; /* [n_sums] that are not added up yet: sums.c */
+    uint32_t n_sums;
+    uint64_t open_bytes; /* behind the arena, that they take */
     bool *halved;        /* [tensors of the plan] which lie there as halves: matrix.c */
     bz_error *err;
     bool failed;
@@ -53,5 +63,14 @@ void gpu_add_soft_embed(builder *x);
 /* tiles.c: a linear or expert_linear of more than 8 rows. Room for the largest table is reserved before the first. */
 void gpu_tiles_reserve(builder *x);
 void gpu_add_tiles(builder *x);
+
+/* sums.c: room behind the arena for the splits of a product, and what adds them up: a dispatch now, or the tensor's reader.
+ * Who reads a tensor that may be such a sum asks for the number of its splits (0: the tensor is there) and where they lie.
+ * Whoever else uses the memory behind the arena settles them first. */
+uint32_t gpu_sums_place(builder *x, uint64_t bytes);
+void gpu_sums_add(builder *x, bz_tensor t, const dispatch *sum);
+uint32_t gpu_sums_read(const builder *x, bz_tensor t, step_facts *facts, uint32_t *place, uint32_t *stride);
+void gpu_sums_settle(builder *x);
+void gpu_sums_forget(builder *x, size_t step); /* those that no step behind this one reads */
 
 #endif

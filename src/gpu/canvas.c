@@ -27,6 +27,7 @@ static dispatch begin(builder *x)
 {
     dispatch d = {.facts = gpu_builder_facts(x, x->step)};
     const bz_tensor_info *z = bz_plan_tensor(x->s->plan, x->step->in[0]);
+    gpu_sums_settle(x);
     x->rows = bz_plan_rows_of(x->s->plan, x->step->in[0]);
     d.facts.logits = !z->whole_pass;
     d.facts.k = z->cols;

@@ -233,3 +233,23 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     }
     return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
 }
+
+/* ---- sums of splits ------------------------------------------------------------------------- */
+
+enum { MOST_HELD = 3584 }; /* values that a kernel keeps beside what else it has in 16 KiB */
+
+bool gpu_fuse_adds(const bz_plan *p, const gpu_group *g, bz_tensor t)
+{
+    const bz_step *s = &p->steps[g->first];
+    switch (g->fusion) {
+    case GPU_FUSE_NONE:
+        return (s->op == BZ_OP_RMS_NORM && s->width <= MOST_HELD) || (s->op == BZ_OP_GEGLU && s->in[1].id) || s->op == BZ_OP_ROUTE;
+    case GPU_FUSE_NORM_ADD: /* what is normed, but not what the norm is added to */
+    case GPU_FUSE_NORM_ADD_SCALE: return s->width <= MOST_HELD && s[1].in[0].id != t.id;
+    case GPU_FUSE_NORM_ROPE:
+    case GPU_FUSE_NORM_MUL: return s->width <= MOST_HELD;
+    case GPU_FUSE_KV: return true;
+    case GPU_FUSE_GATED: return s->in[1].id != 0; /* gate and up */
+    default: return false;
+    }
+}

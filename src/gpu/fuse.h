@@ -33,6 +33,7 @@ typedef enum gpu_fusion {
 typedef struct gpu_group {
     gpu_fusion fusion;
     uint32_t count; /* steps; 1 for none */
+    size_t first;   /* of them in the plan */
     /* PRODUCTS: places of steps within the group, 0 for none (the norm before `add` is at 0). */
     struct {
         uint8_t add, scale, first, n; /* n products, from `first` on */
@@ -59,6 +60,9 @@ typedef struct gpu_fuse_rules {
 /* What begins at step `first`. */
 gpu_group gpu_fuse(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first);
 gpu_group gpu_fuse_tower(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first); /* fuse_tower.c */
+
+/* Does the group's kernel add up the splits of the product t, which no other group reads? (sums.c) */
+bool gpu_fuse_adds(const bz_plan *plan, const gpu_group *group, bz_tensor t);
 
 /* Of several matrices in one buffer: the stretch that holds them all; size 0 where there is none. */
 gpu_binding gpu_fuse_span(const gpu_fuse_rules *rules, const bz_step *products, uint32_t n);

@@ -29,21 +29,21 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EXPERT_SHORT_ANY] = {"linear_short.wgsl", {NULL}, true, false},
     [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
     [GPU_EXPERT_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
-    [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE"}, false, false},
+    [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE", "SUMS0", "SUMS1"}, false, false},
     [GPU_LINEAR_MATRIX] = {"linear_matrix.wgsl", {NULL}, false, false},
     [GPU_HALVES] = {"halves.wgsl", {NULL}, false, true},
     [GPU_SPLIT_SUM] = {"split_sum.wgsl", {NULL}, false, false},
     [GPU_GROUP_PAIRS] = {"group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, false, false},
-    [GPU_NORM] = {"norm.wgsl", {"THEN", "EACH"}, false, false},
-    [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP"}, false, false},
+    [GPU_NORM] = {"norm.wgsl", {"THEN", "EACH", "SUMS", "HELD"}, false, false},
+    [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP", "SUMS0", "SUMS1"}, false, false},
     [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
     [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
-    [GPU_KV_NORM] = {"kv_norm.wgsl", {"F16"}, false, false},
+    [GPU_KV_NORM] = {"kv_norm.wgsl", {"F16", "KEY_SUMS", "VALUE_SUMS"}, false, false},
     [GPU_ATTEND] = {"attend.wgsl", {"F16"}, false, false},
     [GPU_ATTEND_TILE] = {"attend_tile.wgsl", {"PER", "HEAD", "THREADS"}, false, true},
     [GPU_ATTEND_FEW] = {"attend_few.wgsl", {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"}, false, false},
     [GPU_COMBINE] = {"combine.wgsl", {"BATCH"}, false, false},
-    [GPU_ROUTE] = {"route.wgsl", {NULL}, false, false},
+    [GPU_ROUTE] = {"route.wgsl", {"SUMS", "HELD"}, false, false},
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
     [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
     [GPU_JUDGE_SCAN] = {"canvas/judge_scan.wgsl", {NULL}, false, false},
@@ -380,6 +380,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         if (!info->fours) {
             parts[n_parts++] = "products.wgsl";
         }
+    }
+    if (kernel == GPU_NORM || kernel == GPU_ELEMENTWISE || kernel == GPU_KV_NORM || kernel == GPU_ROUTE || kernel == GPU_QUANTIZE) {
+        parts[n_parts++] = "sums.wgsl";
     }
     if (kernel == GPU_ELEMENTWISE || kernel == GPU_QUANTIZE) {
         parts[n_parts++] = "gelu.wgsl";

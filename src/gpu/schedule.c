@@ -85,7 +85,12 @@ static void elementwise(builder *x, uint32_t op)
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0])};
     d.x = divide_up(d.facts.cols, 64);
     d.y = x->rows;
-    gpu_builder_add(x, GPU_ELEMENTWISE, BZ_F32, (gpu_overrides){{op}}, d);
+    gpu_overrides o = {{op}};
+    if (op == OP_GEGLU) {
+        o.value[1] = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+        o.value[2] = gpu_sums_read(x, x->step->in[1], &d.facts, &d.facts.in1, &d.facts.in1_stride);
+    }
+    gpu_builder_add(x, GPU_ELEMENTWISE, BZ_F32, o, d);
 }
 
 /* A matrix product or a table, one dispatch per binding. */
@@ -184,7 +189,9 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
     d.facts.out0 = gpu_builder_place(x, last->out[0]);
     d.facts.out0_stride = bz_plan_tensor(plan, last->out[0])->stride;
     d.x = d.facts.cols / x->step->width;
-    gpu_builder_add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then, divide_up(x->step->width, 256)}}, d);
+    const uint32_t sums = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+    const uint32_t held = sums ? x->step->width : 1;
+    gpu_builder_add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then, divide_up(x->step->width, 256), sums, held}}, d);
 }
 
 static gpu_kernel linear_kernel(const builder *x)
@@ -206,7 +213,8 @@ static void route(builder *x)
         x->failed = true;
         return;
     }
-    gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{0}}, d);
+    const uint32_t sums = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+    gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{sums, sums ? d.facts.width : 1}}, d);
 }
 
 static void rope_table(builder *x)
@@ -354,6 +362,7 @@ static void build(builder *x)
     } else {
         for (size_t i = 0; i < plan->n_steps; n++) {
             groups[n] = plan->tower ? gpu_fuse_tower(&rules, plan, i) : gpu_fuse(&rules, plan, i);
+            groups[n].first = i;
             for (uint32_t k = 0; k < groups[n].count; k++) {
                 group_of[i++] = n;
             }
@@ -362,6 +371,8 @@ static void build(builder *x)
         place_angles(s);
     }
     x->step = plan->steps;
+    x->groups = groups;
+    x->group_of = group_of;
     gpu_tiles_reserve(x);
     for (uint32_t i = 0; i < n && !x->failed; i++) {
         x->steps = groups[i].count;
@@ -387,6 +398,7 @@ static void build(builder *x)
         default: gpu_add_tower_group(x, &groups[i]); break;
         }
         x->step += groups[i].count;
+        gpu_sums_forget(x, groups[i].first + groups[i].count - 1);
     }
     free(groups);
     free(group_of);

@@ -89,14 +89,18 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
     d.facts.out0 = quants_at(x);
     d.facts.out1 = scales_at(x, k, inputs);
     d.x = divide_up((uint64_t)steps * 16, 256);
+    gpu_overrides o = {{GATE_NONE}};
     if (x->gate) {
         const step_facts gate = gpu_builder_facts(x, x->gate);
         d.facts.in0 = gate.in0;
         d.facts.in0_stride = gate.in0_stride;
         d.facts.in1 = gate.in1;
         d.facts.in1_stride = gate.in1_stride;
+        o.value[0] = x->gate->in[1].id ? GATE_TWO : GATE_ONE;
+        o.value[1] = gpu_sums_read(x, x->gate->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+        o.value[2] = gpu_sums_read(x, x->gate->in[1], &d.facts, &d.facts.in1, &d.facts.in1_stride);
     }
-    gpu_builder_add(x, GPU_QUANTIZE, BZ_F32, (gpu_overrides){{!x->gate ? GATE_NONE : x->gate->in[1].id ? GATE_TWO : GATE_ONE}}, d);
+    gpu_builder_add(x, GPU_QUANTIZE, BZ_F32, o, d);
 }
 
 /* Few tiles leave most of a GPU idle unless k is shared out; each share needs room for its sums. */
@@ -167,6 +171,9 @@ void gpu_add_tiles(builder *x)
     if (integers) {
         quantize(x, k, inputs);
     }
+    if (x->gate) { /* its sums have been read now */
+        gpu_sums_forget(x, (size_t)(x->gate - x->s->plan->steps));
+    }
     dispatch whole = {.facts = gpu_builder_facts(x, x->step), .side = true, .y = y, .z = splits};
     step_facts *f = &whole.facts;
     f->k = k;
@@ -181,10 +188,8 @@ void gpu_add_tiles(builder *x)
         f->in1 = scales_at(x, k, inputs);
     }
     if (splits > 1) {
-        f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
         f->out1_stride = x->rows * f->cols;
-        const uint64_t scratch = 4ull * splits * f->out1_stride;
-        x->scratch = scratch > x->scratch ? scratch : x->scratch;
+        f->out1 = gpu_sums_place(x, 4ull * splits * f->out1_stride); /* behind everything that was placed */
     }
     for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
         const gpu_piece *piece = &ws->pieces[i];
@@ -198,6 +203,6 @@ void gpu_add_tiles(builder *x)
     if (splits > 1) {
         dispatch d = {.facts = whole.facts, .x = divide_up(w->ne[1], 64), .y = x->rows};
         d.facts.heads = splits;
-        gpu_builder_add(x, GPU_SPLIT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
+        gpu_sums_add(x, x->step->out[0], &d);
     }
 }

@@ -385,6 +385,97 @@ static bz_tensor attention_k_read(bz_plan *p)
     return attention(p, false, true);
 }
 
+/* ---- sums of splits: products of few tiles, whose sums are made where they are read ------------------------- */
+
+static bz_weight to_heads, to_head, to_head2, to_choice;
+
+static bz_tensor product(bz_plan *p, bz_weight w)
+{
+    return bz_linear(p, wide_input(p), w, "product");
+}
+
+static bz_tensor sum_norm(bz_plan *p)
+{
+    return row(p, product(p, gate), row_norm);
+}
+
+static bz_tensor sum_norm_add_scale(bz_plan *p)
+{
+    bz_tensor r = bz_embed(p, wide_other, 1, "residual"), x = product(p, gate);
+    return bz_scale(p, bz_add(p, r, row(p, x, row_norm), 1, "sum"), factor, "y");
+}
+
+static bz_tensor sum_norm_mul(bz_plan *p)
+{
+    return bz_mul_vector(p, row(p, product(p, gate), BZ_NO_WEIGHT), row_norm2, 0.3f, "y");
+}
+
+/* Three products are under way at once, and the middle one is read last. */
+static bz_tensor sums_attention(bz_plan *p)
+{
+    bz_tensor t = angles(p, HEAD), x = wide_input(p);
+    bz_tensor k = bz_linear(p, x, to_head, "k"), q = bz_linear(p, x, to_heads, "q"), v = bz_linear(p, x, to_head2, "v");
+    k = bz_rope(p, bz_rms_norm(p, k, head_norm, HEAD, 1e-6f, "k"), t, HEAD, "k");
+    v = bz_rms_norm(p, v, BZ_NO_WEIGHT, HEAD, 1e-6f, "v");
+    bz_kv_write(p, k, v, (bz_cache){1}, "write");
+    q = bz_rope(p, head_norms(p, q), t, HEAD, "q");
+    return bz_attend(p, q, (bz_cache){1}, HEADS, HEAD, 16, "attend");
+}
+
+/* Keys and values of one product. */
+static bz_tensor sums_one_for_both(bz_plan *p)
+{
+    bz_tensor t = angles(p, HEAD), x = wide_input(p);
+    bz_tensor both = bz_linear(p, x, to_head, "kv"), q = bz_linear(p, x, to_heads, "q");
+    bz_tensor k = bz_rope(p, bz_rms_norm(p, both, head_norm, HEAD, 1e-6f, "k"), t, HEAD, "k");
+    bz_tensor v = bz_rms_norm(p, both, BZ_NO_WEIGHT, HEAD, 1e-6f, "v");
+    bz_kv_write(p, k, v, (bz_cache){1}, "write");
+    q = bz_rope(p, head_norms(p, q), t, HEAD, "q");
+    return bz_attend(p, q, (bz_cache){1}, HEADS, HEAD, 16, "attend");
+}
+
+/* What attention leaves would lie where the product's splits are. */
+static bz_tensor sum_across_attention(bz_plan *p)
+{
+    bz_tensor x = product(p, gate), y = attention_whole(p);
+    return bz_add(p, bz_columns(p, row(p, x, row_norm), 0, WIDTH), y, 1, "y");
+}
+
+static bz_tensor sums_gated(bz_plan *p)
+{
+    bz_tensor x = wide_input(p), a = bz_linear(p, x, gate, "gate"), b = bz_linear(p, x, up, "up");
+    return row(p, bz_linear(p, bz_geglu(p, a, b, "geglu"), third, "product"), row_norm);
+}
+
+static bz_tensor sum_route(bz_plan *p)
+{
+    bz_tensor ids, shares;
+    bz_route(p, product(p, to_choice), 5, &ids, &shares, "route");
+    return shares;
+}
+
+static bz_tensor sum_read_by_two(bz_plan *p)
+{
+    bz_tensor x = product(p, gate);
+    return bz_add(p, bz_linear(p, row(p, x, row_norm), up, "again"), row(p, x, row_norm2), 0.5f, "y");
+}
+
+static bz_tensor sum_added_to_its_norm(bz_plan *p)
+{
+    bz_tensor x = product(p, gate);
+    return bz_add(p, x, row(p, x, row_norm), 1, "y");
+}
+
+static bz_tensor sum_of_some_columns(bz_plan *p)
+{
+    return head_norms(p, bz_columns(p, product(p, gate), HEAD, 2 * HEAD));
+}
+
+static bz_tensor sum_for_nobody(bz_plan *p)
+{
+    return product(p, gate);
+}
+
 /* ---- all -------------------------------------------------------------------------------------------------- */
 
 typedef struct fuse_case {
@@ -398,23 +489,23 @@ typedef struct fuse_case {
 static const fuse_case products[] = {
     {"norm and product", norm_linear, 1, 0},
     {"norm and three products", three_products, 3, 0},
-    {"norm, gate and up, GEGLU", gated_pair, 3, 0},
-    {"norm, add, scale, norm, gate and up, GEGLU", whole_front, 6, 2},
+    {"norm, gate and up, GEGLU", gated_pair, 3, 2},
+    {"norm, add, scale, norm, gate and up, GEGLU", whole_front, 6, 4},
     {"norm, add, norm, product", front_without_scale, 3, 1},
-    {"norm, product, GEGLU with something else", gated_by_another, 2, 0},
+    {"norm, product, GEGLU with something else", gated_by_another, 2, 1},
     {"norm, product, soft cap", capped, 2, 0},
     {"norm and product, and the norm again", norm_kept, 1, 0},
     {"norm and products of different width", outputs_of_different_width, 2, 0},
-    {"fused in part: up before gate", up_and_gate, 2, 0},
-    {"fused in part: a gate that is read again", gate_read_again, 2, 0},
-    {"fused in part: a gate that is its own up", gated_by_itself, 1, 0},
+    {"fused in part: up before gate", up_and_gate, 2, 2},
+    {"fused in part: a gate that is read again", gate_read_again, 2, 1},
+    {"fused in part: a gate that is its own up", gated_by_itself, 1, 1},
     {"fused in part: products of two types", products_of_two_types, 1, 0},
     {"fused in part: products of two inputs", products_of_two_inputs, 1, 0},
     {"norm, experts' gates and ups, GEGLU", expert_gates_and_ups, 2, 0},
     {"norm, experts' gates, experts' ups, GEGLU", expert_pair, 3, 0},
     {"fused in part: experts' gates that are read again", expert_gates_read_again, 1, 0},
-    {"norm, gate and up, GEGLU and the product behind", gated_then_product, 3, 1},
-    {"the same, and what is between again", gated_then_product_and_read, 3, 0},
+    {"norm, gate and up, GEGLU and the product behind", gated_then_product, 3, 3},
+    {"the same, and what is between again", gated_then_product_and_read, 3, 2},
     {"experts from norm to end", expert_whole, 2, 1},
     {"not fused: two products of the same experts", expert_sum_of_two, 0, 0},
     {"not fused: odd outputs", odd_outputs, 0, 0},
@@ -426,6 +517,26 @@ static const fuse_case attentions[] = {
     {"fused in part: values with a weight", attention_v_weight, 3, 2},
     {"fused in part: keys that are read again", attention_k_read, 3, 2},
 };
+
+/* Saved: what is fused anyway, then the sums of splits. The same to the last bit. */
+static const fuse_case sums[] = {
+    {"a product's splits and norm", sum_norm, 0, 1},
+    {"a product's splits, norm, add and scale", sum_norm_add_scale, 2, 3},
+    {"splits of three products, norms, rope and cache", sums_attention, 5, 7},
+    {"splits of keys that are values too", sums_one_for_both, 5, 6},
+    {"a product's splits and route", sum_route, 0, 1},
+    {"not fused: splits across attention", sum_across_attention, 5, 4},
+    {"not fused: splits that two norms read", sum_read_by_two, 0, 0},
+    {"not fused: splits that are normed and added", sum_added_to_its_norm, 1, 1},
+    {"not fused: splits of some columns", sum_of_some_columns, 0, 0},
+    {"not fused: splits that nobody reads", sum_for_nobody, 0, 0},
+};
+
+static const fuse_case gated_sums[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 3}};
+/* There the GEGLU is done with the product, too. */
+static const fuse_case gated_sums8[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 4}};
+/* Factors in another order. */
+static const fuse_case sums_mul[] = {{"a product's splits, norm without weight, times a vector", sum_norm_mul, 1, 2}};
 
 static const fuse_case norms[] = {
     {"norm and add", norm_add, 1, 1},
@@ -459,25 +570,33 @@ static float *run(parity *p, parity_run *r, const parity_pass *pass, uint64_t *d
     return out;
 }
 
-static void test_case(const fuse_case *t, parity *fused, parity *plain, bound near, bound limit)
+typedef struct fuse_rules {
+    bool exact;        /* kernels that round nothing */
+    bool only_many;    /* rows */
+    uint64_t binding;  /* most that the device binds; 0: as it is */
+    int dearer;        /* dispatches that are not saved then */
+    bound near, limit; /* fused against plain, both against the CPU */
+} fuse_rules;
+
+static void test_case(const fuse_case *t, parity *fused, parity *plain, const fuse_rules *rules)
 {
     static const uint32_t rows[][2] = {{1, 1}, {8, 3}, {64, 64}, {512, 70}};
-    begin("%s", t->name);
-    for (size_t c = 0; c < 4; c++) {
+    begin("%s%s%s", t->name, rules->only_many ? ", 8-bit activations" : "", rules->binding ? ", little room" : "");
+    for (size_t c = rules->only_many ? 2 : 0; c < 4; c++) {
         const parity_pass pass = {.n = rows[c][1], .position = 0};
         bz_plan *first = parity_plan(fused, rows[c][0]), *second = parity_plan(plain, rows[c][0]);
         parity_run f = parity_prepare(fused, first, t->record(first));
         parity_run u = parity_prepare(plain, second, t->record(second));
         uint64_t n_fused = 0, n_plain = 0;
         float *a = run(fused, &f, &pass, &n_fused), *b = run(plain, &u, &pass, &n_plain);
-        const int saved = rows[c][0] > 8 ? t->saved_many : t->saved;
+        const int saved = (rows[c][0] > 8 ? t->saved_many : t->saved) - (rows[c][0] == 512 ? rules->dearer : 0);
         if (CHECK(a && b)) {
-            within(a, b, pass.n, f.cols, near, "fused against plain");
+            within(a, b, pass.n, f.cols, rules->near, "fused against plain");
             CHECKF((int)(n_plain - n_fused) == saved, "%d dispatches fused, %d plain, bucket %u", (int)n_fused, (int)n_plain,
                    rows[c][0]);
         }
-        parity_check(fused, &f, &pass, limit, "fused against the CPU, %u rows", pass.n);
-        parity_check(plain, &u, &pass, limit, "plain against the CPU, %u rows", pass.n);
+        parity_check(fused, &f, &pass, rules->limit, "fused against the CPU, %u rows", pass.n);
+        parity_check(plain, &u, &pass, rules->limit, "plain against the CPU, %u rows", pass.n);
         free(a);
         free(b);
         parity_release(fused, &f);
@@ -485,18 +604,19 @@ static void test_case(const fuse_case *t, parity *fused, parity *plain, bound ne
     }
 }
 
-/* `exact`: kernels that round nothing. */
-static void test_cases(const fuse_case *cases, size_t n, const char *wanted, bool exact, bound near, bound limit)
+static void test_cases(const fuse_case *cases, size_t n, const char *wanted, fuse_rules rules)
 {
-    const parity_options o = {.caches = &attention_cache, .n_caches = 1, .slack = 511, .f32_cache = exact};
+    gpu_limits limits = parity_limits();
+    limits.max_binding = rules.binding;
+    const parity_options o = {.caches = &attention_cache, .n_caches = 1, .slack = 511, .f32_cache = rules.exact, .limits = rules.binding ? &limits : NULL};
     parity_options plain_options = o;
     plain_options.no_fuse = true;
     parity fused = {0}, plain = {0};
-    begin("two back ends, %s", exact ? "exact" : "8-bit activations");
+    begin("two back ends, %s", rules.exact ? "exact" : "8-bit activations");
     bool open = parity_open(&fused, &weights, &o) && parity_open(&plain, &weights, &plain_options);
     for (size_t i = 0; open && i < n; i++) {
         if (strstr(cases[i].name, wanted)) {
-            test_case(&cases[i], &fused, &plain, near, limit);
+            test_case(&cases[i], &fused, &plain, &rules);
         }
     }
     parity_close(&fused);
@@ -531,12 +651,27 @@ int main(int argc, char **argv)
     expert_down = weights_random(&weights, BZ_Q5_0, 96, 90, EXPERTS);
     head = weights_random(&weights, BZ_Q6_K, WIDE, 1000, 1);
 
-    const bound exact = {.of_rms = 6e-6, .of_value = 2e-6};
-    test_cases(norms, sizeof norms / sizeof *norms, wanted, true, exact, exact);
-    test_cases(attentions, sizeof attentions / sizeof *attentions, wanted, true, exact, exact);
+    to_heads = weights_random(&weights, BZ_Q4_K, WIDE, WIDTH, 1);
+    to_head = weights_random(&weights, BZ_Q4_K, WIDE, HEAD, 1);
+    to_head2 = weights_random(&weights, BZ_Q4_K, WIDE, HEAD, 1);
+    to_choice = weights_random(&weights, BZ_F32, WIDE, 130, 1);
+
+    const bound exact = {.of_rms = 6e-6, .of_value = 2e-6}, same = {0};
+    const fuse_rules plainly = {.exact = true, .near = exact, .limit = exact};
+    test_cases(norms, sizeof norms / sizeof *norms, wanted, plainly);
+    test_cases(attentions, sizeof attentions / sizeof *attentions, wanted, plainly);
     /* A value that two kernels round to different neighbours moves a sum by a small part; what 8 bits lose against the
      * CPU is much more, and products of two such sums have long tails (test_kernels.c has the sharp test). */
-    test_cases(products, sizeof products / sizeof *products, wanted, false, (bound){.of_rms = 2e-3}, (bound){.of_rms = 0.2});
+    test_cases(products, sizeof products / sizeof *products, wanted, (fuse_rules){.near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
+    const fuse_rules summed = {.exact = true, .near = same, .limit = {.of_rms = 2e-5, .of_value = 2e-6}};
+    const fuse_rules summed8 = {.only_many = true, .near = same, .limit = {.of_rms = 0.2}};
+    test_cases(sums, sizeof sums / sizeof *sums, wanted, summed);
+    test_cases(gated_sums, 1, wanted, summed);
+    test_cases(sums, sizeof sums / sizeof *sums, wanted, summed8);
+    test_cases(gated_sums8, 1, wanted, summed8);
+    test_cases(sums_mul, 1, wanted, plainly);
+    /* Room for the splits of one product at a time: each begins when those before it have been added up. */
+    test_cases(&sums[2], 1, wanted, (fuse_rules){.exact = true, .binding = 3600000, .dearer = 2, .near = same, .limit = exact});
     weights_free(&weights);
     return finish();
 }

@@ -39,7 +39,8 @@ struct Step {
     row0: u32,       // first row that a step of wanted rows is about
     both_ways: u32,  // 1: attend sees all rows of the pass, and before them what the first one sees
     blocks: u32,     // attend: 1: rows of a picture see what follows of it, 2: all of it
-    pad0: u32, pad1: u32, pad2: u32,
+    sum_rows: u32,   // inputs that are sums of splits: rows of each split (sums.wgsl)
+    pad0: u32, pad1: u32,
     bounds01: vec4<f32>, bounds23: vec4<f32>, // towers: four times low, high
 }
 

@@ -1,5 +1,7 @@
 // add, scale, mul_vector, geglu, softcap, take_rows, recall: one thread per value.
 override OP: u32;
+override SUMS0: u32 = 0u; // geglu: splits that gates and ups are the sums of, 0: none
+override SUMS1: u32 = 0u;
 const ADD = 0u;
 const SCALE = 1u;
 const MUL_VECTOR = 2u;
@@ -25,7 +27,8 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     } else if (OP == MUL_VECTOR) {
         y = arena[a + c] * step.scale * weights[c];
     } else if (OP == GEGLU) {
-        y = gelu(arena[a + c]) * arena[step.in1 + row * step.in1_stride + c];
+        y = gelu(added(a + c, step.in0_stride * step.sum_rows, SUMS0)) *
+            added(step.in1 + row * step.in1_stride + c, step.in1_stride * step.sum_rows, SUMS1);
     } else if (OP == GEGLU_FUSED) {
         let gate = a + (c / step.width) * 2u * step.width + c % step.width;
         y = gelu(arena[gate]) * arena[gate + step.width];

@@ -1,6 +1,8 @@
 // rms_norm and rope of a row's keys (in0, angles in2), rms_norm of its values (in1), both into the cache: one
 // workgroup per row and KV head.
 override F16: bool = true;
+override KEY_SUMS: u32 = 0u; // splits that keys and values are the sums of, 0: none
+override VALUE_SUMS: u32 = 0u;
 
 @group(0) @binding(3) var<storage, read_write> keys: array<u32>;
 @group(0) @binding(4) var<storage, read_write> values: array<u32>;
@@ -21,7 +23,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let v = step.in1 + row * step.in1_stride + group.x * d;
     var sum = vec2<f32>();
     for (var i = local; i < d; i += 256u) {
-        let pair = vec2<f32>(arena[k + i], arena[v + i]);
+        let pair = vec2<f32>(added(k + i, step.in0_stride * step.sum_rows, KEY_SUMS),
+                             added(v + i, step.in1_stride * step.sum_rows, VALUE_SUMS));
         key[i] = pair.x;
         value[i] = pair.y;
         sum += pair * pair;

@@ -4,6 +4,8 @@
 //   quants at vector out0: [row][step][4] of 16 integers;  at vector out1: [row][step] of (d, sum, d, sum).
 // A thread takes four values, eight threads make a group of 32. GATE: the rows are GEGLU's, made here.
 override GATE: u32 = 0u;
+override SUMS0: u32 = 0u; // splits that gates and ups are the sums of, 0: none
+override SUMS1: u32 = 0u;
 const TWO = 1u; // gates at in0, ups at in1
 const ONE = 2u; // k gates, then k ups, input by input, at in0
 
@@ -14,6 +16,10 @@ var<workgroup> total: array<i32, 256>;
 
 fn rounded(x: f32) -> i32 {
     return i32(x + select(0.49999997, -0.49999997, x < 0.0)); // ties away from zero
+}
+
+fn four_of(at: u32, between: u32, n: u32) -> vec4<f32> {
+    return vec4<f32>(added(at, between, n), added(at + 1u, between, n), added(at + 2u, between, n), added(at + 3u, between, n));
 }
 
 @compute @workgroup_size(256)
@@ -28,11 +34,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var x = vec4<f32>();
     if (here && four * 4u < step.k) {
         let at = step.in0 + row * step.in0_stride + select(1u, 2u, GATE == ONE) * input * step.k + four * 4u;
-        x = vec4<f32>(arena[at], arena[at + 1u], arena[at + 2u], arena[at + 3u]);
+        x = four_of(at, step.in0_stride * step.sum_rows, SUMS0);
         if (GATE != 0u) {
             let up = select(step.in1 + row * step.in1_stride + input * step.k + four * 4u, at + step.k, GATE == ONE);
-            x = vec4<f32>(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w)) *
-                vec4<f32>(arena[up], arena[up + 1u], arena[up + 2u], arena[up + 3u]);
+            x = vec4<f32>(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w)) * four_of(up, step.in1_stride * step.sum_rows, SUMS1);
         }
     }
     let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
