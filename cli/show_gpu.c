@@ -72,6 +72,9 @@ static void print_steps(const bz_plan *plan, const bz_gpu_dispatch *d)
             before = " + ";
         }
     }
+    for (uint32_t i = 0; i < d->n_early; i++) {
+        printf(" + %u %s", number_of(plan, d->early[i]), bz_op_name(plan->steps[d->early[i]].op));
+    }
     putchar('\n');
 }
 

@@ -417,6 +417,12 @@ static void put_dispatches(bz_json *j, const show_gpu *g)
         bz_json_put_text(j, "kernel", d->name);
         bz_json_put_uint(j, "first_step", d->first_step); /* of "plan", from 0 */
         bz_json_put_uint(j, "steps", d->steps);
+        bz_json_key(j, "early_steps"); /* further on in it */
+        bz_json_array(j);
+        for (uint32_t k = 0; k < d->n_early; k++) {
+            bz_json_uint(j, d->early[k]);
+        }
+        bz_json_end(j);
         bz_json_key(j, "workgroups");
         bz_json_array(j);
         bz_json_uint(j, d->x);

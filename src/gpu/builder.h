@@ -20,10 +20,12 @@ typedef struct builder {
     bz_tensor grouped;   /* the choice of experts it lists, */
     uint32_t grouped_rows; /* in tiles of that many */
     bz_tensor quantised; /* whose rows lie behind it */
-    const gpu_group *groups; /* of the plan's steps, in order, */
+    const gpu_group *group;   /* at hand, */
+    const gpu_group *groups;  /* of all of them, in order, */
     const uint32_t *group_of; /* [steps of the plan] and which a step is in */
     struct {
         bz_tensor tensor;
+        const gpu_group *reader;
         dispatch sum; /* what would write it */
     } sums[GPU_MOST_SUMS]; /* [n_sums] that are not added up yet: sums.c */
     uint32_t n_sums;
@@ -50,6 +52,9 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
 /* products.c: a group of fusion PRODUCTS. */
 void gpu_add_products(builder *x, const gpu_group *group);
 
+/* norms.c: a group of fusion NORMS. */
+void gpu_add_norms(builder *x, const gpu_group *group);
+
 /* attention.c: kv_write, alone or with the norms and the rope before it (GPU_FUSE_KV); attend, where `turn` is the query's
  * norm, with its rope behind, if they are done there too. */
 void gpu_add_kv_write(builder *x);
@@ -71,6 +76,6 @@ uint32_t gpu_sums_place(builder *x, uint64_t bytes);
 void gpu_sums_add(builder *x, bz_tensor t, const dispatch *sum);
 uint32_t gpu_sums_read(const builder *x, bz_tensor t, step_facts *facts, uint32_t *place, uint32_t *stride);
 void gpu_sums_settle(builder *x);
-void gpu_sums_forget(builder *x, size_t step); /* those that no step behind this one reads */
+void gpu_sums_forget(builder *x); /* those that the group at hand has read */
 
 #endif

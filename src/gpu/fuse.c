@@ -197,6 +197,89 @@ static bool is_attend(const bz_plan *p, size_t first)
     return attend && !attend->both_ways && attend->width == p->steps[first].width && attend->width % 8 == 0 && p->steps[first].w[0].id;
 }
 
+/* ---- norms of many rows ------------------------------------------------------------------------ */
+
+enum {
+    MOST_HELD = 3584, /* values that a kernel keeps beside what else it has in 16 KiB */
+    MOST_NORMS = 3,
+    MOST_VECTORS = 4  /* weights that norms.wgsl binds */
+};
+
+/* Do products alone read it? */
+static bool is_for_products(const bz_plan *p, bz_tensor t)
+{
+    const bz_tensor_info *info = bz_plan_tensor(p, t);
+    bool only = info->root == t.id && info->last < (int32_t)p->n_steps;
+    for (int32_t i = info->first + 1; i <= info->last && only; i++) {
+        const bz_step *s = &p->steps[i];
+        for (int k = 0; k < 3; k++) {
+            const bool reads = bz_plan_tensor(p, s->in[k])->root == t.id;
+            only = only && (!reads || (k == 0 && s->in[0].id == t.id && (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR)));
+        }
+    }
+    return only;
+}
+
+/* A norm of v for products at step `at`, perhaps with a mul_vector behind it: the last step of it, or NULL. */
+static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v, float eps)
+{
+    const bz_step *s = &p->steps[at];
+    if (s->op != BZ_OP_RMS_NORM || s->in[0].id != v.id || s->width != bz_plan_tensor(p, v)->cols || s->eps != eps) {
+        return NULL;
+    }
+    const bz_step *last = s->w[0].id ? s : follows(p, at + 1, BZ_OP_MUL_VECTOR, 0);
+    return last && last->w[0].id && is_for_products(p, last->out[0]) ? last : NULL;
+}
+
+/* rms_norm of v at step `at`, added to something else? */
+static bool is_norm_add(const bz_plan *p, size_t at, bz_tensor v, float eps)
+{
+    return is_row_norm(p, at) && p->steps[at].in[0].id == v.id && p->steps[at].eps == eps && follows(p, at + 1, BZ_OP_ADD, 1) &&
+           p->steps[at + 1].scale == 1.0f;
+}
+
+static gpu_group norms(const bz_plan *p, size_t first)
+{
+    gpu_group g = {.fusion = GPU_FUSE_NORMS};
+    const gpu_group none = {.fusion = GPU_FUSE_NONE, .count = 1};
+    const float eps = p->steps[first].eps;
+    bz_tensor v = p->steps[first].in[0];
+    size_t at = first;
+    if (p->steps[first].width != bz_plan_tensor(p, v)->cols || p->steps[first].width > MOST_HELD) {
+        return none;
+    }
+    while (g.norms.adds < 2 && !g.norms.scales && is_norm_add(p, at, v, eps) && (at == first || only_read_by(p, v, at))) {
+        g.norms.adds++;
+        at += 2;
+        g.norms.scales = follows(p, at, BZ_OP_SCALE, 0) != NULL;
+        at += g.norms.scales;
+        v = p->steps[at - 1].out[0];
+    }
+    const bz_tensor_info *info = bz_plan_tensor(p, v);
+    bool multiplies = false;
+    for (size_t i = at; i < p->n_steps && (int32_t)i <= info->last; i++) {
+        const bz_step *last = norm_for_products(p, i, v, eps);
+        const bool fits = last && g.norms.n < MOST_NORMS && g.norms.adds + g.norms.scales + g.norms.n < MOST_VECTORS;
+        if (fits && !(multiplies && last->op == BZ_OP_MUL_VECTOR)) {
+            multiplies = multiplies || last->op == BZ_OP_MUL_VECTOR;
+            g.norms.norm[g.norms.n++] = i;
+            continue;
+        }
+        for (int k = 0; k < 3; k++) {
+            g.norms.keeps = g.norms.keeps || bz_plan_tensor(p, p->steps[i].in[k])->root == v.id;
+        }
+    }
+    g.norms.keeps = g.norms.keeps || info->last == (int32_t)p->n_steps;
+    if (g.norms.adds == 0) { /* the norm at hand, and others of the same rows */
+        at += gpu_fuse_norm_steps(p, first);
+        if (g.norms.n < 2 || g.norms.norm[0] != first) {
+            return none;
+        }
+    }
+    g.count = (uint32_t)(at - first);
+    return g.norms.adds + g.norms.n > 1 ? g : none;
+}
+
 /* ---- all rules ---------------------------------------------------------------------------- */
 
 gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
@@ -222,6 +305,9 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
         }
         return (gpu_group){.fusion = GPU_FUSE_NORM_ROPE, .count = 2};
     }
+    if (!r->few && (group = norms(p, first)).fusion == GPU_FUSE_NORMS) {
+        return group;
+    }
     const bool whole = s->width == bz_plan_tensor(p, s->in[0])->cols;
     if (whole && !s->w[0].id && follows(p, first + 1, BZ_OP_MUL_VECTOR, 0)) {
         return (gpu_group){.fusion = GPU_FUSE_NORM_MUL, .count = 2};
@@ -236,8 +322,6 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
 
 /* ---- sums of splits ------------------------------------------------------------------------- */
 
-enum { MOST_HELD = 3584 }; /* values that a kernel keeps beside what else it has in 16 KiB */
-
 bool gpu_fuse_adds(const bz_plan *p, const gpu_group *g, bz_tensor t)
 {
     const bz_step *s = &p->steps[g->first];
@@ -248,6 +332,8 @@ bool gpu_fuse_adds(const bz_plan *p, const gpu_group *g, bz_tensor t)
     case GPU_FUSE_NORM_ADD_SCALE: return s->width <= MOST_HELD && s[1].in[0].id != t.id;
     case GPU_FUSE_NORM_ROPE:
     case GPU_FUSE_NORM_MUL: return s->width <= MOST_HELD;
+    case GPU_FUSE_NORMS: /* neither what norms are added to */
+        return (g->norms.adds < 1 || s[1].in[0].id != t.id) && (g->norms.adds < 2 || s[3].in[0].id != t.id);
     case GPU_FUSE_KV: return true;
     case GPU_FUSE_GATED: return s->in[1].id != 0; /* gate and up */
     default: return false;

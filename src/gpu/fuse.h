@@ -15,6 +15,8 @@ typedef enum gpu_fusion {
     GPU_FUSE_NORM_ADD_SCALE, /* rms_norm, add, scale:  (in1 + norm(in0)) * w */
     GPU_FUSE_NORM_ROPE,      /* rms_norm, rope:         per head */
     GPU_FUSE_NORM_MUL,       /* rms_norm, mul_vector:   a norm without weight of its own */
+    GPU_FUSE_NORMS,          /* [rms_norm, add [rms_norm, add] [scale]] and up to three norms of the result for products, wherever
+                                in the plan they stand: of many rows */
     GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
     GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
     GPU_FUSE_GATED,          /* geglu, linear or expert_linear of many rows, 8-bit activations */
@@ -29,7 +31,7 @@ typedef enum gpu_fusion {
     GPU_FUSE_LAYER_NORM  /* layer_norm, relu */
 } gpu_fusion;
 
-/* A stretch of the plan. */
+/* A stretch of the plan, and steps further on that are done early. */
 typedef struct gpu_group {
     gpu_fusion fusion;
     uint32_t count; /* steps; 1 for none */
@@ -41,6 +43,15 @@ typedef struct gpu_group {
         bool keeps_sum, keeps_norm;   /* the sum and the normed row are read behind the group too */
         uint8_t then;                 /* geglu or softcap */
     } products;
+    /* NORMS */
+    struct {
+        uint8_t adds;   /* steps 1 and 3 */
+        bool scales;    /* the last step of the stretch is a scale */
+        bool keeps;     /* others read the result too */
+        uint8_t n;      /* norms of it */
+        size_t norm[3]; /* steps of the plan, each with a mul_vector behind it where it has no weight; those behind the
+                           stretch belong to this group alone */
+    } norms;
     /* Of towers: places of steps within the group, from 1; 0 for none. NEAR: norm and then are scores and sum; GATE and NEAR:
      * outs are the clamps of the inputs, GATE's last that of the output. */
     struct {
@@ -60,6 +71,12 @@ typedef struct gpu_fuse_rules {
 /* What begins at step `first`. */
 gpu_group gpu_fuse(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first);
 gpu_group gpu_fuse_tower(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first); /* fuse_tower.c */
+
+/* Steps of one of the norms that such a group ends with: 2 with a mul_vector. */
+static inline uint32_t gpu_fuse_norm_steps(const bz_plan *plan, size_t norm)
+{
+    return plan->steps[norm].w[0].id ? 1 : 2;
+}
 
 /* Does the group's kernel add up the splits of the product t, which no other group reads? (sums.c) */
 bool gpu_fuse_adds(const bz_plan *plan, const gpu_group *group, bz_tensor t);

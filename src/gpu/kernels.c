@@ -35,6 +35,7 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_SPLIT_SUM] = {"split_sum.wgsl", {NULL}, false, false},
     [GPU_GROUP_PAIRS] = {"group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, false, false},
     [GPU_NORM] = {"norm.wgsl", {"THEN", "EACH", "SUMS", "HELD"}, false, false},
+    [GPU_NORMS] = {"norms.wgsl", {"ADDS", "OUTS", "FORM", "EACH", "SUMS", "WIDTH"}, false, false},
     [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP", "SUMS0", "SUMS1"}, false, false},
     [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
     [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
@@ -381,7 +382,7 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
             parts[n_parts++] = "products.wgsl";
         }
     }
-    if (kernel == GPU_NORM || kernel == GPU_ELEMENTWISE || kernel == GPU_KV_NORM || kernel == GPU_ROUTE || kernel == GPU_QUANTIZE) {
+    if (kernel == GPU_NORM || kernel == GPU_NORMS || kernel == GPU_ELEMENTWISE || kernel == GPU_KV_NORM || kernel == GPU_ROUTE || kernel == GPU_QUANTIZE) {
         parts[n_parts++] = "sums.wgsl";
     }
     if (kernel == GPU_ELEMENTWISE || kernel == GPU_QUANTIZE) {

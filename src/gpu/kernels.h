@@ -26,6 +26,7 @@ typedef enum gpu_kernel {
     GPU_SPLIT_SUM,    /* of the splits of a tile kernel */
     GPU_GROUP_PAIRS,  /* rows by expert, for the tile kernels */
     GPU_NORM,
+    GPU_NORMS,        /* of many rows, with what is added between */
     GPU_ELEMENTWISE,
     GPU_ROPE,
     GPU_KV_WRITE,

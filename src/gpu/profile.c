@@ -67,7 +67,8 @@ size_t bz_gpu_dispatches(const bz_schedule *s, bz_gpu_dispatch *out, size_t cap)
 {
     for (uint32_t i = 0; i < s->n && i < cap; i++) {
         const dispatch *d = &s->dispatches[i];
-        out[i] = (bz_gpu_dispatch){.first_step = d->first_step, .steps = d->steps, .x = d->x, .y = d->y};
+        out[i] = (bz_gpu_dispatch){.first_step = d->first_step, .steps = d->steps, .n_early = d->n_early, .x = d->x, .y = d->y};
+        memcpy(out[i].early, d->early, sizeof d->early);
         gpu_kernel_name(d->kernel, d->type, out[i].name, sizeof out[i].name);
     }
     return s->n;

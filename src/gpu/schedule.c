@@ -69,6 +69,12 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
     d.type = type;
     d.first_step = (uint32_t)((x->gate ? x->gate : x->step) - s->plan->steps);
     d.steps = x->steps;
+    for (uint32_t i = 0; i < x->group->norms.n; i++) {
+        const size_t norm = x->group->norms.norm[i];
+        for (size_t e = norm; norm >= x->group->first + x->steps && e < norm + gpu_fuse_norm_steps(s->plan, norm); e++) {
+            d.early[d.n_early++] = (uint32_t)e;
+        }
+    }
     d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, overrides, x->err);
     x->failed = d.pipeline == 0;
     s->plain[s->n_plain++] = d;
@@ -348,6 +354,7 @@ static void build(builder *x)
     const bz_plan *plan = s->plan;
     gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
     uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
+    bool *early = calloc(plan->n_steps + 1, sizeof *early); /* steps of a group that begins and ends before them */
     x->halved = calloc(plan->n_tensors, sizeof *x->halved);
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
     const gpu_fuse_rules rules = {.fuse = x->b->fuse,
@@ -357,28 +364,42 @@ static void build(builder *x)
                                   .max_binding = gpu_limits_of(x->b->g)->max_binding};
     uint32_t n = 0;
     x->failed = true;
-    if (!groups || !group_of || !s->offset || !x->halved) {
+    if (!groups || !group_of || !early || !s->offset || !x->halved) {
         bz_fail(x->err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     } else {
-        for (size_t i = 0; i < plan->n_steps; n++) {
+        for (size_t i = 0; i < plan->n_steps;) {
+            if (early[i]) { /* a group before has it */
+                i++;
+                continue;
+            }
             groups[n] = plan->tower ? gpu_fuse_tower(&rules, plan, i) : gpu_fuse(&rules, plan, i);
             groups[n].first = i;
+            for (uint32_t k = 0; k < groups[n].norms.n; k++) {
+                const size_t norm = groups[n].norms.norm[k];
+                for (size_t e = norm; e < norm + gpu_fuse_norm_steps(plan, norm); e++) {
+                    early[e] = true;
+                    group_of[e] = n;
+                }
+            }
             for (uint32_t k = 0; k < groups[n].count; k++) {
                 group_of[i++] = n;
             }
+            n++;
         }
         x->failed = bz_plan_place(plan, group_of, s->offset, &s->arena_bytes, x->err) != BZ_OK;
         place_angles(s);
     }
-    x->step = plan->steps;
     x->groups = groups;
     x->group_of = group_of;
     gpu_tiles_reserve(x);
     for (uint32_t i = 0; i < n && !x->failed; i++) {
+        x->group = &groups[i];
+        x->step = plan->steps + groups[i].first;
         x->steps = groups[i].count;
         switch (groups[i].fusion) {
         case GPU_FUSE_NONE: add_step(x); break;
         case GPU_FUSE_PRODUCTS: gpu_add_products(x, &groups[i]); break;
+        case GPU_FUSE_NORMS: gpu_add_norms(x, &groups[i]); break;
         case GPU_FUSE_KV: gpu_add_kv_norm(x); break;
         case GPU_FUSE_GATED:
             x->gate = x->step++;
@@ -397,11 +418,11 @@ static void build(builder *x)
             break;
         default: gpu_add_tower_group(x, &groups[i]); break;
         }
-        x->step += groups[i].count;
-        gpu_sums_forget(x, groups[i].first + groups[i].count - 1);
+        gpu_sums_forget(x);
     }
     free(groups);
     free(group_of);
+    free(early);
     free(x->halved);
     x->halved = NULL;
 }

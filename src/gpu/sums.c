@@ -52,6 +52,7 @@ void gpu_sums_add(builder *x, bz_tensor t, const dispatch *sum)
         return;
     }
     x->sums[x->n_sums].tensor = t;
+    x->sums[x->n_sums].reader = reader;
     x->sums[x->n_sums++].sum = *sum;
     x->open_bytes += bytes_of(sum);
 }
@@ -79,11 +80,11 @@ uint32_t gpu_sums_read(const builder *x, bz_tensor t, step_facts *f, uint32_t *p
     return 0;
 }
 
-void gpu_sums_forget(builder *x, size_t step)
+void gpu_sums_forget(builder *x)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < x->n_sums; i++) {
-        if (bz_plan_tensor(x->s->plan, x->sums[i].tensor)->last > (int32_t)step) {
+        if (x->sums[i].reader != x->group) {
             x->sums[kept++] = x->sums[i];
         }
     }

@@ -172,7 +172,7 @@ void gpu_add_tiles(builder *x)
         quantize(x, k, inputs);
     }
     if (x->gate) { /* its sums have been read now */
-        gpu_sums_forget(x, (size_t)(x->gate - x->s->plan->steps));
+        gpu_sums_forget(x);
     }
     dispatch whole = {.facts = gpu_builder_facts(x, x->step), .side = true, .y = y, .z = splits};
     step_facts *f = &whole.facts;

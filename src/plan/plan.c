@@ -358,6 +358,33 @@ static void note_lifetimes(bz_plan *p)
     p->tensors[p->tensors[p->output.id].root].last = (int32_t)p->n_steps;
 }
 
+/* Steps in the order in which their groups run, which for nearly all is the plan's. */
+static void sort_steps(const bz_plan *p, const uint32_t *group, size_t *order)
+{
+    for (size_t s = 0; s < p->n_steps; s++) {
+        size_t at = s;
+        for (; group && at > 0 && group[order[at - 1]] > group[s]; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = s;
+    }
+}
+
+/* The group that reads each tensor last. */
+static void last_readers(const bz_plan *p, const uint32_t *group, size_t *last)
+{
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        size_t step = (size_t)p->tensors[i].last;
+        last[i] = !group || p->tensors[i].last < 0 ? step : step < p->n_steps ? group[step] : SIZE_MAX; /* the output outlives all */
+    }
+    for (size_t s = 0; group && s < p->n_steps; s++) {
+        for (size_t i = 0; i < 3; i++) {
+            const uint32_t root = p->tensors[p->steps[s].in[i].id].root;
+            last[root] = last[root] < group[s] ? group[s] : last[root]; /* the plan's last reader may run early */
+        }
+    }
+}
+
 /* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
  * same time occupies. Plans have about a thousand tensors of which a dozen live at once. */
 bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err)
@@ -367,19 +394,20 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
     }
     uint32_t *alive = malloc(p->n_tensors * sizeof *alive); /* sorted by offset */
     size_t *last = malloc(p->n_tensors * sizeof *last);     /* group that reads it last */
-    if (!alive || !last) {
+    size_t *order = malloc((p->n_steps + 1) * sizeof *order);
+    if (!alive || !last || !order) {
         free(alive);
         free(last);
+        free(order);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
     }
-    for (size_t i = 0; i < p->n_tensors; i++) {
-        size_t step = (size_t)p->tensors[i].last;
-        last[i] = !group || p->tensors[i].last < 0 ? step : step < p->n_steps ? group[step] : SIZE_MAX; /* the output outlives all */
-        offset[i] = 0;
-    }
+    last_readers(p, group, last);
+    sort_steps(p, group, order);
+    memset(offset, 0, p->n_tensors * sizeof *offset);
     size_t n_alive = 0;
     *arena_bytes = 0;
-    for (size_t s = 0; s < p->n_steps; s++) {
+    for (size_t k = 0; k < p->n_steps; k++) {
+        const size_t s = order[k];
         const size_t now = group ? group[s] : s;
         size_t kept = 0;
         for (size_t i = 0; i < n_alive; i++) {
@@ -425,6 +453,7 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
     }
     free(alive);
     free(last);
+    free(order);
     return BZ_OK;
 }
 

@@ -211,7 +211,7 @@ bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_i
 bz_status bz_plan_finish(bz_plan *plan, bz_tensor output, bz_error *err);
 void bz_plan_free(bz_plan *plan);
 /* The same placing for a back end that runs several steps at once: group[s] is the number of step s's group,
- * never falling, and tensors that are alive in one group never share memory. NULL: every step by itself.
+ * which falls where a step is done early (in towers never), and tensors that are alive in one group never share memory. NULL: every step by itself.
  * offset: [n_tensors] bytes into an arena of *arena_bytes. */
 bz_status bz_plan_place(const bz_plan *plan, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err);
 

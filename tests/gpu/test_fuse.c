@@ -476,6 +476,113 @@ static bz_tensor sum_for_nobody(bz_plan *p)
     return product(p, gate);
 }
 
+/* ---- norms of many rows, between products ----------------------------------------------------------------- */
+
+static bz_tensor wide_residual(bz_plan *p)
+{
+    return bz_embed(p, wide_other, 1, "residual");
+}
+
+static bz_tensor sum_of(bz_plan *p, bz_tensor r, bz_tensor x, bz_weight w)
+{
+    return bz_add(p, r, row(p, x, w), 1, "sum");
+}
+
+/* A product of v's norm. */
+static bz_tensor normed_product(bz_plan *p, bz_tensor v, bz_weight w, bz_weight matrix)
+{
+    return bz_linear(p, row(p, v, w), matrix, "product");
+}
+
+/* Norms that run early must stay until they are read, and so must the sum, which is read between them by an addition when
+ * the places of its inputs are taken again. */
+static bz_tensor norms_early(bz_plan *p)
+{
+    bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
+    bz_tensor a = normed_product(p, v, row_norm2, gate), b = bz_linear(p, a, up, "b"), c = bz_linear(p, a, third, "c");
+    bz_tensor d = bz_add(p, bz_add(p, c, v, 1, "cv"), bz_add(p, a, b, 1, "ab"), 1, "d");
+    bz_tensor e = normed_product(p, v, row_norm, up), f = normed_product(p, v, row_norm2, third);
+    return bz_add(p, bz_add(p, d, e, 0.5f, "de"), f, 1, "y");
+}
+
+/* As beside experts: what a router sees is times a vector. */
+static bz_tensor norms_of_experts(bz_plan *p)
+{
+    bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
+    bz_tensor a = row(p, normed_product(p, v, row_norm2, gate), row_norm);
+    bz_tensor r = bz_mul_vector(p, row(p, v, BZ_NO_WEIGHT), row_norm2, 0.3f, "r"), b = bz_linear(p, r, up, "b");
+    bz_tensor c = normed_product(p, v, row_norm, third);
+    return bz_add(p, sum_of(p, a, bz_add(p, b, c, 1, "bc"), row_norm), v, 1, "y");
+}
+
+static bz_tensor norms_two_sums(bz_plan *p)
+{
+    bz_tensor r = wide_residual(p), v = sum_of(p, r, sum_of(p, r, wide_input(p), row_norm2), row_norm);
+    v = bz_scale(p, v, factor, "scaled");
+    bz_cut(p, "layer");
+    return bz_add(p, normed_product(p, v, row_norm2, gate), v, 1, "y");
+}
+
+static bz_tensor norms_two_sums_alone(bz_plan *p)
+{
+    bz_tensor r = wide_residual(p);
+    return bz_scale(p, sum_of(p, r, sum_of(p, r, wide_input(p), row_norm2), row_norm), factor, "y");
+}
+
+static bz_tensor norms_of_same_rows(bz_plan *p)
+{
+    bz_tensor x = wide_input(p), a = normed_product(p, x, row_norm, gate), b = normed_product(p, x, row_norm2, up);
+    return bz_add(p, a, b, 1, "y");
+}
+
+/* The sum is for the norm alone, so it is never written. */
+static bz_tensor norms_sum_not_kept(bz_plan *p)
+{
+    return normed_product(p, sum_of(p, wide_residual(p), wide_input(p), row_norm), row_norm2, gate);
+}
+
+static bz_tensor norms_of_splits(bz_plan *p)
+{
+    bz_tensor x = product(p, gate), v = sum_of(p, wide_residual(p), x, row_norm);
+    return bz_add(p, normed_product(p, v, row_norm2, up), v, 1, "y");
+}
+
+/* v has the splits' rows twice: as what is normed and as what the second norm is added to. */
+static bz_tensor norms_of_splits_read_again(bz_plan *p)
+{
+    bz_tensor x = product(p, gate);
+    return sum_of(p, x, sum_of(p, wide_residual(p), x, row_norm), row_norm2);
+}
+
+static bz_tensor norms_of_another_eps(bz_plan *p)
+{
+    bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
+    return bz_linear(p, bz_rms_norm(p, v, row_norm2, WIDE, 1e-3f, "norm"), gate, "y");
+}
+
+/* No product: the norm is added to something. */
+static bz_tensor norms_for_a_sum(bz_plan *p)
+{
+    bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm), n = row(p, v, row_norm2);
+    return bz_add(p, bz_linear(p, n, gate, "product"), n, 0.5f, "y");
+}
+
+/* The first sum is wanted itself: only what follows the second is done with it. */
+static bz_tensor norms_first_sum_kept(bz_plan *p)
+{
+    bz_tensor r = wide_residual(p), v = sum_of(p, r, wide_input(p), row_norm);
+    return bz_add(p, normed_product(p, sum_of(p, r, v, row_norm2), row_norm, gate), v, 1, "y");
+}
+
+/* Four vectors are all there is: the last norm is by itself. */
+static bz_tensor norms_too_many(bz_plan *p)
+{
+    bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
+    bz_tensor a = bz_add(p, normed_product(p, v, row_norm, gate), normed_product(p, v, row_norm2, up), 1, "a");
+    bz_tensor b = bz_add(p, normed_product(p, v, row_norm, third), normed_product(p, v, row_norm2, gate), 1, "b");
+    return bz_add(p, a, b, 1, "y");
+}
+
 /* ---- all -------------------------------------------------------------------------------------------------- */
 
 typedef struct fuse_case {
@@ -490,8 +597,8 @@ static const fuse_case products[] = {
     {"norm and product", norm_linear, 1, 0},
     {"norm and three products", three_products, 3, 0},
     {"norm, gate and up, GEGLU", gated_pair, 3, 2},
-    {"norm, add, scale, norm, gate and up, GEGLU", whole_front, 6, 4},
-    {"norm, add, norm, product", front_without_scale, 3, 1},
+    {"norm, add, scale, norm, gate and up, GEGLU", whole_front, 6, 5},
+    {"norm, add, norm, product", front_without_scale, 3, 2},
     {"norm, product, GEGLU with something else", gated_by_another, 2, 1},
     {"norm, product, soft cap", capped, 2, 0},
     {"norm and product, and the norm again", norm_kept, 1, 0},
@@ -531,6 +638,22 @@ static const fuse_case sums[] = {
     {"not fused: splits of some columns", sum_of_some_columns, 0, 0},
     {"not fused: splits that nobody reads", sum_for_nobody, 0, 0},
 };
+
+/* Products have splits, but their readers here are none that add them, unless a name says so. */
+static const fuse_case many_norms[] = {
+    {"early: norm, add, three norms", norms_early, 1, 4},
+    {"early: norm, add, norm, add, scale, norm", norms_two_sums, 3, 5},
+    {"early: norm, add, norm, add, scale", norms_two_sums_alone, 3, 4},
+    {"early: two norms of the same rows", norms_of_same_rows, 0, 1},
+    {"early: norm, add, norm, of a sum for it alone", norms_sum_not_kept, 1, 2},
+    {"early: splits, norm, add, norm", norms_of_splits, 1, 3},
+    {"early in part: splits that are added later too", norms_of_splits_read_again, 2, 3},
+    {"not early: a norm with another eps", norms_of_another_eps, 1, 1},
+    {"not early: a norm that is added", norms_for_a_sum, 1, 1},
+    {"early in part: a first sum that is read", norms_first_sum_kept, 2, 3},
+    {"early in part: more norms than vectors", norms_too_many, 1, 4},
+};
+static const fuse_case experts_norms[] = {{"early: norm, add, norms for FFN, router and experts", norms_of_experts, 3, 7}};
 
 static const fuse_case gated_sums[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 3}};
 /* There the GEGLU is done with the product, too. */
@@ -664,12 +787,16 @@ int main(int argc, char **argv)
      * CPU is much more, and products of two such sums have long tails (test_kernels.c has the sharp test). */
     test_cases(products, sizeof products / sizeof *products, wanted, (fuse_rules){.near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
     const fuse_rules summed = {.exact = true, .near = same, .limit = {.of_rms = 2e-5, .of_value = 2e-6}};
+    const fuse_rules summed_loosely = {.exact = true, .near = summed.limit, .limit = summed.limit};
     const fuse_rules summed8 = {.only_many = true, .near = same, .limit = {.of_rms = 0.2}};
     test_cases(sums, sizeof sums / sizeof *sums, wanted, summed);
     test_cases(gated_sums, 1, wanted, summed);
     test_cases(sums, sizeof sums / sizeof *sums, wanted, summed8);
     test_cases(gated_sums8, 1, wanted, summed8);
     test_cases(sums_mul, 1, wanted, plainly);
+    test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed);
+    test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed8);
+    test_cases(experts_norms, 1, wanted, summed_loosely);
     /* Room for the splits of one product at a time: each begins when those before it have been added up. */
     test_cases(&sums[2], 1, wanted, (fuse_rules){.exact = true, .binding = 3600000, .dearer = 2, .near = same, .limit = exact});
     weights_free(&weights);

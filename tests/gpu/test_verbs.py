@@ -70,19 +70,21 @@ def bench_json():
 
 def show():
     counts = []
-    for extra in ((), ("--no-fuse",)):
-        got = json.loads(bezel("show", MODEL, "--plan", "--device", "gpu", "--json", *extra))
+    for model, *extra in ((MODEL,), (MODEL, "--no-fuse"), (MOE, "--rows", "64"), (MOE, "--rows", "64", "--no-fuse")):
+        got = json.loads(bezel("show", model, "--plan", "--device", "gpu", "--json", *extra))
         steps = got["plan"]
         done = set()
         for d in got["dispatches"]:
             need(d["kernel"] and d["workgroups"][0] >= 1 and d["workgroups"][1] >= 1 and d["steps"] >= 1, str(d))
-            done |= set(range(d["first_step"], d["first_step"] + d["steps"]))
+            done |= set(range(d["first_step"], d["first_step"] + d["steps"])) | set(d["early_steps"])
         missing = {steps[i]["op"] for i in range(len(steps)) if i not in done}
         need(missing <= {"cut", "rope_table"}, f"no dispatch for {missing}")  # the host makes the angles
         counts.append(len(got["dispatches"]))
-        if extra:
+        early = sum(len(d["early_steps"]) for d in got["dispatches"])
+        need((early > 0) == (extra == ["--rows", "64"]), f"{early} steps done early in {model} {extra}")
+        if "--no-fuse" in extra:
             need(all(d["steps"] == 1 for d in got["dispatches"]), "fused with --no-fuse")
-    need(counts[0] < counts[1], str(counts))
+    need(counts[0] < counts[1] and counts[2] < counts[3], str(counts))
     text = bezel("show", MODEL, "--plan", "--device", "gpu")
     need(f"these are {counts[0]} dispatches:" in text, text[-2000:])
     need(re.search(r"^ +\d+  norm +\d+ x \d+ +\d+  \d+ rms_norm \+ \d+ add", text, re.M) or counts[0] < 100, text[-2000:])

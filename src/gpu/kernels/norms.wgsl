@@ -1,0 +1,90 @@
+// Rows between products, each read once and in one workgroup (gpu/fuse.c):
+//   v = in0;  v = in1 + norm(v), where ADDS > 0;  v = in2 + norm(v), where ADDS > 1;  v *= a weight, where SCALED;
+//   out0 = v, where KEEPS;  then up to three norms of v, to out1, part1_out and part2_out, the one of number TIMES times `scale`.
+// Numbers are those of norm.wgsl. The vectors a, b, c and d are the norms' weights and the factor, in that order.
+override ADDS: u32 = 0u;
+override OUTS: u32 = 1u;
+override FORM: u32 = 0u; // SCALED, KEEPS; TIMES from bit 2 on, 0 for none
+override EACH: u32 = 1u; // values of a thread: width / 256, rounded up
+override SUMS: u32 = 0u; // splits that in0 is the sum of, 0: none
+override WIDTH: u32 = 1u;
+const SCALED = 1u;
+const KEEPS = 2u;
+
+@group(0) @binding(3) var<storage, read> a: array<f32>;
+@group(0) @binding(4) var<storage, read> b: array<f32>;
+@group(0) @binding(5) var<storage, read> c: array<f32>;
+@group(0) @binding(6) var<storage, read> d: array<f32>;
+
+var<workgroup> partial: array<f32, 256>;
+var<workgroup> v: array<f32, WIDTH>; // a thread's own: i, i + 256 ...
+
+fn weight(vector: u32, i: u32) -> f32 {
+    switch (vector) {
+        case 0u: { return a[i]; }
+        case 1u: { return b[i]; }
+        case 2u: { return c[i]; }
+        default: { return d[i]; }
+    }
+}
+
+// What a row with this sum of squares is divided by, as a factor; `squares` is a thread's share.
+fn factor(local: u32, squares: f32) -> f32 {
+    partial[local] = squares;
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half >>= 1u) {
+        if (local < half) { partial[local] += partial[local + half]; }
+        workgroupBarrier();
+    }
+    let sum = partial[0];
+    workgroupBarrier();
+    return 1.0 / sqrt(sum / f32(WIDTH) + step.eps);
+}
+
+// v = other + norm(v), of which this is norm number n; the thread's share of the squares.
+fn add_norm(local: u32, r: f32, n: u32, other: u32) -> f32 {
+    var squares = 0.0;
+    for (var k = 0u; k < EACH; k++) {
+        let i = local + k * 256u;
+        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        var value = arena[other + i] + v[i] * r * weight(n, i);
+        if (n + 1u == ADDS && (FORM & SCALED) != 0u) { value *= weight(ADDS, 0u); }
+        v[i] = value;
+        squares += value * value;
+    }
+    return squares;
+}
+
+fn put_norm(local: u32, r: f32, n: u32, to: u32) {
+    let vector = ADDS + (FORM & SCALED) + n;
+    for (var k = 0u; k < EACH; k++) {
+        let i = local + k * 256u;
+        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        var value = v[i] * r * weight(vector, i);
+        if ((FORM >> 2u) == n + 1u) { value *= step.scale; }
+        arena[to + i] = value;
+    }
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    var squares = 0.0;
+    for (var k = 0u; k < EACH; k++) {
+        let i = local + k * 256u;
+        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        let value = added(step.in0 + row * step.in0_stride + i, step.in0_stride * step.sum_rows, SUMS);
+        v[i] = value;
+        squares += value * value;
+    }
+    var r = factor(local, squares);
+    if (ADDS > 0u) { r = factor(local, add_norm(local, r, 0u, step.in1 + row * step.in1_stride)); }
+    if (ADDS > 1u) { r = factor(local, add_norm(local, r, 1u, step.in2 + row * step.in2_stride)); }
+    if ((FORM & KEEPS) != 0u) {
+        for (var i = local; i < WIDTH; i += 256u) { arena[step.out0 + row * step.out0_stride + i] = v[i]; }
+    }
+    if (OUTS > 0u) { put_norm(local, r, 0u, step.out1 + row * step.out1_stride); }
+    if (OUTS > 1u) { put_norm(local, r, 1u, step.part1_out + row * step.part1_stride); }
+    if (OUTS > 2u) { put_norm(local, r, 2u, step.part2_out + row * step.part2_stride); }
+}
