@@ -5,7 +5,7 @@
 #include "gpu/fuse.h"
 #include "gpu/internal.h"
 
-enum { GPU_MOST_SUMS = 8 };
+enum { GPU_MOST_SUMS = 8, GPU_MOST_EARLY = 4 };
 
 typedef struct builder {
     gpu_backend *b;
@@ -19,7 +19,13 @@ typedef struct builder {
     uint32_t table;      /* vectors of its table of experts, which comes first */
     bz_tensor grouped;   /* the choice of experts it lists, */
     uint32_t grouped_rows; /* in tiles of that many */
-    bz_tensor quantised; /* whose rows lie behind it */
+    uint32_t eights;     /* vectors for rows in 8 bits behind it, */
+    bz_tensor quantised; /* of this tensor; */
+    struct {
+        bz_tensor tensor;
+        uint32_t at;
+    } early[GPU_MOST_EARLY]; /* [n_early] behind those, each until it has been read: tensors that were made in 8 bits */
+    uint32_t n_early;
     const gpu_group *group;   /* at hand, */
     const gpu_group *groups;  /* of all of them, in order, */
     const uint32_t *group_of; /* [steps of the plan] and which a step is in */
@@ -68,6 +74,10 @@ void gpu_add_soft_embed(builder *x);
 /* tiles.c: a linear or expert_linear of more than 8 rows. Room for the largest table is reserved before the first. */
 void gpu_tiles_reserve(builder *x);
 void gpu_add_tiles(builder *x);
+/* Where a tensor that products alone read is wanted in 8 bits: integers and scales, in vectors of the side buffer. False
+ * where there is no room; then they make them themselves. Forgotten when the group at hand was the last to read it. */
+bool gpu_tiles_early(builder *x, bz_tensor t, uint32_t *quants, uint32_t *scales);
+void gpu_tiles_forget(builder *x);
 
 /* sums.c: room behind the arena for the splits of a product, and what adds them up: a dispatch now, or the tensor's reader.
  * Who reads a tensor that may be such a sum asks for the number of its splits (0: the tensor is there) and where they lie.

@@ -231,6 +231,18 @@ static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v
     return last && last->w[0].id && is_for_products(p, last->out[0]) ? last : NULL;
 }
 
+/* ... that take 8 bits? Of many rows, each as it is. */
+static bool is_for_eights(const gpu_fuse_rules *r, const bz_plan *p, bz_tensor t)
+{
+    const bz_tensor_info *info = bz_plan_tensor(p, t);
+    bool only = r->packed && info->stride == info->cols && bz_plan_rows_of(p, t) > 8 && info->last > info->first;
+    for (int32_t i = info->first + 1; i <= info->last && only; i++) {
+        const bz_weight_info *w = p->steps[i].in[0].id == t.id ? bz_weight_of(p->weights, p->steps[i].w[0]) : NULL;
+        only = !w || (gpu_kernels_tile8(w->type) && w->ne[0] == info->cols);
+    }
+    return only;
+}
+
 /* rms_norm of v at step `at`, added to something else? */
 static bool is_norm_add(const bz_plan *p, size_t at, bz_tensor v, float eps)
 {
@@ -238,7 +250,7 @@ static bool is_norm_add(const bz_plan *p, size_t at, bz_tensor v, float eps)
            p->steps[at + 1].scale == 1.0f;
 }
 
-static gpu_group norms(const bz_plan *p, size_t first)
+static gpu_group norms(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
 {
     gpu_group g = {.fusion = GPU_FUSE_NORMS};
     const gpu_group none = {.fusion = GPU_FUSE_NONE, .count = 1};
@@ -262,6 +274,7 @@ static gpu_group norms(const bz_plan *p, size_t first)
         const bool fits = last && g.norms.n < MOST_NORMS && g.norms.adds + g.norms.scales + g.norms.n < MOST_VECTORS;
         if (fits && !(multiplies && last->op == BZ_OP_MUL_VECTOR)) {
             multiplies = multiplies || last->op == BZ_OP_MUL_VECTOR;
+            g.norms.eights[g.norms.n] = is_for_eights(r, p, last->out[0]);
             g.norms.norm[g.norms.n++] = i;
             continue;
         }
@@ -272,12 +285,12 @@ static gpu_group norms(const bz_plan *p, size_t first)
     g.norms.keeps = g.norms.keeps || info->last == (int32_t)p->n_steps;
     if (g.norms.adds == 0) { /* the norm at hand, and others of the same rows */
         at += gpu_fuse_norm_steps(p, first);
-        if (g.norms.n < 2 || g.norms.norm[0] != first) {
+        if (g.norms.n < 1 || g.norms.norm[0] != first) {
             return none;
         }
     }
     g.count = (uint32_t)(at - first);
-    return g.norms.adds + g.norms.n > 1 ? g : none;
+    return g.norms.adds + g.norms.n > 1 || g.norms.eights[0] ? g : none;
 }
 
 /* ---- all rules ---------------------------------------------------------------------------- */
@@ -305,7 +318,7 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
         }
         return (gpu_group){.fusion = GPU_FUSE_NORM_ROPE, .count = 2};
     }
-    if (!r->few && (group = norms(p, first)).fusion == GPU_FUSE_NORMS) {
+    if (!r->few && (group = norms(r, p, first)).fusion == GPU_FUSE_NORMS) {
         return group;
     }
     const bool whole = s->width == bz_plan_tensor(p, s->in[0])->cols;

@@ -16,7 +16,7 @@ typedef enum gpu_fusion {
     GPU_FUSE_NORM_ROPE,      /* rms_norm, rope:         per head */
     GPU_FUSE_NORM_MUL,       /* rms_norm, mul_vector:   a norm without weight of its own */
     GPU_FUSE_NORMS,          /* [rms_norm, add [rms_norm, add] [scale]] and up to three norms of the result for products, wherever
-                                in the plan they stand: of many rows */
+                                in the plan they stand, in 8 bits where products take those: of many rows */
     GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
     GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
     GPU_FUSE_GATED,          /* geglu, linear or expert_linear of many rows, 8-bit activations */
@@ -49,6 +49,7 @@ typedef struct gpu_group {
         bool scales;    /* the last step of the stretch is a scale */
         bool keeps;     /* others read the result too */
         uint8_t n;      /* norms of it */
+        bool eights[3]; /* read by products in 8 bits alone, so that nobody needs its values */
         size_t norm[3]; /* steps of the plan, each with a mul_vector behind it where it has no weight; those behind the
                            stretch belong to this group alone */
     } norms;

@@ -388,6 +388,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_ELEMENTWISE || kernel == GPU_QUANTIZE) {
         parts[n_parts++] = "gelu.wgsl";
     }
+    if (kernel == GPU_NORMS || kernel == GPU_QUANTIZE) {
+        parts[n_parts++] = "eights.wgsl";
+    }
     if (kernel >= GPU_KV_WRITE && kernel <= GPU_ATTEND_FEW) {
         parts[n_parts++] = "cache.wgsl";
     }

@@ -1,14 +1,14 @@
 /* What stands between the products of many rows, in one kernel: kernels/norms.wgsl. */
 #include "gpu/builder.h"
 
-enum { FORM_SCALED = 1, FORM_KEEPS = 2, FORM_TIMES = 4 }; /* FORM there */
+enum { FORM_SCALED = 1, FORM_KEEPS = 2, FORM_TIMES = 4, FORM_EIGHTS = 16 }; /* FORM there */
 
 void gpu_add_norms(builder *x, const gpu_group *g)
 {
     const bz_plan *p = x->s->plan;
     const bz_step *s = x->step, *last = s + g->count - 1;
     const gpu_binding nothing = {x->b->nothing, 0, 0};
-    dispatch d = {.facts = gpu_builder_facts(x, s), .x = 1};
+    dispatch d = {.facts = gpu_builder_facts(x, s), .side = true, .x = 1};
     step_facts *f = &d.facts;
     gpu_binding vector[4] = {nothing, nothing, nothing, nothing};
     uint32_t n = 0, form = (g->norms.scales ? FORM_SCALED : 0) | (g->norms.adds && g->norms.keeps ? FORM_KEEPS : 0);
@@ -32,8 +32,12 @@ void gpu_add_norms(builder *x, const gpu_group *g)
     for (uint32_t i = 0; i < g->norms.n; i++) {
         const bz_step *norm = &p->steps[g->norms.norm[i]], *end = norm + gpu_fuse_norm_steps(p, g->norms.norm[i]) - 1;
         vector[n++] = gpu_builder_vector(x, end->w[0]);
-        *outs[i][0] = gpu_builder_place(x, end->out[0]);
-        *outs[i][1] = bz_plan_tensor(p, end->out[0])->stride;
+        if (g->norms.eights[i] && gpu_tiles_early(x, end->out[0], outs[i][0], outs[i][1])) {
+            form |= FORM_EIGHTS << i;
+        } else {
+            *outs[i][0] = gpu_builder_place(x, end->out[0]);
+            *outs[i][1] = bz_plan_tensor(p, end->out[0])->stride;
+        }
         if (end != norm) {
             form |= (i + 1) * FORM_TIMES;
             f->scale = end->scale;

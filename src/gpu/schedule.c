@@ -419,6 +419,7 @@ static void build(builder *x)
         default: gpu_add_tower_group(x, &groups[i]); break;
         }
         gpu_sums_forget(x);
+        gpu_tiles_forget(x);
     }
     free(groups);
     free(group_of);

@@ -2,7 +2,8 @@
  * (kernels/linear_tile8.wgsl), else in f32 (kernels/linear_tile.wgsl, linear_short.wgsl). Rows of
  * experts are grouped by expert first.
  *
- * The side buffer holds what only these kernels read: the table of experts, then the rows of one tensor in 8 bits. */
+ * The side buffer holds what only these kernels read: the table of experts, then the rows of one tensor in 8 bits, then
+ * those of tensors that another kernel made so. */
 #include "gpu/matrix.h"
 
 enum {
@@ -32,6 +33,12 @@ static uint32_t most_tiles(const builder *x, const bz_step *step, uint32_t tile_
     return divide_up(pairs, tile_rows) + (uint32_t)(experts < pairs ? experts : pairs);
 }
 
+/* Vectors of rows in 8 bits: integers, then scales. */
+static uint32_t eights_of(uint32_t rows, uint32_t k, uint32_t inputs)
+{
+    return 5 * rows * inputs * divide_up(k, INTEGER_STEP);
+}
+
 void gpu_tiles_reserve(builder *x)
 {
     for (size_t i = 0; i < x->s->plan->n_steps; i++) {
@@ -39,6 +46,11 @@ void gpu_tiles_reserve(builder *x)
         if (s->op == BZ_OP_EXPERT_LINEAR) {
             uint32_t need = 1 + most_tiles(x, s, LEAST_ROWS) + divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
             x->table = need > x->table ? need : x->table;
+        }
+        if (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR) {
+            const uint32_t cols = bz_plan_tensor(x->s->plan, s->in[0])->cols, k = (uint32_t)bz_weight_of(x->b->weights.table, s->w[0])->ne[0];
+            const uint32_t eights = eights_of(bz_plan_rows_of(x->s->plan, s->out[0]), k, cols / k);
+            x->eights = eights > x->eights ? eights : x->eights;
         }
     }
     x->side_bytes = 16ull * (x->table + 1);
@@ -62,15 +74,52 @@ static void group_pairs(builder *x, uint32_t tile_rows)
     gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{tile_rows, words <= 16 ? 128 : 64, words}}, d);
 }
 
-/* Vectors of the side buffer where the 8-bit rows begin, and their scales. */
+/* Vectors of the side buffer where the 8-bit rows of the step's input begin, and their scales. */
 static uint32_t quants_at(const builder *x)
 {
+    for (uint32_t i = 0; i < x->n_early; i++) {
+        if (x->early[i].tensor.id == x->step->in[0].id) {
+            return x->early[i].at;
+        }
+    }
     return x->table;
 }
 
 static uint32_t scales_at(const builder *x, uint32_t k, uint32_t inputs)
 {
-    return x->table + 4 * x->rows * inputs * divide_up(k, INTEGER_STEP);
+    return quants_at(x) + eights_of(x->rows, k, inputs) / 5 * 4;
+}
+
+bool gpu_tiles_early(builder *x, bz_tensor t, uint32_t *quants, uint32_t *scales)
+{
+    const uint32_t need = eights_of(bz_plan_rows_of(x->s->plan, t), bz_plan_tensor(x->s->plan, t)->cols, 1);
+    uint32_t at = x->table + x->eights;
+    for (uint32_t i = 0; i < x->n_early; i++) { /* one behind the other */
+        const bz_tensor before = x->early[i].tensor;
+        at = x->early[i].at + eights_of(bz_plan_rows_of(x->s->plan, before), bz_plan_tensor(x->s->plan, before)->cols, 1);
+    }
+    if (x->n_early == GPU_MOST_EARLY || x->b->matrices || 16ull * (at + (uint64_t)need) > gpu_limits_of(x->b->g)->max_binding) {
+        return false;
+    }
+    x->early[x->n_early].tensor = t;
+    x->early[x->n_early++].at = at;
+    const uint64_t bytes = 16ull * (at + need);
+    x->side_bytes = bytes > x->side_bytes ? bytes : x->side_bytes;
+    *quants = at;
+    *scales = at + need / 5 * 4;
+    return true;
+}
+
+void gpu_tiles_forget(builder *x)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < x->n_early; i++) {
+        const int32_t last = bz_plan_tensor(x->s->plan, x->early[i].tensor)->last;
+        if (&x->groups[x->group_of[last]] > x->group) {
+            x->early[kept++] = x->early[i];
+        }
+    }
+    x->n_early = kept;
 }
 
 /* The step's input in 8 bits, unless it is there already. `inputs` stand one behind the other in a row. */
@@ -79,7 +128,7 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .side = true, .y = x->rows};
     const uint32_t steps = inputs * divide_up(k, INTEGER_STEP); /* of a row */
     const uint64_t bytes = 16ull * (x->table + 5ull * x->rows * steps);
-    if (x->quantised.id == x->step->in[0].id) {
+    if (x->quantised.id == x->step->in[0].id || quants_at(x) != x->table) {
         return;
     }
     x->quantised = x->step->in[0];

@@ -1,10 +1,12 @@
 // Rows between products, each read once and in one workgroup (gpu/fuse.c):
 //   v = in0;  v = in1 + norm(v), where ADDS > 0;  v = in2 + norm(v), where ADDS > 1;  v *= a weight, where SCALED;
 //   out0 = v, where KEEPS;  then up to three norms of v, to out1, part1_out and part2_out, the one of number TIMES times `scale`.
+// A norm that only products in 8 bits read goes to the side buffer as they read it (quantize.wgsl): integers at vector out1,
+// scales at vector out1_stride, or part1_out and part1_stride and so on.
 // Numbers are those of norm.wgsl. The vectors a, b, c and d are the norms' weights and the factor, in that order.
 override ADDS: u32 = 0u;
 override OUTS: u32 = 1u;
-override FORM: u32 = 0u; // SCALED, KEEPS; TIMES from bit 2 on, 0 for none
+override FORM: u32 = 0u; // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on whether each norm is in 8 bits
 override EACH: u32 = 1u; // values of a thread: width / 256, rounded up
 override SUMS: u32 = 0u; // splits that in0 is the sum of, 0: none
 override WIDTH: u32 = 1u;
@@ -16,7 +18,9 @@ const KEEPS = 2u;
 @group(0) @binding(5) var<storage, read> c: array<f32>;
 @group(0) @binding(6) var<storage, read> d: array<f32>;
 
-var<workgroup> partial: array<f32, 256>;
+@group(0) @binding(7) var<storage, read_write> side: array<u32>;
+
+var<workgroup> partial: array<u32, 256>; // bits of sums, or integers: there is no room for two
 var<workgroup> v: array<f32, WIDTH>; // a thread's own: i, i + 256 ...
 
 fn weight(vector: u32, i: u32) -> f32 {
@@ -30,13 +34,13 @@ fn weight(vector: u32, i: u32) -> f32 {
 
 // What a row with this sum of squares is divided by, as a factor; `squares` is a thread's share.
 fn factor(local: u32, squares: f32) -> f32 {
-    partial[local] = squares;
+    partial[local] = bitcast<u32>(squares);
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
-        if (local < half) { partial[local] += partial[local + half]; }
+        if (local < half) { partial[local] = bitcast<u32>(bitcast<f32>(partial[local]) + bitcast<f32>(partial[local + half])); }
         workgroupBarrier();
     }
-    let sum = partial[0];
+    let sum = bitcast<f32>(partial[0]);
     workgroupBarrier();
     return 1.0 / sqrt(sum / f32(WIDTH) + step.eps);
 }
@@ -55,14 +59,54 @@ fn add_norm(local: u32, r: f32, n: u32, other: u32) -> f32 {
     return squares;
 }
 
-fn put_norm(local: u32, r: f32, n: u32, to: u32) {
-    let vector = ADDS + (FORM & SCALED) + n;
+// Norm number n of v.
+fn normed(i: u32, r: f32, n: u32) -> f32 {
+    let value = v[i] * r * weight(ADDS + (FORM & SCALED) + n, i);
+    if (((FORM >> 2u) & 3u) == n + 1u) { return value * step.scale; }
+    return value;
+}
+
+// Eight threads make a group of 32, four values each.
+fn put_eights(local: u32, row: u32, r: f32, n: u32, quants: u32, scales: u32) {
+    let fours = (WIDTH + 63u) / 64u * 16u;
+    for (var begin = 0u; begin < fours; begin += 256u) {
+        let four = begin + local;
+        let i = four * 4u;
+        var x = vec4<f32>();
+        if (i < WIDTH) { x = vec4<f32>(normed(i, r, n), normed(i + 1u, r, n), normed(i + 2u, r, n), normed(i + 3u, r, n)); }
+        partial[local] = size_of(x);
+        workgroupBarrier();
+        let first = local & ~7u;
+        var most = 0u;
+        for (var t = 0u; t < 8u; t++) { most = max(most, partial[first + t]); }
+        let q = in_eights(x, most);
+        workgroupBarrier();
+        partial[local] = bitcast<u32>(q.x + q.y + q.z + q.w);
+        workgroupBarrier();
+        if (four < fours) {
+            side[quants * 4u + row * fours + four] = as_word(q);
+            if ((local & 7u) == 0u) {
+                var sum = 0;
+                for (var t = 0u; t < 8u; t++) { sum += bitcast<i32>(partial[first + t]); }
+                let both = scale_and_sum(most, sum);
+                let at = scales * 4u + (row * fours + four) / 4u;
+                side[at] = both.x;
+                side[at + 1u] = both.y;
+            }
+        }
+        workgroupBarrier();
+    }
+}
+
+fn put_norm(local: u32, row: u32, r: f32, n: u32, place: u32, stride: u32) {
+    if (((FORM >> (4u + n)) & 1u) != 0u) {
+        put_eights(local, row, r, n, place, stride);
+        return;
+    }
     for (var k = 0u; k < EACH; k++) {
         let i = local + k * 256u;
         if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
-        var value = v[i] * r * weight(vector, i);
-        if ((FORM >> 2u) == n + 1u) { value *= step.scale; }
-        arena[to + i] = value;
+        arena[place + row * stride + i] = normed(i, r, n);
     }
 }
 
@@ -84,7 +128,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if ((FORM & KEEPS) != 0u) {
         for (var i = local; i < WIDTH; i += 256u) { arena[step.out0 + row * step.out0_stride + i] = v[i]; }
     }
-    if (OUTS > 0u) { put_norm(local, r, 0u, step.out1 + row * step.out1_stride); }
-    if (OUTS > 1u) { put_norm(local, r, 1u, step.part1_out + row * step.part1_stride); }
-    if (OUTS > 2u) { put_norm(local, r, 2u, step.part2_out + row * step.part2_stride); }
+    if (OUTS > 0u) { put_norm(local, row, r, 0u, step.out1, step.out1_stride); }
+    if (OUTS > 1u) { put_norm(local, row, r, 1u, step.part1_out, step.part1_stride); }
+    if (OUTS > 2u) { put_norm(local, row, r, 2u, step.part2_out, step.part2_stride); }
 }
