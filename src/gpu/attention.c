@@ -31,7 +31,19 @@ void gpu_add_kv_norm(builder *x)
     f->in2_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
     const uint32_t keys = gpu_sums_read(x, k->in[0], f, &f->in0, &f->in0_stride);
     const uint32_t values = gpu_sums_read(x, v->in[0], f, &f->in1, &f->in1_stride);
-    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache, keys, values}}, d);
+    uint32_t queries = 0;
+    d.extra[1] = gpu_builder_vector(x, BZ_NO_WEIGHT);
+    if (x->steps > 4) {
+        const bz_step *q = k + 4, *turned = k + 5;
+        d.extra[1] = gpu_builder_vector(x, q->w[0]);
+        d.x += bz_plan_tensor(x->s->plan, q->in[0])->cols / q->width;
+        f->in3 = gpu_builder_place(x, q->in[0]);
+        f->in3_stride = bz_plan_tensor(x->s->plan, q->in[0])->stride;
+        f->out0 = gpu_builder_place(x, turned->out[0]);
+        f->out0_stride = bz_plan_tensor(x->s->plan, turned->out[0])->stride;
+        queries = gpu_sums_read(x, q->in[0], f, &f->in3, &f->in3_stride);
+    }
+    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache, keys, values, queries}}, d);
 }
 
 /* Splits of the visible positions that keep a GPU busy, as far as there is room for what they leave. */

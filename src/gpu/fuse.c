@@ -191,6 +191,14 @@ static bool is_kv(const bz_plan *p, size_t first)
            p->caches[write->cache.id - 1].head_dim == k->width && k->width % 2 == 0 && k->width <= 1024;
 }
 
+/* Queries behind keys and values, turned by the same angles? */
+static bool has_queries(const bz_plan *p, size_t first)
+{
+    const bz_step *k = &p->steps[first], *q = k + 4, *rope = follows(p, first + 5, BZ_OP_ROPE, 0);
+    return rope && q->op == BZ_OP_RMS_NORM && q->w[0].id && q->width == k->width && q->eps == k->eps && rope->width == k->width &&
+           rope->in[1].id == k[1].in[1].id;
+}
+
 static bool is_attend(const bz_plan *p, size_t first)
 {
     const bz_step *attend = follows(p, first + 2, BZ_OP_ATTEND, 0);
@@ -311,7 +319,7 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     const bz_step *rope = follows(p, first + 1, BZ_OP_ROPE, 0);
     if (rope && rope->width == s->width) {
         if (is_kv(p, first)) {
-            return (gpu_group){.fusion = GPU_FUSE_KV, .count = 4};
+            return (gpu_group){.fusion = GPU_FUSE_KV, .count = !r->few && has_queries(p, first) ? 6 : 4};
         }
         if (r->few && is_attend(p, first)) {
             return (gpu_group){.fusion = GPU_FUSE_ATTEND, .count = 3};

@@ -17,7 +17,8 @@ typedef enum gpu_fusion {
     GPU_FUSE_NORM_MUL,       /* rms_norm, mul_vector:   a norm without weight of its own */
     GPU_FUSE_NORMS,          /* [rms_norm, add [rms_norm, add] [scale]] and up to three norms of the result for products, wherever
                                 in the plan they stand, in 8 bits where products take those: of many rows */
-    GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache */
+    GPU_FUSE_KV,             /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache; of many rows [rms_norm, rope] of
+                                queries too */
     GPU_FUSE_ATTEND,         /* rms_norm, rope, attend: of few rows */
     GPU_FUSE_GATED,          /* geglu, linear or expert_linear of many rows, 8-bit activations */
     GPU_FUSE_PRODUCTS,       /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit activations;

@@ -18,7 +18,7 @@ typedef struct step_facts {
         uint32_t first, at, out, stride;
     } part[2];
     uint32_t stretch, expert0, expert_count;
-    uint32_t parts, first_part, row0, both_ways, blocks, sum_rows, pad[2];
+    uint32_t parts, first_part, row0, both_ways, blocks, sum_rows, in3, in3_stride;
     struct {
         float low, high;
     } bound[4];

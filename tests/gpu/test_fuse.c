@@ -387,7 +387,8 @@ static bz_tensor attention_k_read(bz_plan *p)
 
 /* ---- sums of splits: products of few tiles, whose sums are made where they are read ------------------------- */
 
-static bz_weight values, to_heads, to_head, to_head2, to_choice;
+enum { MANY_HEADS = 12 };
+static bz_weight query_norm, to_many_heads, values, to_heads, to_head, to_head2, to_choice;
 
 static bz_tensor product(bz_plan *p, bz_weight w)
 {
@@ -411,15 +412,37 @@ static bz_tensor sum_norm_mul(bz_plan *p)
 }
 
 /* Three products are under way at once, and the middle one is read last. */
-static bz_tensor sums_attention(bz_plan *p)
+static bz_tensor attention_of(bz_plan *p, bz_weight matrix, uint32_t heads, float eps, double base)
 {
     bz_tensor t = angles(p, HEAD), x = wide_input(p);
-    bz_tensor k = bz_linear(p, x, to_head, "k"), q = bz_linear(p, x, to_heads, "q"), v = bz_linear(p, x, to_head2, "v");
+    bz_tensor turn = base == 10000 ? t : bz_rope_table(p, BZ_NO_WEIGHT, HEAD, HEAD / 2, base, "others");
+    bz_tensor k = bz_linear(p, x, to_head, "k"), q = bz_linear(p, x, matrix, "q"), v = bz_linear(p, x, to_head2, "v");
     k = bz_rope(p, bz_rms_norm(p, k, head_norm, HEAD, 1e-6f, "k"), t, HEAD, "k");
     v = bz_rms_norm(p, v, BZ_NO_WEIGHT, HEAD, 1e-6f, "v");
     bz_kv_write(p, k, v, (bz_cache){1}, "write");
-    q = bz_rope(p, head_norms(p, q), t, HEAD, "q");
-    return bz_attend(p, q, (bz_cache){1}, HEADS, HEAD, 16, "attend");
+    q = bz_rope(p, bz_rms_norm(p, q, query_norm, HEAD, eps, "q"), turn, HEAD, "q");
+    return bz_attend(p, q, (bz_cache){1}, heads, HEAD, 16, "attend");
+}
+
+static bz_tensor sums_attention(bz_plan *p)
+{
+    return attention_of(p, to_heads, HEADS, 1e-6f, 10000);
+}
+
+/* So many outputs that they have fewer splits than keys. */
+static bz_tensor sums_many_heads(bz_plan *p)
+{
+    return attention_of(p, to_many_heads, MANY_HEADS, 1e-6f, 10000);
+}
+
+static bz_tensor queries_of_another_eps(bz_plan *p)
+{
+    return attention_of(p, to_heads, HEADS, 1e-3f, 10000);
+}
+
+static bz_tensor queries_turned_otherwise(bz_plan *p)
+{
+    return attention_of(p, to_heads, HEADS, 1e-6f, 500);
 }
 
 /* Keys and values of one product. */
@@ -647,9 +670,12 @@ static const fuse_case attentions[] = {
 static const fuse_case sums[] = {
     {"a product's splits and norm", sum_norm, 0, 1, 0},
     {"a product's splits, norm, add and scale", sum_norm_add_scale, 2, 3, 0},
-    {"splits of three products, norms, rope and cache", sums_attention, 5, 7, 0},
-    {"splits of keys that are values too", sums_one_for_both, 5, 6, 0},
+    {"splits of three products, norms, rope and cache", sums_attention, 5, 8, 0},
+    {"splits of keys, of values, and fewer of queries", sums_many_heads, 5, 8, 0},
+    {"splits of keys that are values too", sums_one_for_both, 5, 7, 0},
     {"a product's splits and route", sum_route, 0, 1, 0},
+    {"not with keys: splits of queries with another eps", queries_of_another_eps, 5, 7, 0},
+    {"not with keys: splits of queries that turn otherwise", queries_turned_otherwise, 5, 7, 0},
     {"not fused: splits across attention", sum_across_attention, 5, 4, 0},
     {"not fused: splits that two norms read", sum_read_by_two, 0, 0, 1},
     {"not fused: splits that are normed and added", sum_added_to_its_norm, 1, 1, 0},
@@ -795,6 +821,8 @@ int main(int argc, char **argv)
     head = weights_random(&weights, BZ_Q6_K, WIDE, 1000, 1);
 
     values = weights_random(&weights, BZ_F32, WIDE, WIDE, 1);
+    query_norm = weights_random(&weights, BZ_F32, HEAD, 1, 1);
+    to_many_heads = weights_random(&weights, BZ_Q4_K, WIDE, MANY_HEADS * HEAD, 1);
     to_heads = weights_random(&weights, BZ_Q4_K, WIDE, WIDTH, 1);
     to_head = weights_random(&weights, BZ_Q4_K, WIDE, HEAD, 1);
     to_head2 = weights_random(&weights, BZ_Q4_K, WIDE, HEAD, 1);

@@ -40,7 +40,7 @@ struct Step {
     both_ways: u32,  // 1: attend sees all rows of the pass, and before them what the first one sees
     blocks: u32,     // attend: 1: rows of a picture see what follows of it, 2: all of it
     sum_rows: u32,   // inputs that are sums of splits: rows of each split (sums.wgsl)
-    pad0: u32, pad1: u32,
+    in3: u32, in3_stride: u32,
     bounds01: vec4<f32>, bounds23: vec4<f32>, // towers: four times low, high
 }
 
