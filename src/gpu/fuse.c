@@ -208,7 +208,7 @@ static bool is_attend(const bz_plan *p, size_t first)
 /* ---- norms of many rows ------------------------------------------------------------------------ */
 
 enum {
-    MOST_HELD = 3584, /* values that a kernel keeps beside what else it has in 16 KiB */
+    MOST_HELD = 3840, /* values that a kernel keeps, beside 256 more, in 16 KiB */
     MOST_NORMS = 3,
     MOST_VECTORS = 4  /* weights that norms.wgsl binds */
 };

@@ -387,7 +387,8 @@ static bz_tensor attention_k_read(bz_plan *p)
 
 /* ---- sums of splits: products of few tiles, whose sums are made where they are read ------------------------- */
 
-enum { MANY_HEADS = 12 };
+enum { MANY_HEADS = 12, WIDEST = 3840 };
+static bz_weight widest[5], too_wide[5]; /* rows, two norms, a product of them and one that makes them */
 static bz_weight query_norm, to_many_heads, values, to_heads, to_head, to_head2, to_choice;
 
 static bz_tensor product(bz_plan *p, bz_weight w)
@@ -616,6 +617,25 @@ static bz_tensor norms_waiting(bz_plan *p)
     return bz_add(p, bz_add(p, a, b, 0.5f, "ab"), c, 1, "y");
 }
 
+/* As wide as a workgroup of the baseline device holds, and one step wider. */
+static bz_tensor norms_of_width(bz_plan *p, const bz_weight w[5], uint32_t width)
+{
+    bz_tensor x = bz_linear(p, wide_input(p), w[4], "x"), r = bz_embed(p, w[0], 1, "residual");
+    bz_tensor v = bz_add(p, r, bz_rms_norm(p, x, w[1], width, 1e-6f, "norm"), 1, "v");
+    bz_tensor y = bz_linear(p, bz_rms_norm(p, v, w[2], width, 1e-6f, "norm"), w[3], "y");
+    return bz_add(p, bz_columns(p, v, width - HEAD, HEAD), y, 1, "y");
+}
+
+static bz_tensor norms_widest(bz_plan *p)
+{
+    return norms_of_width(p, widest, WIDEST);
+}
+
+static bz_tensor norms_too_wide(bz_plan *p)
+{
+    return norms_of_width(p, too_wide, WIDEST + 32);
+}
+
 /* One product takes 8 bits, the other values: they must be there. */
 static bz_tensor norms_for_two_kinds(bz_plan *p)
 {
@@ -701,6 +721,12 @@ static const fuse_case many_norms[] = {
 };
 static const fuse_case experts_norms[] = {{"early: norm, add, norms for FFN, router and experts", norms_of_experts, 3, 7, 3}};
 
+/* Of 512 rows the wide product has no splits. */
+static const fuse_case wide_norms[] = {
+    {"early: splits, norm, add, norm, as wide as can be", norms_widest, 1, 3, 0},
+    {"not early: a row too wide to be held", norms_too_wide, 1, 1, 0},
+};
+
 static const fuse_case gated_sums[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 3, 0}};
 /* There the GEGLU is done with the product, too. */
 static const fuse_case gated_sums8[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 4, 0}};
@@ -742,8 +768,9 @@ static float *run(parity *p, parity_run *r, const parity_pass *pass, uint64_t *d
 typedef struct fuse_rules {
     bool exact;        /* kernels that round nothing */
     bool only_many;    /* rows */
+    bool baseline;     /* device */
     uint64_t binding;  /* most that the device binds; 0: as it is */
-    int dearer;        /* dispatches that are not saved then */
+    int dearer;        /* dispatches that are not saved with 512 rows */
     bound near, limit; /* fused against plain, both against the CPU */
 } fuse_rules;
 
@@ -777,7 +804,7 @@ static void test_cases(const fuse_case *cases, size_t n, const char *wanted, fus
 {
     gpu_limits limits = parity_limits();
     limits.max_binding = rules.binding;
-    const parity_options o = {.caches = &attention_cache, .n_caches = 1, .slack = 511, .f32_cache = rules.exact, .limits = rules.binding ? &limits : NULL};
+    const parity_options o = {.device = {.baseline = rules.baseline}, .caches = &attention_cache, .n_caches = 1, .slack = 511, .f32_cache = rules.exact, .limits = rules.binding ? &limits : NULL};
     parity_options plain_options = o;
     plain_options.no_fuse = true;
     parity fused = {0}, plain = {0};
@@ -828,6 +855,16 @@ int main(int argc, char **argv)
     to_head2 = weights_random(&weights, BZ_Q4_K, WIDE, HEAD, 1);
     to_choice = weights_random(&weights, BZ_F32, WIDE, 130, 1);
 
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t width = WIDEST + 32 * i;
+        bz_weight *w = i ? too_wide : widest;
+        w[0] = weights_random(&weights, BZ_F32, width, IDS, 1);
+        w[1] = weights_random(&weights, BZ_F32, width, 1, 1);
+        w[2] = weights_random(&weights, BZ_F32, width, 1, 1);
+        w[3] = weights_random(&weights, BZ_Q8_0, width, HEAD, 1);
+        w[4] = weights_random(&weights, BZ_Q4_K, WIDE, width, 1);
+    }
+
     const bound exact = {.of_rms = 6e-6, .of_value = 2e-6}, same = {0};
     const fuse_rules plainly = {.exact = true, .near = exact, .limit = exact};
     test_cases(norms, sizeof norms / sizeof *norms, wanted, plainly);
@@ -847,6 +884,8 @@ int main(int argc, char **argv)
     test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed8);
     test_cases(experts_norms, 1, wanted, summed_loosely);
     test_cases(experts_norms, 1, wanted, (fuse_rules){.only_many = true, .near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
+    test_cases(&wide_norms[0], 1, wanted, (fuse_rules){.exact = true, .baseline = true, .dearer = 1, .near = same, .limit = summed.limit});
+    test_cases(&wide_norms[1], 1, wanted, (fuse_rules){.exact = true, .baseline = true, .near = same, .limit = summed.limit});
     /* Room for the splits of one product at a time: each begins when those before it have been added up. */
     test_cases(&sums[2], 1, wanted, (fuse_rules){.exact = true, .binding = 3600000, .dearer = 2, .near = same, .limit = exact});
     weights_free(&weights);
