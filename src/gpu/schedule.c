@@ -9,6 +9,7 @@
 
 enum { THEN_NOTHING, THEN_ADD, THEN_ADD_SCALE, THEN_ROPE, THEN_MUL }; /* THEN of norm.wgsl */
 enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
+enum { MANY_VALUES = 1 << 20 }; /* of elementwise: workgroups of 64 are no longer free then */
 enum { MOST_EXPERTS = 1024, MOST_CHOSEN = 64 }; /* of route.wgsl */
 
 uint64_t gpu_place(const bz_schedule *s, bz_tensor t)
@@ -89,12 +90,13 @@ gpu_binding gpu_builder_vector(const builder *x, bz_weight w)
 static void elementwise(builder *x, uint32_t op)
 {
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0])};
-    d.x = divide_up(d.facts.cols, 64);
+    const uint32_t each = (uint64_t)d.facts.cols * x->rows > MANY_VALUES ? 8 : 1;
+    d.x = divide_up(d.facts.cols, 64 * each);
     d.y = x->rows;
-    gpu_overrides o = {{op}};
+    gpu_overrides o = {{op, each}};
     if (op == OP_GEGLU) {
-        o.value[1] = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
-        o.value[2] = gpu_sums_read(x, x->step->in[1], &d.facts, &d.facts.in1, &d.facts.in1_stride);
+        o.value[2] = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+        o.value[3] = gpu_sums_read(x, x->step->in[1], &d.facts, &d.facts.in1, &d.facts.in1_stride);
     }
     gpu_builder_add(x, GPU_ELEMENTWISE, BZ_F32, o, d);
 }
