@@ -222,7 +222,7 @@ static void route(builder *x)
         return;
     }
     const uint32_t sums = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
-    gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{sums, sums ? d.facts.width : 1}}, d);
+    gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{sums, divide_up(d.facts.width, 4)}}, d);
 }
 
 static void rope_table(builder *x)
