@@ -438,7 +438,7 @@ static bool wants(const char *name)
 
 static void steps(void)
 {
-    const uint32_t vocabularies[] = {4, 40, 2048, 2049, 70000, 262144};
+    const uint32_t vocabularies[] = {4, 40, 2048, 2049, 70000, 262144, 530000};
     char name[120];
     for (int i = 0; i < 6; i++) {
         snprintf(name, sizeof name, "judge, vocabulary of %u", vocabularies[i]);

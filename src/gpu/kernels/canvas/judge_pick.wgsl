@@ -3,6 +3,7 @@
 var<workgroup> most: array<f32, 256>;
 var<workgroup> total: array<f32, 256>;
 var<workgroup> weighted: array<f32, 256>;
+var<workgroup> first_best: atomic<u32>; // stretch that has the greatest
 var<workgroup> chosen: u32;    // stretch
 var<workgroup> before: f32;    // sum of all before it
 
@@ -45,28 +46,35 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let entropy = max(log(all) - weighted[0] / all, 0.0);
     let reach = draw_of(step.row0 + row) * all;
     let y = step.out0 + (step.row0 + row) * step.out0_stride;
-    workgroupBarrier(); // total is used once more below
-    if (local == 0u) {
-        var best = 0u;
-        var at = 0u; // the last stretch with anything in it, up to the one that reaches
-        var gone = 0.0;
-        var all_before = 0.0;
-        var found = false;
-        var reached = false;
-        for (var i = 0u; i < step.parts; i++) {
-            let p = part(row, i);
-            if (!found && arena[p] == peak) {
-                found = true;
-                best = bitcast<u32>(arena[p + 1u]);
-            }
-            let here = share(arena[p], peak) * arena[p + 2u];
-            if (!reached && here > 0.0) {
-                at = i;
-                all_before = gone;
-                gone += here;
-                reached = gone >= reach;
+    workgroupBarrier(); // total is used twice more below
+    if (local == 0u) { atomicStore(&first_best, 0xffffffffu); }
+    var at = 0u; // the last stretch with anything in it, up to the one that reaches; these of thread 0 count
+    var gone = 0.0;
+    var all_before = 0.0;
+    var reached = false;
+    for (var i0 = 0u; i0 < step.parts; i0 += 256u) { // fetched by all, walked over by one
+        workgroupBarrier();
+        var here = 0.0;
+        if (i0 + local < step.parts) {
+            let p = part(row, i0 + local);
+            here = share(arena[p], peak) * arena[p + 2u];
+            if (arena[p] == peak) { atomicMin(&first_best, i0 + local); }
+        }
+        total[local] = here;
+        workgroupBarrier();
+        if (local == 0u) {
+            for (var i = 0u; i < 256u && !reached; i++) {
+                if (total[i] > 0.0) {
+                    at = i0 + i;
+                    all_before = gone;
+                    gone += total[i];
+                    reached = gone >= reach;
+                }
             }
         }
+    }
+    if (local == 0u) {
+        let best = bitcast<u32>(arena[part(row, min(atomicLoad(&first_best), step.parts - 1u)) + 1u]);
         chosen = at;
         before = all_before;
         let none = peak == LOWEST;
