@@ -438,9 +438,9 @@ static bool wants(const char *name)
 
 static void steps(void)
 {
-    const uint32_t vocabularies[] = {4, 40, 2048, 2049, 70000, 262144, 530000};
+    const uint32_t vocabularies[] = {4, 40, 2048, 2049, 70000, 262144, 1000003};
     char name[120];
-    for (int i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies; i++) {
         snprintf(name, sizeof name, "judge, vocabulary of %u", vocabularies[i]);
         if (wants(name)) {
             test_judge(vocabularies[i], i < 4 ? 64 : 5, 0.8f, false);
