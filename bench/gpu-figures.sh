@@ -1,16 +1,17 @@
 #!/bin/sh
-# The GPU figures of docs/SPEED.md, one after the other, on models made for it (python3 with numpy; up to 40 GB of disk).
+# The GPU figures of docs/SPEED.md, one after the other, on models made for it (python3 with numpy; up to 60 GB of disk).
 #
 #   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products; all of them when none is named
 #
 # Each run's whole report is left in OUT. Environment: BEZEL, how the program is started (build/bezel; beside a bundle
-# "sh gpu-bundle/run.sh bezel"); BENCH, likewise bench_gpu_kernels; MODELS, where models are made and kept (/tmp).
+# "sh gpu-bundle/run.sh bezel"); BENCH and MEAN, likewise bench_gpu_kernels and bench_gpu_mean; MODELS, where models are made and kept (/tmp).
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
 shift
 bezel=${BEZEL:-build/bezel}
 bench=${BENCH:-build/bench/bench_gpu_kernels}
+mean=${MEAN:-build/bench/bench_gpu_mean}
 models=${MODELS:-/tmp}
 mkdir -p "$out"
 
@@ -44,10 +45,14 @@ for part in ${*:-text media diffusion products}; do
         report media-large $bezel bench "$models/small.gguf" --mmproj "$models/large.gguf" --media --device gpu --repeat 20
         ;;
     diffusion)
-        made d.gguf tools/gemma4_synth.py diffusion-26b "$models/d.gguf" --type q4_k_m --sharp --quiet
+        made d.gguf tools/gemma4_synth.py diffusion-26b "$models/d.gguf" --type q4_k_m --quiet
+        made ds.gguf tools/gemma4_synth.py diffusion-26b "$models/ds.gguf" --type q4_k_m --sharp --quiet
         report diffusion-8-bit $bezel bench "$models/d.gguf" --device gpu
         report diffusion-float $bezel bench "$models/d.gguf" --device gpu --exact
-        report diffusion-streamed $bezel bench "$models/d.gguf" --device gpu -p 256 --repeat 1 --gpu-memory 8GB
+        report diffusion-sharp-8-bit $bezel bench "$models/ds.gguf" --device gpu
+        report diffusion-sharp-float $bezel bench "$models/ds.gguf" --device gpu --exact
+        report diffusion-streamed $bezel bench "$models/ds.gguf" --device gpu -p 256 --repeat 1 --gpu-memory 8GB
+        report diffusion-mean $mean
         ;;
     products)
         report products $bench
