@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "gpu/backend.h"
 #include "gpu/internal.h"
+#include "gpu_bench.h"
 
 enum { ROWS = 512, REPEATS = 5, MAX_LINES = 16 };
 
@@ -77,12 +76,6 @@ static uint8_t *random_blocks(bz_type type, uint64_t values, uint32_t k)
     return bytes;
 }
 
-static void fail(const char *what, const bz_error *err)
-{
-    fprintf(stderr, "%s: %s\n", what, err->text);
-    exit(1);
-}
-
 /* ---- one product as a plan ---------------------------------------------------------- */
 
 enum { W_INPUT, W_CHOICE, W_MATRIX, N_WEIGHTS };
@@ -143,17 +136,7 @@ static float *run_once(bz_backend *b, bz_schedule *schedule, const bz_plan *plan
     }
     void *caches[1] = {kv};
     bz_rows rows = {.n = plan->rows, .n_out = plan->rows, .id = id, .pos = pos, .seq = seq, .out = out, .kv = caches};
-    bz_error err = {0};
-    b->begin(b, schedule, &rows);
-    bz_pass_state state;
-    while ((state = b->step(b, 0, &err)) == BZ_PASS_AGAIN || state == BZ_PASS_WAIT) {
-        if (state == BZ_PASS_WAIT) {
-            bz_os_sleep(20000);
-        }
-    }
-    if (state != BZ_PASS_DONE) {
-        fail("pass", &err);
-    }
+    run_pass(b, schedule, &rows);
     size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
     float *copy = malloc(n * sizeof *copy);
     return copy ? memcpy(copy, b->output(b, schedule), n * sizeof *copy) : NULL;
@@ -230,26 +213,6 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
     return got;
 }
 
-static bz_gpu_model *load(const product *p)
-{
-    bz_gpu_model *model = NULL;
-    bz_need need = {0};
-    bz_progress state = BZ_JOB_AGAIN;
-    if (bz_gpu_model_new(&model, &(gpu_options){0}, &p->table, p->bytes, &need.error) != BZ_OK) {
-        fail("gpu", &need.error);
-    }
-    while (state == BZ_JOB_AGAIN || state == BZ_JOB_EVENT || state == BZ_JOB_NEED_GPU) {
-        if (state == BZ_JOB_NEED_GPU) {
-            bz_os_sleep(20000);
-        }
-        state = bz_gpu_model_load(model, &need);
-    }
-    if (state != BZ_JOB_DONE) {
-        fail(p->shape->name, &need.error);
-    }
-    return model;
-}
-
 int main(int argc, char **argv)
 {
     static const shape shapes[] = {
@@ -302,7 +265,7 @@ int main(int argc, char **argv)
         }
         product p;
         make_product(&p, &s);
-        bz_gpu_model *model = load(&p);
+        bz_gpu_model *model = load_weights(&p.table, p.bytes, s.name);
         printf("%s: %u rows, %u -> %u%s%s\n", s.name, s.rows, s.k, s.outputs, s.experts ? " by experts" : "",
                s.gated ? ", GEGLU" : "");
         float *plain = measure(&p, model, true, NULL);

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "gpu/backend.h"
 #include "gpu/internal.h"
+#include "gpu_bench.h"
 
 enum { ROWS = 64, REPEATS = 80, FEW_REPEATS = 2, MAX_LINES = 16 }; /* a card that was idle comes to its clock in tens of them */
 
@@ -32,12 +31,6 @@ static uint32_t noise(void)
     return seed >> 8;
 }
 
-static void fail(const char *what, const bz_error *err)
-{
-    fprintf(stderr, "%s: %s\n", what, err->text);
-    exit(1);
-}
-
 static void make_table(mean *m)
 {
     m->info = (bz_weight_info){.name = "table", .type = BZ_Q6_K, .ne = {m->width, m->vocab, 1}};
@@ -55,24 +48,6 @@ static void make_table(mean *m)
         memcpy(bytes + i, &scale, 2);
     }
     m->bytes[0] = bytes;
-}
-
-static void load(mean *m)
-{
-    bz_need need = {0};
-    bz_progress state = BZ_JOB_AGAIN;
-    if (bz_gpu_model_new(&m->model, &(gpu_options){0}, &m->table, m->bytes, &need.error) != BZ_OK) {
-        fail("gpu", &need.error);
-    }
-    while (state == BZ_JOB_AGAIN || state == BZ_JOB_EVENT || state == BZ_JOB_NEED_GPU) {
-        if (state == BZ_JOB_NEED_GPU) {
-            bz_os_sleep(20000);
-        }
-        state = bz_gpu_model_load(m->model, &need);
-    }
-    if (state != BZ_JOB_DONE) {
-        fail("table", &need.error);
-    }
 }
 
 static float *some_logits(const mean *m, double deviation)
@@ -140,16 +115,7 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
     void *caches[1] = {kv};
     const bz_rows rows = {.n = ROWS, .n_out = ROWS, .id = id, .pos = pos, .seq = seq, .out = out, .kv = caches,
                           .given = z, .temperature = (float)temperature, .draw = draw};
-    b->begin(b, schedule, &rows);
-    bz_pass_state state;
-    while ((state = b->step(b, 0, &err)) == BZ_PASS_AGAIN || state == BZ_PASS_WAIT) {
-        if (state == BZ_PASS_WAIT) {
-            bz_os_sleep(20000);
-        }
-    }
-    if (state != BZ_PASS_DONE) {
-        fail("pass", &err);
-    }
+    run_pass(b, schedule, &rows);
     bz_gpu_line best[MAX_LINES];
     size_t n_best = 0;
     double least = 1e30;
@@ -186,7 +152,7 @@ int main(int argc, char **argv)
     const bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
     mean m = {.width = small ? 512 : 2816, .vocab = small ? 4096 : 262144, .repeats = small ? FEW_REPEATS : REPEATS};
     make_table(&m);
-    load(&m);
+    m.model = load_weights(&m.table, m.bytes, "table");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *z = some_logits(&m, cases[i][0]);
         if (!z) {

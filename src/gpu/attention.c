@@ -33,7 +33,7 @@ void gpu_add_kv_norm(builder *x)
     const uint32_t values = gpu_sums_read(x, v->in[0], f, &f->in1, &f->in1_stride);
     uint32_t queries = 0;
     d.extra[1] = gpu_builder_vector(x, BZ_NO_WEIGHT);
-    if (x->steps > 4) {
+    if (x->steps > 4) { /* queries behind them */
         const bz_step *q = k + 4, *turned = k + 5;
         d.extra[1] = gpu_builder_vector(x, q->w[0]);
         d.x += bz_plan_tensor(x->s->plan, q->in[0])->cols / q->width;

@@ -27,7 +27,7 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t
 typedef struct bz_gpu_dispatch {
     char name[48];              /* of the kernel, with the type of its weights */
     uint32_t first_step, steps; /* of the plan: several where they are fused, the same where one takes several */
-    uint32_t n_early, early[4]; /* steps further on that it does too */
+    uint32_t n_early, early[4]; /* steps further on that it does too: three norms, one of them in two steps */
     uint32_t x, y;              /* workgroups */
 } bz_gpu_dispatch;
 

@@ -40,7 +40,7 @@ typedef struct dispatch {
     uint32_t splits;     /* parts that attend makes of one piece, */
     uint32_t split_rows; /* of so many rows, if they may become fewer where there are many pieces; else 0 */
     uint32_t first_step, steps; /* of the plan, that it does or has a part in */
-    uint32_t n_early, early[4]; /* steps further on that it does too */
+    uint32_t n_early, early[4]; /* steps further on that it does too: three norms, one of them in two steps */
     bool side;           /* the side buffer is the last binding */
     uint32_t x, y, z;    /* z 0 counts as 1 */
 } dispatch;

@@ -217,7 +217,7 @@ static uint32_t subgroup_override(const kernel_info *info)
     return i;
 }
 
-enum { MAX_PARTS = 16 };
+enum { MAX_PARTS = 20 };
 
 static uint32_t weight_parts(const weight_source *s, const char **parts)
 {
@@ -282,6 +282,7 @@ static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **p
             parts[n++] = "run/eights.wgsl";
         }
     }
+    parts[n++] = "tile/square.wgsl";
     parts[n++] = "tile/common.wgsl";
     parts[n++] = even ? "tile/even.wgsl" : "tile/any.wgsl";
     return n;
@@ -324,6 +325,7 @@ static uint32_t soft_parts(gpu_kernel kernel, bz_type type, const char **parts)
         n += eight_parts(type, even, parts + n);
         parts[n++] = "canvas/sixteen.wgsl";
     }
+    parts[n++] = "tile/square.wgsl";
     parts[n++] = even ? "canvas/even.wgsl" : "canvas/any.wgsl";
     return n;
 }
@@ -396,6 +398,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     }
     if (kernel == GPU_ATTEND_TILE || kernel == GPU_ATTEND_FEW) {
         parts[n_parts++] = "cache_vectors.wgsl";
+    }
+    if (kernel == GPU_ATTEND_TILE) {
+        parts[n_parts++] = "tile/square.wgsl";
     }
     if (kernel == GPU_EMBED || kernel == GPU_EMBED_SLOTS) {
         parts[n_parts++] = kernel == GPU_EMBED ? "table/by_id.wgsl" : "table/by_slot.wgsl";

@@ -225,9 +225,9 @@ static void test_norms(void)
 /* Columns of a wide table, so that every step also sees views: odd places, strides that are not its width. */
 static void test_elementwise(void)
 {
-    static const uint32_t widths[] = {1, 3, 64, 65, 1000};
+    static const uint32_t widths[] = {1, 3, 64, 65, 2057, 1000}; /* 2057 by 512: several values to a thread */
     static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 130}};
-    enum { N = 5, WIDE = 3019 };
+    enum { N = 6, WIDE = 4219 };
     begin("add, scale, mul_vector, geglu, softcap, take_rows, columns");
     memory_weights w = {0};
     bz_weight wide = weights_random(&w, BZ_F32, WIDE, 130, 1), one = weights_values(&w, (float[]){-1.625f}, 1, 1), v[N];

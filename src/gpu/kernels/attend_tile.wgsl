@@ -62,18 +62,18 @@ fn queries_at(row: u32, i: u32) -> Queries {
                    query[query_slot(row + 3u, i)]);
 }
 
-fn more(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {
+fn along(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
 
-fn more4(sum: vec4<f32>, q: Queries, k: vec4<f32>) -> vec4<f32> {
-    return vec4<f32>(more(sum.x, q.a, k), more(sum.y, q.b, k), more(sum.z, q.c, k), more(sum.w, q.d, k));
+fn along4(sum: vec4<f32>, q: Queries, k: vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(along(sum.x, q.a, k), along(sum.y, q.b, k), along(sum.z, q.c, k), along(sum.w, q.d, k));
 }
 
 // A vector of a key times what the rows have there: q, and r for its high half.
 fn scored(sum: vec4<f32>, q: Queries, r: Queries, key: vec4<u32>) -> vec4<f32> {
-    let s = more4(sum, q, low(key));
-    if (PER == 8u) { return more4(s, r, high(key)); }
+    let s = along4(sum, q, low(key));
+    if (PER == 8u) { return along4(s, r, high(key)); }
     return s;
 }
 
@@ -150,20 +150,13 @@ fn take_last(to: u32) {
 
 // ---- sums: a thread has HIGH rows of one vector
 
-struct Sums { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> } // four values of each of four rows
-
 // Rows 0 to 3 and 4 to 7 of a thread; then, of f16, the high halves of both; of f32, rows 8 to 15.
-var<private> y0: Sums;
-var<private> y1: Sums;
-var<private> y2: Sums;
-var<private> y3: Sums;
+var<private> y0: Square;
+var<private> y1: Square;
+var<private> y2: Square;
+var<private> y3: Square;
 
-fn times(s: Sums, by: vec4<f32>) -> Sums { return Sums(s.a * by.x, s.b * by.y, s.c * by.z, s.d * by.w); }
-
-fn plus(s: Sums, by: vec4<f32>, v: vec4<f32>) -> Sums {
-    return Sums(fma(vec4<f32>(by.x), v, s.a), fma(vec4<f32>(by.y), v, s.b), fma(vec4<f32>(by.z), v, s.c),
-                fma(vec4<f32>(by.w), v, s.d));
-}
+fn times(s: Square, by: vec4<f32>) -> Square { return Square(s.a * by.x, s.b * by.y, s.c * by.z, s.d * by.w); }
 
 // Of four rows, those of a thread first, where it has but two of them.
 fn own_first(four: vec4<f32>, row: u32) -> vec4<f32> {
@@ -192,16 +185,16 @@ fn shares_at(position: u32, four: u32) -> vec4<f32> { return bitcast<vec4<f32>>(
 fn add(position: u32, value: vec4<u32>, row: u32) {
     let v = low(value);
     let by0 = own_first(shares_at(position, row / 4u), row);
-    y0 = plus(y0, by0, v);
-    if (PER == 8u) { y2 = plus(y2, by0, high(value)); }
+    y0 = more(y0, by0, v);
+    if (PER == 8u) { y2 = more(y2, by0, high(value)); }
     if (HIGH > 4u) {
         let by1 = shares_at(position, row / 4u + 1u);
-        y1 = plus(y1, by1, v);
-        if (PER == 8u) { y3 = plus(y3, by1, high(value)); }
+        y1 = more(y1, by1, v);
+        if (PER == 8u) { y3 = more(y3, by1, high(value)); }
     }
     if (HIGH > 8u) {
-        y2 = plus(y2, shares_at(position, row / 4u + 2u), v);
-        y3 = plus(y3, shares_at(position, row / 4u + 3u), v);
+        y2 = more(y2, shares_at(position, row / 4u + 2u), v);
+        y3 = more(y3, shares_at(position, row / 4u + 3u), v);
     }
 }
 
@@ -221,7 +214,7 @@ fn put(sum: vec4<f32>, at: u32, row0: u32, last: u32, group: vec3<u32>, column: 
 }
 
 // Rows from `at` of the workgroup's on.
-fn put4(s: Sums, at: u32, row0: u32, last: u32, group: vec3<u32>, column: u32) {
+fn put4(s: Square, at: u32, row0: u32, last: u32, group: vec3<u32>, column: u32) {
     put(s.a, at, row0, last, group, column);
     put(s.b, at + 1u, row0, last, group, column);
     if (HIGH > 2u) {

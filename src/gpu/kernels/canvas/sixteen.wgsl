@@ -1,9 +1,4 @@
 // Weights for soft_embed: values 16u .. 16u + 15 of the row that begins at byte `at`, from any type's eight().
-var<private> w0: vec4<f32>;
-var<private> w1: vec4<f32>;
-var<private> w2: vec4<f32>;
-var<private> w3: vec4<f32>;
-
 fn sixteen(at: u32, u: u32) {
     eight(at, 2u * u);
     w0 = wa;

@@ -1,9 +1,4 @@
 // Q6_K for soft_embed: sixteen values share a scale, a vector of low nibbles and one of high bit pairs (run/q6_k.wgsl).
-var<private> w0: vec4<f32>;
-var<private> w1: vec4<f32>;
-var<private> w2: vec4<f32>;
-var<private> w3: vec4<f32>;
-
 fn sixteen(at: u32, u: u32) {
     let block = at / 16u + 14u * (u >> 4u);
     let i = u & 15u; // 8n + 2r + p

@@ -13,12 +13,11 @@ var<workgroup> p_tile: array<array<array<vec4<f32>, ROWS / 4u>, 4>, 4>;
 var<workgroup> w_tile: array<array<array<vec4<f32>, COLS / 4u>, 4>, 4>;
 var<workgroup> all_listed: u32;
 
-// Sums of four rows by four columns: a component is a column.
-struct Square { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
-
-fn more(s: Square, p: vec4<f32>, w: vec4<f32>) -> Square {
-    return Square(fma(vec4<f32>(p.x), w, s.a), fma(vec4<f32>(p.y), w, s.b), fma(vec4<f32>(p.z), w, s.c), fma(vec4<f32>(p.w), w, s.d));
-}
+// sixteen(at, unit): values 16 unit.. of the table's row that begins at byte `at` (canvas/sixteen*.wgsl)
+var<private> w0: vec4<f32>;
+var<private> w1: vec4<f32>;
+var<private> w2: vec4<f32>;
+var<private> w3: vec4<f32>;
 
 // rows 4 ty.. and 32 + 4 ty..; columns 4 tx.. and 64 + 4 tx..
 var<private> s00: Square;

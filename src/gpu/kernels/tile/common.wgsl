@@ -66,13 +66,6 @@ fn store_w(v: u32, at: u32, c: u32, w: vec4<f32>) {
     w_tile[v][3][at][c] = w.w;
 }
 
-// Sums of four rows by four outputs: a component is an output.
-struct Square { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
-
-fn more(s: Square, x: vec4<f32>, w: vec4<f32>) -> Square {
-    return Square(fma(vec4<f32>(x.x), w, s.a), fma(vec4<f32>(x.y), w, s.b), fma(vec4<f32>(x.z), w, s.c), fma(vec4<f32>(x.w), w, s.d));
-}
-
 // Rows from place `at` on, outputs from `output` on.
 fn put(t: Tile, s: Square, at: u32, output: u32, split: u32) {
     if (at < t.count) { put4(t, output_of(row_at(t, at), split), output, s.a); }
