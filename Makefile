@@ -12,22 +12,23 @@ JOBS     = $(shell nproc)
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP $(CFLAGS) $(ISA_FLAGS)
+ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(ISA_FLAGS)
 LIBS     = -lm -pthread
 
-LIB_SRC  = $(sort $(wildcard src/*.c src/*/*.c))
+LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
 # Line editing in the chat, where this compiler finds libedit; the program alone is linked with it.
 EDIT    := $(shell t=$$(mktemp) && printf '\043include <histedit.h>\nint main(void) { el_end(0); return 0; }\n' | \
              $(CC) $(LDFLAGS) -x c -o $$t - -ledit 2>/dev/null && echo -ledit; rm -f $$t)
-CLI_SRC  = $(filter-out cli/line_$(if $(EDIT),none,edit).c,$(sort $(wildcard cli/*.c)))
+CLI_SRC  = $(filter-out cli/media/% cli/chat/line_$(if $(EDIT),none,edit).c,$(sort $(wildcard cli/*.c cli/*/*.c)))
 # Pictures and sound from files, where this compiler finds all of the libraries; else PPM and WAV.
 MEDIA_LIBS = -ljpeg -lpng -lwebp -lwebpdemux -lgif -lsndfile
 MEDIA   := $(shell t=$$(mktemp) && printf '\043include <stdio.h>\n\043include <jpeglib.h>\n\043include <png.h>\n\043include <webp/demux.h>\n\043include <gif_lib.h>\n\043include <sndfile.h>\nint main(void) { return 0; }\n' | \
              $(CC) $(LDFLAGS) -x c -o $$t - $(MEDIA_LIBS) 2>/dev/null && echo $(MEDIA_LIBS); rm -f $$t)
 MEDIA_SRC = cli/media/decode.c cli/media/exif.c $(if $(MEDIA),$(patsubst %,cli/media/%.c,gif jpeg png sound webp),cli/media/none.c)
 MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
-# The server belongs to the program, not to the library.
+# The server and the model store belong to the program, not to the library.
 SERVER_SRC = $(sort $(wildcard server/*.c))
+STORE_SRC = $(sort $(wildcard store/*.c))
 # Every tests/test_*.c is a program of its own; tests/support/*.c is shared by them.
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 TEST_LIB_SRC = $(sort $(wildcard tests/support/*.c))
@@ -35,8 +36,9 @@ FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SRC = $(sort $(wildcard bench/bench_*.c))
 
 LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/wgsl.o
-CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o) $(MEDIA_OBJ) $(SERVER_OBJ)
+CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o) $(MEDIA_OBJ) $(SERVER_OBJ) $(STORE_OBJ)
 SERVER_OBJ = $(SERVER_SRC:%.c=$(B)/%.o)
+STORE_OBJ = $(STORE_SRC:%.c=$(B)/%.o)
 TEST_LIB_OBJ = $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TESTS    = $(TEST_SRC:tests/%.c=$(B)/tests/%)
 REPLAYS  = $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
@@ -114,10 +116,12 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TE
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What belongs to the program, not to the library.
-$(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/prompts.o $(B)/cli/settings.o
-$(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/source.o $(B)/cli/typed_path.o $(B)/cli/named_file.o
+$(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/batch/prompts.o $(B)/cli/settings.o
+$(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli/chat/typed_path.o $(B)/cli/chat/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
+$(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: $(STORE_OBJ)
+$(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: LIBS += $(B)/libbezel.a -lm
 
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(B)/libbezel.a $(MEDIA) -lm # it needs the library, too

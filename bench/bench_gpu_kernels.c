@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/internal.h"
-#include "gpu_bench.h"
+#include "gpu/run/internal.h"
+#include "bench/gpu_bench.h"
 
 enum { ROWS = 512, REPEATS = 5, MAX_LINES = 16 };
 

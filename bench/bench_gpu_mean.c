@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/internal.h"
-#include "gpu_bench.h"
+#include "gpu/run/internal.h"
+#include "bench/gpu_bench.h"
 
 enum { ROWS = 64, REPEATS = 80, FEW_REPEATS = 2, MAX_LINES = 16 }; /* a card that was idle comes to its clock in tens of them */
 

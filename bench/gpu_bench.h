@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/os.h"
-#include "gpu/backend.h"
+#include "gpu/run/backend.h"
 
 static inline void fail(const char *what, const bz_error *err)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "bezel.h"
-#include "file/ollama.h"
-#include "settings.h"
+#include "store/ollama.h"
+#include "cli/settings.h"
 
 /* Exit codes users' scripts rely on. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_MODEL = 3, EXIT_CANNOT = 4, EXIT_INTERRUPTED = 130 };

@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cli.h"
-#include "term.h"
+#include "cli/cli.h"
+#include "cli/term.h"
 
 static const cli_verb *const verbs[] = {&cli_run_verb,   &cli_serve_verb,  &cli_list_verb,     &cli_show_verb,
                                         &cli_bench_verb, &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb,

@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "bezel_diffusion.h"
-#include "cli.h"
-#include "interrupt.h"
-#include "pebble.h"
-#include "term.h"
+#include "cli/cli.h"
+#include "cli/interrupt.h"
+#include "cli/pebble.h"
+#include "cli/term.h"
 
 static bool check_device(const cli_options *o, int *exit_code)
 {

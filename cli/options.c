@@ -1,5 +1,5 @@
 /* One table of options for every verb: each names the letters it accepts. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <stdarg.h>

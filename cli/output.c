@@ -1,4 +1,4 @@
-#include "output.h"
+#include "cli/output.h"
 
 int cli_flush(void)
 {

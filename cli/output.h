@@ -3,7 +3,7 @@
 #define BZ_CLI_OUTPUT_H
 
 #include "base/json.h"
-#include "cli.h"
+#include "cli/cli.h"
 
 /* Sends what is still held back. A full disk or the like is a message and EXIT_FAILED. */
 int cli_flush(void);

@@ -1,12 +1,12 @@
-#include "pebble.h"
+#include "cli/pebble.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/os.h"
-#include "list.h"
-#include "../server/os.h"
+#include "cli/verbs/list.h"
+#include "server/os.h"
 
 static bool find(const char *name, char out[PATH_MAX])
 {

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "file/ollama.h"
+#include "store/ollama.h"
 
 #define PEBBLE           "pebble"
 #define PEBBLE_DIFFUSION "pebble-diffusion"

@@ -1,4 +1,4 @@
-#include "settings.h"
+#include "cli/settings.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #define BZ_CLI_SETTINGS_H
 
 #include "bezel.h"
-#include "file/ollama_manifest.h"
+#include "store/ollama_manifest.h"
 
 typedef enum setting {
     SET_TEMPERATURE,

@@ -1,4 +1,4 @@
-#include "term.h"
+#include "cli/term.h"
 
 #include <pthread.h>
 #include <signal.h>

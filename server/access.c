@@ -1,10 +1,10 @@
-#include "access.h"
+#include "server/access.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "http.h"
+#include "server/http.h"
 
 enum { HOST_ROOM = 256 };
 

@@ -1,5 +1,5 @@
 /* One connection: a request comes in, its route answers, the answer goes out. */
-#include "inside.h"
+#include "server/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>

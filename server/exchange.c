@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inside.h"
+#include "server/inside.h"
 
 const http_head *exchange_head(const exchange *x)
 {

@@ -1,12 +1,12 @@
-#include "files.h"
+#include "server/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "path.h"
-#include "static.h"
+#include "server/path.h"
+#include "server/static.h"
 
 static void answer_nothing(exchange *x)
 {

@@ -2,7 +2,7 @@
 #ifndef BZ_SERVER_FILES_H
 #define BZ_SERVER_FILES_H
 
-#include "server.h"
+#include "server/server.h"
 
 typedef struct files_folder {
     int fd; /* os_open_folder */

@@ -1,7 +1,7 @@
 /* Bodies: counted, or in chunks (RFC 9112, section 7.1). */
 #include <string.h>
 
-#include "http.h"
+#include "server/http.h"
 
 enum { EXTRA_MOST = 4096 }; /* bytes of chunk extensions and trailers in one body */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "http.h"
+#include "server/http.h"
 
 static char lower(char c)
 {

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "server.h"
+#include "server/server.h"
 
 enum {
     IN_ROOM = HTTP_HEAD_MOST + 16384, /* a head, and bytes of a body behind it */

@@ -1,4 +1,4 @@
-#include "os.h"
+#include "server/os.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "path.h"
+#include "server/path.h"
 
 static int hex_value(char c)
 {

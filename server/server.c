@@ -1,5 +1,5 @@
 /* All connections: who waits for what, and for how long. */
-#include "inside.h"
+#include "server/inside.h"
 
 #include <stdlib.h>
 #include <string.h>

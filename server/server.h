@@ -12,9 +12,9 @@
 #ifndef BZ_SERVER_SERVER_H
 #define BZ_SERVER_SERVER_H
 
-#include "access.h"
-#include "http.h"
-#include "os.h"
+#include "server/access.h"
+#include "server/http.h"
+#include "server/os.h"
 
 typedef struct server server;
 typedef struct exchange exchange; /* a request and its answer; lives until its task has `ended` */

@@ -1,4 +1,4 @@
-#include "static.h"
+#include "server/static.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef BZ_SERVER_STATIC_H
 #define BZ_SERVER_STATIC_H
 
-#include "http.h"
+#include "server/http.h"
 
 /* Fields of every answer, line ends included: pages are isolated (threads in WebAssembly need it),
  * run no code but their own files and WebAssembly, and may fetch models from anywhere by https. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cli/media/decode.h"
+#include "cli/media/decode.h"
 #include "support/check.h"
 
 typedef struct bytes {

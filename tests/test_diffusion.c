@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "sample/denoise.h"
-#include "session.h"
+#include "session/session.h"
 #include "support/canvas.h"
 #include "support/check.h"
 #include "support/forward.h"

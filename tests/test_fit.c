@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "model.h"
+#include "session/model.h"
 #include "support/check.h"
 #include "support/golden.h"
 

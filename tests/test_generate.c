@@ -7,7 +7,7 @@
 
 #include "base/os.h"
 #include "model/hints.h"
-#include "session.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/gguf_build.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../server/access.h"
-#include "../server/http.h"
-#include "../server/path.h"
+#include "server/access.h"
+#include "server/http.h"
+#include "server/path.h"
 #include "support/check.h"
 
 /* ---- helpers ---------------------------------------------------------------------------- */

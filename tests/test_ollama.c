@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file/ollama.h"
+#include "store/ollama.h"
 #include "support/check.h"
 #include "support/golden.h"
 

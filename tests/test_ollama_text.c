@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "file/ollama_manifest.h"
-#include "file/ollama_name.h"
+#include "store/ollama_manifest.h"
+#include "store/ollama_name.h"
 #include "support/check.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
+#include "session/model.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/gguf_build.h"

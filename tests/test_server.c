@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../server/server.h"
+#include "server/server.h"
 #include "base/os.h"
 #include "support/check.h"
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "media.h"
-#include "session.h"
+#include "session/media.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../server/static.h"
+#include "server/static.h"
 #include "support/check.h"
 
 static char request[2048];

@@ -3,7 +3,7 @@
 set -eu
 folder=$1
 shift
-echo '#include "gpu/sources.h"'
+echo '#include "gpu/kernels/sources.h"'
 n=0
 table=""
 for f in "$@"; do

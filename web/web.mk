@@ -11,7 +11,7 @@ WEB_CFLAGS = --target=wasm32-wasi -O3 -msimd128
 WEB_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor \
               -Wl,--strip-all,-z,stack-size=262144,--max-memory=4294967296
 WEB_OBJ  = $(LIB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
-WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -Itests -MMD -MP
+WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP
 # Shared memory is the importer's (web/package/src/threads.ts). The C library was compiled for one thread, and is
 # called by one: no check. A thread gets its stack and its variables from JavaScript.
 MT_CFLAGS = $(WEB_ALL_CFLAGS) -matomics -mbulk-memory -mmutable-globals

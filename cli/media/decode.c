@@ -1,4 +1,4 @@
-#include "decode.h"
+#include "cli/media/decode.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode.h"
+#include "cli/media/decode.h"
 
 typedef struct tiff {
     const uint8_t *b;

@@ -3,7 +3,7 @@
 
 #include <gif_lib.h>
 
-#include "decode.h"
+#include "cli/media/decode.h"
 
 typedef struct gif_bytes {
     const uint8_t *bytes;

@@ -6,7 +6,7 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-#include "decode.h"
+#include "cli/media/decode.h"
 
 typedef struct jpeg_state {
     struct jpeg_error_mgr errors; /* first: libjpeg hands this back to us */

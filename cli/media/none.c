@@ -1,5 +1,5 @@
 /* A build without the libraries. */
-#include "decode.h"
+#include "cli/media/decode.h"
 
 static bz_status missing(const char *what, bz_error *err)
 {

@@ -4,7 +4,7 @@
 
 #include <png.h>
 
-#include "decode.h"
+#include "cli/media/decode.h"
 #include "media/image.h"
 
 typedef struct png_state {

@@ -7,7 +7,7 @@
 #include <sndfile.h>
 #include <unistd.h>
 
-#include "decode.h"
+#include "cli/media/decode.h"
 #include "media/resample.h"
 
 enum { MAX_SECONDS = 3600 + 60 /* an hour is taken; that it is longer is said by who knows better */, BLOCK = 16384 };

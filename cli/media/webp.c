@@ -3,7 +3,7 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-#include "decode.h"
+#include "cli/media/decode.h"
 
 static bz_status damaged(bz_error *err)
 {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoder.h"
-#include "media.h"
+#include "encoder/encoder.h"
+#include "session/media.h"
 #include "media/image.h"
 #include "media/wav.h"
-#include "model.h"
+#include "session/model.h"
 #include "wasm/host.h"
 #include "wasm/options.h"
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cli/named_file.h"
-#include "../../cli/source.h"
-#include "../../cli/typed_path.h"
+#include "cli/chat/named_file.h"
+#include "cli/chat/source.h"
+#include "cli/chat/typed_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Any bytes as a file of a picture or a sound: pixels and samples that are all there, or a sentence. */
 #include <stdlib.h>
 
-#include "../../cli/media/decode.h"
+#include "cli/media/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../server/access.h"
-#include "../server/path.h"
-#include "../server/static.h"
+#include "server/access.h"
+#include "server/path.h"
+#include "server/static.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
  *
  * Input: a name, a NUL, a manifest, a NUL, and JSON that is read as config and as params.
  */
-#include "file/ollama_manifest.h"
-#include "file/ollama_name.h"
+#include "store/ollama_manifest.h"
+#include "store/ollama_name.h"
 
 #include <math.h>
 #include <stdlib.h>

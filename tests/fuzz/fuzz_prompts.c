@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cli/prompts.h"
+#include "cli/batch/prompts.h"
 #include "base/error.h"
 #include "text/chat.h"
 

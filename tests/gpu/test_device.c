@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "gpu/gpu.h"
-#include "gpu/gpu_test.h"
+#include "gpu/device/gpu.h"
+#include "gpu/device/test_hooks.h"
 #include "support/check.h"
 
 /* ---- helpers ---------------------------------------------------------------------- */

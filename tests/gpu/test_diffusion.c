@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
+#include "session/session.h"
 #include "support/canvas.h"
 #include "support/check.h"
 #include "support/forward.h"

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "encode.h"
-#include "gpu/gpu_test.h"
-#include "gpu/internal.h"
-#include "job.h"
-#include "media.h"
-#include "session.h"
+#include "encoder/encode.h"
+#include "gpu/device/test_hooks.h"
+#include "gpu/run/internal.h"
+#include "session/job.h"
+#include "session/media.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

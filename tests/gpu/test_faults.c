@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "gpu/gpu_test.h"
-#include "job.h"
-#include "model.h"
-#include "session.h"
+#include "gpu/device/test_hooks.h"
+#include "session/job.h"
+#include "session/model.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/internal.h"
+#include "gpu/run/internal.h"
 #include "support/check.h"
 #include "support/golden.h"
 #include "support/parity.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/backend.h"
+#include "gpu/run/backend.h"
 #include "support/check.h"
 #include "support/parity.h"
 #include "support/random.h"

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/gpu_test.h"
-#include "media.h"
-#include "session.h"
+#include "gpu/device/test_hooks.h"
+#include "session/media.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

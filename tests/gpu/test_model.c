@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/gpu_test.h"
-#include "session.h"
+#include "gpu/device/test_hooks.h"
+#include "session/session.h"
 #include "support/canvas.h"
 #include "support/check.h"
 #include "support/forward.h"

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "gpu/backend.h"
-#include "gpu/internal.h"
+#include "gpu/run/backend.h"
+#include "gpu/run/internal.h"
 #include "sample/random.h"
 #include "sample/sampler.h"
-#include "session.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "forward.h"
 #include "media.h"
-#include "session.h"
+#include "session/session.h"
 
 typedef struct sink {
     float *out;

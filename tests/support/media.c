@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "media.h"
-#include "model.h"
-#include "session.h"
+#include "session/model.h"
+#include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
 

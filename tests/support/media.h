@@ -2,7 +2,7 @@
 #ifndef BZ_TEST_MEDIA_H
 #define BZ_TEST_MEDIA_H
 
-#include "encoder.h"
+#include "encoder/encoder.h"
 #include "support/golden.h"
 
 bz_model *open_two_or_fail(const char *path, const char *mmproj);

@@ -9,8 +9,8 @@
 #include "base/os.h"
 #include "check.h"
 #include "cpu/cpu.h"
-#include "gpu/backend.h"
-#include "gpu/gpu_test.h"
+#include "gpu/run/backend.h"
+#include "gpu/device/test_hooks.h"
 #include "random.h"
 
 enum { MOST_ROWS = 512 };

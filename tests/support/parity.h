@@ -14,7 +14,7 @@
 #ifndef BZ_TEST_PARITY_H
 #define BZ_TEST_PARITY_H
 
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "plan/backend.h"
 
 /* ---- weights in memory ---------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define BZ_TEST_READS_H
 
 #include "bezel.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 void do_reads(const void *file, gpu *g, const bz_need *need);
 

@@ -1,5 +1,5 @@
 /* Apart, because it looks inside a session and forward.c uses the public API only. */
-#include "session.h"
+#include "session/session.h"
 
 uint32_t session_vocab(const bz_session *s);
 

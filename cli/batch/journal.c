@@ -1,0 +1,176 @@
+#include "cli/batch/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/json_read.h"
+#include "base/os.h"
+
+static const char BEGINNING[] = "{\"line\":";
+enum { BEGINNING_LEN = sizeof BEGINNING - 1 };
+static const uint64_t SYNC_NS = 200000000u; /* lines of so much time share a sync */
+
+struct journal {
+    char *path; /* NULL: stdout */
+    int fd;
+    FILE *old; /* being compared; NULL once we append */
+    char *line;
+    size_t cap;
+    uint64_t good; /* bytes of lines that are there */
+    uint64_t synced;
+    bool dirty;
+};
+
+static bz_status fail_path(const journal *j, const char *what, bz_error *err)
+{
+    return bz_fail(err, BZ_BAD_FILE, "%s cannot be %s: %s.", j->path ? j->path : "stdout", what,
+                   strerror(errno));
+}
+
+bz_status journal_open(journal **out, const char *path, bz_error *err)
+{
+    journal *j = calloc(1, sizeof *j);
+    if (!j || (path && !(j->path = strdup(path)))) {
+        free(j);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the results.");
+    }
+    j->fd = STDOUT_FILENO;
+    bz_status status = BZ_OK;
+    if (path) {
+        j->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (j->fd < 0) {
+            status = fail_path(j, "opened", err);
+        } else if (flock(j->fd, LOCK_EX | LOCK_NB) != 0) {
+            status = bz_fail(err, BZ_BAD_REQUEST, "Another run is writing %s.", path);
+        } else if (!(j->old = fopen(path, "rbe"))) {
+            status = fail_path(j, "read", err);
+        }
+    }
+    if (status != BZ_OK) {
+        journal_close(j, NULL);
+        return status;
+    }
+    *out = j;
+    return BZ_OK;
+}
+
+static bz_status sync_now(journal *j, bz_error *err)
+{
+    if (j->path && j->dirty && fdatasync(j->fd) != 0) {
+        return fail_path(j, "written", err);
+    }
+    j->dirty = false;
+    j->synced = bz_os_now();
+    return BZ_OK;
+}
+
+bz_status journal_close(journal *j, bz_error *err)
+{
+    if (!j) {
+        return BZ_OK;
+    }
+    bz_status status = j->fd >= 0 ? sync_now(j, err) : BZ_OK;
+    if (j->old) {
+        fclose(j->old);
+    }
+    if (j->path && j->fd >= 0 && close(j->fd) != 0 && status == BZ_OK) {
+        status = fail_path(j, "written", err);
+    }
+    free(j->line);
+    free(j->path);
+    free(j);
+    return status;
+}
+
+/* ---- what is there ---------------------------------------------------------------------- */
+
+typedef enum record { NOT_WHOLE, OTHERS, OURS } record;
+
+static record look_at(const char *text, size_t n, uint64_t line, const char *key)
+{
+    bz_arena arena = {0};
+    const bz_json_node *root;
+    record found = NOT_WHOLE;
+    if (n && text[n - 1] == '\n' && bz_json_read(&root, text, n, &arena, NULL) == BZ_OK) {
+        int64_t number;
+        found = bz_json_to_int(bz_json_get(root, "line"), &number) && number == (int64_t)line &&
+                        bz_str_is(bz_json_string(bz_json_get(root, "key")), key)
+                    ? OURS
+                    : OTHERS;
+    }
+    bz_arena_free(&arena);
+    return found;
+}
+
+/* From here on the file is ours to write: what comes behind the good lines was torn. */
+static bz_status begin_appending(journal *j, bz_error *err)
+{
+    fclose(j->old);
+    j->old = NULL;
+    if (ftruncate(j->fd, (off_t)j->good) != 0 || lseek(j->fd, (off_t)j->good, SEEK_SET) < 0) {
+        return fail_path(j, "written", err);
+    }
+    return BZ_OK;
+}
+
+bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_error *err)
+{
+    *has = false;
+    if (!j->old) {
+        return BZ_OK;
+    }
+    const ssize_t n = getline(&j->line, &j->cap, j->old);
+    if (n <= 0) {
+        return ferror(j->old) ? fail_path(j, "read", err) : begin_appending(j, err);
+    }
+    const size_t known = (size_t)n < BEGINNING_LEN ? (size_t)n : BEGINNING_LEN;
+    record found = look_at(j->line, (size_t)n, line, key);
+    if (found == NOT_WHOLE && j->good == 0 && memcmp(j->line, BEGINNING, known) != 0) {
+        found = OTHERS; /* never ours, not even torn */
+    }
+    if (found == OTHERS) {
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "%s does not hold the results of these prompts with these options (prompt %llu is not what it "
+            "was); name another file or remove it.",
+            j->path, (unsigned long long)line);
+    }
+    if (found == NOT_WHOLE) {
+        return begin_appending(j, err);
+    }
+    j->good += (uint64_t)n;
+    *has = true;
+    return BZ_OK;
+}
+
+bz_status journal_check_end(journal *j, bz_error *err)
+{
+    if (j->old && getline(&j->line, &j->cap, j->old) > 0) {
+        return bz_fail(err, BZ_BAD_REQUEST, "%s has more lines than there are prompts.", j->path);
+    }
+    return BZ_OK;
+}
+
+bz_status journal_append(journal *j, const char *text, size_t len, bz_error *err)
+{
+    bz_status status = j->old ? begin_appending(j, err) : BZ_OK;
+    while (len && status == BZ_OK) {
+        const ssize_t n = write(j->fd, text, len);
+        if (n > 0) {
+            text += n;
+            len -= (size_t)n;
+        } else if (errno != EINTR) {
+            status = fail_path(j, "written", err);
+        }
+    }
+    j->dirty = true;
+    if (status == BZ_OK && bz_os_now() - j->synced >= SYNC_NS) {
+        status = sync_now(j, err);
+    }
+    return status;
+}

@@ -1,0 +1,449 @@
+/* run --prompts: a file of prompts in, a file of answers out, in the same order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "session/batch.h"
+#include "bezel_diffusion.h"
+#include "cli/interrupt.h"
+#include "session/model.h"
+#include "cli/batch/prompts.h"
+#include "cli/batch/prompts_task.h"
+#include "cli/verbs/run.h"
+#include "cli/term.h"
+
+/* Answers that wait for an earlier one to be written; a kill loses no more than these. */
+enum { WINDOW = 32, DEFAULT_PARALLEL = 4 };
+
+typedef struct prompts_run {
+    run_state *r;
+    FILE *in;
+    journal *journal;
+    bz_batch *batch;
+    bz_session *seeing; /* for lines with pictures and sounds, one after the other; NULL: there was none yet */
+    bz_session_options session_options;
+    uint64_t sum;       /* of all that is the same for every line */
+    uint64_t shard, of; /* this process answers lines shard, shard + of, ... */
+    uint64_t line;      /* read last, from 1 */
+    bool input_ended;
+    char *text;
+    size_t cap;
+
+    task tasks[WINDOW]; /* a ring, in order of the lines */
+    uint32_t first, n;
+    uint32_t parallel;
+    task *in_slot[BZ_BATCH_SLOTS];
+    bz_error failed; /* inside an event */
+
+    uint64_t there, answered, bad, tokens;
+} prompts_run;
+
+/* ---- sums and seeds ------------------------------------------------------------------ */
+
+static uint64_t add_sum(uint64_t sum, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        sum = (sum ^ p[i]) * 0x100000001B3u; /* FNV-1a */
+    }
+    return sum;
+}
+
+static uint64_t sum_of_settings(const run_state *r, const settings *s)
+{
+    uint64_t sum = 0xCBF29CE484222325u;
+    const uint64_t size = r->m.model->set.total_size;
+    const unsigned char flags = (unsigned char)(r->think | r->o->ignore_end << 1);
+    sum = add_sum(sum, &size, sizeof size);
+    sum = add_sum(sum, &flags, 1);
+    for (int i = 0; i < SETTINGS; i++) {
+        if (s->set[i] && i != SET_NUM_CTX) {
+            const unsigned char which = (unsigned char)i;
+            sum = add_sum(add_sum(sum, &which, 1), &s->value[i], sizeof s->value[i]);
+        }
+    }
+    sum = s->set[SET_SEED] ? add_sum(sum, &s->seed, sizeof s->seed) : sum;
+    for (size_t i = 0; i < s->n_stop; i++) {
+        sum = add_sum(sum, s->stop[i], strlen(s->stop[i]) + 1);
+    }
+    const char *system = r->talk.system ? r->talk.system : "";
+    return add_sum(sum, system, strlen(system) + 1);
+}
+
+/* A seed per line: the same prompt on two lines should not have the same answer twice. */
+static uint64_t seed_of_line(uint64_t seed, uint64_t line)
+{
+    uint64_t x = seed + line * 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return (x ^ (x >> 31)) >> 32;
+}
+
+/* ---- results -------------------------------------------------------------------------- */
+
+static bz_status write_done(prompts_run *p, bz_error *err)
+{
+    bz_status status = BZ_OK;
+    while (p->n && p->tasks[p->first].done && status == BZ_OK) {
+        task *t = &p->tasks[p->first];
+        p->bad += t->error.code != BZ_OK;
+        p->answered += t->error.code == BZ_OK;
+        status = prompts_task_write(t, p->journal, err);
+        prompts_task_free(t);
+        p->first = (p->first + 1) % WINDOW;
+        p->n--;
+        term_progress(p->there + p->answered + p->bad, 0, "prompts");
+    }
+    return status;
+}
+
+/* ---- answers ---------------------------------------------------------------------------- */
+
+static void drain(prompts_run *p, task *t)
+{
+    const char *text;
+    size_t len;
+    bz_turn_part part;
+    while ((part = bz_turn_next(t->turn, &text, &len)) != BZ_TURN_NOTHING) {
+        t->ended = t->ended || part == BZ_TURN_END;
+        if (!ask_answer_keep(&t->answer, part, text, len)) {
+            bz_fail(&p->failed, BZ_OUT_OF_MEMORY, "No memory for the answer to line %llu.",
+                    (unsigned long long)t->line);
+        }
+    }
+}
+
+static void on_token(void *user, const bz_batch_event *e)
+{
+    prompts_run *p = user;
+    task *t = p->in_slot[e->slot];
+    ask_answer *a = &t->answer;
+    if (e->error.code) {
+        t->error = e->error;
+    } else if (e->token >= 0) {
+        a->generated++;
+        p->tokens++;
+        if (!p->r->o->ignore_end || !bz_token_ends(p->r->m.model, e->token)) {
+            bz_turn_push(t->turn, e->token, &p->failed);
+            drain(p, t);
+        }
+    }
+    if (!t->ended && !t->error.code && e->finish == BZ_FINISH_NONE) {
+        return;
+    }
+    if (!t->ended) {
+        bz_turn_push(t->turn, -1, &p->failed);
+        drain(p, t);
+        t->ended = false; /* by the end of its tokens, not by a stop string */
+    }
+    a->finish = ask_finish_of(e->finish, t->ended);
+    bz_batch_stop(p->batch, e->slot);
+    p->in_slot[e->slot] = NULL;
+    bz_turn_free(t->turn);
+    t->turn = NULL;
+    t->done = true;
+}
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+static bool take_id(task *t, const bz_json_node *id)
+{
+    bz_json j;
+    bz_json_init(&j, bz_json_to_buffer, &t->id);
+    bz_json_node_write(&j, id);
+    return bz_json_finish(&j);
+}
+
+/* A line with pictures or sounds is answered on the spot: what is seen cannot share a pass with other lines so far. */
+static bz_status see_line(prompts_run *p, task *t, const bz_json_buffer *request, const bz_generate_options *go, bz_error *err)
+{
+    run_state *r = p->r;
+    bz_status status = run_encoder(r, err);
+    if (status == BZ_OK && !p->seeing) {
+        status = bz_session_new(&p->seeing, r->m.model, &p->session_options, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    const ask_options o = {.generate = *go, .encoder = r->encoder};
+    status = ask(p->seeing, r->m.model, request->text, request->n, &o, &t->answer, err);
+    t->prompt_tokens = t->answer.prompt_tokens;
+    t->done = status == BZ_OK && t->answer.finish != ASK_INTERRUPTED;
+    p->tokens += t->answer.generated;
+    return status;
+}
+
+static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, const settings *s,
+                            bz_error *err)
+{
+    const run_state *r = p->r;
+    bz_json_buffer request = {0};
+    bz_status status = prompt_line_request(line, r->talk.system, r->think, s, &request)
+                           ? bz_turn_new_media(&t->turn, r->m.model, request.text, request.n, err)
+                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
+    bz_generate_options go = settings_to_generate(s);
+    go.ignore_end = r->o->ignore_end;
+    go.sampling.seed = t->seed;
+    if (status == BZ_OK && bz_turn_media(t->turn)) {
+        bz_turn_free(t->turn);
+        t->turn = NULL;
+        status = see_line(p, t, &request, &go, err);
+        free(request.text);
+        return status;
+    }
+    free(request.text);
+    if (status != BZ_OK) {
+        return status;
+    }
+    size_t n;
+    uint32_t snapshot;
+    const int32_t *ids = bz_turn_prompt(t->turn, &n, &snapshot);
+    t->prompt_tokens = n;
+    status = bz_batch_start(p->batch, ids, n, &go, &t->slot, err);
+    if (status == BZ_OK) {
+        p->in_slot[t->slot] = t;
+    }
+    return status;
+}
+
+/* A bad line is an answer, too: only what concerns all of them is an error here. */
+static bz_status start_task(prompts_run *p, task *t, const char *text, size_t len, bz_error *err)
+{
+    prompt_line line = {0};
+    settings s = {0};
+    bz_status status = prompt_line_read(&line, text, len, &t->error);
+    if (line.id && !take_id(t, line.id)) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt.");
+    } else if (status == BZ_OK) {
+        status = settings_fill(&s, &line.own, err);
+        if (status == BZ_OK) {
+            status = settings_fill(&s, &p->r->given, err);
+        }
+        if (status == BZ_OK) {
+            status = settings_fill(&s, &p->r->made, err);
+        }
+        if (status == BZ_OK) {
+            t->seed =
+                line.own.set[SET_SEED] ? line.own.seed : seed_of_line(s.set[SET_SEED] ? s.seed : 0, t->line);
+            start_line(p, t, &line, &s, &t->error);
+        }
+    } else {
+        status = BZ_OK;
+    }
+    t->done = t->done || t->error.code != BZ_OK;
+    if (t->error.code == BZ_OUT_OF_MEMORY) {
+        *err = t->error;
+        status = BZ_OUT_OF_MEMORY;
+    }
+    settings_free(&s);
+    prompt_line_free(&line);
+    return status;
+}
+
+static bool blank(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!strchr(" \t\r\n", text[i]) || text[i] == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next line of ours that has no result yet; *len 0: the input has ended. */
+static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, bz_error *err)
+{
+    *len = 0;
+    for (;;) {
+        const ssize_t n = getline(&p->text, &p->cap, p->in);
+        if (n <= 0) {
+            p->input_ended = true;
+            if (ferror(p->in) && !interrupt_stop()) {
+                return bz_fail(err, BZ_BAD_FILE, "%s cannot be read: %s.", p->r->o->prompts, strerror(errno));
+            }
+            return interrupt_stop() ? BZ_OK : journal_check_end(p->journal, err);
+        }
+        p->line++;
+        if (blank(p->text, (size_t)n) || (p->line - p->shard) % p->of != 0 || p->line < p->shard) {
+            continue;
+        }
+        size_t bytes = (size_t)n;
+        while (bytes && (p->text[bytes - 1] == '\n' || p->text[bytes - 1] == '\r')) {
+            bytes--;
+        }
+        bool has;
+        snprintf(key, JOURNAL_KEY, "%016llx", (unsigned long long)add_sum(p->sum, p->text, bytes));
+        const bz_status status = journal_has(p->journal, p->line, key, &has, err);
+        if (status != BZ_OK || !has) {
+            *len = bytes;
+            return status;
+        }
+        p->there++;
+    }
+}
+
+static uint32_t running(const prompts_run *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < BZ_BATCH_SLOTS; i++) {
+        n += p->in_slot[i] != NULL;
+    }
+    return n;
+}
+
+static bz_status fill_slots(prompts_run *p, bz_error *err)
+{
+    bz_status status = BZ_OK;
+    while (status == BZ_OK && !p->input_ended && p->n < WINDOW && running(p) < p->parallel &&
+           !interrupt_stop()) {
+        task *t = &p->tasks[(p->first + p->n) % WINDOW];
+        size_t len;
+        status = next_line(p, t->key, &len, err);
+        if (status == BZ_OK && len) {
+            t->line = p->line;
+            p->n++;
+            status = start_task(p, t, p->text, len, err);
+        }
+        if (status == BZ_OK) {
+            status = write_done(p, err); /* bad lines need no slot */
+        }
+    }
+    return status;
+}
+
+static bz_status answer_all(prompts_run *p, bz_error *err)
+{
+    bz_status status = BZ_OK;
+    do {
+        status = fill_slots(p, err);
+        if (status == BZ_OK && running(p)) {
+            status = bz_batch_step(p->batch, on_token, p, err);
+        }
+        if (status == BZ_OK && p->failed.code) {
+            *err = p->failed;
+            status = err->code;
+        }
+        if (status == BZ_OK) {
+            status = write_done(p, err);
+        }
+        if (interrupt_stop()) {
+            return bz_fail(err, BZ_ABORTED, "Stopped; the same command goes on from here.");
+        }
+    } while (status == BZ_OK && (p->n || !p->input_ended));
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static bool read_shard(const char *text, uint64_t *shard, uint64_t *of)
+{
+    *shard = *of = 1;
+    if (!text) {
+        return true;
+    }
+    unsigned i, n;
+    char rest;
+    if (sscanf(text, "%9u/%9u%c", &i, &n, &rest) != 2 || i < 1 || i > n) {
+        return false;
+    }
+    *shard = i;
+    *of = n;
+    return true;
+}
+
+static bz_status open_all(prompts_run *p, bz_error *err)
+{
+    const run_state *r = p->r;
+    const cli_options *o = r->o;
+    const bool dash = strcmp(o->prompts, "-") == 0;
+    settings s;
+    p->in = dash ? stdin : fopen(o->prompts, "rbe");
+    if (!p->in) {
+        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "%s cannot be read: %s.",
+                       o->prompts, strerror(errno));
+    }
+    bz_status status = journal_open(&p->journal, o->out && strcmp(o->out, "-") != 0 ? o->out : NULL, err);
+    if (status == BZ_OK) {
+        status = run_settings(r, &s, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    if (!r->given.set[SET_SEED] && !r->made.set[SET_SEED]) {
+        s.set[SET_SEED] = false; /* a run can be repeated unless somebody asks otherwise */
+    }
+    p->sum = sum_of_settings(r, &s);
+    const bz_session_options so = {
+        .context = run_context(r, &s), .threads = o->threads, .chunk = o->chunk, .kernels = o->kernels};
+    p->session_options = so;
+    status = bz_batch_new(&p->batch, r->m.model, &so, p->parallel, err);
+    settings_free(&s);
+    return status;
+}
+
+static void report(const prompts_run *p, double seconds)
+{
+    fprintf(stderr, "bezel: %llu answered", (unsigned long long)p->answered);
+    if (p->there) {
+        fprintf(stderr, ", %llu were there already", (unsigned long long)p->there);
+    }
+    if (p->bad) {
+        fprintf(stderr, ", %llu bad (see \"error\")", (unsigned long long)p->bad);
+    }
+    fprintf(stderr, "; %llu tokens in %.1f s, %.1f tokens/s\n", (unsigned long long)p->tokens, seconds,
+            (double)p->tokens / (seconds > 1e-3 ? seconds : 1e-3));
+    if (p->r->verbose) {
+        fprintf(stderr, "bezel: %llu prompt tokens were reused\n",
+                (unsigned long long)bz_batch_reused(p->batch));
+    }
+}
+
+int run_prompts(run_state *r)
+{
+    prompts_run *p = calloc(1, sizeof *p);
+    bz_error err = {0};
+    int code = EXIT_OK;
+    if (!p) {
+        bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a file of prompts.");
+        return cli_error(&err);
+    }
+    p->r = r;
+    p->parallel = r->o->parallel ? r->o->parallel : DEFAULT_PARALLEL;
+    p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_SLOTS ? 1 : p->parallel; /* a canvas fills a pass */
+    if (p->parallel > BZ_BATCH_SLOTS) {
+        code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_SLOTS);
+    } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {
+        code = cli_usage_error("run", "'--shard' is I/N with I from 1 to N, not '%s'.", r->o->shard);
+    } else {
+        const double start = cli_seconds();
+        bz_status status = open_all(p, &err);
+        if (status == BZ_OK) {
+            term_busy("answering");
+            status = answer_all(p, &err);
+            term_idle();
+        }
+        bz_error late = {0};
+        if (journal_close(p->journal, &late) != BZ_OK && status == BZ_OK) {
+            err = late;
+            status = late.code;
+        }
+        if (p->batch && !r->o->quiet && (status == BZ_OK || status == BZ_ABORTED)) {
+            report(p, cli_seconds() - start);
+        }
+        code = status == BZ_OK ? EXIT_OK : cli_error(&err);
+    }
+    while (p->n) {
+        prompts_task_free(&p->tasks[p->first]);
+        p->first = (p->first + 1) % WINDOW;
+        p->n--;
+    }
+    bz_batch_free(p->batch);
+    bz_session_free(p->seeing);
+    if (p->in && p->in != stdin) {
+        fclose(p->in);
+    }
+    free(p->text);
+    free(p);
+    return code;
+}

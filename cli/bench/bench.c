@@ -1,0 +1,409 @@
+/* bezel bench: how fast this machine runs a model. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/units.h"
+#include "cli/bench/bench_canvas.h"
+#include "cli/bench/bench_media.h"
+#include "bezel_diffusion.h"
+#include "cpu/kernels.h"
+#include "gpu/run/backend.h"
+#include "cli/bench/gpu_speed.h"
+#include "session/session.h"
+#include "model/memory.h"
+#include "cli/output.h"
+
+enum { WARM_UP_TOKENS = 8, MOST_RUNS = 1000 };
+
+typedef struct speeds {
+    double best, median; /* tokens per second */
+    double *runs;        /* [n] in order of time */
+} speeds;
+
+typedef struct bench {
+    const cli_options *o;
+    bz_model *model;
+    bz_session *session;
+    gpu *gpu; /* NULL on the CPU */
+    int32_t *ids;
+    double load_s, warm_up_s;
+    speeds prefill, decode;
+    gpu_counts counts; /* of the last answer, on a GPU */
+    gpu_speed roof;    /* of the GPU */
+    bool has_roof;
+    uint64_t cache_bytes;
+    bz_memory memory;
+    const char *kernels;
+    unsigned threads;
+} bench;
+
+/* Tokens spread over the whole vocabulary, so that every expert and every page of the tables
+ * has its turn. The first one tells the runs apart: no run can reuse what another computed. */
+static void fill_ids(const bench *b, unsigned run, size_t n)
+{
+    uint32_t vocab = bz_model_vocab(b->model);
+    uint64_t state = run * 0x9E3779B97F4A7C15u + 1;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        b->ids[i] = (int32_t)((state >> 33) % vocab);
+    }
+    b->ids[0] = (int32_t)(run % vocab);
+}
+
+static bz_status run_job(bz_status started, bz_job *job, double *seconds, bz_error *err)
+{
+    double t0 = cli_seconds();
+    bz_status status = started == BZ_OK ? bz_job_run(job, NULL, err) : started;
+    *seconds = cli_seconds() - t0;
+    bz_job_free(job);
+    return status;
+}
+
+/* One prompt and one answer of the given lengths; seconds of each. */
+static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer, double *prefill_s, double *decode_s,
+                         bz_error *err)
+{
+    bz_job *job = NULL;
+    fill_ids(b, run, prompt);
+    bz_status status = bz_session_prefill(b->session, b->ids, prompt, NULL, &job, err);
+    status = run_job(status, job, prefill_s, err);
+    *decode_s = 0;
+    if (status == BZ_OK && answer) {
+        const bz_generate_options go = {.max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
+        job = NULL;
+        gpu_counts before = b->gpu ? gpu_counts_of(b->gpu) : (gpu_counts){0};
+        status = bz_session_generate(b->session, &go, &job, err);
+        status = run_job(status, job, decode_s, err);
+        if (b->gpu) {
+            gpu_counts after = gpu_counts_of(b->gpu);
+            b->counts = (gpu_counts){.dispatches = after.dispatches - before.dispatches,
+                                     .submits = after.submits - before.submits,
+                                     .read_bytes = after.read_bytes - before.read_bytes,
+                                     .written_bytes = after.written_bytes - before.written_bytes};
+        }
+    }
+    return status;
+}
+
+static bool summarise(speeds *s, size_t n)
+{
+    double *sorted = malloc(n * sizeof *sorted);
+    if (!sorted) {
+        return false;
+    }
+    memcpy(sorted, s->runs, n * sizeof *sorted);
+    cli_sort(sorted, n);
+    s->best = sorted[n - 1];
+    s->median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    free(sorted);
+    return true;
+}
+
+static bz_status measure_all(bench *b, bz_error *err)
+{
+    const cli_options *o = b->o;
+    const bool watched = isatty(STDERR_FILENO);
+    double p, d;
+    /* Threads start and the file's pages come into memory before anything is measured. */
+    size_t few = o->prompt_tokens < WARM_UP_TOKENS ? o->prompt_tokens : WARM_UP_TOKENS;
+    few = b->gpu ? o->prompt_tokens : few; /* a GPU compiles the very kernels the runs will use */
+    bz_status status = measure(b, 0, few, o->max_tokens ? 1 : 0, &p, &d, err);
+    b->warm_up_s = p + d;
+    for (unsigned i = 0; status == BZ_OK && i < o->repeat; i++) {
+        if (watched) {
+            fprintf(stderr, "\rrun %u of %u ", i + 1, o->repeat);
+        }
+        status = measure(b, i + 1, o->prompt_tokens, o->max_tokens, &p, &d, err);
+        b->prefill.runs[i] = o->prompt_tokens / (p + 1e-9);
+        b->decode.runs[i] = o->max_tokens / (d + 1e-9);
+    }
+    if (watched) {
+        fputs("\r                    \r", stderr);
+    }
+    b->cache_bytes = bz_session_get_stats(b->session).cache_bytes;
+    if (status == BZ_OK && (!summarise(&b->prefill, o->repeat) || !summarise(&b->decode, o->repeat))) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the results.");
+    }
+    return status;
+}
+
+/* ---- reports ------------------------------------------------------------------------ */
+
+static double gigabytes_per_second(const bench *b)
+{
+    return (double)b->memory.token_bytes * b->decode.best / 1e9;
+}
+
+static uint64_t model_bytes(const bench *b)
+{
+    return b->model->set.total_size;
+}
+
+/* Tokens per second if reading the weights were all there is to do. */
+static double roof(const bench *b)
+{
+    return b->roof.bytes_per_s / (double)b->memory.token_bytes;
+}
+
+enum { MOST_LINES = 48 };
+
+/* The bucket of passes that the prompt was read in. */
+static int prefill_bucket(const bench *b)
+{
+    int bucket = 3;
+    while (bucket > 0 && !b->session->plans[0][bucket].schedule) {
+        bucket--;
+    }
+    return bucket;
+}
+
+/* Where a pass of one bucket spends its time, kernel by kernel. */
+static size_t profile(const bench *b, int bucket, uint32_t position, bz_gpu_line lines[MOST_LINES])
+{
+    const bz_schedule *schedule = b->session->plans[0][bucket].schedule;
+    return schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, MOST_LINES) : 0;
+}
+
+static void print_profile(const bench *b, const char *what, int bucket, uint32_t position)
+{
+    bz_gpu_line lines[MOST_LINES];
+    size_t n = profile(b, bucket, position, lines);
+    double total = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += lines[i].microseconds;
+    }
+    if (n) {
+        printf("\n  %s pass: %.0f us in kernels\n", what, total);
+    }
+    for (size_t i = 0; i < n; i++) {
+        printf("    %-24s %5u  %9.1f us %5.1f%%", lines[i].name, lines[i].dispatches, lines[i].microseconds,
+               100 * lines[i].microseconds / total);
+        if (lines[i].weight_bytes) {
+            printf("  %7.1f GB/s", (double)lines[i].weight_bytes / lines[i].microseconds / 1e3);
+        }
+        putchar('\n');
+    }
+}
+
+static void print_text(const bench *b)
+{
+    const cli_options *o = b->o;
+    char size[BZ_UNITS_MAX];
+    printf("%s, %s\n", o->model, bz_bytes_text(model_bytes(b), size));
+    if (b->gpu) {
+        printf("bezel %s on gpu, %s; ", bz_version(), gpu_adapter_name(b->gpu));
+    } else {
+        printf("bezel %s on cpu, %s kernels, %u thread%s; ", bz_version(), b->kernels, b->threads,
+               b->threads == 1 ? "" : "s");
+    }
+    printf("%u run%s after a warm-up\n\n", o->repeat, o->repeat == 1 ? "" : "s");
+    printf("           tokens       best     median\n");
+    printf("  prefill  %6u  %9.2f  %9.2f  tokens/s\n", o->prompt_tokens, b->prefill.best, b->prefill.median);
+    if (o->max_tokens) {
+        printf("  decode   %6u  %9.2f  %9.2f  tokens/s\n", o->max_tokens, b->decode.best, b->decode.median);
+    }
+    printf("\n  load     %.3f s, warm-up %.3f s\n", b->load_s, b->warm_up_s);
+    printf("  weights  %s read per token", bz_bytes_text(b->memory.token_bytes, size));
+    if (o->max_tokens) {
+        printf(", %.2f GB/s at best", gigabytes_per_second(b));
+    }
+    printf("\n  cache    %s for %u positions\n", bz_bytes_text(b->cache_bytes, size), o->prompt_tokens + o->max_tokens);
+    if (b->gpu && o->max_tokens) {
+        printf("  token    %.1f dispatches in %.2f submits, %s read back", (double)b->counts.dispatches / o->max_tokens,
+               (double)b->counts.submits / o->max_tokens, bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
+        printf(", %s written\n", bz_bytes_text(b->counts.written_bytes / o->max_tokens, size));
+    }
+    if (b->has_roof) {
+        printf("  roof     %.1f GB/s read by a kernel that does nothing else, %.2f us from dispatch to dispatch\n",
+               b->roof.bytes_per_s / 1e9, b->roof.dispatch_s * 1e6);
+        printf("           %.1f tokens/s by memory alone", roof(b));
+        if (o->max_tokens) {
+            printf(", of which decode reaches %.1f%%", 100 * b->decode.best / roof(b));
+        }
+        putchar('\n');
+    }
+    if (b->gpu) {
+        print_profile(b, "decode", 0, o->prompt_tokens);
+        print_profile(b, "prefill", prefill_bucket(b), 0);
+    }
+}
+
+static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned tokens, unsigned runs)
+{
+    bz_json_key(j, key);
+    if (!tokens) {
+        bz_json_null(j);
+        return;
+    }
+    bz_json_object(j);
+    bz_json_put_uint(j, "tokens", tokens);
+    bz_json_put_float(j, "best", s->best);
+    bz_json_put_float(j, "median", s->median);
+    bz_json_key(j, "runs");
+    bz_json_array(j);
+    for (unsigned i = 0; i < runs; i++) {
+        bz_json_float(j, (float)s->runs[i]);
+    }
+    bz_json_end(j);
+    bz_json_end(j);
+}
+
+static void put_profile(bz_json *j, const char *key, const bench *b, int bucket, uint32_t position)
+{
+    bz_gpu_line lines[MOST_LINES];
+    size_t n = profile(b, bucket, position, lines);
+    bz_json_key(j, key);
+    bz_json_array(j);
+    for (size_t i = 0; i < n; i++) {
+        bz_json_object(j);
+        bz_json_put_text(j, "kernel", lines[i].name);
+        bz_json_put_uint(j, "dispatches", lines[i].dispatches);
+        bz_json_put_float(j, "us", lines[i].microseconds);
+        bz_json_put_uint(j, "weight_bytes", lines[i].weight_bytes);
+        bz_json_end(j);
+    }
+    bz_json_end(j);
+}
+
+static void put_gpu(bz_json *j, const bench *b)
+{
+    const unsigned tokens = b->o->max_tokens ? b->o->max_tokens : 1;
+    bz_json_put_text(j, "adapter", gpu_adapter_name(b->gpu));
+    bz_json_put_float(j, "dispatches_per_token", (double)b->counts.dispatches / tokens);
+    bz_json_put_float(j, "submits_per_token", (double)b->counts.submits / tokens);
+    bz_json_put_uint(j, "read_bytes_per_token", b->counts.read_bytes / tokens);
+    bz_json_put_uint(j, "written_bytes_per_token", b->counts.written_bytes / tokens);
+    if (b->has_roof) {
+        bz_json_put_float(j, "memory_gigabytes_per_s", b->roof.bytes_per_s / 1e9);
+        bz_json_put_float(j, "dispatch_us", b->roof.dispatch_s * 1e6);
+        bz_json_put_float(j, "roof_tokens_per_s", roof(b));
+        bz_json_put_float(j, "roof_share", b->o->max_tokens ? b->decode.best / roof(b) : 0);
+    }
+    put_profile(j, "decode_kernels", b, 0, b->o->prompt_tokens);
+    put_profile(j, "prefill_kernels", b, prefill_bucket(b), 0);
+}
+
+static int print_json(const bench *b)
+{
+    const cli_options *o = b->o;
+    bz_json j;
+    cli_json_begin(&j);
+    bz_json_object(&j);
+    bz_json_put_text(&j, "version", bz_version());
+    bz_json_put_text(&j, "model", o->model);
+    bz_json_put_uint(&j, "model_bytes", model_bytes(b));
+    bz_json_put_text(&j, "device", b->gpu ? "gpu" : "cpu");
+    if (b->gpu) {
+        put_gpu(&j, b);
+    }
+    bz_json_put_text(&j, "kernels", b->kernels);
+    bz_json_put_uint(&j, "threads", b->threads);
+    bz_json_put_float(&j, "load_s", b->load_s);
+    bz_json_put_float(&j, "warm_up_s", b->warm_up_s);
+    put_speeds(&j, "prefill", &b->prefill, o->prompt_tokens, o->repeat); /* tokens per second */
+    put_speeds(&j, "decode", &b->decode, o->max_tokens, o->repeat);
+    bz_json_put_uint(&j, "weight_bytes_per_token", b->memory.token_bytes);
+    bz_json_key(&j, "gigabytes_per_s");
+    if (o->max_tokens) {
+        bz_json_float(&j, (float)gigabytes_per_second(b));
+    } else {
+        bz_json_null(&j);
+    }
+    bz_json_put_uint(&j, "cache_bytes", b->cache_bytes);
+    bz_json_end(&j);
+    return cli_json_end(&j);
+}
+
+/* ---- the verb -------------------------------------------------------------------------- */
+
+static int bench_model(bench *b)
+{
+    const cli_options *o = b->o;
+    bz_error err = {0};
+    const bz_session_options so = {.context = o->prompt_tokens + o->max_tokens,
+                                   .chunk = o->chunk,
+                                   .threads = o->threads,
+                                   .kernels = o->kernels,
+                                   .no_fuse = o->no_fuse,
+                                   .exact = o->exact};
+    if (so.context > bz_model_context(b->model)) {
+        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.", so.context,
+                               bz_model_context(b->model));
+    }
+    b->ids = calloc(o->prompt_tokens, sizeof *b->ids);
+    b->prefill.runs = calloc(o->repeat, sizeof *b->prefill.runs);
+    b->decode.runs = calloc(o->repeat, sizeof *b->decode.runs);
+    if (!b->ids || !b->prefill.runs || !b->decode.runs) {
+        bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %u tokens.", o->prompt_tokens);
+        return cli_error(&err);
+    }
+    if (bz_session_new(&b->session, b->model, &so, &err) != BZ_OK ||
+        bz_memory_predict(&b->memory, &b->model->text, 1, &err) != BZ_OK) {
+        return cli_error(&err);
+    }
+    b->kernels = bz_kernels_best(o->kernels)->name; /* the session has refused a name we do not have */
+    b->threads = o->threads ? o->threads : bz_os_cpu_count();
+    if (measure_all(b, &err) != BZ_OK) {
+        return cli_error(&err);
+    }
+    b->has_roof = b->gpu && gpu_speed_measure(b->gpu, &b->roof, &err);
+    if (o->json) {
+        return print_json(b);
+    }
+    print_text(b);
+    return cli_flush();
+}
+
+static int run(int argc, char **argv)
+{
+    cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGa", 1, &o);
+    if (code != EXIT_OK || o.help) {
+        return code;
+    }
+    const bool asked = o.prompt_tokens != UINT_MAX;
+    o.prompt_tokens = asked ? o.prompt_tokens : 512;
+    if (!o.prompt_tokens || !o.repeat || o.repeat > MOST_RUNS) {
+        return cli_usage_error("bench", !o.prompt_tokens ? "a prompt has at least one token."
+                                                         : "the number of runs is between 1 and 1000.");
+    }
+    bench b = {.o = &o};
+    double t0 = cli_seconds();
+    if (!cli_open(&o, &b.model, &code)) {
+        return code;
+    }
+    b.gpu = bz_model_device(b.model);
+    b.load_s = cli_seconds() - t0;
+    code = o.media                    ? bench_media(&o, b.model, b.load_s)
+           : bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s) : bench_model(&b);
+    bz_session_free(b.session);
+    bz_model_free(b.model);
+    free(b.ids);
+    free(b.prefill.runs);
+    free(b.decode.runs);
+    return code;
+}
+
+const cli_verb cli_bench_verb = {
+    "bench", run, "measure prompt and answer speed",
+    "Usage: bezel bench MODEL [options]\n\n"
+    "  bezel bench model.gguf -p 2048 -n 128\n\n"
+    "Runs made-up tokens through the model, after a short warm-up. Of a diffusion model: steps over a\n"
+    "canvas behind prompts of 256 and 2,048 tokens, or of -p.\n\n"
+    "  -p, --prompt-tokens N   tokens of the prompt (512)\n"
+    "  -n, --max-tokens N      tokens generated after it (64); 0: only the prompt\n"
+    "      --repeat N          runs (3)\n"
+    "      --threads N         threads (default: every processor)\n"
+    "      --chunk N           prompt tokens per pass\n"
+    "      --kernels NAME      avx2, neon or plain\n"
+    "      --device NAME       cpu or gpu\n"
+    "      --ple PLACE         gpu: per-layer embeddings resident, in the file, or auto\n"
+    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
+    "      --no-fuse           gpu: every step a kernel of its own\n"
+    "      --exact             activations stay floats\n"
+    "      --media             instead: a made-up picture of 960 x 672 pixels, and 30 seconds of sound\n"
+    "      --mmproj FILE       vision and audio file of a two-file model\n"
+    "      --json              one JSON object; speeds in tokens per second\n"};

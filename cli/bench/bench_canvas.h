@@ -1,0 +1,10 @@
+/* bench for diffusion models: time per step over a canvas. */
+#ifndef BZ_CLI_BENCH_CANVAS_H
+#define BZ_CLI_BENCH_CANVAS_H
+
+#include "cli/cli.h"
+
+/* `asked`: the prompt's length was given. Returns an exit code. */
+int bench_canvas(const cli_options *o, bool asked, bz_model *model, double load_s);
+
+#endif

@@ -1,0 +1,287 @@
+#include "cli/chat/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/interrupt.h"
+#include "cli/chat/see.h"
+#include "cli/term.h"
+
+const char *ask_finish_name(ask_finish finish)
+{
+    static const char *const names[] = {"end", "stop", "length", "context", "interrupted"};
+    return names[finish];
+}
+
+void ask_answer_free(ask_answer *a)
+{
+    free(a->text.text);
+    free(a->thinking.text);
+    free(a->calls.text);
+    *a = (ask_answer){0};
+}
+
+bz_str ask_answer_calls(ask_answer *a)
+{
+    if (a->calls.n && a->calls.text[a->calls.n - 1] != ']') {
+        bz_json_to_buffer(&a->calls, "]", 1);
+    }
+    return (bz_str){a->calls.text, a->calls.n};
+}
+
+static bool append(bz_json_buffer *to, const char *text, size_t len)
+{
+    return len == 0 || bz_json_to_buffer(to, text, len);
+}
+
+bool ask_answer_keep(ask_answer *a, bz_turn_part part, const char *text, size_t len)
+{
+    switch (part) {
+    case BZ_TURN_ANSWER:
+    case BZ_TURN_BROKEN_CALL: return append(&a->text, text, len);
+    case BZ_TURN_THINKING: return append(&a->thinking, text, len);
+    case BZ_TURN_CALL: {
+        const char *open = a->calls.n ? ",{\"function\":" : "[{\"function\":";
+        return append(&a->calls, open, strlen(open)) && append(&a->calls, text, len) &&
+               append(&a->calls, "}", 1);
+    }
+    case BZ_TURN_CALL_BEGIN:
+    case BZ_TURN_NOTHING:
+    case BZ_TURN_END: break;
+    }
+    return true;
+}
+
+ask_finish ask_finish_of(bz_finish finish, bool stopped)
+{
+    if (finish == BZ_FINISH_END) {
+        return ASK_END;
+    }
+    return stopped || finish == BZ_FINISH_STOP ? ASK_STOP
+           : finish == BZ_FINISH_CONTEXT       ? ASK_CONTEXT
+                                               : ASK_LENGTH;
+}
+
+/* ---- what is said ------------------------------------------------------------------ */
+
+typedef struct asking {
+    const ask_options *o;
+    const bz_model *model;
+    bz_turn *turn;
+    ask_answer *a;
+    bool quiet; /* nothing has been told yet: the progress line may show */
+    bool ended; /* the turn, by an end token or a stop string */
+    bool full;  /* no memory */
+} asking;
+
+static void drain(asking *k)
+{
+    const char *text;
+    size_t len;
+    bz_turn_part part;
+    while ((part = bz_turn_next(k->turn, &text, &len)) != BZ_TURN_NOTHING) {
+        if (part == BZ_TURN_END) {
+            k->ended = true;
+            continue;
+        }
+        if (k->quiet && (part != BZ_TURN_THINKING || k->o->tells_thinking)) {
+            k->quiet = false;
+            term_idle();
+        }
+        k->full = !ask_answer_keep(k->a, part, text, len) || k->full;
+        if (k->o->told) {
+            k->o->told(k->o->user, part, text, len);
+        }
+    }
+}
+
+/* ---- jobs --------------------------------------------------------------------------- */
+
+/* A canvas is being drawn, or counted in the line. */
+static void on_canvas(asking *k, const bz_job *job, const bz_event *e)
+{
+    if (!k->o->canvas) {
+        term_progress(e->done, e->total, "steps");
+        return;
+    }
+    if (k->quiet) {
+        k->quiet = false;
+        term_idle();
+    }
+    k->o->canvas(k->o->user, job, e);
+}
+
+static bz_status on_event(asking *k, const bz_event *e, bz_error *err)
+{
+    if (e->kind == BZ_EVENT_PROGRESS) {
+        term_progress(e->done, e->total, "tokens");
+        return BZ_OK;
+    }
+    if (e->kind != BZ_EVENT_TOKEN) {
+        return BZ_OK;
+    }
+    if (k->quiet) {
+        term_progress(e->done, 0, "tokens");
+    }
+    if (k->o->generate.ignore_end && bz_token_ends(k->model, e->token)) {
+        return BZ_OK;
+    }
+    bz_status status = bz_turn_push(k->turn, e->token, err);
+    if (status == BZ_OK) {
+        drain(k);
+    }
+    return k->full ? bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.") : status;
+}
+
+/* Steps a job until it is done, the turn has ended or somebody pressed Ctrl-C, which we look
+ * for after every few milliseconds of work. */
+static bz_status run(asking *k, bz_job *job, bz_error *err)
+{
+    while (!k->ended) {
+        if (interrupt_stop()) {
+            return bz_fail(err, BZ_ABORTED, "Stopped on request.");
+        }
+        bz_need need = {0};
+        bz_status status = BZ_OK;
+        switch (bz_job_step(job, &need)) {
+        case BZ_JOB_AGAIN:
+        case BZ_JOB_NEED_GPU: break;
+        case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
+        case BZ_JOB_EVENT:
+            if (need.event.kind == BZ_EVENT_CANVAS) {
+                on_canvas(k, job, &need.event);
+            } else {
+                status = on_event(k, &need.event, err);
+            }
+            break;
+        case BZ_JOB_DONE: return BZ_OK;
+        case BZ_JOB_ERROR: *err = need.error; return need.error.code;
+        }
+        if (status != BZ_OK) {
+            return status;
+        }
+    }
+    return BZ_OK;
+}
+
+static void busy(asking *k, const char *what)
+{
+    k->quiet = k->o->show_progress;
+    if (k->quiet) {
+        term_busy(what);
+    }
+}
+
+/* How many of the request before the i-th are called the same. */
+static size_t named_before(const bz_turn *turn, size_t i)
+{
+    const char *source, *other;
+    size_t len, other_len, n = 0;
+    const bz_media_kind kind = bz_turn_media_source(turn, i, &source, &len);
+    for (size_t j = 0; j < i; j++) {
+        n += bz_turn_media_source(turn, j, &other, &other_len) == kind && other_len == len && memcmp(other, source, len) == 0;
+    }
+    return n;
+}
+
+/* One picture or sound of the request, from the file that it names unless it was seen before. */
+static bz_status attach_one(asking *k, size_t i, bz_error *err)
+{
+    const char *source;
+    size_t len;
+    const bz_media_kind kind = bz_turn_media_source(k->turn, i, &source, &len);
+    const bz_media *known = k->o->seen ? seen_find(k->o->seen, kind, source, len, named_before(k->turn, i)) : NULL;
+    if (known) {
+        return bz_turn_attach(k->turn, i, known, err);
+    }
+    char *path = strndup(source, len);
+    bz_media *media = NULL;
+    bz_status status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL, NULL, &media, err)
+                            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    if (status == BZ_OK) {
+        status = bz_turn_attach(k->turn, i, media, err);
+    }
+    free(path);
+    if (status != BZ_OK || !k->o->seen) {
+        bz_media_free(media);
+        return status;
+    }
+    return seen_keep(k->o->seen, kind, source, len, media) ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+}
+
+static bz_status attach(asking *k, bz_error *err)
+{
+    bz_status status = BZ_OK;
+    for (size_t i = 0; i < bz_turn_media(k->turn) && status == BZ_OK; i++) {
+        status = attach_one(k, i, err);
+    }
+    return status;
+}
+
+static bz_status prefill(asking *k, bz_session *session, bz_error *err)
+{
+    uint32_t snapshot_at;
+    size_t n;
+    bz_turn_prompt(k->turn, &n, &snapshot_at);
+    const double start = cli_seconds();
+    const uint64_t reused = bz_session_get_stats(session).reused;
+    bz_job *job = NULL;
+    k->a->prompt_tokens = n;
+    bz_status status = bz_turn_prefill(session, k->turn, &job, err);
+    if (status == BZ_OK) {
+        busy(k, "reading the prompt");
+        status = run(k, job, err);
+    }
+    bz_job_free(job);
+    k->a->prompt_s = cli_seconds() - start;
+    k->a->reused = bz_session_get_stats(session).reused - reused;
+    return status;
+}
+
+static bz_status generate(asking *k, bz_session *session, bz_error *err)
+{
+    const double start = cli_seconds();
+    const uint64_t generated = bz_session_get_stats(session).generated;
+    bz_job *job = NULL;
+    bz_status status = bz_session_generate(session, &k->o->generate, &job, err);
+    if (status == BZ_OK) {
+        busy(k, "thinking");
+        status = run(k, job, err);
+        k->a->finish = ask_finish_of(bz_job_finish(job), k->ended);
+    }
+    bz_job_free(job);
+    k->a->generate_s = cli_seconds() - start;
+    k->a->generated = bz_session_get_stats(session).generated - generated;
+    return status;
+}
+
+bz_status ask(bz_session *session, const bz_model *model, const char *request, size_t len,
+              const ask_options *o, ask_answer *a, bz_error *err)
+{
+    *a = (ask_answer){.seed = o->generate.sampling.seed};
+    asking k = {.o = o, .model = model, .a = a};
+    bz_status status = o->encoder ? bz_turn_new_media(&k.turn, model, request, len, err)
+                                  : bz_turn_new(&k.turn, model, request, len, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    status = attach(&k, err);
+    if (status == BZ_OK) {
+        status = prefill(&k, session, err);
+    }
+    if (status == BZ_OK) {
+        status = generate(&k, session, err);
+    }
+    if (status == BZ_OK || status == BZ_ABORTED) { /* what was still held back belongs to the answer */
+        if (!k.ended && bz_turn_push(k.turn, -1, err) == BZ_OK) {
+            drain(&k);
+        }
+        a->finish = status == BZ_ABORTED ? ASK_INTERRUPTED : a->finish;
+        status = BZ_OK;
+    }
+    term_idle();
+    bz_turn_free(k.turn);
+    return status;
+}

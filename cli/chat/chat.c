@@ -1,0 +1,144 @@
+#include "cli/chat/chat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/chat/history.h"
+#include "cli/interrupt.h"
+#include "cli/term.h"
+
+/* What the user should know about how the answer ended. */
+static void tell_finish(const chat *c, const ask_answer *a)
+{
+    if (a->finish == ASK_CONTEXT) {
+        fprintf(stderr, "%s(The context is full. /clear begins anew; 'bezel run -c' gives more room.)%s\n",
+                term_dim(), term_plain());
+    } else if (a->finish == ASK_LENGTH && !c->r->o->quiet) {
+        fprintf(stderr, "%s(cut at num_predict)%s\n", term_dim(), term_plain());
+    }
+}
+
+/* Stopped before anything was said, as if it had never been asked. */
+static bool said_nothing(const ask_answer *a)
+{
+    return a->finish == ASK_INTERRUPTED && a->text.n == 0 && a->calls.n == 0;
+}
+
+/* A question is taken back; its pictures and sounds wait for the next one, unless they are why it did not fit. */
+static void take_back(run_state *r, size_t before, bool too_long)
+{
+    talk_cut(&r->talk, before);
+    if (r->n_files && too_long) {
+        run_set_aside(r);
+        fputs("Its pictures and sounds are put aside.\n", stderr);
+    } else if (r->n_files) {
+        fputs("Its pictures and sounds go with the next message instead.\n", stderr);
+    }
+}
+
+/* A question that could not be answered is taken back: the next one must not build on it. */
+static void answer(chat *c, const char *text)
+{
+    run_state *r = c->r;
+    ask_answer a = {0};
+    bz_error err = {0};
+    const size_t before = r->talk.n;
+    run_hint_files(r, text, strlen(text), (const char *[2]){"/image", "/audio"});
+    bz_status status = run_add_user(r, text, strlen(text))
+                           ? BZ_OK
+                           : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the message.");
+    interrupt_asked = 0;
+    if (status == BZ_OK) {
+        status = run_answer(r, &a, &err);
+    }
+    const bz_str said = {a.text.text ? a.text.text : "", a.text.n}, thought = {a.thinking.text, a.thinking.n};
+    if (status == BZ_OK && !talk_add_answer(&r->talk, said, thought, ask_answer_calls(&a))) {
+        status = bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
+    }
+    if (status == BZ_OK) {
+        tell_finish(c, &a);
+        run_print_silence(r, &a, "/set nothink");
+        if (r->verbose) {
+            run_print_timings(r, &a);
+        }
+        r->load_s = 0; /* it was the first answer's */
+    } else {
+        cli_error(&err);
+        if (status == BZ_CONTEXT_FULL) {
+            fputs("/clear begins anew; 'bezel run -c' gives more room.\n", stderr);
+        }
+    }
+    if (status != BZ_OK || said_nothing(&a)) {
+        take_back(r, before, status == BZ_CONTEXT_FULL);
+    } else {
+        run_detach(r);
+    }
+    ask_answer_free(&a);
+    interrupt_asked = 0;
+    fputc('\n', stderr);
+}
+
+static bool blank(const char *text)
+{
+    return text[strspn(text, " \t\r\n")] == 0;
+}
+
+static void greet(const chat *c)
+{
+    if (!c->r->o->quiet) {
+        fprintf(stderr, "%s. /help lists the commands, Ctrl-D leaves.\n", c->r->name);
+    }
+}
+
+static void take_message(chat *c, const char *text)
+{
+    if (blank(text)) {
+        return;
+    }
+    line_remember(c->lines, text);
+    if (!c->no_history) {
+        history_add(text);
+    }
+    if (text[0] != '/' || !chat_command(c, text)) {
+        answer(c, text);
+    }
+}
+
+static int talk_to(chat *c)
+{
+    bool warned = false; /* Ctrl-C came where there was nothing to stop */
+    while (!c->leave) {
+        char *text = NULL;
+        const line_status status = line_read_message(c->lines, ">>> ", "... ", &text);
+        if (status == LINE_OK) {
+            warned = false;
+            take_message(c, text);
+        } else if (status == LINE_INTERRUPTED && text) {
+            warned = false; /* it threw away what was typed, as in a shell */
+        } else if (status == LINE_INTERRUPTED && !warned) {
+            warned = true;
+            fputs("Ctrl-C once more, Ctrl-D or /bye leaves.\n", stderr);
+        } else {
+            free(text);
+            fputs(status == LINE_END ? "\n" : "", stderr);
+            return status == LINE_END ? EXIT_OK : EXIT_INTERRUPTED;
+        }
+        free(text);
+    }
+    return EXIT_OK;
+}
+
+int run_chat(run_state *r)
+{
+    interrupt_catch_all();
+    chat c = {.r = r, .lines = line_open()};
+    if (!c.lines) {
+        fputs("bezel: no memory for a chat.\n", stderr);
+        return EXIT_CANNOT;
+    }
+    greet(&c);
+    int code = talk_to(&c);
+    line_close(c.lines);
+    return code;
+}

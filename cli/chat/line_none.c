@@ -1,0 +1,9 @@
+/* Built without libedit: lines are read plainly. */
+#include "cli/chat/line.h"
+
+#include <stddef.h>
+
+const line_editor *line_editor_here(void)
+{
+    return NULL;
+}

@@ -1,0 +1,82 @@
+#include "cli/chat/named_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/os.h"
+#include "cli/chat/typed_path.h"
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Of the word at text[0]: up to a blank that neither quotation marks nor a backslash make a part of it. */
+static size_t word_length(const char *text, size_t n)
+{
+    char mark = 0;
+    size_t i = 0;
+    for (; i < n && (mark || !is_blank(text[i])); i++) {
+        if (text[i] == '\\' && i + 1 < n) {
+            i++;
+        } else if (mark) {
+            mark = text[i] == mark ? 0 : mark;
+        } else if ((text[i] == '"' || text[i] == '\'') && i == 0) { /* inside a word it is an apostrophe */
+            mark = text[i];
+        }
+    }
+    return mark ? 1 : i; /* one that is not closed is no quotation */
+}
+
+/* Also before a quotation mark that closes. */
+static bool ends_as(const char *word, size_t n, const char *const *endings, size_t n_endings)
+{
+    n -= n && (word[n - 1] == '"' || word[n - 1] == '\'');
+    for (size_t i = 0; i < n_endings; i++) {
+        const size_t len = strlen(endings[i]);
+        if (n > len && strncasecmp(word + n - len, endings[i], len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool kind_of(const char *word, size_t n, bz_media_kind *kind)
+{
+    static const char *const pictures[] = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".ppm"};
+    static const char *const sounds[] = {".wav", ".flac", ".ogg", ".mp3"};
+    const bool picture = ends_as(word, n, pictures, sizeof pictures / sizeof *pictures);
+    *kind = picture ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
+    return picture || ends_as(word, n, sounds, sizeof sounds / sizeof *sounds);
+}
+
+static bool is_file(const char *word, size_t n)
+{
+    char *path = typed_path(word, n);
+    const bool there = path && bz_os_file_exists(path);
+    free(path);
+    return there;
+}
+
+bool named_file(const char *text, size_t n, bz_media_kind *kind, char name[NAMED_FILE_ROOM])
+{
+    for (size_t i = 0; i < n;) {
+        if (is_blank(text[i])) {
+            i++;
+            continue;
+        }
+        const size_t whole = word_length(text + i, n - i);
+        size_t len = whole;
+        while (len && strchr(".,;:!?)", text[i + len - 1])) {
+            len--;
+        }
+        if (len < NAMED_FILE_ROOM && kind_of(text + i, len, kind) && is_file(text + i, len)) {
+            memcpy(name, text + i, len);
+            name[len] = 0;
+            return true;
+        }
+        i += whole;
+    }
+    return false;
+}

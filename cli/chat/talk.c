@@ -1,0 +1,280 @@
+#include "cli/chat/talk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/os.h"
+
+enum { SAVED_MOST = 256 << 20 }; /* bytes of a file to load */
+
+void talk_free(talk *t)
+{
+    talk_cut(t, 0);
+    free(t->messages);
+    free(t->system);
+    *t = (talk){0};
+}
+
+void talk_cut(talk *t, size_t n)
+{
+    while (t->n > n) {
+        free(t->messages[--t->n]);
+    }
+}
+
+bool talk_set_system(talk *t, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy) {
+        return false;
+    }
+    free(t->system);
+    t->system = copy;
+    return true;
+}
+
+/* ---- JSON ------------------------------------------------------------------------- */
+
+static bool put(bz_json_buffer *b, const char *text)
+{
+    return bz_json_to_buffer(b, text, strlen(text));
+}
+
+static bool put_quoted(bz_json_buffer *b, bz_str text)
+{
+    bz_json j;
+    bz_json_init(&j, bz_json_to_buffer, b);
+    bz_json_str(&j, text);
+    return bz_json_finish(&j);
+}
+
+/* Takes the buffer's text. */
+static bool add(talk *t, bz_json_buffer *b, bool ok)
+{
+    char **more = ok ? realloc(t->messages, (t->n + 1) * sizeof *more) : NULL;
+    if (!more) {
+        free(b->text);
+        return false;
+    }
+    t->messages = more;
+    t->messages[t->n++] = b->text;
+    return true;
+}
+
+bool talk_add_user(talk *t, const char *text, size_t len)
+{
+    bz_json_buffer b = {0};
+    bool ok =
+        put(&b, "{\"role\":\"user\",\"content\":") && put_quoted(&b, (bz_str){text, len}) && put(&b, "}");
+    return add(t, &b, ok);
+}
+
+bool talk_add_user_files(talk *t, const talk_file *files, size_t n, const char *text, size_t len)
+{
+    bz_json_buffer b = {0};
+    bool ok = put(&b, "{\"role\":\"user\",\"content\":[");
+    for (size_t i = 0; i < n; i++) {
+        ok = ok && put(&b, files[i].sound ? "{\"type\":\"audio\",\"audio\":" : "{\"type\":\"image\",\"image\":") &&
+             put_quoted(&b, (bz_str){files[i].path, strlen(files[i].path)}) && put(&b, "},");
+    }
+    ok = ok && put(&b, "{\"type\":\"text\",\"text\":") && put_quoted(&b, (bz_str){text, len}) && put(&b, "}]}");
+    return add(t, &b, ok);
+}
+
+bool talk_add_answer(talk *t, bz_str text, bz_str thinking, bz_str calls)
+{
+    bz_json_buffer b = {0};
+    bool ok = put(&b, "{\"role\":\"assistant\",\"content\":") && put_quoted(&b, text);
+    if (thinking.len) {
+        ok = ok && put(&b, ",\"thinking\":") && put_quoted(&b, thinking);
+    }
+    if (calls.len) {
+        ok = ok && put(&b, ",\"tool_calls\":") && bz_json_to_buffer(&b, calls.data, calls.len);
+    }
+    return add(t, &b, ok && put(&b, "}"));
+}
+
+static bool put_messages(const talk *t, bz_json_buffer *b)
+{
+    bool ok = put(b, "\"messages\":[");
+    if (t->system) {
+        ok = ok && put(b, "{\"role\":\"system\",\"content\":") &&
+             put_quoted(b, (bz_str){t->system, strlen(t->system)}) && put(b, t->n ? "}," : "}");
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        ok = ok && put(b, i ? "," : "") && put(b, t->messages[i]);
+    }
+    return ok && put(b, "]");
+}
+
+bool talk_request(const talk *t, bool think, const settings *s, bz_json_buffer *b)
+{
+    b->n = 0;
+    bool ok = put(b, think ? "{\"think\":true,\"stop\":[" : "{\"think\":false,\"stop\":[");
+    for (size_t i = 0; i < s->n_stop; i++) {
+        ok = ok && put(b, i ? "," : "") && put_quoted(b, (bz_str){s->stop[i], strlen(s->stop[i])});
+    }
+    return ok && put(b, "],") && put_messages(t, b) && put(b, "}");
+}
+
+/* ---- files ------------------------------------------------------------------------ */
+
+/* A file that is no conversation must not be lost to a slip of the fingers. */
+static bz_status check_target(const char *path, bz_error *err)
+{
+    talk old = {0};
+    if (access(path, F_OK) != 0) {
+        return BZ_OK;
+    }
+    bz_status status = talk_load(&old, path, NULL);
+    talk_free(&old);
+    return status == BZ_OK ? BZ_OK
+                           : bz_fail(err, BZ_BAD_REQUEST,
+                                     "%s is there already and is no saved chat; choose another name.", path);
+}
+
+static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error *err)
+{
+    const size_t room = strlen(path) + 8;
+    char *beside = malloc(room);
+    if (!beside) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    }
+    snprintf(beside, room, "%s.new", path);
+    FILE *f = fopen(beside, "wb");
+    bool ok = f && fwrite(b->text, 1, b->n, f) == b->n && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    if (f) {
+        ok = fclose(f) == 0 && ok;
+    }
+    ok = ok && rename(beside, path) == 0;
+    bz_status status = BZ_OK;
+    if (!ok) {
+        status = bz_fail(err, BZ_BAD_REQUEST, "%s cannot be written: %s.", path, strerror(errno));
+        if (f) {
+            unlink(beside);
+        }
+    }
+    free(beside);
+    return status;
+}
+
+bz_status talk_save(const talk *t, const char *path, const char *model, bz_error *err)
+{
+    bz_json_buffer b = {0};
+    bz_status status = check_target(path, err);
+    if (status == BZ_OK && !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
+                             put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to write the chat.");
+    }
+    if (status == BZ_OK) {
+        status = write_whole(path, &b, err);
+    }
+    free(b.text);
+    return status;
+}
+
+static bool is_role(const bz_json_node *message, const char *role)
+{
+    return bz_str_is(bz_json_string(bz_json_get(message, "role")), role);
+}
+
+/* The leading system message becomes the system prompt, where /set system finds it. */
+static bool take(talk *t, const bz_json_node *message)
+{
+    const bz_json_node *content = bz_json_get(message, "content");
+    if (t->n == 0 && !t->system && is_role(message, "system") && bz_json_is(content, BZ_JSON_STRING)) {
+        t->system = strndup(content->of.text.data, content->of.text.len);
+        return t->system != NULL;
+    }
+    bz_json_buffer b = {0};
+    bz_json j;
+    bz_json_init(&j, bz_json_to_buffer, &b);
+    bz_json_node_write(&j, message);
+    return add(t, &b, bz_json_finish(&j));
+}
+
+static bz_status read_talk(talk *t, const char *path, const bz_json_node *root, bz_error *err)
+{
+    const bz_json_node *messages = bz_json_get(root, "messages");
+    if (!bz_json_is(messages, BZ_JSON_ARRAY)) {
+        return bz_fail(err, BZ_BAD_FILE, "%s is no saved chat: it has no list of messages.", path);
+    }
+    for (const bz_json_node *m = messages->of.first; m; m = m->next) {
+        if (!is_role(m, "system") && !is_role(m, "user") && !is_role(m, "assistant") && !is_role(m, "tool")) {
+            return bz_fail(err, BZ_BAD_FILE, "%s is no saved chat: message %zu has no role that is known.",
+                           path, t->n + 1);
+        }
+        if (!take(t, m)) {
+            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the chat.");
+        }
+    }
+    return BZ_OK;
+}
+
+bz_status talk_load(talk *t, const char *path, bz_error *err)
+{
+    char *text = NULL;
+    size_t len;
+    bz_error why = {0};
+    bz_status status = bz_os_read_small(path, SAVED_MOST, &text, &len, &why);
+    if (status != BZ_OK) {
+        return bz_fail(err, status, "%s cannot be read: %s.", path, why.text);
+    }
+    bz_arena arena = {0};
+    const bz_json_node *root;
+    talk fresh = {0};
+    status = bz_json_read(&root, text, len, &arena, &why);
+    if (status != BZ_OK) {
+        bz_fail(err, status, "%s is no saved chat: %s", path, why.text);
+    } else {
+        status = read_talk(&fresh, path, root, err);
+    }
+    bz_arena_free(&arena);
+    free(text);
+    if (status != BZ_OK) {
+        talk_free(&fresh);
+        return status;
+    }
+    talk_free(t);
+    *t = fresh;
+    return BZ_OK;
+}
+
+/* What a message's list of parts says, files in parentheses. */
+static bz_str parts_text(const bz_json_node *content, bz_arena *arena)
+{
+    bz_json_buffer b = {0};
+    bool ok = true;
+    for (const bz_json_node *part = bz_json_first(content); part && ok; part = part->next) {
+        bz_str text = bz_json_string(bz_json_get(part, "text"));
+        const bz_str image = bz_json_string(bz_json_get(part, "image")), sound = bz_json_string(bz_json_get(part, "audio"));
+        const bz_str file = image.len ? image : sound;
+        if (file.len) {
+            ok = put(&b, "(") && bz_json_to_buffer(&b, file.data, file.len) && put(&b, ") ");
+        } else if (text.len) {
+            ok = bz_json_to_buffer(&b, text.data, text.len);
+        }
+    }
+    char *copy = ok && b.n ? bz_arena_alloc(arena, b.n) : NULL;
+    if (copy) {
+        memcpy(copy, b.text, b.n);
+    }
+    const bz_str made = {copy ? copy : "", copy ? b.n : 0};
+    free(b.text);
+    return made;
+}
+
+bool talk_look(const talk *t, size_t i, bz_arena *arena, bz_str *role, bz_str *text)
+{
+    const bz_json_node *root;
+    if (bz_json_read(&root, t->messages[i], strlen(t->messages[i]), arena, NULL) != BZ_OK) {
+        return false;
+    }
+    const bz_json_node *content = bz_json_get(root, "content");
+    *role = bz_json_string(bz_json_get(root, "role"));
+    *text = bz_json_is(content, BZ_JSON_ARRAY) ? parts_text(content, arena) : bz_json_string(content);
+    return true;
+}

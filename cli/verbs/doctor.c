@@ -1,0 +1,358 @@
+/* bezel doctor: what this machine offers, and what Bezel makes of it. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+#include "cli/bench/bandwidth.h"
+#include "base/os.h"
+#include "base/units.h"
+#include "cpu/kernels.h"
+#include "gpu/device/gpu.h"
+#include "cli/bench/gpu_speed.h"
+#include "cli/chat/line.h"
+#include "cli/output.h"
+
+enum { NAME_MAX_BYTES = 128, FEATURES_MAX = 12, GPU_WAIT_MS = 5000 };
+
+typedef struct facts {
+    char processor[NAME_MAX_BYTES]; /* "": not told */
+    const char *features[FEATURES_MAX];
+    size_t n_features;
+    unsigned cores;
+    const char *kernels;
+    uint64_t memory, memory_limit, available; /* bytes; 0: not known, or no limit */
+    double bandwidth;
+    bz_store_list store;
+    bz_error store_error;
+    uint64_t disk_free; /* where the models are, else here */
+    const char *disk_path;
+    bool gpu;
+    char adapter[NAME_MAX_BYTES], adapter_kind[32];
+    gpu_limits limits;
+    bool gpu_measured;
+    gpu_speed speed;
+    bz_error gpu_error; /* why there is none, or why it could not be measured */
+} facts;
+
+/* ---- the processor ---------------------------------------------------------------- */
+
+/* The first value of a key in a file of "key : value" lines. */
+static void read_value(const char *path, const char *key, char *out, size_t room)
+{
+    FILE *f = fopen(path, "re");
+    char line[512];
+    out[0] = 0;
+    while (f && !out[0] && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (colon && strncmp(line, key, strlen(key)) == 0) {
+            colon += 1 + strspn(colon + 1, " \t");
+            colon[strcspn(colon, "\n")] = 0;
+            snprintf(out, room, "%s", colon);
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+}
+
+static void add_feature(facts *f, const char *name, bool there)
+{
+    if (there && f->n_features < FEATURES_MAX) {
+        f->features[f->n_features++] = name;
+    }
+}
+
+static void look_at_processor(facts *f)
+{
+    read_value("/proc/cpuinfo", "model name", f->processor, sizeof f->processor);
+#if defined(__x86_64__)
+    add_feature(f, "avx2", __builtin_cpu_supports("avx2"));
+    add_feature(f, "fma", __builtin_cpu_supports("fma"));
+    add_feature(f, "avx512f", __builtin_cpu_supports("avx512f"));
+    add_feature(f, "avx512bw", __builtin_cpu_supports("avx512bw"));
+    add_feature(f, "avx512vnni", __builtin_cpu_supports("avx512vnni"));
+#elif defined(__aarch64__)
+    const unsigned long has = getauxval(AT_HWCAP), more = getauxval(AT_HWCAP2);
+    add_feature(f, "neon", true);
+    add_feature(f, "fp16", (has & HWCAP_FPHP) != 0);
+    add_feature(f, "dotprod", (has & HWCAP_ASIMDDP) != 0);
+    add_feature(f, "sve", (has & HWCAP_SVE) != 0);
+    add_feature(f, "i8mm", (more & HWCAP2_I8MM) != 0);
+#endif
+    f->cores = bz_os_cpu_count();
+    f->kernels = bz_kernels_best(NULL)->name;
+}
+
+/* ---- memory and disk ---------------------------------------------------------------- */
+
+/* A container may have less than the machine. */
+static uint64_t container_limit(void)
+{
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+    unsigned long long limit = 0;
+    if (f) {
+        if (fscanf(f, "%llu", &limit) != 1) {
+            limit = 0;
+        }
+        fclose(f);
+    }
+    return limit;
+}
+
+static void look_at_memory(facts *f)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    f->memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    f->memory_limit = container_limit();
+    f->memory_limit = f->memory_limit < f->memory ? f->memory_limit : 0;
+    f->available = bz_os_memory_available();
+    f->bandwidth = bandwidth_measure(f->cores);
+}
+
+static void look_at_store(facts *f)
+{
+    f->disk_path = ".";
+    bz_store_list_all(&f->store, &f->store_error);
+    for (size_t i = f->store.n_roots; i-- > 0;) {
+        if (f->store.roots[i].state == BZ_STORE_THERE) {
+            f->disk_path = f->store.roots[i].path;
+        }
+    }
+    struct statvfs disk;
+    if (statvfs(f->disk_path, &disk) == 0) {
+        f->disk_free = (uint64_t)disk.f_bavail * disk.f_frsize;
+    }
+}
+
+/* ---- the GPU -------------------------------------------------------------------------- */
+
+static void look_at_gpu(facts *f)
+{
+    gpu *g = NULL;
+    if (gpu_open(&g, &(gpu_options){0}, &f->gpu_error) != BZ_OK) {
+        return;
+    }
+    gpu_state state = gpu_state_of(g, &f->gpu_error);
+    for (int i = 0; state == GPU_STARTING && i < GPU_WAIT_MS; i += 10) {
+        bz_os_sleep(10 * 1000 * 1000);
+        state = gpu_state_of(g, &f->gpu_error);
+    }
+    f->gpu = state == GPU_READY;
+    if (f->gpu) {
+        snprintf(f->adapter, sizeof f->adapter, "%s", gpu_adapter_name(g));
+        snprintf(f->adapter_kind, sizeof f->adapter_kind, "%s", gpu_adapter_kind(g));
+        f->limits = *gpu_limits_of(g);
+        f->gpu_measured = gpu_speed_measure(g, &f->speed, &f->gpu_error);
+    } else if (!f->gpu_error.code) {
+        snprintf(f->gpu_error.text, sizeof f->gpu_error.text, "The GPU did not answer within %d seconds.",
+                 GPU_WAIT_MS / 1000);
+        f->gpu_error.code = BZ_NO_ADAPTER;
+    }
+    gpu_close(g);
+}
+
+/* ---- as text ----------------------------------------------------------------------------- */
+
+static void print_store(const facts *f)
+{
+    bool any = false;
+    if (f->store_error.code) {
+        printf("  store      %s\n", f->store_error.text);
+        return;
+    }
+    for (size_t i = 0; i < f->store.n_roots; i++) {
+        const bz_store_root *r = &f->store.roots[i];
+        if (r->state != BZ_STORE_MISSING) {
+            printf("  store      %s%s\n", r->shown,
+                   r->state == BZ_STORE_LOCKED ? " (not readable by this user)" : "");
+            any = true;
+        }
+    }
+    if (any) {
+        printf("  models     %zu; 'bezel list' names them\n", f->store.n);
+    } else {
+        printf("  store      no Ollama store here; GGUF files need none\n");
+    }
+}
+
+static void print_text(const facts *f)
+{
+    char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
+    printf("bezel %s\n\n", bz_version());
+    printf("  processor  %s\n", f->processor[0] ? f->processor : "not named by the system");
+    printf("  cores      %u to use\n  features  ", f->cores);
+    for (size_t i = 0; i < f->n_features; i++) {
+        printf(" %s", f->features[i]);
+    }
+    printf("%s\n  kernels    %s\n", f->n_features ? "" : " none that Bezel looks for", f->kernels);
+    printf("  memory     %s", bz_bytes_text(f->memory, a));
+    if (f->memory_limit) {
+        printf(", limited to %s", bz_bytes_text(f->memory_limit, a));
+    }
+    printf(", %s available\n", bz_bytes_text(f->available, b));
+    if (f->bandwidth > 0) {
+        printf(
+            "  bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than %.1f tokens/s\n",
+            f->bandwidth / 1e9, f->bandwidth / 1e9);
+    }
+    print_store(f);
+    printf("  disk       %s free in %s\n", bz_bytes_text(f->disk_free, a), f->disk_path);
+    printf("  editing    %s\n", line_editor_here() ? "libedit" : "plain (built without libedit)");
+    fflush(stdout);
+}
+
+static void print_gpu(const facts *f)
+{
+    char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
+    if (!f->gpu) {
+        printf("  gpu        none: %s\n", f->gpu_error.text);
+        return;
+    }
+    printf("  gpu        %s (%s)\n", f->adapter, f->adapter_kind);
+    const gpu_limits *l = &f->limits;
+    printf("             limits     buffers of %s, bindings of %s, %u storage buffers\n", bz_bytes_text(l->max_buffer, a),
+           bz_bytes_text(l->max_binding, b), l->max_storage_buffers);
+    printf("                        workgroups of %u with %s, %u in a dimension; offsets of %u\n", l->max_invocations,
+           bz_bytes_text(l->max_workgroup_storage, a), l->max_workgroups, l->min_storage_offset);
+    printf("             features  %s%s%s%s", l->f16 ? " f16" : "", l->packed_dot ? " packed-dot" : "",
+           l->timestamps ? " timestamps" : "", l->subgroups ? " subgroups" : "");
+    if (l->subgroups && l->subgroup_max) {
+        printf(" of %u to %u", l->subgroup_min, l->subgroup_max);
+    }
+    puts(l->matrices ? ", with matrices" : l->f16 || l->subgroups || l->packed_dot || l->timestamps ? "" : " none");
+    if (f->gpu_measured) {
+        printf("             bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than %.1f tokens/s\n",
+               f->speed.bytes_per_s / 1e9, f->speed.bytes_per_s / 1e9);
+        printf("             dispatch   %.2f us each in a chain, %.0f us there and back\n", f->speed.dispatch_s * 1e6,
+               f->speed.round_trip_s * 1e6);
+    } else {
+        printf("             bandwidth  not measured: %s\n", f->gpu_error.text);
+    }
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------- */
+
+static void put_text(bz_json *j, const char *key, const char *text)
+{
+    bz_json_put_text(j, key, text && text[0] ? text : NULL);
+}
+
+static void put_gpu(bz_json *j, const facts *f)
+{
+    bz_json_key(j, "gpu");
+    bz_json_object(j);
+    put_text(j, "adapter", f->adapter);
+    put_text(j, "kind", f->adapter_kind);
+    put_text(j, "reason", f->gpu ? NULL : f->gpu_error.text);
+    if (f->gpu) {
+        bz_json_put_uint(j, "max_buffer_bytes", f->limits.max_buffer);
+        bz_json_put_uint(j, "max_binding_bytes", f->limits.max_binding);
+        bz_json_put_uint(j, "max_storage_buffers", f->limits.max_storage_buffers);
+        bz_json_put_uint(j, "max_workgroup_storage_bytes", f->limits.max_workgroup_storage);
+        bz_json_put_uint(j, "max_invocations", f->limits.max_invocations);
+        bz_json_put_uint(j, "max_workgroups", f->limits.max_workgroups);
+        bz_json_put_uint(j, "min_storage_offset", f->limits.min_storage_offset);
+        bz_json_put_bool(j, "f16", f->limits.f16);
+        bz_json_put_bool(j, "subgroups", f->limits.subgroups);
+        bz_json_put_uint(j, "subgroup_min", f->limits.subgroup_min);
+        bz_json_put_uint(j, "subgroup_max", f->limits.subgroup_max);
+        bz_json_put_bool(j, "packed_dot", f->limits.packed_dot);
+        bz_json_put_bool(j, "matrices", f->limits.matrices);
+        bz_json_put_bool(j, "timestamps", f->limits.timestamps);
+        if (f->gpu_measured) {
+            bz_json_put_uint(j, "bytes_per_s", (uint64_t)f->speed.bytes_per_s);
+            bz_json_put_float(j, "dispatch_us", f->speed.dispatch_s * 1e6);
+            bz_json_put_float(j, "round_trip_us", f->speed.round_trip_s * 1e6);
+        }
+    }
+    bz_json_end(j);
+}
+
+static int print_json(const facts *f)
+{
+    static const char *const states[] = {"missing", "not readable", "found"};
+    bz_json j;
+    cli_json_begin(&j);
+    bz_json_object(&j);
+    put_text(&j, "version", bz_version());
+    put_text(&j, "processor", f->processor);
+    bz_json_put_uint(&j, "cores", f->cores);
+    bz_json_key(&j, "features");
+    bz_json_array(&j);
+    for (size_t i = 0; i < f->n_features; i++) {
+        bz_json_text(&j, f->features[i]);
+    }
+    bz_json_end(&j);
+    put_text(&j, "kernels", f->kernels);
+    bz_json_put_uint(&j, "memory_bytes", f->memory);
+    bz_json_key(&j, "memory_limit_bytes");
+    if (f->memory_limit) {
+        bz_json_uint(&j, f->memory_limit);
+    } else {
+        bz_json_null(&j);
+    }
+    bz_json_put_uint(&j, "memory_available_bytes", f->available);
+    bz_json_put_uint(&j, "memory_bytes_per_s", (uint64_t)f->bandwidth);
+    bz_json_key(&j, "stores");
+    bz_json_array(&j);
+    for (size_t i = 0; i < f->store.n_roots; i++) {
+        bz_json_object(&j);
+        put_text(&j, "path", f->store.roots[i].path);
+        put_text(&j, "state", states[f->store.roots[i].state]);
+        bz_json_end(&j);
+    }
+    bz_json_end(&j);
+    bz_json_put_uint(&j, "models", f->store.n);
+    put_text(&j, "disk", f->disk_path);
+    bz_json_put_uint(&j, "disk_free_bytes", f->disk_free);
+    put_text(&j, "line_editing", line_editor_here() ? "libedit" : NULL);
+    put_gpu(&j, f);
+    bz_json_end(&j);
+    return cli_json_end(&j);
+}
+
+/* ---- the verb --------------------------------------------------------------------------------- */
+
+static int run(int argc, char **argv)
+{
+    cli_options o = {.model = ""}; /* this verb wants none */
+    int code = cli_parse(&cli_doctor_verb, argc, argv, "j", 0, &o);
+    if (code != EXIT_OK || o.help) {
+        return code;
+    }
+    facts *f = calloc(1, sizeof *f);
+    if (!f) {
+        fprintf(stderr, "bezel: no memory to look around.\n");
+        return EXIT_CANNOT;
+    }
+    look_at_processor(f);
+    look_at_memory(f);
+    look_at_store(f);
+    if (!o.json) {
+        print_text(f); /* a driver may crash: what is known is out before it is asked */
+    }
+    look_at_gpu(f);
+    if (o.json) {
+        code = print_json(f);
+    } else {
+        print_gpu(f);
+        code = cli_flush();
+    }
+    bz_store_list_free(&f->store);
+    free(f);
+    return code;
+}
+
+const cli_verb cli_doctor_verb = {
+    "doctor", run, "what this machine offers, and what Bezel makes of it",
+    "Usage: bezel doctor [--json]\n\n"
+    "  bezel doctor\n\n"
+    "Processor and kernels in use, memory and how fast it is read, GPU with its limits, how fast it reads\n"
+    "and what a dispatch costs (half a second each), Ollama's store, free disk. Nothing is changed and\n"
+    "nothing is sent anywhere.\n\n"
+    "      --json   the same as one JSON object\n"};

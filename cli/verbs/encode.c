@@ -1,0 +1,95 @@
+/* bezel encode: what a model sees of a picture or hears of a sound, for checking against other implementations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/interrupt.h"
+#include "cli/chat/see.h"
+#include "cli/term.h"
+
+static int write_floats(const char *path, const float *x, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(x, sizeof *x, n, f) == n;
+    ok = f && fclose(f) == 0 && ok;
+    if (!ok) {
+        fprintf(stderr, "bezel: cannot write %s.\n", path);
+    }
+    return ok ? EXIT_OK : EXIT_FAILED;
+}
+
+static int encode_one(const cli_options *o, bz_model *model)
+{
+    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
+    const bool image = o->images[0] != NULL;
+    bz_encoder *encoder = NULL;
+    bz_media *media = NULL;
+    bz_error err = {0};
+    see_features features = {0};
+    int code = EXIT_OK;
+    const double start = cli_seconds();
+    if (bz_encoder_new(&encoder, model, &eo, &err) != BZ_OK ||
+        see_file(encoder, image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, image ? o->images[0] : o->sounds[0], !o->quiet, see_tell, NULL,
+                 o->features ? &features : NULL, &media, &err) != BZ_OK) {
+        code = cli_error(&err);
+    } else {
+        uint32_t rows, width;
+        const float *values = bz_media_rows(media, &rows, &width);
+        const double seconds = cli_seconds() - start;
+        code = write_floats(o->out, values, (size_t)rows * width);
+        if (code == EXIT_OK && o->features) {
+            code = write_floats(o->features, features.values, (size_t)features.rows * features.cols);
+        }
+        if (code == EXIT_OK && !o->quiet) {
+            fprintf(stderr, "%u tokens of %u values", rows, width);
+            if (o->features) {
+                fprintf(stderr, "; features %u x %u", features.rows, features.cols);
+            }
+            fprintf(stderr, "; %.2f s\n", seconds);
+        }
+    }
+    free(features.values);
+    bz_media_free(media);
+    bz_encoder_free(encoder);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    cli_options o = {0};
+    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgVdf", 1, &o);
+    if (code != EXIT_OK || o.help) {
+        return code;
+    }
+    const bool two = (o.images[0] && (o.images[1] || o.sounds[0])) || (o.sounds[0] && o.sounds[1]);
+    if (two || (!o.images[0] && !o.sounds[0]) || !o.out) {
+        return cli_usage_error("encode", "%s", two     ? "one file at a time."
+                                               : o.out ? "what? Give --image FILE or --audio FILE."
+                                                       : "where to? Give -o OUT.f32.");
+    }
+    bz_model *model = NULL;
+    term_setup(false, o.quiet);
+    interrupt_catch(true);
+    if (cli_open(&o, &model, &code)) {
+        code = encode_one(&o, model);
+    }
+    bz_model_free(model);
+    return interrupt_finish(code);
+}
+
+const cli_verb cli_encode_verb = {
+    "encode", run, "write what a model sees of a picture or hears of a sound",
+    "Usage: bezel encode MODEL --image FILE|--audio FILE -o OUT.f32 [options]\n\n"
+    "Writes float32 [tokens][width], little-endian: the rows that stand in a prompt for the picture\n"
+    "(JPEG, PNG, WebP, GIF, PPM) or the sound (WAV, FLAC, OGG, MP3).\n\n"
+    "      --image FILE       a picture\n"
+    "      --audio FILE       a sound\n"
+    "  -o, --out FILE         where the rows go\n"
+    "      --features FILE    also what goes into the tower: patches, or mel features, one row each\n"
+    "      --image-tokens N   most tokens of a picture, 70 to 1120 (280)\n"
+    "      --threads N        threads (does not change the result)\n"
+    "      --kernels NAME     avx2, neon or plain\n"
+    "      --device NAME      cpu or gpu\n"
+    "      --fast             as generation does it: a GPU may round to 16 bits\n"
+    "  -q, --quiet            no progress, no figures\n"
+    "      --mmproj FILE      vision and audio file of a two-file model\n"};

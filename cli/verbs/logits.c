@@ -1,0 +1,222 @@
+/* bezel logits: raw logits of given tokens, for checking against other implementations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "bezel_diffusion.h"
+#include "cli/cli.h"
+#include "cli/chat/see.h"
+#include "cli/term.h"
+
+/* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding, which may be of
+ * 128 MB. */
+enum { LOGITS_BYTES = 256 << 20, LOGITS_BYTES_GPU = 64 << 20 };
+
+typedef struct writer {
+    FILE *f;
+    uint32_t vocab;
+} writer;
+
+static int on_event(void *user, const bz_event *e)
+{
+    writer *w = user;
+    if (e->kind == BZ_EVENT_LOGITS) {
+        size_t n = (size_t)e->rows * w->vocab;
+        return fwrite(e->logits, sizeof *e->logits, n, w->f) != n;
+    }
+    return 0;
+}
+
+/* Encodes the files, and lists what came of them in the order of their places among the ids. */
+static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n, bz_media **list,
+                         size_t *count, bz_error *err)
+{
+    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
+    bz_encoder *encoder = NULL;
+    int32_t image = -1, sound = -1;
+    size_t images = 0, sounds = 0;
+    bz_status status = bz_encoder_new(&encoder, model, &eo, err);
+    if (status == BZ_OK && (bz_tokenize(model, "<|image|>", 9, true, false, &image, 1, err) < 0 ||
+                            bz_tokenize(model, "<|audio|>", 9, true, false, &sound, 1, err) < 0)) {
+        status = err->code;
+    }
+    for (size_t i = 0; i < n && status == BZ_OK;) {
+        const char *path = ids[i] == image ? o->images[images] : ids[i] == sound ? o->sounds[sounds] : NULL;
+        if (!path) {
+            i++;
+            continue;
+        }
+        const bool is_image = ids[i] == image;
+        status = see_file(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false, see_tell, NULL, NULL, &list[*count], err);
+        if (status == BZ_OK) {
+            uint32_t rows, width;
+            bz_media_rows(list[(*count)++], &rows, &width);
+            images += is_image;
+            sounds += !is_image;
+            i += rows;
+        }
+    }
+    bz_encoder_free(encoder);
+    if (status == BZ_OK && (o->images[images] || o->sounds[sounds])) {
+        status = bz_fail(err, BZ_BAD_REQUEST, "The tokens have no place for %s.", o->images[images] ? o->images[images] : o->sounds[sounds]);
+    }
+    return status;
+}
+
+/* ---- diffusion models -------------------------------------------------------------- */
+
+/* Rows of the canvas, conditioned on the rows that an earlier call wrote, if any. */
+typedef struct canvas_request {
+    int32_t *ids;    /* [n] */
+    float *previous; /* [n][vocabulary]; NULL: none */
+    float temperature;
+    size_t n;
+} canvas_request;
+
+static int read_canvas(const cli_options *o, const bz_model *model, canvas_request *c)
+{
+    const uint32_t want = bz_model_canvas(model), vocab = bz_model_vocab(model);
+    if (!want != !o->canvas) {
+        return cli_usage_error("logits", want ? "a diffusion model has logits of a canvas: give --canvas IDS."
+                                              : "this is no diffusion model: leave '--canvas' away.");
+    }
+    if (!want) {
+        return EXIT_OK;
+    }
+    c->ids = cli_token_list("logits", o->canvas, &c->n);
+    if (!c->ids) {
+        return EXIT_USAGE;
+    }
+    if (c->n != want) {
+        return cli_usage_error("logits", "the canvas has %zu ids; this model's has %u.", c->n, want);
+    }
+    char *end = NULL;
+    c->temperature = o->self_cond_temp ? strtof(o->self_cond_temp, &end) : 0.8f;
+    if (!(c->temperature > 0) || (end && *end)) {
+        return cli_usage_error("logits", "'--self-cond-temp' needs a number above 0.");
+    }
+    if (!o->self_cond) {
+        return EXIT_OK;
+    }
+    FILE *f = fopen(o->self_cond, "rb");
+    const size_t values = (size_t)want * vocab;
+    c->previous = malloc(values * sizeof *c->previous);
+    const bool whole = f && c->previous && fread(c->previous, sizeof *c->previous, values, f) == values && fgetc(f) == EOF;
+    if (f) {
+        fclose(f);
+    }
+    if (!whole) {
+        fprintf(stderr, "bezel: %s does not hold %u rows of %u floats.\n", o->self_cond, want, vocab);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w, bz_error *err)
+{
+    bz_job *job = NULL;
+    bz_status status = bz_session_canvas(s, c->ids, c->previous, c->temperature, &job, err);
+    if (status == BZ_OK) {
+        status = bz_job_run(job, &(bz_host){.event = on_event, .user = w}, err);
+        bz_job_free(job);
+    }
+    return status;
+}
+
+/* ---- the verb ------------------------------------------------------------------------ */
+
+static int run(int argc, char **argv)
+{
+    cli_options o = {0};
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyGg", 1, &o);
+    if (code != EXIT_OK || o.help) {
+        return code;
+    }
+    if (!o.tokens || !o.out) {
+        return cli_usage_error("logits", "%s", !o.tokens ? "which tokens? Give -t 2,10,11." : "where to? Give -o OUT.f32.");
+    }
+    size_t n;
+    int32_t *ids = cli_token_list("logits", o.tokens, &n);
+    if (!ids) {
+        return EXIT_USAGE;
+    }
+    bz_model *model = NULL;
+    bz_session *session = NULL;
+    bz_job *job = NULL;
+    bz_error err = {0};
+    writer w = {0};
+    bz_media *media[2 * CLI_STOPS] = {0};
+    size_t n_media = 0;
+    if (!cli_open(&o, &model, &code)) {
+        free(ids);
+        return code;
+    }
+    canvas_request canvas = {0};
+    code = read_canvas(&o, model, &canvas);
+    if (code != EXIT_OK) {
+        free(canvas.ids);
+        free(canvas.previous);
+        bz_model_free(model);
+        free(ids);
+        return code;
+    }
+    w.vocab = bz_model_vocab(model);
+    bool gpu = o.device && strcmp(o.device, "cpu") != 0;
+    uint32_t fits = (gpu ? (uint32_t)LOGITS_BYTES_GPU : (uint32_t)LOGITS_BYTES) / 4 / w.vocab;
+    const size_t positions = n + canvas.n;
+    bz_session_options so = {.context = (uint32_t)(positions < bz_model_context(model) ? positions : bz_model_context(model)),
+                             .chunk = o.chunk || canvas.n ? o.chunk : fits ? fits : 1,
+                             .threads = o.threads,
+                             .kernels = o.kernels,
+                             .no_fuse = o.no_fuse,
+                             .exact = !o.fast};
+    bz_prefill_options po = {.logits = canvas.n ? BZ_LOGITS_LAST : BZ_LOGITS_ALL};
+    w.f = fopen(o.out, "wb");
+    if (!w.f) {
+        fprintf(stderr, "bezel: cannot write %s.\n", o.out);
+        code = EXIT_FAILED;
+    } else if (((o.images[0] || o.sounds[0]) && see_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
+               bz_session_new(&session, model, &so, &err) != BZ_OK ||
+               bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) != BZ_OK ||
+               bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, &err) != BZ_OK ||
+               (bz_job_free(job), job = NULL, canvas.n && write_canvas(session, &canvas, &w, &err) != BZ_OK)) {
+        code = err.code == BZ_ABORTED ? (fprintf(stderr, "bezel: cannot write %s.\n", o.out), EXIT_FAILED) : cli_error(&err);
+    }
+    if (w.f && fclose(w.f) != 0 && code == EXIT_OK) {
+        fprintf(stderr, "bezel: cannot write %s.\n", o.out);
+        code = EXIT_FAILED;
+    }
+    bz_job_free(job);
+    bz_session_free(session);
+    for (size_t i = 0; i < n_media; i++) {
+        bz_media_free(media[i]);
+    }
+    bz_model_free(model);
+    free(canvas.ids);
+    free(canvas.previous);
+    free(ids);
+    return code;
+}
+
+const cli_verb cli_logits_verb = {
+    "logits", run, "write raw logits of given tokens, one row per position",
+    "Usage: bezel logits MODEL -t IDS -o OUT.f32 [options]\n\n"
+    "Writes float32 [tokens][vocabulary], little-endian. Exact by default: float activations\n"
+    "and an f32 cache.\n\n"
+    "  -t, --tokens IDS     comma-separated token ids, or @FILE\n"
+    "  -o, --out FILE       where the rows go\n"
+    "      --image FILE, --audio FILE   what stands where <|image|> and <|audio|> tokens are, in order\n"
+    "      --image-tokens N most tokens of a picture (280)\n"
+    "      --fast           compute as generation does: 8-bit activations, f16 cache\n"
+    "      --chunk N        tokens per pass (does not change the result)\n"
+    "      --threads N      threads (does not change the result)\n"
+    "      --kernels NAME   avx2, neon or plain\n"
+    "      --device NAME    cpu or gpu\n"
+    "      --ple PLACE      gpu: per-layer embeddings resident, in the file, or auto\n"
+    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
+    "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
+    "      --mmproj FILE    vision and audio file of a two-file model\n\n"
+    "Diffusion models: rows of a canvas behind the tokens.\n"
+    "      --canvas IDS     its ids, or @FILE\n"
+    "      --self-cond FILE   conditioned on these rows, as a call before wrote them\n"
+    "      --self-cond-temp X   at the temperature of their step (0.8)\n"};

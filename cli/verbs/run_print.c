@@ -1,0 +1,118 @@
+/* Answers as text. stdout gets the answer and nothing else; thinking goes to stderr. */
+#include <unistd.h>
+
+#include "cli/verbs/run.h"
+#include "cli/term.h"
+
+static void begin_thinking(run_printer *p)
+{
+    if (!p->thinking) {
+        p->thinking = true;
+        p->animation.column = 0;
+        fprintf(stderr, "%sThinking...\n", term_dim());
+    }
+}
+
+static void end_thinking(run_printer *p)
+{
+    if (p->thinking) {
+        p->thinking = false;
+        fprintf(stderr, "\n...done thinking.%s\n\n", term_plain());
+        fflush(stderr);
+        p->animation.column = 0;
+    }
+}
+
+static void end_line(run_printer *p)
+{
+    if (p->open_line) {
+        p->open_line = false;
+        putchar('\n');
+        fflush(stdout);
+        p->animation.column = 0;
+    }
+}
+
+void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len)
+{
+    run_printer *p = printer;
+    animate_clear(&p->animation);
+    if (part == BZ_TURN_THINKING) {
+        if (p->r->show_thinking) {
+            end_line(p);
+            begin_thinking(p);
+            term_write_model_text(STDERR_FILENO, text, len);
+            animate_said(&p->animation, text, len);
+        }
+    } else if (part == BZ_TURN_ANSWER || part == BZ_TURN_BROKEN_CALL) {
+        end_thinking(p);
+        term_write_model_text(STDOUT_FILENO, text, len);
+        animate_said(&p->animation, text, len);
+        p->open_line = text[len - 1] != '\n';
+    } else if (part == BZ_TURN_CALL) { /* nobody here can run it, but it should not go unseen */
+        end_thinking(p);
+        end_line(p);
+        fprintf(stderr, "%sThe model calls a tool: ", term_dim());
+        term_write_model_text(STDERR_FILENO, text, len);
+        fprintf(stderr, "%s\n", term_plain());
+    }
+}
+
+void run_print_canvas(void *printer, const bz_job *job, const bz_event *e)
+{
+    run_printer *p = printer;
+    animate_draw(&p->animation, p->r->m.model, bz_job_canvas(job), e->done, e->total);
+}
+
+void run_print_end(run_printer *p)
+{
+    animate_clear(&p->animation);
+    end_thinking(p);
+    end_line(p);
+}
+
+void run_print_silence(const run_state *r, const ask_answer *a, const char *how)
+{
+    const bool told = a->finish == ASK_INTERRUPTED || a->finish == ASK_CONTEXT;
+    if (told || r->o->json || r->o->quiet || a->text.n || a->calls.n) {
+        return;
+    }
+    if (a->thinking.n) {
+        fprintf(stderr, "%s(The model thought, then said nothing; %s makes it answer at once.)%s\n", term_dim(), how, term_plain());
+    } else {
+        fprintf(stderr, "%s(The model said nothing.)%s\n", term_dim(), term_plain());
+    }
+}
+
+/* ---- timings ------------------------------------------------------------------------- */
+
+static void print_duration(const char *label, double seconds)
+{
+    if (seconds >= 1) {
+        fprintf(stderr, "%-22s%.3f s\n", label, seconds);
+    } else {
+        fprintf(stderr, "%-22s%.3f ms\n", label, 1000 * seconds);
+    }
+}
+
+static void print_rate(const char *label, uint64_t tokens, double seconds)
+{
+    fprintf(stderr, "%-22s%.2f tokens/s\n", label, (double)tokens / (seconds > 1e-9 ? seconds : 1e-9));
+}
+
+void run_print_timings(const run_state *r, const ask_answer *a)
+{
+    const uint64_t computed = a->prompt_tokens - a->reused;
+    fputc('\n', stderr);
+    print_duration("total duration:", r->load_s + a->prompt_s + a->generate_s);
+    print_duration("load duration:", r->load_s);
+    fprintf(stderr, "%-22s%llu tokens (%llu of them reused)\n",
+            "prompt eval count:", (unsigned long long)a->prompt_tokens, (unsigned long long)a->reused);
+    print_duration("prompt eval duration:", a->prompt_s);
+    print_rate("prompt eval rate:", computed, a->prompt_s);
+    fprintf(stderr, "%-22s%llu tokens\n", "eval count:", (unsigned long long)a->generated);
+    print_duration("eval duration:", a->generate_s);
+    print_rate("eval rate:", a->generated, a->generate_s);
+    fprintf(stderr, "%-22s%s\n", "finish:", ask_finish_name(a->finish));
+    fprintf(stderr, "%-22s%llu\n", "seed:", (unsigned long long)a->seed);
+}

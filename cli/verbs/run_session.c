@@ -1,0 +1,80 @@
+/* How large a conversation may get on this machine, and the session for it. */
+#include "base/os.h"
+#include "session/model.h"
+#include "model/memory.h"
+#include "cli/verbs/run.h"
+#include "session/session.h"
+
+enum { MOST_CONTEXT = 32768, LEAST_CONTEXT = 2048, SNAPSHOTS = 4 };
+
+bz_status run_settings(const run_state *r, settings *out, bz_error *err)
+{
+    *out = (settings){0};
+    bz_status status = settings_fill(out, &r->given, err);
+    if (status == BZ_OK) {
+        status = settings_fill(out, &r->made, err);
+    }
+    if (status == BZ_OK && !out->set[SET_SEED]) {
+        out->seed = settings_new_seed();
+        out->set[SET_SEED] = true;
+    }
+    if (status != BZ_OK) {
+        settings_free(out);
+    }
+    return status;
+}
+
+/* Weights are mapped: what does not fit is read again and again, which is slow but works, and a
+ * smaller cache would not help. So the cache counts in full, the weights where they can fit. */
+static uint32_t context_that_fits(const bz_text_model *m, uint32_t most)
+{
+    bz_memory need;
+    const uint64_t available = bz_os_memory_available();
+    if (available == 0 || bz_memory_predict(&need, m, BZ_MAX_CHUNK, NULL) != BZ_OK) {
+        return most;
+    }
+    uint64_t fixed = need.arena_bytes + SNAPSHOTS * need.snapshot_bytes;
+    fixed += need.weight_bytes + fixed < available ? need.weight_bytes : 0;
+    uint32_t context = most;
+    while (context > LEAST_CONTEXT && fixed + bz_memory_cache(m, context, BZ_MAX_CHUNK) > available) {
+        context /= 2;
+    }
+    return context;
+}
+
+uint32_t run_context(const run_state *r, const settings *s)
+{
+    const uint32_t limit = bz_model_context(r->m.model);
+    if (r->o->context) {
+        return r->o->context;
+    }
+    if (s->set[SET_NUM_CTX] && s->value[SET_NUM_CTX] <= limit) {
+        return (uint32_t)s->value[SET_NUM_CTX];
+    }
+    return context_that_fits(&r->m.model->text, limit < MOST_CONTEXT ? limit : MOST_CONTEXT);
+}
+
+bz_status run_session(run_state *r, bz_error *err)
+{
+    settings s;
+    bz_status status = run_settings(r, &s, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    const cli_options *o = r->o;
+    const bz_session_options so = {.context = run_context(r, &s),
+                                   .threads = o->threads,
+                                   .chunk = o->chunk,
+                                   .kernels = o->kernels,
+                                   .no_fuse = o->no_fuse,
+                                   .exact = o->exact,
+                                   .snapshots = SNAPSHOTS};
+    bz_session *fresh = NULL;
+    status = bz_session_new(&fresh, r->m.model, &so, err);
+    if (status == BZ_OK) {
+        bz_session_free(r->session);
+        r->session = fresh;
+    }
+    settings_free(&s);
+    return status;
+}

@@ -1,0 +1,72 @@
+#include "session/job.h"
+
+#include "base/os.h"
+
+bz_progress bz_job_step(bz_job *job, bz_need *need)
+{
+    if (job->ended) {
+        need->error = job->error;
+        return job->error.code == BZ_OK ? BZ_JOB_DONE : BZ_JOB_ERROR;
+    }
+    bz_lock_take(job->lock);
+    bz_progress p = job->step(job, need);
+    bz_lock_give(job->lock);
+    if (p == BZ_JOB_DONE || p == BZ_JOB_ERROR) {
+        job->ended = true;
+        job->error = p == BZ_JOB_ERROR ? need->error : (bz_error){0};
+    }
+    return p;
+}
+
+void bz_job_free(bz_job *job)
+{
+    if (job) {
+        bz_lock *lock = job->lock;
+        bz_lock_take(lock);
+        job->free(job);
+        bz_lock_give(lock);
+    }
+}
+
+bz_model *bz_job_model(bz_job *job)
+{
+    return job->model ? job->model(job) : NULL;
+}
+
+bz_finish bz_job_finish(const bz_job *job)
+{
+    return job->error.code == BZ_OK ? job->finish : BZ_FINISH_NONE;
+}
+
+bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
+{
+    const bz_host none = {0};
+    host = host ? host : &none;
+    for (;;) {
+        bz_need need = {0};
+        switch (bz_job_step(job, &need)) {
+        case BZ_JOB_AGAIN: break;
+        case BZ_JOB_NEED_GPU: bz_os_sleep(20 * 1000); break;
+        case BZ_JOB_NEED_BYTES:
+            for (uint32_t i = 0; i < need.n_reads; i++) {
+                if (!host->read || host->read(host->user, &need.reads[i]) != 0) {
+                    return bz_fail(err, BZ_BAD_FILE, "Reading %llu bytes at %llu of file %u failed.",
+                                   (unsigned long long)need.reads[i].length,
+                                   (unsigned long long)need.reads[i].offset, need.reads[i].file);
+                }
+            }
+            break;
+        case BZ_JOB_EVENT:
+            if (host->event && host->event(host->user, &need.event) != 0) {
+                return bz_fail(err, BZ_ABORTED, "Stopped on request.");
+            }
+            break;
+        case BZ_JOB_DONE: return BZ_OK;
+        case BZ_JOB_ERROR:
+            if (err) {
+                *err = need.error;
+            }
+            return need.error.code;
+        }
+    }
+}

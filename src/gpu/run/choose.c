@@ -1,0 +1,265 @@
+/* Passes that end in a short list: two dispatches behind those of the plan rank the row of logits where it lies and
+ * choose a token, and a few kilobytes come back in the same submit. The next pass can read the chosen token
+ * on the GPU, so that several passes are under way at once. Decoding one token is one submit and two writes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/run/internal.h"
+
+/* As choose/common.wgsl and choose/pick.wgsl lay them out, in words. */
+enum {
+    ASK_PLACE,
+    ASK_VOCAB,
+    ASK_N_EDITS,
+    ASK_WANTED,
+    ASK_FLAGS,
+    ASK_TOP_K,
+    ASK_TOP_P,
+    ASK_LOG_MIN_P,
+    ASK_TEMPERATURE,
+    ASK_REPETITION,
+    ASK_NIL,
+    ASK_EDITS = 12,
+    EDIT_WORDS = 4
+};
+enum { WANT_SUM = 1, WANT_RAW_SUM = 2, GREEDY = 4, MIN_P = 8 };
+enum { RUN = 32, BLOCK = 1024, PART_WORDS = 8 };
+enum { ANSWER_N, ANSWER_FINITE, ANSWER_CHOICE, ANSWER_SUM = 4, ANSWER_RAW_SUM = 6, ANSWER_LIST = 8, ENTRY_WORDS = 3 };
+enum { ANSWER_WORDS = ANSWER_LIST + ENTRY_WORDS * BZ_CANDIDATES };
+
+_Static_assert(ANSWER_WORDS * 4 <= 4096, "a token's read-back");
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* ---- making -------------------------------------------------------------------------- */
+
+bool gpu_chooses(const bz_schedule *s)
+{
+    return s->plan->rows == 1 && s->plan->out_rows == 1;
+}
+
+static uint32_t blocks_of(uint32_t vocab)
+{
+    return (vocab + BLOCK - 1) / BLOCK;
+}
+
+/* Lists bind the new buffer, so they are recorded again. */
+static bool replace(gpu_backend *b, gpu_buffer *buffer, uint64_t words, bz_error *err)
+{
+    gpu_buffer fresh = gpu_buffer_new(b->g, words * sizeof(uint32_t), GPU_STORAGE, err);
+    if (!fresh) {
+        return false;
+    }
+    if (*buffer) {
+        gpu_buffer_free(b->g, *buffer);
+    }
+    *buffer = fresh;
+    b->arena_generation++;
+    return true;
+}
+
+static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
+{
+    gpu_chooser *c = &b->chooser;
+    if (c->ask && edits <= c->room) {
+        return BZ_OK;
+    }
+    uint64_t words = ASK_EDITS + (uint64_t)EDIT_WORDS * edits;
+    uint32_t *block = calloc((size_t)words, sizeof *block);
+    if (!block || !replace(b, &c->ask, words, err)) {
+        free(block);
+        return err && err->code != BZ_OK ? err->code
+                                         : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for bias of %u tokens.", edits);
+    }
+    free(c->block);
+    c->block = block;
+    c->room = edits;
+    return BZ_OK;
+}
+
+bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err)
+{
+    gpu_chooser *c = &b->chooser;
+    const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols, blocks = blocks_of(vocab);
+    const gpu_overrides none = {{0}};
+    bz_error local = {0};
+    bool ok = (c->scan = gpu_kernels_get(b->kernels, GPU_CHOOSE_SCAN, BZ_F32, none, &local)) != 0 &&
+              (c->pick = gpu_kernels_get(b->kernels, GPU_CHOOSE_PICK, BZ_F32, none, &local)) != 0 &&
+              make_room(b, 64, &local) == BZ_OK && (c->answer || replace(b, &c->answer, ANSWER_WORDS, &local));
+    if (ok && vocab > c->vocab) {
+        ok = replace(b, &c->work, (uint64_t)blocks * (BLOCK + BLOCK / RUN + PART_WORDS), &local);
+        c->vocab = ok ? vocab : c->vocab;
+    }
+    if (!ok && err) {
+        *err = local;
+    }
+    return ok ? BZ_OK : local.code;
+}
+
+bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
+{
+    const gpu_chooser *c = &b->chooser;
+    const gpu_binding scan[] = {{c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}};
+    const gpu_binding pick[] = {{c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}, {b->rows, 0, 0}, {c->answer, 0, 0}};
+    uint32_t x = blocks_of(bz_plan_tensor(s->plan, s->plan->output)->cols), y = 1;
+    uint32_t most = gpu_limits_of(b->g)->max_workgroups;
+    if (x > most) {
+        y = (x + most - 1) / most;
+        x = (x + y - 1) / y;
+    }
+    bz_status status = gpu_list_add(b->g, s->list, c->scan, scan, 3, x, y, 1, err);
+    return status == BZ_OK ? gpu_list_add(b->g, s->list, c->pick, pick, 5, 1, 1, 1, err) : status;
+}
+
+/* ---- passes ---------------------------------------------------------------------------- */
+
+static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_wish *w, bz_error *err)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    const bz_edits *e = w->edits;
+    const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols;
+    uint64_t most = (uint64_t)e->n_fixed + e->window; /* all there can be, so that no later call makes memory */
+    most = most > e->n ? most : e->n;
+    bz_status status = make_room(b, (uint32_t)(most < vocab ? most : vocab), err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    uint32_t *block = b->chooser.block;
+    block[ASK_PLACE] = (uint32_t)(gpu_place(s, s->plan->output) / sizeof(float));
+    block[ASK_VOCAB] = vocab;
+    block[ASK_N_EDITS] = e->n;
+    block[ASK_WANTED] = w->wanted;
+    block[ASK_FLAGS] = (w->sum ? WANT_SUM : 0u) | (w->raw_sum ? WANT_RAW_SUM : 0u) | (w->greedy ? GREEDY : 0u) |
+                       (w->min_p > 0 ? MIN_P : 0u);
+    block[ASK_TOP_K] = w->top_k;
+    block[ASK_TOP_P] = bits_of(w->top_p);
+    block[ASK_LOG_MIN_P] = bits_of(w->min_p > 0 ? logf(w->min_p) : 0);
+    block[ASK_TEMPERATURE] = bits_of(w->temperature);
+    block[ASK_REPETITION] = bits_of(e->repetition);
+    for (uint32_t i = 0; i < e->n; i++) {
+        const bz_edit *edit = &e->list[i];
+        uint32_t *to = block + ASK_EDITS + EDIT_WORDS * i;
+        to[0] = (uint32_t)edit->id;
+        to[1] = bits_of(edit->bias);
+        to[2] = edit->seen != 0;
+        to[3] = bits_of((float)edit->seen * e->frequency + e->presence);
+    }
+    gpu_write(b->g, b->chooser.ask, 0, block, (ASK_EDITS + (uint64_t)EDIT_WORDS * e->n) * sizeof *block);
+    b->chooser.wanted = w->wanted;
+    return BZ_OK;
+}
+
+static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *rows, bool own, double u, bz_error *err)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_chooser *c = &b->chooser;
+    bz_pass_state state = gpu_ready(b, s, rows, err);
+    if (state != BZ_PASS_DONE) {
+        return state;
+    }
+    if (c->n == GPU_FLIGHTS) {
+        return BZ_PASS_WAIT;
+    }
+    gpu_write_pass(b, s, rows, own, (float)u);
+    uint64_t bytes = (ANSWER_LIST + ENTRY_WORDS * (uint64_t)c->wanted) * sizeof(uint32_t);
+    gpu_fence fence = gpu_replay_read(b->g, s->list, 0, s->n + 2, c->answer, 0, bytes, err);
+    if (!fence) {
+        return BZ_PASS_ERROR;
+    }
+    uint32_t at = (c->first + c->n++) % GPU_FLIGHTS;
+    c->flights[at].fence = fence;
+    c->flights[at].wanted = c->wanted;
+    c->sent = s;
+    return BZ_PASS_DONE;
+}
+
+static bz_exp_sum sum_at(const uint32_t *words)
+{
+    return (bz_exp_sum){float_of(words[0]), (double)float_of(words[1])};
+}
+
+static bz_pass_state receive(bz_backend *backend, bz_shortlist *list, int32_t *guess, bz_error *err)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_chooser *c = &b->chooser;
+    uint32_t words[ANSWER_WORDS];
+    if (c->n == 0 || !gpu_read_done(b->g, c->flights[c->first].fence, words)) {
+        return gpu_state_of(b->g, err) == GPU_READY ? BZ_PASS_WAIT : BZ_PASS_ERROR;
+    }
+    uint32_t wanted = c->flights[c->first].wanted;
+    c->first = (c->first + 1) % GPU_FLIGHTS;
+    c->n--;
+    list->n = words[ANSWER_N] < wanted ? words[ANSWER_N] : wanted;
+    list->whole = list->n < wanted;
+    list->finite = words[ANSWER_FINITE] != 0;
+    list->sum = sum_at(words + ANSWER_SUM);
+    list->raw_sum = sum_at(words + ANSWER_RAW_SUM);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const uint32_t *entry = words + ANSWER_LIST + ENTRY_WORDS * i;
+        list->best[i] = (bz_candidate){float_of(entry[0]), (int32_t)entry[1]};
+        list->raw[i] = float_of(entry[2]);
+    }
+    *guess = (int32_t)words[ANSWER_CHOICE];
+    return BZ_PASS_DONE;
+}
+
+static void forget(bz_backend *backend)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_chooser *c = &b->chooser;
+    for (; c->n; c->n--, c->first = (c->first + 1) % GPU_FLIGHTS) {
+        gpu_read_drop(b->g, c->flights[c->first].fence);
+    }
+}
+
+static void begin_row(bz_backend *backend)
+{
+    static const bz_rows one = {.n = 1, .n_out = 1};
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    gpu_drop_pass(b);
+    b->schedule = b->chooser.sent;
+    b->pass = &one;
+    b->stage = PASS_READING;
+}
+
+/* Not with a table in the file: its rows are fetched for tokens that the host knows. */
+static bool runs_ahead(const bz_backend *backend)
+{
+    return !((const gpu_backend *)(const void *)backend)->model->table;
+}
+
+void gpu_choose_free(gpu_backend *b)
+{
+    gpu_chooser *c = &b->chooser;
+    const gpu_buffer buffers[] = {c->ask, c->work, c->answer};
+    forget(&b->base);
+    for (int i = 0; i < 3; i++) {
+        if (buffers[i]) {
+            gpu_buffer_free(b->g, buffers[i]);
+        }
+    }
+    free(c->block);
+}
+
+void gpu_choose_interface(bz_backend *b)
+{
+    b->choose = choose;
+    b->send = send;
+    b->receive = receive;
+    b->forget = forget;
+    b->begin_row = begin_row;
+    b->runs_ahead = runs_ahead;
+}

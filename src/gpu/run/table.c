@@ -1,0 +1,352 @@
+#include "gpu/run/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/run/weights.h"
+
+enum { MAX_PASS = 512, BATCH = BZ_MAX_READS, ALIGN = 256 };
+static const uint16_t NONE = 0xffff; /* not a slot */
+
+struct gpu_table {
+    gpu *g;
+    gpu_kernels *kernels;
+    const bz_weight_info *info;
+    const uint8_t *bytes;
+    uint32_t ids;       /* rows of the table */
+    uint32_t raw_bytes; /* of a row in the file */
+    uint32_t row_bytes; /* and in the buffer: a multiple of 4 */
+    uint32_t made, slots; /* rows the buffer has; rows in use */
+    gpu_buffer rows;
+
+    /* Types with a layout of their own wait here, one dispatch each. */
+    bool repacks;
+    gpu_buffer staging, facts;
+    gpu_list list; /* [BATCH] */
+    uint8_t *memory; /* [BATCH][raw_bytes] of reads that do not go straight into a buffer */
+
+    uint16_t *slot_of;         /* [ids] NONE: not there */
+    int32_t *id_of;            /* [slots] -1: empty */
+    uint16_t *newer, *older;   /* [slots] in the order of use */
+    uint16_t newest, oldest;
+
+    const void *who; /* is fetching; NULL: nobody */
+    uint32_t fetched; /* by them, for one pass */
+    struct {
+        int32_t id;
+        uint16_t slot;
+    } batch[BATCH];
+    uint32_t n_batch;
+};
+
+/* ---- making and freeing ------------------------------------------------------------- */
+
+static uint32_t padded_row(const bz_weight_info *info)
+{
+    return (uint32_t)((gpu_row_bytes(info->type, info->ne[0]) + 3) / 4 * 4);
+}
+
+/* As many as asked for, or as one binding holds; kernels may read a word behind the last. */
+static uint32_t rows_that_fit(const gpu_limits *l, const bz_weight_info *info)
+{
+    const uint64_t limit = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
+    const uint64_t most = (limit - ALIGN) / padded_row(info), all = info->ne[1];
+    const uint64_t rows = most < GPU_TABLE_ROWS ? most : GPU_TABLE_ROWS;
+    return (uint32_t)(rows < all ? rows : all);
+}
+
+uint64_t gpu_table_bytes(const gpu_limits *l, const bz_weight_info *info)
+{
+    return (uint64_t)rows_that_fit(l, info) * padded_row(info) + 4;
+}
+
+void gpu_table_free(gpu_table *t)
+{
+    if (!t) {
+        return;
+    }
+    const gpu_buffer buffers[] = {t->rows, t->staging, t->facts};
+    if (t->list) {
+        gpu_list_free(t->g, t->list);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (buffers[i]) {
+            gpu_buffer_free(t->g, buffers[i]);
+        }
+    }
+    free(t->memory);
+    free(t->slot_of);
+    free(t->id_of);
+    free(t->newer);
+    free(t->older);
+    free(t);
+}
+
+/* Empties it; slots are used from 0 on. */
+static void clear(gpu_table *t)
+{
+    memset(t->slot_of, 0xff, t->ids * sizeof *t->slot_of);
+    for (uint32_t i = 0; i < t->slots; i++) {
+        t->id_of[i] = -1;
+        t->older[i] = (uint16_t)(i + 1 < t->slots ? i + 1 : NONE);
+        t->newer[i] = (uint16_t)(i ? i - 1 : NONE);
+    }
+    t->newest = (uint16_t)0;
+    t->oldest = (uint16_t)(t->slots - 1);
+}
+
+void gpu_table_limit(gpu_table *t, uint32_t rows)
+{
+    t->slots = rows < t->made ? rows : t->made;
+    clear(t);
+}
+
+static uint64_t staged_at(const gpu_table *t, uint32_t k)
+{
+    return k * ((t->raw_bytes + 4ull + ALIGN - 1) / ALIGN * ALIGN); /* a word of reading behind */
+}
+
+static bz_status make_repacking(gpu_table *t, bz_error *err)
+{
+    gpu_pipeline kernel = gpu_kernels_get(t->kernels, GPU_REPACK, t->info->type, (gpu_overrides){{0}}, err);
+    if (!kernel || !(t->staging = gpu_buffer_new(t->g, staged_at(t, BATCH), GPU_STORAGE, err)) ||
+        !(t->facts = gpu_buffer_new(t->g, BATCH * ALIGN, GPU_UNIFORM, err)) || !(t->list = gpu_list_new(t->g, err))) {
+        return err->code;
+    }
+    for (uint32_t k = 0; k < BATCH; k++) {
+        const gpu_binding bind[3] = {{t->facts, k * (uint64_t)ALIGN, sizeof(gpu_repack_facts)},
+                                     {t->staging, staged_at(t, k), staged_at(t, 1)},
+                                     {t->rows, 0, 0}};
+        bz_status status = gpu_list_add(t->g, t->list, kernel, bind, 3, (t->row_bytes / 4 + 63) / 64, 1, 1, err);
+        if (status != BZ_OK) {
+            return status;
+        }
+    }
+    return BZ_OK;
+}
+
+static bz_status make(gpu_table *t, bz_error *err)
+{
+    const gpu_limits *l = gpu_limits_of(t->g);
+    t->made = t->slots = rows_that_fit(l, t->info);
+    if (t->made < MAX_PASS && t->made < t->ids) {
+        return bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is too large for this GPU to keep %d of them.",
+                       t->info->name, MAX_PASS);
+    }
+    t->slot_of = malloc(t->ids * sizeof *t->slot_of);
+    t->id_of = malloc(t->made * sizeof *t->id_of);
+    t->newer = malloc(t->made * sizeof *t->newer);
+    t->older = malloc(t->made * sizeof *t->older);
+    bool ok = t->slot_of && t->id_of && t->newer && t->older;
+    if (ok && !t->bytes && !l->direct_reads) {
+        ok = (t->memory = malloc((size_t)BATCH * t->raw_bytes)) != NULL;
+    }
+    if (!ok) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the rows of %s.", t->info->name);
+    }
+    clear(t);
+    t->rows = gpu_buffer_new(t->g, (uint64_t)t->made * t->row_bytes + 4, GPU_STORAGE, err);
+    return !t->rows ? err->code : t->repacks ? make_repacking(t, err) : BZ_OK;
+}
+
+bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_kernels *kernels, const bz_weight_info *info, const uint8_t *bytes,
+                        bz_error *err)
+{
+    gpu_table *t = calloc(1, sizeof *t);
+    if (!t) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the rows of %s.", info->name);
+    }
+    t->g = g;
+    t->kernels = kernels;
+    t->info = info;
+    t->bytes = bytes;
+    t->ids = (uint32_t)info->ne[1];
+    t->raw_bytes = (uint32_t)bz_row_bytes(info->type, info->ne[0]);
+    t->row_bytes = padded_row(info);
+    t->repacks = gpu_layout_of(info->type).repack != NULL;
+    bz_error why = {0};
+    if (make(t, &why) != BZ_OK) {
+        gpu_table_free(t);
+        return bz_fail(err, why.code, "%s", why.text);
+    }
+    *out = t;
+    return BZ_OK;
+}
+
+gpu_table_shape gpu_table_shape_of(const gpu_table *t)
+{
+    return (gpu_table_shape){{t->rows, 0, 0}, t->made, t->row_bytes};
+}
+
+/* ---- the order of use ------------------------------------------------------------------ */
+
+static void unlink_slot(gpu_table *t, uint16_t s)
+{
+    if (t->newer[s] == NONE) {
+        t->newest = t->older[s];
+    } else {
+        t->older[t->newer[s]] = t->older[s];
+    }
+    if (t->older[s] == NONE) {
+        t->oldest = t->newer[s];
+    } else {
+        t->newer[t->older[s]] = t->newer[s];
+    }
+}
+
+static void use_slot(gpu_table *t, uint16_t s)
+{
+    if (t->newest == s) {
+        return;
+    }
+    unlink_slot(t, s);
+    t->newer[s] = NONE;
+    t->older[s] = t->newest;
+    t->newer[t->newest] = s;
+    t->newest = s;
+}
+
+/* The slot unused longest, now empty and in use. */
+static uint16_t take_slot(gpu_table *t)
+{
+    const uint16_t s = t->oldest;
+    if (t->id_of[s] >= 0) {
+        t->slot_of[t->id_of[s]] = NONE;
+        t->id_of[s] = -1;
+    }
+    use_slot(t, s);
+    return s;
+}
+
+/* ---- fetching ------------------------------------------------------------------------- */
+
+static bool is_in_batch(const gpu_table *t, int32_t id)
+{
+    for (uint32_t k = 0; k < t->n_batch; k++) {
+        if (t->batch[k].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next rows that are missing; the pass's other rows were just used, so that none of them is given away. */
+static void choose_batch(gpu_table *t, const int32_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && t->n_batch < BATCH; i++) {
+        if (t->slot_of[ids[i]] == NONE && !is_in_batch(t, ids[i])) {
+            t->batch[t->n_batch].slot = take_slot(t);
+            t->batch[t->n_batch++].id = ids[i];
+        }
+    }
+}
+
+/* Where the bytes of a row go as they come from the file. */
+static gpu_binding landing(const gpu_table *t, uint32_t k)
+{
+    return t->repacks ? (gpu_binding){t->staging, staged_at(t, k), 0}
+                      : (gpu_binding){t->rows, (uint64_t)t->batch[k].slot * t->row_bytes, 0};
+}
+
+uint32_t gpu_table_reads(gpu_table *t, bz_read reads[BZ_MAX_READS])
+{
+    const bool direct = gpu_limits_of(t->g)->direct_reads;
+    for (uint32_t k = 0; k < t->n_batch; k++) {
+        const gpu_binding to = landing(t, k);
+        reads[k] = (bz_read){.file = t->info->file,
+                             .offset = t->info->offset + (uint64_t)t->batch[k].id * t->raw_bytes,
+                             .length = t->raw_bytes};
+        if (direct) {
+            reads[k].buffer = to.buffer;
+            reads[k].buffer_offset = to.offset;
+        } else {
+            reads[k].to = t->memory + (size_t)k * t->raw_bytes;
+        }
+    }
+    return t->n_batch;
+}
+
+/* The rows of the batch are in memory, or on the GPU as the file has them. */
+static void land(gpu_table *t)
+{
+    uint8_t facts[BATCH * ALIGN] = {0};
+    const bool direct = !t->bytes && gpu_limits_of(t->g)->direct_reads;
+    for (uint32_t k = 0; k < t->n_batch; k++) {
+        const int32_t id = t->batch[k].id;
+        const uint16_t slot = t->batch[k].slot;
+        if (!direct) {
+            const uint8_t *from = t->bytes ? t->bytes + (uint64_t)id * t->raw_bytes : t->memory + (size_t)k * t->raw_bytes;
+            gpu_write_bytes(t->g, landing(t, k), from, t->raw_bytes);
+        }
+        const gpu_repack_facts f = {.first_row = slot,
+                                    .rows = 1,
+                                    .raw_bytes = t->raw_bytes,
+                                    .row_words = t->row_bytes / 4,
+                                    .piece_rows = t->made,
+                                    .values = (uint32_t)t->info->ne[0]};
+        memcpy(facts + (size_t)k * ALIGN, &f, sizeof f);
+        t->slot_of[id] = slot;
+        t->id_of[slot] = id;
+    }
+    if (t->repacks) {
+        gpu_write(t->g, t->facts, 0, facts, (uint64_t)t->n_batch * ALIGN);
+        gpu_replay(t->g, t->list, 0, t->n_batch);
+    }
+    t->fetched += t->n_batch;
+    t->n_batch = 0;
+}
+
+static bool find(gpu_table *t, const int32_t *ids, uint32_t n, uint32_t *slots)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = t->slot_of[ids[i]];
+        if (slots[i] == NONE) {
+            all = false;
+        } else {
+            use_slot(t, (uint16_t)slots[i]);
+        }
+    }
+    return all;
+}
+
+bz_pass_state gpu_table_fetch(gpu_table *t, const void *who, const int32_t *ids, uint32_t n, uint32_t *slots,
+                              gpu_table_use *use, bz_error *err)
+{
+    if (n > t->slots) {
+        bz_fail(err, BZ_BAD_REQUEST, "A pass of %u rows needs more of %s than the %u rows that are kept.", n, t->info->name,
+                t->slots);
+        return BZ_PASS_ERROR;
+    }
+    if (t->who && t->who != who) {
+        if (!find(t, ids, n, slots)) {
+            return BZ_PASS_WAIT;
+        }
+        use->hits += n;
+        return BZ_PASS_DONE;
+    }
+    if (t->n_batch) {
+        land(t); /* its bytes have come */
+    }
+    while (!find(t, ids, n, slots)) {
+        t->who = who;
+        choose_batch(t, ids, n);
+        if (!t->bytes) {
+            return BZ_PASS_BYTES;
+        }
+        land(t);
+    }
+    use->misses += t->fetched;
+    use->hits += n - t->fetched;
+    t->fetched = 0;
+    t->who = NULL;
+    return BZ_PASS_DONE;
+}
+
+void gpu_table_give_up(gpu_table *t, const void *who)
+{
+    if (t->who == who) {
+        t->who = NULL;
+        t->n_batch = t->fetched = 0; /* the slots are empty */
+    }
+}

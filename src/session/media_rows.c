@@ -1,0 +1,218 @@
+/* Pictures and sounds among a session's tokens.
+ *
+ * Every row of one has a number below zero where a token would stand, made of its content: prefixes are compared as
+ * ever, and another picture in the same place is another prefix. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/session.h"
+
+void bz_spans_free(session_span *spans, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        bz_media_free(spans[i].media);
+    }
+    free(spans);
+}
+
+void bz_session_take_spans(bz_session *s, session_span *spans, uint32_t n)
+{
+    bz_spans_free(s->spans, s->n_spans);
+    s->spans = spans;
+    s->n_spans = n;
+}
+
+bool bz_session_has_blocks(const bz_session *s)
+{
+    const bz_text_model *t = &s->model->text;
+    return s->model->towers.vision.kind != BZ_TOWER_NONE &&
+           (t->sliding_blocks != BZ_BLOCKS_NONE || t->full_blocks != BZ_BLOCKS_NONE);
+}
+
+/* The picture that must be in one pass and that `pos` is inside of, its first position counting or not. */
+static const session_span *block_at(const bz_session *s, uint32_t pos)
+{
+    for (uint32_t i = 0; bz_session_has_blocks(s) && i < s->n_spans; i++) {
+        const session_span *p = &s->spans[i];
+        if (p->media->kind == BZ_MEDIA_IMAGE && p->first <= pos && pos - p->first < p->media->rows) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+uint32_t bz_session_before_block(const bz_session *s, uint32_t pos)
+{
+    const session_span *p = block_at(s, pos);
+    return p ? p->first : pos;
+}
+
+uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count)
+{
+    const session_span *cut = block_at(s, first + count);
+    if (!cut || cut->first == first + count) {
+        return count;
+    }
+    return cut->first > first ? cut->first - first : cut->media->rows;
+}
+
+bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err)
+{
+    const uint32_t usual = s->chunk > BZ_MAX_CHUNK ? s->chunk : BZ_MAX_CHUNK;
+    uint32_t most = 0; /* rows of the longest picture, as far as it is longer than usual */
+    for (uint32_t i = 0; bz_session_has_blocks(s) && i < n; i++) {
+        const bz_media *m = spans[i].media;
+        most = m->kind == BZ_MEDIA_IMAGE && m->rows > usual ? BZ_MAX_ROWS : most;
+    }
+    if (!s->backend) { /* made for this prompt: there may have been no room for the one before */
+        s->picture = most;
+        return BZ_OK;
+    }
+    if (most <= s->picture) {
+        return BZ_OK;
+    }
+    const uint32_t before = s->picture;
+    s->picture = most;
+    bz_session_detach(s);
+    s->n = 0;
+    s->has_logits = s->row_left = false;
+    bz_status status = s->model->gpu ? BZ_OK : bz_session_attach(s, err); /* a job on a GPU looks for a device by itself */
+    if (status != BZ_OK) {
+        s->picture = before;
+        bz_session_attach(s, NULL);
+    }
+    return status;
+}
+
+void bz_session_give_room(bz_session *s)
+{
+    if (s->picture && s->model->gpu) { /* the next job finds the device again */
+        bz_session_detach(s);
+        s->n = 0;
+        s->has_logits = s->row_left = false;
+    }
+}
+
+void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < s->n_spans; i++) {
+        const session_span *p = &s->spans[i];
+        const uint32_t end = p->first + p->media->rows;
+        if (end <= first || p->first >= first + rows->n) {
+            continue;
+        }
+        if (!any) {
+            any = true;
+            memcpy(s->id, rows->id, rows->n * sizeof *s->id);
+            memset(s->soft, 0, rows->n * sizeof *s->soft);
+            memcpy(s->block_first, rows->pos, rows->n * sizeof *s->block_first);
+            memcpy(s->block_last, rows->pos, rows->n * sizeof *s->block_last);
+        }
+        for (uint32_t pos = p->first > first ? p->first : first; pos < end && pos < first + rows->n; pos++) {
+            const uint32_t r = pos - first;
+            s->id[r] = 0; /* per-layer embeddings take the padding token's row */
+            s->soft[r] = p->media->values + (size_t)(pos - p->first) * p->media->width;
+            if (p->media->kind == BZ_MEDIA_IMAGE) {
+                s->block_first[r] = (int32_t)p->first;
+                s->block_last[r] = (int32_t)end - 1;
+            }
+        }
+    }
+    if (any) {
+        rows->id = s->id;
+        rows->soft = s->soft;
+        rows->block_first = s->block_first;
+        rows->block_last = s->block_last;
+    }
+}
+
+/* ---- prefilling with them ---------------------------------------------------------- */
+
+static bz_status check_media(const bz_session *s, const bz_media *m, size_t number, bz_error *err)
+{
+    if (m->width != s->model->text.config.width) {
+        return bz_fail(err, BZ_BAD_REQUEST, "Picture or sound %zu was encoded by another model.", number);
+    }
+    if (m->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && m->rows > BZ_MAX_ROWS) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "Picture %zu has %u tokens; this model reads a picture in one piece of at most %d, so use a smaller budget.",
+                       number, m->rows, BZ_MAX_ROWS);
+    }
+    return BZ_OK;
+}
+
+/* Puts the numbers of media in the places of their placeholders. */
+static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_media *const *media, size_t n_media,
+                             session_span *spans, bz_error *err)
+{
+    const bz_special_ids *special = bz_tokenizer_special(s->model->tokenizer);
+    size_t next = 0;
+    for (size_t i = 0; i < n;) {
+        if (ids[i] != special->image && ids[i] != special->audio) {
+            if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->text.config.vocab) {
+                return bz_fail(err, BZ_BAD_REQUEST, "Token %d (number %zu of the prompt) is not in the vocabulary of %u.", ids[i],
+                               i, s->model->text.config.vocab);
+            }
+            i++;
+            continue;
+        }
+        const bool image = ids[i] == special->image;
+        if (next == n_media) {
+            return bz_fail(err, BZ_BAD_REQUEST, "The prompt has a place for another %s, but %zu were given.",
+                           image ? "picture" : "sound", n_media);
+        }
+        const bz_media *m = media[next];
+        if ((m->kind == BZ_MEDIA_IMAGE) != image) {
+            return bz_fail(err, BZ_BAD_REQUEST, "Where the prompt has a place for a %s, a %s was given (number %zu).",
+                           image ? "picture" : "sound", image ? "sound" : "picture", next + 1);
+        }
+        const int32_t mark = ids[i];
+        for (uint32_t row = 0; row < m->rows; row++) {
+            if (i + row >= n || ids[i + row] != mark) {
+                return bz_fail(err, BZ_BAD_REQUEST, "The prompt has %u places for %s %zu, which needs %u.", row,
+                               image ? "picture" : "sound", next + 1, m->rows);
+            }
+        }
+        for (uint32_t row = 0; row < m->rows; row++) {
+            ids[i + row] = bz_media_token(m, row);
+        }
+        spans[next] = (session_span){(uint32_t)i, bz_media_hold(m)};
+        next++;
+        i += m->rows;
+    }
+    return next == n_media ? BZ_OK
+                           : bz_fail(err, BZ_BAD_REQUEST, "%zu pictures and sounds were given, but the prompt has places for %zu.",
+                                     n_media, next);
+}
+
+bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n, bz_media *const *media, size_t n_media,
+                                   const bz_prefill_options *options, bz_job **job, bz_error *err)
+{
+    if (n_media == 0) {
+        return bz_session_prefill(s, ids, n, options, job, err);
+    }
+    bz_status status = n <= s->context ? BZ_OK
+                                       : bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.", n, s->context);
+    for (size_t i = 0; i < n_media && status == BZ_OK; i++) {
+        status = check_media(s, media[i], i + 1, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    int32_t *copy = malloc((n + 1) * sizeof *copy);
+    session_span *spans = calloc(n_media, sizeof *spans);
+    if (!copy || !spans) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+    } else {
+        memcpy(copy, ids, n * sizeof *copy);
+        status = put_numbers(s, copy, n, media, n_media, spans, err);
+    }
+    if (status == BZ_OK) {
+        status = bz_session_prefill_spans(s, copy, n, spans, (uint32_t)n_media, options, job, err);
+    } else if (spans) {
+        bz_spans_free(spans, (uint32_t)n_media);
+    }
+    free(copy);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* An opened model: headers, tokenizer, weights as handles, and where their bytes are. */
+#ifndef BZ_MODEL_H
+#define BZ_MODEL_H
+
+#include "base/lock.h"
+#include "base/os.h"
+#include "file/files.h"
+#include "gpu/run/load.h"
+#include "model/text.h"
+#include "model/towers.h"
+#include "text/tokenizer.h"
+
+typedef struct model_file {
+    char *name;
+    uint64_t size;
+    const uint8_t *data; /* the whole file in memory, or NULL */
+    uint8_t *header;     /* first bytes, when data is NULL; owned */
+    uint64_t header_bytes;
+    bz_gguf gguf;
+    bool parsed;
+    bz_os_map map; /* when opened by path */
+} model_file;
+
+/* A model's place on a GPU. The model itself never changes; this does, so one thread at a time steps a job or makes or
+ * frees a session of such a model. */
+typedef struct model_gpu {
+    bz_lock lock;
+    gpu_options options;
+    uint64_t memory;      /* that weights may take there; 0: all there is */
+    bz_table_place ple;   /* where the table of per-layer embeddings shall be */
+    bz_gpu_model *loaded; /* NULL: opening it failed; the next job tries again */
+    const void *loader;   /* who steps the loading: reads belong to one job. NULL: nobody */
+} model_gpu;
+
+struct bz_model {
+    model_file *files; /* [n_files] */
+    size_t n_files;
+    bz_file *parsed; /* what bz_files points to */
+    bz_files set;
+    bz_text_model text;
+    bz_towers towers; /* which there are; encoders have weights of their own */
+    bz_tokenizer *tokenizer;
+    const uint8_t **weight_bytes; /* [text.weights.table.n]; NULL: only on the GPU */
+    uint8_t **owned_bytes;        /* the same, where read into memory of our own; else NULL */
+    model_gpu *gpu;               /* NULL: on the CPU */
+    bool headers_only;            /* nothing can be computed */
+};
+
+/* *out unchanged for NULL. */
+bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err);
+
+gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or where there is none at the moment */
+gpu *bz_open_device(bz_job *job);        /* of a job that opens a model, once it has one; for tests */
+/* Makes a job that opens a model end before any weight is read. Returns what there is to look at, filled as the job
+ * goes on and gone with it. */
+const bz_model *bz_open_header_only(bz_job *job);
+bz_lock *bz_model_lock(const bz_model *m); /* to be held around work on a device; NULL on the CPU */
+
+/* A short step of getting a model onto a working device, once DONE: a lost device is replaced and the weights are
+ * loaded anew. `who` is one job or session that does so; others get NEED_GPU meanwhile. */
+bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need);
+/* `who` steps it no more. What is half loaded is let go, as nobody knows which of its reads were done. */
+void bz_model_load_end(const bz_model *m, const void *who);
+bool bz_model_is_loaded(const bz_model *m); /* and the device works, as far as is known */
+
+#endif

@@ -1,0 +1,229 @@
+/* A session's passes: which plan takes how many rows, and what the session knows when one is done. */
+#include <string.h>
+
+#include "session/job.h"
+#include "model/diffusion.h"
+#include "session/session.h"
+
+static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK, BZ_MAX_ROWS};
+
+/* ---- one pass ------------------------------------------------------------------------- */
+
+static bz_status plan_for(bz_session *s, uint32_t rows, bool all, session_plan **out, bz_error *err)
+{
+    int b = 0;
+    while (buckets[b] < rows) {
+        b++;
+    }
+    session_plan *p = &s->plans[all][b];
+    if (!p->schedule) {
+        bz_status status = BZ_OK;
+        if (!p->plan) {
+            status = s->model->text.config.canvas
+                         ? bz_diffusion_record_encoder(&s->model->text, buckets[b], &p->plan, err)
+                         : bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1, &p->plan, err);
+        }
+        if (status == BZ_OK) {
+            status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
+        }
+        if (status != BZ_OK) {
+            return status;
+        }
+    }
+    *out = p;
+    return BZ_OK;
+}
+
+/* Rows that a pass up to `end` overwrites in the rings are lost even if it is cancelled. */
+static void note_lost_rows(bz_session *s, uint32_t end)
+{
+    uint32_t ring = s->backend->kv_ring_rows(s->kv);
+    if (end > ring && end - ring > s->ring_from) {
+        s->ring_from = end - ring;
+    }
+}
+
+bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like, pass_logits logits,
+                                bz_error *err)
+{
+    bz_status status = plan_for(s, like, logits == PASS_ALL, &s->running, err);
+    if (status == BZ_OK) {
+        status = s->backend->kv_reserve(s->backend, s->kv, first + count, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        s->pos[i] = (int32_t)(first + i);
+        s->pass_rows[first + i] = (uint16_t)(i ? 0 : like);
+        s->out[i] = logits == PASS_LAST ? count - 1 : i;
+    }
+    s->rows = (bz_rows){.n = count,
+                        .n_out = logits == PASS_NONE ? 0 : logits == PASS_LAST ? 1 : count,
+                        .id = s->tokens + first,
+                        .pos = s->pos,
+                        .seq = s->seq,
+                        .out = s->out,
+                        .kv = s->kv_list};
+    bz_session_fill_soft(s, &s->rows, first);
+    s->first = first;
+    note_lost_rows(s, first + count);
+    s->backend->begin(s->backend, s->running->schedule, &s->rows);
+    return BZ_OK;
+}
+
+bool bz_session_take_less(bz_session *s, uint32_t count)
+{
+    if (count <= BZ_LESS_CHUNK || s->chunk <= BZ_LESS_CHUNK) { /* what is more than a chunk is a picture and stays whole */
+        return false;
+    }
+    s->chunk = BZ_LESS_CHUNK; /* many rows still; a GPU may cut its sums otherwise, which shows in the last bits only */
+    return true;
+}
+
+bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits, bz_error *err)
+{
+    if (count > s->context - s->n) {
+        return bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
+    }
+    memcpy(s->tokens + s->n, ids, count * sizeof *ids);
+    return bz_session_start_pass(s, s->n, count, count, logits, err);
+}
+
+const float *bz_session_pass_logits(const bz_session *s)
+{
+    return s->backend->output(s->backend, s->running->schedule);
+}
+
+bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
+{
+    bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, err);
+    if (state != BZ_PASS_DONE) {
+        return state;
+    }
+    s->n = s->first + s->rows.n;
+    s->row_left = false;
+    s->has_logits = s->rows.n_out > 0;
+    if (s->has_logits) {
+        uint32_t vocab = s->model->text.config.vocab;
+        const float *last = bz_session_pass_logits(s) + (size_t)(s->rows.n_out - 1) * vocab;
+        memcpy(s->logits, last, vocab * sizeof *last);
+        if (!bz_any_finite(s->logits, vocab)) { /* broken weights: an error, never a token */
+            s->has_logits = false;
+            bz_fail(err, BZ_NUMERIC, "The model computed no finite number after token %u; the file is probably damaged.", s->n);
+            return BZ_PASS_ERROR;
+        }
+    }
+    return BZ_PASS_DONE;
+}
+
+bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *need)
+{
+    switch (state) {
+    case BZ_PASS_AGAIN:
+    case BZ_PASS_DONE: return BZ_JOB_AGAIN;
+    case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
+    case BZ_PASS_BYTES: need->n_reads = s->backend->reads(s->backend, need->reads); return BZ_JOB_NEED_BYTES;
+    case BZ_PASS_ERROR: break;
+    }
+    return BZ_JOB_ERROR;
+}
+
+/* ---- passes over a canvas ------------------------------------------------------------- */
+
+bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t *ids, bz_error *err)
+{
+    const bz_text_model *m = &s->model->text;
+    session_plan *p = &s->canvas_plans[kind];
+    bz_status status = BZ_OK;
+    if (!p->plan) {
+        status = kind == CANVAS_DENOISE  ? bz_diffusion_record_canvas(m, &p->plan, err)
+                 : kind == CANVAS_LOGITS ? bz_diffusion_record_logits(m, &p->plan, err)
+                                         : bz_diffusion_record_condition(m, &p->plan, err);
+    }
+    if (status == BZ_OK && !p->schedule) {
+        status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
+    }
+    if (status == BZ_OK) {
+        status = s->backend->kv_reserve(s->backend, s->kv, s->n + m->config.canvas, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < p->plan->rows; i++) {
+        s->pos[i] = (int32_t)(s->n + i);
+    }
+    s->rows.n = p->plan->rows;
+    s->rows.id = ids;
+    s->rows.pos = s->pos;
+    s->rows.seq = s->seq;
+    s->rows.kv = s->kv_list;
+    s->running = p;
+    note_lost_rows(s, s->n + m->config.canvas); /* the canvas lies in the rings, too, until it is settled */
+    s->backend->begin(s->backend, p->schedule, &s->rows);
+    return BZ_OK;
+}
+
+/* ---- passes that end in a short list -------------------------------------------------- */
+
+bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u, bz_error *err)
+{
+    const uint32_t at = s->n + s->sent;
+    if (at >= s->context) {
+        bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
+        return BZ_PASS_ERROR;
+    }
+    if (plan_for(s, 1, false, &s->running, err) != BZ_OK ||
+        s->backend->kv_reserve(s->backend, s->kv, at + 1, err) != BZ_OK) {
+        return BZ_PASS_ERROR;
+    }
+    bz_wish told = wish ? *wish : (bz_wish){0};
+    if (s->mislead) {
+        s->mislead(&told, &u);
+    }
+    if (wish && s->backend->choose(s->backend, s->running->schedule, &told, err) != BZ_OK) {
+        return BZ_PASS_ERROR;
+    }
+    const int32_t pos = (int32_t)at;
+    const uint32_t zero = 0;
+    const bz_rows rows = {.n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
+    bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
+    if (state == BZ_PASS_DONE) {
+        note_lost_rows(s, at + 1);
+        s->pass_rows[at] = 1;
+        s->sent_id = s->sent++ ? s->sent_id : id;
+    }
+    return state;
+}
+
+bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err)
+{
+    bz_pass_state state = s->backend->receive(s->backend, list, guess, err);
+    if (state == BZ_PASS_DONE) {
+        s->tokens[s->n++] = s->sent_id;
+        s->sent_id = *guess;
+        s->sent--;
+        s->has_logits = false;
+        s->row_left = true;
+    }
+    return state;
+}
+
+void bz_session_forget(bz_session *s)
+{
+    if (s->sent) {
+        s->backend->forget(s->backend);
+        s->sent = 0;
+    }
+}
+
+bz_status bz_session_row(bz_session *s, bool there, bz_error *err)
+{
+    if (!there) {
+        return bz_session_start_pass(s, s->n - 1, 1, 1, PASS_LAST, err);
+    }
+    s->rows = (bz_rows){.n = 1, .n_out = 1};
+    s->first = s->n - 1;
+    s->backend->begin_row(s->backend);
+    return BZ_OK;
+}

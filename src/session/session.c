@@ -1,0 +1,181 @@
+/* A session from its making to its end, and how it is put onto a device and taken off it. session_pass.c computes, session_rewind.c
+ * goes back, soft.c has pictures and sounds, recover.c what happens when a device is lost. */
+#include "session/session.h"
+
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+#include "gpu/run/backend.h"
+#include "model/hints.h"
+
+enum { DEFAULT_SNAPSHOTS = 4 };
+
+static void add_table_use(const bz_session *s, bz_session_stats *stats)
+{
+    uint64_t hits = 0, misses = 0;
+    if (s->backend && s->backend->table_use) {
+        s->backend->table_use(s->backend, &hits, &misses);
+    }
+    stats->ple_hits += hits;
+    stats->ple_misses += misses;
+}
+
+void bz_session_detach(bz_session *s)
+{
+    bz_backend *b = s->backend;
+    if (!b) {
+        return;
+    }
+    add_table_use(s, &s->stats);
+    for (int i = 0; i < 2 * BZ_BUCKETS; i++) {
+        session_plan *p = &s->plans[i / BZ_BUCKETS][i % BZ_BUCKETS];
+        if (p->schedule) {
+            b->release(b, p->schedule);
+            p->schedule = NULL;
+        }
+    }
+    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
+        if (s->canvas_plans[i].schedule) {
+            b->release(b, s->canvas_plans[i].schedule);
+            s->canvas_plans[i].schedule = NULL;
+        }
+    }
+    for (uint32_t i = 0; i < s->n_snapshots; i++) {
+        if (s->snapshots[i].rings) {
+            b->snapshot_free(s->snapshots[i].rings);
+        }
+        s->snapshots[i] = (session_snapshot){0};
+    }
+    b->kv_free(b, s->kv);
+    b->free(b);
+    s->kv = s->kv_list[0] = NULL;
+    s->backend = NULL;
+    s->device = NULL;
+    s->ring_from = 0;
+    s->sent = 0;
+}
+
+void bz_session_free(bz_session *s)
+{
+    if (!s) {
+        return;
+    }
+    bz_lock *lock = bz_model_lock(s->model);
+    bz_lock_take(lock);
+    bz_session_detach(s);
+    bz_lock_give(lock);
+    for (int b = 0; b < 2 * BZ_BUCKETS; b++) {
+        bz_plan_free(s->plans[b / BZ_BUCKETS][b % BZ_BUCKETS].plan);
+    }
+    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
+        bz_plan_free(s->canvas_plans[i].plan);
+    }
+    bz_sampler_free(s->sampler);
+    bz_spans_free(s->spans, s->n_spans);
+    free(s->tokens);
+    free(s->pass_rows);
+    free(s->logits);
+    free(s);
+}
+
+bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler **out, bz_error *err)
+{
+    const bz_gguf *gguf = model->set.main;
+    const uint32_t vocab = model->text.config.vocab, n = bz_hints_suppressed(gguf, vocab, NULL);
+    int32_t *ids = malloc((n + (size_t)1) * sizeof *ids);
+    if (!ids) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for choosing tokens.");
+    }
+    bz_hints_suppressed(gguf, vocab, ids);
+    bz_status status = bz_sampler_new(out, vocab, context, ids, n, err);
+    free(ids);
+    return status;
+}
+
+static bz_status make_backend(bz_session *s, bz_error *err)
+{
+    const bz_model *m = s->model;
+    const bz_session_options *o = &s->options;
+    if (m->gpu) {
+        s->device = m->gpu->loaded;
+        return bz_gpu_new(&s->backend, m->gpu->loaded, o->exact, !o->no_fuse, err);
+    }
+    const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
+    return bz_cpu_new(&s->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes, &cpu, err);
+}
+
+bz_status bz_session_attach(bz_session *s, bz_error *err)
+{
+    const bz_text_model *t = &s->model->text;
+    uint32_t rows = t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
+    rows = s->picture > rows ? s->picture : rows;
+    bz_status status = make_backend(s, err);
+    if (status == BZ_OK) {
+        s->ahead = s->backend->send ? BZ_AHEAD : 0;
+        const uint32_t most = bz_session_has_blocks(s) && rows < BZ_MAX_CHUNK ? BZ_MAX_CHUNK : rows;
+        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, most - 1 + s->ahead, &s->kv, err);
+        s->kv_list[0] = s->kv;
+    }
+    if (status != BZ_OK) {
+        bz_session_detach(s);
+    }
+    return status;
+}
+
+bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)
+{
+    const bz_session_options o = given ? *given : (bz_session_options){0};
+    const bz_config *c = &model->text.config;
+    if (o.context > c->context) {
+        return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.", o.context,
+                       c->context);
+    }
+    if (model->headers_only) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The model was opened for its header alone; open it with its weights.");
+    }
+    bz_session *s = calloc(1, sizeof *s);
+    if (!s) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    }
+    s->model = model;
+    s->options = o;
+    s->context = o.context ? o.context : c->context < BZ_DEFAULT_CONTEXT ? c->context : BZ_DEFAULT_CONTEXT;
+    s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
+    s->window = c->window;
+    s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
+    s->n_snapshots = s->n_snapshots < BZ_MAX_SNAPSHOTS ? s->n_snapshots : BZ_MAX_SNAPSHOTS;
+    s->tokens = malloc(s->context * sizeof *s->tokens);
+    s->pass_rows = malloc(s->context * sizeof *s->pass_rows);
+    s->logits = malloc(c->vocab * sizeof *s->logits);
+    bz_status status = s->tokens && s->pass_rows && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    if (status == BZ_OK) {
+        status = bz_model_sampler(model, s->context, &s->sampler, err);
+    }
+    bz_lock_take(bz_model_lock(model));
+    if (status == BZ_OK && (!model->gpu || bz_model_is_loaded(model))) { /* else its first job finds a device */
+        status = bz_session_attach(s, err);
+        status = status == BZ_DEVICE_LOST ? BZ_OK : status;
+    }
+    bz_lock_give(bz_model_lock(model));
+    if (status != BZ_OK) {
+        bz_session_free(s);
+        return status;
+    }
+    s->options.kernels = NULL; /* the caller's memory */
+    *out = s;
+    return BZ_OK;
+}
+
+bz_session_stats bz_session_get_stats(const bz_session *s)
+{
+    bz_session_stats stats = s->stats;
+    stats.position = s->n;
+    stats.cache_bytes = s->kv ? s->backend->kv_bytes(s->kv) : 0;
+    add_table_use(s, &stats);
+    return stats;
+}
+
+const float *bz_session_logits(const bz_session *s)
+{
+    return s->has_logits ? s->logits : NULL;
+}
