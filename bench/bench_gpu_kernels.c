@@ -1,9 +1,11 @@
-/* Speed of the GPU's products on the shapes of the published models, by timestamps: float against 8-bit activations.
+/* Speed of the GPU's products on the shapes of the published models, by timestamps: float against
+ * 8-bit activations.
  *
- *   bench_gpu_kernels [--small] [CASE]    --small: shapes for a software adapter; CASE: part of a case's name
+ *   bench_gpu_kernels [--small] [CASE]    --small: shapes for a software adapter; CASE: part of a
+ * case's name
  *
- * Every line: time of all kernels of the product, operations and weight bytes per second, error against the float
- * kernels (root mean square, of the values' own), and the time of each kernel. */
+ * Every line: time of all kernels of the product, operations and weight bytes per second, error
+ * against the float kernels (root mean square, of the values' own), and the time of each kernel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +20,8 @@ typedef struct shape {
     const char *name;
     bz_type type;
     uint32_t rows, k, outputs, experts; /* experts 0: one matrix */
-    bool slotted; /* an input for each slot */
-    bool gated;   /* GEGLU behind, gates and ups being one matrix */
+    bool slotted;                       /* an input for each slot */
+    bool gated;                         /* GEGLU behind, gates and ups being one matrix */
 } shape;
 
 static uint32_t seed = 1;
@@ -92,12 +94,16 @@ static void make_product(product *p, const shape *s)
 {
     uint32_t inputs = s->slotted ? USED : 1;
     *p = (product){.shape = s};
-    p->info[W_INPUT] = (bz_weight_info){.name = "input", .type = BZ_F32, .ne = {s->k * inputs, ROWS, 1}};
-    p->info[W_CHOICE] = (bz_weight_info){.name = "choice", .type = BZ_F32, .ne = {s->experts ? s->experts : 32, ROWS, 1}};
-    p->info[W_MATRIX] = (bz_weight_info){.name = "matrix", .type = s->type, .ne = {s->k, s->outputs, s->experts ? s->experts : 1}};
+    p->info[W_INPUT] =
+        (bz_weight_info){.name = "input", .type = BZ_F32, .ne = {s->k * inputs, ROWS, 1}};
+    p->info[W_CHOICE] = (bz_weight_info){
+        .name = "choice", .type = BZ_F32, .ne = {s->experts ? s->experts : 32, ROWS, 1}};
+    p->info[W_MATRIX] = (bz_weight_info){
+        .name = "matrix", .type = s->type, .ne = {s->k, s->outputs, s->experts ? s->experts : 1}};
     p->table = (bz_weights){.info = p->info, .n = N_WEIGHTS, .cap = N_WEIGHTS};
     for (int i = 0; i < N_WEIGHTS; i++) {
-        p->bytes[i] = random_blocks(p->info[i].type, p->info[i].ne[0] * p->info[i].ne[1] * p->info[i].ne[2], s->k);
+        p->bytes[i] = random_blocks(p->info[i].type,
+                                    p->info[i].ne[0] * p->info[i].ne[1] * p->info[i].ne[2], s->k);
         if (!p->bytes[i]) {
             fail(s->name, &(bz_error){.text = "out of memory"});
         }
@@ -135,7 +141,13 @@ static float *run_once(bz_backend *b, bz_schedule *schedule, const bz_plan *plan
         out[i] = i;
     }
     void *caches[1] = {kv};
-    bz_rows rows = {.n = plan->rows, .n_out = plan->rows, .id = id, .pos = pos, .seq = seq, .out = out, .kv = caches};
+    bz_rows rows = {.n = plan->rows,
+                    .n_out = plan->rows,
+                    .id = id,
+                    .pos = pos,
+                    .seq = seq,
+                    .out = out,
+                    .kv = caches};
     run_pass(b, schedule, &rows);
     size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
     float *copy = malloc(n * sizeof *copy);
@@ -195,10 +207,13 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
     float *got = run_once(backend, schedule, plan, kv);
     const size_t n = (size_t)plan->rows * bz_plan_tensor(plan, plan->output)->cols;
     const timing t = fastest(backend, schedule);
-    const double pairs = (double)s->rows * (s->experts ? USED : 1), ops = 2.0 * pairs * s->k * s->outputs;
-    const double bytes = (double)bz_row_bytes(s->type, s->k) * s->outputs * (s->experts ? fmin(s->experts, pairs) : 1);
-    printf("  %-6s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", exact ? "float" : "8-bit", t.total, ops / t.total / 1e6,
-           bytes / t.total / 1e3, plain ? error_of(got, plain, n) : 0.0);
+    const double pairs = (double)s->rows * (s->experts ? USED : 1),
+                 ops = 2.0 * pairs * s->k * s->outputs;
+    const double bytes = (double)bz_row_bytes(s->type, s->k) * s->outputs *
+                         (s->experts ? fmin(s->experts, pairs) : 1);
+    printf("  %-6s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", exact ? "float" : "8-bit",
+           t.total, ops / t.total / 1e6, bytes / t.total / 1e3,
+           plain ? error_of(got, plain, n) : 0.0);
     for (size_t l = 0; l < t.n; l++) {
         if (is_own(&t.lines[l])) {
             printf(" %s %.1f", t.lines[l].name, t.lines[l].microseconds);
@@ -266,8 +281,8 @@ int main(int argc, char **argv)
         product p;
         make_product(&p, &s);
         bz_gpu_model *model = load_weights(&p.table, p.bytes, s.name);
-        printf("%s: %u rows, %u -> %u%s%s\n", s.name, s.rows, s.k, s.outputs, s.experts ? " by experts" : "",
-               s.gated ? ", GEGLU" : "");
+        printf("%s: %u rows, %u -> %u%s%s\n", s.name, s.rows, s.k, s.outputs,
+               s.experts ? " by experts" : "", s.gated ? ", GEGLU" : "");
         float *plain = measure(&p, model, true, NULL);
         free(measure(&p, model, false, plain));
         free(plain);

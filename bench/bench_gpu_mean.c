@@ -1,9 +1,11 @@
-/* Speed of the mean embedding of a canvas's rows (soft_embed) by timestamps, for distributions from sharp to flat.
+/* Speed of the mean embedding of a canvas's rows (soft_embed) by timestamps, for distributions from
+ * sharp to flat.
  *
  *   bench_gpu_mean [--small]    --small: shapes for a software adapter
  *
- * 64 rows, a quarter of DiffusionGemma's canvas, of normal logits behind its soft cap, and a table of Q6_K. Every line: deviation and
- * temperature, tokens per row that count in exact and in other sessions, then what each kernel took. */
+ * 64 rows, a quarter of DiffusionGemma's canvas, of normal logits behind its soft cap, and a table
+ * of Q6_K. Every line: deviation and temperature, tokens per row that count in exact and in other
+ * sessions, then what each kernel took. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,12 @@
 #include "gpu/run/internal.h"
 #include "bench/gpu_bench.h"
 
-enum { ROWS = 64, REPEATS = 80, FEW_REPEATS = 2, MAX_LINES = 16 }; /* a card that was idle comes to its clock in tens of them */
+enum {
+    ROWS = 64,
+    REPEATS = 80,
+    FEW_REPEATS = 2,
+    MAX_LINES = 16
+}; /* a card that was idle comes to its clock in tens of them */
 
 typedef struct mean {
     uint32_t width, vocab;
@@ -98,11 +105,14 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
     if (bz_plan_new(&plan, &m->table, NULL, 0, ROWS, ROWS, &err) != BZ_OK) {
         fail("plan", &err);
     }
-    bz_tensor logits = bz_recall(plan, bz_keep(plan, m->vocab), "logits"), soft = bz_keep(plan, m->width), judged = BZ_NO_TENSOR;
+    bz_tensor logits = bz_recall(plan, bz_keep(plan, m->vocab), "logits"),
+              soft = bz_keep(plan, m->width), judged = BZ_NO_TENSOR;
     bz_judge(plan, logits, 0, &judged, "judged");
     bz_soft_embed(plan, logits, judged, (bz_weight){1}, 1, 0, soft, "soft");
-    if (bz_plan_finish(plan, soft, &err) != BZ_OK || bz_gpu_new(&b, m->model, exact, true, &err) != BZ_OK ||
-        b->kv_new(b, NULL, 0, false, 0, &kv, &err) != BZ_OK || b->prepare(b, plan, &schedule, &err) != BZ_OK) {
+    if (bz_plan_finish(plan, soft, &err) != BZ_OK ||
+        bz_gpu_new(&b, m->model, exact, true, &err) != BZ_OK ||
+        b->kv_new(b, NULL, 0, false, 0, &kv, &err) != BZ_OK ||
+        b->prepare(b, plan, &schedule, &err) != BZ_OK) {
         fail("soft_embed", &err);
     }
     int32_t pos[ROWS], id[ROWS] = {0};
@@ -113,8 +123,16 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
         out[i] = i;
     }
     void *caches[1] = {kv};
-    const bz_rows rows = {.n = ROWS, .n_out = ROWS, .id = id, .pos = pos, .seq = seq, .out = out, .kv = caches,
-                          .given = z, .temperature = (float)temperature, .draw = draw};
+    const bz_rows rows = {.n = ROWS,
+                          .n_out = ROWS,
+                          .id = id,
+                          .pos = pos,
+                          .seq = seq,
+                          .out = out,
+                          .kv = caches,
+                          .given = z,
+                          .temperature = (float)temperature,
+                          .draw = draw};
     run_pass(b, schedule, &rows);
     bz_gpu_line best[MAX_LINES];
     size_t n_best = 0;
@@ -148,9 +166,12 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
 
 int main(int argc, char **argv)
 {
-    static const double cases[][2] = {{14, 0.5}, {6, 0.48}, {6, 0.56}, {6, 0.64}, {6, 0.72}, {4, 0.72}, {1, 0.8}}; /* deviation, temperature */
+    static const double cases[][2] = {{14, 0.5}, {6, 0.48}, {6, 0.56}, {6, 0.64},
+                                      {6, 0.72}, {4, 0.72}, {1, 0.8}}; /* deviation, temperature */
     const bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
-    mean m = {.width = small ? 512 : 2816, .vocab = small ? 4096 : 262144, .repeats = small ? FEW_REPEATS : REPEATS};
+    mean m = {.width = small ? 512 : 2816,
+              .vocab = small ? 4096 : 262144,
+              .repeats = small ? FEW_REPEATS : REPEATS};
     make_table(&m);
     m.model = load_weights(&m.table, m.bytes, "table");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -158,8 +179,10 @@ int main(int argc, char **argv)
         if (!z) {
             fail("logits", &(bz_error){.text = "out of memory"});
         }
-        printf("deviation %g, temperature %g: %u and %u tokens hold a row but for 2^-16 and 2^-12\n", cases[i][0], cases[i][1],
-               needed(&m, z, cases[i][1], 0x1p-16), needed(&m, z, cases[i][1], 0x1p-12));
+        printf(
+            "deviation %g, temperature %g: %u and %u tokens hold a row but for 2^-16 and 2^-12\n",
+            cases[i][0], cases[i][1], needed(&m, z, cases[i][1], 0x1p-16),
+            needed(&m, z, cases[i][1], 0x1p-12));
         measure(&m, z, cases[i][1], true);
         measure(&m, z, cases[i][1], false);
         free(z);

@@ -164,7 +164,8 @@ int main(int argc, char **argv)
     size_t target = (argc > 3 ? strtoul(argv[3], NULL, 10) : 384) * 1024;
     const bz_kernels *kernels = bz_kernels_best(name);
     if (!kernels || k == 0 || k % 256 != 0) {
-        fprintf(stderr, "usage: bench_kernels [avx2|neon|plain [K, a multiple of 256 [KILOBYTES]]]\n");
+        fprintf(stderr,
+                "usage: bench_kernels [avx2|neon|plain [K, a multiple of 256 [KILOBYTES]]]\n");
         return 2;
     }
     printf("table %s, K %zu, %zu KB of weights, one core\n", kernels->name, k, target / 1024);

@@ -42,7 +42,8 @@ static char *read_file(const char *path, size_t limit, size_t *len, size_t *file
     return data;
 }
 
-static void encode(const bz_tokenizer *t, const char *name, const char *text, size_t len, bool specials)
+static void encode(const bz_tokenizer *t, const char *name, const char *text, size_t len,
+                   bool specials)
 {
     double best = 1e9;
     size_t n = 0;
@@ -60,8 +61,8 @@ static void encode(const bz_tokenizer *t, const char *name, const char *text, si
         n = ids.n;
         bz_ids_free(&ids);
     }
-    printf("%-28s %8.2f MB/s  %9zu bytes %9zu tokens %8.2f ms\n", name, (double)len / best / 1e6, len, n,
-           best * 1e3);
+    printf("%-28s %8.2f MB/s  %9zu bytes %9zu tokens %8.2f ms\n", name, (double)len / best / 1e6,
+           len, n, best * 1e3);
 }
 
 static uint32_t next_random(uint32_t *state)
@@ -94,7 +95,8 @@ int main(int argc, char **argv)
     bz_error err;
     uint8_t *head = (uint8_t *)read_file(argv[1], 64 * MEGABYTE, &len, &size);
     if (bz_gguf_parse(&gguf, head, len, size, &need, &err) != BZ_GGUF_DONE) {
-        fprintf(stderr, "bench_tokenizer: %s\n", need > len ? "the header is longer than 64 MB" : err.text);
+        fprintf(stderr, "bench_tokenizer: %s\n",
+                need > len ? "the header is longer than 64 MB" : err.text);
         return 1;
     }
     double best = 1e9, first = 0;

@@ -15,7 +15,8 @@ static inline void fail(const char *what, const bz_error *err)
 }
 
 /* A model of these weights alone, on the GPU. */
-static inline bz_gpu_model *load_weights(const bz_weights *table, const uint8_t *const *bytes, const char *what)
+static inline bz_gpu_model *load_weights(const bz_weights *table, const uint8_t *const *bytes,
+                                         const char *what)
 {
     bz_gpu_model *model = NULL;
     bz_need need = {0};

@@ -9,7 +9,14 @@
 #include "cli/settings.h"
 
 /* Exit codes users' scripts rely on. */
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_MODEL = 3, EXIT_CANNOT = 4, EXIT_INTERRUPTED = 130 };
+enum {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_NO_MODEL = 3,
+    EXIT_CANNOT = 4,
+    EXIT_INTERRUPTED = 130
+};
 
 /* A verb gets its own name as argv[0]. */
 typedef struct cli_verb {
@@ -19,8 +26,8 @@ typedef struct cli_verb {
     const char *usage;   /* the verb's own help */
 } cli_verb;
 
-extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb, cli_tokenize_verb,
-    cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb;
+extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb,
+    cli_tokenize_verb, cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -43,29 +50,30 @@ typedef struct cli_options {
     const char *prompts, *shard;
     const char *draws, *trace, *entropy_bound, *stability, *confidence; /* diffuse */
     const char *canvas, *self_cond, *self_cond_temp;                    /* logits */
-    const char *host, *dir; /* serve */
+    const char *host, *dir;                                             /* serve */
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
     const char *images[CLI_STOPS + 1], *sounds[CLI_STOPS + 1];
     const char *features;
-    int port; /* -1: not given */
+    int port;                  /* -1: not given */
     const char *set[SETTINGS]; /* as given, or NULL */
     const char *stop[CLI_STOPS + 1];
     unsigned threads, chunk, context, max_tokens, parallel;
     unsigned prompt_tokens, repeat; /* bench */
     unsigned rows;                  /* show --plan */
     unsigned image_tokens;
-    unsigned steps;                 /* diffuse */
-    bool no_animation;              /* run */
+    unsigned steps;    /* diffuse */
+    bool no_animation; /* run */
     bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
-    bool no_fuse;                   /* gpu: one kernel per step */
+    bool no_fuse; /* gpu: one kernel per step */
     bool think, no_think, show_thinking, hide_thinking, no_color;
-    bool media;                     /* bench: pictures and sound */
-    bool open;                      /* serve */
+    bool media; /* bench: pictures and sound */
+    bool open;  /* serve */
 } cli_options;
 
 /* Reads the options in `accepts`, a list of option letters as in the table of options.c.
  * Returns EXIT_OK, or the code to leave with (help printed, or a usage error). */
-int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional, cli_options *o);
+int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional,
+              cli_options *o);
 
 /* A comma-separated list of token ids, or @FILE with ids separated by commas or spaces; NULL
  * after a usage message. The caller frees it. */
@@ -82,7 +90,8 @@ typedef struct cli_model {
 /* MODEL: a path, else a name in Ollama's store, whose mmproj is taken unless --mmproj is given. */
 bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code);
 void cli_close_model(cli_model *m);
-bool cli_open(const cli_options *o, bz_model **model, int *exit_code); /* the same for verbs without wishes */
+bool cli_open(const cli_options *o, bz_model **model,
+              int *exit_code); /* the same for verbs without wishes */
 
 /* ---- small things ----------------------------------------------------------- */
 

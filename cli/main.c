@@ -5,9 +5,9 @@
 #include "cli/cli.h"
 #include "cli/term.h"
 
-static const cli_verb *const verbs[] = {&cli_run_verb,   &cli_serve_verb,  &cli_list_verb,     &cli_show_verb,
-                                        &cli_bench_verb, &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb,
-                                        &cli_diffuse_verb, &cli_encode_verb};
+static const cli_verb *const verbs[] = {
+    &cli_run_verb,    &cli_serve_verb,    &cli_list_verb,   &cli_show_verb,    &cli_bench_verb,
+    &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb, &cli_diffuse_verb, &cli_encode_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)
@@ -22,7 +22,9 @@ static void print_help(FILE *f)
     for (int i = 0; i < N_VERBS; i++) {
         fprintf(f, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    fputs("\n'bezel VERB --help' explains a verb, 'man bezel' all of it; 'bezel --version' names this build.\n", f);
+    fputs("\n'bezel VERB --help' explains a verb, 'man bezel' all of it; 'bezel --version' names "
+          "this build.\n",
+          f);
 }
 
 /* What people who know other programs try first; NULL: nothing comes to mind. */
@@ -30,10 +32,12 @@ static const char *known_elsewhere(const char *name)
 {
     static const struct {
         const char *name, *instead;
-    } others[] = {{"pull", "Bezel fetches nothing: it runs what 'ollama pull' has fetched, and any GGUF file."},
-                  {"chat", "'bezel run MODEL' is a chat."},
-                  {"generate", "'bezel run MODEL PROMPT' answers."},
-                  {"rm", "Bezel changes nothing in Ollama's store; 'ollama rm' does."}};
+    } others[] = {
+        {"pull",
+         "Bezel fetches nothing: it runs what 'ollama pull' has fetched, and any GGUF file."},
+        {"chat", "'bezel run MODEL' is a chat."},
+        {"generate", "'bezel run MODEL PROMPT' answers."},
+        {"rm", "Bezel changes nothing in Ollama's store; 'ollama rm' does."}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i].name) == 0) {
             return others[i].instead;
@@ -44,7 +48,9 @@ static const char *known_elsewhere(const char *name)
 
 static const cli_verb *find_verb(const char *name)
 {
-    const char *own = strcmp(name, "inspect") == 0 ? "show" : strcmp(name, "ls") == 0 ? "list" : name;
+    const char *own = strcmp(name, "inspect") == 0 ? "show"
+                      : strcmp(name, "ls") == 0    ? "list"
+                                                   : name;
     for (int i = 0; i < N_VERBS; i++) {
         if (strcmp(own, verbs[i]->name) == 0) {
             return verbs[i];
@@ -65,7 +71,8 @@ int main(int argc, char **argv)
         char help[] = "--help";
         return find_verb(argv[2])->run(2, (char *[]){argv[2], help, NULL});
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         print_help(stdout);
         return EXIT_OK;
     }
@@ -78,6 +85,7 @@ int main(int argc, char **argv)
         return verb->run(argc - 1, argv + 1);
     }
     const char *instead = known_elsewhere(argv[1]);
-    fprintf(stderr, "bezel: there is no verb '%s'.%s%s\nTry 'bezel --help'.\n", argv[1], instead ? " " : "", instead ? instead : "");
+    fprintf(stderr, "bezel: there is no verb '%s'.%s%s\nTry 'bezel --help'.\n", argv[1],
+            instead ? " " : "", instead ? instead : "");
     return EXIT_USAGE;
 }

@@ -33,7 +33,8 @@ static bool read_memory(const char *text, uint64_t *bytes, int *exit_code)
     static const struct {
         const char *name;
         double bytes;
-    } units[] = {{"", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"M", 1e6}, {"G", 1e9}};
+    } units[] = {{"", 1},     {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6},
+                 {"GB", 1e9}, {"M", 1e6},  {"G", 1e9}};
     char *end;
     *bytes = 0;
     if (!text) {
@@ -58,8 +59,11 @@ static void tell_streaming(const bz_model *model)
     const bz_streaming s = bz_model_streaming(model);
     char size[BZ_UNITS_MAX], rest[BZ_UNITS_MAX];
     if (s.resident < s.layers) {
-        fprintf(stderr, "bezel: %u of %u layers stay on the GPU (%s); the others, %s, are read from the file for every pass.\n",
-                s.resident, s.layers, bz_bytes_text(s.gpu_bytes, size), bz_bytes_text(s.bytes, rest));
+        fprintf(stderr,
+                "bezel: %u of %u layers stay on the GPU (%s); the others, %s, are read from the "
+                "file for every pass.\n",
+                s.resident, s.layers, bz_bytes_text(s.gpu_bytes, size),
+                bz_bytes_text(s.bytes, rest));
     }
 }
 
@@ -81,7 +85,8 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     const char *mmproj = o->mmproj ? o->mmproj : found->n_projectors ? found->projectors[0] : NULL;
     term_busy("opening the model");
     const bz_host host = {.event = on_event};
-    const bz_open_options options = {.device = o->device, .ple = o->ple, .gpu_memory = memory, .host = &host};
+    const bz_open_options options = {
+        .device = o->device, .ple = o->ple, .gpu_memory = memory, .host = &host};
     status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
     term_idle();
     if (status != BZ_OK) {

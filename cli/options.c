@@ -151,7 +151,8 @@ static bool parse_number(const char *text, unsigned *out)
     return true;
 }
 
-static int add_to_list(const cli_verb *verb, const option_row *r, const char **list, const char *value)
+static int add_to_list(const cli_verb *verb, const option_row *r, const char **list,
+                       const char *value)
 {
     int n = 0;
     while (list[n]) {
@@ -173,7 +174,8 @@ static int store(const cli_verb *verb, const option_row *r, cli_options *o, cons
     case LIST: return add_to_list(verb, r, field, value);
     case NUMBER:
         if (!parse_number(value, field)) {
-            return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full, value);
+            return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full,
+                                   value);
         }
         if (field == (void *)&o->image_tokens && (o->image_tokens < 70 || o->image_tokens > 1120)) {
             return cli_usage_error(verb->name, "'%s' is 70 to 1120.", r->full);
@@ -232,8 +234,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
     if (o->help) {
         fputs(verb->usage, stdout);
     } else if (!o->model) {
-        return cli_usage_error(verb->name,
-                               "which model? Give the path of a GGUF file or a name from 'bezel list'.");
+        return cli_usage_error(
+            verb->name, "which model? Give the path of a GGUF file or a name from 'bezel list'.");
     }
     return EXIT_OK;
 }

@@ -34,7 +34,8 @@ bz_status pebble_resolve(const char *model, bz_store_model *out, bz_error *err)
 {
     char path[PATH_MAX];
     bz_status status = bz_store_resolve(model, out, err);
-    if (status != BZ_OK && (strcmp(model, PEBBLE) == 0 || strcmp(model, PEBBLE_DIFFUSION) == 0) && find(model, path)) {
+    if (status != BZ_OK && (strcmp(model, PEBBLE) == 0 || strcmp(model, PEBBLE_DIFFUSION) == 0) &&
+        find(model, path)) {
         *err = (bz_error){0};
         status = bz_store_resolve(path, out, err);
     }
@@ -56,7 +57,8 @@ void pebble_introduce(void)
                 continue;
             }
             if (found < NAMES_MOST) {
-                fprintf(stderr, "%s%s", found ? ", " : " Ollama's store has ", list.entries[i].name);
+                fprintf(stderr, "%s%s", found ? ", " : " Ollama's store has ",
+                        list.entries[i].name);
             }
             first = first ? first : list.entries[i].name;
             found++;
@@ -65,7 +67,9 @@ void pebble_introduce(void)
     if (found > NAMES_MOST) {
         fprintf(stderr, " and %zu more", found - NAMES_MOST);
     }
-    fprintf(stderr, found ? "; try 'bezel run %s'.\n" : " For a real one: 'bezel run %s', or a name from 'bezel list'.\n",
+    fprintf(stderr,
+            found ? "; try 'bezel run %s'.\n"
+                  : " For a real one: 'bezel run %s', or a name from 'bezel list'.\n",
             first ? first : "model.gguf");
     bz_store_list_free(&list);
 }

@@ -10,7 +10,8 @@
 #define PEBBLE           "pebble"
 #define PEBBLE_DIFFUSION "pebble-diffusion"
 
-/* Pebble's file: beside an installed program, else in the source tree; false: it is in neither place. */
+/* Pebble's file: beside an installed program, else in the source tree; false: it is in neither
+ * place. */
 bool pebble_find(char out[PATH_MAX]);
 
 /* A file, a name of Ollama's store, else the name of one of the little models. */

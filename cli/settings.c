@@ -16,16 +16,24 @@ static const struct {
     double low, high;
     const char *unset; /* what happens without it */
 } table[SETTINGS] = {
-    [SET_TEMPERATURE] = {"temperature", "0: always the likeliest token", false, 0, 100, "the file's, or 1"},
+    [SET_TEMPERATURE] = {"temperature", "0: always the likeliest token", false, 0, 100,
+                         "the file's, or 1"},
     [SET_TOP_K] = {"top_k", "choose among so many; 0: all", true, 0, 1 << 30, "the file's, or 64"},
-    [SET_TOP_P] = {"top_p", "... with so much of the probability", false, 0, 1, "the file's, or 0.95"},
+    [SET_TOP_P] = {"top_p", "... with so much of the probability", false, 0, 1,
+                   "the file's, or 0.95"},
     [SET_MIN_P] = {"min_p", "... and so much of the likeliest's", false, 0, 1, "off"},
-    [SET_REPEAT_PENALTY] = {"repeat_penalty", "above 1: against repetition", false, 0.01, 100, "off"},
-    [SET_REPEAT_LAST_N] = {"repeat_last_n", "tokens that it looks at; -1: all", true, -1, 1 << 30, "64"},
-    [SET_PRESENCE_PENALTY] = {"presence_penalty", "against tokens that have come", false, -100, 100, "off"},
-    [SET_FREQUENCY_PENALTY] = {"frequency_penalty", "... for each time they have", false, -100, 100, "off"},
-    [SET_SEED] = {"seed", "same seed, same answer", true, -1, 18446744073709549568.0, "a new one each time"},
-    [SET_NUM_PREDICT] = {"num_predict", "longest answer; -1: no limit", true, -2, 1 << 30, "no limit"},
+    [SET_REPEAT_PENALTY] = {"repeat_penalty", "above 1: against repetition", false, 0.01, 100,
+                            "off"},
+    [SET_REPEAT_LAST_N] = {"repeat_last_n", "tokens that it looks at; -1: all", true, -1, 1 << 30,
+                           "64"},
+    [SET_PRESENCE_PENALTY] = {"presence_penalty", "against tokens that have come", false, -100, 100,
+                              "off"},
+    [SET_FREQUENCY_PENALTY] = {"frequency_penalty", "... for each time they have", false, -100, 100,
+                               "off"},
+    [SET_SEED] = {"seed", "same seed, same answer", true, -1, 18446744073709549568.0,
+                  "a new one each time"},
+    [SET_NUM_PREDICT] = {"num_predict", "longest answer; -1: no limit", true, -2, 1 << 30,
+                         "no limit"},
     [SET_NUM_CTX] = {"num_ctx", "tokens of a conversation", true, 1, 1 << 30, "what fits"},
 };
 
@@ -48,7 +56,8 @@ const char *settings_about(setting id)
 int settings_find(const char *name, size_t len)
 {
     int i = 0;
-    while (i < SETTINGS && (strlen(table[i].name) != len || memcmp(table[i].name, name, len) != 0)) {
+    while (i < SETTINGS &&
+           (strlen(table[i].name) != len || memcmp(table[i].name, name, len) != 0)) {
         i++;
     }
     return i;
@@ -58,7 +67,8 @@ int settings_find(const char *name, size_t len)
 
 bz_status settings_put_number(settings *s, setting id, double value, bz_error *err)
 {
-    if (isnan(value) || value < table[id].low || value > table[id].high || (table[id].whole && value != floor(value))) {
+    if (isnan(value) || value < table[id].low || value > table[id].high ||
+        (table[id].whole && value != floor(value))) {
         return bz_fail(err, BZ_BAD_REQUEST, "%s is a %snumber from %.17g to %.17g.", table[id].name,
                        table[id].whole ? "whole " : "", table[id].low, table[id].high);
     }
@@ -212,7 +222,8 @@ bz_generate_options settings_to_generate(const settings *s)
         a->window = s->set[SET_REPEAT_LAST_N] ? (int32_t)v[SET_REPEAT_LAST_N] : 0;
     }
     a->seed = s->set[SET_SEED] ? s->seed : 0;
-    o.max_tokens = s->set[SET_NUM_PREDICT] && v[SET_NUM_PREDICT] > 0 ? (uint32_t)v[SET_NUM_PREDICT] : 0;
+    o.max_tokens =
+        s->set[SET_NUM_PREDICT] && v[SET_NUM_PREDICT] > 0 ? (uint32_t)v[SET_NUM_PREDICT] : 0;
     return o;
 }
 

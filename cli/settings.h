@@ -41,7 +41,8 @@ int settings_find(const char *name, size_t len); /* SETTINGS: there is none of t
 bz_status settings_put_text(settings *s, setting id, const char *text, bz_error *err);
 bz_status settings_put_number(settings *s, setting id, double value, bz_error *err);
 bz_status settings_add_stop(settings *s, const char *text, size_t len, bz_error *err);
-bool settings_draws(setting id); /* about how a token is drawn, which diffusion models do by a schedule of their own */
+bool settings_draws(setting id); /* about how a token is drawn, which diffusion models do by a
+                                    schedule of their own */
 void settings_unset(settings *s, setting id);
 void settings_clear_stops(settings *s); /* as if none had been given */
 

@@ -81,11 +81,12 @@ static void draw(uint64_t now)
     const unsigned seconds = (unsigned)((now - term.since) / 1000000000u);
     int n;
     if (term.total) {
-        n = snprintf(line, sizeof line, "%s: %llu of %llu %s, %u s", term.what, (unsigned long long)term.done,
-                     (unsigned long long)term.total, term.unit, seconds);
+        n = snprintf(line, sizeof line, "%s: %llu of %llu %s, %u s", term.what,
+                     (unsigned long long)term.done, (unsigned long long)term.total, term.unit,
+                     seconds);
     } else if (term.done) {
-        n = snprintf(line, sizeof line, "%s: %llu %s, %u s", term.what, (unsigned long long)term.done,
-                     term.unit, seconds);
+        n = snprintf(line, sizeof line, "%s: %llu %s, %u s", term.what,
+                     (unsigned long long)term.done, term.unit, seconds);
     } else {
         n = snprintf(line, sizeof line, "%s, %u s", term.what, seconds);
     }

@@ -73,7 +73,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: complete model.gguf text [tokens [seed]]\n");
         return 2;
     }
-    bz_generate_options options = {.max_tokens = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 100};
+    bz_generate_options options = {.max_tokens =
+                                       argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 100};
     options.sampling.greedy = argc < 5;
     options.sampling.seed = argc < 5 ? 0 : strtoull(argv[4], NULL, 10);
 

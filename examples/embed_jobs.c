@@ -27,7 +27,8 @@ static bool fetch(FILE *file, const bz_need *need)
 {
     for (uint32_t i = 0; i < need->n_reads; i++) {
         const bz_read *r = &need->reads[i];
-        if (fseeko(file, (off_t)r->offset, SEEK_SET) != 0 || fread(r->to, 1, r->length, file) != r->length) {
+        if (fseeko(file, (off_t)r->offset, SEEK_SET) != 0 ||
+            fread(r->to, 1, r->length, file) != r->length) {
             fprintf(stderr, "embed_jobs: the model file cannot be read\n");
             return false;
         }
@@ -45,7 +46,8 @@ static bz_model *open_model(const char *path)
         }
         return NULL;
     }
-    const bz_input input = {.name = path, .size = (uint64_t)ftello(file)}; /* no data: the job asks */
+    const bz_input input = {.name = path,
+                            .size = (uint64_t)ftello(file)}; /* no data: the job asks */
     bz_error err = {0};
     bz_need need = {0};
     bz_job *job = NULL;
@@ -94,7 +96,8 @@ static bool begin(talk *t, const bz_model *model, const char *prompt, unsigned l
     t->limit = limit;
     t->out = open_memstream(&t->text, &t->size);
     return t->out && (bz_session_new(&t->session, model, NULL, &err) == BZ_OK || complain(&err)) &&
-           (bz_session_prefill(t->session, ids, (size_t)n, NULL, &t->job, &err) == BZ_OK || complain(&err));
+           (bz_session_prefill(t->session, ids, (size_t)n, NULL, &t->job, &err) == BZ_OK ||
+            complain(&err));
 }
 
 /* Ends the job, finished or not. The session keeps what it has computed and could go on. */
@@ -124,7 +127,8 @@ static bool advance(talk *t)
         if (!t->answering) { /* the prompt is in: answer it */
             const bz_generate_options greedy = {.sampling = {.greedy = true}};
             t->answering = true;
-            return bz_session_generate(t->session, &greedy, &t->job, &err) == BZ_OK || complain(&err);
+            return bz_session_generate(t->session, &greedy, &t->job, &err) == BZ_OK ||
+                   complain(&err);
         }
         return true;
     case BZ_JOB_ERROR: end_job(t); return complain(&need.error);

@@ -2,8 +2,9 @@
  *
  *   see model.gguf picture.ppm "What is this?" [mmproj.gguf]
  *
- * The library takes pixels and knows no formats: how they come out of a JPEG is the program's affair. A PPM file is
- * little more than pixels, so that this one needs no other library. The answer goes to stdout.
+ * The library takes pixels and knows no formats: how they come out of a JPEG is the program's
+ * affair. A PPM file is little more than pixels, so that this one needs no other library. The
+ * answer goes to stdout.
  */
 #include <bezel_media.h>
 #include <stdio.h>
@@ -36,30 +37,35 @@ static uint8_t *read_ppm(const char *path, uint32_t *width, uint32_t *height, bz
         fclose(f);
     }
     if (!rgb) {
-        *err = (bz_error){BZ_BAD_FILE, "The picture is not there, or is no PPM file of 8 bits a colour (P6)."};
+        *err = (bz_error){BZ_BAD_FILE,
+                          "The picture is not there, or is no PPM file of 8 bits a colour (P6)."};
     }
     return rgb;
 }
 
-/* Looks at the picture. Encoding is a job as prefilling is; the pixels must stay until it is freed. */
-static bz_media *look(bz_encoder *encoder, const uint8_t *rgb, uint32_t width, uint32_t height, bz_error *err)
+/* Looks at the picture. Encoding is a job as prefilling is; the pixels must stay until it is freed.
+ */
+static bz_media *look(bz_encoder *encoder, const uint8_t *rgb, uint32_t width, uint32_t height,
+                      bz_error *err)
 {
     bz_job *job = NULL;
     bz_media *media = NULL;
-    if (bz_encode_image(encoder, rgb, width, height, &job, err) == BZ_OK && bz_job_run(job, NULL, err) == BZ_OK) {
+    if (bz_encode_image(encoder, rgb, width, height, &job, err) == BZ_OK &&
+        bz_job_run(job, NULL, err) == BZ_OK) {
         media = bz_job_media(job); /* ours, even when job and encoder are gone */
     }
     bz_job_free(job);
     return media;
 }
 
-/* A request as clients of OpenAI's or Ollama's interface write it; what "url" says is up to us, as we read the picture.
- * To be freed. */
+/* A request as clients of OpenAI's or Ollama's interface write it; what "url" says is up to us, as
+ * we read the picture. To be freed. */
 static char *write_request(const char *question)
 {
-    static const char begin[] = "{\"think\": false, \"messages\": [{\"role\": \"user\", \"content\": ["
-                                "{\"type\": \"image_url\", \"image_url\": {\"url\": \"picture\"}},"
-                                "{\"type\": \"text\", \"text\": \"";
+    static const char begin[] =
+        "{\"think\": false, \"messages\": [{\"role\": \"user\", \"content\": ["
+        "{\"type\": \"image_url\", \"image_url\": {\"url\": \"picture\"}},"
+        "{\"type\": \"text\", \"text\": \"";
     static const char end[] = "\"}]}]}";
     char *request = malloc(sizeof begin + 6 * strlen(question) + sizeof end);
     if (!request) {
@@ -100,7 +106,8 @@ static bz_status answer(bz_session *session, bz_turn *turn, bz_error *err)
 {
     const bz_generate_options options = {.max_tokens = 200, .sampling = {.greedy = true}};
     bz_job *job = NULL;
-    bz_status status = bz_turn_prefill(session, turn, &job, err); /* the picture's rows among the tokens */
+    bz_status status =
+        bz_turn_prefill(session, turn, &job, err); /* the picture's rows among the tokens */
     if (status == BZ_OK) {
         status = bz_job_run(job, NULL, err);
     }
@@ -142,7 +149,8 @@ int main(int argc, char **argv)
     } else if ((request = write_request(argv[3])) == NULL) {
         code = fail(&(bz_error){BZ_OUT_OF_MEMORY, "No memory for the question."});
     } else if (bz_turn_new_media(&turn, model, request, strlen(request), &err) != BZ_OK ||
-               bz_turn_attach(turn, 0, media, &err) != BZ_OK || /* the request's first and only one */
+               bz_turn_attach(turn, 0, media, &err) !=
+                   BZ_OK || /* the request's first and only one */
                answer(session, turn, &err) != BZ_OK) {
         code = fail(&err);
     } else {

@@ -2,11 +2,11 @@
  *
  * A bz_model is a loaded file: immutable, shared freely between threads.
  * A bz_session is one timeline of tokens over a model: one thread at a time.
- * A bz_job is work in progress. It never blocks: step it until it is done, fetching the bytes it asks for in
- * between. The native *_file and *_run helpers are short loops over the same jobs.
+ * A bz_job is work in progress. It never blocks: step it until it is done, fetching the bytes it
+ * asks for in between. The native *_file and *_run helpers are short loops over the same jobs.
  *
- * Option structs: zero-initialise them; zero always means the default. Errors: a stable code and one sentence in
- * a bz_error. Nothing here prints, exits, or keeps global state. */
+ * Option structs: zero-initialise them; zero always means the default. Errors: a stable code and
+ * one sentence in a bz_error. Nothing here prints, exits, or keeps global state. */
 #ifndef BEZEL_H
 #define BEZEL_H
 
@@ -31,6 +31,7 @@ extern "C" {
 /* ---- errors ------------------------------------------------------------- */
 
 /* Numbers and names are shared with JavaScript and HTTP and never change. */
+/* clang-format off */
 #define BZ_STATUS_LIST(X)                                                                         \
     X(OK, 0, "ok")                               X(OUT_OF_MEMORY, 1, "out_of_memory")             \
     X(BAD_FILE, 2, "bad_file")                   X(UNSUPPORTED_MODEL, 3, "unsupported_model")     \
@@ -40,6 +41,7 @@ extern "C" {
     X(NO_ADAPTER, 10, "no_adapter")              X(DEVICE_LOST, 11, "device_lost")                \
     X(CHECKSUM, 12, "checksum")                  X(NETWORK, 13, "network")                        \
     X(QUOTA, 14, "quota")                        X(BAD_SCHEMA, 15, "bad_schema")
+/* clang-format on */
 
 typedef enum bz_status {
 #define BZ_STATUS_ENUM(name, number, text) BZ_##name = number,
@@ -74,7 +76,7 @@ typedef struct bz_read {
     uint32_t file; /* index of the bz_input */
     uint64_t offset, length;
     void *to; /* where the bytes go; NULL (hosts that said they can): straight into a GPU buffer */
-    uint32_t buffer;        /* its handle in gpu.h; what is left of the last word of 4 bytes is zeros */
+    uint32_t buffer; /* its handle in gpu.h; what is left of the last word of 4 bytes is zeros */
     uint64_t buffer_offset; /* a multiple of 4 */
 } bz_read;
 
@@ -82,19 +84,25 @@ typedef enum bz_event_kind {
     BZ_EVENT_PROGRESS, /* done of total: bytes while opening, tokens while prefilling */
     BZ_EVENT_TOKEN,    /* a generated token */
     BZ_EVENT_LOGITS,   /* rows of logits, when asked for */
-    BZ_EVENT_RELOAD,   /* the GPU was lost: done of total bytes are loaded again, then the job goes on */
-    BZ_EVENT_CANVAS    /* done of total steps over a canvas; its text as it is now. See bezel_diffusion.h */
+    BZ_EVENT_RELOAD, /* the GPU was lost: done of total bytes are loaded again, then the job goes on
+                      */
+    BZ_EVENT_CANVAS  /* done of total steps over a canvas; its text as it is now. See
+                        bezel_diffusion.h */
 } bz_event_kind;
 
 /* Natural, as the model gave it: before bias, penalties and temperature. */
-typedef struct bz_token_prob { int32_t token; float log_prob; } bz_token_prob;
+typedef struct bz_token_prob {
+    int32_t token;
+    float log_prob;
+} bz_token_prob;
 typedef struct bz_event {
     bz_event_kind kind;
     uint64_t done, total;
     int32_t token;
     const char *text; /* to show now: whole characters, not terminated, valid until the next step */
-    size_t text_len;  /* what could begin a stop string is held back; the last token brings the rest */
-    float log_prob;   /* of the token, when asked for */
+    size_t
+        text_len; /* what could begin a stop string is held back; the last token brings the rest */
+    float log_prob;           /* of the token, when asked for */
     const bz_token_prob *top; /* [n_top] likeliest tokens, best first, when asked for */
     uint32_t n_top;
     const float *logits; /* [rows][vocabulary], valid until the next step */
@@ -115,8 +123,8 @@ BZ_API bz_progress bz_job_step(bz_job *job, bz_need *need);
 /* Ends a job, finished or not. Cancelling leaves a session where its last pass ended. */
 BZ_API void bz_job_free(bz_job *job);
 
-/* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of `event` ends the job with
- * status aborted, of `read` with bad_file. Does not free the job. */
+/* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of `event`
+ * ends the job with status aborted, of `read` with bad_file. Does not free the job. */
 typedef struct bz_host {
     int (*read)(void *user, const bz_read *read);
     int (*event)(void *user, const bz_event *event);
@@ -126,7 +134,8 @@ BZ_API bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err);
 
 /* ---- models ------------------------------------------------------------- */
 
-/* One file of a model: its name (for messages), its size, and its bytes if mapped; with data NULL the job asks for reads. */
+/* One file of a model: its name (for messages), its size, and its bytes if mapped; with data NULL
+ * the job asks for reads. */
 typedef struct bz_input {
     const char *name;
     uint64_t size;
@@ -134,20 +143,24 @@ typedef struct bz_input {
 } bz_input;
 
 typedef struct bz_open_options {
-    const char *device;  /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
-    const char *ple;     /* gpu: the per-layer embeddings are "resident", stay in the "file", or "auto" (NULL) */
-    uint64_t gpu_memory; /* gpu: bytes the weights may take; layers that do not fit are streamed from the file. 0: all there is */
+    const char *device; /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
+    const char *ple; /* gpu: the per-layer embeddings are "resident", stay in the "file", or "auto"
+                        (NULL) */
+    uint64_t gpu_memory; /* gpu: bytes the weights may take; layers that do not fit are streamed
+                            from the file. 0: all there is */
     bool headers_only;   /* no weights are read: to look at a model; it has no sessions */
     const bz_host *host; /* bz_model_open_file: told of progress, may stop it */
 } bz_open_options;
 
-/* Text model in one file or all its parts, in any order, and optionally its mmproj file. Names are copied; data must
- * outlive the model. */
-BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files, const bz_open_options *options,
-                               bz_error *err);
-BZ_API bz_model *bz_job_model(bz_job *job); /* the opened model, once its job is done; the caller owns it */
+/* Text model in one file or all its parts, in any order, and optionally its mmproj file. Names are
+ * copied; data must outlive the model. */
+BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files,
+                               const bz_open_options *options, bz_error *err);
+BZ_API bz_model *
+bz_job_model(bz_job *job); /* the opened model, once its job is done; the caller owns it */
 
-/* Opens by path and waits: maps the file, finds the other parts of a split file beside it. mmproj may be NULL. */
+/* Opens by path and waits: maps the file, finds the other parts of a split file beside it. mmproj
+ * may be NULL. */
 BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const char *mmproj,
                                     const bz_open_options *options, bz_error *err);
 
@@ -161,36 +174,44 @@ BZ_API uint32_t bz_model_context(const bz_model *model); /* longest the model wa
 typedef struct bz_fit_options {
     uint32_t context; /* positions; 0: the model's limit, at most 32,768 */
     const char *ple;  /* as for opening */
-    uint64_t max_buffer, max_binding; /* limits of the GPU; 0: of the one the model is on, else the least there is */
-    uint64_t memory;                  /* that the GPU has; 0: unknown */
+    uint64_t max_buffer,
+        max_binding; /* limits of the GPU; 0: of the one the model is on, else the least there is */
+    uint64_t memory; /* that the GPU has; 0: unknown */
 } bz_fit_options;
 typedef struct bz_fit {
-    uint64_t weights, towers; /* with the per-layer embeddings, unless they stay in the file; of eyes and ears */
-    uint64_t ple;          /* how much less the weights are if they do; 0: the model has none */
-    uint64_t caches, work; /* keys and values; what passes compute in, about, those of eyes and ears too */
+    uint64_t weights,
+        towers; /* with the per-layer embeddings, unless they stay in the file; of eyes and ears */
+    uint64_t ple; /* how much less the weights are if they do; 0: the model has none */
+    uint64_t caches,
+        work; /* keys and values; what passes compute in, about, those of eyes and ears too */
     bool ple_in_file;
     uint32_t most_context; /* that would fit, as far as is known */
 } bz_fit;
-/* BZ_OK: nothing speaks against it. Else err says why it cannot fit and what to do; *fit is filled either way. */
-BZ_API bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit, bz_error *err);
+/* BZ_OK: nothing speaks against it. Else err says why it cannot fit and what to do; *fit is filled
+ * either way. */
+BZ_API bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit,
+                              bz_error *err);
 
 /* ---- tokens ------------------------------------------------------------- */
 
-/* Writes up to `cap` ids and returns how many the text has (call with cap 0 to count), or -1 with *err filled. `specials`:
- * texts of control tokens become those tokens; never for text from outside. `bos`: begin with the one token every
- * sequence starts with. */
-BZ_API int64_t bz_tokenize(const bz_model *model, const char *text, size_t len, bool specials, bool bos,
-                           int32_t *ids, size_t cap, bz_error *err);
-/* The text of one token as the vocabulary spells it; may be part of a character. Not terminated, valid as the model. */
+/* Writes up to `cap` ids and returns how many the text has (call with cap 0 to count), or -1 with
+ * *err filled. `specials`: texts of control tokens become those tokens; never for text from
+ * outside. `bos`: begin with the one token every sequence starts with. */
+BZ_API int64_t bz_tokenize(const bz_model *model, const char *text, size_t len, bool specials,
+                           bool bos, int32_t *ids, size_t cap, bz_error *err);
+/* The text of one token as the vocabulary spells it; may be part of a character. Not terminated,
+ * valid as the model. */
 BZ_API const char *bz_token_piece(const bz_model *model, int32_t id, size_t *len);
 BZ_API bool bz_token_ends(const bz_model *model, int32_t id); /* ends an answer */
 
 /* Text of a stream of tokens: never half a character. Zero-initialise. */
-typedef struct bz_text_stream { uint8_t state[16]; } bz_text_stream;
+typedef struct bz_text_stream {
+    uint8_t state[16];
+} bz_text_stream;
 enum { BZ_TEXT_MAX = 1024 };
 /* Writes what token `id` completes (not terminated) and returns its length; id -1 flushes. */
-BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_t id, bool show_control,
-                           char out[BZ_TEXT_MAX]);
+BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_t id,
+                           bool show_control, char out[BZ_TEXT_MAX]);
 
 /* ---- sessions ----------------------------------------------------------- */
 
@@ -204,8 +225,8 @@ typedef struct bz_session_options {
     uint32_t snapshots;  /* places a conversation can go back to; 0: 4 */
 } bz_session_options;
 
-BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model, const bz_session_options *options,
-                                bz_error *err);
+BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model,
+                                const bz_session_options *options, bz_error *err);
 BZ_API void bz_session_free(bz_session *session);
 
 typedef enum bz_logits { BZ_LOGITS_LAST, BZ_LOGITS_ALL } bz_logits;
@@ -214,34 +235,40 @@ typedef struct bz_prefill_options {
     bz_logits logits;     /* ALL: an event with every new row's logits */
 } bz_prefill_options;
 
-/* Makes the session hold exactly these tokens, reusing the longest prefix it can; only what differs is computed. Copied. */
+/* Makes the session hold exactly these tokens, reusing the longest prefix it can; only what differs
+ * is computed. Copied. */
 BZ_API bz_status bz_session_prefill(bz_session *session, const int32_t *ids, size_t n,
                                     const bz_prefill_options *options, bz_job **job, bz_error *err);
 
-typedef struct bz_bias { int32_t token; float bias; } bz_bias; /* added to its logit; -INFINITY: never chosen */
+typedef struct bz_bias {
+    int32_t token;
+    float bias;
+} bz_bias; /* added to its logit; -INFINITY: never chosen */
 
 /* How a token is chosen, in this order: bias, penalties, top-k, top-p, min-p, temperature, draw.
  * Zero: what the file recommends, else the number given here. */
 typedef struct bz_sampling {
-    bool greedy;         /* the likeliest token, the first of equals; also with top_k 1 */
-    float temperature;   /* 1.0; below 0: greedy */
-    int32_t top_k;       /* 64 likeliest tokens; below 0: off */
-    float top_p;         /* 0.95 of the probability; below 0, or 1: off */
-    float min_p;         /* off; 0.1: a tenth of the likeliest token's probability or more */
-    float repetition;    /* 1, off; above: positive logits of seen tokens are divided by it, others multiplied */
-    float presence;      /* 0; taken off the logit of a seen token */
-    float frequency;     /* 0; the same for each time it was seen */
-    int32_t window;      /* last tokens, the prompt's included, that count as seen: 64; below 0: all */
-    uint64_t seed;       /* with the position it decides the draw: same seed, same text; 0 is one like any other */
+    bool greedy;       /* the likeliest token, the first of equals; also with top_k 1 */
+    float temperature; /* 1.0; below 0: greedy */
+    int32_t top_k;     /* 64 likeliest tokens; below 0: off */
+    float top_p;       /* 0.95 of the probability; below 0, or 1: off */
+    float min_p;       /* off; 0.1: a tenth of the likeliest token's probability or more */
+    float repetition;  /* 1, off; above: positive logits of seen tokens are divided by it, others
+                          multiplied */
+    float presence;    /* 0; taken off the logit of a seen token */
+    float frequency;   /* 0; the same for each time it was seen */
+    int32_t window; /* last tokens, the prompt's included, that count as seen: 64; below 0: all */
+    uint64_t seed; /* with the position it decides the draw: same seed, same text; 0 is one like any
+                      other */
     const bz_bias *bias; /* [n_bias], copied */
     size_t n_bias;
 } bz_sampling;
 
 typedef struct bz_generate_options {
-    uint32_t max_tokens; /* 0: until an end token or the end of the context */
-    bool ignore_end;     /* go on past end tokens */
-    bool show_control;   /* the event's text has control tokens too */
-    bool log_probs;      /* report the token's log-probability */
+    uint32_t max_tokens;    /* 0: until an end token or the end of the context */
+    bool ignore_end;        /* go on past end tokens */
+    bool show_control;      /* the event's text has control tokens too */
+    bool log_probs;         /* report the token's log-probability */
     uint32_t top_log_probs; /* and those of this many likeliest tokens */
     bz_sampling sampling;
     const int32_t *stop_ids; /* tokens that end the answer, besides the model's own; copied */
@@ -250,10 +277,11 @@ typedef struct bz_generate_options {
     size_t n_stop;
 } bz_generate_options;
 
-/* Continues after the prefilled tokens: one token event each, with the text that can be shown. A token that ends the
- * answer is reported but not fed back; of its text only what comes before a stop string is shown. */
-BZ_API bz_status bz_session_generate(bz_session *session, const bz_generate_options *options, bz_job **job,
-                                     bz_error *err);
+/* Continues after the prefilled tokens: one token event each, with the text that can be shown. A
+ * token that ends the answer is reported but not fed back; of its text only what comes before a
+ * stop string is shown. */
+BZ_API bz_status bz_session_generate(bz_session *session, const bz_generate_options *options,
+                                     bz_job **job, bz_error *err);
 
 typedef enum bz_finish {
     BZ_FINISH_NONE,   /* still at work, cancelled or failed */
@@ -263,34 +291,46 @@ typedef enum bz_finish {
     BZ_FINISH_CONTEXT /* the context is full */
 } bz_finish;
 
-BZ_API bz_finish bz_job_finish(const bz_job *job); /* why generating ended; known from its last token event on */
+BZ_API bz_finish
+bz_job_finish(const bz_job *job); /* why generating ended; known from its last token event on */
 
 typedef struct bz_session_stats {
-    uint32_t position;   /* tokens held */
-    uint64_t prefilled;  /* prompt tokens computed since the session began */
-    uint64_t reused;     /* prompt tokens that needed no computing */
+    uint32_t position;  /* tokens held */
+    uint64_t prefilled; /* prompt tokens computed since the session began */
+    uint64_t reused;    /* prompt tokens that needed no computing */
     uint64_t generated;
-    uint64_t restores;   /* times a snapshot was gone back to */
+    uint64_t restores; /* times a snapshot was gone back to */
     uint64_t cache_bytes;
-    uint64_t ple_hits, ple_misses; /* rows of per-layer embeddings in the file: there already, fetched */
+    uint64_t ple_hits,
+        ple_misses; /* rows of per-layer embeddings in the file: there already, fetched */
 } bz_session_stats;
 
 BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);
-/* Logits after the last token held, [vocabulary]; NULL before the first prefill, and on a GPU after generating:
- * there they are not read back. */
+/* Logits after the last token held, [vocabulary]; NULL before the first prefill, and on a GPU after
+ * generating: there they are not read back. */
 BZ_API const float *bz_session_logits(const bz_session *session);
 
 /* ---- chat --------------------------------------------------------------- */
-/* One turn of a conversation. The request is JSON: messages, tools, think, stop ... in OpenAI's form or
- * Ollama's. Prefill its prompt with a snapshot where it says; push every generated token, then -1. */
+/* One turn of a conversation. The request is JSON: messages, tools, think, stop ... in OpenAI's
+ * form or Ollama's. Prefill its prompt with a snapshot where it says; push every generated token,
+ * then -1. */
 typedef struct bz_turn bz_turn;
-BZ_API bz_status bz_turn_new(bz_turn **turn, const bz_model *model, const char *request, size_t len, bz_error *err);
+BZ_API bz_status bz_turn_new(bz_turn **turn, const bz_model *model, const char *request, size_t len,
+                             bz_error *err);
 BZ_API void bz_turn_free(bz_turn *turn);
 BZ_API const int32_t *bz_turn_prompt(const bz_turn *turn, size_t *n, uint32_t *snapshot_at);
 BZ_API bz_status bz_turn_push(bz_turn *turn, int32_t token, bz_error *err);
-/* What was said, valid until the next call. Of a call: its name, then {"name", "arguments"}. After END free the job. */
-typedef enum bz_turn_part { BZ_TURN_NOTHING, BZ_TURN_THINKING, BZ_TURN_ANSWER, BZ_TURN_CALL_BEGIN, BZ_TURN_CALL,
-                            BZ_TURN_BROKEN_CALL, BZ_TURN_END } bz_turn_part;
+/* What was said, valid until the next call. Of a call: its name, then {"name", "arguments"}. After
+ * END free the job. */
+typedef enum bz_turn_part {
+    BZ_TURN_NOTHING,
+    BZ_TURN_THINKING,
+    BZ_TURN_ANSWER,
+    BZ_TURN_CALL_BEGIN,
+    BZ_TURN_CALL,
+    BZ_TURN_BROKEN_CALL,
+    BZ_TURN_END
+} bz_turn_part;
 BZ_API bz_turn_part bz_turn_next(bz_turn *turn, const char **text, size_t *len);
 
 #ifdef __cplusplus

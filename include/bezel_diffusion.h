@@ -1,8 +1,9 @@
 /* Bezel: models that write a canvas of many tokens at once (DiffusionGemma).
  *
- * bz_session_prefill encodes a prompt and bz_session_generate answers, as with any other model; tokens come when their
- * canvas is settled. Until then every step over the canvas is an event of kind BZ_EVENT_CANVAS: `text` is what it
- * reads like at that moment, up to an end token, `done` of at most `total` steps are done.
+ * bz_session_prefill encodes a prompt and bz_session_generate answers, as with any other model;
+ * tokens come when their canvas is settled. Until then every step over the canvas is an event of
+ * kind BZ_EVENT_CANVAS: `text` is what it reads like at that moment, up to an end token, `done` of
+ * at most `total` steps are done.
  *
  * This header is for those who want to see more, or to steer. */
 #ifndef BEZEL_DIFFUSION_H
@@ -16,8 +17,9 @@ extern "C" {
 
 BZ_API uint32_t bz_model_canvas(const bz_model *model); /* tokens of a canvas; 0: no such model */
 
-/* A model larger than the GPU's memory (bz_open_options.gpu_memory, or what the device refused) keeps as many layers there
- * as fit; the matrices of the others are read from the file for every pass. */
+/* A model larger than the GPU's memory (bz_open_options.gpu_memory, or what the device refused)
+ * keeps as many layers there as fit; the matrices of the others are read from the file for every
+ * pass. */
 typedef struct bz_streaming {
     uint32_t layers, resident; /* equal: nothing is streamed */
     uint64_t bytes;            /* read for one pass */
@@ -28,18 +30,19 @@ BZ_API bz_streaming bz_model_streaming(const bz_model *model);
 /* A canvas after a step, valid until the next step of its job. Arrays have n elements. */
 typedef struct bz_canvas {
     uint32_t n;
-    uint32_t number;         /* canvases settled before it in this job */
-    uint32_t position;       /* of its first token in the sequence */
-    uint32_t left;           /* steps that were left, this one included */
+    uint32_t number;   /* canvases settled before it in this job */
+    uint32_t position; /* of its first token in the sequence */
+    uint32_t left;     /* steps that were left, this one included */
     float temperature;
-    const int32_t *input;    /* what the step was given */
-    const int32_t *best;     /* likeliest tokens: when settled, what is said */
-    const int32_t *drawn;    /* by chance, from the probabilities */
-    const float *entropy;    /* in nats: how unsure it is of each */
-    const bool *accepted;    /* drawn tokens that the next step is given; the others become noise again */
-    const int32_t *next;     /* what the next step is given */
-    bool settled;            /* the last step over this canvas */
-    bool certain;            /* because it was stable and sure, not because steps ran out */
+    const int32_t *input; /* what the step was given */
+    const int32_t *best;  /* likeliest tokens: when settled, what is said */
+    const int32_t *drawn; /* by chance, from the probabilities */
+    const float *entropy; /* in nats: how unsure it is of each */
+    const bool
+        *accepted; /* drawn tokens that the next step is given; the others become noise again */
+    const int32_t *next; /* what the next step is given */
+    bool settled;        /* the last step over this canvas */
+    bool certain;        /* because it was stable and sure, not because steps ran out */
 } bz_canvas;
 
 BZ_API const bz_canvas *bz_job_canvas(const bz_job *job); /* NULL before the first event */
@@ -49,10 +52,12 @@ typedef struct bz_denoise_options {
     uint32_t steps;      /* most passes over a canvas: 48 */
     float t_min, t_max;  /* temperature goes down from the second to nearly the first: 0.4, 0.8 */
     float entropy_bound; /* nats that tokens accepted in one step have together: 0.1; below 0: 0 */
-    int32_t stability;   /* steps for which the best tokens must have stayed the same: 1; below 0: 0 */
-    float confidence;    /* mean entropy below which they count as certain: 0.005; below 0: 0 */
-    /* Random numbers of the caller's own, instead of those that the seed gives: n ids of the vocabulary and, unless
-     * `units` is NULL (a new canvas), n numbers of [0, 1). False: there are no more, and the job fails. */
+    int32_t
+        stability;    /* steps for which the best tokens must have stayed the same: 1; below 0: 0 */
+    float confidence; /* mean entropy below which they count as certain: 0.005; below 0: 0 */
+    /* Random numbers of the caller's own, instead of those that the seed gives: n ids of the
+     * vocabulary and, unless `units` is NULL (a new canvas), n numbers of [0, 1). False: there are
+     * no more, and the job fails. */
     bool (*draw)(void *user, uint32_t n, float *units, int32_t *ids);
     void *user;
 } bz_denoise_options;
@@ -61,10 +66,11 @@ typedef struct bz_denoise_options {
 BZ_API bz_status bz_session_diffuse(bz_session *session, const bz_generate_options *options,
                                     const bz_denoise_options *denoise, bz_job **job, bz_error *err);
 
-/* For checking: logits of one canvas [n] behind the prefilled tokens, as LOGITS events. `previous`, if not NULL, are
- * [n][vocabulary] logits of a step before, at that temperature; the canvas is conditioned on them. Copied. */
-BZ_API bz_status bz_session_canvas(bz_session *session, const int32_t *ids, const float *previous, float temperature,
-                                   bz_job **job, bz_error *err);
+/* For checking: logits of one canvas [n] behind the prefilled tokens, as LOGITS events. `previous`,
+ * if not NULL, are [n][vocabulary] logits of a step before, at that temperature; the canvas is
+ * conditioned on them. Copied. */
+BZ_API bz_status bz_session_canvas(bz_session *session, const int32_t *ids, const float *previous,
+                                   float temperature, bz_job **job, bz_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,11 @@
 /* bezel_media.h: pictures and sound for Gemma 4.
  *
- * A bz_encoder is a model's eyes and ears: pixels or samples go in, a bz_media comes out, which is the picture as rows
- * that stand among a prompt's tokens. Encoding is a job like any other. One thread at a time.
+ * A bz_encoder is a model's eyes and ears: pixels or samples go in, a bz_media comes out, which is
+ * the picture as rows that stand among a prompt's tokens. Encoding is a job like any other. One
+ * thread at a time.
  *
- * Nothing here reads files or knows formats: the caller decodes (bezel itself with libjpeg, libpng, libwebp, giflib and
- * libsndfile; a web page with what the browser has). */
+ * Nothing here reads files or knows formats: the caller decodes (bezel itself with libjpeg, libpng,
+ * libwebp, giflib and libsndfile; a web page with what the browser has). */
 #ifndef BEZEL_MEDIA_H
 #define BEZEL_MEDIA_H
 
@@ -16,7 +17,8 @@ extern "C" {
 
 typedef enum bz_media_kind { BZ_MEDIA_IMAGE, BZ_MEDIA_AUDIO } bz_media_kind;
 
-BZ_API bool bz_model_takes(const bz_model *model, bz_media_kind kind); /* has it eyes, has it ears? */
+BZ_API bool bz_model_takes(const bz_model *model,
+                           bz_media_kind kind); /* has it eyes, has it ears? */
 
 /* ---- encoding ----------------------------------------------------------- */
 
@@ -28,55 +30,65 @@ typedef struct bz_encoder_options {
     uint32_t keep;       /* encoded pictures and sounds remembered by their content; 0: 16 */
     unsigned threads;    /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
-    bool exact;          /* gpu: nothing is rounded to f16, as it is where subgroup matrices are faster for that */
+    bool exact; /* gpu: nothing is rounded to f16, as it is where subgroup matrices are faster for
+                   that */
 } bz_encoder_options;
 
-BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model, const bz_encoder_options *options,
-                                bz_error *err);
+BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model,
+                                const bz_encoder_options *options, bz_error *err);
 BZ_API void bz_encoder_free(bz_encoder *encoder); /* before the model; its bz_media stay */
 
-/* rgb: [height][width][3], upright (EXIF applied), alpha dropped. pcm: samples of one channel in [-1, 1]; `rate` of them
- * are a second. Both must stay until the job is freed. What was encoded before is not encoded again. Sound of more than 30
- * seconds is encoded in pieces. Progress events count the tower's steps. */
-BZ_API bz_status bz_encode_image(bz_encoder *encoder, const uint8_t *rgb, uint32_t width, uint32_t height, bz_job **job,
-                                 bz_error *err);
-BZ_API bz_status bz_encode_audio(bz_encoder *encoder, const float *pcm, size_t samples, uint32_t rate, bz_job **job,
-                                 bz_error *err);
+/* rgb: [height][width][3], upright (EXIF applied), alpha dropped. pcm: samples of one channel in
+ * [-1, 1]; `rate` of them are a second. Both must stay until the job is freed. What was encoded
+ * before is not encoded again. Sound of more than 30 seconds is encoded in pieces. Progress events
+ * count the tower's steps. */
+BZ_API bz_status bz_encode_image(bz_encoder *encoder, const uint8_t *rgb, uint32_t width,
+                                 uint32_t height, bz_job **job, bz_error *err);
+BZ_API bz_status bz_encode_audio(bz_encoder *encoder, const float *pcm, size_t samples,
+                                 uint32_t rate, bz_job **job, bz_error *err);
 /* Of a job that is done: what it made; every call gives one that bz_media_free must free. */
 BZ_API bz_media *bz_job_media(bz_job *job);
-/* Of a job that is done and found nothing remembered: what the tower was given, [rows][cols]: mel features, samples, or
- * the picture's patches. NULL otherwise. Valid until the job is freed. */
+/* Of a job that is done and found nothing remembered: what the tower was given, [rows][cols]: mel
+ * features, samples, or the picture's patches. NULL otherwise. Valid until the job is freed. */
 BZ_API const float *bz_job_features(const bz_job *job, uint32_t *rows, uint32_t *cols);
 
 typedef struct bz_encoder_stats {
     uint64_t encoded, remembered; /* pictures and sounds */
 } bz_encoder_stats;
 BZ_API bz_encoder_stats bz_encoder_get_stats(const bz_encoder *encoder);
-/* With a model on a GPU: a sentence on why something was encoded on the CPU all the same; NULL: nothing was. */
+/* With a model on a GPU: a sentence on why something was encoded on the CPU all the same; NULL:
+ * nothing was. */
 BZ_API const char *bz_encoder_notice(const bz_encoder *encoder);
 
 /* ---- what was encoded ----------------------------------------------------- */
 
 BZ_API void bz_media_free(bz_media *media);
 BZ_API bz_media_kind bz_media_get_kind(const bz_media *media);
-BZ_API uint32_t bz_media_pieces(const bz_media *media); /* of sound: 1, or more when it was longer than 30 seconds */
+BZ_API uint32_t bz_media_pieces(
+    const bz_media *media); /* of sound: 1, or more when it was longer than 30 seconds */
 /* [rows][width]: one row for each token it stands for. */
 BZ_API const float *bz_media_rows(const bz_media *media, uint32_t *rows, uint32_t *width);
 
 /* ---- in a prompt ------------------------------------------------------------ */
 
-/* As bz_session_prefill, with pictures and sounds: `ids` holds for each of them, in order, as many <|image|> or <|audio|>
- * tokens as it has rows (begin and end tokens around them are ordinary tokens). What is the same as before, by
- * content, is not computed again. The media may be freed once this returns. */
-BZ_API bz_status bz_session_prefill_media(bz_session *session, const int32_t *ids, size_t n, bz_media *const *media,
-                                          size_t n_media, const bz_prefill_options *options, bz_job **job, bz_error *err);
+/* As bz_session_prefill, with pictures and sounds: `ids` holds for each of them, in order, as many
+ * <|image|> or <|audio|> tokens as it has rows (begin and end tokens around them are ordinary
+ * tokens). What is the same as before, by content, is not computed again. The media may be freed
+ * once this returns. */
+BZ_API bz_status bz_session_prefill_media(bz_session *session, const int32_t *ids, size_t n,
+                                          bz_media *const *media, size_t n_media,
+                                          const bz_prefill_options *options, bz_job **job,
+                                          bz_error *err);
 
-/* A turn whose request may hold image_url, input_audio and the like. Its media are listed in order; source is what the
- * request says (an address, base64). Attach an encoded one to each, then prefill with bz_turn_prefill, which is
- * bz_session_prefill_media with the turn's prompt and snapshot. bz_turn_prompt works once all are attached. */
-BZ_API bz_status bz_turn_new_media(bz_turn **turn, const bz_model *model, const char *request, size_t len, bz_error *err);
+/* A turn whose request may hold image_url, input_audio and the like. Its media are listed in order;
+ * source is what the request says (an address, base64). Attach an encoded one to each, then prefill
+ * with bz_turn_prefill, which is bz_session_prefill_media with the turn's prompt and snapshot.
+ * bz_turn_prompt works once all are attached. */
+BZ_API bz_status bz_turn_new_media(bz_turn **turn, const bz_model *model, const char *request,
+                                   size_t len, bz_error *err);
 BZ_API size_t bz_turn_media(const bz_turn *turn); /* how many */
-BZ_API bz_media_kind bz_turn_media_source(const bz_turn *turn, size_t i, const char **source, size_t *len);
+BZ_API bz_media_kind bz_turn_media_source(const bz_turn *turn, size_t i, const char **source,
+                                          size_t *len);
 BZ_API bz_status bz_turn_attach(bz_turn *turn, size_t i, const bz_media *media, bz_error *err);
 BZ_API bz_status bz_turn_prefill(bz_session *session, bz_turn *turn, bz_job **job, bz_error *err);
 

@@ -86,7 +86,8 @@ static bool is_localhost(const char *host)
 {
     static const char name[] = "localhost";
     const size_t n = strlen(host), m = sizeof name - 1;
-    return n >= m && http_same((bz_str){host + n - m, m}, name) && (n == m || host[n - m - 1] == '.');
+    return n >= m && http_same((bz_str){host + n - m, m}, name) &&
+           (n == m || host[n - m - 1] == '.');
 }
 
 bool access_host(const access_rules *rules, bz_str authority)
@@ -102,8 +103,8 @@ bool access_host(const access_rules *rules, bz_str authority)
     if (!read_address(host, asked)) {
         return false;
     }
-    return is_loopback(asked) ||
-           (read_address(rules->address, bound) && (is_everywhere(bound) || memcmp(asked, bound, 16) == 0));
+    return is_loopback(asked) || (read_address(rules->address, bound) &&
+                                  (is_everywhere(bound) || memcmp(asked, bound, 16) == 0));
 }
 
 bool access_origin(const access_rules *rules, bz_str origin, bz_str authority)

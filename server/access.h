@@ -11,8 +11,9 @@
 #include "base/error.h"
 
 typedef struct access_rules {
-    const char *address;      /* the address bound, as numbers: "127.0.0.1", "::1" */
-    const char *const *names; /* [n_names] more hosts, without ports; NULL-terminated lists are fine */
+    const char *address; /* the address bound, as numbers: "127.0.0.1", "::1" */
+    const char *const
+        *names; /* [n_names] more hosts, without ports; NULL-terminated lists are fine */
     size_t n_names;
 } access_rules;
 

@@ -33,7 +33,8 @@ void connection_enter(exchange *x, phase p, uint64_t ms)
 static bool leads_to(const server_route *r, bz_str path)
 {
     const size_t n = strlen(r->path);
-    return path.len >= n && memcmp(path.data, r->path, n) == 0 && (path.len == n || r->path[n - 1] == '/');
+    return path.len >= n && memcmp(path.data, r->path, n) == 0 &&
+           (path.len == n || r->path[n - 1] == '/');
 }
 
 static unsigned methods_of(const server_route *r)
@@ -42,7 +43,8 @@ static unsigned methods_of(const server_route *r)
 }
 
 /* The route with the longest path that has the method; *all: the methods of all with that path. */
-static const server_route *find_route(const server *s, bz_str path, http_method method, unsigned *all)
+static const server_route *find_route(const server *s, bz_str path, http_method method,
+                                      unsigned *all)
 {
     const server_route *found = NULL;
     size_t longest = 0;
@@ -70,15 +72,18 @@ static void tell_methods(exchange *x, unsigned all)
     for (unsigned bit = 1; bit <= HTTP_PATCH; bit <<= 1) {
         if ((all | HTTP_OPTIONS) & bit) {
             const size_t n = strlen(text);
-            snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", http_method_name((http_method)bit));
+            snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "",
+                     http_method_name((http_method)bit));
         }
     }
     exchange_header(x, "Allow", "%s", text);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------------
+ */
 
-/* An answer in place of the handler's. What is left of the request is not read, so none can follow. */
+/* An answer in place of the handler's. What is left of the request is not read, so none can follow.
+ */
 static step refuse(exchange *x, int status, const char *why)
 {
     x->keep = x->keep && x->phase == PHASE_HEAD && !x->head.chunked && x->head.length == 0;
@@ -114,10 +119,13 @@ static step begin_request(exchange *x)
     x->deadline = in_ms(s->o.send_ms);
     /* HTTP/1.0 without Host: no browser, so no page is behind it. */
     if (authority.len && !access_host(&s->o.access, authority)) {
-        return refuse(x, 403, "This server does not answer to that name; --allow-host NAME allows it.");
+        return refuse(x, 403,
+                      "This server does not answer to that name; --allow-host NAME allows it.");
     }
-    if (origin.data && may_change_something(h->method) && !access_origin(&s->o.access, origin, authority)) {
-        return refuse(x, 403, "Pages of other sites may not do this; --allow-host NAME allows them.");
+    if (origin.data && may_change_something(h->method) &&
+        !access_origin(&s->o.access, origin, authority)) {
+        return refuse(x, 403,
+                      "Pages of other sites may not do this; --allow-host NAME allows them.");
     }
     x->route = find_route(s, http_text(h, h->path), h->method, &all);
     if (h->method == HTTP_OPTIONS && !x->route) {
@@ -133,7 +141,8 @@ static step begin_request(exchange *x)
         return all ? refuse(x, 405, "That method makes no sense here.")
                    : refuse(x, 404, "There is nothing here.");
     }
-    const bool needs_length = h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;
+    const bool needs_length =
+        h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;
     if (needs_length && !h->sized && !h->chunked) {
         return refuse(x, 411, "The request does not say how long it is.");
     }
@@ -145,7 +154,8 @@ static step begin_request(exchange *x)
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const long n = sizeof go_on - 1;
     if (h->expects_continue && x->n_in == h->size && os_send(x->fd, go_on, (size_t)n, false) != n) {
-        return STEP_CLOSE; /* nothing else is under way, so there is room for it unless the client is gone */
+        return STEP_CLOSE; /* nothing else is under way, so there is room for it unless the client
+                              is gone */
     }
     x->counted = 0;
     connection_enter(x, PHASE_BODY, s->o.body_ms);
@@ -185,7 +195,8 @@ static step read_head(exchange *x)
 static bool keep_content(exchange *x, const char *bytes, size_t n)
 {
     if (x->n_content + n > x->room_content) {
-        const size_t room = 2 * x->room_content > x->n_content + n ? 2 * x->room_content : x->n_content + n;
+        const size_t room =
+            2 * x->room_content > x->n_content + n ? 2 * x->room_content : x->n_content + n;
         char *more = realloc(x->content, room);
         if (!more) {
             return false;
@@ -222,7 +233,8 @@ static step read_body(exchange *x)
     return a == HTTP_DONE ? handle(x) : STEP_AGAIN;
 }
 
-/* ---- answers -------------------------------------------------------------------------------------- */
+/* ---- answers
+ * -------------------------------------------------------------------------------------- */
 
 void connection_log(const exchange *x)
 {
@@ -288,7 +300,8 @@ static step send_answer(exchange *x)
         if (!exchange_fill(x)) {
             return STEP_CLOSE;
         }
-        x->deadline = x->n_out ? in_ms(x->server->o.send_ms) : 0; /* it is not the client we wait for */
+        x->deadline =
+            x->n_out ? in_ms(x->server->o.send_ms) : 0; /* it is not the client we wait for */
         return (x->waiting || x->busy) && !x->n_out ? STEP_WAIT : STEP_AGAIN;
     }
     return end_answer(x);
@@ -310,7 +323,8 @@ static step resume(exchange *x)
     return STEP_AGAIN;
 }
 
-/* ---- one connection's turn ---------------------------------------------------------------------- */
+/* ---- one connection's turn ----------------------------------------------------------------------
+ */
 
 static step take_step(exchange *x)
 {
@@ -355,12 +369,14 @@ short connection_wanted(const exchange *x)
     switch (x->phase) {
     case PHASE_LATER: return OS_LEFT;
     case PHASE_SEND:
-        return (short)((x->streaming ? OS_LEFT : 0) | (x->sent < x->n_out || !x->streaming ? OS_WRITE : 0));
+        return (short)((x->streaming ? OS_LEFT : 0) |
+                       (x->sent < x->n_out || !x->streaming ? OS_WRITE : 0));
     default: return OS_READ;
     }
 }
 
 bool connection_left(const exchange *x, short seen)
 {
-    return (seen & OS_LEFT) && (x->phase == PHASE_LATER || (x->phase == PHASE_SEND && x->streaming));
+    return (seen & OS_LEFT) &&
+           (x->phase == PHASE_LATER || (x->phase == PHASE_SEND && x->streaming));
 }

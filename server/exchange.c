@@ -60,7 +60,8 @@ static bool begin_answer(exchange *x, int status, const char *type, framing fram
                            !x->keep      ? "Connection: close\r\n"
                            : x->head.old ? "Connection: keep-alive\r\n"
                                          : "");
-    x->n_out = n > 0 && n < OUT_ROOM ? (size_t)n : 0; /* both buffers of fields together are far smaller */
+    x->n_out =
+        n > 0 && n < OUT_ROOM ? (size_t)n : 0; /* both buffers of fields together are far smaller */
     x->sent = 0;
     x->status = status;
     x->phase = PHASE_SEND;
@@ -119,7 +120,8 @@ void exchange_file(exchange *x, int status, const char *type, int file, uint64_t
     x->file_left = x->total = n;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------ */
+/* ---- tasks ------------------------------------------------------------------------------------
+ */
 
 void exchange_later(exchange *x, exchange_task task)
 {

@@ -51,11 +51,14 @@ static void answer_file(exchange *x, const os_file *f, const char *type, const c
     }
 }
 
-/* ---- a folder --------------------------------------------------------------------------------- */
+/* ---- a folder ---------------------------------------------------------------------------------
+ */
 
-/* In place of *f its compressed twin, if there is one, it is not older, and the client takes it; its
- * coding. A part of a file is a part of the plain one: who asks for it wants to know where it lies. */
-static const char *choose_twin(const files_folder *folder, const exchange *x, const char *path, os_file *f)
+/* In place of *f its compressed twin, if there is one, it is not older, and the client takes it;
+ * its coding. A part of a file is a part of the plain one: who asks for it wants to know where it
+ * lies. */
+static const char *choose_twin(const files_folder *folder, const exchange *x, const char *path,
+                               os_file *f)
 {
     static const struct {
         const char *coding, *ending;
@@ -65,7 +68,8 @@ static const char *choose_twin(const files_folder *folder, const exchange *x, co
         char name[PATH_ROOM + 20]; /* a path with its page, and an ending */
         os_file twin;
         snprintf(name, sizeof name, "%s%s", path, twins[i].ending);
-        if (!static_accepts(h, twins[i].coding) || os_open_below(folder->fd, name, &twin) != OS_FOUND) {
+        if (!static_accepts(h, twins[i].coding) ||
+            os_open_below(folder->fd, name, &twin) != OS_FOUND) {
             continue;
         }
         if (twin.folder || twin.modified < f->modified) {
@@ -125,7 +129,8 @@ void files_serve_folder(void *user, exchange *x)
     answer_file(x, &f, type->name, coding, "no-cache");
 }
 
-/* ---- models ------------------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------------------------------
+ */
 
 static void list_models(const files_models *models, exchange *x)
 {
@@ -137,7 +142,8 @@ static void list_models(const files_models *models, exchange *x)
     bz_json_array(&j);
     for (size_t i = 0; i < models->n; i++) {
         os_file f;
-        if (os_open_file(models->list[i].path, &f, NULL) == BZ_OK) { /* one that is gone is offered no more */
+        if (os_open_file(models->list[i].path, &f, NULL) ==
+            BZ_OK) { /* one that is gone is offered no more */
             os_close(f.fd);
             bz_json_object(&j);
             bz_json_put_text(&j, "name", models->list[i].name);

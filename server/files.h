@@ -14,7 +14,8 @@ void files_serve_folder(void *folder, exchange *x);
 typedef struct files_model {
     char *name; /* in addresses: "gemma-4-E2B-it-Q4_K_M.gguf"; no '/' */
     char *path;
-    const char *of; /* name of the model that it is a part of, or the mmproj file of; NULL: it is a model itself */
+    const char *of; /* name of the model that it is a part of, or the mmproj file of; NULL: it is a
+                       model itself */
 } files_model;
 
 typedef struct files_models {
@@ -22,7 +23,8 @@ typedef struct files_models {
     size_t n;
 } files_models;
 
-/* "/models/NAME" is that file; "/models/" tells names and sizes as JSON, and which belong together. For HTTP_GET on "/models/". */
+/* "/models/NAME" is that file; "/models/" tells names and sizes as JSON, and which belong together.
+ * For HTTP_GET on "/models/". */
 void files_serve_models(void *models, exchange *x);
 
 #endif

@@ -41,8 +41,9 @@ static http_answer refuse(http_refusal *r, int status, const char *why)
 static const struct {
     const char *name;
     http_method method;
-} methods[] = {{"GET", HTTP_GET},       {"HEAD", HTTP_HEAD},       {"POST", HTTP_POST},  {"PUT", HTTP_PUT},
-               {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS}, {"PATCH", HTTP_PATCH}};
+} methods[] = {{"GET", HTTP_GET},    {"HEAD", HTTP_HEAD},     {"POST", HTTP_POST},
+               {"PUT", HTTP_PUT},    {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS},
+               {"PATCH", HTTP_PATCH}};
 
 const char *http_method_name(http_method method)
 {
@@ -75,7 +76,8 @@ static bz_str behind(bz_str s, size_t n)
     return (bz_str){s.data + n, s.len - n};
 }
 
-/* "http://" before a host that ends at the path: the form meant for proxies, which servers must know. */
+/* "http://" before a host that ends at the path: the form meant for proxies, which servers must
+ * know. */
 static bool read_absolute(http_head *h, bz_str *target)
 {
     static const char scheme[] = "http://";
@@ -199,7 +201,8 @@ static unsigned count_fields(const http_head *h, const char *name)
 bool http_list_has(const http_head *h, const char *name, const char *word)
 {
     unsigned i = 0;
-    for (bz_str list = http_next_field(h, name, &i); list.data; list = http_next_field(h, name, &i)) {
+    for (bz_str list = http_next_field(h, name, &i); list.data;
+         list = http_next_field(h, name, &i)) {
         for (bz_str item = http_next_item(&list); item.data; item = http_next_item(&list)) {
             if (http_same(item, word)) {
                 return true;
@@ -216,7 +219,8 @@ static bool good_authority(bz_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         const char c = s.data[i];
-        if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-._~:[]%", c)) ||
+        if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+              strchr("-._~:[]%", c)) ||
             c == 0) {
             return false;
         }
@@ -292,12 +296,13 @@ static http_answer read_meaning(http_head *h)
     if (a != HTTP_MORE) {
         return a;
     }
-    h->close =
-        http_list_has(h, "Connection", "close") || (h->old && !http_list_has(h, "Connection", "keep-alive"));
+    h->close = http_list_has(h, "Connection", "close") ||
+               (h->old && !http_list_has(h, "Connection", "keep-alive"));
     const bz_str expect = http_field(h, "Expect");
     if (expect.data && !h->old) {
         if (!http_same(expect, "100-continue") || count_fields(h, "Expect") > 1) {
-            return refuse(&h->refusal, 417, "Of the expectations this server knows 100-continue alone.");
+            return refuse(&h->refusal, 417,
+                          "Of the expectations this server knows 100-continue alone.");
         }
         h->expects_continue = h->chunked || h->length > 0;
     }
@@ -326,7 +331,8 @@ http_answer http_head_read(http_head *h, const char *bytes, size_t n)
 {
     h->bytes = bytes;
     for (;;) {
-        /* What cannot become a request (another protocol's hello, say) need not wait for a line end. */
+        /* What cannot become a request (another protocol's hello, say) need not wait for a line
+         * end. */
         if (!h->begun && h->line < n && !is_token(bytes[h->line]) && bytes[h->line] != '\r') {
             return refuse(&h->refusal, 400, "This is no HTTP request.");
         }

@@ -1,9 +1,10 @@
 /* HTTP/1.1 requests, as functions over bytes: nothing here reads a socket.
  *
  * A request arrives in pieces of any size. Both readers are given all they have not used yet and
- * answer "more", "done" or "bad"; how the bytes were cut never changes the answer. A request that is
- * not exactly what RFC 9112 wants (bare line ends, two lengths, folded fields, blanks before a colon)
- * is refused instead of mended: two readers of one request must never see two different ones.
+ * answer "more", "done" or "bad"; how the bytes were cut never changes the answer. A request that
+ * is not exactly what RFC 9112 wants (bare line ends, two lengths, folded fields, blanks before a
+ * colon) is refused instead of mended: two readers of one request must never see two different
+ * ones.
  */
 #ifndef BZ_SERVER_HTTP_H
 #define BZ_SERVER_HTTP_H
@@ -49,7 +50,8 @@ typedef struct http_head {
     http_method method;
     bool old;              /* HTTP/1.0 */
     http_span path, query; /* as they were sent, the path from its '/'; "*" for OPTIONS * */
-    http_span authority;   /* "localhost:11435", from the target or from Host; empty: HTTP/1.0 without it */
+    http_span
+        authority; /* "localhost:11435", from the target or from Host; empty: HTTP/1.0 without it */
     http_span field_name[HTTP_FIELDS_MOST], field_value[HTTP_FIELDS_MOST];
     unsigned n_fields;
     bool close;            /* the connection ends with the answer */
@@ -59,17 +61,20 @@ typedef struct http_head {
     uint32_t size;         /* when done: bytes of the head; the body follows them */
     http_refusal refusal;  /* when bad */
     /* private */
-    const char *bytes;      /* of the last call */
-    uint32_t line, scanned; /* where the line begins that is being read; no line end before `scanned` */
-    bool begun;             /* the request line is read */
+    const char *bytes; /* of the last call */
+    uint32_t line,
+        scanned; /* where the line begins that is being read; no line end before `scanned` */
+    bool begun;  /* the request line is read */
 } http_head;
 
-/* bytes [0, n): the request from its first byte on. After "done" or "bad" it must not be called again. */
+/* bytes [0, n): the request from its first byte on. After "done" or "bad" it must not be called
+ * again. */
 http_answer http_head_read(http_head *h, const char *bytes, size_t n);
 
 /* These hold pointers into the bytes of the last call. */
 bz_str http_text(const http_head *h, http_span s);
-bz_str http_field(const http_head *h, const char *name); /* the first of that name; data NULL: none */
+bz_str http_field(const http_head *h,
+                  const char *name); /* the first of that name; data NULL: none */
 /* All of that name in turn: begin with *i = 0; data NULL: no more. */
 bz_str http_next_field(const http_head *h, const char *name, unsigned *i);
 /* Whether a comma-separated list in any field of that name holds `word`, in any case. */
@@ -92,7 +97,8 @@ typedef struct http_body {
 http_answer http_body_begin(http_body *b, const http_head *h, uint64_t most);
 /* Takes *used of n bytes and writes *put <= *used bytes of the body to `out`, which may be `in`.
  * Bytes after the body are not used: they are the next request. */
-http_answer http_body_read(http_body *b, const char *in, size_t n, size_t *used, char *out, size_t *put);
+http_answer http_body_read(http_body *b, const char *in, size_t n, size_t *used, char *out,
+                           size_t *put);
 
 /* ---- words of answers -------------------------------------------------------------- */
 
@@ -101,8 +107,8 @@ enum { HTTP_DATE_ROOM = 32 };
 const char *http_reason(int status); /* "Not Found" */
 /* "Sun, 06 Nov 1994 08:49:37 GMT"; returns out. */
 const char *http_date_write(int64_t seconds, char out[HTTP_DATE_ROOM]);
-/* Of that form only. RFC 9110 has two older ones, which no client of this century sends; what cannot
- * be read makes a request unconditional, so nothing is lost. */
+/* Of that form only. RFC 9110 has two older ones, which no client of this century sends; what
+ * cannot be read makes a request unconditional, so nothing is lost. */
 bool http_date_read(bz_str text, int64_t *seconds);
 
 /* Helpers for values: equal but for case; without blanks at both ends; the part before the next

@@ -83,7 +83,8 @@ static http_answer pass_over(http_body *b, char c, int at_cr)
     if (((unsigned char)c < 0x20 && c != '\t') || c == 0x7F) {
         return broken(b);
     }
-    return ++b->extra > EXTRA_MOST ? refuse(b, 431, "The request has too many trailers.") : HTTP_MORE;
+    return ++b->extra > EXTRA_MOST ? refuse(b, 431, "The request has too many trailers.")
+                                   : HTTP_MORE;
 }
 
 static http_answer want(http_body *b, char c, char wanted, int next)
@@ -110,7 +111,8 @@ static http_answer read_frame(http_body *b, char c)
     }
 }
 
-http_answer http_body_read(http_body *b, const char *in, size_t n, size_t *used, char *out, size_t *put)
+http_answer http_body_read(http_body *b, const char *in, size_t n, size_t *used, char *out,
+                           size_t *put)
 {
     *used = *put = 0;
     while (*used < n) {

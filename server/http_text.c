@@ -92,9 +92,10 @@ const char *http_date_write(int64_t seconds, char out[HTTP_DATE_ROOM])
     out[0] = 0;
     /* Years of four digits are all that the format has room for. */
     if (gmtime_r(&t, &p) && p.tm_year >= -1900 && p.tm_year <= 9999 - 1900) {
-        snprintf(out, HTTP_DATE_ROOM, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT", days + 3 * p.tm_wday,
-                 (unsigned)p.tm_mday % 100, months + 3 * p.tm_mon, (unsigned)(p.tm_year + 1900) % 10000,
-                 (unsigned)p.tm_hour % 100, (unsigned)p.tm_min % 100, (unsigned)p.tm_sec % 100);
+        snprintf(out, HTTP_DATE_ROOM, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                 days + 3 * p.tm_wday, (unsigned)p.tm_mday % 100, months + 3 * p.tm_mon,
+                 (unsigned)(p.tm_year + 1900) % 10000, (unsigned)p.tm_hour % 100,
+                 (unsigned)p.tm_min % 100, (unsigned)p.tm_sec % 100);
     }
     return out;
 }
@@ -117,7 +118,8 @@ bool http_date_read(bz_str s, int64_t *seconds)
     /* 0    5  8   12   17 20 23
      * Sun, 06 Nov 1994 08:49:37 GMT */
     if (s.len != 29 || memcmp(s.data + 3, ", ", 2) != 0 || s.data[7] != ' ' || s.data[11] != ' ' ||
-        s.data[16] != ' ' || s.data[19] != ':' || s.data[22] != ':' || memcmp(s.data + 25, " GMT", 4) != 0) {
+        s.data[16] != ' ' || s.data[19] != ':' || s.data[22] != ':' ||
+        memcmp(s.data + 25, " GMT", 4) != 0) {
         return false;
     }
     struct tm p = {.tm_mday = digits(s, 5, 2),
@@ -131,8 +133,9 @@ bool http_date_read(bz_str s, int64_t *seconds)
             p.tm_mon = m;
         }
     }
-    if (p.tm_mon < 0 || p.tm_mday < 1 || p.tm_mday > 31 || p.tm_year < 1600 - 1900 || p.tm_hour < 0 ||
-        p.tm_hour > 23 || p.tm_min < 0 || p.tm_min > 59 || p.tm_sec < 0 || p.tm_sec > 60) {
+    if (p.tm_mon < 0 || p.tm_mday < 1 || p.tm_mday > 31 || p.tm_year < 1600 - 1900 ||
+        p.tm_hour < 0 || p.tm_hour > 23 || p.tm_min < 0 || p.tm_min > 59 || p.tm_sec < 0 ||
+        p.tm_sec > 60) {
         return false;
     }
     *seconds = (int64_t)timegm(&p);

@@ -17,7 +17,8 @@ typedef enum phase {
     PHASE_BODY,  /* has its head */
     PHASE_LATER, /* has it; the handler owes the answer */
     PHASE_SEND,  /* sends the answer */
-    PHASE_LINGER /* all is said. To close before the client does could destroy what it has not read yet. */
+    PHASE_LINGER /* all is said. To close before the client does could destroy what it has not read
+                    yet. */
 } phase;
 
 struct exchange {
@@ -72,12 +73,14 @@ struct server {
 /* ---- connection.c ---- */
 
 void connection_enter(exchange *x, phase p, uint64_t ms); /* which may last so long */
-/* Does what can be done now; false: the connection is over. give_up: the same when its time is over. */
+/* Does what can be done now; false: the connection is over. give_up: the same when its time is
+ * over. */
 bool connection_turn(exchange *x);
 bool connection_give_up(exchange *x);
-short connection_wanted(const exchange *x);          /* what to watch its socket for */
-bool connection_left(const exchange *x, short seen); /* the client has gone while it was being answered */
-void connection_log(const exchange *x);              /* the answer, as far as it went */
+short connection_wanted(const exchange *x); /* what to watch its socket for */
+bool connection_left(const exchange *x,
+                     short seen);       /* the client has gone while it was being answered */
+void connection_log(const exchange *x); /* the answer, as far as it went */
 
 /* ---- exchange.c ---- */
 

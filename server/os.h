@@ -15,8 +15,8 @@ typedef struct os_listener {
     uint16_t port;                 /* the true one, also if 0 was asked for */
 } os_listener;
 
-/* `host`: an address as numbers, or "localhost"; anything else is bad_request. Where the system refuses
- * (network), *err tells the reason alone; *taken: because another program listens there. */
+/* `host`: an address as numbers, or "localhost"; anything else is bad_request. Where the system
+ * refuses (network), *err tells the reason alone; *taken: because another program listens there. */
 bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken, bz_error *err);
 
 enum { OS_WAIT = -1, OS_GONE = -2, OS_FULL = -3 };
@@ -32,7 +32,11 @@ long os_send_file(int fd, int file, uint64_t from, size_t n);
 void os_finish_sending(int fd); /* the other side sees the end, and can still send */
 void os_close(int fd);          /* -1 is fine */
 
-enum { OS_READ = 1, OS_WRITE = 2, OS_LEFT = 4 }; /* the other side has stopped sending, or is gone */
+enum {
+    OS_READ = 1,
+    OS_WRITE = 2,
+    OS_LEFT = 4
+}; /* the other side has stopped sending, or is gone */
 
 typedef struct os_watch {
     int fd;       /* -1: nothing */
@@ -48,7 +52,8 @@ bool os_alarm_open(int ends[2]);
 void os_alarm_ring(int end);
 void os_alarm_clear(int end);
 
-/* Closed sockets are errors, not signals; the limit on open files is as high as it may be: how many. */
+/* Closed sockets are errors, not signals; the limit on open files is as high as it may be: how
+ * many. */
 uint64_t os_prepare(void);
 
 int64_t os_clock(void); /* seconds since 1970, for dates */
@@ -70,9 +75,9 @@ bz_status os_open_file(const char *path, os_file *file, bz_error *err);
 
 typedef enum os_found { OS_FOUND, OS_NOTHING, OS_TOO_MANY } os_found;
 
-/* A regular file or a folder at "a/b/c" below an open folder; "" is the folder itself. Symbolic links
- * are not followed, neither at the end nor on the way, so nothing outside can be reached; what is no
- * file (a pipe, a device) is nothing. */
+/* A regular file or a folder at "a/b/c" below an open folder; "" is the folder itself. Symbolic
+ * links are not followed, neither at the end nor on the way, so nothing outside can be reached;
+ * what is no file (a pipe, a device) is nothing. */
 os_found os_open_below(int folder, const char *path, os_file *file);
 
 /* The path of this program; false: not known. */

@@ -56,8 +56,8 @@ static void tell_address(os_listener *l)
     socklen_t n = sizeof a;
     if (getsockname(l->fd, &a.any, &n) == 0) {
         const bool v4 = a.any.sa_family == AF_INET;
-        inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr, l->address,
-                  sizeof l->address);
+        inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr,
+                  l->address, sizeof l->address);
         l->port = ntohs(v4 ? a.v4.sin_port : a.v6.sin6_port);
     }
 }
@@ -70,8 +70,8 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
     *l = (os_listener){.fd = -1};
     *taken = false;
     if (!read_address(host, port, &a, &n)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "'%s' is no address; give numbers, such as 127.0.0.1 or ::1.",
-                       host);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "'%s' is no address; give numbers, such as 127.0.0.1 or ::1.", host);
     }
     l->fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* Without this a port would stay taken for a minute after its last server. */
@@ -92,9 +92,11 @@ int os_accept(int listener)
     const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     const int yes = 1;
     if (fd < 0) {
-        return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? OS_FULL : OS_WAIT;
+        return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? OS_FULL
+                                                                                         : OS_WAIT;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* tokens must not wait for company */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes,
+               sizeof yes); /* tokens must not wait for company */
     return fd;
 }
 
@@ -146,7 +148,8 @@ void os_wait(os_watch *watches, size_t n, int milliseconds)
     for (size_t i = 0; i < n; i++) {
         const short w = watches[i].wanted;
         p[i] = (struct pollfd){.fd = watches[i].fd,
-                               .events = (short)((w & OS_READ ? POLLIN : 0) | (w & OS_WRITE ? POLLOUT : 0) |
+                               .events = (short)((w & OS_READ ? POLLIN : 0) |
+                                                 (w & OS_WRITE ? POLLOUT : 0) |
                                                  (w & OS_LEFT ? POLLRDHUP : 0))};
         watches[i].seen = 0;
     }
@@ -195,7 +198,8 @@ uint64_t os_prepare(void)
     if (limit.rlim_cur < limit.rlim_max) {
         const rlim_t enough = 8192;
         struct rlimit more = limit;
-        more.rlim_cur = limit.rlim_max > enough && limit.rlim_cur < enough ? enough : limit.rlim_max;
+        more.rlim_cur =
+            limit.rlim_max > enough && limit.rlim_cur < enough ? enough : limit.rlim_max;
         if (limit.rlim_cur < more.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0) {
             limit = more;
         }
@@ -226,8 +230,9 @@ static bool look(int fd, os_file *file)
 bz_status os_open_folder(const char *path, int *fd, bz_error *err)
 {
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *fd >= 0 ? BZ_OK
-                    : bz_fail(err, errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s", strerror(errno));
+    return *fd >= 0
+               ? BZ_OK
+               : bz_fail(err, errno == ENOENT ? BZ_NOT_FOUND : BZ_BAD_FILE, "%s", strerror(errno));
 }
 
 bz_status os_open_file(const char *path, os_file *file, bz_error *err)
@@ -308,13 +313,14 @@ bool os_open_browser(const char *url)
         sigaddset(&defaults, SIGPIPE);
         sigaddset(&defaults, SIGCHLD);
         signal(SIGCHLD, SIG_IGN); /* nobody waits for it */
-        started = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) == 0 &&
-                  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0) == 0 &&
-                  posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0) == 0 &&
-                  posix_spawnattr_setsigdefault(&how, &defaults) == 0 &&
-                  posix_spawnattr_setpgroup(&how, 0) == 0 &&
-                  posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0 &&
-                  posix_spawnp(&child, name, &files, &how, argv, environ) == 0;
+        started =
+            posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) == 0 &&
+            posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0) == 0 &&
+            posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0) == 0 &&
+            posix_spawnattr_setsigdefault(&how, &defaults) == 0 &&
+            posix_spawnattr_setpgroup(&how, 0) == 0 &&
+            posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0 &&
+            posix_spawnp(&child, name, &files, &how, argv, environ) == 0;
         posix_spawnattr_destroy(&how);
     }
     posix_spawn_file_actions_destroy(&files);

@@ -34,7 +34,8 @@ path_answer path_decode(bz_str path, char out[PATH_ROOM], bool *folder)
         if (c < 0x20 || c == 0x7F || c == '\\' || (c == '/' && coded)) {
             return PATH_BAD;
         }
-        hidden |= n == part && (c == '.' || c == '/'); /* a dot first, or nothing between two slashes */
+        hidden |=
+            n == part && (c == '.' || c == '/'); /* a dot first, or nothing between two slashes */
         if (n + 1 >= PATH_ROOM) {
             n = part = 0; /* the rest is read for its form alone */
             hidden = true;

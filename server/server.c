@@ -16,7 +16,8 @@ static uint64_t in_ms(uint64_t ms)
     return bz_os_now() + ms * 1000000;
 }
 
-/* ---- coming and going ------------------------------------------------------------------------------ */
+/* ---- coming and going
+ * ------------------------------------------------------------------------------ */
 
 static void drop(server *s, size_t i)
 {
@@ -36,7 +37,8 @@ static size_t find_idle(const server *s)
     size_t found = s->n;
     for (size_t i = 0; i < s->n; i++) {
         const exchange *x = s->list[i];
-        if (x->phase == PHASE_HEAD && x->n_in == 0 && (found == s->n || x->since < s->list[found]->since)) {
+        if (x->phase == PHASE_HEAD && x->n_in == 0 &&
+            (found == s->n || x->since < s->list[found]->since)) {
             found = i;
         }
     }
@@ -95,7 +97,8 @@ static void begin_stop(server *s)
     }
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------- */
+/* ---- waiting
+ * ------------------------------------------------------------------------------------- */
 
 enum { WATCH_LISTENER, WATCH_ALARM, WATCH_INTERRUPT, WATCH_FIRST };
 
@@ -139,7 +142,8 @@ static bool turn(server *s)
     if (woken) {
         os_alarm_clear(s->alarm[0]);
     }
-    /* Backwards: a connection that is dropped gives its place to the last, which has had its turn. */
+    /* Backwards: a connection that is dropped gives its place to the last, which has had its turn.
+     */
     for (size_t i = n; i-- > 0;) {
         exchange *x = s->list[i];
         const short seen = s->watches[WATCH_FIRST + i].seen;
@@ -170,7 +174,8 @@ void server_run(server *s)
     }
 }
 
-/* ---- beginning and end --------------------------------------------------------------------------- */
+/* ---- beginning and end
+ * --------------------------------------------------------------------------- */
 
 static unsigned or_default(unsigned value, unsigned otherwise)
 {
@@ -181,8 +186,8 @@ server *server_new(const server_options *options, bz_error *err)
 {
     server *s = calloc(1, sizeof *s);
     const uint64_t files = os_prepare();
-    const uint64_t most =
-        files > 2 * SOME_FILES ? (files - SOME_FILES) / 2 : SOME_FILES; /* a socket and a file each */
+    const uint64_t most = files > 2 * SOME_FILES ? (files - SOME_FILES) / 2
+                                                 : SOME_FILES; /* a socket and a file each */
     if (s) {
         server_options *o = &s->o;
         *o = *options;

@@ -1,13 +1,13 @@
 /* An HTTP/1.1 server in one thread: connections that never block, one request at a time on each.
  *
  *   server_route routes[] = {{"/hello", HTTP_GET, 0, say_hello, NULL}};
- *   server *s = server_new(&(server_options){.listener = l, .routes = routes, .n_routes = 1, ...}, &err);
- *   server_run(s);
- *   server_free(s);
+ *   server *s = server_new(&(server_options){.listener = l, .routes = routes, .n_routes = 1, ...},
+ * &err); server_run(s); server_free(s);
  *
  * A handler is called with a whole request, its body included, and answers by one of the exchange_
- * functions: at once; as a stream, piece by piece as the client takes them; or later, when some other
- * thread has found what to say. It must not wait for anything: everybody else would wait, too.
+ * functions: at once; as a stream, piece by piece as the client takes them; or later, when some
+ * other thread has found what to say. It must not wait for anything: everybody else would wait,
+ * too.
  */
 #ifndef BZ_SERVER_SERVER_H
 #define BZ_SERVER_SERVER_H
@@ -22,7 +22,8 @@ typedef struct exchange exchange; /* a request and its answer; lives until its t
 typedef void (*server_handler)(void *user, exchange *x);
 
 typedef struct server_route {
-    const char *path;   /* "/api/chat" is that path; "/models/" is all below it, too. The longest counts. */
+    const char
+        *path; /* "/api/chat" is that path; "/models/" is all below it, too. The longest counts. */
     unsigned methods;   /* http_method bits; HTTP_GET brings HTTP_HEAD */
     uint64_t body_most; /* bytes; more are answered with 413 */
     server_handler handle;
@@ -47,15 +48,16 @@ typedef struct server_options {
     unsigned head_ms;          /* 10,000: for a request's head, once it has begun */
     unsigned body_ms;          /* 20,000: for every 4 KB of a body */
     unsigned idle_ms;          /* 60,000: between two requests */
-    unsigned send_ms;          /* 120,000: the client takes nothing. A page may be busy with what it has. */
-    unsigned stop_ms;          /* 400: for answers under way when the server is to end */
-    int interrupt;             /* > 0: when it can be read, `stop` is asked */
+    unsigned send_ms; /* 120,000: the client takes nothing. A page may be busy with what it has. */
+    unsigned stop_ms; /* 400: for answers under way when the server is to end */
+    int interrupt;    /* > 0: when it can be read, `stop` is asked */
     bool (*stop)(void *user);
     void (*log)(void *user, const server_log *line); /* may be NULL */
     void *user;
 } server_options;
 
-/* NULL: *err says why; the listener is closed. What the options point to must outlive the server. */
+/* NULL: *err says why; the listener is closed. What the options point to must outlive the server.
+ */
 server *server_new(const server_options *options, bz_error *err);
 void server_run(server *s); /* until it is stopped */
 void server_free(server *s);
@@ -69,12 +71,14 @@ void server_stop(server *s);
 const http_head *exchange_head(const exchange *x);
 bz_str exchange_body(const exchange *x); /* of the request */
 
-/* One more field, before the answer. A value must not come from a client unless it is visible ASCII. */
+/* One more field, before the answer. A value must not come from a client unless it is visible
+ * ASCII. */
 void exchange_header(exchange *x, const char *name, const char *format, ...) BZ_PRINTF(3, 4);
 
 /* Answers; the first one counts. */
-void exchange_text(exchange *x, int status, const char *sentence);                           /* for people */
-void exchange_bytes(exchange *x, int status, const char *type, const void *bytes, size_t n); /* copied */
+void exchange_text(exchange *x, int status, const char *sentence); /* for people */
+void exchange_bytes(exchange *x, int status, const char *type, const void *bytes,
+                    size_t n); /* copied */
 void exchange_file(exchange *x, int status, const char *type, int file, uint64_t from,
                    uint64_t n);               /* closed here */
 void exchange_empty(exchange *x, int status); /* 204, 304: without a body */
@@ -87,10 +91,11 @@ typedef enum stream_state {
 } stream_state;
 
 typedef struct exchange_task {
-    void (*resume)(void *user, exchange *x); /* of exchange_later: may answer; at once, after server_wake */
+    void (*resume)(void *user,
+                   exchange *x); /* of exchange_later: may answer; at once, after server_wake */
     stream_state (*fill)(void *user, char *room, size_t n, size_t *put); /* of exchange_stream */
-    void (*ended)(
-        void *user); /* once, whatever happened: all is sent, or the client has left. May be NULL. */
+    void (*ended)(void *user); /* once, whatever happened: all is sent, or the client has left. May
+                                  be NULL. */
     void *user;
 } exchange_task;
 

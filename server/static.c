@@ -54,7 +54,8 @@ const static_type *static_type_of(const char *path)
         {".webm", {"video/webm", false}},
         {".pdf", {"application/pdf", false}},
     };
-    static const static_type other = {"application/octet-stream", false}; /* GGUF files among them */
+    static const static_type other = {"application/octet-stream",
+                                      false}; /* GGUF files among them */
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     for (size_t i = 0; dot && i < sizeof types / sizeof *types; i++) {
         if (http_same((bz_str){dot, strlen(dot)}, types[i].ending)) {
@@ -70,7 +71,8 @@ const static_type *static_type_of(const char *path)
 static bool forbids(bz_str weight)
 {
     weight = http_trim(weight);
-    if (weight.len < 3 || (weight.data[0] != 'q' && weight.data[0] != 'Q') || weight.data[1] != '=') {
+    if (weight.len < 3 || (weight.data[0] != 'q' && weight.data[0] != 'Q') ||
+        weight.data[1] != '=') {
         return false;
     }
     for (size_t i = 2; i < weight.len; i++) {
@@ -99,12 +101,14 @@ bool static_accepts(const http_head *h, const char *coding)
 
 /* ---- conditions -------------------------------------------------------------------------- */
 
-/* Whether a list of tags in the fields of that name holds ours, or is "*". Our tags hold no comma. A
- * weak one ("W/" before it) never promises the same bytes, so where that counts it is passed over. */
+/* Whether a list of tags in the fields of that name holds ours, or is "*". Our tags hold no comma.
+ * A weak one ("W/" before it) never promises the same bytes, so where that counts it is passed
+ * over. */
 static bool names_tag(const http_head *h, const char *name, const char *tag, bool weak_too)
 {
     unsigned i = 0;
-    for (bz_str list = http_next_field(h, name, &i); list.data; list = http_next_field(h, name, &i)) {
+    for (bz_str list = http_next_field(h, name, &i); list.data;
+         list = http_next_field(h, name, &i)) {
         for (bz_str item = http_next_item(&list); item.data; item = http_next_item(&list)) {
             if (weak_too && item.len > 2 && memcmp(item.data, "W/", 2) == 0) {
                 item = (bz_str){item.data + 2, item.len - 2};
@@ -117,7 +121,8 @@ static bool names_tag(const http_head *h, const char *name, const char *tag, boo
     return false;
 }
 
-/* -1: the file is older than the date in that field, 1: younger, 0: the same, or there is no date. */
+/* -1: the file is older than the date in that field, 1: younger, 0: the same, or there is no date.
+ */
 static int against_date(const http_head *h, const char *name, int64_t modified, bool *there)
 {
     int64_t date;
@@ -197,7 +202,8 @@ static bool range_holds(const http_head *h, const static_file *f, const char *ta
     if (!condition.data) {
         return true;
     }
-    return bz_str_is(condition, tag) || (against_date(h, "If-Range", f->modified, &there) == 0 && there);
+    return bz_str_is(condition, tag) ||
+           (against_date(h, "If-Range", f->modified, &there) == 0 && there);
 }
 
 /* ---- together -------------------------------------------------------------------------------- */

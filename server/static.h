@@ -1,5 +1,5 @@
-/* Files as answers: what a request with conditions and ranges gets of a file whose size and time are
- * known. Pure: files.c opens what this decides about. */
+/* Files as answers: what a request with conditions and ranges gets of a file whose size and time
+ * are known. Pure: files.c opens what this decides about. */
 #ifndef BZ_SERVER_STATIC_H
 #define BZ_SERVER_STATIC_H
 
@@ -33,7 +33,8 @@ typedef struct static_plan {
     char range[STATIC_RANGE_ROOM]; /* of 206 and 416: the value of Content-Range, else "" */
 } static_plan;
 
-/* `coding`: "" or the ending of a compressed twin, which is another representation with another tag. */
+/* `coding`: "" or the ending of a compressed twin, which is another representation with another
+ * tag. */
 static_plan static_decide(const http_head *h, const static_file *f, const char *coding);
 
 /* Whether Accept-Encoding names this coding and does not forbid it (q=0). */

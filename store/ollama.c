@@ -22,7 +22,8 @@ static void append(bz_error *err, const char *format, ...)
 }
 
 /* A list in words; what does not fit into the sentence together with its end is left out. */
-static void append_names(bz_error *err, const bz_found *const *names, size_t n, size_t more, const char *last)
+static void append_names(bz_error *err, const bz_found *const *names, size_t n, size_t more,
+                         const char *last)
 {
     char text[BZ_NAME_TEXT];
     size_t room = sizeof err->text - 24, told = 0;
@@ -80,8 +81,8 @@ static bz_status no_such_name(const bz_catalogue *c, const char *model, const bz
     }
     bz_store_name_text(asked, text);
     if (!readable && !locked) {
-        bz_fail(err, BZ_NOT_FOUND, "There is no file %.*s and no Ollama store (looked for ", BZ_SHOWN_NAME,
-                model);
+        bz_fail(err, BZ_NOT_FOUND, "There is no file %.*s and no Ollama store (looked for ",
+                BZ_SHOWN_NAME, model);
         append_roots(err, c, BZ_STORE_MISSING);
         append(err, "); give the path of a GGUF file.");
         return BZ_NOT_FOUND;
@@ -128,7 +129,8 @@ static bool looks_like_path(const char *text)
            (n > 5 && (strcmp(text + n - 5, ".gguf") == 0 || strcmp(text + n - 5, ".GGUF") == 0));
 }
 
-static bz_status resolve_name(const bz_catalogue *c, const bz_found *f, bz_store_model *out, bz_error *err)
+static bz_status resolve_name(const bz_catalogue *c, const bz_found *f, bz_store_model *out,
+                              bz_error *err)
 {
     bz_store_entry entry = {0};
     const bz_found *others[BZ_SUGGESTIONS];
@@ -137,7 +139,8 @@ static bz_status resolve_name(const bz_catalogue *c, const bz_found *f, bz_store
     if (status == BZ_OK || status == BZ_OUT_OF_MEMORY) {
         return status;
     }
-    if (status == BZ_UNSUPPORTED_MODEL) { /* then pulling again is no way out, but perhaps another model is */
+    if (status ==
+        BZ_UNSUPPORTED_MODEL) { /* then pulling again is no way out, but perhaps another model is */
         bz_catalogue_nearest(c, &f->name, others, &n);
         if (n) {
             append(err, "; the store also has ");
@@ -180,8 +183,9 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     } else if (status == BZ_OK && looks_like_path(model)) {
         status = bz_fail(err, BZ_NOT_FOUND, "There is no file %s.", show_path(model, shown));
     } else if (status == BZ_OK && !named) {
-        status = bz_fail(err, BZ_NOT_FOUND, "There is no file \"%s\", and Ollama has no such names: %s.",
-                         show_path(model, shown), why.text);
+        status =
+            bz_fail(err, BZ_NOT_FOUND, "There is no file \"%s\", and Ollama has no such names: %s.",
+                    show_path(model, shown), why.text);
     } else if (status == BZ_OK) {
         status = no_such_name(&c, model, &name, err);
     }
@@ -214,7 +218,8 @@ static bool hidden(const bz_catalogue *c, size_t index)
     return false;
 }
 
-static bz_status add_entry(bz_store_list *list, const bz_catalogue *c, const bz_found *f, bz_error *err)
+static bz_status add_entry(bz_store_list *list, const bz_catalogue *c, const bz_found *f,
+                           bz_error *err)
 {
     bz_store_model m = {0};
     bz_store_entry *e = &list->entries[list->n];

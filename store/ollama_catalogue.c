@@ -90,7 +90,8 @@ static bz_status find_roots(bz_store_root *roots, size_t *n, bz_error *err)
                           bz_store_text("~/.ollama/models"), err);
     }
     for (int i = 0; status == BZ_OK && i < 2; i++) {
-        status = add_root(roots, n, bz_store_text("%s", services[i]), bz_store_text("%s", services[i]), err);
+        status = add_root(roots, n, bz_store_text("%s", services[i]),
+                          bz_store_text("%s", services[i]), err);
     }
     return status;
 }
@@ -146,8 +147,9 @@ static int by_root_and_name(const void *a, const void *b)
 {
     const bz_found *x = a, *y = b;
     char p[BZ_NAME_TEXT], q[BZ_NAME_TEXT];
-    return x->root != y->root ? (x->root > y->root) - (x->root < y->root)
-                              : strcmp(bz_store_name_text(&x->name, p), bz_store_name_text(&y->name, q));
+    return x->root != y->root
+               ? (x->root > y->root) - (x->root < y->root)
+               : strcmp(bz_store_name_text(&x->name, p), bz_store_name_text(&y->name, q));
 }
 
 void bz_catalogue_free(bz_catalogue *c)
@@ -202,7 +204,8 @@ bool bz_catalogue_nearest(const bz_catalogue *c, const bz_store_name *asked,
     for (size_t i = 0; i < c->n; i++) {
         const bz_found *f = &c->names[i];
         const unsigned d = bz_store_name_distance(asked, &f->name);
-        if (bz_store_name_same(&f->name, asked) || (*n == BZ_SUGGESTIONS && d >= distance[*n - 1])) {
+        if (bz_store_name_same(&f->name, asked) ||
+            (*n == BZ_SUGGESTIONS && d >= distance[*n - 1])) {
             continue;
         }
         size_t at = *n < BZ_SUGGESTIONS ? (*n)++ : *n - 1;

@@ -21,7 +21,8 @@ typedef struct loading {
 } loading;
 
 /* `what` is the role of the blob in a sentence. */
-static bz_status check_blob(const loading *l, const bz_store_layer *layer, const char *what, char **path)
+static bz_status check_blob(const loading *l, const bz_store_layer *layer, const char *what,
+                            char **path)
 {
     bz_error why = {0};
     bz_os_info info;
@@ -31,24 +32,26 @@ static bz_status check_blob(const loading *l, const bz_store_layer *layer, const
     }
     bz_status status = bz_os_look(*path, &info, &why);
     if (status == BZ_NOT_FOUND) {
-        return bz_fail(l->err, status,
-                       "The %s of %.*s is missing from the Ollama store; 'ollama pull %.*s' fetches it again",
-                       what, BZ_SHOWN_NAME, l->name, BZ_SHOWN_NAME, l->name);
+        return bz_fail(
+            l->err, status,
+            "The %s of %.*s is missing from the Ollama store; 'ollama pull %.*s' fetches it again",
+            what, BZ_SHOWN_NAME, l->name, BZ_SHOWN_NAME, l->name);
     }
     if (status != BZ_OK || info.folder) {
-        return bz_fail(l->err, BZ_BAD_FILE, "The %s of %.*s cannot be read: %s", what, BZ_SHOWN_NAME, l->name,
-                       status == BZ_OK ? "it is a folder" : why.text);
+        return bz_fail(l->err, BZ_BAD_FILE, "The %s of %.*s cannot be read: %s", what,
+                       BZ_SHOWN_NAME, l->name, status == BZ_OK ? "it is a folder" : why.text);
     }
     if (info.size != layer->size) {
         return bz_fail(l->err, BZ_BAD_FILE,
-                       "The %s of %.*s has %" PRIu64 " bytes where its manifest says %" PRIu64 "; %s", what,
-                       BZ_SHOWN_NAME, l->name, info.size, layer->size, start_over);
+                       "The %s of %.*s has %" PRIu64 " bytes where its manifest says %" PRIu64
+                       "; %s",
+                       what, BZ_SHOWN_NAME, l->name, info.size, layer->size, start_over);
     }
     return BZ_OK;
 }
 
-static bz_status read_blob(const loading *l, const bz_store_layer *layer, const char *what, char **text,
-                           size_t *n)
+static bz_status read_blob(const loading *l, const bz_store_layer *layer, const char *what,
+                           char **text, size_t *n)
 {
     char *path;
     bz_error why = {0};
@@ -58,21 +61,22 @@ static bz_status read_blob(const loading *l, const bz_store_layer *layer, const 
         if (status == BZ_OUT_OF_MEMORY) {
             bz_store_no_memory(l->err);
         } else if (status != BZ_OK) {
-            bz_fail(l->err, status, "The %s of %.*s cannot be read: %s", what, BZ_SHOWN_NAME, l->name,
-                    why.text);
+            bz_fail(l->err, status, "The %s of %.*s cannot be read: %s", what, BZ_SHOWN_NAME,
+                    l->name, why.text);
         }
     }
     free(path);
     return status;
 }
 
-static bz_status broken(const loading *l, const char *what, const bz_error *why, const char *way_out)
+static bz_status broken(const loading *l, const char *what, const bz_error *why,
+                        const char *way_out)
 {
     if (why->code == BZ_OUT_OF_MEMORY) {
         return bz_store_no_memory(l->err);
     }
-    return bz_fail(l->err, BZ_BAD_FILE, "The %s of %.*s is broken: %.100s; %s", what, BZ_SHOWN_NAME, l->name,
-                   why->text, way_out);
+    return bz_fail(l->err, BZ_BAD_FILE, "The %s of %.*s is broken: %.100s; %s", what, BZ_SHOWN_NAME,
+                   l->name, why->text, way_out);
 }
 
 static bz_status read_manifest(const loading *l, const bz_store_name *n, bz_store_manifest *m)
@@ -81,7 +85,8 @@ static bz_status read_manifest(const loading *l, const bz_store_name *n, bz_stor
     size_t len = 0;
     bz_error why = {0};
     bz_os_info info;
-    char *path = bz_store_text("%s/manifests/%s/%s/%s/%s", l->root, n->host, n->space, n->model, n->tag);
+    char *path =
+        bz_store_text("%s/manifests/%s/%s/%s/%s", l->root, n->host, n->space, n->model, n->tag);
     if (!path) {
         return bz_store_no_memory(l->err);
     }
@@ -94,8 +99,8 @@ static bz_status read_manifest(const loading *l, const bz_store_name *n, bz_stor
         return bz_store_no_memory(l->err);
     }
     if (status != BZ_OK) { /* not_found too: there was a name a moment ago */
-        return bz_fail(l->err, BZ_BAD_FILE, "The manifest of %.*s cannot be read: %s", BZ_SHOWN_NAME, l->name,
-                       why.text);
+        return bz_fail(l->err, BZ_BAD_FILE, "The manifest of %.*s cannot be read: %s",
+                       BZ_SHOWN_NAME, l->name, why.text);
     }
     if (bz_store_manifest_parse(m, text, len, &why) != BZ_OK) {
         status = broken(l, "manifest", &why, "pull the model again");
@@ -150,20 +155,23 @@ static bz_status check_kind(const loading *l, const bz_store_manifest *m)
                        BZ_SHOWN_NAME, l->name, n, host);
     }
     if (count(m, BZ_LAYER_TENSOR) || (c->format[0] && strcmp(c->format, "gguf") != 0)) {
-        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL, "%.*s is stored as %s, but Bezel runs GGUF files only",
-                       BZ_SHOWN_NAME, l->name, c->format[0] ? c->format : "safetensors");
+        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL,
+                       "%.*s is stored as %s, but Bezel runs GGUF files only", BZ_SHOWN_NAME,
+                       l->name, c->format[0] ? c->format : "safetensors");
     }
     if (models == 0) {
-        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL, "%.*s has no model file on this machine", BZ_SHOWN_NAME,
-                       l->name);
+        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL, "%.*s has no model file on this machine",
+                       BZ_SHOWN_NAME, l->name);
     }
     if (models > 1) {
-        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL, "%.*s is stored as %zu model files, but Bezel runs one",
-                       BZ_SHOWN_NAME, l->name, models);
+        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL,
+                       "%.*s is stored as %zu model files, but Bezel runs one", BZ_SHOWN_NAME,
+                       l->name, models);
     }
     if (count(m, BZ_LAYER_ADAPTER)) {
-        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL, "%.*s needs a LoRA adapter, which Bezel does not apply",
-                       BZ_SHOWN_NAME, l->name);
+        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL,
+                       "%.*s needs a LoRA adapter, which Bezel does not apply", BZ_SHOWN_NAME,
+                       l->name);
     }
     return BZ_OK;
 }

@@ -7,8 +7,8 @@
 #include "base/json_read.h"
 
 /* The root of one JSON object; its tree lives in the arena. */
-static bz_status read_object(const bz_json_node **root, const char *json, size_t len, bz_arena *arena,
-                             bz_error *err)
+static bz_status read_object(const bz_json_node **root, const char *json, size_t len,
+                             bz_arena *arena, bz_error *err)
 {
     bz_error why = {0};
     bz_status status = bz_json_read(root, json, len, arena, &why);
@@ -74,9 +74,11 @@ static bz_status read_layer(bz_store_manifest *m, bz_store_layer *layer, const b
     if (!is_digest(digest)) {
         return number
                    ? bz_fail(err, BZ_BAD_FILE,
-                             "the digest of layer %zu is not \"sha256:\" and 64 hexadecimal digits", number)
-                   : bz_fail(err, BZ_BAD_FILE,
-                             "the digest of its config is not \"sha256:\" and 64 hexadecimal digits");
+                             "the digest of layer %zu is not \"sha256:\" and 64 hexadecimal digits",
+                             number)
+                   : bz_fail(
+                         err, BZ_BAD_FILE,
+                         "the digest of its config is not \"sha256:\" and 64 hexadecimal digits");
     }
     if (!bz_json_to_int(bz_json_get(node, "size"), &size) || size < 0) {
         return number ? bz_fail(err, BZ_BAD_FILE, "layer %zu does not tell its size", number)
@@ -174,7 +176,8 @@ bz_status bz_store_config_parse(bz_store_config *c, const char *json, size_t len
             {"remote_host", c->remote_host, sizeof c->remote_host},
         };
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-            copy_text(fields[i].to, fields[i].room, bz_json_string(bz_json_get(root, fields[i].key)));
+            copy_text(fields[i].to, fields[i].room,
+                      bz_json_string(bz_json_get(root, fields[i].key)));
         }
     }
     bz_arena_free(&arena);
@@ -188,7 +191,10 @@ static const struct {
     size_t offset;
     bool whole;
 } numbers[] = {
-#define ROW(name, whole) {#name, offsetof(bz_store_params, name), whole}
+#define ROW(name, whole)                                                                           \
+    {                                                                                              \
+#name, offsetof(bz_store_params, name), whole                                              \
+    }
     ROW(temperature, false),
     ROW(top_p, false),
     ROW(min_p, false),
@@ -236,7 +242,8 @@ static bz_status read_params(bz_store_params *p, const bz_json_node *root, bz_er
         if (!node || bz_json_is(node, BZ_JSON_NULL)) {
             continue;
         }
-        if (!bz_json_to_double(node, &to->value) || (numbers[i].whole && to->value != floor(to->value))) {
+        if (!bz_json_to_double(node, &to->value) ||
+            (numbers[i].whole && to->value != floor(to->value))) {
             return bz_fail(err, BZ_BAD_FILE, "the option \"%s\" is no %snumber", numbers[i].name,
                            numbers[i].whole ? "whole " : "");
         }
@@ -250,7 +257,8 @@ static bz_status read_params(bz_store_params *p, const bz_json_node *root, bz_er
         return add_stop(p, stop, err);
     }
     bz_status status = BZ_OK;
-    for (const bz_json_node *node = bz_json_first(stop); node && status == BZ_OK; node = node->next) {
+    for (const bz_json_node *node = bz_json_first(stop); node && status == BZ_OK;
+         node = node->next) {
         status = add_stop(p, node, err);
     }
     return status;

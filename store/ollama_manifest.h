@@ -37,7 +37,8 @@ typedef struct bz_store_manifest {
     uint64_t size; /* bytes of all layers and of the config, as Ollama counts */
 } bz_store_manifest;
 
-bz_status bz_store_manifest_parse(bz_store_manifest *m, const char *json, size_t len, bz_error *err);
+bz_status bz_store_manifest_parse(bz_store_manifest *m, const char *json, size_t len,
+                                  bz_error *err);
 void bz_store_manifest_free(bz_store_manifest *m);
 
 /* ---- config: what kind of model it is --------------------------------------------- */
@@ -67,7 +68,7 @@ typedef struct bz_store_params {
     bz_store_number temperature, top_p, min_p, typical_p;
     bz_store_number repeat_penalty, presence_penalty, frequency_penalty;
     bz_store_number top_k, repeat_last_n, seed, num_ctx, num_predict, num_keep; /* whole */
-    char **stop;                                                                /* [n_stop], owned */
+    char **stop; /* [n_stop], owned */
     size_t n_stop;
 } bz_store_params;
 

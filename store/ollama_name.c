@@ -35,12 +35,14 @@ static bz_status set_part(bz_store_name *name, int level, bz_str part, bz_error 
         return bz_fail(err, BZ_BAD_REQUEST, "its %s is empty", part_names[level]);
     }
     if (part.len > most) {
-        return bz_fail(err, BZ_BAD_REQUEST, "its %s is longer than %zu characters", part_names[level], most);
+        return bz_fail(err, BZ_BAD_REQUEST, "its %s is longer than %zu characters",
+                       part_names[level], most);
     }
     for (size_t i = 0; i < part.len; i++) {
         if (!allowed(level, i, part.data[i])) {
             return bz_fail(err, BZ_BAD_REQUEST, "its %s %s '%s'", part_names[level],
-                           i ? "holds" : "begins with", bz_str_show((bz_str){part.data + i, 1}, shown));
+                           i ? "holds" : "begins with",
+                           bz_str_show((bz_str){part.data + i, 1}, shown));
         }
     }
     char *to = field(name, level);
@@ -126,8 +128,8 @@ static bool same(const char *a, const char *b)
 const char *bz_store_name_text(const bz_store_name *n, char out[BZ_NAME_TEXT])
 {
     const bool host = !same(n->host, default_host), space = host || !same(n->space, default_space);
-    snprintf(out, BZ_NAME_TEXT, "%s%s%s%s%s:%s", host ? n->host : "", host ? "/" : "", space ? n->space : "",
-             space ? "/" : "", n->model, n->tag);
+    snprintf(out, BZ_NAME_TEXT, "%s%s%s%s%s:%s", host ? n->host : "", host ? "/" : "",
+             space ? n->space : "", space ? "/" : "", n->model, n->tag);
     return out;
 }
 

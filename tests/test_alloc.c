@@ -52,7 +52,8 @@ static void test_model(const char *file, bool exact)
     bz_job *job = NULL;
     bz_need need;
     CHECK(prefill(s, ids, 4, 0, NULL, &err) == BZ_OK);
-    CHECK(bz_session_generate(s, &(bz_generate_options){.max_tokens = 100, .ignore_end = true}, &job, &err) == BZ_OK);
+    CHECK(bz_session_generate(s, &(bz_generate_options){.max_tokens = 100, .ignore_end = true},
+                              &job, &err) == BZ_OK);
     int tokens = 0, at_second = 0;
     bz_progress p;
     while ((p = bz_job_step(job, &need)) != BZ_JOB_DONE && p != BZ_JOB_ERROR) {

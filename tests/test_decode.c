@@ -1,4 +1,5 @@
-/* Files of pictures and sound: made here with the same libraries, read back, broken, and refused with one sentence. */
+/* Files of pictures and sound: made here with the same libraries, read back, broken, and refused
+ * with one sentence. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static void must_fail(const uint8_t *p, size_t n, const char *why)
     picture got;
     bz_error err = {0};
     const bz_status status = decode_picture(&got, p, n, &err);
-    CHECKF(status != BZ_OK && !got.rgb && strstr(err.text, why) && !strchr(err.text, '\n'), "%d %s", status, err.text);
+    CHECKF(status != BZ_OK && !got.rgb && strstr(err.text, why) && !strchr(err.text, '\n'), "%d %s",
+           status, err.text);
     free(got.rgb);
 }
 
@@ -62,7 +64,9 @@ static void test_ppm(void)
     paint(rgb);
     put(&b, "P6\n# a comment\n40 24\n255\n", 25);
     put(&b, rgb, sizeof rgb);
-    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H && off_by(&p, rgb) == 0, "%s", err.text);
+    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H &&
+               off_by(&p, rgb) == 0,
+           "%s", err.text);
     picture_free(&p);
     must_fail(b.p, b.n - 1, "cut off");
     must_fail(b.p, 10, "header");
@@ -79,21 +83,30 @@ static void test_turns(void)
     /* Where the source's first pixel and the one right of it come to be, from the Exif standard. */
     const struct {
         uint32_t w, h, x, y, next_x, next_y;
-    } want[9] = {{0},          {3, 2, 0, 0, 1, 0}, {3, 2, 2, 0, 1, 0}, {3, 2, 2, 1, 1, 1}, {3, 2, 0, 1, 1, 1},
-                 {2, 3, 0, 0, 0, 1}, {2, 3, 1, 0, 1, 1}, {2, 3, 1, 2, 1, 1}, {2, 3, 0, 2, 0, 1}};
+    } want[9] = {{0},
+                 {3, 2, 0, 0, 1, 0},
+                 {3, 2, 2, 0, 1, 0},
+                 {3, 2, 2, 1, 1, 1},
+                 {3, 2, 0, 1, 1, 1},
+                 {2, 3, 0, 0, 0, 1},
+                 {2, 3, 1, 0, 1, 1},
+                 {2, 3, 1, 2, 1, 1},
+                 {2, 3, 0, 2, 0, 1}};
     for (int o = 1; o <= 8; o++) {
         picture p = {calloc(6, 3), 3, 2};
         p.rgb[0] = 1; /* (0, 0) */
         p.rgb[3] = 2; /* (1, 0) */
         CHECK(picture_turn(&p, o, NULL) == BZ_OK && p.width == want[o].w && p.height == want[o].h);
         CHECKF(p.rgb[(want[o].y * p.width + want[o].x) * 3] == 1, "orientation %d: first pixel", o);
-        CHECKF(p.rgb[(want[o].next_y * p.width + want[o].next_x) * 3] == 2, "orientation %d: second pixel", o);
+        CHECKF(p.rgb[(want[o].next_y * p.width + want[o].next_x) * 3] == 2,
+               "orientation %d: second pixel", o);
         picture_free(&p);
     }
     begin("exif data");
     const uint8_t little[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0";
     const uint8_t big[] = "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0";
-    CHECK(exif_orientation(little, sizeof little - 1) == 6 && exif_orientation(big, sizeof big - 1) == 8);
+    CHECK(exif_orientation(little, sizeof little - 1) == 6 &&
+          exif_orientation(big, sizeof big - 1) == 8);
     for (size_t n = 0; n < sizeof little - 1; n++) {
         const int o = exif_orientation(little, n);
         CHECK(o == 1 || n >= 26);
@@ -136,7 +149,8 @@ static bytes make_jpeg(const uint8_t *pixels, int channels, J_COLOR_SPACE space,
         jpeg_write_marker(&c, JPEG_APP0 + 1, exif, sizeof exif - 1);
     }
     while (c.next_scanline < c.image_height) {
-        JSAMPROW row = (JSAMPROW)(uintptr_t)(pixels + (size_t)c.next_scanline * W * (size_t)channels);
+        JSAMPROW row =
+            (JSAMPROW)(uintptr_t)(pixels + (size_t)c.next_scanline * W * (size_t)channels);
         jpeg_write_scanlines(&c, &row, 1);
     }
     jpeg_finish_compress(&c);
@@ -152,7 +166,8 @@ static void test_jpeg(void)
     bz_error err = {0};
     paint(rgb);
     bytes b = make_jpeg(rgb, 3, JCS_RGB, 0);
-    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H, "%s", err.text);
+    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H, "%s",
+           err.text);
     CHECKF(off_by(&p, rgb) < 12, "off by %d", off_by(&p, rgb));
     picture_free(&p);
     must_fail(b.p, b.n - b.n / 8, "cut off");
@@ -169,7 +184,8 @@ static void test_jpeg(void)
     free(b.p);
     b = make_jpeg(rgb, 3, JCS_RGB, 6); /* lies on its side: what was left is up */
     CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == H && p.height == W);
-    CHECKF(p.rgb[3 * (H - 1)] < 12 && p.rgb[3 * (H - 1) + 1] < 12, "corner %d %d", p.rgb[3 * (H - 1)], p.rgb[3 * (H - 1) + 1]);
+    CHECKF(p.rgb[3 * (H - 1)] < 12 && p.rgb[3 * (H - 1) + 1] < 12, "corner %d %d",
+           p.rgb[3 * (H - 1)], p.rgb[3 * (H - 1) + 1]);
     picture_free(&p);
     free(b.p);
 
@@ -185,8 +201,10 @@ static void test_jpeg(void)
     free(b.p);
     b = make_jpeg(cmyk, 4, JCS_CMYK, 0);
     CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK);
-    /* libjpeg marks such files as Adobe's, whose values say what is left white: cyan at 0 is full ink */
-    CHECKF(p.rgb[0] < 10 && p.rgb[1] < 10 && p.rgb[2] < 10, "%d %d %d", p.rgb[0], p.rgb[1], p.rgb[2]);
+    /* libjpeg marks such files as Adobe's, whose values say what is left white: cyan at 0 is full
+     * ink */
+    CHECKF(p.rgb[0] < 10 && p.rgb[1] < 10 && p.rgb[2] < 10, "%d %d %d", p.rgb[0], p.rgb[1],
+           p.rgb[2]);
     picture_free(&p);
     free(b.p);
     memset(cmyk, 255, sizeof cmyk);
@@ -203,13 +221,15 @@ static void png_out(png_structp png, png_bytep p, size_t n)
     put(png_get_io_ptr(png), p, n);
 }
 
-static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, int type, size_t row_bytes, int interlace)
+static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, int type,
+                      size_t row_bytes, int interlace)
 {
     bytes b = {0};
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
     png_set_write_fn(png, &b, png_out, NULL);
-    png_set_IHDR(png, info, w, h, depth, type, interlace, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, w, h, depth, type, interlace, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
     png_set_gAMA(png, info, 1.0); /* colour management is off: this must change nothing */
     if (type == PNG_COLOR_TYPE_PALETTE) {
         png_color colours[4] = {{10, 20, 30}, {40, 50, 60}, {70, 80, 90}, {255, 0, 0}};
@@ -255,8 +275,10 @@ static void test_png(void)
                  {rgba, 8, PNG_COLOR_TYPE_RGBA, W * 4, 0},
                  {wide, 16, PNG_COLOR_TYPE_RGB, W * 6, 0}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        bytes b = make_png(kinds[k].pixels, W, H, kinds[k].depth, kinds[k].type, kinds[k].row, kinds[k].interlace);
-        CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, rgb) == 0, "kind %zu: %s", k, err.text);
+        bytes b = make_png(kinds[k].pixels, W, H, kinds[k].depth, kinds[k].type, kinds[k].row,
+                           kinds[k].interlace);
+        CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, rgb) == 0, "kind %zu: %s",
+               k, err.text);
         picture_free(&p);
         must_fail(b.p, b.n / 2, "cut off");
         b.p[b.n / 2] ^= 0x55;
@@ -264,11 +286,13 @@ static void test_png(void)
         free(b.p);
     }
     bytes b = make_png(grey, W, H, 16, PNG_COLOR_TYPE_GRAY, W * 2, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[3 * 200] == 200 && p.rgb[3 * 200 + 2] == 200);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[3 * 200] == 200 &&
+          p.rgb[3 * 200 + 2] == 200);
     picture_free(&p);
     free(b.p);
     b = make_png(index, W, H, 8, PNG_COLOR_TYPE_PALETTE, W, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[9] == 255 && p.rgb[10] == 0 && p.rgb[3] == 40);
+    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[9] == 255 && p.rgb[10] == 0 &&
+          p.rgb[3] == 40);
     picture_free(&p);
     free(b.p);
     begin("png: 100 megapixels, and one row of 10,000");
@@ -276,7 +300,8 @@ static void test_png(void)
     b = make_png(row, 10000, 1, 8, PNG_COLOR_TYPE_RGB, sizeof row, 0);
     CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10000 && p.height == 1);
     picture_free(&p);
-    b.p[20] = b.p[21] = 0; /* the height becomes 10,000: refused for its size or its checksum, before it is allocated */
+    b.p[20] = b.p[21] = 0; /* the height becomes 10,000: refused for its size or its checksum,
+                              before it is allocated */
     b.p[22] = 0x27;
     b.p[23] = 0x10;
     bz_error why = {0};
@@ -304,7 +329,8 @@ static void test_webp(void)
         rgba[4 * i + 3] = 128;
     }
     n = WebPEncodeLosslessRGBA(rgba, W, H, W * 4, &out);
-    CHECKF(decode_picture(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "alpha: off by %d", p.rgb ? off_by(&p, rgb) : -1);
+    CHECKF(decode_picture(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "alpha: off by %d",
+           p.rgb ? off_by(&p, rgb) : -1);
     picture_free(&p);
     WebPFree(out);
 }
@@ -336,9 +362,10 @@ static void test_gif(void)
     GifFreeMapObject(map);
     picture p;
     bz_error err = {0};
-    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10 && p.height == 8, "%s", err.text);
+    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10 && p.height == 8, "%s",
+           err.text);
     if (p.rgb) {
-        CHECK(p.rgb[2] == 250 && p.rgb[0] == 0);                                 /* outside the frame */
+        CHECK(p.rgb[2] == 250 && p.rgb[0] == 0); /* outside the frame */
         CHECK(p.rgb[(1 * 10 + 2) * 3] == 250 && p.rgb[(4 * 10 + 7) * 3] == 250); /* inside */
     }
     picture_free(&p);
@@ -356,7 +383,9 @@ static sf_count_t memory_length(void *user)
 static sf_count_t memory_seek(sf_count_t to, int whence, void *user)
 {
     bytes *b = user;
-    b->at = (size_t)(whence == SEEK_CUR ? (sf_count_t)b->at + to : whence == SEEK_END ? (sf_count_t)b->n + to : to);
+    b->at = (size_t)(whence == SEEK_CUR   ? (sf_count_t)b->at + to
+                     : whence == SEEK_END ? (sf_count_t)b->n + to
+                                          : to);
     return (sf_count_t)b->at;
 }
 static sf_count_t memory_read(void *to, sf_count_t n, void *user)
@@ -400,7 +429,8 @@ static void test_cut_ogg(void)
     for (size_t less = 0; less < b.n / 2; less = 2 * less + 5) {
         bz_sound s;
         bz_error err = {0};
-        CHECKF(decode_sound(&s, b.p, b.n - less, &err) == BZ_OK && s.cut == (less > 0), "%zu of %zu: %s", less, b.n, err.text);
+        CHECKF(decode_sound(&s, b.p, b.n - less, &err) == BZ_OK && s.cut == (less > 0),
+               "%zu of %zu: %s", less, b.n, err.text);
         free(s.pcm);
     }
     free(b.p);
@@ -435,16 +465,19 @@ static void test_sound(void)
         sf_close(f);
         bz_sound s;
         bz_error err = {0};
-        CHECKF(decode_sound(&s, b.p, b.n, &err) == BZ_OK && s.rate == 22050 && s.frames >= FRAMES && s.frames < FRAMES + 4000 && !s.cut,
+        CHECKF(decode_sound(&s, b.p, b.n, &err) == BZ_OK && s.rate == 22050 && s.frames >= FRAMES &&
+                   s.frames < FRAMES + 4000 && !s.cut,
                "%zu frames of %u: %s", s.frames, s.rate, err.text);
         double sum = 0;
         for (size_t i = 0; s.pcm && i < s.frames; i++) {
             sum += (double)s.pcm[i] * (double)s.pcm[i];
         }
         const double level = sqrt(sum / FRAMES); /* of a sine of 0.25 */
-        CHECKF(fabs(level - 0.25 / sqrt(2.0)) < (kinds[k].bound < 0.01 ? 1e-3 : 0.02), "level %g", level);
+        CHECKF(fabs(level - 0.25 / sqrt(2.0)) < (kinds[k].bound < 0.01 ? 1e-3 : 0.02), "level %g",
+               level);
         free(s.pcm);
-        if (decode_sound(&s, b.p, b.n / 2, &err) == BZ_OK) { /* half a clip is half a clip, or a sentence */
+        if (decode_sound(&s, b.p, b.n / 2, &err) ==
+            BZ_OK) { /* half a clip is half a clip, or a sentence */
             CHECK(s.frames < FRAMES && s.cut);
             free(s.pcm);
         } else {
@@ -457,7 +490,8 @@ static void test_sound(void)
     begin("sound: nothing of the kind");
     bz_sound s;
     bz_error err = {0};
-    CHECK(decode_sound(&s, (const uint8_t *)"hello", 5, &err) == BZ_BAD_FILE && strstr(err.text, "FLAC"));
+    CHECK(decode_sound(&s, (const uint8_t *)"hello", 5, &err) == BZ_BAD_FILE &&
+          strstr(err.text, "FLAC"));
     CHECK(decode_sound(&s, (const uint8_t *)"", 0, &err) == BZ_BAD_FILE);
 }
 
@@ -470,7 +504,8 @@ static void test_without(void)
     bz_error err = {0};
     must_fail((const uint8_t *)"\xFF\xD8\xFF\xE0", 4, "without a library for JPEG");
     must_fail((const uint8_t *)"GIF89a", 6, "without a library for GIF");
-    CHECK(decode_sound(&s, (const uint8_t *)"fLaC", 4, &err) == BZ_BAD_FILE && strstr(err.text, "WAV"));
+    CHECK(decode_sound(&s, (const uint8_t *)"fLaC", 4, &err) == BZ_BAD_FILE &&
+          strstr(err.text, "WAV"));
 }
 
 #endif

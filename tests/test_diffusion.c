@@ -1,4 +1,5 @@
-/* DiffusionGemma against Hugging Face's outputs: encoder, steps over a canvas, sampler, whole generations. */
+/* DiffusionGemma against Hugging Face's outputs: encoder, steps over a canvas, sampler, whole
+ * generations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ static void compare_cached(watch *w, const char *kind, int layer, const float *g
         for (uint32_t h = 0; pos >= all - kept && h < heads; h++) {
             double off = max_difference(got + (size_t)r * stride + h * d,
                                         want + ((size_t)h * kept + pos - (all - kept)) * d, d);
-            CHECKF(off <= 1e-4, "enc.%s.%d head %u position %u: off by %g", kind, layer, h, pos, off);
+            CHECKF(off <= 1e-4, "enc.%s.%d head %u position %u: off by %g", kind, layer, h, pos,
+                   off);
             w->seen++;
         }
     }
@@ -47,7 +49,8 @@ static void on_trace(void *user, const bz_step *step, int output, const void *va
     const float *want = NULL;
     (void)output;
     if (encoder && (strcmp(step->name, "k_rope") == 0 || strcmp(step->name, "v_norm") == 0)) {
-        compare_cached(w, step->name[0] == 'k' ? "k" : "v", step->layer, values, rows, cols, stride);
+        compare_cached(w, step->name[0] == 'k' ? "k" : "v", step->layer, values, rows, cols,
+                       stride);
     } else if (strcmp(step->name, "hidden") == 0) {
         want = golden_f32(w->g, &n, "%s.hidden.%d", w->part, step->layer);
     } else if (!encoder && strcmp(step->name, "input") == 0) {
@@ -55,8 +58,10 @@ static void on_trace(void *user, const bz_step *step, int output, const void *va
     }
     for (uint32_t r = 0; want && r < rows; r++) {
         const size_t row = encoder ? w->s->n + r : r;
-        double off = max_difference((const float *)values + (size_t)r * stride, want + row * cols, cols);
-        CHECKF(off <= 1e-4, "%s %s layer %d row %zu: off by %g", w->part, step->name, step->layer, row, off);
+        double off =
+            max_difference((const float *)values + (size_t)r * stride, want + row * cols, cols);
+        CHECKF(off <= 1e-4, "%s %s layer %d row %zu: off by %g", w->part, step->name, step->layer,
+               row, off);
         w->seen++;
     }
 }
@@ -69,8 +74,8 @@ static void inner_tensors(const golden *g, const bz_model *m)
     const float *previous = golden_f32(g, &n_logits, "step0.logits");
     for (int i = 0; i < 3; i++) {
         begin("inner tensors, chunk %u", chunks[i]);
-        bz_session *s =
-            session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[i], .threads = 2});
+        bz_session *s = session_or_fail(
+            m, &(bz_session_options){.exact = true, .chunk = chunks[i], .threads = 2});
         watch w = {g, s, "enc", 0};
         bz_error err = {0};
         float *out = malloc(n_logits * sizeof *out);
@@ -85,7 +90,8 @@ static void inner_tensors(const golden *g, const bz_model *m)
             w.part = parts[k];
             w.seen = 0;
             const int32_t *ids = golden_i32(g, &c, "%s.canvas", w.part);
-            CHECKF(canvas_logits(s, ids, k ? previous : NULL, 0.8f, out, &err) == BZ_OK, "%s", err.text);
+            CHECKF(canvas_logits(s, ids, k ? previous : NULL, 0.8f, out, &err) == BZ_OK, "%s",
+                   err.text);
             CHECKF(w.seen == 5 * 16, "%u rows of %s compared", w.seen, w.part);
         }
         free(out);
@@ -108,7 +114,8 @@ static void sampler(const golden *g)
     if (!CHECK(z && want && accepted && best && stop && n == STEPS * N * V && n_stop == STEPS)) {
         return;
     }
-    const bz_denoise_rule rule = {.steps = STEPS, .stability = 2, .confidence = 0.02f, .entropy_bound = 0.1f};
+    const bz_denoise_rule rule = {
+        .steps = STEPS, .stability = 2, .confidence = 0.02f, .entropy_bound = 0.1f};
     bz_denoise_state state = {.n = N};
     for (int s = 0; s < STEPS; s++) {
         bool got[N];
@@ -133,8 +140,8 @@ static void sampler(const golden *g)
         same += u == bz_denoise_unit(7, i, 4) || id == bz_denoise_noise(7, i, 4, 1000);
         most = (unsigned)id > most ? (unsigned)id : most;
     }
-    CHECKF(fabs(mean - 0.5) < 0.03 && same < 30 && most > 900, "mean %g, %u the same, most %u", mean, same,
-           most);
+    CHECKF(fabs(mean - 0.5) < 0.03 && same < 30 && most > 900, "mean %g, %u the same, most %u",
+           mean, same, most);
 }
 
 /* One certain token and a long tail far below: a running sum in f32 would call it certain. */
@@ -177,7 +184,8 @@ static void drifting_sums(void)
         while (b->step(b, 0, &err) == BZ_PASS_AGAIN) {
         }
         const float *j = b->output(b, schedule);
-        const double tail = (V - 1) * exp(-20.8286), h = log(1 + tail) + 20.8286 * tail / (1 + tail);
+        const double tail = (V - 1) * exp(-20.8286),
+                     h = log(1 + tail) + 20.8286 * tail / (1 + tail);
         CHECKF(fabs((double)j[BZ_JUDGED_ENTROPY] - h) < 1e-5, "entropy %g, not %g",
                (double)j[BZ_JUDGED_ENTROPY], h);
         CHECK(j[BZ_JUDGED_BEST] == 777);
@@ -218,10 +226,12 @@ static told answer(bz_session *s, const int32_t *prompt, size_t n, uint64_t seed
     told t = {0};
     bz_error err = {0};
     bz_job *job = NULL;
-    const bz_generate_options o = {.max_tokens = max, .ignore_end = true, .sampling = {.seed = seed}};
+    const bz_generate_options o = {
+        .max_tokens = max, .ignore_end = true, .sampling = {.seed = seed}};
     CHECKF(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
     if (CHECKF(bz_session_generate(s, &o, &job, &err) == BZ_OK, "%s", err.text)) {
-        CHECKF(bz_job_run(job, &(bz_host){.event = on_told, .user = &t}, &err) == BZ_OK, "%s", err.text);
+        CHECKF(bz_job_run(job, &(bz_host){.event = on_told, .user = &t}, &err) == BZ_OK, "%s",
+               err.text);
         *finish = bz_job_finish(job);
     }
     bz_job_free(job);
@@ -249,7 +259,8 @@ static void seeds(const golden *g, const bz_model *m)
     told first = answer(s, prompt, n, 1, 16, &finish), rest = {0};
     bz_error err = {0};
     bz_job *job = NULL;
-    const bz_generate_options more = {.max_tokens = 24, .ignore_end = true, .sampling = {.seed = 1}};
+    const bz_generate_options more = {
+        .max_tokens = 24, .ignore_end = true, .sampling = {.seed = 1}};
     CHECK(bz_session_generate(s, &more, &job, &err) == BZ_OK);
     CHECK(bz_job_run(job, &(bz_host){.event = on_told, .user = &rest}, &err) == BZ_OK);
     bz_job_free(job);
@@ -269,7 +280,8 @@ static void seeds(const golden *g, const bz_model *m)
     CHECK(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK);
     int32_t wrong[16] = {768};
     CHECK(bz_session_canvas(s, wrong, NULL, 0, &job, &err) == BZ_BAD_REQUEST);
-    CHECK(bz_session_diffuse(s, NULL, &(bz_denoise_options){.t_min = -1}, &job, &err) == BZ_BAD_REQUEST);
+    CHECK(bz_session_diffuse(s, NULL, &(bz_denoise_options){.t_min = -1}, &job, &err) ==
+          BZ_BAD_REQUEST);
     bz_session_free(s);
     bz_model *text = open_or_fail(golden_path("moe-like/text.gguf"));
     s = session_or_fail(text, NULL);

@@ -16,9 +16,9 @@ typedef struct spec {
     const char *tensor;
 } spec;
 
-#define WHOLE(name, architecture, tensor)                                                                    \
-    {                                                                                                        \
-        name, architecture, NONE, NONE, NONE, tensor                                                         \
+#define WHOLE(name, architecture, tensor)                                                          \
+    {                                                                                              \
+        name, architecture, NONE, NONE, NONE, tensor                                               \
     }
 
 typedef struct made {
@@ -34,7 +34,8 @@ static void add(made *m, const char *name, gguf_build *b)
     uint64_t at_least;
     gb_finish(b);
     m->build[m->n] = *b;
-    bz_gguf_answer answer = bz_gguf_parse(&m->gguf[m->n], b->bytes, b->size, b->file_size, &at_least, &err);
+    bz_gguf_answer answer =
+        bz_gguf_parse(&m->gguf[m->n], b->bytes, b->size, b->file_size, &at_least, &err);
     CHECKF(answer == BZ_GGUF_DONE, "%s: %s", name, err.text);
     m->files[m->n] = (bz_file){name, &m->gguf[m->n], b->file_size};
     m->n++;
@@ -84,7 +85,13 @@ static void test_good(void)
         size_t of[MOST];
     } rows[] = {
         {"one file", {WHOLE("m.gguf", "gemma4", "x")}, 0, 1, -1, {"x"}, {0}},
-        {"one file that says it is 1 of 1", {{"m.gguf", "gemma4", 0, 1, 1, "x"}}, 0, 1, -1, {"x"}, {0}},
+        {"one file that says it is 1 of 1",
+         {{"m.gguf", "gemma4", 0, 1, 1, "x"}},
+         0,
+         1,
+         -1,
+         {"x"},
+         {0}},
         {"three parts",
          {{"a", "gemma4", 0, 3, 3, "x"}, {"b", NULL, 1, 3, 3, "y"}, {"c", NULL, 2, 3, 3, "z"}},
          0,
@@ -114,7 +121,9 @@ static void test_good(void)
          {"x"},
          {0}},
         {"mmproj first, then two parts; a name may be in both",
-         {WHOLE("mmproj.gguf", "clip", "x"), {"b", NULL, 1, 2, 2, "y"}, {"a", "gemma4", 0, 2, 2, "x"}},
+         {WHOLE("mmproj.gguf", "clip", "x"),
+          {"b", NULL, 1, 2, 2, "y"},
+          {"a", "gemma4", 0, 2, 2, "x"}},
          2,
          2,
          0,
@@ -170,13 +179,15 @@ static void test_bad(void)
         {"two text models",
          {WHOLE("one.gguf", "gemma4", "x"), WHOLE("two.gguf", "gemma4", "y")},
          BZ_BAD_REQUEST,
-         "one.gguf and two.gguf are two text models; open one at a time (only an mmproj file or the parts of "
+         "one.gguf and two.gguf are two text models; open one at a time (only an mmproj file or "
+         "the parts of "
          "a "
          "split model belong together)"},
         {"a text model and a part of another",
          {{"a-00001-of-00002.gguf", "gemma4", 0, 2, 2, "x"}, WHOLE("two.gguf", "gemma4", "y")},
          BZ_BAD_REQUEST,
-         "a-00001-of-00002.gguf and two.gguf are two text models; open one at a time (only an mmproj file or "
+         "a-00001-of-00002.gguf and two.gguf are two text models; open one at a time (only an "
+         "mmproj file or "
          "the "
          "parts of a split model belong together)"},
         {"mmproj alone",
@@ -184,11 +195,13 @@ static void test_bad(void)
          BZ_BAD_REQUEST,
          "mmproj.gguf holds only vision and audio towers (mmproj); add the text model's GGUF file"},
         {"two mmproj files",
-         {WHOLE("m.gguf", "gemma4", "x"), WHOLE("p.gguf", "clip", "x"), WHOLE("q.gguf", "clip", "x")},
+         {WHOLE("m.gguf", "gemma4", "x"), WHOLE("p.gguf", "clip", "x"),
+          WHOLE("q.gguf", "clip", "x")},
          BZ_BAD_REQUEST,
          "p.gguf and q.gguf are both mmproj files; give one"},
         {"two mmproj files first",
-         {WHOLE("p.gguf", "clip", "x"), WHOLE("q.gguf", "clip", "x"), WHOLE("m.gguf", "gemma4", "x")},
+         {WHOLE("p.gguf", "clip", "x"), WHOLE("q.gguf", "clip", "x"),
+          WHOLE("m.gguf", "gemma4", "x")},
          BZ_BAD_REQUEST,
          "p.gguf and q.gguf are both mmproj files; give one"},
         {"mmproj in parts",
@@ -200,7 +213,8 @@ static void test_bad(void)
          BZ_NOT_FOUND,
          "part 1 of 2 is missing; add the file m-00001-of-00002.gguf"},
         {"middle part missing",
-         {{"m-00003-of-00003.gguf", NULL, 2, 3, 3, "z"}, {"m-00001-of-00003.gguf", "gemma4", 0, 3, 3, "x"}},
+         {{"m-00003-of-00003.gguf", NULL, 2, 3, 3, "z"},
+          {"m-00001-of-00003.gguf", "gemma4", 0, 3, 3, "x"}},
          BZ_NOT_FOUND,
          "part 2 of 3 is missing; add the file m-00002-of-00003.gguf"},
         {"last part missing, names that do not help",
@@ -272,10 +286,11 @@ static void test_bad(void)
          BZ_NOT_FOUND,
          "part 2 of 2 is missing; add the file m-00002-of-00002.gguf"},
         {"a long name keeps its end",
-         {{"a-name-that-is-much-longer-than-any-real-one-and-goes-on-and-on-00001-of-00002.gguf", "gemma4", 0,
-           2, 2, "x"}},
+         {{"a-name-that-is-much-longer-than-any-real-one-and-goes-on-and-on-00001-of-00002.gguf",
+           "gemma4", 0, 2, 2, "x"}},
          BZ_NOT_FOUND,
-         "part 2 of 2 is missing; add the file ger-than-any-real-one-and-goes-on-and-on-00002-of-00002.gguf"},
+         "part 2 of 2 is missing; add the file "
+         "ger-than-any-real-one-and-goes-on-and-on-00002-of-00002.gguf"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin("no model: %s", rows[i].title);
@@ -305,9 +320,12 @@ static void test_bad_kinds(void)
         {"split.count is text", 1, "m: key \"split.count\" is not a number of parts"},
         {"split.count is 65536", 2, "m: key \"split.count\" is not a number of parts"},
         {"split.count is an array", 3, "m: key \"split.count\" is not a number of parts"},
-        {"split.no is an array", 4, "m: the file is one of 2 parts, but key \"split.no\" does not say which"},
-        {"split.no is negative", 5, "m: the file is one of 2 parts, but key \"split.no\" does not say which"},
-        {"split.tensors.count is text", 6, "m: key \"split.tensors.count\" is not a number of tensors"},
+        {"split.no is an array", 4,
+         "m: the file is one of 2 parts, but key \"split.no\" does not say which"},
+        {"split.no is negative", 5,
+         "m: the file is one of 2 parts, but key \"split.no\" does not say which"},
+        {"split.tensors.count is text", 6,
+         "m: key \"split.tensors.count\" is not a number of tensors"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int which = rows[i].which;
@@ -348,7 +366,8 @@ static void test_bad_kinds(void)
     bz_file *many = calloc(129, sizeof *many);
     if (CHECK(many)) {
         CHECK(bz_files_init(&set, many, 129, &err) == BZ_BAD_REQUEST);
-        CHECKF(strcmp(err.text, "129 files were given; a model has at most 128") == 0, "says: %s", err.text);
+        CHECKF(strcmp(err.text, "129 files were given; a model has at most 128") == 0, "says: %s",
+               err.text);
     }
     free(many);
 }
@@ -365,7 +384,8 @@ static void test_flavour(void)
         {"Ollama's tokenizer", "gemma4", "llama", "blk.0.attn_q.weight", BZ_FLAVOUR_OLLAMA},
         {"vision tensors inside", "gemma4", "gemma4", "v.blk.0.attn_q.weight", BZ_FLAVOUR_OLLAMA},
         {"audio tensors inside", "gemma4", "gemma4", "a.blk.0.attn_q.weight", BZ_FLAVOUR_OLLAMA},
-        {"projector tensors inside", "gemma4", "gemma4", "mm.input_projection.weight", BZ_FLAVOUR_OLLAMA},
+        {"projector tensors inside", "gemma4", "gemma4", "mm.input_projection.weight",
+         BZ_FLAVOUR_OLLAMA},
         {"vision tensors by their first names", "gemma4", "gemma4", "model.vision_tower.x",
          BZ_FLAVOUR_OLLAMA},
         {"no tokenizer key", "gemma4", NULL, "a", BZ_FLAVOUR_LLAMACPP},
@@ -429,8 +449,8 @@ static void test_names(void)
         uint32_t number = 0, count = 0;
         bool is = bz_split_name(rows[i].path, &number, &count);
         CHECKF(is == (rows[i].number != 0), "%s", rows[i].path);
-        CHECKF(number == rows[i].number && count == rows[i].count, "%s: %u of %u", rows[i].path, number,
-               count);
+        CHECKF(number == rows[i].number && count == rows[i].count, "%s: %u of %u", rows[i].path,
+               number, count);
     }
     begin("names of siblings");
     char out[32];

@@ -20,7 +20,8 @@ static bz_model *open_header(const char *file)
         exit(1);
     }
     const bz_input input = {file, map.size, NULL};
-    CHECKF(bz_model_open(&job, &input, 1, &(bz_open_options){.headers_only = true}, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_model_open(&job, &input, 1, &(bz_open_options){.headers_only = true}, &err) == BZ_OK,
+           "%s", err.text);
     bytes_read = furthest = 0;
     for (;;) {
         bz_need need = {0};
@@ -55,7 +56,8 @@ static void test_header(void)
     for (uint32_t i = 0; i < m->text.weights.table.n; i++) {
         weights += m->text.weights.table.info[i].size;
     }
-    CHECKF(furthest < weights / 2 && bytes_read == furthest, "%llu bytes read", (unsigned long long)bytes_read);
+    CHECKF(furthest < weights / 2 && bytes_read == furthest, "%llu bytes read",
+           (unsigned long long)bytes_read);
     bz_session *s = NULL;
     bz_error err = {0};
     CHECK(bz_session_new(&s, m, NULL, &err) == BZ_BAD_REQUEST && !s);
@@ -80,12 +82,14 @@ static void test_memory(void)
     CHECK(bz_model_fit(m, &(bz_fit_options){.context = 1024}, &small, &err) == BZ_OK);
     CHECK(small.caches < f.caches && small.weights == f.weights && small.work == f.work);
     const uint64_t need = total_of(&f);
-    CHECK(bz_model_fit(m, &(bz_fit_options){.context = 4096, .memory = need, .ple = "resident"}, &f, &err) == BZ_OK);
+    CHECK(bz_model_fit(m, &(bz_fit_options){.context = 4096, .memory = need, .ple = "resident"}, &f,
+                       &err) == BZ_OK);
     CHECK(f.most_context == 4096);
 
     bz_fit_options o = {.context = 4096, .memory = total_of(&small), .ple = "resident"};
     CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OUT_OF_MEMORY && f.most_context == 1024);
-    CHECKF(strncmp(err.text, "This model needs 0.0", 20) == 0 && strstr(err.text, "a context of 4096") &&
+    CHECKF(strncmp(err.text, "This model needs 0.0", 20) == 0 &&
+               strstr(err.text, "a context of 4096") &&
                strstr(err.text, "Use a context of at most 1024"),
            "%s", err.text);
     o.context = f.most_context;
@@ -105,12 +109,14 @@ static void test_streamed(void)
     bz_model *m = NULL;
     bz_error err = {0};
     bz_fit all, f;
-    CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL, &(bz_open_options){.headers_only = true}, &err) == BZ_OK);
+    CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL,
+                             &(bz_open_options){.headers_only = true}, &err) == BZ_OK);
     CHECK(bz_model_fit(m, NULL, &all, &err) == BZ_OK);
     bz_fit_options o = {.memory = total_of(&all)};
     CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OK && f.weights == all.weights);
     o.memory = total_of(&all) - all.weights / 4;
-    CHECKF(bz_model_fit(m, &o, &f, &err) == BZ_OK && f.weights <= all.weights * 3 / 4, "%s", err.text);
+    CHECKF(bz_model_fit(m, &o, &f, &err) == BZ_OK && f.weights <= all.weights * 3 / 4, "%s",
+           err.text);
     CHECK(total_of(&f) <= o.memory && f.most_context >= 4096);
     o.memory = total_of(&all) - all.weights + 1000;
     CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OUT_OF_MEMORY);
@@ -124,18 +130,23 @@ static void test_table(void)
     bz_error err = {0};
     bz_fit all, f;
     /* no table has more rows than are kept: what is won is the place between buffers at most */
-    CHECK(bz_model_fit(m, &(bz_fit_options){.ple = "resident"}, &all, &err) == BZ_OK && !all.ple_in_file);
+    CHECK(bz_model_fit(m, &(bz_fit_options){.ple = "resident"}, &all, &err) == BZ_OK &&
+          !all.ple_in_file);
     CHECK(bz_model_fit(m, &(bz_fit_options){.ple = "file"}, &f, &err) == BZ_OK && f.ple_in_file);
     CHECK(f.weights == all.weights - all.ple && f.ple == all.ple);
-    CHECK(bz_model_fit(m, &(bz_fit_options){.memory = total_of(&all) - 1}, &f, &err) != BZ_BAD_REQUEST && f.ple_in_file);
-    CHECK(bz_model_fit(m, &(bz_fit_options){.memory = total_of(&all)}, &f, &err) == BZ_OK && !f.ple_in_file);
+    CHECK(bz_model_fit(m, &(bz_fit_options){.memory = total_of(&all) - 1}, &f, &err) !=
+              BZ_BAD_REQUEST &&
+          f.ple_in_file);
+    CHECK(bz_model_fit(m, &(bz_fit_options){.memory = total_of(&all)}, &f, &err) == BZ_OK &&
+          !f.ple_in_file);
     /* as published: 262,144 rows of 8,960 values, of which 4,096 are kept */
     bz_weight_info *t = &m->text.weights.table.info[m->text.weights.per_layer_token_embd.id - 1];
     t->ne[0] = 8960;
     t->ne[1] = 262144;
     t->size = 8960 * 2ull * 262144;
     CHECK(bz_model_fit(m, NULL, &f, &err) == BZ_OK && !f.ple_in_file);
-    CHECKF(f.ple > 4600000000u && f.ple < 4640000000u, "%llu bytes less", (unsigned long long)f.ple);
+    CHECKF(f.ple > 4600000000u && f.ple < 4640000000u, "%llu bytes less",
+           (unsigned long long)f.ple);
     bz_fit_options o = {.memory = 4000000000u, .ple = "resident"};
     CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OUT_OF_MEMORY);
     CHECKF(strstr(err.text, "Leave the per-layer embeddings in the file.") != NULL, "%s", err.text);
@@ -152,7 +163,8 @@ static void test_limits(void)
     bz_fit f;
     CHECK(bz_model_fit(m, &(bz_fit_options){.max_binding = 1 << 20}, &f, &err) == BZ_BAD_REQUEST);
     CHECK(bz_model_fit(m, &(bz_fit_options){.ple = "shelf"}, &f, &err) == BZ_BAD_REQUEST);
-    CHECK(bz_model_fit(m, &(bz_fit_options){.context = bz_model_context(m) + 1}, &f, &err) == BZ_BAD_REQUEST);
+    CHECK(bz_model_fit(m, &(bz_fit_options){.context = bz_model_context(m) + 1}, &f, &err) ==
+          BZ_BAD_REQUEST);
     bz_weight_info *t = &m->text.weights.table.info[0];
     t->ne[0] = 1ull << 31;
     CHECK(bz_model_fit(m, NULL, &f, &err) == BZ_UNSUPPORTED_MODEL);

@@ -105,16 +105,18 @@ static void test_seeds(const bz_model *m, const char *name)
          .frequency = 0.1f},
         {.greedy = true},
     };
-    static const char *const names[] = {"as recommended", "hot, nothing cut", "penalties", "greedy"};
+    static const char *const names[] = {"as recommended", "hot, nothing cut", "penalties",
+                                        "greedy"};
     for (size_t k = quick_run() ? 2 : 0; k < sizeof samplings / sizeof *samplings; k++) {
         begin("%s, %s: one seed, one text, whatever the chunks and threads", name, names[k]);
         bz_generate_options o = {.max_tokens = 60, .ignore_end = true, .sampling = samplings[k]};
         for (size_t i = 0; i < (quick_run() ? 2 : sizeof ways / sizeof *ways); i++) {
-            bz_session *s =
-                session_or_fail(m, &(bz_session_options){.chunk = ways[i].chunk, .threads = ways[i].threads});
+            bz_session *s = session_or_fail(
+                m, &(bz_session_options){.chunk = ways[i].chunk, .threads = ways[i].threads});
             CHECKF(ask(s, &o, i ? &second : &first) == BZ_OK, "%s", second.err.text);
             CHECK(i == 0 || same_ids(&first, &second));
-            CHECK(i == 0 || (first.len == second.len && memcmp(first.text, second.text, first.len) == 0));
+            CHECK(i == 0 ||
+                  (first.len == second.len && memcmp(first.text, second.text, first.len) == 0));
             bz_session_free(s);
         }
         CHECK(first.n == 60 && first.finish == BZ_FINISH_LENGTH);
@@ -122,7 +124,8 @@ static void test_seeds(const bz_model *m, const char *name)
         begin("%s, %s: in two halves, and again after another answer", name, names[k]);
         bz_session *s = session_or_fail(m, NULL);
         o.max_tokens = 30;
-        CHECK(ask(s, &o, &second) == BZ_OK && memcmp(first.ids, second.ids, 30 * sizeof *first.ids) == 0);
+        CHECK(ask(s, &o, &second) == BZ_OK &&
+              memcmp(first.ids, second.ids, 30 * sizeof *first.ids) == 0);
         CHECK(go_on(s, &o, &second) == BZ_OK &&
               memcmp(first.ids + 30, second.ids, 30 * sizeof *first.ids) == 0);
         o.max_tokens = 60;
@@ -133,7 +136,8 @@ static void test_seeds(const bz_model *m, const char *name)
     }
 }
 
-/* ---- stops ------------------------------------------------------------------------------------ */
+/* ---- stops ------------------------------------------------------------------------------------
+ */
 
 static void test_stops(const bz_model *m)
 {
@@ -220,7 +224,8 @@ static void test_stops(const bz_model *m)
     o.ignore_end = false;
     CHECK(bz_token_ends(m, 106));
     CHECK(ask(s, &o, &second) == BZ_OK && second.n == 1 && second.ids[0] == 106);
-    CHECK(second.finish == BZ_FINISH_END && second.len == 0 && bz_session_get_stats(s).position == PROMPT);
+    CHECK(second.finish == BZ_FINISH_END && second.len == 0 &&
+          bz_session_get_stats(s).position == PROMPT);
     o.ignore_end = true;
     o.max_tokens = 5;
     CHECK(ask(s, &o, &second) == BZ_OK && second.n == 5 && second.finish == BZ_FINISH_LENGTH &&
@@ -237,7 +242,8 @@ static void test_stops(const bz_model *m)
     bz_session_free(s);
 }
 
-/* ---- log-probabilities, bias, bad requests --------------------------------------------------------- */
+/* ---- log-probabilities, bias, bad requests
+ * --------------------------------------------------------- */
 
 static double log_softmax(const float *logits, uint32_t n, int32_t id)
 {
@@ -258,9 +264,11 @@ static int on_probs(void *user, const bz_event *e)
     probs_seen *p = user;
     const float *logits = bz_session_logits(p->s); /* the row this token was chosen from */
     const uint32_t vocab = p->s->model->text.config.vocab;
-    CHECK(e->n_top == 300 && fabs((double)e->log_prob - log_softmax(logits, vocab, e->token)) < 1e-4);
+    CHECK(e->n_top == 300 &&
+          fabs((double)e->log_prob - log_softmax(logits, vocab, e->token)) < 1e-4);
     for (uint32_t i = 0; i < e->n_top; i += 50) {
-        CHECK(fabs((double)e->top[i].log_prob - log_softmax(logits, vocab, e->top[i].token)) < 1e-4);
+        CHECK(fabs((double)e->top[i].log_prob - log_softmax(logits, vocab, e->top[i].token)) <
+              1e-4);
         CHECK(i == 0 || e->top[i].log_prob <= e->top[i - 1].log_prob);
     }
     p->tokens++;
@@ -274,7 +282,8 @@ static void test_requests(const bz_model *m)
     bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2});
     CHECK(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK);
     const bz_bias bias = {600, 3};
-    bz_generate_options o = {.max_tokens = 10, .ignore_end = true, .top_log_probs = 300, .sampling.seed = 5};
+    bz_generate_options o = {
+        .max_tokens = 10, .ignore_end = true, .top_log_probs = 300, .sampling.seed = 5};
     probs_seen seen = {s, 0};
     for (int i = 0; i < 2; i++) {
         bz_job *job = NULL;
@@ -289,7 +298,8 @@ static void test_requests(const bz_model *m)
     begin("requests that cannot be served say why, and the session stays free");
     const int32_t far = 640;
     const char *const empty[] = {""};
-    CHECK(ask(s, &(bz_generate_options){.stop_ids = &far, .n_stop_ids = 1}, &first) == BZ_BAD_REQUEST);
+    CHECK(ask(s, &(bz_generate_options){.stop_ids = &far, .n_stop_ids = 1}, &first) ==
+          BZ_BAD_REQUEST);
     CHECKF(strcmp(first.err.text, "The stop token 640 is not in the vocabulary of 640.") == 0, "%s",
            first.err.text);
     CHECK(ask(s, &(bz_generate_options){.stop = empty, .n_stop = 1}, &first) == BZ_BAD_REQUEST);
@@ -301,13 +311,16 @@ static void test_requests(const bz_model *m)
     o = (bz_generate_options){.max_tokens = 3, .sampling = {.bias = none, .n_bias = 640}};
     CHECK(ask(s, &o, &first) == BZ_BAD_REQUEST && first.n == 0 && first.finish == BZ_FINISH_NONE);
     o.sampling.n_bias = 639; /* the last one is left */
-    CHECK(ask(s, &o, &first) == BZ_OK && first.n == 3 && first.ids[0] == 639 && first.ids[2] == 639);
+    CHECK(ask(s, &o, &first) == BZ_OK && first.n == 3 && first.ids[0] == 639 &&
+          first.ids[2] == 639);
     bz_session_free(s);
 }
 
-/* ---- what the file says ------------------------------------------------------------------------------ */
+/* ---- what the file says
+ * ------------------------------------------------------------------------------ */
 
-static void check_hints(gguf_build *b, bz_sampling given, float temperature, int32_t top_k, float top_p)
+static void check_hints(gguf_build *b, bz_sampling given, float temperature, int32_t top_k,
+                        float top_p)
 {
     bz_gguf g;
     bz_error err = {0};
@@ -315,8 +328,8 @@ static void check_hints(gguf_build *b, bz_sampling given, float temperature, int
     gb_finish(b);
     CHECK(bz_gguf_parse(&g, b->bytes, b->size, b->file_size, &at_least, &err) == BZ_GGUF_DONE);
     bz_hints_sampling(&g, &given);
-    CHECKF(given.temperature == temperature && given.top_k == top_k && given.top_p == top_p, "%g %d %g",
-           (double)given.temperature, given.top_k, (double)given.top_p);
+    CHECKF(given.temperature == temperature && given.top_k == top_k && given.top_p == top_p,
+           "%g %d %g", (double)given.temperature, given.top_k, (double)given.top_p);
     bz_gguf_free(&g);
     gb_free(b);
 }
@@ -342,7 +355,8 @@ static void test_hints(void)
                 gb_f32(&b, "general.sampling.top_p", 0.75f);
             }
             if (given) {
-                check_hints(&b, (bz_sampling){.temperature = 2, .top_k = -1, .top_p = 0.5f}, 2, -1, 0.5f);
+                check_hints(&b, (bz_sampling){.temperature = 2, .top_k = -1, .top_p = 0.5f}, 2, -1,
+                            0.5f);
             } else {
                 check_hints(&b, (bz_sampling){0}, 0.5f, 20, 0.75f);
             }

@@ -38,7 +38,8 @@ static void test_sample(uint32_t version)
         CHECK(g.alignment == 32);
         CHECK(g.n_kv == 5 && g.n_tensors == 3);
         CHECK(g.header_size == b.header_size);
-        CHECK(g.data_start % 32 == 0 && g.data_start >= g.header_size && g.data_start < g.header_size + 32);
+        CHECK(g.data_start % 32 == 0 && g.data_start >= g.header_size &&
+              g.data_start < g.header_size + 32);
         const bz_gguf_tensor *a = bz_gguf_find_tensor(&g, "a.weight"),
                              *q = bz_gguf_find_tensor(&g, "b.weight");
         const bz_gguf_tensor *c = bz_gguf_find_tensor(&g, "c");
@@ -66,7 +67,8 @@ static void test_sample(uint32_t version)
             CHECK(n == 3);
         }
         bz_str text;
-        CHECK(bz_gguf_get_str(bz_gguf_find(&g, "general.architecture"), &text) && bz_str_is(text, "gemma4"));
+        CHECK(bz_gguf_get_str(bz_gguf_find(&g, "general.architecture"), &text) &&
+              bz_str_is(text, "gemma4"));
         bz_gguf_free(&g);
         CHECK(g.kv == NULL && g.n_tensors == 0);
     }
@@ -363,8 +365,8 @@ static void test_tolerance(void)
             CHECKF(f == (rows[n].f ? rows[n].value : 42), "f64 of %s", rows[n].key);
             CHECKF(bz_gguf_get_bool(kv, 0, &flag) == rows[n].b && flag == rows[n].b, "bool of %s",
                    rows[n].key);
-            CHECKF(!bz_gguf_get_u64(kv, 1, &u) && !bz_gguf_get_f64(kv, UINT64_MAX, &f), "%s past its end",
-                   rows[n].key);
+            CHECKF(!bz_gguf_get_u64(kv, 1, &u) && !bz_gguf_get_f64(kv, UINT64_MAX, &f),
+                   "%s past its end", rows[n].key);
         }
         bz_gguf_free(&g);
     }
@@ -377,8 +379,11 @@ static void test_hand_made(void)
     begin("keys made by hand are read safely");
     static const uint8_t bytes[] = {3, 0, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c',
                                     4, 0, 0, 0, 0, 0, 0, 0, 'd', 'e', 'f'};
-    bz_gguf_kv kv = {
-        .type = BZ_GGUF_STRING, .is_array = true, .count = 5, .bytes = bytes, .n_bytes = sizeof bytes};
+    bz_gguf_kv kv = {.type = BZ_GGUF_STRING,
+                     .is_array = true,
+                     .count = 5,
+                     .bytes = bytes,
+                     .n_bytes = sizeof bytes};
     bz_str s;
     uint64_t u;
     size_t cursor = 0;
@@ -410,7 +415,8 @@ static void check_prefixes(const gguf_build *b)
     }
     CHECK(last == b->header_size);
     for (size_t n = b->header_size; n <= b->size; n++) {
-        CHECKF(gb_parse_copy(b->bytes, n, b->file_size, &at_least, &err) == BZ_GGUF_DONE, "%zu bytes", n);
+        CHECKF(gb_parse_copy(b->bytes, n, b->file_size, &at_least, &err) == BZ_GGUF_DONE,
+               "%zu bytes", n);
     }
     /* the same prefixes as whole files: refused, except where nothing is missing */
     uint64_t end = b->n_tensors ? 0 : b->header_size;
@@ -424,8 +430,8 @@ static void check_prefixes(const gguf_build *b)
     }
     for (size_t n = 0; n <= b->size; n++) {
         bz_gguf_answer answer = gb_parse_copy(b->bytes, n, n, &at_least, &err);
-        CHECKF(answer == (n < end ? BZ_GGUF_ERROR : BZ_GGUF_DONE), "a file of %zu bytes: answer %d", n,
-               (int)answer);
+        CHECKF(answer == (n < end ? BZ_GGUF_ERROR : BZ_GGUF_DONE), "a file of %zu bytes: answer %d",
+               n, (int)answer);
     }
 }
 
@@ -499,10 +505,12 @@ static void test_loop(void)
     gb_sample(&b);
     gb_finish(&b);
     uint64_t n = 0, rounds = 0, at_least;
-    while (bz_gguf_parse(&g, b.bytes, n, b.file_size, &at_least, &err) == BZ_GGUF_MORE && rounds++ < 1000) {
+    while (bz_gguf_parse(&g, b.bytes, n, b.file_size, &at_least, &err) == BZ_GGUF_MORE &&
+           rounds++ < 1000) {
         n = at_least;
     }
-    CHECKF(n == b.header_size && g.n_tensors == 3, "%llu bytes, %s", (unsigned long long)n, err.text);
+    CHECKF(n == b.header_size && g.n_tensors == 3, "%llu bytes, %s", (unsigned long long)n,
+           err.text);
     CHECKF(rounds < 30, "%llu rounds", (unsigned long long)rounds);
     bz_gguf_free(&g);
     gb_free(&b);
@@ -511,7 +519,8 @@ static void test_loop(void)
     real_size(&b);
     CHECK(b.header_size > 15000000);
     n = 0, rounds = 0;
-    while (bz_gguf_parse(&g, b.bytes, n, b.file_size, &at_least, &err) == BZ_GGUF_MORE && rounds++ < 1000) {
+    while (bz_gguf_parse(&g, b.bytes, n, b.file_size, &at_least, &err) == BZ_GGUF_MORE &&
+           rounds++ < 1000) {
         n = 2 * at_least < b.size ? 2 * at_least : b.size;
     }
     CHECKF(g.n_tensors == 800, "%s", err.text);
@@ -554,8 +563,9 @@ static void test_claims(void)
     gb_set(&b, GB_TENSOR_COUNT_AT, 8, 2000);
     gb_set(&b, GB_KEY_COUNT_AT, 8, (uint64_t)1 << 36);
     CHECK(gb_parse_copy(b.bytes, 24, (uint64_t)1 << 60, &at_least, &err) == BZ_GGUF_ERROR);
-    CHECKF(strcmp(err.text, "the number of entries makes the header at least 962072740328 bytes long, "
-                            "more than any model has") == 0,
+    CHECKF(strcmp(err.text,
+                  "the number of entries makes the header at least 962072740328 bytes long, "
+                  "more than any model has") == 0,
            "%s", err.text);
     gb_free(&b);
 
@@ -564,7 +574,8 @@ static void test_claims(void)
     gb_finish(&b);
     const gb_spot *spot = gb_spot_of(&b, "test.words");
     gb_set(&b, spot->value + 4, 8, 1000000);
-    CHECK(gb_parse_copy(b.bytes, spot->value + 12, (uint64_t)1 << 40, &at_least, &err) == BZ_GGUF_MORE);
+    CHECK(gb_parse_copy(b.bytes, spot->value + 12, (uint64_t)1 << 40, &at_least, &err) ==
+          BZ_GGUF_MORE);
     CHECKF(at_least == spot->value + 12 + 8000000 + 3 * 33, "%llu", (unsigned long long)at_least);
     gb_free(&b);
 }

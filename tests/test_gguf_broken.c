@@ -21,8 +21,8 @@ static void check_broken(const uint8_t *bytes, size_t n, const char *expected)
             CHECKF(at_least > i && at_least <= n, "%zu bytes: at least %llu", i,
                    (unsigned long long)at_least);
         } else {
-            CHECKF(answer == BZ_GGUF_ERROR && strcmp(part.text, err.text) == 0, "%zu bytes: answer %d, %s", i,
-                   (int)answer, part.text);
+            CHECKF(answer == BZ_GGUF_ERROR && strcmp(part.text, err.text) == 0,
+                   "%zu bytes: answer %d, %s", i, (int)answer, part.text);
         }
     }
 }
@@ -70,13 +70,16 @@ static const struct patch {
      "the file is big-endian GGUF; get the little-endian file of this model"},
 
     {"tensor count of -1", NULL, FIXED, GB_TENSOR_COUNT_AT, 8, UINT64_MAX,
-     "the header claims 18446744073709551615 tensors, more than a file of 576 bytes can hold; download it "
+     "the header claims 18446744073709551615 tensors, more than a file of 576 bytes can hold; "
+     "download it "
      "again"},
     {"more tensors than fit", NULL, FIXED, GB_TENSOR_COUNT_AT, 8, 15,
      "the header claims 15 tensors, more than a file of 576 bytes can hold; download it again"},
-    {"one tensor too many", NULL, FIXED, GB_TENSOR_COUNT_AT, 8, 4, "tensor number 4 has an empty name"},
+    {"one tensor too many", NULL, FIXED, GB_TENSOR_COUNT_AT, 8, 4,
+     "tensor number 4 has an empty name"},
     {"key count of -1", NULL, FIXED, GB_KEY_COUNT_AT, 8, UINT64_MAX,
-     "the header claims 18446744073709551615 keys, more than a file of 576 bytes can hold; download it "
+     "the header claims 18446744073709551615 keys, more than a file of 576 bytes can hold; "
+     "download it "
      "again"},
     {"more keys than fit", NULL, FIXED, GB_KEY_COUNT_AT, 8, 40,
      "the header claims 40 keys, more than a file of 576 bytes can hold; download it again"},
@@ -93,7 +96,8 @@ static const struct patch {
     {"key of 2^63 bytes", "test.u32", NAME_LENGTH, 0, 8, (uint64_t)1 << 63,
      "key number 3 has a name of 9223372036854775808 bytes; at most 65536 are allowed"},
     {"key longer than the file", "test.u32", NAME_LENGTH, 0, 8, 60000,
-     "the file is cut off at key number 3 (576 bytes, header needs at least 60243); download it again"},
+     "the file is cut off at key number 3 (576 bytes, header needs at least 60243); download it "
+     "again"},
     {"key that is one byte too short", "test.u32", NAME_LENGTH, 0, 8, 7,
      "key \"test.u3\" has a value of unknown type 1074"},
     {"zero byte in a key", "test.u32", NAME, 4, 1, 0,
@@ -103,7 +107,8 @@ static const struct patch {
     {"delete in a key", "test.u32", NAME, 7, 1, 127,
      "key \"test.u3\\x7F\" has a control character in its name"},
 
-    {"value type 13", "test.u32", TYPE, 0, 4, 13, "key \"test.u32\" has a value of unknown type 13"},
+    {"value type 13", "test.u32", TYPE, 0, 4, 13,
+     "key \"test.u32\" has a value of unknown type 13"},
     {"value type 2^32-1", "test.u32", TYPE, 0, 4, UINT32_MAX,
      "key \"test.u32\" has a value of unknown type 4294967295"},
     {"array of arrays", "test.numbers", VALUE, 0, 4, BZ_GGUF_ARRAY,
@@ -111,28 +116,38 @@ static const struct patch {
     {"array of an unknown type", "test.numbers", VALUE, 0, 4, 99,
      "key \"test.numbers\" has a value of unknown type 99"},
     {"array count of -1", "test.numbers", VALUE, 4, 8, UINT64_MAX,
-     "key \"test.numbers\" claims 18446744073709551615 elements, more than a file of 576 bytes can hold"},
+     "key \"test.numbers\" claims 18446744073709551615 elements, more than a file of 576 bytes can "
+     "hold"},
     {"array count that wraps to 0", "test.numbers", VALUE, 4, 8, (uint64_t)1 << 62,
-     "key \"test.numbers\" claims 4611686018427387904 elements, more than a file of 576 bytes can hold"},
+     "key \"test.numbers\" claims 4611686018427387904 elements, more than a file of 576 bytes can "
+     "hold"},
     {"array longer than the file", "test.numbers", VALUE, 4, 8, 1000,
-     "the file is cut off at key \"test.numbers\" (576 bytes, header needs at least 4276); download it "
+     "the file is cut off at key \"test.numbers\" (576 bytes, header needs at least 4276); "
+     "download it "
      "again"},
     {"strings whose lengths wrap to 0", "test.words", VALUE, 4, 8, (uint64_t)1 << 61,
-     "key \"test.words\" claims 2305843009213693952 elements, more than a file of 576 bytes can hold"},
+     "key \"test.words\" claims 2305843009213693952 elements, more than a file of 576 bytes can "
+     "hold"},
     {"more strings than the file holds", "test.words", VALUE, 4, 8, 100,
-     "the file is cut off at key \"test.words\" (576 bytes, header needs at least 1108); download it again"},
+     "the file is cut off at key \"test.words\" (576 bytes, header needs at least 1108); download "
+     "it again"},
     {"string of 2^30+1 bytes", "general.architecture", VALUE, 0, 8, (1u << 30) + 1,
-     "key \"general.architecture\" holds a string of 1073741825 bytes; at most 1073741824 are allowed"},
+     "key \"general.architecture\" holds a string of 1073741825 bytes; at most 1073741824 are "
+     "allowed"},
     {"string of 2^64-1 bytes", "general.architecture", VALUE, 0, 8, UINT64_MAX,
-     "key \"general.architecture\" holds a string of 18446744073709551615 bytes; at most 1073741824 are "
+     "key \"general.architecture\" holds a string of 18446744073709551615 bytes; at most "
+     "1073741824 are "
      "allowed"},
     {"string longer than the file", "general.architecture", VALUE, 0, 8, 1 << 30,
-     "the file is cut off at key \"general.architecture\" (576 bytes, header needs at least 1073742043); "
+     "the file is cut off at key \"general.architecture\" (576 bytes, header needs at least "
+     "1073742043); "
      "download it again"},
     {"string in an array of 2^63 bytes", "test.words", VALUE, 12, 8, (uint64_t)1 << 63,
-     "key \"test.words\" holds a string of 9223372036854775808 bytes; at most 1073741824 are allowed"},
+     "key \"test.words\" holds a string of 9223372036854775808 bytes; at most 1073741824 are "
+     "allowed"},
     {"string in an array longer than the file", "test.words", VALUE, 12, 8, 1000,
-     "the file is cut off at key \"test.words\" (576 bytes, header needs at least 1332); download it again"},
+     "the file is cut off at key \"test.words\" (576 bytes, header needs at least 1332); download "
+     "it again"},
 
     {"alignment 0", "general.alignment", VALUE, 0, 4, 0,
      "key \"general.alignment\" is 0; it must be a power of two between 1 and 1048576"},
@@ -140,9 +155,11 @@ static const struct patch {
      "key \"general.alignment\" is 48; it must be a power of two between 1 and 1048576"},
     {"alignment 2 MiB", "general.alignment", VALUE, 0, 4, 1 << 21,
      "key \"general.alignment\" is 2097152; it must be a power of two between 1 and 1048576"},
-    {"negative alignment", "general.alignment", TYPE, 0, 8, BZ_GGUF_I32 | (uint64_t)0xFFFFFFE0 << 32,
+    {"negative alignment", "general.alignment", TYPE, 0, 8,
+     BZ_GGUF_I32 | (uint64_t)0xFFFFFFE0 << 32,
      "key \"general.alignment\" is not a positive integer"},
-    {"alignment as a float", "general.alignment", TYPE, 0, 8, BZ_GGUF_F32 | (uint64_t)0x42000000 << 32,
+    {"alignment as a float", "general.alignment", TYPE, 0, 8,
+     BZ_GGUF_F32 | (uint64_t)0x42000000 << 32,
      "key \"general.alignment\" is not a positive integer"},
     {"alignment that the tensors do not keep", "general.alignment", VALUE, 0, 4, 64,
      "tensor \"c\" has offset 160, not a multiple of the file's alignment 64"},
@@ -159,8 +176,10 @@ static const struct patch {
      "tensor \"b.weight\" has 5 dimensions; 1 to 4 are allowed"},
     {"tensor of 2^32-1 dimensions", "b.weight", N_DIMS, 0, 4, UINT32_MAX,
      "tensor \"b.weight\" has 4294967295 dimensions; 1 to 4 are allowed"},
-    {"first dimension 0", "b.weight", DIMS, 0, 8, 0, "tensor \"b.weight\" has no values: dimension 0 is 0"},
-    {"second dimension 0", "b.weight", DIMS, 8, 8, 0, "tensor \"b.weight\" has no values: dimension 1 is 0"},
+    {"first dimension 0", "b.weight", DIMS, 0, 8, 0,
+     "tensor \"b.weight\" has no values: dimension 0 is 0"},
+    {"second dimension 0", "b.weight", DIMS, 8, 8, 0,
+     "tensor \"b.weight\" has no values: dimension 1 is 0"},
     {"dimensions that overflow", "b.weight", DIMS, 8, 8, (uint64_t)1 << 58,
      "tensor \"b.weight\" has impossible dimensions 64 x 288230376151711744 x 1 x 1"},
     {"bytes that overflow", "a.weight", DIMS, 8, 8, (uint64_t)1 << 60,
@@ -168,27 +187,33 @@ static const struct patch {
     {"removed tensor type", "b.weight", TYPE, 0, 4, 4,
      "tensor \"b.weight\" has the unknown type 4; the file is damaged or newer than this program"},
     {"tensor type 2^31", "b.weight", TYPE, 0, 4, (uint64_t)1 << 31,
-     "tensor \"b.weight\" has the unknown type 2147483648; the file is damaged or newer than this program"},
+     "tensor \"b.weight\" has the unknown type 2147483648; the file is damaged or newer than this "
+     "program"},
     {"row that splits a block", "b.weight", DIMS, 0, 8, 48,
-     "tensor \"b.weight\" has rows of 48 values, not a multiple of the 32 values in a block of its type "
+     "tensor \"b.weight\" has rows of 48 values, not a multiple of the 32 values in a block of its "
+     "type "
      "Q4_0"},
     {"K-quant of a short row", "b.weight", TYPE, 0, 4, BZ_Q4_K,
-     "tensor \"b.weight\" has rows of 64 values, not a multiple of the 256 values in a block of its type "
+     "tensor \"b.weight\" has rows of 64 values, not a multiple of the 256 values in a block of "
+     "its type "
      "Q4_K"},
     {"crooked offset", "b.weight", OFFSET, 0, 8, 80,
      "tensor \"b.weight\" has offset 80, not a multiple of the file's alignment 32"},
     {"offset behind the file", "c", OFFSET, 0, 8, 192,
      "the file is cut off: 10 of 586 bytes are missing, from tensor \"c\" on; download it again"},
     {"offset far behind the file", "b.weight", OFFSET, 0, 8, (uint64_t)1 << 40,
-     "the file is cut off: 1099511627656 of 1099511628232 bytes are missing, from tensor \"b.weight\" on; "
+     "the file is cut off: 1099511627656 of 1099511628232 bytes are missing, from tensor "
+     "\"b.weight\" on; "
      "download it again"},
     {"offset that wraps around", "b.weight", OFFSET, 0, 8, UINT64_MAX - 31,
      "tensor \"b.weight\" has the impossible offset 18446744073709551584"},
     {"offset whose end wraps around", "b.weight", OFFSET, 0, 8, UINT64_MAX - 384 - 63,
      "tensor \"b.weight\" has the impossible offset 18446744073709551168"},
     {"tensor larger than the file", "a.weight", DIMS, 8, 8, 1000,
-     "the file is cut off: 15808 of 16384 bytes are missing, from tensor \"a.weight\" on; download it again"},
-    {"two tensors in one place", "c", OFFSET, 0, 8, 0, "tensors \"a.weight\" and \"c\" overlap in the file"},
+     "the file is cut off: 15808 of 16384 bytes are missing, from tensor \"a.weight\" on; download "
+     "it again"},
+    {"two tensors in one place", "c", OFFSET, 0, 8, 0,
+     "tensors \"a.weight\" and \"c\" overlap in the file"},
     {"tensor that runs into the next", "a.weight", DIMS, 8, 8, 5,
      "tensors \"a.weight\" and \"b.weight\" overlap in the file"},
 };
@@ -245,7 +270,8 @@ static void test_twice(void)
     gb_finish(&b);
     check_broken(
         b.bytes, b.size,
-        "tensor \"\\xE2\\x80\\xAEnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...\" has the "
+        "tensor \"\\xE2\\x80\\xAEnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...\" "
+        "has the "
         "unknown type 5; the file is damaged or newer than this program");
     gb_free(&b);
 }
@@ -261,20 +287,24 @@ static void test_cut_off(void)
         {1, "the file is cut off (1 bytes, header needs at least 24); download it again"},
         {23, "the file is cut off (23 bytes, header needs at least 24); download it again"},
         {24, "the header claims 5 keys, more than a file of 24 bytes can hold; download it again"},
-        {100, "the header claims 3 tensors, more than a file of 100 bytes can hold; download it again"},
-        {200,
-         "the file is cut off at key number 1 (200 bytes, header needs at least 212); download it again"},
-        {300, "the file is cut off at key \"test.words\" (300 bytes, header needs at least 308); download it "
+        {100,
+         "the header claims 3 tensors, more than a file of 100 bytes can hold; download it again"},
+        {200, "the file is cut off at key number 1 (200 bytes, header needs at least 212); "
+              "download it again"},
+        {300, "the file is cut off at key \"test.words\" (300 bytes, header needs at least 308); "
+              "download it "
               "again"},
-        {371, "the file is cut off at tensor \"b.weight\" (371 bytes, header needs at least 372); download "
+        {371, "the file is cut off at tensor \"b.weight\" (371 bytes, header needs at least 372); "
+              "download "
               "it again"},
-        {372,
-         "the file is cut off: 182 of 554 bytes are missing, from tensor \"a.weight\" on; download it again"},
-        {380,
-         "the file is cut off: 174 of 554 bytes are missing, from tensor \"a.weight\" on; download it again"},
-        {432,
-         "the file is cut off: 122 of 554 bytes are missing, from tensor \"b.weight\" on; download it again"},
-        {553, "the file is cut off: 1 of 554 bytes are missing, from tensor \"c\" on; download it again"},
+        {372, "the file is cut off: 182 of 554 bytes are missing, from tensor \"a.weight\" on; "
+              "download it again"},
+        {380, "the file is cut off: 174 of 554 bytes are missing, from tensor \"a.weight\" on; "
+              "download it again"},
+        {432, "the file is cut off: 122 of 554 bytes are missing, from tensor \"b.weight\" on; "
+              "download it again"},
+        {553, "the file is cut off: 1 of 554 bytes are missing, from tensor \"c\" on; download it "
+              "again"},
     };
     gguf_build b;
     gb_sample(&b);
@@ -312,27 +342,34 @@ static void test_strangers(void)
         {"text", BYTES("hello there, this is just some text"),
          "this is not a GGUF file: it starts with \"hello th\""},
         {"ZIP", BYTES("PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0"),
-         "this is not a GGUF file but a ZIP archive (a PyTorch checkpoint perhaps); convert the model to "
+         "this is not a GGUF file but a ZIP archive (a PyTorch checkpoint perhaps); convert the "
+         "model to "
          "GGUF first"},
-        {"gzip", BYTES("\x1F\x8B\x08\0abc"), "this is not a GGUF file but a gzip archive; unpack it first"},
+        {"gzip", BYTES("\x1F\x8B\x08\0abc"),
+         "this is not a GGUF file but a gzip archive; unpack it first"},
         {"zstd", BYTES("\x28\xB5\x2F\xFD\x04"),
          "this is not a GGUF file but a zstd archive; unpack it first"},
-        {"xz", BYTES("\xFD\x37zXZ\0\0\x04"), "this is not a GGUF file but an xz archive; unpack it first"},
-        {"7z", BYTES("7z\xBC\xAF\x27\x1C"), "this is not a GGUF file but a 7z archive; unpack it first"},
+        {"xz", BYTES("\xFD\x37zXZ\0\0\x04"),
+         "this is not a GGUF file but an xz archive; unpack it first"},
+        {"7z", BYTES("7z\xBC\xAF\x27\x1C"),
+         "this is not a GGUF file but a 7z archive; unpack it first"},
         {"HTML", BYTES("<!DOCTYPE html><html><head><title>Log in</title>"),
          "this is not a GGUF file but a web page; the download failed or needs a login"},
         {"HTML after a byte order mark and blanks",
          BYTES("\xEF\xBB\xBF \r\n\t<HTML><body>Not found</body></HTML>"),
          "this is not a GGUF file but a web page; the download failed or needs a login"},
         {"JSON", BYTES("{\"error\":\"Invalid username or password.\"}"),
-         "this is not a GGUF file but JSON text (an error reply or a manifest perhaps); look into it"},
+         "this is not a GGUF file but JSON text (an error reply or a manifest perhaps); look into "
+         "it"},
         {"safetensors", BYTES("\x88\x12\x01\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}"),
          "this is not a GGUF file but a safetensors file; convert the model to GGUF first"},
         {"safetensors whose length looks like JSON",
          BYTES("{\x12\x01\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}"),
          "this is not a GGUF file but a safetensors file; convert the model to GGUF first"},
-        {"a Git LFS pointer", BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 3\n"),
-         "this is not a GGUF file but a Git LFS pointer; fetch the model itself with 'git lfs pull'"},
+        {"a Git LFS pointer",
+         BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 3\n"),
+         "this is not a GGUF file but a Git LFS pointer; fetch the model itself with 'git lfs "
+         "pull'"},
         {"GGML", BYTES("lmgg\0\0\0\0"),
          "this is not a GGUF file but an old GGML file of 2023; convert the model to GGUF again"},
         {"GGJT", BYTES("tjgg\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),

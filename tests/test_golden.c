@@ -18,8 +18,8 @@ typedef struct watch {
     unsigned seen; /* rows compared */
 } watch;
 
-static void compare_rows(watch *w, const char *name, const float *got, uint32_t rows, uint32_t cols, uint32_t stride,
-                         double bound)
+static void compare_rows(watch *w, const char *name, const float *got, uint32_t rows, uint32_t cols,
+                         uint32_t stride, double bound)
 {
     size_t n;
     const float *want = golden_f32(w->g, &n, "%s", name);
@@ -27,14 +27,15 @@ static void compare_rows(watch *w, const char *name, const float *got, uint32_t 
         return;
     }
     for (uint32_t r = 0; r < rows; r++) {
-        double d = max_difference(got + (size_t)r * stride, want + (size_t)(w->s->n + r) * cols, cols);
+        double d =
+            max_difference(got + (size_t)r * stride, want + (size_t)(w->s->n + r) * cols, cols);
         CHECKF(d <= bound, "%s row %u: off by %g", name, w->s->n + r, d);
         w->seen++;
     }
 }
 
-static void compare_experts(watch *w, const bz_step *step, int output, const void *values, uint32_t rows, uint32_t k,
-                            uint32_t stride)
+static void compare_experts(watch *w, const bz_step *step, int output, const void *values,
+                            uint32_t rows, uint32_t k, uint32_t stride)
 {
     size_t n;
     const int32_t *want_id = golden_i32(w->g, &n, "text.2.expert_index.%d", step->layer);
@@ -44,11 +45,13 @@ static void compare_experts(watch *w, const bz_step *step, int output, const voi
         for (uint32_t i = 0; i < k; i++) {
             size_t at = (size_t)(w->s->n + r) * k + i;
             if (output == 0) {
-                CHECKF(((const int32_t *)values)[r * stride + i] == want_id[at], "layer %d: expert", step->layer);
+                CHECKF(((const int32_t *)values)[r * stride + i] == want_id[at], "layer %d: expert",
+                       step->layer);
             } else { /* the reference folds the expert's own scale into its weight */
                 float s;
                 memcpy(&s, w->s->model->weight_bytes[scale.id - 1] + 4 * want_id[at], sizeof s);
-                double d = fabs((double)((const float *)values)[r * stride + i] * (double)s - (double)want_share[at]);
+                double d = fabs((double)((const float *)values)[r * stride + i] * (double)s -
+                                (double)want_share[at]);
                 CHECKF(d <= 1e-4, "layer %d: share off by %g", step->layer, d);
             }
             w->seen++;
@@ -56,8 +59,8 @@ static void compare_experts(watch *w, const bz_step *step, int output, const voi
     }
 }
 
-static void on_trace(void *user, const bz_step *step, int output, const void *values, uint32_t rows, uint32_t cols,
-                     uint32_t stride)
+static void on_trace(void *user, const bz_step *step, int output, const void *values, uint32_t rows,
+                     uint32_t cols, uint32_t stride)
 {
     watch *w = user;
     char name[64];
@@ -98,8 +101,8 @@ static unsigned expected_rows(const golden *g)
     return rows;
 }
 
-static void run_case(const char *what, const char *model_name, const char *golden_name, uint32_t chunk,
-                     const char *kernels)
+static void run_case(const char *what, const char *model_name, const char *golden_name,
+                     uint32_t chunk, const char *kernels)
 {
     golden g;
     golden_open(&g, golden_name);
@@ -107,7 +110,8 @@ static void run_case(const char *what, const char *model_name, const char *golde
     uint32_t vocab = bz_model_vocab(m);
     bz_session_options o = {.exact = true, .chunk = chunk, .kernels = kernels, .threads = 2};
     for (int k = 0; k < 3; k++) {
-        begin("%s prompt %d chunk %u%s%s", what, k, chunk, kernels ? " kernels " : "", kernels ? kernels : "");
+        begin("%s prompt %d chunk %u%s%s", what, k, chunk, kernels ? " kernels " : "",
+              kernels ? kernels : "");
         size_t n, n_logits, n_greedy;
         const int32_t *ids = golden_i32(&g, &n, "text.%d.tokens", k);
         const float *want = golden_f32(&g, &n_logits, "text.%d.logits", k);
@@ -146,18 +150,22 @@ int main(void)
 {
     const uint32_t chunks[] = {1, 7, 512};
     for (int i = 0; i < 3; i++) {
-        run_case("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"),
+        run_case("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"),
+                 golden_path("e-like/golden.gguf"), chunks[i], NULL);
+        run_case("e-like (Ollama layout)", model_path("e-like-whole.gguf"),
+                 golden_path("e-like/golden.gguf"), chunks[i], NULL);
+        run_case("moe-like (llama.cpp layout)", golden_path("moe-like/text.gguf"),
+                 golden_path("moe-like/golden.gguf"), chunks[i], NULL);
+        run_case("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"),
+                 golden_path("moe-like/golden.gguf"), chunks[i], NULL);
+        run_case("dense-like", golden_path("dense-like/text.gguf"),
+                 golden_path("dense-like/golden.gguf"), chunks[i], NULL);
+        run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"),
                  chunks[i], NULL);
-        run_case("e-like (Ollama layout)", model_path("e-like-whole.gguf"), golden_path("e-like/golden.gguf"), chunks[i],
-                 NULL);
-        run_case("moe-like (llama.cpp layout)", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"),
-                 chunks[i], NULL);
-        run_case("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"), golden_path("moe-like/golden.gguf"),
-                 chunks[i], NULL);
-        run_case("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"), chunks[i], NULL);
-        run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"), chunks[i], NULL);
     }
-    run_case("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"), 512, "plain");
-    run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"), 512, "plain");
+    run_case("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"), 512,
+             "plain");
+    run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"),
+             512, "plain");
     return finish();
 }

@@ -43,8 +43,8 @@ static bool same_head(const http_head *a, const http_head *b)
                 a->sized == b->sized && a->length == b->length && a->size == b->size &&
                 a->refusal.status == b->refusal.status && a->refusal.why == b->refusal.why;
     for (unsigned i = 0; same && i < a->n_fields; i++) {
-        same =
-            same_span(a->field_name[i], b->field_name[i]) && same_span(a->field_value[i], b->field_value[i]);
+        same = same_span(a->field_name[i], b->field_name[i]) &&
+               same_span(a->field_value[i], b->field_value[i]);
     }
     return same;
 }
@@ -58,8 +58,8 @@ static http_answer read_text(http_head *h, const char *text, size_t n)
         http_head cut;
         char *piece;
         const http_answer a = read_cut(&cut, text, n, step, &piece);
-        CHECKF(a == whole && same_head(h, &cut), "cut into pieces of %zu: %d instead of %d: %.60s", step, a,
-               whole, text);
+        CHECKF(a == whole && same_head(h, &cut), "cut into pieces of %zu: %d instead of %d: %.60s",
+               step, a, whole, text);
         free(piece);
     }
     for (size_t at = 1; at < n && n < 400; at++) { /* in two, anywhere */
@@ -79,7 +79,8 @@ static void refused(int status, const char *text)
     const http_answer a = read_text(&h, text, strlen(text));
     CHECKF(a == HTTP_BAD && h.refusal.status == status, "%d, status %d instead of %d: %.80s", a,
            h.refusal.status, status, text);
-    CHECKF(a != HTTP_BAD || (h.refusal.why && strlen(h.refusal.why) > 10), "no reason: %.80s", text);
+    CHECKF(a != HTTP_BAD || (h.refusal.why && strlen(h.refusal.why) > 10), "no reason: %.80s",
+           text);
 }
 
 static http_head accepted(const char *text)
@@ -107,9 +108,11 @@ static void test_heads(void)
                        "\t\r\nX-Empty:\r\n\r\nGET /next";
     http_head h = accepted(text);
     CHECK(h.method == HTTP_GET && !h.old && !h.close && !h.chunked && !h.sized && h.length == 0);
-    CHECK(is(&h, h.path, "/a/b%20c") && is(&h, h.query, "x=1&y") && is(&h, h.authority, "localhost:11435"));
+    CHECK(is(&h, h.path, "/a/b%20c") && is(&h, h.query, "x=1&y") &&
+          is(&h, h.authority, "localhost:11435"));
     CHECK(h.n_fields == 3 && bz_str_is(http_field(&h, "Accept"), "text/html"));
-    CHECK(http_field(&h, "x-empty").data && http_field(&h, "x-empty").len == 0 && !http_field(&h, "x").data);
+    CHECK(http_field(&h, "x-empty").data && http_field(&h, "x-empty").len == 0 &&
+          !http_field(&h, "x").data);
     CHECK(h.size == strlen(text) - strlen("GET /next"));
 
     begin("methods, versions and targets");
@@ -131,7 +134,8 @@ static void test_heads(void)
     begin("bodies that are announced");
     h = accepted("POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551615\r\n\r\n");
     CHECK(h.sized && h.length == UINT64_MAX);
-    h = accepted("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\nExpect: 100-Continue\r\n\r\n");
+    h = accepted("POST / HTTP/1.1\r\n" HOST
+                 "Transfer-Encoding: Chunked\r\nExpect: 100-Continue\r\n\r\n");
     CHECK(h.chunked && !h.sized && h.expects_continue);
     CHECK(!accepted("GET / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\n\r\n").expects_continue);
 }
@@ -195,9 +199,10 @@ static void test_refusals(void)
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\n");
     refused(413, "POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551616\r\n\r\n");
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551616x\r\n\r\n");
-    refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
     refused(400,
-            "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n");
+            "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
+    refused(400, "POST / HTTP/1.1\r\n" HOST
+                 "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n");
     refused(400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
     refused(501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n");
     refused(501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n");
@@ -286,11 +291,12 @@ static void test_limits(void)
     }
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------ */
+/* ---- bodies ------------------------------------------------------------------------------------
+ */
 
 /* A chunked body, read in pieces of `step` bytes and in place; what follows it stays. */
-static http_answer read_chunks(const char *text, uint64_t most, size_t step, char *out, size_t *n_out,
-                               size_t *n_used, int *status)
+static http_answer read_chunks(const char *text, uint64_t most, size_t step, char *out,
+                               size_t *n_out, size_t *n_used, int *status)
 {
     const http_head h = {.chunked = true};
     http_body b;
@@ -339,7 +345,8 @@ static void test_bodies(void)
     chunks("0\r\n\r\n", 0, "", 0);
     chunks("3\r\nabc\r\n00c\r\nde\r\n0\r\nfghij\r\n0\r\n\r\nGET", 0, "abcde\r\n0\r\nfghij", 3);
     chunks("3;name=\"v;\" ;x\r\nabc\r\n0;y\r\nTrailer: z\r\nMore:\r\n\r\n", 0, "abc", 0);
-    chunks("1E\r\n123456789012345678901234567890\r\n0\r\n\r\n", 0, "123456789012345678901234567890", 0);
+    chunks("1E\r\n123456789012345678901234567890\r\n0\r\n\r\n", 0, "123456789012345678901234567890",
+           0);
 
     begin("chunks that are none");
     chunks("3\r\nabc\r\n0\r\n", 1, "", 0); /* there must be more */
@@ -378,10 +385,12 @@ static void test_bodies(void)
     *append(grow(append(text, "0\r\nA: "), 'a', 9000), "\r\n\r\n") = 0;
     h = (http_head){.chunked = true};
     CHECK(http_body_begin(&b, &h, 10) == HTTP_MORE);
-    CHECK(http_body_read(&b, text, strlen(text), &used, text, &put) == HTTP_BAD && b.refusal.status == 431);
+    CHECK(http_body_read(&b, text, strlen(text), &used, text, &put) == HTTP_BAD &&
+          b.refusal.status == 431);
 }
 
-/* ---- paths, hosts, dates --------------------------------------------------------------------------- */
+/* ---- paths, hosts, dates
+ * --------------------------------------------------------------------------- */
 
 static void path(const char *text, path_answer want, const char *name, bool folder)
 {
@@ -410,16 +419,17 @@ static void test_paths(void)
     path("/%2525", PATH_OK, "%25", false);
 
     begin("paths that lead out, or hide where they lead");
-    static const char *const hidden[] = {"/..",          "/../",   "/../x",        "/a/../b", "/a/..",
-                                         "/.",           "/./a",   "/.git/config", "/a/.env", "//",
-                                         "//etc/passwd", "/a//b",  "/%2e%2e/x",    "/%2E./x", "/.%2e/x",
-                                         "/a/%2e%2e",    "/.../x", "/%2egit"};
+    static const char *const hidden[] = {
+        "/..",       "/../",         "/../x",   "/a/../b",   "/a/..",        "/.",
+        "/./a",      "/.git/config", "/a/.env", "//",        "//etc/passwd", "/a//b",
+        "/%2e%2e/x", "/%2E./x",      "/.%2e/x", "/a/%2e%2e", "/.../x",       "/%2egit"};
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
         path(hidden[i], PATH_HIDDEN, NULL, false);
     }
     static const char *const bad[] = {
-        "",       "a",     "*",  "/a%2fb", "/a%2Fb", "/..%2f..%2fetc", "/a%5Cb", "/a\\..\\b",  "/a%00b",
-        "/a%0Ab", "/a%7F", "/%", "/%2",    "/%zz",   "/a%4",           "/%%41",  "/..%c0%af%", "/../%00"};
+        "",       "a",         "*",      "/a%2fb", "/a%2Fb",     "/..%2f..%2fetc",
+        "/a%5Cb", "/a\\..\\b", "/a%00b", "/a%0Ab", "/a%7F",      "/%",
+        "/%2",    "/%zz",      "/a%4",   "/%%41",  "/..%c0%af%", "/../%00"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         path(bad[i], PATH_BAD, NULL, false);
     }
@@ -443,9 +453,10 @@ static void test_access(void)
     static const char *const names[] = {"box.local", NULL};
     const access_rules near = {"127.0.0.1", names, 1}, far = {"192.168.1.5", NULL, 0},
                        all = {"0.0.0.0", NULL, 0}, six = {"::", NULL, 0};
-    static const char *const good[] = {"localhost",       "LocalHost:80",   "localhost.", "app.localhost:1",
-                                       "127.0.0.1:11435", "127.9.9.9",      "[::1]",      "[::1]:80",
-                                       "box.local",       "BOX.local:8080", "box.local."};
+    static const char *const good[] = {"localhost",       "LocalHost:80",    "localhost.",
+                                       "app.localhost:1", "127.0.0.1:11435", "127.9.9.9",
+                                       "[::1]",           "[::1]:80",        "box.local",
+                                       "BOX.local:8080",  "box.local."};
     static const char *const bad[] = {"",
                                       ":80",
                                       "evil.com",
@@ -470,13 +481,14 @@ static void test_access(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECKF(!access_host(&near, text_of(bad[i])), "%s", bad[i]);
     }
-    CHECK(access_host(&far, text_of("192.168.1.5:80")) && !access_host(&far, text_of("192.168.1.6")) &&
-          access_host(&far, text_of("localhost")));
+    CHECK(access_host(&far, text_of("192.168.1.5:80")) &&
+          !access_host(&far, text_of("192.168.1.6")) && access_host(&far, text_of("localhost")));
     CHECK(access_host(&all, text_of("10.1.2.3:80")) && !access_host(&all, text_of("evil.com")) &&
           access_host(&six, text_of("[fe80::1]:80")));
     CHECK(access_host(&six, text_of("10.1.2.3")) && access_is_loopback("127.0.0.1") &&
           access_is_loopback("::1"));
-    CHECK(!access_is_loopback("0.0.0.0") && !access_is_loopback("::") && !access_is_loopback("10.0.0.1"));
+    CHECK(!access_is_loopback("0.0.0.0") && !access_is_loopback("::") &&
+          !access_is_loopback("10.0.0.1"));
 
     begin("origins that are ours");
     const bz_str own = text_of("localhost:11435");
@@ -500,7 +512,8 @@ static void test_dates(void)
     int64_t t = 0;
     CHECK(strcmp(http_date_write(784111777, out), "Sun, 06 Nov 1994 08:49:37 GMT") == 0);
     for (int64_t s = -4102444800; s < 32503680000; s += 86413007) {
-        CHECKF(http_date_read(text_of(http_date_write(s, out)), &t) && t == s, "%lld: %s", (long long)s, out);
+        CHECKF(http_date_read(text_of(http_date_write(s, out)), &t) && t == s, "%lld: %s",
+               (long long)s, out);
     }
     CHECK(strcmp(http_date_write(INT64_MAX, out), "") == 0);
     static const char *const bad[] = {"",

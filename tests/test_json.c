@@ -29,7 +29,8 @@ static void is(out *o, const char *want)
     bool whole = bz_json_finish(&o->j);
     const char *got = o->b.text ? o->b.text : "";
     if (want) {
-        CHECKF(whole && strcmp(got, want) == 0, "'%s' instead of '%s'%s", got, want, whole ? "" : " (failed)");
+        CHECKF(whole && strcmp(got, want) == 0, "'%s' instead of '%s'%s", got, want,
+               whole ? "" : " (failed)");
     } else {
         CHECKF(!whole, "'%s' was taken for a whole value", got);
     }
@@ -257,7 +258,8 @@ static void numbers(void)
 
 static void locales(void)
 {
-    static const char *const names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "fr_FR", "ps_AF.UTF-8", "ps_AF"};
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE",       "fr_FR.UTF-8",
+                                        "fr_FR",       "ps_AF.UTF-8", "ps_AF"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (setlocale(LC_NUMERIC, names[i])) { /* most machines have none of them */
             begin("decimal point in locale %s", names[i]);
@@ -288,10 +290,10 @@ static void units(void)
     begin("numbers with units");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[BZ_UNITS_MAX];
-        CHECKF(strcmp(bz_bytes_text(cases[i].value, text), cases[i].bytes) == 0, "'%s' instead of '%s'", text,
-               cases[i].bytes);
-        CHECKF(strcmp(bz_count_text(cases[i].value, text), cases[i].count) == 0, "'%s' instead of '%s'", text,
-               cases[i].count);
+        CHECKF(strcmp(bz_bytes_text(cases[i].value, text), cases[i].bytes) == 0,
+               "'%s' instead of '%s'", text, cases[i].bytes);
+        CHECKF(strcmp(bz_count_text(cases[i].value, text), cases[i].count) == 0,
+               "'%s' instead of '%s'", text, cases[i].count);
     }
 }
 

@@ -43,7 +43,8 @@ static void reads(const char *text, const char *want)
 {
     bz_error err = {0};
     char *got = reread(text, strlen(text), &err);
-    CHECKF(got && strcmp(got, want) == 0, "%s became %s instead of %s", text, got ? got : err.text, want);
+    CHECKF(got && strcmp(got, want) == 0, "%s became %s instead of %s", text, got ? got : err.text,
+           want);
     free(got);
 }
 
@@ -184,18 +185,20 @@ static void lookups(void)
     int64_t whole;
     double real;
     begin("looking into a tree");
-    const bz_json_node *t =
-        tree(&arena, "{\"s\":\"x\",\"n\":-12,\"d\":1.5,\"l\":[1,2,3],\"s\":\"y\",\"o\":{\"p\":null}}");
+    const bz_json_node *t = tree(
+        &arena, "{\"s\":\"x\",\"n\":-12,\"d\":1.5,\"l\":[1,2,3],\"s\":\"y\",\"o\":{\"p\":null}}");
     CHECK(bz_json_is(t, BZ_JSON_OBJECT) && t->n == 6);
     CHECK(bz_str_is(bz_json_string(bz_json_get(t, "s")), "y"));
     CHECK(bz_json_get(t, "none") == NULL && bz_json_get(NULL, "s") == NULL);
     CHECK(bz_json_get(bz_json_get(t, "s"), "s") == NULL);
     CHECK(bz_json_is(bz_json_get(bz_json_get(t, "o"), "p"), BZ_JSON_NULL));
     CHECK(bz_json_string(bz_json_get(t, "n")).len == 0 && bz_json_string(NULL).len == 0);
-    CHECK(bz_json_get(t, "l")->n == 3 && bz_json_first(bz_json_get(t, "l"))->next->next->next == NULL);
+    CHECK(bz_json_get(t, "l")->n == 3 &&
+          bz_json_first(bz_json_get(t, "l"))->next->next->next == NULL);
     CHECK(bz_json_first(bz_json_get(t, "n")) == NULL && bz_json_first(NULL) == NULL);
     CHECK(bz_json_to_int(bz_json_get(t, "n"), &whole) && whole == -12);
-    CHECK(!bz_json_to_int(bz_json_get(t, "d"), &whole) && !bz_json_to_int(bz_json_get(t, "s"), &whole));
+    CHECK(!bz_json_to_int(bz_json_get(t, "d"), &whole) &&
+          !bz_json_to_int(bz_json_get(t, "s"), &whole));
     CHECK(bz_json_to_double(bz_json_get(t, "d"), &real) && real == 1.5);
     CHECK(!bz_json_to_double(NULL, &real));
 
@@ -222,7 +225,8 @@ static void lookups(void)
     begin("members in order of their keys");
     size_t n;
     const bz_json_node **sorted = bz_json_sorted(
-        tree(&arena, "{\"b\":1,\"a\":2,\"B\":3,\"\":4,\"ab\":5,\"a\":6,\"\xC3\xA9\":7}"), &arena, &n);
+        tree(&arena, "{\"b\":1,\"a\":2,\"B\":3,\"\":4,\"ab\":5,\"a\":6,\"\xC3\xA9\":7}"), &arena,
+        &n);
     static const char *const keys[] = {"", "B", "a", "ab", "b", "\xC3\xA9"};
     CHECK(n == 6);
     for (size_t i = 0; i < n && i < 6; i++) {
@@ -238,16 +242,19 @@ static void lookups(void)
     CHECK(bz_json_unquote((bz_str){"\"a\\n\\u00e9\"", 11}, out, &n) && n == 4 &&
           memcmp(out, "a\n\xC3\xA9", 4) == 0);
     CHECK(bz_json_unquote((bz_str){"\"\"", 2}, out, &n) && n == 0);
-    CHECK(!bz_json_unquote((bz_str){"\"a\" ", 4}, out, &n) && !bz_json_unquote((bz_str){"\"a", 2}, out, &n));
-    CHECK(!bz_json_unquote((bz_str){"a\"", 2}, out, &n) && !bz_json_unquote((bz_str){"\"", 1}, out, &n));
+    CHECK(!bz_json_unquote((bz_str){"\"a\" ", 4}, out, &n) &&
+          !bz_json_unquote((bz_str){"\"a", 2}, out, &n));
+    CHECK(!bz_json_unquote((bz_str){"a\"", 2}, out, &n) &&
+          !bz_json_unquote((bz_str){"\"", 1}, out, &n));
 }
 
 /* ---- random trees ------------------------------------------------------------ */
 
 static void random_string(char **at)
 {
-    static const char *const bits[] = {
-        "a", "Z", " ", "\\n", "\\\"", "\\\\", "\xC3\xA9", "\xF0\x9F\x98\x80", "{", "]", ":", "\\u0001"};
+    static const char *const bits[] = {"a",    "Z",    " ",        "\\n",
+                                       "\\\"", "\\\\", "\xC3\xA9", "\xF0\x9F\x98\x80",
+                                       "{",    "]",    ":",        "\\u0001"};
     *(*at)++ = '"';
     for (uint32_t n = below(6); n > 0; n--) {
         *at += sprintf(*at, "%s", bits[below(sizeof bits / sizeof *bits)]);
@@ -257,8 +264,8 @@ static void random_string(char **at)
 
 static void random_value(char **at, int level)
 {
-    static const char *const plain[] = {"null", "true", "false", "0", "-1.5e3", "12345678901234567890",
-                                        "1.0"};
+    static const char *const plain[] = {
+        "null", "true", "false", "0", "-1.5e3", "12345678901234567890", "1.0"};
     uint32_t kind = below(level < 5 ? 4 : 2);
     if (kind == 0) {
         *at += sprintf(*at, "%s", plain[below(sizeof plain / sizeof *plain)]);

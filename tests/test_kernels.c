@@ -11,8 +11,9 @@
 #include "support/check.h"
 #include "support/random.h"
 
-static const bz_type quantised[] = {BZ_Q8_0, BZ_Q4_0, BZ_Q4_1, BZ_Q5_0,   BZ_Q5_1,   BZ_Q2_K, BZ_Q3_K,
-                                    BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
+static const bz_type quantised[] = {BZ_Q8_0,   BZ_Q4_0,   BZ_Q4_1, BZ_Q5_0, BZ_Q5_1,
+                                    BZ_Q2_K,   BZ_Q3_K,   BZ_Q4_K, BZ_Q5_K, BZ_Q6_K,
+                                    BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
 enum { N_QUANTISED = sizeof quantised / sizeof *quantised };
 
 /* ---- helpers ---- */
@@ -66,7 +67,8 @@ static float *random_row(size_t n)
 static uint8_t *new_blocks(bz_type type, size_t n, bool tame)
 {
     uint8_t *blocks = room(bz_row_bytes(type, n));
-    random_blocks(type, blocks, n, tame && bz_type_of((uint32_t)type)->block_values > 1 ? SCALES_TAME : SCALES_ANY);
+    random_blocks(type, blocks, n,
+                  tame && bz_type_of((uint32_t)type)->block_values > 1 ? SCALES_TAME : SCALES_ANY);
     return blocks;
 }
 
@@ -110,8 +112,8 @@ static void test_dequantize(const bz_kernels *kernels)
             kernels->dequantize((bz_type)id, blocks, got, n);
             bz_dequantize((bz_type)id, blocks, want, n);
             for (size_t i = 0; i < n; i++)
-                CHECKF(same(got[i], want[i]), "%s value %zu of %zu is %.9g, not %.9g", info->name, i, n,
-                       (double)got[i], (double)want[i]);
+                CHECKF(same(got[i], want[i]), "%s value %zu of %zu is %.9g, not %.9g", info->name,
+                       i, n, (double)got[i], (double)want[i]);
             free(want);
             free(got);
             free(blocks);
@@ -152,13 +154,15 @@ static void test_unpack(const bz_kernels *kernels)
                 float value = w.s[i / 16] * (float)w.q[i];
                 if (has_min)
                     value -= w.m[i / 16];
-                CHECKF(same(value, want[i]), "%s value %zu is %.9g, not %.9g", info->name, i, (double)value,
-                       (double)want[i]);
-                CHECKF(!has_min || w.q[i] >= 0, "%s value %zu has a minimum and q = %d", info->name, i, w.q[i]);
+                CHECKF(same(value, want[i]), "%s value %zu is %.9g, not %.9g", info->name, i,
+                       (double)value, (double)want[i]);
+                CHECKF(!has_min || w.q[i] >= 0, "%s value %zu has a minimum and q = %d", info->name,
+                       i, w.q[i]);
             }
             CHECKF(memcmp(w.q, p.q, n) == 0, "%s: q differ from the plain ones", info->name);
             CHECKF(same_all(w.s, p.s, n / 16), "%s: s differ from the plain ones", info->name);
-            CHECKF(!has_min || same_all(w.m, p.m, n / 16), "%s: m differ from the plain ones", info->name);
+            CHECKF(!has_min || same_all(w.m, p.m, n / 16), "%s: m differ from the plain ones",
+                   info->name);
             free_w8(p);
             free_w8(w);
             free(want);
@@ -186,15 +190,18 @@ static void check_group(const float *x, bz_q8 q, size_t g, const char *what)
     double max = 0;
     for (size_t i = 32 * g; i < 32 * g + 32; i++)
         max = fabs((double)x[i]) > max ? fabs((double)x[i]) : max;
-    CHECKF(fabs((double)q.d[g] - max / 127) <= max * 1e-7, "%s: d is %g, max %g", what, (double)q.d[g], max);
+    CHECKF(fabs((double)q.d[g] - max / 127) <= max * 1e-7, "%s: d is %g, max %g", what,
+           (double)q.d[g], max);
     int sum[2] = {0, 0};
     for (size_t i = 32 * g; i < 32 * g + 32; i++) {
         double exact = max > 0 ? (double)x[i] * 127 / max : 0;
-        CHECKF(fabs(exact - q.q[i]) <= 0.5 + 2e-5 && q.q[i] >= -127, "%s: %g became %d", what, exact, q.q[i]);
+        CHECKF(fabs(exact - q.q[i]) <= 0.5 + 2e-5 && q.q[i] >= -127, "%s: %g became %d", what,
+               exact, q.q[i]);
         sum[i / 16 % 2] += q.q[i];
     }
     for (size_t h = 0; h < 2; h++)
-        CHECKF(q.sum[2 * g + h] == q.d[g] * (float)sum[h], "%s: sum is %g", what, (double)q.sum[2 * g + h]);
+        CHECKF(q.sum[2 * g + h] == q.d[g] * (float)sum[h], "%s: sum is %g", what,
+               (double)q.sum[2 * g + h]);
 }
 
 static void test_quantize(const bz_kernels *kernels)
@@ -225,7 +232,8 @@ static void test_quantize(const bz_kernels *kernels)
     x[0] = 127.0f;
     x[31] = 0.49999997f;
     kernels->quantize(x, q, 32);
-    CHECK(q.d[0] == 1.0f && q.q[0] == 127 && q.q[1] == -15 && q.q[15] == -1 && q.q[16] == 1 && q.q[31] == 0);
+    CHECK(q.d[0] == 1.0f && q.q[0] == 127 && q.q[1] == -15 && q.q[15] == -1 && q.q[16] == 1 &&
+          q.q[31] == 0);
     memset(x, 0, sizeof x);
     kernels->quantize(x, q, 32);
     CHECK(q.d[0] == 0 && q.sum[0] == 0 && q.sum[1] == 0 && q.q[0] == 0 && q.q[31] == 0);
@@ -245,8 +253,8 @@ static void test_quantize(const bz_kernels *kernels)
                 x[i] = random_float();
             x[at] = float_of(bad[b]);
             kernels->quantize(x, q, 32);
-            CHECKF(isnan(q.d[0]) && isnan(q.sum[0]) && isnan(q.sum[1]), "%08x at %d: d is %g", bad[b], at,
-                   (double)q.d[0]);
+            CHECKF(isnan(q.d[0]) && isnan(q.sum[0]) && isnan(q.sum[1]), "%08x at %d: d is %g",
+                   bad[b], at, (double)q.d[0]);
             for (int i = 0; i < 32; i++)
                 CHECK(q.q[i] == 0);
         }
@@ -266,7 +274,8 @@ static void test_dot(const bz_kernels *kernels)
             want += (double)w[i] * x[i];
             size += fabs((double)w[i] * x[i]);
         }
-        CHECKF(fabs((double)got - want) <= 1e-6 * size, "k %zu: %.9g, not %.9g", k, (double)got, want);
+        CHECKF(fabs((double)got - want) <= 1e-6 * size, "k %zu: %.9g, not %.9g", k, (double)got,
+               want);
         free(x);
         free(w);
     }
@@ -276,7 +285,8 @@ static void test_dot(const bz_kernels *kernels)
         size_t k = 1 + random_below(round % 4 ? 140 : 1600), rows = 1 + random_below(19);
         size_t stride = k + random_below(3) * random_below(40);
         float *w = random_row(k), *x = random_row((rows - 1) * stride + k);
-        float *one = room(rows * sizeof *one), *all = room(rows * sizeof *all), *parts = room(rows * sizeof *parts);
+        float *one = room(rows * sizeof *one), *all = room(rows * sizeof *all),
+              *parts = room(rows * sizeof *parts);
         for (size_t r = 0; r < rows; r++)
             kernels->dot(w, x + r * stride, stride, 1, k, one + r);
         kernels->dot(w, x, stride, rows, k, all);
@@ -285,8 +295,10 @@ static void test_dot(const bz_kernels *kernels)
             kernels->dot(w, x + r * stride, stride, part, k, parts + r);
             r += part;
         }
-        CHECKF(memcmp(one, all, rows * sizeof *one) == 0, "k %zu rows %zu stride %zu", k, rows, stride);
-        CHECKF(memcmp(one, parts, rows * sizeof *one) == 0, "k %zu rows %zu stride %zu, parts", k, rows, stride);
+        CHECKF(memcmp(one, all, rows * sizeof *one) == 0, "k %zu rows %zu stride %zu", k, rows,
+               stride);
+        CHECKF(memcmp(one, parts, rows * sizeof *one) == 0, "k %zu rows %zu stride %zu, parts", k,
+               rows, stride);
         free(parts);
         free(all);
         free(one);
@@ -323,7 +335,8 @@ static double exact_dot8(bz_w8 w, bz_q8 x, size_t k, bool has_min, double *size)
         int products = 0;
         for (size_t i = 16 * g; i < 16 * g + 16; i++)
             products += w.q[i] * x.q[i];
-        double term = (double)products * w.s[g] * x.d[g / 2], low = has_min ? (double)w.m[g] * x.sum[g] : 0;
+        double term = (double)products * w.s[g] * x.d[g / 2],
+               low = has_min ? (double)w.m[g] * x.sum[g] : 0;
         sum += term - low;
         *size += fabs(term) + fabs(low);
     }
@@ -365,10 +378,12 @@ static void test_dot8(const bz_kernels *kernels)
                         want += (int64_t)w.q[i] * q.q[i];
                     }
                     for (size_t g = 0; g < k / 16; g++)
-                        w.s[g] = 0.25f, w.m[g] = NAN, q.d[g / 2] = 2.0f, q.sum[g] = NAN; /* unread */
+                        w.s[g] = 0.25f, w.m[g] = NAN, q.d[g / 2] = 2.0f,
+                        q.sum[g] = NAN; /* unread */
                     float got;
                     kernels->dot8(w, false, &q, 1, k, &got);
-                    CHECKF(got == 0.5f * (float)want, "k %zu, %d times %d: %.9g", k, weight, value, (double)got);
+                    CHECKF(got == 0.5f * (float)want, "k %zu, %d times %d: %.9g", k, weight, value,
+                           (double)got);
                     free_q8(q);
                     free_w8(w);
                 }
@@ -419,8 +434,8 @@ static void test_dot8(const bz_kernels *kernels)
         for (size_t i = 0; i < k; i++)
             length += (double)row[i] * row[i];
         /* Rounding errors are even within d/2 = 1/254: about 0.0023 times the length of w. */
-        CHECKF(fabs((double)got - (double)exact) < 0.02 * sqrt(length), "%s: %g, exact %g", name, (double)got,
-               (double)exact);
+        CHECKF(fabs((double)got - (double)exact) < 0.02 * sqrt(length), "%s: %g, exact %g", name,
+               (double)got, (double)exact);
         free_q8(q);
         free_w8(w);
         free(row);
@@ -471,8 +486,10 @@ static void test_rows(const bz_kernels *kernels)
             product += (double)x[i] * bz_f16_to_f32(h[i]);
             size += fabs((double)x[i] * bz_f16_to_f32(h[i]));
         }
-        CHECKF(fabs((double)kernels->sum_squares(x, n) - squares) <= 1e-6 * squares, "sum_squares of %zu", n);
-        CHECKF(fabs((double)kernels->dot_f16(x, h, n) - product) <= 1e-6 * size, "dot_f16 of %zu", n);
+        CHECKF(fabs((double)kernels->sum_squares(x, n) - squares) <= 1e-6 * squares,
+               "sum_squares of %zu", n);
+        CHECKF(fabs((double)kernels->dot_f16(x, h, n) - product) <= 1e-6 * size, "dot_f16 of %zu",
+               n);
         kernels->axpy(0.75f, x, y, n);
         for (size_t i = 0; i < n; i++) {
             double want = (double)old[i] + 0.75 * (double)x[i];
@@ -512,7 +529,8 @@ static void test_rows(const bz_kernels *kernels)
         uint16_t *out = room(n * sizeof *out);
         for (int round = 0; round < 200; round++) {
             for (size_t i = 0; i < n; i++)
-                v[i] = round % 2 ? float_of(random_bits()) : ldexpf(random_float(), (int)random_below(44) - 26);
+                v[i] = round % 2 ? float_of(random_bits())
+                                 : ldexpf(random_float(), (int)random_below(44) - 26);
             kernels->to_f16(v, out, n);
             for (size_t i = 0; i < n; i++)
                 CHECKF(out[i] == bz_f32_to_f16(v[i]), "%08x became %04x", bits_of(v[i]), out[i]);
@@ -551,17 +569,21 @@ static void test_panel(const bz_kernels *k)
                     for (size_t c = 0; c < cols; c++) {
                         double sum = 0, size = 0;
                         for (size_t i = 0; i < n; i++) {
-                            const double p = (double)a[r * stride + i] * (double)b[i * BZ_PANEL + c];
+                            const double p =
+                                (double)a[r * stride + i] * (double)b[i * BZ_PANEL + c];
                             sum += p;
                             size += fabs(p);
                         }
-                        worst = fmax(worst, fabs((double)out[r * out_stride + c] - sum) / (size + 1e-30));
+                        worst = fmax(worst,
+                                     fabs((double)out[r * out_stride + c] - sum) / (size + 1e-30));
                     }
                     for (size_t c = cols; r + 1 < rows && c < out_stride; c++) {
-                        CHECK(bits_of(out[r * out_stride + c]) == 0xA5A5A5A5u); /* nothing beside it is written */
+                        CHECK(bits_of(out[r * out_stride + c]) ==
+                              0xA5A5A5A5u); /* nothing beside it is written */
                     }
                 }
-                CHECKF(worst < 1e-5, "%zu rows, %zu columns of %zu: off by %g", rows, cols, n, worst);
+                CHECKF(worst < 1e-5, "%zu rows, %zu columns of %zu: off by %g", rows, cols, n,
+                       worst);
                 float *one = room(cols * sizeof *one); /* a row by itself is the same row */
                 k->panel(a + (rows - 1) * stride, stride, 1, b, n, one, out_stride, cols);
                 CHECK(same_all(one, out + (rows - 1) * out_stride, cols));
@@ -578,7 +600,8 @@ static void test_exponentials(const bz_kernels *k)
 {
     begin("%s: exponentials", k->name);
     for (size_t n = 1; n < 40; n++) {
-        float *x = random_row(n), *y = room(n * sizeof *y), *up = random_row(n), *out = room(n * sizeof *out);
+        float *x = random_row(n), *y = room(n * sizeof *y), *up = random_row(n),
+              *out = room(n * sizeof *out);
         double sum = 0, worst = 0, high = -1e30;
         for (size_t i = 0; i < n; i++) {
             x[i] *= (float)(n % 3 == 0 ? 1 : 30);
@@ -594,11 +617,16 @@ static void test_exponentials(const bz_kernels *k)
                 worst = off;
             sum += want;
         }
-        CHECKF(worst < 5e-6 && fabs((double)total - sum) < 1e-5 * sum, "%zu: off by %g, sum %g", n, worst, (double)total - sum);
+        CHECKF(worst < 5e-6 && fabs((double)total - sum) < 1e-5 * sum, "%zu: off by %g, sum %g", n,
+               worst, (double)total - sum);
         k->gelu_mul(x, up, out, n);
         for (size_t i = 0; i < n; i++) {
-            const double v = (double)x[i], want = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) * (double)up[i];
-            CHECKF(fabs((double)out[i] - want) < 1e-5 * (fabs(v * (double)up[i]) + 1e-6), "gelu(%g)", v);
+            const double v = (double)x[i],
+                         want = 0.5 * v *
+                                (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) *
+                                (double)up[i];
+            CHECKF(fabs((double)out[i] - want) < 1e-5 * (fabs(v * (double)up[i]) + 1e-6),
+                   "gelu(%g)", v);
         }
         k->silu(x, out, n);
         for (size_t i = 0; i < n; i++) {
@@ -613,7 +641,8 @@ static void test_exponentials(const bz_kernels *k)
         free(out);
     }
     begin("%s: exponentials at the ends", k->name);
-    float ends[] = {0.0f, -1000.0f, -87.5f, -3e38f}, wild[] = {1e30f, -1e30f, 100.0f, -100.0f}, out[4];
+    float ends[] = {0.0f, -1000.0f, -87.5f, -3e38f}, wild[] = {1e30f, -1e30f, 100.0f, -100.0f},
+          out[4];
     const float sum = k->exp_sum(ends, 4);
     CHECK(ends[0] == 1.0f && ends[1] < 1e-37f && sum >= 1.0f && sum < 1.0001f);
     k->silu(wild, out, 4);

@@ -1,5 +1,5 @@
-/* Pictures and sound made ready: sizes, resampled bytes, patches and mel features against Hugging Face's; WAV
- * files and resampling against what they must give. */
+/* Pictures and sound made ready: sizes, resampled bytes, patches and mel features against Hugging
+ * Face's; WAV files and resampling against what they must give. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,20 +32,23 @@ static void test_sizes(const golden *g)
         const int32_t *r = rows + i;
         bz_size to = {0, 0};
         bz_error err = {0};
-        const bz_status status = bz_image_fit((bz_size){(uint32_t)r[0], (uint32_t)r[1]}, (uint32_t)r[2], &to, &err);
+        const bz_status status =
+            bz_image_fit((bz_size){(uint32_t)r[0], (uint32_t)r[1]}, (uint32_t)r[2], &to, &err);
         CHECKF((status == BZ_OK) == (r[3] != 0), "%dx%d budget %d: %s", r[0], r[1], r[2], err.text);
-        CHECKF((int32_t)to.height == r[3] && (int32_t)to.width == r[4], "%dx%d budget %d: %ux%u", r[0], r[1], r[2], to.height,
-               to.width);
+        CHECKF((int32_t)to.height == r[3] && (int32_t)to.width == r[4], "%dx%d budget %d: %ux%u",
+               r[0], r[1], r[2], to.height, to.width);
         CHECK((int32_t)(to.height / BZ_TOKEN_SIDE * (to.width / BZ_TOKEN_SIDE)) == r[5]);
     }
     begin("target sizes with other patches");
-    const uint32_t other[][7] = {{16, 256, 1, 512, 512, 256, 256}, {10, 200, 1, 50, 10000, 10, 2000},
-                                 {16, 2304, 6, 2785, 34, 6144, 96}, {4, 64, 2, 50, 1000, 8, 128},
-                                 {5, 100, 3, 100, 100, 45, 45},     {5, 20, 3, 5, 100, 15, 30}};
+    const uint32_t other[][7] = {
+        {16, 256, 1, 512, 512, 256, 256},  {10, 200, 1, 50, 10000, 10, 2000},
+        {16, 2304, 6, 2785, 34, 6144, 96}, {4, 64, 2, 50, 1000, 8, 128},
+        {5, 100, 3, 100, 100, 45, 45},     {5, 20, 3, 5, 100, 15, 30}};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         const uint32_t *o = other[i];
         bz_size to = {0, 0};
-        CHECK(bz_image_target((bz_size){o[3], o[4]}, o[0], o[2], o[1], &to) && to.height == o[5] && to.width == o[6]);
+        CHECK(bz_image_target((bz_size){o[3], o[4]}, o[0], o[2], o[1], &to) && to.height == o[5] &&
+              to.width == o[6]);
     }
     begin("pictures that are refused");
     const bz_size bad[] = {{0, 5}, {5, 0}, {10000, 10000}, {1, 2000000}, {UINT32_MAX, UINT32_MAX}};
@@ -56,7 +59,8 @@ static void test_sizes(const golden *g)
     }
     bz_size to;
     CHECK(bz_image_fit((bz_size){100, 100}, 1121, &to, NULL) == BZ_BAD_REQUEST);
-    CHECK(bz_image_fit((bz_size){1, 10000}, 0, &to, NULL) == BZ_OK && to.height == 48 && to.width == 13440);
+    CHECK(bz_image_fit((bz_size){1, 10000}, 0, &to, NULL) == BZ_OK && to.height == 48 &&
+          to.width == 13440);
 }
 
 static uint64_t fnv(const uint8_t *p, size_t n)
@@ -82,7 +86,9 @@ static void test_resize(const golden *g, const char *name, uint32_t budget, cons
     }
     bz_error err = {0};
     bz_resize *r = NULL;
-    CHECKF(bz_image_fit(from, budget, &to, &err) == BZ_OK && bz_resize_new(&r, rgb, from, to, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_image_fit(from, budget, &to, &err) == BZ_OK &&
+               bz_resize_new(&r, rgb, from, to, &err) == BZ_OK,
+           "%s", err.text);
     while (r && !bz_resize_step(r)) {
     }
     for (size_t row = 0; r && row < n / 2; row++) {
@@ -102,7 +108,8 @@ static void test_patches(const golden *g)
     bz_size size;
     const uint8_t *rgb = bytes_of(g, &size, "image.2.rgb");
     size_t n;
-    const float *want = golden_f32(g, &n, "image.2.patches"); /* in [0, 1], order row, column, channel */
+    const float *want =
+        golden_f32(g, &n, "image.2.patches"); /* in [0, 1], order row, column, channel */
     const uint32_t which[] = {0, 1, 27, 52, 53};
     float *all = calloc((size_t)size.width * size.height * 3, sizeof *all);
     if (!CHECK(rgb && want && n == 5 * 768 && all)) {
@@ -131,7 +138,8 @@ static void test_mel(const golden *g)
     const int32_t *lengths = golden_i32(g, &n, "audio_lengths");
     CHECK(lengths && n > 0);
     for (size_t i = 0; i < n; i += 3) {
-        const size_t samples = (size_t)(lengths[i] < BZ_CLIP_SAMPLES ? lengths[i] : BZ_CLIP_SAMPLES);
+        const size_t samples =
+            (size_t)(lengths[i] < BZ_CLIP_SAMPLES ? lengths[i] : BZ_CLIP_SAMPLES);
         CHECKF((int32_t)bz_mel_frames(samples) == lengths[i + 1], "%d samples", lengths[i]);
         CHECK((bz_mel_frames(samples) + 3) / 4 == (uint32_t)lengths[i + 2]);
     }
@@ -139,7 +147,8 @@ static void test_mel(const golden *g)
     const char *clips[] = {"audio.0", "mel.0", "mel.1", "mel.2", "mel.3"};
     for (size_t i = 0; mel && i < sizeof clips / sizeof *clips; i++) {
         begin("mel features of %s", clips[i]);
-        const float *pcm = golden_f32(g, &n, "%s.pcm", clips[i]), *want = golden_f32(g, &n_want, "%s.features", clips[i]);
+        const float *pcm = golden_f32(g, &n, "%s.pcm", clips[i]),
+                    *want = golden_f32(g, &n_want, "%s.features", clips[i]);
         const uint32_t frames = bz_mel_frames(n);
         if (!CHECK(pcm && want && n_want == (size_t)frames * BZ_MEL_BINS)) {
             continue;
@@ -181,11 +190,13 @@ static void test_resample(void)
         CHECK(bz_resample(x, n, rate, 16000, &y, &m, NULL) == BZ_OK && m == 16000);
         double worst = 0;
         for (size_t t = m / 4; t < m * 3 / 4; t++) {
-            worst = fmax(worst, fabs((double)y[t] - sin(6.283185307179586 * hz * (double)t / 16000)));
+            worst =
+                fmax(worst, fabs((double)y[t] - sin(6.283185307179586 * hz * (double)t / 16000)));
         }
         CHECKF(worst < 1e-3, "a tone is off by %g", worst);
         free(y);
-        if (rate > 24000) { /* what the lower rate cannot hold must vanish, not come back as another tone */
+        if (rate > 24000) { /* what the lower rate cannot hold must vanish, not come back as another
+                               tone */
             for (size_t t = 0; t < n; t++) {
                 x[t] = (float)sin(6.283185307179586 * 11000 * (double)t / rate);
             }
@@ -206,7 +217,8 @@ static void test_resample(void)
 }
 
 /* A WAV file of `frames` frames in memory; value(frame, channel) in [-1, 1). */
-static size_t make_wav(uint8_t *out, unsigned code, unsigned bits, unsigned channels, unsigned rate, unsigned frames)
+static size_t make_wav(uint8_t *out, unsigned code, unsigned bits, unsigned channels, unsigned rate,
+                       unsigned frames)
 {
     const unsigned data = frames * channels * bits / 8;
     memcpy(out, "RIFF\0\0\0\0WAVEfmt \20\0\0\0", 20);
@@ -225,7 +237,9 @@ static size_t make_wav(uint8_t *out, unsigned code, unsigned bits, unsigned chan
     for (unsigned i = 0; i < frames * channels; i++) {
         const double v = i % channels ? -0.25 : 0.75; /* a mean of 0.25 for two channels */
         const float f = (float)v;
-        const int64_t q = bits == 8 ? (int64_t)(v * 128) + 128 : (int64_t)(v * (double)(1ull << (bits - 1)) * (code == 3 ? 0 : 1));
+        const int64_t q = bits == 8
+                              ? (int64_t)(v * 128) + 128
+                              : (int64_t)(v * (double)(1ull << (bits - 1)) * (code == 3 ? 0 : 1));
         if (code == 3) {
             if (bits == 64) {
                 memcpy(p, &v, 8);
@@ -251,8 +265,11 @@ static void test_wav(void)
     for (size_t k = 0; k < 6; k++) {
         begin("wav of kind %u, %u bits", kinds[k][0], kinds[k][1]);
         const size_t n = make_wav(file, kinds[k][0], kinds[k][1], 2, 22050, 50);
-        CHECKF(bz_wav_read(&s, file, n, &err) == BZ_OK && s.frames == 50 && s.rate == 22050 && !s.cut, "%s", err.text);
-        CHECK(s.pcm && fabs((double)s.pcm[0] - 0.25) < 1e-6 && fabs((double)s.pcm[49] - 0.25) < 1e-6);
+        CHECKF(bz_wav_read(&s, file, n, &err) == BZ_OK && s.frames == 50 && s.rate == 22050 &&
+                   !s.cut,
+               "%s", err.text);
+        CHECK(s.pcm && fabs((double)s.pcm[0] - 0.25) < 1e-6 &&
+              fabs((double)s.pcm[49] - 0.25) < 1e-6);
         free(s.pcm);
         CHECK(bz_wav_read(&s, file, n - 1, &err) == BZ_OK && s.cut && s.frames == 49);
         free(s.pcm);

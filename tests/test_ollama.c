@@ -30,7 +30,8 @@ static void give_up(const char *what, const char *path)
     exit(1);
 }
 
-static const char *at(const char *folder, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *at(const char *folder, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static const char *at(const char *folder, const char *format, ...)
 {
@@ -74,8 +75,8 @@ static void copy_file(const char *from, const char *to)
         return;
     }
     FILE *f = fopen(to, "wb");
-    if (!f || bz_os_map_file(from, &map, &err) != BZ_OK || fwrite(map.data, 1, map.size, f) != map.size ||
-        fclose(f) != 0) {
+    if (!f || bz_os_map_file(from, &map, &err) != BZ_OK ||
+        fwrite(map.data, 1, map.size, f) != map.size || fclose(f) != 0) {
         give_up("copy", from);
     }
     bz_os_unmap(&map);
@@ -158,10 +159,12 @@ static void add_layer(const char *kind, const blob *b)
 static void begin_manifest(const char *config)
 {
     manifest[0] = 0;
-    add("{\"schemaVersion\":2,\"mediaType\":\"application/vnd.docker.distribution.manifest.v2+json\",");
+    add("{\"schemaVersion\":2,\"mediaType\":\"application/"
+        "vnd.docker.distribution.manifest.v2+json\",");
     if (config) {
         blob b = text_blob(config);
-        add("\"config\":{\"mediaType\":\"application/vnd.docker.container.image.v1+json\",\"digest\":\"%s\","
+        add("\"config\":{\"mediaType\":\"application/"
+            "vnd.docker.container.image.v1+json\",\"digest\":\"%s\","
             "\"size\":%llu},",
             b.digest, b.size);
     }
@@ -176,7 +179,8 @@ static void end_manifest(const char *name)
 
 static const char gemma_config[] =
     "{\"model_format\":\"gguf\",\"model_family\":\"gemma4\",\"model_families\":[\"gemma4\"],"
-    "\"model_type\":\"5.1B\",\"file_type\":\"Q4_K_M\",\"renderer\":\"gemma4-small\",\"parser\":\"gemma4\","
+    "\"model_type\":\"5.1B\",\"file_type\":\"Q4_K_M\",\"renderer\":\"gemma4-small\",\"parser\":"
+    "\"gemma4\","
     "\"architecture\":\"amd64\",\"os\":\"linux\"}";
 
 /* A model with its file and nothing else. */
@@ -202,8 +206,8 @@ static void expect(const char *model, bz_status code, const char *sentence)
     bz_error err = {0};
     char want[2 * PATH_ROOM];
     const char *r = strstr(sentence, "ROOT");
-    snprintf(want, sizeof want, "%.*s%s%s", r ? (int)(r - sentence) : (int)strlen(sentence), sentence,
-             r ? root : "", r ? r + 4 : "");
+    snprintf(want, sizeof want, "%.*s%s%s", r ? (int)(r - sentence) : (int)strlen(sentence),
+             sentence, r ? root : "", r ? r + 4 : "");
     bz_status status = bz_store_resolve(model, &m, &err);
     CHECKF(status == code && err.code == code, "%s: status %s", model, bz_status_name(status));
     CHECKF(strcmp(err.text, want) == 0, "says: %s\n   want: %s", err.text, want);
@@ -291,7 +295,8 @@ static void test_everything(void)
 {
     begin("a model with all its layers");
     new_store();
-    blob file = file_blob(golden_path("e-like/text.gguf")), eye = text_blob("eye"), ear = text_blob("ear");
+    blob file = file_blob(golden_path("e-like/text.gguf")), eye = text_blob("eye"),
+         ear = text_blob("ear");
     blob draft = text_blob("draft"),
          params = text_blob("{\"temperature\":1,\"top_k\":64,\"stop\":[\"<turn|>\"]}");
     blob system = text_blob("You are a stone.\n"), other = text_blob("Licence");
@@ -314,7 +319,8 @@ static void test_everything(void)
         CHECK(m.draft && strcmp(m.draft, blob_path(&draft)) == 0);
         CHECK(m.system && strcmp(m.system, "You are a stone.\n") == 0);
         CHECK(is(m.params.temperature, 1) && is(m.params.top_k, 64) && m.params.n_stop == 1);
-        CHECK(strcmp(m.config.renderer, "gemma4-small") == 0 && strcmp(m.config.parser, "gemma4") == 0);
+        CHECK(strcmp(m.config.renderer, "gemma4-small") == 0 &&
+              strcmp(m.config.parser, "gemma4") == 0);
     }
     bz_store_model_free(&m);
 
@@ -357,7 +363,8 @@ static void test_paths(void)
     }
     begin("a file is taken before a name");
     write_file(at(top, "gemma4:e2b"), "x");
-    CHECK(bz_store_resolve("gemma4:e2b", &m, &err) == BZ_OK && !m.name && strcmp(m.path, "gemma4:e2b") == 0);
+    CHECK(bz_store_resolve("gemma4:e2b", &m, &err) == BZ_OK && !m.name &&
+          strcmp(m.path, "gemma4:e2b") == 0);
     bz_store_model_free(&m);
     unlink("gemma4:e2b");
 
@@ -374,7 +381,8 @@ static void test_paths(void)
     expect("~/x", BZ_NOT_FOUND, "There is no file ~/x.");
     expect("..\\x\n.gguf", BZ_NOT_FOUND, "There is no file ..\\x?.gguf.");
     expect("a/../b", BZ_NOT_FOUND,
-           "There is no file \"a/../b\", and Ollama has no such names: its namespace begins with '.'.");
+           "There is no file \"a/../b\", and Ollama has no such names: its namespace begins with "
+           "'.'.");
     expect("m:t+u", BZ_NOT_FOUND,
            "There is no file \"m:t+u\", and Ollama has no such names: its tag holds '+'.");
 
@@ -402,7 +410,8 @@ static void test_missing(void)
     begin("an empty store");
     new_store();
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no model gemma4:latest in the Ollama store (ROOT); it is empty, so pull a model or give "
+           "There is no model gemma4:latest in the Ollama store (ROOT); it is empty, so pull a "
+           "model or give "
            "the path of "
            "a GGUF file.");
 
@@ -414,7 +423,8 @@ static void test_missing(void)
     plain_model("registry.ollama.ai/library/mistral/7b");
     plain_model("registry.ollama.ai/library/phi/1b");
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no model gemma4:latest in the Ollama store (ROOT); it holds llama3:8b, mistral:7b, "
+           "There is no model gemma4:latest in the Ollama store (ROOT); it holds llama3:8b, "
+           "mistral:7b, "
            "phi:1b and 1 more.");
 
     begin("the nearest names");
@@ -425,11 +435,13 @@ static void test_missing(void)
            "There is no model gema4:e2b in the Ollama store (ROOT); did you mean gemma4:e2b?");
     plain_model("registry.ollama.ai/library/gemma4/e4b");
     expect("gemma4:e9b", BZ_NOT_FOUND,
-           "There is no model gemma4:e9b in the Ollama store (ROOT); did you mean gemma4:e2b or gemma4:e4b?");
+           "There is no model gemma4:e9b in the Ollama store (ROOT); did you mean gemma4:e2b or "
+           "gemma4:e4b?");
     plain_model("registry.ollama.ai/library/gemma4/12b");
     plain_model("hf.co/some/gemma-4-E2B-it-GGUF/Q4_K_M");
     expect("hf.co/some/gemma-4-E2B-it-GGUF:Q8_0", BZ_NOT_FOUND,
-           "There is no model hf.co/some/gemma-4-E2B-it-GGUF:Q8_0 in the Ollama store (ROOT); did you mean "
+           "There is no model hf.co/some/gemma-4-E2B-it-GGUF:Q8_0 in the Ollama store (ROOT); did "
+           "you mean "
            "hf.co/some/gemma-4-E2B-it-GGUF:Q4_K_M?");
 
     begin("names too long for a sentence are counted");
@@ -451,7 +463,8 @@ static void test_missing(void)
     write_file(at(root, "manifests/registry.ollama.ai/library/stray"), "x");
     make_folders(at(root, "manifests/registry.ollama.ai/library/gemma4/folder/x"));
     expect("gemma4:folder", BZ_NOT_FOUND,
-           "There is no model gemma4:folder in the Ollama store (ROOT); it is empty, so pull a model or give "
+           "There is no model gemma4:folder in the Ollama store (ROOT); it is empty, so pull a "
+           "model or give "
            "the path of a "
            "GGUF file.");
 
@@ -459,14 +472,16 @@ static void test_missing(void)
     snprintf(root, sizeof root, "%s/nowhere", top);
     setenv("OLLAMA_MODELS", root, 1);
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no file gemma4 and no Ollama store (looked for ROOT); give the path of a GGUF file.");
+           "There is no file gemma4 and no Ollama store (looked for ROOT); give the path of a GGUF "
+           "file.");
 
     if (geteuid() != 0) { /* root may read everything */
         begin("a store we may not read");
         new_store();
         chmod(at(root, "manifests"), 0);
         expect("gemma4", BZ_NOT_FOUND,
-               "There is no model gemma4:latest in the Ollama store, as far as can be seen: ROOT may not be "
+               "There is no model gemma4:latest in the Ollama store, as far as can be seen: ROOT "
+               "may not be "
                "read by this "
                "user.");
         chmod(at(root, "manifests"), 0755);
@@ -504,9 +519,10 @@ static void test_broken(void)
         snprintf(name, sizeof name, "missing-%s", kinds[i].kind);
         broken_layer(name, kinds[i].kind, &b);
         snprintf(name, sizeof name, "broken:missing-%s", kinds[i].kind);
-        snprintf(want, sizeof want,
-                 "The %s of %s is missing from the Ollama store; 'ollama pull %s' fetches it again.",
-                 kinds[i].title, name, name);
+        snprintf(
+            want, sizeof want,
+            "The %s of %s is missing from the Ollama store; 'ollama pull %s' fetches it again.",
+            kinds[i].title, name, name);
         expect(name, BZ_NOT_FOUND, want);
 
         begin("truncated blob: %s", kinds[i].title);
@@ -515,11 +531,12 @@ static void test_broken(void)
         snprintf(name, sizeof name, "cut-%s", kinds[i].kind);
         broken_layer(name, kinds[i].kind, &b);
         snprintf(name, sizeof name, "broken:cut-%s", kinds[i].kind);
-        snprintf(want, sizeof want,
-                 "The %s of %s has 2 bytes where its manifest says 1234567890123; remove the model with "
-                 "'ollama rm' and "
-                 "pull it again.",
-                 kinds[i].title, name);
+        snprintf(
+            want, sizeof want,
+            "The %s of %s has 2 bytes where its manifest says 1234567890123; remove the model with "
+            "'ollama rm' and "
+            "pull it again.",
+            kinds[i].title, name);
         expect(name, BZ_BAD_FILE, want);
     }
 
@@ -527,13 +544,15 @@ static void test_broken(void)
     blob b = new_digest(0);
     make_folders(at(blob_path(&b), "x"));
     broken_layer("folder", "model", &b);
-    expect("broken:folder", BZ_BAD_FILE, "The model file of broken:folder cannot be read: it is a folder.");
+    expect("broken:folder", BZ_BAD_FILE,
+           "The model file of broken:folder cannot be read: it is a folder.");
 
     begin("broken params");
     b = text_blob("{\"top_k\":\"many\"}");
     broken_layer("params", "params", &b);
     expect("broken:params", BZ_BAD_FILE,
-           "The parameter file of broken:params is broken: the option \"top_k\" is no whole number; remove "
+           "The parameter file of broken:params is broken: the option \"top_k\" is no whole "
+           "number; remove "
            "the model with "
            "'ollama rm' and pull it again.");
 
@@ -545,7 +564,8 @@ static void test_broken(void)
     bz_store_model m;
     bz_error err = {0};
     CHECK(bz_store_resolve("broken:config", &m, &err) == BZ_BAD_FILE);
-    CHECKF(strncmp(err.text, "The config of broken:config is broken: the JSON is broken at byte 16: ", 69) ==
+    CHECKF(strncmp(err.text,
+                   "The config of broken:config is broken: the JSON is broken at byte 16: ", 69) ==
                    0 &&
                ends_with(err.text, "; remove the model with 'ollama rm' and pull it again."),
            "says: %s", err.text);
@@ -556,17 +576,20 @@ static void test_broken(void)
            "The manifest of broken:list is broken: it is no JSON object; pull the model again.");
     write_file(at(root, "manifests/registry.ollama.ai/library/broken/digest"),
                "{\"layers\":[{\"digest\":\"../x\",\"size\":1}]}");
-    expect("broken:digest", BZ_BAD_FILE,
-           "The manifest of broken:digest is broken: the digest of layer 1 is not \"sha256:\" and 64 "
-           "hexadecimal digits; "
-           "pull the model again.");
+    expect(
+        "broken:digest", BZ_BAD_FILE,
+        "The manifest of broken:digest is broken: the digest of layer 1 is not \"sha256:\" and 64 "
+        "hexadecimal digits; "
+        "pull the model again.");
 
     begin("unreadable manifest");
-    CHECK(symlink("/no/such/file", at(root, "manifests/registry.ollama.ai/library/broken/link")) == 0);
+    CHECK(symlink("/no/such/file", at(root, "manifests/registry.ollama.ai/library/broken/link")) ==
+          0);
     expect("broken:link", BZ_BAD_FILE,
            "The manifest of broken:link cannot be read: No such file or directory.");
     CHECK(mkfifo(at(root, "manifests/registry.ollama.ai/library/broken/pipe"), 0644) == 0);
-    expect("broken:pipe", BZ_BAD_FILE, "The manifest of broken:pipe cannot be read: not a regular file.");
+    expect("broken:pipe", BZ_BAD_FILE,
+           "The manifest of broken:pipe cannot be read: not a regular file.");
     char *large = malloc((1 << 20) + 2);
     if (large) {
         memset(large, ' ', (1 << 20) + 1);
@@ -578,7 +601,8 @@ static void test_broken(void)
     free(large);
     if (geteuid() != 0) {
         chmod(at(root, "manifests/registry.ollama.ai/library/broken/list"), 0);
-        expect("broken:list", BZ_BAD_FILE, "The manifest of broken:list cannot be read: Permission denied.");
+        expect("broken:list", BZ_BAD_FILE,
+               "The manifest of broken:list cannot be read: Permission denied.");
     }
 }
 
@@ -586,18 +610,20 @@ static void test_refused(void)
 {
     begin("a model that runs on somebody's servers");
     new_store();
-    begin_manifest(
-        "{\"model_format\":\"\",\"model_family\":\"gemma4\",\"remote_host\":\"https://ollama.com:443\","
-        "\"remote_model\":\"gemma4:31b\"}");
+    begin_manifest("{\"model_format\":\"\",\"model_family\":\"gemma4\",\"remote_host\":\"https://"
+                   "ollama.com:443\","
+                   "\"remote_model\":\"gemma4:31b\"}");
     end_manifest("registry.ollama.ai/library/gemma4/31b-cloud");
     expect("gemma4:31b-cloud", BZ_UNSUPPORTED_MODEL,
-           "gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this machine.");
+           "gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this "
+           "machine.");
 
     begin("... and what else there is");
     plain_model("registry.ollama.ai/library/gemma4/e2b");
     plain_model("registry.ollama.ai/library/qwen3/8b");
     expect("gemma4:31b-cloud", BZ_UNSUPPORTED_MODEL,
-           "gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this machine; the "
+           "gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this "
+           "machine; the "
            "store also has "
            "gemma4:e2b.");
 
@@ -612,9 +638,10 @@ static void test_refused(void)
     expect("other:mlx", BZ_UNSUPPORTED_MODEL,
            "other:mlx is stored as safetensors, but Bezel runs GGUF files only; the store also has "
            "other:quiet.");
-    expect("other:quiet", BZ_UNSUPPORTED_MODEL,
-           "other:quiet is stored as safetensors, but Bezel runs GGUF files only; the store also has "
-           "other:mlx.");
+    expect(
+        "other:quiet", BZ_UNSUPPORTED_MODEL,
+        "other:quiet is stored as safetensors, but Bezel runs GGUF files only; the store also has "
+        "other:mlx.");
 
     begin("a LoRA adapter");
     new_store();
@@ -634,7 +661,8 @@ static void test_refused(void)
     add_layer("model", &b);
     add_layer("model", &b);
     end_manifest("registry.ollama.ai/library/two/latest");
-    expect("two", BZ_UNSUPPORTED_MODEL, "two:latest is stored as 2 model files, but Bezel runs one.");
+    expect("two", BZ_UNSUPPORTED_MODEL,
+           "two:latest is stored as 2 model files, but Bezel runs one.");
 }
 
 /* ---- listing ---------------------------------------------------------------------------- */
@@ -687,14 +715,16 @@ static void test_list(void)
             CHECK(!e->problem.code && strcmp(e->path, blob_path(&b)) == 0 &&
                   strcmp(e->digest, b.digest) == 0);
             CHECK(e->size == b.size + strlen(gemma_config) && e->modified == 1700000000 - 10);
-            CHECK(strcmp(e->config.family, "gemma4") == 0 && strcmp(e->config.parameters, "5.1B") == 0 &&
+            CHECK(strcmp(e->config.family, "gemma4") == 0 &&
+                  strcmp(e->config.parameters, "5.1B") == 0 &&
                   strcmp(e->config.quantisation, "Q4_K_M") == 0);
         }
         e = entry_of(&list, "gemma4:31b-cloud");
         if (e) {
             CHECK(e->problem.code == BZ_UNSUPPORTED_MODEL && !e->path);
-            CHECKF(strcmp(e->problem.text, "gemma4:31b-cloud runs on the servers of ollama.com and has no "
-                                           "model file on this machine.") == 0,
+            CHECKF(strcmp(e->problem.text,
+                          "gemma4:31b-cloud runs on the servers of ollama.com and has no "
+                          "model file on this machine.") == 0,
                    "says: %s", e->problem.text);
         }
         e = entry_of(&list, "bad:x");
@@ -709,7 +739,8 @@ static void test_list(void)
     setenv("HOME", top, 1);
     CHECK(bz_store_list_all(&list, &err) == BZ_OK && list.n_roots == 3);
     CHECK(strcmp(list.roots[0].path, at(top, ".ollama/models")) == 0 &&
-          strcmp(list.roots[0].shown, "~/.ollama/models") == 0 && list.roots[0].state == BZ_STORE_MISSING);
+          strcmp(list.roots[0].shown, "~/.ollama/models") == 0 &&
+          list.roots[0].state == BZ_STORE_MISSING);
     CHECK(strcmp(list.roots[1].path, "/usr/share/ollama/.ollama/models") == 0 &&
           strcmp(list.roots[2].path, "/var/lib/ollama/.ollama/models") == 0);
     bz_store_list_free(&list);
@@ -721,7 +752,8 @@ static void test_list(void)
 int main(void)
 {
     const char *folder = getenv("TMPDIR");
-    snprintf(top, sizeof top, "%s/bezel-ollama-XXXXXX", folder && strlen(folder) < 60 ? folder : "/tmp");
+    snprintf(top, sizeof top, "%s/bezel-ollama-XXXXXX",
+             folder && strlen(folder) < 60 ? folder : "/tmp");
     if (!mkdtemp(top)) {
         give_up("make", top);
     }

@@ -26,11 +26,13 @@ static void test_names(void)
         {"hf.co/some/model-GGUF:Q4_K_M", "hf.co", "some", "model-GGUF", "Q4_K_M",
          "hf.co/some/model-GGUF:Q4_K_M"},
         {"https://hf.co/some/model", "hf.co", "some", "model", "latest", "hf.co/some/model:latest"},
-        {"http://localhost:5000/ns/m", "localhost:5000", "ns", "m", "latest", "localhost:5000/ns/m:latest"},
+        {"http://localhost:5000/ns/m", "localhost:5000", "ns", "m", "latest",
+         "localhost:5000/ns/m:latest"},
         {"localhost:5000/ns/m:t", "localhost:5000", "ns", "m", "t", "localhost:5000/ns/m:t"},
         {"localhost:5000/library/m", "localhost:5000", "library", "m", "latest",
          "localhost:5000/library/m:latest"},
-        {"a..b:c..d", "registry.ollama.ai", "library", "a..b", "c..d", "a..b:c..d"}, /* odd, but no path */
+        {"a..b:c..d", "registry.ollama.ai", "library", "a..b", "c..d",
+         "a..b:c..d"}, /* odd, but no path */
         {"_x:_", "registry.ollama.ai", "library", "_x", "_", "_x:_"},
         {"hf.co/u/r:model-Q4_K_M.gguf", "hf.co", "u", "r", "model-Q4_K_M.gguf",
          "hf.co/u/r:model-Q4_K_M.gguf"},
@@ -132,7 +134,8 @@ static void test_distance(void)
 
 static const char gemma_config[] =
     "{\"model_format\":\"gguf\",\"model_family\":\"gemma4\",\"model_families\":[\"gemma4\"],"
-    "\"model_type\":\"5.1B\",\"file_type\":\"Q4_K_M\",\"renderer\":\"gemma4-small\",\"parser\":\"gemma4\","
+    "\"model_type\":\"5.1B\",\"file_type\":\"Q4_K_M\",\"renderer\":\"gemma4-small\",\"parser\":"
+    "\"gemma4\","
     "\"architecture\":\"amd64\",\"os\":\"linux\"}";
 
 static bool ends_with(const char *text, const char *end)
@@ -142,8 +145,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 #define HEX64 "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef"
-#define LAYER(kind, size)                                                                                    \
-    "{\"mediaType\":\"application/vnd.ollama.image." kind "\",\"digest\":\"sha256:" HEX64                    \
+#define LAYER(kind, size)                                                                          \
+    "{\"mediaType\":\"application/vnd.ollama.image." kind "\",\"digest\":\"sha256:" HEX64          \
     "\",\"size\":" size "}"
 
 static void test_manifests(void)
@@ -151,16 +154,13 @@ static void test_manifests(void)
     bz_store_manifest m;
     bz_error err = {0};
     begin("manifest: layers in their order");
+    /* clang-format off */
     static const char good[] =
-        "{\"config\":" LAYER("x", "7") ",\"layers\":[" LAYER("license", "1") "," LAYER("model", "10") "," LAYER(
-            "projector",
-            "20") "," LAYER("params",
-                            "30") "," LAYER("system",
-                                            "40") "," LAYER("draft",
-                                                            "50") "," LAYER("adapter",
-                                                                            "60") "," LAYER("tensor",
-                                                                                            "70") "," LAYER("template",
-                                                                                                            "0") "]}\n";
+        "{\"config\":" LAYER("x", "7") ",\"layers\":["
+        LAYER("license", "1") "," LAYER("model", "10") "," LAYER("projector", "20") ","
+        LAYER("params", "30") "," LAYER("system", "40") "," LAYER("draft", "50") ","
+        LAYER("adapter", "60") "," LAYER("tensor", "70") "," LAYER("template", "0") "]}\n";
+    /* clang-format on */
     static const bz_layer_kind kinds[] = {BZ_LAYER_OTHER,   BZ_LAYER_MODEL,  BZ_LAYER_PROJECTOR,
                                           BZ_LAYER_PARAMS,  BZ_LAYER_SYSTEM, BZ_LAYER_DRAFT,
                                           BZ_LAYER_ADAPTER, BZ_LAYER_TENSOR, BZ_LAYER_OTHER};
@@ -175,10 +175,12 @@ static void test_manifests(void)
     bz_store_manifest_free(&m);
 
     static const char *const bare[] = {"{}", "{\"layers\":null}",
-                                       "{\"layers\":[],\"config\":{\"digest\":\"\"}}", "{\"config\":null}"};
+                                       "{\"layers\":[],\"config\":{\"digest\":\"\"}}",
+                                       "{\"config\":null}"};
     for (size_t i = 0; i < COUNT(bare); i++) {
         begin("manifest without layers: %s", bare[i]);
-        CHECKF(bz_store_manifest_parse(&m, bare[i], strlen(bare[i]), &err) == BZ_OK, "%s", err.text);
+        CHECKF(bz_store_manifest_parse(&m, bare[i], strlen(bare[i]), &err) == BZ_OK, "%s",
+               err.text);
         CHECK(m.n_layers == 0 && m.size == 0 && !m.config.digest[0]);
         bz_store_manifest_free(&m);
     }
@@ -198,7 +200,8 @@ static void test_manifests(void)
          "{\"layers\":[" LAYER("license", "1") ",{\"digest\":\"../../../etc/passwd\",\"size\":1}]}",
          "the digest of layer 2 is not \"sha256:\" and 64 hexadecimal digits"},
         {"a path of the right length",
-         "{\"layers\":[{\"digest\":\"sha256:../../../../../../../../../../../../../../../../../../etc/"
+         "{\"layers\":[{\"digest\":\"sha256:../../../../../../../../../../../../../../../../../../"
+         "etc/"
          "passwd\",\"size\":1}]}",
          "the digest of layer 1 is not \"sha256:\" and 64 hexadecimal digits"},
         {"digest of 63 digits",
@@ -211,10 +214,14 @@ static void test_manifests(void)
          "the digest of layer 1 is not \"sha256:\" and 64 hexadecimal digits"},
         {"digest of another kind", "{\"config\":{\"digest\":\"sha512:" HEX64 "\",\"size\":1}}",
          "the digest of its config is not \"sha256:\" and 64 hexadecimal digits"},
-        {"no size", "{\"layers\":[{\"digest\":\"sha256:" HEX64 "\"}]}", "layer 1 does not tell its size"},
-        {"negative size", "{\"layers\":[" LAYER("model", "-1") "]}", "layer 1 does not tell its size"},
-        {"half a byte", "{\"layers\":[" LAYER("model", "1.5") "]}", "layer 1 does not tell its size"},
-        {"size is text", "{\"layers\":[" LAYER("model", "\"1\"") "]}", "layer 1 does not tell its size"},
+        {"no size", "{\"layers\":[{\"digest\":\"sha256:" HEX64 "\"}]}",
+         "layer 1 does not tell its size"},
+        {"negative size", "{\"layers\":[" LAYER("model", "-1") "]}",
+         "layer 1 does not tell its size"},
+        {"half a byte", "{\"layers\":[" LAYER("model", "1.5") "]}",
+         "layer 1 does not tell its size"},
+        {"size is text", "{\"layers\":[" LAYER("model", "\"1\"") "]}",
+         "layer 1 does not tell its size"},
         {"size past 64 bits", "{\"config\":" LAYER("x", "99999999999999999999") "}",
          "its config does not tell its size"},
     };
@@ -226,7 +233,8 @@ static void test_manifests(void)
         if (bad[i].why) {
             CHECKF(strcmp(err.text, bad[i].why) == 0, "says: %s", err.text);
         } else {
-            CHECKF(strncmp(err.text, "the JSON is broken at byte ", 27) == 0 && !ends_with(err.text, "."),
+            CHECKF(strncmp(err.text, "the JSON is broken at byte ", 27) == 0 &&
+                       !ends_with(err.text, "."),
                    "says: %s", err.text);
         }
     }
@@ -263,19 +271,22 @@ static void test_params(void)
     bz_store_params p;
     bz_error err = {0};
     begin("params: every option we know");
-    static const char all[] = "{\"temperature\":1,\"top_k\":64,\"top_p\":0.95,\"min_p\":0.05,\"typical_p\":0."
-                              "7,\"repeat_penalty\":1.1,"
-                              "\"presence_penalty\":1.5,\"frequency_penalty\":0.5,\"repeat_last_n\":-1,"
-                              "\"seed\":42,\"num_ctx\":8192,"
-                              "\"num_predict\":-2,\"num_keep\":5,\"stop\":[\"<turn|>\",\"\",\"\\u00e9\"],"
-                              "\"mirostat\":1,\"num_gpu\":\"all\"}";
+    static const char all[] =
+        "{\"temperature\":1,\"top_k\":64,\"top_p\":0.95,\"min_p\":0.05,\"typical_p\":0."
+        "7,\"repeat_penalty\":1.1,"
+        "\"presence_penalty\":1.5,\"frequency_penalty\":0.5,\"repeat_last_n\":-1,"
+        "\"seed\":42,\"num_ctx\":8192,"
+        "\"num_predict\":-2,\"num_keep\":5,\"stop\":[\"<turn|>\",\"\",\"\\u00e9\"],"
+        "\"mirostat\":1,\"num_gpu\":\"all\"}";
     if (CHECKF(bz_store_params_parse(&p, all, strlen(all), &err) == BZ_OK, "%s", err.text)) {
         CHECK(is(p.temperature, 1) && is(p.top_k, 64) && is(p.top_p, 0.95) && is(p.min_p, 0.05) &&
               is(p.typical_p, 0.7));
-        CHECK(is(p.repeat_penalty, 1.1) && is(p.presence_penalty, 1.5) && is(p.frequency_penalty, 0.5));
-        CHECK(is(p.repeat_last_n, -1) && is(p.seed, 42) && is(p.num_ctx, 8192) && is(p.num_predict, -2) &&
-              is(p.num_keep, 5));
-        CHECK(p.n_stop == 2 && strcmp(p.stop[0], "<turn|>") == 0 && strcmp(p.stop[1], "\xC3\xA9") == 0);
+        CHECK(is(p.repeat_penalty, 1.1) && is(p.presence_penalty, 1.5) &&
+              is(p.frequency_penalty, 0.5));
+        CHECK(is(p.repeat_last_n, -1) && is(p.seed, 42) && is(p.num_ctx, 8192) &&
+              is(p.num_predict, -2) && is(p.num_keep, 5));
+        CHECK(p.n_stop == 2 && strcmp(p.stop[0], "<turn|>") == 0 &&
+              strcmp(p.stop[1], "\xC3\xA9") == 0);
     }
     bz_store_params_free(&p);
 

@@ -54,7 +54,8 @@ static void copy_key(gguf_build *b, const bz_gguf_kv *kv)
         memcpy(value + 4, &kv->count, 8);
     }
     memcpy(value + head, kv->bytes, kv->n_bytes);
-    gb_raw(b, key, strlen(key), kv->is_array ? BZ_GGUF_ARRAY : (uint32_t)kv->type, value, head + kv->n_bytes);
+    gb_raw(b, key, strlen(key), kv->is_array ? BZ_GGUF_ARRAY : (uint32_t)kv->type, value,
+           head + kv->n_bytes);
     free(value);
 }
 
@@ -144,43 +145,54 @@ static bz_status open_bytes(const void *bytes, size_t size, bz_model **m, bz_err
     return status;
 }
 
-#define K "gemma4."
+#define K   "gemma4."
 #define BAD BZ_BAD_FILE
-#define NO BZ_UNSUPPORTED_MODEL
+#define NO  BZ_UNSUPPORTED_MODEL
 
 /* nano-e: 8 layers (sliding but 3 and 7), width 64, 4 heads, 1 KV head, heads of 16 and 32, the
  * last 4 layers share, per-layer embedding 16, window 8, vocabulary 640. */
 static const edit e_edits[] = {
     {"unchanged", NOTHING, "", 0, NULL, BZ_OK, NULL},
     {"another architecture", SET_STR, "general.architecture", 0, "llama", NO,
-     "This file's architecture is 'llama'; Bezel runs Gemma 4 (architectures 'gemma4' and 'diffusion-gemma')."},
+     "This file's architecture is 'llama'; Bezel runs Gemma 4 (architectures 'gemma4' and "
+     "'diffusion-gemma')."},
     {"a drafter", SET_STR, "general.architecture", 0, "gemma4-assistant", NO,
-     "This file's architecture is 'gemma4-assistant'; Bezel runs Gemma 4 (architectures 'gemma4' and 'diffusion-gemma')."},
+     "This file's architecture is 'gemma4-assistant'; Bezel runs Gemma 4 (architectures 'gemma4' "
+     "and 'diffusion-gemma')."},
     {"no block count", DROP_KEY, K "block_count", 0, NULL, BAD,
      "The key gemma4.block_count is missing, so this is not a complete Gemma 4 file."},
-    {"no layers", SET_U32, K "block_count", 0, NULL, BAD, "The key gemma4.block_count is 0; it must be between 1 and 1024."},
+    {"no layers", SET_U32, K "block_count", 0, NULL, BAD,
+     "The key gemma4.block_count is 0; it must be between 1 and 1024."},
     {"more layers than tensors", SET_U32, K "block_count", 9, NULL, BAD,
-     "The key gemma4.attention.sliding_window_pattern must be an array with one element per layer."},
+     "The key gemma4.attention.sliding_window_pattern must be an array with one element per "
+     "layer."},
     {"absurd layer count", SET_U32, K "block_count", 4e9, NULL, BAD,
      "The key gemma4.block_count is 4000000000; it must be between 1 and 1024."},
-    {"block count as text", SET_STR, K "block_count", 0, "8", BAD, "The key gemma4.block_count is not a whole number."},
+    {"block count as text", SET_STR, K "block_count", 0, "8", BAD,
+     "The key gemma4.block_count is not a whole number."},
     {"negative width", SET_I32, K "embedding_length", -64, NULL, BAD,
      "The key gemma4.embedding_length is not a whole number."},
     {"width as a signed number", SET_I32, K "embedding_length", 64, NULL, BZ_OK, NULL},
     {"width that does not fit", SET_U32, K "embedding_length", 128, NULL, BAD,
-     "The tensor token_embd.weight has shape [64, 640, 1] where the configuration asks for [128, 640, 1]."},
+     "The tensor token_embd.weight has shape [64, 640, 1] where the configuration asks for [128, "
+     "640, 1]."},
     {"no window", DROP_KEY, K "attention.sliding_window", 0, NULL, BAD,
      "The key gemma4.attention.sliding_window is missing, so this is not a complete Gemma 4 file."},
     {"window of nothing", SET_U32, K "attention.sliding_window", 0, NULL, BAD,
      "The key gemma4.attention.sliding_window is 0; it must be between 1 and 16777216."},
     {"no pattern", DROP_KEY, K "attention.sliding_window_pattern", 0, NULL, BAD,
-     "The key gemma4.attention.sliding_window_pattern is missing, so this is not a complete Gemma 4 file."},
+     "The key gemma4.attention.sliding_window_pattern is missing, so this is not a complete Gemma "
+     "4 file."},
     {"pattern as a period", SET_U32, K "attention.sliding_window_pattern", 4, NULL, BAD,
-     "The key gemma4.attention.sliding_window_pattern must be an array with one element per layer."},
-    {"only sliding layers to share with", SET_ARRAY, K "attention.sliding_window_pattern", 8, NULL, BAD,
-     "The tensor blk.3.attn_q.weight has shape [64, 128, 1] where the configuration asks for [64, 64, 1]."},
+     "The key gemma4.attention.sliding_window_pattern must be an array with one element per "
+     "layer."},
+    {"only sliding layers to share with", SET_ARRAY, K "attention.sliding_window_pattern", 8, NULL,
+     BAD,
+     "The tensor blk.3.attn_q.weight has shape [64, 128, 1] where the configuration asks for [64, "
+     "64, 1]."},
     {"everything shared", SET_U32, K "attention.shared_kv_layers", 8, NULL, BAD,
-     "The key gemma4.attention.shared_kv_layers leaves a layer without an earlier layer of its kind to share with."},
+     "The key gemma4.attention.shared_kv_layers leaves a layer without an earlier layer of its "
+     "kind to share with."},
     {"more shared than there are", SET_U32, K "attention.shared_kv_layers", 9, NULL, BAD,
      "The key gemma4.attention.shared_kv_layers is 9; it must be between 0 and 8."},
     {"no heads", SET_U32, K "attention.head_count", 0, NULL, BAD,
@@ -192,7 +204,8 @@ static const edit e_edits[] = {
     {"odd head size", SET_U32, K "attention.key_length", 33, NULL, BAD,
      "The key gemma4.attention.value_length differs from the key length; Gemma 4 has them equal."},
     {"rope over part of a head", SET_U32, K "rope.dimension_count", 16, NULL, BAD,
-     "The key gemma4.rope.dimension_count differs from the head size; Gemma 4 rotates over the whole head."},
+     "The key gemma4.rope.dimension_count differs from the head size; Gemma 4 rotates over the "
+     "whole head."},
     {"eps that is no number", SET_F32, K "attention.layer_norm_rms_epsilon", NAN, NULL, BAD,
      "The key gemma4.attention.layer_norm_rms_epsilon is not a number."},
     {"eps above one", SET_F32, K "attention.layer_norm_rms_epsilon", 2, NULL, BAD,
@@ -204,34 +217,47 @@ static const edit e_edits[] = {
     {"FFN widths for too few layers", SET_ARRAY, K "feed_forward_length", 3, NULL, BAD,
      "The key gemma4.feed_forward_length has 3 elements for 8 layers."},
     {"FFN width that does not fit", SET_U32, K "feed_forward_length", 96, NULL, BAD,
-     "The tensor blk.4.ffn_gate.weight has shape [64, 192, 1] where the configuration asks for [64, 96, 1]."},
-    {"per-layer width that does not fit", SET_U32, K "embedding_length_per_layer_input", 32, NULL, BAD,
-     "The tensor per_layer_token_embd.weight has shape [128, 640, 1] where the configuration asks for [256, 640, 1]."},
+     "The tensor blk.4.ffn_gate.weight has shape [64, 192, 1] where the configuration asks for "
+     "[64, 96, 1]."},
+    {"per-layer width that does not fit", SET_U32, K "embedding_length_per_layer_input", 32, NULL,
+     BAD,
+     "The tensor per_layer_token_embd.weight has shape [128, 640, 1] where the configuration asks "
+     "for [256, 640, 1]."},
     {"vocabulary size that does not fit", ADD_U32, K "vocab_size", 600, NULL, BAD,
-     "The tensor token_embd.weight has shape [64, 640, 1] where the configuration asks for [64, 600, 1]."},
-    {"no embedding", DROP_TENSOR, "token_embd.weight", 0, NULL, BAD, "The tensor token_embd.weight is missing."},
-    {"no norm", DROP_TENSOR, "blk.2.ffn_norm.weight", 0, NULL, BAD, "The tensor blk.2.ffn_norm.weight is missing."},
-    {"norm under its other name", RENAME_TENSOR, "blk.2.ffn_norm.weight", 0, "blk.2.ffn_pre_norm.weight", BZ_OK, NULL},
+     "The tensor token_embd.weight has shape [64, 640, 1] where the configuration asks for [64, "
+     "600, 1]."},
+    {"no embedding", DROP_TENSOR, "token_embd.weight", 0, NULL, BAD,
+     "The tensor token_embd.weight is missing."},
+    {"no norm", DROP_TENSOR, "blk.2.ffn_norm.weight", 0, NULL, BAD,
+     "The tensor blk.2.ffn_norm.weight is missing."},
+    {"norm under its other name", RENAME_TENSOR, "blk.2.ffn_norm.weight", 0,
+     "blk.2.ffn_pre_norm.weight", BZ_OK, NULL},
     {"no keys in a layer that owns its cache", DROP_TENSOR, "blk.1.attn_k.weight", 0, NULL, BAD,
      "The tensor blk.1.attn_k.weight is missing."},
     {"no frequencies: they are made", DROP_TENSOR, "rope_freqs.weight", 0, NULL, BZ_OK, NULL},
     {"too few frequencies", SET_COLS, "rope_freqs.weight", 8, NULL, BAD,
-     "The tensor rope_freqs.weight has shape [8, 1, 1] where the configuration asks for [16, 1, 1]."},
+     "The tensor rope_freqs.weight has shape [8, 1, 1] where the configuration asks for [16, 1, "
+     "1]."},
     {"a head of its own, wrong shape", ADD_TENSOR, "output.weight", 64, NULL, BAD,
-     "The tensor output.weight has shape [64, 1, 1] where the configuration asks for [64, 640, 1]."},
+     "The tensor output.weight has shape [64, 1, 1] where the configuration asks for [64, 640, "
+     "1]."},
     {"queries of the wrong shape", SET_ROWS, "blk.0.attn_q.weight", 65, NULL, BAD,
-     "The tensor blk.0.attn_q.weight has shape [64, 65, 1] where the configuration asks for [64, 64, 1]."},
+     "The tensor blk.0.attn_q.weight has shape [64, 65, 1] where the configuration asks for [64, "
+     "64, 1]."},
     {"a norm in half precision", SET_TYPE, "blk.0.attn_norm.weight", BZ_F16, NULL, NO,
      "The tensor blk.0.attn_norm.weight has type F16; norms and scales must be F32."},
     {"a matrix of integers", SET_TYPE, "blk.0.attn_q.weight", 26, NULL, NO,
      "The tensor blk.0.attn_q.weight has type I32, which Bezel does not run."},
     {"NaN in a norm", POISON_F32, "blk.5.post_ffw_norm.weight", 0, NULL, BAD,
-     "The tensor blk.5.post_ffw_norm.weight holds a value that is not a finite number (element 0)."},
+     "The tensor blk.5.post_ffw_norm.weight holds a value that is not a finite number (element "
+     "0)."},
     {"infinite layer scale", POISON_F32, "blk.6.layer_output_scale.weight", 1, NULL, BAD,
-     "The tensor blk.6.layer_output_scale.weight holds a value that is not a finite number (element 0)."},
+     "The tensor blk.6.layer_output_scale.weight holds a value that is not a finite number "
+     "(element 0)."},
     {"no layer scale: 1", DROP_TENSOR, "blk.6.layer_output_scale.weight", 0, NULL, BZ_OK, NULL},
     {"a router without experts", ADD_TENSOR, "blk.0.ffn_gate_inp.weight", 64, NULL, BAD,
-     "The tensor blk.0.ffn_gate_inp.weight is a router, but the key gemma4.expert_count is missing."},
+     "The tensor blk.0.ffn_gate_inp.weight is a router, but the key gemma4.expert_count is "
+     "missing."},
     {"experts without a router", ADD_U32, K "expert_count", 4, NULL, BAD,
      "The key gemma4.expert_used_count is missing, so this is not a complete Gemma 4 file."},
     {"no tokens", DROP_KEY, "tokenizer.ggml.tokens", 0, NULL, BAD,
@@ -251,10 +277,13 @@ static const edit moe_edits[] = {
     {"more used than there are", SET_U32, K "expert_used_count", 17, NULL, BAD,
      "The key gemma4.expert_used_count is 17; it must be between 1 and 16."},
     {"wrong expert count", SET_U32, K "expert_count", 8, NULL, BAD,
-     "The tensor blk.0.ffn_gate_inp.weight has shape [64, 16, 1] where the configuration asks for [64, 8, 1]."},
-    {"no expert width: from the tensors", DROP_KEY, K "expert_feed_forward_length", 0, NULL, BZ_OK, NULL},
+     "The tensor blk.0.ffn_gate_inp.weight has shape [64, 16, 1] where the configuration asks for "
+     "[64, 8, 1]."},
+    {"no expert width: from the tensors", DROP_KEY, K "expert_feed_forward_length", 0, NULL, BZ_OK,
+     NULL},
     {"expert width that does not fit", SET_U32, K "expert_feed_forward_length", 64, NULL, BAD,
-     "The tensor blk.0.ffn_down_exps.weight has shape [32, 64, 16] where the configuration asks for [64, 64, 16]."},
+     "The tensor blk.0.ffn_down_exps.weight has shape [32, 64, 16] where the configuration asks "
+     "for [64, 64, 16]."},
     {"no router in a layer", DROP_TENSOR, "blk.3.ffn_gate_inp.weight", 0, NULL, BAD,
      "The tensor blk.3.ffn_gate_inp.weight is missing."},
     {"no experts' gates", DROP_TENSOR, "blk.3.ffn_gate_up_exps.weight", 0, NULL, BAD,
@@ -281,14 +310,18 @@ static const edit diffusion_edits[] = {
      "The key diffusion.eb_entropy_bound is not a number."},
     {"no layers, by another name", DROP_KEY, "diffusion-gemma.block_count", 0, NULL, BAD,
      "The key diffusion-gemma.block_count is missing, so this is not a complete Gemma 4 file."},
-    {"per-layer embeddings", SET_U32, "diffusion-gemma.embedding_length_per_layer_input", 16, NULL, BAD,
-     "The key diffusion-gemma.embedding_length_per_layer_input is not 0; diffusion models have no per-layer embeddings."},
+    {"per-layer embeddings", SET_U32, "diffusion-gemma.embedding_length_per_layer_input", 16, NULL,
+     BAD,
+     "The key diffusion-gemma.embedding_length_per_layer_input is not 0; diffusion models have no "
+     "per-layer embeddings."},
     {"its keys spelt otherwise", SET_STR, "general.architecture", 0, "diffusion_gemma", BAD,
      "The key diffusion_gemma.block_count is missing, so this is not a complete Gemma 4 file."},
-    {"no self-conditioning", DROP_TENSOR, "self_cond_down.weight", 0, NULL, BAD, "The tensor self_cond_down.weight is missing."},
+    {"no self-conditioning", DROP_TENSOR, "self_cond_down.weight", 0, NULL, BAD,
+     "The tensor self_cond_down.weight is missing."},
     {"no norm of it", DROP_TENSOR, "self_cond_pre_norm.weight", 0, NULL, BAD,
      "The tensor self_cond_pre_norm.weight is missing."},
-    {"no scale of the encoder's own: the decoder's", DROP_TENSOR, "blk.1.enc_layer_output_scale.weight", 0, NULL, BZ_OK, NULL},
+    {"no scale of the encoder's own: the decoder's", DROP_TENSOR,
+     "blk.1.enc_layer_output_scale.weight", 0, NULL, BZ_OK, NULL},
 };
 
 static void test_edits(const char *file, const edit *edits, size_t n)
@@ -330,8 +363,12 @@ static void test_numeric(void)
     bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 1});
     const int32_t ids[] = {2, 500, 501};
     CHECK(prefill(s, ids, 3, 0, NULL, &err) == BZ_NUMERIC);
-    CHECKF(strcmp(err.text, "The model computed no finite number after token 3; the file is probably damaged.") == 0, "%s",
-           err.text);
+    CHECKF(
+        strcmp(
+            err.text,
+            "The model computed no finite number after token 3; the file is probably damaged.") ==
+            0,
+        "%s", err.text);
     bz_job *job = NULL;
     CHECK(bz_session_generate(s, NULL, &job, &err) == BZ_BAD_REQUEST);
     bz_session_free(s);
@@ -363,7 +400,8 @@ static int on_read(void *user, const bz_read *r)
     return 0;
 }
 
-static bz_status open_by_reads(disk *d, const char *const *names, size_t n, bz_model **m, bz_error *err)
+static bz_status open_by_reads(disk *d, const char *const *names, size_t n, bz_model **m,
+                               bz_error *err)
 {
     bz_input inputs[4];
     for (size_t i = 0; i < n; i++) {
@@ -392,7 +430,8 @@ static void check_same_model(const bz_model *a, const bz_model *b)
     bz_session *t = session_or_fail(b, &(bz_session_options){.threads = 1});
     bz_error err = {0};
     CHECK(prefill(s, ids, 9, 0, NULL, &err) == BZ_OK && prefill(t, ids, 9, 0, NULL, &err) == BZ_OK);
-    CHECK(memcmp(bz_session_logits(s), bz_session_logits(t), bz_model_vocab(a) * sizeof(float)) == 0);
+    CHECK(memcmp(bz_session_logits(s), bz_session_logits(t), bz_model_vocab(a) * sizeof(float)) ==
+          0);
     bz_session_free(s);
     bz_session_free(t);
 }
@@ -450,7 +489,8 @@ int main(void)
 {
     test_edits(model_path("nano-e-f32.gguf"), e_edits, sizeof e_edits / sizeof *e_edits);
     test_edits(model_path("nano-moe-f32.gguf"), moe_edits, sizeof moe_edits / sizeof *moe_edits);
-    test_edits(golden_path("diffusion/text.gguf"), diffusion_edits, sizeof diffusion_edits / sizeof *diffusion_edits);
+    test_edits(golden_path("diffusion/text.gguf"), diffusion_edits,
+               sizeof diffusion_edits / sizeof *diffusion_edits);
     test_numeric();
     test_sources();
     return finish();

@@ -42,7 +42,8 @@ static void mends_how(const char *arguments, const char *json, how h)
 {
     char text[1000], want[1000];
     snprintf(text, sizeof text, "<|tool_call>call:f%s<tool_call|>", arguments);
-    snprintf(want, sizeof want, json ? "B(f)R(f %s)E" : "B(f)X(fcall:f%s)E", json ? json : arguments);
+    snprintf(want, sizeof want, json ? "B(f)R(f %s)E" : "B(f)X(fcall:f%s)E",
+             json ? json : arguments);
     says_how(text, want, h);
 }
 
@@ -60,8 +61,10 @@ static void channels(void)
     says("This is it.", "A(This is it.)E");
     says("  two words \n", "A(  two words \n)E");
     says("a < b, <|, <|channe and <tool", "A(a < b, <|, <|channe and <tool)E");
-    says("caf\xC3\xA9 \xE2\x80\x89\xF0\x9F\x98\x80", "A(caf\xC3\xA9 \xE2\x80\x89\xF0\x9F\x98\x80)E");
-    says("bad \xFF\xC3 bytes \xE2\x82", "A(bad \xEF\xBF\xBD\xEF\xBF\xBD bytes \xEF\xBF\xBD\xEF\xBF\xBD)E");
+    says("caf\xC3\xA9 \xE2\x80\x89\xF0\x9F\x98\x80",
+         "A(caf\xC3\xA9 \xE2\x80\x89\xF0\x9F\x98\x80)E");
+    says("bad \xFF\xC3 bytes \xE2\x82",
+         "A(bad \xEF\xBF\xBD\xEF\xBF\xBD bytes \xEF\xBF\xBD\xEF\xBF\xBD)E");
 
     begin("thoughts");
     says("<|channel>thought\nLet me think...<channel|>The answer is 42.",
@@ -143,8 +146,10 @@ static void call_forms(void)
     says("<|tool_call>call:f{}<tool_call|><|tool_re", "B(f)C(f {})E");
     says("<|tool_call>call:f{a:1}", "B(f)C(f {\"a\":1})E");
     says("<|tool_call>call:f{a:1}<|tool_response>", "B(f)C(f {\"a\":1})E");
-    says("<|tool_call>call:f{a:1}<|tool_call>call:g{}<tool_call|>", "B(f)C(f {\"a\":1})B(g)C(g {})E");
-    says("<|channel>thought\nLet's go. <|tool_call>call:f{}<tool_call|>", "T(Let's go.)B(f)C(f {})E");
+    says("<|tool_call>call:f{a:1}<|tool_call>call:g{}<tool_call|>",
+         "B(f)C(f {\"a\":1})B(g)C(g {})E");
+    says("<|channel>thought\nLet's go. <|tool_call>call:f{}<tool_call|>",
+         "T(Let's go.)B(f)C(f {})E");
     says_how("<|tool_call>call:f{}<tool_call|>", "B(f)C(f {})E", (how){.open = true});
 
     begin("what is no call");
@@ -154,9 +159,10 @@ static void call_forms(void)
     says("<|tool_call>call:{a:1}<tool_call|>", "X(call:{a:1})E");
     says("<|tool_call>f{a:1}<tool_call|>", "X(f{a:1})E");
     static const char *const broken[] = {
-        "{",      "{a}",     "{a:}",        "{a:1,}",       "{a:1 b:2}", "{a:[1}", "{a:1}}", "{a:1}x",
-        "{a:01}", "{a:+1}",  "{a:hello}",   "{a:True}",     "{a:[1,]}",  "{,a:1}", "{a:1",   "{a:\"x}",
-        "{a:1.}", "{a:nul}", "{a:\"\\x\"}", "{a:[[[[1]]]}", "{a::1}",    "{a:-}"};
+        "{",           "{a}",          "{a:}",   "{a:1,}",  "{a:1 b:2}", "{a:[1}",
+        "{a:1}}",      "{a:1}x",       "{a:01}", "{a:+1}",  "{a:hello}", "{a:True}",
+        "{a:[1,]}",    "{,a:1}",       "{a:1",   "{a:\"x}", "{a:1.}",    "{a:nul}",
+        "{a:\"\\x\"}", "{a:[[[[1]]]}", "{a::1}", "{a:-}"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         mends(broken[i], NULL);
     }
@@ -184,7 +190,8 @@ static void repairs(void)
 {
     begin("repairs: single quotes");
     mends("{pattern:':\\s*\\w+'}", "{\"pattern\":\":\\\\s*\\\\w+\"}");
-    mends("{a:" Q "*.py" Q ",b:'abc',c:" Q "/tmp" Q "}", "{\"a\":\"*.py\",\"b\":\"abc\",\"c\":\"/tmp\"}");
+    mends("{a:" Q "*.py" Q ",b:'abc',c:" Q "/tmp" Q "}",
+          "{\"a\":\"*.py\",\"b\":\"abc\",\"c\":\"/tmp\"}");
     mends("{a:'abc'" Q "}", "{\"a\":\"abc\"}");
     mends("{a: ['x', 'y'], 'b': 1}", "{\"a\":[\"x\",\"y\"],\"b\":1}");
     mends("{a:'abc}", NULL);
@@ -201,18 +208,20 @@ static void repairs(void)
 
     begin("repairs: bare text where the schema wants a string");
     bz_arena arena = {0};
-    static const char json[] =
-        "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"content\":{\"type\":\"string\"},"
-        "\"mode\":{\"anyOf\":[{\"type\":\"null\"},{\"type\":[\"integer\",\"string\"]}]},\"n\":{\"type\":"
-        "\"integer\"}}}}}]";
+    static const char json[] = "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{"
+                               "\"content\":{\"type\":\"string\"},"
+                               "\"mode\":{\"anyOf\":[{\"type\":\"null\"},{\"type\":[\"integer\","
+                               "\"string\"]}]},\"n\":{\"type\":"
+                               "\"integer\"}}}}}]";
     const bz_json_node *tools;
     CHECK(bz_json_read(&tools, json, sizeof json - 1, &arena, NULL) == BZ_OK);
     how h = {.tools = tools};
     mends_how("{content:hello}", "{\"content\":\"hello\"}", h);
     mends_how("{content:\n\n# Title", "{\"content\":\"\\n\\n# Title\"}", h);
-    mends_how("{content:hello,mode:" Q "fast" Q "}", "{\"content\":\"hello\",\"mode\":\"fast\"}", h);
-    mends_how("{content:hello, you, n:3,mode:fast}", "{\"content\":\"hello, you\",\"n\":3,\"mode\":\"fast\"}",
+    mends_how("{content:hello,mode:" Q "fast" Q "}", "{\"content\":\"hello\",\"mode\":\"fast\"}",
               h);
+    mends_how("{content:hello, you, n:3,mode:fast}",
+              "{\"content\":\"hello, you\",\"n\":3,\"mode\":\"fast\"}", h);
     mends_how("{content:the end}", "{\"content\":\"the end\"}", h);
     mends_how("{content:2 apples,n:2}", "{\"content\":\"2 apples\",\"n\":2}", h);
     mends_how("{n:hello}", NULL, h);
@@ -247,7 +256,8 @@ static void tokens(const bz_tokenizer *t)
     story st = {.last = -1};
     bz_ids ids = {0};
     bz_parser *p = parser(t, (how){0});
-    CHECK(bz_tokenizer_encode(t, &(bz_piece){spelled, sizeof spelled - 1, false}, 1, &ids, NULL) == BZ_OK);
+    CHECK(bz_tokenizer_encode(t, &(bz_piece){spelled, sizeof spelled - 1, false}, 1, &ids, NULL) ==
+          BZ_OK);
     for (size_t i = 0; i < ids.n; i++) {
         CHECK(bz_parser_push(p, ids.id[i], NULL) == BZ_OK);
         drain(&st, p);

@@ -62,8 +62,10 @@ static char *random_text(bz_arena *arena, uint32_t most, bool plain)
 
 static bz_json_node *random_node(bz_arena *arena, int level, bool plain)
 {
-    static const char *const keys[] = {"a", "b", "key", "k_1", "Two words", "\xC3\xA9", "a-b", "$x", "0"};
-    static const char *const numbers[] = {"0", "-1", "1.0", "2.50", "1e5", "-0.1E-7", "98765432109876543210"};
+    static const char *const keys[] = {"a",        "b",   "key", "k_1", "Two words",
+                                       "\xC3\xA9", "a-b", "$x",  "0"};
+    static const char *const numbers[] = {
+        "0", "-1", "1.0", "2.50", "1e5", "-0.1E-7", "98765432109876543210"};
     bz_json_node *node = bz_arena_alloc(arena, sizeof *node);
     *node = (bz_json_node){.kind = (uint8_t)below(level == 0 ? 0 : level < 4 ? 7 : 5)};
     if (level == 0) {
@@ -124,7 +126,8 @@ static bz_str str(const char *text)
 enum { MAX_CALLS = 3 };
 
 /* One assistant's message, and the story it must become. */
-static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, story *want, bool plain)
+static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, story *want,
+                          bool plain)
 {
     *m = (bz_message){.role = BZ_ROLE_ASSISTANT};
     if (below(3)) {
@@ -142,7 +145,8 @@ static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, st
         bz_json j;
         bz_json_buffer json = {0};
         bz_tool_call *call = &list[m->n_calls];
-        *call = (bz_tool_call){.name = str(names[below(3)]), .arguments = random_node(arena, 0, plain)};
+        *call =
+            (bz_tool_call){.name = str(names[below(3)]), .arguments = random_node(arena, 0, plain)};
         bz_json_init(&j, bz_json_to_buffer, &json);
         write_sorted(&j, call->arguments, arena);
         CHECK(bz_json_finish(&j));
@@ -203,7 +207,8 @@ static void random_conversations(const bz_tokenizer *t, int count)
             }
             free(dropped.line.text);
         }
-        messages[n++] = (bz_message){.role = BZ_ROLE_USER, .text = str(random_text(&arena, 8, false))};
+        messages[n++] =
+            (bz_message){.role = BZ_ROLE_USER, .text = str(random_text(&arena, 8, false))};
         random_answer(&arena, &messages[n], lists[n], &want, plain);
         chat.n_messages = n + 1;
 
@@ -212,8 +217,8 @@ static void random_conversations(const bz_tokenizer *t, int count)
         bool good = CHECK(bz_chat_render(&prompt, &chat, NULL) == BZ_OK);
         size_t from = answer_begins(&prompt);
         good = good && CHECK(from > 0);
-        good =
-            good && CHECK(bz_tokenizer_encode(t, prompt.pieces + from, prompt.n - from, &ids, NULL) == BZ_OK);
+        good = good && CHECK(bz_tokenizer_encode(t, prompt.pieces + from, prompt.n - from, &ids,
+                                                 NULL) == BZ_OK);
         bz_parser *p = parser(t, (how){0});
         for (size_t i = 0; i < ids.n; i++) {
             bz_parser_push(p, ids.id[i], NULL);
@@ -222,8 +227,8 @@ static void random_conversations(const bz_tokenizer *t, int count)
             }
         }
         char *got = end_story(&told, p);
-        good = good && CHECKF(strcmp(got, want.line.text) == 0, "round %d gave %s\n  not %s", round, got,
-                              want.line.text);
+        good = good && CHECKF(strcmp(got, want.line.text) == 0, "round %d gave %s\n  not %s", round,
+                              got, want.line.text);
         free(got);
         if (plain) {
             bz_prompt tail = {.pieces = prompt.pieces + from, .n = prompt.n - from};
@@ -231,8 +236,8 @@ static void random_conversations(const bz_tokenizer *t, int count)
             char *flat = bz_prompt_text(&tail, &len);
             for (uint32_t random = 0; random < 20 && good; random += 1 + below(7)) {
                 got = say_cut(flat, len, (how){0}, 0, random);
-                good = CHECKF(strcmp(got, want.line.text) == 0, "%s\n  gave %s\n  not  %s (%u)", flat, got,
-                              want.line.text, random);
+                good = CHECKF(strcmp(got, want.line.text) == 0, "%s\n  gave %s\n  not  %s (%u)",
+                              flat, got, want.line.text, random);
                 free(got);
             }
             free(flat);
@@ -260,7 +265,8 @@ static void random_streams(int count)
         bool good = true;
         for (uint32_t random = 1; random < 16 && good; random += 1 + below(5)) {
             char *cut = say_cut(text, strlen(text), h, 0, random);
-            good = CHECKF(strcmp(cut, whole) == 0, "%s\n  gave %s\n  cut  %s (%u)", text, whole, cut, random);
+            good = CHECKF(strcmp(cut, whole) == 0, "%s\n  gave %s\n  cut  %s (%u)", text, whole,
+                          cut, random);
             free(cut);
         }
         free(whole);

@@ -1,5 +1,6 @@
-/* Pebble, the model that ships with the engine, against the official classes: the file's own weights closely, the
- * weights it was quantised from within what quantisation costs, and the greedy text. */
+/* Pebble, the model that ships with the engine, against the official classes: the file's own
+ * weights closely, the weights it was quantised from within what quantisation costs, and the greedy
+ * text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static void text_case(const golden *g, const bz_model *m)
     const float *exact = golden_f32(g, &n_exact, "text.logits_f32");
     const int32_t *greedy = golden_i32(g, &n_greedy, "text.greedy");
     begin("the official logits");
-    if (!CHECK(ids && own && exact && greedy && n_own == n_exact && n_own % vocab == 0 && n_own / vocab <= n)) {
+    if (!CHECK(ids && own && exact && greedy && n_own == n_exact && n_own % vocab == 0 &&
+               n_own / vocab <= n)) {
         return;
     }
     const bz_session_options o = {.exact = true, .threads = 2};
@@ -54,7 +56,8 @@ static void text_case(const golden *g, const bz_model *m)
     while (same < made && got[same] == greedy[same]) {
         same++;
     }
-    CHECKF(made == n_greedy && same == n_greedy, "the first %zu of %zu tokens are the same", same, n_greedy);
+    CHECKF(made == n_greedy && same == n_greedy, "the first %zu of %zu tokens are the same", same,
+           n_greedy);
     free(got);
     free(logits);
     bz_session_free(s);
@@ -68,11 +71,14 @@ static void media_case(const golden *g, const bz_model *m, const char *kind, bz_
     uint32_t rows = 0, width = 0;
     bz_error err = {0};
     const int32_t *ids = golden_i32(g, &n, "%s.tokens", kind);
-    const float *soft = golden_f32(g, &n_soft, "%s.soft", kind), *want = golden_f32(g, &n_logits, "%s.logits", kind);
+    const float *soft = golden_f32(g, &n_soft, "%s.soft", kind),
+                *want = golden_f32(g, &n_logits, "%s.logits", kind);
     begin("%s: what the tower makes", kind);
     CHECKF(bz_job_run(job, NULL, &err) == BZ_OK, "%s", err.text);
     bz_media *media = bz_job_media(job);
-    if (!CHECK(ids && soft && want && media) || !CHECKF(bz_media_rows(media, &rows, &width) && (size_t)rows * width == n_soft, "%u x %u", rows, width)) {
+    if (!CHECK(ids && soft && want && media) ||
+        !CHECKF(bz_media_rows(media, &rows, &width) && (size_t)rows * width == n_soft, "%u x %u",
+                rows, width)) {
         return;
     }
     double d = max_difference(bz_media_rows(media, &rows, &width), soft, n_soft);
@@ -92,15 +98,18 @@ static void media_case(const golden *g, const bz_model *m, const char *kind, bz_
 
 static void encode_cases(const golden *g, const bz_model *m)
 {
-    const bz_gguf_tensor *rgb = bz_gguf_find_tensor(&g->gguf, "image.rgb"), *sound = bz_gguf_find_tensor(&g->gguf, "audio.samples");
+    const bz_gguf_tensor *rgb = bz_gguf_find_tensor(&g->gguf, "image.rgb"),
+                         *sound = bz_gguf_find_tensor(&g->gguf, "audio.samples");
     bz_encoder *e = NULL;
     bz_job *job = NULL;
     bz_error err = {0};
     begin("eyes and ears");
-    if (!CHECKF(bz_encoder_new(&e, m, NULL, &err) == BZ_OK, "%s", err.text) || !CHECK(rgb && sound)) {
+    if (!CHECKF(bz_encoder_new(&e, m, NULL, &err) == BZ_OK, "%s", err.text) ||
+        !CHECK(rgb && sound)) {
         return;
     }
-    CHECK(bz_encode_image(e, g->map.data + rgb->offset, (uint32_t)rgb->ne[1], (uint32_t)rgb->ne[2], &job, &err) == BZ_OK);
+    CHECK(bz_encode_image(e, g->map.data + rgb->offset, (uint32_t)rgb->ne[1], (uint32_t)rgb->ne[2],
+                          &job, &err) == BZ_OK);
     media_case(g, m, "image", job);
     const size_t n = (size_t)sound->ne[0];
     float *pcm = calloc(n, sizeof *pcm);

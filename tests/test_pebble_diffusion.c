@@ -1,5 +1,6 @@
-/* Pebble Diffusion, the little diffusion model that ships with the engine, against the official class with the same
- * weights: logits over a canvas, and a whole story of several canvases with its recorded random numbers. */
+/* Pebble Diffusion, the little diffusion model that ships with the engine, against the official
+ * class with the same weights: logits over a canvas, and a whole story of several canvases with its
+ * recorded random numbers. */
 #include "bezel_diffusion.h"
 #include "support/canvas.h"
 #include "support/check.h"

@@ -13,7 +13,8 @@
 
 static float half(const uint8_t *p)
 {
-    int bits = p[0] + 256 * p[1], sign = bits >> 15, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    int bits = p[0] + 256 * p[1], sign = bits >> 15, exponent = bits >> 10 & 31,
+        mantissa = bits & 1023;
     double value;
     if (exponent == 31)
         value = mantissa ? NAN : INFINITY;
@@ -83,7 +84,8 @@ static float value_q6_k(const uint8_t *b, int i)
     return scale * (float)q;
 }
 
-static const int nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+static const int nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                           1,    13,   25,  38,  53,  69,  89,  113};
 
 static float value_iq4_xs(const uint8_t *b, int i)
 {
@@ -116,7 +118,9 @@ static float value_of(bz_type type, const uint8_t *b, int i)
     case BZ_Q4_0: return half(b) * (float)(nibble32(b + 2, i) - 8);
     case BZ_Q4_1: f = half(b) * (float)nibble32(b + 4, i); return f + half(b + 2);
     case BZ_Q5_0: return half(b) * (float)((nibble32(b + 6, i) | bit(b + 2, i) << 4) - 16);
-    case BZ_Q5_1: f = half(b) * (float)(nibble32(b + 8, i) | bit(b + 4, i) << 4); return f + half(b + 2);
+    case BZ_Q5_1:
+        f = half(b) * (float)(nibble32(b + 8, i) | bit(b + 4, i) << 4);
+        return f + half(b + 2);
     case BZ_Q2_K: return value_q2_k(b, i);
     case BZ_Q3_K: return value_q3_k(b, i);
     case BZ_Q4_K: return value_q45_k(b, i, false);
@@ -132,8 +136,9 @@ static float value_of(bz_type type, const uint8_t *b, int i)
 
 /* ---- helpers ---- */
 
-static const bz_type running[] = {BZ_F32,  BZ_F16,  BZ_BF16, BZ_Q8_0, BZ_Q4_0, BZ_Q4_1,   BZ_Q5_0,   BZ_Q5_1,
-                                  BZ_Q2_K, BZ_Q3_K, BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
+static const bz_type running[] = {BZ_F32,  BZ_F16,    BZ_BF16,   BZ_Q8_0, BZ_Q4_0, BZ_Q4_1,
+                                  BZ_Q5_0, BZ_Q5_1,   BZ_Q2_K,   BZ_Q3_K, BZ_Q4_K, BZ_Q5_K,
+                                  BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
 enum { N_RUNNING = sizeof running / sizeof *running };
 
 static uint32_t seed = 1;
@@ -169,9 +174,23 @@ static void half_fields(bz_type type, int at[2])
 {
     at[0] = at[1] = -1;
     switch (type) {
-    case BZ_F16: case BZ_Q8_0: case BZ_Q4_0: case BZ_Q5_0: case BZ_IQ4_NL: case BZ_IQ4_XS: at[0] = 0; break;
-    case BZ_Q4_1: case BZ_Q5_1: case BZ_Q4_K: case BZ_Q5_K: at[0] = 0; at[1] = 2; break;
-    case BZ_Q2_K: at[0] = 80; at[1] = 82; break;
+    case BZ_F16:
+    case BZ_Q8_0:
+    case BZ_Q4_0:
+    case BZ_Q5_0:
+    case BZ_IQ4_NL:
+    case BZ_IQ4_XS: at[0] = 0; break;
+    case BZ_Q4_1:
+    case BZ_Q5_1:
+    case BZ_Q4_K:
+    case BZ_Q5_K:
+        at[0] = 0;
+        at[1] = 2;
+        break;
+    case BZ_Q2_K:
+        at[0] = 80;
+        at[1] = 82;
+        break;
     case BZ_Q3_K: at[0] = 108; break;
     case BZ_Q6_K: at[0] = 208; break;
     default: break;
@@ -182,26 +201,37 @@ static void half_fields(bz_type type, int at[2])
 
 static void test_types(void)
 {
-    static const struct { uint32_t id; const char *name; uint32_t values, bytes; bool runs; } known[] = {
-        {0, "F32", 1, 4, true},        {1, "F16", 1, 2, true},         {2, "Q4_0", 32, 18, true},
-        {3, "Q4_1", 32, 20, true},     {6, "Q5_0", 32, 22, true},      {7, "Q5_1", 32, 24, true},
-        {8, "Q8_0", 32, 34, true},     {9, "Q8_1", 32, 36, false},     {10, "Q2_K", 256, 84, true},
-        {11, "Q3_K", 256, 110, true},  {12, "Q4_K", 256, 144, true},   {13, "Q5_K", 256, 176, true},
-        {14, "Q6_K", 256, 210, true},  {15, "Q8_K", 256, 292, false},  {16, "IQ2_XXS", 256, 66, false},
-        {17, "IQ2_XS", 256, 74, false}, {18, "IQ3_XXS", 256, 98, false}, {19, "IQ1_S", 256, 50, false},
-        {20, "IQ4_NL", 32, 18, true},  {21, "IQ3_S", 256, 110, false}, {22, "IQ2_S", 256, 82, false},
-        {23, "IQ4_XS", 256, 136, true}, {24, "I8", 1, 1, false},       {25, "I16", 1, 2, false},
-        {26, "I32", 1, 4, false},      {27, "I64", 1, 8, false},       {28, "F64", 1, 8, false},
-        {29, "IQ1_M", 256, 56, false}, {30, "BF16", 1, 2, true},       {34, "TQ1_0", 256, 54, false},
-        {35, "TQ2_0", 256, 66, false}, {39, "MXFP4", 32, 17, true},    {40, "NVFP4", 64, 36, false},
-        {41, "Q1_0", 128, 18, false},  {42, "Q2_0", 64, 18, false}};
+    static const struct {
+        uint32_t id;
+        const char *name;
+        uint32_t values, bytes;
+        bool runs;
+    } known[] = {{0, "F32", 1, 4, true},          {1, "F16", 1, 2, true},
+                 {2, "Q4_0", 32, 18, true},       {3, "Q4_1", 32, 20, true},
+                 {6, "Q5_0", 32, 22, true},       {7, "Q5_1", 32, 24, true},
+                 {8, "Q8_0", 32, 34, true},       {9, "Q8_1", 32, 36, false},
+                 {10, "Q2_K", 256, 84, true},     {11, "Q3_K", 256, 110, true},
+                 {12, "Q4_K", 256, 144, true},    {13, "Q5_K", 256, 176, true},
+                 {14, "Q6_K", 256, 210, true},    {15, "Q8_K", 256, 292, false},
+                 {16, "IQ2_XXS", 256, 66, false}, {17, "IQ2_XS", 256, 74, false},
+                 {18, "IQ3_XXS", 256, 98, false}, {19, "IQ1_S", 256, 50, false},
+                 {20, "IQ4_NL", 32, 18, true},    {21, "IQ3_S", 256, 110, false},
+                 {22, "IQ2_S", 256, 82, false},   {23, "IQ4_XS", 256, 136, true},
+                 {24, "I8", 1, 1, false},         {25, "I16", 1, 2, false},
+                 {26, "I32", 1, 4, false},        {27, "I64", 1, 8, false},
+                 {28, "F64", 1, 8, false},        {29, "IQ1_M", 256, 56, false},
+                 {30, "BF16", 1, 2, true},        {34, "TQ1_0", 256, 54, false},
+                 {35, "TQ2_0", 256, 66, false},   {39, "MXFP4", 32, 17, true},
+                 {40, "NVFP4", 64, 36, false},    {41, "Q1_0", 128, 18, false},
+                 {42, "Q2_0", 64, 18, false}};
     begin("types: every known id with its sizes");
     size_t next = 0, count = sizeof known / sizeof *known;
     for (uint32_t id = 0; id < 300; id++) {
         const bz_type_info *info = bz_type_of(id);
         if (next < count && known[next].id == id) {
             if (CHECKF(info != NULL, "type %u is not known", id)) {
-                CHECKF(strcmp(info->name, known[next].name) == 0, "type %u is called %s", id, info->name);
+                CHECKF(strcmp(info->name, known[next].name) == 0, "type %u is called %s", id,
+                       info->name);
                 CHECKF(info->block_values == known[next].values, "%s values", info->name);
                 CHECKF(info->block_bytes == known[next].bytes, "%s bytes", info->name);
                 CHECKF(info->runs == known[next].runs, "%s runs", info->name);
@@ -239,14 +269,17 @@ static void test_f16(void)
 
     begin("f16: nearest, ties to even");
     for (unsigned h = 0; h < 0x7BFF; h++) { /* between h and h + 1 */
-        float low = bz_f16_to_f32((uint16_t)h), high = bz_f16_to_f32((uint16_t)(h + 1)), middle = (low + high) / 2;
+        float low = bz_f16_to_f32((uint16_t)h), high = bz_f16_to_f32((uint16_t)(h + 1)),
+              middle = (low + high) / 2;
         unsigned even = h & 1 ? h + 1 : h;
         for (unsigned sign = 0; sign < 2; sign++) {
             float m = sign ? -middle : middle;
             uint32_t b = bits_of(m);
             CHECKF(bz_f32_to_f16(m) == (even | sign << 15), "middle above %04x", h);
-            CHECKF(bz_f32_to_f16(float_of(b - 1)) == (h | sign << 15), "below the middle above %04x", h);
-            CHECKF(bz_f32_to_f16(float_of(b + 1)) == ((h + 1) | sign << 15), "above the middle above %04x", h);
+            CHECKF(bz_f32_to_f16(float_of(b - 1)) == (h | sign << 15),
+                   "below the middle above %04x", h);
+            CHECKF(bz_f32_to_f16(float_of(b + 1)) == ((h + 1) | sign << 15),
+                   "above the middle above %04x", h);
         }
     }
 
@@ -288,7 +321,8 @@ static void test_random_blocks(void)
             for (size_t i = 0; i < values; i++) {
                 float want = value_of(type, blocks + i / info->block_values * info->block_bytes,
                                       (int)(i % info->block_values));
-                CHECKF(same(out[i], want), "value %zu is %.9g, not %.9g", i, (double)out[i], (double)want);
+                CHECKF(same(out[i], want), "value %zu is %.9g, not %.9g", i, (double)out[i],
+                       (double)want);
             }
             CHECK(out[values] == 12345.0f);
         }
@@ -336,7 +370,8 @@ static void test_by_hand(void)
     q4_k[16] = 0xA7;      /* value 0 = 7, value 32 = 10 */
     q4_k[16 + 64] = 0x0C; /* value 128 = 12 */
     bz_dequantize(BZ_Q4_K, q4_k, x, 256);
-    CHECK(x[0] == 2.5f * 7 - 0.75f && x[1] == -0.75f && x[32] == 0.0f && x[128] == 16.5f * 12 - 4.5f);
+    CHECK(x[0] == 2.5f * 7 - 0.75f && x[1] == -0.75f && x[32] == 0.0f &&
+          x[128] == 16.5f * 12 - 4.5f);
     uint8_t q5_k[176] = {0x00, 0x38, 0x00, 0x34};
     memcpy(q5_k + 4, q4_k + 4, 12);
     q5_k[16] = 0x11; /* fifth bits of values 0 and 128 */
@@ -347,9 +382,9 @@ static void test_by_hand(void)
 
     begin("by hand: Q6_K, Q2_K, Q3_K, IQ4_XS");
     uint8_t q6_k[210] = {0x5A};
-    q6_k[128] = 0x21;        /* value 0: 10 | 1<<4; value 64: 5 | 2<<4 */
-    q6_k[192] = 0xFE;        /* scale of values 0..15: -2 */
-    q6_k[192 + 4] = 3;       /* of values 64..79 */
+    q6_k[128] = 0x21;  /* value 0: 10 | 1<<4; value 64: 5 | 2<<4 */
+    q6_k[192] = 0xFE;  /* scale of values 0..15: -2 */
+    q6_k[192 + 4] = 3; /* of values 64..79 */
     q6_k[209] = 0x38;
     bz_dequantize(BZ_Q6_K, q6_k, x, 256);
     CHECK(x[0] == -1.0f * (26 - 32) && x[64] == 1.5f * (37 - 32) && x[1] == 32.0f);
@@ -361,7 +396,7 @@ static void test_by_hand(void)
     CHECK(x[0] == 2.5f * 3 - 0.75f && x[1] == -0.75f && x[16] == 0.0f);
     uint8_t q3_k[110] = {0x01}; /* value 0 has its third bit */
     q3_k[32] = 0x02;
-    q3_k[96] = 0x07;            /* scale 0 = 7 | 3<<4 = 55, minus 32 */
+    q3_k[96] = 0x07; /* scale 0 = 7 | 3<<4 = 55, minus 32 */
     q3_k[104] = 0x03;
     q3_k[109] = 0x38;
     bz_dequantize(BZ_Q3_K, q3_k, x, 256);
@@ -385,7 +420,8 @@ static void test_edges(void)
     }
 
     begin("hostile scales: infinite, NaN, subnormal, huge");
-    static const uint16_t bad[] = {0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF, 0x0001, 0x8001, 0x7BFF, 0xFBFF, 0x8000};
+    static const uint16_t bad[] = {0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF,
+                                   0x0001, 0x8001, 0x7BFF, 0xFBFF, 0x8000};
     for (size_t t = 0; t < N_RUNNING; t++) {
         const bz_type_info *info = bz_type_of((uint32_t)running[t]);
         int at[2];
@@ -400,8 +436,8 @@ static void test_edges(void)
                     block[at[f]] = (uint8_t)bad[k], block[at[f] + 1] = (uint8_t)(bad[k] >> 8);
             bz_dequantize(running[t], block, x, info->block_values);
             for (uint32_t i = 0; i < info->block_values; i++)
-                CHECKF(same(x[i], value_of(running[t], block, (int)i)), "%s scale %04x value %u", info->name,
-                       bad[k], i);
+                CHECKF(same(x[i], value_of(running[t], block, (int)i)), "%s scale %04x value %u",
+                       info->name, bad[k], i);
         }
     }
 }

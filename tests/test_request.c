@@ -27,33 +27,40 @@ static reading read_text(const char *text)
 static void test_fields(void)
 {
     begin("nothing asked for: every default");
-    reading r = read_text("{\"messages\":[],\"temperature\":null,\"seed\":null,\"logit_bias\":null}");
+    reading r =
+        read_text("{\"messages\":[],\"temperature\":null,\"seed\":null,\"logit_bias\":null}");
     const bz_generate_options nothing = {0};
     CHECK(r.status == BZ_OK && !r.seeded && memcmp(&r.o, &nothing, sizeof nothing) == 0);
     bz_arena_free(&r.arena);
 
     begin("OpenAI's fields");
-    r = read_text("{\"temperature\":0.5,\"top_p\":0.25,\"top_k\":7,\"min_p\":0.125,\"repetition_penalty\":1.5,"
+    r = read_text("{\"temperature\":0.5,\"top_p\":0.25,\"top_k\":7,\"min_p\":0.125,\"repetition_"
+                  "penalty\":1.5,"
                   "\"presence_penalty\":-2,\"frequency_penalty\":0.5,\"seed\":12,\"max_tokens\":3,"
                   "\"logprobs\":true,\"top_logprobs\":4,\"logit_bias\":{\"7\":-100,\"12\":2.5},"
                   "\"tool_choice\":\"auto\",\"response_format\":{\"type\":\"text\"},\"n\":1}");
     const bz_sampling *s = &r.o.sampling;
     CHECKF(r.status == BZ_OK, "%s", r.err.text);
-    CHECK(s->temperature == 0.5f && s->top_p == 0.25f && s->top_k == 7 && s->min_p == 0.125f && !s->greedy);
-    CHECK(s->repetition == 1.5f && s->presence == -2 && s->frequency == 0.5f && s->seed == 12 && r.seeded);
+    CHECK(s->temperature == 0.5f && s->top_p == 0.25f && s->top_k == 7 && s->min_p == 0.125f &&
+          !s->greedy);
+    CHECK(s->repetition == 1.5f && s->presence == -2 && s->frequency == 0.5f && s->seed == 12 &&
+          r.seeded);
     CHECK(r.o.max_tokens == 3 && r.o.log_probs && r.o.top_log_probs == 4);
-    CHECK(s->n_bias == 2 && s->bias[0].token == 7 && isinf(s->bias[0].bias) && s->bias[1].bias == 2.5f);
+    CHECK(s->n_bias == 2 && s->bias[0].token == 7 && isinf(s->bias[0].bias) &&
+          s->bias[1].bias == 2.5f);
     bz_arena_free(&r.arena);
 
     begin("Ollama's options; what stands beside the messages wins");
-    r = read_text("{\"options\":{\"num_predict\":-1,\"seed\":-1,\"repeat_last_n\":-1,\"top_k\":5,\"temperature\":2},"
+    r = read_text("{\"options\":{\"num_predict\":-1,\"seed\":-1,\"repeat_last_n\":-1,\"top_k\":5,"
+                  "\"temperature\":2},"
                   "\"temperature\":0.5}");
     CHECK(r.status == BZ_OK && r.o.max_tokens == 0 && !r.seeded && r.o.sampling.window == -1);
     CHECK(r.o.sampling.top_k == 5 && r.o.sampling.temperature == 0.5f);
     bz_arena_free(&r.arena);
 
     begin("zeros are values, not defaults");
-    r = read_text("{\"temperature\":0,\"top_k\":0,\"min_p\":0,\"options\":{\"repeat_last_n\":0,\"repeat_penalty\":2}}");
+    r = read_text("{\"temperature\":0,\"top_k\":0,\"min_p\":0,\"options\":{\"repeat_last_n\":0,"
+                  "\"repeat_penalty\":2}}");
     CHECK(r.o.sampling.temperature < 0 && r.o.sampling.top_k < 0 && r.o.sampling.min_p < 0);
     CHECK(r.o.sampling.repetition == 1);
     bz_arena_free(&r.arena);
@@ -97,8 +104,8 @@ static void test_refusals(void)
     begin("what cannot be done is refused by name");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         reading r = read_text(wrong[i].text);
-        CHECKF(r.status == wrong[i].code && strstr(r.err.text, wrong[i].says), "%s: %d %s", wrong[i].text, r.status,
-               r.err.text);
+        CHECKF(r.status == wrong[i].code && strstr(r.err.text, wrong[i].says), "%s: %d %s",
+               wrong[i].text, r.status, r.err.text);
         bz_arena_free(&r.arena);
     }
 }

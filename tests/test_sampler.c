@@ -54,7 +54,8 @@ static void test_random(void)
 
     begin("draws are made of all of seed and number, and stay the same for ever");
     CHECK(bz_random_bits(0, 0) == 0xe169c58d6627e8d5u);
-    CHECKF(bz_random_bits(1, 2) == 0x8e76cc9d3f55b3f0u, "%llx", (unsigned long long)bz_random_bits(1, 2));
+    CHECKF(bz_random_bits(1, 2) == 0x8e76cc9d3f55b3f0u, "%llx",
+           (unsigned long long)bz_random_bits(1, 2));
     CHECK(bz_random_bits(0, 1) != bz_random_bits(1, 0));
     CHECK(bz_random_bits(0, (uint64_t)1 << 32) != bz_random_bits(0, 1));
     CHECK(bz_random_bits((uint64_t)1 << 32, 0) != bz_random_bits(1, 0));
@@ -99,7 +100,8 @@ static void test_exp(void)
         double got_log = (double)e.max + log(e.sum);
         CHECKF(fabs(got_log - log(sum)) < 1e-6, "%g, not %g", got_log, log(sum));
     }
-    const float none[] = {NAN, -INFINITY}, odd[] = {NAN, 1, -INFINITY, 1}, endless[] = {0, INFINITY, FLT_MAX};
+    const float none[] = {NAN, -INFINITY}, odd[] = {NAN, 1, -INFINITY, 1},
+                endless[] = {0, INFINITY, FLT_MAX};
     CHECK(bz_sum_exp(none, 2).max == -INFINITY);
     CHECK(bz_sum_exp(odd, 4).max == 1 && bz_sum_exp(odd, 4).sum == 2);
     CHECK(bz_sum_exp(endless, 3).max == FLT_MAX && bz_sum_exp(endless, 3).sum == 2);
@@ -132,7 +134,9 @@ static void fill_row(float *row, uint32_t n, int kind)
         case 1: x = floorf(x); break;
         case 2: x = below(3) ? x : below(2) ? -INFINITY : NAN; break;
         case 3: x = 1.5f; break;
-        case 4: x = below(2) ? x : below(2) ? FLT_MAX * (float)unit() : -FLT_MAX * (float)unit(); break;
+        case 4:
+            x = below(2) ? x : below(2) ? FLT_MAX * (float)unit() : -FLT_MAX * (float)unit();
+            break;
         case 5: x = (float)i * 0.01f; break;
         case 6: x = below(2) ? 0.0f : -0.0f; break;
         case 7: x = i % 7 ? -INFINITY : x * 0.1f; break;
@@ -161,14 +165,14 @@ static void test_rank(void)
                 uint32_t few = bz_rank_best(row, sizes[i], most[k], got);
                 CHECKF(few == (n < most[k] ? n : most[k]), "kind %d: %u of %u", kind, few, n);
                 for (uint32_t j = 0; j < few; j++) {
-                    CHECKF(got[j].id == want[j].id && got[j].logit == want[j].logit, "kind %d, place %u",
-                           kind, j);
+                    CHECKF(got[j].id == want[j].id && got[j].logit == want[j].logit,
+                           "kind %d, place %u", kind, j);
                 }
             }
             CHECK(bz_rank_all(row, sizes[i], got, scratch) == n);
             for (uint32_t j = 0; j < n; j++) {
-                CHECKF(got[j].id == want[j].id && got[j].logit == want[j].logit, "kind %d, place %u", kind,
-                       j);
+                CHECKF(got[j].id == want[j].id && got[j].logit == want[j].logit,
+                       "kind %d, place %u", kind, j);
             }
         }
     }
@@ -179,7 +183,8 @@ static void show_times(void)
     enum { N = 262144, RUNS = 5 };
     begin("ranking 262,144 logits");
     float *big = malloc(N * sizeof *big);
-    bz_candidate *all = malloc(N * sizeof *all), *other = malloc(N * sizeof *other), best[BZ_CANDIDATES];
+    bz_candidate *all = malloc(N * sizeof *all), *other = malloc(N * sizeof *other),
+                 best[BZ_CANDIDATES];
     for (int kind = 0; kind <= 5; kind += 5) {
         fill_row(big, N, kind);
         uint64_t t[5] = {bz_os_now()};
@@ -223,15 +228,16 @@ static double weigh(double difference)
     return exp(difference);
 }
 
-static void naive_chain(const float *logits, uint32_t vocab, const bz_sampling *o, const int32_t *tokens,
-                        uint32_t n_tokens)
+static void naive_chain(const float *logits, uint32_t vocab, const bz_sampling *o,
+                        const int32_t *tokens, uint32_t n_tokens)
 {
     static float x[MOST];
     memcpy(x, logits, vocab * sizeof *x);
     for (size_t i = 0; i < o->n_bias; i++) {
         x[o->bias[i].token] += o->bias[i].bias;
     }
-    uint32_t first = o->window < 0 || n_tokens < (uint32_t)o->window ? 0 : n_tokens - (uint32_t)o->window;
+    uint32_t first =
+        o->window < 0 || n_tokens < (uint32_t)o->window ? 0 : n_tokens - (uint32_t)o->window;
     for (uint32_t id = 0; id < vocab; id++) {
         int seen = 0;
         for (uint32_t i = first; i < n_tokens; i++) {
@@ -281,7 +287,8 @@ static void naive_chain(const float *logits, uint32_t vocab, const bz_sampling *
 }
 
 /* The token that stage 2 draws from a list of `length`, which must never matter. */
-static int32_t choose_from(bz_sampler *s, const bz_shortlist *list, uint32_t length, double u, bool *asked)
+static int32_t choose_from(bz_sampler *s, const bz_shortlist *list, uint32_t length, double u,
+                           bool *asked)
 {
     bz_shortlist cut = *list;
     bz_choice choice = {.id = -1};
@@ -296,7 +303,8 @@ static int32_t choose_from(bz_sampler *s, const bz_shortlist *list, uint32_t len
     return choice.id;
 }
 
-static bool check_draws(uint32_t vocab, const bz_sampling *o, const int32_t *tokens, uint32_t n_tokens)
+static bool check_draws(uint32_t vocab, const bz_sampling *o, const int32_t *tokens,
+                        uint32_t n_tokens)
 {
     bz_sampler *s = NULL;
     bz_error err = {0};
@@ -313,7 +321,8 @@ static bool check_draws(uint32_t vocab, const bz_sampling *o, const int32_t *tok
         bool asked, ignored;
         int32_t id = choose_from(s, &list, UINT32_MAX, u, &asked);
         any_asked |= asked;
-        if (!o->greedy && (o->top_k < 0 || o->top_k > BZ_CANDIDATES)) { /* else the list is all there is */
+        if (!o->greedy &&
+            (o->top_k < 0 || o->top_k > BZ_CANDIDATES)) { /* else the list is all there is */
             CHECK(choose_from(s, &list, 1, u, &ignored) == id);
             CHECK(choose_from(s, &list, 17, u, &ignored) == id);
         }
@@ -327,7 +336,8 @@ static bool check_draws(uint32_t vocab, const bz_sampling *o, const int32_t *tok
         CHECKF(reference.end[at] >= u - 2e-6 && (at == 0 || reference.end[at - 1] <= u + 2e-6),
                "u %.9g gave place %u of %u", u, at, reference.n);
         /* the largest u finds the last token with any weight: the cuts are where they should be */
-        if (i == 1 && (at + 1 == reference.n || want[at + 1].logit > want[0].logit - 14 * o->temperature)) {
+        if (i == 1 &&
+            (at + 1 == reference.n || want[at + 1].logit > want[0].logit - 14 * o->temperature)) {
             CHECKF(at + 1 == reference.n, "%u tokens left instead of %u", at + 1, reference.n);
         }
         CHECK(i != 0 || at == 0);
@@ -375,8 +385,8 @@ static void test_chain(void)
             }
             if (mix & 16) {
                 for (int b = 0; b < 5; b++) {
-                    bias[b] =
-                        (bz_bias){(int32_t)(1 + below(vocab - 1)), below(4) ? normal() * 10 : -INFINITY};
+                    bias[b] = (bz_bias){(int32_t)(1 + below(vocab - 1)),
+                                        below(4) ? normal() * 10 : -INFINITY};
                 }
                 bias[0] = (bz_bias){0, 0.25f};
                 o.bias = bias;
@@ -403,7 +413,8 @@ static void test_chain(void)
 
 /* ---- cases with known answers --------------------------------------------------------------- */
 
-static int32_t choose_one(const float *logits, uint32_t vocab, const bz_sampling *o, double u, bool *asked)
+static int32_t choose_one(const float *logits, uint32_t vocab, const bz_sampling *o, double u,
+                          bool *asked)
 {
     bz_sampler *s = NULL;
     bz_error err = {0};
@@ -429,7 +440,8 @@ static void test_details(void)
 
     begin("the first of equals wins when greedy, whichever way it is asked for");
     for (int way = 0; way < 3; way++) {
-        o = (bz_sampling){.greedy = way == 0, .temperature = way == 1 ? -1.0f : 0, .top_k = way == 2};
+        o = (bz_sampling){
+            .greedy = way == 0, .temperature = way == 1 ? -1.0f : 0, .top_k = way == 2};
         CHECK(choose_one(quarters, 6, &o, most, &asked) == 1 && !asked);
     }
     const float broken[] = {NAN, -INFINITY, -3, NAN, -3, -7};
@@ -544,7 +556,8 @@ static void test_details(void)
     bz_sampler_see(s, seen, 2);
     CHECK(bz_sampler_shortlist(s, base, &list, &err) == BZ_OK);
     CHECK(list.n == 4 && list.best[0].id == 3 && list.best[0].logit == FLT_MAX);
-    CHECK(list.best[1].id == 4 && list.best[2].id == 0 && list.best[2].logit == -4); /* 4 - 3 - 3, times 2 */
+    CHECK(list.best[1].id == 4 && list.best[2].id == 0 &&
+          list.best[2].logit == -4); /* 4 - 3 - 3, times 2 */
     bz_sampler_see(s, seen, 1);
     CHECK(bz_sampler_shortlist(s, base, &list, &err) == BZ_OK);
     CHECK(list.best[2].id == 0 && list.best[2].logit == -2); /* no longer seen */
@@ -576,7 +589,8 @@ static void test_log_probs(void)
                 bz_error err = {0};
                 bz_shortlist list;
                 bz_choice choice;
-                bz_sampling o = {.greedy = way == 0, .top_k = way == 2 ? -1 : 0, .temperature = 0.5f};
+                bz_sampling o = {
+                    .greedy = way == 0, .top_k = way == 2 ? -1 : 0, .temperature = 0.5f};
                 o.bias = bias;
                 o.n_bias = biased ? 3 : 0;
                 CHECK(bz_sampler_new(&s, VOCAB, 100, NULL, 0, &err) == BZ_OK);
@@ -591,7 +605,8 @@ static void test_log_probs(void)
                 CHECK(choice.n_top == (tops[k] < n ? tops[k] : n));
                 for (uint32_t i = 0; i < choice.n_top; i++) {
                     CHECK(choice.top[i].token == want[i].id);
-                    CHECK(fabs((double)choice.top[i].log_prob - ((double)want[i].logit - log(sum))) < 1e-5);
+                    CHECK(fabs((double)choice.top[i].log_prob -
+                               ((double)want[i].logit - log(sum))) < 1e-5);
                 }
                 bz_sampler_free(s);
             }
@@ -620,11 +635,14 @@ static void test_errors(void)
     CHECK(bz_sampler_new(&s, 4, 10, NULL, 0, &err) == BZ_OK);
     CHECK(bz_sampler_begin(s, &(bz_sampling){0}, false, 0, &err) == BZ_OK);
     CHECK(bz_sampler_shortlist(s, nothing, &list, &err) == BZ_NUMERIC);
-    CHECK(bz_sampler_shortlist(s, one, &list, &err) == BZ_OK && list.n == 1 && list.best[0].id == 2);
+    CHECK(bz_sampler_shortlist(s, one, &list, &err) == BZ_OK && list.n == 1 &&
+          list.best[0].id == 2);
     const bz_bias never = {2, -INFINITY};
-    CHECK(bz_sampler_begin(s, &(bz_sampling){.bias = &never, .n_bias = 1}, false, 0, &err) == BZ_OK);
+    CHECK(bz_sampler_begin(s, &(bz_sampling){.bias = &never, .n_bias = 1}, false, 0, &err) ==
+          BZ_OK);
     CHECK(bz_sampler_shortlist(s, one, &list, &err) == BZ_BAD_REQUEST);
-    CHECKF(strcmp(err.text, "Bias and suppressed tokens leave no token to choose.") == 0, "%s", err.text);
+    CHECKF(strcmp(err.text, "Bias and suppressed tokens leave no token to choose.") == 0, "%s",
+           err.text);
     bz_sampler_free(s);
 
     const bz_bias far = {10, 1}, negative = {-1, 1}, no_number = {3, NAN};
@@ -635,7 +653,8 @@ static void test_errors(void)
                       "The repetition penalty is -1; it must be above 0.") == BZ_BAD_REQUEST);
     CHECK(try_options(&(bz_sampling){.min_p = 1.5f}, NULL) == BZ_BAD_REQUEST);
     CHECK(try_options(&(bz_sampling){.bias = &far, .n_bias = 1},
-                      "Token 10 of the bias list is not in the vocabulary of 10.") == BZ_BAD_REQUEST);
+                      "Token 10 of the bias list is not in the vocabulary of 10.") ==
+          BZ_BAD_REQUEST);
     CHECK(try_options(&(bz_sampling){.bias = &negative, .n_bias = 1}, NULL) == BZ_BAD_REQUEST);
     CHECK(try_options(&(bz_sampling){.bias = &no_number, .n_bias = 1}, NULL) == BZ_BAD_REQUEST);
     CHECK(try_options(&(bz_sampling){.top_p = 7, .min_p = -1, .top_k = INT32_MIN}, NULL) == BZ_OK);

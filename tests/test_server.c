@@ -1,5 +1,5 @@
-/* The server with handlers of all kinds, over real sockets: bodies, streams, late answers, clients that
- * are slow or leave, and its end. */
+/* The server with handlers of all kinds, over real sockets: bodies, streams, late answers, clients
+ * that are slow or leave, and its end. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -72,7 +72,8 @@ static void begin_story(exchange *x, bool waits, bool fails)
 {
     story *s = malloc(sizeof *s);
     *s = (story){0, 5, waits, fails};
-    exchange_stream(x, 200, "text/plain", (exchange_task){.fill = tell, .ended = end_story, .user = s});
+    exchange_stream(x, 200, "text/plain",
+                    (exchange_task){.fill = tell, .ended = end_story, .user = s});
 }
 
 static void stream(void *user, exchange *x)
@@ -124,7 +125,8 @@ static const server_route routes[] = {
     {"/below/", HTTP_DELETE, 0, echo, NULL},
 };
 
-/* ---- the server and its clients ------------------------------------------------------------------ */
+/* ---- the server and its clients
+ * ------------------------------------------------------------------ */
 
 static uint16_t port;
 static pthread_t thread;
@@ -251,7 +253,8 @@ static bool comes_true(atomic_int *value, int wanted)
     return atomic_load(value) == wanted;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------ */
+/* ---- cases
+ * ------------------------------------------------------------------------------------------ */
 
 #define CLOSE "Connection: close\r\n\r\n"
 
@@ -260,14 +263,14 @@ static void test_bodies(void)
     start(0, false);
     begin("bodies of requests");
     const char *a = ask("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n" CLOSE "hello");
-    CHECK(status_is(a, "200") && strcmp(body_of(a), "hello") == 0 && strstr(a, "X-Method: POST\r\n") &&
-          strstr(a, "X-Always: here\r\n"));
+    CHECK(status_is(a, "200") && strcmp(body_of(a), "hello") == 0 &&
+          strstr(a, "X-Method: POST\r\n") && strstr(a, "X-Always: here\r\n"));
     a = ask("PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n" CLOSE
             "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
     CHECK(status_is(a, "200") && strcmp(body_of(a), "hello world") == 0);
     static char text[200000];
-    const int n =
-        snprintf(text, sizeof text, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n" CLOSE);
+    const int n = snprintf(text, sizeof text,
+                           "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n" CLOSE);
     memset(text + n, 'z', 90000);
     CHECK(strlen(body_of(ask(text))) == 90000);
 
@@ -280,17 +283,21 @@ static void test_bodies(void)
     shutdown(fd, SHUT_WR);
     CHECK(hear(fd, HEARD) > 0 && strcmp(body_of(heard), "hello") == 0);
     close(fd);
-    a = ask("POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 100001\r\n\r\n");
+    a = ask("POST /echo HTTP/1.1\r\n" HOST
+            "Expect: 100-continue\r\nContent-Length: 100001\r\n\r\n");
     CHECK(status_is(a, "413") && !strstr(a, "100 Continue"));
-    a = ask("POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n" CLOSE "hi");
+    a = ask("POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n" CLOSE
+            "hi");
     CHECK(status_is(a, "200") && !strstr(a, "100 Continue"));
 
     begin("requests that are refused");
     CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST CLOSE), "411"));
-    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 100001\r\n\r\nabc"), "413"));
     CHECK(
-        status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nFFFFF\r\n"), "413"));
-    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nx"), "400"));
+        status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 100001\r\n\r\nabc"), "413"));
+    CHECK(status_is(
+        ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nFFFFF\r\n"), "413"));
+    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nx"),
+                    "400"));
     CHECK(status_is(ask("GET /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\na"), "413"));
     a = ask("DELETE /echo HTTP/1.1\r\n" HOST CLOSE);
     CHECK(status_is(a, "405") && strstr(a, "Allow: GET, HEAD, POST, PUT, OPTIONS\r\n"));
@@ -319,13 +326,14 @@ static void test_bodies(void)
     close(eager);
 
     begin("pages of other sites");
+    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST
+                        "Origin: http://evil.com\r\nContent-Length: 0\r\n" CLOSE),
+                    "403"));
     CHECK(status_is(
-        ask("POST /echo HTTP/1.1\r\n" HOST "Origin: http://evil.com\r\nContent-Length: 0\r\n" CLOSE), "403"));
-    CHECK(
-        status_is(ask("POST /echo HTTP/1.1\r\n" HOST "Origin: null\r\nContent-Length: 0\r\n" CLOSE), "403"));
-    CHECK(status_is(
-        ask("POST /echo HTTP/1.1\r\n" HOST "Origin: http://localhost\r\nContent-Length: 0\r\n" CLOSE),
-        "200"));
+        ask("POST /echo HTTP/1.1\r\n" HOST "Origin: null\r\nContent-Length: 0\r\n" CLOSE), "403"));
+    CHECK(status_is(ask("POST /echo HTTP/1.1\r\n" HOST
+                        "Origin: http://localhost\r\nContent-Length: 0\r\n" CLOSE),
+                    "200"));
     CHECK(status_is(ask("GET /echo HTTP/1.1\r\n" HOST "Origin: http://evil.com\r\n" CLOSE), "200"));
 
     begin("many requests on one connection, sent at once");
@@ -360,7 +368,8 @@ static void test_streams(void)
           strstr(a, "\r\n0007\r\nline 0\n\r\n"));
     CHECK(strcmp(a + strlen(a) - 7, "\r\n0\r\n\r\n") == 0);
     a = ask("GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    CHECK(status_is(a, "200") && !strstr(a, "chunked") && strncmp(body_of(a), "line 0\nxxx", 10) == 0);
+    CHECK(status_is(a, "200") && !strstr(a, "chunked") &&
+          strncmp(body_of(a), "line 0\nxxx", 10) == 0);
     CHECK(strstr(a, "xxline 2\nline 3\nxxx"));
     a = ask("HEAD /stream HTTP/1.1\r\n" HOST CLOSE);
     CHECK(status_is(a, "200") && body_of(a)[0] == 0);

@@ -61,15 +61,17 @@ static bz_status go(bz_session *s, const int32_t *ids, size_t n, uint32_t snapsh
 static void test_chunks(const bz_model *m, const char *name, bool exact)
 {
     const uint32_t vocab = bz_model_vocab(m), n = 150;
-    float *want = malloc((size_t)n * vocab * sizeof *want), *got = malloc((size_t)n * vocab * sizeof *got);
+    float *want = malloc((size_t)n * vocab * sizeof *want),
+          *got = malloc((size_t)n * vocab * sizeof *got);
     const struct {
         uint32_t chunk;
         unsigned threads;
     } ways[] = {{512, 1}, {512, 2}, {1, 1}, {1, 2}, {7, 2}, {64, 3}, {13, 1}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        begin("%s %s: chunk %u, %u threads gives the same bits", name, exact ? "exact" : "8 bit", ways[i].chunk,
-              ways[i].threads);
-        const bz_session_options o = {.exact = exact, .chunk = ways[i].chunk, .threads = ways[i].threads};
+        begin("%s %s: chunk %u, %u threads gives the same bits", name, exact ? "exact" : "8 bit",
+              ways[i].chunk, ways[i].threads);
+        const bz_session_options o = {
+            .exact = exact, .chunk = ways[i].chunk, .threads = ways[i].threads};
         bz_session *s = session_or_fail(m, &o);
         bz_error err = {0};
         CHECKF(prefill(s, prompt, n, 0, i ? got : want, &err) == BZ_OK, "%s", err.text);
@@ -133,15 +135,18 @@ static void test_snapshots(const bz_model *m, const char *name, bool exact)
     const bz_session_options o = {.exact = exact, .chunk = 16, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
 
-    begin("%s %s: after an answer longer than the ring only what differs is computed", name, exact ? "exact" : "8 bit");
+    begin("%s %s: after an answer longer than the ring only what differs is computed", name,
+          exact ? "exact" : "8 bit");
     go(s, prompt, PROMPT, KEEP);
     CHECK(generate(s, made, ANSWER) == ANSWER);
     memcpy(talk, prompt, KEEP * sizeof *talk);
-    memcpy(talk + KEEP, prompt + 200, 30 * sizeof *talk); /* history without the thinking, and a new question */
+    memcpy(talk + KEEP, prompt + 200,
+           30 * sizeof *talk); /* history without the thinking, and a new question */
     bz_session_stats before = bz_session_get_stats(s);
     go(s, talk, KEEP + 30, KEEP + 26);
     bz_session_stats after = bz_session_get_stats(s);
-    CHECKF(after.prefilled - before.prefilled == 30, "%llu tokens", (unsigned long long)(after.prefilled - before.prefilled));
+    CHECKF(after.prefilled - before.prefilled == 30, "%llu tokens",
+           (unsigned long long)(after.prefilled - before.prefilled));
     CHECK(after.restores - before.restores == 1);
     check_last(m, s, exact, talk, KEEP + 30);
 
@@ -196,7 +201,8 @@ static void test_generate(const bz_model *m, const char *name, bool exact)
     memcpy(all + 30, first, N * sizeof *all);
     check_last(m, s, exact, all, 30 + N);
 
-    begin("%s %s: the same prompt gives the same text in two halves", name, exact ? "exact" : "8 bit");
+    begin("%s %s: the same prompt gives the same text in two halves", name,
+          exact ? "exact" : "8 bit");
     go(s, prompt, 30, 0);
     CHECK(generate(s, second, N / 2) == N / 2 && generate(s, second + N / 2, N / 2) == N / 2);
     CHECK(memcmp(first, second, sizeof first) == 0);
@@ -232,7 +238,8 @@ static void test_batch(const bz_model *m, const char *name, bool exact)
     bz_error err = {0};
     bz_plan *plan = NULL;
     bz_schedule *schedule = NULL;
-    CHECK(bz_text_record(&m->text, 8, 8, &plan, &err) == BZ_OK && b->prepare(b, plan, &schedule, &err) == BZ_OK);
+    CHECK(bz_text_record(&m->text, 8, 8, &plan, &err) == BZ_OK &&
+          b->prepare(b, plan, &schedule, &err) == BZ_OK);
     for (int q = 0; q < SEQUENCES; q++) {
         CHECK(b->kv_new(b, m->text.caches, m->text.n_caches, exact, 7, &kv[q], &err) == BZ_OK);
         CHECK(b->kv_reserve(b, kv[q], LENGTH, &err) == BZ_OK);
@@ -250,7 +257,13 @@ static void test_batch(const bz_model *m, const char *name, bool exact)
                 n++;
             }
         }
-        const bz_rows rows = {.n = n, .n_out = n, .id = id, .pos = pos, .seq = seq, .out = out, .kv = (void *const *)kv};
+        const bz_rows rows = {.n = n,
+                              .n_out = n,
+                              .id = id,
+                              .pos = pos,
+                              .seq = seq,
+                              .out = out,
+                              .kv = (void *const *)kv};
         b->begin(b, schedule, &rows);
         CHECK(b->step(b, 0, &err) == BZ_PASS_DONE);
         for (uint32_t i = 0; i < n; i++) {
@@ -303,12 +316,16 @@ static void test_requests(const bz_model *m)
     const int32_t bad[] = {2, 640}, negative[] = {-1};
     begin("requests that cannot be served say why");
     CHECK(bz_session_new(&s, m, &(bz_session_options){.context = 1000000}, &err) == BZ_BAD_REQUEST);
-    CHECKF(strcmp(err.text, "A context of 1000000 was asked for; this model goes up to 512.") == 0, "%s", err.text);
-    CHECK(bz_session_new(&s, m, &(bz_session_options){.kernels = "abacus"}, &err) == BZ_BAD_REQUEST);
+    CHECKF(strcmp(err.text, "A context of 1000000 was asked for; this model goes up to 512.") == 0,
+           "%s", err.text);
+    CHECK(bz_session_new(&s, m, &(bz_session_options){.kernels = "abacus"}, &err) ==
+          BZ_BAD_REQUEST);
     s = session_or_fail(m, &(bz_session_options){.context = 20});
     CHECK(bz_session_prefill(s, prompt, 0, NULL, &job, &err) == BZ_BAD_REQUEST);
     CHECK(bz_session_prefill(s, bad, 2, NULL, &job, &err) == BZ_BAD_REQUEST);
-    CHECKF(strcmp(err.text, "Token 640 (number 1 of the prompt) is not in the vocabulary of 640.") == 0, "%s", err.text);
+    CHECKF(strcmp(err.text,
+                  "Token 640 (number 1 of the prompt) is not in the vocabulary of 640.") == 0,
+           "%s", err.text);
     CHECK(bz_session_prefill(s, negative, 1, NULL, &job, &err) == BZ_BAD_REQUEST);
     CHECK(bz_session_prefill(s, prompt, 21, NULL, &job, &err) == BZ_CONTEXT_FULL);
     CHECK(bz_session_generate(s, NULL, &job, &err) == BZ_BAD_REQUEST);

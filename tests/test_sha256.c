@@ -27,7 +27,8 @@ static void test_known(void)
         {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
         {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrl"
+         "mnopqrsmnopqrstnopqrstu",
          "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
     };
     char got[BZ_SHA256_TEXT];
@@ -35,7 +36,8 @@ static void test_known(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         for (size_t piece = 1; piece < 130; piece++) {
             const char *digest = digest_of(known[i].text, strlen(known[i].text), piece, got);
-            CHECKF(strcmp(digest, known[i].digest) == 0, "'%s' in pieces of %zu: %s", known[i].text, piece, digest);
+            CHECKF(strcmp(digest, known[i].digest) == 0, "'%s' in pieces of %zu: %s", known[i].text,
+                   piece, digest);
         }
     }
     begin("a million times a");
@@ -43,7 +45,8 @@ static void test_known(void)
     char *many = malloc(MILLION);
     memset(many, 'a', MILLION);
     const char *digest = digest_of(many, MILLION, 4097, got);
-    CHECKF(strcmp(digest, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0, "%s", digest);
+    CHECKF(strcmp(digest, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0,
+           "%s", digest);
     free(many);
 }
 
@@ -66,7 +69,8 @@ static void test_lengths(void)
     }
     bz_sha256_end(&all, digest);
     bz_sha256_text(digest, text);
-    CHECKF(strcmp(text, "9cd337883924caeaa48d05fbfe7491a714417cfe00cdd25f93d8f25b9a02638a") == 0, "%s", text);
+    CHECKF(strcmp(text, "9cd337883924caeaa48d05fbfe7491a714417cfe00cdd25f93d8f25b9a02638a") == 0,
+           "%s", text);
 }
 
 int main(void)

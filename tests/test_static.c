@@ -11,8 +11,8 @@ static char request[2048];
 static http_head asks(const char *method, const char *fields)
 {
     http_head h = {0};
-    const int n =
-        snprintf(request, sizeof request, "%s / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", method, fields);
+    const int n = snprintf(request, sizeof request, "%s / HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
+                           method, fields);
     CHECKF(http_head_read(&h, request, (size_t)n) == HTTP_DONE, "%s", fields);
     return h;
 }
@@ -32,9 +32,10 @@ static static_plan plan(const char *fields)
 static void gives(const char *fields, int status, uint64_t from, uint64_t length, const char *range)
 {
     const static_plan p = plan(fields);
-    CHECKF(p.status == status && p.from == from && p.length == length && strcmp(p.range, range) == 0,
-           "%d, %llu from %llu, '%s': %s", p.status, (unsigned long long)p.length, (unsigned long long)p.from,
-           p.range, fields);
+    CHECKF(p.status == status && p.from == from && p.length == length &&
+               strcmp(p.range, range) == 0,
+           "%d, %llu from %llu, '%s': %s", p.status, (unsigned long long)p.length,
+           (unsigned long long)p.from, p.range, fields);
 }
 
 static void whole(const char *fields)
@@ -79,7 +80,8 @@ static void test_ranges(void)
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         whole(odd[i]);
     }
-    const http_head head = asks("HEAD", "Range: bytes=1-2\r\n"), get = asks("GET", "Range: bytes=-5\r\n");
+    const http_head head = asks("HEAD", "Range: bytes=1-2\r\n"),
+                    get = asks("GET", "Range: bytes=-5\r\n");
     CHECK(static_decide(&head, &file, "").status == 200);
     const static_file empty = {0, 0, 0}, huge = {UINT64_C(1) << 40, 0, 0};
     CHECK(static_decide(&get, &empty, "").status == 416);
@@ -87,7 +89,8 @@ static void test_ranges(void)
     CHECK(p.from == huge.size - 5 && p.length == 5 &&
           strcmp(p.range, "bytes 1099511627771-1099511627775/1099511627776") == 0);
     const http_head plain = asks("GET", "");
-    CHECK(static_decide(&plain, &empty, "").status == 200 && static_decide(&plain, &empty, "").length == 0);
+    CHECK(static_decide(&plain, &empty, "").status == 200 &&
+          static_decide(&plain, &empty, "").length == 0);
 
     begin("a range of the file one knows");
     gives("Range: bytes=1-2\r\nIf-Range: " TAG "\r\n", 206, 1, 2, "bytes 1-2/1000");
@@ -118,7 +121,8 @@ static void test_conditions(void)
                                         "If-Modified-Since: " DATE "\r\n",
                                         "If-Modified-Since: " AFTER "\r\n",
                                         "If-None-Match: \"a\"\r\nIf-None-Match: " TAG "\r\n",
-                                        "If-None-Match: " TAG "\r\nIf-Modified-Since: " BEFORE "\r\n",
+                                        "If-None-Match: " TAG "\r\nIf-Modified-Since: " BEFORE
+                                        "\r\n",
                                         "If-None-Match: " TAG "\r\nRange: bytes=1-2\r\n"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         gives(known[i], 304, 0, 0, "");
@@ -161,8 +165,9 @@ static void test_codings(void)
     begin("codings");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const http_head h = asks("GET", cases[i].fields);
-        CHECKF(static_accepts(&h, "br") == cases[i].br && static_accepts(&h, "gzip") == cases[i].gzip, "%s",
-               cases[i].fields);
+        CHECKF(static_accepts(&h, "br") == cases[i].br &&
+                   static_accepts(&h, "gzip") == cases[i].gzip,
+               "%s", cases[i].fields);
     }
 
     static const char *const types[][2] = {

@@ -21,8 +21,8 @@ static bz_stop *make(const char *const *strings, size_t n)
 /* ---- one text in pieces ------------------------------------------------------------------ */
 
 /* Pushes pieces ("ab|c|d") and checks what each shows ("|ab|cd"); the last field is the flush. */
-static void check_pieces(const char *const *strings, size_t n, const char *pieces, const char *shown,
-                         bool matched)
+static void check_pieces(const char *const *strings, size_t n, const char *pieces,
+                         const char *shown, bool matched)
 {
     bz_stop *m = make(strings, n);
     char out[MOST], all[MOST];
@@ -103,7 +103,8 @@ static uint32_t below(uint32_t n)
 /* Characters that share their first bytes. */
 static size_t random_text(char *out, uint32_t characters)
 {
-    static const char *const set[] = {"a", "b", "a", "\xC3\xA9", "\xC3\xA8", "\xE2\x82\xAC", "\xE2\x82\xAD"};
+    static const char *const set[] = {
+        "a", "b", "a", "\xC3\xA9", "\xC3\xA8", "\xE2\x82\xAC", "\xE2\x82\xAD"};
     size_t n = 0;
     for (uint32_t i = 0; i < characters; i++) {
         const char *c = set[below(7)];
@@ -114,7 +115,8 @@ static size_t random_text(char *out, uint32_t characters)
     return n;
 }
 
-static size_t naive(const char *text, size_t len, const char *const *strings, size_t n, bool *matched)
+static size_t naive(const char *text, size_t len, const char *const *strings, size_t n,
+                    bool *matched)
 {
     for (size_t end = 1; end <= len; end++) {
         size_t longest = 0;
@@ -157,7 +159,8 @@ static void test_random(void)
                 uint32_t cp;
                 size += bz_utf8_decode(text + at + size, len - at - size, &cp);
             }
-            char *exact = malloc(size + bz_stop_longest(m)); /* so that sanitizers see a byte too many */
+            char *exact =
+                malloc(size + bz_stop_longest(m)); /* so that sanitizers see a byte too many */
             size_t got = bz_stop_push(m, text + at, size, exact);
             CHECK(got <= size + bz_stop_longest(m));
             CHECK(bz_utf8_valid(exact, got));

@@ -37,12 +37,14 @@ static void check_model(const synth_entry *e)
     CHECK(n == e->n_tokens * columns);
     float *got = all_logits(m, e, true, 512);
     for (size_t i = 0; i < e->n_positions; i++) {
-        double d = max_difference(got + (size_t)e->positions[i] * e->vocab, rows + i * e->vocab, e->vocab);
+        double d =
+            max_difference(got + (size_t)e->positions[i] * e->vocab, rows + i * e->vocab, e->vocab);
         CHECKF(d <= 1e-3, "position %u off by %g", e->positions[i], d);
     }
     for (size_t t = 0; t < e->n_tokens; t++) {
         for (size_t c = 0; c < columns; c++) {
-            double d = fabs((double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c]);
+            double d =
+                fabs((double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c]);
             CHECKF(d <= 1e-3, "position %zu logit %zu off by %g", t, c * e->stride, d);
         }
     }

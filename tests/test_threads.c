@@ -1,5 +1,6 @@
 /* What the header promises about threads: a model is shared freely, a session belongs to one thread
- * at a time, and neither changes a bit of any result. Worth most under ThreadSanitizer (make tsan). */
+ * at a time, and neither changes a bit of any result. Worth most under ThreadSanitizer (make tsan).
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -147,7 +148,8 @@ static void test_sessions(const char *file)
     CHECK(!same_answer(&alone[0], &alone[1], m)); /* the answers do depend on the prompt */
     run_all(speak, speakers, sizeof *speakers, SPEAKERS);
     for (int i = 0; i < SPEAKERS; i++) {
-        CHECKF(speakers[i].right == rounds, "session %d: %d of %d rounds", i, speakers[i].right, rounds);
+        CHECKF(speakers[i].right == rounds, "session %d: %d of %d rounds", i, speakers[i].right,
+               rounds);
         free(alone[i].logits);
     }
     bz_model_free(m);
@@ -279,8 +281,8 @@ static void test_tokens(void)
     run_all(read_or_speak, all, sizeof *all, THREADS);
     for (int i = 0; i < THREADS; i++) {
         if (all[i].reads) {
-            CHECKF(all[i].reader.right == rounds * TEXTS, "thread %d: %d of %d", i, all[i].reader.right,
-                   rounds * TEXTS);
+            CHECKF(all[i].reader.right == rounds * TEXTS, "thread %d: %d of %d", i,
+                   all[i].reader.right, rounds * TEXTS);
         } else {
             CHECKF(all[i].speaker.right == 2, "thread %d: %d of 2", i, all[i].speaker.right);
         }
@@ -289,7 +291,8 @@ static void test_tokens(void)
     bz_model_free(m);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------
+ */
 
 typedef struct opening {
     const char *path;
@@ -331,7 +334,8 @@ static void test_opening(void)
     bz_model_free(m);
 }
 
-/* ---- the pool ------------------------------------------------------------------------------------ */
+/* ---- the pool
+ * ------------------------------------------------------------------------------------ */
 
 enum { TASKS = 50 };
 
@@ -360,7 +364,8 @@ static void test_pool(void)
             w.round = r;
             sum += r;
             CHECK(bz_pool_run(pool, add_one, &w, 0, TASKS, 0) == TASKS);
-            if (r % 100 == 0) { /* longer than workers look out for work: they sleep and are woken */
+            if (r % 100 ==
+                0) { /* longer than workers look out for work: they sleep and are woken */
                 nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
             }
         }

@@ -102,7 +102,8 @@ static bool are(bz_ids a, const int32_t *ids, size_t n)
 {
     return same(a, (bz_ids){(int32_t *)ids, n, n});
 }
-#define IDS(...) (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)
+#define IDS(...)                                                                                   \
+    (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)
 
 /* All of the text that ids stand for; the caller frees it. */
 static char *decode(const subject *s, bz_ids ids, bool show_control, size_t *len)
@@ -220,7 +221,8 @@ static size_t random_text(char *out, size_t limit, const naive_vocab *v)
                                        "<0x41>",
                                        "of the",
                                        "x"};
-    uint32_t kind = below(4), few = 1 + below(4); /* kind 2: few letters, which make long stretches */
+    uint32_t kind = below(4),
+             few = 1 + below(4); /* kind 2: few letters, which make long stretches */
     size_t n = 0, want = below(below(20) ? 120 : (uint32_t)limit);
     if (kind == 2 && below(2)) {
         want = below(800);
@@ -293,8 +295,9 @@ static void random_vocab(naive_vocab *v)
                                            "\xF0\x9F\x99\x82",
                                            "\xEF\xBF\xBD",
                                            "t"};
-    static const char *const odd[] = {"a b c",    " a b",    "a  b",    "\xE2 \x96\x81", "\xFF a", "a \xFF",
-                                      "<|turn >", "<0x4 1>", "<0x41 >", "</ s>",         "\n a",   "a \n"};
+    static const char *const odd[] = {"a b c",   " a b",   "a  b",     "\xE2 \x96\x81",
+                                      "\xFF a",  "a \xFF", "<|turn >", "<0x4 1>",
+                                      "<0x41 >", "</ s>",  "\n a",     "a \n"};
     char known[160][40];
     size_t n_known = 0;
     bool dense = below(2); /* few letters, many merges */
@@ -424,7 +427,8 @@ static void specials(const subject *s)
 
     begin("texts as large as 2 GiB are refused");
     bz_piece huge[2] = {{"x", 1, false}, {"x", SIZE_MAX, false}};
-    CHECK(bz_tokenizer_encode(s->t, huge, 2, &ids, &err) == BZ_BAD_REQUEST && strstr(err.text, "2 GiB"));
+    CHECK(bz_tokenizer_encode(s->t, huge, 2, &ids, &err) == BZ_BAD_REQUEST &&
+          strstr(err.text, "2 GiB"));
 }
 
 static void special_ids(const subject *s)
@@ -437,19 +441,22 @@ static void special_ids(const subject *s)
     CHECK(x->think == 98 && x->channel == 100 && x->channel_end == 101 && x->turn == 105 &&
           x->turn_end == 106);
     int32_t n = bz_tokenizer_size(s->t);
-    CHECK(x->image_begin == n - 7 && x->audio_begin == n - 6 && x->image == n - 5 && x->audio == n - 4);
+    CHECK(x->image_begin == n - 7 && x->audio_begin == n - 6 && x->image == n - 5 &&
+          x->audio == n - 4);
     CHECK(x->image_end == n - 3 && x->audio_end == n - 2 && x->video == n - 1);
     int ends = 0, controls = 0;
     for (int32_t id = -2; id < n + 2; id++) {
         ends += bz_tokenizer_is_end(s->t, id);
         controls += bz_tokenizer_is_control(s->t, id);
         bz_str piece = bz_tokenizer_piece(s->t, id);
-        CHECK(id < 0 || id >= n ? piece.len == 0 : bz_tokenizer_find(s->t, piece.data, piece.len) == id);
+        CHECK(id < 0 || id >= n ? piece.len == 0
+                                : bz_tokenizer_find(s->t, piece.data, piece.len) == id);
     }
     CHECK(ends == 3 && bz_tokenizer_is_end(s->t, 1) && bz_tokenizer_is_end(s->t, 106) &&
           bz_tokenizer_is_end(s->t, 50));
     CHECKF(controls == 24, "%d", controls);
-    CHECK(bz_tokenizer_find(s->t, "", 0) == -1 && bz_tokenizer_find(s->t, "no such piece", 13) == -1);
+    CHECK(bz_tokenizer_find(s->t, "", 0) == -1 &&
+          bz_tokenizer_find(s->t, "no such piece", 13) == -1);
 }
 
 /* ---- back to text -------------------------------------------------------------------------- */
@@ -468,8 +475,9 @@ static void decoding(const subject *s)
 {
     begin("decoding: spaces, bytes, controls, broken characters");
     int32_t mark = bz_tokenizer_find(s->t, "\xE2\x96\x81", 3), a = bz_tokenizer_find(s->t, "a", 1);
-#define SHOWS(control, want, ...)                                                                            \
-    shows(s, (bz_ids){(int32_t[]){__VA_ARGS__}, sizeof((int32_t[]){__VA_ARGS__}) / 4, 0}, control, want)
+#define SHOWS(control, want, ...)                                                                  \
+    shows(s, (bz_ids){(int32_t[]){__VA_ARGS__}, sizeof((int32_t[]){__VA_ARGS__}) / 4, 0}, control, \
+          want)
     SHOWS(false, " a", mark, a);
     SHOWS(false, "  a\n\n", 138, a, 108);
     SHOWS(false, "\xE2\x82\xAC", 238 + 0xE2, 238 + 0x82, 238 + 0xAC);
@@ -487,7 +495,8 @@ static void decoding(const subject *s)
     SHOWS(false, "aa", -1, a, 1 << 30, a, bz_tokenizer_size(s->t));
     SHOWS(false, "</s>", 212);
     SHOWS(false, "<unused5>", 5);
-    SHOWS(false, "a", 100, a, 48); /* USER_DEFINED in one flavour, CONTROL in the other: hidden in both */
+    SHOWS(false, "a", 100, a,
+          48); /* USER_DEFINED in one flavour, CONTROL in the other: hidden in both */
 #undef SHOWS
 
     begin("a character appears with its last byte");
@@ -496,7 +505,8 @@ static void decoding(const subject *s)
     CHECK(bz_detok_push(&d, s->t, 238 + 0xF0, false, out) == 0);
     CHECK(bz_detok_push(&d, s->t, 238 + 0x9F, false, out) == 0);
     CHECK(bz_detok_push(&d, s->t, 238 + 0x99, false, out) == 0);
-    CHECK(bz_detok_push(&d, s->t, 238 + 0x82, false, out) == 4 && memcmp(out, "\xF0\x9F\x99\x82", 4) == 0);
+    CHECK(bz_detok_push(&d, s->t, 238 + 0x82, false, out) == 4 &&
+          memcmp(out, "\xF0\x9F\x99\x82", 4) == 0);
     CHECK(bz_detok_flush(&d, out) == 0);
 
     begin("random ids never give half a character");
@@ -504,8 +514,8 @@ static void decoding(const subject *s)
         bz_ids ids = {0};
         size_t len;
         for (uint32_t i = below(60); i > 0; i--) {
-            bz_ids_push(&ids,
-                        (int32_t)(below(2) ? 238 + below(256) : below((uint32_t)bz_tokenizer_size(s->t))));
+            bz_ids_push(&ids, (int32_t)(below(2) ? 238 + below(256)
+                                                 : below((uint32_t)bz_tokenizer_size(s->t))));
         }
         char *text = decode(s, ids, below(2), &len); /* checks each step */
         CHECK(bz_utf8_valid(text, len));

@@ -58,7 +58,8 @@ static void refused(const char *why, bz_status code, const char *word, parts p)
         bz_tokenizer *t = (bz_tokenizer *)&g;
         bz_status status = bz_tokenizer_new(&t, &g, &err);
         CHECKF(status == code, "%s: %s", bz_status_name(status), err.text);
-        CHECKF(status == BZ_OK ? t != NULL : t == NULL && strstr(err.text, word) && strchr(err.text, '.'),
+        CHECKF(status == BZ_OK ? t != NULL
+                               : t == NULL && strstr(err.text, word) && strchr(err.text, '.'),
                "'%s' without '%s'", err.text, word);
         bz_tokenizer_free(t);
         bz_gguf_free(&g);

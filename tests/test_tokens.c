@@ -5,7 +5,8 @@
 #include "support/forward.h"
 #include "support/golden.h"
 
-static int64_t ids_of(const bz_model *m, const char *text, bool specials, bool bos, int32_t *ids, size_t cap)
+static int64_t ids_of(const bz_model *m, const char *text, bool specials, bool bos, int32_t *ids,
+                      size_t cap)
 {
     bz_error err = {0};
     int64_t n = bz_tokenize(m, text, strlen(text), specials, bos, ids, cap, &err);
@@ -21,9 +22,12 @@ int main(void)
     begin("exactly one <bos>, whoever writes it");
     int64_t n = ids_of(m, "Hello world", false, true, ids, 64);
     CHECK(n > 2 && ids[0] == 2 && ids[1] != 2);
-    CHECK(ids_of(m, "Hello world", false, false, more, 64) == n - 1 && memcmp(ids + 1, more, (size_t)(n - 1) * 4) == 0);
-    CHECK(ids_of(m, "<bos>Hello world", true, true, more, 64) == n && memcmp(ids, more, (size_t)n * 4) == 0);
-    CHECK(ids_of(m, "<bos>Hello world", true, false, more, 64) == n && memcmp(ids, more, (size_t)n * 4) == 0);
+    CHECK(ids_of(m, "Hello world", false, false, more, 64) == n - 1 &&
+          memcmp(ids + 1, more, (size_t)(n - 1) * 4) == 0);
+    CHECK(ids_of(m, "<bos>Hello world", true, true, more, 64) == n &&
+          memcmp(ids, more, (size_t)n * 4) == 0);
+    CHECK(ids_of(m, "<bos>Hello world", true, false, more, 64) == n &&
+          memcmp(ids, more, (size_t)n * 4) == 0);
     CHECK(ids_of(m, "", false, true, more, 64) == 1 && more[0] == 2);
 
     begin("control tokens only when asked for");
@@ -37,13 +41,15 @@ int main(void)
     begin("counting without room, and partial room");
     n = ids_of(m, "one two three", false, true, NULL, 0);
     CHECK(ids_of(m, "one two three", false, true, ids, 64) == n);
-    CHECK(ids_of(m, "one two three", false, true, more, 3) == n && memcmp(ids, more, 3 * sizeof *ids) == 0);
+    CHECK(ids_of(m, "one two three", false, true, more, 3) == n &&
+          memcmp(ids, more, 3 * sizeof *ids) == 0);
 
     begin("pieces and ends");
     size_t len;
     const char *piece = bz_token_piece(m, 106, &len);
     CHECK(len == 7 && memcmp(piece, "<turn|>", 7) == 0);
-    CHECK(bz_token_ends(m, 106) && bz_token_ends(m, 1) && bz_token_ends(m, 50) && !bz_token_ends(m, 105));
+    CHECK(bz_token_ends(m, 106) && bz_token_ends(m, 1) && bz_token_ends(m, 50) &&
+          !bz_token_ends(m, 105));
 
     begin("a stream of tokens is the text again");
     const char *text = "na\xC3\xAFve \xF0\x9F\x99\x82 text\n with  spaces";

@@ -1,4 +1,5 @@
-/* The towers against Hugging Face's outputs: soft tokens and what is on the way, from either kind of file. */
+/* The towers against Hugging Face's outputs: soft tokens and what is on the way, from either kind
+ * of file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ typedef struct watch {
     unsigned seen;
 } watch;
 
-static void on_trace(void *user, const bz_step *step, int output, const void *values, uint32_t rows, uint32_t cols,
-                     uint32_t stride)
+static void on_trace(void *user, const bz_step *step, int output, const void *values, uint32_t rows,
+                     uint32_t cols, uint32_t stride)
 {
     watch *w = user;
     char name[64];
@@ -37,7 +38,8 @@ static void on_trace(void *user, const bz_step *step, int output, const void *va
     CHECKF(n == (size_t)rows * cols, "%s has %zu values, not %u x %u", name, n, rows, cols);
     double worst = 0;
     for (uint32_t r = 0; r < rows && n == (size_t)rows * cols; r++) {
-        worst = fmax(worst, max_difference((const float *)values + (size_t)r * stride, want + (size_t)r * cols, cols));
+        worst = fmax(worst, max_difference((const float *)values + (size_t)r * stride,
+                                           want + (size_t)r * cols, cols));
     }
     CHECKF(worst < 1e-4, "%s: off by %g", name, worst);
     w->seen++;
@@ -50,8 +52,8 @@ static void compare(const golden *g, bz_media *m, const char *kind, int i)
     bz_media_free(m);
 }
 
-static void run_case(const char *what, const char *text, const char *mmproj, const char *name, bool sound, bool layers,
-                     const char *kernels, unsigned threads)
+static void run_case(const char *what, const char *text, const char *mmproj, const char *name,
+                     bool sound, bool layers, const char *kernels, unsigned threads)
 {
     golden g, media;
     open_media_golden(&g, name);
@@ -62,17 +64,23 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
         int i;
         uint32_t budget;
         unsigned inner; /* tensors on the way */
-    } cases[] = {{"image", 0, 70, 0}, {"image", 2, 6, layers ? 4 : 0}, {"audio", 0, 0, layers ? 4 : 0}};
+    } cases[] = {
+        {"image", 0, 70, 0}, {"image", 2, 6, layers ? 4 : 0}, {"audio", 0, 0, layers ? 4 : 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases - !sound; i++) {
-        begin("%s: %s %d%s%s", what, cases[i].kind, cases[i].i, kernels ? " kernels " : "", kernels ? kernels : "");
-        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = cases[i].budget, .kernels = kernels, .threads = threads});
+        begin("%s: %s %d%s%s", what, cases[i].kind, cases[i].i, kernels ? " kernels " : "",
+              kernels ? kernels : "");
+        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = cases[i].budget,
+                                                                 .kernels = kernels,
+                                                                 .threads = threads});
         char which[16];
         snprintf(which, sizeof which, "%s.%d", cases[i].kind, cases[i].i);
         watch w = {&g, which, 0};
-        bz_backend *b = bz_encoder_backend(e, cases[i].kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO);
+        bz_backend *b =
+            bz_encoder_backend(e, cases[i].kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO);
         b->set_trace(b, on_trace, &w);
         compare(&g, encode_golden(e, &media, cases[i].kind, cases[i].i), cases[i].kind, cases[i].i);
-        CHECKF(w.seen == cases[i].inner, "%u inner tensors compared, not %u", w.seen, cases[i].inner);
+        CHECKF(w.seen == cases[i].inner, "%u inner tensors compared, not %u", w.seen,
+               cases[i].inner);
         bz_encoder_free(e);
     }
     bz_model_free(m);
@@ -87,10 +95,12 @@ static void test_remembering(void)
     begin("what was encoded is remembered by content");
     golden media;
     golden_open(&media, golden_path("media/golden.gguf"));
-    bz_model *m = open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
+    bz_model *m =
+        open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
     bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 70, .keep = 2});
     bz_media *a = encode_golden(e, &media, "image", 0), *b = encode_golden(e, &media, "image", 0);
-    CHECK(a == b && bz_encoder_get_stats(e).encoded == 1 && bz_encoder_get_stats(e).remembered == 1);
+    CHECK(a == b && bz_encoder_get_stats(e).encoded == 1 &&
+          bz_encoder_get_stats(e).remembered == 1);
     bz_media *c = encode_golden(e, &media, "audio", 0), *d = encode_golden(e, &media, "image", 2);
     CHECK(c != a && d != a && bz_encoder_get_stats(e).encoded == 3);
     bz_media_free(b);
@@ -112,7 +122,8 @@ static void test_remembering(void)
 static void test_long_sound(void)
 {
     begin("sound of more than 30 seconds comes in pieces");
-    bz_model *m = open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
+    bz_model *m =
+        open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
     bz_encoder *e = encoder_or_fail(m, NULL);
     const size_t n = 480000 + 16000;
     float *pcm = malloc(n * sizeof *pcm);
@@ -136,9 +147,11 @@ static void test_long_sound(void)
         bz_job_free(job);
     }
     CHECK(bz_media_pieces(made[0]) == 2 && bz_media_pieces(made[1]) == 1);
-    CHECKF(rows[0] == 775 && rows[1] == 750 && rows[2] == 25, "%u %u %u", rows[0], rows[1], rows[2]);
+    CHECKF(rows[0] == 775 && rows[1] == 750 && rows[2] == 25, "%u %u %u", rows[0], rows[1],
+           rows[2]);
     CHECK(memcmp(values[0], values[1], (size_t)rows[1] * width * sizeof(float)) == 0);
-    CHECK(memcmp(values[0] + (size_t)rows[1] * width, values[2], (size_t)rows[2] * width * sizeof(float)) == 0);
+    CHECK(memcmp(values[0] + (size_t)rows[1] * width, values[2],
+                 (size_t)rows[2] * width * sizeof(float)) == 0);
     for (int i = 0; i < 3; i++) {
         bz_media_free(made[i]);
     }
@@ -159,14 +172,17 @@ static void test_refusals(void)
     m = open_or_fail(golden_path("e-like/text.gguf"));
     CHECK(!bz_model_takes(m, BZ_MEDIA_IMAGE) && !bz_model_takes(m, BZ_MEDIA_AUDIO));
     bz_encoder *e = encoder_or_fail(m, NULL);
-    CHECK(bz_encode_image(e, pixel, 1, 1, &job, &err) == BZ_UNSUPPORTED_MODEL && strstr(err.text, "open its mmproj file together with it"));
-    CHECK(bz_encode_audio(e, silence, 200, 16000, &job, &err) == BZ_UNSUPPORTED_MODEL && strstr(err.text, "open its mmproj file together with it"));
+    CHECK(bz_encode_image(e, pixel, 1, 1, &job, &err) == BZ_UNSUPPORTED_MODEL &&
+          strstr(err.text, "open its mmproj file together with it"));
+    CHECK(bz_encode_audio(e, silence, 200, 16000, &job, &err) == BZ_UNSUPPORTED_MODEL &&
+          strstr(err.text, "open its mmproj file together with it"));
     bz_encoder_free(e);
     bz_model_free(m);
 
     begin("with another model's projector file");
     m = NULL;
-    CHECK(bz_model_open_file(&m, golden_path("unified/text.gguf"), golden_path("e-like/mmproj.gguf"), NULL, &err) == BZ_BAD_REQUEST &&
+    CHECK(bz_model_open_file(&m, golden_path("unified/text.gguf"),
+                             golden_path("e-like/mmproj.gguf"), NULL, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "another model") && !m);
 
     begin("eyes without ears");
@@ -176,16 +192,19 @@ static void test_refusals(void)
     CHECK(bz_encode_audio(e, silence, 200, 16000, &job, &err) == BZ_UNSUPPORTED_MODEL);
     begin("pictures and sounds of no size");
     CHECK(bz_encode_image(e, pixel, 0, 1, &job, &err) == BZ_BAD_REQUEST);
-    CHECK(bz_encode_image(e, pixel, 10000, 10000, &job, &err) == BZ_BAD_REQUEST && strstr(err.text, "megapixels"));
+    CHECK(bz_encode_image(e, pixel, 10000, 10000, &job, &err) == BZ_BAD_REQUEST &&
+          strstr(err.text, "megapixels"));
     bz_encoder_free(e);
     bz_model_free(m);
     m = open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
     e = encoder_or_fail(m, NULL);
     CHECK(bz_encode_audio(e, silence, 0, 16000, &job, &err) == BZ_BAD_REQUEST);
     CHECK(bz_encode_audio(e, silence, 200, 12, &job, &err) == BZ_BAD_REQUEST);
-    CHECK(bz_encode_audio(e, silence, 160, 16000, &job, &err) == BZ_OK && bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST);
+    CHECK(bz_encode_audio(e, silence, 160, 16000, &job, &err) == BZ_OK &&
+          bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST);
     bz_job_free(job);
-    CHECK(bz_encode_audio(e, silence, 161, 16000, &job, &err) == BZ_OK && bz_job_run(job, NULL, &err) == BZ_OK);
+    CHECK(bz_encode_audio(e, silence, 161, 16000, &job, &err) == BZ_OK &&
+          bz_job_run(job, NULL, &err) == BZ_OK);
     begin("an encoder does one thing at a time");
     bz_job *other = NULL;
     CHECK(bz_encode_audio(e, silence, 161, 16000, &other, &err) == BZ_BAD_REQUEST);
@@ -208,8 +227,10 @@ static void test_cancel(void)
     begin("progress per block, and stopping there");
     golden media;
     golden_open(&media, golden_path("media/golden.gguf"));
-    bz_model *m = open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
-    bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 1120, .kernels = "plain", .threads = 1});
+    bz_model *m =
+        open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
+    bz_encoder *e =
+        encoder_or_fail(m, &(bz_encoder_options){.budget = 1120, .kernels = "plain", .threads = 1});
     static uint8_t rgb[300 * 300 * 3];
     for (size_t i = 0; i < sizeof rgb; i++) {
         rgb[i] = (uint8_t)(i * 7 + i / 900);
@@ -218,15 +239,19 @@ static void test_cancel(void)
     bz_error err = {0};
     unsigned events = 0;
     CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK);
-    /* 99 x 99 patches are more than this table of places has: refused before anything is computed */
+    /* 99 x 99 patches are more than this table of places has: refused before anything is computed
+     */
     CHECK(bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "places"));
     bz_job_free(job);
     bz_encoder_free(e);
     e = encoder_or_fail(m, &(bz_encoder_options){.budget = 280, .kernels = "plain", .threads = 1});
     CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK);
-    CHECK(bz_job_run(job, &(bz_host){.event = stop_at_third, .user = &events}, &err) == BZ_ABORTED && events == 2);
+    CHECK(bz_job_run(job, &(bz_host){.event = stop_at_third, .user = &events}, &err) ==
+              BZ_ABORTED &&
+          events == 2);
     bz_job_free(job);
-    CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK && bz_job_run(job, NULL, &err) == BZ_OK);
+    CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK &&
+          bz_job_run(job, NULL, &err) == BZ_OK);
     CHECK(bz_encoder_get_stats(e).encoded == 1);
     bz_job_free(job);
     bz_encoder_free(e);
@@ -236,15 +261,20 @@ static void test_cancel(void)
 
 int main(void)
 {
-    run_case("e-like (mmproj)", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"), "e-like", true, true, NULL, 2);
-    run_case("e-like (one file)", model_path("e-like-whole.gguf"), NULL, "e-like", true, true, NULL, 1);
-    run_case("moe-like (mmproj)", golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"), "moe-like", false, true,
-             NULL, 2);
-    run_case("moe-like (one file)", model_path("moe-like-whole.gguf"), NULL, "moe-like", false, true, NULL, 1);
-    run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/mmproj.gguf"), "unified", true, false, NULL, 2);
-    run_case("e-like (mmproj)", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"), "e-like", true, true, "plain", 2);
-    run_case("moe-like (mmproj)", golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"), "moe-like", false, true,
-             "plain", 2);
+    run_case("e-like (mmproj)", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"),
+             "e-like", true, true, NULL, 2);
+    run_case("e-like (one file)", model_path("e-like-whole.gguf"), NULL, "e-like", true, true, NULL,
+             1);
+    run_case("moe-like (mmproj)", golden_path("moe-like/text.gguf"),
+             golden_path("moe-like/mmproj.gguf"), "moe-like", false, true, NULL, 2);
+    run_case("moe-like (one file)", model_path("moe-like-whole.gguf"), NULL, "moe-like", false,
+             true, NULL, 1);
+    run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/mmproj.gguf"),
+             "unified", true, false, NULL, 2);
+    run_case("e-like (mmproj)", golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"),
+             "e-like", true, true, "plain", 2);
+    run_case("moe-like (mmproj)", golden_path("moe-like/text.gguf"),
+             golden_path("moe-like/mmproj.gguf"), "moe-like", false, true, "plain", 2);
     test_remembering();
     test_long_sound();
     test_refusals();

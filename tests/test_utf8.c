@@ -57,10 +57,12 @@ static void every_code_point(void)
 static void every_short_string(void)
 {
     begin("all strings of up to three bytes, and four with the edges of each byte");
-    static const unsigned char edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2,
-                                          0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF3, 0xF4, 0xF5, 0xFF};
+    static const unsigned char edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0,
+                                          0xBF, 0xC0, 0xC2, 0xDF, 0xE0, 0xED, 0xEF,
+                                          0xF0, 0xF3, 0xF4, 0xF5, 0xFF};
     for (uint32_t v = 0; v < 1u << 24; v++) {
-        unsigned char b[4] = {(unsigned char)(v >> 16), (unsigned char)(v >> 8), (unsigned char)v, 0x80};
+        unsigned char b[4] = {(unsigned char)(v >> 16), (unsigned char)(v >> 8), (unsigned char)v,
+                              0x80};
         size_t want = 1;
         bool bad = true;
         for (size_t n = 1; n <= 3; n++) {
@@ -87,8 +89,8 @@ static void every_short_string(void)
                     uint32_t cp;
                     size_t got = bz_utf8_decode((const char *)b, 4, &cp);
                     if (got != want) {
-                        CHECKF(false, "%02X %02X %02X %02X: %zu instead of %zu", b[0], b[1], b[2], b[3], got,
-                               want);
+                        CHECKF(false, "%02X %02X %02X %02X: %zu instead of %zu", b[0], b[1], b[2],
+                               b[3], got, want);
                     }
                 }
             }

@@ -134,11 +134,11 @@ bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_
         found = OTHERS; /* never ours, not even torn */
     }
     if (found == OTHERS) {
-        return bz_fail(
-            err, BZ_BAD_REQUEST,
-            "%s does not hold the results of these prompts with these options (prompt %llu is not what it "
-            "was); name another file or remove it.",
-            j->path, (unsigned long long)line);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%s does not hold the results of these prompts with these options (prompt "
+                       "%llu is not what it "
+                       "was); name another file or remove it.",
+                       j->path, (unsigned long long)line);
     }
     if (found == NOT_WHOLE) {
         return begin_appending(j, err);

@@ -1,8 +1,8 @@
 /* A file of results that grows by one line per prompt and survives a kill at any moment.
  *
- * Every line begins {"line":N,"key":"..."}: the prompt's number, and a sum over the prompt and how it
- * was asked. On the next run the lines are compared with the prompts one by one; a last line that was
- * torn is cut off and made again. A file that is no result of these prompts is left alone.
+ * Every line begins {"line":N,"key":"..."}: the prompt's number, and a sum over the prompt and how
+ * it was asked. On the next run the lines are compared with the prompts one by one; a last line
+ * that was torn is cut off and made again. A file that is no result of these prompts is left alone.
  */
 #ifndef BZ_CLI_JOURNAL_H
 #define BZ_CLI_JOURNAL_H
@@ -23,6 +23,7 @@ bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_
 /* After the last prompt: are there lines left that belong to none? */
 bz_status journal_check_end(journal *j, bz_error *err);
 
-bz_status journal_append(journal *j, const char *text, size_t len, bz_error *err); /* a line, with its end */
+bz_status journal_append(journal *j, const char *text, size_t len,
+                         bz_error *err); /* a line, with its end */
 
 #endif

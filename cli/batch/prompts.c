@@ -82,7 +82,8 @@ static bz_status read_options(prompt_line *p, bz_error *err)
             status = put_number(&p->own, (setting)id, o, err);
         } else {
             char shown[200];
-            status = bz_fail(err, BZ_BAD_REQUEST, "There is no option '%s'.", bz_str_show(o->key, shown));
+            status = bz_fail(err, BZ_BAD_REQUEST, "There is no option '%s'.",
+                             bz_str_show(o->key, shown));
         }
     }
     return status;
@@ -120,8 +121,10 @@ static bz_status read_beside(prompt_line *p, bz_error *err)
 
 static bz_status read_question(const prompt_line *p, bz_error *err)
 {
-    const bz_json_node *prompt = bz_json_get(p->root, "prompt"), *messages = bz_json_get(p->root, "messages");
-    const bz_json_node *system = bz_json_get(p->root, "system"), *images = bz_json_get(p->root, "images");
+    const bz_json_node *prompt = bz_json_get(p->root, "prompt"),
+                       *messages = bz_json_get(p->root, "messages");
+    const bz_json_node *system = bz_json_get(p->root, "system"),
+                       *images = bz_json_get(p->root, "images");
     if (is_null(prompt) == is_null(messages)) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        is_null(prompt) ? "The line has neither a prompt nor messages."
@@ -134,7 +137,8 @@ static bz_status read_question(const prompt_line *p, bz_error *err)
         return bz_fail(err, BZ_BAD_REQUEST, "messages is a list.");
     }
     if (is_null(prompt) && !is_null(images)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "images stand beside a prompt, or in one of the messages.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "images stand beside a prompt, or in one of the messages.");
     }
     if (!is_null(system) && system->kind != BZ_JSON_STRING) {
         return bz_fail(err, BZ_BAD_REQUEST, "system is a text.");
@@ -188,7 +192,8 @@ static bool begins_with_system(const bz_json_node *messages)
 
 static void put_messages(bz_json *j, const bz_json_node *root, const char *system)
 {
-    const bz_json_node *messages = bz_json_get(root, "messages"), *own = bz_json_get(root, "system");
+    const bz_json_node *messages = bz_json_get(root, "messages"),
+                       *own = bz_json_get(root, "system");
     bz_json_key(j, "messages");
     bz_json_array(j);
     if (!is_null(own)) {
@@ -200,7 +205,8 @@ static void put_messages(bz_json *j, const bz_json_node *root, const char *syste
         bz_json_node_write(j, m);
     }
     if (is_null(messages)) {
-        put_message(j, "user", bz_json_string(bz_json_get(root, "prompt")), bz_json_get(root, "images"));
+        put_message(j, "user", bz_json_string(bz_json_get(root, "prompt")),
+                    bz_json_get(root, "images"));
     }
     bz_json_end(j);
 }
@@ -208,8 +214,12 @@ static void put_messages(bz_json *j, const bz_json_node *root, const char *syste
 bool prompt_line_request(const prompt_line *p, const char *system, bool think, const settings *s,
                          bz_json_buffer *out)
 {
-    static const char *const passed[] = {
-        "tools", "think", "enable_thinking", "reasoning_effort", "preserve_thinking", "chat_template_kwargs"};
+    static const char *const passed[] = {"tools",
+                                         "think",
+                                         "enable_thinking",
+                                         "reasoning_effort",
+                                         "preserve_thinking",
+                                         "chat_template_kwargs"};
     bool said = false;
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, out);

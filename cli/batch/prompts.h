@@ -1,7 +1,8 @@
 /* One line of a prompts file: what is asked, and how. Text in, structs out; nothing is read here.
  *
  *   {"prompt": "Why is the sky blue?"}
- *   {"id": 7, "messages": [{"role": "user", "content": "Hi"}], "think": false, "options": {"seed": 1}}
+ *   {"id": 7, "messages": [{"role": "user", "content": "Hi"}], "think": false, "options": {"seed":
+ * 1}}
  *
  * Keys are those of Ollama's API and of OpenAI's: id, prompt or messages, system, tools, think,
  * options; and beside options temperature, top_p, top_k, seed, stop, max_tokens ... Other keys of a

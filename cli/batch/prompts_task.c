@@ -65,10 +65,10 @@ bz_status prompts_task_write(task *t, journal *out, bz_error *err)
         put_answer(&j, t);
     }
     bz_json_end(&j);
-    bz_status status =
-        bz_json_finish(&j) && bz_json_to_buffer(&b, "\n", 1)
-            ? journal_append(out, b.text, b.n, err)
-            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to write line %llu.", (unsigned long long)t->line);
+    bz_status status = bz_json_finish(&j) && bz_json_to_buffer(&b, "\n", 1)
+                           ? journal_append(out, b.text, b.n, err)
+                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to write line %llu.",
+                                     (unsigned long long)t->line);
     free(b.text);
     return status;
 }

@@ -21,7 +21,8 @@ typedef struct prompts_run {
     FILE *in;
     journal *journal;
     bz_batch *batch;
-    bz_session *seeing; /* for lines with pictures and sounds, one after the other; NULL: there was none yet */
+    bz_session *seeing; /* for lines with pictures and sounds, one after the other; NULL: there was
+                           none yet */
     bz_session_options session_options;
     uint64_t sum;       /* of all that is the same for every line */
     uint64_t shard, of; /* this process answers lines shard, shard + of, ... */
@@ -155,8 +156,10 @@ static bool take_id(task *t, const bz_json_node *id)
     return bz_json_finish(&j);
 }
 
-/* A line with pictures or sounds is answered on the spot: what is seen cannot share a pass with other lines so far. */
-static bz_status see_line(prompts_run *p, task *t, const bz_json_buffer *request, const bz_generate_options *go, bz_error *err)
+/* A line with pictures or sounds is answered on the spot: what is seen cannot share a pass with
+ * other lines so far. */
+static bz_status see_line(prompts_run *p, task *t, const bz_json_buffer *request,
+                          const bz_generate_options *go, bz_error *err)
 {
     run_state *r = p->r;
     bz_status status = run_encoder(r, err);
@@ -224,8 +227,8 @@ static bz_status start_task(prompts_run *p, task *t, const char *text, size_t le
             status = settings_fill(&s, &p->r->made, err);
         }
         if (status == BZ_OK) {
-            t->seed =
-                line.own.set[SET_SEED] ? line.own.seed : seed_of_line(s.set[SET_SEED] ? s.seed : 0, t->line);
+            t->seed = line.own.set[SET_SEED] ? line.own.seed
+                                             : seed_of_line(s.set[SET_SEED] ? s.seed : 0, t->line);
             start_line(p, t, &line, &s, &t->error);
         }
     } else {
@@ -260,7 +263,8 @@ static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, b
         if (n <= 0) {
             p->input_ended = true;
             if (ferror(p->in) && !interrupt_stop()) {
-                return bz_fail(err, BZ_BAD_FILE, "%s cannot be read: %s.", p->r->o->prompts, strerror(errno));
+                return bz_fail(err, BZ_BAD_FILE, "%s cannot be read: %s.", p->r->o->prompts,
+                               strerror(errno));
             }
             return interrupt_stop() ? BZ_OK : journal_check_end(p->journal, err);
         }
@@ -360,10 +364,11 @@ static bz_status open_all(prompts_run *p, bz_error *err)
     settings s;
     p->in = dash ? stdin : fopen(o->prompts, "rbe");
     if (!p->in) {
-        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "%s cannot be read: %s.",
-                       o->prompts, strerror(errno));
+        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE,
+                       "%s cannot be read: %s.", o->prompts, strerror(errno));
     }
-    bz_status status = journal_open(&p->journal, o->out && strcmp(o->out, "-") != 0 ? o->out : NULL, err);
+    bz_status status =
+        journal_open(&p->journal, o->out && strcmp(o->out, "-") != 0 ? o->out : NULL, err);
     if (status == BZ_OK) {
         status = run_settings(r, &s, err);
     }
@@ -374,8 +379,10 @@ static bz_status open_all(prompts_run *p, bz_error *err)
         s.set[SET_SEED] = false; /* a run can be repeated unless somebody asks otherwise */
     }
     p->sum = sum_of_settings(r, &s);
-    const bz_session_options so = {
-        .context = run_context(r, &s), .threads = o->threads, .chunk = o->chunk, .kernels = o->kernels};
+    const bz_session_options so = {.context = run_context(r, &s),
+                                   .threads = o->threads,
+                                   .chunk = o->chunk,
+                                   .kernels = o->kernels};
     p->session_options = so;
     status = bz_batch_new(&p->batch, r->m.model, &so, p->parallel, err);
     settings_free(&s);
@@ -391,8 +398,8 @@ static void report(const prompts_run *p, double seconds)
     if (p->bad) {
         fprintf(stderr, ", %llu bad (see \"error\")", (unsigned long long)p->bad);
     }
-    fprintf(stderr, "; %llu tokens in %.1f s, %.1f tokens/s\n", (unsigned long long)p->tokens, seconds,
-            (double)p->tokens / (seconds > 1e-3 ? seconds : 1e-3));
+    fprintf(stderr, "; %llu tokens in %.1f s, %.1f tokens/s\n", (unsigned long long)p->tokens,
+            seconds, (double)p->tokens / (seconds > 1e-3 ? seconds : 1e-3));
     if (p->r->verbose) {
         fprintf(stderr, "bezel: %llu prompt tokens were reused\n",
                 (unsigned long long)bz_batch_reused(p->batch));
@@ -410,11 +417,14 @@ int run_prompts(run_state *r)
     }
     p->r = r;
     p->parallel = r->o->parallel ? r->o->parallel : DEFAULT_PARALLEL;
-    p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_SLOTS ? 1 : p->parallel; /* a canvas fills a pass */
+    p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_SLOTS
+                      ? 1
+                      : p->parallel; /* a canvas fills a pass */
     if (p->parallel > BZ_BATCH_SLOTS) {
         code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_SLOTS);
     } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {
-        code = cli_usage_error("run", "'--shard' is I/N with I from 1 to N, not '%s'.", r->o->shard);
+        code =
+            cli_usage_error("run", "'--shard' is I/N with I from 1 to N, not '%s'.", r->o->shard);
     } else {
         const double start = cli_seconds();
         bz_status status = open_all(p, &err);

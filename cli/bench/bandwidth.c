@@ -53,7 +53,8 @@ double bandwidth_measure(unsigned threads)
         for (int i = 0; i < ROUNDS; i++) {
             const uint64_t start = bz_os_now();
             bz_pool_run(pool, read_piece, &r, 0, pieces, 0);
-            const double rate = (double)pieces * PIECE / ((double)(bz_os_now() - start) / 1e9 + 1e-9);
+            const double rate =
+                (double)pieces * PIECE / ((double)(bz_os_now() - start) / 1e9 + 1e-9);
             best = rate > best ? rate : best;
         }
     }

@@ -63,8 +63,8 @@ static bz_status run_job(bz_status started, bz_job *job, double *seconds, bz_err
 }
 
 /* One prompt and one answer of the given lengths; seconds of each. */
-static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer, double *prefill_s, double *decode_s,
-                         bz_error *err)
+static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer, double *prefill_s,
+                         double *decode_s, bz_error *err)
 {
     bz_job *job = NULL;
     fill_ids(b, run, prompt);
@@ -72,7 +72,8 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
     status = run_job(status, job, prefill_s, err);
     *decode_s = 0;
     if (status == BZ_OK && answer) {
-        const bz_generate_options go = {.max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
+        const bz_generate_options go = {
+            .max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
         job = NULL;
         gpu_counts before = b->gpu ? gpu_counts_of(b->gpu) : (gpu_counts){0};
         status = bz_session_generate(b->session, &go, &job, err);
@@ -124,7 +125,8 @@ static bz_status measure_all(bench *b, bz_error *err)
         fputs("\r                    \r", stderr);
     }
     b->cache_bytes = bz_session_get_stats(b->session).cache_bytes;
-    if (status == BZ_OK && (!summarise(&b->prefill, o->repeat) || !summarise(&b->decode, o->repeat))) {
+    if (status == BZ_OK &&
+        (!summarise(&b->prefill, o->repeat) || !summarise(&b->decode, o->repeat))) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the results.");
     }
     return status;
@@ -164,7 +166,8 @@ static int prefill_bucket(const bench *b)
 static size_t profile(const bench *b, int bucket, uint32_t position, bz_gpu_line lines[MOST_LINES])
 {
     const bz_schedule *schedule = b->session->plans[0][bucket].schedule;
-    return schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, MOST_LINES) : 0;
+    return schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, MOST_LINES)
+                    : 0;
 }
 
 static void print_profile(const bench *b, const char *what, int bucket, uint32_t position)
@@ -179,8 +182,8 @@ static void print_profile(const bench *b, const char *what, int bucket, uint32_t
         printf("\n  %s pass: %.0f us in kernels\n", what, total);
     }
     for (size_t i = 0; i < n; i++) {
-        printf("    %-24s %5u  %9.1f us %5.1f%%", lines[i].name, lines[i].dispatches, lines[i].microseconds,
-               100 * lines[i].microseconds / total);
+        printf("    %-24s %5u  %9.1f us %5.1f%%", lines[i].name, lines[i].dispatches,
+               lines[i].microseconds, 100 * lines[i].microseconds / total);
         if (lines[i].weight_bytes) {
             printf("  %7.1f GB/s", (double)lines[i].weight_bytes / lines[i].microseconds / 1e3);
         }
@@ -201,23 +204,29 @@ static void print_text(const bench *b)
     }
     printf("%u run%s after a warm-up\n\n", o->repeat, o->repeat == 1 ? "" : "s");
     printf("           tokens       best     median\n");
-    printf("  prefill  %6u  %9.2f  %9.2f  tokens/s\n", o->prompt_tokens, b->prefill.best, b->prefill.median);
+    printf("  prefill  %6u  %9.2f  %9.2f  tokens/s\n", o->prompt_tokens, b->prefill.best,
+           b->prefill.median);
     if (o->max_tokens) {
-        printf("  decode   %6u  %9.2f  %9.2f  tokens/s\n", o->max_tokens, b->decode.best, b->decode.median);
+        printf("  decode   %6u  %9.2f  %9.2f  tokens/s\n", o->max_tokens, b->decode.best,
+               b->decode.median);
     }
     printf("\n  load     %.3f s, warm-up %.3f s\n", b->load_s, b->warm_up_s);
     printf("  weights  %s read per token", bz_bytes_text(b->memory.token_bytes, size));
     if (o->max_tokens) {
         printf(", %.2f GB/s at best", gigabytes_per_second(b));
     }
-    printf("\n  cache    %s for %u positions\n", bz_bytes_text(b->cache_bytes, size), o->prompt_tokens + o->max_tokens);
+    printf("\n  cache    %s for %u positions\n", bz_bytes_text(b->cache_bytes, size),
+           o->prompt_tokens + o->max_tokens);
     if (b->gpu && o->max_tokens) {
-        printf("  token    %.1f dispatches in %.2f submits, %s read back", (double)b->counts.dispatches / o->max_tokens,
-               (double)b->counts.submits / o->max_tokens, bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
+        printf("  token    %.1f dispatches in %.2f submits, %s read back",
+               (double)b->counts.dispatches / o->max_tokens,
+               (double)b->counts.submits / o->max_tokens,
+               bz_bytes_text(b->counts.read_bytes / o->max_tokens, size));
         printf(", %s written\n", bz_bytes_text(b->counts.written_bytes / o->max_tokens, size));
     }
     if (b->has_roof) {
-        printf("  roof     %.1f GB/s read by a kernel that does nothing else, %.2f us from dispatch to dispatch\n",
+        printf("  roof     %.1f GB/s read by a kernel that does nothing else, %.2f us from "
+               "dispatch to dispatch\n",
                b->roof.bytes_per_s / 1e9, b->roof.dispatch_s * 1e6);
         printf("           %.1f tokens/s by memory alone", roof(b));
         if (o->max_tokens) {
@@ -330,8 +339,8 @@ static int bench_model(bench *b)
                                    .no_fuse = o->no_fuse,
                                    .exact = o->exact};
     if (so.context > bz_model_context(b->model)) {
-        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.", so.context,
-                               bz_model_context(b->model));
+        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.",
+                               so.context, bz_model_context(b->model));
     }
     b->ids = calloc(o->prompt_tokens, sizeof *b->ids);
     b->prefill.runs = calloc(o->repeat, sizeof *b->prefill.runs);
@@ -344,7 +353,8 @@ static int bench_model(bench *b)
         bz_memory_predict(&b->memory, &b->model->text, 1, &err) != BZ_OK) {
         return cli_error(&err);
     }
-    b->kernels = bz_kernels_best(o->kernels)->name; /* the session has refused a name we do not have */
+    b->kernels =
+        bz_kernels_best(o->kernels)->name; /* the session has refused a name we do not have */
     b->threads = o->threads ? o->threads : bz_os_cpu_count();
     if (measure_all(b, &err) != BZ_OK) {
         return cli_error(&err);
@@ -367,8 +377,9 @@ static int run(int argc, char **argv)
     const bool asked = o.prompt_tokens != UINT_MAX;
     o.prompt_tokens = asked ? o.prompt_tokens : 512;
     if (!o.prompt_tokens || !o.repeat || o.repeat > MOST_RUNS) {
-        return cli_usage_error("bench", !o.prompt_tokens ? "a prompt has at least one token."
-                                                         : "the number of runs is between 1 and 1000.");
+        return cli_usage_error("bench", !o.prompt_tokens
+                                            ? "a prompt has at least one token."
+                                            : "the number of runs is between 1 and 1000.");
     }
     bench b = {.o = &o};
     double t0 = cli_seconds();
@@ -378,7 +389,8 @@ static int run(int argc, char **argv)
     b.gpu = bz_model_device(b.model);
     b.load_s = cli_seconds() - t0;
     code = o.media                    ? bench_media(&o, b.model, b.load_s)
-           : bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s) : bench_model(&b);
+           : bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s)
+                                      : bench_model(&b);
     bz_session_free(b.session);
     bz_model_free(b.model);
     free(b.ids);
@@ -391,7 +403,8 @@ const cli_verb cli_bench_verb = {
     "bench", run, "measure prompt and answer speed",
     "Usage: bezel bench MODEL [options]\n\n"
     "  bezel bench model.gguf -p 2048 -n 128\n\n"
-    "Runs made-up tokens through the model, after a short warm-up. Of a diffusion model: steps over a\n"
+    "Runs made-up tokens through the model, after a short warm-up. Of a diffusion model: steps "
+    "over a\n"
     "canvas behind prompts of 256 and 2,048 tokens, or of -p.\n\n"
     "  -p, --prompt-tokens N   tokens of the prompt (512)\n"
     "  -n, --max-tokens N      tokens generated after it (64); 0: only the prompt\n"
@@ -401,9 +414,11 @@ const cli_verb cli_bench_verb = {
     "      --kernels NAME      avx2, neon or plain\n"
     "      --device NAME       cpu or gpu\n"
     "      --ple PLACE         gpu: per-layer embeddings resident, in the file, or auto\n"
-    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
+    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are "
+    "streamed\n"
     "      --no-fuse           gpu: every step a kernel of its own\n"
     "      --exact             activations stay floats\n"
-    "      --media             instead: a made-up picture of 960 x 672 pixels, and 30 seconds of sound\n"
+    "      --media             instead: a made-up picture of 960 x 672 pixels, and 30 seconds of "
+    "sound\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              one JSON object; speeds in tokens per second\n"};

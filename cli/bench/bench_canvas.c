@@ -49,7 +49,8 @@ static int on_step(void *user, const bz_event *e)
     }
     const double now = cli_seconds();
     canvas_speed *s = b->now;
-    if (b->warm && e->done > 1 && s->n < MOST_STEPS) { /* before the first of a canvas there is more to do */
+    if (b->warm && e->done > 1 &&
+        s->n < MOST_STEPS) { /* before the first of a canvas there is more to do */
         s->step[s->n++] = now - b->last;
     }
     if (b->gpu) {
@@ -66,8 +67,10 @@ static int on_step(void *user, const bz_event *e)
 
 static bz_status steps(canvas_bench *b, uint32_t n, uint64_t seed, bz_error *err)
 {
-    const bz_generate_options go = {.max_tokens = 1, .ignore_end = true, .sampling = {.seed = seed}};
-    const bz_denoise_options d = {.steps = n + 1, .confidence = -1}; /* never sure: all steps are made */
+    const bz_generate_options go = {
+        .max_tokens = 1, .ignore_end = true, .sampling = {.seed = seed}};
+    const bz_denoise_options d = {.steps = n + 1,
+                                  .confidence = -1}; /* never sure: all steps are made */
     bz_job *job = NULL;
     bz_status status = bz_session_diffuse(b->session, &go, &d, &job, err);
     if (status == BZ_OK) {
@@ -122,8 +125,9 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
     }
     cli_sort(s->step, s->n);
     if (status == BZ_OK && b->gpu) {
-        s->n_lines = bz_gpu_profile(b->session->backend, b->session->canvas_plans[CANVAS_DENOISE].schedule,
-                                    s->prompt, s->lines, MOST_LINES);
+        s->n_lines =
+            bz_gpu_profile(b->session->backend, b->session->canvas_plans[CANVAS_DENOISE].schedule,
+                           s->prompt, s->lines, MOST_LINES);
     }
     return status;
 }
@@ -143,16 +147,16 @@ static void print_text(const canvas_bench *b)
     if (b->gpu) {
         printf("bezel %s on gpu, %s", bz_version(), gpu_adapter_name(b->gpu));
     } else {
-        printf("bezel %s on cpu, %s kernels, %u threads", bz_version(), bz_kernels_best(o->kernels)->name,
-               o->threads ? o->threads : bz_os_cpu_count());
+        printf("bezel %s on cpu, %s kernels, %u threads", bz_version(),
+               bz_kernels_best(o->kernels)->name, o->threads ? o->threads : bz_os_cpu_count());
     }
     printf("; canvas of %u tokens, %s activations\n\n", bz_model_canvas(b->model),
            o->exact ? "float" : "8-bit");
     printf("  prompt      encode   step: best     median\n");
     for (uint32_t i = 0; i < b->n; i++) {
         const canvas_speed *s = &b->at[i];
-        printf("  %6u  %10.1f  %8.2f ms  %8.2f ms   (tokens/s, of %u steps)\n", s->prompt, s->encode,
-               1e3 * s->step[0], 1e3 * median(s), s->n);
+        printf("  %6u  %10.1f  %8.2f ms  %8.2f ms   (tokens/s, of %u steps)\n", s->prompt,
+               s->encode, 1e3 * s->step[0], 1e3 * median(s), s->n);
     }
     printf("\n  load     %.3f s, warm-up %.3f s\n", b->load_s, b->warm_up_s);
     printf("  weights  %s read per step\n", bz_bytes_text(b->memory.token_bytes, size));
@@ -160,7 +164,8 @@ static void print_text(const canvas_bench *b)
         const canvas_speed *s = &b->at[b->n - 1];
         printf("  step     %llu dispatches in %llu submits, %s read back, %s written\n",
                (unsigned long long)s->counts.dispatches, (unsigned long long)s->counts.submits,
-               bz_bytes_text(s->counts.read_bytes, size), bz_bytes_text(s->counts.written_bytes, other));
+               bz_bytes_text(s->counts.read_bytes, size),
+               bz_bytes_text(s->counts.written_bytes, other));
         printf("  memory   %s in buffers of the GPU\n", bz_bytes_text(b->gpu_bytes, size));
     }
     for (uint32_t i = 0; i < b->n; i++) {
@@ -238,8 +243,8 @@ static int run_bench(canvas_bench *b, uint32_t longest)
                                    .no_fuse = o->no_fuse,
                                    .exact = o->exact};
     if (so.context > bz_model_context(b->model)) {
-        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.", so.context,
-                               bz_model_context(b->model));
+        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.",
+                               so.context, bz_model_context(b->model));
     }
     bz_status status = bz_session_new(&b->session, b->model, &so, &err);
     if (status == BZ_OK) {

@@ -68,7 +68,8 @@ static bz_status measure(media_bench *b, media_speed *s, bz_error *err)
     cli_sort(s->run, b->o->repeat);
     bz_backend *backend = bz_encoder_backend(b->encoder, s->kind);
     if (status == BZ_OK && strcmp(backend->name, "gpu") == 0) {
-        s->n_lines = bz_gpu_profile(backend, bz_encoder_schedule(b->encoder, s->kind), 0, s->lines, MOST_LINES);
+        s->n_lines = bz_gpu_profile(backend, bz_encoder_schedule(b->encoder, s->kind), 0, s->lines,
+                                    MOST_LINES);
     }
     return status;
 }
@@ -76,14 +77,15 @@ static bz_status measure(media_bench *b, media_speed *s, bz_error *err)
 static void print_one(const media_bench *b, const media_speed *s)
 {
     double total = 0;
-    printf("  %-8s %6u  %10.2f ms  %10.2f ms  %10.2f ms\n", s->what, s->tokens, 1e3 * s->run[0], 1e3 * s->run[b->o->repeat / 2],
-           1e3 * s->first);
+    printf("  %-8s %6u  %10.2f ms  %10.2f ms  %10.2f ms\n", s->what, s->tokens, 1e3 * s->run[0],
+           1e3 * s->run[b->o->repeat / 2], 1e3 * s->first);
     for (size_t k = 0; k < s->n_lines; k++) {
         total += s->lines[k].microseconds;
     }
     for (size_t k = 0; k < s->n_lines; k++) {
         const bz_gpu_line *l = &s->lines[k];
-        printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->name, l->dispatches, l->microseconds, 100 * l->microseconds / total);
+        printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->name, l->dispatches, l->microseconds,
+               100 * l->microseconds / total);
     }
 }
 
@@ -111,11 +113,16 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
     media_bench b = {.o = o};
     media_speed *speeds = calloc(2, sizeof *speeds);
     bz_error err = {0};
-    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = o->exact};
-    bz_status status = speeds && make_inputs(&b) ? BZ_OK : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
-    if (status == BZ_OK && !bz_model_takes(model, BZ_MEDIA_IMAGE) && !bz_model_takes(model, BZ_MEDIA_AUDIO)) {
+    const bz_encoder_options eo = {
+        .budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = o->exact};
+    bz_status status = speeds && make_inputs(&b)
+                           ? BZ_OK
+                           : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+    if (status == BZ_OK && !bz_model_takes(model, BZ_MEDIA_IMAGE) &&
+        !bz_model_takes(model, BZ_MEDIA_AUDIO)) {
         status = bz_fail(&err, BZ_UNSUPPORTED_MODEL,
-                         "This file has neither eyes nor ears; of a model in two files name the other one with --mmproj.");
+                         "This file has neither eyes nor ears; of a model in two files name the "
+                         "other one with --mmproj.");
     }
     if (status == BZ_OK) {
         status = bz_encoder_new(&b.encoder, model, &eo, &err);
@@ -130,8 +137,9 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
         }
     }
     if (status == BZ_OK) {
-        printf("%s%s%s\nbezel %s; a picture of %d x %d, %d seconds of sound; load %.3f s\n\n", o->model, o->mmproj ? ", " : "",
-               o->mmproj ? o->mmproj : "", bz_version(), WIDE, HIGH, SECONDS, load_s);
+        printf("%s%s%s\nbezel %s; a picture of %d x %d, %d seconds of sound; load %.3f s\n\n",
+               o->model, o->mmproj ? ", " : "", o->mmproj ? o->mmproj : "", bz_version(), WIDE,
+               HIGH, SECONDS, load_s);
         printf("           tokens        best         median          first\n");
         for (int i = 0; i < 2; i++) {
             if (speeds[i].tokens) {

@@ -5,39 +5,41 @@
 #include "base/error.h"
 #include "base/os.h"
 
-/* Threads of a workgroup read neighbouring vectors, all workgroups together walk through the buffer; what was read is
- * written, so that no compiler leaves the reading out. */
-static const char READ[] =
-    "override GROUPS: u32;\n"
-    "@group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;\n"
-    "@group(0) @binding(1) var<storage, read_write> sums: array<u32>;\n"
-    "@compute @workgroup_size(256)\n"
-    "fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
-    "    let n = arrayLength(&data);\n"
-    "    let step = GROUPS * 256u;\n"
-    "    var a = vec4<u32>();\n"
-    "    var b = vec4<u32>();\n"
-    "    for (var i = id.x; i + 3u * step < n; i += 4u * step) {\n"
-    "        a += data[i] ^ data[i + step];\n"
-    "        b += data[i + 2u * step] ^ data[i + 3u * step];\n"
-    "    }\n"
-    "    let c = a ^ b;\n"
-    "    sums[id.x] = c.x ^ c.y ^ c.z ^ c.w;\n"
-    "}\n";
+/* Threads of a workgroup read neighbouring vectors, all workgroups together walk through the
+ * buffer; what was read is written, so that no compiler leaves the reading out. */
+static const char READ[] = "override GROUPS: u32;\n"
+                           "@group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;\n"
+                           "@group(0) @binding(1) var<storage, read_write> sums: array<u32>;\n"
+                           "@compute @workgroup_size(256)\n"
+                           "fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+                           "    let n = arrayLength(&data);\n"
+                           "    let step = GROUPS * 256u;\n"
+                           "    var a = vec4<u32>();\n"
+                           "    var b = vec4<u32>();\n"
+                           "    for (var i = id.x; i + 3u * step < n; i += 4u * step) {\n"
+                           "        a += data[i] ^ data[i + step];\n"
+                           "        b += data[i + 2u * step] ^ data[i + 3u * step];\n"
+                           "    }\n"
+                           "    let c = a ^ b;\n"
+                           "    sums[id.x] = c.x ^ c.y ^ c.z ^ c.w;\n"
+                           "}\n";
 
 /* Numbers that no memory compresses. */
-static const char FILL[] = "@group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;\n"
-                           "@compute @workgroup_size(256)\n"
-                           "fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {\n"
-                           "    for (var i = id.x; i < arrayLength(&data); i += groups.x * 256u) {\n"
-                           "        let x = i * 2654435761u;\n"
-                           "        data[i] = vec4<u32>(x, x ^ (x >> 15u), x * 747796405u, x * 2891336453u);\n"
-                           "    }\n"
-                           "}\n";
+static const char FILL[] =
+    "@group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;\n"
+    "@compute @workgroup_size(256)\n"
+    "fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: "
+    "vec3<u32>) {\n"
+    "    for (var i = id.x; i < arrayLength(&data); i += groups.x * 256u) {\n"
+    "        let x = i * 2654435761u;\n"
+    "        data[i] = vec4<u32>(x, x ^ (x >> 15u), x * 747796405u, x * 2891336453u);\n"
+    "    }\n"
+    "}\n";
 
 static const char STEP[] = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\n"
                            "@compute @workgroup_size(64)\n"
-                           "fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] = data[id.x] * 3u + 1u; }\n";
+                           "fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] = "
+                           "data[id.x] * 3u + 1u; }\n";
 
 enum { GROUPS = 4096, CHAIN = 500, ROUNDS = 5, WAIT_S = 60 };
 
@@ -47,9 +49,11 @@ typedef struct measuring {
     bool failed;
 } measuring;
 
-static gpu_pipeline compile(measuring *m, const char *name, const char *wgsl, const gpu_constant *constants, uint32_t n)
+static gpu_pipeline compile(measuring *m, const char *name, const char *wgsl,
+                            const gpu_constant *constants, uint32_t n)
 {
-    gpu_pipeline p = m->failed ? 0 : gpu_pipeline_new(m->g, name, wgsl, strlen(wgsl), constants, n, m->err);
+    gpu_pipeline p =
+        m->failed ? 0 : gpu_pipeline_new(m->g, name, wgsl, strlen(wgsl), constants, n, m->err);
     gpu_pipeline_state state = p ? GPU_PIPELINE_COMPILING : GPU_PIPELINE_FAILED;
     while (state == GPU_PIPELINE_COMPILING) {
         bz_os_sleep(100000);
@@ -59,7 +63,8 @@ static gpu_pipeline compile(measuring *m, const char *name, const char *wgsl, co
     return p;
 }
 
-static gpu_list list_of(measuring *m, gpu_pipeline p, const gpu_binding *bindings, uint32_t n, uint32_t groups, uint32_t count)
+static gpu_list list_of(measuring *m, gpu_pipeline p, const gpu_binding *bindings, uint32_t n,
+                        uint32_t groups, uint32_t count)
 {
     gpu_list l = m->failed ? 0 : gpu_list_new(m->g, m->err);
     m->failed |= !l;
@@ -69,7 +74,8 @@ static gpu_list list_of(measuring *m, gpu_pipeline p, const gpu_binding *binding
     return l;
 }
 
-/* Seconds until the first `count` dispatches of a list, `times` over, have run; 0 where they did not. */
+/* Seconds until the first `count` dispatches of a list, `times` over, have run; 0 where they did
+ * not. */
 static double time_of(measuring *m, gpu_list l, uint32_t count, uint32_t times)
 {
     if (m->failed) {
@@ -100,14 +106,16 @@ static double best_of(measuring *m, gpu_list l, uint32_t count, uint32_t times)
     return best;
 }
 
-/* As large as one binding may be, up to 1 GB: larger than any cache. A processor that plays GPU gets less to do. */
+/* As large as one binding may be, up to 1 GB: larger than any cache. A processor that plays GPU
+ * gets less to do. */
 static uint64_t stream_bytes(const gpu *g)
 {
     const gpu_limits *l = gpu_limits_of(g);
     uint64_t most = strcmp(gpu_adapter_kind(g), "cpu") == 0 ? 64ull << 20 : 1ull << 30;
     most = l->max_binding < most ? l->max_binding : most;
     most = l->max_buffer < most ? l->max_buffer : most;
-    return most / (GROUPS * 256 * 16 * 4) * (GROUPS * 256 * 16 * 4); /* whole rounds of the kernel's loop */
+    return most / (GROUPS * 256 * 16 * 4) *
+           (GROUPS * 256 * 16 * 4); /* whole rounds of the kernel's loop */
 }
 
 bool gpu_speed_measure(gpu *g, gpu_speed *speed, bz_error *err)
@@ -115,11 +123,13 @@ bool gpu_speed_measure(gpu *g, gpu_speed *speed, bz_error *err)
     measuring m = {.g = g, .err = err};
     uint64_t bytes = stream_bytes(g);
     gpu_buffer data = 0, sums = gpu_buffer_new(g, GROUPS * 256 * 4, GPU_STORAGE, err);
-    while (sums && bytes >= GROUPS * 256 * 16 * 4 && !(data = gpu_buffer_new(g, bytes, GPU_STORAGE, err))) {
+    while (sums && bytes >= GROUPS * 256 * 16 * 4 &&
+           !(data = gpu_buffer_new(g, bytes, GPU_STORAGE, err))) {
         bytes /= 2; /* a full GPU */
     }
     m.failed = !data;
-    gpu_pipeline fill = compile(&m, "fill", FILL, NULL, 0), step = compile(&m, "step", STEP, NULL, 0);
+    gpu_pipeline fill = compile(&m, "fill", FILL, NULL, 0),
+                 step = compile(&m, "step", STEP, NULL, 0);
     gpu_pipeline read = compile(&m, "read", READ, &(gpu_constant){"GROUPS", GROUPS}, 1);
     gpu_list filling = list_of(&m, fill, &(gpu_binding){data, 0, 0}, 1, GROUPS, 1);
     gpu_list reading = list_of(&m, read, (gpu_binding[]){{data, 0, 0}, {sums, 0, 0}}, 2, GROUPS, 1);

@@ -11,18 +11,19 @@
 
 enum { LEAST_ROWS = 4 }; /* for what was said, a line of the canvas and one about it */
 
-/* Columns of a character. Where terminals disagree, the greater number: a line broken early is harmless, one
- * that the terminal breaks itself is not. */
+/* Columns of a character. Where terminals disagree, the greater number: a line broken early is
+ * harmless, one that the terminal breaks itself is not. */
 static int width_of(uint32_t cp)
 {
-    if ((cp >= 0x300 && cp <= 0x36F) || (cp >= 0x200B && cp <= 0x200F) || (cp >= 0xFE00 && cp <= 0xFE0F)) {
+    if ((cp >= 0x300 && cp <= 0x36F) || (cp >= 0x200B && cp <= 0x200F) ||
+        (cp >= 0xFE00 && cp <= 0xFE0F)) {
         return 0;
     }
-    return cp >= 0x1100 &&
-                   (cp <= 0x115F || (cp >= 0x231A && cp <= 0x27BF) || (cp >= 0x2B1B && cp <= 0x2B55) ||
-                    (cp >= 0x2E80 && cp <= 0xA4CF) || (cp >= 0xAC00 && cp <= 0xD7A3) ||
-                    (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0xFE30 && cp <= 0xFE6F) ||
-                    (cp >= 0xFF00 && cp <= 0xFF60) || (cp >= 0xFFE0 && cp <= 0xFFE6) || cp >= 0x1F000)
+    return cp >= 0x1100 && (cp <= 0x115F || (cp >= 0x231A && cp <= 0x27BF) ||
+                            (cp >= 0x2B1B && cp <= 0x2B55) || (cp >= 0x2E80 && cp <= 0xA4CF) ||
+                            (cp >= 0xAC00 && cp <= 0xD7A3) || (cp >= 0xF900 && cp <= 0xFAFF) ||
+                            (cp >= 0xFE30 && cp <= 0xFE6F) || (cp >= 0xFF00 && cp <= 0xFF60) ||
+                            (cp >= 0xFFE0 && cp <= 0xFFE6) || cp >= 0x1F000)
                ? 2
                : 1;
 }
@@ -36,7 +37,8 @@ static int screen_rows(void)
 bool animate_can(void)
 {
     const char *kind = getenv("TERM");
-    return term_talks() && kind && kind[0] && strcmp(kind, "dumb") != 0 && screen_rows() >= LEAST_ROWS;
+    return term_talks() && kind && kind[0] && strcmp(kind, "dumb") != 0 &&
+           screen_rows() >= LEAST_ROWS;
 }
 
 void animate_said(animation *a, const char *text, size_t len)
@@ -104,7 +106,8 @@ static void write_text(pen *p, const char *text, size_t len)
     }
 }
 
-void animate_draw(animation *a, const bz_model *model, const bz_canvas *c, uint64_t done, uint64_t total)
+void animate_draw(animation *a, const bz_model *model, const bz_canvas *c, uint64_t done,
+                  uint64_t total)
 {
     const int rows = screen_rows();
     pen p = {.columns = term_width(), .lines = rows > 4 ? rows - 3 : 1};
@@ -126,7 +129,8 @@ void animate_draw(animation *a, const bz_model *model, const bz_canvas *c, uint6
         p.line = p.lines - 1;
     }
     char line[64];
-    snprintf(line, sizeof line, "step %llu of %llu", (unsigned long long)done, (unsigned long long)total);
+    snprintf(line, sizeof line, "step %llu of %llu", (unsigned long long)done,
+             (unsigned long long)total);
     fprintf(stderr, "\n%s%.*s%s", term_dim(), p.columns - 1, line, term_plain());
     fflush(stderr);
     a->lines = p.line + 2; /* the text's lines, and this one */
@@ -138,7 +142,8 @@ void animate_clear(animation *a)
         return;
     }
     const int columns = term_width();
-    const bool full = a->column >= columns; /* a line that is full to the brim is left for the next */
+    const bool full =
+        a->column >= columns; /* a line that is full to the brim is left for the next */
     const int up = a->lines - full;
     fputc('\r', stderr);
     if (up > 0) {

@@ -1,5 +1,5 @@
-/* A canvas of a diffusion model while it condenses, drawn on the terminal below what is there and taken away
- * again. */
+/* A canvas of a diffusion model while it condenses, drawn on the terminal below what is there and
+ * taken away again. */
 #ifndef BZ_CLI_ANIMATE_H
 #define BZ_CLI_ANIMATE_H
 

@@ -148,7 +148,8 @@ static bz_status run(asking *k, bz_job *job, bz_error *err)
         switch (bz_job_step(job, &need)) {
         case BZ_JOB_AGAIN:
         case BZ_JOB_NEED_GPU: break;
-        case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
+        case BZ_JOB_NEED_BYTES:
+            return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
         case BZ_JOB_EVENT:
             if (need.event.kind == BZ_EVENT_CANVAS) {
                 on_canvas(k, job, &need.event);
@@ -181,7 +182,8 @@ static size_t named_before(const bz_turn *turn, size_t i)
     size_t len, other_len, n = 0;
     const bz_media_kind kind = bz_turn_media_source(turn, i, &source, &len);
     for (size_t j = 0; j < i; j++) {
-        n += bz_turn_media_source(turn, j, &other, &other_len) == kind && other_len == len && memcmp(other, source, len) == 0;
+        n += bz_turn_media_source(turn, j, &other, &other_len) == kind && other_len == len &&
+             memcmp(other, source, len) == 0;
     }
     return n;
 }
@@ -192,13 +194,15 @@ static bz_status attach_one(asking *k, size_t i, bz_error *err)
     const char *source;
     size_t len;
     const bz_media_kind kind = bz_turn_media_source(k->turn, i, &source, &len);
-    const bz_media *known = k->o->seen ? seen_find(k->o->seen, kind, source, len, named_before(k->turn, i)) : NULL;
+    const bz_media *known =
+        k->o->seen ? seen_find(k->o->seen, kind, source, len, named_before(k->turn, i)) : NULL;
     if (known) {
         return bz_turn_attach(k->turn, i, known, err);
     }
     char *path = strndup(source, len);
     bz_media *media = NULL;
-    bz_status status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL, NULL, &media, err)
+    bz_status status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL,
+                                       NULL, &media, err)
                             : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     if (status == BZ_OK) {
         status = bz_turn_attach(k->turn, i, media, err);
@@ -208,7 +212,9 @@ static bz_status attach_one(asking *k, size_t i, bz_error *err)
         bz_media_free(media);
         return status;
     }
-    return seen_keep(k->o->seen, kind, source, len, media) ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+    return seen_keep(k->o->seen, kind, source, len, media)
+               ? BZ_OK
+               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
 }
 
 static bz_status attach(asking *k, bz_error *err)
@@ -274,7 +280,8 @@ bz_status ask(bz_session *session, const bz_model *model, const char *request, s
     if (status == BZ_OK) {
         status = generate(&k, session, err);
     }
-    if (status == BZ_OK || status == BZ_ABORTED) { /* what was still held back belongs to the answer */
+    if (status == BZ_OK ||
+        status == BZ_ABORTED) { /* what was still held back belongs to the answer */
         if (!k.ended && bz_turn_push(k.turn, -1, err) == BZ_OK) {
             drain(&k);
         }

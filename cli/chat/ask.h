@@ -32,7 +32,8 @@ typedef struct ask_answer {
 void ask_answer_free(ask_answer *a);
 /* Adds what bz_turn_next told; false: no memory. */
 bool ask_answer_keep(ask_answer *a, bz_turn_part part, const char *text, size_t len);
-/* A JSON array as in a message's tool_calls, [{"function": {"name", "arguments"}}]; empty without any. */
+/* A JSON array as in a message's tool_calls, [{"function": {"name", "arguments"}}]; empty without
+ * any. */
 bz_str ask_answer_calls(ask_answer *a);
 
 typedef struct ask_options {
@@ -40,9 +41,12 @@ typedef struct ask_options {
     bool show_progress;  /* a line on a terminal, while nothing is told */
     bool tells_thinking; /* ... which thinking is, then */
     bz_encoder *encoder; /* for pictures and sound; NULL: they are refused */
-    seen_list *seen;     /* those that need not be read again, and to keep the others in; NULL: all are read */
-    void (*told)(void *user, bz_turn_part part, const char *text, size_t len); /* NULL: the answer is enough */
-    void (*canvas)(void *user, const bz_job *job, const bz_event *e); /* a diffusion model's step; NULL: a line tells of it */
+    seen_list *
+        seen; /* those that need not be read again, and to keep the others in; NULL: all are read */
+    void (*told)(void *user, bz_turn_part part, const char *text,
+                 size_t len); /* NULL: the answer is enough */
+    void (*canvas)(void *user, const bz_job *job,
+                   const bz_event *e); /* a diffusion model's step; NULL: a line tells of it */
     void *user;
 } ask_options;
 

@@ -12,7 +12,8 @@
 static void tell_finish(const chat *c, const ask_answer *a)
 {
     if (a->finish == ASK_CONTEXT) {
-        fprintf(stderr, "%s(The context is full. /clear begins anew; 'bezel run -c' gives more room.)%s\n",
+        fprintf(stderr,
+                "%s(The context is full. /clear begins anew; 'bezel run -c' gives more room.)%s\n",
                 term_dim(), term_plain());
     } else if (a->finish == ASK_LENGTH && !c->r->o->quiet) {
         fprintf(stderr, "%s(cut at num_predict)%s\n", term_dim(), term_plain());
@@ -25,7 +26,8 @@ static bool said_nothing(const ask_answer *a)
     return a->finish == ASK_INTERRUPTED && a->text.n == 0 && a->calls.n == 0;
 }
 
-/* A question is taken back; its pictures and sounds wait for the next one, unless they are why it did not fit. */
+/* A question is taken back; its pictures and sounds wait for the next one, unless they are why it
+ * did not fit. */
 static void take_back(run_state *r, size_t before, bool too_long)
 {
     talk_cut(&r->talk, before);
@@ -52,7 +54,8 @@ static void answer(chat *c, const char *text)
     if (status == BZ_OK) {
         status = run_answer(r, &a, &err);
     }
-    const bz_str said = {a.text.text ? a.text.text : "", a.text.n}, thought = {a.thinking.text, a.thinking.n};
+    const bz_str said = {a.text.text ? a.text.text : "", a.text.n},
+                 thought = {a.thinking.text, a.thinking.n};
     if (status == BZ_OK && !talk_add_answer(&r->talk, said, thought, ask_answer_calls(&a))) {
         status = bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
     }

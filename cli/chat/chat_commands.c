@@ -114,15 +114,15 @@ static void print_settings(const chat *c, bool explain)
             }
             const char *value = settings_show(&s, (setting)i, text);
             if (explain) {
-                fprintf(stderr, "  %-18s %-20s %s%s%s\n", settings_name((setting)i), value, term_dim(),
-                        settings_about((setting)i), term_plain());
+                fprintf(stderr, "  %-18s %-20s %s%s%s\n", settings_name((setting)i), value,
+                        term_dim(), settings_about((setting)i), term_plain());
             } else {
                 fprintf(stderr, "  %-18s %s\n", settings_name((setting)i), value);
             }
         }
         print_stops(&s);
-        fprintf(stderr, "  %-18s %s\n  %-18s %s\n  %-18s %s\n", "think", r->think ? "yes" : "no", "verbose",
-                r->verbose ? "yes" : "no", "history", c->no_history ? "no" : "yes");
+        fprintf(stderr, "  %-18s %s\n  %-18s %s\n  %-18s %s\n", "think", r->think ? "yes" : "no",
+                "verbose", r->verbose ? "yes" : "no", "history", c->no_history ? "no" : "yes");
     }
     settings_free(&s);
 }
@@ -163,7 +163,8 @@ static void new_context(chat *c, double before, bool was_set)
     if (r->given.set[SET_NUM_CTX] && r->given.value[SET_NUM_CTX] > limit) {
         status = bz_fail(&err, BZ_BAD_REQUEST, "This model's context goes up to %u.", limit);
     } else if (r->o->context) {
-        status = bz_fail(&err, BZ_BAD_REQUEST, "The context was given with -c; leave and begin without it.");
+        status = bz_fail(&err, BZ_BAD_REQUEST,
+                         "The context was given with -c; leave and begin without it.");
     } else {
         status = run_session(r, &err);
     }
@@ -204,8 +205,9 @@ static bool set_switch(chat *c, bz_str name)
         enum { THINK, VERBOSE, NO_HISTORY } which;
         bool value;
     } switches[] = {
-        {"think", THINK, true},          {"nothink", THINK, false},     {"verbose", VERBOSE, true},
-        {"quiet", VERBOSE, false},       {"noverbose", VERBOSE, false}, {"history", NO_HISTORY, false},
+        {"think", THINK, true},          {"nothink", THINK, false},
+        {"verbose", VERBOSE, true},      {"quiet", VERBOSE, false},
+        {"noverbose", VERBOSE, false},   {"history", NO_HISTORY, false},
         {"nohistory", NO_HISTORY, true},
     };
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
@@ -294,13 +296,16 @@ static void show(chat *c, const char *rest)
         settings_fill(&s, &r->given, NULL);
         settings_fill(&s, &r->made, NULL);
         fprintf(stderr, "  %-18s %s\n", "model", r->name);
-        fprintf(stderr, "  %-18s %u of %u tokens\n", "context", r->talk.n ? stats.position : 0, run_context(r, &s));
+        fprintf(stderr, "  %-18s %u of %u tokens\n", "context", r->talk.n ? stats.position : 0,
+                run_context(r, &s));
         fprintf(stderr, "  %-18s %zu\n", "messages", r->talk.n);
         for (size_t i = 0; i < r->n_files; i++) {
             char path[SHOW_SAFE_MAX];
-            fprintf(stderr, "  %-18s %s\n", i ? "" : "for the next one", show_safe((bz_str){r->files[i].path, strlen(r->files[i].path)}, 100, path));
+            fprintf(stderr, "  %-18s %s\n", i ? "" : "for the next one",
+                    show_safe((bz_str){r->files[i].path, strlen(r->files[i].path)}, 100, path));
         }
-        fprintf(stderr, "  %-18s %s\n", "system prompt", r->talk.system ? "yes, see /show system" : "none");
+        fprintf(stderr, "  %-18s %s\n", "system prompt",
+                r->talk.system ? "yes, see /show system" : "none");
         print_settings(c, false);
         settings_free(&s);
     } else {
@@ -317,7 +322,8 @@ static void clear(chat *c, const char *rest)
     talk_cut(&c->r->talk, 0);
     run_detach(c->r);
     seen_clear(&c->r->seen);
-    say(waiting ? "A new conversation; pictures and sounds that waited are put aside." : "A new conversation.");
+    say(waiting ? "A new conversation; pictures and sounds that waited are put aside."
+                : "A new conversation.");
 }
 
 static void save(chat *c, const char *rest)
@@ -355,7 +361,8 @@ static void attach(chat *c, bz_media_kind kind, const char *rest)
     bz_error err = {0};
     uint32_t tokens;
     if (!path || !path[0]) {
-        say(kind == BZ_MEDIA_IMAGE ? "Which picture? Such as: /image cat.jpg" : "Which sound? Such as: /audio voice.wav");
+        say(kind == BZ_MEDIA_IMAGE ? "Which picture? Such as: /image cat.jpg"
+                                   : "Which sound? Such as: /audio voice.wav");
     } else if (run_attach(c->r, kind, path, &tokens, &err) != BZ_OK) {
         complain(&err);
     } else {
@@ -387,9 +394,9 @@ bool chat_command(chat *c, const char *line)
         const char *name;
         void (*run)(chat *c, const char *rest);
     } commands[] = {
-        {"/help", help}, {"/?", help},    {"/set", set}, {"/show", show}, {"/clear", clear},
-        {"/save", save}, {"/load", load}, {"/bye", bye}, {"/exit", bye},  {"/quit", bye},
-        {"/image", image}, {"/audio", audio},
+        {"/help", help},   {"/?", help},    {"/set", set},     {"/show", show},
+        {"/clear", clear}, {"/save", save}, {"/load", load},   {"/bye", bye},
+        {"/exit", bye},    {"/quit", bye},  {"/image", image}, {"/audio", audio},
     };
     const char *rest = line;
     const bz_str word = next_word(&rest);

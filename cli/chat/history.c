@@ -57,7 +57,8 @@ static bool put_entry(FILE *f, const char *text)
     bz_json_init(&j, bz_json_to_buffer, &b);
     bz_json_text(&j, text);
     /* One write, so that entries of two chats cannot mix. */
-    bool ok = bz_json_finish(&j) && bz_json_to_buffer(&b, "\n", 1) && fwrite(b.text, 1, b.n, f) == b.n;
+    bool ok =
+        bz_json_finish(&j) && bz_json_to_buffer(&b, "\n", 1) && fwrite(b.text, 1, b.n, f) == b.n;
     free(b.text);
     return ok;
 }

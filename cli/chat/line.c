@@ -21,8 +21,8 @@ line_reader *line_open(void)
     if (r) {
         r->editor = line_editor_here();
         const char *kind = getenv("TERM");
-        const bool able =
-            isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && kind && kind[0] && strcmp(kind, "dumb") != 0;
+        const bool able = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && kind && kind[0] &&
+                          strcmp(kind, "dumb") != 0;
         r->edit = r->editor && able ? r->editor->open() : NULL;
     }
     return r;
@@ -124,7 +124,8 @@ static bool add_line(message *m, char *line, bool pasting)
     return done;
 }
 
-line_status line_read_message(line_reader *r, const char *prompt, const char *more_prompt, char **text)
+line_status line_read_message(line_reader *r, const char *prompt, const char *more_prompt,
+                              char **text)
 {
     message m = {0};
     for (bool done = false; !done;) {

@@ -31,6 +31,7 @@ void line_remember(line_reader *r, const char *text);
 
 /* A message of one or more lines: begun and ended by three quotation marks, pasted, or with a
  * backslash at the end of each line but the last. To be freed. */
-line_status line_read_message(line_reader *r, const char *prompt, const char *more_prompt, char **text);
+line_status line_read_message(line_reader *r, const char *prompt, const char *more_prompt,
+                              char **text);
 
 #endif

@@ -201,7 +201,8 @@ static line_status edit_read(void *editor_, const char *prompt, char **text, boo
     editor *e = editor_;
     const char *bold = term_bold();
     /* \1 around what takes no room */
-    snprintf(e->prompt, sizeof e->prompt, bold[0] ? "\1%s\1%s\1%s\1" : "%s%s%s", bold, prompt, term_plain());
+    snprintf(e->prompt, sizeof e->prompt, bold[0] ? "\1%s\1%s\1%s\1" : "%s%s%s", bold, prompt,
+             term_plain());
     e->prompt_width = (int)strlen(prompt);
     if (interrupt_resized) {
         interrupt_resized = 0;
@@ -264,10 +265,12 @@ static void edit_close(void *editor_)
 static void bind(editor *e)
 {
     static const char *const keys[][2] = {
-        {"\\e[3~", "ed-delete-next-char"}, {"\\e[H", "ed-move-to-beg"},   {"\\e[F", "ed-move-to-end"},
-        {"\\e[1~", "ed-move-to-beg"},      {"\\e[4~", "ed-move-to-end"},  {"\\eOH", "ed-move-to-beg"},
-        {"\\eOF", "ed-move-to-end"},       {"\\e[1;5D", "ed-prev-word"},  {"\\e[1;5C", "em-next-word"},
-        {"^R", "em-inc-search-prev"},      {"^W", "ed-delete-prev-word"},
+        {"\\e[3~", "ed-delete-next-char"}, {"\\e[H", "ed-move-to-beg"},
+        {"\\e[F", "ed-move-to-end"},       {"\\e[1~", "ed-move-to-beg"},
+        {"\\e[4~", "ed-move-to-end"},      {"\\eOH", "ed-move-to-beg"},
+        {"\\eOF", "ed-move-to-end"},       {"\\e[1;5D", "ed-prev-word"},
+        {"\\e[1;5C", "em-next-word"},      {"^R", "em-inc-search-prev"},
+        {"^W", "ed-delete-prev-word"},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         el_set(e->el, EL_BIND, keys[i][0], keys[i][1], NULL);

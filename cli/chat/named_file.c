@@ -12,7 +12,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Of the word at text[0]: up to a blank that neither quotation marks nor a backslash make a part of it. */
+/* Of the word at text[0]: up to a blank that neither quotation marks nor a backslash make a part of
+ * it. */
 static size_t word_length(const char *text, size_t n)
 {
     char mark = 0;
@@ -22,7 +23,8 @@ static size_t word_length(const char *text, size_t n)
             i++;
         } else if (mark) {
             mark = text[i] == mark ? 0 : mark;
-        } else if ((text[i] == '"' || text[i] == '\'') && i == 0) { /* inside a word it is an apostrophe */
+        } else if ((text[i] == '"' || text[i] == '\'') &&
+                   i == 0) { /* inside a word it is an apostrophe */
             mark = text[i];
         }
     }

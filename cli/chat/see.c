@@ -43,7 +43,8 @@ static int on_event(void *user, const bz_event *e)
     return interrupt_stop();
 }
 
-static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_features *features, bz_media **media, bz_error *err)
+static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_features *features,
+                        bz_media **media, bz_error *err)
 {
     watching w = {progress};
     if (progress) {
@@ -69,21 +70,25 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
     return BZ_OK;
 }
 
-static void tell_sound(const bz_sound *s, const bz_media *m, const char *name, see_note note, void *user)
+static void tell_sound(const bz_sound *s, const bz_media *m, const char *name, see_note note,
+                       void *user)
 {
     char text[200];
     if (s->cut) {
-        snprintf(text, sizeof text, "%.80s is cut off: %.1f seconds of it are there", name, (double)s->frames / s->rate);
+        snprintf(text, sizeof text, "%.80s is cut off: %.1f seconds of it are there", name,
+                 (double)s->frames / s->rate);
         note(user, text);
     }
     if (bz_media_pieces(m) > 1) {
-        snprintf(text, sizeof text, "%.80s lasts longer than 30 seconds: taken in %u pieces", name, bz_media_pieces(m));
+        snprintf(text, sizeof text, "%.80s lasts longer than 30 seconds: taken in %u pieces", name,
+                 bz_media_pieces(m));
         note(user, text);
     }
 }
 
-bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress, see_note note, void *user,
-                   see_features *features, bz_media **media, bz_error *err)
+bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress,
+                   see_note note, void *user, see_features *features, bz_media **media,
+                   bz_error *err)
 {
     source from;
     picture p = {0};
@@ -103,8 +108,9 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
         status = decode_sound(&s, from.data, from.size, err);
     }
     if (status == BZ_OK) {
-        status = kind == BZ_MEDIA_IMAGE ? bz_encode_image(encoder, p.rgb, p.width, p.height, &job, err)
-                                        : bz_encode_audio(encoder, s.pcm, s.frames, s.rate, &job, err);
+        status = kind == BZ_MEDIA_IMAGE
+                     ? bz_encode_image(encoder, p.rgb, p.width, p.height, &job, err)
+                     : bz_encode_audio(encoder, s.pcm, s.frames, s.rate, &job, err);
     }
     if (status == BZ_OK) {
         status = encode(job, progress, kind, features, media, err);

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const bz_media *seen_find(const seen_list *s, bz_media_kind kind, const char *path, size_t len, size_t nth)
+const bz_media *seen_find(const seen_list *s, bz_media_kind kind, const char *path, size_t len,
+                          size_t nth)
 {
     for (size_t i = 0; i < s->n; i++) {
         const seen_one *one = &s->list[i];
-        if (one->kind == kind && strlen(one->path) == len && memcmp(one->path, path, len) == 0 && nth-- == 0) {
+        if (one->kind == kind && strlen(one->path) == len && memcmp(one->path, path, len) == 0 &&
+            nth-- == 0) {
             return one->media;
         }
     }

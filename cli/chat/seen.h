@@ -1,5 +1,5 @@
-/* What a chat has looked at and listened to. A question about a picture works on when its file is gone or has become
- * another one: a screenshot is often both. */
+/* What a chat has looked at and listened to. A question about a picture works on when its file is
+ * gone or has become another one: a screenshot is often both. */
 #ifndef BZ_CLI_SEEN_H
 #define BZ_CLI_SEEN_H
 
@@ -16,8 +16,10 @@ typedef struct seen_list {
     size_t n;
 } seen_list;
 
-/* The one that the conversation names so for the nth time, counted from 0; borrowed. NULL: not seen yet. */
-const bz_media *seen_find(const seen_list *s, bz_media_kind kind, const char *path, size_t len, size_t nth);
+/* The one that the conversation names so for the nth time, counted from 0; borrowed. NULL: not seen
+ * yet. */
+const bz_media *seen_find(const seen_list *s, bz_media_kind kind, const char *path, size_t len,
+                          size_t nth);
 /* Takes the media, also where it fails; false: no memory. */
 bool seen_keep(seen_list *s, bz_media_kind kind, const char *path, size_t len, bz_media *media);
 void seen_forget(seen_list *s, bz_media_kind kind, const char *path); /* the last of that name */

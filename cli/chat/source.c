@@ -21,7 +21,10 @@ static bz_status read_base64(source *s, const char *text, size_t len, bz_error *
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for %.127s.", s->name);
     }
     if (!bz_base64_read(text, len, s->owned, &s->size)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%.127s is not base64: a character does not belong there, or the end is missing.", s->name);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "%.127s is not base64: a character does not belong there, or the end is missing.",
+            s->name);
     }
     s->data = s->owned;
     return BZ_OK;
@@ -35,10 +38,13 @@ bz_status source_read_data(source *s, const char *text, size_t len, bz_error *er
     const size_t head = comma ? (size_t)(comma - text) : len;
     snprintf(s->name, sizeof s->name, "%.*s", (int)(head < 60 ? head : 60), text);
     if (!comma) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%.127s has no comma, behind which the data would begin.", s->name);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%.127s has no comma, behind which the data would begin.", s->name);
     }
     if (head < sizeof mark - 1 || strncmp(comma - (sizeof mark - 1), mark, sizeof mark - 1) != 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%.127s is not base64, which is the one kind of data: address that is read.", s->name);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%.127s is not base64, which is the one kind of data: address that is read.",
+                       s->name);
     }
     return read_base64(s, comma + 1, len - head - 1, err);
 }
@@ -52,7 +58,9 @@ static void name_after(source *s, const char *path)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'                 ? c - '0'
+           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                : -1;
 }
 
 /* The path of a file:// address, in which blanks and the like are %20; to be freed. */
@@ -61,7 +69,8 @@ static char *path_of_address(const char *path)
     char *to = malloc(strlen(path) + 1);
     size_t n = 0;
     for (const char *p = path; to && *p; p++) {
-        const bool coded = p[0] == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0 && (p[1] != '0' || p[2] != '0');
+        const bool coded = p[0] == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0 &&
+                           (p[1] != '0' || p[2] != '0');
         to[n++] = (char)(coded ? hex_digit(p[1]) * 16 + hex_digit(p[2]) : *p);
         p += coded ? 2 : 0;
     }
@@ -83,7 +92,8 @@ static bz_status open_file(source *s, const char *path, bz_error *err)
 static bz_status open_address(source *s, const char *text, bz_error *err)
 {
     char *path = path_of_address(text);
-    const bz_status status = path ? open_file(s, path, err) : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    const bz_status status = path ? open_file(s, path, err)
+                                  : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     free(path);
     return status;
 }
@@ -94,18 +104,23 @@ bz_status source_open(source *s, const char *text, bz_error *err)
     const size_t len = strlen(text);
     *s = (source){0};
     if (len == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A picture or a sound has no name; give that of a file.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A picture or a sound has no name; give that of a file.");
     }
     if (begins(text, len, "data:")) {
         return source_read_data(s, text, len, err);
     }
     if (begins(text, len, "http:") || begins(text, len, "https:")) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%.100s is not fetched, as nothing is from the network; save it and name the file.", text);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "%.100s is not fetched, as nothing is from the network; save it and name the file.",
+            text);
     }
     if (begins(text, len, file)) {
         return open_address(s, text + sizeof file - 1, err);
     }
-    if (len >= LEAST_BARE && !bz_os_file_exists(text)) { /* the data of an input_audio has no address */
+    if (len >= LEAST_BARE &&
+        !bz_os_file_exists(text)) { /* the data of an input_audio has no address */
         snprintf(s->name, sizeof s->name, "%.20s...", text);
         bz_error other = {0};
         if (read_base64(s, text, len, &other) == BZ_OK) {

@@ -1,4 +1,5 @@
-/* A picture or a sound as somebody names it: a file, a data: address, or base64 as requests carry it. */
+/* A picture or a sound as somebody names it: a file, a data: address, or base64 as requests carry
+ * it. */
 #ifndef BZ_CLI_SOURCE_H
 #define BZ_CLI_SOURCE_H
 

@@ -67,8 +67,8 @@ static bool add(talk *t, bz_json_buffer *b, bool ok)
 bool talk_add_user(talk *t, const char *text, size_t len)
 {
     bz_json_buffer b = {0};
-    bool ok =
-        put(&b, "{\"role\":\"user\",\"content\":") && put_quoted(&b, (bz_str){text, len}) && put(&b, "}");
+    bool ok = put(&b, "{\"role\":\"user\",\"content\":") && put_quoted(&b, (bz_str){text, len}) &&
+              put(&b, "}");
     return add(t, &b, ok);
 }
 
@@ -77,10 +77,13 @@ bool talk_add_user_files(talk *t, const talk_file *files, size_t n, const char *
     bz_json_buffer b = {0};
     bool ok = put(&b, "{\"role\":\"user\",\"content\":[");
     for (size_t i = 0; i < n; i++) {
-        ok = ok && put(&b, files[i].sound ? "{\"type\":\"audio\",\"audio\":" : "{\"type\":\"image\",\"image\":") &&
+        ok = ok &&
+             put(&b, files[i].sound ? "{\"type\":\"audio\",\"audio\":"
+                                    : "{\"type\":\"image\",\"image\":") &&
              put_quoted(&b, (bz_str){files[i].path, strlen(files[i].path)}) && put(&b, "},");
     }
-    ok = ok && put(&b, "{\"type\":\"text\",\"text\":") && put_quoted(&b, (bz_str){text, len}) && put(&b, "}]}");
+    ok = ok && put(&b, "{\"type\":\"text\",\"text\":") && put_quoted(&b, (bz_str){text, len}) &&
+         put(&b, "}]}");
     return add(t, &b, ok);
 }
 
@@ -131,9 +134,10 @@ static bz_status check_target(const char *path, bz_error *err)
     }
     bz_status status = talk_load(&old, path, NULL);
     talk_free(&old);
-    return status == BZ_OK ? BZ_OK
-                           : bz_fail(err, BZ_BAD_REQUEST,
-                                     "%s is there already and is no saved chat; choose another name.", path);
+    return status == BZ_OK
+               ? BZ_OK
+               : bz_fail(err, BZ_BAD_REQUEST,
+                         "%s is there already and is no saved chat; choose another name.", path);
 }
 
 static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error *err)
@@ -165,8 +169,9 @@ bz_status talk_save(const talk *t, const char *path, const char *model, bz_error
 {
     bz_json_buffer b = {0};
     bz_status status = check_target(path, err);
-    if (status == BZ_OK && !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
-                             put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
+    if (status == BZ_OK &&
+        !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
+          put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to write the chat.");
     }
     if (status == BZ_OK) {
@@ -185,7 +190,8 @@ static bool is_role(const bz_json_node *message, const char *role)
 static bool take(talk *t, const bz_json_node *message)
 {
     const bz_json_node *content = bz_json_get(message, "content");
-    if (t->n == 0 && !t->system && is_role(message, "system") && bz_json_is(content, BZ_JSON_STRING)) {
+    if (t->n == 0 && !t->system && is_role(message, "system") &&
+        bz_json_is(content, BZ_JSON_STRING)) {
         t->system = strndup(content->of.text.data, content->of.text.len);
         return t->system != NULL;
     }
@@ -203,9 +209,11 @@ static bz_status read_talk(talk *t, const char *path, const bz_json_node *root, 
         return bz_fail(err, BZ_BAD_FILE, "%s is no saved chat: it has no list of messages.", path);
     }
     for (const bz_json_node *m = messages->of.first; m; m = m->next) {
-        if (!is_role(m, "system") && !is_role(m, "user") && !is_role(m, "assistant") && !is_role(m, "tool")) {
-            return bz_fail(err, BZ_BAD_FILE, "%s is no saved chat: message %zu has no role that is known.",
-                           path, t->n + 1);
+        if (!is_role(m, "system") && !is_role(m, "user") && !is_role(m, "assistant") &&
+            !is_role(m, "tool")) {
+            return bz_fail(err, BZ_BAD_FILE,
+                           "%s is no saved chat: message %zu has no role that is known.", path,
+                           t->n + 1);
         }
         if (!take(t, m)) {
             return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the chat.");
@@ -250,7 +258,8 @@ static bz_str parts_text(const bz_json_node *content, bz_arena *arena)
     bool ok = true;
     for (const bz_json_node *part = bz_json_first(content); part && ok; part = part->next) {
         bz_str text = bz_json_string(bz_json_get(part, "text"));
-        const bz_str image = bz_json_string(bz_json_get(part, "image")), sound = bz_json_string(bz_json_get(part, "audio"));
+        const bz_str image = bz_json_string(bz_json_get(part, "image")),
+                     sound = bz_json_string(bz_json_get(part, "audio"));
         const bz_str file = image.len ? image : sound;
         if (file.len) {
             ok = put(&b, "(") && bz_json_to_buffer(&b, file.data, file.len) && put(&b, ") ");
@@ -275,6 +284,7 @@ bool talk_look(const talk *t, size_t i, bz_arena *arena, bz_str *role, bz_str *t
     }
     const bz_json_node *content = bz_json_get(root, "content");
     *role = bz_json_string(bz_json_get(root, "role"));
-    *text = bz_json_is(content, BZ_JSON_ARRAY) ? parts_text(content, arena) : bz_json_string(content);
+    *text =
+        bz_json_is(content, BZ_JSON_ARRAY) ? parts_text(content, arena) : bz_json_string(content);
     return true;
 }

@@ -1,5 +1,6 @@
 /* A conversation: a system prompt and messages, each kept as the JSON object it is in a request.
- * It is rendered anew for every turn, so that the template decides what the model sees of the past. */
+ * It is rendered anew for every turn, so that the template decides what the model sees of the past.
+ */
 #ifndef BZ_CLI_TALK_H
 #define BZ_CLI_TALK_H
 

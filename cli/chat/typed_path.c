@@ -7,7 +7,8 @@
 
 #include "base/os.h"
 
-/* One word of a shell, into `to` [n + 1]. False: it is none, as a quotation mark is not closed or there are several. */
+/* One word of a shell, into `to` [n + 1]. False: it is none, as a quotation mark is not closed or
+ * there are several. */
 static bool read_word(const char *text, size_t n, char *to)
 {
     char mark = 0; /* the quotation mark we are behind */
@@ -59,7 +60,8 @@ char *typed_path(const char *text, size_t n)
         return literal;
     }
     if (!read_word(text, n, word)) {
-        const bool marked = n >= 2 && text[0] == '"' && text[n - 1] == '"'; /* around the whole, whatever is inside */
+        const bool marked = n >= 2 && text[0] == '"' &&
+                            text[n - 1] == '"'; /* around the whole, whatever is inside */
         free(word);
         if (!marked) {
             return literal;

@@ -21,7 +21,9 @@ bz_status picture_make(picture *p, uint32_t width, uint32_t height, bz_error *er
     p->rgb = calloc((size_t)width * height, 3);
     p->width = width;
     p->height = height;
-    return p->rgb ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", width, height);
+    return p->rgb ? BZ_OK
+                  : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.",
+                            width, height);
 }
 
 /* ---- PPM, which needs no library ---------------------------------------------------- */
@@ -30,7 +32,8 @@ static bool ppm_number(const uint8_t *b, size_t n, size_t *at, uint32_t *out)
 {
     uint32_t v = 0;
     size_t digits = 0;
-    while (*at < n && (b[*at] == ' ' || b[*at] == '\n' || b[*at] == '\t' || b[*at] == '\r' || b[*at] == '#')) {
+    while (*at < n &&
+           (b[*at] == ' ' || b[*at] == '\n' || b[*at] == '\t' || b[*at] == '\r' || b[*at] == '#')) {
         if (b[*at] == '#') {
             while (*at < n && b[*at] != '\n') {
                 (*at)++;
@@ -50,8 +53,10 @@ static bz_status decode_ppm(picture *p, const uint8_t *b, size_t n, bz_error *er
 {
     size_t at = 2;
     uint32_t width, height, most;
-    if (!ppm_number(b, n, &at, &width) || !ppm_number(b, n, &at, &height) || !ppm_number(b, n, &at, &most) || most != 255) {
-        return bz_fail(err, BZ_BAD_FILE, "The PPM picture's header is not that of 8-bit colour (P6, 255).");
+    if (!ppm_number(b, n, &at, &width) || !ppm_number(b, n, &at, &height) ||
+        !ppm_number(b, n, &at, &most) || most != 255) {
+        return bz_fail(err, BZ_BAD_FILE,
+                       "The PPM picture's header is not that of 8-bit colour (P6, 255).");
     }
     at++; /* one blank */
     const bz_status status = picture_make(p, width, height, err);
@@ -83,7 +88,8 @@ bz_status decode_picture(picture *p, const uint8_t *b, size_t n, bz_error *err)
     } else if (n >= 2 && b[0] == 'P' && b[1] == '6') {
         status = decode_ppm(p, b, n, err);
     } else {
-        status = bz_fail(err, BZ_BAD_FILE, "This is no picture that is known; JPEG, PNG, WebP, GIF and PPM are.");
+        status = bz_fail(err, BZ_BAD_FILE,
+                         "This is no picture that is known; JPEG, PNG, WebP, GIF and PPM are.");
     }
     if (status != BZ_OK) {
         picture_free(p);

@@ -1,5 +1,6 @@
-/* Files of pictures and sound as pixels and samples, by what their bytes are, never by their names. The glue around
- * libjpeg, libpng, libwebp, giflib and libsndfile; a build without them reads PPM and WAV. */
+/* Files of pictures and sound as pixels and samples, by what their bytes are, never by their names.
+ * The glue around libjpeg, libpng, libwebp, giflib and libsndfile; a build without them reads PPM
+ * and WAV. */
 #ifndef BZ_CLI_DECODE_H
 #define BZ_CLI_DECODE_H
 
@@ -21,7 +22,8 @@ bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *er
 bz_status picture_make(picture *p, uint32_t width, uint32_t height, bz_error *err);
 void picture_free(picture *p);
 
-/* The orientation, 1 to 8, that Exif data (from "Exif\0\0" or its TIFF header on) asks for; 1 where it does not. */
+/* The orientation, 1 to 8, that Exif data (from "Exif\0\0" or its TIFF header on) asks for; 1 where
+ * it does not. */
 int exif_orientation(const uint8_t *bytes, size_t n);
 bz_status picture_turn(picture *p, int orientation, bz_error *err);
 

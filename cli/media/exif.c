@@ -60,13 +60,17 @@ bz_status picture_turn(picture *p, int orientation, bz_error *err)
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", w, h);
     }
     /* 2 mirrored, 3 upside down, 4 both; 5 to 8 the same after rows and columns are exchanged */
-    const bool flip_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-    const bool flip_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    const bool flip_x =
+        orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+    const bool flip_y =
+        orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     for (uint32_t y = 0; y < height; y++) {
         for (uint32_t x = 0; x < width; x++) {
-            const uint32_t a = sideways ? y : x, b = sideways ? x : y; /* column and row of the source, not flipped */
+            const uint32_t a = sideways ? y : x,
+                           b = sideways ? x : y; /* column and row of the source, not flipped */
             const uint32_t from_x = flip_x ? w - 1 - a : a, from_y = flip_y ? h - 1 - b : b;
-            memcpy(rgb + ((size_t)y * width + x) * 3, p->rgb + ((size_t)from_y * w + from_x) * 3, 3);
+            memcpy(rgb + ((size_t)y * width + x) * 3, p->rgb + ((size_t)from_y * w + from_x) * 3,
+                   3);
         }
     }
     free(p->rgb);

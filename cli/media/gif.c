@@ -46,7 +46,8 @@ static bz_status read_frame(picture *p, GifFileType *g, bz_error *err)
     const uint32_t width = (uint32_t)g->Image.Width, height = (uint32_t)g->Image.Height;
     const uint32_t left = (uint32_t)g->Image.Left, top = (uint32_t)g->Image.Top;
     const ColorMapObject *map = g->Image.ColorMap ? g->Image.ColorMap : g->SColorMap;
-    bz_status status = picture_make(p, g->SWidth > 0 ? (uint32_t)g->SWidth : width, g->SHeight > 0 ? (uint32_t)g->SHeight : height, err);
+    bz_status status = picture_make(p, g->SWidth > 0 ? (uint32_t)g->SWidth : width,
+                                    g->SHeight > 0 ? (uint32_t)g->SHeight : height, err);
     if (status != BZ_OK) {
         return status;
     }
@@ -56,7 +57,8 @@ static bz_status read_frame(picture *p, GifFileType *g, bz_error *err)
     GifPixelType *line = malloc(width);
     const int passes = g->Image.Interlace ? 4 : 1;
     for (int pass = 0; line && status == BZ_OK && pass < passes; pass++) {
-        for (uint32_t y = g->Image.Interlace ? first[pass] : 0; y < height; y += g->Image.Interlace ? step[pass] : 1) {
+        for (uint32_t y = g->Image.Interlace ? first[pass] : 0; y < height;
+             y += g->Image.Interlace ? step[pass] : 1) {
             if (DGifGetLine(g, line, (int)width) != GIF_OK) {
                 status = damaged(err);
                 break;

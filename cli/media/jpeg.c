@@ -24,7 +24,8 @@ static void on_error(j_common_ptr c)
     jpeg_state *s = (jpeg_state *)(void *)c->err;
     char text[JMSG_LENGTH_MAX];
     c->err->format_message(c, text);
-    s->status = bz_fail(s->err, BZ_BAD_FILE, "The JPEG cannot be read, it is damaged: %.150s.", text);
+    s->status =
+        bz_fail(s->err, BZ_BAD_FILE, "The JPEG cannot be read, it is damaged: %.150s.", text);
     longjmp(s->back, 1);
 }
 
@@ -37,7 +38,8 @@ static void on_message(j_common_ptr c, int level)
 static int orientation(const struct jpeg_decompress_struct *d)
 {
     for (jpeg_saved_marker_ptr m = d->marker_list; m; m = m->next) {
-        if (m->marker == JPEG_APP0 + 1 && m->data_length >= 6 && memcmp(m->data, "Exif\0\0", 6) == 0) {
+        if (m->marker == JPEG_APP0 + 1 && m->data_length >= 6 &&
+            memcmp(m->data, "Exif\0\0", 6) == 0) {
             return exif_orientation(m->data, m->data_length);
         }
     }
@@ -72,14 +74,16 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
     s->status = picture_make(s->p, d->image_width, d->image_height, s->err);
     s->row = s->status == BZ_OK && inks ? malloc((size_t)d->image_width * 4) : NULL;
     if (s->status == BZ_OK && inks && !s->row) {
-        s->status = bz_fail(s->err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", s->p->width, s->p->height);
+        s->status = bz_fail(s->err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.",
+                            s->p->width, s->p->height);
     }
     if (s->status != BZ_OK) {
         return;
     }
     jpeg_start_decompress(d);
     while (d->output_scanline < d->output_height) {
-        uint8_t *to = s->p->rgb + (size_t)d->output_scanline * s->p->width * 3, *line = inks ? s->row : to;
+        uint8_t *to = s->p->rgb + (size_t)d->output_scanline * s->p->width * 3,
+                *line = inks ? s->row : to;
         jpeg_read_scanlines(d, &line, 1);
         if (inks) {
             from_cmyk(s->row, to, s->p->width, d->saw_Adobe_marker);
@@ -87,7 +91,8 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
     }
     const int turn = orientation(d);
     jpeg_finish_decompress(d);
-    s->status = s->cut ? bz_fail(s->err, BZ_BAD_FILE, "The JPEG is cut off: it ends before the picture does.")
+    s->status = s->cut ? bz_fail(s->err, BZ_BAD_FILE,
+                                 "The JPEG is cut off: it ends before the picture does.")
                        : picture_turn(s->p, turn, s->err);
 }
 

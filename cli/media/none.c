@@ -3,8 +3,9 @@
 
 static bz_status missing(const char *what, bz_error *err)
 {
-    return bz_fail(err, BZ_BAD_FILE, "This build of bezel was made without a library for %s; convert it to %s first.", what,
-                   what[0] == 's' ? "WAV" : "PPM");
+    return bz_fail(err, BZ_BAD_FILE,
+                   "This build of bezel was made without a library for %s; convert it to %s first.",
+                   what, what[0] == 's' ? "WAV" : "PPM");
 }
 
 bz_status decode_jpeg(picture *p, const uint8_t *bytes, size_t n, bz_error *err)

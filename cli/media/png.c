@@ -21,7 +21,8 @@ typedef struct png_state {
 static void on_error(png_structp png, png_const_charp text)
 {
     png_state *s = png_get_error_ptr(png);
-    s->status = bz_fail(s->err, BZ_BAD_FILE, "The PNG cannot be read, it is damaged or cut off: %.150s.", text);
+    s->status = bz_fail(s->err, BZ_BAD_FILE,
+                        "The PNG cannot be read, it is damaged or cut off: %.150s.", text);
     longjmp(png_jmpbuf(png), 1);
 }
 
@@ -40,7 +41,8 @@ static void on_read(png_structp png, png_bytep to, size_t n)
     s->at += n;
 }
 
-/* Everything becomes 8-bit colour: palettes and grey are spread, of 16 bits the upper 8 are taken, alpha goes. */
+/* Everything becomes 8-bit colour: palettes and grey are spread, of 16 bits the upper 8 are taken,
+ * alpha goes. */
 static void read_all(png_state *s)
 {
     png_structp png = s->png;
@@ -50,7 +52,8 @@ static void read_all(png_state *s)
     png_set_read_fn(png, s, on_read);
     png_set_user_limits(png, BZ_MAX_SIDE, BZ_MAX_SIDE);
     png_read_info(png, s->info);
-    s->status = picture_make(s->p, png_get_image_width(png, s->info), png_get_image_height(png, s->info), s->err);
+    s->status = picture_make(s->p, png_get_image_width(png, s->info),
+                             png_get_image_height(png, s->info), s->err);
     if (s->status != BZ_OK) {
         return;
     }
@@ -74,7 +77,8 @@ static void read_all(png_state *s)
     png_read_end(png, s->info);
     png_bytep exif = NULL;
     png_uint_32 bytes = 0;
-    const int turn = png_get_eXIf_1(png, s->info, &bytes, &exif) && exif ? exif_orientation(exif, bytes) : 1;
+    const int turn =
+        png_get_eXIf_1(png, s->info, &bytes, &exif) && exif ? exif_orientation(exif, bytes) : 1;
     s->status = picture_turn(s->p, turn, s->err);
 }
 

@@ -10,7 +10,10 @@
 #include "cli/media/decode.h"
 #include "media/resample.h"
 
-enum { MAX_SECONDS = 3600 + 60 /* an hour is taken; that it is longer is said by who knows better */, BLOCK = 16384 };
+enum {
+    MAX_SECONDS = 3600 + 60 /* an hour is taken; that it is longer is said by who knows better */,
+    BLOCK = 16384
+};
 
 typedef struct memory_file {
     const uint8_t *bytes;
@@ -82,12 +85,14 @@ static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error
     }
     free(block);
     s->rate = (uint32_t)info->samplerate;
-    s->cut = s->frames < most && (sf_error(f) != SF_ERR_NO_ERROR || (info->frames > 0 && info->frames < INT64_MAX / 2 &&
-                                                                     (sf_count_t)s->frames < info->frames));
+    s->cut = s->frames < most &&
+             (sf_error(f) != SF_ERR_NO_ERROR || (info->frames > 0 && info->frames < INT64_MAX / 2 &&
+                                                 (sf_count_t)s->frames < info->frames));
     return status;
 }
 
-/* ---- MP3: libsndfile reads it with libmpg123, which writes its complaints to stderr ----------- */
+/* ---- MP3: libsndfile reads it with libmpg123, which writes its complaints to stderr -----------
+ */
 
 static bool is_mp3(const uint8_t *b, size_t n)
 {
@@ -120,15 +125,18 @@ static void unhush(int before)
 
 static bz_status refuse(const uint8_t *b, size_t n, bz_error *err)
 {
-    const char *kind = is_mp3(b, n)                            ? "MP3"
+    const char *kind = is_mp3(b, n)                          ? "MP3"
                        : n >= 4 && memcmp(b, "OggS", 4) == 0 ? "OGG"
                        : n >= 4 && memcmp(b, "fLaC", 4) == 0 ? "FLAC"
-                                                               : NULL;
-    return kind ? bz_fail(err, BZ_BAD_FILE, "The %s sound cannot be read, it is damaged or cut off.", kind)
-                : bz_fail(err, BZ_BAD_FILE, "This is no sound that is known; WAV, FLAC, OGG and MP3 are.");
+                                                             : NULL;
+    return kind ? bz_fail(err, BZ_BAD_FILE,
+                          "The %s sound cannot be read, it is damaged or cut off.", kind)
+                : bz_fail(err, BZ_BAD_FILE,
+                          "This is no sound that is known; WAV, FLAC, OGG and MP3 are.");
 }
 
-/* An OGG file does not say how long it is, but every page does: is the last one there in part only? */
+/* An OGG file does not say how long it is, but every page does: is the last one there in part only?
+ */
 static bool ends_in_a_page(const uint8_t *b, size_t n)
 {
     enum { HEADER = 27 }; /* bytes, the last of which counts the segments, whose sizes follow */
@@ -155,14 +163,18 @@ static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_erro
     if (!f) {
         return refuse(bytes, n, err);
     }
-    bz_status status = info.channels > 0 && info.channels <= 64 && info.samplerate >= BZ_MIN_RATE && info.samplerate <= BZ_MAX_RATE
-                           ? read_all(s, f, &info, err)
-                           : bz_fail(err, BZ_BAD_FILE, "The sound says it has %d channels of %d samples a second, which cannot be.",
-                                     info.channels, info.samplerate);
+    bz_status status =
+        info.channels > 0 && info.channels <= 64 && info.samplerate >= BZ_MIN_RATE &&
+                info.samplerate <= BZ_MAX_RATE
+            ? read_all(s, f, &info, err)
+            : bz_fail(err, BZ_BAD_FILE,
+                      "The sound says it has %d channels of %d samples a second, which cannot be.",
+                      info.channels, info.samplerate);
     sf_close(f);
     s->cut = s->cut || ends_in_a_page(bytes, n);
     if (status == BZ_OK && s->frames == 0) {
-        status = bz_fail(err, BZ_BAD_FILE, "The sound has no samples; the file is probably cut off.");
+        status =
+            bz_fail(err, BZ_BAD_FILE, "The sound has no samples; the file is probably cut off.");
     }
     if (status != BZ_OK) {
         free(s->pcm);

@@ -56,7 +56,8 @@ bz_status decode_webp(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
         status = first_frame(p, &data, err);
     } else if (status == BZ_OK) {
         const size_t size = (size_t)p->width * p->height * 3;
-        status = WebPDecodeRGBInto(bytes, n, p->rgb, size, (int)p->width * 3) ? BZ_OK : damaged(err);
+        status =
+            WebPDecodeRGBInto(bytes, n, p->rgb, size, (int)p->width * 3) ? BZ_OK : damaged(err);
     }
     if (status == BZ_OK) {
         status = picture_turn(p, orientation(demux), err);

@@ -38,7 +38,8 @@ static int run(int argc, char **argv)
         return cli_usage_error("show", "'--rows' is about the plan; add '--plan'.");
     }
     if ((o.device || o.no_fuse) && !o.plan) {
-        return cli_usage_error("show", "'--device' and '--no-fuse' are about the plan; add '--plan'.");
+        return cli_usage_error("show",
+                               "'--device' and '--no-fuse' are about the plan; add '--plan'.");
     }
     bz_store_model found;
     bz_error err = {0};
@@ -71,7 +72,8 @@ const cli_verb cli_show_verb = {
     "Usage: bezel show MODEL [options]\n\n"
     "  bezel show model.gguf | less\n"
     "  bezel show gemma4:e2b --json | jq .memory\n\n"
-    "MODEL is any GGUF file or a name from 'bezel list'; little more than its header is read. Of a\n"
+    "MODEL is any GGUF file or a name from 'bezel list'; little more than its header is read. Of "
+    "a\n"
     "file in parts, name any part.\n\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
     "  -c, --ctx N         predict the memory of this context size too\n"

@@ -11,7 +11,13 @@
 
 /* Tensors are told apart by their names: what an image or a sound passes through before it
  * meets the text model. */
-typedef enum show_group { SHOW_TEXT, SHOW_VISION, SHOW_AUDIO, SHOW_PROJECTOR, SHOW_GROUPS } show_group;
+typedef enum show_group {
+    SHOW_TEXT,
+    SHOW_VISION,
+    SHOW_AUDIO,
+    SHOW_PROJECTOR,
+    SHOW_GROUPS
+} show_group;
 
 typedef struct show_sum {
     uint64_t tensors, bytes, values;
@@ -34,7 +40,7 @@ enum { SHOW_CONTEXTS = 5 };
 
 typedef struct show_facts {
     size_t n_files;
-    char **names;    /* [n_files] owned, like all arrays here */
+    char **names; /* [n_files] owned, like all arrays here */
     bz_os_map *maps;
     bz_gguf *headers;
     bz_file *files;
@@ -58,7 +64,7 @@ typedef struct show_facts {
     const char *published; /* "E2B", ...; NULL: no published size */
 
     bz_memory memory; /* with a model only */
-    bz_fit gpu;              /* on the least of GPUs */
+    bz_fit gpu;       /* on the least of GPUs */
     uint32_t gpu_context;
     bz_error gpu_refusal;
     uint32_t contexts[SHOW_CONTEXTS];
@@ -77,7 +83,8 @@ typedef struct show_gpu {
 bool show_load(show_facts *f, const cli_options *o, int *exit_code);
 void show_free(show_facts *f);
 
-bz_plan *show_plan(const show_facts *f, const cli_options *o, int *exit_code); /* NULL after a message */
+bz_plan *show_plan(const show_facts *f, const cli_options *o,
+                   int *exit_code); /* NULL after a message */
 
 void show_as_text(const show_facts *f);
 int show_as_json(const show_facts *f); /* exit code */

@@ -6,7 +6,8 @@
 #include "session/session.h"
 #include "cli/show/show.h"
 
-static bz_status list_dispatches(const bz_session *s, const bz_plan *plan, show_gpu *out, bz_error *err)
+static bz_status list_dispatches(const bz_session *s, const bz_plan *plan, show_gpu *out,
+                                 bz_error *err)
 {
     bz_schedule *schedule = NULL;
     bz_status status = s->backend->prepare(s->backend, plan, &schedule, err);
@@ -34,7 +35,8 @@ bool show_gpu_load(show_gpu *out, const cli_options *o, const bz_plan *plan, int
         return false;
     }
     /* the same files give the same weights, so that this plan fits that model */
-    bz_status status = bz_session_new(&session, model, &(bz_session_options){.context = 1, .no_fuse = o->no_fuse}, &err);
+    bz_status status = bz_session_new(
+        &session, model, &(bz_session_options){.context = 1, .no_fuse = o->no_fuse}, &err);
     if (status == BZ_OK) {
         snprintf(out->adapter, sizeof out->adapter, "%s", gpu_adapter_name(bz_model_device(model)));
         status = list_dispatches(session, plan, out, &err);

@@ -46,7 +46,8 @@ static bz_status add_file(show_facts *f, const char *path, bz_error *err)
     const bz_os_map *map = &f->maps[i];
     uint64_t at_least;
     bz_error why = {0};
-    if (bz_gguf_parse(&f->headers[i], map->data, map->size, map->size, &at_least, &why) != BZ_GGUF_DONE) {
+    if (bz_gguf_parse(&f->headers[i], map->data, map->size, map->size, &at_least, &why) !=
+        BZ_GGUF_DONE) {
         return bz_fail(err, why.code ? why.code : BZ_BAD_FILE, "%.100s: %s", path, why.text);
     }
     f->files[i] = (bz_file){name, &f->headers[i], map->size};
@@ -59,7 +60,8 @@ static bz_status add_parts(show_facts *f, const char *path, uint32_t count, bz_e
 {
     size_t room = strlen(path) + 1;
     char *sibling = malloc(room);
-    bz_status status = sibling ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    bz_status status =
+        sibling ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     for (uint32_t i = 1; status == BZ_OK && i <= count; i++) {
         if (bz_split_sibling(path, i, sibling, room) &&
             (strcmp(sibling, path) == 0 || bz_os_file_exists(sibling))) {
@@ -115,7 +117,9 @@ static void add_to(show_sum *sum, const bz_gguf_tensor *t)
 static int by_bytes(const void *a, const void *b)
 {
     const show_type *x = a, *y = b;
-    return x->sum.bytes < y->sum.bytes ? 1 : x->sum.bytes > y->sum.bytes ? -1 : (int)x->id - (int)y->id;
+    return x->sum.bytes < y->sum.bytes   ? 1
+           : x->sum.bytes > y->sum.bytes ? -1
+                                         : (int)x->id - (int)y->id;
 }
 
 static void count_tensors(show_facts *f)
@@ -177,7 +181,11 @@ static const char *published_size(uint64_t layers, uint64_t width)
     static const struct {
         const char *name;
         uint32_t layers, width;
-    } sizes[] = {{"E2B", 35, 1536}, {"E4B", 42, 2560}, {"12B", 48, 3840}, {"26B-A4B", 30, 2816}, {"31B", 60, 5376}};
+    } sizes[] = {{"E2B", 35, 1536},
+                 {"E4B", 42, 2560},
+                 {"12B", 48, 3840},
+                 {"26B-A4B", 30, 2816},
+                 {"31B", 60, 5376}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (layers == sizes[i].layers && width == sizes[i].width) {
             return sizes[i].name;
@@ -191,7 +199,8 @@ static void read_headers(show_facts *f)
     bz_files set;
     bool whole = bz_files_init(&set, f->files, f->n_files, NULL) == BZ_OK;
     for (size_t i = 0; i < f->n_files; i++) {
-        if (whole ? set.main == &f->headers[i] : bz_gguf_find(&f->headers[i], "general.architecture") != NULL) {
+        if (whole ? set.main == &f->headers[i]
+                  : bz_gguf_find(&f->headers[i], "general.architecture") != NULL) {
             f->main = i;
             break;
         }
@@ -214,16 +223,20 @@ static void read_headers(show_facts *f)
 
 static void write_verdict(show_facts *f)
 {
-    const bool sees = f->model && bz_model_takes(f->model, BZ_MEDIA_IMAGE), hears = f->model && bz_model_takes(f->model, BZ_MEDIA_AUDIO);
+    const bool sees = f->model && bz_model_takes(f->model, BZ_MEDIA_IMAGE),
+               hears = f->model && bz_model_takes(f->model, BZ_MEDIA_AUDIO);
     if (!f->model) {
         const char *why = f->refusal.text; /* a sentence that becomes the second half of one */
         size_t n = strlen(why);
         const bool lower = strncmp(why, "The ", 4) == 0 || strncmp(why, "This ", 5) == 0;
-        snprintf(f->verdict, sizeof f->verdict, "Bezel does not run this: %s%s%s", lower ? "t" : "", why + lower,
-                 n && why[n - 1] == '.' ? "" : ".");
+        snprintf(f->verdict, sizeof f->verdict, "Bezel does not run this: %s%s%s", lower ? "t" : "",
+                 why + lower, n && why[n - 1] == '.' ? "" : ".");
     } else {
         snprintf(f->verdict, sizeof f->verdict, "Bezel runs this model%s.",
-                 sees && hears ? ": text, pictures and sound" : sees ? ": text and pictures" : hears ? ": text and sound" : "");
+                 sees && hears ? ": text, pictures and sound"
+                 : sees        ? ": text and pictures"
+                 : hears       ? ": text and sound"
+                               : "");
     }
 }
 
@@ -231,7 +244,8 @@ static void open_model(show_facts *f)
 {
     bz_job *job = NULL;
     bz_input *inputs = calloc(f->n_files, sizeof *inputs);
-    bz_status status = inputs ? BZ_OK : bz_fail(&f->refusal, BZ_OUT_OF_MEMORY, "No memory for the list of files.");
+    bz_status status =
+        inputs ? BZ_OK : bz_fail(&f->refusal, BZ_OUT_OF_MEMORY, "No memory for the list of files.");
     if (status == BZ_OK) {
         for (size_t i = 0; i < f->n_files; i++) {
             inputs[i] = (bz_input){f->names[i], f->maps[i].size, f->maps[i].data};
@@ -288,15 +302,18 @@ bool show_load(show_facts *f, const cli_options *o, int *exit_code)
     add_context(f, 32768);
     add_context(f, f->config->context);
     if (o->context && !add_context(f, o->context)) {
-        *exit_code = cli_usage_error("show", "a context of %u was asked for; this model goes up to %u.", o->context,
-                                     f->config->context);
+        *exit_code =
+            cli_usage_error("show", "a context of %u was asked for; this model goes up to %u.",
+                            o->context, f->config->context);
         return false;
     }
     if (bz_memory_predict(&f->memory, &f->model->text, BZ_MAX_CHUNK, &err) != BZ_OK) {
         *exit_code = cli_error(&err);
         return false;
     }
-    f->gpu_context = o->context ? o->context : f->config->context < 32768 ? f->config->context : 32768;
+    f->gpu_context = o->context                   ? o->context
+                     : f->config->context < 32768 ? f->config->context
+                                                  : 32768;
     bz_model_fit(f->model, &(bz_fit_options){.context = f->gpu_context}, &f->gpu, &f->gpu_refusal);
     return true;
 }
@@ -311,9 +328,11 @@ bz_plan *show_plan(const show_facts *f, const cli_options *o, int *exit_code)
         *exit_code = EXIT_CANNOT;
     } else if (rows > BZ_MAX_CHUNK) {
         *exit_code = cli_usage_error("show", "a pass has at most %d rows.", BZ_MAX_CHUNK);
-    } else if ((f->config->canvas && !o->rows ? bz_diffusion_record_canvas(&f->model->text, &plan, &err)
-                : f->config->canvas           ? bz_diffusion_record_encoder(&f->model->text, rows, &plan, &err)
-                                              : bz_text_record(&f->model->text, rows, 1, &plan, &err)) != BZ_OK) {
+    } else if ((f->config->canvas && !o->rows
+                    ? bz_diffusion_record_canvas(&f->model->text, &plan, &err)
+                : f->config->canvas
+                    ? bz_diffusion_record_encoder(&f->model->text, rows, &plan, &err)
+                    : bz_text_record(&f->model->text, rows, 1, &plan, &err)) != BZ_OK) {
         *exit_code = cli_error(&err);
     }
     return plan;

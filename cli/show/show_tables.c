@@ -45,12 +45,14 @@ static void print_numbers(const bz_gguf_kv *kv, int columns)
     int used = 0;
     for (uint64_t i = 0; i < kv->count;) {
         uint64_t same = 1;
-        while (i + same < kv->count && memcmp(kv->bytes + i * size, kv->bytes + (i + same) * size, size) == 0) {
+        while (i + same < kv->count &&
+               memcmp(kv->bytes + i * size, kv->bytes + (i + same) * size, size) == 0) {
             same++;
         }
         char value[40], item[80];
         number_text(kv, i, value);
-        snprintf(item, sizeof item, same > 1 ? "%s%s x%llu" : "%s%s", i ? ", " : "", value, (unsigned long long)same);
+        snprintf(item, sizeof item, same > 1 ? "%s%s x%llu" : "%s%s", i ? ", " : "", value,
+                 (unsigned long long)same);
         if (used + (int)strlen(item) > columns - (i + same < kv->count ? 5 : 0)) {
             fputs(", ...", stdout);
             break;
@@ -143,7 +145,8 @@ static void shape_text(const bz_gguf_tensor *t, char out[100])
     int n = 0;
     out[0] = 0;
     for (uint32_t d = 0; d < t->n_dims && d < 4; d++) {
-        n += snprintf(out + n, 100 - (size_t)n, "%s%llu", d ? " x " : "", (unsigned long long)t->ne[d]);
+        n += snprintf(out + n, 100 - (size_t)n, "%s%llu", d ? " x " : "",
+                      (unsigned long long)t->ne[d]);
     }
 }
 
@@ -166,8 +169,8 @@ void show_tensor_table(const show_facts *f)
             printf("\nTensors (%zu)\n", g->n_tensors);
         }
         if (g->n_tensors) {
-            printf("  %-*s %-8s %-*s %12s %12s\n", name_width + 1, "name", "type", shape_width, "shape", "bytes",
-                   "offset");
+            printf("  %-*s %-8s %-*s %12s %12s\n", name_width + 1, "name", "type", shape_width,
+                   "shape", "bytes", "offset");
         }
         for (size_t k = 0; k < g->n_tensors; k++) {
             const bz_gguf_tensor *t = &g->tensors[k];

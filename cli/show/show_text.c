@@ -50,21 +50,27 @@ static void print_file(const show_facts *f)
     size_t keys = 0, tensors = 0;
     for (size_t i = 0; i < f->n_files; i++) {
         const bz_gguf *g = &f->headers[i];
-        row(i ? "" : f->n_files > 1 ? "files" : "file", "%s", show_path(f->names[i], SHOW_COLUMNS - LABEL - 2, safe));
+        row(i                ? ""
+            : f->n_files > 1 ? "files"
+                             : "file",
+            "%s", show_path(f->names[i], SHOW_COLUMNS - LABEL - 2, safe));
         if (f->n_files > 1) {
-            row("", "  %s, %zu keys, %zu tensors", bz_bytes_text(f->files[i].size, size), g->n_kv, g->n_tensors);
+            row("", "  %s, %zu keys, %zu tensors", bz_bytes_text(f->files[i].size, size), g->n_kv,
+                g->n_tensors);
         }
         keys += g->n_kv;
         tensors += g->n_tensors;
     }
-    row("size", "%s (%llu bytes)", bz_bytes_text(f->total_size, size), (unsigned long long)f->total_size);
-    row("format", "GGUF %u, %zu keys, %zu tensors, header %s%s%s%s", show_main(f)->version, keys, tensors,
-        bz_bytes_text(show_main(f)->header_size, header), f->flavour ? ", " : "",
-        !f->flavour                        ? ""
+    row("size", "%s (%llu bytes)", bz_bytes_text(f->total_size, size),
+        (unsigned long long)f->total_size);
+    row("format", "GGUF %u, %zu keys, %zu tensors, header %s%s%s%s", show_main(f)->version, keys,
+        tensors, bz_bytes_text(show_main(f)->header_size, header), f->flavour ? ", " : "",
+        !f->flavour                         ? ""
         : strcmp(f->flavour, "ollama") == 0 ? "Ollama"
                                             : f->flavour,
         f->flavour ? " flavour" : "");
-    row("architecture", "%s", f->architecture.len ? show_safe(f->architecture, 60, safe) : "not said");
+    row("architecture", "%s",
+        f->architecture.len ? show_safe(f->architecture, 60, safe) : "not said");
     if (f->title.len) {
         row("name", "%s", show_safe(f->title, 80, safe));
     }
@@ -83,7 +89,8 @@ static void print_parameters(const show_facts *f)
     printf("  %-*s%s", LABEL, "parameters", bz_count_text(total, count));
     for (int i = 0, n = 0; i < SHOW_GROUPS && groups > 1; i++) {
         if (f->groups[i].tensors) {
-            printf("%s%s %s", n++ ? ", " : " (", names[i], bz_count_text(f->groups[i].values, count));
+            printf("%s%s %s", n++ ? ", " : " (", names[i],
+                   bz_count_text(f->groups[i].values, count));
         }
     }
     puts(groups > 1 ? ")" : "");
@@ -122,18 +129,20 @@ static void print_pattern(const bz_config *c)
     for (uint32_t i = 0; i < c->layers; i++) {
         sliding += c->layer[i].sliding;
     }
-    printf("  %-*s%u of width %u: %u sliding, %u full", LABEL, "layers", c->layers, c->width, sliding,
-           c->layers - sliding);
+    printf("  %-*s%u of width %u: %u sliding, %u full", LABEL, "layers", c->layers, c->width,
+           sliding, c->layers - sliding);
     for (uint32_t i = 1; i < period; i++) {
         runs += c->layer[i].sliding != c->layer[i - 1].sliding;
     }
-    if (runs > 8 || period == 1 || (period == c->layers && runs <= 2)) { /* too much to say, or all said */
+    if (runs > 8 || period == 1 ||
+        (period == c->layers && runs <= 2)) { /* too much to say, or all said */
         puts(runs > 8 ? ", in no regular pattern" : "");
         return;
     }
     for (uint32_t i = 0, from = 0; i < period; i++) {
         if (i + 1 == period || c->layer[i + 1].sliding != c->layer[i].sliding) {
-            printf("%s%u %s", from ? ", " : " (", i + 1 - from, c->layer[i].sliding ? "sliding" : "full");
+            printf("%s%u %s", from ? ", " : " (", i + 1 - from,
+                   c->layer[i].sliding ? "sliding" : "full");
             from = i + 1;
         }
     }
@@ -154,7 +163,8 @@ static void print_heads(const bz_config *c)
             if (!uniform) {
                 printf("%u query, ", kinds[i]->heads);
             }
-            printf("%u key/value of %u (%s)", kinds[i]->kv_heads, kinds[i]->head_dim, i ? "full" : "sliding");
+            printf("%u key/value of %u (%s)", kinds[i]->kv_heads, kinds[i]->head_dim,
+                   i ? "full" : "sliding");
         }
     }
     putchar('\n');
@@ -170,11 +180,13 @@ static void print_sharing(const bz_config *c)
         row("shared KV", "none");
         return;
     }
-    printf("  %-*s%u layers (%u-%u) read the caches of ", LABEL, "shared KV", c->layers - first, first, c->layers - 1);
+    printf("  %-*s%u layers (%u-%u) read the caches of ", LABEL, "shared KV", c->layers - first,
+           first, c->layers - 1);
     for (int kind = 0, n = 0; kind < 2; kind++) {
         for (uint32_t i = first; i < c->layers; i++) {
             if (c->layer[i].sliding == (kind == 0)) {
-                printf("%slayer %u (%s)", n++ ? " and " : "", c->layer[i].kv_layer, kind ? "full" : "sliding");
+                printf("%slayer %u (%s)", n++ ? " and " : "", c->layer[i].kv_layer,
+                       kind ? "full" : "sliding");
                 break;
             }
         }
@@ -224,7 +236,8 @@ static void print_model(const show_facts *f)
     print_sharing(c);
     print_ffn(c);
     if (c->experts) {
-        row("experts", "%u, %u used per token, of width %u", c->experts, c->experts_used, c->expert_ffn);
+        row("experts", "%u, %u used per token, of width %u", c->experts, c->experts_used,
+            c->expert_ffn);
     } else {
         row("experts", "none");
     }
@@ -284,7 +297,8 @@ static void print_tower(const char *label, const show_tower *t, const show_sum *
     }
     printf("  %-*s", LABEL, label);
     if (t->layers) {
-        printf("%llu layers of width %llu", (unsigned long long)t->layers, (unsigned long long)t->width);
+        printf("%llu layers of width %llu", (unsigned long long)t->layers,
+               (unsigned long long)t->width);
         comma = ", ";
     }
     if (sum->tensors) {
@@ -309,8 +323,8 @@ static void print_towers(const show_facts *f)
     print_tower("audio", &f->audio, &f->groups[SHOW_AUDIO]);
     if (projector->tensors) {
         char size[BZ_UNITS_MAX];
-        row("projectors", "%llu tensor%s, %s", (unsigned long long)projector->tensors, plural(projector->tensors),
-            bz_bytes_text(projector->bytes, size));
+        row("projectors", "%llu tensor%s, %s", (unsigned long long)projector->tensors,
+            plural(projector->tensors), bz_bytes_text(projector->bytes, size));
     }
 }
 
@@ -380,7 +394,8 @@ static void print_types(const show_facts *f)
     if (!total) {
         return;
     }
-    printf("\nWeights by type\n  %-8s %8s %10s %7s %11s\n", "type", "tensors", "bytes", "share", "bits/value");
+    printf("\nWeights by type\n  %-8s %8s %10s %7s %11s\n", "type", "tensors", "bytes", "share",
+           "bits/value");
     for (size_t i = 0; i < f->n_types; i++) {
         const show_sum *s = &f->types[i].sum;
         const bz_type_info *info = bz_type_of(f->types[i].id);
@@ -404,12 +419,13 @@ static void print_memory(const show_facts *f)
         printf(" %12s %10s", bz_bytes_text(m->arena_bytes, a), bz_bytes_text(m->weight_bytes, b));
         printf(" %10s\n", bz_bytes_text(cache + m->arena_bytes + m->weight_bytes, c));
     }
-    printf("  %s reads %s of the weights", f->config->canvas ? "A step over a canvas" : "A token", bz_bytes_text(m->token_bytes, a));
+    printf("  %s reads %s of the weights", f->config->canvas ? "A step over a canvas" : "A token",
+           bz_bytes_text(m->token_bytes, a));
     if (m->table_bytes) {
         printf("; %s are tables it needs one row of", bz_bytes_text(m->table_bytes, b));
     }
-    printf(".\n  Cache in f16, passes of up to %u tokens; each way back in a chat keeps %s more.\n", m->chunk,
-           bz_bytes_text(m->snapshot_bytes, c));
+    printf(".\n  Cache in f16, passes of up to %u tokens; each way back in a chat keeps %s more.\n",
+           m->chunk, bz_bytes_text(m->snapshot_bytes, c));
 }
 
 static void print_gpu(const show_facts *f)
@@ -418,13 +434,15 @@ static void print_gpu(const show_facts *f)
     char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX], c[BZ_UNITS_MAX];
     const uint64_t total = g->weights + g->towers + g->caches + g->work;
     puts("\nOn a GPU");
-    printf("  %s with context %u: weights %s,", bz_bytes_text(total, a), f->gpu_context, bz_bytes_text(g->weights, b));
+    printf("  %s with context %u: weights %s,", bz_bytes_text(total, a), f->gpu_context,
+           bz_bytes_text(g->weights, b));
     if (g->towers) {
         printf(" towers %s,", bz_bytes_text(g->towers, c));
     }
     printf(" cache %s, activations ~%s", bz_bytes_text(g->caches, a), bz_bytes_text(g->work, b));
     if (g->ple > total / 100) {
-        printf(";\n  %s less with the per-layer embeddings in the file (--ple file)", bz_bytes_text(g->ple, c));
+        printf(";\n  %s less with the per-layer embeddings in the file (--ple file)",
+               bz_bytes_text(g->ple, c));
     }
     puts(".");
     if (f->gpu_refusal.code != BZ_OK) {

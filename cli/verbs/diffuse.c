@@ -16,8 +16,8 @@ typedef struct tracer {
     bool failed; /* nothing more can be written */
 } tracer;
 
-/* The file is one stream of little-endian words: of every canvas its n ids, then of every step n floats and n
- * ids. */
+/* The file is one stream of little-endian words: of every canvas its n ids, then of every step n
+ * floats and n ids. */
 static bool from_file(void *user, uint32_t n, float *units, int32_t *ids)
 {
     tracer *t = user;
@@ -113,7 +113,9 @@ static bool read_rule(const cli_options *o, bz_denoise_options *d, uint64_t *see
     d->steps = o->steps;
     d->entropy_bound = o->entropy_bound && bound == 0 ? -1 : (float)bound;
     d->confidence = o->confidence && confidence == 0 ? -1 : (float)confidence;
-    d->stability = o->stability && stability == 0 ? -1 : stability > 4096 ? 4097 : (int32_t)stability;
+    d->stability = o->stability && stability == 0 ? -1
+                   : stability > 4096             ? 4097
+                                                  : (int32_t)stability;
     *seed = (uint64_t)number_of_seed;
     return true;
 }
@@ -130,8 +132,8 @@ static FILE *open_or_say(const char *path, const char *mode, int *code)
 
 /* ---- the verb -------------------------------------------------------------------------- */
 
-static bz_status write_canvases(bz_session *s, const bz_generate_options *go, const bz_denoise_options *d,
-                                tracer *t, bz_error *err)
+static bz_status write_canvases(bz_session *s, const bz_generate_options *go,
+                                const bz_denoise_options *d, tracer *t, bz_error *err)
 {
     bz_job *job = NULL;
     bz_status status = bz_session_diffuse(s, go, d, &job, err);
@@ -162,7 +164,8 @@ static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_gene
                                    .exact = !o->fast};
     go->max_tokens = o->max_tokens ? o->max_tokens : bz_model_canvas(model);
     if (!bz_model_canvas(model)) {
-        code = cli_usage_error("diffuse", "%s is no diffusion model; 'bezel run' answers with it.", o->model);
+        code = cli_usage_error("diffuse", "%s is no diffusion model; 'bezel run' answers with it.",
+                               o->model);
     } else if (bz_session_new(&session, model, &so, &err) != BZ_OK ||
                bz_session_prefill(session, ids, n, NULL, &job, &err) != BZ_OK ||
                bz_job_run(job, NULL, &err) != BZ_OK) {
@@ -233,11 +236,14 @@ const cli_verb cli_diffuse_verb = {
     "Usage: bezel diffuse MODEL -t IDS [options]\n\n"
     "Prints the ids of what is written. Exact by default: float activations and an f32 cache.\n\n"
     "  -t, --tokens IDS       comma-separated token ids, or @FILE\n"
-    "      --draws FILE       random numbers, little-endian words of 32 bits: for every canvas its ids,\n"
-    "                         then for every step over it floats of [0, 1) and ids, one per position\n"
+    "      --draws FILE       random numbers, little-endian words of 32 bits: for every canvas its "
+    "ids,\n"
+    "                         then for every step over it floats of [0, 1) and ids, one per "
+    "position\n"
     "      --seed N           random numbers from a seed instead\n"
     "      --trace FILE       one JSON object per step: canvas, step (steps left), temperature,\n"
-    "                         canvas_in, argmax, sampled, entropy, accepted, canvas_out, stop, text\n"
+    "                         canvas_in, argmax, sampled, entropy, accepted, canvas_out, stop, "
+    "text\n"
     "  -n, --max-tokens N     longest answer (one canvas)\n"
     "      --steps N          most steps over a canvas\n"
     "      --entropy-bound X, --stability N, --confidence X   instead of the file's\n"

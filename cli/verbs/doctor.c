@@ -149,8 +149,8 @@ static void look_at_gpu(facts *f)
         f->limits = *gpu_limits_of(g);
         f->gpu_measured = gpu_speed_measure(g, &f->speed, &f->gpu_error);
     } else if (!f->gpu_error.code) {
-        snprintf(f->gpu_error.text, sizeof f->gpu_error.text, "The GPU did not answer within %d seconds.",
-                 GPU_WAIT_MS / 1000);
+        snprintf(f->gpu_error.text, sizeof f->gpu_error.text,
+                 "The GPU did not answer within %d seconds.", GPU_WAIT_MS / 1000);
         f->gpu_error.code = BZ_NO_ADAPTER;
     }
     gpu_close(g);
@@ -196,9 +196,9 @@ static void print_text(const facts *f)
     }
     printf(", %s available\n", bz_bytes_text(f->available, b));
     if (f->bandwidth > 0) {
-        printf(
-            "  bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than %.1f tokens/s\n",
-            f->bandwidth / 1e9, f->bandwidth / 1e9);
+        printf("  bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than "
+               "%.1f tokens/s\n",
+               f->bandwidth / 1e9, f->bandwidth / 1e9);
     }
     print_store(f);
     printf("  disk       %s free in %s\n", bz_bytes_text(f->disk_free, a), f->disk_path);
@@ -215,21 +215,27 @@ static void print_gpu(const facts *f)
     }
     printf("  gpu        %s (%s)\n", f->adapter, f->adapter_kind);
     const gpu_limits *l = &f->limits;
-    printf("             limits     buffers of %s, bindings of %s, %u storage buffers\n", bz_bytes_text(l->max_buffer, a),
-           bz_bytes_text(l->max_binding, b), l->max_storage_buffers);
-    printf("                        workgroups of %u with %s, %u in a dimension; offsets of %u\n", l->max_invocations,
-           bz_bytes_text(l->max_workgroup_storage, a), l->max_workgroups, l->min_storage_offset);
-    printf("             features  %s%s%s%s", l->f16 ? " f16" : "", l->packed_dot ? " packed-dot" : "",
-           l->timestamps ? " timestamps" : "", l->subgroups ? " subgroups" : "");
+    printf("             limits     buffers of %s, bindings of %s, %u storage buffers\n",
+           bz_bytes_text(l->max_buffer, a), bz_bytes_text(l->max_binding, b),
+           l->max_storage_buffers);
+    printf("                        workgroups of %u with %s, %u in a dimension; offsets of %u\n",
+           l->max_invocations, bz_bytes_text(l->max_workgroup_storage, a), l->max_workgroups,
+           l->min_storage_offset);
+    printf("             features  %s%s%s%s", l->f16 ? " f16" : "",
+           l->packed_dot ? " packed-dot" : "", l->timestamps ? " timestamps" : "",
+           l->subgroups ? " subgroups" : "");
     if (l->subgroups && l->subgroup_max) {
         printf(" of %u to %u", l->subgroup_min, l->subgroup_max);
     }
-    puts(l->matrices ? ", with matrices" : l->f16 || l->subgroups || l->packed_dot || l->timestamps ? "" : " none");
+    puts(l->matrices                                                ? ", with matrices"
+         : l->f16 || l->subgroups || l->packed_dot || l->timestamps ? ""
+                                                                    : " none");
     if (f->gpu_measured) {
-        printf("             bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be faster than %.1f tokens/s\n",
+        printf("             bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be "
+               "faster than %.1f tokens/s\n",
                f->speed.bytes_per_s / 1e9, f->speed.bytes_per_s / 1e9);
-        printf("             dispatch   %.2f us each in a chain, %.0f us there and back\n", f->speed.dispatch_s * 1e6,
-               f->speed.round_trip_s * 1e6);
+        printf("             dispatch   %.2f us each in a chain, %.0f us there and back\n",
+               f->speed.dispatch_s * 1e6, f->speed.round_trip_s * 1e6);
     } else {
         printf("             bandwidth  not measured: %s\n", f->gpu_error.text);
     }
@@ -316,7 +322,8 @@ static int print_json(const facts *f)
     return cli_json_end(&j);
 }
 
-/* ---- the verb --------------------------------------------------------------------------------- */
+/* ---- the verb ---------------------------------------------------------------------------------
+ */
 
 static int run(int argc, char **argv)
 {
@@ -348,11 +355,13 @@ static int run(int argc, char **argv)
     return code;
 }
 
-const cli_verb cli_doctor_verb = {
-    "doctor", run, "what this machine offers, and what Bezel makes of it",
-    "Usage: bezel doctor [--json]\n\n"
-    "  bezel doctor\n\n"
-    "Processor and kernels in use, memory and how fast it is read, GPU with its limits, how fast it reads\n"
-    "and what a dispatch costs (half a second each), Ollama's store, free disk. Nothing is changed and\n"
-    "nothing is sent anywhere.\n\n"
-    "      --json   the same as one JSON object\n"};
+const cli_verb cli_doctor_verb = {"doctor", run,
+                                  "what this machine offers, and what Bezel makes of it",
+                                  "Usage: bezel doctor [--json]\n\n"
+                                  "  bezel doctor\n\n"
+                                  "Processor and kernels in use, memory and how fast it is read, "
+                                  "GPU with its limits, how fast it reads\n"
+                                  "and what a dispatch costs (half a second each), Ollama's store, "
+                                  "free disk. Nothing is changed and\n"
+                                  "nothing is sent anywhere.\n\n"
+                                  "      --json   the same as one JSON object\n"};

@@ -1,4 +1,5 @@
-/* bezel encode: what a model sees of a picture or hears of a sound, for checking against other implementations. */
+/* bezel encode: what a model sees of a picture or hears of a sound, for checking against other
+ * implementations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ static int write_floats(const char *path, const float *x, size_t n)
 
 static int encode_one(const cli_options *o, bz_model *model)
 {
-    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
+    const bz_encoder_options eo = {
+        .budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
     const bool image = o->images[0] != NULL;
     bz_encoder *encoder = NULL;
     bz_media *media = NULL;
@@ -29,7 +31,8 @@ static int encode_one(const cli_options *o, bz_model *model)
     int code = EXIT_OK;
     const double start = cli_seconds();
     if (bz_encoder_new(&encoder, model, &eo, &err) != BZ_OK ||
-        see_file(encoder, image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, image ? o->images[0] : o->sounds[0], !o->quiet, see_tell, NULL,
+        see_file(encoder, image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO,
+                 image ? o->images[0] : o->sounds[0], !o->quiet, see_tell, NULL,
                  o->features ? &features : NULL, &media, &err) != BZ_OK) {
         code = cli_error(&err);
     } else {
@@ -38,7 +41,8 @@ static int encode_one(const cli_options *o, bz_model *model)
         const double seconds = cli_seconds() - start;
         code = write_floats(o->out, values, (size_t)rows * width);
         if (code == EXIT_OK && o->features) {
-            code = write_floats(o->features, features.values, (size_t)features.rows * features.cols);
+            code =
+                write_floats(o->features, features.values, (size_t)features.rows * features.cols);
         }
         if (code == EXIT_OK && !o->quiet) {
             fprintf(stderr, "%u tokens of %u values", rows, width);
@@ -63,9 +67,10 @@ static int run(int argc, char **argv)
     }
     const bool two = (o.images[0] && (o.images[1] || o.sounds[0])) || (o.sounds[0] && o.sounds[1]);
     if (two || (!o.images[0] && !o.sounds[0]) || !o.out) {
-        return cli_usage_error("encode", "%s", two     ? "one file at a time."
-                                               : o.out ? "what? Give --image FILE or --audio FILE."
-                                                       : "where to? Give -o OUT.f32.");
+        return cli_usage_error("encode", "%s",
+                               two     ? "one file at a time."
+                               : o.out ? "what? Give --image FILE or --audio FILE."
+                                       : "where to? Give -o OUT.f32.");
     }
     bz_model *model = NULL;
     term_setup(false, o.quiet);
@@ -80,12 +85,14 @@ static int run(int argc, char **argv)
 const cli_verb cli_encode_verb = {
     "encode", run, "write what a model sees of a picture or hears of a sound",
     "Usage: bezel encode MODEL --image FILE|--audio FILE -o OUT.f32 [options]\n\n"
-    "Writes float32 [tokens][width], little-endian: the rows that stand in a prompt for the picture\n"
+    "Writes float32 [tokens][width], little-endian: the rows that stand in a prompt for the "
+    "picture\n"
     "(JPEG, PNG, WebP, GIF, PPM) or the sound (WAV, FLAC, OGG, MP3).\n\n"
     "      --image FILE       a picture\n"
     "      --audio FILE       a sound\n"
     "  -o, --out FILE         where the rows go\n"
-    "      --features FILE    also what goes into the tower: patches, or mel features, one row each\n"
+    "      --features FILE    also what goes into the tower: patches, or mel features, one row "
+    "each\n"
     "      --image-tokens N   most tokens of a picture, 70 to 1120 (280)\n"
     "      --threads N        threads (does not change the result)\n"
     "      --kernels NAME     avx2, neon or plain\n"

@@ -40,7 +40,8 @@ static void read_header(row *r, const bz_os_map *map)
     bz_gguf_get_str(bz_gguf_find(&gguf, "general.architecture"), &architecture);
     snprintf(r->architecture, sizeof r->architecture, "%s", bz_str_show(architecture, shown));
     if (!bz_config_knows(architecture)) {
-        bz_fail(&r->why, BZ_UNSUPPORTED_MODEL, "Its architecture is %s; Bezel runs gemma4 and diffusion-gemma.",
+        bz_fail(&r->why, BZ_UNSUPPORTED_MODEL,
+                "Its architecture is %s; Bezel runs gemma4 and diffusion-gemma.",
                 architecture.len ? r->architecture : "not told");
     } else {
         r->runs = bz_config_read(&config, &gguf, &r->why) == BZ_OK;
@@ -153,7 +154,8 @@ static void print_empty(const bz_store_list *list)
     for (size_t i = 0; i < list->n_roots; i++) {
         const bz_store_root *r = &list->roots[i];
         if (!there || r->state != BZ_STORE_MISSING) {
-            printf("  %s%s\n", r->shown, r->state == BZ_STORE_LOCKED ? "   (not readable by this user)" : "");
+            printf("  %s%s\n", r->shown,
+                   r->state == BZ_STORE_LOCKED ? "   (not readable by this user)" : "");
         }
     }
     puts("\nOLLAMA_MODELS names another folder. A GGUF file needs no store:\n"
@@ -164,7 +166,8 @@ static void print_locked(const bz_store_list *list)
 {
     for (size_t i = 0; i < list->n_roots; i++) {
         if (list->roots[i].state == BZ_STORE_LOCKED) {
-            fprintf(stderr, "bezel: the store %s is not readable by this user.\n", list->roots[i].shown);
+            fprintf(stderr, "bezel: the store %s is not readable by this user.\n",
+                    list->roots[i].shown);
         }
     }
 }

@@ -8,8 +8,8 @@
 #include "cli/chat/see.h"
 #include "cli/term.h"
 
-/* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding, which may be of
- * 128 MB. */
+/* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding,
+ * which may be of 128 MB. */
 enum { LOGITS_BYTES = 256 << 20, LOGITS_BYTES_GPU = 64 << 20 };
 
 typedef struct writer {
@@ -28,10 +28,11 @@ static int on_event(void *user, const bz_event *e)
 }
 
 /* Encodes the files, and lists what came of them in the order of their places among the ids. */
-static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n, bz_media **list,
-                         size_t *count, bz_error *err)
+static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n,
+                         bz_media **list, size_t *count, bz_error *err)
 {
-    const bz_encoder_options eo = {.budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
+    const bz_encoder_options eo = {
+        .budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
     bz_encoder *encoder = NULL;
     int32_t image = -1, sound = -1;
     size_t images = 0, sounds = 0;
@@ -41,13 +42,16 @@ static bz_status see_all(const cli_options *o, const bz_model *model, const int3
         status = err->code;
     }
     for (size_t i = 0; i < n && status == BZ_OK;) {
-        const char *path = ids[i] == image ? o->images[images] : ids[i] == sound ? o->sounds[sounds] : NULL;
+        const char *path = ids[i] == image   ? o->images[images]
+                           : ids[i] == sound ? o->sounds[sounds]
+                                             : NULL;
         if (!path) {
             i++;
             continue;
         }
         const bool is_image = ids[i] == image;
-        status = see_file(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false, see_tell, NULL, NULL, &list[*count], err);
+        status = see_file(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false,
+                          see_tell, NULL, NULL, &list[*count], err);
         if (status == BZ_OK) {
             uint32_t rows, width;
             bz_media_rows(list[(*count)++], &rows, &width);
@@ -58,7 +62,8 @@ static bz_status see_all(const cli_options *o, const bz_model *model, const int3
     }
     bz_encoder_free(encoder);
     if (status == BZ_OK && (o->images[images] || o->sounds[sounds])) {
-        status = bz_fail(err, BZ_BAD_REQUEST, "The tokens have no place for %s.", o->images[images] ? o->images[images] : o->sounds[sounds]);
+        status = bz_fail(err, BZ_BAD_REQUEST, "The tokens have no place for %s.",
+                         o->images[images] ? o->images[images] : o->sounds[sounds]);
     }
     return status;
 }
@@ -77,8 +82,9 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
 {
     const uint32_t want = bz_model_canvas(model), vocab = bz_model_vocab(model);
     if (!want != !o->canvas) {
-        return cli_usage_error("logits", want ? "a diffusion model has logits of a canvas: give --canvas IDS."
-                                              : "this is no diffusion model: leave '--canvas' away.");
+        return cli_usage_error("logits",
+                               want ? "a diffusion model has logits of a canvas: give --canvas IDS."
+                                    : "this is no diffusion model: leave '--canvas' away.");
     }
     if (!want) {
         return EXIT_OK;
@@ -88,7 +94,8 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
         return EXIT_USAGE;
     }
     if (c->n != want) {
-        return cli_usage_error("logits", "the canvas has %zu ids; this model's has %u.", c->n, want);
+        return cli_usage_error("logits", "the canvas has %zu ids; this model's has %u.", c->n,
+                               want);
     }
     char *end = NULL;
     c->temperature = o->self_cond_temp ? strtof(o->self_cond_temp, &end) : 0.8f;
@@ -101,12 +108,15 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
     FILE *f = fopen(o->self_cond, "rb");
     const size_t values = (size_t)want * vocab;
     c->previous = malloc(values * sizeof *c->previous);
-    const bool whole = f && c->previous && fread(c->previous, sizeof *c->previous, values, f) == values && fgetc(f) == EOF;
+    const bool whole = f && c->previous &&
+                       fread(c->previous, sizeof *c->previous, values, f) == values &&
+                       fgetc(f) == EOF;
     if (f) {
         fclose(f);
     }
     if (!whole) {
-        fprintf(stderr, "bezel: %s does not hold %u rows of %u floats.\n", o->self_cond, want, vocab);
+        fprintf(stderr, "bezel: %s does not hold %u rows of %u floats.\n", o->self_cond, want,
+                vocab);
         return EXIT_FAILED;
     }
     return EXIT_OK;
@@ -133,7 +143,9 @@ static int run(int argc, char **argv)
         return code;
     }
     if (!o.tokens || !o.out) {
-        return cli_usage_error("logits", "%s", !o.tokens ? "which tokens? Give -t 2,10,11." : "where to? Give -o OUT.f32.");
+        return cli_usage_error("logits", "%s",
+                               !o.tokens ? "which tokens? Give -t 2,10,11."
+                                         : "where to? Give -o OUT.f32.");
     }
     size_t n;
     int32_t *ids = cli_token_list("logits", o.tokens, &n);
@@ -164,23 +176,32 @@ static int run(int argc, char **argv)
     bool gpu = o.device && strcmp(o.device, "cpu") != 0;
     uint32_t fits = (gpu ? (uint32_t)LOGITS_BYTES_GPU : (uint32_t)LOGITS_BYTES) / 4 / w.vocab;
     const size_t positions = n + canvas.n;
-    bz_session_options so = {.context = (uint32_t)(positions < bz_model_context(model) ? positions : bz_model_context(model)),
-                             .chunk = o.chunk || canvas.n ? o.chunk : fits ? fits : 1,
-                             .threads = o.threads,
-                             .kernels = o.kernels,
-                             .no_fuse = o.no_fuse,
-                             .exact = !o.fast};
+    bz_session_options so = {
+        .context =
+            (uint32_t)(positions < bz_model_context(model) ? positions : bz_model_context(model)),
+        .chunk = o.chunk || canvas.n ? o.chunk
+                 : fits              ? fits
+                                     : 1,
+        .threads = o.threads,
+        .kernels = o.kernels,
+        .no_fuse = o.no_fuse,
+        .exact = !o.fast};
     bz_prefill_options po = {.logits = canvas.n ? BZ_LOGITS_LAST : BZ_LOGITS_ALL};
     w.f = fopen(o.out, "wb");
     if (!w.f) {
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
         code = EXIT_FAILED;
-    } else if (((o.images[0] || o.sounds[0]) && see_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
+    } else if (((o.images[0] || o.sounds[0]) &&
+                see_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
                bz_session_new(&session, model, &so, &err) != BZ_OK ||
-               bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) != BZ_OK ||
+               bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) !=
+                   BZ_OK ||
                bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, &err) != BZ_OK ||
-               (bz_job_free(job), job = NULL, canvas.n && write_canvas(session, &canvas, &w, &err) != BZ_OK)) {
-        code = err.code == BZ_ABORTED ? (fprintf(stderr, "bezel: cannot write %s.\n", o.out), EXIT_FAILED) : cli_error(&err);
+               (bz_job_free(job), job = NULL,
+                canvas.n && write_canvas(session, &canvas, &w, &err) != BZ_OK)) {
+        code = err.code == BZ_ABORTED
+                   ? (fprintf(stderr, "bezel: cannot write %s.\n", o.out), EXIT_FAILED)
+                   : cli_error(&err);
     }
     if (w.f && fclose(w.f) != 0 && code == EXIT_OK) {
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
@@ -205,7 +226,8 @@ const cli_verb cli_logits_verb = {
     "and an f32 cache.\n\n"
     "  -t, --tokens IDS     comma-separated token ids, or @FILE\n"
     "  -o, --out FILE       where the rows go\n"
-    "      --image FILE, --audio FILE   what stands where <|image|> and <|audio|> tokens are, in order\n"
+    "      --image FILE, --audio FILE   what stands where <|image|> and <|audio|> tokens are, in "
+    "order\n"
     "      --image-tokens N most tokens of a picture (280)\n"
     "      --fast           compute as generation does: 8-bit activations, f16 cache\n"
     "      --chunk N        tokens per pass (does not change the result)\n"
@@ -213,7 +235,8 @@ const cli_verb cli_logits_verb = {
     "      --kernels NAME   avx2, neon or plain\n"
     "      --device NAME    cpu or gpu\n"
     "      --ple PLACE      gpu: per-layer embeddings resident, in the file, or auto\n"
-    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are streamed\n"
+    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are "
+    "streamed\n"
     "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n\n"
     "Diffusion models: rows of a canvas behind the tokens.\n"

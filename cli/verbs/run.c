@@ -27,7 +27,8 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
                          .tells_thinking = r->show_thinking || r->o->json,
                          .told = r->o->json ? run_json_told : run_print_told,
                          .user = &printer};
-    if (!r->encoder && (bz_model_takes(r->m.model, BZ_MEDIA_IMAGE) || bz_model_takes(r->m.model, BZ_MEDIA_AUDIO))) {
+    if (!r->encoder && (bz_model_takes(r->m.model, BZ_MEDIA_IMAGE) ||
+                        bz_model_takes(r->m.model, BZ_MEDIA_AUDIO))) {
         status = run_encoder(r, err); /* a loaded chat may hold pictures */
     }
     ask_o.encoder = r->encoder;
@@ -74,7 +75,8 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
         run_print_timings(r, &a);
     }
     if (status == BZ_OK && a.finish == ASK_CONTEXT && !r->o->json) {
-        fprintf(stderr, "bezel: the context is full%s; -c gives more room.\n", a.generated ? "" : " before anything is said");
+        fprintf(stderr, "bezel: the context is full%s; -c gives more room.\n",
+                a.generated ? "" : " before anything is said");
     }
     const bool empty = a.finish == ASK_CONTEXT && a.generated == 0;
     ask_answer_free(&a);
@@ -112,19 +114,22 @@ static int check_options(const cli_options *o)
         return cli_usage_error("run", "'--think' and '--no-think' exclude each other.");
     }
     if (o->show_thinking && o->hide_thinking) {
-        return cli_usage_error("run", "'--show-thinking' and '--hide-thinking' exclude each other.");
+        return cli_usage_error("run",
+                               "'--show-thinking' and '--hide-thinking' exclude each other.");
     }
     if (o->prompts && o->prompt) {
         return cli_usage_error("run", "with '--prompts' there is no prompt beside it.");
     }
     if (o->prompts && (o->images[0] || o->sounds[0])) {
-        return cli_usage_error("run", "with '--prompts' pictures and sounds stand in the lines, as image_url and input_audio parts.");
+        return cli_usage_error("run", "with '--prompts' pictures and sounds stand in the lines, as "
+                                      "image_url and input_audio parts.");
     }
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
         return cli_usage_error("run", "'--out', '--shard' and '--parallel' go with '--prompts'.");
     }
     if (o->prompts && o->device && strcmp(o->device, "cpu") != 0) {
-        return cli_usage_error("run", "a file of prompts runs on the CPU so far; leave '--device' away.");
+        return cli_usage_error("run",
+                               "a file of prompts runs on the CPU so far; leave '--device' away.");
     }
     return EXIT_OK;
 }
@@ -133,7 +138,8 @@ bool run_heeds(const run_state *r, setting id)
 {
     const bool heeds = !settings_draws(id) || !bz_model_canvas(r->m.model);
     if (!heeds && !r->o->quiet) {
-        fprintf(stderr, "%s(%s changes nothing: a diffusion model has a schedule of its own)%s\n", term_dim(), settings_name(id), term_plain());
+        fprintf(stderr, "%s(%s changes nothing: a diffusion model has a schedule of its own)%s\n",
+                term_dim(), settings_name(id), term_plain());
     }
     return heeds;
 }
@@ -145,7 +151,8 @@ static bz_status take_wishes(run_state *r, bz_error *err)
     const char *slash = strrchr(r->o->model, '/');
     r->name = store->name ? store->name : slash && slash[1] ? slash + 1 : r->o->model;
     /* a diffusion model would fill whole canvases with thoughts: only when asked to */
-    const bool thinks = !strstr(store->config.parser, "no-thinking") && !bz_model_canvas(r->m.model);
+    const bool thinks =
+        !strstr(store->config.parser, "no-thinking") && !bz_model_canvas(r->m.model);
     r->think = r->o->think || (!r->o->no_think && thinks);
     r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_talks());
     r->verbose = r->o->verbose;
@@ -197,7 +204,8 @@ static int run_model(run_state *r, const char *prompt, size_t len)
         const char *const *list = sound ? r->o->sounds : r->o->images;
         for (int i = 0; list[i]; i++) {
             uint32_t tokens;
-            if (run_attach(r, sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, list[i], &tokens, &err) != BZ_OK) {
+            if (run_attach(r, sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, list[i], &tokens, &err) !=
+                BZ_OK) {
                 return fail(r, &err);
             }
         }
@@ -229,7 +237,8 @@ static int run(int argc, char **argv)
         o.model = pebble_find(pebble) ? pebble : NULL;
     }
     if (!o.model) {
-        return cli_usage_error("run", "which model? Give the path of a GGUF file or a name from 'bezel list'.");
+        return cli_usage_error(
+            "run", "which model? Give the path of a GGUF file or a name from 'bezel list'.");
     }
     run_state r = {.o = &o};
     code = check_options(&o);
@@ -278,13 +287,17 @@ const cli_verb cli_run_verb = {
     "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
     "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
-    "MODEL is a GGUF file, a name from 'bezel list', or one of the tiny demo models that come with Bezel:\n"
-    "pebble, and pebble-diffusion, whose text condenses out of noise. Without one, or with a prompt of\n"
-    "several words alone, it is Pebble. Without a prompt: a chat on a terminal, else the prompt comes\n"
+    "MODEL is a GGUF file, a name from 'bezel list', or one of the tiny demo models that come with "
+    "Bezel:\n"
+    "pebble, and pebble-diffusion, whose text condenses out of noise. Without one, or with a "
+    "prompt of\n"
+    "several words alone, it is Pebble. Without a prompt: a chat on a terminal, else the prompt "
+    "comes\n"
     "from standard input.\n"
     "The answer goes to stdout, everything else to stderr.\n\n"
     "  -n, --max-tokens N         longest answer, thinking included\n"
-    "  -c, --ctx N                tokens a conversation can have (default: what fits, up to 32768)\n"
+    "  -c, --ctx N                tokens a conversation can have (default: what fits, up to "
+    "32768)\n"
     "      --image FILE           a picture that goes with the prompt; may be repeated\n"
     "      --audio FILE           a sound\n"
     "      --image-tokens N       most tokens of a picture, 70 to 1120 (280)\n"
@@ -294,28 +307,37 @@ const cli_verb cli_run_verb = {
     "      --repeat-penalty X, --presence-penalty X, --frequency-penalty X, --repeat-last-n N\n"
     "      --seed N               same seed, same answer\n"
     "      --stop TEXT            ends the answer and is not shown; may be repeated\n"
-    "      --no-think             answer at once (--think: first think, default but for diffusion)\n"
-    "      --hide-thinking        think in silence, the default unless the answer goes to a terminal\n"
+    "      --no-think             answer at once (--think: first think, default but for "
+    "diffusion)\n"
+    "      --hide-thinking        think in silence, the default unless the answer goes to a "
+    "terminal\n"
     "      --show-thinking        show it, on stderr\n"
     "      --json                 one JSON object per line: thinking, text, tool_call, done\n"
     "  -v, --verbose              timings after the answer\n"
     "  -q, --quiet                no progress, no greeting\n"
     "      --no-color             as with the variable NO_COLOR\n"
-    "      --no-animation         diffusion models: show text when it is settled, not while it condenses\n"
+    "      --no-animation         diffusion models: show text when it is settled, not while it "
+    "condenses\n"
     "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N, --no-fuse\n"
-    "      --exact                activations stay floats: slower, closer to the model's own arithmetic\n"
+    "      --exact                activations stay floats: slower, closer to the model's own "
+    "arithmetic\n"
     "      --ple auto|resident|file   gpu: where the per-layer embeddings of small models are\n"
-    "      --gpu-memory SIZE      gpu: weights take at most 8GB, say; layers that do not fit are streamed\n"
+    "      --gpu-memory SIZE      gpu: weights take at most 8GB, say; layers that do not fit are "
+    "streamed\n"
     "      --mmproj FILE          vision and audio file of a two-file model\n"
     "      --ignore-end           go on past end tokens\n\n"
     "Many prompts:\n"
-    "      --prompts FILE         one JSON object per line: {\"prompt\": TEXT} or {\"messages\": [...]}, "
+    "      --prompts FILE         one JSON object per line: {\"prompt\": TEXT} or {\"messages\": "
+    "[...]}, "
     "and\n"
     "                             id, system, tools, think, options if wanted; -: standard input\n"
-    "  -o, --out FILE             one line per prompt, in order. Run again after a kill, it goes on where\n"
+    "  -o, --out FILE             one line per prompt, in order. Run again after a kill, it goes "
+    "on where\n"
     "                             it was; without it the lines go to stdout\n"
     "      --shard I/N            only lines I, I+N, I+2N ... (from 1)\n"
-    "      --parallel N           sequences decoded together, 1 to 8 (4); never changes an answer\n\n"
+    "      --parallel N           sequences decoded together, 1 to 8 (4); never changes an "
+    "answer\n\n"
     "Diffusion models take no sampling options but the seed: they have a schedule of their own.\n"
-    "Sampling options left out come from the model's entry in Ollama's store, then from its file, then\n"
+    "Sampling options left out come from the model's entry in Ollama's store, then from its file, "
+    "then\n"
     "are 1.0, 64 and 0.95. 'man bezel' tells more.\n"};

@@ -19,7 +19,7 @@ typedef struct run_state {
     bz_encoder *encoder; /* made when first needed */
     talk_file *files;    /* [n_files] pictures and sounds that go with the next message */
     size_t n_files;
-    seen_list seen;      /* all of the conversation, and those */
+    seen_list seen; /* all of the conversation, and those */
     bool think, show_thinking, verbose;
     double load_s;
 } run_state;
@@ -40,12 +40,15 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err);
 
 bz_status run_encoder(run_state *r, bz_error *err); /* there is one afterwards */
 /* A picture or sound for the next message, looked at now: what is wrong with it is said at once. */
-bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens, bz_error *err);
+bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens,
+                     bz_error *err);
 void run_detach(run_state *r);    /* none waits any longer: they are in the talk, or not wanted */
 void run_set_aside(run_state *r); /* nor is it remembered what they were like */
-/* A file that is only named in a message: how it would be attached, by `commands` for pictures and for sounds. */
+/* A file that is only named in a message: how it would be attached, by `commands` for pictures and
+ * for sounds. */
 void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2]);
-/* To the talk, with what is attached, which waits on until run_detach: the talk may be cut again. False: no memory. */
+/* To the talk, with what is attached, which waits on until run_detach: the talk may be cut again.
+ * False: no memory. */
 bool run_add_user(run_state *r, const char *text, size_t len);
 
 int run_chat(run_state *r);    /* on a terminal; returns an exit code */
@@ -55,8 +58,8 @@ int run_prompts(run_state *r); /* --prompts */
 
 typedef struct run_printer {
     const run_state *r;
-    bool thinking;  /* its text is being shown */
-    bool open_line; /* stdout does not stand at the beginning of a line */
+    bool thinking;       /* its text is being shown */
+    bool open_line;      /* stdout does not stand at the beginning of a line */
     animation animation; /* of a diffusion model's canvas */
 } run_printer;
 

@@ -9,19 +9,25 @@
 #include "cli/show/show.h"
 #include "cli/term.h"
 
-/* One for the whole chat: it remembers what was encoded, so a second question costs nothing of it. */
+/* One for the whole chat: it remembers what was encoded, so a second question costs nothing of it.
+ */
 bz_status run_encoder(run_state *r, bz_error *err)
 {
-    const bz_encoder_options o = {.budget = r->o->image_tokens, .threads = r->o->threads, .kernels = r->o->kernels, .exact = r->o->exact};
+    const bz_encoder_options o = {.budget = r->o->image_tokens,
+                                  .threads = r->o->threads,
+                                  .kernels = r->o->kernels,
+                                  .exact = r->o->exact};
     return r->encoder ? BZ_OK : bz_encoder_new(&r->encoder, r->m.model, &o, err);
 }
 
-bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens, bz_error *err)
+bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens,
+                     bz_error *err)
 {
     bz_media *media = NULL;
     bz_status status = run_encoder(r, err);
     if (status == BZ_OK) {
-        status = see_file(r->encoder, kind, path, !r->o->quiet, r->o->quiet ? NULL : see_tell, NULL, NULL, &media, err);
+        status = see_file(r->encoder, kind, path, !r->o->quiet, r->o->quiet ? NULL : see_tell, NULL,
+                          NULL, &media, err);
     }
     if (status != BZ_OK) {
         return status;
@@ -55,7 +61,8 @@ void run_detach(run_state *r)
 void run_set_aside(run_state *r)
 {
     for (size_t i = 0; i < r->n_files; i++) {
-        seen_forget(&r->seen, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, r->files[i].path);
+        seen_forget(&r->seen, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE,
+                    r->files[i].path);
     }
     run_detach(r);
 }
@@ -64,13 +71,16 @@ void run_hint_files(const run_state *r, const char *text, size_t len, const char
 {
     bz_media_kind kind;
     char name[NAMED_FILE_ROOM], shown[SHOW_SAFE_MAX];
-    if (!r->n_files && !r->o->quiet && named_file(text, len, &kind, name) && bz_model_takes(r->m.model, kind)) {
-        fprintf(stderr, "%s(A name is all that the model sees of the file; %s %s %s it.)%s\n", term_dim(), commands[kind],
-                show_safe((bz_str){name, strlen(name)}, 200, shown), kind == BZ_MEDIA_IMAGE ? "shows" : "plays", term_plain());
+    if (!r->n_files && !r->o->quiet && named_file(text, len, &kind, name) &&
+        bz_model_takes(r->m.model, kind)) {
+        fprintf(stderr, "%s(A name is all that the model sees of the file; %s %s %s it.)%s\n",
+                term_dim(), commands[kind], show_safe((bz_str){name, strlen(name)}, 200, shown),
+                kind == BZ_MEDIA_IMAGE ? "shows" : "plays", term_plain());
     }
 }
 
 bool run_add_user(run_state *r, const char *text, size_t len)
 {
-    return r->n_files ? talk_add_user_files(&r->talk, r->files, r->n_files, text, len) : talk_add_user(&r->talk, text, len);
+    return r->n_files ? talk_add_user_files(&r->talk, r->files, r->n_files, text, len)
+                      : talk_add_user(&r->talk, text, len);
 }

@@ -32,7 +32,9 @@ void run_json_told(void *printer, bz_turn_part part, const char *text, size_t le
         return;
     }
     bz_json j;
-    begin(&j, part == BZ_TURN_THINKING ? "thinking" : part == BZ_TURN_ANSWER ? "text" : "broken_tool_call");
+    begin(&j, part == BZ_TURN_THINKING ? "thinking"
+              : part == BZ_TURN_ANSWER ? "text"
+                                       : "broken_tool_call");
     bz_json_put_str(&j, "text", (bz_str){text, len});
     end(&j);
 }

@@ -78,7 +78,8 @@ void run_print_silence(const run_state *r, const ask_answer *a, const char *how)
         return;
     }
     if (a->thinking.n) {
-        fprintf(stderr, "%s(The model thought, then said nothing; %s makes it answer at once.)%s\n", term_dim(), how, term_plain());
+        fprintf(stderr, "%s(The model thought, then said nothing; %s makes it answer at once.)%s\n",
+                term_dim(), how, term_plain());
     } else {
         fprintf(stderr, "%s(The model said nothing.)%s\n", term_dim(), term_plain());
     }
@@ -97,7 +98,8 @@ static void print_duration(const char *label, double seconds)
 
 static void print_rate(const char *label, uint64_t tokens, double seconds)
 {
-    fprintf(stderr, "%-22s%.2f tokens/s\n", label, (double)tokens / (seconds > 1e-9 ? seconds : 1e-9));
+    fprintf(stderr, "%-22s%.2f tokens/s\n", label,
+            (double)tokens / (seconds > 1e-9 ? seconds : 1e-9));
 }
 
 void run_print_timings(const run_state *r, const ask_answer *a)
@@ -107,7 +109,8 @@ void run_print_timings(const run_state *r, const ask_answer *a)
     print_duration("total duration:", r->load_s + a->prompt_s + a->generate_s);
     print_duration("load duration:", r->load_s);
     fprintf(stderr, "%-22s%llu tokens (%llu of them reused)\n",
-            "prompt eval count:", (unsigned long long)a->prompt_tokens, (unsigned long long)a->reused);
+            "prompt eval count:", (unsigned long long)a->prompt_tokens,
+            (unsigned long long)a->reused);
     print_duration("prompt eval duration:", a->prompt_s);
     print_rate("prompt eval rate:", computed, a->prompt_s);
     fprintf(stderr, "%-22s%llu tokens\n", "eval count:", (unsigned long long)a->generated);

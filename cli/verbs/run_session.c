@@ -36,7 +36,8 @@ static uint32_t context_that_fits(const bz_text_model *m, uint32_t most)
     uint64_t fixed = need.arena_bytes + SNAPSHOTS * need.snapshot_bytes;
     fixed += need.weight_bytes + fixed < available ? need.weight_bytes : 0;
     uint32_t context = most;
-    while (context > LEAST_CONTEXT && fixed + bz_memory_cache(m, context, BZ_MAX_CHUNK) > available) {
+    while (context > LEAST_CONTEXT &&
+           fixed + bz_memory_cache(m, context, BZ_MAX_CHUNK) > available) {
         context /= 2;
     }
     return context;

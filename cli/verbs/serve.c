@@ -65,8 +65,8 @@ static int open_folder(const cli_options *o, serving *s)
         find_page(s->folder_path);
     }
     if (!s->folder_path[0]) {
-        fprintf(stderr,
-                "bezel: there is no page to serve yet; 'make web' builds it, or name a folder with --dir.\n");
+        fprintf(stderr, "bezel: there is no page to serve yet; 'make web' builds it, or name a "
+                        "folder with --dir.\n");
         return EXIT_FAILED;
     }
     if (os_open_folder(s->folder_path, &s->folder.fd, &err) != BZ_OK) {
@@ -111,7 +111,8 @@ static int check_model(const char *path)
 static int add_file(serving *s, size_t owner, const char *name, const char *path, bool from_store)
 {
     const int code = check_model(path);
-    files_model *more = code == EXIT_OK ? realloc(s->models.list, (s->models.n + 1) * sizeof *more) : NULL;
+    files_model *more =
+        code == EXIT_OK ? realloc(s->models.list, (s->models.n + 1) * sizeof *more) : NULL;
     if (code != EXIT_OK) {
         return code;
     }
@@ -134,7 +135,8 @@ static int add_file(serving *s, size_t owner, const char *name, const char *path
     return EXIT_OK;
 }
 
-/* A file with all its parts, or a name in Ollama's store; and its eyes and ears, where they have a file of their own. */
+/* A file with all its parts, or a name in Ollama's store; and its eyes and ears, where they have a
+ * file of their own. */
 static int add_model(serving *s, const char *model, const char *mmproj)
 {
     const size_t owner = s->models.n;
@@ -148,11 +150,13 @@ static int add_model(serving *s, const char *model, const char *mmproj)
     if (!found.name && bz_split_name(found.path, &number, &count)) {
         for (uint32_t i = 1; code == EXIT_OK && i <= count; i++) {
             char part[PATH_MAX];
-            code = bz_split_sibling(found.path, i, part, sizeof part) ? add_file(s, owner, part, part, false)
-                                                                      : EXIT_FAILED;
+            code = bz_split_sibling(found.path, i, part, sizeof part)
+                       ? add_file(s, owner, part, part, false)
+                       : EXIT_FAILED;
         }
     } else {
-        code = add_file(s, owner, found.name ? found.name : found.path, found.path, found.name != NULL);
+        code = add_file(s, owner, found.name ? found.name : found.path, found.path,
+                        found.name != NULL);
     }
     if (code == EXIT_OK && mmproj) {
         code = add_file(s, owner, mmproj, mmproj, false);
@@ -167,7 +171,8 @@ static int add_models(const cli_options *o, serving *s)
 {
     int code = EXIT_OK;
     if (o->mmproj && (!o->models[0] || o->models[1])) {
-        return cli_usage_error("serve", "'--mmproj' belongs to one model: give one '--model' with it.");
+        return cli_usage_error("serve",
+                               "'--mmproj' belongs to one model: give one '--model' with it.");
     }
     for (size_t i = 0; code == EXIT_OK && o->models[i]; i++) {
         code = add_model(s, o->models[i], o->mmproj);
@@ -175,7 +180,8 @@ static int add_models(const cli_options *o, serving *s)
     return code;
 }
 
-/* ---- where ------------------------------------------------------------------------------------ */
+/* ---- where ------------------------------------------------------------------------------------
+ */
 
 static int begin_listening(const cli_options *o, serving *s)
 {
@@ -194,11 +200,13 @@ static int begin_listening(const cli_options *o, serving *s)
     }
     if (taken && given) {
         fprintf(stderr,
-                "bezel: port %d of %s is taken by another program; choose another, or leave --port out.\n",
+                "bezel: port %d of %s is taken by another program; choose another, or leave --port "
+                "out.\n",
                 first, host);
     } else if (taken) {
         fprintf(stderr,
-                "bezel: the ports %d to %d of %s are taken by other programs; choose one with --port.\n",
+                "bezel: the ports %d to %d of %s are taken by other programs; choose one with "
+                "--port.\n",
                 first, last, host);
     } else if (err.code == BZ_BAD_REQUEST) {
         return cli_usage_error("serve", "%s", err.text);
@@ -214,7 +222,8 @@ static void write_url(serving *s)
     const char *a = s->listener.address;
     const bool v6 = strchr(a, ':') != NULL;
     a = strcmp(a, "0.0.0.0") == 0 ? "127.0.0.1" : strcmp(a, "::") == 0 ? "::1" : a;
-    snprintf(s->url, sizeof s->url, "http://%s%s%s:%u/", v6 ? "[" : "", a, v6 ? "]" : "", s->listener.port);
+    snprintf(s->url, sizeof s->url, "http://%s%s%s:%u/", v6 ? "[" : "", a, v6 ? "]" : "",
+             s->listener.port);
 }
 
 static int say_where(const serving *s)
@@ -225,13 +234,14 @@ static int say_where(const serving *s)
     }
     puts("; Ctrl-C ends it");
     if (!access_is_loopback(s->listener.address)) {
-        fprintf(stderr,
-                "bezel: other machines can reach this server. Their browsers offer WebGPU to https only.\n");
+        fprintf(stderr, "bezel: other machines can reach this server. Their browsers offer WebGPU "
+                        "to https only.\n");
     }
     return cli_flush();
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------ */
+/* ---- the verb
+ * ------------------------------------------------------------------------------------ */
 
 static bool asked_to_stop(void *user)
 {
@@ -245,8 +255,8 @@ static bool asked_to_stop(void *user)
 static void log_line(void *user, const server_log *line)
 {
     (void)user;
-    fprintf(stderr, "%s %.*s %d %llu\n", http_method_name(line->method), (int)line->path.len, line->path.data,
-            line->status, (unsigned long long)line->sent);
+    fprintf(stderr, "%s %.*s %d %llu\n", http_method_name(line->method), (int)line->path.len,
+            line->path.data, line->status, (unsigned long long)line->sent);
 }
 
 static void catch_signals(void)
@@ -288,8 +298,9 @@ static int serve(const cli_options *o, serving *s)
     const int code = say_where(s);
     if (code == EXIT_OK) {
         if (o->open && !os_open_browser(s->url)) {
-            fprintf(stderr,
-                    "bezel: cannot open a browser (xdg-open is missing); open the address yourself.\n");
+            fprintf(
+                stderr,
+                "bezel: cannot open a browser (xdg-open is missing); open the address yourself.\n");
         }
         server_run(running);
     }

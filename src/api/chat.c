@@ -20,7 +20,8 @@ struct bz_turn {
     bz_arena arena; /* the request's tree, which the parser goes on looking at */
     bz_ids prompt;
     uint32_t snapshot_at;
-    bz_ids short_prompt; /* with one token in the place of each picture or sound; empty without any */
+    bz_ids
+        short_prompt; /* with one token in the place of each picture or sound; empty without any */
     uint32_t short_snapshot;
     turn_media *media;
     size_t n_media;
@@ -69,7 +70,9 @@ static bz_status encode(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_er
 static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_error *err)
 {
     if (p->n_media && !allowed) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The conversation holds pictures or sounds, which this way of asking does not take.");
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "The conversation holds pictures or sounds, which this way of asking does not take.");
     }
     t->media = calloc(p->n_media + 1, sizeof *t->media);
     if (!t->media) {
@@ -77,15 +80,16 @@ static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_err
     }
     for (size_t i = 0; i < p->n_media; i++) {
         if (p->media[i].part.kind == BZ_PART_VIDEO) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The conversation holds a video; pictures and sounds are taken.");
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "The conversation holds a video; pictures and sounds are taken.");
         }
         t->media[t->n_media++].part = p->media[i].part;
     }
     return BZ_OK;
 }
 
-static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool media, bool *thinking_open,
-                        bz_error *err)
+static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool media,
+                        bool *thinking_open, bz_error *err)
 {
     bz_prompt prompt = {0};
     bz_status status = bz_chat_render(&prompt, chat, err);
@@ -107,7 +111,8 @@ static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool
 
 /* ---- stop strings -------------------------------------------------------------- */
 
-static bz_status stop_string(const bz_json_node *node, bz_arena *arena, const char **out, bz_error *err)
+static bz_status stop_string(const bz_json_node *node, bz_arena *arena, const char **out,
+                             bz_error *err)
 {
     if (!bz_json_is(node, BZ_JSON_STRING) || memchr(node->of.text.data, 0, node->of.text.len)) {
         return bz_fail(err, BZ_BAD_REQUEST, "A stop string is a text without zero bytes.");
@@ -146,7 +151,8 @@ static bz_status read_stops(bz_turn *t, const bz_json_node *request, bz_error *e
 
 /* ---- making one ----------------------------------------------------------------- */
 
-static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bool media, bz_error *err)
+static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bool media,
+                      bz_error *err)
 {
     const bz_json_node *root;
     bz_chat chat;
@@ -170,7 +176,8 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
     return status;
 }
 
-static bz_status new_turn(bz_turn **out, const bz_model *m, const char *request, size_t len, bool media, bz_error *err)
+static bz_status new_turn(bz_turn **out, const bz_model *m, const char *request, size_t len,
+                          bool media, bz_error *err)
 {
     bz_turn *t = calloc(1, sizeof *t);
     if (!t) {
@@ -186,14 +193,16 @@ static bz_status new_turn(bz_turn **out, const bz_model *m, const char *request,
     return BZ_OK;
 }
 
-bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len, bz_error *err)
+bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len,
+                      bz_error *err)
 {
     return new_turn(out, m, request, len, false, err);
 }
 
 /* ---- pictures and sounds ---------------------------------------------------------- */
 
-bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len, bz_error *err)
+bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len,
+                            bz_error *err)
 {
     return new_turn(out, m, request, len, true, err);
 }
@@ -244,20 +253,27 @@ static bz_status expand(bz_turn *t, bz_error *err)
         ids[at++] = image ? special->image_end : special->audio_end;
         next++;
     }
-    t->snapshot_at = t->short_snapshot == t->short_prompt.n ? (uint32_t)at : t->short_snapshot ? t->snapshot_at : 0;
+    t->snapshot_at = t->short_snapshot == t->short_prompt.n ? (uint32_t)at
+                     : t->short_snapshot                    ? t->snapshot_at
+                                                            : 0;
     t->prompt.n = at;
-    return next == t->n_media ? BZ_OK
-                              : bz_fail(err, BZ_UNSUPPORTED_MODEL, "This model's vocabulary has no tokens for pictures and sound.");
+    return next == t->n_media
+               ? BZ_OK
+               : bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                         "This model's vocabulary has no tokens for pictures and sound.");
 }
 
 bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *err)
 {
     if (i >= t->n_media) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The conversation has %zu pictures and sounds; there is no number %zu.", t->n_media, i + 1);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The conversation has %zu pictures and sounds; there is no number %zu.",
+                       t->n_media, i + 1);
     }
     const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
     if (image != (media->kind == BZ_MEDIA_IMAGE)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the conversation's media is a %s.", i + 1, image ? "picture" : "sound");
+        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the conversation's media is a %s.",
+                       i + 1, image ? "picture" : "sound");
     }
     bz_media *held = bz_media_hold(media);
     bz_media_free(t->media[i].media);
@@ -268,7 +284,8 @@ bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *
 bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_error *err)
 {
     if (t->prompt.n == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The conversation has pictures or sounds that were not attached yet.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The conversation has pictures or sounds that were not attached yet.");
     }
     bz_media **list = malloc((t->n_media + 1) * sizeof *list);
     if (!list) {
@@ -278,7 +295,8 @@ bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_erro
         list[i] = t->media[i].media;
     }
     const bz_prefill_options o = {.snapshot_at = t->snapshot_at};
-    const bz_status status = bz_session_prefill_media(session, t->prompt.id, t->prompt.n, list, t->n_media, &o, job, err);
+    const bz_status status = bz_session_prefill_media(session, t->prompt.id, t->prompt.n, list,
+                                                      t->n_media, &o, job, err);
     free(list);
     return status;
 }

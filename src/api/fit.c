@@ -1,5 +1,6 @@
-/* Will a model fit on a GPU? Answered from its header: where every tensor would lie, what the caches and a pass need.
- * WebGPU does not tell how much memory there is, so only limits refuse for sure; the rest is for whoever knows. */
+/* Will a model fit on a GPU? Answered from its header: where every tensor would lie, what the
+ * caches and a pass need. WebGPU does not tell how much memory there is, so only limits refuse for
+ * sure; the rest is for whoever knows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "session/session.h"
 
 enum { LEAST_BUFFER = 256 << 20, LEAST_BINDING = 128 << 20 }; /* what every device of WebGPU has */
-enum { CONTEXT_STEP = 256 };                                  /* caches grow by so many rows at least */
+enum { CONTEXT_STEP = 256 }; /* caches grow by so many rows at least */
 
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err)
 {
@@ -20,7 +21,8 @@ bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *
             return BZ_OK;
         }
     }
-    return name ? bz_fail(err, BZ_BAD_REQUEST, "Per-layer embeddings can be auto, resident or file, not '%.40s'.", name)
+    return name ? bz_fail(err, BZ_BAD_REQUEST,
+                          "Per-layer embeddings can be auto, resident or file, not '%.40s'.", name)
                 : BZ_OK;
 }
 
@@ -31,7 +33,8 @@ static uint64_t caches_for(const bz_text_model *m, uint32_t context)
 }
 
 /* Bytes of the weights with or without that tensor. */
-static bz_status weigh(const bz_text_model *m, const gpu_limits *l, bz_weight left_out, uint64_t *bytes, bz_error *err)
+static bz_status weigh(const bz_text_model *m, const gpu_limits *l, bz_weight left_out,
+                       uint64_t *bytes, bz_error *err)
 {
     gpu_weights w;
     bz_status status = gpu_weights_place(&w, l, &m->weights.table, left_out, err);
@@ -43,22 +46,23 @@ static bz_status weigh(const bz_text_model *m, const gpu_limits *l, bz_weight le
     return status;
 }
 
-/* Of the largest pass that one binding has room for (bz_session_take_less). A quarter more: fused steps are placed
- * apart, and rows are kept in 8 bits too. */
+/* Of the largest pass that one binding has room for (bz_session_take_less). A quarter more: fused
+ * steps are placed apart, and rows are kept in 8 bits too. */
 static uint64_t work_of(const bz_text_model *m, const gpu_limits *l)
 {
     const uint32_t chunks[] = {BZ_MAX_CHUNK, BZ_LESS_CHUNK};
     bz_memory memory = {0};
     for (int i = 0; i < 2; i++) {
-        if (bz_memory_predict(&memory, m, chunks[i], NULL) == BZ_OK && memory.arena_bytes <= l->max_binding) {
+        if (bz_memory_predict(&memory, m, chunks[i], NULL) == BZ_OK &&
+            memory.arena_bytes <= l->max_binding) {
             break;
         }
     }
     return memory.arena_bytes + memory.arena_bytes / 4;
 }
 
-/* The towers: they are loaded when something is to be seen or heard, so both count. A tower of few tokens has its
- * own arena; where that is larger than a binding it runs on the CPU. */
+/* The towers: they are loaded when something is to be seen or heard, so both count. A tower of few
+ * tokens has its own arena; where that is larger than a binding it runs on the CPU. */
 static bz_status weigh_towers(const bz_towers *t, const gpu_limits *l, bz_fit *fit, bz_error *err)
 {
     enum { PATCHES = 9, CLIP_TOKENS = 750 }; /* of a token; of 30 seconds */
@@ -78,7 +82,8 @@ static bz_status weigh_towers(const bz_towers *t, const gpu_limits *l, bz_fit *f
         status = bz_audio_record(t, CLIP_TOKENS, &plans[1], err);
     }
     for (int i = 0; i < 2; i++) {
-        fit->work += plans[i] && plans[i]->arena_bytes <= l->max_binding ? plans[i]->arena_bytes : 0;
+        fit->work +=
+            plans[i] && plans[i]->arena_bytes <= l->max_binding ? plans[i]->arena_bytes : 0;
         bz_plan_free(plans[i]);
     }
     return status;
@@ -99,22 +104,26 @@ static uint32_t context_in(const bz_text_model *m, uint64_t room, uint32_t most)
     return caches_for(m, most) <= room ? most : low * CONTEXT_STEP;
 }
 
-static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bool resident, bz_error *err)
+static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bool resident,
+                          bz_error *err)
 {
     const uint64_t total = f->weights + f->towers + f->caches + f->work;
     char advice[120] = "Use a smaller quantisation, or run on the CPU.";
     if (resident && f->ple && total - f->ple <= memory) {
         strcpy(advice, "Leave the per-layer embeddings in the file.");
     } else if (f->most_context >= 2 * CONTEXT_STEP) {
-        snprintf(advice, sizeof advice, "Use a context of at most %u, or a smaller quantisation.", f->most_context);
+        snprintf(advice, sizeof advice, "Use a context of at most %u, or a smaller quantisation.",
+                 f->most_context);
     }
     return bz_fail(err, BZ_OUT_OF_MEMORY,
-                   "This model needs %.2f GB on the GPU (weights %.2f, a context of %u %.2f, passes %.2f); there are %.2f GB. %s",
-                   (double)total / 1e9, (double)(f->weights + f->towers) / 1e9, context, (double)f->caches / 1e9, (double)f->work / 1e9,
-                   (double)memory / 1e9, advice);
+                   "This model needs %.2f GB on the GPU (weights %.2f, a context of %u %.2f, "
+                   "passes %.2f); there are %.2f GB. %s",
+                   (double)total / 1e9, (double)(f->weights + f->towers) / 1e9, context,
+                   (double)f->caches / 1e9, (double)f->work / 1e9, (double)memory / 1e9, advice);
 }
 
-/* With as many layers of a diffusion model streamed as it takes; false: even then it is too much. */
+/* With as many layers of a diffusion model streamed as it takes; false: even then it is too much.
+ */
 static bool fits_streamed(const bz_text_model *m, const gpu_limits *l, uint64_t memory, bz_fit *f)
 {
     const uint64_t other = f->towers + f->caches + f->work;
@@ -123,7 +132,8 @@ static bool fits_streamed(const bz_text_model *m, const gpu_limits *l, uint64_t 
     gpu_weights w = {0};
     bool fits = m->config.canvas && memory > other &&
                 gpu_weights_fit(l, table, BZ_NO_WEIGHT, memory - other, &streamed, NULL) == BZ_OK &&
-                gpu_weights_place_some(&w, l, table, BZ_NO_WEIGHT, streamed, NULL) == BZ_OK && w.bytes <= memory - other;
+                gpu_weights_place_some(&w, l, table, BZ_NO_WEIGHT, streamed, NULL) == BZ_OK &&
+                w.bytes <= memory - other;
     f->weights = fits ? w.bytes : f->weights;
     gpu_weights_free(&w, NULL);
     return fits;
@@ -141,24 +151,30 @@ static gpu_limits limits_for(const bz_model *m, const bz_fit_options *o)
     return l;
 }
 
-bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit, bz_error *err)
+bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit,
+                       bz_error *err)
 {
     const bz_fit_options o = options ? *options : (bz_fit_options){0};
     const bz_text_model *m = &model->text;
     const gpu_limits l = limits_for(model, &o);
     const bz_weight table = m->weights.per_layer_token_embd;
     const uint32_t limit = m->config.context;
-    const uint32_t context = o.context ? o.context : limit < BZ_DEFAULT_CONTEXT ? limit : BZ_DEFAULT_CONTEXT;
+    const uint32_t context = o.context                    ? o.context
+                             : limit < BZ_DEFAULT_CONTEXT ? limit
+                                                          : BZ_DEFAULT_CONTEXT;
     uint64_t without = 0;
     bz_table_place place = BZ_TABLE_AUTO;
     *fit = (bz_fit){0};
     if (l.max_buffer < LEAST_BUFFER || l.max_binding < LEAST_BINDING) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Every GPU allows buffers of %d MB and bindings of %d MB.", LEAST_BUFFER >> 20,
-                       LEAST_BINDING >> 20);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "Every GPU allows buffers of %d MB and bindings of %d MB.",
+                       LEAST_BUFFER >> 20, LEAST_BINDING >> 20);
     }
     bz_status status = bz_table_place_named(&place, o.ple, err);
     if (status == BZ_OK && context > limit) {
-        status = bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.", context, limit);
+        status =
+            bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.",
+                    context, limit);
     }
     if (status == BZ_OK) {
         status = weigh(m, &l, BZ_NO_WEIGHT, &fit->weights, err);
@@ -177,13 +193,17 @@ bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_
         return status;
     }
     const uint64_t room = o.memory ? o.memory : UINT64_MAX;
-    fit->ple_in_file = table.id && (place == BZ_TABLE_IN_FILE ||
-                                    (place == BZ_TABLE_AUTO && fit->weights + fit->towers + fit->caches + fit->work > room));
+    fit->ple_in_file =
+        table.id &&
+        (place == BZ_TABLE_IN_FILE ||
+         (place == BZ_TABLE_AUTO && fit->weights + fit->towers + fit->caches + fit->work > room));
     fit->weights -= fit->ple_in_file ? fit->ple : 0;
     uint64_t fixed = fit->weights + fit->towers + fit->work;
     if (fixed + fit->caches > room && fits_streamed(m, &l, room, fit)) {
         fixed = fit->weights + fit->towers + fit->work;
     }
     fit->most_context = room > fixed ? context_in(m, room - fixed, limit) : 0;
-    return context > fit->most_context ? too_much(fit, context, room, place == BZ_TABLE_RESIDENT, err) : BZ_OK;
+    return context > fit->most_context
+               ? too_much(fit, context, room, place == BZ_TABLE_RESIDENT, err)
+               : BZ_OK;
 }

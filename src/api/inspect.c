@@ -76,7 +76,8 @@ static bool begins(bz_str name, const char *with)
 }
 
 /* Towers by the names of their tensors: llama.cpp's mmproj files and Ollama's single ones. */
-static bool has_tower(const bz_model *m, const char *prefix, const char *other, const char *projector)
+static bool has_tower(const bz_model *m, const char *prefix, const char *other,
+                      const char *projector)
 {
     for (size_t i = 0; i < m->n_files; i++) {
         const bz_gguf *g = parsed(m, i);
@@ -198,7 +199,8 @@ void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal, const bz
     put_key(j, "architecture", g, "general.architecture");
     put_key(j, "name", g, "general.name");
     put_key(j, "sizeLabel", g, "general.size_label");
-    bz_json_put_bool(j, "vision", has_tower(m, "v.", "model.vision_tower.", "mm.input_projection."));
+    bz_json_put_bool(j, "vision",
+                     has_tower(m, "v.", "model.vision_tower.", "mm.input_projection."));
     bz_json_put_bool(j, "audio", has_tower(m, "a.", "model.audio_tower.", "mm.a."));
     put_types(j, m);
     bz_json_key(j, "model");

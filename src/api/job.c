@@ -50,7 +50,8 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
         case BZ_JOB_NEED_BYTES:
             for (uint32_t i = 0; i < need.n_reads; i++) {
                 if (!host->read || host->read(host->user, &need.reads[i]) != 0) {
-                    return bz_fail(err, BZ_BAD_FILE, "Reading %llu bytes at %llu of file %u failed.",
+                    return bz_fail(err, BZ_BAD_FILE,
+                                   "Reading %llu bytes at %llu of file %u failed.",
                                    (unsigned long long)need.reads[i].length,
                                    (unsigned long long)need.reads[i].offset, need.reads[i].file);
                 }

@@ -98,10 +98,13 @@ static bz_progress step_headers(open_job *j, bz_need *need)
     }
     uint64_t at_least = 0;
     const uint8_t *bytes = f->data ? f->data : f->header;
-    switch (bz_gguf_parse(&f->gguf, bytes, f->data ? f->size : f->header_bytes, f->size, &at_least, &need->error)) {
+    switch (bz_gguf_parse(&f->gguf, bytes, f->data ? f->size : f->header_bytes, f->size, &at_least,
+                          &need->error)) {
     case BZ_GGUF_ERROR: name_file(&need->error, f->name); return BZ_JOB_ERROR;
-    case BZ_GGUF_MORE: /* twice as much each time, since parsing starts over, but little more than needed at the end */
-        j->wanted = f->header_bytes + (f->header_bytes < HEADER_SLICE_BYTES ? f->header_bytes : HEADER_SLICE_BYTES);
+    case BZ_GGUF_MORE: /* twice as much each time, since parsing starts over, but little more than
+                          needed at the end */
+        j->wanted = f->header_bytes +
+                    (f->header_bytes < HEADER_SLICE_BYTES ? f->header_bytes : HEADER_SLICE_BYTES);
         j->wanted = at_least > j->wanted ? at_least : j->wanted;
         j->wanted = j->wanted < f->size ? j->wanted : f->size;
         return BZ_JOB_AGAIN;
@@ -184,14 +187,16 @@ static bz_progress step_weights(open_job *j, bz_need *need)
             m->owned_bytes[j->weight] = bz_alloc(w->size);
             m->weight_bytes[j->weight] = m->owned_bytes[j->weight];
             if (!m->owned_bytes[j->weight]) {
-                bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory for the tensor %s (%.1f MB).", w->name,
-                        (double)w->size / 1e6);
+                bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory for the tensor %s (%.1f MB).",
+                        w->name, (double)w->size / 1e6);
                 return BZ_JOB_ERROR;
             }
         }
         uint64_t n = w->size - j->read < SLICE_BYTES ? w->size - j->read : SLICE_BYTES;
-        need->reads[need->n_reads++] = (bz_read){
-            .file = w->file, .offset = w->offset + j->read, .length = n, .to = m->owned_bytes[j->weight] + j->read};
+        need->reads[need->n_reads++] = (bz_read){.file = w->file,
+                                                 .offset = w->offset + j->read,
+                                                 .length = n,
+                                                 .to = m->owned_bytes[j->weight] + j->read};
         j->read += n;
         j->done += n;
     }
@@ -217,7 +222,8 @@ static bz_progress step_check(open_job *j, bz_need *need)
             float v;
             memcpy(&v, m->weight_bytes[i] + k * sizeof v, sizeof v);
             if (!isfinite(v)) {
-                bz_fail(&need->error, BZ_BAD_FILE, "The tensor %s holds a value that is not a finite number (element %llu).",
+                bz_fail(&need->error, BZ_BAD_FILE,
+                        "The tensor %s holds a value that is not a finite number (element %llu).",
                         w->name, (unsigned long long)k);
                 return BZ_JOB_ERROR;
             }
@@ -294,7 +300,8 @@ static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *
     return BZ_OK;
 }
 
-bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, const bz_open_options *options, bz_error *err)
+bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files,
+                        const bz_open_options *options, bz_error *err)
 {
     if (n_files == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "No file was given.");
@@ -305,7 +312,8 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, con
               (m->parsed = calloc(n_files, sizeof *m->parsed)) != NULL;
     for (size_t i = 0; ok && i < n_files; i++) {
         m->n_files = i + 1;
-        m->files[i] = (model_file){.name = strdup(files[i].name), .size = files[i].size, .data = files[i].data};
+        m->files[i] = (model_file){
+            .name = strdup(files[i].name), .size = files[i].size, .data = files[i].data};
         ok = m->files[i].name != NULL;
     }
     bz_status status = ok ? choose_device(m, options, err)
@@ -324,13 +332,14 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files, con
 
 /* ---- by path -------------------------------------------------------------------- */
 
-static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs, bz_os_map *maps, char **names,
-                         size_t *n, bz_error *err)
+static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs, bz_os_map *maps,
+                         char **names, size_t *n, bz_error *err)
 {
     uint32_t number, count = 1;
     bool split = bz_split_name(path, &number, &count);
     if (count + 1 > BZ_FILES_MAX) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%s has %u parts; at most %d are supported.", path, count, BZ_FILES_MAX - 1);
+        return bz_fail(err, BZ_BAD_REQUEST, "%s has %u parts; at most %d are supported.", path,
+                       count, BZ_FILES_MAX - 1);
     }
     for (uint32_t i = 0; i < count + (mmproj != NULL); i++) {
         const char *name = i == count ? mmproj : path;
@@ -353,8 +362,8 @@ static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs,
     return BZ_OK;
 }
 
-bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmproj, const bz_open_options *options,
-                             bz_error *err)
+bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmproj,
+                             const bz_open_options *options, bz_error *err)
 {
     bz_input inputs[BZ_FILES_MAX] = {{0}};
     bz_os_map maps[BZ_FILES_MAX] = {{0}};

@@ -6,8 +6,8 @@
 _Static_assert(sizeof(bz_detok) <= sizeof(bz_text_stream), "a text stream holds a detokeniser");
 _Static_assert((int)BZ_DETOK_MAX <= (int)BZ_TEXT_MAX, "room for what a token completes");
 
-int64_t bz_tokenize(const bz_model *m, const char *text, size_t len, bool specials, bool bos, int32_t *ids, size_t cap,
-                    bz_error *err)
+int64_t bz_tokenize(const bz_model *m, const char *text, size_t len, bool specials, bool bos,
+                    int32_t *ids, size_t cap, bz_error *err)
 {
     bz_ids list = {0};
     bz_piece piece = {text, len, specials};
@@ -46,11 +46,13 @@ bool bz_token_ends(const bz_model *m, int32_t id)
     return bz_tokenizer_is_end(m->tokenizer, id);
 }
 
-size_t bz_text_push(bz_text_stream *stream, const bz_model *m, int32_t id, bool show_control, char out[BZ_TEXT_MAX])
+size_t bz_text_push(bz_text_stream *stream, const bz_model *m, int32_t id, bool show_control,
+                    char out[BZ_TEXT_MAX])
 {
     bz_detok d;
     memcpy(&d, stream->state, sizeof d);
-    size_t n = id < 0 ? bz_detok_flush(&d, out) : bz_detok_push(&d, m->tokenizer, id, show_control, out);
+    size_t n =
+        id < 0 ? bz_detok_flush(&d, out) : bz_detok_push(&d, m->tokenizer, id, show_control, out);
     memcpy(stream->state, &d, sizeof d);
     return n;
 }

@@ -94,7 +94,8 @@ void bz_json_end(bz_json *j)
  * there and terminals obey them. */
 static bool must_escape(uint32_t cp)
 {
-    return cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0x7F && cp <= 0x9F) || cp == 0x2028 || cp == 0x2029;
+    return cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0x7F && cp <= 0x9F) || cp == 0x2028 ||
+           cp == 0x2029;
 }
 
 static void put_escaped(bz_json *j, uint32_t cp)

@@ -48,7 +48,8 @@ void bz_json_uint(bz_json *j, uint64_t value);
 /* The fewest digits that read back as the same number; infinities and NaN are null. */
 void bz_json_double(bz_json *j, double value);
 void bz_json_float(bz_json *j, float value);
-void bz_json_number(bz_json *j, bz_str digits); /* a number that is already written as JSON writes it */
+void bz_json_number(bz_json *j,
+                    bz_str digits); /* a number that is already written as JSON writes it */
 void bz_json_bool(bz_json *j, bool value);
 void bz_json_null(bz_json *j);
 
@@ -57,7 +58,8 @@ void bz_json_put_text(bz_json *j, const char *key, const char *value); /* NULL i
 void bz_json_put_str(bz_json *j, const char *key, bz_str value);
 void bz_json_put_int(bz_json *j, const char *key, int64_t value);
 void bz_json_put_uint(bz_json *j, const char *key, uint64_t value);
-void bz_json_put_float(bz_json *j, const char *key, double value); /* as a float: six digits mostly */
+void bz_json_put_float(bz_json *j, const char *key,
+                       double value); /* as a float: six digits mostly */
 void bz_json_put_bool(bz_json *j, const char *key, bool value);
 
 /* A sink that keeps everything in memory. Zero-initialise; free(text) when done. */

@@ -217,7 +217,8 @@ static bool read_word(reader *r, bz_json_node *node)
             return true;
         }
     }
-    return wrong(r, r->at < r->len ? "a value is expected here" : "the text ends where a value is expected");
+    return wrong(r, r->at < r->len ? "a value is expected here"
+                                   : "the text ends where a value is expected");
 }
 
 /* ---- values ----------------------------------------------------------------- */
@@ -307,7 +308,8 @@ bz_status bz_json_read(const bz_json_node **root, const char *text, size_t len, 
         }
     }
     if (r.why == NO_MEMORY) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to read %zu bytes of JSON.", len);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to read %zu bytes of JSON.", len);
     }
     if (r.why) {
         return bz_fail(err, BZ_BAD_REQUEST, "The JSON is broken at byte %zu: %s.", r.at, r.why);
@@ -325,7 +327,8 @@ bool bz_json_is(const bz_json_node *node, bz_json_kind kind)
 
 const bz_json_node *bz_json_first(const bz_json_node *node)
 {
-    return bz_json_is(node, BZ_JSON_ARRAY) || bz_json_is(node, BZ_JSON_OBJECT) ? node->of.first : NULL;
+    return bz_json_is(node, BZ_JSON_ARRAY) || bz_json_is(node, BZ_JSON_OBJECT) ? node->of.first
+                                                                               : NULL;
 }
 
 const bz_json_node *bz_json_get(const bz_json_node *object, const char *key)

@@ -48,14 +48,16 @@ bool bz_json_is(const bz_json_node *node, bz_json_kind kind);
 const bz_json_node *bz_json_first(const bz_json_node *node); /* of an array or object, else NULL */
 /* Of members with the same key the last counts, as everywhere. */
 const bz_json_node *bz_json_get(const bz_json_node *object, const char *key);
-bz_str bz_json_string(const bz_json_node *node);                 /* empty if it is no string */
-bool bz_json_to_int(const bz_json_node *node, int64_t *value);   /* false: no number, not whole, too large */
+bz_str bz_json_string(const bz_json_node *node); /* empty if it is no string */
+bool bz_json_to_int(const bz_json_node *node,
+                    int64_t *value); /* false: no number, not whole, too large */
 bool bz_json_to_double(const bz_json_node *node, double *value); /* false: no number, or infinite */
 
 /* The members ordered by the bytes of their keys, the last one of equal keys; NULL: no memory. */
 const bz_json_node **bz_json_sorted(const bz_json_node *object, bz_arena *arena, size_t *n);
 
-void bz_json_node_write(bz_json *j, const bz_json_node *node); /* compact; NULL is written as null */
+void bz_json_node_write(bz_json *j,
+                        const bz_json_node *node); /* compact; NULL is written as null */
 
 /* The characters of one JSON string, given with its quotes, to out, which has room for as many
  * bytes; out may be the string itself. Returns false if it is none. */

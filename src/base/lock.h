@@ -1,4 +1,5 @@
-/* A lock of one word, free when zero-initialised: for what threads share and rarely meet at. NULL locks nothing. */
+/* A lock of one word, free when zero-initialised: for what threads share and rarely meet at. NULL
+ * locks nothing. */
 #ifndef BZ_BASE_LOCK_H
 #define BZ_BASE_LOCK_H
 

@@ -33,12 +33,13 @@ bz_status bz_os_look(const char *path, bz_os_info *info, bz_error *err);
 /* A whole regular file of at most `most` bytes, with a NUL behind them; the caller frees *text. */
 bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n, bz_error *err);
 /* Calls `each` with the name of every entry, in any order, until it returns false. */
-bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user, bz_error *err);
+bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user,
+                     bz_error *err);
 
 /* A variable of the environment; NULL when it is not set. Valid until it is changed. */
 const char *bz_os_env(const char *name);
 
-unsigned bz_os_cpu_count(void);       /* processors this process may use, >= 1 */
+unsigned bz_os_cpu_count(void);        /* processors this process may use, >= 1 */
 uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
 
 void bz_os_sleep(uint64_t nanoseconds); /* at least that long, unless a signal comes */
@@ -47,9 +48,10 @@ void bz_os_sleep(uint64_t nanoseconds); /* at least that long, unless a signal c
  * A library's code stays in memory after it is closed: threads of its own may still be in it.
  * A program linked statically has none: opening fails with not_found. */
 typedef struct bz_os_library bz_os_library;
-typedef void (*bz_os_function)(void); /* to be cast to what it is */
+typedef void (*bz_os_function)(void);                               /* to be cast to what it is */
 bz_os_library *bz_os_library_open(const char *name, bz_error *err); /* NULL: could not */
-bz_os_function bz_os_library_symbol(bz_os_library *library, const char *name); /* NULL: there is none */
+bz_os_function bz_os_library_symbol(bz_os_library *library,
+                                    const char *name); /* NULL: there is none */
 void bz_os_library_close(bz_os_library *library);
 
 /* Threads, and waiting on a word of memory: returns when *word != expected (or, rarely,

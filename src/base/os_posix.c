@@ -46,7 +46,8 @@ bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err)
     } else if (st.st_size > 0) {
         void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
         if (data == MAP_FAILED) {
-            status = bz_fail(err, BZ_OUT_OF_MEMORY, "%s: cannot map the file: %s.", path, strerror(errno));
+            status = bz_fail(err, BZ_OUT_OF_MEMORY, "%s: cannot map the file: %s.", path,
+                             strerror(errno));
         } else {
             *map = (bz_os_map){data, (uint64_t)st.st_size};
         }
@@ -127,7 +128,8 @@ bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n
     return BZ_OK;
 }
 
-bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user, bz_error *err)
+bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user,
+                     bz_error *err)
 {
     DIR *dir = opendir(folder);
     if (!dir) {
@@ -209,7 +211,8 @@ bz_os_library *bz_os_library_open(const char *name, bz_error *err)
 {
     /* Not by name: a static program then links without glibc's warning about it, and finds nothing
      * here, which is right, since it could not run a library that brings another libc. */
-    void *(*open_it)(const char *, int) = (void *(*)(const char *, int))function_at(dlsym(RTLD_DEFAULT, "dlopen"));
+    void *(*open_it)(const char *, int) =
+        (void *(*)(const char *, int))function_at(dlsym(RTLD_DEFAULT, "dlopen"));
     if (!open_it) {
         bz_fail(err, BZ_NOT_FOUND, "this program is linked statically and cannot load libraries");
         return NULL;

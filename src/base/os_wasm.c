@@ -1,5 +1,5 @@
-/* The system of a WebAssembly module: a clock, memory, and nothing else. Files come to it as the reads of a
- * job. */
+/* The system of a WebAssembly module: a clock, memory, and nothing else. Files come to it as the
+ * reads of a job. */
 #include "base/os.h"
 
 #if defined(__wasm__)
@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* Imports of module "os". A new one is listed in web/package/src/wasm.ts as well. */
-__attribute__((import_module("os"), import_name("now"))) extern double os_now(void); /* milliseconds */
+__attribute__((import_module("os"), import_name("now"))) extern double
+os_now(void); /* milliseconds */
 
 uint64_t bz_os_now(void)
 {
@@ -62,7 +63,8 @@ const char *bz_os_env(const char *name)
     return NULL;
 }
 
-/* ---- the machine: it never sleeps; os_wasm_threads.c has its threads -------------------------- */
+/* ---- the machine: it never sleeps; os_wasm_threads.c has its threads --------------------------
+ */
 
 /* What the memory may still grow by. How much of it the browser grants is not known before. */
 uint64_t bz_os_memory_available(void)
@@ -95,8 +97,8 @@ void bz_os_library_close(bz_os_library *library)
 
 /* ---- what the C library would import ------------------------------------------------------ */
 
-/* snprintf's machinery can write to streams. Nothing here does, so the three calls it would make are
- * answered in place, and the module imports none of WASI. */
+/* snprintf's machinery can write to streams. Nothing here does, so the three calls it would make
+ * are answered in place, and the module imports none of WASI. */
 enum { ENOSYS_OF_WASI = 52 };
 int32_t __wasi_fd_close(int32_t fd);
 int32_t __wasi_fd_seek(int32_t fd, int64_t offset, int32_t whence, int32_t result);

@@ -1,9 +1,10 @@
-/* Threads of a WebAssembly module. JavaScript makes them, and only while nothing waits for them: a worker
- * starts when the one that made it is idle. So each worker stands ready in thread_main, asleep, before C asks
- * for a thread; where none stands ready, bz_os_thread_start returns NULL, and the caller does with fewer.
+/* Threads of a WebAssembly module. JavaScript makes them, and only while nothing waits for them: a
+ * worker starts when the one that made it is idle. So each worker stands ready in thread_main,
+ * asleep, before C asks for a thread; where none stands ready, bz_os_thread_start returns NULL, and
+ * the caller does with fewer.
  *
- * Compiled without atomics (bezel.wasm) there are none at all. Only the first thread may allocate: the C
- * library knows of no others. */
+ * Compiled without atomics (bezel.wasm) there are none at all. Only the first thread may allocate:
+ * the C library knows of no others. */
 #include "base/os.h"
 
 #if defined(__wasm__)
@@ -62,7 +63,8 @@ static struct {
     atomic_bool broken; /* a thread crashed, and what it was to do will never be done */
 } threads = {.processors = 1};
 
-/* ---- JavaScript's side ------------------------------------------------------------------------ */
+/* ---- JavaScript's side ------------------------------------------------------------------------
+ */
 
 /* Memory for a thread, on the first one; 0: there is none. */
 EXPORT(thread_new) bz_os_thread *wasm_thread_new(void)
@@ -136,7 +138,8 @@ EXPORT(thread_broke) void wasm_thread_broke(void)
     atomic_store(&threads.broken, true);
 }
 
-/* ---- C's side ----------------------------------------------------------------------------------- */
+/* ---- C's side -----------------------------------------------------------------------------------
+ */
 
 unsigned bz_os_cpu_count(void)
 {

@@ -24,7 +24,7 @@ unsigned bz_pool_threads(const bz_pool *pool);
 /* Runs tasks [first, count) and returns the first that was not started: `count`, or
  * less if the time `deadline` (bz_os_now; 0 = none) passed. Every started task has
  * finished on return, and at least one was started. */
-uint32_t bz_pool_run(bz_pool *pool, bz_pool_task task, void *context, uint32_t first, uint32_t count,
-                     uint64_t deadline);
+uint32_t bz_pool_run(bz_pool *pool, bz_pool_task task, void *context, uint32_t first,
+                     uint32_t count, uint64_t deadline);
 
 #endif

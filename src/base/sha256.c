@@ -40,7 +40,8 @@ static void take_block(uint32_t state[8], const uint8_t *block)
     for (int i = 0; i < 64; i++) {
         const uint32_t one =
             h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + w[i];
-        const uint32_t two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        const uint32_t two =
+            (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
         h = g, g = f, f = e, e = d + one;
         d = c, c = b, b = a, a = one + two;
     }
@@ -51,8 +52,8 @@ static void take_block(uint32_t state[8], const uint8_t *block)
 void bz_sha256_begin(bz_sha256 *s)
 {
     /* Of the square roots of the first 8 primes. */
-    *s = (bz_sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
-                               0x1f83d9ab, 0x5be0cd19}};
+    *s = (bz_sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                               0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void bz_sha256_add(bz_sha256 *s, const void *bytes, size_t n)

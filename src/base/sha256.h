@@ -16,7 +16,8 @@ typedef struct bz_sha256 {
 
 void bz_sha256_begin(bz_sha256 *s);
 void bz_sha256_add(bz_sha256 *s, const void *bytes, size_t n);
-void bz_sha256_end(bz_sha256 *s, uint8_t digest[BZ_SHA256_BYTES]); /* begin again before more is added */
+void bz_sha256_end(bz_sha256 *s,
+                   uint8_t digest[BZ_SHA256_BYTES]); /* begin again before more is added */
 /* 64 lower-case hexadecimal digits, terminated. */
 void bz_sha256_text(const uint8_t digest[BZ_SHA256_BYTES], char out[BZ_SHA256_TEXT]);
 

@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-static const char *scaled(uint64_t value, const char *const *units, int n_units, char buf[BZ_UNITS_MAX])
+static const char *scaled(uint64_t value, const char *const *units, int n_units,
+                          char buf[BZ_UNITS_MAX])
 {
     if (value < 1000) {
         snprintf(buf, BZ_UNITS_MAX, "%u%s", (unsigned)value, units[0]);

@@ -44,7 +44,8 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const bz_kv *kv = c->rows->kv[c->rows->seq[row]];
     const kv_layer *l = &kv->layer[s->cache.id - 1];
     uint32_t kv_head = head / (s->heads / l->kv_heads);
-    uint32_t last = (uint32_t)c->rows->pos[s->both_ways ? c->rows->n - 1 : row]; /* row that is seen */
+    uint32_t last =
+        (uint32_t)c->rows->pos[s->both_ways ? c->rows->n - 1 : row]; /* row that is seen */
     uint32_t own = (uint32_t)c->rows->pos[s->both_ways ? 0 : row];
     uint32_t first = s->window && own + 1 > s->window ? own + 1 - s->window : 0;
     if (s->blocks != BZ_BLOCKS_NONE && c->rows->block_last) { /* a picture's rows see each other */

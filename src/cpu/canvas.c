@@ -1,5 +1,5 @@
-/* Steps of a diffusion model's canvas: how sure it is of each row, and the embedding each row would have on
- * average. */
+/* Steps of a diffusion model's canvas: how sure it is of each row, and the embedding each row would
+ * have on average. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 enum { SOFT_ROWS = 16 }; /* that share an unpacked piece of the table */
 
-/* Tokens less likely than this are left out of the average: all of them together do not show in f32. */
+/* Tokens less likely than this are left out of the average: all of them together do not show in
+ * f32. */
 static const float least_share = 0x1p-40f;
 
 void cpu_put_given(cpu *c)
@@ -41,8 +42,8 @@ uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job)
 
 /* ---- judging ---------------------------------------------------------------------- */
 
-/* Sums are in double: a running sum in f32 over a vocabulary of 262,144 loses its tail, and with it the
- * difference between certain and nearly certain. */
+/* Sums are in double: a running sum in f32 over a vocabulary of 262,144 loses its tail, and with it
+ * the difference between certain and nearly certain. */
 void cpu_judge(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;

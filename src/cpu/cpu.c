@@ -36,8 +36,8 @@ static void report(cpu *c, const cpu_job *job)
     for (int o = 0; c->trace && job->ends_step && o < 2; o++) {
         bz_tensor t = job->step->out[o];
         if (t.id) {
-            c->trace(c->trace_user, job->step, o, cpu_row(c, t, 0), cpu_rows_of(c, t), cpu_info(c, t)->cols,
-                     cpu_info(c, t)->stride);
+            c->trace(c->trace_user, job->step, o, cpu_row(c, t, 0), cpu_rows_of(c, t),
+                     cpu_info(c, t)->cols, cpu_info(c, t)->stride);
         }
     }
 }
@@ -105,12 +105,14 @@ static void free_cpu(bz_backend *b)
     }
 }
 
-bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights, const uint8_t *const *weight_bytes,
-                     const bz_cpu_options *options, bz_error *err)
+bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights,
+                     const uint8_t *const *weight_bytes, const bz_cpu_options *options,
+                     bz_error *err)
 {
     const bz_kernels *kernels = bz_kernels_best(options->kernels);
     if (!kernels) {
-        return bz_fail(err, BZ_BAD_REQUEST, "This processor cannot run the kernels '%s'.", options->kernels);
+        return bz_fail(err, BZ_BAD_REQUEST, "This processor cannot run the kernels '%s'.",
+                       options->kernels);
     }
     cpu *c = calloc(1, sizeof *c);
     if (!c) {

@@ -11,7 +11,8 @@ typedef struct bz_cpu_options {
 } bz_cpu_options;
 
 /* weight_bytes[i]: the data of weights->info[i]; must outlive the back end. */
-bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights, const uint8_t *const *weight_bytes,
-                     const bz_cpu_options *options, bz_error *err);
+bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights,
+                     const uint8_t *const *weight_bytes, const bz_cpu_options *options,
+                     bz_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* The exponential that the towers' softmax and activations use, as numbers and as one value: every instruction set
- * has the same polynomial. Good to 2 units in the last place between BZ_EXP_LOWEST and BZ_EXP_HIGHEST, outside of
- * which it stays what it is there. */
+/* The exponential that the towers' softmax and activations use, as numbers and as one value: every
+ * instruction set has the same polynomial. Good to 2 units in the last place between BZ_EXP_LOWEST
+ * and BZ_EXP_HIGHEST, outside of which it stays what it is there. */
 #ifndef BZ_CPU_EXP_H
 #define BZ_CPU_EXP_H
 
@@ -10,7 +10,7 @@
 #define BZ_EXP_LOWEST   -87.0f
 #define BZ_EXP_HIGHEST  88.0f
 #define BZ_EXP_LOG2E    1.44269504088896341f
-#define BZ_EXP_LN2_HIGH 0.693359375f /* few bits: its products with small whole numbers are exact */
+#define BZ_EXP_LN2_HIGH 0.693359375f /* few bits: exact times a small integer */
 #define BZ_EXP_LN2_LOW  -2.12194440e-4f
 /* e^r = 1 + r + r^2 (C0 + C1 r + ... + C5 r^5) for |r| <= ln 2 / 2 */
 #define BZ_EXP_C0 5.0000001201e-1f
@@ -31,7 +31,9 @@ static inline float bz_exp(float x)
     float n = x * BZ_EXP_LOG2E + shift;
     n -= shift;
     const float r = (x - n * BZ_EXP_LN2_HIGH) - n * BZ_EXP_LN2_LOW;
-    float p = ((((BZ_EXP_C5 * r + BZ_EXP_C4) * r + BZ_EXP_C3) * r + BZ_EXP_C2) * r + BZ_EXP_C1) * r + BZ_EXP_C0;
+    float p =
+        ((((BZ_EXP_C5 * r + BZ_EXP_C4) * r + BZ_EXP_C3) * r + BZ_EXP_C2) * r + BZ_EXP_C1) * r +
+        BZ_EXP_C0;
     p = p * (r * r) + r + 1.0f;
     const uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
     float power;

@@ -123,7 +123,8 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
             }
         }
         for (uint32_t i = 0; i < n; i++) {
-            float *y = cpu_row(c, s->out[0], pairs[i] / s->experts) + pairs[i] % s->experts * outputs;
+            float *y =
+                cpu_row(c, s->out[0], pairs[i] / s->experts) + pairs[i] % s->experts * outputs;
             y[first + r] = own->out[i];
         }
     }

@@ -16,8 +16,8 @@ struct cpu_job {
     cpu_task run;
     uint32_t (*tasks)(const cpu *c, const cpu_job *job); /* depends on the pass's rows */
     const bz_step *step;
-    bool ends_step;  /* its outputs are complete after this job */
-    uint32_t tile;   /* weight rows per task, or columns per task */
+    bool ends_step;   /* its outputs are complete after this job */
+    uint32_t tile;    /* weight rows per task, or columns per task */
     float *constants; /* rope table: frequencies [width/2]; convolutions: weights; owned */
 };
 
@@ -30,9 +30,9 @@ struct bz_schedule {
 /* Rows of a pass grouped by the expert they chose, so that each expert's weights are
  * read once for all its rows. */
 typedef struct expert_groups {
-    uint32_t *first;   /* [experts + 1] into pairs */
-    uint32_t *pairs;   /* [n * slots]: row * slots + slot, ascending within an expert */
-    uint32_t *active;  /* [n_active] experts that any row chose */
+    uint32_t *first;  /* [experts + 1] into pairs */
+    uint32_t *pairs;  /* [n * slots]: row * slots + slot, ascending within an expert */
+    uint32_t *active; /* [n_active] experts that any row chose */
     uint32_t n_active;
     uint32_t cap_experts, cap_pairs;
 } expert_groups;
@@ -148,7 +148,7 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
 void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* canvas.c: what a diffusion model has besides */
 enum { CPU_SOFT_TILE = 256 }; /* columns of a task of soft_embed: whole blocks of every type */
-void cpu_put_given(cpu *c); /* before the pass */
+void cpu_put_given(cpu *c);   /* before the pass */
 void cpu_recall(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job);
 void cpu_judge(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);

@@ -7,7 +7,8 @@
 
 bool bz_type_has_min(bz_type type)
 {
-    return type == BZ_Q4_1 || type == BZ_Q5_1 || type == BZ_Q2_K || type == BZ_Q4_K || type == BZ_Q5_K;
+    return type == BZ_Q4_1 || type == BZ_Q5_1 || type == BZ_Q2_K || type == BZ_Q4_K ||
+           type == BZ_Q5_K;
 }
 
 #if defined(__x86_64__)
@@ -16,8 +17,8 @@ static bool has_avx2(void)
     /* The builtin also asks whether the system saves the wide registers. Some compilers
      * do not know "f16c" there; it needs nothing beyond AVX but its own bit. */
     unsigned a, b, c, d;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) &&
-           (c & bit_F16C) != 0;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 #endif
 

@@ -53,14 +53,15 @@ typedef struct bz_kernels {
 
     /* Attention over cached keys and values, either f32 or f16 in memory (n = head size). */
     float (*dot_f16)(const float *q, const uint16_t *k, size_t n);
-    void (*axpy)(float a, const float *v, float *out, size_t n);         /* out += a * v */
+    void (*axpy)(float a, const float *v, float *out, size_t n); /* out += a * v */
     void (*axpy_f16)(float a, const uint16_t *v, float *out, size_t n);
-    void (*to_f16)(const float *x, uint16_t *out, size_t n);             /* nearest even */
+    void (*to_f16)(const float *x, uint16_t *out, size_t n); /* nearest even */
 
-    /* Towers. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c < cols <= 16; sums of BZ_PANEL_RUN
-     * products are added to each other, which keeps long sums exact and their weights in the nearest cache. */
-    void (*panel)(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out, size_t stride_out,
-                  size_t cols);
+    /* Towers. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c < cols <= 16;
+     * sums of BZ_PANEL_RUN products are added to each other, which keeps long sums exact and their
+     * weights in the nearest cache. */
+    void (*panel)(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
+                  float *out, size_t stride_out, size_t cols);
     /* x[i] = exp(x[i] - greatest), the sum of them returned. */
     float (*exp_sum)(float *x, size_t n);
     void (*gelu_mul)(const float *gate, const float *up, float *out, size_t n); /* tanh form */

@@ -43,7 +43,8 @@ INLINE __m256 few_halves(const uint16_t *p, size_t n)
 /* ---- f32 ---- */
 
 /* R rows at once, four sums of eight lanes each: three rows are what 16 registers hold. */
-INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k, float *out)
+INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k,
+                     float *out)
 {
     __m256 sum[3][4];
     for (size_t r = 0; r < R; r++)
@@ -54,7 +55,8 @@ INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t
         for (size_t a = 0; a < 4; a++) {
             __m256 v = _mm256_loadu_ps(w + i + 8 * a);
             for (size_t r = 0; r < R; r++)
-                sum[r][a] = _mm256_fmadd_ps(v, _mm256_loadu_ps(x + r * stride + i + 8 * a), sum[r][a]);
+                sum[r][a] =
+                    _mm256_fmadd_ps(v, _mm256_loadu_ps(x + r * stride + i + 8 * a), sum[r][a]);
         }
     for (; i + 8 <= k; i += 8) {
         __m256 v = _mm256_loadu_ps(w + i);
@@ -68,7 +70,8 @@ INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t
             sum[r][1] = _mm256_fmadd_ps(v, _mm256_maskload_ps(x + r * stride + i, mask), sum[r][1]);
     }
     for (size_t r = 0; r < R; r++)
-        out[r] = sum_lanes(_mm256_add_ps(_mm256_add_ps(sum[r][0], sum[r][1]), _mm256_add_ps(sum[r][2], sum[r][3])));
+        out[r] = sum_lanes(_mm256_add_ps(_mm256_add_ps(sum[r][0], sum[r][1]),
+                                         _mm256_add_ps(sum[r][2], sum[r][3])));
 }
 
 static void dot(const float *w, const float *x, size_t stride, size_t rows, size_t k, float *out)
@@ -84,11 +87,13 @@ static void axpy(float a, const float *v, float *out, size_t n)
     __m256 factor = _mm256_set1_ps(a);
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_fmadd_ps(factor, _mm256_loadu_ps(v + i), _mm256_loadu_ps(out + i)));
+        _mm256_storeu_ps(out + i,
+                         _mm256_fmadd_ps(factor, _mm256_loadu_ps(v + i), _mm256_loadu_ps(out + i)));
     if (i < n) {
         __m256i mask = first_lanes(n - i);
         __m256 old = _mm256_maskload_ps(out + i, mask);
-        _mm256_maskstore_ps(out + i, mask, _mm256_fmadd_ps(factor, _mm256_maskload_ps(v + i, mask), old));
+        _mm256_maskstore_ps(out + i, mask,
+                            _mm256_fmadd_ps(factor, _mm256_maskload_ps(v + i, mask), old));
     }
 }
 
@@ -102,11 +107,13 @@ static float dot_f16(const float *q, const uint16_t *k, size_t n)
     size_t i = 0;
     for (; i + 32 <= n; i += 32)
         for (size_t a = 0; a < 4; a++)
-            sum[a] = _mm256_fmadd_ps(_mm256_loadu_ps(q + i + 8 * a), halves8(k + i + 8 * a), sum[a]);
+            sum[a] =
+                _mm256_fmadd_ps(_mm256_loadu_ps(q + i + 8 * a), halves8(k + i + 8 * a), sum[a]);
     for (; i + 8 <= n; i += 8)
         sum[0] = _mm256_fmadd_ps(_mm256_loadu_ps(q + i), halves8(k + i), sum[0]);
     if (i < n)
-        sum[1] = _mm256_fmadd_ps(_mm256_maskload_ps(q + i, first_lanes(n - i)), few_halves(k + i, n - i), sum[1]);
+        sum[1] = _mm256_fmadd_ps(_mm256_maskload_ps(q + i, first_lanes(n - i)),
+                                 few_halves(k + i, n - i), sum[1]);
     return sum_lanes(_mm256_add_ps(_mm256_add_ps(sum[0], sum[1]), _mm256_add_ps(sum[2], sum[3])));
 }
 
@@ -115,7 +122,8 @@ static void axpy_f16(float a, const uint16_t *v, float *out, size_t n)
     __m256 factor = _mm256_set1_ps(a);
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_fmadd_ps(factor, halves8(v + i), _mm256_loadu_ps(out + i)));
+        _mm256_storeu_ps(out + i,
+                         _mm256_fmadd_ps(factor, halves8(v + i), _mm256_loadu_ps(out + i)));
     if (i < n) {
         __m256i mask = first_lanes(n - i);
         __m256 old = _mm256_maskload_ps(out + i, mask);
@@ -127,7 +135,8 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
 {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)(out + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
     if (i < n) {
         uint16_t buffer[8];
         __m256 last = _mm256_maskload_ps(x + i, first_lanes(n - i));
@@ -138,9 +147,10 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
 
 /* ---- towers ---- */
 
-/* R rows by 16 columns: with six rows twelve sums, two loads and six broadcasts to twelve products. */
-INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k, float *out,
-                       size_t stride_out, size_t cols, bool add)
+/* R rows by 16 columns: with six rows twelve sums, two loads and six broadcasts to twelve products.
+ */
+INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k,
+                       float *out, size_t stride_out, size_t cols, bool add)
 {
     __m256 sum[6][2];
     for (size_t r = 0; r < R; r++)
@@ -157,7 +167,8 @@ INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const fl
         const __m256i first = first_lanes(cols), rest = first_lanes(cols > 8 ? cols - 8 : 0);
         for (size_t r = 0; r < R; r++) {
             sum[r][0] = _mm256_add_ps(_mm256_maskload_ps(out + r * stride_out, first), sum[r][0]);
-            sum[r][1] = _mm256_add_ps(_mm256_maskload_ps(out + r * stride_out + 8, rest), sum[r][1]);
+            sum[r][1] =
+                _mm256_add_ps(_mm256_maskload_ps(out + r * stride_out + 8, rest), sum[r][1]);
         }
     }
     if (cols == BZ_PANEL) {
@@ -174,8 +185,8 @@ INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const fl
     }
 }
 
-static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out,
-                      size_t stride_out, size_t cols, bool add)
+static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
+                      float *out, size_t stride_out, size_t cols, bool add)
 {
     for (; rows >= 6; rows -= 6, a += 6 * stride_a, out += 6 * stride_out)
         panel_rows(a, stride_a, 6, b, k, out, stride_out, cols, add);
@@ -188,8 +199,10 @@ static void panel_run(const float *a, size_t stride_a, size_t rows, const float 
 /* bz_exp, eight at once. */
 INLINE __m256 exp8(__m256 x)
 {
-    x = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(BZ_EXP_LOWEST)), _mm256_set1_ps(BZ_EXP_HIGHEST));
-    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(BZ_EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    x = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(BZ_EXP_LOWEST)),
+                      _mm256_set1_ps(BZ_EXP_HIGHEST));
+    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(BZ_EXP_LOG2E)),
+                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(BZ_EXP_LN2_HIGH), x);
     r = _mm256_fnmadd_ps(n, _mm256_set1_ps(BZ_EXP_LN2_LOW), r);
     __m256 p = _mm256_set1_ps(BZ_EXP_C5);
@@ -199,7 +212,8 @@ INLINE __m256 exp8(__m256 x)
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C1));
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(BZ_EXP_C0));
     p = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
-    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    __m256i power =
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
     return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
 }
 
@@ -236,13 +250,16 @@ static float exp_sum(float *x, size_t n)
 
 INLINE __m256 sigmoid_times(__m256 x, __m256 angle)
 {
-    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(_mm256_sub_ps(_mm256_setzero_ps(), angle))));
+    return _mm256_div_ps(
+        x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(_mm256_sub_ps(_mm256_setzero_ps(), angle))));
 }
 
 INLINE __m256 gelu8(__m256 g, __m256 u)
 {
-    __m256 cubic = _mm256_fmadd_ps(_mm256_mul_ps(g, g), _mm256_set1_ps(BZ_GELU_CUBIC), _mm256_set1_ps(1.0f));
-    return sigmoid_times(_mm256_mul_ps(g, u), _mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(BZ_GELU_SCALE), g), cubic));
+    __m256 cubic =
+        _mm256_fmadd_ps(_mm256_mul_ps(g, g), _mm256_set1_ps(BZ_GELU_CUBIC), _mm256_set1_ps(1.0f));
+    return sigmoid_times(_mm256_mul_ps(g, u),
+                         _mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(BZ_GELU_SCALE), g), cubic));
 }
 
 static void gelu_mul(const float *gate, const float *up, float *out, size_t n)
@@ -252,7 +269,9 @@ static void gelu_mul(const float *gate, const float *up, float *out, size_t n)
         _mm256_storeu_ps(out + i, gelu8(_mm256_loadu_ps(gate + i), _mm256_loadu_ps(up + i)));
     if (i < n) {
         const __m256i mask = first_lanes(n - i);
-        _mm256_maskstore_ps(out + i, mask, gelu8(_mm256_maskload_ps(gate + i, mask), _mm256_maskload_ps(up + i, mask)));
+        _mm256_maskstore_ps(
+            out + i, mask,
+            gelu8(_mm256_maskload_ps(gate + i, mask), _mm256_maskload_ps(up + i, mask)));
     }
 }
 
@@ -284,7 +303,8 @@ INLINE uint32_t largest_lane(__m256i v)
 INLINE __m256i round_away(__m256 v)
 {
     __m256 sign = _mm256_and_ps(v, _mm256_set1_ps(-0.0f));
-    return _mm256_cvttps_epi32(_mm256_add_ps(v, _mm256_or_ps(sign, _mm256_set1_ps(0x1.FFFFFEp-2f))));
+    return _mm256_cvttps_epi32(
+        _mm256_add_ps(v, _mm256_or_ps(sign, _mm256_set1_ps(0x1.FFFFFEp-2f))));
 }
 
 /* The same numbers as the plain one. */
@@ -298,27 +318,31 @@ static void quantize(const float *x, bz_q8 out, size_t n)
             v[j] = _mm256_loadu_ps(x + 32 * g + 8 * j);
             bits[j] = _mm256_and_si256(_mm256_castps_si256(v[j]), magnitude);
         }
-        uint32_t largest = largest_lane(
-            _mm256_max_epi32(_mm256_max_epi32(bits[0], bits[1]), _mm256_max_epi32(bits[2], bits[3])));
+        uint32_t largest = largest_lane(_mm256_max_epi32(_mm256_max_epi32(bits[0], bits[1]),
+                                                         _mm256_max_epi32(bits[2], bits[3])));
         if (largest >= 0x7F800000u || largest < 27u << 23) { /* not finite, or as good as zero */
-            float d = _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(largest >= 0x7F800000u ? 0x7FC00000 : 0)));
+            float d = _mm_cvtss_f32(
+                _mm_castsi128_ps(_mm_cvtsi32_si128(largest >= 0x7F800000u ? 0x7FC00000 : 0)));
             memset(out.q + 32 * g, 0, 32);
             out.d[g] = out.sum[2 * g] = out.sum[2 * g + 1] = d;
             continue;
         }
-        float max = _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)largest))), d = max / 127.0f;
+        float max = _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)largest))),
+              d = max / 127.0f;
         __m256 inverse = _mm256_set1_ps(127.0f / max);
         __m256i r[4];
         for (size_t j = 0; j < 4; j++)
             r[j] = round_away(_mm256_mul_ps(v[j], inverse));
         /* Packing works within 128-bit halves; the last shuffle puts the fours in order. */
-        __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
+        __m256i bytes =
+            _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
         bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256((__m256i *)(out.q + 32 * g), bytes);
         out.d[g] = d;
 
         /* Sums of 16: lower and upper 128-bit half. maddubs with ones as the unsigned side. */
-        __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));
+        __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes),
+                                        _mm256_set1_epi16(1));
         sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4E));
         sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xB1));
         out.sum[2 * g] = d * (float)_mm256_extract_epi32(sum, 0);
@@ -339,7 +363,8 @@ INLINE __m256i products32(__m256i w, __m256i magnitude, __m256i x, const bool is
 
 /* R rows at once. Group t of the four in a step of 128 values adds to sum t % 2, the
  * minima to a third: no sum waits for itself more than twice in a step. */
-INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k, float *out)
+INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k,
+                      float *out)
 {
     const bool is_signed = !has_min;
     const __m256i even_then_odd = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
@@ -354,17 +379,19 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         __m256 s = _mm256_permutevar8x32_ps(_mm256_loadu_ps(w.s + i / 16), even_then_odd);
         __m256 scale[4];
         for (size_t r = 0; r < R; r++)
-            scale[r] = _mm256_mul_ps(s, _mm256_broadcast_ps((const __m128 *)(const void *)(x[r].d + i / 32)));
-#define GROUP(t)                                                                                       \
-        do {                                                                                           \
-            __m256i q = _mm256_loadu_si256((const __m256i *)(w.q + i + 32 * (t)));                     \
-            __m256i magnitude = is_signed ? _mm256_abs_epi8(q) : q;                                    \
-            for (size_t r = 0; r < R; r++) {                                                           \
-                __m256i v = _mm256_loadu_si256((const __m256i *)(x[r].q + i + 32 * (t)));              \
-                __m256 p = _mm256_cvtepi32_ps(products32(q, magnitude, v, is_signed));                 \
-                sum[r][(t) % 2] = _mm256_fmadd_ps(p, _mm256_permute_ps(scale[r], 0x55 * (t)), sum[r][(t) % 2]); \
-            }                                                                                          \
-        } while (0)
+            scale[r] = _mm256_mul_ps(
+                s, _mm256_broadcast_ps((const __m128 *)(const void *)(x[r].d + i / 32)));
+#define GROUP(t)                                                                                   \
+    do {                                                                                           \
+        __m256i q = _mm256_loadu_si256((const __m256i *)(w.q + i + 32 * (t)));                     \
+        __m256i magnitude = is_signed ? _mm256_abs_epi8(q) : q;                                    \
+        for (size_t r = 0; r < R; r++) {                                                           \
+            __m256i v = _mm256_loadu_si256((const __m256i *)(x[r].q + i + 32 * (t)));              \
+            __m256 p = _mm256_cvtepi32_ps(products32(q, magnitude, v, is_signed));                 \
+            sum[r][(t) % 2] =                                                                      \
+                _mm256_fmadd_ps(p, _mm256_permute_ps(scale[r], 0x55 * (t)), sum[r][(t) % 2]);      \
+        }                                                                                          \
+    } while (0)
         GROUP(0);
         GROUP(1);
         GROUP(2);
@@ -390,7 +417,8 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         for (size_t r = 0; r < R; r++) {
             __m256i v = _mm256_loadu_si256((const __m256i *)(x[r].q + i));
             __m256 p = _mm256_cvtepi32_ps(products32(q, magnitude, v, is_signed));
-            sum[r][0] = _mm256_fmadd_ps(p, _mm256_mul_ps(s, _mm256_set1_ps(x[r].d[i / 32])), sum[r][0]);
+            sum[r][0] =
+                _mm256_fmadd_ps(p, _mm256_mul_ps(s, _mm256_set1_ps(x[r].d[i / 32])), sum[r][0]);
         }
     }
     for (size_t r = 0; r < R; r++)
@@ -451,8 +479,8 @@ INLINE __m256i nibbles(const uint8_t *bytes)
 /* 16 in every byte whose bit is set in the 32 bits at p. */
 INLINE __m256i fifth_bits(const uint8_t *p)
 {
-    const __m256i spread = _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101, 0x0202020202020202,
-                                              0x0303030303030303);
+    const __m256i spread = _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101,
+                                              0x0202020202020202, 0x0303030303030303);
     const __m256i select = _mm256_set1_epi64x((long long)0x8040201008040201u);
     __m256i v = _mm256_shuffle_epi8(_mm256_set1_epi32((int)bz_le32(p)), spread);
     return low_bits(_mm256_cmpeq_epi8(_mm256_and_si256(v, select), select), 16);
@@ -485,7 +513,8 @@ INLINE void q4_1(const bz_block_q4_1 *b, bz_w8 w)
 INLINE void q5_0(const bz_block_q5_0 *b, bz_w8 w)
 {
     set2(w.s, half_at(b->d));
-    store32(w.q, _mm256_sub_epi8(_mm256_or_si256(nibbles(b->q), fifth_bits(b->high)), _mm256_set1_epi8(16)));
+    store32(w.q, _mm256_sub_epi8(_mm256_or_si256(nibbles(b->q), fifth_bits(b->high)),
+                                 _mm256_set1_epi8(16)));
 }
 
 INLINE void q5_1(const bz_block_q5_1 *b, bz_w8 w)
@@ -560,7 +589,8 @@ INLINE void q5_k(const bz_block_q5_k *b, bz_w8 w)
     __m256i high = load32(b->high); /* bit g of byte l belongs to value 32g + l */
     for (int c = 0; c < 4; c++) {
         __m256i v = load32(b->q + 32 * c), two = _mm256_srli_epi16(high, 2 * c);
-        __m256i even = low_bits(_mm256_slli_epi16(two, 4), 16), odd = low_bits(_mm256_slli_epi16(two, 3), 16);
+        __m256i even = low_bits(_mm256_slli_epi16(two, 4), 16),
+                odd = low_bits(_mm256_slli_epi16(two, 3), 16);
         store32(w.q + 64 * c, _mm256_or_si256(low_bits(v, 15), even));
         store32(w.q + 64 * c + 32, _mm256_or_si256(low_bits(_mm256_srli_epi16(v, 4), 15), odd));
     }
@@ -611,7 +641,8 @@ static void dequantize_f16(const uint8_t *bytes, float *out, size_t n)
 {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(bytes + 2 * i))));
+        _mm256_storeu_ps(out + i,
+                         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(bytes + 2 * i))));
     for (; i < n; i++)
         out[i] = half_at(bytes + 2 * i);
 }
@@ -627,7 +658,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-#define KERNELS bz_kernels_avx2
+#define KERNELS      bz_kernels_avx2
 #define KERNELS_NAME "avx2"
 #include "cpu/kernels_table.h"
 

@@ -44,7 +44,8 @@ INLINE float sum_lanes(const float32x4_t sum[4])
 
 /* ---- f32 ---- */
 
-INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k, float *out)
+INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k,
+                     float *out)
 {
     float32x4_t sum[4][4];
     for (size_t r = 0; r < R; r++)
@@ -135,8 +136,8 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
 /* ---- towers ---- */
 
 /* R rows by 16 columns. */
-INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k, float *out,
-                       size_t stride_out, size_t cols, bool add)
+INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k,
+                       float *out, size_t stride_out, size_t cols, bool add)
 {
     float32x4_t sum[6][4];
     for (size_t r = 0; r < R; r++)
@@ -161,8 +162,8 @@ INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const fl
     }
 }
 
-static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out,
-                      size_t stride_out, size_t cols, bool add)
+static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
+                      float *out, size_t stride_out, size_t cols, bool add)
 {
     for (; rows >= 6; rows -= 6, a += 6 * stride_a, out += 6 * stride_out)
         panel_rows(a, stride_a, 6, b, k, out, stride_out, cols, add);
@@ -196,7 +197,8 @@ static void quantize(const float *x, bz_q8 out, size_t n)
         uint32x4_t largest4 = vdupq_n_u32(0);
         for (size_t j = 0; j < 8; j++) {
             v[j] = vld1q_f32(x + 32 * g + 4 * j);
-            largest4 = vmaxq_u32(largest4, vandq_u32(vreinterpretq_u32_f32(v[j]), vdupq_n_u32(0x7FFFFFFF)));
+            largest4 = vmaxq_u32(largest4,
+                                 vandq_u32(vreinterpretq_u32_f32(v[j]), vdupq_n_u32(0x7FFFFFFF)));
         }
         uint32_t largest = vmaxvq_u32(largest4), nan = 0x7FC00000u;
         float max, d = 0;
@@ -237,7 +239,8 @@ INLINE int32x4_t products16(int8x16_t w, int8x16_t x)
 }
 
 /* R rows at once. Each 16-value part of a step of 64 values adds to a sum of its own. */
-INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k, float *out)
+INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k,
+                      float *out)
 {
     float32x4_t sum[4][4];
     for (size_t r = 0; r < R; r++)
@@ -251,14 +254,14 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
             float32x2_t d = vld1_f32(x[r].d + i / 32);
             scale[r] = vmulq_f32(s, vcombine_f32(vdup_lane_f32(d, 0), vdup_lane_f32(d, 1)));
         }
-#define PART(a)                                                                                          \
-        do {                                                                                             \
-            int8x16_t q = vld1q_s8(w.q + i + 16 * (a));                                                  \
-            for (size_t r = 0; r < R; r++) {                                                             \
-                float32x4_t p = vcvtq_f32_s32(products16(q, vld1q_s8(x[r].q + i + 16 * (a))));           \
-                sum[r][a] = vfmaq_laneq_f32(sum[r][a], p, scale[r], (a));                                \
-            }                                                                                            \
-        } while (0)
+#define PART(a)                                                                                    \
+    do {                                                                                           \
+        int8x16_t q = vld1q_s8(w.q + i + 16 * (a));                                                \
+        for (size_t r = 0; r < R; r++) {                                                           \
+            float32x4_t p = vcvtq_f32_s32(products16(q, vld1q_s8(x[r].q + i + 16 * (a))));         \
+            sum[r][a] = vfmaq_laneq_f32(sum[r][a], p, scale[r], (a));                              \
+        }                                                                                          \
+    } while (0)
         PART(0);
         PART(1);
         PART(2);
@@ -274,10 +277,12 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         for (size_t r = 0; r < R; r++) {
             for (size_t a = 0; a < 2; a++) {
                 int32x4_t p = products16(vld1q_s8(w.q + i + 16 * a), vld1q_s8(x[r].q + i + 16 * a));
-                sum[r][a] = vfmaq_n_f32(sum[r][a], vcvtq_f32_s32(p), w.s[i / 16 + a] * x[r].d[i / 32]);
+                sum[r][a] =
+                    vfmaq_n_f32(sum[r][a], vcvtq_f32_s32(p), w.s[i / 16 + a] * x[r].d[i / 32]);
             }
             if (has_min)
-                sum[r][2] = vfmsq_f32(sum[r][2], few_floats(w.m + i / 16, 2), few_floats(x[r].sum + i / 16, 2));
+                sum[r][2] = vfmsq_f32(sum[r][2], few_floats(w.m + i / 16, 2),
+                                      few_floats(x[r].sum + i / 16, 2));
         }
     }
     for (size_t r = 0; r < R; r++)
@@ -549,7 +554,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-#define KERNELS bz_kernels_neon
+#define KERNELS      bz_kernels_neon
 #define KERNELS_NAME "neon"
 #include "cpu/kernels_table.h"
 

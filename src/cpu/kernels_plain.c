@@ -115,7 +115,9 @@ static void quantize(const float *restrict x, bz_q8 out, size_t n)
             largest = magnitude > largest ? magnitude : largest;
         }
         bool finite = largest < 0x7F800000u, tiny = largest < 27u << 23;
-        float max = from_bits(largest), d = !finite ? from_bits(0x7FC00000u) : tiny ? 0.0f : max / 127.0f;
+        float max = from_bits(largest), d = !finite ? from_bits(0x7FC00000u)
+                                            : tiny  ? 0.0f
+                                                    : max / 127.0f;
         out.d[g] = d;
         if (!finite || tiny) {
             memset(q, 0, 32);
@@ -167,8 +169,8 @@ static void dot8(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, f
 
 /* ---- towers ---- */
 
-static void panel(const float *restrict a, size_t stride_a, size_t rows, const float *restrict b, size_t k,
-                  float *restrict out, size_t stride_out, size_t cols)
+static void panel(const float *restrict a, size_t stride_a, size_t rows, const float *restrict b,
+                  size_t k, float *restrict out, size_t stride_out, size_t cols)
 {
     for (; rows > 0; rows--, a += stride_a, out += stride_out) {
         float sum[BZ_PANEL] = {0};

@@ -1,7 +1,8 @@
-/* Text for the files of vector kernels, behind all their functions: what is the same for all of them, and the
- * table. The file has defined KERNELS, the table's name, KERNELS_NAME, what users call it, INLINE and besides the
- * kernels `dot_rows` and `dot8_rows` for R rows at once, `panel_run` for BZ_PANEL_RUN products at the most,
- * `unpack`, `expand` (s * q - m), `dequantize_f16` and `dequantize_bf16`. */
+/* Text for the files of vector kernels, behind all their functions: what is the same for all of
+ * them, and the table. The file has defined KERNELS, the table's name, KERNELS_NAME, what users
+ * call it, INLINE and besides the kernels `dot_rows` and `dot8_rows` for R rows at once,
+ * `panel_run` for BZ_PANEL_RUN products at the most, `unpack`, `expand` (s * q - m),
+ * `dequantize_f16` and `dequantize_bf16`. */
 static float sum_squares(const float *x, size_t n)
 {
     float sum;
@@ -9,7 +10,8 @@ static float sum_squares(const float *x, size_t n)
     return sum;
 }
 
-INLINE void dot8_blocks(bz_w8 w, const bool has_min, const bz_q8 *x, size_t rows, size_t k, float *out)
+INLINE void dot8_blocks(bz_w8 w, const bool has_min, const bz_q8 *x, size_t rows, size_t k,
+                        float *out)
 {
     for (; rows >= 4; rows -= 4, x += 4, out += 4)
         dot8_rows(w, has_min, x, 4, k, out);
@@ -25,12 +27,12 @@ static void dot8(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, f
         dot8_blocks(w, false, x, rows, k, out);
 }
 
-static void panel(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out, size_t stride_out,
-                  size_t cols)
+static void panel(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
+                  float *out, size_t stride_out, size_t cols)
 {
     for (size_t i = 0; i < k; i += BZ_PANEL_RUN)
-        panel_run(a + i, stride_a, rows, b + i * BZ_PANEL, k - i < BZ_PANEL_RUN ? k - i : BZ_PANEL_RUN, out, stride_out, cols,
-                  i > 0);
+        panel_run(a + i, stride_a, rows, b + i * BZ_PANEL,
+                  k - i < BZ_PANEL_RUN ? k - i : BZ_PANEL_RUN, out, stride_out, cols, i > 0);
 }
 
 static void dequantize(bz_type type, const void *blocks, float *out, size_t n)

@@ -1,5 +1,5 @@
-/* The inner loops for WebAssembly with 128-bit vectors. There is no fused multiply-add: each product
- * and each sum is rounded.
+/* The inner loops for WebAssembly with 128-bit vectors. There is no fused multiply-add: each
+ * product and each sum is rounded.
  *
  * Tails shorter than a vector are copied beside zeros: one more step of the same sums, so that the
  * order of additions depends on the length only. */
@@ -38,7 +38,8 @@ INLINE float sum_lanes(const v128_t sum[4])
 
 /* ---- f32 ---- */
 
-INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k, float *out)
+INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k,
+                     float *out)
 {
     v128_t sum[4][4];
     for (size_t r = 0; r < R; r++)
@@ -78,14 +79,16 @@ static void axpy(float a, const float *v, float *out, size_t n)
     v128_t factor = wasm_f32x4_splat(a);
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
-        wasm_v128_store(out + i, add_product(wasm_v128_load(out + i), factor, wasm_v128_load(v + i)));
+        wasm_v128_store(out + i,
+                        add_product(wasm_v128_load(out + i), factor, wasm_v128_load(v + i)));
     for (; i < n; i++)
         out[i] += a * v[i];
 }
 
 /* ---- f16 ---- */
 
-/* Four halves in the low bits of four words. Subnormal numbers become a sum and a difference; NaN is made quiet. */
+/* Four halves in the low bits of four words. Subnormal numbers become a sum and a difference; NaN
+ * is made quiet. */
 INLINE v128_t widen(v128_t halves)
 {
     v128_t sign = wasm_i32x4_shl(wasm_v128_and(halves, wasm_i32x4_splat(0x8000)), 16);
@@ -95,8 +98,9 @@ INLINE v128_t widen(v128_t halves)
     v128_t bits = wasm_v128_bitselect(small, wasm_i32x4_add(rest, wasm_i32x4_splat(112 << 23)),
                                       wasm_i32x4_lt(rest, wasm_i32x4_splat(1 << 23)));
     v128_t largest = wasm_i32x4_splat(31 << 23);
-    v128_t special = wasm_v128_or(wasm_v128_and(wasm_i32x4_ge(rest, largest), wasm_i32x4_splat(0x7F800000)),
-                                  wasm_v128_and(wasm_i32x4_gt(rest, largest), wasm_i32x4_splat(0x00400000)));
+    v128_t special =
+        wasm_v128_or(wasm_v128_and(wasm_i32x4_ge(rest, largest), wasm_i32x4_splat(0x7F800000)),
+                     wasm_v128_and(wasm_i32x4_gt(rest, largest), wasm_i32x4_splat(0x00400000)));
     return wasm_v128_or(wasm_v128_or(bits, special), sign);
 }
 
@@ -136,7 +140,8 @@ static void axpy_f16(float a, const uint16_t *v, float *out, size_t n)
         wasm_v128_store(out + i, add_product(wasm_v128_load(out + i), factor, halves4(v + i)));
     if (i < n) {
         float buffer[4];
-        wasm_v128_store(buffer, add_product(few_floats(out + i, n - i), factor, few_halves(v + i, n - i)));
+        wasm_v128_store(buffer,
+                        add_product(few_floats(out + i, n - i), factor, few_halves(v + i, n - i)));
         memcpy(out + i, buffer, (n - i) * sizeof *out);
     }
 }
@@ -150,8 +155,8 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
 /* ---- towers ---- */
 
 /* R rows by 16 columns. */
-INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k, float *out,
-                       size_t stride_out, size_t cols, bool add)
+INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k,
+                       float *out, size_t stride_out, size_t cols, bool add)
 {
     v128_t sum[3][4];
     for (size_t r = 0; r < R; r++)
@@ -176,8 +181,8 @@ INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const fl
     }
 }
 
-static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k, float *out,
-                      size_t stride_out, size_t cols, bool add)
+static void panel_run(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
+                      float *out, size_t stride_out, size_t cols, bool add)
 {
     for (; rows >= 3; rows -= 3, a += 3 * stride_a, out += 3 * stride_out)
         panel_rows(a, stride_a, 3, b, k, out, stride_out, cols, add);
@@ -217,7 +222,8 @@ INLINE int32_t sum_of_bytes(v128_t bytes)
     return wasm_i32x4_extract_lane(v, 0) + wasm_i32x4_extract_lane(v, 1);
 }
 
-/* The same numbers as the plain one, where rounding and the treatment of odd groups are explained. */
+/* The same numbers as the plain one, where rounding and the treatment of odd groups are explained.
+ */
 static void quantize(const float *x, bz_q8 out, size_t n)
 {
     for (size_t g = 0; g < n / 32; g++) {
@@ -260,13 +266,17 @@ static void quantize(const float *x, bz_q8 out, size_t n)
 /* Exact products of 16 pairs in four sums of four. */
 INLINE v128_t products16(v128_t w, v128_t x)
 {
-    v128_t low = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(w), wasm_i16x8_extend_low_i8x16(x));
-    v128_t high = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(w), wasm_i16x8_extend_high_i8x16(x));
+    v128_t low =
+        wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(w), wasm_i16x8_extend_low_i8x16(x));
+    v128_t high =
+        wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(w), wasm_i16x8_extend_high_i8x16(x));
     return wasm_i32x4_add(low, high);
 }
 
-/* R rows at once. The two halves of a group of 32 add to sums of their own, and so do the minima. */
-INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k, float *out)
+/* R rows at once. The two halves of a group of 32 add to sums of their own, and so do the minima.
+ */
+INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k,
+                      float *out)
 {
     v128_t sum[4][4];
     for (size_t r = 0; r < R; r++)
@@ -288,12 +298,14 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         for (; g + 4 <= k / 16; g += 4) {
             v128_t m = wasm_v128_load(w.m + g);
             for (size_t r = 0; r < R; r++)
-                sum[r][2] = wasm_f32x4_sub(sum[r][2], wasm_f32x4_mul(m, wasm_v128_load(x[r].sum + g)));
+                sum[r][2] =
+                    wasm_f32x4_sub(sum[r][2], wasm_f32x4_mul(m, wasm_v128_load(x[r].sum + g)));
         }
         if (g < k / 16) { /* two more */
             v128_t m = few_floats(w.m + g, 2);
             for (size_t r = 0; r < R; r++)
-                sum[r][3] = wasm_f32x4_sub(sum[r][3], wasm_f32x4_mul(m, few_floats(x[r].sum + g, 2)));
+                sum[r][3] =
+                    wasm_f32x4_sub(sum[r][3], wasm_f32x4_mul(m, few_floats(x[r].sum + g, 2)));
         }
     }
     for (size_t r = 0; r < R; r++)
@@ -330,7 +342,8 @@ INLINE void scale16(float *p, float d, v128_t bytes)
     v128_t part[4] = {wasm_i32x4_extend_low_i16x8(low), wasm_i32x4_extend_high_i16x8(low),
                       wasm_i32x4_extend_low_i16x8(high), wasm_i32x4_extend_high_i16x8(high)};
     for (size_t j = 0; j < 4; j++)
-        wasm_v128_store(p + 4 * j, wasm_f32x4_mul(wasm_f32x4_convert_i32x4(part[j]), wasm_f32x4_splat(d)));
+        wasm_v128_store(p + 4 * j,
+                        wasm_f32x4_mul(wasm_f32x4_convert_i32x4(part[j]), wasm_f32x4_splat(d)));
 }
 
 /* Each of eight bytes twice: a group of 32 values has two halves of 16. */
@@ -354,8 +367,8 @@ INLINE pair nibbles(const uint8_t *bytes)
 INLINE v128_t fifth_bit(const uint8_t *p)
 {
     const v128_t select = wasm_u64x2_splat(0x8040201008040201u);
-    v128_t v = wasm_i8x16_shuffle(wasm_u8x16_splat(p[0]), wasm_u8x16_splat(p[1]), 0, 0, 0, 0, 0, 0, 0, 0, 16, 16,
-                                  16, 16, 16, 16, 16, 16);
+    v128_t v = wasm_i8x16_shuffle(wasm_u8x16_splat(p[0]), wasm_u8x16_splat(p[1]), 0, 0, 0, 0, 0, 0,
+                                  0, 0, 16, 16, 16, 16, 16, 16, 16, 16);
     return low_bits(wasm_i8x16_eq(wasm_v128_and(v, select), select), 16);
 }
 
@@ -396,7 +409,8 @@ INLINE void q4_1(const bz_block_q4_1 *b, bz_w8 w)
 INLINE pair five_bits(const uint8_t *q, const uint8_t *high)
 {
     pair low = nibbles(q);
-    return (pair){wasm_v128_or(low.first, fifth_bit(high)), wasm_v128_or(low.second, fifth_bit(high + 2))};
+    return (pair){wasm_v128_or(low.first, fifth_bit(high)),
+                  wasm_v128_or(low.second, fifth_bit(high + 2))};
 }
 
 INLINE void q5_0(const bz_block_q5_0 *b, bz_w8 w)
@@ -451,7 +465,8 @@ INLINE void q3_k(const bz_block_q3_k *b, bz_w8 w)
         int8_t *q = w.q + 128 * (half / 2) + 16 * (half % 2);
         for (uint32_t r = 0; r < 4; r++) {
             v128_t third = wasm_i8x16_shl(low_bits(wasm_u8x16_shr(high, r), 1), 2);
-            wasm_v128_store(q + 32 * r, lower(wasm_v128_or(low_bits(wasm_u8x16_shr(v, 2 * r), 3), third), 4));
+            wasm_v128_store(q + 32 * r,
+                            lower(wasm_v128_or(low_bits(wasm_u8x16_shr(v, 2 * r), 3), third), 4));
         }
     }
 }
@@ -484,7 +499,8 @@ INLINE void q5_k(const bz_block_q5_k *b, bz_w8 w)
         v128_t high = wasm_u8x16_shr(wasm_v128_load(b->high + 16 * (half % 2)), 2 * c);
         int8_t *q = w.q + 64 * c + 16 * (half % 2);
         wasm_v128_store(q, wasm_v128_or(low_bits(v, 15), wasm_i8x16_shl(low_bits(high, 1), 4)));
-        wasm_v128_store(q + 32, wasm_v128_or(wasm_u8x16_shr(v, 4), wasm_i8x16_shl(low_bits(high, 2), 3)));
+        wasm_v128_store(q + 32,
+                        wasm_v128_or(wasm_u8x16_shr(v, 4), wasm_i8x16_shl(low_bits(high, 2), 3)));
     }
 }
 
@@ -493,12 +509,18 @@ INLINE void q6_k(const bz_block_q6_k *b, bz_w8 w)
     scale16(w.s, half_at(b->d), wasm_v128_load(b->scales));
     for (int half = 0; half < 4; half++) {
         const uint8_t *low = b->low + 64 * (half / 2) + 16 * (half % 2);
-        v128_t a = wasm_v128_load(low), c = wasm_v128_load(low + 32), high = wasm_v128_load(b->high + 16 * half);
+        v128_t a = wasm_v128_load(low), c = wasm_v128_load(low + 32),
+               high = wasm_v128_load(b->high + 16 * half);
         int8_t *q = w.q + 128 * (half / 2) + 16 * (half % 2);
-        wasm_v128_store(q, lower(wasm_v128_or(low_bits(a, 15), low_bits(wasm_i8x16_shl(high, 4), 48)), 32));
-        wasm_v128_store(q + 32, lower(wasm_v128_or(low_bits(c, 15), low_bits(wasm_i8x16_shl(high, 2), 48)), 32));
+        wasm_v128_store(
+            q, lower(wasm_v128_or(low_bits(a, 15), low_bits(wasm_i8x16_shl(high, 4), 48)), 32));
+        wasm_v128_store(
+            q + 32,
+            lower(wasm_v128_or(low_bits(c, 15), low_bits(wasm_i8x16_shl(high, 2), 48)), 32));
         wasm_v128_store(q + 64, lower(wasm_v128_or(wasm_u8x16_shr(a, 4), low_bits(high, 48)), 32));
-        wasm_v128_store(q + 96, lower(wasm_v128_or(wasm_u8x16_shr(c, 4), low_bits(wasm_u8x16_shr(high, 2), 48)), 32));
+        wasm_v128_store(
+            q + 96,
+            lower(wasm_v128_or(wasm_u8x16_shr(c, 4), low_bits(wasm_u8x16_shr(high, 2), 48)), 32));
     }
 }
 
@@ -544,7 +566,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-#define KERNELS bz_kernels_wasm
+#define KERNELS      bz_kernels_wasm
 #define KERNELS_NAME "simd128"
 #include "cpu/kernels_table.h"
 

@@ -45,8 +45,8 @@ static bool resize_layer(bz_kv *kv, kv_layer *l, uint32_t rows)
     return true;
 }
 
-static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32, uint32_t slack,
-                        bz_kv **out, bz_error *err)
+static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
+                        uint32_t slack, bz_kv **out, bz_error *err)
 {
     bz_kv *kv = calloc(1, sizeof *kv);
     bool ok = kv && (kv->layer = calloc(n ? n : 1, sizeof *kv->layer)) != NULL;
@@ -54,14 +54,17 @@ static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, 
         kv_layer *l = &kv->layer[i];
         kv->n = i + 1;
         kv->value_bytes = f32 ? 4 : 2;
-        *l = (kv_layer){.kv_heads = caches[i].kv_heads, .head_dim = caches[i].head_dim, .window = caches[i].window};
+        *l = (kv_layer){.kv_heads = caches[i].kv_heads,
+                        .head_dim = caches[i].head_dim,
+                        .window = caches[i].window};
         l->k = calloc(l->kv_heads, sizeof *l->k);
         l->v = calloc(l->kv_heads, sizeof *l->v);
         ok = l->k && l->v && (l->window == 0 || resize_layer(kv, l, l->window + slack));
     }
     if (!ok) {
         kv_free(b, kv);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache of %u layers.", n);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache of %u layers.",
+                       n);
     }
     *out = kv;
     return BZ_OK;
@@ -81,7 +84,8 @@ static bz_status kv_reserve(bz_backend *b, bz_kv *kv, uint32_t positions, bz_err
         }
         if (!resize_layer(kv, l, rows)) {
             return bz_fail(err, BZ_OUT_OF_MEMORY,
-                           "No memory to grow the key and value cache to %u positions; a shorter context needs less.",
+                           "No memory to grow the key and value cache to %u positions; a shorter "
+                           "context needs less.",
                            positions);
         }
     }

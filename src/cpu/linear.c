@@ -75,10 +75,11 @@ typedef struct ready_row {
     const float *values;
 } ready_row;
 
-static ready_row make_ready(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, bool q8, cpu_scratch *own,
-                            uint32_t slot)
+static ready_row make_ready(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, bool q8,
+                            cpu_scratch *own, uint32_t slot)
 {
-    ready_row row = {{own->q + slot * k, own->s + slot * k / 16, own->m + slot * k / 16}, own->values + slot * k};
+    ready_row row = {{own->q + slot * k, own->s + slot * k / 16, own->m + slot * k / 16},
+                     own->values + slot * k};
     if (q8) {
         c->k->unpack(type, blocks, row.w8, k);
     } else {
@@ -112,7 +113,8 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         float *y = cpu_row(c, s->out[0], n0) + first;
         for (uint32_t r = 0; r < count; r++) {
             float product[ROW_BLOCK];
-            ready_row row = keep ? ready[r] : make_ready(c, w->type, blocks + r * row_bytes, k, q8, own, 0);
+            ready_row row =
+                keep ? ready[r] : make_ready(c, w->type, blocks + r * row_bytes, k, q8, own, 0);
             if (q8) {
                 c->k->dot8(row.w8, has_min, c->q8 + n0, n, k, product);
             } else {

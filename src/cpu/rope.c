@@ -25,7 +25,8 @@ void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     (void)worker;
     uint32_t pairs = job->step->width / 2;
     for (uint32_t axis = 0; axis < job->step->axes; axis++) {
-        float *cosine = cpu_row(c, job->step->out[0], row) + (size_t)axis * job->step->width, *sine = cosine + pairs;
+        float *cosine = cpu_row(c, job->step->out[0], row) + (size_t)axis * job->step->width,
+              *sine = cosine + pairs;
         float pos = (float)(axis ? c->rows->down : c->rows->pos)[row];
         for (uint32_t i = 0; i < pairs; i++) {
             float angle = pos * job->constants[i]; /* f32, as the reference computes it */
@@ -39,10 +40,12 @@ void cpu_rope(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
-    const uint32_t pairs = s->width / 2, cols = cpu_info(c, s->in[0])->cols, axes = cpu_info(c, s->in[1])->cols / s->width;
+    const uint32_t pairs = s->width / 2, cols = cpu_info(c, s->in[0])->cols,
+                   axes = cpu_info(c, s->in[1])->cols / s->width;
     for (uint32_t g = 0; g < cols / s->width; g++) {
         const size_t at = (size_t)g * s->width;
-        const float *cosine = cpu_row(c, s->in[1], row) + (size_t)(g % axes) * s->width, *sine = cosine + pairs;
+        const float *cosine = cpu_row(c, s->in[1], row) + (size_t)(g % axes) * s->width,
+                    *sine = cosine + pairs;
         const float *a = cpu_row(c, s->in[0], row) + at, *b = a + pairs;
         float *out_a = cpu_row(c, s->out[0], row) + at, *out_b = out_a + pairs;
         for (uint32_t i = 0; i < pairs; i++) {

@@ -40,7 +40,8 @@ void cpu_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
     size_t cols = (size_t)w->ne[0];
-    const uint8_t *source = cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
+    const uint8_t *source =
+        cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
     float *out = cpu_row(c, s->out[0], row);
     if (s->takes_soft && c->rows->soft && c->rows->soft[row]) {
         memcpy(out, c->rows->soft[row], cols * sizeof *out);

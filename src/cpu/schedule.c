@@ -178,11 +178,13 @@ static bool reserve_scratch(cpu *c, const needs *need)
 {
     unsigned threads = bz_pool_threads(c->pool);
     if (need->tile_weights > c->scratch_weights || need->rows > c->scratch_rows) {
-        size_t weights = need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights;
+        size_t weights =
+            need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights;
         uint32_t rows = greater(need->rows, c->scratch_rows);
         weights = (weights + 63) / 64 * 64;
         size_t rows64 = ((size_t)rows + 63) / 64 * 64;
-        size_t each = weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 + rows64 * sizeof(bz_q8);
+        size_t each =
+            weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 + rows64 * sizeof(bz_q8);
         size_t have = 0;
         each = (each + 63) / 64 * 64;
         if (!grow_bytes(&c->scratch_memory, &have, each * threads)) {
@@ -267,7 +269,8 @@ bz_status cpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_
     }
     if (!ok || !reserve(c, &need)) {
         cpu_release(b, s);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a pass of %u rows (%.1f MB of activations).", plan->rows,
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "No memory for a pass of %u rows (%.1f MB of activations).", plan->rows,
                        (double)plan->arena_bytes / 1e6);
     }
     *out = s;

@@ -1,4 +1,5 @@
-/* Steps of the audio tower that look along time: convolutions, and attention over the last few moments. */
+/* Steps of the audio tower that look along time: convolutions, and attention over the last few
+ * moments. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,10 @@
 
 /* ---- 3 x 3 convolution, every second place ---------------------------------------- */
 
-/* A row of the input holds `steps` moments, each [pitches][channels]; the output half as many of half as many pitches.
- * Moments from `valid` on count as silence: zero, in and out. The patch of a place is its nine neighbours' channels one
- * behind the other, so the weights are put in that order, in panels. */
+/* A row of the input holds `steps` moments, each [pitches][channels]; the output half as many of
+ * half as many pitches. Moments from `valid` on count as silence: zero, in and out. The patch of a
+ * place is its nine neighbours' channels one behind the other, so the weights are put in that
+ * order, in panels. */
 bool cpu_conv_weights(const cpu *c, cpu_job *job)
 {
     const bz_step *s = job->step;
@@ -23,7 +25,8 @@ bool cpu_conv_weights(const cpu *c, cpu_job *job)
         for (size_t ch = 0; ch < channels; ch++) {
             for (size_t tap = 0; tap < 9; tap++) { /* in the file: [channel][time][pitch] */
                 const size_t i = tap * channels + ch;
-                job->constants[(o / BZ_PANEL * k + i) * BZ_PANEL + o % BZ_PANEL] = row[ch * 9 + tap];
+                job->constants[(o / BZ_PANEL * k + i) * BZ_PANEL + o % BZ_PANEL] =
+                    row[ch * 9 + tap];
             }
         }
     }
@@ -41,7 +44,8 @@ void cpu_conv(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     const bz_step *s = job->step;
     const int32_t steps = (int32_t)s->steps, pitches = (int32_t)s->width;
-    const size_t channels = s->heads, k = 9 * channels, made = (size_t)bz_weight_of(c->weights, s->w[0])->ne[1];
+    const size_t channels = s->heads, k = 9 * channels,
+                 made = (size_t)bz_weight_of(c->weights, s->w[0])->ne[1];
     const size_t places = (size_t)pitches / 2;
     /* The first convolution sees all moments, the next every second one. */
     const uint32_t every = 4 / s->steps;
@@ -63,11 +67,14 @@ void cpu_conv(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
                     continue;
                 }
                 const float *from = cpu_row(c, s->in[0], (uint32_t)(at / steps));
-                memcpy(to, from + ((size_t)(at % steps) * (size_t)pitches + (size_t)pitch) * channels, channels * sizeof *to);
+                memcpy(to,
+                       from + ((size_t)(at % steps) * (size_t)pitches + (size_t)pitch) * channels,
+                       channels * sizeof *to);
             }
         }
         for (size_t o = 0; o < made; o += BZ_PANEL) {
-            c->k->panel(patch, k, places, job->constants + o * k, k, out + o, made, made - o < BZ_PANEL ? made - o : BZ_PANEL);
+            c->k->panel(patch, k, places, job->constants + o * k, k, out + o, made,
+                        made - o < BZ_PANEL ? made - o : BZ_PANEL);
         }
     }
 }
@@ -150,7 +157,8 @@ void cpu_local_sum(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     for (uint32_t h = 0; h < s->heads; h++) {
         const float *share = cpu_row(c, s->in[0], row) + (size_t)h * s->window;
         for (uint32_t i = 0; i < seen; i++) {
-            c->k->axpy(share[i], cpu_row(c, s->in[1], row - i) + (size_t)h * d, cpu_row(c, s->out[0], row) + (size_t)h * d, d);
+            c->k->axpy(share[i], cpu_row(c, s->in[1], row - i) + (size_t)h * d,
+                       cpu_row(c, s->out[0], row) + (size_t)h * d, d);
         }
     }
 }

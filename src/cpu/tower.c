@@ -21,7 +21,8 @@ void cpu_place(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     float *out = cpu_row(c, s->out[0], row), *place = c->scratch[worker].values;
     const uint8_t *table = cpu_weight(c, s->w[0]);
     c->k->dequantize(w->type, table + (size_t)c->rows->pos[row] * row_bytes, place, cols);
-    c->k->dequantize(w->type, table + ((size_t)w->ne[1] + (size_t)c->rows->down[row]) * row_bytes, place + cols, cols);
+    c->k->dequantize(w->type, table + ((size_t)w->ne[1] + (size_t)c->rows->down[row]) * row_bytes,
+                     place + cols, cols);
     for (size_t i = 0; i < cols; i++) {
         out[i] = x[i] + (place[i] + place[cols + i]);
     }
@@ -57,7 +58,8 @@ void cpu_layer_norm(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
         for (uint32_t i = 0; i < s->width; i++) {
             out[g + i] = x[g + i] - mean;
         }
-        const float r = 1.0f / sqrtf(c->k->sum_squares(out + g, s->width) / (float)s->width + s->eps);
+        const float r =
+            1.0f / sqrtf(c->k->sum_squares(out + g, s->width) / (float)s->width + s->eps);
         for (uint32_t i = 0; i < s->width; i++) {
             out[g + i] *= r * cpu_weight_f32(w, i);
         }
@@ -103,7 +105,8 @@ void cpu_relu(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 void cpu_silu(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
-    c->k->silu(cpu_row(c, job->step->in[0], row), cpu_row(c, job->step->out[0], row), cpu_info(c, job->step->out[0])->cols);
+    c->k->silu(cpu_row(c, job->step->in[0], row), cpu_row(c, job->step->out[0], row),
+               cpu_info(c, job->step->out[0])->cols);
 }
 
 void cpu_glu(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)

@@ -2,11 +2,11 @@
  * q8_0 ... mxfp4 that the file has defined before it includes this. It gives
  *
  *   static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n) */
-#define EACH_BLOCK(block, values, has_min, function)         \
-    do {                                                     \
-        const block *b = blocks;                             \
-        for (size_t i = 0; i < n; i += (values))             \
-            function(b++, bz_w8_from(out, has_min, i));      \
+#define EACH_BLOCK(block, values, has_min, function)                                               \
+    do {                                                                                           \
+        const block *b = blocks;                                                                   \
+        for (size_t i = 0; i < n; i += (values))                                                   \
+            function(b++, bz_w8_from(out, has_min, i));                                            \
     } while (0)
 
 static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n)
@@ -25,7 +25,10 @@ static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n)
     case BZ_IQ4_NL: EACH_BLOCK(bz_block_q4_0, 32, false, iq4_nl); break;
     case BZ_IQ4_XS: EACH_BLOCK(bz_block_iq4_xs, 256, false, iq4_xs); break;
     case BZ_MXFP4: EACH_BLOCK(bz_block_mxfp4, 32, false, mxfp4); break;
-    case BZ_F32: case BZ_F16: case BZ_BF16: case BZ_TYPE_END: break; /* not quantised */
+    case BZ_F32:
+    case BZ_F16:
+    case BZ_BF16:
+    case BZ_TYPE_END: break; /* not quantised */
     }
 }
 

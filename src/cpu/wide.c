@@ -1,11 +1,13 @@
-/* Products and attention of towers, where hundreds of rows meet every weight: panels of 16 columns, in which the
- * weights of one input stand side by side, so that a product is loads and multiply-adds and nothing else. */
+/* Products and attention of towers, where hundreds of rows meet every weight: panels of 16 columns,
+ * in which the weights of one input stand side by side, so that a product is loads and
+ * multiply-adds and nothing else. */
 #include <string.h>
 
 #include "cpu/internal.h"
 
 enum {
-    TILE_WEIGHTS = 131072, /* weights of a task: half a megabyte, which the second-level cache holds */
+    TILE_WEIGHTS =
+        131072, /* weights of a task: half a megabyte, which the second-level cache holds */
     MAX_TILE = 64,
     QUERY_ROWS = 24 /* rows whose scores are in memory at once */
 };
@@ -29,7 +31,8 @@ size_t cpu_wide_scratch(uint64_t k)
 }
 
 /* `count` rows of a matrix into panels [k][16], columns behind the last one zero. row: [k] */
-static void pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count, float *row, float *panels)
+static void pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count,
+                      float *row, float *panels)
 {
     const size_t row_bytes = bz_row_bytes(type, k);
     for (size_t r = 0; r < padded(count); r++) {
@@ -100,7 +103,8 @@ void cpu_pack_head(cpu *c, const cpu_job *job, uint32_t head, unsigned worker)
     (void)worker;
     const bz_step *s = job->step;
     const uint32_t n = c->rows->n, d = s->width;
-    float *keys = (float *)(void *)c->packed + head * head_floats(n, d), *values = keys + keys_floats(n, d);
+    float *keys = (float *)(void *)c->packed + head * head_floats(n, d),
+          *values = keys + keys_floats(n, d);
     for (size_t r = 0; r < padded(n); r++) {
         const float *k = r < n ? cpu_row(c, s->in[1], (uint32_t)r) + (size_t)head * d : NULL;
         float *to = keys + r / BZ_PANEL * d * BZ_PANEL + r % BZ_PANEL;
@@ -129,20 +133,22 @@ void cpu_attend_all(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const uint32_t n = c->rows->n, d = s->width, blocks = (n + QUERY_ROWS - 1) / QUERY_ROWS;
     const uint32_t head = task / blocks, first = task % blocks * QUERY_ROWS;
     const uint32_t rows = n - first < QUERY_ROWS ? n - first : QUERY_ROWS;
-    const float *keys = (const float *)(const void *)c->packed + head * head_floats(n, d), *values = keys + keys_floats(n, d);
+    const float *keys = (const float *)(const void *)c->packed + head * head_floats(n, d),
+                *values = keys + keys_floats(n, d);
     const bz_tensor_info *q = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
     const size_t stride = padded(n);
     float *scores = c->scratch[worker].values, share[QUERY_ROWS];
     for (uint32_t j = 0; j < n; j += BZ_PANEL) {
-        c->k->panel(cpu_row(c, s->in[0], first) + (size_t)head * d, q->stride, rows, keys + (size_t)j * d, d, scores + j,
-                    stride, BZ_PANEL);
+        c->k->panel(cpu_row(c, s->in[0], first) + (size_t)head * d, q->stride, rows,
+                    keys + (size_t)j * d, d, scores + j, stride, BZ_PANEL);
     }
     for (uint32_t r = 0; r < rows; r++) {
         share[r] = 1.0f / c->k->exp_sum(scores + r * stride, n);
     }
     for (uint32_t i = 0; i < d; i += BZ_PANEL) {
-        c->k->panel(scores, stride, rows, values + (size_t)i * n, n, cpu_row(c, s->out[0], first) + (size_t)head * d + i,
-                    out->stride, d - i < BZ_PANEL ? d - i : BZ_PANEL);
+        c->k->panel(scores, stride, rows, values + (size_t)i * n, n,
+                    cpu_row(c, s->out[0], first) + (size_t)head * d + i, out->stride,
+                    d - i < BZ_PANEL ? d - i : BZ_PANEL);
     }
     for (uint32_t r = 0; r < rows; r++) {
         float *y = cpu_row(c, s->out[0], first + r) + (size_t)head * d;

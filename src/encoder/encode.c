@@ -8,7 +8,8 @@ enum { MAX_SECONDS = 3600 };
 static bz_content content_of(const bz_encode_job *j)
 {
     if (j->kind == BZ_MEDIA_IMAGE) {
-        const uint64_t seed = (uint64_t)j->to.height << 40 ^ (uint64_t)j->to.width << 20 ^ j->from.width;
+        const uint64_t seed =
+            (uint64_t)j->to.height << 40 ^ (uint64_t)j->to.width << 20 ^ j->from.width;
         return bz_content_of(j->rgb, (size_t)j->from.height * j->from.width * 3, seed);
     }
     return bz_content_of(j->pcm, j->samples * sizeof *j->pcm, 1ull << 63 ^ j->rate);
@@ -18,8 +19,8 @@ static bz_content content_of(const bz_encode_job *j)
 static bool is_ready(const bz_encoder *e, bz_media_kind kind)
 {
     const bz_tower_state *t = &e->tower[kind];
-    return t->ready &&
-           (!t->on_gpu || (t->gpu->beside == e->model->gpu->loaded && bz_model_is_loaded(e->model)));
+    return t->ready && (!t->on_gpu ||
+                        (t->gpu->beside == e->model->gpu->loaded && bz_model_is_loaded(e->model)));
 }
 
 static bz_progress step_look(bz_encode_job *j)
@@ -44,15 +45,16 @@ static bz_progress step_stage(bz_encode_job *j, bz_need *need)
     case STAGE_CHECK: return bz_encode_check(j, need);
     case STAGE_LOAD: return bz_encode_load(j, need);
     case STAGE_READY:
-        return j->kind == BZ_MEDIA_IMAGE ? bz_encode_ready_image(j, need) : bz_encode_ready_sound(j, need);
+        return j->kind == BZ_MEDIA_IMAGE ? bz_encode_ready_image(j, need)
+                                         : bz_encode_ready_sound(j, need);
     case STAGE_TOWER: return bz_encode_pass(j, need);
     case STAGE_FINISHED: break;
     }
     return BZ_JOB_DONE;
 }
 
-/* A device can be lost at any time: the piece at hand is encoded again on another, unless that is lost there
- * too. */
+/* A device can be lost at any time: the piece at hand is encoded again on another, unless that is
+ * lost there too. */
 static bz_progress step(bz_job *job, bz_need *need)
 {
     bz_encode_job *j = (bz_encode_job *)(void *)job;
@@ -97,24 +99,27 @@ static bz_status new_job(bz_encode_job **out, bz_encoder *e, bz_media_kind kind,
         return bz_fail(err, BZ_BAD_REQUEST, "The encoder is busy with another job.");
     }
     if (!bz_model_takes(e->model, kind)) {
-        const bool two_files = e->model->set.flavour == BZ_FLAVOUR_LLAMACPP && e->model->set.mmproj < 0;
-        return bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                       two_files ? "This model takes no %s as it is; open its mmproj file together with it."
-                                 : "This model takes no %s.",
-                       what[kind]);
+        const bool two_files =
+            e->model->set.flavour == BZ_FLAVOUR_LLAMACPP && e->model->set.mmproj < 0;
+        return bz_fail(
+            err, BZ_UNSUPPORTED_MODEL,
+            two_files ? "This model takes no %s as it is; open its mmproj file together with it."
+                      : "This model takes no %s.",
+            what[kind]);
     }
     bz_encode_job *j = calloc(1, sizeof *j);
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an encoder.");
     }
-    *j = (bz_encode_job){
-        .job = {.step = step, .free = free_job, .lock = bz_model_lock(e->model)}, .e = e, .kind = kind};
+    *j = (bz_encode_job){.job = {.step = step, .free = free_job, .lock = bz_model_lock(e->model)},
+                         .e = e,
+                         .kind = kind};
     *out = j;
     return BZ_OK;
 }
 
-bz_status bz_encode_image(bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height, bz_job **out,
-                          bz_error *err)
+bz_status bz_encode_image(bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height,
+                          bz_job **out, bz_error *err)
 {
     bz_encode_job *j = NULL;
     bz_size to;
@@ -133,8 +138,8 @@ bz_status bz_encode_image(bz_encoder *e, const uint8_t *rgb, uint32_t width, uin
     return BZ_OK;
 }
 
-bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint32_t rate, bz_job **out,
-                          bz_error *err)
+bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint32_t rate,
+                          bz_job **out, bz_error *err)
 {
     bz_encode_job *j = NULL;
     if (rate < BZ_MIN_RATE || rate > BZ_MAX_RATE) {
@@ -143,10 +148,12 @@ bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint3
                        BZ_MIN_RATE, BZ_MAX_RATE);
     }
     if (samples == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The sound has no samples, so there is nothing to hear.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The sound has no samples, so there is nothing to hear.");
     }
     if (samples / rate >= MAX_SECONDS) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The sound lasts %zu minutes; at most %d are taken, so cut it.",
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The sound lasts %zu minutes; at most %d are taken, so cut it.",
                        samples / rate / 60, MAX_SECONDS / 60);
     }
     const bz_status status = new_job(&j, e, BZ_MEDIA_AUDIO, err);

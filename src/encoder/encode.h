@@ -103,8 +103,10 @@ typedef struct bz_encode_job {
 
 /* Lets go of a tower's back end and of what was made for it. */
 void bz_encoder_drop(bz_encoder *e, bz_media_kind kind);
-bool bz_encoder_is_of(bz_media_kind kind, const bz_weight_info *w); /* is it a weight of that tower? */
-bz_media *bz_encoder_recall(bz_encoder *e, bz_content content);     /* held for the caller; NULL: not known */
+bool bz_encoder_is_of(bz_media_kind kind,
+                      const bz_weight_info *w); /* is it a weight of that tower? */
+bz_media *bz_encoder_recall(bz_encoder *e,
+                            bz_content content); /* held for the caller; NULL: not known */
 void bz_encoder_remember(bz_encoder *e, const bz_media *m);
 
 /* ---- encode_weights.c --------------------------------------------------------------- */
@@ -112,16 +114,19 @@ void bz_encoder_remember(bz_encoder *e, const bz_media *m);
 bz_progress bz_encode_read(bz_encode_job *j, bz_need *need);
 bz_progress bz_encode_check(bz_encode_job *j, bz_need *need);
 bz_progress bz_encode_load(bz_encode_job *j, bz_need *need);
-/* What the GPU cannot do, for want of memory or of a kernel, the CPU does; other errors stay errors. */
+/* What the GPU cannot do, for want of memory or of a kernel, the CPU does; other errors stay
+ * errors. */
 bz_progress bz_encode_fall_back(bz_encode_job *j, bz_need *need);
-/* A job that was given up while its bytes were being read leaves none behind that might be wrong. */
+/* A job that was given up while its bytes were being read leaves none behind that might be wrong.
+ */
 void bz_encode_forget_reads(bz_encode_job *j);
 
 /* ---- encode_ready.c ----------------------------------------------------------------- */
 
 bz_progress bz_encode_ready_image(bz_encode_job *j, bz_need *need);
 bz_progress bz_encode_ready_sound(bz_encode_job *j, bz_need *need);
-/* Sound is cut into pieces of 30 seconds: how many, and of each the rows of features and of tokens. */
+/* Sound is cut into pieces of 30 seconds: how many, and of each the rows of features and of tokens.
+ */
 uint32_t bz_encode_pieces(const bz_encode_job *j);
 uint32_t bz_encode_piece_features(const bz_encode_job *j, uint32_t piece);
 uint32_t bz_encode_piece_tokens(const bz_encode_job *j, uint32_t piece);

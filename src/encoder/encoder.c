@@ -116,8 +116,8 @@ bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encod
     }
     e->cpu_options = (bz_cpu_options){.threads = o.threads, .kernels = o.kernels, .exact = true};
     if (status == BZ_OK && !model->gpu) {
-        status =
-            bz_cpu_new(&e->cpu, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu_options, err);
+        status = bz_cpu_new(&e->cpu, &e->towers.table, (const uint8_t *const *)e->bytes,
+                            &e->cpu_options, err);
     }
     e->cpu_options.kernels = NULL; /* the caller's memory */
     if (status != BZ_OK) {

@@ -8,7 +8,8 @@
 bz_backend *bz_encoder_backend(bz_encoder *encoder, bz_media_kind kind);
 /* Of what was encoded last of this kind; NULL: nothing yet. */
 const bz_schedule *bz_encoder_schedule(const bz_encoder *encoder, bz_media_kind kind);
-void bz_encoder_no_fuse(bz_encoder *encoder); /* every step a kernel of its own; before the first job */
+void bz_encoder_no_fuse(
+    bz_encoder *encoder); /* every step a kernel of its own; before the first job */
 
 /* Tokens of pictures from now on, at most; 0: as before. What they were. */
 uint32_t bz_encoder_set_budget(bz_encoder *encoder, uint32_t budget);

@@ -1,5 +1,5 @@
-/* Pictures and sound made ready for a tower: resized and cut into patches, resampled and taken apart into
- * features. */
+/* Pictures and sound made ready for a tower: resized and cut into patches, resampled and taken
+ * apart into features. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +20,9 @@ bz_progress bz_encode_ready_image(bz_encode_job *j, bz_need *need)
 {
     const bz_vision *v = &j->e->towers.vision;
     if (!j->resize) {
-        return bz_resize_new(&j->resize, j->rgb, j->from, j->to, &need->error) == BZ_OK ? BZ_JOB_AGAIN
-                                                                                        : BZ_JOB_ERROR;
+        return bz_resize_new(&j->resize, j->rgb, j->from, j->to, &need->error) == BZ_OK
+                   ? BZ_JOB_AGAIN
+                   : BZ_JOB_ERROR;
     }
     if (!bz_resize_step(j->resize)) {
         return BZ_JOB_AGAIN;
@@ -36,8 +37,8 @@ bz_progress bz_encode_ready_image(bz_encode_job *j, bz_need *need)
         return no_memory(need, "a picture");
     }
     /* towers look at pixels from -1 to 1, projections at pixels from 0 to 1 */
-    bz_image_patches(bz_resize_pixels(j->resize), j->to, v->side, layers ? 2.0f / 255.0f : 1.0f / 255.0f,
-                     layers ? -1.0f : 0.0f, j->features);
+    bz_image_patches(bz_resize_pixels(j->resize), j->to, v->side,
+                     layers ? 2.0f / 255.0f : 1.0f / 255.0f, layers ? -1.0f : 0.0f, j->features);
     bz_resize_free(j->resize);
     j->resize = NULL;
     j->stage = STAGE_TOWER;
@@ -101,13 +102,15 @@ static bz_progress resample(bz_encode_job *j, bz_need *need)
         if (bz_resampler_new(&j->resampler, j->rate, BZ_SAMPLE_RATE, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
-        j->resampled =
-            malloc((size_t)(bz_resampler_count(j->resampler, j->samples) + 1) * sizeof *j->resampled);
+        j->resampled = malloc((size_t)(bz_resampler_count(j->resampler, j->samples) + 1) *
+                              sizeof *j->resampled);
         return j->resampled ? BZ_JOB_AGAIN : no_memory(need, "a sound");
     }
-    const uint64_t total = bz_resampler_count(j->resampler, j->samples), left = total - j->resampled_to;
+    const uint64_t total = bz_resampler_count(j->resampler, j->samples),
+                   left = total - j->resampled_to;
     const size_t n = left < RESAMPLE_ROWS ? (size_t)left : RESAMPLE_ROWS;
-    bz_resampler_run(j->resampler, j->pcm, j->samples, j->resampled_to, n, j->resampled + j->resampled_to);
+    bz_resampler_run(j->resampler, j->pcm, j->samples, j->resampled_to, n,
+                     j->resampled + j->resampled_to);
     j->resampled_to += n;
     if (j->resampled_to == total) {
         j->pcm = j->resampled;
@@ -125,7 +128,8 @@ bz_progress bz_encode_ready_sound(bz_encode_job *j, bz_need *need)
     if (!j->features) {
         return make_room_for_sound(j, need);
     }
-    if (j->e->towers.audio.kind == BZ_TOWER_DIRECT) { /* pieces are whole numbers of frames: 30 s are 750 */
+    if (j->e->towers.audio.kind ==
+        BZ_TOWER_DIRECT) { /* pieces are whole numbers of frames: 30 s are 750 */
         memcpy(j->features, j->pcm, j->samples * sizeof *j->pcm);
         j->stage = STAGE_TOWER;
         return BZ_JOB_AGAIN;
@@ -134,9 +138,10 @@ bz_progress bz_encode_ready_sound(bz_encode_job *j, bz_need *need)
     while (first >= bz_encode_piece_features(j, piece)) {
         first -= bz_encode_piece_features(j, piece++);
     }
-    const uint32_t left = bz_encode_piece_features(j, piece) - first, n = left < MEL_ROWS ? left : MEL_ROWS;
-    bz_mel_run(j->e->mel, j->pcm + (size_t)piece * BZ_CLIP_SAMPLES, piece_samples(j, piece), first, n,
-               j->features + (size_t)j->featured * BZ_MEL_BINS);
+    const uint32_t left = bz_encode_piece_features(j, piece) - first,
+                   n = left < MEL_ROWS ? left : MEL_ROWS;
+    bz_mel_run(j->e->mel, j->pcm + (size_t)piece * BZ_CLIP_SAMPLES, piece_samples(j, piece), first,
+               n, j->features + (size_t)j->featured * BZ_MEL_BINS);
     j->featured += n;
     if (j->featured == j->feature_rows) {
         j->stage = STAGE_TOWER;

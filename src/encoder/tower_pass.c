@@ -21,9 +21,10 @@ static bz_status plan_for(bz_encode_job *j, uint32_t rows, uint32_t out_rows, bz
     t->plan = NULL;
     t->schedule = NULL;
     const uint32_t bucket = (rows + ROW_BUCKET - 1) / ROW_BUCKET * ROW_BUCKET;
-    bz_status status = j->kind == BZ_MEDIA_IMAGE
-                           ? bz_vision_record(&e->towers, bucket, (out_rows + 7) / 8 * 8, &t->plan, err)
-                           : bz_audio_record(&e->towers, bucket, &t->plan, err);
+    bz_status status =
+        j->kind == BZ_MEDIA_IMAGE
+            ? bz_vision_record(&e->towers, bucket, (out_rows + 7) / 8 * 8, &t->plan, err)
+            : bz_audio_record(&e->towers, bucket, &t->plan, err);
     return status == BZ_OK ? t->backend->prepare(t->backend, t->plan, &t->schedule, err) : status;
 }
 
@@ -33,15 +34,17 @@ static bz_status begin_image(bz_encode_job *j, bz_error *err)
     const uint32_t n = j->feature_rows, across = j->to.width / v->side;
     const bool layers = v->kind == BZ_TOWER_LAYERS;
     if (across > v->places || n / across > v->places) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The picture is %u patches wide and %u high; the model knows %u places, so crop it.",
-                       across, n / across, v->places);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "The picture is %u patches wide and %u high; the model knows %u places, so crop it.",
+            across, n / across, v->places);
     }
     bz_status status = plan_for(j, n, layers ? j->media->rows : 1, err);
     j->across = j->across ? j->across : malloc(n * sizeof *j->across);
     j->down = j->down ? j->down : malloc(n * sizeof *j->down);
     if (status != BZ_OK || !j->across || !j->down) {
-        return status != BZ_OK ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode a picture.");
+        return status != BZ_OK ? status
+                               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode a picture.");
     }
     for (uint32_t i = 0; i < n; i++) {
         j->across[i] = (int32_t)(i % across);
@@ -65,7 +68,8 @@ static bz_status begin_sound(bz_encode_job *j, bz_error *err)
     for (uint32_t p = 0; p < j->piece; p++) {
         first += bz_encode_piece_features(j, p);
     }
-    const uint32_t n = bz_encode_piece_tokens(j, j->piece), moments = bz_encode_piece_features(j, j->piece);
+    const uint32_t n = bz_encode_piece_tokens(j, j->piece),
+                   moments = bz_encode_piece_features(j, j->piece);
     const size_t cols = (size_t)j->feature_cols * (layers ? BZ_MOMENTS : 1);
     bz_status status = plan_for(j, n, 1, err);
     if (status != BZ_OK) {
@@ -78,7 +82,8 @@ static bz_status begin_sound(bz_encode_job *j, bz_error *err)
     }
     memcpy(j->input, j->features + first * j->feature_cols,
            (size_t)moments * j->feature_cols * sizeof *j->input);
-    j->rows = (bz_rows){.n = n, .n_out = layers ? BZ_FAR : 0, .input = j->input, .moments = moments};
+    j->rows =
+        (bz_rows){.n = n, .n_out = layers ? BZ_FAR : 0, .input = j->input, .moments = moments};
     return BZ_OK;
 }
 
@@ -99,7 +104,8 @@ static bool tell_progress(bz_encode_job *j, bz_need *need)
         return false;
     }
     j->told = now;
-    need->event = (bz_event){.kind = BZ_EVENT_PROGRESS, .done = now, .total = (uint64_t)blocks * pieces};
+    need->event =
+        (bz_event){.kind = BZ_EVENT_PROGRESS, .done = now, .total = (uint64_t)blocks * pieces};
     return true;
 }
 
@@ -117,7 +123,8 @@ bz_progress bz_encode_pass(bz_encode_job *j, bz_need *need)
         j->in_pass = true;
         return BZ_JOB_AGAIN;
     }
-    const bz_pass_state state = t->backend->step(t->backend, bz_os_now() + BZ_STEP_NS, &need->error);
+    const bz_pass_state state =
+        t->backend->step(t->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {
         return state == BZ_PASS_ERROR   ? bz_encode_fall_back(j, need)
                : tell_progress(j, need) ? BZ_JOB_EVENT

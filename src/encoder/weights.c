@@ -17,7 +17,8 @@ bz_progress bz_encode_read(bz_encode_job *j, bz_need *need)
     while (j->weight < e->towers.table.n && need->n_reads < BZ_MAX_READS) {
         const bz_weight_info *w = &e->towers.table.info[j->weight];
         const bool ours = e->owned[j->weight] != NULL;
-        if (!bz_encoder_is_of(j->kind, w) || (e->tower[j->kind].on_gpu && !bz_tower_needs_at_once(w)) ||
+        if (!bz_encoder_is_of(j->kind, w) ||
+            (e->tower[j->kind].on_gpu && !bz_tower_needs_at_once(w)) ||
             (ours ? j->read == w->size : e->bytes[j->weight] != NULL)) {
             j->weight++;
             j->read = 0;
@@ -27,14 +28,16 @@ bz_progress bz_encode_read(bz_encode_job *j, bz_need *need)
             e->owned[j->weight] = bz_alloc(w->size);
             e->bytes[j->weight] = e->owned[j->weight];
             if (!e->owned[j->weight]) {
-                bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory for the tensor %s (%.1f MB).", w->name,
-                        (double)w->size / 1e6);
+                bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory for the tensor %s (%.1f MB).",
+                        w->name, (double)w->size / 1e6);
                 return BZ_JOB_ERROR;
             }
         }
         const uint64_t n = w->size - j->read < READ_BYTES ? w->size - j->read : READ_BYTES;
-        need->reads[need->n_reads++] = (bz_read){
-            .file = w->file, .offset = w->offset + j->read, .length = n, .to = e->owned[j->weight] + j->read};
+        need->reads[need->n_reads++] = (bz_read){.file = w->file,
+                                                 .offset = w->offset + j->read,
+                                                 .length = n,
+                                                 .to = e->owned[j->weight] + j->read};
         j->read += n;
     }
     if (need->n_reads) {
@@ -61,8 +64,9 @@ bz_progress bz_encode_check(bz_encode_job *j, bz_need *need)
     bz_encoder *e = j->e;
     for (uint32_t i = 0; i < e->towers.table.n; i++) {
         const bz_weight_info *w = &e->towers.table.info[i];
-        for (uint64_t k = 0;
-             bz_encoder_is_of(j->kind, w) && bz_tower_needs_at_once(w) && w->ne[0] > 1 && k < w->ne[0]; k++) {
+        for (uint64_t k = 0; bz_encoder_is_of(j->kind, w) && bz_tower_needs_at_once(w) &&
+                             w->ne[0] > 1 && k < w->ne[0];
+             k++) {
             float v;
             memcpy(&v, e->bytes[i] + k * sizeof v, sizeof v);
             if (isnan(v)) {
@@ -96,14 +100,15 @@ bz_progress bz_encode_fall_back(bz_encode_job *j, bz_need *need)
 {
     bz_encoder *e = j->e;
     bz_tower_state *t = &e->tower[j->kind];
-    if (!t->on_gpu || (need->error.code != BZ_OUT_OF_MEMORY && need->error.code != BZ_UNSUPPORTED_MODEL)) {
+    if (!t->on_gpu ||
+        (need->error.code != BZ_OUT_OF_MEMORY && need->error.code != BZ_UNSUPPORTED_MODEL)) {
         return BZ_JOB_ERROR;
     }
     keep_notice(e, j->kind, &need->error);
     bz_encoder_drop(e, j->kind);
     t->on_gpu = false;
-    if (!e->cpu && bz_cpu_new(&e->cpu, &e->towers.table, (const uint8_t *const *)e->bytes, &e->cpu_options,
-                              &need->error) != BZ_OK) {
+    if (!e->cpu && bz_cpu_new(&e->cpu, &e->towers.table, (const uint8_t *const *)e->bytes,
+                              &e->cpu_options, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
     j->stage = STAGE_READ;
@@ -135,13 +140,16 @@ static bz_progress load_on_gpu(bz_encode_job *j, bz_need *need)
         bz_encoder_drop(e, j->kind);
     }
     if (!t->gpu) {
-        const bz_status status = bz_gpu_model_beside(&t->gpu, e->model->gpu->loaded, &t->table,
-                                                     (const uint8_t *const *)e->bytes, &need->error);
+        const bz_status status =
+            bz_gpu_model_beside(&t->gpu, e->model->gpu->loaded, &t->table,
+                                (const uint8_t *const *)e->bytes, &need->error);
         return status == BZ_OK ? BZ_JOB_AGAIN : bz_encode_fall_back(j, need);
     }
     if (!t->gpu->ready) {
         const bz_progress p = bz_gpu_model_load(t->gpu, need);
-        return p == BZ_JOB_DONE ? BZ_JOB_AGAIN : p == BZ_JOB_ERROR ? bz_encode_fall_back(j, need) : p;
+        return p == BZ_JOB_DONE    ? BZ_JOB_AGAIN
+               : p == BZ_JOB_ERROR ? bz_encode_fall_back(j, need)
+                                   : p;
     }
     if (!t->backend && bz_gpu_new(&t->backend, t->gpu, true, !e->no_fuse, &need->error) != BZ_OK) {
         return bz_encode_fall_back(j, need);

@@ -11,7 +11,7 @@
 #include "base/little.h"
 
 typedef struct bz_block_q8_0 {
-    uint8_t d[2]; /* f16, like every d, m and dmin below */
+    uint8_t d[2];  /* f16, like every d, m and dmin below */
     uint8_t q[32]; /* int8 */
 } bz_block_q8_0;
 
@@ -100,7 +100,8 @@ static_assert(sizeof(bz_block_iq4_xs) == 136, "IQ4_XS");
 #define BZ_MXFP4_VALUES 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
 
 /* Sixteen 6-bit scales of Q3_K, still with their offset of 32: byte k & 3 of words[k >> 2]
- * is scale k. The low four bits of all lie in the first eight bytes, the high two in the last four. */
+ * is scale k. The low four bits of all lie in the first eight bytes, the high two in the last four.
+ */
 static inline void bz_q3_k_scales(const uint8_t *bytes, uint32_t words[4])
 {
     uint32_t a = bz_le32(bytes), b = bz_le32(bytes + 4), high = bz_le32(bytes + 8);

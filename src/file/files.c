@@ -55,19 +55,21 @@ static bz_status read_role(part_role *role, const bz_file *file, bz_error *err)
     role->count = (uint32_t)value;
     if (!no || no->is_array || !bz_gguf_get_u64(no, 0, &value)) {
         return bz_fail(err, BZ_BAD_FILE,
-                       "%s: the file is one of %" PRIu32 " parts, but key \"split.no\" does not say which",
+                       "%s: the file is one of %" PRIu32
+                       " parts, but key \"split.no\" does not say which",
                        title(file, shown), role->count);
     }
     if (value >= role->count) {
         return bz_fail(err, BZ_BAD_FILE,
-                       "%s: key \"split.no\" is %" PRIu64 ", but \"split.count\" says there are %" PRIu32
-                       " parts, numbered from 0",
+                       "%s: key \"split.no\" is %" PRIu64
+                       ", but \"split.count\" says there are %" PRIu32 " parts, numbered from 0",
                        title(file, shown), value, role->count);
     }
     role->no = (uint32_t)value;
     if (total) {
         if (total->is_array || !bz_gguf_get_u64(total, 0, &role->total_tensors)) {
-            return bz_fail(err, BZ_BAD_FILE, "%s: key \"split.tensors.count\" is not a number of tensors",
+            return bz_fail(err, BZ_BAD_FILE,
+                           "%s: key \"split.tensors.count\" is not a number of tensors",
                            title(file, shown));
         }
         role->has_total = true;
@@ -90,17 +92,19 @@ static bz_status missing_part(const bz_file *known, uint32_t no, uint32_t count,
     if (name && bz_split_name(name, NULL, &named) && named == count &&
         bz_split_sibling(name, no + 1, sibling, sizeof sibling)) {
         bz_file wanted = {.name = sibling};
-        return bz_fail(err, BZ_NOT_FOUND, "part %" PRIu32 " of %" PRIu32 " is missing; add the file %s",
-                       no + 1, count, title(&wanted, shown));
+        return bz_fail(err, BZ_NOT_FOUND,
+                       "part %" PRIu32 " of %" PRIu32 " is missing; add the file %s", no + 1, count,
+                       title(&wanted, shown));
     }
-    return bz_fail(err, BZ_NOT_FOUND, "part %" PRIu32 " of %" PRIu32 " is missing; %s needs all its parts",
-                   no + 1, count, title(known, shown));
+    return bz_fail(err, BZ_NOT_FOUND,
+                   "part %" PRIu32 " of %" PRIu32 " is missing; %s needs all its parts", no + 1,
+                   count, title(known, shown));
 }
 
 /* Puts the text files into order. roles and files run in parallel; `text` lists the
  * n_text indices of those that are not mmproj. */
-static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_t *text, size_t n_text,
-                             bz_error *err)
+static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_t *text,
+                             size_t n_text, bz_error *err)
 {
     char shown[200], other[200];
     const bz_file *files = set->files;
@@ -110,23 +114,25 @@ static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_
     for (size_t i = 1; i < n_text; i++) {
         const part_role *a = &roles[text[0]], *b = &roles[text[i]];
         if (a->count == 1 || b->count == 1) {
-            return bz_fail(err, BZ_BAD_REQUEST,
-                           "%s and %s are two text models; open one at a time (only an mmproj file or the "
-                           "parts of a split model belong together)",
-                           title(&files[text[0]], shown), title(&files[text[i]], other));
+            return bz_fail(
+                err, BZ_BAD_REQUEST,
+                "%s and %s are two text models; open one at a time (only an mmproj file or the "
+                "parts of a split model belong together)",
+                title(&files[text[0]], shown), title(&files[text[i]], other));
         }
         if (a->count != b->count) {
             return bz_fail(err, BZ_BAD_FILE,
                            "%s says it is one of %" PRIu32 " parts, but %s says one of %" PRIu32
                            "; they are not the same model",
-                           title(&files[text[0]], shown), a->count, title(&files[text[i]], other), b->count);
+                           title(&files[text[0]], shown), a->count, title(&files[text[i]], other),
+                           b->count);
         }
         if (a->has_total && b->has_total && a->total_tensors != b->total_tensors) {
             return bz_fail(err, BZ_BAD_FILE,
                            "%s says the whole model has %" PRIu64 " tensors, but %s says %" PRIu64
                            "; they are not the same model",
-                           title(&files[text[0]], shown), a->total_tensors, title(&files[text[i]], other),
-                           b->total_tensors);
+                           title(&files[text[0]], shown), a->total_tensors,
+                           title(&files[text[i]], other), b->total_tensors);
         }
     }
     if (count > BZ_FILES_MAX) {
@@ -139,8 +145,9 @@ static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_
     for (size_t i = 0; i < n_text; i++) {
         uint32_t no = roles[text[i]].no;
         if (by_number[no] >= 0) {
-            return bz_fail(err, BZ_BAD_FILE, "%s and %s both say they are part %" PRIu32 " of %" PRIu32,
-                           title(&files[by_number[no]], shown), title(&files[text[i]], other), no + 1, count);
+            return bz_fail(
+                err, BZ_BAD_FILE, "%s and %s both say they are part %" PRIu32 " of %" PRIu32,
+                title(&files[by_number[no]], shown), title(&files[text[i]], other), no + 1, count);
         }
         by_number[no] = text[i];
     }
@@ -172,25 +179,29 @@ static bz_status check_tensors(const bz_files *set, const part_role *roles, bz_e
     char shown[200], first[200], second[200];
     size_t n = 0;
     for (size_t i = 0; i < set->n_parts; i++) {
-        n += set->files[set->parts[i]].gguf->n_tensors; /* each has 33 bytes in memory: no overflow */
+        n += set->files[set->parts[i]]
+                 .gguf->n_tensors; /* each has 33 bytes in memory: no overflow */
     }
     for (size_t i = 0; i < set->n_parts; i++) {
         const part_role *said = &roles[set->parts[i]];
         if (said->has_total && said->total_tensors != n) {
-            return bz_fail(err, BZ_BAD_FILE,
-                           "%s says the whole model has %" PRIu64 " tensors, but its %zu parts hold %zu",
-                           title(&set->files[set->parts[i]], shown), said->total_tensors, set->n_parts, n);
+            return bz_fail(
+                err, BZ_BAD_FILE,
+                "%s says the whole model has %" PRIu64 " tensors, but its %zu parts hold %zu",
+                title(&set->files[set->parts[i]], shown), said->total_tensors, set->n_parts, n);
         }
     }
     if (set->n_parts == 1 || n == 0) {
         return BZ_OK;
     }
     if (n > SIZE_MAX / sizeof(entry)) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "there is not enough memory to compare the parts of the model");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "there is not enough memory to compare the parts of the model");
     }
     entry *all = malloc(n * sizeof *all);
     if (!all) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "there is not enough memory to compare the parts of the model");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "there is not enough memory to compare the parts of the model");
     }
     size_t filled = 0;
     for (size_t i = 0; i < set->n_parts; i++) {
@@ -204,9 +215,9 @@ static bz_status check_tensors(const bz_files *set, const part_role *roles, bz_e
     for (size_t i = 1; i < n && status == BZ_OK; i++) {
         bz_str a = all[i - 1].tensor->name, b = all[i].tensor->name;
         if (bz_gguf_name_order(a, b) == 0) {
-            status =
-                bz_fail(err, BZ_BAD_FILE, "tensor \"%s\" is in two parts, %s and %s", bz_str_show(a, shown),
-                        title(&set->files[all[i - 1].file], first), title(&set->files[all[i].file], second));
+            status = bz_fail(err, BZ_BAD_FILE, "tensor \"%s\" is in two parts, %s and %s",
+                             bz_str_show(a, shown), title(&set->files[all[i - 1].file], first),
+                             title(&set->files[all[i].file], second));
         }
     }
     free(all);
@@ -272,7 +283,8 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
         if (!bz_str_is(roles[i].architecture, "clip")) {
             text[n_text++] = (uint8_t)i;
         } else if (roles[i].count > 1) {
-            return bz_fail(err, BZ_BAD_FILE, "%s is an mmproj file in parts, which is not supported",
+            return bz_fail(err, BZ_BAD_FILE,
+                           "%s is an mmproj file in parts, which is not supported",
                            title(&files[i], shown));
         } else if (set->mmproj >= 0) {
             return bz_fail(err, BZ_BAD_REQUEST, "%s and %s are both mmproj files; give one",
@@ -282,9 +294,10 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
         }
     }
     if (n_text == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "%s holds only vision and audio towers (mmproj); add the text model's GGUF file",
-                       title(&files[set->mmproj], shown));
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "%s holds only vision and audio towers (mmproj); add the text model's GGUF file",
+            title(&files[set->mmproj], shown));
     }
     status = order_parts(set, roles, text, n_text, err);
     if (status != BZ_OK) {
@@ -293,14 +306,16 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
     set->main = files[set->parts[0]].gguf;
     set->architecture = roles[set->parts[0]].architecture;
     if (set->architecture.len == 0) {
-        return bz_fail(err, BZ_BAD_FILE, "%s: key \"general.architecture\" is missing, so it holds no model",
+        return bz_fail(err, BZ_BAD_FILE,
+                       "%s: key \"general.architecture\" is missing, so it holds no model",
                        title(&files[set->parts[0]], shown));
     }
     for (size_t i = 1; i < set->n_parts; i++) { /* later parts need not repeat it */
         bz_str said = roles[set->parts[i]].architecture;
         if (said.len && bz_gguf_name_order(said, set->architecture) != 0) {
             return bz_fail(err, BZ_BAD_FILE, "%s and %s are parts of different models",
-                           title(&files[set->parts[0]], shown), title(&files[set->parts[i]], other));
+                           title(&files[set->parts[0]], shown),
+                           title(&files[set->parts[i]], other));
         }
     }
     status = check_tensors(set, roles, err);
@@ -346,7 +361,8 @@ bool bz_split_name(const char *path, uint32_t *number, uint32_t *count)
     }
     const char *tail = path + len - n;
     for (size_t i = 0; i < n; i++) {
-        bool fits = split_tail[i] == '0' ? tail[i] >= '0' && tail[i] <= '9' : tail[i] == split_tail[i];
+        bool fits =
+            split_tail[i] == '0' ? tail[i] >= '0' && tail[i] <= '9' : tail[i] == split_tail[i];
         if (!fits) {
             return false;
         }

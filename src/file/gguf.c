@@ -46,12 +46,14 @@ static bool check_magic(gguf_reader *r)
             return bz_gguf_refuse(r, "this is not a GGUF file but %s", what);
         }
         bz_str start = {(const char *)r->bytes, n < 8 ? n : 8};
-        return bz_gguf_refuse(r, "this is not a GGUF file: it starts with \"%s\"", bz_str_show(start, shown));
+        return bz_gguf_refuse(r, "this is not a GGUF file: it starts with \"%s\"",
+                              bz_str_show(start, shown));
     }
     if (n < FIXED_BYTES) {
-        return bz_gguf_refuse(
-            r, "the file is cut off (%" PRIu64 " bytes, header needs at least %d); download it again",
-            r->size, FIXED_BYTES);
+        return bz_gguf_refuse(r,
+                              "the file is cut off (%" PRIu64
+                              " bytes, header needs at least %d); download it again",
+                              r->size, FIXED_BYTES);
     }
     r->at = 4;
     r->claimed = FIXED_BYTES;
@@ -64,12 +66,15 @@ static bool check_version(gguf_reader *r, uint32_t version)
         return true;
     }
     if (version == 1) {
-        return bz_gguf_refuse(r, "the file is GGUF version 1, of 2023; convert the model to GGUF again");
+        return bz_gguf_refuse(
+            r, "the file is GGUF version 1, of 2023; convert the model to GGUF again");
     }
     if (version != 0 && (version & 0xFFFF) == 0) {
-        return bz_gguf_refuse(r, "the file is big-endian GGUF; get the little-endian file of this model");
+        return bz_gguf_refuse(
+            r, "the file is big-endian GGUF; get the little-endian file of this model");
     }
-    return bz_gguf_refuse(r, "the file is GGUF version %" PRIu32 "; versions 2 and 3 are supported", version);
+    return bz_gguf_refuse(r, "the file is GGUF version %" PRIu32 "; versions 2 and 3 are supported",
+                          version);
 }
 
 /* ---- keys --------------------------------------------------------------- */
@@ -84,8 +89,8 @@ static bool walk_strings(gguf_reader *r, uint64_t count)
             return false;
         }
         if (len > STRING_MAX) {
-            return bz_gguf_refuse_entry(r, "holds a string of %" PRIu64 " bytes; at most %d are allowed", len,
-                                        STRING_MAX);
+            return bz_gguf_refuse_entry(
+                r, "holds a string of %" PRIu64 " bytes; at most %d are allowed", len, STRING_MAX);
         }
         if (!bz_gguf_claim(r, len) || !bz_gguf_take(r, len)) {
             return false;
@@ -102,7 +107,8 @@ static bool read_value(gguf_reader *r, bz_gguf_kv *kv)
         return false;
     }
     if (type == BZ_GGUF_ARRAY) {
-        if (!bz_gguf_claim(r, 12 - 1) || !bz_gguf_take_u32(r, &type) || !bz_gguf_take_u64(r, &count)) {
+        if (!bz_gguf_claim(r, 12 - 1) || !bz_gguf_take_u32(r, &type) ||
+            !bz_gguf_take_u64(r, &count)) {
             return false;
         }
         claimed = 0;
@@ -117,7 +123,8 @@ static bool read_value(gguf_reader *r, bz_gguf_kv *kv)
     uint64_t each = type == BZ_GGUF_STRING ? 8 : bz_gguf_type_size(type);
     if (count > UINT64_MAX / each) {
         return bz_gguf_refuse_entry(
-            r, "claims %" PRIu64 " elements, more than a file of %" PRIu64 " bytes can hold", count, r->size);
+            r, "claims %" PRIu64 " elements, more than a file of %" PRIu64 " bytes can hold", count,
+            r->size);
     }
     if (!bz_gguf_claim(r, count * each - claimed)) {
         return false;
@@ -188,7 +195,8 @@ static bool check_shape(gguf_reader *r, bz_gguf_tensor *t)
     const bz_type_info *info = bz_type_of(t->type);
     if (!info) {
         return bz_gguf_refuse_entry(
-            r, "has the unknown type %" PRIu32 "; the file is damaged or newer than this program", t->type);
+            r, "has the unknown type %" PRIu32 "; the file is damaged or newer than this program",
+            t->type);
     }
     if (t->ne[0] % info->block_values != 0) {
         return bz_gguf_refuse_entry(r,
@@ -198,12 +206,13 @@ static bool check_shape(gguf_reader *r, bz_gguf_tensor *t)
     }
     uint64_t bytes = t->ne[0] / info->block_values;
     uint64_t values = t->ne[0];
-    if (!multiply(&bytes, info->block_bytes) || !multiply(&bytes, t->ne[1]) || !multiply(&bytes, t->ne[2]) ||
-        !multiply(&bytes, t->ne[3]) || !multiply(&values, t->ne[1]) || !multiply(&values, t->ne[2]) ||
+    if (!multiply(&bytes, info->block_bytes) || !multiply(&bytes, t->ne[1]) ||
+        !multiply(&bytes, t->ne[2]) || !multiply(&bytes, t->ne[3]) ||
+        !multiply(&values, t->ne[1]) || !multiply(&values, t->ne[2]) ||
         !multiply(&values, t->ne[3])) {
         return bz_gguf_refuse_entry(
-            r, "has impossible dimensions %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64, t->ne[0],
-            t->ne[1], t->ne[2], t->ne[3]);
+            r, "has impossible dimensions %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64,
+            t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
     }
     t->size = bytes;
     return true;
@@ -281,12 +290,14 @@ static bool parse(gguf_reader *r, bz_gguf *g)
            read_tensors(r, g, n_tensors) && bz_gguf_check(r, g); /* which needs no more bytes */
 }
 
-bz_gguf_answer bz_gguf_parse(bz_gguf *gguf, const uint8_t *bytes, uint64_t n_bytes, uint64_t file_size,
-                             uint64_t *at_least, bz_error *err)
+bz_gguf_answer bz_gguf_parse(bz_gguf *gguf, const uint8_t *bytes, uint64_t n_bytes,
+                             uint64_t file_size, uint64_t *at_least, bz_error *err)
 {
     bz_gguf g = {0};
-    gguf_reader r = {
-        .bytes = bytes, .n = n_bytes < file_size ? n_bytes : file_size, .size = file_size, .err = err};
+    gguf_reader r = {.bytes = bytes,
+                     .n = n_bytes < file_size ? n_bytes : file_size,
+                     .size = file_size,
+                     .err = err};
     if (parse(&r, &g)) {
         *gguf = g;
         return BZ_GGUF_DONE;

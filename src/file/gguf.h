@@ -27,7 +27,8 @@ typedef enum bz_gguf_type {
     BZ_GGUF_F64 = 12
 } bz_gguf_type;
 
-size_t bz_gguf_type_size(uint32_t type); /* bytes of one value; 0 for strings, arrays, unknown ids */
+size_t
+bz_gguf_type_size(uint32_t type); /* bytes of one value; 0 for strings, arrays, unknown ids */
 
 typedef struct bz_gguf_kv {
     bz_str key;
@@ -74,8 +75,8 @@ typedef enum bz_gguf_answer { BZ_GGUF_DONE, BZ_GGUF_MORE, BZ_GGUF_ERROR } bz_ggu
  * Checked here: magic, version, counts, strings, value types, duplicate keys and
  * names, alignment, known tensor types, block sizes, offsets, overlaps, sizes,
  * and that every tensor lies inside the file. */
-bz_gguf_answer bz_gguf_parse(bz_gguf *gguf, const uint8_t *bytes, uint64_t n_bytes, uint64_t file_size,
-                             uint64_t *at_least, bz_error *err);
+bz_gguf_answer bz_gguf_parse(bz_gguf *gguf, const uint8_t *bytes, uint64_t n_bytes,
+                             uint64_t file_size, uint64_t *at_least, bz_error *err);
 void bz_gguf_free(bz_gguf *gguf); /* NULL and all-zero structs are fine */
 
 const bz_gguf_kv *bz_gguf_find(const bz_gguf *gguf, const char *key);             /* or NULL */

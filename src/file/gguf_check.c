@@ -1,4 +1,5 @@
-/* What only the whole header of a GGUF file can tell: names that appear twice, and where the tensors lie. */
+/* What only the whole header of a GGUF file can tell: names that appear twice, and where the
+ * tensors lie. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,7 +9,8 @@ enum { ALIGNMENT_DEFAULT = 32, ALIGNMENT_MAX = 1 << 20 };
 
 static int kv_order(const void *a, const void *b)
 {
-    return bz_gguf_name_order((*(const bz_gguf_kv *const *)a)->key, (*(const bz_gguf_kv *const *)b)->key);
+    return bz_gguf_name_order((*(const bz_gguf_kv *const *)a)->key,
+                              (*(const bz_gguf_kv *const *)b)->key);
 }
 
 static int tensor_order(const void *a, const void *b)
@@ -19,7 +21,8 @@ static int tensor_order(const void *a, const void *b)
 
 static int offset_order(const void *a, const void *b)
 {
-    const bz_gguf_tensor *x = *(const bz_gguf_tensor *const *)a, *y = *(const bz_gguf_tensor *const *)b;
+    const bz_gguf_tensor *x = *(const bz_gguf_tensor *const *)a,
+                         *y = *(const bz_gguf_tensor *const *)b;
     if (x->offset != y->offset) {
         return x->offset < y->offset ? -1 : 1;
     }
@@ -42,7 +45,8 @@ static bool sort_keys(gguf_reader *r, bz_gguf *g)
     qsort(g->kv_by_name, g->n_kv, sizeof *g->kv_by_name, kv_order);
     for (size_t i = 1; i < g->n_kv; i++) {
         if (kv_order(&g->kv_by_name[i - 1], &g->kv_by_name[i]) == 0) {
-            return bz_gguf_refuse(r, "key \"%s\" appears twice", bz_str_show(g->kv_by_name[i]->key, shown));
+            return bz_gguf_refuse(r, "key \"%s\" appears twice",
+                                  bz_str_show(g->kv_by_name[i]->key, shown));
         }
     }
     return true;
@@ -57,9 +61,10 @@ static bool read_alignment(gguf_reader *r, bz_gguf *g)
         return bz_gguf_refuse(r, "key \"general.alignment\" is not a positive integer");
     }
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > ALIGNMENT_MAX) {
-        return bz_gguf_refuse(
-            r, "key \"general.alignment\" is %" PRIu64 "; it must be a power of two between 1 and %d",
-            alignment, ALIGNMENT_MAX);
+        return bz_gguf_refuse(r,
+                              "key \"general.alignment\" is %" PRIu64
+                              "; it must be a power of two between 1 and %d",
+                              alignment, ALIGNMENT_MAX);
     }
     g->alignment = (uint32_t)alignment;
     return true;
@@ -74,11 +79,13 @@ static bool place_tensors(gguf_reader *r, bz_gguf *g)
     for (size_t i = 0; i < g->n_tensors; i++) {
         bz_gguf_tensor *t = &g->tensors[i];
         if (t->offset % g->alignment != 0) {
-            return bz_gguf_refuse(
-                r, "tensor \"%s\" has offset %" PRIu64 ", not a multiple of the file's alignment %" PRIu32,
-                bz_str_show(t->name, shown), t->offset, g->alignment);
+            return bz_gguf_refuse(r,
+                                  "tensor \"%s\" has offset %" PRIu64
+                                  ", not a multiple of the file's alignment %" PRIu32,
+                                  bz_str_show(t->name, shown), t->offset, g->alignment);
         }
-        if (t->offset > UINT64_MAX - g->data_start || t->size > UINT64_MAX - g->data_start - t->offset) {
+        if (t->offset > UINT64_MAX - g->data_start ||
+            t->size > UINT64_MAX - g->data_start - t->offset) {
             return bz_gguf_refuse(r, "tensor \"%s\" has the impossible offset %" PRIu64,
                                   bz_str_show(t->name, shown), t->offset);
         }
@@ -123,7 +130,8 @@ static bool sort_tensors(gguf_reader *r, bz_gguf *g)
     qsort(sorted, g->n_tensors, sizeof *sorted, tensor_order);
     for (size_t i = 1; i < g->n_tensors; i++) {
         if (tensor_order(&sorted[i - 1], &sorted[i]) == 0) {
-            return bz_gguf_refuse(r, "tensor \"%s\" appears twice", bz_str_show(sorted[i]->name, shown));
+            return bz_gguf_refuse(r, "tensor \"%s\" appears twice",
+                                  bz_str_show(sorted[i]->name, shown));
         }
     }
     if (above) { /* after the names: a tensor listed twice overlaps itself */

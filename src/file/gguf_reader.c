@@ -57,14 +57,15 @@ bool bz_gguf_claim(gguf_reader *r, uint64_t more)
         char what[240];
         uint64_t need = more > UINT64_MAX - r->claimed ? UINT64_MAX : r->claimed + more;
         return bz_gguf_refuse(r,
-                              "the file is cut off at %s (%" PRIu64 " bytes, header needs at least %" PRIu64
-                              "); download it again",
+                              "the file is cut off at %s (%" PRIu64
+                              " bytes, header needs at least %" PRIu64 "); download it again",
                               describe(r, what), r->size, need);
     }
     r->claimed += more;
     if (r->claimed > HEADER_MAX) {
         return bz_gguf_refuse_entry(
-            r, "makes the header at least %" PRIu64 " bytes long, more than any model has", r->claimed);
+            r, "makes the header at least %" PRIu64 " bytes long, more than any model has",
+            r->claimed);
     }
     return true;
 }
@@ -79,8 +80,8 @@ bool bz_gguf_take_name(gguf_reader *r, uint64_t longest, bz_str *out)
         return bz_gguf_refuse_entry(r, "has an empty name");
     }
     if (len > longest) {
-        return bz_gguf_refuse_entry(r, "has a name of %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
-                                    len, longest);
+        return bz_gguf_refuse_entry(
+            r, "has a name of %" PRIu64 " bytes; at most %" PRIu64 " are allowed", len, longest);
     }
     if (!bz_gguf_claim(r, len - 1)) {
         return false;

@@ -69,8 +69,8 @@ bool bz_gguf_take_name(gguf_reader *r, uint64_t longest, bz_str *out);
 
 /* ---- gguf_check.c ---- */
 
-/* All entries are read: the sorted tables, no name twice, the alignment, and where tensors lie: inside the file, none
- * on another. */
+/* All entries are read: the sorted tables, no name twice, the alignment, and where tensors lie:
+ * inside the file, none on another. */
 bool bz_gguf_check(gguf_reader *r, bz_gguf *g);
 
 #endif

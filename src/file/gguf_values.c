@@ -1,5 +1,5 @@
-/* Looking up keys and tensors, and the values of keys, read tolerantly. Every read is checked against
- * kv->n_bytes again, so that a kv made by hand is as safe as one from the parser. */
+/* Looking up keys and tensors, and the values of keys, read tolerantly. Every read is checked
+ * against kv->n_bytes again, so that a kv made by hand is as safe as one from the parser. */
 #include "file/gguf.h"
 
 #include <math.h>
@@ -169,7 +169,8 @@ bool bz_gguf_get_i64(const bz_gguf_kv *kv, uint64_t index, int64_t *out)
         *out = n.i;
         return true;
     }
-    if (n.form == REAL && n.f >= -9223372036854775808.0 && n.f < 9223372036854775808.0 && floor(n.f) == n.f) {
+    if (n.form == REAL && n.f >= -9223372036854775808.0 && n.f < 9223372036854775808.0 &&
+        floor(n.f) == n.f) {
         *out = (int64_t)n.f;
         return true;
     }

@@ -222,7 +222,8 @@ static void q4_k(const bz_block_q4_k *b, float *x)
     for (int g = 0; g < 8; g++) { /* of 32 values */
         const uint8_t *q = b->q + 32 * (g / 2);
         int shift = 4 * (g % 2), at = 8 * (g % 4);
-        float s = d * (float)(scales[g / 4] >> at & 63), m = dmin * (float)(minima[g / 4] >> at & 63);
+        float s = d * (float)(scales[g / 4] >> at & 63),
+              m = dmin * (float)(minima[g / 4] >> at & 63);
         for (int l = 0; l < 32; l++)
             x[32 * g + l] = s * (float)(q[l] >> shift & 15) - m;
     }
@@ -236,7 +237,8 @@ static void q5_k(const bz_block_q5_k *b, float *x)
     for (int g = 0; g < 8; g++) {
         const uint8_t *q = b->q + 32 * (g / 2);
         int shift = 4 * (g % 2), at = 8 * (g % 4);
-        float s = d * (float)(scales[g / 4] >> at & 63), m = dmin * (float)(minima[g / 4] >> at & 63);
+        float s = d * (float)(scales[g / 4] >> at & 63),
+              m = dmin * (float)(minima[g / 4] >> at & 63);
         for (int l = 0; l < 32; l++)
             x[32 * g + l] = s * (float)((q[l] >> shift & 15) | (b->high[l] >> g & 1) << 4) - m;
     }
@@ -250,7 +252,8 @@ static void q6_k(const bz_block_q6_k *b, float *x)
         const uint8_t *low = b->low + 64 * n + 32 * (r & 1) + half, *high = b->high + 32 * n + half;
         float s = d * (float)(int8_t)b->scales[g];
         for (int l = 0; l < 16; l++)
-            x[16 * g + l] = s * (float)(((low[l] >> (4 * (r / 2)) & 15) | (high[l] >> (2 * r) & 3) << 4) - 32);
+            x[16 * g + l] =
+                s * (float)(((low[l] >> (4 * (r / 2)) & 15) | (high[l] >> (2 * r) & 3) << 4) - 32);
     }
 }
 
@@ -266,11 +269,11 @@ static void iq4_xs(const bz_block_iq4_xs *b, float *x)
 }
 
 /* Walks n values, `values` per block of type `block`. */
-#define EACH_BLOCK(block, values, function)          \
-    do {                                             \
-        const block *b = blocks;                     \
-        for (size_t i = 0; i < n; i += (values))     \
-            function(b++, out + i);                  \
+#define EACH_BLOCK(block, values, function)                                                        \
+    do {                                                                                           \
+        const block *b = blocks;                                                                   \
+        for (size_t i = 0; i < n; i += (values))                                                   \
+            function(b++, out + i);                                                                \
     } while (0)
 
 void bz_dequantize(bz_type type, const void *blocks, float *out, size_t n)

@@ -35,12 +35,14 @@ const char *bz_sniff(const uint8_t *head, size_t n)
     static const struct {
         const char *start, *what;
     } known[] = {
-        {"PK\x03\x04", "a ZIP archive (a PyTorch checkpoint perhaps); convert the model to GGUF first"},
+        {"PK\x03\x04",
+         "a ZIP archive (a PyTorch checkpoint perhaps); convert the model to GGUF first"},
         {"\x1F\x8B", "a gzip archive; unpack it first"},
         {"\x28\xB5\x2F\xFD", "a zstd archive; unpack it first"},
         {"\xFD\x37zXZ", "an xz archive; unpack it first"},
         {"7z\xBC\xAF", "a 7z archive; unpack it first"},
-        {"version https://git-lfs", "a Git LFS pointer; fetch the model itself with 'git lfs pull'"},
+        {"version https://git-lfs",
+         "a Git LFS pointer; fetch the model itself with 'git lfs pull'"},
         {"lmgg", old_ggml},
         {"fmgg", old_ggml},
         {"tjgg", old_ggml},

@@ -5,7 +5,8 @@
 bool bz_image_target(bz_size from, uint32_t patch, uint32_t pool, uint32_t max_patches, bz_size *to)
 {
     const double side = (double)patch * pool, pixels = (double)max_patches * patch * patch;
-    const double longest = (double)(max_patches / (pool * pool)) * side; /* where the other side would vanish */
+    const double longest =
+        (double)(max_patches / (pool * pool)) * side; /* where the other side would vanish */
     if (from.height == 0 || from.width == 0) {
         return false;
     }
@@ -31,28 +32,34 @@ bool bz_image_target(bz_size from, uint32_t patch, uint32_t pool, uint32_t max_p
 bz_status bz_image_fit(bz_size from, uint32_t budget, bz_size *to, bz_error *err)
 {
     if (from.height == 0 || from.width == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The picture is %u x %u pixels, so there is nothing to look at.", from.width,
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The picture is %u x %u pixels, so there is nothing to look at.", from.width,
                        from.height);
     }
-    if (from.height > BZ_MAX_SIDE || from.width > BZ_MAX_SIDE || (uint64_t)from.height * from.width > BZ_MAX_PIXELS) {
+    if (from.height > BZ_MAX_SIDE || from.width > BZ_MAX_SIDE ||
+        (uint64_t)from.height * from.width > BZ_MAX_PIXELS) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The picture is %u x %u pixels; at most %d megapixels are taken, so make it smaller first.",
+                       "The picture is %u x %u pixels; at most %d megapixels are taken, so make it "
+                       "smaller first.",
                        from.width, from.height, BZ_MAX_PIXELS / 1000000);
     }
     budget = budget ? budget : BZ_DEFAULT_BUDGET;
     if (budget > BZ_MAX_BUDGET) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A picture of %u tokens was asked for; the models take up to %d.", budget,
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A picture of %u tokens was asked for; the models take up to %d.", budget,
                        BZ_MAX_BUDGET);
     }
     if (!bz_image_target(from, BZ_PATCH, BZ_POOL, budget * BZ_POOL * BZ_POOL, to)) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The picture is %u x %u pixels; with %u tokens it would have no height or width left, so crop it.",
+                       "The picture is %u x %u pixels; with %u tokens it would have no height or "
+                       "width left, so crop it.",
                        from.width, from.height, budget);
     }
     return BZ_OK;
 }
 
-void bz_image_patches(const uint8_t *rgb, bz_size size, uint32_t side, float scale, float offset, float *out)
+void bz_image_patches(const uint8_t *rgb, bz_size size, uint32_t side, float scale, float offset,
+                      float *out)
 {
     const uint32_t across = size.width / side, down = size.height / side;
     float value[256]; /* looked up, a picture of 280 tokens takes half the time */
@@ -63,7 +70,9 @@ void bz_image_patches(const uint8_t *rgb, bz_size size, uint32_t side, float sca
         for (uint32_t x = 0; x < across; x++) {
             for (uint32_t channel = 0; channel < 3; channel++) {
                 for (uint32_t r = 0; r < side; r++) {
-                    const uint8_t *row = rgb + ((size_t)(y * side + r) * size.width + (size_t)x * side) * 3 + channel;
+                    const uint8_t *row =
+                        rgb + ((size_t)(y * side + r) * size.width + (size_t)x * side) * 3 +
+                        channel;
                     for (uint32_t q = 0; q < side; q++) {
                         *out++ = value[row[3 * (size_t)q]];
                     }

@@ -9,7 +9,7 @@ enum { FRAME = 320, HOP = 160, FFT = 512, BINS = FFT / 2 + 1 };
 static const double PI = 3.14159265358979323846, FLOOR = 1e-3, TOP_HZ = 8000.0;
 
 struct bz_mel {
-    float window[FRAME]; /* periodic Hann */
+    float window[FRAME];           /* periodic Hann */
     double cosine[FFT], sine[FFT]; /* of a stage that joins halves of n: from n on */
     uint16_t reversed[FFT];
     float filter[BZ_MEL_BINS][BINS];
@@ -93,7 +93,8 @@ static void transform(const bz_mel *m, double *restrict re, double *restrict im)
         for (int start = 0; start < FFT; start += 2 * half) {
             double *ra = re + start, *rb = ra + half, *ia = im + start, *ib = ia + half;
             for (int k = 0; k < half; k++) {
-                const double x = rb[k] * cosine[k] - ib[k] * sine[k], y = rb[k] * sine[k] + ib[k] * cosine[k];
+                const double x = rb[k] * cosine[k] - ib[k] * sine[k],
+                             y = rb[k] * sine[k] + ib[k] * cosine[k];
                 rb[k] = ra[k] - x;
                 ib[k] = ia[k] - y;
                 ra[k] += x;
@@ -124,9 +125,11 @@ static void put_bins(const bz_mel *m, const float magnitude[BINS], float *out)
     }
 }
 
-/* Two frames share a transform, one as its real part and one as its imaginary part: the spectrum of the first is what
- * is even under complex conjugation, that of the second what is odd. `out` has a row for each; the second may be NULL. */
-static void two_frames(const bz_mel *m, const float *pcm, size_t samples, uint32_t frame, float *first, float *second)
+/* Two frames share a transform, one as its real part and one as its imaginary part: the spectrum of
+ * the first is what is even under complex conjugation, that of the second what is odd. `out` has a
+ * row for each; the second may be NULL. */
+static void two_frames(const bz_mel *m, const float *pcm, size_t samples, uint32_t frame,
+                       float *first, float *second)
 {
     double re[FFT] = {0}, im[FFT] = {0};
     float magnitude[2][BINS];
@@ -148,7 +151,8 @@ static void two_frames(const bz_mel *m, const float *pcm, size_t samples, uint32
     }
 }
 
-void bz_mel_run(const bz_mel *m, const float *pcm, size_t samples, uint32_t first, uint32_t count, float *out)
+void bz_mel_run(const bz_mel *m, const float *pcm, size_t samples, uint32_t first, uint32_t count,
+                float *out)
 {
     for (uint32_t i = 0; i < count; i += 2) {
         float *to = out + (size_t)i * BZ_MEL_BINS;

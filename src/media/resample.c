@@ -18,8 +18,9 @@ static double bessel0(double x)
     return sum;
 }
 
-/* [PHASES + 1][2 * side]: what a sample `i - side + 1` source samples away from the last one before the point
- * counts, the point being phase/PHASES of a sample further. Each phase sums to 1: silence and steady values stay. */
+/* [PHASES + 1][2 * side]: what a sample `i - side + 1` source samples away from the last one before
+ * the point counts, the point being phase/PHASES of a sample further. Each phase sums to 1: silence
+ * and steady values stay. */
 static float *make_table(double cutoff, uint32_t side)
 {
     const uint32_t width = 2 * side;
@@ -28,7 +29,8 @@ static float *make_table(double cutoff, uint32_t side)
     for (uint32_t p = 0; table && row && p <= PHASES; p++) {
         double sum = 0;
         for (uint32_t i = 0; i < width; i++) {
-            const double x = ((double)i - (side - 1.0)) - (double)p / (double)PHASES, u = x / side, angle = PI * cutoff * x;
+            const double x = ((double)i - (side - 1.0)) - (double)p / (double)PHASES, u = x / side,
+                         angle = PI * cutoff * x;
             const double sinc = fabs(angle) < 1e-9 ? 1.0 : sin(angle) / angle;
             row[i] = u > -1 && u < 1 ? sinc * bessel0(KAISER * sqrt(1 - u * u)) : 0;
             sum += row[i];
@@ -49,7 +51,8 @@ struct bz_resampler {
 bz_status bz_resampler_new(bz_resampler **out, uint32_t rate, uint32_t to, bz_error *err)
 {
     if (rate < BZ_MIN_RATE || rate > BZ_MAX_RATE || to < BZ_MIN_RATE || to > BZ_MAX_RATE) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The sound has %u samples a second; between %d and %d are understood.", rate,
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The sound has %u samples a second; between %d and %d are understood.", rate,
                        BZ_MIN_RATE, BZ_MAX_RATE);
     }
     bz_resampler *r = calloc(1, sizeof *r);
@@ -79,7 +82,8 @@ uint64_t bz_resampler_count(const bz_resampler *r, uint64_t n)
     return (n * r->to + r->rate - 1) / r->rate;
 }
 
-void bz_resampler_run(const bz_resampler *r, const float *pcm, size_t n, uint64_t first, size_t count, float *out)
+void bz_resampler_run(const bz_resampler *r, const float *pcm, size_t n, uint64_t first,
+                      size_t count, float *out)
 {
     const uint32_t width = 2 * r->side;
     if (!r->table) {
@@ -87,7 +91,8 @@ void bz_resampler_run(const bz_resampler *r, const float *pcm, size_t n, uint64_
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        const uint64_t scaled = (first + i) * r->rate; /* in units of 1/to of a source sample: exact however long */
+        const uint64_t scaled =
+            (first + i) * r->rate; /* in units of 1/to of a source sample: exact however long */
         const int64_t whole = (int64_t)(scaled / r->to), begin = whole - (r->side - 1);
         const double phase = (double)(scaled % r->to) / r->to * (double)PHASES;
         const uint32_t p = (uint32_t)phase;
@@ -104,7 +109,8 @@ void bz_resampler_run(const bz_resampler *r, const float *pcm, size_t n, uint64_
     }
 }
 
-bz_status bz_resample(const float *pcm, size_t n, uint32_t rate, uint32_t to, float **out, size_t *n_out, bz_error *err)
+bz_status bz_resample(const float *pcm, size_t n, uint32_t rate, uint32_t to, float **out,
+                      size_t *n_out, bz_error *err)
 {
     bz_resampler *r = NULL;
     bz_status status = bz_resampler_new(&r, rate, to, err);
@@ -112,14 +118,16 @@ bz_status bz_resample(const float *pcm, size_t n, uint32_t rate, uint32_t to, fl
         return status;
     }
     const uint64_t count = bz_resampler_count(r, n);
-    float *y = count < SIZE_MAX / sizeof *y ? malloc((size_t)(count ? count : 1) * sizeof *y) : NULL;
+    float *y =
+        count < SIZE_MAX / sizeof *y ? malloc((size_t)(count ? count : 1) * sizeof *y) : NULL;
     if (y) {
         bz_resampler_run(r, pcm, n, 0, (size_t)count, y);
         *out = y;
         *n_out = (size_t)count;
     }
     bz_resampler_free(r);
-    return y ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to convert %zu samples of sound.", n);
+    return y ? BZ_OK
+             : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to convert %zu samples of sound.", n);
 }
 
 void bz_mix_to_mono(float *pcm, size_t frames, uint32_t channels)

@@ -1,5 +1,5 @@
-/* Bicubic resampling with antialiasing, the same bytes as Pillow's: weights in 22 fractional bits, horizontally
- * first, rounded and clamped to 8 bits after each direction. */
+/* Bicubic resampling with antialiasing, the same bytes as Pillow's: weights in 22 fractional bits,
+ * horizontally first, rounded and clamped to 8 bits after each direction. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,8 +19,8 @@ struct bz_resize {
     const uint8_t *rgb;
     bz_size from, to;
     taps across, down;
-    uint8_t *narrow;  /* [from.height][to.width][3]: after the horizontal pass */
-    uint8_t *pixels;  /* [to.height][to.width][3] */
+    uint8_t *narrow; /* [from.height][to.width][3]: after the horizontal pass */
+    uint8_t *pixels; /* [to.height][to.width][3] */
     const uint8_t *result;
     uint32_t row; /* horizontal rows done, then vertical ones */
     bool vertical;
@@ -47,7 +47,8 @@ static void taps_free(taps *t)
 
 static bool taps_make(taps *t, uint32_t in, uint32_t out)
 {
-    const double scale = (double)in / out, stretch = scale > 1.0 ? scale : 1.0, support = 2.0 * stretch;
+    const double scale = (double)in / out, stretch = scale > 1.0 ? scale : 1.0,
+                 support = 2.0 * stretch;
     t->out = out;
     t->most = (uint32_t)ceil(support) * 2 + 1;
     t->first = malloc(out * sizeof *t->first);
@@ -56,7 +57,8 @@ static bool taps_make(taps *t, uint32_t in, uint32_t out)
     double *exact = malloc(t->most * sizeof *exact);
     bool ok = t->first && t->count && t->weight && exact;
     for (uint32_t i = 0; ok && i < out; i++) {
-        const double center = (i + 0.5) * scale, low = center - support + 0.5, high = center + support + 0.5;
+        const double center = (i + 0.5) * scale, low = center - support + 0.5,
+                     high = center + support + 0.5;
         const uint32_t first = low > 0 ? (uint32_t)low : 0, end = high < in ? (uint32_t)high : in;
         double sum = 0;
         for (uint32_t j = first; j < end; j++) {
@@ -85,7 +87,8 @@ void bz_resize_free(bz_resize *r)
     }
 }
 
-bz_status bz_resize_new(bz_resize **out, const uint8_t *rgb, bz_size from, bz_size to, bz_error *err)
+bz_status bz_resize_new(bz_resize **out, const uint8_t *rgb, bz_size from, bz_size to,
+                        bz_error *err)
 {
     bz_resize *r = calloc(1, sizeof *r);
     bool ok = r != NULL;
@@ -104,7 +107,8 @@ bz_status bz_resize_new(bz_resize **out, const uint8_t *rgb, bz_size from, bz_si
     }
     if (!ok) {
         bz_resize_free(r);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to resize a picture of %u x %u pixels.", from.width, from.height);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to resize a picture of %u x %u pixels.",
+                       from.width, from.height);
     }
     *out = r;
     return BZ_OK;

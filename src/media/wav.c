@@ -16,7 +16,8 @@ typedef struct format {
 
 bool bz_wav_is(const uint8_t *b, size_t n)
 {
-    return n >= 12 && (memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0) && memcmp(b + 8, "WAVE", 4) == 0;
+    return n >= 12 && (memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0) &&
+           memcmp(b + 8, "WAVE", 4) == 0;
 }
 
 static float sample(const uint8_t *p, const format *f)
@@ -35,7 +36,11 @@ static float sample(const uint8_t *p, const format *f)
     switch (f->bits) {
     case 8: return ((float)p[0] - 128.0f) / 128.0f;
     case 16: return (float)(int16_t)bz_le16(p) / 32768.0f;
-    case 24: return (float)((int32_t)((uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 24) >> 8) / 8388608.0f;
+    case 24:
+        return (float)((int32_t)((uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 |
+                                 (uint32_t)p[2] << 24) >>
+                       8) /
+               8388608.0f;
     default: return (float)((double)(int32_t)bz_le32(p) / 2147483648.0);
     }
 }
@@ -49,24 +54,29 @@ static bz_status read_format(format *f, const uint8_t *p, size_t n, bz_error *er
     if (f->code == FORMAT_EXTENSIBLE && n >= 26) {
         f->code = bz_le16(p + 24);
     }
-    const bool pcm = f->code == FORMAT_PCM && (f->bits == 8 || f->bits == 16 || f->bits == 24 || f->bits == 32);
+    const bool pcm =
+        f->code == FORMAT_PCM && (f->bits == 8 || f->bits == 16 || f->bits == 24 || f->bits == 32);
     const bool real = f->code == FORMAT_FLOAT && (f->bits == 32 || f->bits == 64);
     if (!pcm && !real) {
         return bz_fail(err, BZ_BAD_FILE,
-                       "The WAV file holds samples of kind %u with %u bits; PCM of 8, 16, 24 or 32 bits and floats are read.",
+                       "The WAV file holds samples of kind %u with %u bits; PCM of 8, 16, 24 or 32 "
+                       "bits and floats are read.",
                        f->code, f->bits);
     }
     if (f->channels == 0 || f->channels > MAX_CHANNELS) {
-        return bz_fail(err, BZ_BAD_FILE, "The WAV file says it has %u channels; 1 to %d are read.", f->channels, MAX_CHANNELS);
+        return bz_fail(err, BZ_BAD_FILE, "The WAV file says it has %u channels; 1 to %d are read.",
+                       f->channels, MAX_CHANNELS);
     }
     if (f->rate < BZ_MIN_RATE || f->rate > BZ_MAX_RATE) {
-        return bz_fail(err, BZ_BAD_FILE, "The WAV file says it has %u samples a second; %d to %d are understood.", f->rate,
-                       BZ_MIN_RATE, BZ_MAX_RATE);
+        return bz_fail(err, BZ_BAD_FILE,
+                       "The WAV file says it has %u samples a second; %d to %d are understood.",
+                       f->rate, BZ_MIN_RATE, BZ_MAX_RATE);
     }
     return BZ_OK;
 }
 
-static bz_status read_samples(bz_sound *s, const format *f, const uint8_t *p, size_t n, bz_error *err)
+static bz_status read_samples(bz_sound *s, const format *f, const uint8_t *p, size_t n,
+                              bz_error *err)
 {
     const size_t bytes = f->bits / 8u, frame = bytes * f->channels, frames = n / frame;
     s->pcm = malloc((frames * f->channels + 1) * sizeof *s->pcm);
@@ -92,14 +102,16 @@ bz_status bz_wav_read(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
     bz_status status = BZ_OK;
     for (size_t at = 12; n - at >= 8;) { /* chunks: name, size, bytes, one of padding if odd */
         const uint8_t *chunk = b + at;
-        const size_t said = bz_le32(chunk + 4), there = n - at - 8, size = said < there ? said : there;
+        const size_t said = bz_le32(chunk + 4), there = n - at - 8,
+                     size = said < there ? said : there;
         if (memcmp(chunk, "fmt ", 4) == 0) {
             status = read_format(&f, chunk + 8, size, err);
         } else if (memcmp(chunk, "data", 4) == 0) {
             if (!f.channels) {
                 return bz_fail(err, BZ_BAD_FILE, "The WAV file does not say what its samples are.");
             }
-            s->cut = said > there && said != UINT32_MAX; /* a stream's length is not known when it begins */
+            s->cut = said > there &&
+                     said != UINT32_MAX; /* a stream's length is not known when it begins */
             return read_samples(s, &f, chunk + 8, size, err);
         }
         if (status != BZ_OK) {

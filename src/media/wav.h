@@ -1,4 +1,5 @@
-/* WAV files from memory: PCM of 8, 16, 24 and 32 bits and floats of 32 and 64, any number of channels. */
+/* WAV files from memory: PCM of 8, 16, 24 and 32 bits and floats of 32 and 64, any number of
+ * channels. */
 #ifndef BZ_MEDIA_WAV_H
 #define BZ_MEDIA_WAV_H
 

@@ -1,4 +1,5 @@
-/* The audio tower: a conformer. Its features arrive four moments (of 10 ms) to a row, which is one soft token.
+/* The audio tower: a conformer. Its features arrive four moments (of 10 ms) to a row, which is one
+ * soft token.
  *
  *   h = in(relu(LN(conv(relu(LN(conv(features)))))))
  *   for each layer:
@@ -16,8 +17,8 @@
 #define EPS 1e-6f
 enum { FEATURE_STEPS = 4 };
 
-static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clipped *up, const bz_clipped *down,
-                          bz_weight post, uint32_t d)
+static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clipped *up,
+                          const bz_clipped *down, bz_weight post, uint32_t d)
 {
     bz_tensor f = bz_rms_norm(p, h, norm, d, EPS, "ffn_norm");
     f = bz_silu(p, bz_record_clipped(p, f, up, "ffn_up"), "ffn_act");
@@ -25,18 +26,24 @@ static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clip
     return bz_add_scaled(p, h, f, 0.5f, "ffn_residual");
 }
 
-static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor x, bz_tensor waves)
+static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor x,
+                           bz_tensor waves)
 {
-    /* Scores of base 2 in the reference: both sides carry a part of that and of 1/sqrt(head size). */
-    const float q_scale = (float)(1.0 / sqrt(a->head_dim) / log(2.0)), k_scale = (float)(log1p(exp(1.0)) / log(2.0));
+    /* Scores of base 2 in the reference: both sides carry a part of that and of 1/sqrt(head size).
+     */
+    const float q_scale = (float)(1.0 / sqrt(a->head_dim) / log(2.0)),
+                k_scale = (float)(log1p(exp(1.0)) / log(2.0));
     bz_tensor qkv[3];
-    bz_record_products(p, x, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v}, (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
+    bz_record_products(p, x, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v},
+                       (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
     bz_tensor far = bz_linear(p, waves, w->far, "relative_k");
-    bz_tensor q = bz_mul_vector(p, bz_clip_out(p, qkv[0], &w->q), w->per_dim_scale, q_scale, "q_scaled");
+    bz_tensor q =
+        bz_mul_vector(p, bz_clip_out(p, qkv[0], &w->q), w->per_dim_scale, q_scale, "q_scaled");
     bz_tensor k = bz_multiply(p, bz_clip_out(p, qkv[1], &w->k), k_scale, "k_scaled");
     bz_tensor v = bz_clip_out(p, qkv[2], &w->v);
     bz_tensor shares = bz_local_scores(p, q, k, far, a->heads, BZ_FAR, 50.0f, "attn_shares");
-    return bz_record_clipped(p, bz_local_sum(p, shares, v, a->heads, BZ_FAR, "attn"), &w->out, "attn_out");
+    return bz_record_clipped(p, bz_local_sum(p, shares, v, a->heads, BZ_FAR, "attn"), &w->out,
+                             "attn_out");
 }
 
 static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, uint32_t d)
@@ -48,12 +55,14 @@ static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, ui
     return bz_record_clipped(p, x, &w->pw2, "conv_pw2");
 }
 
-static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor h, bz_tensor waves)
+static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor h,
+                       bz_tensor waves)
 {
     const uint32_t d = a->width;
     h = half_ffn(p, h, w->ffn_norm, &w->up, &w->down, w->ffn_post_norm, d);
     bz_tensor o = attention(p, a, w, bz_rms_norm(p, h, w->attn_norm, d, EPS, "attn_norm"), waves);
-    h = bz_add(p, h, bz_rms_norm(p, o, w->attn_post_norm, d, EPS, "attn_post_norm"), 1.0f, "attn_residual");
+    h = bz_add(p, h, bz_rms_norm(p, o, w->attn_post_norm, d, EPS, "attn_post_norm"), 1.0f,
+               "attn_residual");
     h = bz_add(p, h, light_conv(p, w, h, d), 1.0f, "conv_residual");
     h = half_ffn(p, h, w->ffn_norm_1, &w->up_1, &w->down_1, w->ffn_post_norm_1, d);
     return bz_rms_norm(p, h, w->norm_out, d, EPS, "layer");

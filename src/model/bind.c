@@ -58,18 +58,21 @@ bz_weight bz_bind_add(bz_weights *ws, const bz_weight_info *info)
     return (bz_weight){++ws->n};
 }
 
-/* Consecutive dimensions multiplied until they are `want`; the dimensions used are counted in *at. */
+/* Consecutive dimensions multiplied until they are `want`; the dimensions used are counted in *at.
+ */
 static bool take(const bz_gguf_tensor *t, int *at, uint64_t want, uint64_t *got)
 {
     uint64_t n = *at < 4 ? t->ne[(*at)++] : 1;
-    while (*at < 4 && (want ? n < want : n == 1)) { /* without a wish: the next that is more than one */
+    while (*at < 4 &&
+           (want ? n < want : n == 1)) { /* without a wish: the next that is more than one */
         n *= t->ne[(*at)++];
     }
     *got = n;
     return want == 0 || n == want;
 }
 
-bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_t planes, const char *format, ...)
+bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_t planes,
+                  const char *format, ...)
 {
     char name[NAME_BYTES];
     size_t file;
@@ -85,23 +88,32 @@ bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_
         return BZ_NO_WEIGHT;
     }
     int at = 0;
-    bz_weight_info info = {.name = name, .type = (bz_type)t->type, .file = (uint32_t)file, .offset = t->offset, .size = t->size};
-    bool fits = take(t, &at, cols, &info.ne[0]) && take(t, &at, rows, &info.ne[1]) && take(t, &at, planes, &info.ne[2]);
+    bz_weight_info info = {.name = name,
+                           .type = (bz_type)t->type,
+                           .file = (uint32_t)file,
+                           .offset = t->offset,
+                           .size = t->size};
+    bool fits = take(t, &at, cols, &info.ne[0]) && take(t, &at, rows, &info.ne[1]) &&
+                take(t, &at, planes, &info.ne[2]);
     for (; at < 4; at++) {
         fits = fits && t->ne[at] == 1;
     }
     if (!fits) {
-        bz_bind_refuse(b, BZ_BAD_FILE, "The tensor %s has shape [%llu, %llu, %llu, %llu] where [%llu, %llu, %llu] is asked for.",
-                       name, (unsigned long long)t->ne[0], (unsigned long long)t->ne[1], (unsigned long long)t->ne[2],
-                       (unsigned long long)t->ne[3], (unsigned long long)cols, (unsigned long long)rows,
+        bz_bind_refuse(b, BZ_BAD_FILE,
+                       "The tensor %s has shape [%llu, %llu, %llu, %llu] where [%llu, %llu, %llu] "
+                       "is asked for.",
+                       name, (unsigned long long)t->ne[0], (unsigned long long)t->ne[1],
+                       (unsigned long long)t->ne[2], (unsigned long long)t->ne[3],
+                       (unsigned long long)cols, (unsigned long long)rows,
                        (unsigned long long)planes);
         return BZ_NO_WEIGHT;
     }
     const bz_type_info *type = bz_type_of(t->type);
     if (!type->runs || ((flags & BZ_BIND_VECTOR) && t->type != BZ_F32)) {
         bz_bind_refuse(b, BZ_UNSUPPORTED_MODEL,
-                       flags & BZ_BIND_VECTOR ? "The tensor %s has type %s; norms and scales must be F32."
-                                              : "The tensor %s has type %s, which Bezel does not run.",
+                       flags & BZ_BIND_VECTOR
+                           ? "The tensor %s has type %s; norms and scales must be F32."
+                           : "The tensor %s has type %s, which Bezel does not run.",
                        name, type->name);
         return BZ_NO_WEIGHT;
     }

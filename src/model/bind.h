@@ -16,10 +16,10 @@ typedef struct bz_binder {
     bool failed; /* the first complaint stands; later binds do nothing */
 } bz_binder;
 
-/* The tensor of that name with its values in rows of `cols`; rows or planes of 0: as many as there are. Tensors of four
- * dimensions are taken as [cols, rows, planes] if the counts fit. */
-bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_t planes, const char *format, ...)
-    BZ_PRINTF(6, 7);
+/* The tensor of that name with its values in rows of `cols`; rows or planes of 0: as many as there
+ * are. Tensors of four dimensions are taken as [cols, rows, planes] if the counts fit. */
+bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_t planes,
+                  const char *format, ...) BZ_PRINTF(6, 7);
 /* Appends an entry; its name is copied. None: no memory. */
 bz_weight bz_bind_add(bz_weights *table, const bz_weight_info *info);
 bool bz_bind_has(const bz_binder *b, const char *format, ...) BZ_PRINTF(2, 3);

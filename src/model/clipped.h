@@ -1,5 +1,5 @@
-/* Products between bounds, as the steps they are. Each clamps a copy of its own: those that read the same rows have
- * different bounds. */
+/* Products between bounds, as the steps they are. Each clamps a copy of its own: those that read
+ * the same rows have different bounds. */
 #ifndef BZ_MODEL_CLIPPED_H
 #define BZ_MODEL_CLIPPED_H
 
@@ -17,15 +17,17 @@ static inline bz_tensor bz_clip_out(bz_plan *p, bz_tensor y, const bz_clipped *c
     return bz_clamp(p, y, c->out_low, c->out_high, "clamp_out");
 }
 
-static inline bz_tensor bz_record_clipped(bz_plan *p, bz_tensor x, const bz_clipped *c, const char *name)
+static inline bz_tensor bz_record_clipped(bz_plan *p, bz_tensor x, const bz_clipped *c,
+                                          const char *name)
 {
     return bz_clip_out(p, bz_linear(p, bz_clip_in(p, x, c), c->w, name), c);
 }
 
-/* Several products of one input: all that make it ready stand together, and so does what the caller records behind, which
- * begins with bz_clip_out. */
-static inline void bz_record_products(bz_plan *p, bz_tensor x, uint32_t n, const bz_clipped *const *c,
-                                      const char *const *names, bz_tensor *out)
+/* Several products of one input: all that make it ready stand together, and so does what the caller
+ * records behind, which begins with bz_clip_out. */
+static inline void bz_record_products(bz_plan *p, bz_tensor x, uint32_t n,
+                                      const bz_clipped *const *c, const char *const *names,
+                                      bz_tensor *out)
 {
     bz_tensor in[BZ_MOST_CLIPPED];
     for (uint32_t i = 0; i < n; i++) {

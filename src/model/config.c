@@ -6,16 +6,22 @@
 #include <string.h>
 
 /* Limits no real model comes near; they keep products of sizes small. */
-enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 18, MAX_HEADS = 1024, MAX_HEAD_DIM = 1024, MAX_EXPERTS = 4096 };
+enum {
+    MAX_LAYERS = 1024,
+    MAX_WIDTH = 1 << 18,
+    MAX_HEADS = 1024,
+    MAX_HEAD_DIM = 1024,
+    MAX_EXPERTS = 4096
+};
 enum { MAX_DENOISING = 4096 };
 
-#define ARCH "gemma4"
+#define ARCH      "gemma4"
 #define NAME(key) (ARCH "." key)
 
 typedef struct reader {
     const bz_gguf *g;
     bz_error *err;
-    bool failed; /* the first complaint stands; later reads do nothing */
+    bool failed;      /* the first complaint stands; later reads do nothing */
     const char *arch; /* what the file's keys begin with */
 } reader;
 
@@ -38,7 +44,8 @@ static const bz_gguf_kv *find(reader *r, const char *key, bool required)
     key = spelt(r, key, buf);
     const bz_gguf_kv *kv = r->failed ? NULL : bz_gguf_find(r->g, key);
     if (!kv && required && !r->failed) {
-        bz_fail(r->err, BZ_BAD_FILE, "The key %s is missing, so this is not a complete Gemma 4 file.", key);
+        bz_fail(r->err, BZ_BAD_FILE,
+                "The key %s is missing, so this is not a complete Gemma 4 file.", key);
         r->failed = true;
     }
     return kv;
@@ -54,7 +61,8 @@ static void complain(reader *r, const char *key, const char *what)
 }
 
 /* An unsigned number between low and high; `fallback` when the key is absent. */
-static uint32_t number(reader *r, const char *key, uint32_t low, uint32_t high, const uint32_t *fallback)
+static uint32_t number(reader *r, const char *key, uint32_t low, uint32_t high,
+                       const uint32_t *fallback)
 {
     const bz_gguf_kv *kv = find(r, key, fallback == NULL);
     uint64_t v = 0;
@@ -65,7 +73,8 @@ static uint32_t number(reader *r, const char *key, uint32_t low, uint32_t high, 
         complain(r, key, "is not a whole number");
     } else if (v < low || v > high) {
         char what[100];
-        snprintf(what, sizeof what, "is %llu; it must be between %u and %u", (unsigned long long)v, low, high);
+        snprintf(what, sizeof what, "is %llu; it must be between %u and %u", (unsigned long long)v,
+                 low, high);
         complain(r, key, what);
         v = low;
     }
@@ -93,7 +102,8 @@ static double real(reader *r, const char *key, double low, double high, const do
 }
 
 /* A number per layer: a scalar counts for every layer, an array has one element each. */
-static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t i, uint32_t low, uint32_t high)
+static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t i, uint32_t low,
+                          uint32_t high)
 {
     const bz_gguf_kv *kv = find(r, key, true);
     if (!kv) {
@@ -102,7 +112,8 @@ static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t 
     char what[120];
     uint64_t v = 0;
     if (kv->is_array && kv->count != layers) {
-        snprintf(what, sizeof what, "has %llu elements for %u layers", (unsigned long long)kv->count, layers);
+        snprintf(what, sizeof what, "has %llu elements for %u layers",
+                 (unsigned long long)kv->count, layers);
         complain(r, key, what);
         return low;
     }
@@ -111,8 +122,8 @@ static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t 
         return low;
     }
     if (v < low || v > high) {
-        snprintf(what, sizeof what, "is %llu for layer %u; it must be between %u and %u", (unsigned long long)v, i, low,
-                 high);
+        snprintf(what, sizeof what, "is %llu for layer %u; it must be between %u and %u",
+                 (unsigned long long)v, i, low, high);
         complain(r, key, what);
         return low;
     }
@@ -151,7 +162,8 @@ static void check_architecture(reader *r)
 }
 
 /* K and V of one kind of layer have the same head size, and all of it takes part in rope. */
-static uint32_t head_dim(reader *r, const char *key_length, const char *value_length, const char *rope_length)
+static uint32_t head_dim(reader *r, const char *key_length, const char *value_length,
+                         const char *rope_length)
 {
     uint32_t d = number(r, key_length, 2, MAX_HEAD_DIM, NULL);
     uint32_t v = number(r, value_length, 2, MAX_HEAD_DIM, &d);
@@ -179,8 +191,9 @@ static void read_layers(reader *r, bz_config *c)
     uint32_t shared = number(r, NAME("attention.shared_kv_layers"), 0, c->layers, &zero);
     uint32_t full_dim = head_dim(r, NAME("attention.key_length"), NAME("attention.value_length"),
                                  NAME("rope.dimension_count"));
-    uint32_t sliding_dim = head_dim(r, NAME("attention.key_length_swa"), NAME("attention.value_length_swa"),
-                                    NAME("rope.dimension_count_swa"));
+    uint32_t sliding_dim =
+        head_dim(r, NAME("attention.key_length_swa"), NAME("attention.value_length_swa"),
+                 NAME("rope.dimension_count_swa"));
     const char *full_kv_key = NAME("attention.global_head_count_kv"); /* an older spelling */
     for (uint32_t i = 0; !r->failed && i < c->layers; i++) {
         bz_layer_config *l = &c->layer[i];
@@ -190,12 +203,14 @@ static void read_layers(reader *r, bz_config *c)
         }
         l->head_dim = l->sliding ? sliding_dim : full_dim;
         l->heads = per_layer(r, NAME("attention.head_count"), c->layers, i, 1, MAX_HEADS);
-        l->kv_heads = !l->sliding && find(r, full_kv_key, false)
-                          ? number(r, full_kv_key, 1, MAX_HEADS, NULL)
-                          : per_layer(r, NAME("attention.head_count_kv"), c->layers, i, 1, MAX_HEADS);
+        l->kv_heads =
+            !l->sliding && find(r, full_kv_key, false)
+                ? number(r, full_kv_key, 1, MAX_HEADS, NULL)
+                : per_layer(r, NAME("attention.head_count_kv"), c->layers, i, 1, MAX_HEADS);
         l->ffn = per_layer(r, NAME("feed_forward_length"), c->layers, i, 1, MAX_WIDTH);
         if (!r->failed && l->heads % l->kv_heads) {
-            complain(r, NAME("attention.head_count_kv"), "does not divide the number of query heads");
+            complain(r, NAME("attention.head_count_kv"),
+                     "does not divide the number of query heads");
         }
         l->owns_kv = i < c->layers - shared;
         l->kv_layer = i;
@@ -212,7 +227,8 @@ static void read_layers(reader *r, bz_config *c)
             }
             l->kv_layer = j - 1;
             if (c->layer[j - 1].kv_heads != l->kv_heads) {
-                complain(r, NAME("attention.head_count_kv"), "differs between a layer and the one whose cache it shares");
+                complain(r, NAME("attention.head_count_kv"),
+                         "differs between a layer and the one whose cache it shares");
             }
         }
     }
@@ -232,7 +248,8 @@ static void read_denoising(reader *r, bz_config *c)
     d->stability = number(r, "diffusion.eb_stability_threshold", 0, MAX_DENOISING, &stability);
     d->confidence = (float)real(r, "diffusion.eb_confidence_threshold", 0, 1e6, &confidence);
     if (c->ple_width) {
-        complain(r, NAME("embedding_length_per_layer_input"), "is not 0; diffusion models have no per-layer embeddings");
+        complain(r, NAME("embedding_length_per_layer_input"),
+                 "is not 0; diffusion models have no per-layer embeddings");
     }
 }
 
@@ -249,25 +266,29 @@ bz_status bz_config_read(bz_config *c, const bz_gguf *gguf, bz_error *err)
     c->vocab = number(&r, NAME("vocab_size"), 1, 1u << 24, &zero);
     c->window = number(&r, NAME("attention.sliding_window"), 1, 1u << 24, NULL);
     const bool diffusion = strcmp(r.arch, ARCH) != 0;
-    c->ple_width = number(&r, NAME("embedding_length_per_layer_input"), 0, 1u << 14, diffusion ? &zero : NULL);
+    c->ple_width =
+        number(&r, NAME("embedding_length_per_layer_input"), 0, 1u << 14, diffusion ? &zero : NULL);
     if (diffusion) {
         read_denoising(&r, c);
     }
     c->experts = number(&r, NAME("expert_count"), 0, MAX_EXPERTS, &zero);
     if (c->experts) {
         c->experts_used = number(&r, NAME("expert_used_count"), 1, c->experts, NULL);
-        c->expert_ffn = number(&r, NAME("expert_feed_forward_length"), 0, MAX_WIDTH, &zero); /* 0: from the tensors */
+        c->expert_ffn = number(&r, NAME("expert_feed_forward_length"), 0, MAX_WIDTH,
+                               &zero); /* 0: from the tensors */
     }
     c->eps = (float)real(&r, NAME("attention.layer_norm_rms_epsilon"), 0, 1, NULL);
     c->softcap = (float)real(&r, NAME("final_logit_softcapping"), 0, 1e6, &off);
     c->rope_base = real(&r, NAME("rope.freq_base"), 1, 1e12, NULL);
-    double local = real(&r, NAME("rope.local.freq_base"), 1, 1e12, &sliding_base); /* an older spelling */
+    double local =
+        real(&r, NAME("rope.local.freq_base"), 1, 1e12, &sliding_base); /* an older spelling */
     c->rope_base_sliding = real(&r, NAME("rope.freq_base_swa"), 1, 1e12, &local);
     c->rope_rotated = real(&r, NAME("rope.partial_rotary_factor"), 0, 1, &quarter);
     if (!r.failed) {
         c->layer = calloc(c->layers, sizeof *c->layer);
         if (!c->layer) {
-            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.", c->layers);
+            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.",
+                           c->layers);
         }
         read_layers(&r, c);
     }

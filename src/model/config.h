@@ -5,46 +5,50 @@
 #include "file/gguf.h"
 
 typedef struct bz_layer_config {
-    bool sliding;       /* sees `window` positions; else all */
-    uint32_t heads;     /* query heads */
+    bool sliding;   /* sees `window` positions; else all */
+    uint32_t heads; /* query heads */
     uint32_t kv_heads;
-    uint32_t head_dim;  /* D */
-    uint32_t ffn;       /* width of the dense FFN */
-    bool owns_kv;       /* false: reads the cache of an earlier layer */
-    uint32_t kv_layer;  /* whose cache it reads: itself, or the last owner of the same kind */
+    uint32_t head_dim; /* D */
+    uint32_t ffn;      /* width of the dense FFN */
+    bool owns_kv;      /* false: reads the cache of an earlier layer */
+    uint32_t kv_layer; /* whose cache it reads: itself, or the last owner of the same kind */
 } bz_layer_config;
 
 /* How a canvas of a diffusion model is filled, unless the caller says otherwise. */
 typedef struct bz_denoising {
-    uint32_t steps;        /* most passes over a canvas */
-    float t_min, t_max;    /* temperature: t_min + (t_max - t_min) * steps left / steps */
-    float entropy_bound;   /* nats that the tokens accepted in one step may have together */
-    uint32_t stability;    /* steps for which the best tokens must not have changed; 0: it does not matter */
-    float confidence;      /* mean entropy below which they count as certain */
+    uint32_t steps;      /* most passes over a canvas */
+    float t_min, t_max;  /* temperature: t_min + (t_max - t_min) * steps left / steps */
+    float entropy_bound; /* nats that the tokens accepted in one step may have together */
+    uint32_t stability;  /* steps for which the best tokens must not have changed; 0: it does not
+                            matter */
+    float confidence;    /* mean entropy below which they count as certain */
 } bz_denoising;
 
 enum { BZ_LONGEST_CANVAS = 512 };
 
 typedef struct bz_config {
-    uint32_t canvas;      /* positions that a diffusion model fills together; 0: one token after the other */
+    uint32_t
+        canvas; /* positions that a diffusion model fills together; 0: one token after the other */
     bz_denoising denoising;
-    uint32_t layers;      /* L */
-    uint32_t width;       /* d */
-    uint32_t vocab;       /* V; 0 until the weights are bound if the file does not say */
-    uint32_t context;     /* longest context the model was made for */
-    uint32_t window;      /* of sliding layers, own position included */
-    uint32_t ple_width;   /* P, per-layer embedding; 0: none */
+    uint32_t layers;    /* L */
+    uint32_t width;     /* d */
+    uint32_t vocab;     /* V; 0 until the weights are bound if the file does not say */
+    uint32_t context;   /* longest context the model was made for */
+    uint32_t window;    /* of sliding layers, own position included */
+    uint32_t ple_width; /* P, per-layer embedding; 0: none */
     uint32_t experts, experts_used, expert_ffn; /* 0 without mixture of experts */
     float eps;
-    float softcap;        /* of the logits; 0: none */
+    float softcap; /* of the logits; 0: none */
     double rope_base, rope_base_sliding;
-    double rope_rotated;  /* fraction of a full layer's head that rotates, when rope_freqs is missing */
+    double
+        rope_rotated; /* fraction of a full layer's head that rotates, when rope_freqs is missing */
     bz_layer_config *layer; /* [layers], owned */
 } bz_config;
 
 bool bz_config_knows(bz_str architecture); /* gemma4 or diffusion-gemma */
 
-/* Reads the keys of a gemma4 file of either flavour, or of a diffusion-gemma file. Every refusal names the key. */
+/* Reads the keys of a gemma4 file of either flavour, or of a diffusion-gemma file. Every refusal
+ * names the key. */
 bz_status bz_config_read(bz_config *config, const bz_gguf *gguf, bz_error *err);
 void bz_config_free(bz_config *config);
 

@@ -5,14 +5,12 @@
  *     x    = the text model's layers, with scales of their own; only K and V are kept
  *
  *   denoiser, over the canvas, every row seeing the encoder's keys and all rows of the canvas:
- *     soft = sqrt(d) * sum over v of p_v embed(v)      p: softmax of the step before / its temperature; at first 0
- *     u    = RMS(soft, self_cond_norm)
- *     x    = RMS(embed(token) * sqrt(d) + down(gelu(gate u) * (up u)))
- *     x    = the text model's layers
- *     z    = cap * tanh(head(RMS(x)) / cap)
+ *     soft = sqrt(d) * sum over v of p_v embed(v)      p: softmax of the step before / its
+ * temperature; at first 0 u    = RMS(soft, self_cond_norm) x    = RMS(embed(token) * sqrt(d) +
+ * down(gelu(gate u) * (up u))) x    = the text model's layers z    = cap * tanh(head(RMS(x)) / cap)
  *
- * soft is all that a step needs of the one before, so it is computed at that step's end, block by block of
- * logits, and the logits themselves are never kept. */
+ * soft is all that a step needs of the one before, so it is computed at that step's end, block by
+ * block of logits, and the logits themselves are never kept. */
 #include "model/diffusion.h"
 
 #include <math.h>
@@ -46,7 +44,8 @@ static bz_tensor embed(bz_plan *p, const bz_text_model *m)
     return bz_embed(p, m->weights.token_embd, (float)sqrt(m->config.width), "embed");
 }
 
-bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_plan **out, bz_error *err)
+bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_plan **out,
+                                      bz_error *err)
 {
     const bz_config *c = &m->config;
     bz_plan *p = NULL;
@@ -64,7 +63,8 @@ bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_
     }
     p->layer = (int32_t)c->layers - 1;
     bz_cut(p, "layer");
-    bz_record_keys(p, m, c->layers - 1, x, &rope); /* nobody reads what else the last layer would compute */
+    bz_record_keys(p, m, c->layers - 1, x,
+                   &rope); /* nobody reads what else the last layer would compute */
     return finish(p, x, out, err);
 }
 
@@ -105,7 +105,8 @@ bz_status bz_diffusion_record_canvas(const bz_text_model *m, bz_plan **out, bz_e
     const uint32_t block = bz_diffusion_block(m);
     const float scale = (float)sqrt(c->width);
     bz_plan *p = NULL;
-    bz_status status = bz_plan_new(&p, &m->weights.table, m->caches, m->n_caches, c->canvas, block, err);
+    bz_status status =
+        bz_plan_new(&p, &m->weights.table, m->caches, m->n_caches, c->canvas, block, err);
     if (status != BZ_OK) {
         return status;
     }
@@ -123,8 +124,8 @@ bz_status bz_diffusion_record_logits(const bz_text_model *m, bz_plan **out, bz_e
 {
     const bz_config *c = &m->config;
     bz_plan *p = NULL;
-    bz_status status =
-        bz_plan_new(&p, &m->weights.table, m->caches, m->n_caches, c->canvas, bz_diffusion_block(m), err);
+    bz_status status = bz_plan_new(&p, &m->weights.table, m->caches, m->n_caches, c->canvas,
+                                   bz_diffusion_block(m), err);
     if (status != BZ_OK) {
         return status;
     }
@@ -137,12 +138,14 @@ bz_status bz_diffusion_record_condition(const bz_text_model *m, bz_plan **out, b
     const bz_config *c = &m->config;
     const uint32_t block = bz_diffusion_block(m);
     bz_plan *p = NULL;
-    bz_status status = bz_plan_new(&p, &m->weights.table, m->caches, m->n_caches, block, block, err);
+    bz_status status =
+        bz_plan_new(&p, &m->weights.table, m->caches, m->n_caches, block, block, err);
     if (status != BZ_OK) {
         return status;
     }
     bz_tensor z = bz_keep(p, c->vocab), judged = BZ_NO_TENSOR, soft = bz_keep(p, c->width);
     bz_judge(p, z, 0, &judged, "judged");
-    bz_soft_embed(p, z, judged, m->weights.token_embd, (float)sqrt(c->width), 0, soft, "soft_embed");
+    bz_soft_embed(p, z, judged, m->weights.token_embd, (float)sqrt(c->width), 0, soft,
+                  "soft_embed");
     return finish(p, soft, out, err);
 }

@@ -5,8 +5,8 @@ void bz_hints_sampling(const bz_gguf *gguf, bz_sampling *s)
     /* A zero in the file switches something off; in our options a negative number does. */
     double x;
     int64_t k;
-    if (s->temperature == 0 && bz_gguf_get_f64(bz_gguf_find(gguf, "general.sampling.temp"), 0, &x) &&
-        x < 1e6) {
+    if (s->temperature == 0 &&
+        bz_gguf_get_f64(bz_gguf_find(gguf, "general.sampling.temp"), 0, &x) && x < 1e6) {
         s->temperature = (float)x > 0 ? (float)x : -1;
     }
     if (s->top_k == 0 && bz_gguf_get_i64(bz_gguf_find(gguf, "general.sampling.top_k"), 0, &k)) {

@@ -31,15 +31,18 @@ static uint64_t snapshot_bytes(const bz_text_model *m)
     return total;
 }
 
-bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t chunk, bz_error *err)
+bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t chunk,
+                            bz_error *err)
 {
     const bz_text_weights *w = &m->weights;
     bz_plan *decode = NULL, *prefill = NULL;
     *memory = (bz_memory){.chunk = chunk, .snapshot_bytes = snapshot_bytes(m)};
     const bool canvas = m->config.canvas;
-    bz_status status = canvas ? bz_diffusion_record_canvas(m, &decode, err) : bz_text_record(m, 1, 1, &decode, err);
+    bz_status status = canvas ? bz_diffusion_record_canvas(m, &decode, err)
+                              : bz_text_record(m, 1, 1, &decode, err);
     if (status == BZ_OK) {
-        status = canvas ? bz_diffusion_record_encoder(m, chunk, &prefill, err) : bz_text_record(m, chunk, 1, &prefill, err);
+        status = canvas ? bz_diffusion_record_encoder(m, chunk, &prefill, err)
+                        : bz_text_record(m, chunk, 1, &prefill, err);
     }
     if (status == BZ_OK) {
         for (uint32_t i = 0; i < w->table.n; i++) {
@@ -52,7 +55,8 @@ bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t 
             memory->table_bytes += bz_weight_of(&w->table, w->per_layer_token_embd)->size;
         }
         memory->token_bytes = bz_plan_count(decode).weight_bytes;
-        memory->arena_bytes = prefill->arena_bytes > decode->arena_bytes ? prefill->arena_bytes : decode->arena_bytes;
+        memory->arena_bytes =
+            prefill->arena_bytes > decode->arena_bytes ? prefill->arena_bytes : decode->arena_bytes;
     }
     bz_plan_free(decode);
     bz_plan_free(prefill);

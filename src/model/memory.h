@@ -10,15 +10,17 @@
 #include "model/text.h"
 
 typedef struct bz_memory {
-    uint32_t chunk;          /* rows of the largest pass */
-    uint64_t weight_bytes;   /* every tensor the forward pass uses */
-    uint64_t table_bytes;    /* of them, tables of which a token needs one row each */
-    uint64_t token_bytes;    /* of the weights, read to decode one token, or by one step over a canvas */
+    uint32_t chunk;        /* rows of the largest pass */
+    uint64_t weight_bytes; /* every tensor the forward pass uses */
+    uint64_t table_bytes;  /* of them, tables of which a token needs one row each */
+    uint64_t
+        token_bytes; /* of the weights, read to decode one token, or by one step over a canvas */
     uint64_t arena_bytes;    /* activations of a pass of `chunk` rows */
     uint64_t snapshot_bytes; /* of one way back in a conversation, f16 */
 } bz_memory;
 
-bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t chunk, bz_error *err);
+bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t chunk,
+                            bz_error *err);
 
 /* Keys and values in f16 for a context of that many positions: sliding layers keep a ring
  * of window + chunk - 1 rows however long it is. */

@@ -4,8 +4,13 @@
 
 #include "model/text.h"
 
-/* Who a layer works for: a model that says one token after the other, or the two parts of a diffusion model. */
-typedef enum bz_layer_role { BZ_LAYER_OF_TEXT, BZ_LAYER_OF_ENCODER, BZ_LAYER_OF_CANVAS } bz_layer_role;
+/* Who a layer works for: a model that says one token after the other, or the two parts of a
+ * diffusion model. */
+typedef enum bz_layer_role {
+    BZ_LAYER_OF_TEXT,
+    BZ_LAYER_OF_ENCODER,
+    BZ_LAYER_OF_CANVAS
+} bz_layer_role;
 
 /* Angles of all rows, one table per kind of layer. */
 typedef struct bz_ropes {
@@ -14,10 +19,11 @@ typedef struct bz_ropes {
 bz_ropes bz_record_ropes(bz_plan *p, const bz_text_model *m);
 
 /* One layer, x [n][d] -> [n][d]; ple: per-layer inputs of all layers, or none (text.c). */
-bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, bz_tensor ple,
-                          const bz_ropes *rope, bz_layer_role role);
+bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
+                          bz_tensor ple, const bz_ropes *rope, bz_layer_role role);
 /* Of layer i its keys and values alone: what is left of an encoder's last layer (text.c). */
-void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, const bz_ropes *rope);
+void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
+                    const bz_ropes *rope);
 /* Logits of the rows wanted, from `row` on (text.c). */
 bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint32_t row);
 

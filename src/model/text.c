@@ -26,20 +26,25 @@ static void keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, co
     const uint32_t D = l->head_dim;
 
     bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
-    bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
+    bz_tensor v =
+        w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
     k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
     k = bz_rope(p, k, l->sliding ? rope->sliding : rope->full, D, "k_rope");
     v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
     bz_kv_write(p, k, v, m->cache_of[i], "kv");
 }
 
-void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, const bz_ropes *rope)
+void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
+                    const bz_ropes *rope)
 {
-    keys(p, m, i, bz_rms_norm(p, x, m->weights.layer[i].attn_norm, m->config.width, m->config.eps, "attn_norm"), rope);
+    keys(p, m, i,
+         bz_rms_norm(p, x, m->weights.layer[i].attn_norm, m->config.width, m->config.eps,
+                     "attn_norm"),
+         rope);
 }
 
-static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const bz_ropes *rope,
-                           bz_layer_role role)
+static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a,
+                           const bz_ropes *rope, bz_layer_role role)
 {
     const bz_layer_config *l = &m->config.layer[i];
     const bz_layer_weights *w = &m->weights.layer[i];
@@ -55,8 +60,9 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
     q = bz_rope(p, q, turn, D, "q_rope");
     const uint32_t window = l->sliding ? m->config.window : 0;
-    bz_tensor o = role == BZ_LAYER_OF_CANVAS ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
-                                         : bz_attend(p, q, cache, l->heads, D, window, "attn");
+    bz_tensor o = role == BZ_LAYER_OF_CANVAS
+                      ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
+                      : bz_attend(p, q, cache, l->heads, D, window, "attn");
     if (role != BZ_LAYER_OF_CANVAS) {
         bz_last_sees_blocks(p, l->sliding ? m->sliding_blocks : m->full_blocks);
     }
@@ -72,8 +78,8 @@ static bz_tensor ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
     return bz_linear(p, act, w->ffn_down, "mlp_out");
 }
 
-bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x, bz_tensor ple,
-                          const bz_ropes *rope, bz_layer_role role)
+bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
+                          bz_tensor ple, const bz_ropes *rope, bz_layer_role role)
 {
     const bz_layer_weights *w = &m->weights.layer[i];
     const bz_config *c = &m->config;
@@ -103,7 +109,8 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
         g = bz_rms_norm(p, g, w->post_norm, d, eps, "ple_norm");
         y = bz_add(p, y, g, 1.0f, "ple_residual");
     }
-    const bz_weight scale = role == BZ_LAYER_OF_ENCODER ? w->encoder_output_scale : w->layer_output_scale;
+    const bz_weight scale =
+        role == BZ_LAYER_OF_ENCODER ? w->encoder_output_scale : w->layer_output_scale;
     return scale.id ? bz_scale(p, y, scale, "hidden") : y;
 }
 
@@ -120,7 +127,8 @@ static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor 
     bz_tensor context = bz_linear(p, x, w->per_layer_model_proj, "ple_model_proj");
     /* The reference multiplies by 1/sqrt(d) before the norm, which removes it again but for
      * eps: the same as a norm whose eps is d times as large. */
-    context = bz_rms_norm(p, context, w->per_layer_proj_norm, c->ple_width, c->eps * (float)c->width, "ple_proj_norm");
+    context = bz_rms_norm(p, context, w->per_layer_proj_norm, c->ple_width,
+                          c->eps * (float)c->width, "ple_proj_norm");
     return bz_add(p, context, token, (float)(1.0 / sqrt(2.0)), "ple");
 }
 
@@ -129,10 +137,12 @@ bz_ropes bz_record_ropes(bz_plan *p, const bz_text_model *m)
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;
     bz_ropes rope = {0};
-    for (uint32_t i = 0; i < c->layers; i++) { /* one table per kind of layer; first, so that a host can fill them in */
+    for (uint32_t i = 0; i < c->layers;
+         i++) { /* one table per kind of layer; first, so that a host can fill them in */
         const uint32_t D = c->layer[i].head_dim;
         if (c->layer[i].sliding && !rope.sliding.id) {
-            rope.sliding = bz_rope_table(p, BZ_NO_WEIGHT, D, D / 2, c->rope_base_sliding, "rope_sliding");
+            rope.sliding =
+                bz_rope_table(p, BZ_NO_WEIGHT, D, D / 2, c->rope_base_sliding, "rope_sliding");
         } else if (!c->layer[i].sliding && !rope.full.id) {
             uint32_t pairs = w->rope_freqs.id ? D / 2 : (uint32_t)(D / 2 * c->rope_rotated);
             rope.full = bz_rope_table(p, w->rope_freqs, D, pairs, c->rope_base, "rope_full");
@@ -150,7 +160,8 @@ bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint
     return c->softcap > 0 ? bz_softcap(p, x, c->softcap, "logits") : x;
 }
 
-bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err)
+bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out,
+                         bz_error *err)
 {
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;

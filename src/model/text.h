@@ -17,12 +17,14 @@ typedef struct bz_text_model {
 
 bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err);
 void bz_text_model_free(bz_text_model *m);
-/* Small models (with per-layer embeddings) read pictures like text. The others' sliding layers see the rest of a picture
- * as well; with `whole` (models without a vision tower, diffusion models) every layer sees all of it. No key says so. */
+/* Small models (with per-layer embeddings) read pictures like text. The others' sliding layers see
+ * the rest of a picture as well; with `whole` (models without a vision tower, diffusion models)
+ * every layer sees all of it. No key says so. */
 void bz_text_see_blocks(bz_text_model *m, bool whole);
 
 /* A pass of up to `rows` tokens; logits of up to `out_rows` of them, or none (0): then the
  * pass only fills the caches. */
-bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err);
+bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out,
+                         bz_error *err);
 
 #endif

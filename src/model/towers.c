@@ -16,17 +16,19 @@ typedef struct keys {
     bz_binder *b;
 } keys;
 
-static uint32_t number(const keys *k, const char *name, uint32_t low, uint32_t high, uint32_t fallback)
+static uint32_t number(const keys *k, const char *name, uint32_t low, uint32_t high,
+                       uint32_t fallback)
 {
     char key[100];
     uint64_t v = fallback;
     snprintf(key, sizeof key, "%s.%s", k->prefix, name);
     const bz_gguf_kv *kv = bz_gguf_find(k->gguf, key);
     if ((!kv && fallback == 0) || (kv && (kv->is_array || !bz_gguf_get_u64(kv, 0, &v)))) {
-        bz_bind_refuse(k->b, BZ_BAD_FILE, "The key %s is %s.", key, kv ? "not a whole number" : "missing");
+        bz_bind_refuse(k->b, BZ_BAD_FILE, "The key %s is %s.", key,
+                       kv ? "not a whole number" : "missing");
     } else if (v < low || v > high) {
-        bz_bind_refuse(k->b, BZ_BAD_FILE, "The key %s is %llu; it must be between %u and %u.", key, (unsigned long long)v, low,
-                       high);
+        bz_bind_refuse(k->b, BZ_BAD_FILE, "The key %s is %llu; it must be between %u and %u.", key,
+                       (unsigned long long)v, low, high);
         v = low;
     }
     return (uint32_t)v;
@@ -61,7 +63,8 @@ static bz_clipped clipped(bz_binder *b, uint64_t in, uint64_t out, const char *n
     return c;
 }
 
-static bz_clipped layer_clipped(bz_binder *b, const char *tower, uint32_t layer, const char *part, uint64_t in, uint64_t out)
+static bz_clipped layer_clipped(bz_binder *b, const char *tower, uint32_t layer, const char *part,
+                                uint64_t in, uint64_t out)
 {
     char name[100];
     snprintf(name, sizeof name, "%s.blk.%u.%s", tower, layer, part);
@@ -86,8 +89,11 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
     v->width = number(k, "embedding_length", 8, MAX_WIDTH, 0);
     v->ffn = number(k, "feed_forward_length", 8, MAX_WIDTH, 0);
     v->heads = number(k, "attention.head_count", 1, MAX_HEADS, 0);
-    if (number(k, "projector.scale_factor", 1, 64, 3) != 3 || number(k, "patch_size", 1, 1024, 16) != 16) {
-        bz_bind_refuse(b, BZ_UNSUPPORTED_MODEL, "The vision tower has patches other than 3 x 3 of 16 x 16 pixels to a token.");
+    if (number(k, "projector.scale_factor", 1, 64, 3) != 3 ||
+        number(k, "patch_size", 1, 1024, 16) != 16) {
+        bz_bind_refuse(
+            b, BZ_UNSUPPORTED_MODEL,
+            "The vision tower has patches other than 3 x 3 of 16 x 16 pixels to a token.");
     }
     v->side = 16;
     v->layer = b->failed ? NULL : calloc(v->layers, sizeof *v->layer);
@@ -100,14 +106,18 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
     v->places = size_of(b, v->place, 1);
     v->std_bias = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, d, 1, 1, "v.std_bias");
     v->std_scale = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, d, 1, 1, "v.std_scale");
-    t->clamps = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, (v->layers * 7ull + 1) * 4, 1, 1, "v.clamp_data");
+    t->clamps = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, (v->layers * 7ull + 1) * 4, 1, 1,
+                        "v.clamp_data");
     for (uint32_t i = 0; i < v->layers && !b->failed; i++) {
         bz_vision_layer *l = &v->layer[i];
         l->ln1 = norm(b, "v", i, "ln1", d);
         l->q_norm = norm(b, "v", i, "attn_q_norm", 0);
         v->head_dim = size_of(b, l->q_norm, 0);
         if (v->head_dim % 4 || v->head_dim * v->heads > MAX_WIDTH) {
-            bz_bind_refuse(b, BZ_BAD_FILE, "The vision tower's heads have %u values; they must be pairs in two directions.", v->head_dim);
+            bz_bind_refuse(
+                b, BZ_BAD_FILE,
+                "The vision tower's heads have %u values; they must be pairs in two directions.",
+                v->head_dim);
         }
         const uint64_t h = (uint64_t)v->head_dim * v->heads;
         l->k_norm = norm(b, "v", i, "attn_k_norm", v->head_dim);
@@ -121,7 +131,8 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
         l->up = layer_clipped(b, "v", i, "ffn_up", d, f);
         l->down = layer_clipped(b, "v", i, "ffn_down", f, d);
         l->ffn_post_norm = norm(b, "v", i, "ffn_post_norm", d);
-        l->out_scale = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, 1, 1, 1, "v.blk.%u.out_scale.weight", i);
+        l->out_scale =
+            bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, 1, 1, 1, "v.blk.%u.out_scale.weight", i);
         bz_clipped *parts[7] = {&l->q, &l->k, &l->v, &l->out, &l->gate, &l->up, &l->down};
         for (uint32_t p = 0; t->clamps.id && p < 7; p++) {
             parts[p]->packed = 1 + i * 7 + p;
@@ -131,7 +142,8 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
 
 static void bind_vision_direct(bz_binder *b, bz_vision *v)
 {
-    const char *first = bz_bind_has(b, "v.patch_norm.0.weight") ? "0" : "1"; /* files count from either */
+    const char *first =
+        bz_bind_has(b, "v.patch_norm.0.weight") ? "0" : "1"; /* files count from either */
     const int from = first[0] - '0';
     v->kind = BZ_TOWER_DIRECT;
     v->side = 48;
@@ -140,10 +152,11 @@ static void bind_vision_direct(bz_binder *b, bz_vision *v)
     v->bias = bz_bind(b, BZ_BIND_VECTOR, v->width, 1, 1, "v.patch_embd.bias");
     v->place = bz_bind(b, 0, v->width, 0, 2, "v.position_embd.weight");
     v->places = size_of(b, v->place, 1);
-    bz_weight *norms[6] = {&v->norm1, &v->norm1_bias, &v->norm2, &v->norm2_bias, &v->norm3, &v->norm3_bias};
+    bz_weight *norms[6] = {&v->norm1,      &v->norm1_bias, &v->norm2,
+                           &v->norm2_bias, &v->norm3,      &v->norm3_bias};
     for (int i = 0; i < 6; i++) {
-        *norms[i] = bz_bind(b, BZ_BIND_VECTOR, i < 2 ? 3ull * 48 * 48 : v->width, 1, 1, "v.patch_norm.%d.%s", from + i / 2,
-                            i % 2 ? "bias" : "weight");
+        *norms[i] = bz_bind(b, BZ_BIND_VECTOR, i < 2 ? 3ull * 48 * 48 : v->width, 1, 1,
+                            "v.patch_norm.%d.%s", from + i / 2, i % 2 ? "bias" : "weight");
     }
 }
 
@@ -164,7 +177,9 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
         bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.", a->layers);
     }
     if (b->failed || a->width % a->heads) {
-        bz_bind_refuse(b, BZ_BAD_FILE, "The audio tower's width of %u does not divide into %u heads.", a->width, a->heads);
+        bz_bind_refuse(b, BZ_BAD_FILE,
+                       "The audio tower's width of %u does not divide into %u heads.", a->width,
+                       a->heads);
         return;
     }
     const uint64_t d = a->width, f = a->ffn;
@@ -175,9 +190,11 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
     const uint32_t second = size_of(b, a->conv1, 1);
     a->conv0_norm = bz_bind(b, BZ_BIND_VECTOR, first, 1, 1, "a.conv1d.0.norm.weight");
     a->conv1_norm = bz_bind(b, BZ_BIND_VECTOR, second, 1, 1, "a.conv1d.1.norm.weight");
-    a->in = bz_bind(b, 0, (uint64_t)a->bins / 4 * second, d, 1, ollama ? "a.pre_encode.out.weight" : "a.input_projection.weight");
+    a->in = bz_bind(b, 0, (uint64_t)a->bins / 4 * second, d, 1,
+                    ollama ? "a.pre_encode.out.weight" : "a.input_projection.weight");
     a->out = bz_bind(b, 0, d, 0, 1, ollama ? "mm.a.fc.weight" : "a.pre_encode.out.weight");
-    a->out_bias = bz_bind(b, BZ_BIND_VECTOR, size_of(b, a->out, 1), 1, 1, ollama ? "mm.a.fc.bias" : "a.pre_encode.out.bias");
+    a->out_bias = bz_bind(b, BZ_BIND_VECTOR, size_of(b, a->out, 1), 1, 1,
+                          ollama ? "mm.a.fc.bias" : "a.pre_encode.out.bias");
     for (uint32_t i = 0; i < a->layers && !b->failed; i++) {
         bz_audio_layer *l = &a->layer[i];
         l->ffn_norm = norm(b, "a", i, "ffn_norm", d);
@@ -188,7 +205,8 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
         l->q = layer_clipped(b, "a", i, "attn_q", d, d);
         l->k = layer_clipped(b, "a", i, "attn_k", d, d);
         l->v = layer_clipped(b, "a", i, "attn_v", d, d);
-        l->far = bz_bind(b, 0, d, d, 1, "a.blk.%u.%s.weight", i, ollama ? "linear_pos" : "attn_k_rel");
+        l->far =
+            bz_bind(b, 0, d, d, 1, "a.blk.%u.%s.weight", i, ollama ? "linear_pos" : "attn_k_rel");
         l->per_dim_scale = norm(b, "a", i, "per_dim_scale", a->head_dim);
         l->out = layer_clipped(b, "a", i, "attn_out", d, d);
         l->attn_post_norm = norm(b, "a", i, ollama ? "ln2" : "attn_post_norm", d);
@@ -208,22 +226,34 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
 /* ---- both ------------------------------------------------------------------------- */
 
 /* What the files say they hold. A file may have pictures, sound, both or neither. */
-static void find_kinds(bz_binder *b, const bz_gguf *g, bool clip, bz_tower_kind *vision, bz_tower_kind *audio)
+static void find_kinds(bz_binder *b, const bz_gguf *g, bool clip, bz_tower_kind *vision,
+                       bz_tower_kind *audio)
 {
     *vision = *audio = BZ_TOWER_NONE;
-    if (!clip) { /* a count of blocks without the tensors is a file somebody has thinned out: text alone */
-        *vision = has_key(g, "gemma4.vision.block_count") && bz_bind_has(b, "v.patch_embd.weight") ? BZ_TOWER_LAYERS : BZ_TOWER_NONE;
-        *audio = has_key(g, "gemma4.audio.block_count") && bz_bind_has(b, "a.conv1d.1.weight") ? BZ_TOWER_LAYERS : BZ_TOWER_NONE;
+    if (!clip) { /* a count of blocks without the tensors is a file somebody has thinned out: text
+                    alone */
+        *vision = has_key(g, "gemma4.vision.block_count") && bz_bind_has(b, "v.patch_embd.weight")
+                      ? BZ_TOWER_LAYERS
+                      : BZ_TOWER_NONE;
+        *audio = has_key(g, "gemma4.audio.block_count") && bz_bind_has(b, "a.conv1d.1.weight")
+                     ? BZ_TOWER_LAYERS
+                     : BZ_TOWER_NONE;
         return;
     }
-    bz_str see = projector(g, "clip.vision.projector_type"), hear = projector(g, "clip.audio.projector_type");
+    bz_str see = projector(g, "clip.vision.projector_type"),
+           hear = projector(g, "clip.audio.projector_type");
     see = see.len || hear.len ? see : projector(g, "clip.projector_type");
-    *vision = bz_str_is(see, "gemma4v") ? BZ_TOWER_LAYERS : bz_str_is(see, "gemma4uv") ? BZ_TOWER_DIRECT : BZ_TOWER_NONE;
-    *audio = bz_str_is(hear, "gemma4a") ? BZ_TOWER_LAYERS : bz_str_is(hear, "gemma4ua") ? BZ_TOWER_DIRECT : BZ_TOWER_NONE;
+    *vision = bz_str_is(see, "gemma4v")    ? BZ_TOWER_LAYERS
+              : bz_str_is(see, "gemma4uv") ? BZ_TOWER_DIRECT
+                                           : BZ_TOWER_NONE;
+    *audio = bz_str_is(hear, "gemma4a")    ? BZ_TOWER_LAYERS
+             : bz_str_is(hear, "gemma4ua") ? BZ_TOWER_DIRECT
+                                           : BZ_TOWER_NONE;
     if (*vision == BZ_TOWER_NONE && *audio == BZ_TOWER_NONE) {
         char shown[200];
         bz_bind_refuse(b, BZ_UNSUPPORTED_MODEL,
-                       "The mmproj file is of kind '%s', which is not Gemma 4's; give the one that belongs to the model.",
+                       "The mmproj file is of kind '%s', which is not Gemma 4's; give the one that "
+                       "belongs to the model.",
                        bz_str_show(see.len ? see : hear, shown));
     }
 }
@@ -233,8 +263,10 @@ static void check_width(bz_binder *b, bz_weight project, uint32_t text_width, co
     if (!b->failed && size_of(b, project, 1) != text_width) {
         /* Two good files may not belong together; one that does not fit itself is damaged. */
         bz_bind_refuse(b, b->only ? BZ_BAD_REQUEST : BZ_BAD_FILE,
-                       "The %s tower gives rows of %u values where the text model has %u; %s.", what, size_of(b, project, 1), text_width,
-                       b->only ? "the mmproj file belongs to another model" : "the file is damaged");
+                       "The %s tower gives rows of %u values where the text model has %u; %s.",
+                       what, size_of(b, project, 1), text_width,
+                       b->only ? "the mmproj file belongs to another model"
+                               : "the file is damaged");
     }
 }
 
@@ -254,7 +286,8 @@ bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_widt
     if (vision == BZ_TOWER_LAYERS) {
         const keys k = {g, clip ? "clip.vision" : "gemma4.vision", &b};
         bind_vision_layers(&b, t, &k);
-        t->vision.budget = number(&k, "max_soft_tokens", 70, 1120, 280); /* a key of ours: what it was trained with */
+        t->vision.budget = number(&k, "max_soft_tokens", 70, 1120,
+                                  280); /* a key of ours: what it was trained with */
     } else if (vision == BZ_TOWER_DIRECT) {
         bind_vision_direct(&b, &t->vision);
         t->vision.budget = 280;
@@ -269,8 +302,9 @@ bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_widt
     }
     if (audio != BZ_TOWER_NONE) {
         t->audio.kind = audio;
-        t->audio.project = bz_bind(&b, 0, audio == BZ_TOWER_DIRECT ? 640 : size_of(&b, t->audio.out, 1), 0, 1,
-                                   "mm.a.input_projection.weight");
+        t->audio.project =
+            bz_bind(&b, 0, audio == BZ_TOWER_DIRECT ? 640 : size_of(&b, t->audio.out, 1), 0, 1,
+                    "mm.a.input_projection.weight");
         check_width(&b, t->audio.project, text_width, "audio");
     }
     if (b.failed) {
@@ -323,7 +357,8 @@ static void read_bounds(bounds_reader *r, bz_clipped *c)
     if (c->packed) {
         const size_t at = (size_t)(c->packed - 1) * 4;
         const float a = value(r, r->t->clamps, at, 0), b = value(r, r->t->clamps, at + 1, 0);
-        const float low = value(r, r->t->clamps, at + 2, 0), high = value(r, r->t->clamps, at + 3, 0);
+        const float low = value(r, r->t->clamps, at + 2, 0),
+                    high = value(r, r->t->clamps, at + 3, 0);
         if (a != 0 || b != 0 || low != 0 || high != 0) {
             c->in_low = a;
             c->in_high = b;
@@ -346,11 +381,14 @@ bz_status bz_towers_bounds(bz_towers *t, const uint8_t *const *bytes, bz_error *
     }
     for (uint32_t i = 0; i < t->audio.layers; i++) {
         bz_audio_layer *l = &t->audio.layer[i];
-        bz_clipped *parts[10] = {&l->up, &l->down, &l->q, &l->k, &l->v, &l->out, &l->pw1, &l->pw2, &l->up_1, &l->down_1};
+        bz_clipped *parts[10] = {&l->up,  &l->down, &l->q,   &l->k,    &l->v,
+                                 &l->out, &l->pw1,  &l->pw2, &l->up_1, &l->down_1};
         for (int p = 0; p < 10; p++) {
             read_bounds(&r, parts[p]);
         }
     }
     read_bounds(&r, &t->vision.project);
-    return r.failed ? bz_fail(err, BZ_BAD_FILE, "The towers' bounds exclude every value; the file is damaged.") : BZ_OK;
+    return r.failed ? bz_fail(err, BZ_BAD_FILE,
+                              "The towers' bounds exclude every value; the file is damaged.")
+                    : BZ_OK;
 }

@@ -1,8 +1,9 @@
 /* Eyes and ears: the towers that turn pictures and sound into rows for the text model.
  *
- * They are in the text model's own file (Ollama) or in an mmproj file (llama.cpp). Two kinds of vision: a transformer
- * over patches of 16 x 16 pixels (E2B, E4B, 26B, 31B), and one projection of blocks of 48 x 48 (12B). Two kinds of
- * hearing: a conformer over mel features (E2B, E4B), and one projection of 640 samples (12B).
+ * They are in the text model's own file (Ollama) or in an mmproj file (llama.cpp). Two kinds of
+ * vision: a transformer over patches of 16 x 16 pixels (E2B, E4B, 26B, 31B), and one projection of
+ * blocks of 48 x 48 (12B). Two kinds of hearing: a conformer over mel features (E2B, E4B), and one
+ * projection of 640 samples (12B).
  */
 #ifndef BZ_MODEL_TOWERS_H
 #define BZ_MODEL_TOWERS_H
@@ -13,9 +14,10 @@
 /* A product whose input and output are kept inside bounds. */
 typedef struct bz_clipped {
     bz_weight w;
-    bz_weight low_in, high_in, low_out, high_out; /* one number each; 0: in the packed table, or none */
-    uint32_t packed;                              /* 1 + place in the packed table; 0: not there */
-    float in_low, in_high, out_low, out_high;     /* known once the tensors are in memory */
+    bz_weight low_in, high_in, low_out,
+        high_out;                             /* one number each; 0: in the packed table, or none */
+    uint32_t packed;                          /* 1 + place in the packed table; 0: not there */
+    float in_low, in_high, out_low, out_high; /* known once the tensors are in memory */
 } bz_clipped;
 
 typedef struct bz_vision_layer {
@@ -28,18 +30,19 @@ typedef enum bz_tower_kind { BZ_TOWER_NONE, BZ_TOWER_LAYERS, BZ_TOWER_DIRECT } b
 typedef struct bz_vision {
     bz_tower_kind kind;
     uint32_t layers, width, ffn, heads, head_dim;
-    uint32_t side;                    /* pixels of a patch: 16, or 48 without layers */
-    uint32_t places;                  /* rows of the table of places, per direction */
-    uint32_t budget;                  /* soft tokens of a picture, at most, where the user does not say */
-    bz_weight patch, bias, place;     /* patch: [3*side*side, width] */
+    uint32_t side;   /* pixels of a patch: 16, or 48 without layers */
+    uint32_t places; /* rows of the table of places, per direction */
+    uint32_t budget; /* soft tokens of a picture, at most, where the user does not say */
+    bz_weight patch, bias, place; /* patch: [3*side*side, width] */
     bz_weight norm1, norm1_bias, norm2, norm2_bias, norm3, norm3_bias; /* without layers */
-    bz_weight std_bias, std_scale;    /* [width]; optional */
-    bz_clipped project;               /* [width, text] */
-    bz_vision_layer *layer;           /* [layers], owned */
+    bz_weight std_bias, std_scale;                                     /* [width]; optional */
+    bz_clipped project;                                                /* [width, text] */
+    bz_vision_layer *layer;                                            /* [layers], owned */
 } bz_vision;
 
 typedef struct bz_audio_layer {
-    bz_weight ffn_norm, ffn_post_norm, attn_norm, attn_post_norm, conv_norm, norm_conv, ffn_norm_1, ffn_post_norm_1, norm_out;
+    bz_weight ffn_norm, ffn_post_norm, attn_norm, attn_post_norm, conv_norm, norm_conv, ffn_norm_1,
+        ffn_post_norm_1, norm_out;
     bz_weight far, per_dim_scale, conv_dw;
     bz_clipped up, down, q, k, v, out, pw1, pw2, up_1, down_1;
 } bz_audio_layer;
@@ -49,7 +52,7 @@ typedef struct bz_audio {
     uint32_t layers, width, ffn, heads, head_dim, bins;
     bz_weight conv0, conv0_norm, conv1, conv1_norm;
     bz_weight in, out, out_bias;
-    bz_weight project; /* [out or 640, text] */
+    bz_weight project;     /* [out or 640, text] */
     bz_audio_layer *layer; /* [layers], owned */
 } bz_audio;
 
@@ -60,20 +63,24 @@ typedef struct bz_towers {
     bz_weight clamps; /* all bounds of the vision tower in one vector; optional */
 } bz_towers;
 
-/* Which files there are decides what is found: no towers is no error. text_width: of the rows they must give. */
+/* Which files there are decides what is found: no towers is no error. text_width: of the rows they
+ * must give. */
 bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_width, bz_error *err);
 void bz_towers_free(bz_towers *t);
-/* Reads the bounds. bytes: [table.n], those of vectors there. Bounds that exclude each other are refused. */
+/* Reads the bounds. bytes: [table.n], those of vectors there. Bounds that exclude each other are
+ * refused. */
 bz_status bz_towers_bounds(bz_towers *t, const uint8_t *const *bytes, bz_error *err);
 bool bz_tower_needs_at_once(const bz_weight_info *w); /* norms, scales and bounds */
 
 enum { BZ_FAR = 12 }; /* moments that a moment of sound hears, itself included */
 
-/* Rows are patches: rows->pos, down and across say where. out_rows soft tokens come out, [text width]; without layers
- * there is no pooling and the output has as many rows as there are patches. */
-bz_status bz_vision_record(const bz_towers *t, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err);
-/* Rows are soft tokens, each of four moments' features (rows->moments of them in all) or of 640 samples. With layers
- * n_out must be BZ_FAR, and the output has n rows. */
+/* Rows are patches: rows->pos, down and across say where. out_rows soft tokens come out, [text
+ * width]; without layers there is no pooling and the output has as many rows as there are patches.
+ */
+bz_status bz_vision_record(const bz_towers *t, uint32_t rows, uint32_t out_rows, bz_plan **out,
+                           bz_error *err);
+/* Rows are soft tokens, each of four moments' features (rows->moments of them in all) or of 640
+ * samples. With layers n_out must be BZ_FAR, and the output has n rows. */
 bz_status bz_audio_record(const bz_towers *t, uint32_t rows, bz_plan **out, bz_error *err);
 
 #endif

@@ -2,25 +2,26 @@
  *
  *   h = patch(pixels) + place(x) + place(y)
  *   for each layer:
- *     h = h + RMS(out(attention of all over all(RMS(h))))      heads turned by x in one half, by y in the other
- *     h = h + RMS(down(gelu(gate RMS(h)) * (up RMS(h))))
- *   z = mean of 3 x 3 patches * sqrt(D), standardised where the file says so
- *   soft token = project(RMS(z))
+ *     h = h + RMS(out(attention of all over all(RMS(h))))      heads turned by x in one half, by y
+ * in the other h = h + RMS(down(gelu(gate RMS(h)) * (up RMS(h)))) z = mean of 3 x 3 patches *
+ * sqrt(D), standardised where the file says so soft token = project(RMS(z))
  *
  * Models without a tower (12B) have norms around one product instead. */
 #include <math.h>
 
 #include "model/clipped.h"
 
-#define EPS     1e-6f /* of every RMS norm; some files have a wrong number here */
-#define LN_EPS  1e-5f
+#define EPS    1e-6f /* of every RMS norm; some files have a wrong number here */
+#define LN_EPS 1e-5f
 
-static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w, bz_tensor h, bz_tensor turn)
+static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w, bz_tensor h,
+                       bz_tensor turn)
 {
     const uint32_t d = v->width, hd = v->head_dim;
     bz_tensor a = bz_rms_norm(p, h, w->ln1, d, EPS, "ln1");
     bz_tensor qkv[3], both[2];
-    bz_record_products(p, a, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v}, (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
+    bz_record_products(p, a, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v},
+                       (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
     bz_tensor q = bz_rms_norm(p, bz_clip_out(p, qkv[0], &w->q), w->q_norm, hd, EPS, "q_norm");
     q = bz_rope(p, q, turn, hd / 2, "q_rope");
     bz_tensor k = bz_rms_norm(p, bz_clip_out(p, qkv[1], &w->k), w->k_norm, hd, EPS, "k_norm");
@@ -32,7 +33,8 @@ static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w,
     h = bz_add(p, h, o, 1.0f, "attn_residual");
 
     bz_tensor b = bz_rms_norm(p, h, w->ln2, d, EPS, "ln2");
-    bz_record_products(p, b, 2, (const bz_clipped *const[]){&w->gate, &w->up}, (const char *const[]){"ffn_gate", "ffn_up"}, both);
+    bz_record_products(p, b, 2, (const bz_clipped *const[]){&w->gate, &w->up},
+                       (const char *const[]){"ffn_gate", "ffn_up"}, both);
     bz_tensor gate = bz_clip_out(p, both[0], &w->gate), up = bz_clip_out(p, both[1], &w->up);
     bz_tensor f = bz_geglu(p, gate, up, "ffn_act");
     f = bz_record_clipped(p, f, &w->down, "ffn_down");
@@ -53,7 +55,8 @@ static bz_tensor with_layers(bz_plan *p, const bz_vision *v)
         h = layer(p, v, &v->layer[i], h, turn);
     }
     p->layer = -1;
-    bz_tensor z = bz_pool_patches(p, h, 3, (float)sqrt(v->width), v->std_bias.id ? "pool" : "pooled");
+    bz_tensor z =
+        bz_pool_patches(p, h, 3, (float)sqrt(v->width), v->std_bias.id ? "pool" : "pooled");
     if (v->std_bias.id && v->std_scale.id) {
         z = bz_add_vector(p, z, v->std_bias, -1.0f, "std_bias");
         z = bz_mul_vector(p, z, v->std_scale, 1.0f, "pooled");
@@ -77,7 +80,8 @@ static bz_tensor without_layers(bz_plan *p, const bz_vision *v)
     return layer_norm(p, x, v->norm3, v->norm3_bias, "patch_norm_3");
 }
 
-bz_status bz_vision_record(const bz_towers *t, uint32_t rows, uint32_t out_rows, bz_plan **out, bz_error *err)
+bz_status bz_vision_record(const bz_towers *t, uint32_t rows, uint32_t out_rows, bz_plan **out,
+                           bz_error *err)
 {
     const bz_vision *v = &t->vision;
     bz_plan *p = NULL;

@@ -35,8 +35,8 @@ static void full_name(const binder *b, const char *name, char out[160])
 
 /* The tensor `name` (or `other`, an alternative spelling) of shape [ne0, ne1, ne2]; a size
  * of 0 takes what the file has. */
-static bz_weight bind(binder *b, const char *name, const char *other, int flags, uint64_t ne0, uint64_t ne1,
-                      uint64_t ne2)
+static bz_weight bind(binder *b, const char *name, const char *other, int flags, uint64_t ne0,
+                      uint64_t ne1, uint64_t ne2)
 {
     char full[160];
     size_t file = 0;
@@ -63,27 +63,32 @@ static bz_weight bind(binder *b, const char *name, const char *other, int flags,
     }
     char what[160];
     if (!fits) {
-        snprintf(what, sizeof what, "has shape [%llu, %llu, %llu] where the configuration asks for [%llu, %llu, %llu]",
-                 (unsigned long long)t->ne[0], (unsigned long long)t->ne[1], (unsigned long long)t->ne[2],
-                 (unsigned long long)(ne0 ? ne0 : t->ne[0]), (unsigned long long)(ne1 ? ne1 : t->ne[1]),
+        snprintf(what, sizeof what,
+                 "has shape [%llu, %llu, %llu] where the configuration asks for [%llu, %llu, %llu]",
+                 (unsigned long long)t->ne[0], (unsigned long long)t->ne[1],
+                 (unsigned long long)t->ne[2], (unsigned long long)(ne0 ? ne0 : t->ne[0]),
+                 (unsigned long long)(ne1 ? ne1 : t->ne[1]),
                  (unsigned long long)(ne2 ? ne2 : t->ne[2]));
         refuse(b, BZ_BAD_FILE, full, what);
         return BZ_NO_WEIGHT;
     }
     const bz_type_info *type = bz_type_of(t->type);
     if (!type->runs || ((flags & VECTOR) && t->type != BZ_F32)) {
-        snprintf(what, sizeof what, flags & VECTOR ? "has type %s; norms and scales must be F32" : "has type %s, which Bezel does not run",
+        snprintf(what, sizeof what,
+                 flags & VECTOR ? "has type %s; norms and scales must be F32"
+                                : "has type %s, which Bezel does not run",
                  type->name);
         refuse(b, BZ_UNSUPPORTED_MODEL, full, what);
         return BZ_NO_WEIGHT;
     }
-    const bz_weight w = bz_bind_add(&b->w->table, &(bz_weight_info){.name = full,
-                                                                    .type = (bz_type)t->type,
-                                                                    .ne = {t->ne[0], t->ne[1], t->ne[2]},
-                                                                    .file = (uint32_t)file,
-                                                                    .offset = t->offset,
-                                                                    .size = t->size,
-                                                                    .layer = (uint32_t)(b->layer + 1)});
+    const bz_weight w =
+        bz_bind_add(&b->w->table, &(bz_weight_info){.name = full,
+                                                    .type = (bz_type)t->type,
+                                                    .ne = {t->ne[0], t->ne[1], t->ne[2]},
+                                                    .file = (uint32_t)file,
+                                                    .offset = t->offset,
+                                                    .size = t->size,
+                                                    .layer = (uint32_t)(b->layer + 1)});
     if (!w.id) {
         refuse(b, BZ_OUT_OF_MEMORY, full, "does not fit in memory");
     }
@@ -111,20 +116,23 @@ static void bind_experts(binder *b, bz_config *c, bz_layer_weights *l)
         return;
     }
     c->expert_ffn = (uint32_t)bz_weight_of(&b->w->table, l->down_exps)->ne[0];
-    l->gate_up_exps = bind(b, "ffn_gate_up_exps.weight", NULL, OPTIONAL, c->width, 2 * (uint64_t)c->expert_ffn, c->experts);
+    l->gate_up_exps = bind(b, "ffn_gate_up_exps.weight", NULL, OPTIONAL, c->width,
+                           2 * (uint64_t)c->expert_ffn, c->experts);
     if (!l->gate_up_exps.id) {
-        l->gate_exps = bind(b, "ffn_gate_exps.weight", NULL, 0, c->width, c->expert_ffn, c->experts);
+        l->gate_exps =
+            bind(b, "ffn_gate_exps.weight", NULL, 0, c->width, c->expert_ffn, c->experts);
         l->up_exps = bind(b, "ffn_up_exps.weight", NULL, 0, c->width, c->expert_ffn, c->experts);
     }
-    l->expert_scale =
-        bind(b, "ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale", VECTOR | OPTIONAL, c->experts, 1, 1);
+    l->expert_scale = bind(b, "ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale",
+                           VECTOR | OPTIONAL, c->experts, 1, 1);
 }
 
 static void bind_layer(binder *b, bz_config *c, uint32_t i)
 {
     bz_layer_weights *l = &b->w->layer[i];
     const bz_layer_config *lc = &c->layer[i];
-    const uint64_t d = c->width, D = lc->head_dim, q = (uint64_t)lc->heads * D, kv = (uint64_t)lc->kv_heads * D;
+    const uint64_t d = c->width, D = lc->head_dim, q = (uint64_t)lc->heads * D,
+                   kv = (uint64_t)lc->kv_heads * D;
     b->layer = (int)i;
     l->attn_norm = vector(b, "attn_norm.weight", NULL, d);
     l->attn_q = matrix(b, "attn_q.weight", d, q);
@@ -141,10 +149,13 @@ static void bind_layer(binder *b, bz_config *c, uint32_t i)
     l->ffn_up = matrix(b, "ffn_up.weight", d, lc->ffn);
     l->ffn_down = matrix(b, "ffn_down.weight", lc->ffn, d);
     l->post_ffw_norm = vector(b, "post_ffw_norm.weight", "ffn_post_norm.weight", d);
-    l->layer_output_scale = bind(b, "layer_output_scale.weight", "layer_scalar.weight", VECTOR | OPTIONAL, 1, 1, 1);
+    l->layer_output_scale =
+        bind(b, "layer_output_scale.weight", "layer_scalar.weight", VECTOR | OPTIONAL, 1, 1, 1);
     if (c->canvas) { /* one scale for both roles where the file has one */
-        l->encoder_output_scale = bind(b, "enc_layer_output_scale.weight", NULL, VECTOR | OPTIONAL, 1, 1, 1);
-        l->encoder_output_scale = l->encoder_output_scale.id ? l->encoder_output_scale : l->layer_output_scale;
+        l->encoder_output_scale =
+            bind(b, "enc_layer_output_scale.weight", NULL, VECTOR | OPTIONAL, 1, 1, 1);
+        l->encoder_output_scale =
+            l->encoder_output_scale.id ? l->encoder_output_scale : l->layer_output_scale;
     }
     if (c->ple_width) {
         l->inp_gate = matrix(b, "inp_gate.weight", d, c->ple_width);
@@ -163,7 +174,8 @@ static void bind_layer(binder *b, bz_config *c, uint32_t i)
     }
 }
 
-bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files *files, bz_error *err)
+bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files *files,
+                               bz_error *err)
 {
     *w = (bz_text_weights){0};
     binder b = {.w = w, .files = files, .err = err, .layer = -1};
@@ -185,7 +197,8 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
         w->per_layer_proj_norm = vector(&b, "per_layer_proj_norm.weight", NULL, c->ple_width);
     }
     if (c->canvas) {
-        w->self_cond_norm = vector(&b, "self_cond_pre_norm.weight", "self_cond_norm.weight", c->width);
+        w->self_cond_norm =
+            vector(&b, "self_cond_pre_norm.weight", "self_cond_norm.weight", c->width);
         w->self_cond_gate = matrix(&b, "self_cond_gate.weight", c->width, 0);
         const uint64_t inner = b.failed ? 0 : bz_weight_of(&w->table, w->self_cond_gate)->ne[1];
         w->self_cond_up = matrix(&b, "self_cond_up.weight", c->width, inner);
@@ -193,7 +206,8 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
     }
     for (uint32_t i = 0; i < c->layers && !w->rope_freqs.id && !b.failed; i++) {
         if (!c->layer[i].sliding) { /* one tensor serves every full layer */
-            w->rope_freqs = bind(&b, "rope_freqs.weight", NULL, VECTOR | OPTIONAL, c->layer[i].head_dim / 2, 1, 1);
+            w->rope_freqs = bind(&b, "rope_freqs.weight", NULL, VECTOR | OPTIONAL,
+                                 c->layer[i].head_dim / 2, 1, 1);
             break;
         }
     }

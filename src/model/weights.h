@@ -9,19 +9,19 @@
 /* d width, H*D query size, K*D key size, F dense FFN, E experts, Fe expert FFN, P per-layer
  * embedding. Shapes are [in, out]. A handle of 0 is absent. */
 typedef struct bz_layer_weights {
-    bz_weight attn_norm;           /* [d] */
-    bz_weight attn_q;              /* [d, H*D] */
-    bz_weight attn_q_norm;         /* [D] */
-    bz_weight attn_k;              /* [d, K*D]; layers that own their cache */
-    bz_weight attn_k_norm;         /* [D] */
-    bz_weight attn_v;              /* [d, K*D]; absent: V is the raw K projection */
-    bz_weight attn_output;         /* [H*D, d] */
-    bz_weight post_attention_norm; /* [d] */
-    bz_weight ffn_norm;            /* [d] */
-    bz_weight ffn_gate, ffn_up;    /* [d, F] */
-    bz_weight ffn_down;            /* [F, d] */
-    bz_weight post_ffw_norm;       /* [d] */
-    bz_weight layer_output_scale;  /* [1]; optional */
+    bz_weight attn_norm;            /* [d] */
+    bz_weight attn_q;               /* [d, H*D] */
+    bz_weight attn_q_norm;          /* [D] */
+    bz_weight attn_k;               /* [d, K*D]; layers that own their cache */
+    bz_weight attn_k_norm;          /* [D] */
+    bz_weight attn_v;               /* [d, K*D]; absent: V is the raw K projection */
+    bz_weight attn_output;          /* [H*D, d] */
+    bz_weight post_attention_norm;  /* [d] */
+    bz_weight ffn_norm;             /* [d] */
+    bz_weight ffn_gate, ffn_up;     /* [d, F] */
+    bz_weight ffn_down;             /* [F, d] */
+    bz_weight post_ffw_norm;        /* [d] */
+    bz_weight layer_output_scale;   /* [1]; optional */
     bz_weight encoder_output_scale; /* [1]; the same of a diffusion model's encoder */
     /* per-layer embedding */
     bz_weight inp_gate;  /* [d, P] */
@@ -49,16 +49,17 @@ typedef struct bz_text_weights {
     bz_weight per_layer_model_proj; /* [d, P*L] */
     bz_weight per_layer_proj_norm;  /* [P] */
     /* self-conditioning of a diffusion model; Fs its width */
-    bz_weight self_cond_norm;             /* [d] */
+    bz_weight self_cond_norm;               /* [d] */
     bz_weight self_cond_gate, self_cond_up; /* [d, Fs] */
-    bz_weight self_cond_down;             /* [Fs, d] */
-    bz_layer_weights *layer;        /* [L], owned */
-    bz_weights table;               /* all of the above; owned */
+    bz_weight self_cond_down;               /* [Fs, d] */
+    bz_layer_weights *layer;                /* [L], owned */
+    bz_weights table;                       /* all of the above; owned */
 } bz_text_weights;
 
 /* Finds every tensor the forward pass needs; completes config->vocab and expert_ffn.
  * Every refusal names the tensor. */
-bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *config, const bz_files *files, bz_error *err);
+bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *config, const bz_files *files,
+                               bz_error *err);
 void bz_text_weights_free(bz_text_weights *w);
 
 #endif

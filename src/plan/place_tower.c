@@ -1,6 +1,6 @@
-/* Placing a tower's tensors. Its rows are many and its tensors of few sizes, some four times as wide as others: in order of
- * birth the wide ones find holes that are just too small. So the largest are placed first, each as low as those that live
- * at the same time let it. */
+/* Placing a tower's tensors. Its rows are many and its tensors of few sizes, some four times as
+ * wide as others: in order of birth the wide ones find holes that are just too small. So the
+ * largest are placed first, each as low as those that live at the same time let it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,21 +12,23 @@ typedef struct piece {
     size_t bytes, offset;
 } piece;
 
-/* Steps that change value by value what nobody reads afterwards may write where they read, alone or with others of their
- * kind: whoever writes a value has read it. */
+/* Steps that change value by value what nobody reads afterwards may write where they read, alone or
+ * with others of their kind: whoever writes a value has read it. */
 static bool in_place(const bz_plan *p, size_t s)
 {
     const bz_step *step = &p->steps[s];
     const bz_tensor_info *in = &p->tensors[step->in[0].id];
-    const bool by_value = step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU || step->op == BZ_OP_RELU ||
-                          (step->op == BZ_OP_GEGLU && step->in[1].id);
+    const bool by_value = step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU ||
+                          step->op == BZ_OP_RELU || (step->op == BZ_OP_GEGLU && step->in[1].id);
     return by_value && in->root == step->in[0].id && in->last == (int32_t)s;
 }
 
 static int largest_first(const void *a, const void *b)
 {
     const piece *x = *(const piece *const *)a, *y = *(const piece *const *)b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->id < y->id ? -1 : x->id > y->id;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
+           : x->id < y->id      ? -1
+                                : x->id > y->id;
 }
 
 /* The lowest place that nobody who lives at the same time has; `placed` is sorted by offset. */
@@ -51,7 +53,8 @@ static void put(piece *x, piece **placed, size_t *n)
     (*n)++;
 }
 
-bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err)
+bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *offset,
+                              size_t *arena_bytes, bz_error *err)
 {
     piece *all = calloc(p->n_tensors, sizeof *all);
     piece **order = malloc(2 * p->n_tensors * sizeof *order), **placed = order + p->n_tensors;
@@ -71,7 +74,9 @@ bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *o
                 continue;
             }
             const size_t end = (size_t)p->tensors[id].last;
-            const size_t last = end >= p->n_steps ? SIZE_MAX : group ? group[end] : end; /* the output outlives all */
+            const size_t last = end >= p->n_steps ? SIZE_MAX
+                                : group           ? group[end]
+                                                  : end; /* the output outlives all */
             at[id] = id;
             if (o == 0 && in_place(p, s)) {
                 at[id] = at[p->steps[s].in[0].id];

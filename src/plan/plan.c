@@ -9,7 +9,7 @@
 const char *bz_op_name(bz_op op)
 {
     switch (op) {
-#define BZ_OP_NAME(name, text)                                                                               \
+#define BZ_OP_NAME(name, text)                                                                     \
     case BZ_OP_##name: return text;
         BZ_OP_LIST(BZ_OP_NAME)
 #undef BZ_OP_NAME
@@ -17,8 +17,8 @@ const char *bz_op_name(bz_op op)
     return "?";
 }
 
-bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches, uint32_t n_caches,
-                      uint32_t rows, uint32_t out_rows, bz_error *err)
+bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches,
+                      uint32_t n_caches, uint32_t rows, uint32_t out_rows, bz_error *err)
 {
     bz_plan *p = calloc(1, sizeof *p);
     enum { FIRST_TENSORS = 256 };
@@ -79,7 +79,8 @@ static bool grow(void **items, size_t *cap, size_t need, size_t size)
 
 bz_tensor bz_new_tensor(bz_plan *p, uint32_t cols, bool whole_pass)
 {
-    if (p->failed || !grow((void **)&p->tensors, &p->cap_tensors, p->n_tensors + 1, sizeof *p->tensors)) {
+    if (p->failed ||
+        !grow((void **)&p->tensors, &p->cap_tensors, p->n_tensors + 1, sizeof *p->tensors)) {
         p->failed = true;
         return BZ_NO_TENSOR;
     }
@@ -117,7 +118,8 @@ bz_tensor bz_output_like(bz_plan *p, bz_tensor like, uint32_t cols)
 bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true);
-    bz_push_step(p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
+    bz_push_step(
+        p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
     return out;
 }
 
@@ -128,18 +130,25 @@ bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
     return out;
 }
 
-bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name)
+bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps,
+                      const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){
-                .op = BZ_OP_RMS_NORM, .name = name, .in = {x}, .w = {w}, .out = {out}, .width = width, .eps = eps});
+    bz_push_step(p, (bz_step){.op = BZ_OP_RMS_NORM,
+                              .name = name,
+                              .in = {x},
+                              .w = {w},
+                              .out = {out},
+                              .width = width,
+                              .eps = eps});
     return out;
 }
 
 bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name)
 {
     bz_tensor out = bz_output_like(p, a, bz_cols_of(p, a));
-    bz_push_step(p, (bz_step){.op = BZ_OP_ADD, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
+    bz_push_step(
+        p, (bz_step){.op = BZ_OP_ADD, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
     return out;
 }
 
@@ -153,43 +162,57 @@ bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
 bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .w = {w}, .out = {out}, .scale = scale,
-                      .width = (uint32_t)bz_weight_of(p->weights, w)->ne[0]});
+    bz_push_step(p, (bz_step){.op = BZ_OP_MUL_VECTOR,
+                              .name = name,
+                              .in = {x},
+                              .w = {w},
+                              .out = {out},
+                              .scale = scale,
+                              .width = (uint32_t)bz_weight_of(p->weights, w)->ne[0]});
     return out;
 }
 
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name)
 {
     bz_tensor out = bz_output_like(p, gate, bz_cols_of(p, gate));
-    bz_push_step(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate, up}, .out = {out}, .width = bz_cols_of(p, gate)});
+    bz_push_step(p, (bz_step){.op = BZ_OP_GEGLU,
+                              .name = name,
+                              .in = {gate, up},
+                              .out = {out},
+                              .width = bz_cols_of(p, gate)});
     return out;
 }
 
 bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name)
 {
     bz_tensor out = bz_output_like(p, gate_up, bz_cols_of(p, gate_up) / 2);
-    bz_push_step(p, (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate_up}, .out = {out}, .width = width});
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_GEGLU, .name = name, .in = {gate_up}, .out = {out}, .width = width});
     return out;
 }
 
-bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base, const char *name)
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base,
+                        const char *name)
 {
     bz_tensor out = bz_new_tensor(p, width, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
-                      .name = name,
-                      .w = {factors},
-                      .out = {out},
-                      .width = width,
-                      .pairs = pairs,
-                      .axes = 1,
-                      .base = base});
+                              .name = name,
+                              .w = {factors},
+                              .out = {out},
+                              .width = width,
+                              .pairs = pairs,
+                              .axes = 1,
+                              .base = base});
     return out;
 }
 
 bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_ROPE, .name = name, .in = {x, table}, .out = {out}, .width = width});
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_ROPE, .name = name, .in = {x, table}, .out = {out}, .width = width});
     return out;
 }
 
@@ -198,47 +221,56 @@ void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const cha
     bz_push_step(p, (bz_step){.op = BZ_OP_KV_WRITE, .name = name, .in = {k, v}, .cache = cache});
 }
 
-static bz_tensor attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
-                        bool both_ways, const char *name)
+static bz_tensor attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width,
+                        uint32_t window, bool both_ways, const char *name)
 {
     bz_tensor out = bz_output_like(p, q, bz_cols_of(p, q));
     bz_push_step(p, (bz_step){.op = BZ_OP_ATTEND,
-                      .name = name,
-                      .in = {q},
-                      .out = {out},
-                      .cache = cache,
-                      .heads = heads,
-                      .width = width,
-                      .window = window,
-                      .both_ways = both_ways});
+                              .name = name,
+                              .in = {q},
+                              .out = {out},
+                              .cache = cache,
+                              .heads = heads,
+                              .width = width,
+                              .window = window,
+                              .both_ways = both_ways});
     return out;
 }
 
-bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
-                    const char *name)
+bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width,
+                    uint32_t window, const char *name)
 {
     return attend(p, q, cache, heads, width, window, false, name);
 }
 
-bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
-                              const char *name)
+bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
+                              uint32_t width, uint32_t window, const char *name)
 {
     return attend(p, q, cache, heads, width, window, true, name);
 }
 
-void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name)
+void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares,
+              const char *name)
 {
     *ids = bz_new_tensor(p, experts, true);
     *shares = bz_new_tensor(p, experts, true);
-    bz_push_step(p, (bz_step){
-                .op = BZ_OP_ROUTE, .name = name, .in = {logits}, .out = {*ids, *shares}, .experts = experts});
+    bz_push_step(p, (bz_step){.op = BZ_OP_ROUTE,
+                              .name = name,
+                              .in = {logits},
+                              .out = {*ids, *shares},
+                              .experts = experts});
 }
 
-bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name)
+bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts,
+                           const char *name)
 {
     bz_tensor out = bz_new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true);
-    bz_push_step(p, (bz_step){
-                .op = BZ_OP_EXPERT_LINEAR, .name = name, .in = {x, ids}, .w = {w}, .out = {out}, .experts = experts});
+    bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_LINEAR,
+                              .name = name,
+                              .in = {x, ids},
+                              .w = {w},
+                              .out = {out},
+                              .experts = experts});
     return out;
 }
 
@@ -247,11 +279,11 @@ bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares
 {
     bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x) / experts, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_SUM,
-                      .name = name,
-                      .in = {x, ids, shares},
-                      .w = {scales},
-                      .out = {out},
-                      .experts = experts});
+                              .name = name,
+                              .in = {x, ids, shares},
+                              .w = {scales},
+                              .out = {out},
+                              .experts = experts});
     return out;
 }
 
@@ -263,14 +295,16 @@ bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false);
-    bz_push_step(p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
+    bz_push_step(
+        p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
     return out;
 }
 
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_SOFTCAP, .name = name, .in = {x}, .out = {out}, .scale = cap});
+    bz_push_step(
+        p, (bz_step){.op = BZ_OP_SOFTCAP, .name = name, .in = {x}, .out = {out}, .scale = cap});
     return out;
 }
 
@@ -305,19 +339,20 @@ bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name)
 void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name)
 {
     *to = to->id ? *to : bz_new_tensor(p, BZ_JUDGED_COLUMNS, true);
-    bz_push_step(p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
+    bz_push_step(
+        p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
 }
 
-void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale, uint32_t row,
-                   bz_tensor to, const char *name)
+void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale,
+                   uint32_t row, bz_tensor to, const char *name)
 {
     bz_push_step(p, (bz_step){.op = BZ_OP_SOFT_EMBED,
-                      .name = name,
-                      .in = {logits, judged},
-                      .w = {table},
-                      .out = {to},
-                      .scale = scale,
-                      .row = row});
+                              .name = name,
+                              .in = {logits, judged},
+                              .w = {table},
+                              .out = {to},
+                              .scale = scale,
+                              .row = row});
 }
 
 void bz_cut(bz_plan *p, const char *name)
@@ -375,19 +410,24 @@ static void last_readers(const bz_plan *p, const uint32_t *group, size_t *last)
 {
     for (size_t i = 0; i < p->n_tensors; i++) {
         size_t step = (size_t)p->tensors[i].last;
-        last[i] = !group || p->tensors[i].last < 0 ? step : step < p->n_steps ? group[step] : SIZE_MAX; /* the output outlives all */
+        last[i] = !group || p->tensors[i].last < 0 ? step
+                  : step < p->n_steps              ? group[step]
+                                                   : SIZE_MAX; /* the output outlives all */
     }
     for (size_t s = 0; group && s < p->n_steps; s++) {
         for (size_t i = 0; i < 3; i++) {
             const uint32_t root = p->tensors[p->steps[s].in[i].id].root;
-            last[root] = last[root] < group[s] ? group[s] : last[root]; /* the plan's last reader may run early */
+            last[root] = last[root] < group[s]
+                             ? group[s]
+                             : last[root]; /* the plan's last reader may run early */
         }
     }
 }
 
 /* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
  * same time occupies. Plans have about a thousand tensors of which a dozen live at once. */
-bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err)
+bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
+                        size_t *arena_bytes, bz_error *err)
 {
     if (p->tower) {
         return bz_plan_place_tower(p, group, offset, arena_bytes, err);
@@ -419,9 +459,11 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
         for (size_t o = 0; o < 2; o++) {
             uint32_t id = p->steps[s].out[o].id, in = p->steps[s].in[0].id;
             if (id == 0 || p->tensors[id].kept || p->tensors[id].first < (int32_t)s) {
-                continue; /* kept ones lie behind all others; what is written by parts has its place */
+                continue; /* kept ones lie behind all others; what is written by parts has its place
+                           */
             }
-            if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
+            if (p->steps[s].op ==
+                BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
                 offset[id] = offset[in];
                 last[in] = last[id];
                 continue;
@@ -470,8 +512,9 @@ bz_status bz_plan_finish(bz_plan *p, bz_tensor output, bz_error *err)
         t->bytes = (rows * t->cols * 4 + 63) / 64 * 64; /* whole cache lines */
     }
     size_t *offset = malloc(p->n_tensors * sizeof *offset);
-    bz_status status = offset ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
-                              : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
+    bz_status status = offset
+                           ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
+                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
     for (size_t i = 1; status == BZ_OK && i < p->n_tensors; i++) {
         p->tensors[i].offset = offset[i];
     }

@@ -30,6 +30,7 @@ typedef struct bz_cache {
 /* ---- steps -------------------------------------------------------------- */
 
 /* name, inputs -> output. Fields of bz_step that a kind uses are in brackets. */
+/* clang-format off */
 #define BZ_OP_LIST(X)                                                                                        \
     X(EMBED, "embed")                 /* out = scale * w[0].row(id), or the soft row      [w0 scale takes_soft] */ \
     X(LINEAR, "linear")               /* out[o] = sum_i w[0][o][i] * in0[i]               [w0] */            \
@@ -84,6 +85,7 @@ typedef struct bz_cache {
     X(LOCAL_SCORES, "local_scores")   /* out[h][d] = softmax over d < window of the capped                   \
                                          in0 . (in1 of d rows before + in2 row d)         [heads width window scale] */ \
     X(LOCAL_SUM, "local_sum")         /* out = sum over d of in0[h][d] * in1 of d rows before  [heads width window] */
+/* clang-format on */
 
 typedef enum bz_op {
 #define BZ_OP_ENUM(name, text) BZ_OP_##name,
@@ -118,7 +120,8 @@ typedef struct bz_step {
     bz_blocks blocks; /* attend */
     bool takes_soft;  /* embed: rows that are no tokens enter here */
     uint32_t row;     /* first of the rows that a step of m rows is about */
-    bool both_ways;   /* attend: the pass's rows see each other, and before them what the first one sees */
+    bool both_ways;   /* attend: the pass's rows see each other, and before them what the first one
+                         sees */
     float scale;
     float eps;
     float low, high; /* clamp */
@@ -126,15 +129,15 @@ typedef struct bz_step {
 } bz_step;
 
 typedef struct bz_tensor_info {
-    uint32_t cols;    /* values per row */
-    uint32_t stride;  /* values from row to row (a view keeps its root's) */
-    uint32_t column;  /* first column inside the root */
-    uint32_t root;    /* id of the tensor that owns the memory; own id unless a view */
-    bool whole_pass;  /* n rows; false: m rows (after take_rows) */
-    bool kept;        /* its values stay for the next pass, as long as no other plan has run between */
+    uint32_t cols;   /* values per row */
+    uint32_t stride; /* values from row to row (a view keeps its root's) */
+    uint32_t column; /* first column inside the root */
+    uint32_t root;   /* id of the tensor that owns the memory; own id unless a view */
+    bool whole_pass; /* n rows; false: m rows (after take_rows) */
+    bool kept; /* its values stay for the next pass, as long as no other plan has run between */
     int32_t first, last; /* steps that write and last read it */
-    size_t offset;    /* bytes into the arena */
-    size_t bytes;     /* for the bucket's rows */
+    size_t offset;       /* bytes into the arena */
+    size_t bytes;        /* for the bucket's rows */
 } bz_tensor_info;
 
 /* ---- caches ------------------------------------------------------------- */
@@ -162,7 +165,8 @@ typedef struct bz_plan {
     size_t n_tensors, cap_tensors;
     bz_tensor output; /* logits [m][vocabulary] */
     size_t arena_bytes;
-    bool tower; /* all rows that belong together are always in one pass, so sums need not be the same in any other */
+    bool tower; /* all rows that belong together are always in one pass, so sums need not be the
+                   same in any other */
 
     int32_t layer; /* recording: given to every step */
     bool failed;   /* recording: out of memory */
@@ -170,29 +174,30 @@ typedef struct bz_plan {
 
 /* The parameter block of one pass. */
 typedef struct bz_rows {
-    uint32_t n;         /* rows, <= bz_plan.rows */
-    uint32_t n_out;     /* rows of logits, <= bz_plan.out_rows */
-    const int32_t *id;  /* [n] token ids */
-    const int32_t *pos; /* [n] positions in their sequence */
+    uint32_t n;          /* rows, <= bz_plan.rows */
+    uint32_t n_out;      /* rows of logits, <= bz_plan.out_rows */
+    const int32_t *id;   /* [n] token ids */
+    const int32_t *pos;  /* [n] positions in their sequence */
     const uint32_t *seq; /* [n] which sequence: index into kv */
     const uint32_t *out; /* [n_out] row numbers */
     void *const *kv;     /* [sequences] the back end's cache objects */
 
-    /* Rows that are no tokens: [n], NULL where the row is one; NULL: all are. Such a row enters as it is, and its id
-     * is that of the padding token. */
+    /* Rows that are no tokens: [n], NULL where the row is one; NULL: all are. Such a row enters as
+     * it is, and its id is that of the padding token. */
     const float *const *soft;
-    const int32_t *block_first, *block_last; /* [n] positions of the picture that a row is of; both its own where it
-                                              * is of none; NULL: none is */
+    const int32_t *block_first, *block_last; /* [n] positions of the picture that a row is of; both
+                                              * its own where it is of none; NULL: none is */
     /* towers */
     const float *input;  /* [n][columns of the input step] */
     const int32_t *down; /* [n] row of the patch in the picture; its column is pos */
     uint32_t across;     /* patches in a row */
     uint32_t moments;    /* of the sound, before its length is divided */
     /* plans with recall, judge, soft_embed: rows of one sequence */
-    bool fresh;          /* recall gives zeros: nothing was left by a pass before */
-    const float *given;  /* [n][columns] put into the first kept tensor before the pass; NULL: nothing is */
-    float temperature;   /* logits are divided by it */
-    const float *draw;   /* [n] uniform numbers of [0, 1), a token is drawn with each */
+    bool fresh; /* recall gives zeros: nothing was left by a pass before */
+    const float
+        *given; /* [n][columns] put into the first kept tensor before the pass; NULL: nothing is */
+    float temperature; /* logits are divided by it */
+    const float *draw; /* [n] uniform numbers of [0, 1), a token is drawn with each */
 } bz_rows;
 
 /* What judge says of a row of logits z, divided by the temperature; ids are exact in f32. */
@@ -205,15 +210,17 @@ enum bz_judged {
     BZ_JUDGED_COLUMNS
 };
 
-bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches, uint32_t n_caches,
-                      uint32_t rows, uint32_t out_rows, bz_error *err);
+bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches,
+                      uint32_t n_caches, uint32_t rows, uint32_t out_rows, bz_error *err);
 /* Ends recording: computes lifetimes and places every tensor in one arena. */
 bz_status bz_plan_finish(bz_plan *plan, bz_tensor output, bz_error *err);
 void bz_plan_free(bz_plan *plan);
-/* The same placing for a back end that runs several steps at once: group[s] is the number of step s's group,
- * which falls where a step is done early (in towers never), and tensors that are alive in one group never share memory. NULL: every step by itself.
- * offset: [n_tensors] bytes into an arena of *arena_bytes. */
-bz_status bz_plan_place(const bz_plan *plan, const uint32_t *group, size_t *offset, size_t *arena_bytes, bz_error *err);
+/* The same placing for a back end that runs several steps at once: group[s] is the number of step
+ * s's group, which falls where a step is done early (in towers never), and tensors that are alive
+ * in one group never share memory. NULL: every step by itself. offset: [n_tensors] bytes into an
+ * arena of *arena_bytes. */
+bz_status bz_plan_place(const bz_plan *plan, const uint32_t *group, size_t *offset,
+                        size_t *arena_bytes, bz_error *err);
 
 const bz_tensor_info *bz_plan_tensor(const bz_plan *plan, bz_tensor t);
 uint32_t bz_plan_rows_of(const bz_plan *plan, bz_tensor t); /* bucket rows of a tensor */
@@ -222,34 +229,38 @@ uint32_t bz_plan_rows_of(const bz_plan *plan, bz_tensor t); /* bucket rows of a 
 
 bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name);
 bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
-bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name);
+bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps,
+                      const char *name);
 bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name);
 bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
 bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name);
 bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name);
-bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base, const char *name);
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base,
+                        const char *name);
 bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name);
 void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name);
-bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
-                    const char *name);
-bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width, uint32_t window,
-                              const char *name);
-void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares, const char *name);
+bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width,
+                    uint32_t window, const char *name);
+bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
+                              uint32_t width, uint32_t window, const char *name);
+void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares,
+              const char *name);
 /* x: [n][K] (all slots see the same input) or [n][experts * K]; w: [experts of the file][O][K]. */
-bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts, const char *name);
+bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts,
+                           const char *name);
 bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
                         uint32_t experts, const char *name);
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name);
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name);
-/* A tensor [n][cols] that keeps its values from pass to pass. Written by rows: `to` begins as BZ_NO_TENSOR, where
- * judge makes it, and every block of m rows goes to its own. */
+/* A tensor [n][cols] that keeps its values from pass to pass. Written by rows: `to` begins as
+ * BZ_NO_TENSOR, where judge makes it, and every block of m rows goes to its own. */
 bz_tensor bz_keep(bz_plan *p, uint32_t cols);
 bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name);
 void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name);
-void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale, uint32_t row,
-                   bz_tensor to, const char *name);
+void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale,
+                   uint32_t row, bz_tensor to, const char *name);
 void bz_cut(bz_plan *p, const char *name);
 /* About the step recorded last. */
 void bz_last_sees_blocks(bz_plan *p, bz_blocks blocks); /* attend */
@@ -259,8 +270,10 @@ void bz_last_takes_soft(bz_plan *p);                    /* embed */
 
 bz_tensor bz_input_rows(bz_plan *p, uint32_t cols, const char *name);
 bz_tensor bz_place(bz_plan *p, bz_tensor x, bz_weight table, const char *name);
-bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high, const char *name); /* x itself if nothing is clamped */
-bz_tensor bz_layer_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name);
+bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high,
+                   const char *name); /* x itself if nothing is clamped */
+bz_tensor bz_layer_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps,
+                        const char *name);
 bz_tensor bz_add_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
 bz_tensor bz_add_scaled(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name);
 bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name);
@@ -268,17 +281,19 @@ bz_tensor bz_relu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_silu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_glu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_rope_table_2d(bz_plan *p, uint32_t width, double base, const char *name);
-bz_tensor bz_attend_all(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor v, uint32_t heads, uint32_t width,
-                        const char *name);
+bz_tensor bz_attend_all(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor v, uint32_t heads,
+                        uint32_t width, const char *name);
 bz_tensor bz_pool_patches(bz_plan *p, bz_tensor x, uint32_t side, float scale, const char *name);
 /* w: [3, 3, channels, out channels]; steps and pitches are even. */
-bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t steps, uint32_t pitches, uint32_t channels,
-                  const char *name);
-bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w, const char *name); /* w: [taps, columns] */
+bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t steps, uint32_t pitches,
+                  uint32_t channels, const char *name);
+bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w,
+                       const char *name); /* w: [taps, columns] */
 bz_tensor bz_waves(bz_plan *p, uint32_t width, double base, const char *name);
-bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, uint32_t heads, uint32_t window,
-                          float cap, const char *name);
-bz_tensor bz_local_sum(bz_plan *p, bz_tensor shares, bz_tensor v, uint32_t heads, uint32_t window, const char *name);
+bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, uint32_t heads,
+                          uint32_t window, float cap, const char *name);
+bz_tensor bz_local_sum(bz_plan *p, bz_tensor shares, bz_tensor v, uint32_t heads, uint32_t window,
+                       const char *name);
 
 /* Columns first .. first + cols of x, in place: no step, no copy. */
 bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols);

@@ -79,8 +79,8 @@ static void append_tensors(text *t, const bz_plan *p, const bz_tensor *tensors, 
 {
     for (size_t i = 0; i < n; i++) {
         if (tensors[i].id) {
-            append(t, "%s%ux%u", t->n && t->out[t->n - 1] != ' ' ? " " : "", bz_plan_rows_of(p, tensors[i]),
-                   bz_plan_tensor(p, tensors[i])->cols);
+            append(t, "%s%ux%u", t->n && t->out[t->n - 1] != ' ' ? " " : "",
+                   bz_plan_rows_of(p, tensors[i]), bz_plan_tensor(p, tensors[i])->cols);
         }
     }
 }
@@ -116,7 +116,8 @@ static void detail(const bz_plan *p, const bz_step *s, char *out, size_t room)
     if (s->w[0].id) {
         snprintf(out, room, "%s", bz_weight_of(p->weights, s->w[0])->name);
     } else if (s->op == BZ_OP_ATTEND && s->both_ways) {
-        snprintf(out, room, "%u heads, both ways, %s", s->heads, s->window ? "and a window before" : "and all before");
+        snprintf(out, room, "%u heads, both ways, %s", s->heads,
+                 s->window ? "and a window before" : "and all before");
     } else if (s->op == BZ_OP_ATTEND && s->window) {
         snprintf(out, room, "%u heads, window of %u", s->heads, s->window);
     } else if (s->op == BZ_OP_ATTEND) {
@@ -163,10 +164,11 @@ static void print_segment(size_t number, const bz_step *cut, bz_line_sink sink, 
     sink(user, line);
 }
 
-static void print_step(const bz_plan *p, size_t number, const bz_step *s, const columns *c, bz_line_sink sink,
-                       void *user)
+static void print_step(const bz_plan *p, size_t number, const bz_step *s, const columns *c,
+                       bz_line_sink sink, void *user)
 {
-    char line[LINE_MAX_BYTES], shapes[SHAPES_MAX], layer[12] = "-", read[BZ_UNITS_MAX] = "", made[BZ_UNITS_MAX] = "";
+    char line[LINE_MAX_BYTES], shapes[SHAPES_MAX], layer[12] = "-", read[BZ_UNITS_MAX] = "",
+                                                   made[BZ_UNITS_MAX] = "";
     char last[160];
     uint64_t weight_bytes = bz_step_weight_bytes(p, s), output_bytes = bz_step_output_bytes(p, s);
     if (s->layer >= 0) {
@@ -179,9 +181,11 @@ static void print_step(const bz_plan *p, size_t number, const bz_step *s, const 
         bz_bytes_text(weight_bytes, read);
     }
     detail(p, s, last, sizeof last);
-    snprintf(line, sizeof line, "%4zu %5s  %-*s  %-*s  %-*s  %7s  %7s  %-6s %s", number, layer, c->name, s->name, c->op,
-             bz_op_name(s->op), c->shapes, shapes_of(p, s, shapes, sizeof shapes), made, read,
-             s->w[0].id ? bz_type_of((uint32_t)bz_weight_of(p->weights, s->w[0])->type)->name : "", last);
+    snprintf(line, sizeof line, "%4zu %5s  %-*s  %-*s  %-*s  %7s  %7s  %-6s %s", number, layer,
+             c->name, s->name, c->op, bz_op_name(s->op), c->shapes,
+             shapes_of(p, s, shapes, sizeof shapes), made, read,
+             s->w[0].id ? bz_type_of((uint32_t)bz_weight_of(p->weights, s->w[0])->type)->name : "",
+             last);
     for (size_t n = strlen(line); n > 0 && line[n - 1] == ' ';) {
         line[--n] = 0;
     }
@@ -192,13 +196,14 @@ static void print_totals(const bz_plan *p, bz_line_sink sink, void *user)
 {
     const bz_plan_totals t = bz_plan_count(p);
     char line[LINE_MAX_BYTES], a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
-    snprintf(line, sizeof line, "%zu steps in %zu segments for %u row%s, logits for %u.", t.steps, t.segments, p->rows,
-             p->rows == 1 ? "" : "s", p->out_rows);
+    snprintf(line, sizeof line, "%zu steps in %zu segments for %u row%s, logits for %u.", t.steps,
+             t.segments, p->rows, p->rows == 1 ? "" : "s", p->out_rows);
     sink(user, line);
     snprintf(line, sizeof line, "A pass reads %s of weights, %s of it rows of embedding tables.",
              bz_bytes_text(t.weight_bytes, a), bz_bytes_text(t.row_bytes, b));
     sink(user, line);
-    snprintf(line, sizeof line, "Activations take turns in an arena of %s; side by side they would need %s.",
+    snprintf(line, sizeof line,
+             "Activations take turns in an arena of %s; side by side they would need %s.",
              bz_bytes_text(t.arena_bytes, a), bz_bytes_text(t.output_bytes, b));
     sink(user, line);
 }
@@ -210,8 +215,8 @@ void bz_plan_print(const bz_plan *p, bz_line_sink sink, void *user)
     size_t segment = 0, number = 0;
     const bz_step *cut = NULL;
     bool after_cut = true;
-    snprintf(line, sizeof line, "%4s %5s  %-*s  %-*s  %-*s  %7s  %7s  %-6s %s", "step", "layer", c.name, "name", c.op,
-             "op", c.shapes, "shapes", "writes", "reads", "type", "weight");
+    snprintf(line, sizeof line, "%4s %5s  %-*s  %-*s  %-*s  %7s  %7s  %-6s %s", "step", "layer",
+             c.name, "name", c.op, "op", c.shapes, "shapes", "writes", "reads", "type", "weight");
     sink(user, line);
     for (size_t i = 0; i < p->n_steps; i++) {
         const bz_step *s = &p->steps[i];

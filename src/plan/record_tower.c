@@ -13,7 +13,8 @@ bz_tensor bz_input_rows(bz_plan *p, uint32_t cols, const char *name)
 bz_tensor bz_place(bz_plan *p, bz_tensor x, bz_weight table, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_PLACE, .name = name, .in = {x}, .w = {table}, .out = {out}});
+    bz_push_step(p,
+                 (bz_step){.op = BZ_OP_PLACE, .name = name, .in = {x}, .w = {table}, .out = {out}});
     return out;
 }
 
@@ -22,42 +23,61 @@ bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high, const char *n
     if (isinf(low) && isinf(high)) {
         return x;
     }
-    for (size_t i = p->n_steps; i > 0 && p->steps[i - 1].op == BZ_OP_CLAMP; i--) { /* keys and values often have the same bounds */
+    for (size_t i = p->n_steps; i > 0 && p->steps[i - 1].op == BZ_OP_CLAMP;
+         i--) { /* keys and values often have the same bounds */
         const bz_step *s = &p->steps[i - 1];
         if (s->in[0].id == x.id && s->low == low && s->high == high) {
             return s->out[0];
         }
     }
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_CLAMP, .name = name, .in = {x}, .out = {out}, .low = low, .high = high});
+    bz_push_step(
+        p, (bz_step){
+               .op = BZ_OP_CLAMP, .name = name, .in = {x}, .out = {out}, .low = low, .high = high});
     return out;
 }
 
-bz_tensor bz_layer_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps, const char *name)
+bz_tensor bz_layer_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps,
+                        const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_LAYER_NORM, .name = name, .in = {x}, .w = {w}, .out = {out}, .width = width, .eps = eps});
+    bz_push_step(p, (bz_step){.op = BZ_OP_LAYER_NORM,
+                              .name = name,
+                              .in = {x},
+                              .w = {w},
+                              .out = {out},
+                              .width = width,
+                              .eps = eps});
     return out;
 }
 
 bz_tensor bz_add_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_ADD_VECTOR, .name = name, .in = {x}, .w = {w}, .out = {out}, .scale = scale});
+    bz_push_step(p, (bz_step){.op = BZ_OP_ADD_VECTOR,
+                              .name = name,
+                              .in = {x},
+                              .w = {w},
+                              .out = {out},
+                              .scale = scale});
     return out;
 }
 
 bz_tensor bz_add_scaled(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name)
 {
     bz_tensor out = bz_output_like(p, a, bz_cols_of(p, a));
-    bz_push_step(p, (bz_step){.op = BZ_OP_ADD_SCALED, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
+    bz_push_step(
+        p, (bz_step){
+               .op = BZ_OP_ADD_SCALED, .name = name, .in = {a, b}, .out = {out}, .scale = scale});
     return out;
 }
 
 bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p, (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .out = {out}, .scale = scale});
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .out = {out}, .scale = scale});
     return out;
 }
 
@@ -96,23 +116,33 @@ bz_tensor bz_rope_table_2d(bz_plan *p, uint32_t width, double base, const char *
     return out;
 }
 
-bz_tensor bz_attend_all(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor v, uint32_t heads, uint32_t width,
-                        const char *name)
+bz_tensor bz_attend_all(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor v, uint32_t heads,
+                        uint32_t width, const char *name)
 {
     bz_tensor out = bz_output_like(p, q, bz_cols_of(p, q));
-    bz_push_step(p, (bz_step){.op = BZ_OP_ATTEND_ALL, .name = name, .in = {q, k, v}, .out = {out}, .heads = heads, .width = width});
+    bz_push_step(p, (bz_step){.op = BZ_OP_ATTEND_ALL,
+                              .name = name,
+                              .in = {q, k, v},
+                              .out = {out},
+                              .heads = heads,
+                              .width = width});
     return out;
 }
 
 bz_tensor bz_pool_patches(bz_plan *p, bz_tensor x, uint32_t side, float scale, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false);
-    bz_push_step(p, (bz_step){.op = BZ_OP_POOL, .name = name, .in = {x}, .out = {out}, .width = side, .scale = scale});
+    bz_push_step(p, (bz_step){.op = BZ_OP_POOL,
+                              .name = name,
+                              .in = {x},
+                              .out = {out},
+                              .width = side,
+                              .scale = scale});
     return out;
 }
 
-bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t steps, uint32_t pitches, uint32_t channels,
-                  const char *name)
+bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t steps, uint32_t pitches,
+                  uint32_t channels, const char *name)
 {
     const uint32_t made = (uint32_t)bz_weight_of(p->weights, w)->ne[1];
     bz_tensor out = bz_output_like(p, x, steps / 2 * (pitches / 2) * made);
@@ -142,12 +172,13 @@ bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
 bz_tensor bz_waves(bz_plan *p, uint32_t width, double base, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, width, false);
-    bz_push_step(p, (bz_step){.op = BZ_OP_WAVES, .name = name, .out = {out}, .width = width, .base = base});
+    bz_push_step(
+        p, (bz_step){.op = BZ_OP_WAVES, .name = name, .out = {out}, .width = width, .base = base});
     return out;
 }
 
-bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, uint32_t heads, uint32_t window,
-                          float cap, const char *name)
+bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, uint32_t heads,
+                          uint32_t window, float cap, const char *name)
 {
     bz_tensor out = bz_output_like(p, q, heads * window);
     bz_push_step(p, (bz_step){.op = BZ_OP_LOCAL_SCORES,
@@ -161,7 +192,8 @@ bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, u
     return out;
 }
 
-bz_tensor bz_local_sum(bz_plan *p, bz_tensor shares, bz_tensor v, uint32_t heads, uint32_t window, const char *name)
+bz_tensor bz_local_sum(bz_plan *p, bz_tensor shares, bz_tensor v, uint32_t heads, uint32_t window,
+                       const char *name)
 {
     bz_tensor out = bz_output_like(p, v, bz_cols_of(p, v));
     bz_push_step(p, (bz_step){.op = BZ_OP_LOCAL_SUM,

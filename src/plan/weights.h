@@ -16,7 +16,7 @@ typedef struct bz_weight {
 typedef struct bz_weight_info {
     const char *name; /* as in the file, terminated; owned by the table */
     bz_type type;
-    uint64_t ne[3];   /* ne[0] contiguous; [K, O] for a matrix, [K, O, experts] for experts */
+    uint64_t ne[3]; /* ne[0] contiguous; [K, O] for a matrix, [K, O, experts] for experts */
     uint32_t file;
     uint64_t offset;
     uint64_t size;

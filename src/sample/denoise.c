@@ -6,7 +6,8 @@
 
 float bz_denoise_temperature(const bz_denoise_rule *r, uint32_t left)
 {
-    return (float)((double)r->t_min + ((double)r->t_max - (double)r->t_min) * ((double)left / r->steps));
+    return (float)((double)r->t_min +
+                   ((double)r->t_max - (double)r->t_min) * ((double)left / r->steps));
 }
 
 void bz_denoise_accept(const float *entropy, uint32_t n, float bound, bool *accepted)

@@ -44,7 +44,8 @@ static bz_status make_room(bz_edits *e, size_t room, bz_error *err)
         }
     }
     if (!e->slot || room > e->room) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for bias and penalties of %zu tokens.", room);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for bias and penalties of %zu tokens.",
+                       room);
     }
     return BZ_OK;
 }

@@ -40,8 +40,8 @@ typedef struct ranking {
 
 /* ---- making --------------------------------------------------------------------------- */
 
-bz_status bz_sampler_new(bz_sampler **out, uint32_t vocab, uint32_t context, const int32_t *forbidden,
-                         uint32_t n_forbidden, bz_error *err)
+bz_status bz_sampler_new(bz_sampler **out, uint32_t vocab, uint32_t context,
+                         const int32_t *forbidden, uint32_t n_forbidden, bz_error *err)
 {
     bz_sampler *s = calloc(1, sizeof *s);
     int32_t *copy = malloc((n_forbidden + (size_t)1) * sizeof *copy);
@@ -53,7 +53,8 @@ bz_status bz_sampler_new(bz_sampler **out, uint32_t vocab, uint32_t context, con
     if (n_forbidden) {
         memcpy(copy, forbidden, n_forbidden * sizeof *copy);
     }
-    *s = (bz_sampler){.vocab = vocab, .context = context, .forbidden = copy, .n_forbidden = n_forbidden};
+    *s = (bz_sampler){
+        .vocab = vocab, .context = context, .forbidden = copy, .n_forbidden = n_forbidden};
     *out = s;
     return BZ_OK;
 }
@@ -77,8 +78,9 @@ static bz_status check(const bz_sampler *s, const bz_sampling *o, bz_error *err)
     const struct {
         const char *name;
         float value;
-    } numbers[] = {{"temperature", o->temperature}, {"top_p", o->top_p},       {"min_p", o->min_p},
-                   {"repetition", o->repetition},   {"presence", o->presence}, {"frequency", o->frequency}};
+    } numbers[] = {
+        {"temperature", o->temperature}, {"top_p", o->top_p},       {"min_p", o->min_p},
+        {"repetition", o->repetition},   {"presence", o->presence}, {"frequency", o->frequency}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!isfinite(numbers[i].value)) {
             return bz_fail(err, BZ_BAD_REQUEST, "The sampling option %s is not a finite number.",
@@ -90,16 +92,18 @@ static bz_status check(const bz_sampler *s, const bz_sampling *o, bz_error *err)
                        (double)o->repetition);
     }
     if (o->min_p > 1) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The sampling option min_p is %g; it must be at most 1.",
-                       (double)o->min_p);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The sampling option min_p is %g; it must be at most 1.", (double)o->min_p);
     }
     for (size_t i = 0; i < o->n_bias; i++) {
         if (o->bias[i].token < 0 || (uint32_t)o->bias[i].token >= s->vocab) {
-            return bz_fail(err, BZ_BAD_REQUEST, "Token %d of the bias list is not in the vocabulary of %u.",
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "Token %d of the bias list is not in the vocabulary of %u.",
                            o->bias[i].token, s->vocab);
         }
         if (isnan(o->bias[i].bias)) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The bias of token %d is not a number.", o->bias[i].token);
+            return bz_fail(err, BZ_BAD_REQUEST, "The bias of token %d is not a number.",
+                           o->bias[i].token);
         }
     }
     return BZ_OK;
@@ -108,7 +112,8 @@ static bz_status check(const bz_sampler *s, const bz_sampling *o, bz_error *err)
 /* Every buffer that the options can ever need. */
 static bool make_buffers(bz_sampler *s)
 {
-    bool sorts = s->n_top > BZ_CANDIDATES || (!s->greedy && (s->top_k == 0 || s->top_k > BZ_CANDIDATES));
+    bool sorts =
+        s->n_top > BZ_CANDIDATES || (!s->greedy && (s->top_k == 0 || s->top_k > BZ_CANDIDATES));
     if (sorts && !s->ranked) {
         s->ranked = malloc(s->vocab * sizeof *s->ranked);
     }
@@ -127,7 +132,8 @@ static bool make_buffers(bz_sampler *s)
     return (!sorts || (s->ranked && s->scratch)) && (!edits || s->row) && s->n_top <= s->top_room;
 }
 
-bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, uint32_t top, bz_error *err)
+bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, uint32_t top,
+                           bz_error *err)
 {
     bz_status status = check(s, o, err);
     if (status != BZ_OK) {
@@ -143,7 +149,8 @@ bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, 
     s->log_probs = log_probs || top > 0;
     status = bz_edits_begin(&s->edits, s->vocab, s->context, o, s->forbidden, s->n_forbidden, err);
     if (status == BZ_OK && !make_buffers(s)) {
-        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for sampling from a vocabulary of %u.", s->vocab);
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for sampling from a vocabulary of %u.",
+                         s->vocab);
     }
     return status;
 }
@@ -170,7 +177,8 @@ static const float *edited(bz_sampler *s, const float *row)
     return s->row;
 }
 
-/* How many candidates stage 2 can use: a short list is cheaper to make, and no filter looks past top-k. */
+/* How many candidates stage 2 can use: a short list is cheaper to make, and no filter looks past
+ * top-k. */
 static uint32_t wanted(const bz_sampler *s)
 {
     uint32_t n = s->greedy ? 1 : s->top_k ? s->top_k : BZ_CANDIDATES;
@@ -209,7 +217,8 @@ bool bz_sampler_needs_rows(const bz_sampler *s)
 bz_status bz_shortlist_check(const bz_shortlist *list, bz_error *err)
 {
     if (!list->finite) {
-        return bz_fail(err, BZ_NUMERIC, "The model computed no finite number; the file is probably damaged.");
+        return bz_fail(err, BZ_NUMERIC,
+                       "The model computed no finite number; the file is probably damaged.");
     }
     if (list->n == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "Bias and suppressed tokens leave no token to choose.");
@@ -333,8 +342,8 @@ static float log_prob(float logit, bz_exp_sum total)
 }
 
 /* `r` is a ranking of the edited row, `at` the place of the choice. */
-static bool report(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortlist *list, const float *row,
-                   bz_choice *out)
+static bool report(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortlist *list,
+                   const float *row, bz_choice *out)
 {
     const bz_exp_sum raw = list->raw_sum;
     bool edits = s->edits.n > 0;
@@ -360,7 +369,8 @@ static bool report(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortl
     return true;
 }
 
-bool bz_sampler_choose(bz_sampler *s, const bz_shortlist *list, const float *row, double u, bz_choice *out)
+bool bz_sampler_choose(bz_sampler *s, const bz_shortlist *list, const float *row, double u,
+                       bz_choice *out)
 {
     ranking r = {list->best, list->n, list->whole, list->sum.sum};
     uint32_t at = pick(s, &r, u);

@@ -1,5 +1,5 @@
-/* Between the two stages of sampling: what stage 1 is asked for and what it leaves. A device that holds the row
- * of logits can do stage 1 and read back a few kilobytes instead of a megabyte. */
+/* Between the two stages of sampling: what stage 1 is asked for and what it leaves. A device that
+ * holds the row of logits can do stage 1 and read back a few kilobytes instead of a megabyte. */
 #ifndef BZ_SAMPLE_SHORTLIST_H
 #define BZ_SAMPLE_SHORTLIST_H
 
@@ -11,15 +11,17 @@ enum { BZ_CANDIDATES = 256 };
 
 typedef struct bz_shortlist {
     bz_candidate best[BZ_CANDIDATES]; /* of the row after bias and penalties, best first */
-    float raw[BZ_CANDIDATES];         /* their logits as the model gave them; for log-probabilities with edits */
-    uint32_t n;                       /* as many as were wanted or more, or all there are */
-    bool whole;                       /* there are no others that could be chosen */
-    bool finite;                      /* some logit of the model's row is */
-    bz_exp_sum sum;                   /* of the same row; where asked for */
-    bz_exp_sum raw_sum;               /* of the model's row; where asked for */
+    float raw[BZ_CANDIDATES]; /* their logits as the model gave them; for log-probabilities with
+                                 edits */
+    uint32_t n;               /* as many as were wanted or more, or all there are */
+    bool whole;               /* there are no others that could be chosen */
+    bool finite;              /* some logit of the model's row is */
+    bz_exp_sum sum;           /* of the same row; where asked for */
+    bz_exp_sum raw_sum;       /* of the model's row; where asked for */
 } bz_shortlist;
 
-/* Stage 1, and how stage 2 will choose: enough for a device to guess the token and go on with it. */
+/* Stage 1, and how stage 2 will choose: enough for a device to guess the token and go on with it.
+ */
 typedef struct bz_wish {
     const bz_edits *edits;
     uint32_t wanted; /* candidates, 1 to BZ_CANDIDATES */

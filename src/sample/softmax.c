@@ -71,7 +71,8 @@ bz_exp_sum bz_sum_exp(const float *row, uint32_t n)
         for (uint32_t k = 0; k < count; k++) {
             term[k] = clamp(row[i + k] - most);
         }
-        for (uint32_t k = 0; k < count; k++) { /* apart: compilers find no vector code for both in one */
+        for (uint32_t k = 0; k < count;
+             k++) { /* apart: compilers find no vector code for both in one */
             term[k] = exp_clamped(term[k]);
         }
         uint32_t whole = count - count % LANES;

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* e to the x for x <= 0 in f32, within 2 units in the last place; 0 below -87 and for NaN, 1 above 0. */
+/* e to the x for x <= 0 in f32, within 2 units in the last place; 0 below -87 and for NaN, 1 above
+ * 0. */
 float bz_exp_f32(float x);
 
 /* The sum over a row of e to the (x - max), where max is the greatest x: apart, because the

@@ -49,7 +49,8 @@ static bz_status make_slot(bz_batch *b, batch_slot *s, bz_error *err)
     }
     bz_status status = bz_model_sampler(b->model, b->context, &s->sampler, err);
     if (status == BZ_OK) {
-        status = b->backend->kv_new(b->backend, m->caches, m->n_caches, false, b->chunk - 1, &s->kv, err);
+        status = b->backend->kv_new(b->backend, m->caches, m->n_caches, false, b->chunk - 1, &s->kv,
+                                    err);
     }
     return status;
 }
@@ -65,19 +66,22 @@ static bz_status make_slots(bz_batch *b, uint32_t slots, bz_error *err)
     return status;
 }
 
-bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_options *o, uint32_t slots,
-                       bz_error *err)
+bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_options *o,
+                       uint32_t slots, bz_error *err)
 {
     const bz_config *c = &model->text.config;
     if (o->context == 0 || o->context > c->context) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.",
-                       o->context, c->context);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A context of %u was asked for; this model goes up to %u.", o->context,
+                       c->context);
     }
     if (model->headers_only) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The model was opened for its header alone; open it with its weights.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The model was opened for its header alone; open it with its weights.");
     }
     if (model->gpu) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Several sequences at once run on the CPU so far; open the model there.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "Several sequences at once run on the CPU so far; open the model there.");
     }
     bz_batch *b = calloc(1, sizeof *b);
     if (!b) {

@@ -1,8 +1,8 @@
 /* Many sequences over one model, decoded together: a pass reads the weights once for all of them.
  *
  * Each gives, to the last bit, what a session of its own would give. A slot keeps what it has
- * computed when its sequence ends, so that the next one reuses the prefix they share. A diffusion model answers one
- * sequence at a time.
+ * computed when its sequence ends, so that the next one reuses the prefix they share. A diffusion
+ * model answers one sequence at a time.
  */
 #ifndef BZ_BATCH_H
 #define BZ_BATCH_H
@@ -29,8 +29,8 @@ void bz_batch_free(bz_batch *b);
 
 /* Begins a sequence in a free slot, the one that can reuse most, and names it. Of the generate
  * options sampling, max_tokens and ignore_end count. Ids are copied. */
-bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n, const bz_generate_options *options,
-                         uint32_t *slot, bz_error *err);
+bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
+                         const bz_generate_options *options, uint32_t *slot, bz_error *err);
 /* Frees a slot whose sequence has said enough. Only inside an event of that slot. */
 void bz_batch_stop(bz_batch *b, uint32_t slot);
 

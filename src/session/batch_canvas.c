@@ -12,8 +12,8 @@ struct bz_canvas_batch {
     bz_generate_options options;
 };
 
-bz_status bz_canvas_batch_new(bz_canvas_batch **out, const bz_model *model, const bz_session_options *o,
-                              bz_error *err)
+bz_status bz_canvas_batch_new(bz_canvas_batch **out, const bz_model *model,
+                              const bz_session_options *o, bz_error *err)
 {
     bz_canvas_batch *b = calloc(1, sizeof *b);
     if (!b) {
@@ -49,8 +49,9 @@ bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n
     if (b->job) {
         return bz_fail(err, BZ_BAD_REQUEST, "A diffusion model answers one prompt at a time.");
     }
-    b->options = (bz_generate_options){
-        .max_tokens = o->max_tokens, .ignore_end = o->ignore_end, .sampling = {.seed = o->sampling.seed}};
+    b->options = (bz_generate_options){.max_tokens = o->max_tokens,
+                                       .ignore_end = o->ignore_end,
+                                       .sampling = {.seed = o->sampling.seed}};
     b->writing = b->stopped = false;
     *slot = 0;
     return bz_session_prefill(b->session, ids, n, NULL, &b->job, err);
@@ -98,9 +99,12 @@ bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_told told, void *use
             return begin_writing(b, err);
         }
         tell(b, told, user,
-             &(bz_batch_event){.token = -1, .finish = bz_job_finish(b->job)}); /* full before its first */
+             &(bz_batch_event){.token = -1,
+                               .finish = bz_job_finish(b->job)}); /* full before its first */
         return BZ_OK;
-    case BZ_JOB_ERROR: tell(b, told, user, &(bz_batch_event){.token = -1, .error = need.error}); return BZ_OK;
+    case BZ_JOB_ERROR:
+        tell(b, told, user, &(bz_batch_event){.token = -1, .error = need.error});
+        return BZ_OK;
     }
     return BZ_OK;
 }

@@ -1,4 +1,5 @@
-/* Sequences of a diffusion model, one after the other: a canvas fills a pass by itself. Used by batch.c. */
+/* Sequences of a diffusion model, one after the other: a canvas fills a pass by itself. Used by
+ * batch.c. */
 #ifndef BZ_BATCH_CANVAS_H
 #define BZ_BATCH_CANVAS_H
 
@@ -6,8 +7,8 @@
 
 typedef struct bz_canvas_batch bz_canvas_batch;
 
-bz_status bz_canvas_batch_new(bz_canvas_batch **out, const bz_model *model, const bz_session_options *options,
-                              bz_error *err);
+bz_status bz_canvas_batch_new(bz_canvas_batch **out, const bz_model *model,
+                              const bz_session_options *options, bz_error *err);
 void bz_canvas_batch_free(bz_canvas_batch *b);
 bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n,
                                 const bz_generate_options *options, uint32_t *slot, bz_error *err);

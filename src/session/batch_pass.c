@@ -1,4 +1,5 @@
-/* Passes: prompts go first, a chunk of one at a time; else all sequences get their next token together. */
+/* Passes: prompts go first, a chunk of one at a time; else all sequences get their next token
+ * together. */
 #include "session/batch_internal.h"
 #include "session/job.h"
 #include "sample/random.h"
@@ -7,7 +8,8 @@ enum { WORTH_KEEPING = 16 }; /* tokens of a shared prefix that deserve a snapsho
 
 static const uint32_t buckets[BZ_BATCH_BUCKETS] = {1, 8, 64, 512};
 
-static bz_status ready(bz_batch *b, session_plan *p, uint32_t rows, uint32_t out_rows, bz_error *err)
+static bz_status ready(bz_batch *b, session_plan *p, uint32_t rows, uint32_t out_rows,
+                       bz_error *err)
 {
     bz_status status = BZ_OK;
     if (!p->plan) {

@@ -1,4 +1,5 @@
-/* The jobs of a diffusion model's session: write canvas after canvas, and logits of one for checking. */
+/* The jobs of a diffusion model's session: write canvas after canvas, and logits of one for
+ * checking. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ const bz_canvas *bz_job_canvas(const bz_job *job)
 /* Rows of logits of a pass: a block of them, from `first` on. */
 static void want_block(bz_session *s, uint32_t first)
 {
-    s->rows = (bz_rows){.n_out = bz_diffusion_block(&s->model->text), .out = s->out, .temperature = 1};
+    s->rows =
+        (bz_rows){.n_out = bz_diffusion_block(&s->model->text), .out = s->out, .temperature = 1};
     for (uint32_t i = 0; i < s->rows.n_out; i++) {
         s->out[i] = first + i;
     }
@@ -101,11 +103,13 @@ static bz_status draw(diffuse_job *j, uint32_t step, float *units, int32_t *ids,
         return BZ_OK;
     }
     if (!j->given.draw(j->given.user, n, units, ids)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "There are not enough random numbers for step %u of canvas %u.",
-                       step, j->canvas.number);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "There are not enough random numbers for step %u of canvas %u.", step,
+                       j->canvas.number);
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || (uint32_t)ids[i] >= vocab || (units && !(units[i] >= 0 && units[i] < 1))) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= vocab ||
+            (units && !(units[i] >= 0 && units[i] < 1))) {
             return bz_fail(err, BZ_BAD_REQUEST,
                            "The random numbers of step %u of canvas %u are out of range.", step,
                            j->canvas.number);
@@ -141,8 +145,9 @@ static bz_progress begin_step(diffuse_job *j, bz_need *need)
     s->rows.temperature = j->canvas.temperature = bz_denoise_temperature(&j->rule, j->canvas.left);
     s->rows.draw = j->unit;
     j->stage = STAGE_PASS;
-    return bz_session_canvas_pass(s, CANVAS_DENOISE, j->input, &need->error) == BZ_OK ? BZ_JOB_AGAIN
-                                                                                      : BZ_JOB_ERROR;
+    return bz_session_canvas_pass(s, CANVAS_DENOISE, j->input, &need->error) == BZ_OK
+               ? BZ_JOB_AGAIN
+               : BZ_JOB_ERROR;
 }
 
 /* What the pass says of each row becomes the next input, or the end. */
@@ -152,9 +157,10 @@ static bz_status judge(diffuse_job *j, bz_error *err)
     const float *judged = bz_session_pass_logits(s);
     for (uint32_t i = 0; i < j->canvas.n; i++, judged += BZ_JUDGED_COLUMNS) {
         if (!(judged[BZ_JUDGED_ENTROPY] >= 0)) {
-            return bz_fail(err, BZ_NUMERIC,
-                           "The model computed no finite number for token %u; the file is probably damaged.",
-                           s->n + i);
+            return bz_fail(
+                err, BZ_NUMERIC,
+                "The model computed no finite number for token %u; the file is probably damaged.",
+                s->n + i);
         }
         j->best[i] = (int32_t)judged[BZ_JUDGED_BEST];
         j->drawn[i] = (int32_t)judged[BZ_JUDGED_DRAWN];
@@ -178,8 +184,8 @@ static size_t spell(diffuse_job *j)
         if (!j->speech.ignore_end && bz_token_ends(j->s->model, j->best[i])) {
             break;
         }
-        len +=
-            bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->speech.show_control, j->text + len);
+        len += bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->speech.show_control,
+                             j->text + len);
     }
     return len + bz_detok_flush(&detok, j->text + len);
 }
@@ -218,7 +224,8 @@ static bz_progress say(diffuse_job *j, bz_need *need)
 {
     bz_session *s = j->s;
     const int32_t token = j->best[j->said++];
-    const bool last = j->said == j->canvas.n, full = last && s->context - s->n - j->canvas.n < j->canvas.n;
+    const bool last = j->said == j->canvas.n,
+               full = last && s->context - s->n - j->canvas.n < j->canvas.n;
     size_t len;
     j->job.finish = bz_speech_push(&j->speech, token, full, &len);
     s->stats.generated++;
@@ -247,8 +254,9 @@ static bz_progress encode(diffuse_job *j, bz_need *need)
     }
     const uint32_t left = j->said - j->encoded, count = left < s->chunk ? left : s->chunk;
     j->stage = STAGE_ENCODING;
-    return bz_session_pass(s, j->best + j->encoded, count, PASS_NONE, &need->error) == BZ_OK ? BZ_JOB_AGAIN
-                                                                                             : BZ_JOB_ERROR;
+    return bz_session_pass(s, j->best + j->encoded, count, PASS_NONE, &need->error) == BZ_OK
+               ? BZ_JOB_AGAIN
+               : BZ_JOB_ERROR;
 }
 
 static bz_progress work_diffuse(bz_job *job, bz_need *need)
@@ -310,7 +318,8 @@ static bz_status fill_rule(bz_denoise_rule *r, const bz_denoising *d, const bz_d
                                         : o->stability < 0 ? 0
                                                            : (uint32_t)o->stability};
     if (!(r->t_min > 0 && r->t_max > 0) || r->steps > 4096) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A canvas needs temperatures above 0 and at most 4096 steps.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A canvas needs temperatures above 0 and at most 4096 steps.");
     }
     return BZ_OK;
 }
@@ -325,8 +334,9 @@ bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
         return status;
     }
     if (o.log_probs || o.top_log_probs) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "A diffusion model's tokens have no probabilities of their own; ask for none.");
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "A diffusion model's tokens have no probabilities of their own; ask for none.");
     }
     diffuse_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -428,8 +438,8 @@ static bz_progress work_canvas(bz_job *job, bz_need *need)
         memcpy(j->soft + (size_t)first * c->width, rows, (size_t)block * c->width * sizeof *rows);
         return BZ_JOB_AGAIN;
     }
-    need->event =
-        (bz_event){.kind = BZ_EVENT_LOGITS, .logits = rows, .position = s->n + first, .rows = block};
+    need->event = (bz_event){
+        .kind = BZ_EVENT_LOGITS, .logits = rows, .position = s->n + first, .rows = block};
     return BZ_JOB_EVENT;
 }
 
@@ -443,8 +453,8 @@ static bz_progress step_canvas(bz_job *job, bz_need *need)
     return bz_session_work(((canvas_job *)(void *)job)->s, job, work_canvas, restart_canvas, need);
 }
 
-bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *previous, float temperature,
-                            bz_job **out, bz_error *err)
+bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *previous,
+                            float temperature, bz_job **out, bz_error *err)
 {
     const bz_config *c = &s->model->text.config;
     bz_status status = check_session(s, err);
@@ -453,18 +463,19 @@ bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *prev
     }
     if (s->context - s->n < c->canvas) {
         return bz_fail(err, BZ_CONTEXT_FULL,
-                       "Behind %u tokens a context of %u has no room for a canvas of %u.", s->n, s->context,
-                       c->canvas);
+                       "Behind %u tokens a context of %u has no room for a canvas of %u.", s->n,
+                       s->context, c->canvas);
     }
     for (uint32_t i = 0; i < c->canvas; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= c->vocab) {
             return bz_fail(err, BZ_BAD_REQUEST,
-                           "Token %d (number %u of the canvas) is not in the vocabulary of %u.", ids[i], i,
-                           c->vocab);
+                           "Token %d (number %u of the canvas) is not in the vocabulary of %u.",
+                           ids[i], i, c->vocab);
         }
     }
     if (previous && !(temperature > 0)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Logits of a step before need that step's temperature, above 0.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "Logits of a step before need that step's temperature, above 0.");
     }
     canvas_job *j = calloc(1, sizeof *j);
     const size_t n = (size_t)c->canvas * c->vocab;
@@ -476,12 +487,13 @@ bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *prev
         free(soft);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for logits of a canvas.");
     }
-    *j = (canvas_job){.job = {.step = step_canvas, .free = free_canvas, .lock = bz_model_lock(s->model)},
-                      .s = s,
-                      .conditioning = previous != NULL,
-                      .temperature = temperature,
-                      .previous = copy,
-                      .soft = soft};
+    *j = (canvas_job){
+        .job = {.step = step_canvas, .free = free_canvas, .lock = bz_model_lock(s->model)},
+        .s = s,
+        .conditioning = previous != NULL,
+        .temperature = temperature,
+        .previous = copy,
+        .soft = soft};
     if (previous) {
         memcpy(copy, previous, n * sizeof *copy);
     }

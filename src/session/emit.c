@@ -5,7 +5,8 @@
 
 enum { ROOM_FOR_TEXT = 2 * BZ_DETOK_MAX }; /* a token's text and what was an open character */
 
-bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate_options *o, bz_error *err)
+bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate_options *o,
+                          bz_error *err)
 {
     const uint32_t vocab = model->text.config.vocab;
     *x = (bz_speech){.model = model,

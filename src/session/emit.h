@@ -1,4 +1,5 @@
-/* From tokens to what a job says: the text that can be shown, and whether and why a token is the last. */
+/* From tokens to what a job says: the text that can be shown, and whether and why a token is the
+ * last. */
 #ifndef BZ_SPEECH_H
 #define BZ_SPEECH_H
 
@@ -18,11 +19,13 @@ typedef struct bz_speech {
 } bz_speech;
 
 /* Copies what the options point to. free: also after a failed begin. */
-bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate_options *o, bz_error *err);
+bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate_options *o,
+                          bz_error *err);
 void bz_speech_free(bz_speech *x);
 
-/* Puts the text that can be shown after this token into x->text, *len bytes, and decides whether and why it
- * is the last. All that is held back comes with the last one. `full`: there is no room behind it. */
+/* Puts the text that can be shown after this token into x->text, *len bytes, and decides whether
+ * and why it is the last. All that is held back comes with the last one. `full`: there is no room
+ * behind it. */
 bz_finish bz_speech_push(bz_speech *x, int32_t token, bool full, size_t *len);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct prefill_job {
     session_span *spans; /* until the session has them */
     uint32_t n_spans;
     bz_prefill_options options;
-    bool started;  /* rewound */
+    bool started; /* rewound */
     bool in_pass;
     uint32_t first; /* position of the pass's first row */
     pass_logits logits;
@@ -91,7 +91,8 @@ static bz_progress work_prefill(bz_job *job, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-/* The pass under way is gone: its chunk is begun once more. So is one whose logits nobody has seen yet. */
+/* The pass under way is gone: its chunk is begun once more. So is one whose logits nobody has seen
+ * yet. */
 static void restart_prefill(bz_job *job)
 {
     prefill_job *j = (prefill_job *)(void *)job;
@@ -128,8 +129,9 @@ static bz_progress step_prefill(bz_job *job, bz_need *need)
     return p;
 }
 
-bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, session_span *spans, uint32_t n_spans,
-                                   const bz_prefill_options *options, bz_job **out, bz_error *err)
+bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, session_span *spans,
+                                   uint32_t n_spans, const bz_prefill_options *options,
+                                   bz_job **out, bz_error *err)
 {
     bz_status status = BZ_OK;
     if (s->busy) {
@@ -137,7 +139,8 @@ bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, 
     } else if (n == 0) {
         status = bz_fail(err, BZ_BAD_REQUEST, "There are no tokens to prefill.");
     } else if (n > s->context) {
-        status = bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.", n, s->context);
+        status = bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.",
+                         n, s->context);
     }
     prefill_job *j = status == BZ_OK ? calloc(1, sizeof *j) : NULL;
     int32_t *copy = status == BZ_OK ? malloc(n * sizeof *copy) : NULL;
@@ -145,10 +148,16 @@ bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, 
         free(j);
         free(copy);
         bz_spans_free(spans, n_spans);
-        return status != BZ_OK ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+        return status != BZ_OK
+                   ? status
+                   : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
     }
     memcpy(copy, ids, n * sizeof *copy);
-    *j = (prefill_job){.job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)}, .s = s, .ids = copy, .n = (uint32_t)n};
+    *j = (prefill_job){
+        .job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)},
+        .s = s,
+        .ids = copy,
+        .n = (uint32_t)n};
     j->spans = spans;
     j->n_spans = n_spans;
     j->options = options ? *options : (bz_prefill_options){0};
@@ -157,16 +166,18 @@ bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, 
     return BZ_OK;
 }
 
-bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n, const bz_prefill_options *options,
-                             bz_job **out, bz_error *err)
+bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n,
+                             const bz_prefill_options *options, bz_job **out, bz_error *err)
 {
     if (options && options->logits == BZ_LOGITS_ALL && s->model->text.config.canvas) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "A diffusion model has no logits behind a prompt, only those of a canvas (bz_session_canvas).");
+                       "A diffusion model has no logits behind a prompt, only those of a canvas "
+                       "(bz_session_canvas).");
     }
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->text.config.vocab) {
-            return bz_fail(err, BZ_BAD_REQUEST, "Token %d (number %zu of the prompt) is not in the vocabulary of %u.",
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "Token %d (number %zu of the prompt) is not in the vocabulary of %u.",
                            ids[i], i, s->model->text.config.vocab);
         }
     }
@@ -184,8 +195,9 @@ typedef struct generate_job {
     int32_t token; /* being fed back */
     bool in_pass, feed;
 
-    /* Where the device ranks its logits itself: passes are sent before the token before them is known to be right.
-     * The device goes on with its own choice; what is sent too much, or on a wrong one, is forgotten. */
+    /* Where the device ranks its logits itself: passes are sent before the token before them is
+     * known to be right. The device goes on with its own choice; what is sent too much, or on a
+     * wrong one, is forgotten. */
     uint32_t ahead; /* passes under way at most; 0: rows of logits are read */
     uint32_t end;   /* no position from here on is computed */
     bool begun;     /* `ahead` is known */
@@ -205,7 +217,8 @@ static void free_generate(bz_job *job)
     free(j);
 }
 
-/* Can tokens be sent before those before them are checked? Penalties look at tokens not known yet. */
+/* Can tokens be sent before those before them are checked? Penalties look at tokens not known yet.
+ */
 static bool can_run_ahead(const generate_job *j)
 {
     const bz_session *s = j->s;
@@ -235,7 +248,8 @@ static bz_pass_state send(generate_job *j, bz_error *err)
         bz_pass_state state = bz_session_send(s, first ? j->token : -1, ask ? &wish : NULL,
                                               bz_random_unit(j->seed, at + 1), err);
         if (state != BZ_PASS_DONE) {
-            return first ? state : BZ_PASS_DONE; /* what keeps a pass ahead from being sent may never matter */
+            return first ? state : BZ_PASS_DONE; /* what keeps a pass ahead from being sent may
+                                                    never matter */
         }
         j->asked = true;
     }
@@ -276,7 +290,8 @@ static bz_status get_row(generate_job *j, bool there, bz_error *err)
 static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
 {
     bz_session *s = j->s;
-    const double u = bz_random_unit(j->seed, s->n); /* by position: an answer made in two jobs is the one made in one */
+    const double u = bz_random_unit(
+        j->seed, s->n); /* by position: an answer made in two jobs is the one made in one */
     const float *row = j->listed && !j->has_row ? NULL : s->logits;
     if (row) { /* also where a list was too short: then the sums, too, are the host's own */
         bz_sampler_see(s->sampler, s->tokens, s->n);
@@ -299,7 +314,8 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
     return BZ_JOB_DONE;
 }
 
-/* With the context or the limit reached the last token is fed too, so that the session can go on from it. */
+/* With the context or the limit reached the last token is fed too, so that the session can go on
+ * from it. */
 static size_t finish_token(generate_job *j)
 {
     size_t len;
@@ -358,7 +374,8 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
     return BZ_JOB_EVENT;
 }
 
-/* What was under way is gone: the token reported last is fed once more, and a row that was wanted is computed. */
+/* What was under way is gone: the token reported last is fed once more, and a row that was wanted
+ * is computed. */
 static void restart_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
@@ -371,7 +388,8 @@ static void restart_generate(bz_job *job)
 
 static bz_progress step_generate(bz_job *job, bz_need *need)
 {
-    return bz_session_work(((generate_job *)(void *)job)->s, job, work_generate, restart_generate, need);
+    return bz_session_work(((generate_job *)(void *)job)->s, job, work_generate, restart_generate,
+                           need);
 }
 
 /* Copies what the options point to and readies the session's sampler. */
@@ -388,7 +406,8 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
     return bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
 }
 
-bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out, bz_error *err)
+bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out,
+                              bz_error *err)
 {
     const bz_generate_options o = options ? *options : (bz_generate_options){0};
     if (s->model->text.config.canvas) {
@@ -404,9 +423,10 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
     }
-    *j = (generate_job){.job = {.step = step_generate, .free = free_generate, .lock = bz_model_lock(s->model)},
-                        .s = s,
-                        .seed = o.sampling.seed};
+    *j = (generate_job){
+        .job = {.step = step_generate, .free = free_generate, .lock = bz_model_lock(s->model)},
+        .s = s,
+        .seed = o.sampling.seed};
     bz_status status = fill_generate(j, &o, err);
     if (status != BZ_OK) {
         free_generate(&j->job);

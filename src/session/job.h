@@ -12,7 +12,8 @@ struct bz_job {
     bool ended;                      /* done or failed: stepping again repeats the answer */
     bz_error error;
     bz_finish finish; /* of generating */
-    const struct bz_canvas *canvas; /* of a diffusion model's: as its last event told; NULL: none yet */
+    const struct bz_canvas
+        *canvas; /* of a diffusion model's: as its last event told; NULL: none yet */
 };
 
 enum { BZ_STEP_NS = 10 * 1000 * 1000 }; /* how long a step may compute */

@@ -1,7 +1,7 @@
 /* Pictures and sounds among a session's tokens.
  *
- * Every row of one has a number below zero where a token would stand, made of its content: prefixes are compared as
- * ever, and another picture in the same place is another prefix. */
+ * Every row of one has a number below zero where a token would stand, made of its content: prefixes
+ * are compared as ever, and another picture in the same place is another prefix. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,12 +29,14 @@ bool bz_session_has_blocks(const bz_session *s)
            (t->sliding_blocks != BZ_BLOCKS_NONE || t->full_blocks != BZ_BLOCKS_NONE);
 }
 
-/* The picture that must be in one pass and that `pos` is inside of, its first position counting or not. */
+/* The picture that must be in one pass and that `pos` is inside of, its first position counting or
+ * not. */
 static const session_span *block_at(const bz_session *s, uint32_t pos)
 {
     for (uint32_t i = 0; bz_session_has_blocks(s) && i < s->n_spans; i++) {
         const session_span *p = &s->spans[i];
-        if (p->media->kind == BZ_MEDIA_IMAGE && p->first <= pos && pos - p->first < p->media->rows) {
+        if (p->media->kind == BZ_MEDIA_IMAGE && p->first <= pos &&
+            pos - p->first < p->media->rows) {
             return p;
         }
     }
@@ -76,7 +78,9 @@ bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_
     bz_session_detach(s);
     s->n = 0;
     s->has_logits = s->row_left = false;
-    bz_status status = s->model->gpu ? BZ_OK : bz_session_attach(s, err); /* a job on a GPU looks for a device by itself */
+    bz_status status =
+        s->model->gpu ? BZ_OK
+                      : bz_session_attach(s, err); /* a job on a GPU looks for a device by itself */
     if (status != BZ_OK) {
         s->picture = before;
         bz_session_attach(s, NULL);
@@ -109,7 +113,8 @@ void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
             memcpy(s->block_first, rows->pos, rows->n * sizeof *s->block_first);
             memcpy(s->block_last, rows->pos, rows->n * sizeof *s->block_last);
         }
-        for (uint32_t pos = p->first > first ? p->first : first; pos < end && pos < first + rows->n; pos++) {
+        for (uint32_t pos = p->first > first ? p->first : first; pos < end && pos < first + rows->n;
+             pos++) {
             const uint32_t r = pos - first;
             s->id[r] = 0; /* per-layer embeddings take the padding token's row */
             s->soft[r] = p->media->values + (size_t)(pos - p->first) * p->media->width;
@@ -132,45 +137,52 @@ void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
 static bz_status check_media(const bz_session *s, const bz_media *m, size_t number, bz_error *err)
 {
     if (m->width != s->model->text.config.width) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Picture or sound %zu was encoded by another model.", number);
+        return bz_fail(err, BZ_BAD_REQUEST, "Picture or sound %zu was encoded by another model.",
+                       number);
     }
     if (m->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && m->rows > BZ_MAX_ROWS) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Picture %zu has %u tokens; this model reads a picture in one piece of at most %d, so use a smaller budget.",
+                       "Picture %zu has %u tokens; this model reads a picture in one piece of at "
+                       "most %d, so use a smaller budget.",
                        number, m->rows, BZ_MAX_ROWS);
     }
     return BZ_OK;
 }
 
 /* Puts the numbers of media in the places of their placeholders. */
-static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_media *const *media, size_t n_media,
-                             session_span *spans, bz_error *err)
+static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_media *const *media,
+                             size_t n_media, session_span *spans, bz_error *err)
 {
     const bz_special_ids *special = bz_tokenizer_special(s->model->tokenizer);
     size_t next = 0;
     for (size_t i = 0; i < n;) {
         if (ids[i] != special->image && ids[i] != special->audio) {
             if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->text.config.vocab) {
-                return bz_fail(err, BZ_BAD_REQUEST, "Token %d (number %zu of the prompt) is not in the vocabulary of %u.", ids[i],
-                               i, s->model->text.config.vocab);
+                return bz_fail(
+                    err, BZ_BAD_REQUEST,
+                    "Token %d (number %zu of the prompt) is not in the vocabulary of %u.", ids[i],
+                    i, s->model->text.config.vocab);
             }
             i++;
             continue;
         }
         const bool image = ids[i] == special->image;
         if (next == n_media) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The prompt has a place for another %s, but %zu were given.",
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "The prompt has a place for another %s, but %zu were given.",
                            image ? "picture" : "sound", n_media);
         }
         const bz_media *m = media[next];
         if ((m->kind == BZ_MEDIA_IMAGE) != image) {
-            return bz_fail(err, BZ_BAD_REQUEST, "Where the prompt has a place for a %s, a %s was given (number %zu).",
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "Where the prompt has a place for a %s, a %s was given (number %zu).",
                            image ? "picture" : "sound", image ? "sound" : "picture", next + 1);
         }
         const int32_t mark = ids[i];
         for (uint32_t row = 0; row < m->rows; row++) {
             if (i + row >= n || ids[i + row] != mark) {
-                return bz_fail(err, BZ_BAD_REQUEST, "The prompt has %u places for %s %zu, which needs %u.", row,
+                return bz_fail(err, BZ_BAD_REQUEST,
+                               "The prompt has %u places for %s %zu, which needs %u.", row,
                                image ? "picture" : "sound", next + 1, m->rows);
             }
         }
@@ -181,19 +193,24 @@ static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_med
         next++;
         i += m->rows;
     }
-    return next == n_media ? BZ_OK
-                           : bz_fail(err, BZ_BAD_REQUEST, "%zu pictures and sounds were given, but the prompt has places for %zu.",
-                                     n_media, next);
+    return next == n_media
+               ? BZ_OK
+               : bz_fail(err, BZ_BAD_REQUEST,
+                         "%zu pictures and sounds were given, but the prompt has places for %zu.",
+                         n_media, next);
 }
 
-bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n, bz_media *const *media, size_t n_media,
+bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n,
+                                   bz_media *const *media, size_t n_media,
                                    const bz_prefill_options *options, bz_job **job, bz_error *err)
 {
     if (n_media == 0) {
         return bz_session_prefill(s, ids, n, options, job, err);
     }
     bz_status status = n <= s->context ? BZ_OK
-                                       : bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.", n, s->context);
+                                       : bz_fail(err, BZ_CONTEXT_FULL,
+                                                 "The prompt has %zu tokens; the context holds %u.",
+                                                 n, s->context);
     for (size_t i = 0; i < n_media && status == BZ_OK; i++) {
         status = check_media(s, media[i], i + 1, err);
     }

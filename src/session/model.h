@@ -21,8 +21,8 @@ typedef struct model_file {
     bz_os_map map; /* when opened by path */
 } model_file;
 
-/* A model's place on a GPU. The model itself never changes; this does, so one thread at a time steps a job or makes or
- * frees a session of such a model. */
+/* A model's place on a GPU. The model itself never changes; this does, so one thread at a time
+ * steps a job or makes or frees a session of such a model. */
 typedef struct model_gpu {
     bz_lock lock;
     gpu_options options;
@@ -50,16 +50,18 @@ struct bz_model {
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err);
 
 gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or where there is none at the moment */
-gpu *bz_open_device(bz_job *job);        /* of a job that opens a model, once it has one; for tests */
-/* Makes a job that opens a model end before any weight is read. Returns what there is to look at, filled as the job
- * goes on and gone with it. */
+gpu *bz_open_device(bz_job *job); /* of a job that opens a model, once it has one; for tests */
+/* Makes a job that opens a model end before any weight is read. Returns what there is to look at,
+ * filled as the job goes on and gone with it. */
 const bz_model *bz_open_header_only(bz_job *job);
 bz_lock *bz_model_lock(const bz_model *m); /* to be held around work on a device; NULL on the CPU */
 
-/* A short step of getting a model onto a working device, once DONE: a lost device is replaced and the weights are
- * loaded anew. `who` is one job or session that does so; others get NEED_GPU meanwhile. */
+/* A short step of getting a model onto a working device, once DONE: a lost device is replaced and
+ * the weights are loaded anew. `who` is one job or session that does so; others get NEED_GPU
+ * meanwhile. */
 bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need);
-/* `who` steps it no more. What is half loaded is let go, as nobody knows which of its reads were done. */
+/* `who` steps it no more. What is half loaded is let go, as nobody knows which of its reads were
+ * done. */
 void bz_model_load_end(const bz_model *m, const void *who);
 bool bz_model_is_loaded(const bz_model *m); /* and the device works, as far as is known */
 

@@ -11,7 +11,8 @@ bz_streaming bz_model_streaming(const bz_model *m)
 {
     const uint32_t layers = m->text.config.layers;
     const gpu_weights *w = m->gpu && m->gpu->loaded ? &m->gpu->loaded->weights : NULL;
-    return w ? (bz_streaming){layers, layers - w->n_streamed, w->stream_bytes, w->bytes} : (bz_streaming){layers, layers, 0, 0};
+    return w ? (bz_streaming){layers, layers - w->n_streamed, w->stream_bytes, w->bytes}
+             : (bz_streaming){layers, layers, 0, 0};
 }
 
 bz_lock *bz_model_lock(const bz_model *m)
@@ -49,12 +50,14 @@ bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need)
     if (!g->loaded) {
         const uint8_t *const *bytes = (const uint8_t *const *)m->weight_bytes;
         g->loader = who;
-        bz_status status = bz_gpu_model_new(&g->loaded, &g->options, &m->text.weights.table, bytes, &need->error);
+        bz_status status =
+            bz_gpu_model_new(&g->loaded, &g->options, &m->text.weights.table, bytes, &need->error);
         if (status != BZ_OK) {
             return BZ_JOB_ERROR;
         }
         bz_gpu_model_table(g->loaded, m->text.weights.per_layer_token_embd, g->ple);
-        /* One pass over a canvas makes many tokens: only there is it worth while to read layers again for each. */
+        /* One pass over a canvas makes many tokens: only there is it worth while to read layers
+         * again for each. */
         bz_gpu_model_limit(g->loaded, g->memory, g->memory || m->text.config.canvas);
         return BZ_JOB_AGAIN;
     }

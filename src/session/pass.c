@@ -1,11 +1,13 @@
-/* A session's passes: which plan takes how many rows, and what the session knows when one is done. */
+/* A session's passes: which plan takes how many rows, and what the session knows when one is done.
+ */
 #include <string.h>
 
 #include "session/job.h"
 #include "model/diffusion.h"
 #include "session/session.h"
 
-static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK, BZ_MAX_ROWS};
+static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK,
+                                             BZ_MAX_ROWS};
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
@@ -21,7 +23,8 @@ static bz_status plan_for(bz_session *s, uint32_t rows, bool all, session_plan *
         if (!p->plan) {
             status = s->model->text.config.canvas
                          ? bz_diffusion_record_encoder(&s->model->text, buckets[b], &p->plan, err)
-                         : bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1, &p->plan, err);
+                         : bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1,
+                                          &p->plan, err);
         }
         if (status == BZ_OK) {
             status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
@@ -43,8 +46,8 @@ static void note_lost_rows(bz_session *s, uint32_t end)
     }
 }
 
-bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like, pass_logits logits,
-                                bz_error *err)
+bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like,
+                                pass_logits logits, bz_error *err)
 {
     bz_status status = plan_for(s, like, logits == PASS_ALL, &s->running, err);
     if (status == BZ_OK) {
@@ -59,7 +62,9 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, u
         s->out[i] = logits == PASS_LAST ? count - 1 : i;
     }
     s->rows = (bz_rows){.n = count,
-                        .n_out = logits == PASS_NONE ? 0 : logits == PASS_LAST ? 1 : count,
+                        .n_out = logits == PASS_NONE   ? 0
+                                 : logits == PASS_LAST ? 1
+                                                       : count,
                         .id = s->tokens + first,
                         .pos = s->pos,
                         .seq = s->seq,
@@ -74,14 +79,17 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, u
 
 bool bz_session_take_less(bz_session *s, uint32_t count)
 {
-    if (count <= BZ_LESS_CHUNK || s->chunk <= BZ_LESS_CHUNK) { /* what is more than a chunk is a picture and stays whole */
+    if (count <= BZ_LESS_CHUNK ||
+        s->chunk <= BZ_LESS_CHUNK) { /* what is more than a chunk is a picture and stays whole */
         return false;
     }
-    s->chunk = BZ_LESS_CHUNK; /* many rows still; a GPU may cut its sums otherwise, which shows in the last bits only */
+    s->chunk = BZ_LESS_CHUNK; /* many rows still; a GPU may cut its sums otherwise, which shows in
+                                 the last bits only */
     return true;
 }
 
-bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits, bz_error *err)
+bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits,
+                          bz_error *err)
 {
     if (count > s->context - s->n) {
         return bz_fail(err, BZ_CONTEXT_FULL, "The context of %u tokens is full.", s->context);
@@ -110,7 +118,10 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
         memcpy(s->logits, last, vocab * sizeof *last);
         if (!bz_any_finite(s->logits, vocab)) { /* broken weights: an error, never a token */
             s->has_logits = false;
-            bz_fail(err, BZ_NUMERIC, "The model computed no finite number after token %u; the file is probably damaged.", s->n);
+            bz_fail(
+                err, BZ_NUMERIC,
+                "The model computed no finite number after token %u; the file is probably damaged.",
+                s->n);
             return BZ_PASS_ERROR;
         }
     }
@@ -123,7 +134,9 @@ bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *nee
     case BZ_PASS_AGAIN:
     case BZ_PASS_DONE: return BZ_JOB_AGAIN;
     case BZ_PASS_WAIT: return BZ_JOB_NEED_GPU;
-    case BZ_PASS_BYTES: need->n_reads = s->backend->reads(s->backend, need->reads); return BZ_JOB_NEED_BYTES;
+    case BZ_PASS_BYTES:
+        need->n_reads = s->backend->reads(s->backend, need->reads);
+        return BZ_JOB_NEED_BYTES;
     case BZ_PASS_ERROR: break;
     }
     return BZ_JOB_ERROR;
@@ -159,14 +172,16 @@ bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t 
     s->rows.seq = s->seq;
     s->rows.kv = s->kv_list;
     s->running = p;
-    note_lost_rows(s, s->n + m->config.canvas); /* the canvas lies in the rings, too, until it is settled */
+    note_lost_rows(
+        s, s->n + m->config.canvas); /* the canvas lies in the rings, too, until it is settled */
     s->backend->begin(s->backend, p->schedule, &s->rows);
     return BZ_OK;
 }
 
 /* ---- passes that end in a short list -------------------------------------------------- */
 
-bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u, bz_error *err)
+bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u,
+                              bz_error *err)
 {
     const uint32_t at = s->n + s->sent;
     if (at >= s->context) {
@@ -186,7 +201,8 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, do
     }
     const int32_t pos = (int32_t)at;
     const uint32_t zero = 0;
-    const bz_rows rows = {.n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
+    const bz_rows rows = {
+        .n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
     bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
     if (state == BZ_PASS_DONE) {
         note_lost_rows(s, at + 1);

@@ -45,25 +45,30 @@ static bz_progress find_device(bz_session *s, bz_need *need)
     return p;
 }
 
-/* How many tokens from `first` on are computed again in one pass: those that were in one, or passes of few rows
- * together. *like: the rows that it had; of a pass that the session went back into, some are gone. */
+/* How many tokens from `first` on are computed again in one pass: those that were in one, or passes
+ * of few rows together. *like: the rows that it had; of a pass that the session went back into,
+ * some are gone. */
 static uint32_t same_pass(const bz_session *s, uint32_t first, uint32_t *like)
 {
     const uint32_t rows = s->pass_rows[first];
     const bool few = rows && rows <= BZ_FEW_ROWS;
     const uint32_t most = few && s->chunk > BZ_FEW_ROWS ? BZ_FEW_ROWS : s->chunk;
     uint32_t count = 1;
-    while (count < most && first + count < s->n && s->pass_rows[first + count] <= (few ? BZ_FEW_ROWS : 0)) {
+    while (count < most && first + count < s->n &&
+           s->pass_rows[first + count] <= (few ? BZ_FEW_ROWS : 0)) {
         count++;
     }
     count = bz_session_fit_pass(s, first, count);
-    *like = few ? count : rows && rows <= s->chunk ? rows : count > s->chunk ? count : s->chunk; /* chunks may be smaller now */
+    *like = few                        ? count
+            : rows && rows <= s->chunk ? rows
+            : count > s->chunk         ? count
+                                       : s->chunk; /* chunks may be smaller now */
     return count;
 }
 
-/* Computes the tokens held once more, in the passes that computed them before: kernels, and how sums are shared out,
- * depend on a pass's rows, and the text shall go on as it would have. Without logits: those of the last one are in
- * s->logits still. */
+/* Computes the tokens held once more, in the passes that computed them before: kernels, and how
+ * sums are shared out, depend on a pass's rows, and the text shall go on as it would have. Without
+ * logits: those of the last one are in s->logits still. */
 static bz_progress compute_again(bz_session *s, bz_need *need)
 {
     if (s->returned == s->n) {
@@ -73,10 +78,12 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
     if (!s->in_return) {
         uint32_t like;
         const uint32_t count = same_pass(s, s->returned, &like);
-        bz_status status = bz_session_start_pass(s, s->returned, count, like, PASS_NONE, &need->error);
+        bz_status status =
+            bz_session_start_pass(s, s->returned, count, like, PASS_NONE, &need->error);
         s->in_return = status == BZ_OK;
-        return s->in_return || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, like)) ? BZ_JOB_AGAIN
-                                                                                              : BZ_JOB_ERROR;
+        return s->in_return || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, like))
+                   ? BZ_JOB_AGAIN
+                   : BZ_JOB_ERROR;
     }
     bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {
@@ -98,7 +105,8 @@ static bz_progress come_back(bz_session *s, bz_need *need)
 
 /* ---- a step of a job ----------------------------------------------------------------- */
 
-bz_progress bz_session_work(bz_session *s, bz_job *job, bz_progress (*work)(bz_job *job, bz_need *need),
+bz_progress bz_session_work(bz_session *s, bz_job *job,
+                            bz_progress (*work)(bz_job *job, bz_need *need),
                             void (*restart)(bz_job *job), bz_need *need)
 {
     bz_progress p;
@@ -110,7 +118,8 @@ bz_progress bz_session_work(bz_session *s, bz_job *job, bz_progress (*work)(bz_j
         }
     } else {
         p = work(job, need);
-        if (p == BZ_JOB_ERROR && need->error.code == BZ_DEVICE_LOST && !(s->lost && s->lost_at == s->n)) {
+        if (p == BZ_JOB_ERROR && need->error.code == BZ_DEVICE_LOST &&
+            !(s->lost && s->lost_at == s->n)) {
             s->lost = true;
             s->lost_at = s->n;
             bz_session_detach(s);
@@ -118,7 +127,8 @@ bz_progress bz_session_work(bz_session *s, bz_job *job, bz_progress (*work)(bz_j
         }
     }
     if (p == BZ_JOB_ERROR && s->model->gpu && s->backend && !bz_model_is_loaded(s->model)) {
-        bz_session_detach(s); /* lost, or refusing all commands since an error: another one for the next job */
+        bz_session_detach(
+            s); /* lost, or refusing all commands since an error: another one for the next job */
     }
     return p;
 }

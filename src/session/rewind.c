@@ -30,7 +30,9 @@ uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n)
         s->ring_from = s->returned = 0;
         return 0;
     }
-    const uint32_t most = s->model->text.config.canvas ? n : n - 1; /* an encoder's last token has no logits to wait for */
+    const uint32_t most = s->model->text.config.canvas
+                              ? n
+                              : n - 1; /* an encoder's last token has no logits to wait for */
     while (common < s->n && common < most && s->tokens[common] == ids[common]) {
         common++;
     }

@@ -1,5 +1,6 @@
-/* A session from its making to its end, and how it is put onto a device and taken off it. session_pass.c computes, session_rewind.c
- * goes back, soft.c has pictures and sounds, recover.c what happens when a device is lost. */
+/* A session from its making to its end, and how it is put onto a device and taken off it.
+ * session_pass.c computes, session_rewind.c goes back, soft.c has pictures and sounds, recover.c
+ * what happens when a device is lost. */
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -101,19 +102,22 @@ static bz_status make_backend(bz_session *s, bz_error *err)
         return bz_gpu_new(&s->backend, m->gpu->loaded, o->exact, !o->no_fuse, err);
     }
     const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
-    return bz_cpu_new(&s->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes, &cpu, err);
+    return bz_cpu_new(&s->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes,
+                      &cpu, err);
 }
 
 bz_status bz_session_attach(bz_session *s, bz_error *err)
 {
     const bz_text_model *t = &s->model->text;
-    uint32_t rows = t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
+    uint32_t rows =
+        t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
     rows = s->picture > rows ? s->picture : rows;
     bz_status status = make_backend(s, err);
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
         const uint32_t most = bz_session_has_blocks(s) && rows < BZ_MAX_CHUNK ? BZ_MAX_CHUNK : rows;
-        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact, most - 1 + s->ahead, &s->kv, err);
+        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact,
+                                    most - 1 + s->ahead, &s->kv, err);
         s->kv_list[0] = s->kv;
     }
     if (status != BZ_OK) {
@@ -122,16 +126,19 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
     return status;
 }
 
-bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given, bz_error *err)
+bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given,
+                         bz_error *err)
 {
     const bz_session_options o = given ? *given : (bz_session_options){0};
     const bz_config *c = &model->text.config;
     if (o.context > c->context) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.", o.context,
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A context of %u was asked for; this model goes up to %u.", o.context,
                        c->context);
     }
     if (model->headers_only) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The model was opened for its header alone; open it with its weights.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The model was opened for its header alone; open it with its weights.");
     }
     bz_session *s = calloc(1, sizeof *s);
     if (!s) {
@@ -139,7 +146,9 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     }
     s->model = model;
     s->options = o;
-    s->context = o.context ? o.context : c->context < BZ_DEFAULT_CONTEXT ? c->context : BZ_DEFAULT_CONTEXT;
+    s->context = o.context                         ? o.context
+                 : c->context < BZ_DEFAULT_CONTEXT ? c->context
+                                                   : BZ_DEFAULT_CONTEXT;
     s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     s->window = c->window;
     s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
@@ -147,12 +156,15 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     s->tokens = malloc(s->context * sizeof *s->tokens);
     s->pass_rows = malloc(s->context * sizeof *s->pass_rows);
     s->logits = malloc(c->vocab * sizeof *s->logits);
-    bz_status status = s->tokens && s->pass_rows && s->logits ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
+    bz_status status = s->tokens && s->pass_rows && s->logits
+                           ? BZ_OK
+                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");
     if (status == BZ_OK) {
         status = bz_model_sampler(model, s->context, &s->sampler, err);
     }
     bz_lock_take(bz_model_lock(model));
-    if (status == BZ_OK && (!model->gpu || bz_model_is_loaded(model))) { /* else its first job finds a device */
+    if (status == BZ_OK &&
+        (!model->gpu || bz_model_is_loaded(model))) { /* else its first job finds a device */
         status = bz_session_attach(s, err);
         status = status == BZ_DEVICE_LOST ? BZ_OK : status;
     }

@@ -167,8 +167,8 @@ static bool start_long(const bz_tokenizer *t, bz_bpe *w)
     for (size_t i = 0; i < w->n; i++) {
         bool last = i + 1 == w->n;
         uint32_t rank = last ? BZ_RANK_NONE : bz_vocab_rank(t, w->symbol[i], w->symbol[i + 1]);
-        w->node[i] =
-            (bz_bpe_node){w->symbol[i], i ? (uint32_t)(i - 1) : END, last ? END : (uint32_t)(i + 1), rank};
+        w->node[i] = (bz_bpe_node){w->symbol[i], i ? (uint32_t)(i - 1) : END,
+                                   last ? END : (uint32_t)(i + 1), rank};
         if (rank != BZ_RANK_NONE) {
             w->heap[w->heap_n++] = (uint64_t)rank << 32 | i;
         }

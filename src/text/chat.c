@@ -177,7 +177,8 @@ static bz_status put_call(bz_prompt *p, const bz_tool_call *call, bz_error *err)
                          &inner)) {
             return inner.code != BZ_BAD_REQUEST
                        ? bz_fail(err, inner.code, "%s", inner.text)
-                       : bz_fail(err, BZ_BAD_REQUEST, "The arguments of a call of %s cannot be read. %s",
+                       : bz_fail(err, BZ_BAD_REQUEST,
+                                 "The arguments of a call of %s cannot be read. %s",
                                  bz_str_show(call->name, name), inner.text);
         }
     }
@@ -269,7 +270,8 @@ static bz_status put_system_text(bz_prompt *p, const bz_message *m, bz_error *er
     return BZ_OK;
 }
 
-static bz_status put_system(bz_prompt *p, const bz_chat *chat, const bz_message *system, bz_error *err)
+static bz_status put_system(bz_prompt *p, const bz_chat *chat, const bz_message *system,
+                            bz_error *err)
 {
     bz_status status = BZ_OK;
     bz_put_ours(p, "<|turn>system\n");
@@ -287,7 +289,8 @@ static bz_status put_system(bz_prompt *p, const bz_chat *chat, const bz_message 
 }
 
 /* Calls and their results, the messages that follow among them. */
-static bz_status put_calls(bz_prompt *p, const bz_message *m, size_t n_following, ending *end, bz_error *err)
+static bz_status put_calls(bz_prompt *p, const bz_message *m, size_t n_following, ending *end,
+                           bz_error *err)
 {
     for (size_t i = 0; i < m->n_calls; i++) {
         bz_status status = put_call(p, &m->calls[i], err);
@@ -300,7 +303,8 @@ static bz_status put_calls(bz_prompt *p, const bz_message *m, size_t n_following
         put_kept_result(p, &m->results[i]);
         *end = RESULTS;
     }
-    for (size_t k = 1; m->n_calls && !m->n_results && k <= n_following && m[k].role == BZ_ROLE_TOOL; k++) {
+    for (size_t k = 1; m->n_calls && !m->n_results && k <= n_following && m[k].role == BZ_ROLE_TOOL;
+         k++) {
         put_result(p, m, &m[k]);
         *end = RESULTS;
     }
@@ -316,7 +320,8 @@ typedef struct place {
     size_t n_following;
 } place;
 
-static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending *end, bz_error *err)
+static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending *end,
+                             bz_error *err)
 {
     bool model = m->role == BZ_ROLE_ASSISTANT;
     *end = CLOSED;
@@ -350,7 +355,8 @@ static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending
     return BZ_OK;
 }
 
-static bz_status put_messages(bz_prompt *p, const bz_chat *chat, size_t first, ending *end, bz_error *err)
+static bz_status put_messages(bz_prompt *p, const bz_chat *chat, size_t first, ending *end,
+                              bz_error *err)
 {
     const bz_message *messages = chat->messages;
     size_t n = chat->n_messages, after_user = first;
@@ -395,7 +401,8 @@ static void put_generation_prompt(bz_prompt *p, const bz_chat *chat, ending end)
     if (end == CLOSED) {
         bz_put_ours(p, "<|turn>model\n");
         if (chat->large && !chat->enable_thinking) {
-            bz_put_ours(p, THOUGHT_OPEN "thought\n" THOUGHT_CLOSE); /* or large models think aloud */
+            bz_put_ours(p,
+                        THOUGHT_OPEN "thought\n" THOUGHT_CLOSE); /* or large models think aloud */
         }
     } else if (end == RESULTS && chat->enable_thinking) {
         bz_put_ours(p, THOUGHT_OPEN "thought\n");
@@ -420,7 +427,8 @@ bz_status bz_chat_render(bz_prompt *p, const bz_chat *chat, bz_error *err)
     if (!status) {
         put_generation_prompt(p, chat, end);
         if (p->failed) {
-            status = bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to write the conversation.");
+            status = bz_fail(err, BZ_OUT_OF_MEMORY,
+                             "There is not enough memory to write the conversation.");
         }
     }
     if (status) {

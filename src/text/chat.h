@@ -15,7 +15,12 @@
 
 typedef enum bz_role { BZ_ROLE_SYSTEM, BZ_ROLE_USER, BZ_ROLE_ASSISTANT, BZ_ROLE_TOOL } bz_role;
 
-typedef enum bz_part_kind { BZ_PART_TEXT, BZ_PART_IMAGE, BZ_PART_AUDIO, BZ_PART_VIDEO } bz_part_kind;
+typedef enum bz_part_kind {
+    BZ_PART_TEXT,
+    BZ_PART_IMAGE,
+    BZ_PART_AUDIO,
+    BZ_PART_VIDEO
+} bz_part_kind;
 
 typedef struct bz_part {
     bz_part_kind kind;
@@ -57,8 +62,8 @@ typedef struct bz_chat {
     bool enable_thinking;
     bool preserve_thinking;     /* keep the reasoning of earlier turns that called tools */
     bool add_generation_prompt; /* the model is to speak next */
-    bool continue_final;        /* in the message that the assistant has begun, if that is the last one */
-    bool large;                 /* a model without per-layer embeddings */
+    bool continue_final; /* in the message that the assistant has begun, if that is the last one */
+    bool large;          /* a model without per-layer embeddings */
 } bz_chat;
 
 /* Fills *chat from a request: an object with `messages`, `tools` and the switches above, in
@@ -80,7 +85,8 @@ typedef struct bz_prompt_media {
 typedef struct bz_prompt {
     bz_piece *pieces; /* <bos> is the first; the texts are the conversation's own */
     size_t n;
-    size_t generation;  /* pieces before the generation prompt, where tokens are cut; n: there is none */
+    size_t generation;  /* pieces before the generation prompt, where tokens are cut; n: there is
+                           none */
     bool thinking_open; /* it ends inside a thought: the answer begins with thinking */
     bz_prompt_media *media;
     size_t n_media;

@@ -53,8 +53,8 @@ static bz_str first_string(const bz_json_node *object, const char *const *keys, 
     return s;
 }
 
-#define FIRST_STRING(object, ...)                                                                            \
-    first_string(object, (const char *const[]){__VA_ARGS__},                                                 \
+#define FIRST_STRING(object, ...)                                                                  \
+    first_string(object, (const char *const[]){__VA_ARGS__},                                       \
                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
 /* ---- content ---------------------------------------------------------------- */
@@ -95,7 +95,8 @@ static bz_str media_source(const bz_json_node *part, bz_str type)
     if (bz_json_is(inner, BZ_JSON_STRING)) {
         return inner->of.text;
     }
-    return FIRST_STRING(bz_json_is(inner, BZ_JSON_OBJECT) ? inner : part, "url", "data", "path", "base64");
+    return FIRST_STRING(bz_json_is(inner, BZ_JSON_OBJECT) ? inner : part, "url", "data", "path",
+                        "base64");
 }
 
 static bz_status read_part(const reading *r, const bz_json_node *node, bz_part *part)
@@ -107,19 +108,19 @@ static bz_status read_part(const reading *r, const bz_json_node *node, bz_part *
     bz_str type = bz_json_string(bz_json_get(node, "type"));
     if (!part_kind(type, &part->kind)) {
         char shown[200];
-        return bz_fail(
-            r->err, BZ_BAD_REQUEST,
-            "Message %zu has a part of type '%s'; text, image_url, input_audio and video are known.",
-            r->message, bz_str_show(type, shown));
+        return bz_fail(r->err, BZ_BAD_REQUEST,
+                       "Message %zu has a part of type '%s'; text, image_url, input_audio and "
+                       "video are known.",
+                       r->message, bz_str_show(type, shown));
     }
-    part->text =
-        part->kind == BZ_PART_TEXT ? bz_json_string(bz_json_get(node, "text")) : media_source(node, type);
+    part->text = part->kind == BZ_PART_TEXT ? bz_json_string(bz_json_get(node, "text"))
+                                            : media_source(node, type);
     return BZ_OK;
 }
 
 /* Ollama's images stand in front of the text. */
-static bz_status read_parts(const reading *r, const bz_json_node *content, const bz_json_node *images,
-                            bz_message *m)
+static bz_status read_parts(const reading *r, const bz_json_node *content,
+                            const bz_json_node *images, bz_message *m)
 {
     bool list = bz_json_is(content, BZ_JSON_ARRAY);
     size_t n = (images ? images->n : 0) + (list ? content->n : 1), at = 0;
@@ -145,7 +146,8 @@ static bz_status read_parts(const reading *r, const bz_json_node *content, const
 
 static bz_status read_content(const reading *r, const bz_json_node *node, bz_message *m)
 {
-    const bz_json_node *content = bz_json_get(node, "content"), *images = bz_json_get(node, "images");
+    const bz_json_node *content = bz_json_get(node, "content"),
+                       *images = bz_json_get(node, "images");
     if (!is_nothing(content) && content->kind != BZ_JSON_STRING && content->kind != BZ_JSON_ARRAY) {
         return bad_message(r, "has a content that is neither a string nor a list of parts");
     }
@@ -213,8 +215,8 @@ static bz_status read_results(const reading *r, const bz_json_node *node, bz_mes
     }
     m->results = results;
     for (const bz_json_node *item = list->of.first; item; item = item->next) {
-        results[m->n_results++] =
-            (bz_tool_result){bz_json_string(bz_json_get(item, "name")), bz_json_get(item, "response")};
+        results[m->n_results++] = (bz_tool_result){bz_json_string(bz_json_get(item, "name")),
+                                                   bz_json_get(item, "response")};
     }
     return BZ_OK;
 }
@@ -275,8 +277,8 @@ static bool read_switch(const bz_json_node *node, bool *on)
         return true;
     }
     if (bz_json_is(node, BZ_JSON_STRING)) {
-        *on =
-            !bz_str_is(node->of.text, "none") && !bz_str_is(node->of.text, "false") && node->of.text.len > 0;
+        *on = !bz_str_is(node->of.text, "none") && !bz_str_is(node->of.text, "false") &&
+              node->of.text.len > 0;
         return true;
     }
     return false;
@@ -296,7 +298,8 @@ static void read_switches(bz_chat *chat, const bz_json_node *object)
 bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *arena, bz_error *err)
 {
     reading r = {arena, err, 0};
-    const bz_json_node *messages = bz_json_get(request, "messages"), *tools = bz_json_get(request, "tools");
+    const bz_json_node *messages = bz_json_get(request, "messages"),
+                       *tools = bz_json_get(request, "tools");
     bz_status status = BZ_OK;
     *chat = (bz_chat){.add_generation_prompt = true};
     if (!bz_json_is(messages, BZ_JSON_ARRAY)) {

@@ -115,7 +115,8 @@ static size_t types_of(bz_str types[MAX_UNION], const bz_json_node *schema)
     if (n > 0 || bz_json_get(schema, "type")) {
         return n;
     }
-    for (const bz_json_node *one = bz_json_first(bz_json_get(schema, "anyOf")); one; one = one->next) {
+    for (const bz_json_node *one = bz_json_first(bz_json_get(schema, "anyOf")); one;
+         one = one->next) {
         const bz_json_node *type = bz_json_get(one, "type");
         if (!type || one->n != 1) {
             return 0;
@@ -230,7 +231,8 @@ static void put_items(bz_prompt *p, const bz_json_node *items)
 static void put_property(bz_prompt *p, const bz_json_node *schema)
 {
     bool any = false;
-    bz_str type = type_text(p, schema), description = bz_json_string(bz_json_get(schema, "description"));
+    bz_str type = type_text(p, schema),
+           description = bz_json_string(bz_json_get(schema, "description"));
     if (description.len) {
         put_field(p, &any, "description:");
         put_quoted(p, description);
@@ -264,8 +266,8 @@ static void put_property(bz_prompt *p, const bz_json_node *schema)
 
 static bool is_schema_word(bz_str key)
 {
-    return bz_str_is(key, "description") || bz_str_is(key, "type") || bz_str_is(key, "properties") ||
-           bz_str_is(key, "required") || bz_str_is(key, "nullable");
+    return bz_str_is(key, "description") || bz_str_is(key, "type") ||
+           bz_str_is(key, "properties") || bz_str_is(key, "required") || bz_str_is(key, "nullable");
 }
 
 /* of_schema: the properties stand directly in a schema that has no `properties`; its own
@@ -280,7 +282,8 @@ static void put_properties(bz_prompt *p, const bz_json_node *properties, bool of
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        if (of_schema && (is_schema_word(sorted[i]->key) || !bz_json_is(sorted[i], BZ_JSON_OBJECT))) {
+        if (of_schema &&
+            (is_schema_word(sorted[i]->key) || !bz_json_is(sorted[i], BZ_JSON_OBJECT))) {
             continue;
         }
         put_field(p, &any, "");
@@ -317,7 +320,8 @@ static void put_parameters(bz_prompt *p, const bz_json_node *parameters)
 static void put_response(bz_prompt *p, const bz_json_node *response)
 {
     bool any = false;
-    bz_str type = type_text(p, response), description = bz_json_string(bz_json_get(response, "description"));
+    bz_str type = type_text(p, response),
+           description = bz_json_string(bz_json_get(response, "description"));
     bz_put_ours(p, ",response:{");
     if (description.len) {
         put_field(p, &any, "description:");
@@ -341,7 +345,8 @@ bz_status bz_put_declarations(bz_prompt *p, const bz_json_node *tools, bz_error 
         }
         bz_str name = bz_json_string(bz_json_get(function, "name"));
         if (!name.len) {
-            return bz_fail(err, BZ_BAD_REQUEST, "Tool %zu has no name: each needs function.name.", number);
+            return bz_fail(err, BZ_BAD_REQUEST, "Tool %zu has no name: each needs function.name.",
+                           number);
         }
         bz_put_ours(p, "<|tool>declaration:");
         bz_put_theirs(p, name);

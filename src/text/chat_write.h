@@ -12,7 +12,8 @@ void bz_put_theirs(bz_prompt *p, bz_str text);    /* never a marker */
 
 /* chat_tools.c */
 void bz_put_value(bz_prompt *p, const bz_json_node *node, bool quote_keys);
-void bz_put_members(bz_prompt *p, const bz_json_node *object, bool quote_keys); /* without the braces */
+void bz_put_members(bz_prompt *p, const bz_json_node *object,
+                    bool quote_keys); /* without the braces */
 bz_status bz_put_declarations(bz_prompt *p, const bz_json_node *tools, bz_error *err);
 
 #endif

@@ -135,7 +135,8 @@ static bool next_region(const bz_piece *pieces, size_t n_pieces, size_t *i, size
     return *end > *at || *i < n_pieces;
 }
 
-static bool put_pieces(encoder *e, const bz_piece *pieces, size_t n_pieces, const char *text, size_t len)
+static bool put_pieces(encoder *e, const bz_piece *pieces, size_t n_pieces, const char *text,
+                       size_t len)
 {
     const bz_tokenizer *t = e->t;
     size_t done = 0; /* what has been written */
@@ -157,8 +158,8 @@ static bool put_pieces(encoder *e, const bz_piece *pieces, size_t n_pieces, cons
     return put_text(e, text + done, len - done);
 }
 
-bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces, bz_ids *out,
-                              bz_error *err)
+bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces,
+                              bz_ids *out, bz_error *err)
 {
     size_t len = 0;
     for (size_t i = 0; i < n_pieces; i++) {
@@ -191,8 +192,8 @@ bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, siz
     free(joined);
     if (!good) {
         out->n = before;
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to tokenize a text of %zu bytes.",
-                       len);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to tokenize a text of %zu bytes.", len);
     }
     return BZ_OK;
 }

@@ -41,7 +41,8 @@ static bz_parser_event *add_event(bz_parser *p, bz_said_kind kind)
         p->cap_events = cap;
     }
     bz_parser_event *e = &p->events[p->n_events++];
-    *e = (bz_parser_event){.said = {.kind = kind, .call = p->n_calls}, .name = p->text.n, .text = p->text.n};
+    *e = (bz_parser_event){
+        .said = {.kind = kind, .call = p->n_calls}, .name = p->text.n, .text = p->text.n};
     return e;
 }
 
@@ -60,7 +61,8 @@ static void say_text(bz_parser *p, bz_said_kind kind, const char *text, size_t n
     }
 }
 
-static void say_call(bz_parser *p, bz_said_kind kind, bz_str name, const char *text, size_t n, bool repaired)
+static void say_call(bz_parser *p, bz_said_kind kind, bz_str name, const char *text, size_t n,
+                     bool repaired)
 {
     bz_parser_event *e = add_event(p, kind);
     if (e) {
@@ -384,13 +386,14 @@ void bz_parser_on_mark(bz_parser *p, bz_mark m, const char *literal)
 
 /* ---- life ------------------------------------------------------------------- */
 
-bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer, const bz_parser_options *options,
-                        bz_error *err)
+bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer,
+                        const bz_parser_options *options, bz_error *err)
 {
     bz_parser *p = calloc(1, sizeof *p);
     *out = p;
     if (!p) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to read the model's answer.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to read the model's answer.");
     }
     p->t = tokenizer;
     p->options = *options;

@@ -23,9 +23,10 @@
 typedef struct bz_parser bz_parser;
 
 typedef struct bz_parser_options {
-    bool thinking;             /* false: thoughts are dropped */
-    bool thinking_open;        /* the prompt ended inside a thought: bz_prompt.thinking_open */
-    const bz_json_node *tools; /* as in bz_chat, for repairs; must outlive the parser; may be NULL */
+    bool thinking;      /* false: thoughts are dropped */
+    bool thinking_open; /* the prompt ended inside a thought: bz_prompt.thinking_open */
+    const bz_json_node
+        *tools; /* as in bz_chat, for repairs; must outlive the parser; may be NULL */
 } bz_parser_options;
 
 typedef enum bz_said_kind {
@@ -45,8 +46,8 @@ typedef struct bz_said {
 } bz_said;
 
 /* The tokenizer must outlive the parser; NULL if only texts will be pushed. */
-bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer, const bz_parser_options *options,
-                        bz_error *err);
+bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer,
+                        const bz_parser_options *options, bz_error *err);
 void bz_parser_free(bz_parser *p);
 
 /* The only error is out of memory, after which nothing more is said. What comes after the end of

@@ -243,7 +243,8 @@ bz_call_answer bz_call_convert(bz_str arguments, bz_json_buffer *out)
     }
     out->n = 0;
     bz_json_init(&j, to_sink, &to);
-    bool good = take(&r, '{') && read_items(&r, true, 0) && bz_call_skip_space(arguments, r.at) == arguments.len;
+    bool good = take(&r, '{') && read_items(&r, true, 0) &&
+                bz_call_skip_space(arguments, r.at) == arguments.len;
     good = bz_json_finish(&j) && good;
     free(r.scratch);
     return good ? BZ_CALL_GOOD : to.full ? BZ_CALL_NO_MEMORY : BZ_CALL_BROKEN;

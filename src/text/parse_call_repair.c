@@ -1,5 +1,6 @@
-/* Calls that break the rules, as small models write them: quotes of another kind, strings and objects that do not end,
- * strings without quotes. Each repair makes a new text, which is then read by the rules. */
+/* Calls that break the rules, as small models write them: quotes of another kind, strings and
+ * objects that do not end, strings without quotes. Each repair makes a new text, which is then read
+ * by the rules. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +110,8 @@ static size_t count_quotes(bz_str s)
 static size_t fix_open_string(repair *to, bz_str s, size_t outside)
 {
     size_t end = s.len - bz_space_after(s), brackets = 0;
-    while (brackets < end && (s.data[end - 1 - brackets] == '}' || s.data[end - 1 - brackets] == ']')) {
+    while (brackets < end &&
+           (s.data[end - 1 - brackets] == '}' || s.data[end - 1 - brackets] == ']')) {
         brackets++;
     }
     if (count_quotes(s) % 2 == 0) {
@@ -171,7 +173,8 @@ static size_t bare_end(bz_str s, size_t at, const bz_json_node *properties)
         if (s.data[i] != ',') {
             continue;
         }
-        for (const bz_json_node *property = bz_json_first(properties); property; property = property->next) {
+        for (const bz_json_node *property = bz_json_first(properties); property;
+             property = property->next) {
             if (value_of_key(s, i + 1, property)) {
                 return i;
             }
@@ -237,8 +240,8 @@ static bz_call_answer try_repairs(bz_str s, bool close, bz_json_buffer *out)
     bz_call_answer answer = BZ_CALL_BROKEN;
     fix_single_quotes(&single, s);
     bool full = single.full;
-    for (size_t outside = 1, most = 1; outside <= most && outside <= 8 && answer == BZ_CALL_BROKEN && !full;
-         outside++) {
+    for (size_t outside = 1, most = 1;
+         outside <= most && outside <= 8 && answer == BZ_CALL_BROKEN && !full; outside++) {
         repair string = {0}, object = {0};
         size_t brackets = fix_open_string(&string, text_of(&single), outside);
         most = brackets > most ? brackets : most;

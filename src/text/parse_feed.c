@@ -51,7 +51,8 @@ static void make_room(bz_parser *p)
 
 static bz_status status_of(const bz_parser *p, bz_error *err)
 {
-    return p->full ? bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to read the model's answer.")
+    return p->full ? bz_fail(err, BZ_OUT_OF_MEMORY,
+                             "There is not enough memory to read the model's answer.")
                    : BZ_OK;
 }
 

@@ -31,11 +31,12 @@ struct bz_parser {
     enum { BZ_IN_ANSWER, BZ_IN_THOUGHT, BZ_IN_CALL, BZ_ENDED } state;
     bool skip_space; /* answer: nothing has come since a thought or a call */
     bool may_call;   /* answer: `wait` may become call:NAME{ */
-    size_t n_name;   /* thought: characters of CHANNEL_NAME that have come; all: they are behind us */
+    size_t n_name; /* thought: characters of CHANNEL_NAME that have come; all: they are behind us */
     bool open_quote; /* call */
     bool named;      /* call: a brace has come, and with it the name */
     uint32_t n_calls;
-    bz_json_buffer wait; /* answer, thought: white space or the beginning of a call; call: all of it */
+    bz_json_buffer
+        wait; /* answer, thought: white space or the beginning of a call; call: all of it */
     bz_json_buffer json;
 
     bz_json_buffer text; /* of the events */

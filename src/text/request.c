@@ -76,8 +76,9 @@ static bz_status read_numbers(bz_generate_options *o, const bz_json_node *object
         }
         if (!bz_json_to_double(node, &value) || value < names[i].low || value > names[i].high ||
             (names[i].whole && value != floor(value))) {
-            return bz_fail(err, BZ_BAD_REQUEST, "%s is a %snumber from %.17g to %.17g.", names[i].name,
-                           names[i].whole ? "whole " : "", names[i].low, names[i].high);
+            return bz_fail(err, BZ_BAD_REQUEST, "%s is a %snumber from %.17g to %.17g.",
+                           names[i].name, names[i].whole ? "whole " : "", names[i].low,
+                           names[i].high);
         }
         put(o, names[i].field, value);
     }
@@ -85,7 +86,8 @@ static bz_status read_numbers(bz_generate_options *o, const bz_json_node *object
 }
 
 /* Below zero: any, as Ollama says it. */
-static bz_status read_seed(bz_generate_options *o, bool *seeded, const bz_json_node *node, bz_error *err)
+static bz_status read_seed(bz_generate_options *o, bool *seeded, const bz_json_node *node,
+                           bz_error *err)
 {
     int64_t seed;
     if (is_nothing(node)) {
@@ -105,7 +107,9 @@ static bz_status read_bias(bz_sampling *s, const bz_json_node *node, bz_arena *a
     if (is_nothing(node)) {
         return BZ_OK;
     }
-    bz_bias *all = bz_json_is(node, BZ_JSON_OBJECT) ? bz_arena_array(arena, node->n + (size_t)1, sizeof *all) : NULL;
+    bz_bias *all = bz_json_is(node, BZ_JSON_OBJECT)
+                       ? bz_arena_array(arena, node->n + (size_t)1, sizeof *all)
+                       : NULL;
     if (!all) {
         return bz_json_is(node, BZ_JSON_OBJECT)
                    ? bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for logit_bias.")
@@ -116,10 +120,11 @@ static bz_status read_bias(bz_sampling *s, const bz_json_node *node, bz_arena *a
         const bz_json_node key = {.kind = BZ_JSON_NUMBER, .of.text = item->key};
         int64_t token;
         double bias;
-        if (item->key.len == 0 || item->key.data[0] == '-' || !bz_json_to_int(&key, &token) || token > INT32_MAX ||
-            !bz_json_to_double(item, &bias) || bias < -100 || bias > 100) {
+        if (item->key.len == 0 || item->key.data[0] == '-' || !bz_json_to_int(&key, &token) ||
+            token > INT32_MAX || !bz_json_to_double(item, &bias) || bias < -100 || bias > 100) {
             char shown[200];
-            return bz_fail(err, BZ_BAD_REQUEST, "logit_bias of '%s': keys are tokens, values numbers from -100 to 100.",
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "logit_bias of '%s': keys are tokens, values numbers from -100 to 100.",
                            bz_str_show(item->key, shown));
         }
         all[n++] = (bz_bias){(int32_t)token, bias <= -100 ? -INFINITY : (float)bias};
@@ -145,7 +150,8 @@ static bz_status read_log_probs(bz_generate_options *o, const bz_json_node *requ
 /* What we cannot do yet must not look as if it had been done. */
 static bz_status refuse(const bz_json_node *request, bz_error *err)
 {
-    const bz_json_node *n = bz_json_get(request, "n"), *choice = bz_json_get(request, "tool_choice");
+    const bz_json_node *n = bz_json_get(request, "n"),
+                       *choice = bz_json_get(request, "tool_choice");
     const bz_json_node *format = bz_json_get(request, "response_format");
     const bz_str word = bz_json_string(choice);
     int64_t answers;
@@ -153,16 +159,18 @@ static bz_status refuse(const bz_json_node *request, bz_error *err)
         return bz_fail(err, BZ_BAD_REQUEST, "n is 1: one answer per request.");
     }
     if (!is_nothing(choice) && !bz_str_is(word, "auto") && !bz_str_is(word, "none")) {
-        return bz_fail(err, BZ_BAD_REQUEST, "tool_choice is auto or none; a tool cannot be forced yet.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "tool_choice is auto or none; a tool cannot be forced yet.");
     }
     if (!is_nothing(format) && !bz_str_is(bz_json_string(bz_json_get(format, "type")), "text")) {
-        return bz_fail(err, BZ_BAD_SCHEMA, "response_format is text; JSON and schemas are not supported yet.");
+        return bz_fail(err, BZ_BAD_SCHEMA,
+                       "response_format is text; JSON and schemas are not supported yet.");
     }
     return BZ_OK;
 }
 
-bz_status bz_request_read(bz_generate_options *o, bool *seeded, const bz_json_node *request, bz_arena *arena,
-                          bz_error *err)
+bz_status bz_request_read(bz_generate_options *o, bool *seeded, const bz_json_node *request,
+                          bz_arena *arena, bz_error *err)
 {
     const bz_json_node *options = bz_json_get(request, "options");
     *o = (bz_generate_options){0};

@@ -5,7 +5,8 @@
 #include "base/error.h"
 
 size_t bz_space_before(bz_str s); /* bytes of white space at the beginning */
-size_t bz_space_after(bz_str s);  /* bytes of white space at the end; all of them if there is nothing else */
+size_t bz_space_after(
+    bz_str s); /* bytes of white space at the end; all of them if there is nothing else */
 bz_str bz_trim(bz_str s);
 
 #endif

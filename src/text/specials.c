@@ -45,7 +45,8 @@ static const struct {
     {"<|video|>", offsetof(bz_special_ids, video)},
 };
 enum { N_KNOWN = sizeof known / sizeof *known };
-_Static_assert(N_KNOWN * sizeof(int32_t) == sizeof(bz_special_ids), "every special id has its text");
+_Static_assert(N_KNOWN * sizeof(int32_t) == sizeof(bz_special_ids),
+               "every special id has its text");
 
 static void mark(bz_tokenizer *t, int64_t id, int flags)
 {
@@ -83,7 +84,8 @@ static bz_status mark_types(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
 
 static void mark_ends(bz_tokenizer *t, const bz_gguf *gguf)
 {
-    static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eos_token_ids",
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
+                                       "tokenizer.ggml.eos_token_ids",
                                        "tokenizer.ggml.eot_token_id"};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         const bz_gguf_kv *kv = bz_gguf_find(gguf, keys[k]);
@@ -123,7 +125,8 @@ static bz_status collect(bz_tokenizer *t, bz_error *err)
     }
     t->specials = malloc((n + 1) * sizeof *t->specials);
     if (!t->specials) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory for the tokenizer's tables.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the tokenizer's tables.");
     }
     for (int32_t id = 0; id < t->n_tokens; id++) {
         if (t->flags[id] & BZ_TOKEN_SPECIAL) {

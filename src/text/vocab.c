@@ -25,8 +25,8 @@ static bz_status no_memory(bz_error *err)
 
 static bz_status colliding(bz_error *err, const char *key)
 {
-    return bz_fail(err, BZ_BAD_FILE, "%s holds texts that were made to collide; this is no real vocabulary.",
-                   key);
+    return bz_fail(err, BZ_BAD_FILE,
+                   "%s holds texts that were made to collide; this is no real vocabulary.", key);
 }
 
 /* Smallest b with 2^b >= n, at least `least`. */
@@ -135,8 +135,8 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
         t->text[id] = s;
         if (s.len > BZ_MAX_PIECE) {
             return bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                           "Token %u, '%s', is %zu bytes long; at most %d are supported.", (unsigned)id,
-                           bz_str_show(s, shown), s.len, BZ_MAX_PIECE);
+                           "Token %u, '%s', is %zu bytes long; at most %d are supported.",
+                           (unsigned)id, bz_str_show(s, shown), s.len, BZ_MAX_PIECE);
         }
         if (s.len == 0) {
             continue; /* keeps its id; no text leads to it */
@@ -147,7 +147,8 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
             return colliding(err, KEY_TOKENS);
         }
         if (slot->len) {
-            return bz_fail(err, BZ_BAD_FILE, "Tokens %u and %u of " KEY_TOKENS " have the same text, '%s'.",
+            return bz_fail(err, BZ_BAD_FILE,
+                           "Tokens %u and %u of " KEY_TOKENS " have the same text, '%s'.",
                            (unsigned)slot->symbol, (unsigned)id, bz_str_show(s, shown));
         }
         *slot = (bz_text_slot){key, id, (uint32_t)s.len};
@@ -218,8 +219,8 @@ static bz_status add_symbol(merge_loader *m, bz_str text, uint64_t key, uint32_t
 {
     bz_tokenizer *t = m->t;
     if (t->n_symbols == BZ_MAX_SYMBOLS) {
-        return bz_fail(m->err, BZ_UNSUPPORTED_MODEL, KEY_MERGES " speaks of more than %d different texts.",
-                       BZ_MAX_SYMBOLS);
+        return bz_fail(m->err, BZ_UNSUPPORTED_MODEL,
+                       KEY_MERGES " speaks of more than %d different texts.", BZ_MAX_SYMBOLS);
     }
     if (t->n_symbols == m->cap_symbols) {
         size_t cap = m->cap_symbols + m->cap_symbols / 2 + 64;
@@ -385,10 +386,12 @@ static bz_status load_merges(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
     const bz_gguf_kv *kv = bz_gguf_find(gguf, KEY_MERGES);
     if (!kv || !kv->is_array || kv->type != BZ_GGUF_STRING) {
         return bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                       "The file has no list of texts " KEY_MERGES ", which Gemma 4's tokenizer is made of.");
+                       "The file has no list of texts " KEY_MERGES
+                       ", which Gemma 4's tokenizer is made of.");
     }
     if (kv->count > BZ_MAX_MERGES - 1) {
-        return bz_fail(err, BZ_UNSUPPORTED_MODEL, KEY_MERGES " has %llu entries; at most %d are supported.",
+        return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                       KEY_MERGES " has %llu entries; at most %d are supported.",
                        (unsigned long long)kv->count, BZ_MAX_MERGES - 1);
     }
     size_t n = (size_t)kv->count;
@@ -424,7 +427,8 @@ static bz_status load_merges(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
         status = finish_group(m);
     }
     if (status == BZ_OK && rank != n) {
-        status = bz_fail(err, BZ_BAD_FILE, KEY_MERGES " ends after %zu of its %zu entries.", rank, n);
+        status =
+            bz_fail(err, BZ_BAD_FILE, KEY_MERGES " ends after %zu of its %zu entries.", rank, n);
     }
     free(m);
     return status;
@@ -437,7 +441,8 @@ static bz_status check_model(const bz_gguf *gguf, bz_error *err)
     bz_str model;
     char shown[200];
     if (!bz_gguf_get_str(bz_gguf_find(gguf, KEY_MODEL), &model)) {
-        return bz_fail(err, BZ_BAD_FILE, "The file has no " KEY_MODEL ", so its vocabulary cannot be read.");
+        return bz_fail(err, BZ_BAD_FILE,
+                       "The file has no " KEY_MODEL ", so its vocabulary cannot be read.");
     }
     /* Ollama's converter writes "llama" and means the same merges. */
     if (!bz_str_is(model, "gemma4") && !bz_str_is(model, "llama")) {
@@ -456,7 +461,8 @@ static bz_status find_bytes(bz_tokenizer *t, bz_error *err)
         t->byte_id[b] = bz_tokenizer_find(t, text, 6);
         if (t->byte_id[b] < 0) {
             return bz_fail(err, BZ_BAD_FILE,
-                           "The vocabulary has no token %s, so some text could not be written.", text);
+                           "The vocabulary has no token %s, so some text could not be written.",
+                           text);
         }
     }
     return BZ_OK;

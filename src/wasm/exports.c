@@ -1,5 +1,6 @@
-/* What JavaScript calls: bezel.h through numbers; media.c has the pictures and sounds. web/package/src/wasm.ts declares
- * the same functions. Texts go in as pointer and length, in memory of `alloc`, and stay the caller's. */
+/* What JavaScript calls: bezel.h through numbers; media.c has the pictures and sounds.
+ * web/package/src/wasm.ts declares the same functions. Texts go in as pointer and length, in memory
+ * of `alloc`, and stay the caller's. */
 #include "bezel_media.h"
 
 #if defined(__wasm__)
@@ -132,13 +133,14 @@ EXPORT(job_header_only) const bz_model *wasm_job_header_only(bz_job *job)
     return bz_open_header_only(job);
 }
 
-/* What the header says, as JSON; report: where, how long. The caller frees it. With a job that failed, its
- * error is the verdict. The limits are those of the GPU to ask about; 0: the least that there are. 0: no
- * memory. */
+/* What the header says, as JSON; report: where, how long. The caller frees it. With a job that
+ * failed, its error is the verdict. The limits are those of the GPU to ask about; 0: the least that
+ * there are. 0: no memory. */
 EXPORT(inspect)
 char *wasm_inspect(host *h, const bz_model *m, bool refused, double max_buffer, double max_binding)
 {
-    const bz_fit_options fit = {.max_buffer = (uint64_t)max_buffer, .max_binding = (uint64_t)max_binding};
+    const bz_fit_options fit = {.max_buffer = (uint64_t)max_buffer,
+                                .max_binding = (uint64_t)max_binding};
     bz_json_buffer text = {0};
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, &text);
@@ -180,7 +182,8 @@ EXPORT(model_canvas) uint32_t wasm_model_canvas(const bz_model *m)
     return bz_model_canvas(m);
 }
 
-/* ---- jobs -------------------------------------------------------------------------------------- */
+/* ---- jobs --------------------------------------------------------------------------------------
+ */
 
 EXPORT(job_step) uint32_t wasm_job_step(host *h, bz_job *job)
 {
@@ -228,11 +231,13 @@ EXPORT(job_finish) uint32_t wasm_job_finish(const bz_job *job)
     return bz_job_finish(job);
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ------------------------------------------------------------------------------------
+ */
 
 /* The number of ids; report[0] is where they are. -1: an error. */
 EXPORT(tokenize)
-int32_t wasm_tokenize(host *h, const bz_model *m, const char *text, uint32_t len, bool specials, bool bos)
+int32_t wasm_tokenize(host *h, const bz_model *m, const char *text, uint32_t len, bool specials,
+                      bool bos)
 {
     const int64_t n = bz_tokenize(m, text, len, specials, bos, NULL, 0, &h->error);
     int32_t *ids = n >= 0 ? realloc(h->ids, ((size_t)n + 1) * sizeof *ids) : NULL;
@@ -269,15 +274,18 @@ EXPORT(stream_new) bz_text_stream *wasm_stream_new(void)
 
 /* The length of what the token completes; report[0] is where it is. */
 EXPORT(stream_push)
-uint32_t wasm_stream_push(host *h, bz_text_stream *stream, const bz_model *m, int32_t id, bool show_control)
+uint32_t wasm_stream_push(host *h, bz_text_stream *stream, const bz_model *m, int32_t id,
+                          bool show_control)
 {
     h->report.numbers[0] = address(h->text);
     return (uint32_t)bz_text_push(stream, m, id, show_control, h->text);
 }
 
-/* ---- sessions ---------------------------------------------------------------------------------- */
+/* ---- sessions ----------------------------------------------------------------------------------
+ */
 
-EXPORT(session_new) bz_session *wasm_session_new(host *h, const bz_model *m, const char *json, uint32_t len)
+EXPORT(session_new)
+bz_session *wasm_session_new(host *h, const bz_model *m, const char *json, uint32_t len)
 {
     bz_arena arena = {0};
     bz_session_options options;
@@ -318,7 +326,8 @@ EXPORT(generate) bz_job *wasm_generate(host *h, bz_session *s, const char *json,
 }
 
 /* The same with the settings of a chat request, and the seed for one that has none. */
-EXPORT(answer) bz_job *wasm_answer(host *h, bz_session *s, const char *request, uint32_t len, double seed)
+EXPORT(answer)
+bz_job *wasm_answer(host *h, bz_session *s, const char *request, uint32_t len, double seed)
 {
     bz_arena arena = {0};
     bz_generate_options options;
@@ -344,17 +353,20 @@ EXPORT(session_context) uint32_t wasm_session_context(const bz_session *s)
     return s->context;
 }
 
-/* report: position, prefilled, reused, generated, restores, cache bytes, PLE rows there and fetched. */
+/* report: position, prefilled, reused, generated, restores, cache bytes, PLE rows there and
+ * fetched. */
 EXPORT(session_stats) void wasm_session_stats(host *h, const bz_session *s)
 {
     const bz_session_stats stats = bz_session_get_stats(s);
-    const double numbers[] = {stats.position,          (double)stats.prefilled, (double)stats.reused,
-                              (double)stats.generated, (double)stats.restores,  (double)stats.cache_bytes,
-                              (double)stats.ple_hits,  (double)stats.ple_misses};
+    const double numbers[] = {stats.position,         (double)stats.prefilled,
+                              (double)stats.reused,   (double)stats.generated,
+                              (double)stats.restores, (double)stats.cache_bytes,
+                              (double)stats.ple_hits, (double)stats.ple_misses};
     memcpy(h->report.numbers, numbers, sizeof numbers);
 }
 
-/* ---- chat -------------------------------------------------------------------------------------- */
+/* ---- chat --------------------------------------------------------------------------------------
+ */
 
 static bool check_request(host *h, const char *request, uint32_t len)
 {
@@ -368,8 +380,10 @@ static bool check_request(host *h, const char *request, uint32_t len)
     return ok;
 }
 
-/* Also looks at the settings that `answer` will read: a wrong one is said before the prompt is computed. */
-EXPORT(turn_new) bz_turn *wasm_turn_new(host *h, const bz_model *m, const char *request, uint32_t len)
+/* Also looks at the settings that `answer` will read: a wrong one is said before the prompt is
+ * computed. */
+EXPORT(turn_new)
+bz_turn *wasm_turn_new(host *h, const bz_model *m, const char *request, uint32_t len)
 {
     bz_turn *turn = NULL;
     if (check_request(h, request, len)) {

@@ -1,5 +1,5 @@
-/* The caller's end of the border: the last error, and a report that is all doubles, so that JavaScript reads it as one
- * array. Both are valid until the next call with the same host. */
+/* The caller's end of the border: the last error, and a report that is all doubles, so that
+ * JavaScript reads it as one array. Both are valid until the next call with the same host. */
 #ifndef BZ_WASM_HOST_H
 #define BZ_WASM_HOST_H
 

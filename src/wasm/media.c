@@ -1,5 +1,5 @@
-/* Pictures and sounds: bezel_media.h through numbers. Pixels and samples lie in memory of `alloc`, which must stay until
- * their job is freed. */
+/* Pictures and sounds: bezel_media.h through numbers. Pixels and samples lie in memory of `alloc`,
+ * which must stay until their job is freed. */
 #include "bezel_media.h"
 
 #if defined(__wasm__)
@@ -20,19 +20,23 @@ EXPORT(model_takes) uint32_t wasm_model_takes(const bz_model *m, uint32_t kind)
     return bz_model_takes(m, (bz_media_kind)kind);
 }
 
-/* Tokens of a picture, at most, for OpenAI's words: 0 what the model is made for, 1 "low", 2 "high". */
+/* Tokens of a picture, at most, for OpenAI's words: 0 what the model is made for, 1 "low", 2
+ * "high". */
 EXPORT(model_budget) uint32_t wasm_model_budget(const bz_model *m, uint32_t detail)
 {
     const uint32_t usual = m->towers.vision.budget, low = 70;
     if (detail == 0) {
         return usual;
     }
-    return detail == 1 ? (usual < low ? usual : low) : 4 * usual < BZ_MAX_BUDGET ? 4 * usual : BZ_MAX_BUDGET;
+    return detail == 1                 ? (usual < low ? usual : low)
+           : 4 * usual < BZ_MAX_BUDGET ? 4 * usual
+                                       : BZ_MAX_BUDGET;
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-EXPORT(encoder_new) bz_encoder *wasm_encoder_new(host *h, const bz_model *m, const char *json, uint32_t len)
+EXPORT(encoder_new)
+bz_encoder *wasm_encoder_new(host *h, const bz_model *m, const char *json, uint32_t len)
 {
     bz_arena arena = {0};
     bz_encoder_options options;
@@ -69,13 +73,15 @@ EXPORT(encoder_notice) void wasm_encoder_notice(host *h, const bz_encoder *e)
 EXPORT(image_check) uint32_t wasm_image_check(host *h, double width, double height, uint32_t budget)
 {
     bz_size to;
-    const bz_size from = {height < UINT32_MAX ? (uint32_t)height : UINT32_MAX, width < UINT32_MAX ? (uint32_t)width : UINT32_MAX};
+    const bz_size from = {height < UINT32_MAX ? (uint32_t)height : UINT32_MAX,
+                          width < UINT32_MAX ? (uint32_t)width : UINT32_MAX};
     return bz_image_fit(from, budget, &to, &h->error) == BZ_OK;
 }
 
 /* Pixels: [height][width][3]. budget 0: the encoder's. */
 EXPORT(encode_image)
-bz_job *wasm_encode_image(host *h, bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t budget)
+bz_job *wasm_encode_image(host *h, bz_encoder *e, const uint8_t *rgb, uint32_t width,
+                          uint32_t height, uint32_t budget)
 {
     bz_job *job = NULL;
     const uint32_t before = bz_encoder_set_budget(e, budget);
@@ -84,10 +90,12 @@ bz_job *wasm_encode_image(host *h, bz_encoder *e, const uint8_t *rgb, uint32_t w
     return job;
 }
 
-EXPORT(encode_audio) bz_job *wasm_encode_audio(host *h, bz_encoder *e, const float *pcm, uint32_t samples, double rate)
+EXPORT(encode_audio)
+bz_job *wasm_encode_audio(host *h, bz_encoder *e, const float *pcm, uint32_t samples, double rate)
 {
     bz_job *job = NULL;
-    bz_encode_audio(e, pcm, samples, rate >= 0 && rate < UINT32_MAX ? (uint32_t)rate : 0, &job, &h->error);
+    bz_encode_audio(e, pcm, samples, rate >= 0 && rate < UINT32_MAX ? (uint32_t)rate : 0, &job,
+                    &h->error);
     return job;
 }
 
@@ -160,8 +168,8 @@ EXPORT(turn_prefill) bz_job *wasm_turn_prefill(host *h, bz_session *s, bz_turn *
 
 /* The tokens given hold places for the media, in order; `media` are addresses. */
 EXPORT(prefill_media)
-bz_job *wasm_prefill_media(host *h, bz_session *s, const int32_t *ids, uint32_t n, bz_media *const *media, uint32_t n_media,
-                           bool all_logits)
+bz_job *wasm_prefill_media(host *h, bz_session *s, const int32_t *ids, uint32_t n,
+                           bz_media *const *media, uint32_t n_media, bool all_logits)
 {
     const bz_prefill_options options = {.logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
@@ -171,7 +179,8 @@ bz_job *wasm_prefill_media(host *h, bz_session *s, const int32_t *ids, uint32_t 
 
 /* ---- WAV files ------------------------------------------------------------------------------- */
 
-/* report: where its samples are, which the caller frees; how many; in a second; whether the file is cut off. */
+/* report: where its samples are, which the caller frees; how many; in a second; whether the file is
+ * cut off. */
 EXPORT(wav_read) uint32_t wasm_wav_read(host *h, const uint8_t *bytes, uint32_t n)
 {
     bz_sound sound;

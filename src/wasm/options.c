@@ -16,7 +16,10 @@ typedef struct option {
     size_t at; /* in the struct; of a list: its pointer */
 } option;
 
-#define OPEN(key, kind, field) {key, kind, offsetof(bz_open_options, field)}
+#define OPEN(key, kind, field)                                                                     \
+    {                                                                                              \
+        key, kind, offsetof(bz_open_options, field)                                                \
+    }
 static const option open_table[] = {
     OPEN("device", TEXT, device),
     OPEN("ple", TEXT, ple),
@@ -24,13 +27,20 @@ static const option open_table[] = {
     OPEN("headersOnly", BOOL, headers_only),
 };
 
-#define SESSION(key, kind, field) {key, kind, offsetof(bz_session_options, field)}
+#define SESSION(key, kind, field)                                                                  \
+    {                                                                                              \
+        key, kind, offsetof(bz_session_options, field)                                             \
+    }
 static const option session_table[] = {
-    SESSION("context", U32, context), SESSION("chunk", U32, chunk),   SESSION("kernels", TEXT, kernels),
-    SESSION("noFuse", BOOL, no_fuse), SESSION("exact", BOOL, exact), SESSION("snapshots", U32, snapshots),
+    SESSION("context", U32, context),  SESSION("chunk", U32, chunk),
+    SESSION("kernels", TEXT, kernels), SESSION("noFuse", BOOL, no_fuse),
+    SESSION("exact", BOOL, exact),     SESSION("snapshots", U32, snapshots),
 };
 
-#define ENCODER(key, kind, field) {key, kind, offsetof(bz_encoder_options, field)}
+#define ENCODER(key, kind, field)                                                                  \
+    {                                                                                              \
+        key, kind, offsetof(bz_encoder_options, field)                                             \
+    }
 static const option encoder_table[] = {
     ENCODER("budget", U32, budget),
     ENCODER("keep", U32, keep),
@@ -38,7 +48,10 @@ static const option encoder_table[] = {
     ENCODER("exact", BOOL, exact),
 };
 
-#define GENERATE(key, kind, field) {key, kind, offsetof(bz_generate_options, field)}
+#define GENERATE(key, kind, field)                                                                 \
+    {                                                                                              \
+        key, kind, offsetof(bz_generate_options, field)                                            \
+    }
 static const option generate_table[] = {
     GENERATE("maxTokens", U32, max_tokens),
     GENERATE("ignoreEnd", BOOL, ignore_end),
@@ -62,7 +75,8 @@ static const option generate_table[] = {
 
 static bool whole(const bz_json_node *node, double low, double high, double *value)
 {
-    return bz_json_to_double(node, value) && *value == floor(*value) && *value >= low && *value <= high;
+    return bz_json_to_double(node, value) && *value == floor(*value) && *value >= low &&
+           *value <= high;
 }
 
 static const char *text_of(const bz_json_node *node, bz_arena *arena)
@@ -110,7 +124,8 @@ static bool put_bias(bz_sampling *s, const bz_json_node *list, bz_arena *arena)
 {
     bz_bias *all = bz_arena_array(arena, list->n + (size_t)1, sizeof *all);
     for (const bz_json_node *node = list->of.first; all && node; node = node->next) {
-        const bz_json_node *token = bz_json_is(node, BZ_JSON_ARRAY) && node->n == 2 ? node->of.first : NULL;
+        const bz_json_node *token =
+            bz_json_is(node, BZ_JSON_ARRAY) && node->n == 2 ? node->of.first : NULL;
         double id, bias = -INFINITY;
         if (!token || !whole(token, 0, INT32_MAX, &id) ||
             (token->next->kind != BZ_JSON_NULL && !bz_json_to_double(token->next, &bias))) {
@@ -163,8 +178,8 @@ static bool put(void *options, const option *entry, const bz_json_node *node, bz
     return false;
 }
 
-static bz_status read_all(void *options, const option *table, size_t n, bz_str json, bz_arena *arena,
-                          bz_error *err)
+static bz_status read_all(void *options, const option *table, size_t n, bz_str json,
+                          bz_arena *arena, bz_error *err)
 {
     const bz_json_node *root;
     bz_status status = bz_json_read(&root, json.data, json.len, arena, err);
@@ -179,9 +194,11 @@ static bz_status read_all(void *options, const option *table, size_t n, bz_str j
             i++;
         }
         if (i == n) {
-            status = bz_fail(err, BZ_BAD_REQUEST, "There is no option '%s'.", bz_str_show(node->key, shown));
+            status = bz_fail(err, BZ_BAD_REQUEST, "There is no option '%s'.",
+                             bz_str_show(node->key, shown));
         } else if (!put(options, &table[i], node, arena)) {
-            status = bz_fail(err, BZ_BAD_REQUEST, "The option '%s' cannot have this value.", table[i].key);
+            status = bz_fail(err, BZ_BAD_REQUEST, "The option '%s' cannot have this value.",
+                             table[i].key);
         }
     }
     return status;
@@ -195,19 +212,22 @@ bz_status bz_wasm_open_options(bz_open_options *o, bz_str json, bz_arena *arena,
     return read_all(o, open_table, COUNT(open_table), json, arena, err);
 }
 
-bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *arena, bz_error *err)
+bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *arena,
+                                  bz_error *err)
 {
     *o = (bz_session_options){0};
     return read_all(o, session_table, COUNT(session_table), json, arena, err);
 }
 
-bz_status bz_wasm_encoder_options(bz_encoder_options *o, bz_str json, bz_arena *arena, bz_error *err)
+bz_status bz_wasm_encoder_options(bz_encoder_options *o, bz_str json, bz_arena *arena,
+                                  bz_error *err)
 {
     *o = (bz_encoder_options){0};
     return read_all(o, encoder_table, COUNT(encoder_table), json, arena, err);
 }
 
-bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena, bz_error *err)
+bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena,
+                                   bz_error *err)
 {
     *o = (bz_generate_options){0};
     return read_all(o, generate_table, COUNT(generate_table), json, arena, err);

@@ -1,14 +1,15 @@
 /* Mesa's software driver under the name of SwiftShader.
  *
- * Chromium uses a GPU that can share textures, or SwiftShader, which it opens as libvk_swiftshader.so
- * beside its executable and knows by two numbers. Lavapipe computes ten times as fast and has f16. This
- * library, put in that place, is lavapipe with those numbers. LAVAPIPE is the driver's path. */
+ * Chromium uses a GPU that can share textures, or SwiftShader, which it opens as
+ * libvk_swiftshader.so beside its executable and knows by two numbers. Lavapipe computes ten times
+ * as fast and has f16. This library, put in that place, is lavapipe with those numbers. LAVAPIPE is
+ * the driver's path. */
 #define VK_NO_PROTOTYPES
 #include <dlfcn.h>
 #include <string.h>
 #include <vulkan/vulkan.h>
 
-#define PUBLIC __attribute__((visibility("default")))
+#define PUBLIC             __attribute__((visibility("default")))
 #define SWIFTSHADER_VENDOR 0x1AE0
 #define SWIFTSHADER_DEVICE 0xC0DE
 
@@ -24,7 +25,8 @@ static struct {
     PFN_vkGetPhysicalDeviceProperties2 properties2;
 } driver;
 
-static void open_driver(void) {
+static void open_driver(void)
+{
     if (driver.address)
         return;
     void *library = dlopen(LAVAPIPE, RTLD_NOW | RTLD_LOCAL);
@@ -35,23 +37,28 @@ static void open_driver(void) {
     *(void **)&driver.address = dlsym(library, "vk_icdGetInstanceProcAddr");
 }
 
-static void rename_device(VkPhysicalDeviceProperties *p) {
+static void rename_device(VkPhysicalDeviceProperties *p)
+{
     p->vendorID = SWIFTSHADER_VENDOR;
     p->deviceID = SWIFTSHADER_DEVICE;
 }
 
-static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice device, VkPhysicalDeviceProperties *p) {
+static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice device, VkPhysicalDeviceProperties *p)
+{
     driver.properties(device, p);
     rename_device(p);
 }
 
-static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2 *p) {
+static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device,
+                                              VkPhysicalDeviceProperties2 *p)
+{
     driver.properties2(device, p);
     rename_device(&p->properties);
 }
 
 /* The driver's function, or ours in its place. "...2" is also asked for as "...2KHR". */
-static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction f) {
+static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction f)
+{
     static const char second[] = "vkGetPhysicalDeviceProperties2";
     if (!f)
         return f;
@@ -66,22 +73,26 @@ static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction f) {
     return f;
 }
 
-PUBLIC PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char *name) {
+PUBLIC PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char *name)
+{
     open_driver();
     return driver.address ? replaced(name, driver.address(instance, name)) : NULL;
 }
 
-PUBLIC PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const char *name) {
+PUBLIC PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const char *name)
+{
     open_driver();
     return driver.device_address ? replaced(name, driver.device_address(instance, name)) : NULL;
 }
 
-PUBLIC VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version) {
+PUBLIC VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version)
+{
     open_driver();
     return driver.negotiate ? driver.negotiate(version) : VK_ERROR_INCOMPATIBLE_DRIVER;
 }
 
-PUBLIC PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char *name) {
+PUBLIC PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char *name)
+{
     return strcmp(name, "vkGetInstanceProcAddr") ? vk_icdGetInstanceProcAddr(instance, name)
                                                  : (PFN_vkVoidFunction)vkGetInstanceProcAddr;
 }

@@ -1,4 +1,5 @@
-/* Any text as a data: address: bytes that are all there, or a sentence; as a file name that somebody types, and as a message that may hold one. */
+/* Any text as a data: address: bytes that are all there, or a sentence; as a file name that
+ * somebody types, and as a message that may hold one. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Any bytes as a file of a picture or a sound: pixels and samples that are all there, or a sentence. */
+/* Any bytes as a file of a picture or a sound: pixels and samples that are all there, or a
+ * sentence. */
 #include <stdlib.h>
 
 #include "cli/media/decode.h"

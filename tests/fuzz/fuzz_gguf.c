@@ -141,7 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         bz_gguf_answer now = bz_gguf_parse(&part, copy, n, size, &at_least, &part_err);
         if (now == BZ_GGUF_DONE) {
-            must(answer == BZ_GGUF_DONE && part.header_size == whole.header_size && part.header_size <= n);
+            must(answer == BZ_GGUF_DONE && part.header_size == whole.header_size &&
+                 part.header_size <= n);
             must(part.n_kv == whole.n_kv && part.n_tensors == whole.n_tensors);
             walk(&part, size);
             bz_gguf_free(&part);

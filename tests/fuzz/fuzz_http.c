@@ -1,6 +1,6 @@
-/* Any bytes as a stream of requests: must not crash; how they are cut never changes what is read; what
- * is accepted lies inside the bytes and holds nothing that could end a line for somebody else; a path
- * never leaves its folder; what a file's size and a request give is a part of the file. */
+/* Any bytes as a stream of requests: must not crash; how they are cut never changes what is read;
+ * what is accepted lies inside the bytes and holds nothing that could end a line for somebody else;
+ * a path never leaves its folder; what a file's size and a request give is a part of the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,8 @@ static bool inside(const http_head *h, http_span s)
 
 static bool has_line_end(bz_str s)
 {
-    return s.len && (memchr(s.data, '\r', s.len) || memchr(s.data, '\n', s.len) || memchr(s.data, 0, s.len));
+    return s.len &&
+           (memchr(s.data, '\r', s.len) || memchr(s.data, '\n', s.len) || memchr(s.data, 0, s.len));
 }
 
 static void check_refusal(http_refusal r)
@@ -47,8 +48,10 @@ static void check_head(const http_head *h)
     must(!(h->chunked && h->sized) && (h->sized || h->length == 0) &&
          (h->authority.len || h->old || http_field(h, "Host").data));
     for (unsigned i = 0; i < h->n_fields; i++) {
-        must(inside(h, h->field_name[i]) && inside(h, h->field_value[i]) && h->field_name[i].len > 0);
-        must(!has_line_end(http_text(h, h->field_value[i])) && !has_line_end(http_text(h, h->field_name[i])));
+        must(inside(h, h->field_name[i]) && inside(h, h->field_value[i]) &&
+             h->field_name[i].len > 0);
+        must(!has_line_end(http_text(h, h->field_value[i])) &&
+             !has_line_end(http_text(h, h->field_name[i])));
     }
 }
 
@@ -76,9 +79,10 @@ static http_answer read_in_pieces(http_head *h, const char *bytes, size_t n, uns
 
 static void check_same(const http_head *a, const http_head *b)
 {
-    must(a->method == b->method && a->old == b->old && a->close == b->close && a->chunked == b->chunked &&
-         a->sized == b->sized);
-    must(a->expects_continue == b->expects_continue && a->length == b->length && a->size == b->size);
+    must(a->method == b->method && a->old == b->old && a->close == b->close &&
+         a->chunked == b->chunked && a->sized == b->sized);
+    must(a->expects_continue == b->expects_continue && a->length == b->length &&
+         a->size == b->size);
     must(a->n_fields == b->n_fields && a->refusal.status == b->refusal.status &&
          a->refusal.why == b->refusal.why);
     must(memcmp(&a->path, &b->path, sizeof a->path) == 0 &&

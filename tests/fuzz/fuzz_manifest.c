@@ -28,7 +28,8 @@ static void check_refusal(bz_status status, const bz_error *err)
 
 static void check_part(const char *part)
 {
-    must(part[0] && !strpbrk(part, "/\\ \n") && strcmp(part, "..") != 0 && part[0] != '.' && part[0] != '-');
+    must(part[0] && !strpbrk(part, "/\\ \n") && strcmp(part, "..") != 0 && part[0] != '.' &&
+         part[0] != '-');
 }
 
 static void check_name(const char *text)

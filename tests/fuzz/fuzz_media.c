@@ -1,5 +1,5 @@
-/* Any bytes as a WAV file; as the size of a picture with its pixels; as samples: nothing is read that is not
- * there, and what comes out has the size it must have. */
+/* Any bytes as a WAV file; as the size of a picture with its pixels; as samples: nothing is read
+ * that is not there, and what comes out has the size it must have. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static void sound(const uint8_t *data, size_t size)
     float *pcm = NULL, row[BZ_MEL_BINS];
     size_t n = 0;
     must(s.frames <= size);
-    if (s.frames < 20000 && bz_resample(s.pcm, s.frames, s.rate, BZ_SAMPLE_RATE, &pcm, &n, &err) == BZ_OK) {
+    if (s.frames < 20000 &&
+        bz_resample(s.pcm, s.frames, s.rate, BZ_SAMPLE_RATE, &pcm, &n, &err) == BZ_OK) {
         bz_mel *mel = bz_mel_new();
         const uint32_t frames = bz_mel_frames(n);
         for (uint32_t i = 0; mel && i < frames && i < 50; i++) {

@@ -78,13 +78,14 @@ static void push(bz_parser *p, const uint8_t *data, size_t n, bool ids)
 }
 
 /* step 0: all at once, and looked at only in the end */
-static bz_json_buffer run(const uint8_t *data, size_t size, uint8_t flags, const bz_json_node *tools,
-                          size_t step)
+static bz_json_buffer run(const uint8_t *data, size_t size, uint8_t flags,
+                          const bz_json_node *tools, size_t step)
 {
     story s = {.last = -1};
     bz_parser *p;
-    bz_parser_options o = {
-        .thinking = flags & THINKING, .thinking_open = flags & OPEN, .tools = flags & TOOLS ? tools : NULL};
+    bz_parser_options o = {.thinking = flags & THINKING,
+                           .thinking_open = flags & OPEN,
+                           .tools = flags & TOOLS ? tools : NULL};
     must(bz_parser_new(&p, small_tokenizer(), &o, NULL) == BZ_OK);
     for (size_t at = 0, n; at < size; at += n) {
         n = step && step < size - at ? step : size - at;
@@ -103,9 +104,10 @@ static bz_json_buffer run(const uint8_t *data, size_t size, uint8_t flags, const
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char json[] = "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{"
-                               "\"type\":\"string\"},\"b\":{\"type\":"
-                               "[\"null\",\"string\"]},\"c\":{\"type\":\"integer\"}}}}},{\"name\":\"g\"}]";
+    static const char json[] =
+        "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{"
+        "\"type\":\"string\"},\"b\":{\"type\":"
+        "[\"null\",\"string\"]},\"c\":{\"type\":\"integer\"}}}}},{\"name\":\"g\"}]";
     bz_arena arena = {0};
     const bz_json_node *tools;
     if (size == 0 || size > 1 << 16) {

@@ -26,8 +26,10 @@ static void check_refusal(bz_status status, const bz_error *err)
 static void check_settings(const settings *s)
 {
     const bz_generate_options o = settings_to_generate(s);
-    must(isfinite(o.sampling.temperature) && isfinite(o.sampling.top_p) && isfinite(o.sampling.min_p));
-    must(isfinite(o.sampling.repetition) && isfinite(o.sampling.presence) && isfinite(o.sampling.frequency));
+    must(isfinite(o.sampling.temperature) && isfinite(o.sampling.top_p) &&
+         isfinite(o.sampling.min_p));
+    must(isfinite(o.sampling.repetition) && isfinite(o.sampling.presence) &&
+         isfinite(o.sampling.frequency));
     must(o.sampling.repetition >= 0 && o.sampling.top_p <= 1 && o.sampling.min_p >= 0 &&
          o.sampling.min_p <= 1);
     for (size_t i = 0; i < s->n_stop; i++) {
@@ -74,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         must(settings_add_stop(&under, "END", 3, NULL) == BZ_OK);
         must(settings_put_number(&under, SET_TOP_K, 7, NULL) == BZ_OK);
-        if (settings_fill(&s, &line.own, NULL) == BZ_OK && settings_fill(&s, &under, NULL) == BZ_OK) {
+        if (settings_fill(&s, &line.own, NULL) == BZ_OK &&
+            settings_fill(&s, &under, NULL) == BZ_OK) {
             check_settings(&s);
             check_request(&line, &s);
         }

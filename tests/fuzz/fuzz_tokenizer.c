@@ -169,7 +169,8 @@ static void check_text(const bz_tokenizer *t, naive_vocab *v, bool literal, cons
     must(bz_tokenizer_encode(t, pieces, n, &ids, NULL) == BZ_OK);
     if (len <= MAX_NAIVE) {
         naive_encode(v, pieces, n, &naive);
-        must(ids.n == naive.n && (ids.n == 0 || memcmp(ids.id, naive.id, ids.n * sizeof *ids.id) == 0));
+        must(ids.n == naive.n &&
+             (ids.n == 0 || memcmp(ids.id, naive.id, ids.n * sizeof *ids.id) == 0));
     }
     bz_ids_free(&ids);
     bz_ids_free(&naive);

@@ -47,7 +47,8 @@ static void good_files(void)
     gb_init(&b);
     gb_u8(&b, "u8", 1), gb_i8(&b, "i8", -1), gb_u16(&b, "u16", 2), gb_i16(&b, "i16", -2);
     gb_u32(&b, "u32", 3), gb_i32(&b, "i32", -3), gb_u64(&b, "u64", 4), gb_i64(&b, "i64", -4);
-    gb_f32(&b, "f32", 0.5f), gb_f64(&b, "f64", 1e300), gb_bool(&b, "bool", true), gb_str(&b, "str", "text");
+    gb_f32(&b, "f32", 0.5f), gb_f64(&b, "f64", 1e300), gb_bool(&b, "bool", true),
+        gb_str(&b, "str", "text");
     for (uint32_t type = 0; type <= BZ_GGUF_F64; type++) {
         char key[16];
         const uint64_t zeros[3] = {0};
@@ -80,7 +81,8 @@ static void good_files(void)
         const bz_type_info *info = bz_type_of(type);
         if (info) {
             snprintf(name, sizeof name, "type.%s", info->name);
-            gb_tensor(&b, name, type, 1 + type % 4, (uint64_t[]){info->block_values, 1, 1, 1}, NULL);
+            gb_tensor(&b, name, type, 1 + type % 4, (uint64_t[]){info->block_values, 1, 1, 1},
+                      NULL);
         }
     }
     gb_finish(&b);
@@ -101,7 +103,8 @@ static void good_files(void)
         if (no == 0) {
             gb_str(&b, "general.architecture", "gemma4");
         }
-        gb_tensor(&b, no ? "output_norm.weight" : "token_embd.weight", BZ_Q8_0, 2, (uint64_t[]){32, 2}, NULL);
+        gb_tensor(&b, no ? "output_norm.weight" : "token_embd.weight", BZ_Q8_0, 2,
+                  (uint64_t[]){32, 2}, NULL);
         gb_finish(&b);
         save(no ? "part2.gguf" : "part1.gguf", &b);
     }

@@ -16,7 +16,8 @@ static uint8_t *read_file(const char *path, size_t *size)
     }
     uint8_t *data = NULL;
     long length = -1;
-    if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0) {
+    if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) >= 0 &&
+        fseek(file, 0, SEEK_SET) == 0) {
         *size = (size_t)length;
         data = malloc(*size ? *size : 1);
         if (data && fread(data, 1, *size, file) != *size) {

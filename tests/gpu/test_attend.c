@@ -1,5 +1,5 @@
-/* kv_write and attend on the GPU against the CPU: head sizes, grouped queries, windows and rings, f16 and f32
- * caches, prompts in chunks and tokens behind them.
+/* kv_write and attend on the GPU against the CPU: head sizes, grouped queries, windows and rings,
+ * f16 and f32 caches, prompts in chunks and tokens behind them.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_attend [part of a case's name]
  */
@@ -12,7 +12,6 @@
 #include "support/golden.h"
 #include "support/parity.h"
 #include "support/random.h"
-
 
 enum { N_BUCKETS = 4, IDS = 64, CHUNK = 64 };
 static const uint32_t buckets[N_BUCKETS] = {1, 8, 64, 512};
@@ -41,7 +40,8 @@ static bool open_attention(attention *a, layer l, bool f32)
     a->cache = (bz_cache_info){.kv_heads = l.kv_heads, .head_dim = l.width, .window = l.window};
     a->q = weights_random(&a->w, BZ_F32, l.heads * l.width + 2 * l.column, IDS, 1);
     a->kv = weights_random(&a->w, BZ_F32, 2 * l.kv_heads * l.width + 3, IDS, 1);
-    const parity_options o = {.f32_cache = f32, .caches = &a->cache, .n_caches = 1, .slack = CHUNK - 1};
+    const parity_options o = {
+        .f32_cache = f32, .caches = &a->cache, .n_caches = 1, .slack = CHUNK - 1};
     if (!parity_open(&a->p, &a->w, &o)) {
         return false;
     }
@@ -50,8 +50,10 @@ static bool open_attention(attention *a, layer l, bool f32)
         bz_tensor q = bz_embed(plan, a->q, l.sharp, "q"), kv = bz_embed(plan, a->kv, 1, "kv");
         q = l.column ? bz_columns(plan, q, l.column, l.heads * l.width) : q;
         const uint32_t n = l.kv_heads * l.width;
-        bz_kv_write(plan, bz_columns(plan, kv, 1, n), bz_columns(plan, kv, 1 + n, n), (bz_cache){1}, "write");
-        a->runs[b] = parity_prepare(&a->p, plan, bz_attend(plan, q, (bz_cache){1}, l.heads, l.width, l.window, "y"));
+        bz_kv_write(plan, bz_columns(plan, kv, 1, n), bz_columns(plan, kv, 1 + n, n), (bz_cache){1},
+                    "write");
+        a->runs[b] = parity_prepare(
+            &a->p, plan, bz_attend(plan, q, (bz_cache){1}, l.heads, l.width, l.window, "y"));
     }
     return true;
 }
@@ -77,11 +79,13 @@ static bool feed(attention *a, uint32_t position, uint32_t n, bool largest, boun
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = (int32_t)random_below(IDS);
     }
-    return parity_check(&a->p, &a->runs[b], &(parity_pass){.n = n, .position = position, .ids = ids}, limit,
+    return parity_check(&a->p, &a->runs[b],
+                        &(parity_pass){.n = n, .position = position, .ids = ids}, limit,
                         "%u rows of %u at %u", n, buckets[b], position);
 }
 
-/* exp of a difference d is good to about d units in the last place. Both back ends round to the same f16. */
+/* exp of a difference d is good to about d units in the last place. Both back ends round to the
+ * same f16. */
 static bound bound_of(layer l)
 {
     return (bound){.of_rms = l.sharp > 1 ? 5e-4 : 1e-5 + 2e-8 * l.width};
@@ -96,12 +100,14 @@ static void test_story(layer l, bool f32)
         open = feed(&a, at, story[i], i == 4, bound_of(l));
         at += story[i];
     }
-    /* The same sequence again from its middle, as an edited prompt does: rows written before must not show. */
+    /* The same sequence again from its middle, as an edited prompt does: rows written before must
+     * not show. */
     open = open && feed(&a, 120, 64, false, bound_of(l)) && feed(&a, 184, 1, false, bound_of(l));
     close_attention(&a);
 }
 
-/* Positions one before, at and one behind the window, first row by row, then as one chunk over them. */
+/* Positions one before, at and one behind the window, first row by row, then as one chunk over
+ * them. */
 static void test_edges(layer l, bool f32)
 {
     attention a;
@@ -122,17 +128,21 @@ static void test_edges(layer l, bool f32)
 int main(int argc, char **argv)
 {
     static const layer layers[] = {
-        {64, 1, 1, 0, 1, 0},   {64, 8, 2, 33, 1, 3},   {72, 6, 2, 0, 1, 0},   {72, 3, 3, 16, 30, 0}, {128, 8, 1, 100, 1, 0}, {128, 12, 1, 0, 30, 0},
-        {256, 4, 1, 64, 1, 0}, {256, 16, 8, 40, 1, 0}, {256, 5, 5, 0, 1, 1},  {512, 8, 1, 0, 1, 0},  {512, 4, 2, 65, 1, 0},  {512, 9, 1, 0, 30, 0},
-        {2, 3, 1, 0, 1, 0},    {10, 4, 4, 7, 1, 0},    {320, 2, 1, 48, 1, 0}, {512, 16, 1, 1, 1, 0}, {1024, 2, 1, 0, 1, 0}};
+        {64, 1, 1, 0, 1, 0},   {64, 8, 2, 33, 1, 3},   {72, 6, 2, 0, 1, 0},
+        {72, 3, 3, 16, 30, 0}, {128, 8, 1, 100, 1, 0}, {128, 12, 1, 0, 30, 0},
+        {256, 4, 1, 64, 1, 0}, {256, 16, 8, 40, 1, 0}, {256, 5, 5, 0, 1, 1},
+        {512, 8, 1, 0, 1, 0},  {512, 4, 2, 65, 1, 0},  {512, 9, 1, 0, 30, 0},
+        {2, 3, 1, 0, 1, 0},    {10, 4, 4, 7, 1, 0},    {320, 2, 1, 48, 1, 0},
+        {512, 16, 1, 1, 1, 0}, {1024, 2, 1, 0, 1, 0}};
     const char *wanted = argc > 1 ? argv[1] : "";
     random_seed_or(20240608);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         for (int f32 = 0; f32 < 2; f32++) {
             const layer l = layers[i];
             char name[100];
-            snprintf(name, sizeof name, "attend %s, %u heads of %u on %u, %s %u%s", f32 ? "f32" : "f16", l.heads, l.width,
-                     l.kv_heads, l.window ? "window" : "all", l.window, l.sharp > 1 ? ", sharp" : "");
+            snprintf(name, sizeof name, "attend %s, %u heads of %u on %u, %s %u%s",
+                     f32 ? "f32" : "f16", l.heads, l.width, l.kv_heads, l.window ? "window" : "all",
+                     l.window, l.sharp > 1 ? ", sharp" : "");
             bool skip = f32 ? i % 3 || quick_run() : i % 4 && quick_run();
             if (!skip && strstr(name, wanted)) {
                 begin("%s", name);

@@ -59,7 +59,8 @@ static bool read_now(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, void *to
 {
     bz_error err = {0};
     gpu_fence f = gpu_read(g, b, offset, n, &err);
-    return CHECKF(f, "gpu_read: %s", err.text) && CHECKF(wait_read(g, f, to), "the bytes did not come");
+    return CHECKF(f, "gpu_read: %s", err.text) &&
+           CHECKF(wait_read(g, f, to), "the bytes did not come");
 }
 
 static gpu_buffer buffer(gpu *g, uint64_t bytes, gpu_usage usage)
@@ -111,13 +112,14 @@ static const char STEP[] =
     "}\n";
 
 /* out[i] = a[i] + scale[0] * b[i] */
-static const char MIX[] = "@group(0) @binding(0) var<storage, read> a: array<u32>;\n"
-                          "@group(0) @binding(1) var<storage, read> b: array<u32>;\n"
-                          "@group(0) @binding(2) var<storage, read_write> out: array<u32>;\n"
-                          "@group(0) @binding(3) var<uniform> scale: vec4u;\n"
-                          "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {\n"
-                          "    if (id.x < arrayLength(&out)) { out[id.x] = a[id.x] + scale.x * b[id.x]; }\n"
-                          "}\n";
+static const char MIX[] =
+    "@group(0) @binding(0) var<storage, read> a: array<u32>;\n"
+    "@group(0) @binding(1) var<storage, read> b: array<u32>;\n"
+    "@group(0) @binding(2) var<storage, read_write> out: array<u32>;\n"
+    "@group(0) @binding(3) var<uniform> scale: vec4u;\n"
+    "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {\n"
+    "    if (id.x < arrayLength(&out)) { out[id.x] = a[id.x] + scale.x * b[id.x]; }\n"
+    "}\n";
 
 /* ---- the device ------------------------------------------------------------------------ */
 
@@ -129,16 +131,20 @@ static void test_open(gpu *g)
     CHECKF(strstr(gpu_adapter_name(g), wanted), "it is %s", gpu_adapter_name(g));
     printf("  %s (%s): buffers to %" PRIu64 " MiB, bindings to %" PRIu64
            " MiB, %u storage buffers, %u bytes of workgroup "
-           "storage, %u invocations, offsets of %u, f16 %d, subgroups %d (%u to %u), timestamps %d, packed "
+           "storage, %u invocations, offsets of %u, f16 %d, subgroups %d (%u to %u), timestamps "
+           "%d, packed "
            "dot %d\n",
            gpu_adapter_name(g), gpu_adapter_kind(g), l->max_buffer >> 20, l->max_binding >> 20,
-           l->max_storage_buffers, l->max_workgroup_storage, l->max_invocations, l->min_storage_offset,
-           l->f16, l->subgroups, l->subgroup_min, l->subgroup_max, l->timestamps, l->packed_dot);
+           l->max_storage_buffers, l->max_workgroup_storage, l->max_invocations,
+           l->min_storage_offset, l->f16, l->subgroups, l->subgroup_min, l->subgroup_max,
+           l->timestamps, l->packed_dot);
 
     begin("limits are those of the adapter");
     CHECK(l->max_buffer >= 1u << 28 && l->max_binding >= 1u << 27 && l->max_storage_buffers >= 8);
-    CHECK(l->max_workgroup_storage >= 16384 && l->max_invocations >= 256 && l->max_workgroups >= 65535);
-    CHECK(l->min_storage_offset >= 4 && l->min_storage_offset <= 256 && l->min_uniform_offset <= 256);
+    CHECK(l->max_workgroup_storage >= 16384 && l->max_invocations >= 256 &&
+          l->max_workgroups >= 65535);
+    CHECK(l->min_storage_offset >= 4 && l->min_storage_offset <= 256 &&
+          l->min_uniform_offset <= 256);
     if (strcmp(wanted, "llvmpipe") == 0) {
         CHECK(strcmp(gpu_adapter_kind(g), "cpu") == 0);
         CHECK(l->max_binding == 128 << 20 && l->max_buffer > (uint64_t)2 << 30);
@@ -161,7 +167,8 @@ static void test_options(void)
         CHECKF(l->max_workgroup_storage == 16384, "%u", l->max_workgroup_storage);
         CHECKF(l->max_invocations == 256, "%u", l->max_invocations);
         CHECKF(l->max_workgroups == 65535, "%u", l->max_workgroups);
-        CHECKF(l->min_storage_offset == 256 && l->min_uniform_offset == 256, "%u", l->min_storage_offset);
+        CHECKF(l->min_storage_offset == 256 && l->min_uniform_offset == 256, "%u",
+               l->min_storage_offset);
         CHECK(!l->f16 && !l->subgroups && !l->timestamps && !l->packed_dot && !l->matrices);
         CHECK(l->subgroup_min == 0 && l->subgroup_max == 0);
 
@@ -182,13 +189,14 @@ static void test_options(void)
     begin("f16 and subgroups can be left out, one by one");
     g = open_device(&(gpu_options){.no_f16 = true});
     if (g) {
-        CHECK(!gpu_limits_of(g)->f16 && !gpu_limits_of(g)->matrices && gpu_limits_of(g)->subgroups &&
-              gpu_limits_of(g)->max_invocations > 256);
+        CHECK(!gpu_limits_of(g)->f16 && !gpu_limits_of(g)->matrices &&
+              gpu_limits_of(g)->subgroups && gpu_limits_of(g)->max_invocations > 256);
     }
     gpu_close(g);
     g = open_device(&(gpu_options){.no_subgroups = true});
     if (g) {
-        CHECK(!gpu_limits_of(g)->subgroups && !gpu_limits_of(g)->matrices && gpu_limits_of(g)->subgroup_max == 0);
+        CHECK(!gpu_limits_of(g)->subgroups && !gpu_limits_of(g)->matrices &&
+              gpu_limits_of(g)->subgroup_max == 0);
     }
     gpu_close(g);
 }
@@ -216,8 +224,8 @@ static void test_buffers(gpu *g)
             uint64_t n = sizes[i] ? (sizes[i] + 3) / 4 * 4 : 4;
             CHECK(gpu_counts_of(g).buffer_bytes == before + n);
             memset(got, 0xEE, n);
-            CHECKF(read_now(g, b, 0, n, got) && memcmp(got, have, n) == 0, "size %" PRIu64 " is not zero",
-                   sizes[i]);
+            CHECKF(read_now(g, b, 0, n, got) && memcmp(got, have, n) == 0,
+                   "size %" PRIu64 " is not zero", sizes[i]);
             gpu_buffer_free(g, b);
             CHECK(gpu_counts_of(g).buffer_bytes == before);
         }
@@ -225,8 +233,8 @@ static void test_buffers(gpu *g)
 
     begin("writes and reads of many sizes and offsets");
     gpu_buffer b = buffer(g, BYTES, GPU_STORAGE);
-    uint64_t read = gpu_counts_of(g).read_bytes, written = gpu_counts_of(g).written_bytes, n_read = 0,
-             n_written = 0;
+    uint64_t read = gpu_counts_of(g).read_bytes, written = gpu_counts_of(g).written_bytes,
+             n_read = 0, n_written = 0;
     for (int i = 0; i < 200; i++) {
         uint32_t limit = i % 4 == 0 ? BYTES : i % 4 == 1 ? 70000 : 300;
         uint32_t n = noise(&seed) % limit & ~3u, at = noise(&seed) % (BYTES - n) & ~3u;
@@ -237,8 +245,8 @@ static void test_buffers(gpu *g)
         memset(got, 0xEE, n); /* what we hand over may be reused at once */
         n_written += n;
         uint32_t m = noise(&seed) % limit + 1, from = noise(&seed) % (BYTES - m + 1);
-        CHECKF(read_now(g, b, from, m, got) && memcmp(got, have + from, m) == 0, "read %u bytes at %u", m,
-               from);
+        CHECKF(read_now(g, b, from, m, got) && memcmp(got, have + from, m) == 0,
+               "read %u bytes at %u", m, from);
         n_read += m;
     }
     CHECK(gpu_counts_of(g).read_bytes == read + n_read &&
@@ -246,7 +254,8 @@ static void test_buffers(gpu *g)
 
     begin("large and small writes over each other, more than are under way at once");
     for (int i = 0; i < 60; i++) {
-        uint32_t n = i % 3 == 2 ? 64 : (300000 + noise(&seed) % 600000) & ~3u, at = noise(&seed) % (BYTES - n) & ~3u;
+        uint32_t n = i % 3 == 2 ? 64 : (300000 + noise(&seed) % 600000) & ~3u,
+                 at = noise(&seed) % (BYTES - n) & ~3u;
         memset(have + at, i + 1, n);
         gpu_write(g, b, at, have + at, n);
     }
@@ -422,7 +431,8 @@ static void test_bindings(gpu *g)
     gpu_write(g, uniform, 512, scale, sizeof scale);
     gpu_pipeline mix = pipeline(g, MIX, NULL, 0);
     gpu_list l = gpu_list_new(g, &err);
-    gpu_binding all[4] = {{in, 256, sizeof a}, {in, 8192, 0}, {result, AT, N * 4}, {uniform, 512, 16}};
+    gpu_binding all[4] = {
+        {in, 256, sizeof a}, {in, 8192, 0}, {result, AT, N * 4}, {uniform, 512, 16}};
     add(g, l, mix, all, 4, 2);
     gpu_replay(g, l, 0, 1);
     CHECK(read_now(g, result, AT - 4, sizeof out, out));
@@ -492,8 +502,8 @@ static void test_replay(gpu *g)
     gpu_replay(g, l, 0, N); /* a thousand in one pass */
     CHECK(gpu_counts_of(g).dispatches == before.dispatches + N &&
           gpu_counts_of(g).submits == before.submits + 1);
-    CHECKF(read_now(g, b, 0, 256, x) && x[0] == want[N] && x[63] == want[N], "%u instead of %u", x[0],
-           want[N]);
+    CHECKF(read_now(g, b, 0, 256, x) && x[0] == want[N] && x[63] == want[N], "%u instead of %u",
+           x[0], want[N]);
     CHECK(gpu_counts_of(g).submits == before.submits + 2);
 
     begin("stretches of a list, with writes between them");
@@ -517,9 +527,11 @@ static void test_replay(gpu *g)
     gpu_write(g, b, 0, start, sizeof start);
     before = gpu_counts_of(g);
     for (uint32_t i = 0; i < 5; i++) {
-        ahead[i] = gpu_replay_read(g, l, i * 200, 200, b, i, 9, &err); /* any bytes: copies are of whole words */
+        ahead[i] = gpu_replay_read(g, l, i * 200, 200, b, i, 9,
+                                   &err); /* any bytes: copies are of whole words */
     }
-    CHECK(gpu_counts_of(g).submits == before.submits + 5 && gpu_counts_of(g).dispatches == before.dispatches + N);
+    CHECK(gpu_counts_of(g).submits == before.submits + 5 &&
+          gpu_counts_of(g).dispatches == before.dispatches + N);
     CHECK(gpu_counts_of(g).read_bytes == before.read_bytes + 45);
     for (uint32_t i = 0; i < 5; i++) { /* each as it was then, whatever came after */
         unsigned char got[9], words[16];
@@ -543,7 +555,8 @@ static void test_replay(gpu *g)
         CHECK(!gpu_read_done(g, dropped, x)); /* it may run on, but it is not handed out */
     }
     gpu_read_drop(g, 0);
-    CHECK(read_now(g, b, 0, 256, x) && gpu_counts_of(g).buffer_bytes == bytes && gpu_state_of(g, &err) == GPU_READY);
+    CHECK(read_now(g, b, 0, 256, x) && gpu_counts_of(g).buffer_bytes == bytes &&
+          gpu_state_of(g, &err) == GPU_READY);
 
     begin("a fence without bytes");
     gpu_replay(g, l, 0, N);
@@ -598,7 +611,8 @@ static void measure(gpu *g)
         t = (double)(bz_os_now() - t0) / 1000;
         trip = t < trip ? t : trip;
     }
-    printf("  best of %d, microseconds: %.2f to add a dispatch to a list, %.2f to encode it, %.2f until it "
+    printf("  best of %d, microseconds: %.2f to add a dispatch to a list, %.2f to encode it, %.2f "
+           "until it "
            "has run; "
            "%.0f to read 4 bytes\n",
            ROUNDS, build, encode, whole, trip);
@@ -608,7 +622,8 @@ static void measure(gpu *g)
     gpu_buffer_free(g, b);
 }
 
-/* ---- when things go wrong --------------------------------------------------------------------- */
+/* ---- when things go wrong ---------------------------------------------------------------------
+ */
 
 static void test_mistakes(void)
 {
@@ -788,11 +803,12 @@ int main(void)
         test_options();
         test_mistakes();
         test_loss();
-        test_refused("no library: no_webgpu", "BEZEL_WEBGPU_LIB", "/nowhere/libwebgpu.so", BZ_NO_WEBGPU,
-                     "BEZEL_WEBGPU_LIB");
-        test_refused("no driver: no_adapter", "VK_DRIVER_FILES", "/nowhere.json", BZ_NO_ADAPTER, "Vulkan");
-        test_refused("a library without WebGPU: no_webgpu", "BEZEL_WEBGPU_LIB", "libm.so.6", BZ_NO_WEBGPU,
-                     "lacks wgpu");
+        test_refused("no library: no_webgpu", "BEZEL_WEBGPU_LIB", "/nowhere/libwebgpu.so",
+                     BZ_NO_WEBGPU, "BEZEL_WEBGPU_LIB");
+        test_refused("no driver: no_adapter", "VK_DRIVER_FILES", "/nowhere.json", BZ_NO_ADAPTER,
+                     "Vulkan");
+        test_refused("a library without WebGPU: no_webgpu", "BEZEL_WEBGPU_LIB", "libm.so.6",
+                     BZ_NO_WEBGPU, "lacks wgpu");
     }
     return finish();
 }

@@ -1,6 +1,6 @@
-/* Diffusion models on the GPU: the steps of a canvas against the CPU, then the whole model against Hugging
- * Face's outputs, on this device and on one with the least limits; what a step reads back, and that a second
- * canvas does not encode the prompt again.
+/* Diffusion models on the GPU: the steps of a canvas against the CPU, then the whole model against
+ * Hugging Face's outputs, on this device and on one with the least limits; what a step reads back,
+ * and that a second canvas does not encode the prompt again.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_diffusion [part of a case's name]
  */
@@ -89,18 +89,21 @@ static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool fl
     float *got = parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, BZ_JUDGED_COLUMNS);
     for (uint32_t i = 0; cpu && got && i < rows; i++) {
         const float *a = cpu + i * BZ_JUDGED_COLUMNS, *b = got + i * BZ_JUDGED_COLUMNS;
-        CHECKF(a[BZ_JUDGED_BEST] == b[BZ_JUDGED_BEST], "row %u: best is %g, not %g", i, (double)b[0],
-               (double)a[0]);
-        CHECKF(fabsf(a[BZ_JUDGED_ENTROPY] - b[BZ_JUDGED_ENTROPY]) < 1e-5f + 1e-5f * a[BZ_JUDGED_ENTROPY],
+        CHECKF(a[BZ_JUDGED_BEST] == b[BZ_JUDGED_BEST], "row %u: best is %g, not %g", i,
+               (double)b[0], (double)a[0]);
+        CHECKF(fabsf(a[BZ_JUDGED_ENTROPY] - b[BZ_JUDGED_ENTROPY]) <
+                   1e-5f + 1e-5f * a[BZ_JUDGED_ENTROPY],
                "row %u: entropy %.8g, not %.8g", i, (double)b[BZ_JUDGED_ENTROPY],
                (double)a[BZ_JUDGED_ENTROPY]);
         CHECKF(fabsf(a[BZ_JUDGED_TOTAL] / b[BZ_JUDGED_TOTAL] - 1) < 1e-5f, "row %u: sum", i);
         CHECKF(fabsf(a[BZ_JUDGED_PEAK] - b[BZ_JUDGED_PEAK]) < 1e-5f, "row %u: peak", i);
         CHECKF(i == 1 || i == 2 ||
-                   same_choice(z + (size_t)i * vocab, vocab, temperature, u[i], (uint32_t)a[BZ_JUDGED_DRAWN],
-                               (uint32_t)b[BZ_JUDGED_DRAWN]),
-               "row %u: %g was drawn, not %g", i, (double)b[BZ_JUDGED_DRAWN], (double)a[BZ_JUDGED_DRAWN]);
-        CHECKF(i || b[BZ_JUDGED_DRAWN] == a[BZ_JUDGED_DRAWN], "a draw of 0 takes the first token there is");
+                   same_choice(z + (size_t)i * vocab, vocab, temperature, u[i],
+                               (uint32_t)a[BZ_JUDGED_DRAWN], (uint32_t)b[BZ_JUDGED_DRAWN]),
+               "row %u: %g was drawn, not %g", i, (double)b[BZ_JUDGED_DRAWN],
+               (double)a[BZ_JUDGED_DRAWN]);
+        CHECKF(i || b[BZ_JUDGED_DRAWN] == a[BZ_JUDGED_DRAWN],
+               "a draw of 0 takes the first token there is");
     }
     free(cpu);
     free(got);
@@ -128,7 +131,8 @@ static void test_broken_row(void)
     for (int i = 0; i < 3000; i++) {
         z[i] = NAN;
     }
-    const parity_pass pass = {.n = 2, .n_out = 2, .out = out, .given = z, .draw = u, .temperature = 0.5f};
+    const parity_pass pass = {
+        .n = 2, .n_out = 2, .out = out, .given = z, .draw = u, .temperature = 0.5f};
     for (int b = 0; b < 2; b++) {
         float *got = parity_output(p.backend[b], r.schedule[b], p.kv[b], &pass, BZ_JUDGED_COLUMNS);
         CHECK(got && got[BZ_JUDGED_ENTROPY] < 0 && got[BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY] > 0);
@@ -144,7 +148,8 @@ static void test_broken_row(void)
 static void test_extreme_logits(void)
 {
     enum { ROWS = 4, VOCAB = 3000 };
-    static const float some[] = {3.4e38f, -3.4e38f, 1e30f, -1e30f, 451, -449, 1e-42f, -1e-42f, 0, -0.0f, 29.9f, INFINITY, -INFINITY, NAN};
+    static const float some[] = {3.4e38f, -3.4e38f, 1e30f, -1e30f, 451,      -449,      1e-42f,
+                                 -1e-42f, 0,        -0.0f, 29.9f,  INFINITY, -INFINITY, NAN};
     memory_weights w = {0};
     parity p;
     weights_random(&w, BZ_F32, 32, 4, 1);
@@ -159,12 +164,14 @@ static void test_extreme_logits(void)
     }
     for (int judged = 0; judged < 2; judged++) {
         bz_plan *plan = parity_plan(&p, ROWS);
-        bz_tensor y = bz_softcap(plan, bz_recall(plan, bz_keep(plan, VOCAB), "z"), 30, "y"), j = BZ_NO_TENSOR;
+        bz_tensor y = bz_softcap(plan, bz_recall(plan, bz_keep(plan, VOCAB), "z"), 30, "y"),
+                  j = BZ_NO_TENSOR;
         if (judged) {
             bz_judge(plan, y, 0, &j, "judged");
         }
         parity_run r = parity_prepare(&p, plan, judged ? j : y);
-        const parity_pass pass = {.n = ROWS, .n_out = ROWS, .out = out, .given = z, .draw = u, .temperature = 0.8f};
+        const parity_pass pass = {
+            .n = ROWS, .n_out = ROWS, .out = out, .given = z, .draw = u, .temperature = 0.8f};
         const uint32_t cols = judged ? BZ_JUDGED_COLUMNS : VOCAB;
         float *got[2];
         for (int b = 0; b < 2; b++) {
@@ -173,11 +180,15 @@ static void test_extreme_logits(void)
         for (uint32_t i = 0; CHECK(got[0] && got[1]) && i < ROWS * cols; i++) {
             const float want = got[0][i], have = got[1][i];
             const bool drawn = judged && i % cols == BZ_JUDGED_DRAWN; /* may fall between two */
-            CHECKF(drawn || (!isfinite(want) && !isfinite(have)) || fabsf(want - have) <= 1e-4f + 1e-5f * fabsf(want),
-                   "%u: %g, not %g (of %g)", i, (double)have, (double)want, judged ? 0 : (double)z[i]);
-            CHECKF(judged || isnan(z[i]) == !isfinite(have), "%u: %g became %g", i, (double)z[i], (double)have);
+            CHECKF(drawn || (!isfinite(want) && !isfinite(have)) ||
+                       fabsf(want - have) <= 1e-4f + 1e-5f * fabsf(want),
+                   "%u: %g, not %g (of %g)", i, (double)have, (double)want,
+                   judged ? 0 : (double)z[i]);
+            CHECKF(judged || isnan(z[i]) == !isfinite(have), "%u: %g became %g", i, (double)z[i],
+                   (double)have);
         }
-        CHECK(!judged || (got[1][3 * BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY] < 0 && got[1][BZ_JUDGED_ENTROPY] > 0));
+        CHECK(!judged || (got[1][3 * BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY] < 0 &&
+                          got[1][BZ_JUDGED_ENTROPY] > 0));
         free(got[0]);
         free(got[1]);
         parity_release(&p, &r);
@@ -189,8 +200,8 @@ static void test_extreme_logits(void)
 
 typedef enum shape_of { SHARP, FLAT, ONE_FLAT, TAILS, BROKEN } shape_of;
 
-/* Rows of logits: few tokens hold them, or all do; three rows flat among sharp ones; a long tail that is
- * cut; flat, but a row without any number, and numbers that are too large. */
+/* Rows of logits: few tokens hold them, or all do; three rows flat among sharp ones; a long tail
+ * that is cut; flat, but a row without any number, and numbers that are too large. */
 static float *shaped_logits(uint32_t rows, uint32_t vocab, shape_of shape)
 {
     float *z = some_logits(rows, vocab, shape == FLAT || shape == TAILS || shape == BROKEN);
@@ -199,7 +210,7 @@ static float *shaped_logits(uint32_t rows, uint32_t vocab, shape_of shape)
     }
     for (uint32_t i = 0; i < vocab && shape == ONE_FLAT; i++) {
         z[vocab + i] = random_float();
-        z[2 * vocab + i] = 0;                 /* all of the same size: */
+        z[2 * vocab + i] = 0;                  /* all of the same size: */
         z[3 * vocab + i] = i == 5 ? 0 : -0.9f; /* ... but one */
     }
     for (size_t i = 0; i < (size_t)rows * vocab && shape == TAILS; i++) {
@@ -211,7 +222,9 @@ static float *shaped_logits(uint32_t rows, uint32_t vocab, shape_of shape)
     }
     for (uint32_t i = 0; i < vocab && shape == BROKEN; i++) {
         z[i] = i % 2 ? NAN : -INFINITY;
-        z[vocab + i] = i % 7 ? z[vocab + i] : i % 3 ? NAN : 3.4e38f; /* divided by the temperature it is no number */
+        z[vocab + i] = i % 7   ? z[vocab + i]
+                       : i % 3 ? NAN
+                               : 3.4e38f; /* divided by the temperature it is no number */
     }
     return z;
 }
@@ -222,7 +235,9 @@ static double greatest_of(const memory_weights *w, bz_weight table)
     float *row = malloc(info->ne[0] * sizeof *row);
     double most = 0;
     for (uint64_t r = 0; r < info->ne[1]; r++) {
-        bz_dequantize(info->type, w->bytes[table.id - 1] + r * bz_row_bytes(info->type, info->ne[0]), row, info->ne[0]);
+        bz_dequantize(info->type,
+                      w->bytes[table.id - 1] + r * bz_row_bytes(info->type, info->ne[0]), row,
+                      info->ne[0]);
         for (uint64_t i = 0; i < info->ne[0]; i++) {
             most = fmax(most, fabs((double)row[i]));
         }
@@ -231,10 +246,11 @@ static double greatest_of(const memory_weights *w, bz_weight table)
     return most;
 }
 
-/* `pieces`: the table lies in several bindings. Exact sessions leave 2^-16 of a row out at most, others 2^-12: values
- * are off by no more than that part of the table's greatest, times the scale. */
-static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32_t rows, shape_of shape,
-                            bool pieces, bool exact)
+/* `pieces`: the table lies in several bindings. Exact sessions leave 2^-16 of a row out at most,
+ * others 2^-12: values are off by no more than that part of the table's greatest, times the scale.
+ */
+static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32_t rows,
+                            shape_of shape, bool pieces, bool exact)
 {
     memory_weights w = {0};
     parity p;
@@ -242,10 +258,12 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     bz_weight table = weights_random(&w, type, width, vocab, 1);
     /* the logits must lie in one binding, with the sums of a share or two */
     const uint64_t least = 4ull * rows * (vocab + 8 * width) + 65536;
-    limits.max_binding =
-        (least > bz_weight_of(&w.table, table)->size / 3 ? least : bz_weight_of(&w.table, table)->size / 3) /
-        256 * 256;
-    if (!parity_open(&p, &w, &(parity_options){.f32_cache = exact, .limits = pieces ? &limits : NULL})) {
+    limits.max_binding = (least > bz_weight_of(&w.table, table)->size / 3
+                              ? least
+                              : bz_weight_of(&w.table, table)->size / 3) /
+                         256 * 256;
+    if (!parity_open(&p, &w,
+                     &(parity_options){.f32_cache = exact, .limits = pieces ? &limits : NULL})) {
         return;
     }
     bz_plan *plan = parity_plan(&p, rows);
@@ -256,7 +274,9 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     float *values = shaped_logits(rows, vocab, shape), u[512];
     draws(u, rows);
     parity_check(&p, &r, &(parity_pass){.n = rows, .given = values, .draw = u, .temperature = 0.8f},
-                 (bound){.of_rms = 2e-5, .absolute = 7.5 * greatest_of(&w, table) * (exact ? 0x1p-16 : 0x1p-12)}, "%u rows", rows);
+                 (bound){.of_rms = 2e-5,
+                         .absolute = 7.5 * greatest_of(&w, table) * (exact ? 0x1p-16 : 0x1p-12)},
+                 "%u rows", rows);
     CHECK(!pieces || p.model->weights.first_piece[1] > 1);
     free(values);
     parity_release(&p, &r);
@@ -264,8 +284,9 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     weights_free(&w);
 }
 
-/* What leaving tokens out costs: error of the mean embedding, of its size, over a distribution as models have them early in a
- * canvas (normal logits; a canvas's temperatures). Tokens left out average, so that it is far below their part of the sum. */
+/* What leaving tokens out costs: error of the mean embedding, of its size, over a distribution as
+ * models have them early in a canvas (normal logits; a canvas's temperatures). Tokens left out
+ * average, so that it is far below their part of the sum. */
 static void test_left_out(bool exact)
 {
     enum { WIDTH = 256, VOCAB = 40000, ROWS = 4 };
@@ -296,8 +317,10 @@ static void test_left_out(bool exact)
         off += (double)(got[i] - want[i]) * (double)(got[i] - want[i]);
         size += (double)want[i] * (double)want[i];
     }
-    printf("  %s: error of the mean embedding %.1e of its size\n", exact ? "exact" : "rounded", sqrt(off / size));
-    CHECKF(sqrt(off / size) < (exact ? 0x1p-17 : 0x1p-13), "the mean embedding is off by %g of its size", sqrt(off / size));
+    printf("  %s: error of the mean embedding %.1e of its size\n", exact ? "exact" : "rounded",
+           sqrt(off / size));
+    CHECKF(sqrt(off / size) < (exact ? 0x1p-17 : 0x1p-13),
+           "the mean embedding is off by %g of its size", sqrt(off / size));
     free(want);
     free(got);
     free(z);
@@ -321,7 +344,8 @@ static void test_kept(void)
     bz_schedule *schedule[2] = {0};
     CHECK(bz_plan_new(&plan, &w.table, NULL, 0, ROWS, BLOCK, &err) == BZ_OK);
     bz_tensor kept = bz_keep(plan, WIDTH), judged = BZ_NO_TENSOR;
-    bz_tensor x = bz_add(plan, bz_embed(plan, table, 0.5f, "x"), bz_recall(plan, kept, "before"), 1, "sum");
+    bz_tensor x =
+        bz_add(plan, bz_embed(plan, table, 0.5f, "x"), bz_recall(plan, kept, "before"), 1, "sum");
     for (uint32_t row = 0; row < ROWS; row += BLOCK) {
         bz_tensor z = bz_linear(plan, bz_take_rows_from(plan, x, row, "rows"), table, "z");
         bz_judge(plan, z, row, &judged, "judged");
@@ -335,7 +359,8 @@ static void test_kept(void)
         out[i] = i;
     }
     for (int b = 0; b < 2; b++) {
-        CHECKF(p.backend[b]->prepare(p.backend[b], plan, &schedule[b], &err) == BZ_OK, "%s", err.text);
+        CHECKF(p.backend[b]->prepare(p.backend[b], plan, &schedule[b], &err) == BZ_OK, "%s",
+               err.text);
     }
     float *last = NULL;
     for (int pass = 0; pass < 4; pass++) { /* fresh, two behind it, fresh again */
@@ -351,7 +376,8 @@ static void test_kept(void)
                                      .out = out,
                                      .fresh = pass % 3 == 0,
                                      .draw = u,
-                                     .temperature = 2}; /* no row is sure: entropies say what came in */
+                                     .temperature =
+                                         2}; /* no row is sure: entropies say what came in */
             float *some = parity_output(p.backend[b], schedule[b], p.kv[b], &how, 1);
             free(some);
             got[b] = malloc(ROWS * BZ_JUDGED_COLUMNS * sizeof(float));
@@ -380,8 +406,8 @@ static void test_kept(void)
     weights_free(&w);
 }
 
-/* A prompt by chunks, then canvases behind it: every row sees the last window - 1 rows of the prompt and all
- * of the canvas. */
+/* A prompt by chunks, then canvases behind it: every row sees the last window - 1 rows of the
+ * prompt and all of the canvas. */
 static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, uint32_t window,
                            uint32_t canvas, bool f32)
 {
@@ -400,7 +426,8 @@ static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, ui
         bz_plan *plan = parity_plan(&p, k ? canvas : 64);
         bz_tensor x = bz_embed(plan, q, 1, "q"), y = bz_embed(plan, kv, 1, "kv");
         const uint32_t n = kv_heads * width;
-        bz_kv_write(plan, bz_columns(plan, y, 0, n), bz_columns(plan, y, n, n), (bz_cache){1}, "write");
+        bz_kv_write(plan, bz_columns(plan, y, 0, n), bz_columns(plan, y, n, n), (bz_cache){1},
+                    "write");
         x = k ? bz_attend_both_ways(plan, x, (bz_cache){1}, heads, width, window, "y")
               : bz_attend(plan, x, (bz_cache){1}, heads, width, window, "y");
         runs[k] = parity_prepare(&p, plan, x);
@@ -413,12 +440,14 @@ static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, ui
             ids[k] = (int32_t)random_below(IDS);
         }
         const bound limit = {.of_rms = 1e-5 + 2e-8 * width};
-        parity_check(&p, &runs[0], &(parity_pass){.n = prompt[i], .position = at, .ids = ids}, limit,
-                     "prompt at %u", at);
+        parity_check(&p, &runs[0], &(parity_pass){.n = prompt[i], .position = at, .ids = ids},
+                     limit, "prompt at %u", at);
         at += prompt[i];
-        for (int again = 0; again < 2; again++) { /* a canvas does not disturb what is behind or before it */
-            parity_check(&p, &runs[1], &(parity_pass){.n = canvas, .position = at, .ids = ids + 7 * again},
-                         limit, "canvas at %u", at);
+        for (int again = 0; again < 2;
+             again++) { /* a canvas does not disturb what is behind or before it */
+            parity_check(&p, &runs[1],
+                         &(parity_pass){.n = canvas, .position = at, .ids = ids + 7 * again}, limit,
+                         "canvas at %u", at);
         }
     }
     parity_release(&p, &runs[0]);
@@ -461,8 +490,10 @@ static void steps(void)
             test_soft_embed(types[i], blocks ? 256 : 96, 700, 64, SHARP, false, true);
             test_soft_embed(types[i], blocks ? 512 : 160, 5003, 7, FLAT, false, true);
             test_soft_embed(types[i], blocks ? 256 : 160, 5003, 5, SHARP, false, true);
-            test_soft_embed(types[i], blocks ? 512 : 160, 3004, 65, FLAT, false, true); /* even; one row more than a tile */
-            test_soft_embed(types[i], blocks ? 768 : 192, 3001, 6, SHARP, false, true); /* whole runs of 64 columns */
+            test_soft_embed(types[i], blocks ? 512 : 160, 3004, 65, FLAT, false,
+                            true); /* even; one row more than a tile */
+            test_soft_embed(types[i], blocks ? 768 : 192, 3001, 6, SHARP, false,
+                            true); /* whole runs of 64 columns */
         }
     }
     if (wants("soft_embed of a table in several pieces")) {
@@ -500,8 +531,9 @@ static void steps(void)
                                   {64, 2, 2, 30, 5}};
     for (int i = 0; i < (quick_run() ? 4 : 7); i++) {
         const uint32_t *s = shapes[i];
-        snprintf(name, sizeof name, "attend both ways, %u heads of %u on %u, window %u, canvas of %u", s[1],
-                 s[0], s[2], s[3], s[4]);
+        snprintf(name, sizeof name,
+                 "attend both ways, %u heads of %u on %u, window %u, canvas of %u", s[1], s[0],
+                 s[2], s[3], s[4]);
         if (wants(name)) {
             test_both_ways(s[0], s[1], s[2], s[3], s[4], false);
             test_both_ways(s[0], s[1], s[2], s[3], s[4], true);
@@ -530,8 +562,8 @@ static int on_step(void *user, const bz_event *e)
     return 0;
 }
 
-/* What a step reads back is what the judge says; the step behind a canvas has one encoder pass of a canvas
- * more, whatever the length of the prompt. */
+/* What a step reads back is what the judge says; the step behind a canvas has one encoder pass of a
+ * canvas more, whatever the length of the prompt. */
 static void test_counts(const golden *g, const bz_model *m)
 {
     size_t n;
@@ -549,24 +581,29 @@ static void test_counts(const golden *g, const bz_model *m)
         meter x = {.m = m};
         CHECKF(prefill(s, longer, length, 0, NULL, &err) == BZ_OK, "%s", err.text);
         x.last = gpu_counts_of(bz_model_device(m));
-        const bz_generate_options o = {.max_tokens = 32, .ignore_end = true, .sampling = {.seed = 1}};
+        const bz_generate_options o = {
+            .max_tokens = 32, .ignore_end = true, .sampling = {.seed = 1}};
         CHECK(bz_session_generate(s, &o, &job, &err) == BZ_OK);
-        CHECKF(bz_job_run(job, &(bz_host){.event = on_step, .user = &x}, &err) == BZ_OK, "%s", err.text);
+        CHECKF(bz_job_run(job, &(bz_host){.event = on_step, .user = &x}, &err) == BZ_OK, "%s",
+               err.text);
         bz_job_free(job);
         CHECKF(x.n == 12, "%u steps", x.n);
         for (uint32_t i = 0; i < x.n; i++) {
-            CHECKF(x.read[i] == 16 * BZ_JUDGED_COLUMNS * 4, "step %u read %d bytes", i, (int)x.read[i]);
-            CHECKF(i == 6 || x.dispatches[i] == x.dispatches[1], "step %u has %d dispatches, not %d", i,
-                   (int)x.dispatches[i], (int)x.dispatches[1]);
+            CHECKF(x.read[i] == 16 * BZ_JUDGED_COLUMNS * 4, "step %u read %d bytes", i,
+                   (int)x.read[i]);
+            CHECKF(i == 6 || x.dispatches[i] == x.dispatches[1],
+                   "step %u has %d dispatches, not %d", i, (int)x.dispatches[i],
+                   (int)x.dispatches[1]);
         }
         CHECKF(x.dispatches[6] > x.dispatches[1] && x.dispatches[6] < 2 * x.dispatches[1],
-               "%d dispatches with encoding, %d without", (int)x.dispatches[6], (int)x.dispatches[1]);
+               "%d dispatches with encoding, %d without", (int)x.dispatches[6],
+               (int)x.dispatches[1]);
         behind[k] = x.dispatches[6];
         CHECK(bz_session_get_stats(s).prefilled == length);
         bz_session_free(s);
     }
-    CHECKF(behind[0] == behind[1], "a longer prompt is encoded again: %d dispatches, not %d", (int)behind[1],
-           (int)behind[0]);
+    CHECKF(behind[0] == behind[1], "a longer prompt is encoded again: %d dispatches, not %d",
+           (int)behind[1], (int)behind[0]);
 }
 
 /* With 8-bit activations and an f16 cache: the same as the CPU's, within what rounding does. */
@@ -609,7 +646,8 @@ int main(int argc, char **argv)
             const bz_session_options o = {.exact = true, .no_fuse = plain, .chunk = plain ? 5 : 0};
             begin("%s, diffusion: logits of a canvas%s", devices[d], plain ? ", not fused" : "");
             check_canvas_logits(&g, m, &o, 1e-3);
-            begin("%s, diffusion: a prompt with a picture%s", devices[d], plain ? ", not fused" : "");
+            begin("%s, diffusion: a prompt with a picture%s", devices[d],
+                  plain ? ", not fused" : "");
             check_canvas_picture(devices[d], &o, 1e-3);
             begin("%s, diffusion: recorded generations%s", devices[d], plain ? ", not fused" : "");
             check_generation(&g, m, &o, "gen");

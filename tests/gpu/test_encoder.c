@@ -1,5 +1,5 @@
-/* Towers on the model's own GPU: one device, only the weights that are needed, and what happens when there is no room for
- * them or the device is lost. */
+/* Towers on the model's own GPU: one device, only the weights that are needed, and what happens
+ * when there is no room for them or the device is lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +48,9 @@ static bz_media *encode(bz_model *m, bz_encoder *e, bz_media_kind kind, const in
 {
     bz_job *job = NULL;
     bz_media *made = NULL;
-    bz_status status = kind == BZ_MEDIA_IMAGE ? bz_encode_image(e, in->rgb, SIDE, SIDE, &job, &c->error)
-                                              : bz_encode_audio(e, in->pcm, SAMPLES, 16000, &job, &c->error);
+    bz_status status = kind == BZ_MEDIA_IMAGE
+                           ? bz_encode_image(e, in->rgb, SIDE, SIDE, &job, &c->error)
+                           : bz_encode_audio(e, in->pcm, SAMPLES, 16000, &job, &c->error);
     while (status == BZ_OK) {
         bz_need need = {0};
         const bz_progress p = bz_job_step(job, &need);
@@ -64,7 +65,8 @@ static bz_media *encode(bz_model *m, bz_encoder *e, bz_media_kind kind, const in
         if (p == BZ_JOB_EVENT) {
             c->reloads += need.event.kind == BZ_EVENT_RELOAD;
             c->events += need.event.kind == BZ_EVENT_PROGRESS;
-            if (c->losses && need.event.kind == BZ_EVENT_PROGRESS && (int)c->events > c->lose_after) {
+            if (c->losses && need.event.kind == BZ_EVENT_PROGRESS &&
+                (int)c->events > c->lose_after) {
                 c->losses--;
                 gpu_test_lose(bz_model_device(m));
             }
@@ -79,8 +81,10 @@ static bz_media *encode(bz_model *m, bz_encoder *e, bz_media_kind kind, const in
 static double difference(const bz_media *a, const bz_media *b)
 {
     uint32_t rows, width, rows_b, width_b;
-    const float *x = a ? bz_media_rows(a, &rows, &width) : NULL, *y = b ? bz_media_rows(b, &rows_b, &width_b) : NULL;
-    return x && y && rows == rows_b && width == width_b ? max_difference(x, y, (size_t)rows * width) : 1e9;
+    const float *x = a ? bz_media_rows(a, &rows, &width) : NULL,
+                *y = b ? bz_media_rows(b, &rows_b, &width_b) : NULL;
+    return x && y && rows == rows_b && width == width_b ? max_difference(x, y, (size_t)rows * width)
+                                                        : 1e9;
 }
 
 static const bz_encoder_options small = {.budget = 70, .keep = 1};
@@ -113,8 +117,8 @@ static void test_sharing(const inputs *in)
     CHECKF(seen != NULL, "%s", c.error.text);
     CHECK(gpu_counts_of(g).dispatches > dispatches && bz_model_device(m) == g);
     const uint64_t eyes = weights_of(e, BZ_MEDIA_IMAGE)->bytes;
-    CHECKF(eyes >= bytes_of(m, false) && eyes < bytes_of(m, false) * 3 / 2, "%llu bytes for %llu", (unsigned long long)eyes,
-           (unsigned long long)bytes_of(m, false));
+    CHECKF(eyes >= bytes_of(m, false) && eyes < bytes_of(m, false) * 3 / 2, "%llu bytes for %llu",
+           (unsigned long long)eyes, (unsigned long long)bytes_of(m, false));
     CHECK(gpu_counts_of(g).buffer_bytes >= before + eyes);
     bz_media *heard = encode(m, e, BZ_MEDIA_AUDIO, in, &c);
     CHECKF(heard != NULL, "%s", c.error.text);
@@ -122,8 +126,9 @@ static void test_sharing(const inputs *in)
     CHECK(ears >= bytes_of(m, true) && ears < bytes_of(m, true) * 3 / 2);
     bz_fit fit;
     CHECK(bz_model_fit(m, NULL, &fit, NULL) == BZ_OK);
-    CHECKF(fit.towers <= eyes + ears + 1024 && fit.towers + 1024 >= eyes + ears, "%llu bytes foretold, %llu are there",
-           (unsigned long long)fit.towers, (unsigned long long)(eyes + ears));
+    CHECKF(fit.towers <= eyes + ears + 1024 && fit.towers + 1024 >= eyes + ears,
+           "%llu bytes foretold, %llu are there", (unsigned long long)fit.towers,
+           (unsigned long long)(eyes + ears));
     CHECK(!bz_encoder_notice(e));
     bz_media_free(seen);
     bz_media_free(heard);
@@ -146,7 +151,8 @@ static void test_exact(const inputs *in)
             bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 70, .exact = exact});
             bz_media *made = encode(m, e, BZ_MEDIA_IMAGE, in, &c);
             CHECKF(made != NULL, "%s", c.error.text);
-            CHECK(((gpu_backend *)(void *)bz_encoder_backend(e, BZ_MEDIA_IMAGE))->matrices == (offered && !exact));
+            CHECK(((gpu_backend *)(void *)bz_encoder_backend(e, BZ_MEDIA_IMAGE))->matrices ==
+                  (offered && !exact));
             bz_media_free(made);
             bz_encoder_free(e);
         }
@@ -162,10 +168,13 @@ static void test_fused(const inputs *in)
         course c = {0};
         bz_encoder *e = encoder_or_fail(m, &small), *plain = encoder_or_fail(m, &small);
         bz_encoder_no_fuse(plain);
-        bz_media *a = encode(m, e, (bz_media_kind)kind, in, &c), *b = encode(m, plain, (bz_media_kind)kind, in, &c);
-        const bz_schedule *s = bz_encoder_schedule(e, (bz_media_kind)kind), *t = bz_encoder_schedule(plain, (bz_media_kind)kind);
+        bz_media *a = encode(m, e, (bz_media_kind)kind, in, &c),
+                 *b = encode(m, plain, (bz_media_kind)kind, in, &c);
+        const bz_schedule *s = bz_encoder_schedule(e, (bz_media_kind)kind),
+                          *t = bz_encoder_schedule(plain, (bz_media_kind)kind);
         CHECKF(difference(a, b) < 1e-4, "%g", difference(a, b));
-        CHECKF(s && t && s->n * 3 < t->n * 2, "%u dispatches, one by one %u", s ? s->n : 0, t ? t->n : 0);
+        CHECKF(s && t && s->n * 3 < t->n * 2, "%u dispatches, one by one %u", s ? s->n : 0,
+               t ? t->n : 0);
         bz_media_free(a);
         bz_media_free(b);
         bz_encoder_free(e);
@@ -225,10 +234,11 @@ static void test_no_room(const inputs *in)
     bz_encoder *e = encoder_or_fail(m, &small), *there = encoder_or_fail(cpu, &small);
     course c = {0};
     CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes + bytes_of(m, false) / 2));
-    bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c), *want = encode(cpu, there, BZ_MEDIA_IMAGE, in, &c);
+    bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c),
+             *want = encode(cpu, there, BZ_MEDIA_IMAGE, in, &c);
     CHECKF(difference(got, want) < 1e-6, "%s", c.error.text);
-    CHECKF(bz_encoder_notice(e) && strstr(bz_encoder_notice(e), "Pictures are encoded on the CPU"), "%s",
-           bz_encoder_notice(e) ? bz_encoder_notice(e) : "no notice");
+    CHECKF(bz_encoder_notice(e) && strstr(bz_encoder_notice(e), "Pictures are encoded on the CPU"),
+           "%s", bz_encoder_notice(e) ? bz_encoder_notice(e) : "no notice");
     CHECK(strcmp(bz_encoder_backend(e, BZ_MEDIA_IMAGE)->name, "gpu") != 0 && bz_model_is_loaded(m));
     bz_media_free(got);
     bz_media_free(want);
@@ -257,7 +267,8 @@ static void test_small_bindings(const inputs *in)
     bz_model_free(m);
 }
 
-/* A value of each matrix in turn that is no number: said of it, as the CPU says. Bounds must not make a number of it. */
+/* A value of each matrix in turn that is no number: said of it, as the CPU says. Bounds must not
+ * make a number of it. */
 static void test_no_number(const char *device, bz_media_kind kind, const inputs *in)
 {
     bz_model *m = open_golden_or_fail("e-like", device);
@@ -265,8 +276,10 @@ static void test_no_number(const char *device, bz_media_kind kind, const inputs 
         const bz_weight_info *w = &m->towers.table.info[i];
         /* softmax takes what is no number for nothing, hence not queries and keys */
         const bool left_out = strstr(w->name, "attn_q") || strstr(w->name, "attn_k");
-        const bool chosen = !quick_run() || strstr(w->name, "ffn_up") || strstr(w->name, "attn_v") || strstr(w->name, "conv");
-        if (!bz_encoder_is_of(kind, w) || w->ne[1] < 2 || strstr(w->name, ".blk.1.") || left_out || !chosen) {
+        const bool chosen = !quick_run() || strstr(w->name, "ffn_up") ||
+                            strstr(w->name, "attn_v") || strstr(w->name, "conv");
+        if (!bz_encoder_is_of(kind, w) || w->ne[1] < 2 || strstr(w->name, ".blk.1.") || left_out ||
+            !chosen) {
             continue;
         }
         begin("no number in %s on %s", w->name, device);
@@ -287,7 +300,8 @@ static void test_no_number(const char *device, bz_media_kind kind, const inputs 
 
 static bz_model *open_wide(const char *device)
 {
-    return open_two_on_or_fail(model_path("tiny-e-q4_k_m.gguf"), model_path("projectors/wide.gguf"), device);
+    return open_two_on_or_fail(model_path("tiny-e-q4_k_m.gguf"), model_path("projectors/wide.gguf"),
+                               device);
 }
 
 /* A layer of 26B's and 31B's tower: heads of 72, more values than any other. */
@@ -297,7 +311,8 @@ static void test_large(const inputs *in)
     bz_model *m = open_wide("gpu-baseline"), *cpu = open_wide("cpu");
     bz_encoder *e = encoder_or_fail(m, &small), *there = encoder_or_fail(cpu, &small);
     course c = {0};
-    bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c), *want = encode(cpu, there, BZ_MEDIA_IMAGE, in, &c);
+    bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c),
+             *want = encode(cpu, there, BZ_MEDIA_IMAGE, in, &c);
     CHECKF(difference(got, want) < 1e-3, "%g %s", difference(got, want), c.error.text);
     CHECKF(!bz_encoder_notice(e), "%s", bz_encoder_notice(e));
     bz_media_free(got);
@@ -312,13 +327,16 @@ static void test_large(const inputs *in)
     e = encoder_or_fail(m, &(bz_encoder_options){.budget = 280});
     CHECK(bz_encode_image(e, rgb, 960, 672, &job, &err) == BZ_OK);
     bz_progress p = BZ_JOB_AGAIN;
-    while (!bz_encoder_schedule(e, BZ_MEDIA_IMAGE) && p != BZ_JOB_ERROR && p != BZ_JOB_DONE && !bz_encoder_notice(e)) {
+    while (!bz_encoder_schedule(e, BZ_MEDIA_IMAGE) && p != BZ_JOB_ERROR && p != BZ_JOB_DONE &&
+           !bz_encoder_notice(e)) {
         bz_need need = {0};
         p = bz_job_step(job, &need);
         err = need.error;
     }
-    CHECKF(p != BZ_JOB_ERROR && !bz_encoder_notice(e), "%s", bz_encoder_notice(e) ? bz_encoder_notice(e) : err.text);
-    CHECK(bz_encoder_schedule(e, BZ_MEDIA_IMAGE) && strcmp(bz_encoder_backend(e, BZ_MEDIA_IMAGE)->name, "gpu") == 0);
+    CHECKF(p != BZ_JOB_ERROR && !bz_encoder_notice(e), "%s",
+           bz_encoder_notice(e) ? bz_encoder_notice(e) : err.text);
+    CHECK(bz_encoder_schedule(e, BZ_MEDIA_IMAGE) &&
+          strcmp(bz_encoder_backend(e, BZ_MEDIA_IMAGE)->name, "gpu") == 0);
     bz_job_free(job);
     bz_encoder_free(e);
     bz_model_free(m);

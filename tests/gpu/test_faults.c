@@ -1,5 +1,5 @@
-/* What goes wrong with a GPU: it is lost, it is full, it cannot compile. Jobs go on on another device as if nothing
- * had been, or say what is the matter and leave the session usable. */
+/* What goes wrong with a GPU: it is lost, it is full, it cannot compile. Jobs go on on another
+ * device as if nothing had been, or say what is the matter and leave the session usable. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,16 @@
 
 static const char *const small = "nano-e-q8_0.gguf";
 static const char *const longer = "nano-long.gguf";
-static const char *const repacked = "tiny-e-q6_k.gguf"; /* its numbers depend on the kernels enough to see */
+static const char *const repacked =
+    "tiny-e-q6_k.gguf"; /* its numbers depend on the kernels enough to see */
 
 enum { PROMPT = 29, MADE = 14, CHUNK = 12 }; /* two passes of many rows and one of few */
-static const int32_t ids[PROMPT] = {2,   50,  51,  52,  53,  104, 60,  61,  62,  33,  100, 101, 102, 103, 104,
-                                    105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117, 118};
+static const int32_t ids[PROMPT] = {2,   50,  51,  52,  53,  104, 60,  61,  62,  33,
+                                    100, 101, 102, 103, 104, 105, 106, 107, 108, 109,
+                                    110, 111, 112, 113, 114, 115, 116, 117, 118};
 
-/* ---- a host that takes devices away ------------------------------------------------------------- */
+/* ---- a host that takes devices away -------------------------------------------------------------
+ */
 
 typedef struct host {
     bz_os_map map; /* the file, where the model has no bytes in memory */
@@ -33,7 +36,8 @@ typedef struct host {
     int32_t made[4 * MADE];
     bz_finish finish;
     bz_error error;
-    /* When to lose the device: after so many tokens or progress events, and so many steps more; -1: never. */
+    /* When to lose the device: after so many tokens or progress events, and so many steps more; -1:
+     * never. */
     int after_events, after_steps;
     bool again_on_reload; /* and once more while it is loaded anew */
     bool stop_on_reload;  /* leave the job there */
@@ -107,10 +111,13 @@ static bz_job *start_prefill(bz_session *s, uint32_t n)
 
 static bz_job *start_generate(bz_session *s, uint32_t n, bool greedy)
 {
-    const bz_generate_options o = {.max_tokens = n,
-                                   .ignore_end = true,
-                                   .sampling = {.greedy = greedy, .seed = 7, .temperature = 1.5f,
-                                                .repetition = greedy ? 1.0f : 1.1f}}; /* penalties: no passes ahead */
+    const bz_generate_options o = {
+        .max_tokens = n,
+        .ignore_end = true,
+        .sampling = {.greedy = greedy,
+                     .seed = 7,
+                     .temperature = 1.5f,
+                     .repetition = greedy ? 1.0f : 1.1f}}; /* penalties: no passes ahead */
     bz_job *job = NULL;
     bz_error err = {0};
     CHECKF(bz_session_generate(s, &o, &job, &err) == BZ_OK, "%s", err.text);
@@ -168,10 +175,13 @@ static answers answers_of(bz_model *m)
 static bool same_text(const host *h, const int32_t *want, uint32_t n)
 {
     return CHECKF(h->error.code == BZ_OK, "%s", h->error.text) &&
-           CHECKF(h->tokens == n && memcmp(h->made, want, n * sizeof *want) == 0, "%u tokens, or others: %d %d %d for %d %d %d", h->tokens, h->made[0], h->made[1], h->made[2], want[0], want[1], want[2]);
+           CHECKF(h->tokens == n && memcmp(h->made, want, n * sizeof *want) == 0,
+                  "%u tokens, or others: %d %d %d for %d %d %d", h->tokens, h->made[0], h->made[1],
+                  h->made[2], want[0], want[1], want[2]);
 }
 
-/* ---- lost ----------------------------------------------------------------------------------------- */
+/* ---- lost
+ * ----------------------------------------------------------------------------------------- */
 
 static void test_lost_in_prefill(bz_model *m, const answers *a)
 {
@@ -182,7 +192,8 @@ static void test_lost_in_prefill(bz_model *m, const answers *a)
         run_job(&h, m, start_prefill(s, PROMPT));
         CHECKF(h.error.code == BZ_OK, "%s", h.error.text);
         CHECK(h.lost == 1 && h.reloads > 0 && h.reload_done == h.reload_total);
-        CHECK(bz_session_get_stats(s).position == PROMPT && bz_session_get_stats(s).prefilled == PROMPT);
+        CHECK(bz_session_get_stats(s).position == PROMPT &&
+              bz_session_get_stats(s).prefilled == PROMPT);
         CHECK(memcmp(bz_session_logits(s), a->logits, a->bytes) == 0);
         bz_session_free(s);
     }
@@ -192,7 +203,8 @@ static void test_lost_in_generate(bz_model *m, const answers *a)
 {
     for (int greedy = 0; greedy < 2; greedy++) {
         for (int k = 0; k < (quick_run() ? 1 : 2); k++) {
-            begin("lost while generating (%s), %d steps after the fifth token", greedy ? "greedy" : "seeded", k);
+            begin("lost while generating (%s), %d steps after the fifth token",
+                  greedy ? "greedy" : "seeded", k);
             bz_session *s = session_or_fail(m, &options);
             bz_error err = {0};
             CHECK(prefill(s, ids, PROMPT, 0, NULL, &err) == BZ_OK);
@@ -200,8 +212,10 @@ static void test_lost_in_generate(bz_model *m, const answers *a)
             run_job(&h, m, start_generate(s, MADE, greedy));
             CHECK(h.lost == 1 && h.reloads > 0 && h.finish == BZ_FINISH_LENGTH);
             same_text(&h, a->made[greedy], MADE);
-            CHECK(bz_session_get_stats(s).position == PROMPT + MADE && bz_session_get_stats(s).generated == MADE);
-            CHECK(feed_one_more(s, h.made) == BZ_OK && bz_session_get_stats(s).reused == PROMPT + MADE);
+            CHECK(bz_session_get_stats(s).position == PROMPT + MADE &&
+                  bz_session_get_stats(s).generated == MADE);
+            CHECK(feed_one_more(s, h.made) == BZ_OK &&
+                  bz_session_get_stats(s).reused == PROMPT + MADE);
             CHECK(memcmp(bz_session_logits(s), a->after[greedy], a->bytes) == 0);
             bz_session_free(s);
         }
@@ -251,7 +265,8 @@ static void test_lost_twice(bz_model *m, const answers *a)
     run_job(&h, m, start_generate(s, MADE, true));
     CHECKF(h.error.code == BZ_DEVICE_LOST && h.lost == 2, "%s", h.error.text);
     CHECKF(strstr(h.error.text, "lost") != NULL, "%s", h.error.text);
-    CHECK(h.tokens >= 5 && h.tokens < MADE && memcmp(h.made, a->made[1], h.tokens * sizeof *h.made) == 0);
+    CHECK(h.tokens >= 5 && h.tokens < MADE &&
+          memcmp(h.made, a->made[1], h.tokens * sizeof *h.made) == 0);
     uint32_t held = bz_session_get_stats(s).position - PROMPT;
     CHECKF(held == h.tokens || held + 1 == h.tokens, "%u tokens held, %u reported", held, h.tokens);
     host next = calm;
@@ -299,7 +314,8 @@ static void test_two_sessions(bz_model *m, const answers *a)
     }
     CHECKF((h[0].reloads > 0) + (h[1].reloads > 0) == 1, "the weights were loaded more than once");
 
-    begin("a session that rests finds the other's device; one that gives up in between leaves the rest to the other");
+    begin("a session that rests finds the other's device; one that gives up in between leaves the "
+          "rest to the other");
     gpu_test_lose(bz_model_device(m));
     h[0] = calm;
     h[0].stop_on_reload = true;
@@ -320,8 +336,9 @@ static void test_two_sessions(bz_model *m, const answers *a)
 
 enum { CUTS = 3, ALL = 150 };
 
-/* Greedy tokens and the logits behind them, after a prompt that came in three pieces. In the last of them it goes back to
- * the middle of the piece before, at the end of a tile of attention: what is left there has the same sums. */
+/* Greedy tokens and the logits behind them, after a prompt that came in three pieces. In the last
+ * of them it goes back to the middle of the piece before, at the end of a tile of attention: what
+ * is left there has the same sums. */
 static void answer_in_pieces(bz_model *m, bool exact, bool lose, int32_t made[4], float *logits)
 {
     static const uint32_t end[CUTS] = {40, 40 + 80, ALL}, same = 40 + 64;
@@ -340,7 +357,8 @@ static void answer_in_pieces(bz_model *m, bool exact, bool lose, int32_t made[4]
     }
     host h = calm;
     run_job(&h, m, start_generate(s, 4, true));
-    CHECKF(h.error.code == BZ_OK && h.tokens == 4 && (h.reloads > 0) == lose, "%u tokens: %s", h.tokens, h.error.text);
+    CHECKF(h.error.code == BZ_OK && h.tokens == 4 && (h.reloads > 0) == lose, "%u tokens: %s",
+           h.tokens, h.error.text);
     memcpy(made, h.made, 4 * sizeof *made);
     memcpy(text + ALL, made, 4 * sizeof *made);
     text[ALL + 4] = 77;
@@ -356,19 +374,22 @@ static void test_same_passes(void)
     const size_t vocab = bz_model_vocab(m);
     float *want = malloc(vocab * sizeof *want), *got = malloc(vocab * sizeof *got);
     for (int exact = 0; exact < 2; exact++) {
-        begin("tokens are computed again in the passes that they were in%s", exact ? ", exact" : "");
+        begin("tokens are computed again in the passes that they were in%s",
+              exact ? ", exact" : "");
         int32_t first[4], second[4];
         answer_in_pieces(m, exact, false, first, want);
         answer_in_pieces(m, exact, true, second, got);
         CHECK(memcmp(first, second, sizeof first) == 0);
-        CHECKF(memcmp(want, got, vocab * sizeof *want) == 0, "logits differ by up to %g", max_difference(want, got, (uint32_t)vocab));
+        CHECKF(memcmp(want, got, vocab * sizeof *want) == 0, "logits differ by up to %g",
+               max_difference(want, got, (uint32_t)vocab));
     }
     free(want);
     free(got);
     bz_model_free(m);
 }
 
-/* ---- by reads, and while opening ------------------------------------------------------------------ */
+/* ---- by reads, and while opening
+ * ------------------------------------------------------------------ */
 
 typedef struct opening {
     host h;
@@ -385,7 +406,8 @@ static void start_opening(opening *o, const char *file, bool straight)
         exit(1);
     }
     const bz_input input = {file, o->h.map.size, NULL};
-    CHECKF(bz_model_open(&o->job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_model_open(&o->job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK,
+           "%s", err.text);
 }
 
 /* One step; true while there is more to do. */
@@ -450,7 +472,8 @@ static void test_lost_in_opening(void)
             lost = true;
         }
     }
-    CHECKF(lost && o.h.error.code == BZ_DEVICE_LOST && strstr(o.h.error.text, "lost"), "%s", o.h.error.text);
+    CHECKF(lost && o.h.error.code == BZ_DEVICE_LOST && strstr(o.h.error.text, "lost"), "%s",
+           o.h.error.text);
     CHECK(bz_job_model(o.job) == NULL);
     bz_job_free(o.job);
     bz_os_unmap(&o.h.map);
@@ -464,7 +487,8 @@ static void test_lost_in_opening(void)
     bz_os_unmap(&o.h.map);
 }
 
-/* ---- full ------------------------------------------------------------------------------------------ */
+/* ---- full
+ * ------------------------------------------------------------------------------------------ */
 
 static void test_no_memory_for_weights(void)
 {
@@ -479,8 +503,9 @@ static void test_no_memory_for_weights(void)
         }
     }
     CHECKF(o.h.error.code == BZ_OUT_OF_MEMORY, "%s", o.h.error.text);
-    CHECKF(strncmp(o.h.error.text, "The weights need 0.0", 20) == 0 && strstr(o.h.error.text, "smaller quantisation"), "%s",
-           o.h.error.text);
+    CHECKF(strncmp(o.h.error.text, "The weights need 0.0", 20) == 0 &&
+               strstr(o.h.error.text, "smaller quantisation"),
+           "%s", o.h.error.text);
     bz_job_free(o.job);
     bz_os_unmap(&o.h.map);
 }
@@ -494,8 +519,10 @@ static void test_no_memory_for_caches(bz_model *m)
         text[i] = i ? 20 + i % 90 : 2;
     }
     bz_error err = {0};
-    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64, .exact = true});
-    for (uint32_t n = 240; n <= 250; n += n == 240 ? 8 : 1) { /* every size of pass has been there */
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64, .exact = true});
+    for (uint32_t n = 240; n <= 250;
+         n += n == 240 ? 8 : 1) { /* every size of pass has been there */
         CHECK(prefill(s, text, n, 0, NULL, &err) == BZ_OK);
     }
     host first = calm;
@@ -512,12 +539,14 @@ static void test_no_memory_for_caches(bz_model *m)
     memcpy(want, bz_session_logits(s), bz_model_vocab(m) * sizeof *want);
     host h = calm;
     run_job(&h, m, start_generate(s, 20, true));
-    CHECKF(h.error.code == BZ_OUT_OF_MEMORY && h.tokens == 5, "%u tokens, %s", h.tokens, h.error.text);
+    CHECKF(h.error.code == BZ_OUT_OF_MEMORY && h.tokens == 5, "%u tokens, %s", h.tokens,
+           h.error.text);
     CHECK(bz_session_get_stats(s).position == 256);
 
     CHECK(gpu_test_limit_memory(g, UINT64_MAX));
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
-    bz_session *fresh = session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64, .exact = true});
+    bz_session *fresh =
+        session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64, .exact = true});
     CHECK(prefill(fresh, text, 252, 0, NULL, &err) == BZ_OK);
     CHECK(max_difference(bz_session_logits(fresh), want, bz_model_vocab(m)) < 1e-3);
     CHECK(prefill(fresh, text, LONG, 0, NULL, &err) == BZ_OK);
@@ -536,7 +565,8 @@ static void test_no_memory_for_caches(bz_model *m)
 
 static void test_no_memory_for_large_passes(bz_model *m)
 {
-    begin("no memory for large passes: smaller ones do it, but for the order of sums with the same numbers");
+    begin("no memory for large passes: smaller ones do it, but for the order of sums with the same "
+          "numbers");
     enum { LONG = 600 };
     int32_t text[LONG];
     for (int i = 0; i < LONG; i++) {
@@ -566,8 +596,8 @@ static void test_no_memory_for_large_passes(bz_model *m)
     free(want);
 }
 
-/* Where twice as much is too much, as much as is needed is tried. The limit is between what the two need while keys
- * or values are copied: 1.5 and 1.25 times the difference. */
+/* Where twice as much is too much, as much as is needed is tried. The limit is between what the two
+ * need while keys or values are copied: 1.5 and 1.25 times the difference. */
 static void test_tight_memory(bz_model *m)
 {
     begin("caches grow by less where there is little memory");
@@ -588,13 +618,14 @@ static void test_tight_memory(bz_model *m)
     CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes + (doubled - caches) * 11 / 8));
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
     const uint64_t grown = bz_session_get_stats(s).cache_bytes;
-    CHECKF(grown > caches && grown < doubled, "%llu, then %llu bytes; %llu with memory", (unsigned long long)caches,
-           (unsigned long long)grown, (unsigned long long)doubled);
+    CHECKF(grown > caches && grown < doubled, "%llu, then %llu bytes; %llu with memory",
+           (unsigned long long)caches, (unsigned long long)grown, (unsigned long long)doubled);
     CHECK(gpu_test_limit_memory(g, UINT64_MAX));
     bz_session_free(s);
 }
 
-/* ---- broken ----------------------------------------------------------------------------------------- */
+/* ---- broken
+ * ----------------------------------------------------------------------------------------- */
 
 static void test_refused_command(bz_model *m, const answers *a)
 {
@@ -625,9 +656,11 @@ static void test_broken_kernel(void)
     bz_job_free(o.job);
     bz_session *s = session_or_fail(m, &options);
     bz_error err = {0};
-    gpu_test_wgsl(bz_model_device(m), "@compute @workgroup_size(64)\nfn main() { let x: u32 = 1.5f; }\n");
+    gpu_test_wgsl(bz_model_device(m),
+                  "@compute @workgroup_size(64)\nfn main() { let x: u32 = 1.5f; }\n");
     CHECKF(prefill(s, ids, PROMPT, 0, NULL, &err) == BZ_BAD_REQUEST, "%s", err.text);
-    CHECKF(strstr(err.text, "Kernel ") && strstr(err.text, "line 2") && strstr(err.text, "u32"), "%s", err.text);
+    CHECKF(strstr(err.text, "Kernel ") && strstr(err.text, "line 2") && strstr(err.text, "u32"),
+           "%s", err.text);
     bz_session_free(s);
     bz_model_free(m);
     bz_os_unmap(&o.h.map);
@@ -639,8 +672,9 @@ static void test_broken_kernel(void)
             gpu_test_wgsl(bz_open_device(o.job), "fn main() { nonsense(); }\n");
         }
     }
-    CHECKF(o.h.error.code == BZ_BAD_REQUEST && strstr(o.h.error.text, "repack") && strstr(o.h.error.text, "nonsense"), "%s",
-           o.h.error.text);
+    CHECKF(o.h.error.code == BZ_BAD_REQUEST && strstr(o.h.error.text, "repack") &&
+               strstr(o.h.error.text, "nonsense"),
+           "%s", o.h.error.text);
     bz_job_free(o.job);
     bz_os_unmap(&o.h.map);
 }

@@ -1,5 +1,6 @@
-/* Steps that one kernel does together: on plans that hold exactly such a pattern, fused gives what the plain list
- * and the CPU give, with fewer dispatches; on plans that only look like one, nothing is fused.
+/* Steps that one kernel does together: on plans that hold exactly such a pattern, fused gives what
+ * the plain list and the CPU give, with fewer dispatches; on plans that only look like one, nothing
+ * is fused.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_fuse [part of a case's name]
  */
@@ -41,7 +42,8 @@ static bz_tensor angles(bz_plan *p, uint32_t width)
     return bz_rope_table(p, BZ_NO_WEIGHT, width, width / 2, 10000, "angles");
 }
 
-/* ---- patterns --------------------------------------------------------------------------------- */
+/* ---- patterns ---------------------------------------------------------------------------------
+ */
 
 static bz_tensor norm_add(bz_plan *p)
 {
@@ -79,7 +81,8 @@ static bz_tensor norm_add_then_input(bz_plan *p)
 /* What a router sees. */
 static bz_tensor norm_mul(bz_plan *p)
 {
-    return bz_mul_vector(p, bz_rms_norm(p, input(p), BZ_NO_WEIGHT, WIDTH, 1e-6f, "norm"), wide_norm, 0.3f, "y");
+    return bz_mul_vector(p, bz_rms_norm(p, input(p), BZ_NO_WEIGHT, WIDTH, 1e-6f, "norm"), wide_norm,
+                         0.3f, "y");
 }
 
 static bz_tensor weighed_norm_mul(bz_plan *p)
@@ -106,7 +109,8 @@ static bz_tensor norm_rope_view(bz_plan *p)
     return bz_rope(p, head_norms(p, x), t, HEAD, "y");
 }
 
-/* ---- what only looks like one -------------------------------------------------------------------- */
+/* ---- what only looks like one
+ * -------------------------------------------------------------------- */
 
 static bz_tensor sum_of_norms(bz_plan *p)
 {
@@ -176,10 +180,12 @@ static bz_tensor scale_of_another(bz_plan *p)
     return bz_add(p, sum, scaled, 0.5f, "y");
 }
 
-/* ---- products with 8-bit activations -------------------------------------------------------------- */
+/* ---- products with 8-bit activations
+ * -------------------------------------------------------------- */
 
 enum { WIDE = 512 };
-static bz_weight wide_table, wide_other, row_norm, row_norm2, gate, up, third, odd, other_type, head, narrow;
+static bz_weight wide_table, wide_other, row_norm, row_norm2, gate, up, third, odd, other_type,
+    head, narrow;
 
 static bz_tensor wide_input(bz_plan *p)
 {
@@ -199,7 +205,8 @@ static bz_tensor norm_linear(bz_plan *p)
 static bz_tensor three_products(bz_plan *p)
 {
     bz_tensor n = row(p, wide_input(p), row_norm);
-    bz_tensor a = bz_linear(p, n, gate, "q"), b = bz_linear(p, n, up, "k"), c = bz_linear(p, n, third, "v");
+    bz_tensor a = bz_linear(p, n, gate, "q"), b = bz_linear(p, n, up, "k"),
+              c = bz_linear(p, n, third, "v");
     return bz_add(p, bz_add(p, a, b, 1, "ab"), c, 1, "y");
 }
 
@@ -215,7 +222,8 @@ static bz_tensor whole_front(bz_plan *p)
 {
     bz_tensor r = bz_embed(p, wide_other, 1, "residual"), x = wide_input(p);
     bz_tensor sum = bz_scale(p, bz_add(p, r, row(p, x, row_norm), 1, "add"), factor, "sum");
-    bz_tensor n = row(p, sum, row_norm2), a = bz_linear(p, n, gate, "gate"), b = bz_linear(p, n, up, "up");
+    bz_tensor n = row(p, sum, row_norm2), a = bz_linear(p, n, gate, "gate"),
+              b = bz_linear(p, n, up, "up");
     return bz_add(p, bz_geglu(p, a, b, "geglu"), sum, 1, "y");
 }
 
@@ -297,7 +305,8 @@ static bz_tensor outputs_of_different_width(bz_plan *p)
     return bz_add(p, bz_columns(p, a, 8, 100), b, 1, "y");
 }
 
-/* ---- experts -------------------------------------------------------------------------------------------- */
+/* ---- experts
+ * -------------------------------------------------------------------------------------------- */
 
 static bz_weight choice, expert_both, expert_gate, expert_up, expert_wide, expert_down;
 
@@ -317,7 +326,8 @@ static bz_tensor expert_gates_and_ups(bz_plan *p)
 static bz_tensor expert_pair(bz_plan *p)
 {
     bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
-    bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "gate"), b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "up");
+    bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "gate"),
+              b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "up");
     return bz_geglu(p, a, b, "y");
 }
 
@@ -336,15 +346,18 @@ static bz_tensor gated_then_product_and_read(bz_plan *p)
 static bz_tensor expert_whole(bz_plan *p)
 {
     bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
-    bz_tensor x = bz_geglu_fused(p, bz_expert_linear(p, n, ids, expert_wide, SLOTS, "both"), 96, "geglu");
+    bz_tensor x =
+        bz_geglu_fused(p, bz_expert_linear(p, n, ids, expert_wide, SLOTS, "both"), 96, "geglu");
     return bz_expert_linear(p, x, ids, expert_down, SLOTS, "y");
 }
 
-/* Results of their own for two matrices: the norm is read twice, so nothing is left to fuse for few rows. */
+/* Results of their own for two matrices: the norm is read twice, so nothing is left to fuse for few
+ * rows. */
 static bz_tensor expert_sum_of_two(bz_plan *p)
 {
     bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
-    bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "a"), b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "b");
+    bz_tensor a = bz_expert_linear(p, n, ids, expert_gate, SLOTS, "a"),
+              b = bz_expert_linear(p, n, ids, expert_up, SLOTS, "b");
     return bz_add(p, a, b, 1, "y");
 }
 
@@ -352,18 +365,22 @@ static bz_tensor expert_gates_read_again(bz_plan *p)
 {
     bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
     bz_tensor both = bz_expert_linear(p, n, ids, expert_both, SLOTS, "both");
-    return bz_add(p, bz_geglu_fused(p, both, 100, "geglu"), bz_columns(p, both, 0, SLOTS * 100), 1, "y");
+    return bz_add(p, bz_geglu_fused(p, both, 100, "geglu"), bz_columns(p, both, 0, SLOTS * 100), 1,
+                  "y");
 }
 
-/* ---- attention ---------------------------------------------------------------------------------------- */
+/* ---- attention
+ * ---------------------------------------------------------------------------------------- */
 
 static const bz_cache_info attention_cache = {.kv_heads = 1, .head_dim = HEAD, .window = 16};
 
 static bz_tensor attention(bz_plan *p, bool weight_of_v, bool keep_k)
 {
     bz_tensor t = angles(p, HEAD), x = input(p);
-    bz_tensor k = bz_rope(p, bz_rms_norm(p, bz_columns(p, x, 0, HEAD), head_norm, HEAD, 1e-6f, "k"), t, HEAD, "k");
-    bz_tensor v = bz_rms_norm(p, bz_columns(p, x, HEAD, HEAD), weight_of_v ? head_norm : BZ_NO_WEIGHT, HEAD, 1e-6f, "v");
+    bz_tensor k = bz_rope(p, bz_rms_norm(p, bz_columns(p, x, 0, HEAD), head_norm, HEAD, 1e-6f, "k"),
+                          t, HEAD, "k");
+    bz_tensor v = bz_rms_norm(p, bz_columns(p, x, HEAD, HEAD),
+                              weight_of_v ? head_norm : BZ_NO_WEIGHT, HEAD, 1e-6f, "v");
     bz_kv_write(p, k, v, (bz_cache){1}, "write");
     bz_tensor q = bz_rope(p, head_norms(p, residual(p)), t, HEAD, "q");
     bz_tensor y = bz_attend(p, q, (bz_cache){1}, HEADS, HEAD, 16, "attend");
@@ -385,10 +402,12 @@ static bz_tensor attention_k_read(bz_plan *p)
     return attention(p, false, true);
 }
 
-/* ---- sums of splits: products of few tiles, whose sums are made where they are read ------------------------- */
+/* ---- sums of splits: products of few tiles, whose sums are made where they are read
+ * ------------------------- */
 
 enum { MANY_HEADS = 12, WIDEST = 3840 };
-static bz_weight widest[5], too_wide[5]; /* rows, two norms, a product of them and one that makes them */
+static bz_weight widest[5],
+    too_wide[5]; /* rows, two norms, a product of them and one that makes them */
 static bz_weight query_norm, to_many_heads, values, to_heads, to_head, to_head2, to_choice;
 
 static bz_tensor product(bz_plan *p, bz_weight w)
@@ -416,8 +435,10 @@ static bz_tensor sum_norm_mul(bz_plan *p)
 static bz_tensor attention_of(bz_plan *p, bz_weight matrix, uint32_t heads, float eps, double base)
 {
     bz_tensor t = angles(p, HEAD), x = wide_input(p);
-    bz_tensor turn = base == 10000 ? t : bz_rope_table(p, BZ_NO_WEIGHT, HEAD, HEAD / 2, base, "others");
-    bz_tensor k = bz_linear(p, x, to_head, "k"), q = bz_linear(p, x, matrix, "q"), v = bz_linear(p, x, to_head2, "v");
+    bz_tensor turn =
+        base == 10000 ? t : bz_rope_table(p, BZ_NO_WEIGHT, HEAD, HEAD / 2, base, "others");
+    bz_tensor k = bz_linear(p, x, to_head, "k"), q = bz_linear(p, x, matrix, "q"),
+              v = bz_linear(p, x, to_head2, "v");
     k = bz_rope(p, bz_rms_norm(p, k, head_norm, HEAD, 1e-6f, "k"), t, HEAD, "k");
     v = bz_rms_norm(p, v, BZ_NO_WEIGHT, HEAD, 1e-6f, "v");
     bz_kv_write(p, k, v, (bz_cache){1}, "write");
@@ -481,7 +502,8 @@ static bz_tensor sum_route(bz_plan *p)
 static bz_tensor sum_read_by_two(bz_plan *p)
 {
     bz_tensor x = product(p, gate);
-    return bz_add(p, bz_linear(p, row(p, x, row_norm), up, "again"), row(p, x, row_norm2), 0.5f, "y");
+    return bz_add(p, bz_linear(p, row(p, x, row_norm), up, "again"), row(p, x, row_norm2), 0.5f,
+                  "y");
 }
 
 static bz_tensor sum_added_to_its_norm(bz_plan *p)
@@ -500,7 +522,8 @@ static bz_tensor sum_for_nobody(bz_plan *p)
     return product(p, gate);
 }
 
-/* ---- norms of many rows, between products ----------------------------------------------------------------- */
+/* ---- norms of many rows, between products
+ * ----------------------------------------------------------------- */
 
 static bz_tensor wide_residual(bz_plan *p)
 {
@@ -518,12 +541,13 @@ static bz_tensor normed_product(bz_plan *p, bz_tensor v, bz_weight w, bz_weight 
     return bz_linear(p, row(p, v, w), matrix, "product");
 }
 
-/* Norms that run early must stay until they are read, and so must the sum, which is read between them by an addition when
- * the places of its inputs are taken again. */
+/* Norms that run early must stay until they are read, and so must the sum, which is read between
+ * them by an addition when the places of its inputs are taken again. */
 static bz_tensor norms_early(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
-    bz_tensor a = normed_product(p, v, row_norm2, gate), b = bz_linear(p, a, up, "b"), c = bz_linear(p, a, third, "c");
+    bz_tensor a = normed_product(p, v, row_norm2, gate), b = bz_linear(p, a, up, "b"),
+              c = bz_linear(p, a, third, "c");
     bz_tensor d = bz_add(p, bz_add(p, c, v, 1, "cv"), bz_add(p, a, b, 1, "ab"), 1, "d");
     bz_tensor e = normed_product(p, v, row_norm, up), f = normed_product(p, v, row_norm2, third);
     return bz_add(p, bz_add(p, d, e, 0.5f, "de"), f, 1, "y");
@@ -534,14 +558,16 @@ static bz_tensor norms_of_experts(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
     bz_tensor a = row(p, normed_product(p, v, row_norm2, gate), row_norm);
-    bz_tensor r = bz_mul_vector(p, row(p, v, BZ_NO_WEIGHT), row_norm2, 0.3f, "r"), b = bz_linear(p, r, up, "b");
+    bz_tensor r = bz_mul_vector(p, row(p, v, BZ_NO_WEIGHT), row_norm2, 0.3f, "r"),
+              b = bz_linear(p, r, up, "b");
     bz_tensor c = normed_product(p, v, row_norm, third);
     return bz_add(p, sum_of(p, a, bz_add(p, b, c, 1, "bc"), row_norm), v, 1, "y");
 }
 
 static bz_tensor norms_two_sums(bz_plan *p)
 {
-    bz_tensor r = wide_residual(p), v = sum_of(p, r, sum_of(p, r, wide_input(p), row_norm2), row_norm);
+    bz_tensor r = wide_residual(p),
+              v = sum_of(p, r, sum_of(p, r, wide_input(p), row_norm2), row_norm);
     v = bz_scale(p, v, factor, "scaled");
     bz_cut(p, "layer");
     return bz_add(p, normed_product(p, v, row_norm2, gate), v, 1, "y");
@@ -555,7 +581,8 @@ static bz_tensor norms_two_sums_alone(bz_plan *p)
 
 static bz_tensor norms_of_same_rows(bz_plan *p)
 {
-    bz_tensor x = wide_input(p), a = normed_product(p, x, row_norm, gate), b = normed_product(p, x, row_norm2, up);
+    bz_tensor x = wide_input(p), a = normed_product(p, x, row_norm, gate),
+              b = normed_product(p, x, row_norm2, up);
     return bz_add(p, a, b, 1, "y");
 }
 
@@ -602,18 +629,24 @@ static bz_tensor norms_first_sum_kept(bz_plan *p)
 static bz_tensor norms_too_many(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
-    bz_tensor a = bz_add(p, normed_product(p, v, row_norm, gate), normed_product(p, v, row_norm2, up), 1, "a");
-    bz_tensor b = bz_add(p, normed_product(p, v, row_norm, third), normed_product(p, v, row_norm2, gate), 1, "b");
+    bz_tensor a = bz_add(p, normed_product(p, v, row_norm, gate),
+                         normed_product(p, v, row_norm2, up), 1, "a");
+    bz_tensor b = bz_add(p, normed_product(p, v, row_norm, third),
+                         normed_product(p, v, row_norm2, gate), 1, "b");
     return bz_add(p, a, b, 1, "y");
 }
 
 /* Six norms that wait for their products at once: in 8 bits there are places for four. */
 static bz_tensor norms_waiting(bz_plan *p)
 {
-    bz_tensor r = wide_residual(p), v = sum_of(p, r, wide_input(p), row_norm), w = sum_of(p, v, r, row_norm2);
-    bz_tensor a = bz_add(p, normed_product(p, v, row_norm, gate), normed_product(p, w, row_norm2, up), 1, "a");
-    bz_tensor b = bz_add(p, normed_product(p, v, row_norm2, third), normed_product(p, w, row_norm, gate), 1, "b");
-    bz_tensor c = bz_add(p, normed_product(p, v, row_norm, up), normed_product(p, w, row_norm2, third), 1, "c");
+    bz_tensor r = wide_residual(p), v = sum_of(p, r, wide_input(p), row_norm),
+              w = sum_of(p, v, r, row_norm2);
+    bz_tensor a = bz_add(p, normed_product(p, v, row_norm, gate),
+                         normed_product(p, w, row_norm2, up), 1, "a");
+    bz_tensor b = bz_add(p, normed_product(p, v, row_norm2, third),
+                         normed_product(p, w, row_norm, gate), 1, "b");
+    bz_tensor c = bz_add(p, normed_product(p, v, row_norm, up),
+                         normed_product(p, w, row_norm2, third), 1, "c");
     return bz_add(p, bz_add(p, a, b, 0.5f, "ab"), c, 1, "y");
 }
 
@@ -643,7 +676,9 @@ static bz_tensor norms_for_two_kinds(bz_plan *p)
     return bz_add(p, bz_linear(p, n, gate, "a"), bz_linear(p, n, values, "b"), 1, "y");
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------- */
+/* ---- all
+ * --------------------------------------------------------------------------------------------------
+ */
 
 typedef struct fuse_case {
     const char *name;
@@ -653,7 +688,8 @@ typedef struct fuse_case {
     int saved8;     /* ... and more than that where norms for products are in 8 bits */
 } fuse_case;
 
-/* Of up to 8 rows; behind a GEGLU or a norm, 8 bits may round a value the other way than in the plain list. */
+/* Of up to 8 rows; behind a GEGLU or a norm, 8 bits may round a value the other way than in the
+ * plain list. */
 static const fuse_case products[] = {
     {"norm and product", norm_linear, 1, 0, 1},
     {"norm and three products", three_products, 3, 0, 1},
@@ -719,7 +755,8 @@ static const fuse_case many_norms[] = {
     {"early in part: a first sum that is read", norms_first_sum_kept, 2, 3, 1},
     {"early in part: more norms than vectors", norms_too_many, 1, 4, 4},
 };
-static const fuse_case experts_norms[] = {{"early: norm, add, norms for FFN, router and experts", norms_of_experts, 3, 7, 3}};
+static const fuse_case experts_norms[] = {
+    {"early: norm, add, norms for FFN, router and experts", norms_of_experts, 3, 7, 3}};
 
 /* Of 512 rows the wide product has no splits. */
 static const fuse_case wide_norms[] = {
@@ -727,11 +764,14 @@ static const fuse_case wide_norms[] = {
     {"not early: a row too wide to be held", norms_too_wide, 1, 1, 0},
 };
 
-static const fuse_case gated_sums[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 3, 0}};
+static const fuse_case gated_sums[] = {
+    {"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 3, 0}};
 /* There the GEGLU is done with the product, too. */
-static const fuse_case gated_sums8[] = {{"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 4, 0}};
+static const fuse_case gated_sums8[] = {
+    {"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 4, 0}};
 /* Factors in another order. */
-static const fuse_case sums_mul[] = {{"a product's splits, norm without weight, times a vector", sum_norm_mul, 1, 2, 0}};
+static const fuse_case sums_mul[] = {
+    {"a product's splits, norm without weight, times a vector", sum_norm_mul, 1, 2, 0}};
 
 static const fuse_case norms[] = {
     {"norm and add", norm_add, 1, 1, 0},
@@ -777,7 +817,8 @@ typedef struct fuse_rules {
 static void test_case(const fuse_case *t, parity *fused, parity *plain, const fuse_rules *rules)
 {
     static const uint32_t rows[][2] = {{1, 1}, {8, 3}, {64, 64}, {512, 70}};
-    begin("%s%s%s", t->name, rules->only_many ? ", 8-bit activations" : "", rules->binding ? ", little room" : "");
+    begin("%s%s%s", t->name, rules->only_many ? ", 8-bit activations" : "",
+          rules->binding ? ", little room" : "");
     for (size_t c = rules->only_many ? 2 : 0; c < 4; c++) {
         const parity_pass pass = {.n = rows[c][1], .position = 0};
         bz_plan *first = parity_plan(fused, rows[c][0]), *second = parity_plan(plain, rows[c][0]);
@@ -785,11 +826,13 @@ static void test_case(const fuse_case *t, parity *fused, parity *plain, const fu
         parity_run u = parity_prepare(plain, second, t->record(second));
         uint64_t n_fused = 0, n_plain = 0;
         float *a = run(fused, &f, &pass, &n_fused), *b = run(plain, &u, &pass, &n_plain);
-        const int saved = (rows[c][0] > 8 ? t->saved_many + (rules->exact ? 0 : t->saved8) : t->saved) - (rows[c][0] == 512 ? rules->dearer : 0);
+        const int saved =
+            (rows[c][0] > 8 ? t->saved_many + (rules->exact ? 0 : t->saved8) : t->saved) -
+            (rows[c][0] == 512 ? rules->dearer : 0);
         if (CHECK(a && b)) {
             within(a, b, pass.n, f.cols, rules->near, "fused against plain");
-            CHECKF((int)(n_plain - n_fused) == saved, "%d dispatches fused, %d plain, bucket %u", (int)n_fused, (int)n_plain,
-                   rows[c][0]);
+            CHECKF((int)(n_plain - n_fused) == saved, "%d dispatches fused, %d plain, bucket %u",
+                   (int)n_fused, (int)n_plain, rows[c][0]);
         }
         parity_check(fused, &f, &pass, rules->limit, "fused against the CPU, %u rows", pass.n);
         parity_check(plain, &u, &pass, rules->limit, "plain against the CPU, %u rows", pass.n);
@@ -804,7 +847,12 @@ static void test_cases(const fuse_case *cases, size_t n, const char *wanted, fus
 {
     gpu_limits limits = parity_limits();
     limits.max_binding = rules.binding;
-    const parity_options o = {.device = {.baseline = rules.baseline}, .caches = &attention_cache, .n_caches = 1, .slack = 511, .f32_cache = rules.exact, .limits = rules.binding ? &limits : NULL};
+    const parity_options o = {.device = {.baseline = rules.baseline},
+                              .caches = &attention_cache,
+                              .n_caches = 1,
+                              .slack = 511,
+                              .f32_cache = rules.exact,
+                              .limits = rules.binding ? &limits : NULL};
     parity_options plain_options = o;
     plain_options.no_fuse = true;
     parity fused = {0}, plain = {0};
@@ -869,14 +917,18 @@ int main(int argc, char **argv)
     const fuse_rules plainly = {.exact = true, .near = exact, .limit = exact};
     test_cases(norms, sizeof norms / sizeof *norms, wanted, plainly);
     test_cases(attentions, sizeof attentions / sizeof *attentions, wanted, plainly);
-    /* A value that two kernels round to different neighbours moves a sum by a small part; what 8 bits lose against the
-     * CPU is much more, and products of two such sums have long tails (test_kernels.c has the sharp test). */
-    test_cases(products, sizeof products / sizeof *products, wanted, (fuse_rules){.near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
-    /* Here sums are the same in the same order, but a compiler may join a product and a sum in one kernel and not in the other; then
-     * 8 bits may round to another neighbour. */
-    const fuse_rules summed = {.exact = true, .near = exact, .limit = {.of_rms = 2e-5, .of_value = 2e-6}};
+    /* A value that two kernels round to different neighbours moves a sum by a small part; what 8
+     * bits lose against the CPU is much more, and products of two such sums have long tails
+     * (test_kernels.c has the sharp test). */
+    test_cases(products, sizeof products / sizeof *products, wanted,
+               (fuse_rules){.near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
+    /* Here sums are the same in the same order, but a compiler may join a product and a sum in one
+     * kernel and not in the other; then 8 bits may round to another neighbour. */
+    const fuse_rules summed = {
+        .exact = true, .near = exact, .limit = {.of_rms = 2e-5, .of_value = 2e-6}};
     const fuse_rules summed_loosely = {.exact = true, .near = summed.limit, .limit = summed.limit};
-    const fuse_rules summed8 = {.only_many = true, .near = {.of_rms = 6e-3}, .limit = {.of_rms = 0.2}};
+    const fuse_rules summed8 = {
+        .only_many = true, .near = {.of_rms = 6e-3}, .limit = {.of_rms = 0.2}};
     test_cases(sums, sizeof sums / sizeof *sums, wanted, summed);
     test_cases(gated_sums, 1, wanted, summed);
     test_cases(sums, sizeof sums / sizeof *sums, wanted, summed8);
@@ -885,11 +937,19 @@ int main(int argc, char **argv)
     test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed);
     test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed8);
     test_cases(experts_norms, 1, wanted, summed_loosely);
-    test_cases(experts_norms, 1, wanted, (fuse_rules){.only_many = true, .near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
-    test_cases(&wide_norms[0], 1, wanted, (fuse_rules){.exact = true, .baseline = true, .dearer = 1, .near = exact, .limit = summed.limit});
-    test_cases(&wide_norms[1], 1, wanted, (fuse_rules){.exact = true, .baseline = true, .near = exact, .limit = summed.limit});
-    /* Room for the splits of one product at a time: each begins when those before it have been added up. */
-    test_cases(&sums[2], 1, wanted, (fuse_rules){.exact = true, .binding = 3600000, .dearer = 2, .near = exact, .limit = exact});
+    test_cases(experts_norms, 1, wanted,
+               (fuse_rules){.only_many = true, .near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
+    test_cases(
+        &wide_norms[0], 1, wanted,
+        (fuse_rules){
+            .exact = true, .baseline = true, .dearer = 1, .near = exact, .limit = summed.limit});
+    test_cases(&wide_norms[1], 1, wanted,
+               (fuse_rules){.exact = true, .baseline = true, .near = exact, .limit = summed.limit});
+    /* Room for the splits of one product at a time: each begins when those before it have been
+     * added up. */
+    test_cases(&sums[2], 1, wanted,
+               (fuse_rules){
+                   .exact = true, .binding = 3600000, .dearer = 2, .near = exact, .limit = exact});
     weights_free(&weights);
     return finish();
 }

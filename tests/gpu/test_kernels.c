@@ -1,13 +1,15 @@
-/* The GPU's kernels against the CPU's exact ones on random shapes: products of every type, tables, norms,
- * rotation, and what works value by value. test_attend.c has attention, test_experts.c the experts,
- * test_fuse.c steps done together, test_limits.c small bindings and dispatches.
+/* The GPU's kernels against the CPU's exact ones on random shapes: products of every type, tables,
+ * norms, rotation, and what works value by value. test_attend.c has attention, test_experts.c the
+ * experts, test_fuse.c steps done together, test_limits.c small bindings and dispatches.
  *
- *   sh tools/gpu-env.sh build/tests/gpu/test_kernels [part of a group's name] [part of a type's name]
+ *   sh tools/gpu-env.sh build/tests/gpu/test_kernels [part of a group's name] [part of a type's
+ * name]
  *
- * BEZEL_SEED gives other random numbers. A software adapter takes seconds to compile some kernels, so that
- * a few combinations of type, shape and rows are left out unless BEZEL_THOROUGH is set; BEZEL_QUICK takes
- * a few types only. Bounds: float kernels differ from the CPU by the order of additions and by fused
- * multiply-adds, so a sum of k products may be off by some units in its last place.
+ * BEZEL_SEED gives other random numbers. A software adapter takes seconds to compile some kernels,
+ * so that a few combinations of type, shape and rows are left out unless BEZEL_THOROUGH is set;
+ * BEZEL_QUICK takes a few types only. Bounds: float kernels differ from the CPU by the order of
+ * additions and by fused multiply-adds, so a sum of k products may be off by some units in its last
+ * place.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,8 +24,9 @@
 
 static const char *wanted_type = "";
 
-static const bz_type types[] = {BZ_F32,  BZ_F16,  BZ_BF16, BZ_Q8_0, BZ_Q4_0, BZ_Q4_1,   BZ_Q5_0,   BZ_Q5_1,
-                                BZ_Q2_K, BZ_Q3_K, BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
+static const bz_type types[] = {BZ_F32,  BZ_F16,    BZ_BF16,   BZ_Q8_0, BZ_Q4_0, BZ_Q4_1,
+                                BZ_Q5_0, BZ_Q5_1,   BZ_Q2_K,   BZ_Q3_K, BZ_Q4_K, BZ_Q5_K,
+                                BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
 enum { N_TYPES = sizeof types / sizeof *types };
 
 /* A float type, blocks of 32 that begin at odd places, wide loads. */
@@ -71,7 +74,8 @@ enum { MOST_SHAPES = 10 };
 /* k is a whole number of blocks; that of floats can be anything. */
 static uint32_t shapes_of(bz_type type, shape *out)
 {
-    static const shape floats[] = {{1, 1, 0}, {5, 3, 0}, {37, 65, 0}, {96, 64, 0}, {64, 260, 0}, {2051, 7, 1}, {2080, 8, 1}};
+    static const shape floats[] = {{1, 1, 0},    {5, 3, 0},    {37, 65, 0}, {96, 64, 0},
+                                   {64, 260, 0}, {2051, 7, 1}, {2080, 8, 1}};
     static const shape blocks[] = {{1, 1, 0}, {3, 3, 0}, {2, 65, 0}, {5, 64, 0}, {6, 132, 0}};
     static const shape longer[] = {{2304, 20, 1}, {4352, 12, 1}, {2304, 9, 1}};
     uint32_t per_block = bz_type_of((uint32_t)type)->block_values, n = 0;
@@ -92,17 +96,20 @@ static bool has_few8(bz_type t)
     return t == BZ_Q4_K || t == BZ_Q5_K || t == BZ_Q6_K;
 }
 
-/* Kernels that round activations to 8 bits get such as are not changed by it, and the same bound. */
+/* Kernels that round activations to 8 bits get such as are not changed by it, and the same bound.
+ */
 static void test_linear(bz_type type, bool exact, gpu_options options, const char *device)
 {
     shape shapes[MOST_SHAPES];
     uint32_t n_shapes = shapes_of(type, shapes);
     bool all = thorough() || is_chosen(type);
-    begin("linear %s%s%s", bz_type_of((uint32_t)type)->name, exact ? "" : ", 8-bit activations", device);
+    begin("linear %s%s%s", bz_type_of((uint32_t)type)->name, exact ? "" : ", 8-bit activations",
+          device);
     memory_weights w = {0};
     bz_weight x[MOST_SHAPES], m[MOST_SHAPES];
     for (uint32_t i = 0; i < n_shapes; i++) {
-        x[i] = exact ? weights_random(&w, BZ_F32, shapes[i].k, 512, 1) : weights_exact8(&w, shapes[i].k, 512);
+        x[i] = exact ? weights_random(&w, BZ_F32, shapes[i].k, 512, 1)
+                     : weights_exact8(&w, shapes[i].k, 512);
         m[i] = weights_random(&w, type, shapes[i].k, shapes[i].outputs, 1);
     }
     parity p;
@@ -111,19 +118,21 @@ static void test_linear(bz_type type, bool exact, gpu_options options, const cha
     for (uint32_t i = 0; open && i < n_shapes; i++) { /* all at once: they compile side by side */
         for (int b = 0; b < N_BUCKETS; b++) {
             bool odd = shapes[i].outputs % 4 != 0;
-            bool again = !exact && !has_few8(type) && buckets[b].bucket <= 8; /* the exact kernels, once more */
+            bool again = !exact && !has_few8(type) &&
+                         buckets[b].bucket <= 8; /* the exact kernels, once more */
             if (all || (!again && !shapes[i].seldom && !(odd && buckets[b].bucket == 8))) {
                 bz_plan *plan = parity_plan(&p, buckets[b].bucket);
-                runs[i][b] = parity_prepare(&p, plan, bz_linear(plan, bz_embed(plan, x[i], 1, "x"), m[i], "y"));
+                runs[i][b] = parity_prepare(
+                    &p, plan, bz_linear(plan, bz_embed(plan, x[i], 1, "x"), m[i], "y"));
             }
         }
     }
     for (uint32_t i = 0; open && i < n_shapes; i++) {
         for (int b = 0; b < N_BUCKETS; b++) {
             for (int c = 0; runs[i][b].plan && c < 5 && buckets[b].n[c]; c++) {
-                parity_check(&p, &runs[i][b], &(parity_pass){.n = buckets[b].n[c]}, sum_of(shapes[i].k),
-                             "k %u, %u outputs, %u rows of %u", shapes[i].k, shapes[i].outputs, buckets[b].n[c],
-                             buckets[b].bucket);
+                parity_check(&p, &runs[i][b], &(parity_pass){.n = buckets[b].n[c]},
+                             sum_of(shapes[i].k), "k %u, %u outputs, %u rows of %u", shapes[i].k,
+                             shapes[i].outputs, buckets[b].n[c], buckets[b].bucket);
             }
             parity_release(&p, &runs[i][b]);
         }
@@ -147,13 +156,15 @@ static void test_linears(void)
     for (int t = 0; t < N_TYPES; t++) {
         if (wants(types[t]) && (thorough() || types[t] == BZ_Q4_K || types[t] == BZ_Q6_K)) {
             test_linear(types[t], false, (gpu_options){.no_subgroups = true}, ", no subgroups");
-            test_linear(types[t], false, (gpu_options){.no_f16 = true, .baseline = true}, ", baseline");
+            test_linear(types[t], false, (gpu_options){.no_f16 = true, .baseline = true},
+                        ", baseline");
             test_linear(types[t], true, (gpu_options){.baseline = true}, ", baseline");
         }
     }
 }
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables ------------------------------------------------------------------------------------
+ */
 
 static void test_embed(void)
 {
@@ -163,10 +174,12 @@ static void test_embed(void)
         if (!wants(types[t])) {
             continue;
         }
-        uint32_t block = bz_type_of((uint32_t)types[t])->block_values, k = block == 1 ? 77 : 3 * block;
+        uint32_t block = bz_type_of((uint32_t)types[t])->block_values,
+                 k = block == 1 ? 77 : 3 * block;
         begin("embed %s, with any finite scale", bz_type_of((uint32_t)types[t])->name);
         memory_weights w = {0};
-        bz_weight table[] = {weights_random(&w, types[t], k, ROWS, 1), weights_wild(&w, types[t], k, ROWS)};
+        bz_weight table[] = {weights_random(&w, types[t], k, ROWS, 1),
+                             weights_wild(&w, types[t], k, ROWS)};
         parity p;
         bool open = parity_open(&p, &w, &(parity_options){0});
         for (int i = 0; open && i < 4; i++) {
@@ -174,8 +187,11 @@ static void test_embed(void)
             bz_tensor y = bz_embed(plan, table[i % 2], i == 2 ? 39.25f : 1, "y");
             parity_run r = parity_prepare(&p, plan, y);
             /* a scale times a number, less a minimum: the difference may be small against both */
-            bound limit = {.of_rms = bz_type_has_min(types[t]) ? 3e-7 : 0, .of_value = 3e-7, .absolute = 1e-37};
-            parity_check(&p, &r, &(parity_pass){.n = i < 2 ? 8 : 11, .ids = ids}, limit, "case %d", i);
+            bound limit = {.of_rms = bz_type_has_min(types[t]) ? 3e-7 : 0,
+                           .of_value = 3e-7,
+                           .absolute = 1e-37};
+            parity_check(&p, &r, &(parity_pass){.n = i < 2 ? 8 : 11, .ids = ids}, limit, "case %d",
+                         i);
             parity_release(&p, &r);
         }
         parity_close(&p);
@@ -190,8 +206,9 @@ static void test_norms(void)
 {
     static const struct {
         uint32_t width, groups;
-    } norms[] = {{1, 1},   {2, 5},   {3, 1},   {5, 7},   {31, 2},   {64, 8},   {100, 3},  {255, 1},
-                 {256, 4}, {257, 1}, {512, 2}, {513, 3}, {1536, 1}, {2816, 1}, {3001, 1}, {5000, 1}};
+    } norms[] = {{1, 1},    {2, 5},    {3, 1},    {5, 7},   {31, 2},  {64, 8},
+                 {100, 3},  {255, 1},  {256, 4},  {257, 1}, {512, 2}, {513, 3},
+                 {1536, 1}, {2816, 1}, {3001, 1}, {5000, 1}};
     enum { N = sizeof norms / sizeof *norms };
     static const uint32_t rows[4][2] = {{1, 1}, {8, 3}, {64, 33}, {512, 65}};
     begin("rms_norm of widths 1 to 5000, with and without weight");
@@ -210,8 +227,10 @@ static void test_norms(void)
             bz_tensor t = bz_embed(plan, x[i], c == 3 ? 1e-4f : c == 5 ? 1e6f : 1, "x");
             t = bz_rms_norm(plan, t, c % 2 ? g[i] : BZ_NO_WEIGHT, norms[i].width, 1e-6f, "y");
             parity_run r = parity_prepare(&p, plan, t);
-            parity_check(&p, &r, &(parity_pass){.n = n}, (bound){.of_value = 2e-6, .absolute = 1e-9},
-                         "width %u, %u groups, %u rows, weight %d", norms[i].width, norms[i].groups, n, c % 2);
+            parity_check(&p, &r, &(parity_pass){.n = n},
+                         (bound){.of_value = 2e-6, .absolute = 1e-9},
+                         "width %u, %u groups, %u rows, weight %d", norms[i].width, norms[i].groups,
+                         n, c % 2);
             parity_release(&p, &r);
         }
     }
@@ -220,17 +239,21 @@ static void test_norms(void)
     print_worst();
 }
 
-/* ---- value by value ----------------------------------------------------------------------------- */
+/* ---- value by value -----------------------------------------------------------------------------
+ */
 
-/* Columns of a wide table, so that every step also sees views: odd places, strides that are not its width. */
+/* Columns of a wide table, so that every step also sees views: odd places, strides that are not its
+ * width. */
 static void test_elementwise(void)
 {
-    static const uint32_t widths[] = {1, 3, 64, 65, 2057, 1000}; /* 2057 by 512: several values to a thread */
+    static const uint32_t widths[] = {1,  3,    64,
+                                      65, 2057, 1000}; /* 2057 by 512: several values to a thread */
     static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 130}};
     enum { N = 6, WIDE = 4219 };
     begin("add, scale, mul_vector, geglu, softcap, take_rows, columns");
     memory_weights w = {0};
-    bz_weight wide = weights_random(&w, BZ_F32, WIDE, 130, 1), one = weights_values(&w, (float[]){-1.625f}, 1, 1), v[N];
+    bz_weight wide = weights_random(&w, BZ_F32, WIDE, 130, 1),
+              one = weights_values(&w, (float[]){-1.625f}, 1, 1), v[N];
     for (int i = 0; i < N; i++) {
         v[i] = weights_random(&w, BZ_F32, widths[i], 1, 1);
     }
@@ -255,19 +278,26 @@ static void test_elementwise(void)
                 case 6: /* gates and ups of so many values in turn */
                     y = bz_geglu_fused(plan, bz_columns(plan, x, 7, 2 * n), n % 5 ? n : n / 5, "y");
                     break;
-                case 7: y = bz_softcap(plan, bz_add(plan, a, b, 1, "s"), 2.5f, "y"); limit.of_value = 2e-6; break;
-                default: y = bz_add(plan, bz_columns(plan, a, n / 2, 1), bz_columns(plan, b, n - 1, 1), 1, "y");
+                case 7:
+                    y = bz_softcap(plan, bz_add(plan, a, b, 1, "s"), 2.5f, "y");
+                    limit.of_value = 2e-6;
+                    break;
+                default:
+                    y = bz_add(plan, bz_columns(plan, a, n / 2, 1), bz_columns(plan, b, n - 1, 1),
+                               1, "y");
                 }
                 /* where tanh is nearly -1, the CPU has few digits of 1 + tanh */
                 limit.absolute = op >= 4 && op <= 6 ? 1e-6 * (double)large : 0;
                 parity_run r = parity_prepare(&p, plan, y);
-                parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, limit, "op %d, %u columns, %u rows", op, n, rows[c][1]);
+                parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, limit,
+                             "op %d, %u columns, %u rows", op, n, rows[c][1]);
                 parity_release(&p, &r);
             }
         }
     }
     begin("take_rows of any rows, then more steps on them");
-    /* One sum may come out near nothing; what it may be off by depends on what sums of 1000 are like, about 10. */
+    /* One sum may come out near nothing; what it may be off by depends on what sums of 1000 are
+     * like, about 10. */
     const bound limit = {.absolute = 10 * sum_of(1000).of_rms};
     for (int c = 0; open && c < 3; c++) {
         uint32_t out[130], n = rows[c][1];
@@ -280,7 +310,8 @@ static void test_elementwise(void)
         y = bz_softcap(plan, bz_linear(plan, y, v[N - 1], "sum"), 30, "y");
         parity_run r = parity_prepare(&p, plan, y);
         for (uint32_t n_out = 1; n_out <= n; n_out = n_out * 2 + 1) {
-            parity_check(&p, &r, &(parity_pass){.n = n, .n_out = n_out, .out = out}, limit, "%u of %u rows", n_out, n);
+            parity_check(&p, &r, &(parity_pass){.n = n, .n_out = n_out, .out = out}, limit,
+                         "%u of %u rows", n_out, n);
         }
         parity_release(&p, &r);
     }
@@ -289,15 +320,17 @@ static void test_elementwise(void)
     print_worst();
 }
 
-/* ---- rotation ---------------------------------------------------------------------------------- */
+/* ---- rotation ----------------------------------------------------------------------------------
+ */
 
 static void test_rope(void)
 {
     static const struct {
         uint32_t width, pairs, heads;
         bool factors;
-    } cases[] = {{2, 1, 1, 0},    {4, 1, 3, 0},     {6, 3, 2, 1},     {64, 32, 8, 0},  {72, 36, 5, 1},
-                 {128, 64, 1, 0}, {256, 128, 4, 0}, {256, 32, 16, 1}, {512, 64, 2, 0}, {512, 256, 3, 1}};
+    } cases[] = {{2, 1, 1, 0},    {4, 1, 3, 0},    {6, 3, 2, 1},     {64, 32, 8, 0},
+                 {72, 36, 5, 1},  {128, 64, 1, 0}, {256, 128, 4, 0}, {256, 32, 16, 1},
+                 {512, 64, 2, 0}, {512, 256, 3, 1}};
     enum { N = sizeof cases / sizeof *cases };
     static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 66}};
     begin("rope of widths 2 to 512, partly turned, with factors, at far positions");
@@ -320,18 +353,23 @@ static void test_rope(void)
             bz_tensor table = {0}, t = {0};
             bz_weight factors = cases[i].factors ? f[i] : BZ_NO_WEIGHT;
             if (!late) {
-                table = bz_rope_table(plan, factors, cases[i].width, cases[i].pairs, 10000, "angles");
+                table =
+                    bz_rope_table(plan, factors, cases[i].width, cases[i].pairs, 10000, "angles");
             }
             t = bz_embed(plan, x[i], 1, "x");
             if (late) {
-                t = bz_rms_norm(plan, bz_add(plan, t, t, 1, "twice"), BZ_NO_WEIGHT, cases[i].width, 0, "norm");
+                t = bz_rms_norm(plan, bz_add(plan, t, t, 1, "twice"), BZ_NO_WEIGHT, cases[i].width,
+                                0, "norm");
                 bz_cut(plan, "here");
-                table = bz_rope_table(plan, factors, cases[i].width, cases[i].pairs, 1000000, "angles");
+                table =
+                    bz_rope_table(plan, factors, cases[i].width, cases[i].pairs, 1000000, "angles");
             }
             parity_run r = parity_prepare(&p, plan, bz_rope(plan, t, table, cases[i].width, "y"));
-            parity_check(&p, &r, &(parity_pass){.n = rows[c % 3][1], .position = c == 2 ? 0 : 130000},
-                         (bound){.of_rms = 1e-6, .of_value = 1e-6}, "width %u, %u pairs, %u heads, %u rows, late %d",
-                         cases[i].width, cases[i].pairs, cases[i].heads, rows[c % 3][1], late);
+            parity_check(&p, &r,
+                         &(parity_pass){.n = rows[c % 3][1], .position = c == 2 ? 0 : 130000},
+                         (bound){.of_rms = 1e-6, .of_value = 1e-6},
+                         "width %u, %u pairs, %u heads, %u rows, late %d", cases[i].width,
+                         cases[i].pairs, cases[i].heads, rows[c % 3][1], late);
             parity_release(&p, &r);
         }
     }
@@ -340,7 +378,8 @@ static void test_rope(void)
     print_worst();
 }
 
-/* ---- all ---------------------------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------------------------------
+ */
 
 static const struct {
     const char *name;

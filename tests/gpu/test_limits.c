@@ -1,5 +1,5 @@
-/* Tensors of many bindings and buffers, and dispatches of more workgroups than one dimension has: at small size
- * with limits the device pretends to have, and once at full size.
+/* Tensors of many bindings and buffers, and dispatches of more workgroups than one dimension has:
+ * at small size with limits the device pretends to have, and once at full size.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_limits [part of a case's name]
  */
@@ -37,7 +37,8 @@ static void set_limits(uint64_t binding, uint64_t buffer, uint32_t workgroups)
 /* Where weights are integers, activations that 8 bits hold exactly. */
 static bz_weight inputs_for(memory_weights *w, bz_type type, uint64_t k, uint64_t n)
 {
-    return bz_type_of((uint32_t)type)->block_values > 1 ? weights_exact8(w, k, n) : weights_random(w, BZ_F32, k, n, 1);
+    return bz_type_of((uint32_t)type)->block_values > 1 ? weights_exact8(w, k, n)
+                                                        : weights_random(w, BZ_F32, k, n, 1);
 }
 
 static bound sum_of(uint64_t k)
@@ -55,7 +56,8 @@ static void check_product(parity *p, bz_weight x, bz_weight m, const char *what)
         bz_plan *plan = parity_plan(p, rows[c][0]);
         parity_run r = parity_prepare(p, plan, bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y"));
         uint64_t before = gpu_counts_of(p->device).dispatches;
-        parity_check(p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(p->weights->table.info[m.id - 1].ne[0]), "%s, %u rows", what,
+        parity_check(p, &r, &(parity_pass){.n = rows[c][1]},
+                     sum_of(p->weights->table.info[m.id - 1].ne[0]), "%s, %u rows", what,
                      rows[c][1]);
         CHECKF(gpu_counts_of(p->device).dispatches - before > 4, "%s: all in one binding", what);
         parity_release(p, &r);
@@ -65,14 +67,16 @@ static void check_product(parity *p, bz_weight x, bz_weight m, const char *what)
 static void test_products(bz_type type, uint64_t k, uint64_t outputs)
 {
     char name[100];
-    snprintf(name, sizeof name, "a %s matrix of many bindings, %d outputs", bz_type_of((uint32_t)type)->name, (int)outputs);
+    snprintf(name, sizeof name, "a %s matrix of many bindings, %d outputs",
+             bz_type_of((uint32_t)type)->name, (int)outputs);
     if (!starts(name)) {
         return;
     }
     memory_weights w = {0};
     bz_weight x = inputs_for(&w, type, k, 20), m = weights_random(&w, type, k, outputs, 1);
     uint64_t row = bz_row_bytes(type, k), activations = 4 * (k + 2 * outputs + 64) * 16;
-    /* bindings of a fifth of the matrix or less, two or three to a buffer; the activations have to fit */
+    /* bindings of a fifth of the matrix or less, two or three to a buffer; the activations have to
+     * fit */
     uint64_t binding = row * outputs / 5 > activations ? row * outputs / 5 : activations;
     CHECK(binding < row * outputs / 3);
     /* (where a type is repacked as it is loaded, that needs a large buffer) */
@@ -91,14 +95,16 @@ static void test_table(bz_type type)
 {
     enum { ROWS = 1000, K = 256 };
     char name[100];
-    snprintf(name, sizeof name, "a %s table of many bindings, rows at the borders", bz_type_of((uint32_t)type)->name);
+    snprintf(name, sizeof name, "a %s table of many bindings, rows at the borders",
+             bz_type_of((uint32_t)type)->name);
     if (!starts(name)) {
         return;
     }
     memory_weights w = {0};
     bz_weight table = weights_random(&w, type, K, ROWS, 1);
     uint64_t row = bz_row_bytes(type, K);
-    set_limits(row * 101 + 256 > 64 * K * 4 * 3 ? row * 101 + 256 : 64 * K * 4 * 3, type == BZ_Q6_K ? real.max_buffer : 1 << 18, real.max_workgroups);
+    set_limits(row * 101 + 256 > 64 * K * 4 * 3 ? row * 101 + 256 : 64 * K * 4 * 3,
+               type == BZ_Q6_K ? real.max_buffer : 1 << 18, real.max_workgroups);
     parity p;
     bool open = parity_open(&p, &w, &(parity_options){.limits = &limits});
     bz_plan *plan = open ? parity_plan(&p, 64) : NULL;
@@ -108,25 +114,29 @@ static void test_table(bz_type type)
         for (int32_t i = 0; i < 50; i++) {
             ids[i] = (first + i * 7) % ROWS;
         }
-        parity_check(&p, &r, &(parity_pass){.n = 50, .ids = ids}, (bound){.of_rms = 3e-7}, "from %d", (int)first);
+        parity_check(&p, &r, &(parity_pass){.n = 50, .ids = ids}, (bound){.of_rms = 3e-7},
+                     "from %d", (int)first);
     }
     parity_release(&p, &r);
     parity_close(&p);
     weights_free(&w);
 }
 
-/* ---- experts ----------------------------------------------------------------------------------- */
+/* ---- experts -----------------------------------------------------------------------------------
+ */
 
 static void test_experts(bz_type type, uint32_t k, uint32_t outputs)
 {
     enum { EXPERTS = 11, SLOTS = 3, IDS = 20 };
     char name[100];
-    snprintf(name, sizeof name, "%s experts of many bindings, %u outputs", bz_type_of((uint32_t)type)->name, outputs);
+    snprintf(name, sizeof name, "%s experts of many bindings, %u outputs",
+             bz_type_of((uint32_t)type)->name, outputs);
     if (!starts(name)) {
         return;
     }
     memory_weights w = {0};
-    bz_weight x = inputs_for(&w, type, k, IDS), logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
+    bz_weight x = inputs_for(&w, type, k, IDS),
+              logits = weights_random(&w, BZ_F32, EXPERTS, IDS, 1);
     bz_weight m = weights_random(&w, type, k, outputs, EXPERTS);
     set_limits(400000, 1000000, real.max_workgroups);
     CHECK(bz_row_bytes(type, k) * outputs * EXPERTS > 4 * 400000);
@@ -136,7 +146,8 @@ static void test_experts(bz_type type, uint32_t k, uint32_t outputs)
         bz_plan *plan = parity_plan(&p, rows[c][0]);
         bz_tensor ids, shares;
         bz_route(plan, bz_embed(plan, logits, 1, "logits"), SLOTS, &ids, &shares, "route");
-        parity_run r = parity_prepare(&p, plan, bz_expert_linear(plan, bz_embed(plan, x, 1, "x"), ids, m, SLOTS, "y"));
+        parity_run r = parity_prepare(
+            &p, plan, bz_expert_linear(plan, bz_embed(plan, x, 1, "x"), ids, m, SLOTS, "y"));
         parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k), "%u rows", rows[c][1]);
         parity_release(&p, &r);
     }
@@ -144,7 +155,8 @@ static void test_experts(bz_type type, uint32_t k, uint32_t outputs)
     weights_free(&w);
 }
 
-/* ---- caches -------------------------------------------------------------------------------------- */
+/* ---- caches
+ * -------------------------------------------------------------------------------------- */
 
 enum { KV_HEADS = 8, CACHE_IDS = 30 };
 
@@ -159,23 +171,30 @@ static bz_tensor attention(bz_plan *plan, bz_weight x, bz_weight norm, uint32_t 
     bz_tensor v = bz_rms_norm(plan, bz_columns(plan, in, n, n), BZ_NO_WEIGHT, width, 1e-6f, "v");
     bz_kv_write(plan, k, v, (bz_cache){1}, "write");
     bz_tensor q = bz_rms_norm(plan, bz_columns(plan, in, 2 * n, n), norm, width, 1e-6f, "q");
-    return bz_attend(plan, bz_rope(plan, q, angles, width, "q"), (bz_cache){1}, KV_HEADS, width, 0, "y");
+    return bz_attend(plan, bz_rope(plan, q, angles, width, "q"), (bz_cache){1}, KV_HEADS, width, 0,
+                     "y");
 }
 
 static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
 {
     char name[120];
-    snprintf(name, sizeof name, "a cache of many bindings, heads of %u in %s%s, %u positions", width, f32 ? "f32" : "f16",
-             fused ? "" : ", not fused", until);
+    snprintf(name, sizeof name, "a cache of many bindings, heads of %u in %s%s, %u positions",
+             width, f32 ? "f32" : "f16", fused ? "" : ", not fused", until);
     if (!starts(name)) {
         return;
     }
     memory_weights w = {0};
-    bz_weight x = weights_random(&w, BZ_F32, 3 * KV_HEADS * width, CACHE_IDS, 1), norm = weights_random(&w, BZ_F32, width, 1, 1);
+    bz_weight x = weights_random(&w, BZ_F32, 3 * KV_HEADS * width, CACHE_IDS, 1),
+              norm = weights_random(&w, BZ_F32, width, 1, 1);
     const bz_cache_info cache = {.kv_heads = KV_HEADS, .head_dim = width};
     set_limits(2500000, real.max_buffer, real.max_workgroups); /* 305 rows of f32, 610 of f16 */
     parity p;
-    bool open = parity_open(&p, &w, &(parity_options){.limits = &limits, .f32_cache = f32, .no_fuse = !fused, .caches = &cache, .n_caches = 1});
+    bool open = parity_open(&p, &w,
+                            &(parity_options){.limits = &limits,
+                                              .f32_cache = f32,
+                                              .no_fuse = !fused,
+                                              .caches = &cache,
+                                              .n_caches = 1});
     parity_run runs[2] = {{0}};
     for (int i = 0; open && i < 2; i++) {
         bz_plan *plan = parity_plan(&p, i ? 16 : 1);
@@ -191,7 +210,8 @@ static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
             ids[k] = (int32_t)random_below(CACHE_IDS);
         }
         uint64_t before = gpu_counts_of(p.device).dispatches;
-        open = parity_check(&p, &runs[n > 1], &(parity_pass){.n = n, .position = at, .ids = ids}, limit, "%u rows at %u", n, at);
+        open = parity_check(&p, &runs[n > 1], &(parity_pass){.n = n, .position = at, .ids = ids},
+                            limit, "%u rows at %u", n, at);
         if (n == 16) { /* the first such pass, and the last */
             dispatches[at > 0] = gpu_counts_of(p.device).dispatches - before;
         }
@@ -204,7 +224,8 @@ static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
     weights_free(&w);
 }
 
-/* ---- workgroups ---------------------------------------------------------------------------------- */
+/* ---- workgroups
+ * ---------------------------------------------------------------------------------- */
 
 static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
 {
@@ -216,19 +237,23 @@ static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
     }
     memory_weights w = {0};
     bz_weight x = inputs_for(&w, type, k, 8), m = weights_random(&w, type, k, outputs, 1);
-    set_limits(real.max_binding, real.max_buffer, 97); /* no power of two: the last ones have nothing to do */
+    set_limits(real.max_binding, real.max_buffer,
+               97); /* no power of two: the last ones have nothing to do */
     parity p;
     bool open = parity_open(&p, &w, &(parity_options){.limits = &limits});
     for (int c = 0; open && c < 2; c++) {
         bz_plan *plan = parity_plan(&p, rows[c][0]);
         bz_tensor y = bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y");
-        parity_run r = parity_prepare(&p, plan, bz_columns(plan, y, (uint32_t)outputs - 1500, 1500));
-        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k), "the last outputs, %u rows", rows[c][1]);
+        parity_run r =
+            parity_prepare(&p, plan, bz_columns(plan, y, (uint32_t)outputs - 1500, 1500));
+        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k),
+                     "the last outputs, %u rows", rows[c][1]);
         parity_release(&p, &r);
         plan = parity_plan(&p, rows[c][0]);
         y = bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y");
         r = parity_prepare(&p, plan, bz_columns(plan, y, 0, 1500));
-        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k), "the first outputs, %u rows", rows[c][1]);
+        parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, sum_of(k),
+                     "the first outputs, %u rows", rows[c][1]);
         parity_release(&p, &r);
     }
     parity_close(&p);
@@ -253,8 +278,10 @@ static void test_rows(void)
         plan = parity_plan(&p, GPU_MAX_ROWS + 1);
         bz_schedule *s = NULL;
         bz_error err = {0};
-        CHECK(bz_plan_finish(plan, bz_take_rows(plan, bz_embed(plan, x, 1, "x"), "rows"), &err) == BZ_OK);
-        CHECKF(p.backend[1]->prepare(p.backend[1], plan, &s, &err) == BZ_BAD_REQUEST, "%s", err.text);
+        CHECK(bz_plan_finish(plan, bz_take_rows(plan, bz_embed(plan, x, 1, "x"), "rows"), &err) ==
+              BZ_OK);
+        CHECKF(p.backend[1]->prepare(p.backend[1], plan, &s, &err) == BZ_BAD_REQUEST, "%s",
+               err.text);
         p.backend[1]->release(p.backend[1], s);
         bz_plan_free(plan);
     }
@@ -262,10 +289,11 @@ static void test_rows(void)
     weights_free(&w);
 }
 
-/* ---- at full size ----------------------------------------------------------------------------------- */
+/* ---- at full size
+ * ----------------------------------------------------------------------------------- */
 
-/* As wide as a large vocabulary, and larger than the baseline's 128 MiB: several bindings, more than 65,535
- * workgroups. */
+/* As wide as a large vocabulary, and larger than the baseline's 128 MiB: several bindings, more
+ * than 65,535 workgroups. */
 static void test_large(void)
 {
     if (quick_run() || !starts("a matrix of 150 MB and 600,000 outputs")) {
@@ -273,12 +301,14 @@ static void test_large(void)
     }
     enum { K = 64, OUTPUTS = 600000 };
     memory_weights w = {0};
-    bz_weight x = weights_random(&w, BZ_F32, K, 3, 1), m = weights_random(&w, BZ_F32, K, OUTPUTS, 1);
+    bz_weight x = weights_random(&w, BZ_F32, K, 3, 1),
+              m = weights_random(&w, BZ_F32, K, OUTPUTS, 1);
     parity p;
     bool open = parity_open(&p, &w, &(parity_options){.limits = &limits});
     for (uint32_t n = 1; open && n <= 3; n += 2) {
         bz_plan *plan = parity_plan(&p, n == 1 ? 1 : 8);
-        bz_tensor y = bz_linear(plan, bz_take_rows(plan, bz_embed(plan, x, 1, "x"), "rows"), m, "y");
+        bz_tensor y =
+            bz_linear(plan, bz_take_rows(plan, bz_embed(plan, x, 1, "x"), "rows"), m, "y");
         parity_run r = parity_prepare(&p, plan, bz_softcap(plan, y, 30, "y"));
         parity_check(&p, &r, &(parity_pass){.n = n}, sum_of(K), "%u rows", n);
         parity_release(&p, &r);

@@ -1,5 +1,6 @@
-/* Loading a model onto the GPU: the same bytes arrive whichever way they come, in short steps, with little under way;
- * sessions share what is loaded; a load that is given up leaves nothing behind. */
+/* Loading a model onto the GPU: the same bytes arrive whichever way they come, in short steps, with
+ * little under way; sessions share what is loaded; a load that is given up leaves nothing behind.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static void note(disk *d, const bz_need *need)
     d->total = need->event.total;
 }
 
-/* ---- tensors of every kind, against their own bytes ---------------------------------------------- */
+/* ---- tensors of every kind, against their own bytes
+ * ---------------------------------------------- */
 
 typedef struct shape {
     bz_type type;
@@ -68,9 +70,10 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {BZ_F32, {7, 1, 1}},       {BZ_Q8_0, {32, 3, 1}},      {BZ_Q6_K, {256, 1, 1}},    {BZ_Q6_K, {512, 4101, 3}},
-    {BZ_Q4_K, {2560, 9000, 1}}, {BZ_BF16, {3, 5, 1}},      {BZ_Q6_K, {2304, 5000, 1}}, {BZ_MXFP4, {64, 77, 1}},
-    {BZ_Q5_0, {32, 200001, 1}}, {BZ_Q6_K, {15360, 333, 1}}, {BZ_F16, {1, 1, 1}},
+    {BZ_F32, {7, 1, 1}},        {BZ_Q8_0, {32, 3, 1}},      {BZ_Q6_K, {256, 1, 1}},
+    {BZ_Q6_K, {512, 4101, 3}},  {BZ_Q4_K, {2560, 9000, 1}}, {BZ_BF16, {3, 5, 1}},
+    {BZ_Q6_K, {2304, 5000, 1}}, {BZ_MXFP4, {64, 77, 1}},    {BZ_Q5_0, {32, 200001, 1}},
+    {BZ_Q6_K, {15360, 333, 1}}, {BZ_F16, {1, 1, 1}},
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -90,7 +93,8 @@ static bool read_back(gpu *g, gpu_binding at, uint64_t n, uint8_t *to)
 static uint64_t expected(const bz_weight_info *t, const uint8_t *raw, uint64_t rows, uint8_t *out)
 {
     const uint64_t blocks = rows * t->ne[0] / bz_type_of((uint32_t)t->type)->block_values;
-    const uint64_t from = bz_type_of((uint32_t)t->type)->block_bytes, to = t->type == BZ_Q6_K ? 224 : from;
+    const uint64_t from = bz_type_of((uint32_t)t->type)->block_bytes,
+                   to = t->type == BZ_Q6_K ? 224 : from;
     for (uint64_t i = 0; i < blocks; i++) {
         memcpy(out + i * to, raw + i * from, from);
         memset(out + i * to + from, 0, to - from);
@@ -104,33 +108,38 @@ static void check_tensor(const bz_gpu_model *m, uint32_t i, const uint8_t *raw)
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]);
     for (uint32_t p = m->weights.first_piece[i]; p < m->weights.first_piece[i + 1]; p++) {
         const gpu_piece *piece = &m->weights.pieces[p];
-        uint8_t *want = malloc(2 * piece->rows * row + 64), *got = malloc(2 * piece->rows * row + 64);
+        uint8_t *want = malloc(2 * piece->rows * row + 64),
+                *got = malloc(2 * piece->rows * row + 64);
         uint64_t n = expected(t, raw + piece->first_row * row, piece->rows, want);
         for (uint64_t at = 0; at < n; at += GPU_MAX_READ) {
             uint64_t some = n - at < GPU_MAX_READ ? n - at : GPU_MAX_READ;
-            CHECK(read_back(m->g, (gpu_binding){piece->at.buffer, piece->at.offset + at, 0}, some, got + at));
+            CHECK(read_back(m->g, (gpu_binding){piece->at.buffer, piece->at.offset + at, 0}, some,
+                            got + at));
         }
         uint64_t bad = 0;
         while (bad < n && want[bad] == got[bad]) {
             bad++;
         }
-        CHECKF(bad == n, "%s, piece from row %u: byte %llu of %llu differs", t->name, piece->first_row,
-               (unsigned long long)bad, (unsigned long long)n);
+        CHECKF(bad == n, "%s, piece from row %u: byte %llu of %llu differs", t->name,
+               piece->first_row, (unsigned long long)bad, (unsigned long long)n);
         free(want);
         free(got);
     }
 }
 
-static void test_bytes(const bz_weights *table, uint8_t *const *raw, const uint8_t *file, way how, bool baseline)
+static void test_bytes(const bz_weights *table, uint8_t *const *raw, const uint8_t *file, way how,
+                       bool baseline)
 {
-    begin("%u tensors %s%s lie where and as they should", table->n, way_names[how], baseline ? ", baseline" : "");
+    begin("%u tensors %s%s lie where and as they should", table->n, way_names[how],
+          baseline ? ", baseline" : "");
     const uint8_t **bytes = calloc(table->n, sizeof *bytes);
     for (uint32_t i = 0; how == FROM_MEMORY && i < table->n; i++) {
         bytes[i] = raw[i];
     }
     bz_gpu_model *m = NULL;
     bz_need need = {0};
-    bz_status status = bz_gpu_model_new(&m, &(gpu_options){.baseline = baseline}, table, bytes, &need.error);
+    bz_status status =
+        bz_gpu_model_new(&m, &(gpu_options){.baseline = baseline}, table, bytes, &need.error);
     if (!CHECKF(status == BZ_OK, "%s", need.error.text)) {
         free(bytes);
         return;
@@ -156,7 +165,8 @@ static void test_bytes(const bz_weights *table, uint8_t *const *raw, const uint8
     }
     CHECK(d.events > 1 && !d.backwards && d.done == size && d.total == size);
     CHECK(d.largest <= 4 << 20 && d.most_at_once <= 32 << 20);
-    CHECK(d.to_memory == (how == BY_READS ? size : 0) && d.to_buffers == (how == STRAIGHT ? size : 0));
+    CHECK(d.to_memory == (how == BY_READS ? size : 0) &&
+          d.to_buffers == (how == STRAIGHT ? size : 0));
     CHECKF(gpu_counts_of(m->g).buffer_bytes == m->weights.bytes, "staging was left on the device");
     bz_gpu_model_drop(m);
     free(bytes);
@@ -196,7 +206,8 @@ static void test_tensors(void)
     }
     free(file);
     free(table.info);
-    if (!quick_run()) { /* more than one binding holds there: two pieces, and the first ends between slices */
+    if (!quick_run()) { /* more than one binding holds there: two pieces, and the first ends between
+                           slices */
         const shape large = {BZ_Q6_K, {2560, 65001, 1}};
         make_table(&table, &large, 1, raw, &file);
         test_bytes(&table, raw, file, STRAIGHT, true);
@@ -205,7 +216,8 @@ static void test_tensors(void)
     }
 }
 
-/* ---- whole models ------------------------------------------------------------------------------- */
+/* ---- whole models -------------------------------------------------------------------------------
+ */
 
 typedef struct opening {
     bz_os_map map;
@@ -223,7 +235,8 @@ static void start_opening(opening *o, const char *file, way how)
         exit(1);
     }
     const bz_input input = {file, o->map.size, how == FROM_MEMORY ? o->map.data : NULL};
-    CHECKF(bz_model_open(&o->job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_model_open(&o->job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK,
+           "%s", err.text);
     o->files[0] = o->map.data;
     o->d.files = o->files;
 }
@@ -301,8 +314,10 @@ static void test_sharing(void)
     bz_session *b = session_or_fail(m, NULL);
     CHECK(prefill(b, ids, 9, 0, NULL, &err) == BZ_OK);
     const uint64_t two = gpu_counts_of(g).buffer_bytes - weights;
-    CHECKF(two == 2 * one, "%llu bytes for one, %llu for two", (unsigned long long)one, (unsigned long long)two);
-    CHECK(memcmp(bz_session_logits(a), bz_session_logits(b), bz_model_vocab(m) * sizeof(float)) == 0);
+    CHECKF(two == 2 * one, "%llu bytes for one, %llu for two", (unsigned long long)one,
+           (unsigned long long)two);
+    CHECK(memcmp(bz_session_logits(a), bz_session_logits(b), bz_model_vocab(m) * sizeof(float)) ==
+          0);
     CHECK(bz_model_device(m) == g);
     bz_session_free(a);
     CHECK(prefill(b, ids, 8, 0, NULL, &err) == BZ_OK);
@@ -345,7 +360,8 @@ static void test_threads(void)
     }
     for (int i = 0; i < 3; i++) {
         bz_os_thread_join(threads[i]);
-        CHECK(t[i].status == BZ_OK && t[i].n == 12 && memcmp(t[i].made, alone.made, sizeof alone.made) == 0);
+        CHECK(t[i].status == BZ_OK && t[i].n == 12 &&
+              memcmp(t[i].made, alone.made, sizeof alone.made) == 0);
     }
     bz_model_free(m);
 }
@@ -375,8 +391,8 @@ static void test_refusals(void)
     begin("devices that there are not");
     bz_model *m = NULL;
     bz_error err = {0};
-    CHECK(bz_model_open_file(&m, model_path("nano-e-q8_0.gguf"), NULL, &(bz_open_options){.device = "abacus"}, &err) ==
-          BZ_BAD_REQUEST);
+    CHECK(bz_model_open_file(&m, model_path("nano-e-q8_0.gguf"), NULL,
+                             &(bz_open_options){.device = "abacus"}, &err) == BZ_BAD_REQUEST);
     CHECKF(strcmp(err.text, "There is no device 'abacus'; use cpu or gpu.") == 0, "%s", err.text);
     CHECK(m == NULL);
 }

@@ -1,5 +1,6 @@
-/* Models whose feed-forward activations are 4096 times larger than usual and leave the range of f16; the norms
- * behind them bring everything back. GPU = CPU, and no infinity on the way. tools/gguf_loud.py makes the files.
+/* Models whose feed-forward activations are 4096 times larger than usual and leave the range of
+ * f16; the norms behind them bring everything back. GPU = CPU, and no infinity on the way.
+ * tools/gguf_loud.py makes the files.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static void test_loud(const char *name)
         const uint32_t chunks[] = {512, 1};
         for (int c = 0; c < 2; c++) {
             float *got = logits(gpu, exact, chunks[c], ids, n);
-            double d = max_difference(got, want, n * vocab), from_quiet = max_difference(got, quiet, n * vocab);
+            double d = max_difference(got, want, n * vocab),
+                   from_quiet = max_difference(got, quiet, n * vocab);
             /* near the middle between two f16, the last bit of a key decides which it becomes */
             CHECKF(d <= (exact ? 2e-3 : 0.1), "off by %g", d);
             CHECKF(from_quiet <= (exact ? 0.1 : 1), "%g from the quiet model", from_quiet);

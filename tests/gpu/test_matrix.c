@@ -1,6 +1,7 @@
-/* Products and attention on subgroup matrices: which steps they take, and what comes out of them. Software adapters have no
- * such matrices: there the device pretends to, as far as choosing goes, and the rest of the cases see the kernels that
- * stand in for them (tests/web/test_matrices.ts compiles the others). */
+/* Products and attention on subgroup matrices: which steps they take, and what comes out of them.
+ * Software adapters have no such matrices: there the device pretends to, as far as choosing goes,
+ * and the rest of the cases see the kernels that stand in for them (tests/web/test_matrices.ts
+ * compiles the others). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,49 +20,67 @@ static gpu_limits real;
 
 typedef struct wish {
     const char *what;
-    bool offered, exact, baseline; /* the device has them; the caller wants nothing rounded; an adapter without features */
+    bool offered, exact, baseline; /* the device has them; the caller wants nothing rounded; an
+                                      adapter without features */
     uint32_t storage;              /* bytes of workgroup memory */
     bz_type type;
     uint32_t rows, k, outputs, width; /* of heads */
-    const char *kernels;           /* that must be there, in this order, before the last step's */
+    const char *kernels; /* that must be there, in this order, before the last step's */
 } wish;
 
 static const wish wishes[] = {
-    {"both", true, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64, "halves linear_matrix halves halves halves tower/attend_matrix"},
-    {"not offered", false, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64, "linear_tile F16 tower/attend_all"},
-    {"exact", true, true, false, 49152, BZ_F16, ROWS, 64, 2048, 64, "linear_tile F16 tower/attend_all"},
-    {"a baseline device", true, false, true, 16384, BZ_F16, ROWS, 64, 2048, 64, "linear_tile F16 tower/attend_all"},
-    {"less workgroup memory", true, false, false, 32768, BZ_F16, ROWS, 64, 2048, 64, "halves linear_matrix tower/attend_all"},
-    {"other weights", true, false, false, 49152, BZ_F32, ROWS, 64, 2048, 64, "linear_tile F32 halves halves halves tower/attend_matrix"},
-    {"few rows", true, false, false, 49152, BZ_F16, 64, 64, 2048, 64, "linear_short F16 tower/attend_all"},
-    {"few outputs", true, false, false, 49152, BZ_F16, ROWS, 64, 256, 64, "linear_tile F16 halves halves halves tower/attend_matrix"},
-    {"k in no whole slabs, heads of 72", true, false, false, 49152, BZ_F16, ROWS, 72, 2048, 72, "linear_tile F16 tower/attend_all"},
+    {"both", true, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
+     "halves linear_matrix halves halves halves tower/attend_matrix"},
+    {"not offered", false, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
+     "linear_tile F16 tower/attend_all"},
+    {"exact", true, true, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
+     "linear_tile F16 tower/attend_all"},
+    {"a baseline device", true, false, true, 16384, BZ_F16, ROWS, 64, 2048, 64,
+     "linear_tile F16 tower/attend_all"},
+    {"less workgroup memory", true, false, false, 32768, BZ_F16, ROWS, 64, 2048, 64,
+     "halves linear_matrix tower/attend_all"},
+    {"other weights", true, false, false, 49152, BZ_F32, ROWS, 64, 2048, 64,
+     "linear_tile F32 halves halves halves tower/attend_matrix"},
+    {"few rows", true, false, false, 49152, BZ_F16, 64, 64, 2048, 64,
+     "linear_short F16 tower/attend_all"},
+    {"few outputs", true, false, false, 49152, BZ_F16, ROWS, 64, 256, 64,
+     "linear_tile F16 halves halves halves tower/attend_matrix"},
+    {"k in no whole slabs, heads of 72", true, false, false, 49152, BZ_F16, ROWS, 72, 2048, 72,
+     "linear_tile F16 tower/attend_all"},
 };
 
 static void test_choice(const wish *c)
 {
     begin("matrices are chosen: %s", c->what);
     memory_weights w = {0};
-    bz_weight x = weights_random(&w, BZ_F32, c->k, ROWS, 1), m = weights_random(&w, c->type, c->k, c->outputs, 1);
+    bz_weight x = weights_random(&w, BZ_F32, c->k, ROWS, 1),
+              m = weights_random(&w, c->type, c->k, c->outputs, 1);
     bz_weight q = weights_random(&w, BZ_F32, 2 * c->width, ROWS, 1);
     gpu_limits pretended = real;
     pretended.matrices = c->offered;
     pretended.max_workgroup_storage = c->storage;
     parity p;
-    if (parity_open(&p, &w, &(parity_options){.f32_cache = true, .device = {.baseline = c->baseline}, .limits = c->baseline ? NULL : &pretended})) {
+    if (parity_open(&p, &w,
+                    &(parity_options){.f32_cache = true,
+                                      .device = {.baseline = c->baseline},
+                                      .limits = c->baseline ? NULL : &pretended})) {
         if (!c->exact) {
             bz_gpu_allow_f16(p.backend[1]);
         }
         bz_plan *plan = parity_plan(&p, c->rows);
         bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y");
-        bz_tensor a = bz_embed(plan, q, 1, "q"), b = bz_embed(plan, q, 1, "k"), v = bz_embed(plan, q, 1, "v");
+        bz_tensor a = bz_embed(plan, q, 1, "q"), b = bz_embed(plan, q, 1, "k"),
+                  v = bz_embed(plan, q, 1, "v");
         parity_run r = parity_prepare(&p, plan, bz_attend_all(plan, a, b, v, 2, c->width, "o"));
         bz_gpu_dispatch made[MOST];
         const size_t n = r.plan ? bz_gpu_dispatches(r.schedule[1], made, MOST) : 0;
         char got[1024] = "";
         for (size_t i = 0; i < n && i < MOST; i++) { /* less what only brings values in and out */
-            if (strncmp(made[i].name, "embed", 5) != 0 && strncmp(made[i].name, "elementwise", 11) != 0 && strcmp(made[i].name, "split_sum") != 0) {
-                snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.47s", *got ? " " : "", made[i].name);
+            if (strncmp(made[i].name, "embed", 5) != 0 &&
+                strncmp(made[i].name, "elementwise", 11) != 0 &&
+                strcmp(made[i].name, "split_sum") != 0) {
+                snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.47s", *got ? " " : "",
+                         made[i].name);
             }
         }
         CHECKF(strcmp(got, c->kernels) == 0, "%s", got);
@@ -78,7 +97,10 @@ static void test_products(void)
 {
     static const struct {
         uint32_t k, outputs, rows[4];
-    } shapes[] = {{64, 2048, {65, 127, 500, 512}}, {544, 2100, {512, 200}}, {16 * 17 * 2, 2049, {130}}, {32, 4096, {96, 97}}};
+    } shapes[] = {{64, 2048, {65, 127, 500, 512}},
+                  {544, 2100, {512, 200}},
+                  {16 * 17 * 2, 2049, {130}},
+                  {32, 4096, {96, 97}}};
     begin("products on matrices: values that f16 holds come out as in f32");
     memory_weights w = {0};
     bz_weight x[4], m[4];
@@ -91,10 +113,13 @@ static void test_products(void)
         bz_gpu_allow_f16(p.backend[1]);
         for (int i = 0; i < 4; i++) {
             bz_plan *plan = parity_plan(&p, ROWS);
-            parity_run r = parity_prepare(&p, plan, bz_linear(plan, bz_embed(plan, x[i], 1, "x"), m[i], "y"));
+            parity_run r =
+                parity_prepare(&p, plan, bz_linear(plan, bz_embed(plan, x[i], 1, "x"), m[i], "y"));
             for (int c = 0; r.plan && c < 4 && shapes[i].rows[c]; c++) {
-                parity_check(&p, &r, &(parity_pass){.n = shapes[i].rows[c]}, (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt(shapes[i].k)},
-                             "k %u, %u outputs, %u rows", shapes[i].k, shapes[i].outputs, shapes[i].rows[c]);
+                parity_check(&p, &r, &(parity_pass){.n = shapes[i].rows[c]},
+                             (bound){.of_rms = 4e-6 + 2.5e-7 * sqrt(shapes[i].k)},
+                             "k %u, %u outputs, %u rows", shapes[i].k, shapes[i].outputs,
+                             shapes[i].rows[c]);
             }
             parity_release(&p, &r);
         }
@@ -117,26 +142,31 @@ static void test_edges(void)
     }
     values[5 * K + 7] = NAN;
     memory_weights w = {0};
-    bz_weight x = weights_values(&w, values, K, ROWS), m = weights_random(&w, BZ_F16, K, OUTPUTS, 1);
+    bz_weight x = weights_values(&w, values, K, ROWS),
+              m = weights_random(&w, BZ_F16, K, OUTPUTS, 1);
     parity p;
     if (parity_open(&p, &w, &(parity_options){.f32_cache = true})) {
         bz_gpu_allow_f16(p.backend[1]);
         bz_plan *plan = parity_plan(&p, ROWS);
         parity_run r = parity_prepare(&p, plan, bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y"));
         const parity_pass pass = {.n = ROWS};
-        float *gpu_rows = r.plan ? parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, OUTPUTS) : NULL;
-        float *cpu_rows = r.plan ? parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, OUTPUTS) : NULL;
+        float *gpu_rows =
+            r.plan ? parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, OUTPUTS) : NULL;
+        float *cpu_rows =
+            r.plan ? parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, OUTPUTS) : NULL;
         uint32_t infinite = 0, numbers = 0, wrong = 0;
         for (uint32_t i = 0; gpu_rows && cpu_rows && i < ROWS; i++) { /* last first */
             const uint32_t row = ROWS - 1 - i;
             for (uint32_t o = 0; o < OUTPUTS; o++) {
-                const float y = gpu_rows[(size_t)i * OUTPUTS + o], z = cpu_rows[(size_t)i * OUTPUTS + o];
+                const float y = gpu_rows[(size_t)i * OUTPUTS + o],
+                            z = cpu_rows[(size_t)i * OUTPUTS + o];
                 infinite += row == 3 && !isfinite(y);
                 numbers += row == 5 && !isnan(y);
                 wrong += row != 3 && row != 5 && !(fabsf(y - z) < 1e-3f);
             }
         }
-        CHECKF(gpu_rows && cpu_rows && infinite == 0 && numbers == 0 && wrong == 0, "%u infinite, %u numbers, %u wrong", infinite, numbers, wrong);
+        CHECKF(gpu_rows && cpu_rows && infinite == 0 && numbers == 0 && wrong == 0,
+               "%u infinite, %u numbers, %u wrong", infinite, numbers, wrong);
         free(gpu_rows);
         free(cpu_rows);
         parity_release(&p, &r);
@@ -146,8 +176,9 @@ static void test_edges(void)
     free(values);
 }
 
-/* Scores that grow along the keys, so that a row's best one moves many times; and such as are all alike. Queries and keys are
- * what f16 holds, so that scores are the same; shares and values are rounded. */
+/* Scores that grow along the keys, so that a row's best one moves many times; and such as are all
+ * alike. Queries and keys are what f16 holds, so that scores are the same; shares and values are
+ * rounded. */
 static void test_attention(uint32_t doublings)
 {
     enum { HEADS = 3, WIDTH = 64, COLS = HEADS * WIDTH };
@@ -155,7 +186,8 @@ static void test_attention(uint32_t doublings)
     memory_weights w = {0};
     float *k = malloc(sizeof *k * COLS * ROWS);
     for (uint32_t i = 0; i < COLS * ROWS; i++) {
-        k[i] = ldexpf((float)((int)random_below(255) - 127), (int)(doublings * (i / COLS) / ROWS) - 7);
+        k[i] =
+            ldexpf((float)((int)random_below(255) - 127), (int)(doublings * (i / COLS) / ROWS) - 7);
     }
     bz_weight q = weights_exact8(&w, COLS, ROWS), keys = weights_values(&w, k, COLS, ROWS);
     bz_weight v = weights_random(&w, BZ_F32, COLS, ROWS, 1);
@@ -164,10 +196,12 @@ static void test_attention(uint32_t doublings)
     if (parity_open(&p, &w, &(parity_options){.f32_cache = true})) {
         bz_gpu_allow_f16(p.backend[1]);
         bz_plan *plan = parity_plan(&p, ROWS);
-        bz_tensor a = bz_embed(plan, q, 1, "q"), b = bz_embed(plan, keys, 1, "k"), c = bz_embed(plan, v, 1, "v");
+        bz_tensor a = bz_embed(plan, q, 1, "q"), b = bz_embed(plan, keys, 1, "k"),
+                  c = bz_embed(plan, v, 1, "v");
         parity_run r = parity_prepare(&p, plan, bz_attend_all(plan, a, b, c, HEADS, WIDTH, "o"));
         for (size_t i = 0; r.plan && i < sizeof rows / sizeof *rows; i++) {
-            parity_check(&p, &r, &(parity_pass){.n = rows[i]}, (bound){.of_rms = real.matrices ? 4e-3 : 1e-4}, "%u rows", rows[i]);
+            parity_check(&p, &r, &(parity_pass){.n = rows[i]},
+                         (bound){.of_rms = real.matrices ? 4e-3 : 1e-4}, "%u rows", rows[i]);
         }
         printf("  %.2g of the bound used\n", parity_worst());
         parity_release(&p, &r);

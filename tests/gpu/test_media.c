@@ -18,7 +18,8 @@ static void run_case(const char *name, const char *device, const bz_session_opti
     bz_model *m = open_golden_or_fail(name, device);
     const uint32_t vocab = bz_model_vocab(m);
     for (int k = 0; k < 3; k++) {
-        begin("%s on %s: prompt %d in chunks of %u%s", name, device, k, o->chunk, o->no_fuse ? ", nothing fused" : "");
+        begin("%s on %s: prompt %d in chunks of %u%s", name, device, k, o->chunk,
+              o->no_fuse ? ", nothing fused" : "");
         const prompt_case *p = &golden_prompts(name)[k];
         size_t n;
         const int32_t *ids = golden_i32(&g, &n, "mm.%d.tokens", k);
@@ -59,7 +60,8 @@ static void run_towers(const char *name, const char *device, bool sound)
         begin("towers of %s on %s: %s %d", name, device, cases[i].kind, cases[i].i);
         bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = cases[i].budget});
         bz_media *made = encode_golden(e, &media, cases[i].kind, cases[i].i);
-        const bz_backend *b = bz_encoder_backend(e, cases[i].kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO);
+        const bz_backend *b =
+            bz_encoder_backend(e, cases[i].kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO);
         CHECK(b && strcmp(b->name, "gpu") == 0);
         const double d = soft_tokens_error(&g, made, cases[i].kind, cases[i].i);
         CHECKF(d < 1e-3, "soft tokens off by %g", d);
@@ -81,7 +83,8 @@ static void run_long(const char *name, const char *device)
     bz_model_free(m);
 }
 
-/* No memory for a picture that must be in one pass: the session goes on with what there was room for before. */
+/* No memory for a picture that must be in one pass: the session goes on with what there was room
+ * for before. */
 static void test_no_room(void)
 {
     begin("no memory for a long picture, and text behind it");
@@ -117,7 +120,8 @@ int main(void)
     if (!quick_run()) {
         run_towers("e-like", "gpu-baseline", true);
     }
-    const bz_session_options whole = {.exact = true, .chunk = 512}, few = {.exact = true, .chunk = 7},
+    const bz_session_options whole = {.exact = true, .chunk = 512},
+                             few = {.exact = true, .chunk = 7},
                              plain = {.exact = true, .chunk = 512, .no_fuse = true};
     run_case("e-like", "gpu", &whole);
     run_case("moe-like", "gpu", &whole);

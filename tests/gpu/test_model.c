@@ -1,5 +1,6 @@
-/* Whole models on the GPU: against Hugging Face's outputs, against float64 for every block type, and
- * against the CPU. A missing adapter fails. BEZEL_ONLY=PART leaves out models whose name has no such part. */
+/* Whole models on the GPU: against Hugging Face's outputs, against float64 for every block type,
+ * and against the CPU. A missing adapter fails. BEZEL_ONLY=PART leaves out models whose name has no
+ * such part. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static bz_session *gpu_session(const bz_model *m, bool exact, uint32_t chunk)
     return session_or_fail(m, &(bz_session_options){.exact = exact, .chunk = chunk});
 }
 
-static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const int32_t *ids, size_t n)
+static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const int32_t *ids,
+                         size_t n)
 {
     bz_session *s = gpu_session(m, exact, chunk);
     float *out = calloc(n * bz_model_vocab(m), sizeof *out);
@@ -52,9 +54,11 @@ static void test_baseline(const char *name, const char *path, const char *refere
     const uint32_t chunks[] = {512, 1};
     for (int c = 0; c < 2; c++) {
         begin("gpu baseline %s chunk %u", name, chunks[c]);
-        bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[c]});
+        bz_session *s =
+            session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[c]});
         const gpu_limits *l = gpu_limits_of(bz_model_device(s->model));
-        CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 && l->max_workgroup_storage == 16384);
+        CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 &&
+              l->max_workgroup_storage == 16384);
         float *got = calloc(n * vocab, sizeof *got);
         bz_error err = {0};
         CHECKF(prefill(s, ids, n, 0, got, &err) == BZ_OK, "%s", err.text);
@@ -95,7 +99,8 @@ static void test_golden(const char *name, const char *path, const char *referenc
             bz_error err = {0};
             int32_t made[16] = {0};
             CHECKF(prefill(s, ids, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
-            CHECK(generate(s, made, n_greedy) == n_greedy && memcmp(made, greedy, n_greedy * sizeof *made) == 0);
+            CHECK(generate(s, made, n_greedy) == n_greedy &&
+                  memcmp(made, greedy, n_greedy * sizeof *made) == 0);
             bz_session_free(s);
         }
     }
@@ -105,13 +110,15 @@ static void test_golden(const char *name, const char *path, const char *referenc
 
 /* ---- block types ---------------------------------------------------------------------- */
 
-static double sampled_difference(const synth_entry *e, const float *got, const float *sample, double *rms)
+static double sampled_difference(const synth_entry *e, const float *got, const float *sample,
+                                 double *rms)
 {
     size_t columns = (e->vocab + e->stride - 1) / e->stride;
     double most = 0, sum = 0;
     for (size_t t = 0; t < e->n_tokens; t++) {
         for (size_t c = 0; c < columns; c++) {
-            double d = fabs((double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c]);
+            double d =
+                fabs((double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c]);
             most = d > most || isnan(d) ? d : most;
             sum += d * d;
         }
@@ -120,12 +127,13 @@ static double sampled_difference(const synth_entry *e, const float *got, const f
     return most;
 }
 
-/* Compiling kernels takes a software adapter most of the time, and test_kernels.c has every type by itself: with 8-bit
- * activations and with an f16 cache a file of each kind of integers is run. */
+/* Compiling kernels takes a software adapter most of the time, and test_kernels.c has every type by
+ * itself: with 8-bit activations and with an f16 cache a file of each kind of integers is run. */
 static bool is_chosen(const char *name)
 {
-    static const char *const files[] = {"nano-e-q8_0",   "nano-moe-q8_0",   "tiny-e-q4_0",    "tiny-e-q4_k_m",
-                                        "tiny-e-q5_k_m", "tiny-dense-q6_k", "tiny-moe-q4_k_m"};
+    static const char *const files[] = {"nano-e-q8_0",    "nano-moe-q8_0", "tiny-e-q4_0",
+                                        "tiny-e-q4_k_m",  "tiny-e-q5_k_m", "tiny-dense-q6_k",
+                                        "tiny-moe-q4_k_m"};
     bool found = false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         found = found || strcmp(name, files[i]) == 0;
@@ -168,8 +176,10 @@ static void test_types(void)
         }
         bz_model_free(m);
 
-        if (is_chosen(e.name) && !strstr(e.preset, "moe")) { /* where an expert flips, a rounded cache may move a row */
-            begin("gpu baseline %s f16 cache", e.name); /* no packed products there: activations stay f32 */
+        if (is_chosen(e.name) &&
+            !strstr(e.preset, "moe")) { /* where an expert flips, a rounded cache may move a row */
+            begin("gpu baseline %s f16 cache",
+                  e.name); /* no packed products there: activations stay f32 */
             m = open_on_or_fail(model_path(file), "gpu-baseline");
             got = gpu_logits(m, false, 512, e.tokens, e.n_tokens);
             most = sampled_difference(&e, got, sample, &rms);
@@ -211,7 +221,8 @@ static void test_fusing(const char *file, bool exact)
     if (!wants(file)) {
         return;
     }
-    begin("gpu %s%s: fused gives what the plain list gives, with fewer dispatches", file, exact ? "" : ", 8-bit activations");
+    begin("gpu %s%s: fused gives what the plain list gives, with fewer dispatches", file,
+          exact ? "" : ", 8-bit activations");
     bz_model *m = open_on_or_fail(model_path(file), "gpu");
     uint32_t vocab = bz_model_vocab(m);
     int32_t ids[40];
@@ -232,10 +243,12 @@ static void test_fusing(const char *file, bool exact)
             dispatches[plain] = gpu_counts_of(bz_model_device(m)).dispatches - before;
             bz_session_free(s);
         }
-        /* a rounding that tips over moves an activation by 1/127, and one near a choice of experts a whole row */
-        double d = exact ? max_difference(rows[0], rows[1], 40 * vocab) : middle_difference(rows[0], rows[1], 40, vocab);
-        printf("  fused %llu dispatches, plain %llu, off by %g\n", (unsigned long long)dispatches[0],
-               (unsigned long long)dispatches[1], d);
+        /* a rounding that tips over moves an activation by 1/127, and one near a choice of experts
+         * a whole row */
+        double d = exact ? max_difference(rows[0], rows[1], 40 * vocab)
+                         : middle_difference(rows[0], rows[1], 40, vocab);
+        printf("  fused %llu dispatches, plain %llu, off by %g\n",
+               (unsigned long long)dispatches[0], (unsigned long long)dispatches[1], d);
         CHECKF(d <= (exact ? 1e-4 : 0.2), "off by %g", d);
         CHECK(dispatches[0] < dispatches[1]);
         free(rows[0]);
@@ -282,7 +295,8 @@ static void test_reuse(void)
     for (int i = 0; i < 400; i++) {
         many[i] = i ? 494 + i * 31 % 139 : 2;
     }
-    CHECK(prefill(s, many, 200, 0, NULL, &err) == BZ_OK && prefill(s, many, 400, 0, NULL, &err) == BZ_OK);
+    CHECK(prefill(s, many, 200, 0, NULL, &err) == BZ_OK &&
+          prefill(s, many, 400, 0, NULL, &err) == BZ_OK);
     CHECK(prefill(fresh, many, 400, 0, NULL, &err) == BZ_OK);
     d = max_difference(bz_session_logits(s), bz_session_logits(fresh), vocab);
     CHECKF(d <= 1e-3, "off by %g", d);
@@ -294,15 +308,21 @@ static void test_reuse(void)
 
 int main(void)
 {
-    test_golden("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"));
-    test_golden("e-like (Ollama layout)", model_path("e-like-whole.gguf"), golden_path("e-like/golden.gguf"));
+    test_golden("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"),
+                golden_path("e-like/golden.gguf"));
+    test_golden("e-like (Ollama layout)", model_path("e-like-whole.gguf"),
+                golden_path("e-like/golden.gguf"));
     test_golden("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"));
-    test_golden("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"), golden_path("moe-like/golden.gguf"));
-    test_golden("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));
+    test_golden("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"),
+                golden_path("moe-like/golden.gguf"));
+    test_golden("dense-like", golden_path("dense-like/text.gguf"),
+                golden_path("dense-like/golden.gguf"));
     test_golden("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"));
     test_baseline("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"));
-    test_baseline("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"));
-    test_baseline("dense-like", golden_path("dense-like/text.gguf"), golden_path("dense-like/golden.gguf"));
+    test_baseline("moe-like", golden_path("moe-like/text.gguf"),
+                  golden_path("moe-like/golden.gguf"));
+    test_baseline("dense-like", golden_path("dense-like/text.gguf"),
+                  golden_path("dense-like/golden.gguf"));
     test_types();
     test_fusing("nano-e-f32.gguf", true);
     test_fusing("tiny-moe-q4_k_m.gguf", true);

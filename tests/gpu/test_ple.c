@@ -1,4 +1,5 @@
-/* A table that stays in the file: the same numbers, to the bit, as with the table on the GPU, however rows come and go. */
+/* A table that stays in the file: the same numbers, to the bit, as with the table on the GPU,
+ * however rows come and go. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 typedef enum way { FROM_MEMORY, BY_READS, STRAIGHT } way;
 static const char *const way_names[] = {"from memory", "by reads", "straight into buffers"};
 
-/* ---- rows of every type, coming and going ------------------------------------------------------------ */
+/* ---- rows of every type, coming and going
+ * ------------------------------------------------------------ */
 
 enum { IDS = 700, SLOTS = 24, PASSES = 60 };
 
@@ -25,8 +27,10 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {BZ_F32, 3},    {BZ_F16, 5},    {BZ_BF16, 257},  {BZ_Q8_0, 32},  {BZ_Q4_0, 96},   {BZ_Q4_1, 64},   {BZ_Q5_0, 32},   {BZ_Q5_1, 160},
-    {BZ_Q2_K, 512}, {BZ_Q3_K, 256}, {BZ_Q4_K, 1024}, {BZ_Q5_K, 256}, {BZ_Q6_K, 2304}, {BZ_IQ4_NL, 32}, {BZ_IQ4_XS, 256}, {BZ_MXFP4, 32},
+    {BZ_F32, 3},     {BZ_F16, 5},     {BZ_BF16, 257},   {BZ_Q8_0, 32},
+    {BZ_Q4_0, 96},   {BZ_Q4_1, 64},   {BZ_Q5_0, 32},    {BZ_Q5_1, 160},
+    {BZ_Q2_K, 512},  {BZ_Q3_K, 256},  {BZ_Q4_K, 1024},  {BZ_Q5_K, 256},
+    {BZ_Q6_K, 2304}, {BZ_IQ4_NL, 32}, {BZ_IQ4_XS, 256}, {BZ_MXFP4, 32},
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -71,7 +75,8 @@ typedef struct model_cache {
 static void expect_pass(model_cache *c, const int32_t *ids, uint32_t n)
 {
     bool was_there[SLOTS] = {false};
-    for (uint32_t round = 0; round < 2; round++) { /* those there are used before others are fetched */
+    for (uint32_t round = 0; round < 2;
+         round++) { /* those there are used before others are fetched */
         for (uint32_t i = 0; i < n; i++) {
             uint32_t at = 0, oldest = 0;
             while (at < SLOTS && c->id[at] != ids[i]) {
@@ -102,7 +107,8 @@ static void test_type(const shape *s, way how)
 {
     const bz_type_info *type = bz_type_of((uint32_t)s->type);
     begin("%s, rows of %u values %s", type->name, (unsigned)s->values, way_names[how]);
-    bz_weight_info info = {.name = "rows", .type = s->type, .ne = {s->values, IDS, 1}, .offset = 13};
+    bz_weight_info info = {
+        .name = "rows", .type = s->type, .ne = {s->values, IDS, 1}, .offset = 13};
     info.size = bz_row_bytes(s->type, s->values) * IDS;
     const bz_weights table = {.info = &info, .n = 1};
     uint8_t *file = malloc(info.size + 13);
@@ -113,8 +119,11 @@ static void test_type(const shape *s, way how)
     const uint8_t *const bytes[] = {how == FROM_MEMORY ? file + 13 : NULL};
     bz_gpu_model *whole = NULL, *rows = NULL;
     bz_error err = {0};
-    CHECKF(bz_gpu_model_new(&whole, &(gpu_options){0}, &table, bytes, &err) == BZ_OK && load(whole, file), "%s", err.text);
-    CHECKF(bz_gpu_model_new(&rows, &(gpu_options){0}, &table, bytes, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_gpu_model_new(&whole, &(gpu_options){0}, &table, bytes, &err) == BZ_OK &&
+               load(whole, file),
+           "%s", err.text);
+    CHECKF(bz_gpu_model_new(&rows, &(gpu_options){0}, &table, bytes, &err) == BZ_OK, "%s",
+           err.text);
     bz_gpu_model_table(rows, (bz_weight){1}, BZ_TABLE_IN_FILE);
     gpu_test_direct_reads(rows->g, how == STRAIGHT);
     CHECK(load(rows, NULL)); /* not one byte is read */
@@ -136,7 +145,8 @@ static void test_type(const shape *s, way how)
         }
         bz_need need = {0};
         bz_pass_state st;
-        while ((st = gpu_table_fetch(rows->table, &state, ids, n, slots, &use, &need.error)) == BZ_PASS_BYTES) {
+        while ((st = gpu_table_fetch(rows->table, &state, ids, n, slots, &use, &need.error)) ==
+               BZ_PASS_BYTES) {
             need.n_reads = gpu_table_reads(rows->table, need.reads);
             reads += need.n_reads;
             do_reads(file, rows->g, &need);
@@ -148,8 +158,8 @@ static void test_type(const shape *s, way how)
         CHECK(use.hits == model.hits && use.misses == model.misses);
         CHECK(read_back(rows->g, kept.at.buffer, 0, (uint64_t)kept.row_bytes * SLOTS, got));
         for (uint32_t i = 0; i < n; i++) {
-            bool same = slots[i] < SLOTS &&
-                        memcmp(got + slots[i] * kept.row_bytes, want + (uint32_t)ids[i] * row, row) == 0;
+            bool same = slots[i] < SLOTS && memcmp(got + slots[i] * kept.row_bytes,
+                                                   want + (uint32_t)ids[i] * row, row) == 0;
             if (!CHECKF(same, "pass %d: row %d in slot %u is another", p, ids[i], slots[i])) {
                 p = PASSES;
                 break;
@@ -183,7 +193,8 @@ static void test_taking_turns(void)
     CHECK(gpu_table_fetch(m->table, &a, first, 2, slots, &use, NULL) == BZ_PASS_BYTES);
     CHECK(gpu_table_fetch(m->table, &b, late, 1, slots, &use, NULL) == BZ_PASS_WAIT);
     need.n_reads = gpu_table_reads(m->table, need.reads);
-    CHECK(need.n_reads == 2 && need.reads[0].offset == 16 && need.reads[1].offset == 32 && need.reads[1].length == 16);
+    CHECK(need.n_reads == 2 && need.reads[0].offset == 16 && need.reads[1].offset == 32 &&
+          need.reads[1].length == 16);
     do_reads(file, m->g, &need);
     CHECK(gpu_table_fetch(m->table, &a, first, 2, slots, &use, NULL) == BZ_PASS_DONE);
     CHECK(gpu_table_fetch(m->table, &a, second, 2, slots, &use, NULL) == BZ_PASS_BYTES);
@@ -192,13 +203,15 @@ static void test_taking_turns(void)
     gpu_table_give_up(m->table, &b); /* is not fetching */
     CHECK(gpu_table_fetch(m->table, &b, second, 2, slots, &use, NULL) == BZ_PASS_WAIT);
     gpu_table_give_up(m->table, &a);
-    CHECK(gpu_table_fetch(m->table, &b, second, 2, slots, &use, NULL) == BZ_PASS_BYTES); /* given up: not there */
+    CHECK(gpu_table_fetch(m->table, &b, second, 2, slots, &use, NULL) ==
+          BZ_PASS_BYTES); /* given up: not there */
     CHECK(gpu_table_reads(m->table, need.reads) == 1 && need.reads[0].offset == 48);
     bz_gpu_model_drop(m);
     free(file);
 }
 
-/* ---- whole models ------------------------------------------------------------------------------------ */
+/* ---- whole models
+ * ------------------------------------------------------------------------------------ */
 
 typedef struct opened {
     bz_os_map map;
@@ -210,7 +223,8 @@ typedef struct opened {
 
 static bool touches(const bz_model *m, const bz_read *r)
 {
-    const bz_weight_info *t = bz_weight_of(&m->text.weights.table, m->text.weights.per_layer_token_embd);
+    const bz_weight_info *t =
+        bz_weight_of(&m->text.weights.table, m->text.weights.per_layer_token_embd);
     return r->offset < t->offset + t->size && r->offset + r->length > t->offset;
 }
 
@@ -250,7 +264,8 @@ static bool open_model(opened *o, const char *file, way how, const char *ple, ui
     } while (p != BZ_JOB_DONE && p != BZ_JOB_ERROR);
     o->m = bz_job_model(job);
     bz_job_free(job);
-    for (uint32_t i = 0; o->m && i < n_seen; i++) { /* the header is read in larger and larger pieces */
+    for (uint32_t i = 0; o->m && i < n_seen;
+         i++) { /* the header is read in larger and larger pieces */
         o->in_table |= seen[i].offset >= o->m->files[0].header_bytes && touches(o->m, &seen[i]);
     }
     return o->m != NULL;
@@ -306,7 +321,8 @@ static bz_job *start_generate(bz_session *s)
 {
     bz_job *job = NULL;
     bz_error err = {0};
-    const bz_generate_options o = {.max_tokens = MADE, .ignore_end = true, .sampling = {.greedy = true}};
+    const bz_generate_options o = {
+        .max_tokens = MADE, .ignore_end = true, .sampling = {.greedy = true}};
     CHECKF(bz_session_generate(s, &o, &job, &err) == BZ_OK, "%s", err.text);
     return job;
 }
@@ -337,8 +353,9 @@ static answer answer_of(opened *o, uint32_t n, uint32_t chunk, bool greedy_too)
     }
     const bz_session_stats stats = bz_session_get_stats(s);
     const uint64_t rows = o->m->gpu->loaded->table ? n + made : 0;
-    CHECKF(stats.ple_hits + stats.ple_misses == rows, "%u rows, %llu hits and %llu misses", (unsigned)rows,
-           (unsigned long long)stats.ple_hits, (unsigned long long)stats.ple_misses);
+    CHECKF(stats.ple_hits + stats.ple_misses == rows, "%u rows, %llu hits and %llu misses",
+           (unsigned)rows, (unsigned long long)stats.ple_hits,
+           (unsigned long long)stats.ple_misses);
     CHECK(o->how == FROM_MEMORY || !o->m->gpu->loaded->table || o->reads >= stats.ple_misses);
     bz_session_free(s);
     return a;
@@ -359,14 +376,17 @@ static void test_model(const char *file, uint32_t n, uint32_t chunk, uint32_t ke
     answer want = answer_of(&o, n, chunk, n < MOST);
     close_model(&o);
     for (int how = FROM_MEMORY; how <= STRAIGHT; how++) {
-        begin("%s, %u tokens in chunks of %u, %u rows kept, %s", file, n, chunk, kept, way_names[how]);
+        begin("%s, %u tokens in chunks of %u, %u rows kept, %s", file, n, chunk, kept,
+              way_names[how]);
         if (!open_model(&o, file, (way)how, "file", 0)) {
             continue;
         }
         CHECK(o.m->gpu->loaded->table && !o.in_table);
         const gpu_table_shape rows = gpu_table_shape_of(o.m->gpu->loaded->table);
-        CHECK(bz_model_fit(o.m, &(bz_fit_options){.ple = "file"}, &fit, NULL) == BZ_OK && fit.ple_in_file);
-        CHECK(fit.weights == o.m->gpu->loaded->weights.bytes + (uint64_t)rows.rows * rows.row_bytes + 4);
+        CHECK(bz_model_fit(o.m, &(bz_fit_options){.ple = "file"}, &fit, NULL) == BZ_OK &&
+              fit.ple_in_file);
+        CHECK(fit.weights ==
+              o.m->gpu->loaded->weights.bytes + (uint64_t)rows.rows * rows.row_bytes + 4);
         if (kept) {
             gpu_table_limit(o.m->gpu->loaded->table, kept);
         }
@@ -393,7 +413,8 @@ static void test_sessions(const char *file)
     bz_job *given_up = start_prefill(third, 40);
     bz_need need = {0};
     bz_progress p;
-    while ((p = bz_job_step(given_up, &need)) != BZ_JOB_NEED_BYTES && p != BZ_JOB_ERROR && p != BZ_JOB_DONE) {
+    while ((p = bz_job_step(given_up, &need)) != BZ_JOB_NEED_BYTES && p != BZ_JOB_ERROR &&
+           p != BZ_JOB_DONE) {
     }
     CHECK(p == BZ_JOB_NEED_BYTES);
     bz_session *s[2];
@@ -468,14 +489,16 @@ static void test_auto(const char *file)
         return;
     }
     CHECK(!o.m->gpu->loaded->table);
-    const bz_weight_info *t = bz_weight_of(&o.m->text.weights.table, o.m->text.weights.per_layer_token_embd);
+    const bz_weight_info *t =
+        bz_weight_of(&o.m->text.weights.table, o.m->text.weights.per_layer_token_embd);
     const uint64_t all = o.m->gpu->loaded->weights.bytes, size = t->size;
     answer want = answer_of(&o, 40, 16, true);
     close_model(&o);
     if (open_model(&o, file, FROM_MEMORY, "auto", all - 1)) {
         CHECK(o.m->gpu->loaded->table != NULL && o.m->gpu->loaded->weights.bytes < all - size / 2);
         answer got = answer_of(&o, 40, 16, true);
-        CHECK(memcmp(want.logits, got.logits, want.bytes) == 0 && memcmp(want.made, got.made, sizeof got.made) == 0);
+        CHECK(memcmp(want.logits, got.logits, want.bytes) == 0 &&
+              memcmp(want.made, got.made, sizeof got.made) == 0);
         free(got.logits);
         close_model(&o);
     }
@@ -484,9 +507,12 @@ static void test_auto(const char *file)
     begin("names of places");
     bz_model *m = NULL;
     bz_error err = {0};
-    CHECK(bz_model_open_file(&m, model_path(file), NULL, &(bz_open_options){.device = "gpu", .ple = "shelf"}, &err) ==
-          BZ_BAD_REQUEST);
-    CHECKF(strcmp(err.text, "Per-layer embeddings can be auto, resident or file, not 'shelf'.") == 0, "%s", err.text);
+    CHECK(bz_model_open_file(&m, model_path(file), NULL,
+                             &(bz_open_options){.device = "gpu", .ple = "shelf"},
+                             &err) == BZ_BAD_REQUEST);
+    CHECKF(strcmp(err.text, "Per-layer embeddings can be auto, resident or file, not 'shelf'.") ==
+               0,
+           "%s", err.text);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* Models larger than the memory they may have: where layers that take turns lie, that they give to the bit
- * what resident ones give, from a mapping or by reads, with several sessions, and after memory ran out.
+/* Models larger than the memory they may have: where layers that take turns lie, that they give to
+ * the bit what resident ones give, from a mapping or by reads, with several sessions, and after
+ * memory ran out.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_stream
  */
@@ -27,8 +28,8 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
 {
     gpu_weights w;
     bz_error err = {0};
-    if (!CHECKF(gpu_weights_place_some(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK, "%s",
-                err.text)) {
+    if (!CHECKF(gpu_weights_place_some(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK,
+                "%s", err.text)) {
         return;
     }
     const uint32_t pieces = w.first_piece[table->n];
@@ -45,10 +46,11 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
         const gpu_binding x = w.pieces[a].at;
         CHECK(x.buffer < w.n_buffers && x.offset + x.size <= w.sizes[x.buffer] &&
               w.sizes[x.buffer] <= limits->max_buffer);
-        for (uint32_t b = 0; b < a; b++) { /* only layers that never are there together share memory */
+        for (uint32_t b = 0; b < a;
+             b++) { /* only layers that never are there together share memory */
             const gpu_binding y = w.pieces[b].at;
-            const bool apart =
-                x.buffer != y.buffer || x.offset >= y.offset + y.size || y.offset >= x.offset + x.size;
+            const bool apart = x.buffer != y.buffer || x.offset >= y.offset + y.size ||
+                               y.offset >= x.offset + x.size;
             CHECKF(apart || (layer[a] && layer[b] && layer[a] != layer[b] &&
                              (layer[a] - layer[b]) % GPU_SLOTS == 0),
                    "pieces %u and %u, of layers %u and %u", a, b, layer[a], layer[b]);
@@ -73,7 +75,8 @@ static void test_places(const bz_model *m)
         uint32_t least;
         CHECK(gpu_weights_fit(&large, table, BZ_NO_WEIGHT, w.bytes, &least, &err) == BZ_OK);
         CHECKF(least <= k, "%u layers were needed, %u are enough", least, k);
-        CHECKF(k < 3 || w.bytes < last, "%u layers streamed save nothing", k); /* two slots hold two layers */
+        CHECKF(k < 3 || w.bytes < last, "%u layers streamed save nothing",
+               k); /* two slots hold two layers */
         last = w.bytes;
         gpu_weights_free(&w, NULL);
     }
@@ -160,7 +163,8 @@ static bz_job *begin_answer(bz_session *s, uint64_t seed)
 {
     bz_job *job = NULL;
     bz_error err = {0};
-    const bz_generate_options go = {.max_tokens = MADE, .ignore_end = true, .sampling = {.seed = seed}};
+    const bz_generate_options go = {
+        .max_tokens = MADE, .ignore_end = true, .sampling = {.seed = seed}};
     CHECKF(bz_session_generate(s, &go, &job, &err) == BZ_OK, "%s", err.text);
     return job;
 }
@@ -183,8 +187,8 @@ static void test_same(opened *whole, source how, uint64_t memory)
         return;
     }
     const bz_streaming s = bz_model_streaming(o.m);
-    CHECKF(s.resident < s.layers && s.bytes > 0 && s.gpu_bytes <= memory, "%u of %u layers stay, %d bytes",
-           s.resident, s.layers, (int)s.gpu_bytes);
+    CHECKF(s.resident < s.layers && s.bytes > 0 && s.gpu_bytes <= memory,
+           "%u of %u layers stay, %d bytes", s.resident, s.layers, (int)s.gpu_bytes);
     CHECK(gpu_counts_of(bz_model_device(o.m)).buffer_bytes <= memory + 4096);
     answer(whole, 1, want);
     answer(&o, 1, got);
@@ -198,8 +202,8 @@ static void test_same(opened *whole, source how, uint64_t memory)
     close_model(&o);
 }
 
-/* Steps of two answers by turns: the slots belong to one pass at a time. One of them is given up in the
- * middle. */
+/* Steps of two answers by turns: the slots belong to one pass at a time. One of them is given up in
+ * the middle. */
 static void test_sessions(opened *whole)
 {
     int32_t want[2][MADE], got[3][MADE] = {{0}};

@@ -1,5 +1,6 @@
-/* From logits to tokens on the GPU: candidates, sums, edits and choice against the CPU's sampler on the same
- * rows; then generating: passes sent ahead give what passes one by one give, whatever happens in between. */
+/* From logits to tokens on the GPU: candidates, sums, edits and choice against the CPU's sampler on
+ * the same rows; then generating: passes sent ahead give what passes one by one give, whatever
+ * happens in between. */
 #include <float.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -84,8 +85,9 @@ typedef struct lab {
 } lab;
 
 static const char *const kind_names[KINDS] = {
-    "normal",      "softcapped", "few values",        "all equal",  "ascending", "descending",   "with NaN and inf",
-    "all -inf",    "all NaN",    "one finite",        "huge",       "in one run", "zeros and tiny", "-inf and +inf",
+    "normal",     "softcapped",       "few values",     "all equal",     "ascending",
+    "descending", "with NaN and inf", "all -inf",       "all NaN",       "one finite",
+    "huge",       "in one run",       "zeros and tiny", "-inf and +inf",
 };
 
 static float value_of(int kind, uint32_t i, uint32_t n)
@@ -121,16 +123,21 @@ static void lab_open(lab *l, uint32_t vocab, bool baseline)
             l->rows[(size_t)k * vocab + i] = value_of(k, i, vocab);
         }
     }
-    l->info = (bz_weight_info){.name = "rows", .type = BZ_F32, .ne = {vocab, KINDS, 1}, .size = (uint64_t)KINDS * vocab * 4};
+    l->info = (bz_weight_info){.name = "rows",
+                               .type = BZ_F32,
+                               .ne = {vocab, KINDS, 1},
+                               .size = (uint64_t)KINDS * vocab * 4};
     l->weights = (bz_weights){.info = &l->info, .n = 1, .cap = 1};
     l->bytes[0] = (const uint8_t *)l->rows;
     bz_need need = {0};
     bz_progress p;
-    if (bz_gpu_model_new(&l->model, &(gpu_options){.baseline = baseline}, &l->weights, l->bytes, &err) != BZ_OK) {
+    if (bz_gpu_model_new(&l->model, &(gpu_options){.baseline = baseline}, &l->weights, l->bytes,
+                         &err) != BZ_OK) {
         printf("FAIL opening a device: %s\n", err.text);
         exit(1);
     }
-    while ((p = bz_gpu_model_load(l->model, &need)) != BZ_JOB_DONE && CHECKF(p != BZ_JOB_ERROR, "%s", need.error.text)) {
+    while ((p = bz_gpu_model_load(l->model, &need)) != BZ_JOB_DONE &&
+           CHECKF(p != BZ_JOB_ERROR, "%s", need.error.text)) {
         bz_os_sleep(p == BZ_JOB_NEED_GPU ? 20000 : 0);
     }
     CHECKF(bz_gpu_new(&l->b, l->model, true, true, &err) == BZ_OK, "%s", err.text);
@@ -157,7 +164,8 @@ static bool lab_send(lab *l, const bz_wish *wish, int32_t kind, double u)
     bz_error err = {0};
     const int32_t pos = 0;
     const uint32_t zero = 0;
-    const bz_rows rows = {.n = 1, .n_out = 1, .id = &kind, .pos = &pos, .seq = &zero, .out = &zero, .kv = l->kv_list};
+    const bz_rows rows = {
+        .n = 1, .n_out = 1, .id = &kind, .pos = &pos, .seq = &zero, .out = &zero, .kv = l->kv_list};
     bz_pass_state state = BZ_PASS_ERROR;
     if (!wish || l->b->choose(l->b, l->schedule, wish, &err) == BZ_OK) {
         while ((state = l->b->send(l->b, l->schedule, &rows, kind < 0, u, &err)) == BZ_PASS_WAIT) {
@@ -202,21 +210,23 @@ static bool same_value(float a, float b)
 
 static void same_sum(bz_exp_sum a, bz_exp_sum b)
 {
-    CHECKF(a.max == b.max && (a.max == -INFINITY || fabs(log(a.sum) - log(b.sum)) < 1e-6), "%g %.9g, not %g %.9g",
-           (double)a.max, a.sum, (double)b.max, b.sum);
+    CHECKF(a.max == b.max && (a.max == -INFINITY || fabs(log(a.sum) - log(b.sum)) < 1e-6),
+           "%g %.9g, not %g %.9g", (double)a.max, a.sum, (double)b.max, b.sum);
 }
 
 static void same_list(const bz_shortlist *got, const bz_shortlist *want, const bz_wish *wish)
 {
-    CHECKF(got->n == want->n && got->whole == want->whole && got->finite == want->finite, "%u%s%s, not %u%s%s", got->n,
-           got->whole ? " whole" : "", got->finite ? "" : " not finite", want->n, want->whole ? " whole" : "",
+    CHECKF(got->n == want->n && got->whole == want->whole && got->finite == want->finite,
+           "%u%s%s, not %u%s%s", got->n, got->whole ? " whole" : "",
+           got->finite ? "" : " not finite", want->n, want->whole ? " whole" : "",
            want->finite ? "" : " not finite");
     for (uint32_t i = 0; i < got->n && i < want->n; i++) {
-        if (!CHECKF(got->best[i].id == want->best[i].id && got->best[i].logit == want->best[i].logit &&
+        if (!CHECKF(got->best[i].id == want->best[i].id &&
+                        got->best[i].logit == want->best[i].logit &&
                         same_value(got->raw[i], want->raw[i]),
-                    "place %u: token %d with %.9g (%.9g), not %d with %.9g (%.9g)", i, got->best[i].id,
-                    (double)got->best[i].logit, (double)got->raw[i], want->best[i].id, (double)want->best[i].logit,
-                    (double)want->raw[i])) {
+                    "place %u: token %d with %.9g (%.9g), not %d with %.9g (%.9g)", i,
+                    got->best[i].id, (double)got->best[i].logit, (double)got->raw[i],
+                    want->best[i].id, (double)want->best[i].logit, (double)want->raw[i])) {
             break;
         }
     }
@@ -228,7 +238,8 @@ static void same_list(const bz_shortlist *got, const bz_shortlist *want, const b
     }
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------ */
+/* ---- what is asked for ------------------------------------------------------------------------
+ */
 
 enum { N_SEEN = 90, MOST_BIAS = 3000 };
 
@@ -243,11 +254,20 @@ static const request requests[] = {
     {{.greedy = true}, true, true},
     {{.top_k = 2, .temperature = 0.7f}, false, false},
     {{.top_k = 40, .top_p = 0.9f}, true, false},
-    {{.top_k = 64, .repetition = 1.1f, .frequency = 0.1f, .presence = 0.3f, .window = N_SEEN}, true, true},
+    {{.top_k = 64, .repetition = 1.1f, .frequency = 0.1f, .presence = 0.3f, .window = N_SEEN},
+     true,
+     true},
     {{.top_k = 255, .top_p = -1, .min_p = 0.05f, .temperature = 2}, false, true},
     {{.top_k = 256, .repetition = 0.7f, .window = 64}, false, true},
     {{.top_k = -1, .top_p = 0.5f}, true, true},
-    {{.top_k = -1, .top_p = -1, .repetition = 3.7f, .presence = -2, .frequency = 1e-3f, .window = -1}, true, true},
+    {{.top_k = -1,
+      .top_p = -1,
+      .repetition = 3.7f,
+      .presence = -2,
+      .frequency = 1e-3f,
+      .window = -1},
+     true,
+     true},
     {{.top_k = -1, .top_p = -1}, false, false},
 };
 enum { N_REQUESTS = sizeof requests / sizeof *requests };
@@ -307,10 +327,12 @@ static void test_rows(uint32_t vocab)
                 bz_status status = bz_sampler_shortlist(s, row, &want, &err);
                 same_list(&got, &want, &wish);
                 bz_choice a, b;
-                if (status == BZ_OK && bz_sampler_choose(s, &got, NULL, u, &a) && bz_sampler_choose(s, &want, NULL, u, &b)) {
+                if (status == BZ_OK && bz_sampler_choose(s, &got, NULL, u, &a) &&
+                    bz_sampler_choose(s, &want, NULL, u, &b)) {
                     CHECKF(a.id == b.id, "%s: token %d, not %d", kind_names[kind], a.id, b.id);
-                    CHECKF(!requests[r].log_probs || near(a.log_prob, b.log_prob), "%s, request %d: log-probability %.9g, not %.9g",
-                           kind_names[kind], r, (double)a.log_prob, (double)b.log_prob);
+                    CHECKF(!requests[r].log_probs || near(a.log_prob, b.log_prob),
+                           "%s, request %d: log-probability %.9g, not %.9g", kind_names[kind], r,
+                           (double)a.log_prob, (double)b.log_prob);
                     guesses++;
                     wrong_guesses += guess != a.id;
                 }
@@ -333,7 +355,8 @@ static void test_flights(void)
     for (int round = 0; round < 6; round++) {
         /* bias makes the choice the number of a row that exists: 3, from whatever row */
         const bz_bias bias = {3, 1e30f};
-        CHECK(bz_sampler_begin(s, &(bz_sampling){.greedy = true, .bias = &bias, .n_bias = 1}, false, 0, &err) == BZ_OK);
+        CHECK(bz_sampler_begin(s, &(bz_sampling){.greedy = true, .bias = &bias, .n_bias = 1}, false,
+                               0, &err) == BZ_OK);
         bz_wish wish = bz_sampler_wish(s);
         bz_shortlist list;
         int32_t guess;
@@ -348,7 +371,8 @@ static void test_flights(void)
         if (round % 2) {
             l.b->forget(l.b); /* and the next list is that of the next pass sent */
         } else {
-            CHECK(lab_receive(&l, &list, &guess) && lab_receive(&l, &list, &guess) && list.raw[0] == -1.5f);
+            CHECK(lab_receive(&l, &list, &guess) && lab_receive(&l, &list, &guess) &&
+                  list.raw[0] == -1.5f);
         }
     }
     for (int i = 0; i < 100; i++) { /* the ring of those forgotten never overflows */
@@ -357,7 +381,8 @@ static void test_flights(void)
     }
     bz_shortlist list;
     int32_t guess;
-    CHECK(lab_send(&l, NULL, 5, 0) && lab_receive(&l, &list, &guess) && list.raw[0] == l.rows[5 * 300 + 3]);
+    CHECK(lab_send(&l, NULL, 5, 0) && lab_receive(&l, &list, &guess) &&
+          list.raw[0] == l.rows[5 * 300 + 3]);
     bz_sampler_free(s);
     lab_close(&l);
 }
@@ -372,9 +397,15 @@ static void show_times(void)
     printf("  %s, vocabulary 262144, microseconds\n", gpu_adapter_name(l.model->g));
     for (int kind = 0; kind < KINDS; kind++) {
         const bz_edits none = {0};
-        const bz_wish wishes[] = {{.edits = &none, .wanted = 1, .greedy = true},
-                                  {.edits = &none, .wanted = 64, .top_k = 64, .top_p = 0.95f, .temperature = 1},
-                                  {.edits = &none, .wanted = 256, .top_p = 0.95f, .temperature = 1, .sum = true, .raw_sum = true}};
+        const bz_wish wishes[] = {
+            {.edits = &none, .wanted = 1, .greedy = true},
+            {.edits = &none, .wanted = 64, .top_k = 64, .top_p = 0.95f, .temperature = 1},
+            {.edits = &none,
+             .wanted = 256,
+             .top_p = 0.95f,
+             .temperature = 1,
+             .sum = true,
+             .raw_sum = true}};
         printf("  %-18s", kind_names[kind]);
         for (int w = 0; w < 3; w++) {
             double best[2] = {1e9, 1e9};
@@ -393,7 +424,8 @@ static void show_times(void)
     lab_close(&l);
 }
 
-/* ---- generating --------------------------------------------------------------------------------- */
+/* ---- generating ---------------------------------------------------------------------------------
+ */
 
 enum { PROMPT = 24, MADE = 24, MOST = 400 };
 
@@ -408,7 +440,8 @@ typedef struct answer {
 
 static int32_t prompt[PROMPT];
 
-static bz_status answer_now(bz_session *s, const bz_generate_options *o, size_t stop_after, uint32_t more_steps, answer *a)
+static bz_status answer_now(bz_session *s, const bz_generate_options *o, size_t stop_after,
+                            uint32_t more_steps, answer *a)
 {
     *a = (answer){.stop_after = stop_after};
     bz_job *job = NULL;
@@ -452,12 +485,16 @@ static bz_status answer_now(bz_session *s, const bz_generate_options *o, size_t 
 static void same_answer(const answer *got, const answer *want, const char *what)
 {
     CHECKF(got->n == want->n && got->finish == want->finish && got->err.code == want->err.code,
-           "%s: %zu tokens, not %zu; finish %d, not %d; %s", what, got->n, want->n, got->finish, want->finish, got->err.text);
+           "%s: %zu tokens, not %zu; finish %d, not %d; %s", what, got->n, want->n, got->finish,
+           want->finish, got->err.text);
     for (size_t i = 0; i < got->n && i < want->n; i++) {
-        if (!CHECKF(got->ids[i] == want->ids[i], "%s: token %zu is %d, not %d", what, i, got->ids[i], want->ids[i]) ||
-            !CHECKF(fabs((double)got->log_prob[i] - (double)want->log_prob[i]) < 1e-5 && got->top_id[i] == want->top_id[i] &&
+        if (!CHECKF(got->ids[i] == want->ids[i], "%s: token %zu is %d, not %d", what, i,
+                    got->ids[i], want->ids[i]) ||
+            !CHECKF(fabs((double)got->log_prob[i] - (double)want->log_prob[i]) < 1e-5 &&
+                        got->top_id[i] == want->top_id[i] &&
                         fabs((double)got->top_prob[i] - (double)want->top_prob[i]) < 1e-5,
-                    "%s: log-probability %g, not %g", what, (double)got->log_prob[i], (double)want->log_prob[i])) {
+                    "%s: log-probability %g, not %g", what, (double)got->log_prob[i],
+                    (double)want->log_prob[i])) {
             break;
         }
     }
@@ -496,25 +533,40 @@ static void test_samplings(const bz_model *m, const char *device)
         {"top-k 1", {.sampling.top_k = 1}, 1},
         {"top-k 40, hot", {.sampling = {.top_k = 40, .temperature = 1.7f, .top_p = -1}}, 3},
         {"top-k 40, cold", {.sampling = {.top_k = 40, .temperature = 0.2f}}, 2},
-        {"top-k 256", {.sampling = {.top_k = 256, .top_p = 0.99f, .temperature = 1.2f}, .top_log_probs = 5}, 3},
+        {"top-k 256",
+         {.sampling = {.top_k = 256, .top_p = 0.99f, .temperature = 1.2f}, .top_log_probs = 5},
+         3},
         {"top-k 300", {.sampling = {.top_k = 300, .top_p = -1, .temperature = 1.5f}}, 2},
         {"top-k 300, min-p", {.sampling = {.top_k = 300, .top_p = -1, .min_p = 0.02f}}, 2},
         {"top-k off", {.sampling = {.top_k = -1, .top_p = 0.9f}}, 3},
-        {"top-k off, top-p near 1", {.sampling = {.top_k = -1, .top_p = 0.9999f, .temperature = 2}}, 2},
+        {"top-k off, top-p near 1",
+         {.sampling = {.top_k = -1, .top_p = 0.9999f, .temperature = 2}},
+         2},
         {"nothing cut", {.sampling = {.top_k = -1, .top_p = -1}, .log_probs = true}, 4},
         {"nothing cut, hot", {.sampling = {.top_k = -1, .top_p = -1, .temperature = 1.5f}}, 2},
         {"min-p", {.sampling = {.top_k = -1, .top_p = -1, .min_p = 0.1f, .temperature = 1.3f}}, 2},
-        {"min-p that leaves much", {.sampling = {.top_k = -1, .top_p = -1, .min_p = 1e-4f, .temperature = 3}}, 2},
+        {"min-p that leaves much",
+         {.sampling = {.top_k = -1, .top_p = -1, .min_p = 1e-4f, .temperature = 3}},
+         2},
         {"bias", {.sampling = {.bias = bias, .n_bias = 4}, .log_probs = true}, 2},
-        {"bias with five log-probabilities", {.sampling = {.bias = bias, .n_bias = 4}, .top_log_probs = 5}, 1},
-        {"penalties", {.sampling = {.repetition = 1.3f, .presence = 0.4f, .frequency = 0.2f, .window = 16}, .log_probs = true}, 2},
-        {"penalties over all, greedy", {.sampling = {.greedy = true, .repetition = 1.1f, .window = -1}}, 1},
-        {"penalties with top-k off", {.sampling = {.top_k = -1, .repetition = 1.2f, .bias = bias, .n_bias = 4}}, 1},
+        {"bias with five log-probabilities",
+         {.sampling = {.bias = bias, .n_bias = 4}, .top_log_probs = 5},
+         1},
+        {"penalties",
+         {.sampling = {.repetition = 1.3f, .presence = 0.4f, .frequency = 0.2f, .window = 16},
+          .log_probs = true},
+         2},
+        {"penalties over all, greedy",
+         {.sampling = {.greedy = true, .repetition = 1.1f, .window = -1}},
+         1},
+        {"penalties with top-k off",
+         {.sampling = {.top_k = -1, .repetition = 1.2f, .bias = bias, .n_bias = 4}},
+         1},
         {"300 log-probabilities", {.top_log_probs = 300}, 1},
     };
     bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 32});
-    /* From here on the prompt is there but for its last token, which every asking computes again, by itself: a pass of many rows
-     * rounds otherwise, and near ties would be decided otherwise. */
+    /* From here on the prompt is there but for its last token, which every asking computes again,
+     * by itself: a pass of many rows rounds otherwise, and near ties would be decided otherwise. */
     bz_error err = {0};
     begin("%s: a first answer", device);
     CHECKF(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK, "%s", err.text);
@@ -539,7 +591,8 @@ static void test_samplings(const bz_model *m, const char *device)
     for (uint32_t i = 0; i < vocab; i++) {
         none[i] = (bz_bias){(int32_t)i, -INFINITY};
     }
-    bz_generate_options o = {.max_tokens = 6, .ignore_end = true, .sampling = {.bias = none, .n_bias = vocab - 1}};
+    bz_generate_options o = {
+        .max_tokens = 6, .ignore_end = true, .sampling = {.bias = none, .n_bias = vocab - 1}};
     ask_three_ways(s, &o, "one left");
     CHECK(by_rows.n == 6 && by_rows.ids[5] == (int32_t)vocab - 1);
     o.sampling.n_bias = vocab;
@@ -548,7 +601,8 @@ static void test_samplings(const bz_model *m, const char *device)
     bz_session_free(s);
 }
 
-/* ---- what a token costs ---------------------------------------------------------------------------- */
+/* ---- what a token costs
+ * ---------------------------------------------------------------------------- */
 
 static void test_costs(const bz_model *m)
 {
@@ -586,19 +640,24 @@ static void test_costs(const bz_model *m)
         }
         after = gpu_counts_of(bz_model_device(s->model));
         CHECK(p == BZ_JOB_DONE && made == 100);
-        CHECKF(after.submits - before.submits == 100, "%d submits", (int)(after.submits - before.submits));
-        CHECKF(after.read_bytes - before.read_bytes <= 100 * cases[i].read, "%d bytes read", (int)(after.read_bytes - before.read_bytes));
-        CHECKF(after.written_bytes - before.written_bytes <= 100 * cases[i].written, "%d bytes written",
-               (int)(after.written_bytes - before.written_bytes));
+        CHECKF(after.submits - before.submits == 100, "%d submits",
+               (int)(after.submits - before.submits));
+        CHECKF(after.read_bytes - before.read_bytes <= 100 * cases[i].read, "%d bytes read",
+               (int)(after.read_bytes - before.read_bytes));
+        CHECKF(after.written_bytes - before.written_bytes <= 100 * cases[i].written,
+               "%d bytes written", (int)(after.written_bytes - before.written_bytes));
         CHECKF(allocations == at_tenth, "%d allocations", allocations - at_tenth);
-        printf("  per token: %.0f bytes read, %.0f written, %.1f dispatches\n", (double)(after.read_bytes - before.read_bytes) / 100,
-               (double)(after.written_bytes - before.written_bytes) / 100, (double)(after.dispatches - before.dispatches) / 100);
+        printf("  per token: %.0f bytes read, %.0f written, %.1f dispatches\n",
+               (double)(after.read_bytes - before.read_bytes) / 100,
+               (double)(after.written_bytes - before.written_bytes) / 100,
+               (double)(after.dispatches - before.dispatches) / 100);
         bz_job_free(job);
     }
     bz_session_free(s);
 }
 
-/* ---- a device that guesses wrong --------------------------------------------------------------------- */
+/* ---- a device that guesses wrong
+ * --------------------------------------------------------------------- */
 
 static int misled;
 
@@ -618,7 +677,9 @@ static void mislead(bz_wish *wish, double *u)
 static void test_misled(const bz_model *m)
 {
     static const bz_generate_options cases[] = {
-        {.sampling.greedy = true}, {.sampling.seed = 5}, {.sampling = {.seed = 6, .top_k = 200, .temperature = 1.5f}}};
+        {.sampling.greedy = true},
+        {.sampling.seed = 5},
+        {.sampling = {.seed = 6, .top_k = 200, .temperature = 1.5f}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("a device that goes on with wrong tokens changes nothing, case %zu", i);
         bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 1});
@@ -634,7 +695,8 @@ static void test_misled(const bz_model *m)
         s->mislead = mislead;
         uint64_t before = gpu_counts_of(bz_model_device(s->model)).submits;
         answer_now(s, &o, 0, 0, &ahead);
-        CHECKF(gpu_counts_of(bz_model_device(s->model)).submits - before > 60, "%d submits", (int)(gpu_counts_of(bz_model_device(s->model)).submits - before));
+        CHECKF(gpu_counts_of(bz_model_device(s->model)).submits - before > 60, "%d submits",
+               (int)(gpu_counts_of(bz_model_device(s->model)).submits - before));
         same_answer(&ahead, &by_rows, "misled");
         s->mislead = NULL;
         CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK);
@@ -650,7 +712,8 @@ static void test_misled(const bz_model *m)
     CHECK(misled > 0);
 }
 
-/* ---- anything in any order ------------------------------------------------------------------------------ */
+/* ---- anything in any order
+ * ------------------------------------------------------------------------------ */
 
 static float *row_after(bz_session *s, const int32_t *ids, uint32_t n)
 {
@@ -661,13 +724,16 @@ static float *row_after(bz_session *s, const int32_t *ids, uint32_t n)
     return row;
 }
 
-/* Two sessions live the same life, one ahead, one by rows; they must say the same and hold the same. */
+/* Two sessions live the same life, one ahead, one by rows; they must say the same and hold the
+ * same. */
 static void test_lives(const bz_model *m, uint32_t chunk, int steps)
 {
-    begin("chunk %u: answers cut short, stopped, gone on with and gone back in, as from rows", chunk);
+    begin("chunk %u: answers cut short, stopped, gone on with and gone back in, as from rows",
+          chunk);
     const uint32_t context = 200, vocab = bz_model_vocab(m);
     const bz_session_options so = {.chunk = chunk, .context = context, .exact = true};
-    bz_session *a = session_or_fail(m, &so), *b = session_or_fail(m, &so), *fresh = session_or_fail(m, &so);
+    bz_session *a = session_or_fail(m, &so), *b = session_or_fail(m, &so),
+               *fresh = session_or_fail(m, &so);
     int32_t ids[256];
     uint32_t n = 0;
     b->ahead = 0;
@@ -684,13 +750,19 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
             uint32_t snapshot = below(2) ? 1 + below(n) : 0;
             CHECKF(prefill(a, ids, n, snapshot, NULL, &err) == BZ_OK, "%s", err.text);
             CHECK(prefill(b, ids, n, snapshot, NULL, &err) == BZ_OK);
-            /* Passes ahead may have cost ring rows: then more is computed again, by kernels that add in another order. */
+            /* Passes ahead may have cost ring rows: then more is computed again, by kernels that
+             * add in another order. */
             double d = max_difference(bz_session_logits(a), bz_session_logits(b), vocab);
             CHECKF(chunk == 1 ? d == 0 : d < 1e-3, "off by %g", d);
         }
         int32_t stops[3] = {(int32_t)(494 + below(vocab - 501)), 0, 0};
-        bz_generate_options o = {.max_tokens = below(4) ? 1 + below(30) : 0, .ignore_end = below(2) != 0, .log_probs = below(2) != 0};
-        o.sampling = (bz_sampling){.seed = (uint64_t)step, .greedy = below(3) == 0, .temperature = 1 + (float)below(3) / 2, .top_k = below(3) ? 0 : -1};
+        bz_generate_options o = {.max_tokens = below(4) ? 1 + below(30) : 0,
+                                 .ignore_end = below(2) != 0,
+                                 .log_probs = below(2) != 0};
+        o.sampling = (bz_sampling){.seed = (uint64_t)step,
+                                   .greedy = below(3) == 0,
+                                   .temperature = 1 + (float)below(3) / 2,
+                                   .top_k = below(3) ? 0 : -1};
         o.sampling.repetition = below(4) ? 0 : 1.2f;
         if (by_rows.n > 3 && below(2)) { /* a token that may well come again */
             stops[1] = by_rows.ids[below((uint32_t)by_rows.n)];
@@ -698,7 +770,8 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
         o.stop_ids = stops;
         o.n_stop_ids = 3;
         size_t cancel = below(3) ? 0 : 1 + below(8);
-        bz_status sb = answer_now(b, &o, cancel, 0, &by_rows), sa = answer_now(a, &o, cancel, 0, &ahead);
+        bz_status sb = answer_now(b, &o, cancel, 0, &by_rows),
+                  sa = answer_now(a, &o, cancel, 0, &ahead);
         CHECK(sa == BZ_OK && sb == BZ_OK);
         same_answer(&ahead, &by_rows, "a life");
         uint32_t position = bz_session_get_stats(a).position;
@@ -738,14 +811,16 @@ static void test_end(const bz_model *m)
     bz_generate_options o = {.ignore_end = true};
     ask_three_ways(s, &o, "to the end");
     CHECK(ahead.n == 7 && ahead.finish == BZ_FINISH_CONTEXT);
-    CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK && ahead.n == 0 && ahead.finish == BZ_FINISH_CONTEXT);
+    CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK && ahead.n == 0 &&
+          ahead.finish == BZ_FINISH_CONTEXT);
     bz_session_free(s);
 
     s = session_or_fail(m, &(bz_session_options){.chunk = 8});
     const bz_bias force = {106, INFINITY};
     o = (bz_generate_options){.max_tokens = 9, .sampling = {.bias = &force, .n_bias = 1}};
     bz_error err = {0};
-    CHECK(bz_session_generate(s, &o, &(bz_job *){NULL}, &err) == BZ_BAD_REQUEST); /* nothing is prefilled */
+    CHECK(bz_session_generate(s, &o, &(bz_job *){NULL}, &err) ==
+          BZ_BAD_REQUEST); /* nothing is prefilled */
     for (int i = 0; i < 3; i++) {
         bz_generate_options four = {.max_tokens = 4, .ignore_end = true, .sampling.greedy = true};
         s->ahead = i == 0 ? 0 : (uint32_t)i;
@@ -753,7 +828,8 @@ static void test_end(const bz_model *m)
         CHECK(bz_session_logits(s));
         CHECK(answer_now(s, &four, 0, 0, &by_rows) == BZ_OK && by_rows.n == 4);
         CHECK((bz_session_logits(s) == NULL) == (i > 0));
-        CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK && ahead.n == 1 && ahead.finish == BZ_FINISH_END);
+        CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK && ahead.n == 1 &&
+              ahead.finish == BZ_FINISH_END);
         CHECK(bz_session_get_stats(s).position == PROMPT + 4);
         four.max_tokens = 8;
         CHECK(answer_now(s, &four, 0, 0, &ahead) == BZ_OK && ahead.n == 8);
@@ -785,7 +861,8 @@ int main(int argc, char **argv)
     }
     if (chosen("rows", argc, argv)) {
         begin("the device's own choice is nearly always the host's");
-        CHECKF(guesses > 100 && wrong_guesses * 100 <= guesses, "%u of %u wrong", wrong_guesses, guesses);
+        CHECKF(guesses > 100 && wrong_guesses * 100 <= guesses, "%u of %u wrong", wrong_guesses,
+               guesses);
     }
     if (chosen("flights", argc, argv)) {
         test_flights();

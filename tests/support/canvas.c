@@ -39,13 +39,15 @@ bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous
     return status;
 }
 
-/* Some rows of the canvas ("%s.rows") or all of them. Gives all that the engine computed, for the caller to free. */
+/* Some rows of the canvas ("%s.rows") or all of them. Gives all that the engine computed, for the
+ * caller to free. */
 static float *check_step(const golden *g, bz_session *s, const char *step, const float *previous,
                          float temperature, double bound)
 {
     size_t n, n_logits, n_rows = 0;
     const uint32_t vocab = session_vocab(s);
-    const int32_t *ids = golden_i32(g, &n, "%s.canvas", step), *rows = golden_i32(g, &n_rows, "%s.rows", step);
+    const int32_t *ids = golden_i32(g, &n, "%s.canvas", step),
+                  *rows = golden_i32(g, &n_rows, "%s.rows", step);
     const float *want = golden_f32(g, &n_logits, "%s.logits", step);
     n_rows = rows ? n_rows : n;
     if (!CHECK(ids && want && n_logits == n_rows * vocab)) {
@@ -53,7 +55,8 @@ static float *check_step(const golden *g, bz_session *s, const char *step, const
     }
     float *got = calloc(n * vocab, sizeof *got);
     bz_error err = {0};
-    if (CHECKF(canvas_logits(s, ids, previous, temperature, got, &err) == BZ_OK, "%s: %s", step, err.text)) {
+    if (CHECKF(canvas_logits(s, ids, previous, temperature, got, &err) == BZ_OK, "%s: %s", step,
+               err.text)) {
         for (size_t i = 0; i < n_rows; i++) {
             const size_t row = rows ? (size_t)rows[i] : i;
             double d = max_difference(got + row * vocab, want + i * vocab, vocab);
@@ -63,10 +66,12 @@ static float *check_step(const golden *g, bz_session *s, const char *step, const
     return got;
 }
 
-void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_options *o, double bound)
+void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_options *o,
+                         double bound)
 {
     size_t n, n_commit, n_logits, n_canvas;
-    const int32_t *prompt = golden_i32(g, &n, "prompt"), *commit = golden_i32(g, &n_commit, "commit.tokens");
+    const int32_t *prompt = golden_i32(g, &n, "prompt"),
+                  *commit = golden_i32(g, &n_commit, "commit.tokens");
     const float *before = golden_f32(g, &n_logits, "step0.logits");
     if (!CHECK(prompt && commit && before && golden_i32(g, &n_canvas, "step0.canvas"))) {
         return;
@@ -97,7 +102,8 @@ void check_canvas_picture(const char *device, const bz_session_options *o, doubl
     bz_model *m = NULL;
     bz_error err = {0};
     golden_open(&media, golden_path("diffusion/media.gguf"));
-    if (!CHECKF(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), golden_path("diffusion/mmproj.gguf"),
+    if (!CHECKF(bz_model_open_file(&m, golden_path("diffusion/text.gguf"),
+                                   golden_path("diffusion/mmproj.gguf"),
                                    &(bz_open_options){.device = device}, &err) == BZ_OK,
                 "%s", err.text)) {
         return;
@@ -165,9 +171,10 @@ static void same_ids(const replay *r, const char *what, const int32_t *got, uint
 {
     size_t have;
     const int32_t *want = golden_i32(r->g, &have, "%s.%s", r->name, what);
-    if (CHECKF(want && have >= (r->seen + 1) * (size_t)n, "%s.%s has no pass %u", r->name, what, r->seen)) {
-        CHECKF(memcmp(got, want + r->seen * n, n * sizeof *got) == 0, "%s.%s: pass %u differs", r->name, what,
-               r->seen);
+    if (CHECKF(want && have >= (r->seen + 1) * (size_t)n, "%s.%s has no pass %u", r->name, what,
+               r->seen)) {
+        CHECKF(memcmp(got, want + r->seen * n, n * sizeof *got) == 0, "%s.%s: pass %u differs",
+               r->name, what, r->seen);
     }
 }
 
@@ -200,14 +207,16 @@ static int on_event(void *user, const bz_event *e)
         const bz_canvas *c = bz_job_canvas(r->job);
         check_pass(r, c);
         CHECK(e->done == e->total - c->left + 1 && e->rows == c->n && e->position == c->position);
-        CHECK(bz_session_get_stats(r->s).prefilled == r->prompt); /* the prompt is never encoded again */
+        CHECK(bz_session_get_stats(r->s).prefilled ==
+              r->prompt); /* the prompt is never encoded again */
     } else if (e->kind == BZ_EVENT_TOKEN && r->n_said < 256) {
         r->said[r->n_said++] = e->token;
     }
     return 0;
 }
 
-void check_generation(const golden *g, const bz_model *m, const bz_session_options *o, const char *name)
+void check_generation(const golden *g, const bz_model *m, const bz_session_options *o,
+                      const char *name)
 {
     size_t n, n_sequence, n_steps;
     const int32_t *prompt = golden_i32(g, &n, "prompt"),
@@ -220,14 +229,17 @@ void check_generation(const golden *g, const bz_model *m, const bz_session_optio
     replay r = {.g = g, .name = name, .s = s, .prompt = n};
     const bool stops = strcmp(name, "gen_stop") == 0, ends = sequence[n_sequence - 1] == 0;
     const bz_generate_options go = {.max_tokens = (uint32_t)(n_sequence - n)};
-    const bz_denoise_options d = {
-        .draw = from_golden, .user = &r, .stability = stops ? -1 : 0, .confidence = stops ? 0.6f : 0};
+    const bz_denoise_options d = {.draw = from_golden,
+                                  .user = &r,
+                                  .stability = stops ? -1 : 0,
+                                  .confidence = stops ? 0.6f : 0};
     bz_error err = {0};
     bz_job *job = NULL;
     CHECKF(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
     if (CHECKF(bz_session_diffuse(s, &go, &d, &job, &err) == BZ_OK, "%s", err.text)) {
         r.job = job;
-        CHECKF(bz_job_run(job, &(bz_host){.event = on_event, .user = &r}, &err) == BZ_OK, "%s", err.text);
+        CHECKF(bz_job_run(job, &(bz_host){.event = on_event, .user = &r}, &err) == BZ_OK, "%s",
+               err.text);
         CHECK(bz_job_finish(job) == (ends ? BZ_FINISH_END : BZ_FINISH_LENGTH));
         bz_job_free(job);
     }

@@ -10,13 +10,15 @@ bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous
                         float *out, bz_error *err);
 
 /* Prompt, two steps, a committed canvas and one step behind it: logits within `bound`. */
-void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_options *o, double bound);
+void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_options *o,
+                         double bound);
 
 /* A prompt with a picture, in chunks of any size, and a step behind it. */
 void check_canvas_picture(const char *device, const bz_session_options *o, double bound);
 
-/* A recorded generation ("gen", "gen_eos", "gen_stop"), replayed with its random numbers: every decision is
- * the same. */
-void check_generation(const golden *g, const bz_model *m, const bz_session_options *o, const char *name);
+/* A recorded generation ("gen", "gen_eos", "gen_stop"), replayed with its random numbers: every
+ * decision is the same. */
+void check_generation(const golden *g, const bz_model *m, const bz_session_options *o,
+                      const char *name);
 
 #endif

@@ -59,8 +59,8 @@ void ends(const char *request, const char *want)
     rendered r;
     render(&r, request, false);
     size_t n = strlen(r.text), k = strlen(want);
-    CHECKF(r.status == BZ_OK && n >= k && strcmp(r.text + n - k, want) == 0, "%s\n  gave  %s\n  not   ...%s",
-           request, r.status ? r.err.text : r.text, want);
+    CHECKF(r.status == BZ_OK && n >= k && strcmp(r.text + n - k, want) == 0,
+           "%s\n  gave  %s\n  not   ...%s", request, r.status ? r.err.text : r.text, want);
     drop(&r);
 }
 
@@ -77,7 +77,7 @@ void refused(const char *request, const char *why)
 {
     rendered r;
     render(&r, request, false);
-    CHECKF(r.status == BZ_BAD_REQUEST && strstr(r.err.text, why) && r.prompt.n == 0, "%s\n  gave  %s",
-           request, r.status ? r.err.text : r.text);
+    CHECKF(r.status == BZ_BAD_REQUEST && strstr(r.err.text, why) && r.prompt.n == 0,
+           "%s\n  gave  %s", request, r.status ? r.err.text : r.text);
     drop(&r);
 }

@@ -17,9 +17,10 @@
 
 void begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int finish(void);
-bool check_that(bool holds, const char *file, int line, const char *format, ...) __attribute__((format(printf, 4, 5)));
+bool check_that(bool holds, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-#define CHECK(condition) check_that((condition), __FILE__, __LINE__, "%s", #condition)
+#define CHECK(condition)       check_that((condition), __FILE__, __LINE__, "%s", #condition)
 #define CHECKF(condition, ...) check_that((condition), __FILE__, __LINE__, __VA_ARGS__)
 
 #endif

@@ -60,15 +60,18 @@ static bz_status fill(bz_session *s, bz_job *job, bz_status status, float *out, 
     return status;
 }
 
-bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot_at, float *out, bz_error *err)
+bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot_at, float *out,
+                  bz_error *err)
 {
-    const bz_prefill_options o = {.snapshot_at = snapshot_at, .logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    const bz_prefill_options o = {.snapshot_at = snapshot_at,
+                                  .logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
     bz_status status = bz_session_prefill(s, ids, n, &o, &job, err);
     return fill(s, job, status, out, err);
 }
 
-bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media, size_t n_media, float *out, bz_error *err)
+bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media,
+                       size_t n_media, float *out, bz_error *err)
 {
     const bz_prefill_options o = {.logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
@@ -92,7 +95,8 @@ static int on_token(void *user, const bz_event *e)
 
 size_t generate(bz_session *s, int32_t *ids, size_t n)
 {
-    const bz_generate_options o = {.max_tokens = (uint32_t)n, .ignore_end = true, .sampling.greedy = true};
+    const bz_generate_options o = {
+        .max_tokens = (uint32_t)n, .ignore_end = true, .sampling.greedy = true};
     taken t = {ids, 0};
     bz_job *job = NULL;
     if (bz_session_generate(s, &o, &job, NULL) == BZ_OK) {

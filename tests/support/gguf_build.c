@@ -88,7 +88,8 @@ void gb_free(gguf_build *b)
 
 /* ---- keys --------------------------------------------------------------- */
 
-void gb_raw(gguf_build *b, const char *key, size_t key_size, uint32_t type, const void *value, size_t n)
+void gb_raw(gguf_build *b, const char *key, size_t key_size, uint32_t type, const void *value,
+            size_t n)
 {
     gb_spot *spot = new_spot(b, key, key_size);
     spot->name_length = b->keys.size;
@@ -101,7 +102,8 @@ void gb_raw(gguf_build *b, const char *key, size_t key_size, uint32_t type, cons
     b->n_keys++;
 }
 
-static void put_number(gguf_build *b, const char *key, bz_gguf_type type, unsigned width, uint64_t value)
+static void put_number(gguf_build *b, const char *key, bz_gguf_type type, unsigned width,
+                       uint64_t value)
 {
     uint8_t bytes[8];
     store(bytes, width, value);
@@ -199,8 +201,8 @@ void gb_strings(gguf_build *b, const char *key, const char *const *values, uint6
 
 /* ---- tensors ------------------------------------------------------------ */
 
-void gb_tensor_raw(gguf_build *b, const char *name, size_t name_size, uint32_t type, uint32_t n_dims,
-                   const uint64_t *dims, const void *data)
+void gb_tensor_raw(gguf_build *b, const char *name, size_t name_size, uint32_t type,
+                   uint32_t n_dims, const uint64_t *dims, const void *data)
 {
     const bz_type_info *info = bz_type_of(type);
     uint64_t values = 1;
@@ -231,8 +233,8 @@ void gb_tensor_raw(gguf_build *b, const char *name, size_t name_size, uint32_t t
     b->data_size += size + padding;
 }
 
-void gb_tensor(gguf_build *b, const char *name, uint32_t type, uint32_t n_dims, const uint64_t *dims,
-               const void *data)
+void gb_tensor(gguf_build *b, const char *name, uint32_t type, uint32_t n_dims,
+               const uint64_t *dims, const void *data)
 {
     gb_tensor_raw(b, name, strlen(name), type, n_dims, dims, data);
 }

@@ -74,18 +74,20 @@ void gb_str(gguf_build *b, const char *key, const char *value);
 
 /* Arrays: `values` are `count` numbers of the C type that belongs to `type` (uint8_t
  * for bool), in the machine's order, which must be little-endian. */
-void gb_array(gguf_build *b, const char *key, bz_gguf_type type, const void *values, uint64_t count);
+void gb_array(gguf_build *b, const char *key, bz_gguf_type type, const void *values,
+              uint64_t count);
 void gb_strings(gguf_build *b, const char *key, const char *const *values, uint64_t count);
 
 /* Any key and any value: key_size bytes, a type id, n bytes. */
-void gb_raw(gguf_build *b, const char *key, size_t key_size, uint32_t type, const void *value, size_t n);
+void gb_raw(gguf_build *b, const char *key, size_t key_size, uint32_t type, const void *value,
+            size_t n);
 
 /* dims[0] is contiguous. data: the tensor's bytes, or NULL for zeros. A type unknown
  * to bz_type_of takes 4 bytes per value. */
-void gb_tensor(gguf_build *b, const char *name, uint32_t type, uint32_t n_dims, const uint64_t *dims,
-               const void *data);
-void gb_tensor_raw(gguf_build *b, const char *name, size_t name_size, uint32_t type, uint32_t n_dims,
-                   const uint64_t *dims, const void *data);
+void gb_tensor(gguf_build *b, const char *name, uint32_t type, uint32_t n_dims,
+               const uint64_t *dims, const void *data);
+void gb_tensor_raw(gguf_build *b, const char *name, size_t name_size, uint32_t type,
+                   uint32_t n_dims, const uint64_t *dims, const void *data);
 
 /* Joins the parts. Call it once; only gb_set, gb_spot_of and gb_free may follow. */
 void gb_finish(gguf_build *b);

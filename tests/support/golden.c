@@ -35,7 +35,8 @@ void golden_open(golden *g, const char *path)
     bz_error err = {0};
     uint64_t more;
     if (bz_os_map_file(path, &g->map, &err) != BZ_OK ||
-        bz_gguf_parse(&g->gguf, g->map.data, g->map.size, g->map.size, &more, &err) != BZ_GGUF_DONE) {
+        bz_gguf_parse(&g->gguf, g->map.data, g->map.size, g->map.size, &more, &err) !=
+            BZ_GGUF_DONE) {
         give_up(path, err.text);
     }
 }

@@ -14,8 +14,8 @@ typedef struct golden {
     bz_gguf gguf;
 } golden;
 
-/* Folders, from the environment: BEZEL_GOLDEN (default build/golden) holds committed data, unpacked,
- * BEZEL_MODELS (default build/models) what tools/make_test_models.py wrote. The result is
+/* Folders, from the environment: BEZEL_GOLDEN (default build/golden) holds committed data,
+ * unpacked, BEZEL_MODELS (default build/models) what tools/make_test_models.py wrote. The result is
  * one of a few static buffers. */
 const char *golden_path(const char *name);
 const char *model_path(const char *name);
@@ -25,8 +25,10 @@ void golden_open(golden *g, const char *path);
 void golden_close(golden *g);
 
 /* The tensor's values and count; NULL when there is none of that name. */
-const float *golden_f32(const golden *g, size_t *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
-const int32_t *golden_i32(const golden *g, size_t *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
+const float *golden_f32(const golden *g, size_t *n, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+const int32_t *golden_i32(const golden *g, size_t *n, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Set by the runner under emulation and sanitizers: the same tests on fewer or smaller inputs. */
 bool quick_run(void);

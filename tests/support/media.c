@@ -46,7 +46,8 @@ bz_media *golden_soft_tokens(const bz_model *m, const golden *g, const char *kin
     size_t n;
     const float *soft = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i);
     const uint32_t width = m->text.config.width;
-    bz_media *made = bz_media_new(kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, (uint32_t)(n / width), width);
+    bz_media *made = bz_media_new(kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO,
+                                  (uint32_t)(n / width), width);
     memcpy(made->values, soft, n * sizeof *soft);
     made->content = bz_content_of(soft, n * sizeof *soft, 0);
     return made;
@@ -56,15 +57,19 @@ double soft_tokens_error(const golden *g, const bz_media *m, const char *kind, i
 {
     size_t n;
     uint32_t rows, width;
-    const float *want = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i), *got = bz_media_rows(m, &rows, &width);
+    const float *want = golden_f32(g, &n, "%s.%d.soft_tokens", kind, i),
+                *got = bz_media_rows(m, &rows, &width);
     return want && n == (size_t)rows * width ? max_difference(got, want, n) : 1e9;
 }
 
 const prompt_case *golden_prompts(const char *name)
 {
-    static const prompt_case e_like[3] = {{{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
-    static const prompt_case moe_like[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
-    static const prompt_case unified[3] = {{{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};
+    static const prompt_case e_like[3] = {
+        {{"image"}, {0}, 1}, {{"audio"}, {0}, 1}, {{"image", "audio"}, {2, 1}, 2}};
+    static const prompt_case moe_like[3] = {
+        {{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"image"}, {2}, 1}};
+    static const prompt_case unified[3] = {
+        {{"image"}, {0}, 1}, {{"image", "image"}, {2, 1}, 2}, {{"audio"}, {0}, 1}};
     return name[0] == 'e' ? e_like : name[0] == 'm' ? moe_like : unified;
 }
 
@@ -102,9 +107,11 @@ bz_media *encode_golden(bz_encoder *e, const golden *g, const char *kind, int i)
     snprintf(name, sizeof name, image ? "image.%d.rgb" : "audio.%d.pcm", i);
     const bz_gguf_tensor *t = bz_gguf_find_tensor(&g->gguf, name);
     if (t && image) {
-        status = bz_encode_image(e, g->map.data + t->offset, (uint32_t)t->ne[1], (uint32_t)t->ne[2], &job, &err);
+        status = bz_encode_image(e, g->map.data + t->offset, (uint32_t)t->ne[1], (uint32_t)t->ne[2],
+                                 &job, &err);
     } else if (t) {
-        status = bz_encode_audio(e, (const float *)(const void *)(g->map.data + t->offset), (size_t)t->ne[0], 16000, &job, &err);
+        status = bz_encode_audio(e, (const float *)(const void *)(g->map.data + t->offset),
+                                 (size_t)t->ne[0], 16000, &job, &err);
     }
     status = status == BZ_OK ? bz_job_run(job, NULL, &err) : status;
     bz_media *m = status == BZ_OK ? bz_job_media(job) : NULL;
@@ -121,7 +128,8 @@ static bz_media *long_picture(uint32_t rows, uint32_t width)
 {
     bz_media *m = bz_media_new(BZ_MEDIA_IMAGE, rows, width);
     for (size_t i = 0; i < (size_t)rows * width; i++) {
-        m->values[i] = (float)((double)((uint32_t)(i * 2654435761u + 12345u) >> 8) / 8388608.0 - 1.0);
+        m->values[i] =
+            (float)((double)((uint32_t)(i * 2654435761u + 12345u) >> 8) / 8388608.0 - 1.0);
     }
     m->content = bz_content_of(m->values, (size_t)rows * width * sizeof(float), 0);
     return m;
@@ -141,7 +149,8 @@ static int on_logits(void *user, const bz_event *e)
     return 0;
 }
 
-double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o, bz_error *err)
+double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o,
+                          bz_error *err)
 {
     golden g;
     char path[64];
@@ -163,8 +172,11 @@ double long_picture_error(const bz_model *m, const char *name, const bz_session_
     logit_rows r = {calloc(n * vocab, sizeof(float)), vocab};
     double worst = 1e9;
     if (bz_session_new(&s, m, o, err) == BZ_OK &&
-        bz_session_prefill_media(s, ids, n, &picture, 1, &(bz_prefill_options){.logits = BZ_LOGITS_ALL}, &job, err) == BZ_OK &&
-        bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err) == BZ_OK && n_logits == n_pos * vocab) {
+        bz_session_prefill_media(s, ids, n, &picture, 1,
+                                 &(bz_prefill_options){.logits = BZ_LOGITS_ALL}, &job,
+                                 err) == BZ_OK &&
+        bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err) == BZ_OK &&
+        n_logits == n_pos * vocab) {
         worst = 0;
         for (size_t i = 0; i < n_pos; i++) {
             const double d = max_difference(r.out + (size_t)at[i] * vocab, want + i * vocab, vocab);

@@ -7,7 +7,8 @@
 
 bz_model *open_two_or_fail(const char *path, const char *mmproj);
 bz_model *open_two_on_or_fail(const char *path, const char *mmproj, const char *device);
-/* A small model of the goldens (e-like, moe-like, unified) with its towers, and what is known of them. */
+/* A small model of the goldens (e-like, moe-like, unified) with its towers, and what is known of
+ * them. */
 bz_model *open_golden_or_fail(const char *name, const char *device);
 void open_media_golden(golden *g, const char *name);
 bz_encoder *encoder_or_fail(const bz_model *m, const bz_encoder_options *o);
@@ -17,7 +18,8 @@ bz_media *encode_golden(bz_encoder *e, const golden *media, const char *kind, in
 bz_media *golden_soft_tokens(const bz_model *m, const golden *g, const char *kind, int i);
 double soft_tokens_error(const golden *g, const bz_media *m, const char *kind, int i);
 
-/* The three prompts of a model's goldens: what they hold, in order, and how far the logits of prompt k are from theirs. */
+/* The three prompts of a model's goldens: what they hold, in order, and how far the logits of
+ * prompt k are from theirs. */
 typedef struct prompt_case {
     const char *kind[2];
     int number[2];
@@ -27,8 +29,9 @@ typedef struct prompt_case {
 const prompt_case *golden_prompts(const char *name);
 double prompt_error(const golden *g, int k, const float *logits, uint32_t vocab);
 
-/* Logits around a picture of 700 tokens, more than a chunk, against the reference (tools/make_long_golden.py): the largest
- * difference. `name`: moe-like or unified. */
-double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o, bz_error *err);
+/* Logits around a picture of 700 tokens, more than a chunk, against the reference
+ * (tools/make_long_golden.py): the largest difference. `name`: moe-like or unified. */
+double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o,
+                          bz_error *err);
 
 #endif

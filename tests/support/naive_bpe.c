@@ -54,7 +54,8 @@ void naive_from_gguf(naive_vocab *v, const bz_gguf *gguf)
     bz_str s;
     int64_t type;
     for (size_t cursor = 0; bz_gguf_next_str(tokens, &cursor, &s);) {
-        naive_add_token(v, s.data, s.len, bz_gguf_get_i64(types, v->n_tokens, &type) ? (int)type : NORMAL);
+        naive_add_token(v, s.data, s.len,
+                        bz_gguf_get_i64(types, v->n_tokens, &type) ? (int)type : NORMAL);
     }
     for (size_t cursor = 0; bz_gguf_next_str(merges, &cursor, &s);) {
         naive_add_merge(v, s.data, s.len);
@@ -87,7 +88,8 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Index of the first entry with this text, or -1. */
-static int32_t look_up(naive_entry **sorted, const naive_entry *list, size_t n, const char *text, size_t len)
+static int32_t look_up(naive_entry **sorted, const naive_entry *list, size_t n, const char *text,
+                       size_t len)
 {
     if (!*sorted) {
         *sorted = need(malloc((n + 1) * sizeof **sorted));

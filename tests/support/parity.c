@@ -17,14 +17,16 @@ enum { MOST_ROWS = 512 };
 
 /* ---- weights ------------------------------------------------------------------------------ */
 
-static bz_weight add_weight(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs, uint64_t experts)
+static bz_weight add_weight(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs,
+                            uint64_t experts)
 {
     uint32_t n = w->table.n++;
     uint64_t size = bz_row_bytes(type, k) * outputs * experts;
     w->table.info = realloc(w->table.info, w->table.n * sizeof *w->table.info);
     w->bytes = realloc(w->bytes, w->table.n * sizeof *w->bytes);
     w->bytes[n] = malloc(size);
-    w->table.info[n] = (bz_weight_info){.name = "random", .type = type, .ne = {k, outputs, experts}, .size = size};
+    w->table.info[n] =
+        (bz_weight_info){.name = "random", .type = type, .ne = {k, outputs, experts}, .size = size};
     return (bz_weight){n + 1};
 }
 
@@ -33,7 +35,8 @@ static uint8_t *bytes_of(memory_weights *w, bz_weight weight)
     return w->bytes[weight.id - 1];
 }
 
-bz_weight weights_random(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs, uint64_t experts)
+bz_weight weights_random(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs,
+                         uint64_t experts)
 {
     bz_weight weight = add_weight(w, type, k, outputs, experts);
     random_blocks(type, bytes_of(w, weight), k * outputs * experts, SCALES_TAME);
@@ -111,7 +114,8 @@ static bool open_gpu(parity *p)
     bz_need need = {0};
     bz_progress state = BZ_JOB_AGAIN;
     const memory_weights *w = p->weights;
-    bz_status status = bz_gpu_model_new(&p->model, &p->options.device, &w->table, (const uint8_t *const *)w->bytes, &need.error);
+    bz_status status = bz_gpu_model_new(&p->model, &p->options.device, &w->table,
+                                        (const uint8_t *const *)w->bytes, &need.error);
     if (status == BZ_OK) {
         p->device = p->model->g;
         while (gpu_state_of(p->device, &need.error) == GPU_STARTING) {
@@ -126,7 +130,8 @@ static bool open_gpu(parity *p)
             }
             state = bz_gpu_model_load(p->model, &need);
         }
-        status = state == BZ_JOB_DONE ? bz_gpu_new(&p->backend[1], p->model, p->options.f32_cache, !p->options.no_fuse, &need.error)
+        status = state == BZ_JOB_DONE ? bz_gpu_new(&p->backend[1], p->model, p->options.f32_cache,
+                                                   !p->options.no_fuse, &need.error)
                                       : need.error.code;
     }
     return CHECKF(status == BZ_OK, "no back end: %s", need.error.text);
@@ -139,8 +144,8 @@ bool parity_forget(parity *p)
         bz_backend *b = p->backend[i];
         b->kv_free(b, p->kv[i]);
         p->kv[i] = NULL;
-        bz_status status = b->kv_new(b, p->options.caches, p->options.n_caches, p->options.f32_cache, p->options.slack,
-                                     &p->kv[i], &err);
+        bz_status status = b->kv_new(b, p->options.caches, p->options.n_caches,
+                                     p->options.f32_cache, p->options.slack, &p->kv[i], &err);
         if (!CHECKF(status == BZ_OK, "%s: no cache: %s", b->name, err.text)) {
             p->failed = true;
         }
@@ -170,20 +175,23 @@ void parity_close(parity *p)
     }
     if (p->model) {
         uint64_t left = gpu_counts_of(p->device).buffer_bytes, ours = p->model->weights.bytes;
-        CHECKF(left <= ours + 4ull * p->model->weights.n_buffers, "%d bytes left behind", (int)(left - ours));
+        CHECKF(left <= ours + 4ull * p->model->weights.n_buffers, "%d bytes left behind",
+               (int)(left - ours));
         CHECK(p->failed || gpu_counts_of(p->device).dispatches > 0); /* it did run there */
         bz_gpu_model_drop(p->model);
     }
     *p = (parity){0};
 }
 
-/* ---- plans ------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------------
+ */
 
 bz_plan *parity_plan(parity *p, uint32_t rows)
 {
     bz_plan *plan = NULL;
     bz_error err = {0};
-    bz_status status = bz_plan_new(&plan, &p->weights->table, p->options.caches, p->options.n_caches, rows, rows, &err);
+    bz_status status = bz_plan_new(&plan, &p->weights->table, p->options.caches,
+                                   p->options.n_caches, rows, rows, &err);
     if (status != BZ_OK) {
         printf("FAIL no plan: %s\n", err.text);
         exit(1);
@@ -218,7 +226,8 @@ void parity_release(parity *p, parity_run *r)
     *r = (parity_run){0};
 }
 
-float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass, uint32_t cols)
+float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass,
+                     uint32_t cols)
 {
     static const uint32_t seq[MOST_ROWS];
     int32_t ids[MOST_ROWS], pos[MOST_ROWS];
@@ -229,11 +238,21 @@ float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const pari
         pos[i] = (int32_t)(pass->position + i);
         out[i] = pass->out ? pass->out[i < n_out ? i : 0] : pass->n - 1 - i;
     }
-    const bz_rows rows = {.n = pass->n, .n_out = n_out, .id = ids, .pos = pos, .seq = seq, .out = out, .kv = kvs,
-                          .fresh = pass->fresh, .given = pass->given, .draw = pass->draw, .temperature = pass->temperature};
+    const bz_rows rows = {.n = pass->n,
+                          .n_out = n_out,
+                          .id = ids,
+                          .pos = pos,
+                          .seq = seq,
+                          .out = out,
+                          .kv = kvs,
+                          .fresh = pass->fresh,
+                          .given = pass->given,
+                          .draw = pass->draw,
+                          .temperature = pass->temperature};
     bz_error err = {0};
     bz_pass_state state = BZ_PASS_ERROR;
-    if (!schedule || !CHECKF(b->kv_reserve(b, kv, pass->position + pass->n, &err) == BZ_OK, "%s: %s", b->name, err.text)) {
+    if (!schedule || !CHECKF(b->kv_reserve(b, kv, pass->position + pass->n, &err) == BZ_OK,
+                             "%s: %s", b->name, err.text)) {
         return NULL;
     }
     uint64_t end = bz_os_now() + 120000000000ull;
@@ -252,7 +271,8 @@ float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const pari
     return copy;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------------------------------
+ */
 
 static double worst;
 
@@ -263,7 +283,8 @@ double parity_worst(void)
     return w;
 }
 
-bool within(const float *got, const float *want, size_t rows, size_t cols, bound limit, const char *what)
+bool within(const float *got, const float *want, size_t rows, size_t cols, bound limit,
+            const char *what)
 {
     double sum = 0, most = 0;
     size_t at = 0, n = rows * cols;
@@ -272,19 +293,23 @@ bool within(const float *got, const float *want, size_t rows, size_t cols, bound
     }
     double rms = sqrt(sum / (double)n);
     for (size_t i = 0; i < n; i++) {
-        double allowed = limit.of_rms * rms + limit.of_value * fabs((double)want[i]) + limit.absolute;
-        double used = got[i] == want[i] ? 0 : fabs((double)got[i] - (double)want[i]) / (allowed + 1e-300);
+        double allowed =
+            limit.of_rms * rms + limit.of_value * fabs((double)want[i]) + limit.absolute;
+        double used =
+            got[i] == want[i] ? 0 : fabs((double)got[i] - (double)want[i]) / (allowed + 1e-300);
         if (!(used <= most)) {
             most = isnan(used) ? INFINITY : used;
             at = i;
         }
     }
     worst = most > worst ? most : worst;
-    return CHECKF(isfinite(rms) && most <= 1, "%s: row %zu column %zu is %.9g, not %.9g: %.3g times the bound (rms %.3g)",
-                  what, at / cols, at % cols, (double)got[at], (double)want[at], most, rms);
+    return CHECKF(isfinite(rms) && most <= 1,
+                  "%s: row %zu column %zu is %.9g, not %.9g: %.3g times the bound (rms %.3g)", what,
+                  at / cols, at % cols, (double)got[at], (double)want[at], most, rms);
 }
 
-bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what, ...)
+bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what,
+                  ...)
 {
     char text[200];
     va_list args;
@@ -294,7 +319,8 @@ bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit
     float *out[2] = {0};
     bool good = true;
     for (int i = 0; i < 2; i++) {
-        out[i] = good ? parity_output(p->backend[i], r->schedule[i], p->kv[i], pass, r->cols) : NULL;
+        out[i] =
+            good ? parity_output(p->backend[i], r->schedule[i], p->kv[i], pass, r->cols) : NULL;
         good = good && out[i];
     }
     good = CHECKF(good, "%s: no output", text) &&

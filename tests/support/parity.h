@@ -8,8 +8,8 @@
  *   parity_run r = parity_prepare(&p, plan, bz_embed(plan, table, 1, "x"));
  *   parity_check(&p, &r, &(parity_pass){.n = 3}, (bound){.of_rms = 1e-5});
  *
- * What is compared is the plan's output tensor, row by row. Where a bound is passed, the case that is
- * running fails and says by how much.
+ * What is compared is the plan's output tensor, row by row. Where a bound is passed, the case that
+ * is running fails and says by how much.
  */
 #ifndef BZ_TEST_PARITY_H
 #define BZ_TEST_PARITY_H
@@ -25,11 +25,13 @@ typedef struct memory_weights {
 } memory_weights;
 
 /* k values a row, `outputs` rows, `experts` of such matrices (1 for the others). */
-bz_weight weights_random(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs, uint64_t experts);
+bz_weight weights_random(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs,
+                         uint64_t experts);
 /* The same with any finite scales, the smallest and the largest too. */
 bz_weight weights_wild(memory_weights *w, bz_type type, uint64_t k, uint64_t outputs);
-/* F32 values that a kernel with 8-bit activations sees exactly: in each group of 32 whole multiples of a power of
- * two, and the largest of each 16 is 127 times it. Such kernels then are as exact as the others. k: times 32. */
+/* F32 values that a kernel with 8-bit activations sees exactly: in each group of 32 whole multiples
+ * of a power of two, and the largest of each 16 is 127 times it. Such kernels then are as exact as
+ * the others. k: times 32. */
 bz_weight weights_exact8(memory_weights *w, uint64_t k, uint64_t rows);
 bz_weight weights_values(memory_weights *w, const float *values, uint64_t k, uint64_t outputs);
 void weights_free(memory_weights *w);
@@ -39,7 +41,7 @@ void weights_free(memory_weights *w);
 typedef struct parity_options {
     gpu_options device;
     const gpu_limits *limits; /* the device pretends these; NULL: its own */
-    bool f32_cache; /* and activations stay f32: nothing is rounded */
+    bool f32_cache;           /* and activations stay f32: nothing is rounded */
     bool no_fuse;
     const bz_cache_info *caches;
     uint32_t n_caches, slack;
@@ -55,7 +57,8 @@ typedef struct parity {
     bool failed;
 } parity;
 
-/* Opens a device of its own, loads the weights and makes the back ends; false after a failed check. */
+/* Opens a device of its own, loads the weights and makes the back ends; false after a failed check.
+ */
 bool parity_open(parity *p, const memory_weights *w, const parity_options *options);
 /* Frees all, and checks that nothing but the weights was left on the device. */
 void parity_close(parity *p);
@@ -90,17 +93,19 @@ typedef struct bound {
 } bound;
 
 /* One pass on both and the comparison; `what` describes it in a failure. */
-bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what, ...)
-    __attribute__((format(printf, 5, 6)));
+bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what,
+                  ...) __attribute__((format(printf, 5, 6)));
 
 /* What devices have here; ends the program when there is none. */
 gpu_limits parity_limits(void);
 
 /* One pass on the GPU alone; [n_out][cols], the caller frees it. NULL after a failed check. */
-float *parity_output(bz_backend *backend, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass, uint32_t cols);
+float *parity_output(bz_backend *backend, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass,
+                     uint32_t cols);
 
 /* Fails the case where the two differ by more than the bound. */
-bool within(const float *got, const float *want, size_t rows, size_t cols, bound limit, const char *what);
+bool within(const float *got, const float *want, size_t rows, size_t cols, bound limit,
+            const char *what);
 
 /* The greatest share of a bound that was used since the last call. */
 double parity_worst(void);

@@ -75,7 +75,8 @@ void random_blocks(bz_type type, uint8_t *blocks, size_t n, block_scales scales)
     for (size_t i = 0; i < bytes; i++) {
         blocks[i] = (uint8_t)random_bits();
     }
-    for (size_t at = 0; info->block_values > 1 && scales != SCALES_ANY && at < bytes; at += info->block_bytes) {
+    for (size_t at = 0; info->block_values > 1 && scales != SCALES_ANY && at < bytes;
+         at += info->block_bytes) {
         uint8_t *b = blocks + at;
         int fields[2] = {0, -1};
         switch (type) {
@@ -86,7 +87,10 @@ void random_blocks(bz_type type, uint8_t *blocks, size_t n, block_scales scales)
         case BZ_Q2_K: fields[0] = 80, fields[1] = 82; break;
         case BZ_Q3_K: fields[0] = 108; break;
         case BZ_Q6_K: fields[0] = 208; break;
-        case BZ_MXFP4: fields[0] = -1, b[0] = (uint8_t)(scales == SCALES_TAME ? 120 + random_below(4) : random_below(200)); break;
+        case BZ_MXFP4:
+            fields[0] = -1,
+            b[0] = (uint8_t)(scales == SCALES_TAME ? 120 + random_below(4) : random_below(200));
+            break;
         default: break;
         }
         for (int f = 0; f < 2; f++) {

@@ -1,4 +1,5 @@
-/* Doing what a job asks to be read, as a page would: what has no place in memory goes into its GPU buffer. */
+/* Doing what a job asks to be read, as a page would: what has no place in memory goes into its GPU
+ * buffer. */
 #ifndef BZ_TEST_READS_H
 #define BZ_TEST_READS_H
 

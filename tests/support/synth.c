@@ -131,10 +131,12 @@ static void add_ratio(const char *name, double ratio)
 void synth_judge(const synth_entry *e, const float *got, const float *sample)
 {
     size_t columns = (e->vocab + e->stride - 1) / e->stride;
-    double *error = malloc(e->n_tokens * columns * sizeof *error), *by_row = malloc(e->n_tokens * sizeof *by_row);
+    double *error = malloc(e->n_tokens * columns * sizeof *error),
+           *by_row = malloc(e->n_tokens * sizeof *by_row);
     for (size_t t = 0; t < e->n_tokens; t++) {
         for (size_t c = 0; c < columns; c++) {
-            error[t * columns + c] = (double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c];
+            error[t * columns + c] =
+                (double)got[t * e->vocab + c * e->stride] - (double)sample[t * columns + c];
         }
         by_row[t] = rms_of(error + t * columns, columns);
     }
@@ -142,7 +144,8 @@ void synth_judge(const synth_entry *e, const float *got, const float *sample)
     bool moe = strstr(e->preset, "moe") != NULL;
     double ours = moe ? median_of(by_row, e->n_tokens) : rms_of(error, e->n_tokens * columns);
     double theirs = moe ? e->peer_median : e->peer_rms;
-    printf("  %s: %s %.4f, llama.cpp %.4f, ratio %.2f\n", e->name, moe ? "median" : "rms", ours, theirs, ours / theirs);
+    printf("  %s: %s %.4f, llama.cpp %.4f, ratio %.2f\n", e->name, moe ? "median" : "rms", ours,
+           theirs, ours / theirs);
     CHECK(isfinite(ours));
     add_ratio(e->name, ours / theirs);
     free(error);

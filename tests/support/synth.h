@@ -28,8 +28,9 @@ void synth_open(synth_file *s); /* ends the program when the manifest is missing
 bool synth_next(synth_file *s, synth_entry *e);
 void synth_close(synth_file *s);
 
-/* Judging 8-bit activations: the error of logits `got` [n_tokens][vocab] against `sample`, beside llama.cpp's on the
- * same file; then, over all files judged, one case each: at most 1.1 times as far off. */
+/* Judging 8-bit activations: the error of logits `got` [n_tokens][vocab] against `sample`, beside
+ * llama.cpp's on the same file; then, over all files judged, one case each: at most 1.1 times as
+ * far off. */
 void synth_judge(const synth_entry *e, const float *got, const float *sample);
 void synth_judge_all(const char *where);
 

@@ -32,12 +32,13 @@ typedef struct gpu_limits {
     uint32_t min_uniform_offset;
     bool f16, subgroups, timestamps, packed_dot; /* features enabled on the device */
     uint32_t subgroup_min, subgroup_max;         /* sizes; 0 if unknown */
-    bool matrices; /* 16 by 16 by 16 in subgroups of 32: products of f16, sums in f32 (experimental, so rarely offered) */
+    bool matrices; /* 16 by 16 by 16 in subgroups of 32: products of f16, sums in f32 (experimental,
+                      so rarely offered) */
     bool direct_reads; /* the host of the jobs can read stretches of files straight into buffers */
 } gpu_limits;
 
 typedef struct gpu_options {
-    bool baseline;      /* no features, no raised limits: what Safari, Firefox and phones give */
+    bool baseline; /* no features, no raised limits: what Safari, Firefox and phones give */
     bool no_f16, no_subgroups; /* for tests of the plain fallbacks */
 } gpu_options;
 
@@ -57,17 +58,23 @@ const char *gpu_adapter_kind(const gpu *g); /* "discrete", "integrated", "cpu", 
 
 /* ---- buffers ---------------------------------------------------------------- */
 
-typedef enum gpu_usage { GPU_STORAGE, GPU_UNIFORM, GPU_READBACK } gpu_usage; /* READBACK: copied to and read, never bound */
+typedef enum gpu_usage {
+    GPU_STORAGE,
+    GPU_UNIFORM,
+    GPU_READBACK
+} gpu_usage; /* READBACK: copied to and read, never bound */
 
 /* 0 and *err out_of_memory when the device has no room. Sizes are rounded up to 4. New
  * buffers hold zeros. */
 gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err);
 void gpu_buffer_free(gpu *g, gpu_buffer b);
-/* Copies at once into a queue; the bytes may be reused on return. Offset and size multiples of 4. */
+/* Copies at once into a queue; the bytes may be reused on return. Offset and size multiples of 4.
+ */
 void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_t n);
 /* No large writes are expected for a while: what is kept for them may go. */
 void gpu_rest(gpu *g);
-void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset, uint64_t n);
+void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset,
+              uint64_t n);
 
 /* ---- pipelines --------------------------------------------------------------- */
 
@@ -78,9 +85,13 @@ typedef struct gpu_constant {
 
 /* Compiles WGSL's entry point `main`, in the background where the device can; constants fill
  * overrides. Compile errors show as GPU_PIPELINE_FAILED with the compiler's first message. */
-gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl, const gpu_constant *constants,
-                              uint32_t n_constants, bz_error *err);
-typedef enum gpu_pipeline_state { GPU_PIPELINE_COMPILING, GPU_PIPELINE_READY, GPU_PIPELINE_FAILED } gpu_pipeline_state;
+gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl,
+                              const gpu_constant *constants, uint32_t n_constants, bz_error *err);
+typedef enum gpu_pipeline_state {
+    GPU_PIPELINE_COMPILING,
+    GPU_PIPELINE_READY,
+    GPU_PIPELINE_FAILED
+} gpu_pipeline_state;
 gpu_pipeline_state gpu_pipeline_state_of(gpu *g, gpu_pipeline p, bz_error *err);
 void gpu_pipeline_free(gpu *g, gpu_pipeline p);
 
@@ -98,8 +109,8 @@ gpu_list gpu_list_new(gpu *g, bz_error *err);
 void gpu_list_free(gpu *g, gpu_list l);
 /* Appends a dispatch of x * y * z workgroups. Bind groups are built once, here; hence the
  * pipeline must be READY. A list keeps its pipelines, not its buffers. */
-bz_status gpu_list_add(gpu *g, gpu_list l, gpu_pipeline p, const gpu_binding *bindings, uint32_t n, uint32_t x,
-                       uint32_t y, uint32_t z, bz_error *err);
+bz_status gpu_list_add(gpu *g, gpu_list l, gpu_pipeline p, const gpu_binding *bindings, uint32_t n,
+                       uint32_t x, uint32_t y, uint32_t z, bz_error *err);
 /* Encodes dispatches first .. first + count into one pass and submits it. */
 void gpu_replay(gpu *g, gpu_list l, uint32_t first, uint32_t count);
 
@@ -108,13 +119,15 @@ void gpu_replay(gpu *g, gpu_list l, uint32_t first, uint32_t count);
 /* Starts reading n bytes (<= GPU_MAX_READ) behind everything submitted so far; 0 on failure. */
 enum { GPU_MAX_READ = 64 << 20 };
 gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err);
-/* gpu_replay and gpu_read of what it left, in one submit; 0 on failure, and then nothing was submitted. */
-gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gpu_buffer b, uint64_t offset,
-                          uint64_t n, bz_error *err);
+/* gpu_replay and gpu_read of what it left, in one submit; 0 on failure, and then nothing was
+ * submitted. */
+gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gpu_buffer b,
+                          uint64_t offset, uint64_t n, bz_error *err);
 /* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them.
  * On a lost or failed device they never do: ask gpu_state_of while waiting. */
 bool gpu_read_done(gpu *g, gpu_fence f, void *to);
-/* Nobody waits for this fence any more, of a read or a signal: it ends by itself when its time comes. */
+/* Nobody waits for this fence any more, of a read or a signal: it ends by itself when its time
+ * comes. */
 void gpu_read_drop(gpu *g, gpu_fence f);
 /* A fence without bytes: true once everything submitted before it has run. */
 gpu_fence gpu_signal(gpu *g, bz_error *err);

@@ -1,5 +1,6 @@
 /* Handles: small integers for objects in a growing table. A handle holds its slot's number and
- * how often the slot was used before, so that one kept too long finds nothing instead of a stranger.
+ * how often the slot was used before, so that one kept too long finds nothing instead of a
+ * stranger.
  *
  * Items move when the table grows: hold a handle across calls, never a pointer. */
 #ifndef BZ_GPU_HANDLES_H

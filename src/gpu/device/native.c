@@ -20,7 +20,8 @@ wgpu_text gpu_native_text(const char *text)
 
 const char *gpu_native_line(wgpu_text message, char *buf, size_t n)
 {
-    size_t length = message.data ? (message.length == SIZE_MAX ? strlen(message.data) : message.length) : 0;
+    size_t length =
+        message.data ? (message.length == SIZE_MAX ? strlen(message.data) : message.length) : 0;
     size_t out = 0;
     for (size_t i = 0; i < length && out + 1 < n; i++) {
         unsigned char c = (unsigned char)message.data[i];
@@ -77,7 +78,8 @@ static bz_status status_of(uint32_t error_type)
                                                  : BZ_NO_WEBGPU;
 }
 
-void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a, void *b)
+void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a,
+                         void *b)
 {
     (void)device, (void)b;
     gpu *g = a;
@@ -90,7 +92,8 @@ void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text mes
     }
 }
 
-void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a, void *b)
+void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a,
+                        void *b)
 {
     (void)device, (void)reason, (void)b;
     gpu *g = a;
@@ -100,7 +103,8 @@ void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text me
     /* The loss is the news, whatever it made fail before it was known. */
     if (!g->closing) {
         g->state = GPU_LOST;
-        bz_fail(&g->error, BZ_DEVICE_LOST, "The GPU device was lost: %s. Open it again to go on.", line);
+        bz_fail(&g->error, BZ_DEVICE_LOST, "The GPU device was lost: %s. Open it again to go on.",
+                line);
     }
 }
 
@@ -123,7 +127,8 @@ bool gpu_native_wait(gpu *g, const uint32_t *flag, uint32_t wanted, unsigned sec
     }
 }
 
-static const uint32_t scope_filters[] = {WGPU_FILTER_INTERNAL, WGPU_FILTER_MEMORY, WGPU_FILTER_VALIDATION};
+static const uint32_t scope_filters[] = {WGPU_FILTER_INTERNAL, WGPU_FILTER_MEMORY,
+                                         WGPU_FILTER_VALIDATION};
 enum { N_SCOPES = sizeof scope_filters / sizeof *scope_filters };
 
 void gpu_native_catch(gpu *g)
@@ -154,13 +159,15 @@ bz_status gpu_native_caught(gpu *g, bz_error *err, const char *what)
     g->scope.type = WGPU_ERROR_NONE;
     for (int i = 0; i < N_SCOPES; i++) {
         g->callbacks++;
-        g->fn.DevicePopErrorScope(g->device, (wgpu_scope_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
-                                                                   .call = on_scope,
-                                                                   .a = g,
-                                                                   .b = (void *)(uintptr_t)g->scope.number});
+        g->fn.DevicePopErrorScope(g->device,
+                                  (wgpu_scope_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
+                                                        .call = on_scope,
+                                                        .a = g,
+                                                        .b = (void *)(uintptr_t)g->scope.number});
     }
     if (!gpu_native_wait(g, &g->scope.waiting, 0, SCOPE_SECONDS)) {
-        gpu_native_break(g, BZ_DEVICE_LOST, "The GPU device has not answered for %d seconds.", SCOPE_SECONDS);
+        gpu_native_break(g, BZ_DEVICE_LOST, "The GPU device has not answered for %d seconds.",
+                         SCOPE_SECONDS);
     }
     if (!gpu_native_usable(g, err) && g->state != GPU_STARTING) {
         return g->error.code;
@@ -192,7 +199,8 @@ bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err)
 
     bz_status status = gpu_native_load(g, err);
     if (status == BZ_OK) {
-        /* The wish for an instance changed its layout within our year; none is understood by all. */
+        /* The wish for an instance changed its layout within our year; none is understood by all.
+         */
         g->instance = g->fn.CreateInstance(NULL);
         if (!g->instance) {
             status = bz_fail(err, BZ_NO_WEBGPU, "%.150s could not be started.", g->library.name);

@@ -115,7 +115,8 @@ typedef struct gpu_fence_item {
 /* gpu_native_load.c: finds the library and fills g->fn and g->library; no_webgpu otherwise. */
 bz_status gpu_native_load(gpu *g, bz_error *err);
 
-/* gpu_native_open.c: an adapter of g->instance, and the device with all it offers that `options` allow. */
+/* gpu_native_open.c: an adapter of g->instance, and the device with all it offers that `options`
+ * allow. */
 bz_status gpu_native_open(gpu *g, const gpu_options *options, bz_error *err);
 
 /* gpu_native.c */
@@ -133,12 +134,15 @@ bz_status gpu_native_caught(gpu *g, bz_error *err, const char *what);
 const char *gpu_native_line(wgpu_text message, char *buf, size_t n);
 wgpu_text gpu_native_text(const char *text);
 /* What the device calls when a command was refused, and when it is gone; a: the gpu. */
-void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a, void *b);
-void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a, void *b);
+void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a,
+                         void *b);
+void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a,
+                        void *b);
 /* Ends `e`'s recording and submits it. */
 void gpu_native_submit(gpu *g, wgpu_encoder e);
 
-/* gpu_native_list.c: the dispatches as one pass of `e`; false, and the device broken, when they are not in the list. */
+/* gpu_native_list.c: the dispatches as one pass of `e`; false, and the device broken, when they are
+ * not in the list. */
 bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, uint32_t count);
 
 /* gpu_native_upload.c: a large write into a buffer of ours; false: not this way. */

@@ -19,9 +19,11 @@ enum { MIN_STAGING = 4096, FETCH_SECONDS = 600 };
 static wgpu_buffer make_buffer(gpu *g, uint64_t bytes, uint64_t usage, bz_error *err)
 {
     char what[80];
-    snprintf(what, sizeof what, "A buffer of %" PRIu64 " bytes could not be made on the GPU", bytes);
+    snprintf(what, sizeof what, "A buffer of %" PRIu64 " bytes could not be made on the GPU",
+             bytes);
     gpu_native_catch(g);
-    wgpu_buffer b = g->fn.DeviceCreateBuffer(g->device, &(wgpu_buffer_wish){.usage = usage, .bytes = bytes});
+    wgpu_buffer b =
+        g->fn.DeviceCreateBuffer(g->device, &(wgpu_buffer_wish){.usage = usage, .bytes = bytes});
     if (g->test_inject && g->counts.buffer_bytes + bytes > g->test_memory) {
         g->test_inject(g->device, WGPU_ERROR_MEMORY,
                        gpu_native_text("the memory that a test allows is full"));
@@ -44,8 +46,8 @@ gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err
     }
     if (bytes > g->limits.max_buffer) {
         bz_fail(err, BZ_OUT_OF_MEMORY,
-                "A buffer of %" PRIu64 " bytes is more than this GPU allows in one: %" PRIu64 ".", bytes,
-                g->limits.max_buffer);
+                "A buffer of %" PRIu64 " bytes is more than this GPU allows in one: %" PRIu64 ".",
+                bytes, g->limits.max_buffer);
         return 0;
     }
     bytes = bytes ? (bytes + 3) & ~(uint64_t)3 : 4;
@@ -56,7 +58,9 @@ gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err
     }
     gpu_buffer handle = item->slot.handle;
     uint64_t flags = WGPU_USAGE_COPY_FROM | WGPU_USAGE_COPY_TO;
-    flags |= usage == GPU_STORAGE ? WGPU_USAGE_STORAGE : usage == GPU_UNIFORM ? WGPU_USAGE_UNIFORM : 0;
+    flags |= usage == GPU_STORAGE   ? WGPU_USAGE_STORAGE
+             : usage == GPU_UNIFORM ? WGPU_USAGE_UNIFORM
+                                    : 0;
     wgpu_buffer object = make_buffer(g, bytes, flags, err);
     if (!object) {
         gpu_handles_drop(&g->buffers, handle);
@@ -71,7 +75,8 @@ gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err
 
 static void destroy(gpu *g, wgpu_buffer b)
 {
-    g->fn.BufferDestroy(b); /* its memory, now: bind groups of lists may hold the object for longer */
+    g->fn.BufferDestroy(
+        b); /* its memory, now: bind groups of lists may hold the object for longer */
     g->fn.BufferRelease(b);
 }
 
@@ -86,19 +91,22 @@ void gpu_buffer_free(gpu *g, gpu_buffer b)
 }
 
 /* NULL, and the device broken, when the range is not inside the buffer. */
-static const gpu_buffer_item *range_of(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, const char *verb)
+static const gpu_buffer_item *range_of(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n,
+                                       const char *verb)
 {
     const gpu_buffer_item *item = gpu_handles_at(&g->buffers, b);
     if (!item) {
         gpu_native_break(g, BZ_BAD_REQUEST, "There is no GPU buffer %u to %s.", (unsigned)b, verb);
     } else if (offset > item->bytes || n > item->bytes - offset) {
         gpu_native_break(g, BZ_BAD_REQUEST,
-                         "%" PRIu64 " bytes at %" PRIu64 " to %s are outside a GPU buffer of %" PRIu64 ".", n,
-                         offset, verb, item->bytes);
+                         "%" PRIu64 " bytes at %" PRIu64
+                         " to %s are outside a GPU buffer of %" PRIu64 ".",
+                         n, offset, verb, item->bytes);
     } else if ((offset | n) & 3) {
         gpu_native_break(g, BZ_BAD_REQUEST,
-                         "%" PRIu64 " bytes at %" PRIu64 " to %s in a GPU buffer are not multiples of 4.", n,
-                         offset, verb);
+                         "%" PRIu64 " bytes at %" PRIu64
+                         " to %s in a GPU buffer are not multiples of 4.",
+                         n, offset, verb);
     } else {
         return item;
     }
@@ -107,9 +115,11 @@ static const gpu_buffer_item *range_of(gpu *g, gpu_buffer b, uint64_t offset, ui
 
 void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_t n)
 {
-    const gpu_buffer_item *item = gpu_native_usable(g, NULL) ? range_of(g, b, offset, n, "write") : NULL;
+    const gpu_buffer_item *item =
+        gpu_native_usable(g, NULL) ? range_of(g, b, offset, n, "write") : NULL;
     g->counts.written_bytes += item ? n : 0;
-    for (const uint8_t *p = bytes; item && n;) { /* more than one buffer for uploads holds goes through several */
+    for (const uint8_t *p = bytes;
+         item && n;) { /* more than one buffer for uploads holds goes through several */
         const uint64_t some = n < GPU_UPLOAD_BYTES ? n : GPU_UPLOAD_BYTES;
         if (!gpu_native_upload(g, item->object, offset, p, some)) {
             g->fn.QueueWriteBuffer(g->queue, item->object, offset, p, (size_t)some);
@@ -120,7 +130,8 @@ void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_
     }
 }
 
-void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset, uint64_t n)
+void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset,
+              uint64_t n)
 {
     if (!gpu_native_usable(g, NULL)) {
         return;
@@ -131,7 +142,8 @@ void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint
         gpu_native_break(g, BZ_BAD_REQUEST, "WebGPU cannot copy within one buffer.");
     } else if (source && target && n) {
         wgpu_encoder e = g->fn.DeviceCreateCommandEncoder(g->device, NULL);
-        g->fn.CommandEncoderCopyBufferToBuffer(e, source->object, from_offset, target->object, to_offset, n);
+        g->fn.CommandEncoderCopyBufferToBuffer(e, source->object, from_offset, target->object,
+                                               to_offset, n);
         gpu_native_submit(g, e);
     }
 }
@@ -211,10 +223,10 @@ static void on_map(uint32_t status, wgpu_text message, void *a, void *b)
     }
 }
 
-/* Behind what `e` holds: n bytes at a multiple of 4; those asked for begin `skip` bytes further on. Submits e,
- * or lets go of it. */
-static gpu_fence start_read(gpu *g, wgpu_encoder e, wgpu_buffer from, uint64_t offset, uint64_t n, uint64_t skip,
-                            bz_error *err)
+/* Behind what `e` holds: n bytes at a multiple of 4; those asked for begin `skip` bytes further on.
+ * Submits e, or lets go of it. */
+static gpu_fence start_read(gpu *g, wgpu_encoder e, wgpu_buffer from, uint64_t offset, uint64_t n,
+                            uint64_t skip, bz_error *err)
 {
     gpu_staging_item *s = take_staging(g, n, err);
     gpu_fence_item *f = s ? gpu_handles_add(&g->fences) : NULL;
@@ -253,8 +265,8 @@ static bool finish_read(gpu *g, gpu_fence handle, void *to)
     }
     gpu_staging_item *s = gpu_handles_at(&g->stagings, f->staging);
     if (to && f->n) {
-        const char *bytes =
-            g->fn.BufferGetConstMappedRange(s->object, 0, (size_t)((f->skip + f->n + 3) & ~(uint64_t)3));
+        const char *bytes = g->fn.BufferGetConstMappedRange(
+            s->object, 0, (size_t)((f->skip + f->n + 3) & ~(uint64_t)3));
         if (!bytes) {
             gpu_native_break(g, BZ_DEVICE_LOST, "Bytes did not come back from the GPU.");
             return false;
@@ -276,20 +288,21 @@ void gpu_read_drop(gpu *g, gpu_fence handle)
 }
 
 /* NULL, and *err, when the bytes cannot be read. */
-static const gpu_buffer_item *readable(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err)
+static const gpu_buffer_item *readable(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n,
+                                       bz_error *err)
 {
     const gpu_buffer_item *item = gpu_handles_at(&g->buffers, b);
     if (!item || n == 0 || n > GPU_MAX_READ || offset > item->bytes || n > item->bytes - offset) {
         bz_fail(err, BZ_BAD_REQUEST,
-                "%" PRIu64 " bytes at %" PRIu64 " cannot be read from a GPU buffer of %" PRIu64 ".", n,
-                offset, item ? item->bytes : 0);
+                "%" PRIu64 " bytes at %" PRIu64 " cannot be read from a GPU buffer of %" PRIu64 ".",
+                n, offset, item ? item->bytes : 0);
         return NULL;
     }
     return item;
 }
 
-static gpu_fence read_behind(gpu *g, wgpu_encoder e, const gpu_buffer_item *item, uint64_t offset, uint64_t n,
-                             bz_error *err)
+static gpu_fence read_behind(gpu *g, wgpu_encoder e, const gpu_buffer_item *item, uint64_t offset,
+                             uint64_t n, bz_error *err)
 {
     uint64_t begin = offset & ~(uint64_t)3, end = (offset + n + 3) & ~(uint64_t)3;
     gpu_fence handle = start_read(g, e, item->object, begin, end - begin, offset - begin, err);
@@ -306,8 +319,8 @@ gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *
     return item ? read_behind(g, new_encoder(g), item, offset, n, err) : 0;
 }
 
-gpu_fence gpu_replay_read(gpu *g, gpu_list list, uint32_t first, uint32_t count, gpu_buffer b, uint64_t offset,
-                          uint64_t n, bz_error *err)
+gpu_fence gpu_replay_read(gpu *g, gpu_list list, uint32_t first, uint32_t count, gpu_buffer b,
+                          uint64_t offset, uint64_t n, bz_error *err)
 {
     const gpu_buffer_item *item = gpu_native_usable(g, err) ? readable(g, b, offset, n, err) : NULL;
     if (!item) {
@@ -370,7 +383,8 @@ bool gpu_native_fetch(gpu *g, wgpu_buffer from, uint64_t n, void *to)
 
 void gpu_native_drop_buffers(gpu *g)
 {
-    for (gpu_buffer_item *b = gpu_handles_next(&g->buffers, NULL); b; b = gpu_handles_next(&g->buffers, b)) {
+    for (gpu_buffer_item *b = gpu_handles_next(&g->buffers, NULL); b;
+         b = gpu_handles_next(&g->buffers, b)) {
         destroy(g, b->object);
     }
     for (gpu_staging_item *s = gpu_handles_next(&g->stagings, NULL); s;

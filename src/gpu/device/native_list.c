@@ -34,8 +34,9 @@ static void on_compilation(uint32_t status, const wgpu_compilation *info, void *
             char line[200];
             gpu_native_line(m->text, line, sizeof line);
             p->failed = true;
-            bz_fail(&p->error, BZ_BAD_REQUEST, "Kernel %s, line %" PRIu64 ", column %" PRIu64 ": %s.",
-                    p->label, m->line, m->column, line);
+            bz_fail(&p->error, BZ_BAD_REQUEST,
+                    "Kernel %s, line %" PRIu64 ", column %" PRIu64 ": %s.", p->label, m->line,
+                    m->column, line);
             return;
         }
     }
@@ -80,7 +81,8 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
     gpu_pipeline handle = p->slot.handle;
     snprintf(p->label, sizeof p->label, "%s", label);
     for (uint32_t i = 0; i < n_constants; i++) {
-        values[i] = (wgpu_constant){.name = gpu_native_text(constants[i].name), .value = constants[i].value};
+        values[i] = (wgpu_constant){.name = gpu_native_text(constants[i].name),
+                                    .value = constants[i].value};
     }
 
     wgpu_wgsl source = {.chain = {.type = WGPU_CHAIN_WGSL}, .code = {wgsl, n_wgsl}};
@@ -97,8 +99,8 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
         if (shader) {
             g->fn.ShaderModuleRelease(shader);
         }
-        bz_fail(err, status == BZ_OK ? BZ_NO_WEBGPU : status, "Kernel %s could not be read: %.200s", p->label,
-                status == BZ_OK ? "this WebGPU library gave no reason." : caught.text);
+        bz_fail(err, status == BZ_OK ? BZ_NO_WEBGPU : status, "Kernel %s could not be read: %.200s",
+                p->label, status == BZ_OK ? "this WebGPU library gave no reason." : caught.text);
         gpu_handles_drop(&g->pipelines, handle);
         free(values);
         return 0;
@@ -106,11 +108,11 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
 
     p->waiting = 2;
     g->callbacks += 2;
-    g->fn.ShaderModuleGetCompilationInfo(shader,
-                                         (wgpu_compilation_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
-                                                                     .call = on_compilation,
-                                                                     .a = g,
-                                                                     .b = (void *)(uintptr_t)handle});
+    g->fn.ShaderModuleGetCompilationInfo(
+        shader, (wgpu_compilation_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
+                                            .call = on_compilation,
+                                            .a = g,
+                                            .b = (void *)(uintptr_t)handle});
     wgpu_pipeline_wish wish = {
         .label = gpu_native_text(label),
         .compute = {.shader = shader,
@@ -118,11 +120,12 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
                     .n_constants = n_constants,
                     .constants = values},
     };
-    g->fn.DeviceCreateComputePipelineAsync(g->device, &wish,
-                                           (wgpu_pipeline_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
-                                                                    .call = on_pipeline,
-                                                                    .a = g,
-                                                                    .b = (void *)(uintptr_t)handle});
+    g->fn.DeviceCreateComputePipelineAsync(
+        g->device, &wish,
+        (wgpu_pipeline_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
+                                 .call = on_pipeline,
+                                 .a = g,
+                                 .b = (void *)(uintptr_t)handle});
     g->fn.ShaderModuleRelease(shader);
     free(values);
     return handle;
@@ -205,7 +208,8 @@ static bz_status fill_entry(gpu *g, const char *kernel, uint32_t i, const gpu_bi
 {
     const gpu_buffer_item *buffer = gpu_handles_at(&g->buffers, b->buffer);
     if (!buffer) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Binding %u of kernel %s: there is no such buffer.", i, kernel);
+        return bz_fail(err, BZ_BAD_REQUEST, "Binding %u of kernel %s: there is no such buffer.", i,
+                       kernel);
     }
     uint64_t size = b->size ? b->size : buffer->bytes - (b->offset < buffer->bytes ? b->offset : 0);
     if (b->offset >= buffer->bytes || size > buffer->bytes - b->offset) {
@@ -228,7 +232,8 @@ static bz_status fill_entry(gpu *g, const char *kernel, uint32_t i, const gpu_bi
                        " this GPU binds at once.",
                        i, kernel, size, g->limits.max_binding);
     }
-    *entry = (wgpu_group_entry){.binding = i, .buffer = buffer->object, .offset = b->offset, .size = size};
+    *entry = (wgpu_group_entry){
+        .binding = i, .buffer = buffer->object, .offset = b->offset, .size = size};
     return BZ_OK;
 }
 
@@ -260,8 +265,8 @@ static bz_status make_group(gpu *g, gpu_pipeline_item *p, const gpu_binding *bin
     return status;
 }
 
-bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_binding *bindings, uint32_t n,
-                       uint32_t x, uint32_t y, uint32_t z, bz_error *err)
+bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_binding *bindings,
+                       uint32_t n, uint32_t x, uint32_t y, uint32_t z, bz_error *err)
 {
     if (!gpu_native_usable(g, err)) {
         return g->error.code;
@@ -277,9 +282,10 @@ bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_b
     }
     uint32_t most = g->limits.max_workgroups;
     if (n > GPU_MAX_BINDINGS || x == 0 || y == 0 || z == 0 || x > most || y > most || z > most) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "Kernel %s: %u bindings and %u x %u x %u workgroups; allowed are %d and 1 to %u each.",
-                       p->label, n, x, y, z, GPU_MAX_BINDINGS, most);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "Kernel %s: %u bindings and %u x %u x %u workgroups; allowed are %d and 1 to %u each.",
+            p->label, n, x, y, z, GPU_MAX_BINDINGS, most);
     }
     if (l->n == l->room) {
         uint32_t room = l->room ? l->room * 2 : 64;
@@ -348,8 +354,8 @@ void gpu_replay(gpu *g, gpu_list list, uint32_t first, uint32_t count)
 
 enum { TIMES_AT_ONCE = 1024 }; /* WebGPU allows 4096 queries in a set, two per dispatch */
 
-static bool time_some(gpu *g, const gpu_dispatch *d, uint32_t n, wgpu_queries queries, wgpu_buffer resolved,
-                      double *ns)
+static bool time_some(gpu *g, const gpu_dispatch *d, uint32_t n, wgpu_queries queries,
+                      wgpu_buffer resolved, double *ns)
 {
     const wgpu_functions *fn = &g->fn;
     wgpu_encoder e = fn->DeviceCreateCommandEncoder(g->device, NULL);
@@ -405,7 +411,8 @@ bool gpu_time_list(gpu *g, gpu_list list, uint32_t first, uint32_t count, double
 
 void gpu_native_drop_lists(gpu *g)
 {
-    for (gpu_list_item *l = gpu_handles_next(&g->lists, NULL); l; l = gpu_handles_next(&g->lists, l)) {
+    for (gpu_list_item *l = gpu_handles_next(&g->lists, NULL); l;
+         l = gpu_handles_next(&g->lists, l)) {
         release_list(g, l);
         l->n = 0;
     }

@@ -47,9 +47,10 @@ static bz_status open_library(gpu *g, bz_error *err)
             return BZ_OK;
         }
     }
-    return bz_fail(err, BZ_NO_WEBGPU,
-                   "No WebGPU library was found (%.120s). Set BEZEL_WEBGPU_LIB to a Dawn library such as %s.",
-                   reason.text, usual_names[0]);
+    return bz_fail(
+        err, BZ_NO_WEBGPU,
+        "No WebGPU library was found (%.120s). Set BEZEL_WEBGPU_LIB to a Dawn library such as %s.",
+        reason.text, usual_names[0]);
 }
 
 bz_status gpu_native_load(gpu *g, bz_error *err)
@@ -61,27 +62,28 @@ bz_status gpu_native_load(gpu *g, bz_error *err)
     const char *name = g->library.name;
     /* Its asynchronous pipelines and compiler messages end the process: "not implemented". */
     if (has(g, "wgpuGetVersion")) {
-        return bz_fail(
-            err, BZ_NO_WEBGPU,
-            "%.150s is wgpu-native, which cannot compile in the background. Set BEZEL_WEBGPU_LIB to a "
-            "Dawn library instead.",
-            name);
+        return bz_fail(err, BZ_NO_WEBGPU,
+                       "%.150s is wgpu-native, which cannot compile in the background. Set "
+                       "BEZEL_WEBGPU_LIB to a "
+                       "Dawn library instead.",
+                       name);
     }
     /* Libraries that have this function have the structs we know as well; older ones do not. */
     const char *missing = has(g, "wgpuBufferReadMappedRange") ? NULL : "BufferReadMappedRange";
-#define LOOK_UP(result, function, arguments)                                                                 \
-    if (!missing) {                                                                                          \
-        g->fn.function = (result(*) arguments)bz_os_library_symbol(g->library.file, "wgpu" #function);       \
-        missing = g->fn.function ? NULL : #function;                                                         \
+#define LOOK_UP(result, function, arguments)                                                       \
+    if (!missing) {                                                                                \
+        g->fn.function =                                                                           \
+            (result(*) arguments)bz_os_library_symbol(g->library.file, "wgpu" #function);          \
+        missing = g->fn.function ? NULL : #function;                                               \
     }
     WGPU_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
     if (missing) {
-        return bz_fail(
-            err, BZ_NO_WEBGPU,
-            "%.150s is not a WebGPU library of 2025 or later: it lacks wgpu%s. Set BEZEL_WEBGPU_LIB to "
-            "another one.",
-            name, missing);
+        return bz_fail(err, BZ_NO_WEBGPU,
+                       "%.150s is not a WebGPU library of 2025 or later: it lacks wgpu%s. Set "
+                       "BEZEL_WEBGPU_LIB to "
+                       "another one.",
+                       name, missing);
     }
     g->library.dawn = has(g, "wgpuDeviceTick");
     g->library.new_numbers = has(g, "wgpuGetInstanceFeatures");

@@ -62,8 +62,8 @@ static const wgpu_chain *fill_toggles(toggles *t, const gpu *g, const gpu_option
     return &t->chain.chain;
 }
 
-/* Each system's own, so that Dawn neither starts OpenGL to find it wanting nor, on a machine without a
- * GPU, hands out its "null" adapter, which computes nothing. */
+/* Each system's own, so that Dawn neither starts OpenGL to find it wanting nor, on a machine
+ * without a GPU, hands out its "null" adapter, which computes nothing. */
 #if defined(__APPLE__)
 enum { BACKEND = WGPU_BACKEND_METAL };
 #elif defined(_WIN32)
@@ -91,18 +91,19 @@ static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
                               .power = WGPU_POWER_HIGH,
                               .backend = BACKEND};
     g->callbacks++;
-    g->fn.InstanceRequestAdapter(
-        g->instance, &wish,
-        (wgpu_adapter_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_adapter, .a = g});
+    g->fn.InstanceRequestAdapter(g->instance, &wish,
+                                 (wgpu_adapter_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
+                                                         .call = on_adapter,
+                                                         .a = g});
     if (!gpu_native_wait(g, &g->answers, 1, OPEN_SECONDS)) {
         return bz_fail(err, BZ_NO_ADAPTER, "The GPU driver has not named a GPU for %d seconds.",
                        OPEN_SECONDS);
     }
     if (!g->adapter) {
-        return bz_fail(
-            err, BZ_NO_ADAPTER,
-            "No GPU that WebGPU can use was found (%.150s). On Linux, a driver with Vulkan 1.1 is needed.",
-            *g->answer ? g->answer : "no reason given");
+        return bz_fail(err, BZ_NO_ADAPTER,
+                       "No GPU that WebGPU can use was found (%.150s). On Linux, a driver with "
+                       "Vulkan 1.1 is needed.",
+                       *g->answer ? g->answer : "no reason given");
     }
     return BZ_OK;
 }
@@ -110,7 +111,8 @@ static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
 /* The kind of matrices that our kernels are written for. */
 static bool is_known(const wgpu_matrix_config *c)
 {
-    return c->factors == WGPU_COMPONENT_F16 && c->sums == WGPU_COMPONENT_F32 && c->m == 16 && c->n == 16 && c->k == 16;
+    return c->factors == WGPU_COMPONENT_F16 && c->sums == WGPU_COMPONENT_F32 && c->m == 16 &&
+           c->n == 16 && c->k == 16;
 }
 
 static uint32_t matrix_feature(const gpu *g)
@@ -133,8 +135,8 @@ static bool has_matrices(gpu *g)
     }
     info.next = NULL;
     g->fn.AdapterInfoFreeMembers(info);
-    void (*release)(wgpu_matrix_configs) =
-        (void (*)(wgpu_matrix_configs))bz_os_library_symbol(g->library.file, "wgpuAdapterPropertiesSubgroupMatrixConfigsFreeMembers");
+    void (*release)(wgpu_matrix_configs) = (void (*)(wgpu_matrix_configs))bz_os_library_symbol(
+        g->library.file, "wgpuAdapterPropertiesSubgroupMatrixConfigsFreeMembers");
     if (release) {
         release(list);
     }
@@ -161,7 +163,8 @@ static bz_status describe_adapter(gpu *g, bz_error *err)
         snprintf(g->name, sizeof g->name, "unknown GPU");
     }
     if (info.backend == WGPU_BACKEND_NULL) {
-        return bz_fail(err, BZ_NO_ADAPTER, "No GPU was found, only an adapter that computes nothing.");
+        return bz_fail(err, BZ_NO_ADAPTER,
+                       "No GPU was found, only an adapter that computes nothing.");
     }
     return BZ_OK;
 }
@@ -186,20 +189,23 @@ static bool plausible(const wgpu_limits *l)
 {
     uint32_t s = l->storage_alignment, u = l->uniform_alignment;
     return l->bind_groups >= 4 && l->bind_groups <= 1024 && l->storage_buffers >= 4 &&
-           l->storage_buffers <= 1u << 24 && l->storage_binding >= 1u << 27 && l->buffer >= 1u << 28 &&
-           l->workgroup_storage >= 16384 && l->workgroup_invocations >= 128 && l->workgroups >= 65535 &&
-           s >= 4 && s <= 256 && !(s & (s - 1)) && u >= 4 && u <= 256 && !(u & (u - 1));
+           l->storage_buffers <= 1u << 24 && l->storage_binding >= 1u << 27 &&
+           l->buffer >= 1u << 28 && l->workgroup_storage >= 16384 &&
+           l->workgroup_invocations >= 128 && l->workgroups >= 65535 && s >= 4 && s <= 256 &&
+           !(s & (s - 1)) && u >= 4 && u <= 256 && !(u & (u - 1));
 }
 
-static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chain *chain, bz_error *err)
+static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chain *chain,
+                             bz_error *err)
 {
     wgpu_limits adapter_limits = {0};
-    if (g->fn.AdapterGetLimits(g->adapter, &adapter_limits) != WGPU_SUCCESS || !plausible(&adapter_limits)) {
-        return bz_fail(
-            err, BZ_NO_WEBGPU,
-            "%.150s speaks another version of the WebGPU interface than Bezel. Set BEZEL_WEBGPU_LIB to "
-            "another library.",
-            g->library.name);
+    if (g->fn.AdapterGetLimits(g->adapter, &adapter_limits) != WGPU_SUCCESS ||
+        !plausible(&adapter_limits)) {
+        return bz_fail(err, BZ_NO_WEBGPU,
+                       "%.150s speaks another version of the WebGPU interface than Bezel. Set "
+                       "BEZEL_WEBGPU_LIB to "
+                       "another library.",
+                       g->library.name);
     }
     adapter_limits.next = NULL;
 
@@ -261,7 +267,8 @@ static bool compiles(gpu *g, const char *wgsl)
 {
     wgpu_wgsl source = {.chain = {.type = WGPU_CHAIN_WGSL}, .code = gpu_native_text(wgsl)};
     gpu_native_catch(g);
-    wgpu_shader shader = g->fn.DeviceCreateShaderModule(g->device, &(wgpu_labelled){.next = &source.chain});
+    wgpu_shader shader =
+        g->fn.DeviceCreateShaderModule(g->device, &(wgpu_labelled){.next = &source.chain});
     bool good = gpu_native_caught(g, NULL, "") == BZ_OK;
     if (shader) {
         g->fn.ShaderModuleRelease(shader);
@@ -272,8 +279,8 @@ static bool compiles(gpu *g, const char *wgsl)
 static bool has_timestamps(gpu *g)
 {
     gpu_native_catch(g);
-    wgpu_queries queries =
-        g->fn.DeviceCreateQuerySet(g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
+    wgpu_queries queries = g->fn.DeviceCreateQuerySet(
+        g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
     bool good = gpu_native_caught(g, NULL, "") == BZ_OK;
     if (queries) {
         g->fn.QuerySetRelease(queries);
@@ -286,12 +293,15 @@ static void find_features(gpu *g, const gpu_options *options)
     if (!options->baseline) {
         g->limits.f16 =
             !options->no_f16 &&
-            compiles(g, "enable f16;\n@group(0) @binding(0) var<storage, read_write> x: array<f16>;\n"
-                        "@compute @workgroup_size(1) fn main() { x[0] = x[1] * 2.0h; }\n");
+            compiles(g,
+                     "enable f16;\n@group(0) @binding(0) var<storage, read_write> x: array<f16>;\n"
+                     "@compute @workgroup_size(1) fn main() { x[0] = x[1] * 2.0h; }\n");
         g->limits.subgroups =
             !options->no_subgroups &&
-            compiles(g, "enable subgroups;\n@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n"
-                        "@compute @workgroup_size(64) fn main() { x[0] = subgroupAdd(x[1]); }\n");
+            compiles(
+                g,
+                "enable subgroups;\n@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n"
+                "@compute @workgroup_size(64) fn main() { x[0] = subgroupAdd(x[1]); }\n");
         g->limits.packed_dot =
             compiles(g, "@group(0) @binding(0) var<storage, read_write> x: array<i32>;\n"
                         "@compute @workgroup_size(1) fn main() { x[0] = dot4I8Packed(1u, 2u); }\n");
@@ -299,12 +309,17 @@ static void find_features(gpu *g, const gpu_options *options)
         /* Dawn alone knows the directive, and accepts it on a device that has the feature. */
         g->limits.matrices =
             g->limits.f16 && g->limits.subgroups &&
-            compiles(g, "enable f16;\nenable chromium_experimental_subgroup_matrix;\nvar<workgroup> x: array<f16, 256>;\n"
-                        "@compute @workgroup_size(32) fn main() {\n"
-                        "    let a = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>>(&x, 0u, false, 16u);\n"
-                        "    let b = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>>(&x, 0u, true, 16u);\n"
-                        "    _ = subgroupMatrixMultiplyAccumulate(a, b, subgroup_matrix_result<f32, 16, 16>());\n"
-                        "}\n");
+            compiles(g,
+                     "enable f16;\nenable chromium_experimental_subgroup_matrix;\nvar<workgroup> "
+                     "x: array<f16, 256>;\n"
+                     "@compute @workgroup_size(32) fn main() {\n"
+                     "    let a = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>>(&x, 0u, "
+                     "false, 16u);\n"
+                     "    let b = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>>(&x, 0u, "
+                     "true, 16u);\n"
+                     "    _ = subgroupMatrixMultiplyAccumulate(a, b, subgroup_matrix_result<f32, "
+                     "16, 16>());\n"
+                     "}\n");
     }
     if (!g->limits.subgroups) {
         g->limits.subgroup_min = g->limits.subgroup_max = 0;

@@ -1,8 +1,9 @@
 /* Large writes, through buffers of ours that stay mapped until they are used.
  *
- * A queue's own write makes a staging buffer for every large stretch of bytes, whose fresh memory costs more than the copy
- * into it. Here a few buffers take turns: filled where they are mapped, copied from on the GPU's timeline, and
- * mapped again when that is over. Nothing waits: while all are under way, the queue's own write does it. */
+ * A queue's own write makes a staging buffer for every large stretch of bytes, whose fresh memory
+ * costs more than the copy into it. Here a few buffers take turns: filled where they are mapped,
+ * copied from on the GPU's timeline, and mapped again when that is over. Nothing waits: while all
+ * are under way, the queue's own write does it. */
 #include "gpu/device/native.h"
 
 #if !defined(__wasm__)
@@ -17,7 +18,9 @@ static void on_mapped(uint32_t status, wgpu_text message, void *a, void *b)
     gpu *g = a;
     gpu_upload_slot *s = b;
     g->callbacks--;
-    s->mapped = status == WGPU_SUCCESS && !g->closing ? g->fn.BufferGetMappedRange(s->object, 0, GPU_UPLOAD_BYTES) : NULL;
+    s->mapped = status == WGPU_SUCCESS && !g->closing
+                    ? g->fn.BufferGetMappedRange(s->object, 0, GPU_UPLOAD_BYTES)
+                    : NULL;
 }
 
 /* One that is mapped, or NULL. */
@@ -27,7 +30,9 @@ static gpu_upload_slot *free_slot(gpu *g)
     for (uint32_t i = 0; i < GPU_UPLOADS; i++) {
         gpu_upload_slot *s = &g->uploads[i];
         if (!s->object) {
-            const wgpu_buffer_wish wish = {.usage = WGPU_USAGE_MAP_WRITE | WGPU_USAGE_COPY_FROM, .bytes = GPU_UPLOAD_BYTES, .mapped = 1};
+            const wgpu_buffer_wish wish = {.usage = WGPU_USAGE_MAP_WRITE | WGPU_USAGE_COPY_FROM,
+                                           .bytes = GPU_UPLOAD_BYTES,
+                                           .mapped = 1};
             gpu_native_catch(g);
             s->object = g->fn.DeviceCreateBuffer(g->device, &wish);
             if (gpu_native_caught(g, NULL, "A buffer for uploads") != BZ_OK || !s->object) {
@@ -55,8 +60,10 @@ bool gpu_native_upload(gpu *g, wgpu_buffer to, uint64_t offset, const void *byte
     g->fn.CommandEncoderCopyBufferToBuffer(e, s->object, 0, to, offset, n);
     gpu_native_submit(g, e);
     g->callbacks++;
-    g->fn.BufferMapAsync(s->object, WGPU_MAP_WRITE, 0, GPU_UPLOAD_BYTES,
-                         (wgpu_map_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_mapped, .a = g, .b = s});
+    g->fn.BufferMapAsync(
+        s->object, WGPU_MAP_WRITE, 0, GPU_UPLOAD_BYTES,
+        (wgpu_map_callback){
+            .mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_mapped, .a = g, .b = s});
     return true;
 }
 

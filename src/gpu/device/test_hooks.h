@@ -17,8 +17,9 @@ void gpu_test_wgsl(gpu *g, const char *wgsl);
 /* The test reads stretches of files into buffers itself, as a web page does. */
 void gpu_test_direct_reads(gpu *g, bool on);
 
-/* From now on the device has these limits: what is built on it sees them, and it refuses what is beyond. For
- * trying tensors of many bindings with small ones; give what gpu_limits_of said to end it. */
+/* From now on the device has these limits: what is built on it sees them, and it refuses what is
+ * beyond. For trying tensors of many bindings with small ones; give what gpu_limits_of said to end
+ * it. */
 void gpu_test_limits(gpu *g, const gpu_limits *limits);
 
 #endif

@@ -2,7 +2,8 @@
  * GPUDevice. Handles are its handles. Sizes and offsets cross as doubles: exact to 2^53.
  *
  * In a browser an error is known only later. A buffer that could not be made, or bindings that do
- * not fit, show as GPU_FAILED; no fence passes before everything started earlier has been judged. */
+ * not fit, show as GPU_FAILED; no fence passes before everything started earlier has been judged.
+ */
 #include "gpu/device/gpu.h"
 
 #if defined(__wasm__)
@@ -23,9 +24,11 @@ IMPORT(counts) void js_counts(uint32_t device, double *counts);
 
 IMPORT(buffer) uint32_t js_buffer(uint32_t device, double bytes, uint32_t usage);
 IMPORT(buffer_free) void js_buffer_free(uint32_t buffer);
-IMPORT(write) void js_write(uint32_t device, uint32_t buffer, double offset, const void *bytes, uint32_t n);
+IMPORT(write)
+void js_write(uint32_t device, uint32_t buffer, double offset, const void *bytes, uint32_t n);
 IMPORT(copy)
-void js_copy(uint32_t device, uint32_t from, double from_offset, uint32_t to, double to_offset, double n);
+void js_copy(uint32_t device, uint32_t from, double from_offset, uint32_t to, double to_offset,
+             double n);
 
 IMPORT(pipeline)
 uint32_t js_pipeline(uint32_t device, const char *label, const char *wgsl, uint32_t n_wgsl,
@@ -37,22 +40,30 @@ IMPORT(pipeline_free) void js_pipeline_free(uint32_t pipeline);
 IMPORT(list) uint32_t js_list(uint32_t device);
 IMPORT(list_free) void js_list_free(uint32_t list);
 IMPORT(list_add)
-void js_list_add(uint32_t device, uint32_t list, uint32_t pipeline, const double (*bindings)[3], uint32_t n,
-                 uint32_t x, uint32_t y, uint32_t z);
+void js_list_add(uint32_t device, uint32_t list, uint32_t pipeline, const double (*bindings)[3],
+                 uint32_t n, uint32_t x, uint32_t y, uint32_t z);
 IMPORT(replay) void js_replay(uint32_t device, uint32_t list, uint32_t first, uint32_t count);
 
 IMPORT(read) uint32_t js_read(uint32_t device, uint32_t buffer, double offset, uint32_t n);
 IMPORT(replay_read)
-uint32_t js_replay_read(uint32_t device, uint32_t list, uint32_t first, uint32_t count, uint32_t buffer,
-                        double offset, uint32_t n);
+uint32_t js_replay_read(uint32_t device, uint32_t list, uint32_t first, uint32_t count,
+                        uint32_t buffer, double offset, uint32_t n);
 IMPORT(signal) uint32_t js_signal(uint32_t device);
 IMPORT(done) uint32_t js_done(uint32_t fence, void *to);
 IMPORT(drop) void js_drop(uint32_t fence);
 
 enum { OPEN_BASELINE = 1, OPEN_NO_F16 = 2, OPEN_NO_SUBGROUPS = 4 };
-enum { FEATURE_F16 = 1, FEATURE_SUBGROUPS = 2, FEATURE_TIMESTAMPS = 4, FEATURE_PACKED_DOT = 8, IS_CPU = 16, FEATURE_MATRICES = 32 };
+enum {
+    FEATURE_F16 = 1,
+    FEATURE_SUBGROUPS = 2,
+    FEATURE_TIMESTAMPS = 4,
+    FEATURE_PACKED_DOT = 8,
+    IS_CPU = 16,
+    FEATURE_MATRICES = 32
+};
 
-_Static_assert(sizeof(gpu_constant) == 16 && offsetof(gpu_constant, value) == 8, "device.ts reads these");
+_Static_assert(sizeof(gpu_constant) == 16 && offsetof(gpu_constant, value) == 8,
+               "device.ts reads these");
 
 struct gpu {
     uint32_t device;
@@ -74,8 +85,9 @@ bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err)
         return bz_fail(err, BZ_OUT_OF_MEMORY, "There is no memory for a GPU device.");
     }
     g->kind = "unknown";
-    g->device = js_open((options->baseline ? OPEN_BASELINE : 0u) | (options->no_f16 ? OPEN_NO_F16 : 0u) |
-                        (options->no_subgroups ? OPEN_NO_SUBGROUPS : 0u));
+    g->device =
+        js_open((options->baseline ? OPEN_BASELINE : 0u) | (options->no_f16 ? OPEN_NO_F16 : 0u) |
+                (options->no_subgroups ? OPEN_NO_SUBGROUPS : 0u));
     return BZ_OK;
 }
 
@@ -179,11 +191,12 @@ gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err
 {
     if (g->described && bytes > g->limits.max_buffer) {
         bz_fail(err, BZ_OUT_OF_MEMORY,
-                "A buffer of %llu bytes is more than this GPU allows in one: %llu.", (unsigned long long)bytes,
-                (unsigned long long)g->limits.max_buffer);
+                "A buffer of %llu bytes is more than this GPU allows in one: %llu.",
+                (unsigned long long)bytes, (unsigned long long)g->limits.max_buffer);
         return 0;
     }
-    return check(g, js_buffer(g->device, (double)(bytes ? (bytes + 3) & ~(uint64_t)3 : 4), usage), err);
+    return check(g, js_buffer(g->device, (double)(bytes ? (bytes + 3) & ~(uint64_t)3 : 4), usage),
+                 err);
 }
 
 void gpu_buffer_free(gpu *g, gpu_buffer b)
@@ -199,7 +212,8 @@ void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_
     }
 }
 
-void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset, uint64_t n)
+void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset,
+              uint64_t n)
 {
     if (n) {
         js_copy(g->device, from, (double)from_offset, to, (double)to_offset, (double)n);
@@ -211,13 +225,15 @@ void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint
 gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl,
                               const gpu_constant *constants, uint32_t n_constants, bz_error *err)
 {
-    return check(g, js_pipeline(g->device, label, wgsl, (uint32_t)n_wgsl, constants, n_constants), err);
+    return check(g, js_pipeline(g->device, label, wgsl, (uint32_t)n_wgsl, constants, n_constants),
+                 err);
 }
 
 gpu_pipeline_state gpu_pipeline_state_of(gpu *g, gpu_pipeline p, bz_error *err)
 {
     char message[300];
-    const gpu_pipeline_state state = (gpu_pipeline_state)js_pipeline_state(p, message, sizeof message);
+    const gpu_pipeline_state state =
+        (gpu_pipeline_state)js_pipeline_state(p, message, sizeof message);
     const gpu_state device = gpu_state_of(g, err);
     if (device == GPU_LOST || device == GPU_FAILED) {
         return GPU_PIPELINE_FAILED;
@@ -252,7 +268,8 @@ bz_status gpu_list_add(gpu *g, gpu_list l, gpu_pipeline p, const gpu_binding *bi
 {
     double places[GPU_MAX_BINDINGS][3];
     if (n > GPU_MAX_BINDINGS) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A kernel has %u bindings; allowed are %d.", n, GPU_MAX_BINDINGS);
+        return bz_fail(err, BZ_BAD_REQUEST, "A kernel has %u bindings; allowed are %d.", n,
+                       GPU_MAX_BINDINGS);
     }
     for (uint32_t i = 0; i < n; i++) {
         places[i][0] = bindings[i].buffer;
@@ -288,11 +305,13 @@ gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *
     return readable(n, err) ? check(g, js_read(g->device, b, (double)offset, (uint32_t)n), err) : 0;
 }
 
-gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gpu_buffer b, uint64_t offset,
-                          uint64_t n, bz_error *err)
+gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gpu_buffer b,
+                          uint64_t offset, uint64_t n, bz_error *err)
 {
     return readable(n, err)
-               ? check(g, js_replay_read(g->device, l, first, count, b, (double)offset, (uint32_t)n), err)
+               ? check(g,
+                       js_replay_read(g->device, l, first, count, b, (double)offset, (uint32_t)n),
+                       err)
                : 0;
 }
 

@@ -3,7 +3,8 @@
  * and has kept since (feature numbers excepted, see below). Only gpu_native*.c include this.
  *
  * Nothing here is linked against. The functions are looked up by name in a library found at run
- * time and live in a table; a WebGPU function `wgpuDeviceCreateBuffer` is `DeviceCreateBuffer` there.
+ * time and live in a table; a WebGPU function `wgpuDeviceCreateBuffer` is `DeviceCreateBuffer`
+ * there.
  *
  * Enumerations are 32-bit numbers and flags 64-bit ones in that interface, so they are plain
  * integers here with their values in anonymous enums.
@@ -44,8 +45,17 @@ enum {
     WGPU_BACKEND_VULKAN = 6
 };
 enum { WGPU_ADAPTER_DISCRETE = 1, WGPU_ADAPTER_INTEGRATED = 2, WGPU_ADAPTER_CPU = 3 };
-enum { WGPU_ERROR_NONE = 1, WGPU_ERROR_VALIDATION = 2, WGPU_ERROR_MEMORY = 3, WGPU_ERROR_INTERNAL = 4 };
-enum { WGPU_FILTER_VALIDATION = 1, WGPU_FILTER_MEMORY = 2, WGPU_FILTER_INTERNAL = 3 }; /* of error scopes */
+enum {
+    WGPU_ERROR_NONE = 1,
+    WGPU_ERROR_VALIDATION = 2,
+    WGPU_ERROR_MEMORY = 3,
+    WGPU_ERROR_INTERNAL = 4
+};
+enum {
+    WGPU_FILTER_VALIDATION = 1,
+    WGPU_FILTER_MEMORY = 2,
+    WGPU_FILTER_INTERNAL = 3
+};                               /* of error scopes */
 enum { WGPU_MESSAGE_ERROR = 1 }; /* of a shader's compilation */
 enum { WGPU_QUERY_TIMESTAMP = 2 };
 enum { WGPU_MAP_READ = 1, WGPU_MAP_WRITE = 2 };
@@ -58,7 +68,11 @@ enum {
     WGPU_USAGE_STORAGE = 0x080,
     WGPU_USAGE_QUERY_RESOLVE = 0x200
 };
-enum { WGPU_CHAIN_WGSL = 2, WGPU_CHAIN_DAWN_TOGGLES = 0x0005000A, WGPU_CHAIN_MATRICES = 0x0005003B };
+enum {
+    WGPU_CHAIN_WGSL = 2,
+    WGPU_CHAIN_DAWN_TOGGLES = 0x0005000A,
+    WGPU_CHAIN_MATRICES = 0x0005003B
+};
 enum { WGPU_COMPONENT_F32 = 1, WGPU_COMPONENT_F16 = 2 }; /* of subgroup matrices */
 
 /* Features were renumbered in June 2025, together with the arrival of wgpuGetInstanceFeatures;
@@ -133,9 +147,10 @@ typedef struct wgpu_limits {
     uint32_t texture_1d, texture_2d, texture_3d, texture_layers;
     uint32_t bind_groups, bind_groups_and_vertex_buffers, bindings_per_group;
     uint32_t dynamic_uniform_buffers, dynamic_storage_buffers;
-    uint32_t sampled_textures, samplers, storage_buffers, storage_textures, uniform_buffers; /* per stage */
-    uint64_t uniform_binding, storage_binding;                                               /* bytes */
-    uint32_t uniform_alignment, storage_alignment;                                           /* of offsets */
+    uint32_t sampled_textures, samplers, storage_buffers, storage_textures,
+        uniform_buffers;                           /* per stage */
+    uint64_t uniform_binding, storage_binding;     /* bytes */
+    uint32_t uniform_alignment, storage_alignment; /* of offsets */
     uint32_t vertex_buffers;
     uint64_t buffer; /* bytes */
     uint32_t vertex_attributes, vertex_stride, interstage;
@@ -149,24 +164,29 @@ typedef struct wgpu_limits {
     uint32_t spare[90];
 } wgpu_limits;
 
-typedef void (*wgpu_on_adapter)(uint32_t status, wgpu_adapter adapter, wgpu_text message, void *a, void *b);
-typedef void (*wgpu_on_device)(uint32_t status, wgpu_device device, wgpu_text message, void *a, void *b);
-typedef void (*wgpu_on_lost)(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a, void *b);
-typedef void (*wgpu_on_error)(const wgpu_device *device, uint32_t type, wgpu_text message, void *a, void *b);
+typedef void (*wgpu_on_adapter)(uint32_t status, wgpu_adapter adapter, wgpu_text message, void *a,
+                                void *b);
+typedef void (*wgpu_on_device)(uint32_t status, wgpu_device device, wgpu_text message, void *a,
+                               void *b);
+typedef void (*wgpu_on_lost)(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a,
+                             void *b);
+typedef void (*wgpu_on_error)(const wgpu_device *device, uint32_t type, wgpu_text message, void *a,
+                              void *b);
 typedef void (*wgpu_on_scope)(uint32_t status, uint32_t type, wgpu_text message, void *a, void *b);
 typedef void (*wgpu_on_map)(uint32_t status, wgpu_text message, void *a, void *b);
-typedef void (*wgpu_on_pipeline)(uint32_t status, wgpu_pipeline pipeline, wgpu_text message, void *a,
-                                 void *b);
+typedef void (*wgpu_on_pipeline)(uint32_t status, wgpu_pipeline pipeline, wgpu_text message,
+                                 void *a, void *b);
 typedef struct wgpu_compilation wgpu_compilation;
-typedef void (*wgpu_on_compilation)(uint32_t status, const wgpu_compilation *info, void *a, void *b);
+typedef void (*wgpu_on_compilation)(uint32_t status, const wgpu_compilation *info, void *a,
+                                    void *b);
 
 /* A callback with the two pointers it is handed, in the layout all kinds share. */
-#define WGPU_CALLBACK_STRUCT(name, function)                                                                 \
-    typedef struct name {                                                                                    \
-        const wgpu_chain *next;                                                                              \
-        uint32_t mode;                                                                                       \
-        function call;                                                                                       \
-        void *a, *b;                                                                                         \
+#define WGPU_CALLBACK_STRUCT(name, function)                                                       \
+    typedef struct name {                                                                          \
+        const wgpu_chain *next;                                                                    \
+        uint32_t mode;                                                                             \
+        function call;                                                                             \
+        void *a, *b;                                                                               \
     } name
 WGPU_CALLBACK_STRUCT(wgpu_adapter_callback, wgpu_on_adapter);
 WGPU_CALLBACK_STRUCT(wgpu_device_callback, wgpu_on_device);
@@ -286,25 +306,31 @@ typedef struct wgpu_queries_wish {
 #if UINTPTR_MAX == UINT64_MAX
 _Static_assert(sizeof(wgpu_text) == 16 && sizeof(wgpu_chain) == 16, "text, chain");
 _Static_assert(sizeof(wgpu_labelled) == 24, "labelled");
-_Static_assert(sizeof(wgpu_adapter_wish) == 32 && offsetof(wgpu_adapter_wish, surface) == 24, "adapter wish");
-_Static_assert(sizeof(wgpu_adapter_info) == 96 && offsetof(wgpu_adapter_info, backend) == 72, "adapter info");
+_Static_assert(sizeof(wgpu_adapter_wish) == 32 && offsetof(wgpu_adapter_wish, surface) == 24,
+               "adapter wish");
+_Static_assert(sizeof(wgpu_adapter_info) == 96 && offsetof(wgpu_adapter_info, backend) == 72,
+               "adapter info");
 _Static_assert(sizeof(wgpu_matrix_config) == 20 && sizeof(wgpu_matrix_configs) == 32, "matrices");
 _Static_assert(offsetof(wgpu_limits, uniform_binding) == 64, "limits");
 _Static_assert(offsetof(wgpu_limits, buffer) == 96, "limits");
 _Static_assert(offsetof(wgpu_limits, workgroup_storage) == 124, "limits");
 _Static_assert(offsetof(wgpu_limits, spare) == 152 && sizeof(wgpu_limits) == 512, "limits");
-_Static_assert(sizeof(wgpu_map_callback) == 40 && offsetof(wgpu_map_callback, call) == 16, "callback");
+_Static_assert(sizeof(wgpu_map_callback) == 40 && offsetof(wgpu_map_callback, call) == 16,
+               "callback");
 _Static_assert(sizeof(wgpu_error_callback) == 32, "error callback");
-_Static_assert(sizeof(wgpu_device_wish) == 144 && offsetof(wgpu_device_wish, on_lost) == 72, "device wish");
+_Static_assert(sizeof(wgpu_device_wish) == 144 && offsetof(wgpu_device_wish, on_lost) == 72,
+               "device wish");
 _Static_assert(sizeof(wgpu_dawn_toggles) == 48, "toggles");
-_Static_assert(sizeof(wgpu_buffer_wish) == 48 && offsetof(wgpu_buffer_wish, mapped) == 40, "buffer wish");
+_Static_assert(sizeof(wgpu_buffer_wish) == 48 && offsetof(wgpu_buffer_wish, mapped) == 40,
+               "buffer wish");
 _Static_assert(sizeof(wgpu_wgsl) == 32, "wgsl");
 _Static_assert(sizeof(wgpu_message) == 64 && offsetof(wgpu_message, line) == 32, "message");
 _Static_assert(sizeof(wgpu_compilation) == 24, "compilation");
 _Static_assert(sizeof(wgpu_constant) == 32, "constant");
 _Static_assert(sizeof(wgpu_pipeline_wish) == 80 && offsetof(wgpu_pipeline_wish, compute) == 32,
                "pipeline wish");
-_Static_assert(sizeof(wgpu_group_entry) == 56 && offsetof(wgpu_group_entry, offset) == 24, "group entry");
+_Static_assert(sizeof(wgpu_group_entry) == 56 && offsetof(wgpu_group_entry, offset) == 24,
+               "group entry");
 _Static_assert(sizeof(wgpu_group_wish) == 48, "group wish");
 _Static_assert(sizeof(wgpu_pass_times) == 24 && sizeof(wgpu_pass_wish) == 32, "pass");
 _Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
@@ -314,62 +340,64 @@ _Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
 
 /* F(result, name, arguments). Not among them: wgpuQueueOnSubmittedWorkDone, whose callback has
  * a message argument in some libraries of our year and none in others. */
-#define WGPU_FUNCTIONS(F)                                                                                    \
-    F(wgpu_instance, CreateInstance, (const void *wish))                                                     \
-    F(void, InstanceProcessEvents, (wgpu_instance))                                                          \
-    F(wgpu_future, InstanceRequestAdapter,                                                                   \
-      (wgpu_instance, const wgpu_adapter_wish *, wgpu_adapter_callback))                                     \
-    F(void, InstanceRelease, (wgpu_instance))                                                                \
-    F(uint32_t, AdapterGetInfo, (wgpu_adapter, wgpu_adapter_info *))                                         \
-    F(void, AdapterInfoFreeMembers, (wgpu_adapter_info))                                                     \
-    F(uint32_t, AdapterGetLimits, (wgpu_adapter, wgpu_limits *))                                             \
-    F(uint32_t, AdapterHasFeature, (wgpu_adapter, uint32_t feature))                                         \
-    F(wgpu_future, AdapterRequestDevice, (wgpu_adapter, const wgpu_device_wish *, wgpu_device_callback))     \
-    F(void, AdapterRelease, (wgpu_adapter))                                                                  \
-    F(uint32_t, DeviceGetLimits, (wgpu_device, wgpu_limits *))                                               \
-    F(wgpu_queue, DeviceGetQueue, (wgpu_device))                                                             \
-    F(wgpu_buffer, DeviceCreateBuffer, (wgpu_device, const wgpu_buffer_wish *))                              \
-    F(wgpu_shader, DeviceCreateShaderModule, (wgpu_device, const wgpu_labelled *))                           \
-    F(wgpu_future, DeviceCreateComputePipelineAsync,                                                         \
-      (wgpu_device, const wgpu_pipeline_wish *, wgpu_pipeline_callback))                                     \
-    F(wgpu_group, DeviceCreateBindGroup, (wgpu_device, const wgpu_group_wish *))                             \
-    F(wgpu_encoder, DeviceCreateCommandEncoder, (wgpu_device, const wgpu_labelled *))                        \
-    F(wgpu_queries, DeviceCreateQuerySet, (wgpu_device, const wgpu_queries_wish *))                          \
-    F(void, DevicePushErrorScope, (wgpu_device, uint32_t filter))                                            \
-    F(wgpu_future, DevicePopErrorScope, (wgpu_device, wgpu_scope_callback))                                  \
-    F(void, DeviceDestroy, (wgpu_device))                                                                    \
-    F(void, DeviceRelease, (wgpu_device))                                                                    \
-    F(void, QueueSubmit, (wgpu_queue, size_t n, const wgpu_commands *))                                      \
-    F(void, QueueWriteBuffer, (wgpu_queue, wgpu_buffer, uint64_t offset, const void *, size_t n))            \
-    F(void, QueueRelease, (wgpu_queue))                                                                      \
-    F(wgpu_future, BufferMapAsync, (wgpu_buffer, uint64_t mode, size_t offset, size_t n, wgpu_map_callback)) \
-    F(void *, BufferGetMappedRange, (wgpu_buffer, size_t offset, size_t n))                                  \
-    F(const void *, BufferGetConstMappedRange, (wgpu_buffer, size_t offset, size_t n))                       \
-    F(void, BufferUnmap, (wgpu_buffer))                                                                      \
-    F(void, BufferDestroy, (wgpu_buffer))                                                                    \
-    F(void, BufferRelease, (wgpu_buffer))                                                                    \
-    F(wgpu_future, ShaderModuleGetCompilationInfo, (wgpu_shader, wgpu_compilation_callback))                 \
-    F(void, ShaderModuleRelease, (wgpu_shader))                                                              \
-    F(wgpu_group_layout, ComputePipelineGetBindGroupLayout, (wgpu_pipeline, uint32_t group))                 \
-    F(void, ComputePipelineAddRef, (wgpu_pipeline))                                                          \
-    F(void, ComputePipelineRelease, (wgpu_pipeline))                                                         \
-    F(void, BindGroupLayoutRelease, (wgpu_group_layout))                                                     \
-    F(void, BindGroupRelease, (wgpu_group))                                                                  \
-    F(wgpu_pass, CommandEncoderBeginComputePass, (wgpu_encoder, const wgpu_pass_wish *))                     \
-    F(void, CommandEncoderCopyBufferToBuffer,                                                                \
-      (wgpu_encoder, wgpu_buffer from, uint64_t, wgpu_buffer to, uint64_t, uint64_t n))                      \
-    F(void, CommandEncoderResolveQuerySet,                                                                   \
-      (wgpu_encoder, wgpu_queries, uint32_t first, uint32_t n, wgpu_buffer, uint64_t offset))                \
-    F(wgpu_commands, CommandEncoderFinish, (wgpu_encoder, const wgpu_labelled *))                            \
-    F(void, CommandEncoderRelease, (wgpu_encoder))                                                           \
-    F(void, CommandBufferRelease, (wgpu_commands))                                                           \
-    F(void, ComputePassEncoderSetPipeline, (wgpu_pass, wgpu_pipeline))                                       \
-    F(void, ComputePassEncoderSetBindGroup,                                                                  \
-      (wgpu_pass, uint32_t index, wgpu_group, size_t, const uint32_t *))                                     \
-    F(void, ComputePassEncoderDispatchWorkgroups, (wgpu_pass, uint32_t x, uint32_t y, uint32_t z))           \
-    F(void, ComputePassEncoderEnd, (wgpu_pass))                                                              \
-    F(void, ComputePassEncoderRelease, (wgpu_pass))                                                          \
-    F(void, QuerySetDestroy, (wgpu_queries))                                                                 \
+#define WGPU_FUNCTIONS(F)                                                                          \
+    F(wgpu_instance, CreateInstance, (const void *wish))                                           \
+    F(void, InstanceProcessEvents, (wgpu_instance))                                                \
+    F(wgpu_future, InstanceRequestAdapter,                                                         \
+      (wgpu_instance, const wgpu_adapter_wish *, wgpu_adapter_callback))                           \
+    F(void, InstanceRelease, (wgpu_instance))                                                      \
+    F(uint32_t, AdapterGetInfo, (wgpu_adapter, wgpu_adapter_info *))                               \
+    F(void, AdapterInfoFreeMembers, (wgpu_adapter_info))                                           \
+    F(uint32_t, AdapterGetLimits, (wgpu_adapter, wgpu_limits *))                                   \
+    F(uint32_t, AdapterHasFeature, (wgpu_adapter, uint32_t feature))                               \
+    F(wgpu_future, AdapterRequestDevice,                                                           \
+      (wgpu_adapter, const wgpu_device_wish *, wgpu_device_callback))                              \
+    F(void, AdapterRelease, (wgpu_adapter))                                                        \
+    F(uint32_t, DeviceGetLimits, (wgpu_device, wgpu_limits *))                                     \
+    F(wgpu_queue, DeviceGetQueue, (wgpu_device))                                                   \
+    F(wgpu_buffer, DeviceCreateBuffer, (wgpu_device, const wgpu_buffer_wish *))                    \
+    F(wgpu_shader, DeviceCreateShaderModule, (wgpu_device, const wgpu_labelled *))                 \
+    F(wgpu_future, DeviceCreateComputePipelineAsync,                                               \
+      (wgpu_device, const wgpu_pipeline_wish *, wgpu_pipeline_callback))                           \
+    F(wgpu_group, DeviceCreateBindGroup, (wgpu_device, const wgpu_group_wish *))                   \
+    F(wgpu_encoder, DeviceCreateCommandEncoder, (wgpu_device, const wgpu_labelled *))              \
+    F(wgpu_queries, DeviceCreateQuerySet, (wgpu_device, const wgpu_queries_wish *))                \
+    F(void, DevicePushErrorScope, (wgpu_device, uint32_t filter))                                  \
+    F(wgpu_future, DevicePopErrorScope, (wgpu_device, wgpu_scope_callback))                        \
+    F(void, DeviceDestroy, (wgpu_device))                                                          \
+    F(void, DeviceRelease, (wgpu_device))                                                          \
+    F(void, QueueSubmit, (wgpu_queue, size_t n, const wgpu_commands *))                            \
+    F(void, QueueWriteBuffer, (wgpu_queue, wgpu_buffer, uint64_t offset, const void *, size_t n))  \
+    F(void, QueueRelease, (wgpu_queue))                                                            \
+    F(wgpu_future, BufferMapAsync,                                                                 \
+      (wgpu_buffer, uint64_t mode, size_t offset, size_t n, wgpu_map_callback))                    \
+    F(void *, BufferGetMappedRange, (wgpu_buffer, size_t offset, size_t n))                        \
+    F(const void *, BufferGetConstMappedRange, (wgpu_buffer, size_t offset, size_t n))             \
+    F(void, BufferUnmap, (wgpu_buffer))                                                            \
+    F(void, BufferDestroy, (wgpu_buffer))                                                          \
+    F(void, BufferRelease, (wgpu_buffer))                                                          \
+    F(wgpu_future, ShaderModuleGetCompilationInfo, (wgpu_shader, wgpu_compilation_callback))       \
+    F(void, ShaderModuleRelease, (wgpu_shader))                                                    \
+    F(wgpu_group_layout, ComputePipelineGetBindGroupLayout, (wgpu_pipeline, uint32_t group))       \
+    F(void, ComputePipelineAddRef, (wgpu_pipeline))                                                \
+    F(void, ComputePipelineRelease, (wgpu_pipeline))                                               \
+    F(void, BindGroupLayoutRelease, (wgpu_group_layout))                                           \
+    F(void, BindGroupRelease, (wgpu_group))                                                        \
+    F(wgpu_pass, CommandEncoderBeginComputePass, (wgpu_encoder, const wgpu_pass_wish *))           \
+    F(void, CommandEncoderCopyBufferToBuffer,                                                      \
+      (wgpu_encoder, wgpu_buffer from, uint64_t, wgpu_buffer to, uint64_t, uint64_t n))            \
+    F(void, CommandEncoderResolveQuerySet,                                                         \
+      (wgpu_encoder, wgpu_queries, uint32_t first, uint32_t n, wgpu_buffer, uint64_t offset))      \
+    F(wgpu_commands, CommandEncoderFinish, (wgpu_encoder, const wgpu_labelled *))                  \
+    F(void, CommandEncoderRelease, (wgpu_encoder))                                                 \
+    F(void, CommandBufferRelease, (wgpu_commands))                                                 \
+    F(void, ComputePassEncoderSetPipeline, (wgpu_pass, wgpu_pipeline))                             \
+    F(void, ComputePassEncoderSetBindGroup,                                                        \
+      (wgpu_pass, uint32_t index, wgpu_group, size_t, const uint32_t *))                           \
+    F(void, ComputePassEncoderDispatchWorkgroups, (wgpu_pass, uint32_t x, uint32_t y, uint32_t z)) \
+    F(void, ComputePassEncoderEnd, (wgpu_pass))                                                    \
+    F(void, ComputePassEncoderRelease, (wgpu_pass))                                                \
+    F(void, QuerySetDestroy, (wgpu_queries))                                                       \
     F(void, QuerySetRelease, (wgpu_queries))
 
 typedef struct wgpu_functions {

@@ -1,4 +1,5 @@
-/* The text of the WGSL files under kernels/, put into the program at build time (tools/embed.sh). */
+/* The text of the WGSL files under kernels/, put into the program at build time (tools/embed.sh).
+ */
 #ifndef BZ_GPU_SOURCES_H
 #define BZ_GPU_SOURCES_H
 

@@ -1,4 +1,5 @@
-/* Attention, and the caches it reads: which kernel takes how many rows, and how positions are shared out. */
+/* Attention, and the caches it reads: which kernel takes how many rows, and how positions are
+ * shared out. */
 #include "gpu/lower/builder.h"
 
 enum {
@@ -43,24 +44,32 @@ void gpu_add_kv_norm(builder *x)
         f->out0_stride = bz_plan_tensor(x->s->plan, turned->out[0])->stride;
         queries = gpu_sums_read(x, q->in[0], f, &f->in3, &f->in3_stride);
     }
-    gpu_builder_add(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->b->f32_cache, keys, values, queries}}, d);
+    gpu_builder_add(x, GPU_KV_NORM, BZ_F32,
+                    (gpu_overrides){{!x->b->f32_cache, keys, values, queries}}, d);
 }
 
-/* Splits of the visible positions that keep a GPU busy, as far as there is room for what they leave. */
+/* Splits of the visible positions that keep a GPU busy, as far as there is room for what they
+ * leave. */
 static uint32_t tile_splits(const builder *x, uint32_t groups, const bz_step *step)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
-    const uint64_t left = binding > used ? binding - used : 0, one = 4ull * x->rows * step->heads * (step->width + 4);
-    const uint64_t room = left / one / MANY_PIECES, wanted = MANY_TILES / groups < MOST_SPLITS ? MANY_TILES / groups : MOST_SPLITS;
+    const uint64_t left = binding > used ? binding - used : 0,
+                   one = 4ull * x->rows * step->heads * (step->width + 4);
+    const uint64_t room = left / one / MANY_PIECES,
+                   wanted = MANY_TILES / groups < MOST_SPLITS ? MANY_TILES / groups : MOST_SPLITS;
     const uint64_t splits = wanted < room ? wanted : room;
     return splits ? (uint32_t)splits : 1;
 }
 
-/* Many rows share what they fetch of the cache; few leave most of a GPU idle unless positions are shared out. */
+/* Many rows share what they fetch of the cache; few leave most of a GPU idle unless positions are
+ * shared out. */
 void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
 {
     const bz_cache_info *cache = &x->s->plan->caches[step->cache.id - 1];
-    dispatch d = {.facts = gpu_builder_facts(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
+    dispatch d = {.facts = gpu_builder_facts(x, step),
+                  .cache = step->cache.id,
+                  .splits = 1,
+                  .x = step->heads};
     step_facts *f = &d.facts;
     gpu_sums_settle(x);
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
@@ -68,13 +77,15 @@ void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
     f->blocks = (uint32_t)step->blocks;
     f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
     const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
-    const bool even = step->width % 64 == 0 && step->width <= 512 && (vectors & (vectors - 1)) == 0 &&
+    const bool even = step->width % 64 == 0 && step->width <= 512 &&
+                      (vectors & (vectors - 1)) == 0 &&
                       (f->in0 | f->in0_stride | f->out0 | f->out0_stride) % 4 == 0;
     if (x->rows > 8 && even) {
         d.y = divide_up(x->rows, 32);
         d.z = d.splits = tile_splits(x, d.x * d.y, step);
         d.split_rows = x->rows;
-        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32, (gpu_overrides){{per, step->width, step->width > 256 ? 256 : 128}}, d);
+        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32,
+                        (gpu_overrides){{per, step->width, step->width > 256 ? 256 : 128}}, d);
     } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
     } else {
@@ -93,8 +104,14 @@ void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
         }
         d.splits = SPLITS;
         d.x = step->heads * SPLITS;
-        gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32, (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
+        gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32,
+                        (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
     }
-    dispatch gather = {.facts = d.facts, .gathers = d.cache, .splits = d.splits, .split_rows = d.split_rows, .x = step->heads, .y = x->rows};
+    dispatch gather = {.facts = d.facts,
+                       .gathers = d.cache,
+                       .splits = d.splits,
+                       .split_rows = d.split_rows,
+                       .x = step->heads,
+                       .y = x->rows};
     gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, gather);
 }

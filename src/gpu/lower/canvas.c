@@ -2,10 +2,11 @@
 #include "gpu/lower/builder.h"
 
 enum {
-    STRETCH = 2048, /* logits of a workgroup of judge_scan */
-    SOFT_COUNTS = 80,     /* of a stretch: PAIRS of kernels/canvas/soft.wgsl */
-    LISTED_PART = 8,      /* 1/8 of the vocabulary has room in the list, per row in the mean. Beyond that the whole table is taken, whose
-                             product does about so many tokens in the time of a listed one (docs/SPEED.md) */
+    STRETCH = 2048,   /* logits of a workgroup of judge_scan */
+    SOFT_COUNTS = 80, /* of a stretch: PAIRS of kernels/canvas/soft.wgsl */
+    LISTED_PART = 8, /* 1/8 of the vocabulary has room in the list, per row in the mean. Beyond that
+                        the whole table is taken, whose product does about so many tokens in the
+                        time of a listed one (docs/SPEED.md) */
     LIST_SHARES = 24,     /* of a row's listed tokens, at most */
     GATHER_COLUMNS = 32,  /* of a thread of soft_gather */
     GATHER_THREADS = 128, /* at most */
@@ -16,10 +17,12 @@ enum {
     LEAST_TOKENS = 512 /* of a share */
 };
 
-/* Part of a row's sum that may be left out: the mean moves by that part of the mean of what is left out, in which little is left but what
- * all rows of the table have in common. Relative errors with 2^-16, for normal, long-tailed and sharp distributions over 262,144 tokens: up to
- * 1.2e-6 where they have nothing in common, 1.2e-5 where that is a third of a row's size, and half of that behind the norm that follows,
- * which takes away what is a mere factor. (Dividing by the sum of what is kept: 1.4e-5, 1.3e-5, and the same behind the norm.) */
+/* Part of a row's sum that may be left out: the mean moves by that part of the mean of what is left
+ * out, in which little is left but what all rows of the table have in common. Relative errors with
+ * 2^-16, for normal, long-tailed and sharp distributions over 262,144 tokens: up to 1.2e-6 where
+ * they have nothing in common, 1.2e-5 where that is a third of a row's size, and half of that
+ * behind the norm that follows, which takes away what is a mere factor. (Dividing by the sum of
+ * what is kept: 1.4e-5, 1.3e-5, and the same behind the norm.) */
 static const float LEFT_OUT_EXACT = 0x1p-16f, LEFT_OUT_ROUNDED = 0x1p-12f;
 
 /* Rows of logits, and facts that both halves of a step need. */
@@ -63,11 +66,13 @@ typedef struct soft_room {
     uint64_t notes, list, most; /* most: values that are left for sums */
 } soft_room;
 
-/* Lists are for distributions that such a part of the vocabulary holds, or less where there is no room. */
+/* Lists are for distributions that such a part of the vocabulary holds, or less where there is no
+ * room. */
 static soft_room rooms(const builder *x, const step_facts *f)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
-    const uint64_t left = binding > used ? (binding - used) / 4 : 0, stretches = divide_up(f->k, STRETCH);
+    const uint64_t left = binding > used ? (binding - used) / 4 : 0,
+                   stretches = divide_up(f->k, STRETCH);
     soft_room r = {.notes = fours(1 + x->rows * (3 + stretches * (2 + SOFT_COUNTS))),
                    .list = fours((uint64_t)x->rows * divide_up(f->k, LISTED_PART))};
     if (r.notes + r.list > left / 2) {
@@ -78,7 +83,8 @@ static soft_room rooms(const builder *x, const step_facts *f)
 }
 
 /* Sums of the listed tokens, or of all: one kernel after the other looks whether it is its turn. */
-static void add_shares(builder *x, gpu_kernel kernel, gpu_overrides overrides, dispatch d, uint32_t tokens, uint32_t *parts)
+static void add_shares(builder *x, gpu_kernel kernel, gpu_overrides overrides, dispatch d,
+                       uint32_t tokens, uint32_t *parts)
 {
     const gpu_weights *ws = &x->b->weights;
     const bz_weight w = x->step->w[0];
@@ -99,7 +105,8 @@ static bool is_even(const builder *x, const step_facts *f)
 {
     const gpu_weights *ws = &x->b->weights;
     uint32_t all = f->in0 | f->in0_stride | f->in2 | f->out1;
-    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id];
+         i++) {
         all |= ws->pieces[i].first_row | ws->pieces[i].rows;
     }
     return f->cols % 16 == 0 && all % 4 == 0;
@@ -109,10 +116,13 @@ void gpu_add_soft_embed(builder *x)
 {
     const gpu_weights *ws = &x->b->weights;
     const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
-    const uint32_t pieces = ws->first_piece[x->step->w[0].id] - ws->first_piece[x->step->w[0].id - 1];
+    const uint32_t pieces =
+        ws->first_piece[x->step->w[0].id] - ws->first_piece[x->step->w[0].id - 1];
     const bz_tensor_info *z = bz_plan_tensor(x->s->plan, x->step->in[0]);
-    if (z->last > (int32_t)(x->step - x->s->plan->steps)) { /* logits become exponentials where they are */
-        bz_fail(x->err, BZ_BAD_REQUEST, "The GPU can read logits no more behind soft_embed (step %s).", x->step->name);
+    if (z->last >
+        (int32_t)(x->step - x->s->plan->steps)) { /* logits become exponentials where they are */
+        bz_fail(x->err, BZ_BAD_REQUEST,
+                "The GPU can read logits no more behind soft_embed (step %s).", x->step->name);
         x->failed = true;
         return;
     }
@@ -128,7 +138,9 @@ void gpu_add_soft_embed(builder *x)
     f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
     f->out1_stride = x->rows * f->cols;
     /* as many shares as keep a GPU busy, as far as there is room for their sums */
-    const uint32_t sums = room.most / f->out1_stride > UINT32_MAX ? UINT32_MAX : (uint32_t)(room.most / f->out1_stride);
+    const uint32_t sums = room.most / f->out1_stride > UINT32_MAX
+                              ? UINT32_MAX
+                              : (uint32_t)(room.most / f->out1_stride);
     f->experts = sums / pieces < LIST_SHARES ? sums / pieces ? sums / pieces : 1 : LIST_SHARES;
 
     d.y = x->rows;
@@ -153,7 +165,8 @@ void gpu_add_soft_embed(builder *x)
     shares = shares + pieces > sums ? (sums > pieces ? sums - pieces : 1) : shares;
     f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
     f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
-    add_shares(x, is_even(x, f) ? GPU_SOFT_EMBED : GPU_SOFT_EMBED_ANY, (gpu_overrides){{0}}, d, f->stretch, &f->parts);
+    add_shares(x, is_even(x, f) ? GPU_SOFT_EMBED : GPU_SOFT_EMBED_ANY, (gpu_overrides){{0}}, d,
+               f->stretch, &f->parts);
 
     const uint64_t parts = f->parts > f->kv_heads ? f->parts : f->kv_heads;
     reserve(x, room.notes + room.list + parts * f->out1_stride);

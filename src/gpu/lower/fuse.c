@@ -22,14 +22,18 @@ static bool read_behind(const bz_plan *p, bz_tensor t, size_t step)
 static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    return s && s->op == op && s->in[input].id == s[-1].out[0].id && only_read_by(p, s[-1].out[0], at) ? s : NULL;
+    return s && s->op == op && s->in[input].id == s[-1].out[0].id &&
+                   only_read_by(p, s[-1].out[0], at)
+               ? s
+               : NULL;
 }
 
 /* A norm of whole rows that a workgroup can hold. */
 static bool is_row_norm(const bz_plan *p, size_t at)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    return s && s->op == BZ_OP_RMS_NORM && s->w[0].id && s->width == bz_plan_tensor(p, s->in[0])->cols && s->width <= 4096;
+    return s && s->op == BZ_OP_RMS_NORM && s->w[0].id &&
+           s->width == bz_plan_tensor(p, s->in[0])->cols && s->width <= 4096;
 }
 
 /* Rows that can be read four values at a time. */
@@ -55,12 +59,13 @@ static bool has_whole_experts(const gpu_fuse_rules *r, bz_weight w)
 static bool packs(const gpu_fuse_rules *r, const bz_plan *p, size_t at)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    if (!s || !r->packed || (s->op != BZ_OP_LINEAR && s->op != BZ_OP_EXPERT_LINEAR) || bz_plan_rows_of(p, s->out[0]) > 8) {
+    if (!s || !r->packed || (s->op != BZ_OP_LINEAR && s->op != BZ_OP_EXPERT_LINEAR) ||
+        bz_plan_rows_of(p, s->out[0]) > 8) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
-    return gpu_kernels_packed(w->type) && w->ne[1] % 4 == 0 && is_even(p, s->in[0]) && is_even(p, s->out[0]) &&
-           (s->op == BZ_OP_LINEAR || has_whole_experts(r, s->w[0]));
+    return gpu_kernels_packed(w->type) && w->ne[1] % 4 == 0 && is_even(p, s->in[0]) &&
+           is_even(p, s->out[0]) && (s->op == BZ_OP_LINEAR || has_whole_experts(r, s->w[0]));
 }
 
 gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint32_t n)
@@ -69,13 +74,15 @@ gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint
     for (uint32_t i = 0; i < n; i++) {
         uint32_t piece = r->weights->first_piece[products[i].w[0].id - 1];
         gpu_binding at = r->weights->pieces[piece].at;
-        if (r->weights->first_piece[products[i].w[0].id] != piece + 1 || (i && at.buffer != span.buffer)) {
+        if (r->weights->first_piece[products[i].w[0].id] != piece + 1 ||
+            (i && at.buffer != span.buffer)) {
             return (gpu_binding){0};
         }
         if (i == 0) {
             span = at;
         }
-        uint64_t end = at.offset + at.size > span.offset + span.size ? at.offset + at.size : span.offset + span.size;
+        uint64_t end = at.offset + at.size > span.offset + span.size ? at.offset + at.size
+                                                                     : span.offset + span.size;
         span.offset = at.offset < span.offset ? at.offset : span.offset;
         span.size = end - span.offset;
     }
@@ -83,10 +90,12 @@ gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint
 }
 
 /* Does step `at` multiply the same input as the product `like`, of the same type? */
-static bool joins(const gpu_fuse_rules *r, const bz_plan *p, size_t at, const bz_step *like, uint32_t n)
+static bool joins(const gpu_fuse_rules *r, const bz_plan *p, size_t at, const bz_step *like,
+                  uint32_t n)
 {
     const bz_step *s = &p->steps[at];
-    return packs(r, p, at) && s->op == like->op && s->in[0].id == like->in[0].id && s->in[1].id == like->in[1].id &&
+    return packs(r, p, at) && s->op == like->op && s->in[0].id == like->in[0].id &&
+           s->in[1].id == like->in[1].id &&
            bz_weight_of(p->weights, s->w[0])->type == bz_weight_of(p->weights, like->w[0])->type &&
            gpu_fuse_span(r, like, n + 1).size > 0;
 }
@@ -122,7 +131,8 @@ static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t firs
     const gpu_group none = {.fusion = GPU_FUSE_NONE, .count = 1};
     size_t at = first;
     bz_tensor input = BZ_NO_TENSOR, sum = BZ_NO_TENSOR;
-    if (r->fuse && is_row_norm(p, at) && follows(p, at + 1, BZ_OP_ADD, 1) && p->steps[at + 1].scale == 1.0f) {
+    if (r->fuse && is_row_norm(p, at) && follows(p, at + 1, BZ_OP_ADD, 1) &&
+        p->steps[at + 1].scale == 1.0f) {
         g.products.add = 1;
         at += 2;
         if (follows(p, at, BZ_OP_SCALE, 0)) {
@@ -148,13 +158,15 @@ static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t firs
         g.products.n++;
         at++;
     } while (r->fuse && g.products.n < (experts ? 2 : 3) && joins(r, p, at, product, g.products.n));
-    if (experts && g.products.n == 2 && !ends_with(p, at, 2)) { /* two results have no place of their own there */
+    if (experts && g.products.n == 2 &&
+        !ends_with(p, at, 2)) { /* two results have no place of their own there */
         g.products.n = 1;
         at--;
     }
     g.products.keeps_sum = sum.id && read_behind(p, sum, at - 1);
     g.products.keeps_norm = g.products.norms && read_behind(p, input, at - 1);
-    if (experts && (g.products.add || g.products.keeps_norm)) { /* nobody is sure to be there to write them */
+    if (experts &&
+        (g.products.add || g.products.keeps_norm)) { /* nobody is sure to be there to write them */
         return none;
     }
     if (r->fuse && ends_with(p, at, g.products.n) && !g.products.keeps_norm) {
@@ -165,12 +177,14 @@ static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t firs
     return g;
 }
 
-/* geglu whose rows only a product of many rows reads, in 8 bits: they are rounded as they are made. */
+/* geglu whose rows only a product of many rows reads, in 8 bits: they are rounded as they are made.
+ */
 static bool is_gated(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
 {
     const bz_step *s = &p->steps[first], *product = follows(p, first + 1, BZ_OP_LINEAR, 0);
     product = product ? product : follows(p, first + 1, BZ_OP_EXPERT_LINEAR, 0);
-    if (s->op != BZ_OP_GEGLU || !product || !r->packed || bz_plan_rows_of(p, product->out[0]) <= 8) {
+    if (s->op != BZ_OP_GEGLU || !product || !r->packed ||
+        bz_plan_rows_of(p, product->out[0]) <= 8) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, product->w[0]);
@@ -185,32 +199,36 @@ static bool is_kv(const bz_plan *p, size_t first)
         return false;
     }
     const bz_step *k = &p->steps[first], *rope = k + 1, *v = k + 2, *write = k + 3;
-    return v->op == BZ_OP_RMS_NORM && !v->w[0].id && v->width == k->width && v->eps == k->eps && k->w[0].id &&
-           write->op == BZ_OP_KV_WRITE && write->in[0].id == rope->out[0].id && write->in[1].id == v->out[0].id &&
-           only_read_by(p, rope->out[0], first + 3) && only_read_by(p, v->out[0], first + 3) &&
-           p->caches[write->cache.id - 1].head_dim == k->width && k->width % 2 == 0 && k->width <= 1024;
+    return v->op == BZ_OP_RMS_NORM && !v->w[0].id && v->width == k->width && v->eps == k->eps &&
+           k->w[0].id && write->op == BZ_OP_KV_WRITE && write->in[0].id == rope->out[0].id &&
+           write->in[1].id == v->out[0].id && only_read_by(p, rope->out[0], first + 3) &&
+           only_read_by(p, v->out[0], first + 3) &&
+           p->caches[write->cache.id - 1].head_dim == k->width && k->width % 2 == 0 &&
+           k->width <= 1024;
 }
 
 /* Queries behind keys and values, turned by the same angles? */
 static bool has_queries(const bz_plan *p, size_t first)
 {
     const bz_step *k = &p->steps[first], *q = k + 4, *rope = follows(p, first + 5, BZ_OP_ROPE, 0);
-    return rope && q->op == BZ_OP_RMS_NORM && q->w[0].id && q->width == k->width && q->eps == k->eps && rope->width == k->width &&
-           rope->in[1].id == k[1].in[1].id;
+    return rope && q->op == BZ_OP_RMS_NORM && q->w[0].id && q->width == k->width &&
+           q->eps == k->eps && rope->width == k->width && rope->in[1].id == k[1].in[1].id;
 }
 
 static bool is_attend(const bz_plan *p, size_t first)
 {
     const bz_step *attend = follows(p, first + 2, BZ_OP_ATTEND, 0);
-    return attend && !attend->both_ways && attend->width == p->steps[first].width && attend->width % 8 == 0 && p->steps[first].w[0].id;
+    return attend && !attend->both_ways && attend->width == p->steps[first].width &&
+           attend->width % 8 == 0 && p->steps[first].w[0].id;
 }
 
-/* ---- norms of many rows ------------------------------------------------------------------------ */
+/* ---- norms of many rows ------------------------------------------------------------------------
+ */
 
 enum {
     MOST_HELD = 3840, /* values that a kernel keeps, beside 256 more, in 16 KiB */
     MOST_NORMS = 3,
-    MOST_VECTORS = 4  /* weights that norms.wgsl binds */
+    MOST_VECTORS = 4 /* weights that norms.wgsl binds */
 };
 
 /* Do products alone read it? */
@@ -222,17 +240,20 @@ static bool is_for_products(const bz_plan *p, bz_tensor t)
         const bz_step *s = &p->steps[i];
         for (int k = 0; k < 3; k++) {
             const bool reads = bz_plan_tensor(p, s->in[k])->root == t.id;
-            only = only && (!reads || (k == 0 && s->in[0].id == t.id && (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR)));
+            only = only && (!reads || (k == 0 && s->in[0].id == t.id &&
+                                       (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR)));
         }
     }
     return only;
 }
 
-/* A norm of v for products at step `at`, perhaps with a mul_vector behind it: the last step of it, or NULL. */
+/* A norm of v for products at step `at`, perhaps with a mul_vector behind it: the last step of it,
+ * or NULL. */
 static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v, float eps)
 {
     const bz_step *s = &p->steps[at];
-    if (s->op != BZ_OP_RMS_NORM || s->in[0].id != v.id || s->width != bz_plan_tensor(p, v)->cols || s->eps != eps) {
+    if (s->op != BZ_OP_RMS_NORM || s->in[0].id != v.id || s->width != bz_plan_tensor(p, v)->cols ||
+        s->eps != eps) {
         return NULL;
     }
     const bz_step *last = s->w[0].id ? s : follows(p, at + 1, BZ_OP_MUL_VECTOR, 0);
@@ -243,9 +264,11 @@ static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v
 static bool is_for_eights(const gpu_fuse_rules *r, const bz_plan *p, bz_tensor t)
 {
     const bz_tensor_info *info = bz_plan_tensor(p, t);
-    bool only = r->packed && info->stride == info->cols && bz_plan_rows_of(p, t) > 8 && info->last > info->first;
+    bool only = r->packed && info->stride == info->cols && bz_plan_rows_of(p, t) > 8 &&
+                info->last > info->first;
     for (int32_t i = info->first + 1; i <= info->last && only; i++) {
-        const bz_weight_info *w = p->steps[i].in[0].id == t.id ? bz_weight_of(p->weights, p->steps[i].w[0]) : NULL;
+        const bz_weight_info *w =
+            p->steps[i].in[0].id == t.id ? bz_weight_of(p->weights, p->steps[i].w[0]) : NULL;
         only = !w || (gpu_kernels_tile8(w->type) && w->ne[0] == info->cols);
     }
     return only;
@@ -254,8 +277,8 @@ static bool is_for_eights(const gpu_fuse_rules *r, const bz_plan *p, bz_tensor t
 /* rms_norm of v at step `at`, added to something else? */
 static bool is_norm_add(const bz_plan *p, size_t at, bz_tensor v, float eps)
 {
-    return is_row_norm(p, at) && p->steps[at].in[0].id == v.id && p->steps[at].eps == eps && follows(p, at + 1, BZ_OP_ADD, 1) &&
-           p->steps[at + 1].scale == 1.0f;
+    return is_row_norm(p, at) && p->steps[at].in[0].id == v.id && p->steps[at].eps == eps &&
+           follows(p, at + 1, BZ_OP_ADD, 1) && p->steps[at + 1].scale == 1.0f;
 }
 
 static gpu_group norms(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
@@ -268,7 +291,8 @@ static gpu_group norms(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     if (p->steps[first].width != bz_plan_tensor(p, v)->cols || p->steps[first].width > MOST_HELD) {
         return none;
     }
-    while (g.norms.adds < 2 && !g.norms.scales && is_norm_add(p, at, v, eps) && (at == first || only_read_by(p, v, at))) {
+    while (g.norms.adds < 2 && !g.norms.scales && is_norm_add(p, at, v, eps) &&
+           (at == first || only_read_by(p, v, at))) {
         g.norms.adds++;
         at += 2;
         g.norms.scales = follows(p, at, BZ_OP_SCALE, 0) != NULL;
@@ -279,7 +303,8 @@ static gpu_group norms(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     bool multiplies = false;
     for (size_t i = at; i < p->n_steps && (int32_t)i <= info->last; i++) {
         const bz_step *last = norm_for_products(p, i, v, eps);
-        const bool fits = last && g.norms.n < MOST_NORMS && g.norms.adds + g.norms.scales + g.norms.n < MOST_VECTORS;
+        const bool fits = last && g.norms.n < MOST_NORMS &&
+                          g.norms.adds + g.norms.scales + g.norms.n < MOST_VECTORS;
         if (fits && !(multiplies && last->op == BZ_OP_MUL_VECTOR)) {
             multiplies = multiplies || last->op == BZ_OP_MUL_VECTOR;
             g.norms.eights[g.norms.n] = is_for_eights(r, p, last->out[0]);
@@ -319,7 +344,8 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     const bz_step *rope = follows(p, first + 1, BZ_OP_ROPE, 0);
     if (rope && rope->width == s->width) {
         if (is_kv(p, first)) {
-            return (gpu_group){.fusion = GPU_FUSE_KV, .count = !r->few && has_queries(p, first) ? 6 : 4};
+            return (gpu_group){.fusion = GPU_FUSE_KV,
+                               .count = !r->few && has_queries(p, first) ? 6 : 4};
         }
         if (r->few && is_attend(p, first)) {
             return (gpu_group){.fusion = GPU_FUSE_ATTEND, .count = 3};
@@ -335,8 +361,9 @@ gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
     }
     const bz_step *add = follows(p, first + 1, BZ_OP_ADD, 1);
     if (add && add->scale == 1.0f && whole) {
-        return follows(p, first + 2, BZ_OP_SCALE, 0) ? (gpu_group){.fusion = GPU_FUSE_NORM_ADD_SCALE, .count = 3}
-                                                     : (gpu_group){.fusion = GPU_FUSE_NORM_ADD, .count = 2};
+        return follows(p, first + 2, BZ_OP_SCALE, 0)
+                   ? (gpu_group){.fusion = GPU_FUSE_NORM_ADD_SCALE, .count = 3}
+                   : (gpu_group){.fusion = GPU_FUSE_NORM_ADD, .count = 2};
     }
     return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
 }
@@ -348,13 +375,15 @@ bool gpu_fuse_adds(const bz_plan *p, const gpu_group *g, bz_tensor t)
     const bz_step *s = &p->steps[g->first];
     switch (g->fusion) {
     case GPU_FUSE_NONE:
-        return (s->op == BZ_OP_RMS_NORM && s->width <= MOST_HELD) || (s->op == BZ_OP_GEGLU && s->in[1].id) || s->op == BZ_OP_ROUTE;
+        return (s->op == BZ_OP_RMS_NORM && s->width <= MOST_HELD) ||
+               (s->op == BZ_OP_GEGLU && s->in[1].id) || s->op == BZ_OP_ROUTE;
     case GPU_FUSE_NORM_ADD: /* what is normed, but not what the norm is added to */
     case GPU_FUSE_NORM_ADD_SCALE: return s->width <= MOST_HELD && s[1].in[0].id != t.id;
     case GPU_FUSE_NORM_ROPE:
     case GPU_FUSE_NORM_MUL: return s->width <= MOST_HELD;
     case GPU_FUSE_NORMS: /* neither what norms are added to */
-        return (g->norms.adds < 1 || s[1].in[0].id != t.id) && (g->norms.adds < 2 || s[3].in[0].id != t.id);
+        return (g->norms.adds < 1 || s[1].in[0].id != t.id) &&
+               (g->norms.adds < 2 || s[3].in[0].id != t.id);
     case GPU_FUSE_KV: return true;
     case GPU_FUSE_GATED: return s->in[1].id != 0; /* gate and up */
     default: return false;

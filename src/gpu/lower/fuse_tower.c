@@ -1,4 +1,5 @@
-/* Steps of towers that one kernel does together: what stands between two products, attention with its bounds. */
+/* Steps of towers that one kernel does together: what stands between two products, attention with
+ * its bounds. */
 #include "gpu/lower/fuse.h"
 
 enum { MOST_WIDE = 2048, MOST_HEAD = 128, MOST_NEAR = 256, MOST_FAR = 16, MOST_OUTS = 3 };
@@ -68,14 +69,17 @@ static gpu_group none(void)
 static bool is_row_norm(const walk *w, bz_tensor x)
 {
     const bz_step *s = reads(w, BZ_OP_RMS_NORM, 0, x);
-    return s && s->w[0].id && s->width == info(w, s->in[0])->cols && s->width <= MOST_WIDE && is_even(w, s->in[0]);
+    return s && s->w[0].id && s->width == info(w, s->in[0])->cols && s->width <= MOST_WIDE &&
+           is_even(w, s->in[0]);
 }
 
 /* Of a residual: what is added to, or nothing. */
 static const bz_step *sum_of(const walk *w, bz_tensor x)
 {
-    const bz_step *plain = reads(w, BZ_OP_ADD, 1, x), *s = plain ? plain : reads(w, BZ_OP_ADD_SCALED, 1, x);
-    return s && (!plain || s->scale == 1.0f) && s->in[0].id != x.id && is_even(w, s->in[0]) ? s : NULL;
+    const bz_step *plain = reads(w, BZ_OP_ADD, 1, x),
+                  *s = plain ? plain : reads(w, BZ_OP_ADD_SCALED, 1, x);
+    return s && (!plain || s->scale == 1.0f) && s->in[0].id != x.id && is_even(w, s->in[0]) ? s
+                                                                                            : NULL;
 }
 
 /* [clamp] [rms_norm] add, as far as they are there: false if no sum comes. */
@@ -96,7 +100,8 @@ static bool residual(walk *w, bz_tensor *x)
     }
     *x = sum->out[0];
     ahead.g.tower.add = take(&ahead);
-    if ((inner[0].id && is_read_behind(&ahead, inner[0])) || (inner[1].id && is_read_behind(&ahead, inner[1]))) {
+    if ((inner[0].id && is_read_behind(&ahead, inner[0])) ||
+        (inner[1].id && is_read_behind(&ahead, inner[1]))) {
         return false;
     }
     *w = ahead;
@@ -134,7 +139,8 @@ static gpu_group rows(walk w)
             ahead.g.tower.outs[ahead.g.tower.n_outs++] = clamps[i];
         }
         if (bare) {
-            ahead.g.tower.outs[ahead.g.tower.n_outs++] = ahead.g.tower.silu ? ahead.g.tower.silu : ahead.g.tower.then;
+            ahead.g.tower.outs[ahead.g.tower.n_outs++] =
+                ahead.g.tower.silu ? ahead.g.tower.silu : ahead.g.tower.then;
         }
         return ahead.at - ahead.first > 1 ? done(&ahead, GPU_FUSE_ROWS) : none();
     }
@@ -151,7 +157,8 @@ static gpu_group heads(walk w)
     }
     w.g.tower.norm = take(&w);
     const bz_step *rope = reads(&w, BZ_OP_ROPE, 0, norm->out[0]);
-    if (rope && norm->w[0].id && info(&w, rope->in[1])->cols == norm->width && norm->width % rope->width == 0) {
+    if (rope && norm->w[0].id && info(&w, rope->in[1])->cols == norm->width &&
+        norm->width % rope->width == 0) {
         w.g.tower.then = take(&w);
         if (is_read_behind(&w, norm->out[0])) {
             return none();
@@ -170,14 +177,17 @@ static gpu_group gate(walk w)
         b = clamped(&w, look(&w)->in[0], &clamps[1]);
     }
     const bz_step *s = look(&w);
-    if (!s || (s->op != BZ_OP_GEGLU && s->op != BZ_OP_SILU && s->op != BZ_OP_GLU) || s->in[0].id != a.id ||
-        (s->op == BZ_OP_GEGLU ? !s->in[1].id || (b.id && s->in[1].id != b.id) : b.id != 0) || !is_even(&w, s->in[0]) ||
-        !is_even(&w, s->out[0]) || (s->in[1].id && !is_even(&w, s->in[1]))) {
+    if (!s || (s->op != BZ_OP_GEGLU && s->op != BZ_OP_SILU && s->op != BZ_OP_GLU) ||
+        s->in[0].id != a.id ||
+        (s->op == BZ_OP_GEGLU ? !s->in[1].id || (b.id && s->in[1].id != b.id) : b.id != 0) ||
+        !is_even(&w, s->in[0]) || !is_even(&w, s->out[0]) ||
+        (s->in[1].id && !is_even(&w, s->in[1]))) {
         return none();
     }
     w.g.tower.then = take(&w);
     const bz_tensor y = clamped(&w, s->out[0], &clamps[2]);
-    const bool kept = (clamps[0] && is_read_behind(&w, a)) || (b.id && is_read_behind(&w, b)) || (y.id != s->out[0].id && is_read_behind(&w, s->out[0]));
+    const bool kept = (clamps[0] && is_read_behind(&w, a)) || (b.id && is_read_behind(&w, b)) ||
+                      (y.id != s->out[0].id && is_read_behind(&w, s->out[0]));
     return kept ? none() : done(&w, GPU_FUSE_GATE);
 }
 
@@ -186,7 +196,8 @@ static gpu_group attend_all(walk w)
     const bz_step *s = look(&w);
     w.at++;
     const bz_tensor y = clamped(&w, s->out[0], &w.g.tower.clamp);
-    return y.id != s->out[0].id && !is_read_behind(&w, s->out[0]) ? done(&w, GPU_FUSE_ATTEND_ALL) : none();
+    return y.id != s->out[0].id && !is_read_behind(&w, s->out[0]) ? done(&w, GPU_FUSE_ATTEND_ALL)
+                                                                  : none();
 }
 
 /* A factor of queries or keys, with a clamp before it. */
@@ -213,7 +224,8 @@ static gpu_group near(walk w)
         v = clamped(&w, look(&w)->in[0], &clamps[2]);
     }
     const bz_step *scores = reads(&w, BZ_OP_LOCAL_SCORES, 0, q->out[0]);
-    if (!scores || scores->in[1].id != k->out[0].id || scores->width % 4 || scores->width > MOST_NEAR || scores->window > MOST_FAR ||
+    if (!scores || scores->in[1].id != k->out[0].id || scores->width % 4 ||
+        scores->width > MOST_NEAR || scores->window > MOST_FAR ||
         bz_weight_of(w.p->weights, q->w[0])->ne[0] != scores->width) {
         return none();
     }
@@ -237,13 +249,15 @@ gpu_group gpu_fuse_tower(const gpu_fuse_rules *r, const bz_plan *p, size_t first
     const walk w = {.p = p, .first = first, .at = first};
     gpu_group (*const rules[])(walk) = {near, rows, heads, gate};
     const bz_step *s = &p->steps[first];
-    if (!r->fuse || s->op == BZ_OP_CUT || s->op == BZ_OP_INPUT || s->op == BZ_OP_WAVES || s->op == BZ_OP_ROPE_TABLE) {
+    if (!r->fuse || s->op == BZ_OP_CUT || s->op == BZ_OP_INPUT || s->op == BZ_OP_WAVES ||
+        s->op == BZ_OP_ROPE_TABLE) {
         return none();
     }
     if (s->op == BZ_OP_ATTEND_ALL) {
         return attend_all(w);
     }
-    if (s->op == BZ_OP_LAYER_NORM && first + 1 < p->n_steps && p->steps[first + 1].op == BZ_OP_RELU && p->steps[first + 1].in[0].id == s->out[0].id &&
+    if (s->op == BZ_OP_LAYER_NORM && first + 1 < p->n_steps &&
+        p->steps[first + 1].op == BZ_OP_RELU && p->steps[first + 1].in[0].id == s->out[0].id &&
         bz_plan_tensor(p, s->out[0])->last == (int32_t)first + 1) {
         return (gpu_group){.fusion = GPU_FUSE_LAYER_NORM, .count = 2};
     }

@@ -1,5 +1,5 @@
-/* How a weight type lies in GPU memory. Most types lie as in the file; others are repacked on the GPU when they
- * are loaded, row by row, by a kernel of kernels/repack/. */
+/* How a weight type lies in GPU memory. Most types lie as in the file; others are repacked on the
+ * GPU when they are loaded, row by row, by a kernel of kernels/repack/. */
 #ifndef BZ_GPU_LAYOUT_H
 #define BZ_GPU_LAYOUT_H
 

@@ -8,7 +8,16 @@
 #include "gpu/lower/tower.h"
 
 enum { THEN_NOTHING, THEN_ADD, THEN_ADD_SCALE, THEN_ROPE, THEN_MUL }; /* THEN of norm.wgsl */
-enum { OP_ADD, OP_SCALE, OP_MUL_VECTOR, OP_GEGLU, OP_GEGLU_FUSED, OP_SOFTCAP, OP_TAKE_ROWS, OP_RECALL }; /* elementwise.wgsl */
+enum {
+    OP_ADD,
+    OP_SCALE,
+    OP_MUL_VECTOR,
+    OP_GEGLU,
+    OP_GEGLU_FUSED,
+    OP_SOFTCAP,
+    OP_TAKE_ROWS,
+    OP_RECALL
+};                              /* elementwise.wgsl */
 enum { MANY_VALUES = 1 << 20 }; /* of elementwise: workgroups of 64 are no longer free then */
 enum { MOST_EXPERTS = 1024, MOST_CHOSEN = 64 }; /* of route.wgsl */
 
@@ -49,7 +58,8 @@ step_facts gpu_builder_facts(const builder *x, const bz_step *s)
                         .eps = s->eps};
 }
 
-void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides, dispatch d)
+void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides,
+                     dispatch d)
 {
     bz_schedule *s = x->s;
     if (x->failed) {
@@ -72,7 +82,9 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
     d.steps = x->steps;
     for (uint32_t i = 0; i < x->group->norms.n; i++) {
         const size_t norm = x->group->norms.norm[i];
-        for (size_t e = norm; norm >= x->group->first + x->steps && e < norm + gpu_fuse_norm_steps(s->plan, norm); e++) {
+        for (size_t e = norm;
+             norm >= x->group->first + x->steps && e < norm + gpu_fuse_norm_steps(s->plan, norm);
+             e++) {
             d.early[d.n_early++] = (uint32_t)e;
         }
     }
@@ -89,7 +101,8 @@ gpu_binding gpu_builder_vector(const builder *x, bz_weight w)
 
 static void elementwise(builder *x, uint32_t op)
 {
-    dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0])};
+    dispatch d = {.facts = gpu_builder_facts(x, x->step),
+                  .weights = gpu_builder_vector(x, x->step->w[0])};
     const uint32_t each = (uint64_t)d.facts.cols * x->rows > MANY_VALUES ? 8 : 1;
     d.x = divide_up(d.facts.cols, 64 * each);
     d.y = x->rows;
@@ -107,7 +120,8 @@ static void by_pieces(builder *x, gpu_kernel kernel)
     const gpu_weights *ws = &x->b->weights;
     const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
     uint32_t max = gpu_limits_of(x->b->g)->max_workgroups;
-    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id];
+         i++) {
         const gpu_piece *piece = &ws->pieces[i];
         dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = piece->at};
         step_facts *f = &d.facts;
@@ -150,20 +164,26 @@ static void table_in_file(builder *x)
 {
     const bz_weight_info *w = bz_weight_of(x->b->weights.table, x->step->w[0]);
     const gpu_table_shape shape = gpu_table_shape_of(x->b->model->table);
-    dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = shape.at, .extra = {{x->b->slots, 0, 0}}, .y = x->rows};
+    dispatch d = {.facts = gpu_builder_facts(x, x->step),
+                  .weights = shape.at,
+                  .extra = {{x->b->slots, 0, 0}},
+                  .y = x->rows};
     d.facts.row_count = shape.rows;
     d.facts.row_bytes = shape.row_bytes;
     d.x = divide_up(divide_up(d.facts.cols, 8), 64);
     gpu_builder_add(x, GPU_EMBED_SLOTS, w->type, (gpu_overrides){{0}}, d);
 }
 
-/* Does linear_row's way of reading and writing four at a time fit? Pieces are cut at multiples of four too. */
+/* Does linear_row's way of reading and writing four at a time fit? Pieces are cut at multiples of
+ * four too. */
 static bool is_even(const builder *x)
 {
     const bz_weight_info *w = bz_weight_of(x->b->weights.table, x->step->w[0]);
     step_facts f = gpu_builder_facts(x, x->step);
-    bool even = w->ne[0] % 32 == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0;
-    for (uint32_t i = x->b->weights.first_piece[x->step->w[0].id - 1]; i < x->b->weights.first_piece[x->step->w[0].id]; i++) {
+    bool even = w->ne[0] % 32 == 0 && w->ne[1] % 4 == 0 &&
+                (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0;
+    for (uint32_t i = x->b->weights.first_piece[x->step->w[0].id - 1];
+         i < x->b->weights.first_piece[x->step->w[0].id]; i++) {
         even = even && (x->b->weights.pieces[i].first_row | x->b->weights.pieces[i].rows) % 4 == 0;
     }
     return even;
@@ -173,17 +193,26 @@ static bool is_even(const builder *x)
 static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
 {
     const bz_plan *plan = x->s->plan;
-    dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0]), .extra = {{x->b->nothing, 0, 0}}, .y = x->rows};
+    dispatch d = {.facts = gpu_builder_facts(x, x->step),
+                  .weights = gpu_builder_vector(x, x->step->w[0]),
+                  .extra = {{x->b->nothing, 0, 0}},
+                  .y = x->rows};
     uint32_t then = THEN_NOTHING;
     bz_tensor other = BZ_NO_TENSOR;
     switch (fusion) {
-    case GPU_FUSE_NORM_ADD: then = THEN_ADD; other = x->step[1].in[0]; break;
+    case GPU_FUSE_NORM_ADD:
+        then = THEN_ADD;
+        other = x->step[1].in[0];
+        break;
     case GPU_FUSE_NORM_ADD_SCALE:
         then = THEN_ADD_SCALE;
         other = x->step[1].in[0];
         d.extra[0] = gpu_builder_vector(x, last->w[0]);
         break;
-    case GPU_FUSE_NORM_ROPE: then = THEN_ROPE; other = x->step[1].in[1]; break;
+    case GPU_FUSE_NORM_ROPE:
+        then = THEN_ROPE;
+        other = x->step[1].in[1];
+        break;
     case GPU_FUSE_NORM_MUL:
         then = THEN_MUL;
         d.weights = gpu_builder_vector(x, last->w[0]);
@@ -197,9 +226,11 @@ static void norm(builder *x, gpu_fusion fusion, const bz_step *last)
     d.facts.out0 = gpu_builder_place(x, last->out[0]);
     d.facts.out0_stride = bz_plan_tensor(plan, last->out[0])->stride;
     d.x = d.facts.cols / x->step->width;
-    const uint32_t sums = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+    const uint32_t sums =
+        gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
     const uint32_t held = sums ? x->step->width : 1;
-    gpu_builder_add(x, GPU_NORM, BZ_F32, (gpu_overrides){{then, divide_up(x->step->width, 256), sums, held}}, d);
+    gpu_builder_add(x, GPU_NORM, BZ_F32,
+                    (gpu_overrides){{then, divide_up(x->step->width, 256), sums, held}}, d);
 }
 
 static gpu_kernel linear_kernel(const builder *x)
@@ -216,12 +247,15 @@ static void route(builder *x)
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .x = 1, .y = x->rows};
     d.facts.width = bz_plan_tensor(x->s->plan, x->step->in[0])->cols;
     if (d.facts.width > MOST_EXPERTS || d.facts.experts > MOST_CHOSEN) {
-        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "The model chooses %u of %u experts; on the GPU it may be %d of %d. Run it on the CPU.",
-                d.facts.experts, d.facts.width, MOST_CHOSEN, MOST_EXPERTS);
+        bz_fail(
+            x->err, BZ_UNSUPPORTED_MODEL,
+            "The model chooses %u of %u experts; on the GPU it may be %d of %d. Run it on the CPU.",
+            d.facts.experts, d.facts.width, MOST_CHOSEN, MOST_EXPERTS);
         x->failed = true;
         return;
     }
-    const uint32_t sums = gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
+    const uint32_t sums =
+        gpu_sums_read(x, x->step->in[0], &d.facts, &d.facts.in0, &d.facts.in0_stride);
     gpu_builder_add(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{sums, divide_up(d.facts.width, 4)}}, d);
 }
 
@@ -230,7 +264,8 @@ static void rope_table(builder *x)
     bz_schedule *s = x->s;
     const bz_step *step = x->step;
     if (s->n_ropes == sizeof s->ropes / sizeof *s->ropes) {
-        bz_fail(x->err, BZ_UNSUPPORTED_MODEL, "A plan with more than %u tables of angles does not run on the GPU.", s->n_ropes);
+        bz_fail(x->err, BZ_UNSUPPORTED_MODEL,
+                "A plan with more than %u tables of angles does not run on the GPU.", s->n_ropes);
         x->failed = true;
         return;
     }
@@ -297,7 +332,9 @@ static void add_step(builder *x)
     }
     case BZ_OP_ROUTE: route(x); break;
     case BZ_OP_EXPERT_SUM: {
-        dispatch d = {.facts = gpu_builder_facts(x, x->step), .weights = gpu_builder_vector(x, x->step->w[0]), .y = x->rows};
+        dispatch d = {.facts = gpu_builder_facts(x, x->step),
+                      .weights = gpu_builder_vector(x, x->step->w[0]),
+                      .y = x->rows};
         d.x = divide_up(d.facts.cols, 64);
         gpu_builder_add(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
         break;
@@ -337,7 +374,8 @@ void gpu_release(bz_backend *backend, bz_schedule *s)
     free(s);
 }
 
-/* The host writes the angles before the pass begins: their places belong to nobody else, before or after. */
+/* The host writes the angles before the pass begins: their places belong to nobody else, before or
+ * after. */
 static void place_angles(bz_schedule *s)
 {
     for (size_t i = 0; i < s->plan->n_steps; i++) {
@@ -356,7 +394,8 @@ static void build(builder *x)
     const bz_plan *plan = s->plan;
     gpu_group *groups = malloc((plan->n_steps + 1) * sizeof *groups);
     uint32_t *group_of = calloc(plan->n_steps + 1, sizeof *group_of);
-    bool *early = calloc(plan->n_steps + 1, sizeof *early); /* steps of a group that begins and ends before them */
+    bool *early = calloc(plan->n_steps + 1,
+                         sizeof *early); /* steps of a group that begins and ends before them */
     x->halved = calloc(plan->n_tensors, sizeof *x->halved);
     s->offset = malloc(plan->n_tensors * sizeof *s->offset);
     const gpu_fuse_rules rules = {.fuse = x->b->fuse,
@@ -434,7 +473,9 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     if (!plan->tower && plan->rows > GPU_MAX_ROWS) { /* the parameter block has no room for them */
-        return bz_fail(err, BZ_BAD_REQUEST, "A pass of %u rows was planned; on the GPU it has at most %d.", plan->rows, GPU_MAX_ROWS);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A pass of %u rows was planned; on the GPU it has at most %d.", plan->rows,
+                       GPU_MAX_ROWS);
     }
     bz_schedule *s = calloc(1, sizeof *s);
     bz_error local = {0};

@@ -1,18 +1,21 @@
-/* Products and attention of towers on subgroup matrices, where the device has them (gpu_limits.matrices) and rounding of
- * activations to f16 is allowed.
+/* Products and attention of towers on subgroup matrices, where the device has them
+ * (gpu_limits.matrices) and rounding of activations to f16 is allowed.
  *
- * What they read lies as halves (kernels/halves.wgsl) in the side buffer, at half the place that the tensor has in the
- * arena: so it is there for as long, and nothing else is. The kernel that makes a tensor makes halves of it where nobody
- * needs anything else; otherwise a dispatch of its own does. */
+ * What they read lies as halves (kernels/halves.wgsl) in the side buffer, at half the place that
+ * the tensor has in the arena: so it is there for as long, and nothing else is. The kernel that
+ * makes a tensor makes halves of it where nobody needs anything else; otherwise a dispatch of its
+ * own does. */
 #include "gpu/lower/matrix.h"
 
 enum {
-    LEAST_ROWS = 65,           /* fewer: the tiles of linear_short */
-    LEAST_GROUPS = 64,         /* fewer leave most of a large GPU idle; float tiles share out k */
-    ROWS = 128, OUTS = 64,     /* of a workgroup of linear_matrix.wgsl */
-    SLAB_ROWS = 32, SLAB = 16, /* of halves */
-    HEAD = 64,                 /* of attend_matrix.wgsl */
-    PRODUCT_STORAGE = 22528,   /* bytes of workgroup memory */
+    LEAST_ROWS = 65,   /* fewer: the tiles of linear_short */
+    LEAST_GROUPS = 64, /* fewer leave most of a large GPU idle; float tiles share out k */
+    ROWS = 128,
+    OUTS = 64, /* of a workgroup of linear_matrix.wgsl */
+    SLAB_ROWS = 32,
+    SLAB = 16,               /* of halves */
+    HEAD = 64,               /* of attend_matrix.wgsl */
+    PRODUCT_STORAGE = 22528, /* bytes of workgroup memory */
     ATTEND_STORAGE = 47120
 };
 
@@ -27,29 +30,31 @@ static uint32_t rows_of(const builder *x, bz_tensor t)
 static bool is_even(const builder *x, bz_tensor t)
 {
     const bz_tensor_info *info = bz_plan_tensor(x->s->plan, t);
-    return info->cols % SLAB == 0 && info->stride == info->cols && info->column == 0 && rows_of(x, t) % SLAB_ROWS == 0 &&
-           gpu_builder_place(x, t) % 8 == 0;
+    return info->cols % SLAB == 0 && info->stride == info->cols && info->column == 0 &&
+           rows_of(x, t) % SLAB_ROWS == 0 && gpu_builder_place(x, t) % 8 == 0;
 }
 
 static bool has_storage(const builder *x, uint32_t bytes)
 {
     const gpu_limits *l = gpu_limits_of(x->b->g);
-    return l->max_workgroup_storage >= bytes && 16ull * x->table + x->s->arena_bytes / 2 + 16 <= l->max_binding;
+    return l->max_workgroup_storage >= bytes &&
+           16ull * x->table + x->s->arena_bytes / 2 + 16 <= l->max_binding;
 }
 
 static bool can_multiply(const builder *x, const bz_step *s)
 {
     const bz_weight_info *w = bz_weight_of(x->b->weights.table, s->w[0]);
     const uint32_t rows = rows_of(x, s->out[0]);
-    return x->b->matrices && s->op == BZ_OP_LINEAR && w->type == BZ_F16 && rows >= LEAST_ROWS && is_even(x, s->in[0]) &&
-           bz_plan_tensor(x->s->plan, s->in[0])->cols == w->ne[0] &&
-           (uint64_t)divide_up(rows, ROWS) * divide_up(w->ne[1], OUTS) >= LEAST_GROUPS && has_storage(x, PRODUCT_STORAGE);
+    return x->b->matrices && s->op == BZ_OP_LINEAR && w->type == BZ_F16 && rows >= LEAST_ROWS &&
+           is_even(x, s->in[0]) && bz_plan_tensor(x->s->plan, s->in[0])->cols == w->ne[0] &&
+           (uint64_t)divide_up(rows, ROWS) * divide_up(w->ne[1], OUTS) >= LEAST_GROUPS &&
+           has_storage(x, PRODUCT_STORAGE);
 }
 
 static bool can_attend(const builder *x, const bz_step *s)
 {
-    bool can = x->b->matrices && s->op == BZ_OP_ATTEND_ALL && s->width == HEAD && rows_of(x, s->out[0]) >= LEAST_ROWS &&
-               has_storage(x, ATTEND_STORAGE);
+    bool can = x->b->matrices && s->op == BZ_OP_ATTEND_ALL && s->width == HEAD &&
+               rows_of(x, s->out[0]) >= LEAST_ROWS && has_storage(x, ATTEND_STORAGE);
     for (int i = 0; i < 3 && can; i++) {
         can = bz_plan_tensor(x->s->plan, s->in[i])->cols == s->heads * HEAD && is_even(x, s->in[i]);
     }
@@ -110,7 +115,11 @@ static uint32_t halves_of(builder *x, bz_tensor t)
     const bz_tensor_info *info = bz_plan_tensor(x->s->plan, t);
     const uint32_t at = halves_at(x, t);
     if (!x->halved[t.id]) {
-        dispatch d = {.facts = {.in0 = gpu_builder_place(x, t), .in0_stride = info->stride, .k = info->cols, .out0 = at, .logits = !info->whole_pass},
+        dispatch d = {.facts = {.in0 = gpu_builder_place(x, t),
+                                .in0_stride = info->stride,
+                                .k = info->cols,
+                                .out0 = at,
+                                .logits = !info->whole_pass},
                       .side = true,
                       .x = divide_up(info->cols, 64),
                       .y = divide_up(rows_of(x, t), SLAB_ROWS)};

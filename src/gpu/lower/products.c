@@ -1,17 +1,17 @@
-/* Products of few rows with 8-bit activations, of one matrix or of each row's experts, and what is fused with them:
- * kernels/linear8.wgsl. */
+/* Products of few rows with 8-bit activations, of one matrix or of each row's experts, and what is
+ * fused with them: kernels/linear8.wgsl. */
 #include "gpu/lower/builder.h"
 
 enum { /* FORM of linear8.wgsl */
-    FORM_ADD = 1,
-    FORM_SCALE = 2,
-    FORM_KEEP = 4,
-    FORM_NORM = 8,
-    FORM_KEEP_NORM = 16,
-    FORM_GEGLU = 32,
-    FORM_GATED = 64,
-    FORM_SOFTCAP = 128,
-    FORM_EXPERTS = 256
+       FORM_ADD = 1,
+       FORM_SCALE = 2,
+       FORM_KEEP = 4,
+       FORM_NORM = 8,
+       FORM_KEEP_NORM = 16,
+       FORM_GEGLU = 32,
+       FORM_GATED = 64,
+       FORM_SOFTCAP = 128,
+       FORM_EXPERTS = 256
 };
 
 enum {
@@ -27,7 +27,8 @@ static uint32_t stride_of(const builder *x, bz_tensor t)
 /* What comes before the products: where the input is, and how it is made. */
 static uint32_t before(const builder *x, const gpu_group *g, dispatch *d)
 {
-    const bz_step *s = x->step, *product = s + g->products.first, *norm = g->products.norms ? product - 1 : NULL;
+    const bz_step *s = x->step, *product = s + g->products.first,
+                  *norm = g->products.norms ? product - 1 : NULL;
     step_facts *f = &d->facts;
     uint32_t form = 0;
     f->in0 = gpu_builder_place(x, product->in[0]);
@@ -42,7 +43,8 @@ static uint32_t before(const builder *x, const gpu_group *g, dispatch *d)
     }
     if (g->products.add) {
         const bz_step *add = s + 1, *last = g->products.scale ? s + g->products.scale : add;
-        form |= FORM_ADD | (g->products.scale ? FORM_SCALE : 0) | (g->products.keeps_sum ? FORM_KEEP : 0);
+        form |= FORM_ADD | (g->products.scale ? FORM_SCALE : 0) |
+                (g->products.keeps_sum ? FORM_KEEP : 0);
         f->in0 = gpu_builder_place(x, s->in[0]);
         f->in0_stride = stride_of(x, s->in[0]);
         f->eps = s->eps;
@@ -79,7 +81,8 @@ static uint32_t behind(const builder *x, const gpu_group *g, step_facts *f)
 }
 
 /* The second and third matrix; those of GEGLU have the first one's outputs. */
-static void name_parts(const builder *x, const gpu_group *g, const gpu_weights *ws, gpu_binding span, step_facts *f)
+static void name_parts(const builder *x, const gpu_group *g, const gpu_weights *ws,
+                       gpu_binding span, step_facts *f)
 {
     const bz_step *product = x->step + g->products.first;
     uint32_t outputs = 0;
@@ -94,7 +97,8 @@ static void name_parts(const builder *x, const gpu_group *g, const gpu_weights *
             f->part[i - 1].out = gpu_builder_place(x, product[i].out[0]);
             f->part[i - 1].stride = stride_of(x, product[i].out[0]);
         }
-        outputs += i && g->products.then ? 0 : (uint32_t)bz_weight_of(ws->table, product[i].w[0])->ne[1];
+        outputs +=
+            i && g->products.then ? 0 : (uint32_t)bz_weight_of(ws->table, product[i].w[0])->ne[1];
     }
     f->row_count = outputs;
 }
@@ -139,7 +143,8 @@ void gpu_add_products(builder *x, const gpu_group *g)
     const gpu_fuse_rules rules = {.weights = ws, .max_binding = limits->max_binding};
     x->rows = bz_plan_rows_of(x->s->plan, product->out[0]);
     const gpu_binding nothing = {x->b->nothing, 0, 0};
-    uint32_t first_piece = ws->first_piece[product->w[0].id - 1], pieces = ws->first_piece[product->w[0].id] - first_piece;
+    uint32_t first_piece = ws->first_piece[product->w[0].id - 1],
+             pieces = ws->first_piece[product->w[0].id] - first_piece;
     for (uint32_t i = 0; i < pieces; i++) {
         const gpu_piece *piece = &ws->pieces[first_piece + i];
         dispatch d = {.extra = {nothing, nothing, nothing}};
@@ -164,7 +169,8 @@ void gpu_add_products(builder *x, const gpu_group *g)
         const uint32_t lanes = lanes_for(f->k);
         const bool subgroups = limits->subgroups && limits->subgroup_min >= lanes;
         const uint32_t n = form & FORM_EXPERTS ? 1 : x->rows, held = whole ? f->k : MOST_HELD;
-        const gpu_overrides o = {{lanes, OUTS, n, held, form, subgroups ? limits->subgroup_min : 0}};
+        const gpu_overrides o = {
+            {lanes, OUTS, n, held, form, subgroups ? limits->subgroup_min : 0}};
         d.x = divide_up(f->row_count, 256 / lanes * OUTS);
         if (!(form & FORM_EXPERTS)) {
             d.y = divide_up(d.x, limits->max_workgroups);

@@ -1,8 +1,9 @@
 /* Sums of splits that are added up where they are read.
  *
- * A product of few tiles shares its sums out to splits (tiles.c), which leave their parts behind the arena. Where one kernel
- * alone reads the product and can add (gpu_fuse_adds), the parts stay until it has run, behind those of other such
- * products; a dispatch between and the tensor's own memory are never touched. Everybody else sees the tensor itself. */
+ * A product of few tiles shares its sums out to splits (tiles.c), which leave their parts behind
+ * the arena. Where one kernel alone reads the product and can add (gpu_fuse_adds), the parts stay
+ * until it has run, behind those of other such products; a dispatch between and the tensor's own
+ * memory are never touched. Everybody else sees the tensor itself. */
 #include "gpu/lower/builder.h"
 
 /* The group that reads all of t, and alone; NULL where there is none. */
@@ -14,7 +15,8 @@ static const gpu_group *only_reader(const builder *x, bz_tensor t)
     if (info->root != t.id || info->kept || t.id == p->output.id) {
         return NULL;
     }
-    for (size_t i = (size_t)(x->step - p->steps) + 1; i < p->n_steps && (int32_t)i <= info->last; i++) {
+    for (size_t i = (size_t)(x->step - p->steps) + 1; i < p->n_steps && (int32_t)i <= info->last;
+         i++) {
         for (size_t k = 0; k < sizeof p->steps[i].in / sizeof *p->steps[i].in; k++) {
             const bz_tensor in = p->steps[i].in[k];
             if (bz_plan_tensor(p, in)->root == t.id) {
@@ -46,7 +48,8 @@ uint32_t gpu_sums_place(builder *x, uint64_t bytes)
 
 void gpu_sums_add(builder *x, bz_tensor t, const dispatch *sum)
 {
-    const gpu_group *reader = x->b->fuse && !x->s->plan->tower && x->n_sums < GPU_MOST_SUMS ? only_reader(x, t) : NULL;
+    const gpu_group *reader =
+        x->b->fuse && !x->s->plan->tower && x->n_sums < GPU_MOST_SUMS ? only_reader(x, t) : NULL;
     if (!reader || !gpu_fuse_adds(x->s->plan, reader, t)) {
         gpu_builder_add(x, GPU_SPLIT_SUM, BZ_F32, (gpu_overrides){{0}}, *sum);
         return;
@@ -66,7 +69,8 @@ void gpu_sums_settle(builder *x)
     x->open_bytes = 0;
 }
 
-uint32_t gpu_sums_read(const builder *x, bz_tensor t, step_facts *f, uint32_t *place, uint32_t *stride)
+uint32_t gpu_sums_read(const builder *x, bz_tensor t, step_facts *f, uint32_t *place,
+                       uint32_t *stride)
 {
     for (uint32_t i = 0; i < x->n_sums; i++) {
         const step_facts *sum = &x->sums[i].sum.facts;

@@ -1,19 +1,19 @@
-/* Products of many rows: tiles of rows by outputs, in 8 bits where wanted and where the weights are integers
- * (kernels/linear_tile8.wgsl), else in f32 (kernels/linear_tile.wgsl, linear_short.wgsl). Rows of
- * experts are grouped by expert first.
+/* Products of many rows: tiles of rows by outputs, in 8 bits where wanted and where the weights are
+ * integers (kernels/linear_tile8.wgsl), else in f32 (kernels/linear_tile.wgsl, linear_short.wgsl).
+ * Rows of experts are grouped by expert first.
  *
- * The side buffer holds what only these kernels read: the table of experts, then the rows of one tensor in 8 bits, then
- * those of tensors that another kernel made so. */
+ * The side buffer holds what only these kernels read: the table of experts, then the rows of one
+ * tensor in 8 bits, then those of tensors that another kernel made so. */
 #include "gpu/lower/matrix.h"
 
 enum {
-    LEAST_ROWS = 32,    /* of a tile */
-    FLOAT_STEP = 16,    /* values of k at once */
+    LEAST_ROWS = 32, /* of a tile */
+    FLOAT_STEP = 16, /* values of k at once */
     SHORT_STEP = 64,
     INTEGER_STEP = 64,
-    LEAST_SPLIT = 256,  /* values of k */
+    LEAST_SPLIT = 256, /* values of k */
     MOST_SPLITS = 8,
-    FEW_GROUPS = 16,    /* a router: shares may be that much smaller and more */
+    FEW_GROUPS = 16, /* a router: shares may be that much smaller and more */
     TINY_SPLIT = 64,
     MANY_SPLITS = 32
 };
@@ -29,7 +29,8 @@ enum { GATE_NONE, GATE_TWO, GATE_ONE }; /* GATE of quantize.wgsl */
 
 static uint32_t most_tiles(const builder *x, const bz_step *step, uint32_t tile_rows)
 {
-    uint64_t experts = bz_weight_of(x->b->weights.table, step->w[0])->ne[2], pairs = (uint64_t)x->s->plan->rows * step->experts;
+    uint64_t experts = bz_weight_of(x->b->weights.table, step->w[0])->ne[2],
+             pairs = (uint64_t)x->s->plan->rows * step->experts;
     return divide_up(pairs, tile_rows) + (uint32_t)(experts < pairs ? experts : pairs);
 }
 
@@ -44,11 +45,13 @@ void gpu_tiles_reserve(builder *x)
     for (size_t i = 0; i < x->s->plan->n_steps; i++) {
         const bz_step *s = &x->s->plan->steps[i];
         if (s->op == BZ_OP_EXPERT_LINEAR) {
-            uint32_t need = 1 + most_tiles(x, s, LEAST_ROWS) + divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
+            uint32_t need = 1 + most_tiles(x, s, LEAST_ROWS) +
+                            divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
             x->table = need > x->table ? need : x->table;
         }
         if (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR) {
-            const uint32_t cols = bz_plan_tensor(x->s->plan, s->in[0])->cols, k = (uint32_t)bz_weight_of(x->b->weights.table, s->w[0])->ne[0];
+            const uint32_t cols = bz_plan_tensor(x->s->plan, s->in[0])->cols,
+                           k = (uint32_t)bz_weight_of(x->b->weights.table, s->w[0])->ne[0];
             const uint32_t eights = eights_of(bz_plan_rows_of(x->s->plan, s->out[0]), k, cols / k);
             x->eights = eights > x->eights ? eights : x->eights;
         }
@@ -71,7 +74,8 @@ static void group_pairs(builder *x, uint32_t tile_rows)
     d.facts.out0 = 0;
     d.facts.out1 = 1 + most_tiles(x, x->step, tile_rows);
     const uint32_t words = divide_up(x->s->plan->rows, 32);
-    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32, (gpu_overrides){{tile_rows, words <= 16 ? 128 : 64, words}}, d);
+    gpu_builder_add(x, GPU_GROUP_PAIRS, BZ_F32,
+                    (gpu_overrides){{tile_rows, words <= 16 ? 128 : 64, words}}, d);
 }
 
 /* Vectors of the side buffer where the 8-bit rows of the step's input begin, and their scales. */
@@ -92,13 +96,16 @@ static uint32_t scales_at(const builder *x, uint32_t k, uint32_t inputs)
 
 bool gpu_tiles_early(builder *x, bz_tensor t, uint32_t *quants, uint32_t *scales)
 {
-    const uint32_t need = eights_of(bz_plan_rows_of(x->s->plan, t), bz_plan_tensor(x->s->plan, t)->cols, 1);
+    const uint32_t need =
+        eights_of(bz_plan_rows_of(x->s->plan, t), bz_plan_tensor(x->s->plan, t)->cols, 1);
     uint32_t at = x->table + x->eights;
     for (uint32_t i = 0; i < x->n_early; i++) { /* one behind the other */
         const bz_tensor before = x->early[i].tensor;
-        at = x->early[i].at + eights_of(bz_plan_rows_of(x->s->plan, before), bz_plan_tensor(x->s->plan, before)->cols, 1);
+        at = x->early[i].at + eights_of(bz_plan_rows_of(x->s->plan, before),
+                                        bz_plan_tensor(x->s->plan, before)->cols, 1);
     }
-    if (x->n_early == GPU_MOST_EARLY || x->b->matrices || 16ull * (at + (uint64_t)need) > gpu_limits_of(x->b->g)->max_binding) {
+    if (x->n_early == GPU_MOST_EARLY || x->b->matrices ||
+        16ull * (at + (uint64_t)need) > gpu_limits_of(x->b->g)->max_binding) {
         return false;
     }
     x->early[x->n_early].tensor = t;
@@ -122,7 +129,8 @@ void gpu_tiles_forget(builder *x)
     x->n_early = kept;
 }
 
-/* The step's input in 8 bits, unless it is there already. `inputs` stand one behind the other in a row. */
+/* The step's input in 8 bits, unless it is there already. `inputs` stand one behind the other in a
+ * row. */
 static void quantize(builder *x, uint32_t k, uint32_t inputs)
 {
     dispatch d = {.facts = gpu_builder_facts(x, x->step), .side = true, .y = x->rows};
@@ -153,7 +161,8 @@ static void quantize(builder *x, uint32_t k, uint32_t inputs)
 }
 
 /* Few tiles leave most of a GPU idle unless k is shared out; each share needs room for its sums. */
-static uint32_t splits_for(const builder *x, const tile_kind *kind, uint64_t groups, uint32_t k, uint64_t outputs)
+static uint32_t splits_for(const builder *x, const tile_kind *kind, uint64_t groups, uint32_t k,
+                           uint64_t outputs)
 {
     const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
     const uint64_t left = binding > used ? binding - used : 0;
@@ -166,15 +175,18 @@ static uint32_t splits_for(const builder *x, const tile_kind *kind, uint64_t gro
     return wanted < most ? wanted : most ? most : 1;
 }
 
-/* Do the float kernels that read and write four values at a time fit? Pieces are cut at multiples of four too. */
+/* Do the float kernels that read and write four values at a time fit? Pieces are cut at multiples
+ * of four too. */
 static bool is_even(const builder *x, uint32_t k_step)
 {
     const gpu_weights *ws = &x->b->weights;
     const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
     const step_facts f = gpu_builder_facts(x, x->step);
-    bool even = w->ne[0] % k_step == 0 && w->ne[1] % 4 == 0 && (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0 &&
+    bool even = w->ne[0] % k_step == 0 && w->ne[1] % 4 == 0 &&
+                (f.in0 | f.in0_stride | f.out0 | f.out0_stride) % 4 == 0 &&
                 x->s->arena_bytes % 16 == 0;
-    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id];
+         i++) {
         even = even && (ws->pieces[i].first_row | ws->pieces[i].rows) % 4 == 0;
     }
     return even;
@@ -190,12 +202,27 @@ static tile_kind kind_for(const builder *x, bool integers, bool grouped)
         return (tile_kind){GPU_LINEAR_TILE8, 64, 64, INTEGER_STEP, 256, 512};
     }
     if (grouped) {
-        return (tile_kind){is_even(x, SHORT_STEP) ? GPU_EXPERT_SHORT : GPU_EXPERT_SHORT_ANY, 32, 128, SHORT_STEP, 256, 512};
+        return (tile_kind){is_even(x, SHORT_STEP) ? GPU_EXPERT_SHORT : GPU_EXPERT_SHORT_ANY,
+                           32,
+                           128,
+                           SHORT_STEP,
+                           256,
+                           512};
     }
     if (x->rows <= 64) {
-        return (tile_kind){is_even(x, SHORT_STEP) ? GPU_LINEAR_SHORT : GPU_LINEAR_SHORT_ANY, 64, 128, SHORT_STEP, 256, 512};
+        return (tile_kind){is_even(x, SHORT_STEP) ? GPU_LINEAR_SHORT : GPU_LINEAR_SHORT_ANY,
+                           64,
+                           128,
+                           SHORT_STEP,
+                           256,
+                           512};
     }
-    return (tile_kind){is_even(x, FLOAT_STEP) ? GPU_LINEAR_TILE : GPU_LINEAR_TILE_ANY, 128, 64, FLOAT_STEP, 192, 256};
+    return (tile_kind){is_even(x, FLOAT_STEP) ? GPU_LINEAR_TILE : GPU_LINEAR_TILE_ANY,
+                       128,
+                       64,
+                       FLOAT_STEP,
+                       192,
+                       256};
 }
 
 void gpu_add_tiles(builder *x)
@@ -207,11 +234,14 @@ void gpu_add_tiles(builder *x)
     const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
     const bool grouped = x->step->op == BZ_OP_EXPERT_LINEAR;
     const bool integers = x->b->packed && gpu_kernels_tile8(w->type);
-    const uint32_t k = (uint32_t)w->ne[0], inputs = bz_plan_tensor(x->s->plan, x->step->in[0])->cols / k;
+    const uint32_t k = (uint32_t)w->ne[0],
+                   inputs = bz_plan_tensor(x->s->plan, x->step->in[0])->cols / k;
     const tile_kind kind = kind_for(x, integers, grouped);
     const uint32_t steps = divide_up(k, kind.step);
     const uint32_t y = grouped ? most_tiles(x, x->step, kind.rows) : divide_up(x->rows, kind.rows);
-    uint32_t splits = grouped ? 1 : splits_for(x, &kind, (uint64_t)divide_up(w->ne[1], kind.outs) * y, k, w->ne[1]);
+    uint32_t splits =
+        grouped ? 1
+                : splits_for(x, &kind, (uint64_t)divide_up(w->ne[1], kind.outs) * y, k, w->ne[1]);
     const uint32_t stretch = divide_up(steps, splits);
     splits = divide_up(steps, stretch);
     if (grouped) {
@@ -238,9 +268,11 @@ void gpu_add_tiles(builder *x)
     }
     if (splits > 1) {
         f->out1_stride = x->rows * f->cols;
-        f->out1 = gpu_sums_place(x, 4ull * splits * f->out1_stride); /* behind everything that was placed */
+        f->out1 = gpu_sums_place(x, 4ull * splits *
+                                        f->out1_stride); /* behind everything that was placed */
     }
-    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id]; i++) {
+    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id];
+         i++) {
         const gpu_piece *piece = &ws->pieces[i];
         dispatch d = whole;
         d.weights = piece->at;

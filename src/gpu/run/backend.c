@@ -56,7 +56,8 @@ static void fill_angles(float *to, const rope_fill *fill, const bz_rows *rows, u
         for (uint32_t axis = 0; axis < fill->step->axes; axis++) {
             float *row = to + (size_t)r * stride + (size_t)axis * fill->step->width;
             const int32_t *places = axis ? rows->down : rows->pos;
-            const uint32_t back = axis ? 1 : rows->across; /* of a picture: where most likely the same place was */
+            const uint32_t back =
+                axis ? 1 : rows->across; /* of a picture: where most likely the same place was */
             const float pos = (float)places[r];
             if (back && r >= back && places[r - back] == places[r]) {
                 memcpy(row, row - (size_t)back * stride, 2 * pairs * sizeof *row);
@@ -92,8 +93,8 @@ static void write_angles(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
     }
 }
 
-/* Rows that are no tokens go straight to where embed would write them, which is the pass's first step: nothing else
- * lies there before it. Neighbours in memory are one write. */
+/* Rows that are no tokens go straight to where embed would write them, which is the pass's first
+ * step: nothing else lies there before it. Neighbours in memory are one write. */
 static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
 {
     uint32_t block[2 * GPU_MAX_ROWS];
@@ -109,11 +110,13 @@ static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows
         const bz_tensor_info *t = bz_plan_tensor(s->plan, step->out[0]);
         for (uint32_t i = 0; step->takes_soft && i < rows->n;) {
             uint32_t n = rows->soft[i] ? 1 : 0;
-            while (n && t->stride == t->cols && i + n < rows->n && rows->soft[i + n] == rows->soft[i] + (size_t)n * t->cols) {
+            while (n && t->stride == t->cols && i + n < rows->n &&
+                   rows->soft[i + n] == rows->soft[i] + (size_t)n * t->cols) {
                 n++;
             }
             if (n) {
-                gpu_write(b->g, b->arena, gpu_place(s, step->out[0]) + (uint64_t)i * t->stride * 4, rows->soft[i], (uint64_t)n * t->cols * 4);
+                gpu_write(b->g, b->arena, gpu_place(s, step->out[0]) + (uint64_t)i * t->stride * 4,
+                          rows->soft[i], (uint64_t)n * t->cols * 4);
             }
             i += n ? n : 1;
         }
@@ -129,7 +132,8 @@ static void write_canvas(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
     gpu_write(b->g, b->rows, ROWS_FRESH * sizeof *block, block, (2 + rows->n) * sizeof *block);
     for (uint32_t i = 1; rows->given && i < s->plan->n_tensors; i++) {
         if (s->plan->tensors[i].kept) {
-            gpu_write(b->g, b->arena, s->offset[i], rows->given, (uint64_t)rows->n * s->plan->tensors[i].cols * sizeof(float));
+            gpu_write(b->g, b->arena, s->offset[i], rows->given,
+                      (uint64_t)rows->n * s->plan->tensors[i].cols * sizeof(float));
             break;
         }
     }
@@ -146,9 +150,11 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
     memcpy(&block[ROWS_DRAW], &u, sizeof u);
     for (uint32_t i = 0; i < rows->n; i++) {
         uint32_t *row = block + ROWS_LIST + 3 * i;
-        const bool of_picture = rows->block_last && (rows->block_last[i] != rows->pos[i] || rows->block_first[i] != rows->pos[i]);
+        const bool of_picture = rows->block_last && (rows->block_last[i] != rows->pos[i] ||
+                                                     rows->block_first[i] != rows->pos[i]);
         row[0] = own ? 0 : (uint32_t)rows->id[i];
-        row[0] |= (rows->soft && rows->soft[i] ? ROWS_IS_SOFT : 0) | (of_picture ? ROWS_OF_PICTURE : 0);
+        row[0] |=
+            (rows->soft && rows->soft[i] ? ROWS_IS_SOFT : 0) | (of_picture ? ROWS_OF_PICTURE : 0);
         row[1] = (uint32_t)rows->pos[i];
         row[2] = i < rows->n_out ? rows->out[i] : 0;
     }
@@ -166,7 +172,8 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
 {
     size_t angles = 0;
     for (uint32_t t = 0; t < s->n_ropes; t++) {
-        angles += (size_t)s->plan->rows * s->ropes[t].step->width * s->ropes[t].step->axes * sizeof(float);
+        angles += (size_t)s->plan->rows * s->ropes[t].step->width * s->ropes[t].step->axes *
+                  sizeof(float);
     }
     if (angles > b->angles_bytes) {
         free(b->angles);
@@ -174,7 +181,9 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
         b->angles_bytes = b->angles ? angles : 0;
     }
     const bz_tensor_info *out = bz_plan_tensor(s->plan, s->plan->output);
-    uint64_t bytes = s->plan->out_rows ? (uint64_t)bz_plan_rows_of(s->plan, s->plan->output) * out->cols * sizeof(float) : 0;
+    uint64_t bytes = s->plan->out_rows ? (uint64_t)bz_plan_rows_of(s->plan, s->plan->output) *
+                                             out->cols * sizeof(float)
+                                       : 0;
     if (bytes > b->out_bytes) {
         free(b->out);
         b->out = bz_alloc(bytes);
@@ -192,7 +201,8 @@ static bool reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err)
 static bz_pass_state fetch_rows(gpu_backend *b, const bz_rows *rows, bz_error *err)
 {
     uint32_t slots[GPU_MAX_ROWS];
-    bz_pass_state state = gpu_table_fetch(b->model->table, b, rows->id, rows->n, slots, &b->use, err);
+    bz_pass_state state =
+        gpu_table_fetch(b->model->table, b, rows->id, rows->n, slots, &b->use, err);
     if (state == BZ_PASS_DONE) {
         gpu_write(b->g, b->slots, 0, slots, rows->n * sizeof *slots);
     }
@@ -215,7 +225,8 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
         if (gpu_record(b, s, kv, err) != BZ_OK) {
             return BZ_PASS_ERROR;
         }
-        s->kv_generation = (kv ? kv->generation : 0) * 65536 + b->arena_generation; /* the arena may have grown */
+        s->kv_generation =
+            (kv ? kv->generation : 0) * 65536 + b->arena_generation; /* the arena may have grown */
     }
     if (!reserve_host(b, s, err)) {
         return BZ_PASS_ERROR;
@@ -244,7 +255,8 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
         b->stage = PASS_STREAMING;
         return BZ_PASS_AGAIN;
     }
-    /* A step over a canvas is long: on a slow GPU one submit of it could pass the time that a system allows. */
+    /* A step over a canvas is long: on a slow GPU one submit of it could pass the time that a
+     * system allows. */
     const uint32_t most = b->pass->draw ? CANVAS_SUBMIT : s->n;
     for (uint32_t first = 0; first < s->n; first += most) {
         gpu_replay(b->g, s->list, first, s->n - first < most ? s->n - first : most);
@@ -253,13 +265,15 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     return BZ_PASS_AGAIN;
 }
 
-/* Each stretch of the list when its layer is there. What it computes is on its way while the next layer's bytes are sent. */
+/* Each stretch of the list when its layer is there. What it computes is on its way while the next
+ * layer's bytes are sent. */
 static bz_pass_state submit_stretches(gpu_backend *b, uint64_t deadline, bz_error *err)
 {
     const bz_schedule *s = b->schedule;
     while (b->stretch < s->n_stretches) {
         const gpu_stretch *t = &s->stretches[b->stretch];
-        bz_pass_state state = t->layer ? gpu_stream_fetch(b->model->stream, t->layer, deadline, err) : BZ_PASS_DONE;
+        bz_pass_state state =
+            t->layer ? gpu_stream_fetch(b->model->stream, t->layer, deadline, err) : BZ_PASS_DONE;
         if (state != BZ_PASS_DONE) {
             return state;
         }
@@ -273,8 +287,8 @@ static bz_pass_state submit_stretches(gpu_backend *b, uint64_t deadline, bz_erro
     return BZ_PASS_AGAIN;
 }
 
-/* A layer is a submit: short enough for systems that watch over GPUs, and a place to stop. The next one is under way
- * before it ends, so that the device never waits for the host. */
+/* A layer is a submit: short enough for systems that watch over GPUs, and a place to stop. The next
+ * one is under way before it ends, so that the device never waits for the host. */
 static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
 {
     const bz_schedule *s = b->schedule;
@@ -296,7 +310,8 @@ static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
     }
     const uint32_t first = b->replayed;
     const int32_t layer = s->plan->steps[s->dispatches[first].first_step].layer;
-    while (b->replayed < s->n && s->plan->steps[s->dispatches[b->replayed].first_step].layer == layer) {
+    while (b->replayed < s->n &&
+           s->plan->steps[s->dispatches[b->replayed].first_step].layer == layer) {
         b->replayed++;
     }
     gpu_replay(b->g, s->list, first, b->replayed - first);
@@ -315,11 +330,14 @@ static void progress(const bz_backend *backend, uint64_t *done, uint64_t *total)
 static bz_pass_state read_output(gpu_backend *b, bz_error *err)
 {
     const bz_tensor_info *out = bz_plan_tensor(b->schedule->plan, b->schedule->plan->output);
-    uint64_t total = (uint64_t)(out->whole_pass ? b->pass->n : b->pass->n_out) * out->cols * sizeof(float);
+    uint64_t total =
+        (uint64_t)(out->whole_pass ? b->pass->n : b->pass->n_out) * out->cols * sizeof(float);
     for (;;) {
         uint64_t n = total - b->read < GPU_MAX_READ ? total - b->read : GPU_MAX_READ;
         if (!b->fence) {
-            b->fence = gpu_read(b->g, b->arena, gpu_place(b->schedule, b->schedule->plan->output) + b->read, n, err);
+            b->fence =
+                gpu_read(b->g, b->arena,
+                         gpu_place(b->schedule, b->schedule->plan->output) + b->read, n, err);
             if (!b->fence) {
                 return BZ_PASS_ERROR;
             }
@@ -368,7 +386,8 @@ static const float *output(bz_backend *backend, const bz_schedule *schedule)
 static uint32_t reads(bz_backend *backend, bz_read out[BZ_MAX_READS])
 {
     const gpu_backend *b = (const gpu_backend *)(const void *)backend;
-    return b->stage == PASS_STREAMING ? gpu_stream_reads(b->model->stream, out) : gpu_table_reads(b->model->table, out);
+    return b->stage == PASS_STREAMING ? gpu_stream_reads(b->model->stream, out)
+                                      : gpu_table_reads(b->model->table, out);
 }
 
 static void table_use(const bz_backend *backend, uint64_t *hits, uint64_t *misses)
@@ -409,7 +428,8 @@ void bz_gpu_allow_f16(bz_backend *backend)
     b->matrices = gpu_limits_of(b->g)->matrices;
 }
 
-bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err)
+bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse,
+                     bz_error *err)
 {
     gpu_backend *b = calloc(1, sizeof *b);
     if (!b) {

@@ -6,14 +6,16 @@
 #include "plan/backend.h"
 
 /* For one session, over a model that is loaded; holds on to it. */
-bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse, bz_error *err);
-/* What towers multiply may be rounded to f16, where the device is then faster. Before a plan is prepared. */
+bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse,
+                     bz_error *err);
+/* What towers multiply may be rounded to f16, where the device is then faster. Before a plan is
+ * prepared. */
 void bz_gpu_allow_f16(bz_backend *backend);
 
-/* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of all its rows
- * from `position` on, and the choice of a token, kernel by kernel; what the caches hold there is lost, and what
- * passes were to leave must be said again. Needs timestamps. Returns the
- * number of lines, 0 without them. */
+/* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of
+ * all its rows from `position` on, and the choice of a token, kernel by kernel; what the caches
+ * hold there is lost, and what passes were to leave must be said again. Needs timestamps. Returns
+ * the number of lines, 0 without them. */
 typedef struct bz_gpu_line {
     char name[48];
     uint32_t dispatches;
@@ -21,14 +23,17 @@ typedef struct bz_gpu_line {
     uint64_t weight_bytes;
 } bz_gpu_line;
 
-size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t position, bz_gpu_line *lines, size_t cap);
+size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t position,
+                      bz_gpu_line *lines, size_t cap);
 
 /* What a schedule became, dispatch by dispatch. */
 typedef struct bz_gpu_dispatch {
-    char name[48];              /* of the kernel, with the type of its weights */
-    uint32_t first_step, steps; /* of the plan: several where they are fused, the same where one takes several */
-    uint32_t n_early, early[4]; /* steps further on that it does too: three norms, one of them in two steps */
-    uint32_t x, y;              /* workgroups */
+    char name[48]; /* of the kernel, with the type of its weights */
+    uint32_t first_step,
+        steps; /* of the plan: several where they are fused, the same where one takes several */
+    uint32_t n_early,
+        early[4];  /* steps further on that it does too: three norms, one of them in two steps */
+    uint32_t x, y; /* workgroups */
 } bz_gpu_dispatch;
 
 /* Fills up to `cap` and returns how many there are. */

@@ -1,6 +1,7 @@
-/* Passes that end in a short list: two dispatches behind those of the plan rank the row of logits where it lies and
- * choose a token, and a few kilobytes come back in the same submit. The next pass can read the chosen token
- * on the GPU, so that several passes are under way at once. Decoding one token is one submit and two writes. */
+/* Passes that end in a short list: two dispatches behind those of the plan rank the row of logits
+ * where it lies and choose a token, and a few kilobytes come back in the same submit. The next pass
+ * can read the chosen token on the GPU, so that several passes are under way at once. Decoding one
+ * token is one submit and two writes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,15 @@ enum {
 };
 enum { WANT_SUM = 1, WANT_RAW_SUM = 2, GREEDY = 4, MIN_P = 8 };
 enum { RUN = 32, BLOCK = 1024, PART_WORDS = 8 };
-enum { ANSWER_N, ANSWER_FINITE, ANSWER_CHOICE, ANSWER_SUM = 4, ANSWER_RAW_SUM = 6, ANSWER_LIST = 8, ENTRY_WORDS = 3 };
+enum {
+    ANSWER_N,
+    ANSWER_FINITE,
+    ANSWER_CHOICE,
+    ANSWER_SUM = 4,
+    ANSWER_RAW_SUM = 6,
+    ANSWER_LIST = 8,
+    ENTRY_WORDS = 3
+};
 enum { ANSWER_WORDS = ANSWER_LIST + ENTRY_WORDS * BZ_CANDIDATES };
 
 _Static_assert(ANSWER_WORDS * 4 <= 4096, "a token's read-back");
@@ -81,8 +90,9 @@ static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
     uint32_t *block = calloc((size_t)words, sizeof *block);
     if (!block || !replace(b, &c->ask, words, err)) {
         free(block);
-        return err && err->code != BZ_OK ? err->code
-                                         : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for bias of %u tokens.", edits);
+        return err && err->code != BZ_OK
+                   ? err->code
+                   : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for bias of %u tokens.", edits);
     }
     free(c->block);
     c->block = block;
@@ -93,12 +103,14 @@ static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
 bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err)
 {
     gpu_chooser *c = &b->chooser;
-    const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols, blocks = blocks_of(vocab);
+    const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols,
+                   blocks = blocks_of(vocab);
     const gpu_overrides none = {{0}};
     bz_error local = {0};
     bool ok = (c->scan = gpu_kernels_get(b->kernels, GPU_CHOOSE_SCAN, BZ_F32, none, &local)) != 0 &&
               (c->pick = gpu_kernels_get(b->kernels, GPU_CHOOSE_PICK, BZ_F32, none, &local)) != 0 &&
-              make_room(b, 64, &local) == BZ_OK && (c->answer || replace(b, &c->answer, ANSWER_WORDS, &local));
+              make_room(b, 64, &local) == BZ_OK &&
+              (c->answer || replace(b, &c->answer, ANSWER_WORDS, &local));
     if (ok && vocab > c->vocab) {
         ok = replace(b, &c->work, (uint64_t)blocks * (BLOCK + BLOCK / RUN + PART_WORDS), &local);
         c->vocab = ok ? vocab : c->vocab;
@@ -113,7 +125,8 @@ bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
 {
     const gpu_chooser *c = &b->chooser;
     const gpu_binding scan[] = {{c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}};
-    const gpu_binding pick[] = {{c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}, {b->rows, 0, 0}, {c->answer, 0, 0}};
+    const gpu_binding pick[] = {
+        {c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}, {b->rows, 0, 0}, {c->answer, 0, 0}};
     uint32_t x = blocks_of(bz_plan_tensor(s->plan, s->plan->output)->cols), y = 1;
     uint32_t most = gpu_limits_of(b->g)->max_workgroups;
     if (x > most) {
@@ -131,7 +144,8 @@ static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_wish
     gpu_backend *b = (gpu_backend *)(void *)backend;
     const bz_edits *e = w->edits;
     const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols;
-    uint64_t most = (uint64_t)e->n_fixed + e->window; /* all there can be, so that no later call makes memory */
+    uint64_t most =
+        (uint64_t)e->n_fixed + e->window; /* all there can be, so that no later call makes memory */
     most = most > e->n ? most : e->n;
     bz_status status = make_room(b, (uint32_t)(most < vocab ? most : vocab), err);
     if (status != BZ_OK) {
@@ -142,8 +156,8 @@ static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_wish
     block[ASK_VOCAB] = vocab;
     block[ASK_N_EDITS] = e->n;
     block[ASK_WANTED] = w->wanted;
-    block[ASK_FLAGS] = (w->sum ? WANT_SUM : 0u) | (w->raw_sum ? WANT_RAW_SUM : 0u) | (w->greedy ? GREEDY : 0u) |
-                       (w->min_p > 0 ? MIN_P : 0u);
+    block[ASK_FLAGS] = (w->sum ? WANT_SUM : 0u) | (w->raw_sum ? WANT_RAW_SUM : 0u) |
+                       (w->greedy ? GREEDY : 0u) | (w->min_p > 0 ? MIN_P : 0u);
     block[ASK_TOP_K] = w->top_k;
     block[ASK_TOP_P] = bits_of(w->top_p);
     block[ASK_LOG_MIN_P] = bits_of(w->min_p > 0 ? logf(w->min_p) : 0);
@@ -157,12 +171,14 @@ static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_wish
         to[2] = edit->seen != 0;
         to[3] = bits_of((float)edit->seen * e->frequency + e->presence);
     }
-    gpu_write(b->g, b->chooser.ask, 0, block, (ASK_EDITS + (uint64_t)EDIT_WORDS * e->n) * sizeof *block);
+    gpu_write(b->g, b->chooser.ask, 0, block,
+              (ASK_EDITS + (uint64_t)EDIT_WORDS * e->n) * sizeof *block);
     b->chooser.wanted = w->wanted;
     return BZ_OK;
 }
 
-static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *rows, bool own, double u, bz_error *err)
+static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *rows, bool own,
+                          double u, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_chooser *c = &b->chooser;

@@ -10,14 +10,17 @@
 typedef struct kernel_info {
     const char *file;
     const char *overrides[GPU_MAX_OVERRIDES]; /* names, or NULL */
-    bool reads_blocks;        /* needs the type's eight() */
-    bool fours;               /* sees the arena as vectors */
+    bool reads_blocks;                        /* needs the type's eight() */
+    bool fours;                               /* sees the arena as vectors */
 } kernel_info;
 
 static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EMBED] = {"embed.wgsl", {NULL}, true, false},
     [GPU_EMBED_SLOTS] = {"embed.wgsl", {NULL}, true, false},
-    [GPU_LINEAR8] = {"linear8.wgsl", {"LANES", "OUTS", "MAX_N", "CHUNK", "FORM", "SUBGROUP"}, true, true},
+    [GPU_LINEAR8] = {"linear8.wgsl",
+                     {"LANES", "OUTS", "MAX_N", "CHUNK", "FORM", "SUBGROUP"},
+                     true,
+                     true},
     [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
     [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
@@ -42,7 +45,10 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_KV_NORM] = {"kv_norm.wgsl", {"F16", "KEY_SUMS", "VALUE_SUMS", "QUERY_SUMS"}, false, false},
     [GPU_ATTEND] = {"attend.wgsl", {"F16"}, false, false},
     [GPU_ATTEND_TILE] = {"attend_tile.wgsl", {"PER", "HEAD", "THREADS"}, false, true},
-    [GPU_ATTEND_FEW] = {"attend_few.wgsl", {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"}, false, false},
+    [GPU_ATTEND_FEW] = {"attend_few.wgsl",
+                        {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"},
+                        false,
+                        false},
     [GPU_COMBINE] = {"combine.wgsl", {"BATCH"}, false, false},
     [GPU_ROUTE] = {"route.wgsl", {"SUMS", "FOURS"}, false, false},
     [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
@@ -68,8 +74,14 @@ static const kernel_info infos[GPU_N_KERNELS] = {
     [GPU_TOWER_HEADS] = {"tower/heads4.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, true},
     [GPU_TOWER_GATE] = {"tower/gate.wgsl", {"OP"}, false, true},
     [GPU_TOWER_ROWS_HALVES] = {"tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS_HALVES] = {"tower/heads4.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, true},
-    [GPU_TOWER_HEADS_ANY] = {"tower/heads.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, false},
+    [GPU_TOWER_HEADS_HALVES] = {"tower/heads4.wgsl",
+                                {"HEAD", "AXIS", "TURNS", "WEIGHED"},
+                                false,
+                                true},
+    [GPU_TOWER_HEADS_ANY] = {"tower/heads.wgsl",
+                             {"HEAD", "AXIS", "TURNS", "WEIGHED"},
+                             false,
+                             false},
     [GPU_TOWER_GATE_HALVES] = {"tower/gate.wgsl", {"OP"}, false, true},
     [GPU_TOWER_NEAR] = {"tower/near.wgsl", {"HEAD", "FAR"}, false, true},
     [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
@@ -211,7 +223,8 @@ static const gpu_source *source(const char *name)
 static uint32_t subgroup_override(const kernel_info *info)
 {
     uint32_t i = 0;
-    while (i < GPU_MAX_OVERRIDES && !(info->overrides[i] && strcmp(info->overrides[i], "SUBGROUP") == 0)) {
+    while (i < GPU_MAX_OVERRIDES &&
+           !(info->overrides[i] && strcmp(info->overrides[i], "SUBGROUP") == 0)) {
         i++;
     }
     return i;
@@ -260,7 +273,9 @@ static uint32_t eight_parts(bz_type type, bool even, const char **parts)
     }
     parts[0] = "vectors.wgsl";
     parts[1] = "tile/values.wgsl";
-    parts[2] = type == BZ_F16 ? "tile/f16.wgsl" : type == BZ_BF16 ? "tile/bf16.wgsl" : "tile/f32.wgsl";
+    parts[2] = type == BZ_F16    ? "tile/f16.wgsl"
+               : type == BZ_BF16 ? "tile/bf16.wgsl"
+                                 : "tile/f32.wgsl";
     return 3;
 }
 
@@ -331,7 +346,8 @@ static uint32_t soft_parts(gpu_kernel kernel, bz_type type, const char **parts)
 }
 
 /* The files a kernel's text is made of. */
-static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const char *parts[MAX_PARTS])
+static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups,
+                         const char *parts[MAX_PARTS])
 {
     const kernel_info *info = &infos[kernel];
     if (kernel == GPU_REPACK) { /* weights come before there is an arena */
@@ -339,7 +355,8 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         parts[1] = gpu_layout_of(type).repack;
         return 2;
     }
-    if (kernel == GPU_CHOOSE_SCAN || kernel == GPU_CHOOSE_PICK) { /* no step: bindings of their own */
+    if (kernel == GPU_CHOOSE_SCAN ||
+        kernel == GPU_CHOOSE_PICK) { /* no step: bindings of their own */
         parts[0] = "rows.wgsl";
         parts[1] = "choose/common.wgsl";
         parts[2] = info->file;
@@ -367,7 +384,9 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
         parts[n_parts++] = "vectors.wgsl";
         parts[n_parts++] = "wide/common.wgsl";
         parts[n_parts++] = type == BZ_Q6_K ? "quant/scale_byte.wgsl" : "quant/k_scale_pair.wgsl";
-        parts[n_parts++] = type == BZ_Q4_K ? "wide/q4_k.wgsl" : type == BZ_Q5_K ? "wide/q5_k.wgsl" : "wide/q6_k.wgsl";
+        parts[n_parts++] = type == BZ_Q4_K   ? "wide/q4_k.wgsl"
+                           : type == BZ_Q5_K ? "wide/q5_k.wgsl"
+                                             : "wide/q6_k.wgsl";
     } else if (kernel == GPU_LINEAR_TILE8 || kernel == GPU_EXPERT_TILE8) {
         parts[n_parts++] = kernel == GPU_LINEAR_TILE8 ? "tile8/rows.wgsl" : "tile8/experts.wgsl";
         parts[n_parts++] = "tile8/common.wgsl";
@@ -384,7 +403,8 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
             parts[n_parts++] = "products.wgsl";
         }
     }
-    if (kernel == GPU_NORM || kernel == GPU_NORMS || kernel == GPU_ELEMENTWISE || kernel == GPU_KV_NORM || kernel == GPU_ROUTE || kernel == GPU_QUANTIZE) {
+    if (kernel == GPU_NORM || kernel == GPU_NORMS || kernel == GPU_ELEMENTWISE ||
+        kernel == GPU_KV_NORM || kernel == GPU_ROUTE || kernel == GPU_QUANTIZE) {
         parts[n_parts++] = "sums.wgsl";
     }
     if (kernel == GPU_ELEMENTWISE || kernel == GPU_QUANTIZE) {
@@ -420,23 +440,27 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups, const 
     if (kernel == GPU_ELEMENTWISE || kernel == GPU_TOWER_NEAR || kernel == GPU_TOWER_LOCAL) {
         parts[n_parts++] = "tanh.wgsl";
     }
-    if (kernel == GPU_HALVES || (kernel >= GPU_TOWER_ROWS_HALVES && kernel <= GPU_TOWER_GATE_HALVES)) {
+    if (kernel == GPU_HALVES ||
+        (kernel >= GPU_TOWER_ROWS_HALVES && kernel <= GPU_TOWER_GATE_HALVES)) {
         parts[n_parts++] = "tower/half.wgsl";
     }
     if (kernel >= GPU_TOWER_ROWS && kernel <= GPU_TOWER_GATE_HALVES) {
-        parts[n_parts++] = kernel <= GPU_TOWER_GATE ? "tower/to_values.wgsl" : "tower/to_halves.wgsl";
+        parts[n_parts++] =
+            kernel <= GPU_TOWER_GATE ? "tower/to_values.wgsl" : "tower/to_halves.wgsl";
     }
     parts[n_parts++] = info->file;
     return n_parts;
 }
 
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err)
+gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type,
+                             gpu_overrides overrides, bz_error *err)
 {
     const kernel_info *info = &infos[kernel];
     type = info->reads_blocks ? type : BZ_F32;
     for (uint32_t i = 0; i < ks->n; i++) {
         const entry *e = &ks->entries[i];
-        if (e->kernel == kernel && e->type == type && memcmp(&e->overrides, &overrides, sizeof overrides) == 0) {
+        if (e->kernel == kernel && e->type == type &&
+            memcmp(&e->overrides, &overrides, sizeof overrides) == 0) {
             return e->pipeline;
         }
     }

@@ -8,7 +8,8 @@
 typedef enum gpu_kernel {
     GPU_EMBED,
     GPU_EMBED_SLOTS, /* of a table that stays in the file */
-    GPU_LINEAR8,     /* up to 8 rows, 8-bit activations, with what comes before and behind; experts too */
+    GPU_LINEAR8, /* up to 8 rows, 8-bit activations, with what comes before and behind; experts too
+                  */
     GPU_LINEAR_WIDE, /* up to 8 rows, Q4_K, Q5_K and Q6_K */
     GPU_LINEAR_ROW,  /* up to 8 rows, even shapes */
     GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
@@ -18,15 +19,15 @@ typedef enum gpu_kernel {
     GPU_LINEAR_SHORT_ANY,
     GPU_EXPERT_SHORT, /* rows by expert, even shapes */
     GPU_EXPERT_SHORT_ANY,
-    GPU_LINEAR_TILE8, /* more, activations and weights as integers */
-    GPU_EXPERT_TILE8, /* ... by experts */
-    GPU_QUANTIZE,     /* activations for it */
+    GPU_LINEAR_TILE8,  /* more, activations and weights as integers */
+    GPU_EXPERT_TILE8,  /* ... by experts */
+    GPU_QUANTIZE,      /* activations for it */
     GPU_LINEAR_MATRIX, /* more than 64, weights in f16, on subgroup matrices */
-    GPU_HALVES,       /* activations for it, and for attention */
-    GPU_SPLIT_SUM,    /* of the splits of a tile kernel */
-    GPU_GROUP_PAIRS,  /* rows by expert, for the tile kernels */
+    GPU_HALVES,        /* activations for it, and for attention */
+    GPU_SPLIT_SUM,     /* of the splits of a tile kernel */
+    GPU_GROUP_PAIRS,   /* rows by expert, for the tile kernels */
     GPU_NORM,
-    GPU_NORMS,        /* of many rows, with what is added between */
+    GPU_NORMS, /* of many rows, with what is added between */
     GPU_ELEMENTWISE,
     GPU_ROPE,
     GPU_KV_WRITE,
@@ -38,16 +39,16 @@ typedef enum gpu_kernel {
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
-    GPU_JUDGE_SCAN,  /* a canvas: stretches of its logits */
+    GPU_JUDGE_SCAN, /* a canvas: stretches of its logits */
     GPU_JUDGE_PICK,
-    GPU_SOFT_WEIGH,  /* the mean embedding: logits become exponentials */
+    GPU_SOFT_WEIGH, /* the mean embedding: logits become exponentials */
     GPU_SOFT_CUT,
     GPU_SOFT_PLACE,
     GPU_SOFT_LIST,
     GPU_SOFT_GATHER, /* shares of it: of listed tokens, columns a multiple of 64 */
     GPU_SOFT_GATHER_ANY,
     GPU_SOFT_SUM,
-    GPU_SOFT_EMBED,  /* ... of the whole table, even shapes */
+    GPU_SOFT_EMBED, /* ... of the whole table, even shapes */
     GPU_SOFT_EMBED_ANY,
     GPU_TOWER_VALUES, /* towers: value by value */
     GPU_TOWER_LAYER_NORM,
@@ -63,7 +64,7 @@ typedef enum gpu_kernel {
     GPU_TOWER_GATE_HALVES,
     GPU_TOWER_HEADS_ANY,
     GPU_TOWER_NEAR,  /* attention over the last rows */
-    GPU_REPACK, /* of weights, while loading */
+    GPU_REPACK,      /* of weights, while loading */
     GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */
     GPU_N_KERNELS
@@ -82,7 +83,8 @@ typedef struct gpu_overrides {
     uint32_t value[GPU_MAX_OVERRIDES];
 } gpu_overrides;
 
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type, gpu_overrides overrides, bz_error *err);
+gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type,
+                             gpu_overrides overrides, bz_error *err);
 
 /* Have linear8 and linear_tile8 integers for this type? */
 bool gpu_kernels_packed(bz_type type);

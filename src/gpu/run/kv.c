@@ -1,5 +1,5 @@
-/* Caches in GPU buffers: per layer keys and values, [row][kv_heads * head_dim], f16 pairs or f32. One that is larger
- * than a binding may be lies in several pieces, cut between rows. */
+/* Caches in GPU buffers: per layer keys and values, [row][kv_heads * head_dim], f16 pairs or f32.
+ * One that is larger than a binding may be lies in several pieces, cut between rows. */
 #include <stdlib.h>
 
 #include "gpu/run/internal.h"
@@ -38,11 +38,14 @@ static void kv_free(bz_backend *b, bz_kv *kv)
 static uint32_t rows_in_piece(const kv_cache *c, uint32_t rows, uint32_t piece)
 {
     uint64_t first = (uint64_t)piece * c->piece_rows;
-    return rows <= first ? 0 : rows - first < c->piece_rows ? (uint32_t)(rows - first) : c->piece_rows;
+    return rows <= first                  ? 0
+           : rows - first < c->piece_rows ? (uint32_t)(rows - first)
+                                          : c->piece_rows;
 }
 
 /* A buffer of more rows with what the old one holds, which may be none. */
-static bz_status resize_piece(bz_kv *kv, const kv_cache *c, gpu_buffer *buffer, uint32_t had, uint32_t rows, bz_error *err)
+static bz_status resize_piece(bz_kv *kv, const kv_cache *c, gpu_buffer *buffer, uint32_t had,
+                              uint32_t rows, bz_error *err)
 {
     bz_error why = {0};
     gpu_buffer fresh = gpu_buffer_new(kv->g, rows * row_bytes(kv, c), GPU_STORAGE, &why);
@@ -50,7 +53,8 @@ static bz_status resize_piece(bz_kv *kv, const kv_cache *c, gpu_buffer *buffer, 
         return why.code != BZ_OUT_OF_MEMORY
                    ? bz_fail(err, why.code, "%s", why.text)
                    : bz_fail(err, BZ_OUT_OF_MEMORY,
-                             "The GPU has no memory left for the keys and values of %u more positions. Use a smaller context, "
+                             "The GPU has no memory left for the keys and values of %u more "
+                             "positions. Use a smaller context, "
                              "or close other programs that use the GPU.",
                              rows - had);
     }
@@ -79,7 +83,8 @@ static bool more_pieces(kv_cache *c, uint32_t n)
 static bz_status resize(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t rows, bz_error *err)
 {
     if (c->piece_rows == 0 || (c->window && rows > c->piece_rows)) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "A cache of %u positions is larger than this GPU can bind (%.0f MB).", rows,
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "A cache of %u positions is larger than this GPU can bind (%.0f MB).", rows,
                        (double)gpu_limits_of(kv->g)->max_binding / 1e6);
     }
     const uint32_t pieces = (uint32_t)(((uint64_t)rows + c->piece_rows - 1) / c->piece_rows);
@@ -93,26 +98,29 @@ static bz_status resize(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t rows, b
         for (int i = 0; i < 2 && status == BZ_OK; i++) {
             if (want > had || !*both[i]) {
                 status = resize_piece(kv, c, both[i], had, want, err);
-                kv->generation = status == BZ_OK ? ++b->kv_generations : kv->generation; /* lists bind the buffer */
+                kv->generation = status == BZ_OK ? ++b->kv_generations
+                                                 : kv->generation; /* lists bind the buffer */
             }
         }
     }
     c->rows = status == BZ_OK ? rows : c->rows;
-    for (uint32_t p = c->n_pieces; status != BZ_OK && p-- > 0 && (!c->k[p] || !c->v[p]); c->n_pieces = p) {
+    for (uint32_t p = c->n_pieces; status != BZ_OK && p-- > 0 && (!c->k[p] || !c->v[p]);
+         c->n_pieces = p) {
         gpu_buffer_free(kv->g, c->k[p]); /* only pairs are of use */
         gpu_buffer_free(kv->g, c->v[p]);
     }
     return status;
 }
 
-static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32_t n, bool f32, uint32_t slack, bz_kv **out,
-                        bz_error *err)
+static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32_t n, bool f32,
+                        uint32_t slack, bz_kv **out, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     bz_kv *kv = calloc(1, sizeof *kv);
-    bz_status status = kv && (kv->cache = calloc(n ? n : 1, sizeof *kv->cache)) != NULL
-                           ? BZ_OK
-                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache.");
+    bz_status status =
+        kv && (kv->cache = calloc(n ? n : 1, sizeof *kv->cache)) != NULL
+            ? BZ_OK
+            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache.");
     for (uint32_t i = 0; status == BZ_OK && i < n; i++) {
         kv->g = b->g;
         kv->n = i + 1;
@@ -121,9 +129,11 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
                                   .kv_heads = caches[i].kv_heads,
                                   .window = caches[i].window};
         const gpu_limits *l = gpu_limits_of(b->g);
-        uint64_t most = (l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer) / row_bytes(kv, &kv->cache[i]);
+        uint64_t most = (l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer) /
+                        row_bytes(kv, &kv->cache[i]);
         kv->cache[i].piece_rows = most > 1u << 30 ? 1u << 30 : (uint32_t)most;
-        status = resize(b, kv, &kv->cache[i], caches[i].window ? caches[i].window + slack : 256, err);
+        status =
+            resize(b, kv, &kv->cache[i], caches[i].window ? caches[i].window + slack : 256, err);
     }
     if (status != BZ_OK) {
         kv_free(backend, kv);
@@ -133,8 +143,8 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
     return BZ_OK;
 }
 
-/* Twice as large each time; where that does not fit, as large as it must be. What there is stays as it is when
- * even that is too much. */
+/* Twice as large each time; where that does not fit, as large as it must be. What there is stays as
+ * it is when even that is too much. */
 static bz_status grow(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t positions, bz_error *err)
 {
     uint32_t rows = c->rows, least = (positions + 255) / 256 * 256;
@@ -201,7 +211,8 @@ static bz_snapshot *snapshot_new(const bz_kv *kv)
     for (uint32_t i = 0; i < 2 * kv->n; i++) {
         const kv_cache *c = &kv->cache[i / 2];
         if (c->window > 1) {
-            s->k_and_v[i] = gpu_buffer_new(kv->g, (c->window - 1) * row_bytes(kv, c), GPU_STORAGE, NULL);
+            s->k_and_v[i] =
+                gpu_buffer_new(kv->g, (c->window - 1) * row_bytes(kv, c), GPU_STORAGE, NULL);
             if (!s->k_and_v[i]) {
                 snapshot_free(s);
                 return NULL;

@@ -1,9 +1,9 @@
 /* Loading weights: file -> (staging) -> their place on the GPU.
  *
- * Bytes travel in slices of at most 4 MB, slices in batches of at most 32 MB, with two batches under way. A slice
- * comes from memory (a mapped file), or is read into memory of ours, or the host reads it straight into a GPU buffer.
- * Types with a layout of their own go to a staging buffer and are repacked from there; the queue's order makes one
- * staging buffer enough. */
+ * Bytes travel in slices of at most 4 MB, slices in batches of at most 32 MB, with two batches
+ * under way. A slice comes from memory (a mapped file), or is read into memory of ours, or the host
+ * reads it straight into a GPU buffer. Types with a layout of their own go to a staging buffer and
+ * are repacked from there; the queue's order makes one staging buffer enough. */
 #include "gpu/run/load.h"
 
 #include <stdlib.h>
@@ -116,7 +116,8 @@ void bz_gpu_model_table(bz_gpu_model *m, bz_weight table, bz_table_place place)
 }
 
 /* Without a device. */
-static bz_gpu_model *new_model(const bz_weights *table, const uint8_t *const *weight_bytes, bz_error *err)
+static bz_gpu_model *new_model(const bz_weights *table, const uint8_t *const *weight_bytes,
+                               bz_error *err)
 {
     bz_gpu_model *m = calloc(1, sizeof *m);
     if (!m || !(m->upload = calloc(1, sizeof *m->upload))) {
@@ -161,7 +162,8 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
     return BZ_OK;
 }
 
-/* Gives weights their places; the table of rows has none of its own when it is to stay in the file. */
+/* Gives weights their places; the table of rows has none of its own when it is to stay in the file.
+ */
 static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
 {
     const bz_weights *table = m->weights.table;
@@ -179,7 +181,8 @@ static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
     }
     if (status == BZ_OK && m->memory_given && m->weights.bytes > m->memory) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY,
-                         "The weights need at least %.2f MB on the GPU, even with every layer streamed; %.2f MB are allowed.",
+                         "The weights need at least %.2f MB on the GPU, even with every layer "
+                         "streamed; %.2f MB are allowed.",
                          (double)m->weights.bytes / 1e6, (double)m->memory / 1e6);
     }
     u->total = 0;
@@ -213,7 +216,8 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
             continue;
         }
         if (bz_row_bytes(t->type, t->ne[0]) > SLICE_BYTES) {
-            bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is larger than %d MB.", t->name, SLICE_BYTES >> 20);
+            bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is larger than %d MB.",
+                    t->name, SLICE_BYTES >> 20);
             return BZ_JOB_ERROR;
         }
         if (!gpu_kernels_get(m->kernels, GPU_REPACK, t->type, (gpu_overrides){{0}}, err)) {
@@ -243,14 +247,17 @@ static bz_progress make(bz_gpu_model *m, bz_error *err)
         if (status == BZ_OUT_OF_MEMORY && m->may_stream && !m->memory && had) {
             m->memory = had / 5 * 4; /* caches and activations need room, too */
             status = place(m, left_out, err);
-        } else if (status == BZ_OUT_OF_MEMORY && m->place == BZ_TABLE_AUTO && m->lookup.id && !left_out.id) {
+        } else if (status == BZ_OUT_OF_MEMORY && m->place == BZ_TABLE_AUTO && m->lookup.id &&
+                   !left_out.id) {
             status = place(m, m->lookup, err); /* without it, then */
         }
         return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
     if (u->repacks) {
-        u->staging = gpu_buffer_new(m->g, BATCH_BYTES + ALIGN, GPU_STORAGE, err); /* kernels may read a word behind */
-        u->facts = u->staging ? gpu_buffer_new(m->g, sizeof(gpu_repack_facts), GPU_UNIFORM, err) : 0;
+        u->staging = gpu_buffer_new(m->g, BATCH_BYTES + ALIGN, GPU_STORAGE,
+                                    err); /* kernels may read a word behind */
+        u->facts =
+            u->staging ? gpu_buffer_new(m->g, sizeof(gpu_repack_facts), GPU_UNIFORM, err) : 0;
         if (!u->facts) {
             return BZ_JOB_ERROR;
         }
@@ -267,8 +274,9 @@ static bz_progress compile(bz_gpu_model *m, bz_error *err)
     case GPU_PIPELINE_READY: break;
     }
     const bz_weight left_out = m->weights.left_out;
-    if (left_out.id && gpu_table_new(&m->table, m->g, m->kernels, bz_weight_of(m->weights.table, left_out),
-                                     m->weight_bytes[left_out.id - 1], err) != BZ_OK) {
+    if (left_out.id &&
+        gpu_table_new(&m->table, m->g, m->kernels, bz_weight_of(m->weights.table, left_out),
+                      m->weight_bytes[left_out.id - 1], err) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
     m->upload->stage = CHOOSING;
@@ -286,7 +294,8 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
 {
     gpu_upload *u = m->upload;
     const gpu_weights *w = &m->weights;
-    while (u->weight < w->table->n && (u->piece == w->first_piece[u->weight + 1] || w->streamed[u->weight])) {
+    while (u->weight < w->table->n &&
+           (u->piece == w->first_piece[u->weight + 1] || w->streamed[u->weight])) {
         u->piece = w->first_piece[++u->weight]; /* what is streamed comes with every pass */
     }
     if (u->weight == w->table->n || (!m->weight_bytes[u->weight] && !can_read)) {
@@ -320,8 +329,9 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
 static gpu_binding landing(const bz_gpu_model *m, const slice *s)
 {
     gpu_binding at = m->weights.pieces[s->piece].at;
-    return repacks(&m->weights.table->info[s->weight]) ? (gpu_binding){m->upload->staging, s->staged, 0}
-                                                       : (gpu_binding){at.buffer, at.offset + s->at, 0};
+    return repacks(&m->weights.table->info[s->weight])
+               ? (gpu_binding){m->upload->staging, s->staged, 0}
+               : (gpu_binding){at.buffer, at.offset + s->at, 0};
 }
 
 static bool add_read(bz_gpu_model *m, slice *s, bz_need *need)
@@ -340,7 +350,8 @@ static bool add_read(bz_gpu_model *m, slice *s, bz_need *need)
     }
     u->memory = u->memory ? u->memory : malloc(BATCH_BYTES);
     if (!u->memory) {
-        bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory to load weights (%d MB).", BATCH_BYTES >> 20);
+        bz_fail(&need->error, BZ_OUT_OF_MEMORY, "No memory to load weights (%d MB).",
+                BATCH_BYTES >> 20);
         return false;
     }
     r->to = u->memory + s->staged;
@@ -377,21 +388,23 @@ static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
     const gpu_piece *p = &m->weights.pieces[s->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]);
     const gpu_repack_facts facts = {.first_row = (uint32_t)(s->at / row),
-                               .rows = (uint32_t)(s->bytes / row),
-                               .raw_bytes = (uint32_t)row,
-                               .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
-                               .piece_rows = p->rows,
-                               .values = (uint32_t)t->ne[0]};
+                                    .rows = (uint32_t)(s->bytes / row),
+                                    .raw_bytes = (uint32_t)row,
+                                    .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
+                                    .piece_rows = p->rows,
+                                    .values = (uint32_t)t->ne[0]};
     const gpu_binding bind[3] = {{m->upload->facts, 0, 0},
                                  {m->upload->staging, s->staged, (s->bytes + 3) / 4 * 4 + 4},
                                  p->at};
-    gpu_pipeline kernel = gpu_kernels_get(m->kernels, GPU_REPACK, t->type, (gpu_overrides){{0}}, err);
+    gpu_pipeline kernel =
+        gpu_kernels_get(m->kernels, GPU_REPACK, t->type, (gpu_overrides){{0}}, err);
     gpu_list list = kernel ? gpu_list_new(g, err) : 0;
     if (!list) {
         return err->code;
     }
     gpu_write(g, m->upload->facts, 0, &facts, sizeof facts);
-    bz_status status = gpu_list_add(g, list, kernel, bind, 3, (facts.rows * facts.row_words + 63) / 64, 1, 1, err);
+    bz_status status =
+        gpu_list_add(g, list, kernel, bind, 3, (facts.rows * facts.row_words + 63) / 64, 1, 1, err);
     if (status == BZ_OK) {
         gpu_replay(g, list, 0, 1);
     }
@@ -436,7 +449,8 @@ static bz_progress drain(bz_gpu_model *m, bz_error *err)
         }
         u->fences[i] = 0;
     }
-    if (m->weights.n_streamed && gpu_stream_new(&m->stream, m->g, &m->weights, m->weight_bytes, err) != BZ_OK) {
+    if (m->weights.n_streamed &&
+        gpu_stream_new(&m->stream, m->g, &m->weights, m->weight_bytes, err) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
     free_upload(m);

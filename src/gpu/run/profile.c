@@ -20,21 +20,28 @@ static uint32_t vocabulary(const bz_plan *p)
     return 1;
 }
 
-size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t position, bz_gpu_line *lines, size_t cap)
+size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t position,
+                      bz_gpu_line *lines, size_t cap)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     if (!s->plan->tower) { /* those have rows of their own kind: as they were last */
         uint32_t block[ROWS_CHOSEN] = {s->plan->rows, s->plan->out_rows};
         for (uint32_t i = 0; i < s->plan->rows; i++) {
-            block[ROWS_LIST + 3 * i] = i * 7919 % vocabulary(s->plan); /* rows that choose different experts */
+            block[ROWS_LIST + 3 * i] =
+                i * 7919 % vocabulary(s->plan); /* rows that choose different experts */
             block[ROWS_LIST + 3 * i + 1] = position + i;
         }
         gpu_write(b->g, b->rows, 0, block, sizeof block);
     }
     const bz_edits none = {0};
-    const bz_wish usual = {.edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
-    const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN}, {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
-    const uint32_t total = s->n + (backend->choose && gpu_chooses(s) && backend->choose(backend, s, &usual, NULL) == BZ_OK ? 2 : 0);
+    const bz_wish usual = {
+        .edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
+    const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
+                             {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
+    const uint32_t total = s->n + (backend->choose && gpu_chooses(s) &&
+                                           backend->choose(backend, s, &usual, NULL) == BZ_OK
+                                       ? 2
+                                       : 0);
     double *ns = calloc(total + 1, sizeof *ns);
     size_t n = 0;
     if (ns && s->list && gpu_time_list(b->g, s->list, 0, total, ns)) {
@@ -55,7 +62,8 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
             }
             lines[at].dispatches++;
             lines[at].microseconds += ns[i] / 1e3;
-            lines[at].weight_bytes += d->kernel == GPU_EMBED || d->kernel == GPU_EMBED_SLOTS ? 0 : d->weights.size;
+            lines[at].weight_bytes +=
+                d->kernel == GPU_EMBED || d->kernel == GPU_EMBED_SLOTS ? 0 : d->weights.size;
         }
     }
     free(ns);
@@ -67,7 +75,11 @@ size_t bz_gpu_dispatches(const bz_schedule *s, bz_gpu_dispatch *out, size_t cap)
 {
     for (uint32_t i = 0; i < s->n && i < cap; i++) {
         const dispatch *d = &s->dispatches[i];
-        out[i] = (bz_gpu_dispatch){.first_step = d->first_step, .steps = d->steps, .n_early = d->n_early, .x = d->x, .y = d->y};
+        out[i] = (bz_gpu_dispatch){.first_step = d->first_step,
+                                   .steps = d->steps,
+                                   .n_early = d->n_early,
+                                   .x = d->x,
+                                   .y = d->y};
         memcpy(out[i].early, d->early, sizeof d->early);
         gpu_kernel_name(d->kernel, d->type, out[i].name, sizeof out[i].name);
     }

@@ -1,5 +1,5 @@
-/* From a schedule to a list: what reads or writes a cache becomes one dispatch for each of the cache's pieces, and
- * everything gets its bindings. Done again when a buffer has been replaced. */
+/* From a schedule to a list: what reads or writes a cache becomes one dispatch for each of the
+ * cache's pieces, and everything gets its bindings. Done again when a buffer has been replaced. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@ static uint32_t pieces_of(const bz_kv *kv, uint32_t cache)
     return cache && kv ? kv->cache[cache - 1].n_pieces : 1;
 }
 
-static void name_piece(dispatch *d, const bz_kv *kv, uint32_t piece, uint32_t splits, uint32_t parts)
+static void name_piece(dispatch *d, const bz_kv *kv, uint32_t piece, uint32_t splits,
+                       uint32_t parts)
 {
     const kv_cache *c = kv ? &kv->cache[d->cache - 1] : NULL;
     const bool ring = c && c->window;
@@ -29,12 +30,16 @@ static uint64_t scratch_bytes(const step_facts *f, uint32_t rows, uint32_t parts
     return 4ull * rows * f->heads * parts * (f->width + 4);
 }
 
-/* Splits of each piece of a cache: as built, or as many as there is room for. The same for attend and for what gathers. */
-static uint32_t splits_of(const gpu_backend *b, const bz_schedule *s, const dispatch *d, uint32_t pieces)
+/* Splits of each piece of a cache: as built, or as many as there is room for. The same for attend
+ * and for what gathers. */
+static uint32_t splits_of(const gpu_backend *b, const bz_schedule *s, const dispatch *d,
+                          uint32_t pieces)
 {
-    const uint64_t binding = gpu_limits_of(b->g)->max_binding, left = binding > s->arena_bytes ? binding - s->arena_bytes : 0;
+    const uint64_t binding = gpu_limits_of(b->g)->max_binding,
+                   left = binding > s->arena_bytes ? binding - s->arena_bytes : 0;
     uint32_t splits = d->splits;
-    while (d->split_rows && splits > 1 && scratch_bytes(&d->facts, d->split_rows, pieces * splits) > left) {
+    while (d->split_rows && splits > 1 &&
+           scratch_bytes(&d->facts, d->split_rows, pieces * splits) > left) {
         splits--;
     }
     return splits;
@@ -48,7 +53,8 @@ static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t byt
         return true;
     }
     if (bytes > l->max_binding) {
-        bz_fail(err, BZ_OUT_OF_MEMORY, "A pass needs %.0f MB of activations; this GPU binds %.0f MB. Use a smaller chunk.",
+        bz_fail(err, BZ_OUT_OF_MEMORY,
+                "A pass needs %.0f MB of activations; this GPU binds %.0f MB. Use a smaller chunk.",
                 (double)bytes / 1e6, (double)l->max_binding / 1e6);
         return false;
     }
@@ -57,7 +63,8 @@ static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t byt
     if (!fresh) {
         if (why.code == BZ_OUT_OF_MEMORY) {
             bz_fail(err, BZ_OUT_OF_MEMORY,
-                    "A pass needs %.0f MB of activations, for which the GPU has no memory. Use a smaller chunk or "
+                    "A pass needs %.0f MB of activations, for which the GPU has no memory. Use a "
+                    "smaller chunk or "
                     "context, or close other programs that use the GPU.",
                     (double)bytes / 1e6);
         } else {
@@ -158,7 +165,8 @@ static uint32_t streamed_layer(const gpu_backend *b, const bz_schedule *s, const
 
 static bz_status cut_stretches(gpu_backend *b, bz_schedule *s, bz_error *err)
 {
-    gpu_stretch *all = b->weights.n_streamed ? realloc(s->stretches, (s->n + 1) * sizeof *all) : NULL;
+    gpu_stretch *all =
+        b->weights.n_streamed ? realloc(s->stretches, (s->n + 1) * sizeof *all) : NULL;
     if (!b->weights.n_streamed) {
         return BZ_OK;
     }
@@ -196,7 +204,10 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
     }
     for (uint32_t i = 0; i < s->n && status == BZ_OK; i++) {
         const dispatch *d = &s->dispatches[i];
-        gpu_binding bind[GPU_MAX_BINDINGS] = {{s->facts, (uint64_t)i * GPU_SLOT, sizeof(step_facts)}, {b->rows, 0, 0}, {b->arena, 0, 0}};
+        gpu_binding bind[GPU_MAX_BINDINGS] = {
+            {s->facts, (uint64_t)i * GPU_SLOT, sizeof(step_facts)},
+            {b->rows, 0, 0},
+            {b->arena, 0, 0}};
         uint32_t n = 3;
         if (d->cache) {
             const kv_cache *c = &kv->cache[d->cache - 1];
@@ -211,7 +222,8 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
         if (d->side) {
             bind[n++] = (gpu_binding){b->side, 0, 0};
         }
-        status = gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, d->z ? d->z : 1, err);
+        status =
+            gpu_list_add(b->g, s->list, d->pipeline, bind, n, d->x, d->y, d->z ? d->z : 1, err);
     }
     return status == BZ_OK && gpu_chooses(s) ? gpu_choose_record(b, s, err) : status;
 }

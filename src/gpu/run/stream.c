@@ -161,7 +161,8 @@ static void send(gpu_stream *s, const slice *x)
 static void take_reads(gpu_stream *s)
 {
     for (uint32_t i = 0; i < s->n_reads; i++) {
-        s->reads[i].from = gpu_limits_of(s->g)->direct_reads ? NULL : s->memory + (uint64_t)i * SLICE_BYTES;
+        s->reads[i].from =
+            gpu_limits_of(s->g)->direct_reads ? NULL : s->memory + (uint64_t)i * SLICE_BYTES;
         send(s, &s->reads[i]);
     }
     s->n_reads = 0;

@@ -1,9 +1,10 @@
 /* Layers that do not fit: their matrices come from the file for every pass.
  *
- * Two slots of GPU memory hold one such layer each. A pass is submitted in stretches; as soon as the stretch
- * that uses a layer is on its way, the next layer's bytes follow it into the queue, into the other slot. The
- * queue's order is all the waiting that is needed: what a slot held is overwritten only behind the commands
- * that read it. Bytes travel in slices, with a bound on how many are under way. */
+ * Two slots of GPU memory hold one such layer each. A pass is submitted in stretches; as soon as
+ * the stretch that uses a layer is on its way, the next layer's bytes follow it into the queue,
+ * into the other slot. The queue's order is all the waiting that is needed: what a slot held is
+ * overwritten only behind the commands that read it. Bytes travel in slices, with a bound on how
+ * many are under way. */
 #ifndef BZ_GPU_STREAM_H
 #define BZ_GPU_STREAM_H
 
@@ -21,8 +22,8 @@ void gpu_stream_free(gpu_stream *s);
 bool gpu_stream_take(gpu_stream *s, const void *who);
 void gpu_stream_leave(gpu_stream *s, const void *who); /* also if it never had them */
 
-/* Works on getting a layer into its slot: DONE when all its bytes are on their way, AGAIN, WAIT, BYTES or
- * ERROR. */
+/* Works on getting a layer into its slot: DONE when all its bytes are on their way, AGAIN, WAIT,
+ * BYTES or ERROR. */
 bz_pass_state gpu_stream_fetch(gpu_stream *s, uint32_t layer, uint64_t deadline, bz_error *err);
 uint32_t gpu_stream_reads(gpu_stream *s, bz_read reads[BZ_MAX_READS]);
 

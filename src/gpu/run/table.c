@@ -13,24 +13,24 @@ struct gpu_table {
     gpu_kernels *kernels;
     const bz_weight_info *info;
     const uint8_t *bytes;
-    uint32_t ids;       /* rows of the table */
-    uint32_t raw_bytes; /* of a row in the file */
-    uint32_t row_bytes; /* and in the buffer: a multiple of 4 */
+    uint32_t ids;         /* rows of the table */
+    uint32_t raw_bytes;   /* of a row in the file */
+    uint32_t row_bytes;   /* and in the buffer: a multiple of 4 */
     uint32_t made, slots; /* rows the buffer has; rows in use */
     gpu_buffer rows;
 
     /* Types with a layout of their own wait here, one dispatch each. */
     bool repacks;
     gpu_buffer staging, facts;
-    gpu_list list; /* [BATCH] */
+    gpu_list list;   /* [BATCH] */
     uint8_t *memory; /* [BATCH][raw_bytes] of reads that do not go straight into a buffer */
 
-    uint16_t *slot_of;         /* [ids] NONE: not there */
-    int32_t *id_of;            /* [slots] -1: empty */
-    uint16_t *newer, *older;   /* [slots] in the order of use */
+    uint16_t *slot_of;       /* [ids] NONE: not there */
+    int32_t *id_of;          /* [slots] -1: empty */
+    uint16_t *newer, *older; /* [slots] in the order of use */
     uint16_t newest, oldest;
 
-    const void *who; /* is fetching; NULL: nobody */
+    const void *who;  /* is fetching; NULL: nobody */
     uint32_t fetched; /* by them, for one pass */
     struct {
         int32_t id;
@@ -108,16 +108,19 @@ static uint64_t staged_at(const gpu_table *t, uint32_t k)
 
 static bz_status make_repacking(gpu_table *t, bz_error *err)
 {
-    gpu_pipeline kernel = gpu_kernels_get(t->kernels, GPU_REPACK, t->info->type, (gpu_overrides){{0}}, err);
+    gpu_pipeline kernel =
+        gpu_kernels_get(t->kernels, GPU_REPACK, t->info->type, (gpu_overrides){{0}}, err);
     if (!kernel || !(t->staging = gpu_buffer_new(t->g, staged_at(t, BATCH), GPU_STORAGE, err)) ||
-        !(t->facts = gpu_buffer_new(t->g, BATCH * ALIGN, GPU_UNIFORM, err)) || !(t->list = gpu_list_new(t->g, err))) {
+        !(t->facts = gpu_buffer_new(t->g, BATCH * ALIGN, GPU_UNIFORM, err)) ||
+        !(t->list = gpu_list_new(t->g, err))) {
         return err->code;
     }
     for (uint32_t k = 0; k < BATCH; k++) {
         const gpu_binding bind[3] = {{t->facts, k * (uint64_t)ALIGN, sizeof(gpu_repack_facts)},
                                      {t->staging, staged_at(t, k), staged_at(t, 1)},
                                      {t->rows, 0, 0}};
-        bz_status status = gpu_list_add(t->g, t->list, kernel, bind, 3, (t->row_bytes / 4 + 63) / 64, 1, 1, err);
+        bz_status status =
+            gpu_list_add(t->g, t->list, kernel, bind, 3, (t->row_bytes / 4 + 63) / 64, 1, 1, err);
         if (status != BZ_OK) {
             return status;
         }
@@ -130,7 +133,8 @@ static bz_status make(gpu_table *t, bz_error *err)
     const gpu_limits *l = gpu_limits_of(t->g);
     t->made = t->slots = rows_that_fit(l, t->info);
     if (t->made < MAX_PASS && t->made < t->ids) {
-        return bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is too large for this GPU to keep %d of them.",
+        return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                       "A row of the tensor %s is too large for this GPU to keep %d of them.",
                        t->info->name, MAX_PASS);
     }
     t->slot_of = malloc(t->ids * sizeof *t->slot_of);
@@ -149,8 +153,8 @@ static bz_status make(gpu_table *t, bz_error *err)
     return !t->rows ? err->code : t->repacks ? make_repacking(t, err) : BZ_OK;
 }
 
-bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_kernels *kernels, const bz_weight_info *info, const uint8_t *bytes,
-                        bz_error *err)
+bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_kernels *kernels, const bz_weight_info *info,
+                        const uint8_t *bytes, bz_error *err)
 {
     gpu_table *t = calloc(1, sizeof *t);
     if (!t) {
@@ -230,7 +234,8 @@ static bool is_in_batch(const gpu_table *t, int32_t id)
     return false;
 }
 
-/* The next rows that are missing; the pass's other rows were just used, so that none of them is given away. */
+/* The next rows that are missing; the pass's other rows were just used, so that none of them is
+ * given away. */
 static void choose_batch(gpu_table *t, const int32_t *ids, uint32_t n)
 {
     for (uint32_t i = 0; i < n && t->n_batch < BATCH; i++) {
@@ -275,7 +280,8 @@ static void land(gpu_table *t)
         const int32_t id = t->batch[k].id;
         const uint16_t slot = t->batch[k].slot;
         if (!direct) {
-            const uint8_t *from = t->bytes ? t->bytes + (uint64_t)id * t->raw_bytes : t->memory + (size_t)k * t->raw_bytes;
+            const uint8_t *from = t->bytes ? t->bytes + (uint64_t)id * t->raw_bytes
+                                           : t->memory + (size_t)k * t->raw_bytes;
             gpu_write_bytes(t->g, landing(t, k), from, t->raw_bytes);
         }
         const gpu_repack_facts f = {.first_row = slot,
@@ -310,12 +316,13 @@ static bool find(gpu_table *t, const int32_t *ids, uint32_t n, uint32_t *slots)
     return all;
 }
 
-bz_pass_state gpu_table_fetch(gpu_table *t, const void *who, const int32_t *ids, uint32_t n, uint32_t *slots,
-                              gpu_table_use *use, bz_error *err)
+bz_pass_state gpu_table_fetch(gpu_table *t, const void *who, const int32_t *ids, uint32_t n,
+                              uint32_t *slots, gpu_table_use *use, bz_error *err)
 {
     if (n > t->slots) {
-        bz_fail(err, BZ_BAD_REQUEST, "A pass of %u rows needs more of %s than the %u rows that are kept.", n, t->info->name,
-                t->slots);
+        bz_fail(err, BZ_BAD_REQUEST,
+                "A pass of %u rows needs more of %s than the %u rows that are kept.", n,
+                t->info->name, t->slots);
         return BZ_PASS_ERROR;
     }
     if (t->who && t->who != who) {

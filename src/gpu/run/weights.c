@@ -47,11 +47,12 @@ static uint32_t layers_of(const bz_weights *table)
     return most;
 }
 
-/* Layer l, from 1, of n, when k of them are streamed: 1 + its number among those, spread evenly, so that a layer's bytes
- * can come while others compute. */
+/* Layer l, from 1, of n, when k of them are streamed: 1 + its number among those, spread evenly, so
+ * that a layer's bytes can come while others compute. */
 static uint32_t number_of(uint32_t l, uint32_t n, uint32_t k)
 {
-    return l && (uint64_t)l * k / n > (uint64_t)(l - 1) * k / n ? (uint32_t)((uint64_t)l * k / n) : 0;
+    return l && (uint64_t)l * k / n > (uint64_t)(l - 1) * k / n ? (uint32_t)((uint64_t)l * k / n)
+                                                                : 0;
 }
 
 /* Types that are repacked stay: that takes a kernel. */
@@ -62,12 +63,13 @@ static bool can_stream(const bz_weight_info *t)
 
 /* ---- places ---------------------------------------------------------------------------- */
 
-/* Buffers that are filled one after the other: those of what stays, or those of a slot, which every layer of it fills anew. */
+/* Buffers that are filled one after the other: those of what stays, or those of a slot, which every
+ * layer of it fills anew. */
 typedef struct run {
     uint32_t first, n; /* buffers */
     uint32_t at;       /* which is being filled, from 1; 0: none */
     uint64_t used;
-    uint32_t layer;    /* a slot: whose turn it is */
+    uint32_t layer; /* a slot: whose turn it is */
 } run;
 
 static gpu_binding take(gpu_weights *w, run *r, uint64_t largest, uint64_t bytes)
@@ -87,7 +89,8 @@ static gpu_binding take(gpu_weights *w, run *r, uint64_t largest, uint64_t bytes
 }
 
 /* Gives every piece a place. Called twice: to count, then with memory for the results. */
-static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run runs[1 + GPU_SLOTS], uint32_t *n_pieces)
+static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run runs[1 + GPU_SLOTS],
+                  uint32_t *n_pieces)
 {
     const uint64_t largest = l->max_buffer < (1ull << 30) ? l->max_buffer : 1ull << 30;
     uint32_t pieces = 0;
@@ -97,7 +100,8 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run ru
         const uint32_t number = can_stream(t) ? number_of(t->layer, w->n_layers, streamed) : 0;
         uint64_t per_piece = rows_per_piece(l, t), rows = rows_of(t);
         run *r = &runs[number ? 1 + number % GPU_SLOTS : 0];
-        if (number && r->layer != number) { /* the slot's next layer begins where the one before began */
+        if (number &&
+            r->layer != number) { /* the slot's next layer begins where the one before began */
             r->layer = number;
             r->at = 0;
             r->used = 0;
@@ -123,15 +127,17 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run ru
     *n_pieces = pieces;
 }
 
-bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_weight left_out,
-                                 uint32_t streamed, bz_error *err)
+bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const bz_weights *table,
+                                 bz_weight left_out, uint32_t streamed, bz_error *err)
 {
     uint32_t n_pieces = 0;
     run runs[1 + GPU_SLOTS] = {{0}};
-    *w = (gpu_weights){.table = table, .left_out = left_out, .n_streamed = streamed, .n_layers = layers_of(table)};
+    *w = (gpu_weights){
+        .table = table, .left_out = left_out, .n_streamed = streamed, .n_layers = layers_of(table)};
     for (uint32_t i = 0; i < table->n; i++) {
         if (rows_per_piece(limits, &table->info[i]) == 0) {
-            return bz_fail(err, BZ_UNSUPPORTED_MODEL, "A row of the tensor %s is larger than this GPU binds at once.",
+            return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                           "A row of the tensor %s is larger than this GPU binds at once.",
                            table->info[i].name);
         }
     }
@@ -156,14 +162,14 @@ bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const
     return BZ_OK;
 }
 
-bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table, bz_weight left_out,
-                            bz_error *err)
+bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table,
+                            bz_weight left_out, bz_error *err)
 {
     return gpu_weights_place_some(w, limits, table, left_out, 0, err);
 }
 
-bz_status gpu_weights_fit(const gpu_limits *limits, const bz_weights *table, bz_weight left_out, uint64_t bytes,
-                          uint32_t *streamed, bz_error *err)
+bz_status gpu_weights_fit(const gpu_limits *limits, const bz_weights *table, bz_weight left_out,
+                          uint64_t bytes, uint32_t *streamed, bz_error *err)
 {
     const uint32_t layers = layers_of(table);
     bz_status status = BZ_OK;
@@ -188,15 +194,18 @@ bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err)
             had += w->sizes[i];
         }
         return why.code == BZ_OUT_OF_MEMORY
-                   ? bz_fail(err, BZ_OUT_OF_MEMORY,
-                             "The weights need %.2f GB on the GPU, which ran out of memory after %.2f GB. Use a smaller "
-                             "quantisation, close other programs that use the GPU, or run on the CPU.",
-                             (double)w->bytes / 1e9, (double)had / 1e9)
+                   ? bz_fail(
+                         err, BZ_OUT_OF_MEMORY,
+                         "The weights need %.2f GB on the GPU, which ran out of memory after %.2f "
+                         "GB. Use a smaller "
+                         "quantisation, close other programs that use the GPU, or run on the CPU.",
+                         (double)w->bytes / 1e9, (double)had / 1e9)
                    : bz_fail(err, why.code, "%s", why.text);
     }
     w->n_made++;
     for (uint32_t i = 0; w->n_made == w->n_buffers && i < w->first_piece[w->table->n]; i++) {
-        w->pieces[i].at.buffer = w->buffers[w->pieces[i].at.buffer]; /* the number of a buffer becomes its handle */
+        w->pieces[i].at.buffer =
+            w->buffers[w->pieces[i].at.buffer]; /* the number of a buffer becomes its handle */
     }
     return BZ_OK;
 }
