@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of the cube roots of the first 64 primes, the first 32 bits behind the point. */
+/* First 32 fractional bits of the cube roots of the first 64 primes. */
 static const uint32_t K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -14,7 +14,7 @@ static const uint32_t K[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t turn(uint32_t x, int n)
+static uint32_t rotate(uint32_t x, int n)
 {
     return x >> n | x << (32 - n);
 }
@@ -32,16 +32,16 @@ static void take_block(uint32_t state[8], const uint8_t *block)
     }
     for (int i = 16; i < 64; i++) {
         const uint32_t x = w[i - 15], y = w[i - 2];
-        w[i] = w[i - 16] + (turn(x, 7) ^ turn(x, 18) ^ x >> 3) + w[i - 7] +
-               (turn(y, 17) ^ turn(y, 19) ^ y >> 10);
+        w[i] = w[i - 16] + (rotate(x, 7) ^ rotate(x, 18) ^ x >> 3) + w[i - 7] +
+               (rotate(y, 17) ^ rotate(y, 19) ^ y >> 10);
     }
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (int i = 0; i < 64; i++) {
         const uint32_t one =
-            h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + w[i];
+            h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + w[i];
         const uint32_t two =
-            (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+            (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
         h = g, g = f, f = e, e = d + one;
         d = c, c = b, b = a, a = one + two;
     }
@@ -51,7 +51,7 @@ static void take_block(uint32_t state[8], const uint8_t *block)
 
 void bz_sha256_begin(bz_sha256 *s)
 {
-    /* Of the square roots of the first 8 primes. */
+    /* First 32 fractional bits of the square roots of the first 8 primes. */
     *s = (bz_sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
                                0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
@@ -79,7 +79,7 @@ void bz_sha256_add(bz_sha256 *s, const void *bytes, size_t n)
     }
 }
 
-/* A one bit, zeros, and the number of bits in 8 bytes that end a block. */
+/* Padding: a one bit, zeros, then the length in bits as 8 bytes, up to the end of a block. */
 void bz_sha256_end(bz_sha256 *s, uint8_t digest[BZ_SHA256_BYTES])
 {
     static const uint8_t padding[BZ_SHA256_BLOCK] = {0x80};
