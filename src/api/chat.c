@@ -165,7 +165,7 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
         status = read_stops(t, root, err);
     }
     if (status == BZ_OK) {
-        chat.large = m->text.config.ple_width == 0;
+        chat.no_ple = m->text.config.ple_width == 0;
         status = render(t, m, &chat, media, &thinking_open, err);
     }
     if (status == BZ_OK) {

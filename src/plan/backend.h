@@ -64,7 +64,7 @@ struct bz_backend {
      * the device would go on with. forget: passes under way run to their end, but nobody waits for
      * them. begin_row: instead of begin, to read the logits of the pass received last, if none was
      * sent since. runs_ahead: can the device feed its own tokens? */
-    bz_status (*choose)(bz_backend *b, const bz_schedule *schedule, const bz_wish *wish,
+    bz_status (*choose)(bz_backend *b, const bz_schedule *schedule, const bz_topk_request *request,
                         bz_error *err);
     bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows, bool own,
                           double u, bz_error *err);

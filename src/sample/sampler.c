@@ -186,17 +186,17 @@ static uint32_t wanted(const bz_sampler *s)
     return n < BZ_CANDIDATES ? n : BZ_CANDIDATES;
 }
 
-bz_wish bz_sampler_wish(const bz_sampler *s)
+bz_topk_request bz_sampler_topk_request(const bz_sampler *s)
 {
-    return (bz_wish){.edits = &s->edits,
-                     .wanted = wanted(s),
-                     .sum = !s->greedy && s->top_k == 0,
-                     .raw_sum = s->log_probs,
-                     .greedy = s->greedy,
-                     .temperature = s->temperature,
-                     .top_k = s->top_k,
-                     .top_p = s->top_p,
-                     .min_p = s->min_p};
+    return (bz_topk_request){.edits = &s->edits,
+                             .wanted = wanted(s),
+                             .sum = !s->greedy && s->top_k == 0,
+                             .raw_sum = s->log_probs,
+                             .greedy = s->greedy,
+                             .temperature = s->temperature,
+                             .top_k = s->top_k,
+                             .top_p = s->top_p,
+                             .min_p = s->min_p};
 }
 
 bool bz_sampler_needs_rows(const bz_sampler *s)
@@ -228,17 +228,17 @@ bz_status bz_shortlist_check(const bz_shortlist *list, bz_error *err)
 
 bz_status bz_sampler_shortlist(bz_sampler *s, const float *row, bz_shortlist *out, bz_error *err)
 {
-    const bz_wish wish = bz_sampler_wish(s);
+    const bz_topk_request request = bz_sampler_topk_request(s);
     const float *x = edited(s, row);
     out->finite = bz_any_finite(row, s->vocab);
-    out->n = bz_rank_best(x, s->vocab, wish.wanted, out->best);
-    out->whole = out->n < wish.wanted;
+    out->n = bz_rank_best(x, s->vocab, request.wanted, out->best);
+    out->whole = out->n < request.wanted;
     out->sum = out->raw_sum = (bz_exp_sum){0};
-    if (wish.sum) {
+    if (request.sum) {
         out->sum = bz_sum_exp(x, s->vocab);
     }
-    if (wish.raw_sum) {
-        out->raw_sum = wish.sum && x == row ? out->sum : bz_sum_exp(row, s->vocab);
+    if (request.raw_sum) {
+        out->raw_sum = request.sum && x == row ? out->sum : bz_sum_exp(row, s->vocab);
     }
     for (uint32_t i = 0; i < out->n; i++) {
         out->raw[i] = row[out->best[i].id];

@@ -35,7 +35,7 @@ const bz_edits *bz_sampler_edits(const bz_sampler *s);
 
 /* What a device shall do of it. Where stage 2 would ask for the row every time, a list is of no
  * use. Both hold until the next begin, but for penalties: their edits are those of the last see. */
-bz_wish bz_sampler_wish(const bz_sampler *s);
+bz_topk_request bz_sampler_topk_request(const bz_sampler *s);
 bool bz_sampler_needs_rows(const bz_sampler *s);
 
 /* Fails as bz_shortlist_check does. */

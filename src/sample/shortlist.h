@@ -22,7 +22,7 @@ typedef struct bz_shortlist {
 
 /* Stage 1, and how stage 2 will choose: enough for a device to guess the token and go on with it.
  */
-typedef struct bz_wish {
+typedef struct bz_topk_request {
     const bz_edits *edits;
     uint32_t wanted; /* candidates, 1 to BZ_CANDIDATES */
     bool sum, raw_sum;
@@ -31,7 +31,7 @@ typedef struct bz_wish {
     uint32_t top_k; /* 0: off */
     float top_p;    /* 1: off */
     float min_p;    /* 0: off */
-} bz_wish;
+} bz_topk_request;
 
 /* numeric: the model computed nothing finite. bad_request: bias leaves no token to choose. */
 bz_status bz_shortlist_check(const bz_shortlist *list, bz_error *err);

@@ -63,7 +63,7 @@ typedef enum diffuse_stage {
 typedef struct diffuse_job {
     bz_job job;
     bz_session *s;
-    bz_speech speech;
+    bz_emit emit;
     uint64_t seed;
     bz_denoise_rule rule;
     bz_denoise_options given; /* draw and its user */
@@ -84,7 +84,7 @@ static void free_diffuse(bz_job *job)
 {
     diffuse_job *j = (diffuse_job *)(void *)job;
     bz_session_end_job(j->s);
-    bz_speech_free(&j->speech);
+    bz_emit_free(&j->emit);
     free(j->text);
     free(j);
 }
@@ -181,10 +181,10 @@ static size_t spell(diffuse_job *j)
     bz_detok detok = {0};
     size_t len = 0;
     for (uint32_t i = 0; i < j->canvas.n; i++) {
-        if (!j->speech.ignore_end && bz_token_ends(j->s->model, j->best[i])) {
+        if (!j->emit.ignore_end && bz_token_ends(j->s->model, j->best[i])) {
             break;
         }
-        len += bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->speech.show_control,
+        len += bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->emit.show_control,
                              j->text + len);
     }
     return len + bz_detok_flush(&detok, j->text + len);
@@ -227,14 +227,14 @@ static bz_progress say(diffuse_job *j, bz_need *need)
     const bool last = j->said == j->canvas.n,
                full = last && s->context - s->n - j->canvas.n < j->canvas.n;
     size_t len;
-    j->job.finish = bz_speech_push(&j->speech, token, full, &len);
+    j->job.finish = bz_emit_push(&j->emit, token, full, &len);
     s->stats.generated++;
     const bool more = j->job.finish == BZ_FINISH_NONE;
     j->stage = more && !last ? STAGE_SAY : STAGE_ENCODE;
     need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
-                             .done = j->speech.made,
+                             .done = j->emit.made,
                              .token = token,
-                             .text = j->speech.text,
+                             .text = j->emit.text,
                              .text_len = len};
     return BZ_JOB_EVENT;
 }
@@ -357,10 +357,10 @@ bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
     status = j->text ? fill_rule(&j->rule, &s->model->text.config.denoising, &d, err)
                      : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
     if (status == BZ_OK) {
-        status = bz_speech_begin(&j->speech, s->model, &o, err);
+        status = bz_emit_begin(&j->emit, s->model, &o, err);
     }
     if (status != BZ_OK) {
-        bz_speech_free(&j->speech);
+        bz_emit_free(&j->emit);
         free(j->text);
         free(j);
         return status;

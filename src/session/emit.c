@@ -5,14 +5,14 @@
 
 enum { ROOM_FOR_TEXT = 2 * BZ_DETOK_MAX }; /* a token's text and what was an open character */
 
-bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate_options *o,
-                          bz_error *err)
+bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_options *o,
+                        bz_error *err)
 {
     const uint32_t vocab = model->text.config.vocab;
-    *x = (bz_speech){.model = model,
-                     .max_tokens = o->max_tokens,
-                     .ignore_end = o->ignore_end,
-                     .show_control = o->show_control};
+    *x = (bz_emit){.model = model,
+                   .max_tokens = o->max_tokens,
+                   .ignore_end = o->ignore_end,
+                   .show_control = o->show_control};
     for (size_t i = 0; i < o->n_stop_ids; i++) {
         if (o->stop_ids[i] < 0 || (uint32_t)o->stop_ids[i] >= vocab) {
             return bz_fail(err, BZ_BAD_REQUEST, "The stop token %d is not in the vocabulary of %u.",
@@ -35,14 +35,14 @@ bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate
     return BZ_OK;
 }
 
-void bz_speech_free(bz_speech *x)
+void bz_emit_free(bz_emit *x)
 {
     bz_stop_free(x->stop);
     free(x->stop_ids);
     free(x->text);
 }
 
-static bool is_stop_id(const bz_speech *x, int32_t id)
+static bool is_stop_id(const bz_emit *x, int32_t id)
 {
     for (size_t i = 0; i < x->n_stop_ids; i++) {
         if (x->stop_ids[i] == id) {
@@ -52,7 +52,7 @@ static bool is_stop_id(const bz_speech *x, int32_t id)
     return false;
 }
 
-bz_finish bz_speech_push(bz_speech *x, int32_t token, bool full, size_t *len)
+bz_finish bz_emit_push(bz_emit *x, int32_t token, bool full, size_t *len)
 {
     char piece[BZ_DETOK_MAX];
     size_t n = 0;

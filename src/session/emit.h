@@ -1,12 +1,12 @@
 /* From tokens to what a job says: the text that can be shown, and whether and why a token is the
  * last. */
-#ifndef BZ_SPEECH_H
-#define BZ_SPEECH_H
+#ifndef BZ_EMIT_H
+#define BZ_EMIT_H
 
 #include "sample/stop.h"
 #include "session/session.h"
 
-typedef struct bz_speech {
+typedef struct bz_emit {
     const bz_model *model;
     uint32_t max_tokens; /* 0: no limit */
     bool ignore_end, show_control;
@@ -16,16 +16,16 @@ typedef struct bz_speech {
     bz_stop *stop;
     char *text;    /* of the token pushed last: not terminated */
     uint32_t made; /* tokens pushed */
-} bz_speech;
+} bz_emit;
 
 /* Copies what the options point to. free: also after a failed begin. */
-bz_status bz_speech_begin(bz_speech *x, const bz_model *model, const bz_generate_options *o,
-                          bz_error *err);
-void bz_speech_free(bz_speech *x);
+bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_options *o,
+                        bz_error *err);
+void bz_emit_free(bz_emit *x);
 
 /* Puts the text that can be shown after this token into x->text, *len bytes, and decides whether
  * and why it is the last. All that is held back comes with the last one. `full`: there is no room
  * behind it. */
-bz_finish bz_speech_push(bz_speech *x, int32_t token, bool full, size_t *len);
+bz_finish bz_emit_push(bz_emit *x, int32_t token, bool full, size_t *len);
 
 #endif

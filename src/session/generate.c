@@ -101,7 +101,7 @@ static void restart_prefill(bz_job *job)
         j->due = TELL_NOTHING;
         j->s->stats.prefilled -= j->s->n - j->first;
         j->s->n = j->first;
-        j->s->has_logits = j->s->row_left = false;
+        j->s->has_logits = j->s->logits_on_device = false;
     }
 }
 
@@ -190,7 +190,7 @@ typedef struct generate_job {
     bz_job job;
     bz_session *s;
     uint64_t seed;
-    bz_speech speech;
+    bz_emit emit;
 
     int32_t token; /* being fed back */
     bool in_pass, feed;
@@ -213,7 +213,7 @@ static void free_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
     bz_session_end_job(j->s);
-    bz_speech_free(&j->speech);
+    bz_emit_free(&j->emit);
     free(j);
 }
 
@@ -244,8 +244,8 @@ static bz_pass_state send(generate_job *j, bz_error *err)
             s->tokens[at] = j->token; /* a place that is free until the pass is done */
             bz_sampler_see(s->sampler, s->tokens, at + 1);
         }
-        const bz_wish wish = bz_sampler_wish(s->sampler);
-        bz_pass_state state = bz_session_send(s, first ? j->token : -1, ask ? &wish : NULL,
+        const bz_topk_request request = bz_sampler_topk_request(s->sampler);
+        bz_pass_state state = bz_session_send(s, first ? j->token : -1, ask ? &request : NULL,
                                               bz_random_unit(j->seed, at + 1), err);
         if (state != BZ_PASS_DONE) {
             return first ? state : BZ_PASS_DONE; /* what keeps a pass ahead from being sent may
@@ -302,7 +302,7 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
     if (!bz_sampler_choose(s->sampler, &j->list, row, u, choice)) {
         bool there = s->sent == 0;
         j->rows_missed++;
-        if (!there && j->rows_missed * 8 > j->speech.made + 8) {
+        if (!there && j->rows_missed * 8 > j->emit.made + 8) {
             j->ahead = 1; /* nothing is gained by sending what is then forgotten */
         }
         return get_row(j, there, err) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
@@ -319,7 +319,7 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
 static size_t finish_token(generate_job *j)
 {
     size_t len;
-    j->job.finish = bz_speech_push(&j->speech, j->token, j->s->n + 1 == j->s->context, &len);
+    j->job.finish = bz_emit_push(&j->emit, j->token, j->s->n + 1 == j->s->context, &len);
     j->feed = j->job.finish != BZ_FINISH_END && j->job.finish != BZ_FINISH_STOP;
     return len;
 }
@@ -364,9 +364,9 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
     s->stats.generated++;
     size_t len = finish_token(j);
     need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
-                             .done = j->speech.made,
+                             .done = j->emit.made,
                              .token = j->token,
-                             .text = j->speech.text,
+                             .text = j->emit.text,
                              .text_len = len,
                              .log_prob = choice.log_prob,
                              .top = choice.top,
@@ -396,7 +396,7 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
 static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz_error *err)
 {
     const bz_session *s = j->s;
-    bz_status status = bz_speech_begin(&j->speech, s->model, o, err);
+    bz_status status = bz_emit_begin(&j->emit, s->model, o, err);
     if (status != BZ_OK) {
         return status;
     }
@@ -416,7 +416,7 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     if (s->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
     }
-    if (!s->has_logits && !s->row_left) {
+    if (!s->has_logits && !s->logits_on_device) {
         return bz_fail(err, BZ_BAD_REQUEST, "Prefill a prompt before generating.");
     }
     generate_job *j = calloc(1, sizeof *j);

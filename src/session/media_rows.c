@@ -77,7 +77,7 @@ bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_
     s->picture = most;
     bz_session_detach(s);
     s->n = 0;
-    s->has_logits = s->row_left = false;
+    s->has_logits = s->logits_on_device = false;
     bz_status status =
         s->model->gpu ? BZ_OK
                       : bz_session_attach(s, err); /* a job on a GPU looks for a device by itself */
@@ -93,7 +93,7 @@ void bz_session_give_room(bz_session *s)
     if (s->picture && s->model->gpu) { /* the next job finds the device again */
         bz_session_detach(s);
         s->n = 0;
-        s->has_logits = s->row_left = false;
+        s->has_logits = s->logits_on_device = false;
     }
 }
 

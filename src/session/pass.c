@@ -110,7 +110,7 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
         return state;
     }
     s->n = s->first + s->rows.n;
-    s->row_left = false;
+    s->logits_on_device = false;
     s->has_logits = s->rows.n_out > 0;
     if (s->has_logits) {
         uint32_t vocab = s->model->text.config.vocab;
@@ -180,7 +180,7 @@ bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t 
 
 /* ---- passes that end in a short list -------------------------------------------------- */
 
-bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u,
+bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *request, double u,
                               bz_error *err)
 {
     const uint32_t at = s->n + s->sent;
@@ -192,11 +192,11 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, do
         s->backend->kv_reserve(s->backend, s->kv, at + 1, err) != BZ_OK) {
         return BZ_PASS_ERROR;
     }
-    bz_wish told = wish ? *wish : (bz_wish){0};
-    if (s->mislead) {
-        s->mislead(&told, &u);
+    bz_topk_request topk = request ? *request : (bz_topk_request){0};
+    if (s->test_override) {
+        s->test_override(&topk, &u);
     }
-    if (wish && s->backend->choose(s->backend, s->running->schedule, &told, err) != BZ_OK) {
+    if (request && s->backend->choose(s->backend, s->running->schedule, &topk, err) != BZ_OK) {
         return BZ_PASS_ERROR;
     }
     const int32_t pos = (int32_t)at;
@@ -220,7 +220,7 @@ bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *gue
         s->sent_id = *guess;
         s->sent--;
         s->has_logits = false;
-        s->row_left = true;
+        s->logits_on_device = true;
     }
     return state;
 }

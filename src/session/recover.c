@@ -7,7 +7,7 @@ static bool is_on_device(const bz_session *s)
 
 bool bz_session_is_there(const bz_session *s)
 {
-    return is_on_device(s) && !s->returning && (!s->model->gpu || bz_model_is_loaded(s->model));
+    return is_on_device(s) && !s->recomputing && (!s->model->gpu || bz_model_is_loaded(s->model));
 }
 
 void bz_session_begin_job(bz_session *s)
@@ -23,7 +23,7 @@ void bz_session_end_job(bz_session *s)
         s->backend->stop(s->backend);
     }
     bz_model_load_end(s->model, s);
-    s->in_return = false; /* a pass given up is begun again */
+    s->in_recompute_pass = false; /* a pass given up is begun again */
     s->busy = false;
 }
 
@@ -32,9 +32,9 @@ void bz_session_end_job(bz_session *s)
 static bz_progress find_device(bz_session *s, bz_need *need)
 {
     bz_session_detach(s);
-    s->returning = true;
-    s->in_return = false;
-    s->returned = 0;
+    s->recomputing = true;
+    s->in_recompute_pass = false;
+    s->recomputed = 0;
     bz_progress p = bz_model_load(s->model, s, need);
     if (p == BZ_JOB_EVENT) {
         need->event.kind = BZ_EVENT_RELOAD;
@@ -71,17 +71,17 @@ static uint32_t same_pass(const bz_session *s, uint32_t first, uint32_t *like)
  * logits: those of the last one are in s->logits still. */
 static bz_progress compute_again(bz_session *s, bz_need *need)
 {
-    if (s->returned == s->n) {
-        s->returning = false;
+    if (s->recomputed == s->n) {
+        s->recomputing = false;
         return BZ_JOB_DONE;
     }
-    if (!s->in_return) {
+    if (!s->in_recompute_pass) {
         uint32_t like;
-        const uint32_t count = same_pass(s, s->returned, &like);
+        const uint32_t count = same_pass(s, s->recomputed, &like);
         bz_status status =
-            bz_session_start_pass(s, s->returned, count, like, PASS_NONE, &need->error);
-        s->in_return = status == BZ_OK;
-        return s->in_return || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, like))
+            bz_session_start_pass(s, s->recomputed, count, like, PASS_NONE, &need->error);
+        s->in_recompute_pass = status == BZ_OK;
+        return s->in_recompute_pass || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, like))
                    ? BZ_JOB_AGAIN
                    : BZ_JOB_ERROR;
     }
@@ -89,8 +89,8 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
     if (state != BZ_PASS_DONE) {
         return bz_session_progress(s, state, need);
     }
-    s->in_return = false;
-    s->returned += s->rows.n;
+    s->in_recompute_pass = false;
+    s->recomputed += s->rows.n;
     return BZ_JOB_AGAIN;
 }
 
@@ -98,7 +98,7 @@ static bz_progress come_back(bz_session *s, bz_need *need)
 {
     bz_progress p = is_on_device(s) ? compute_again(s, need) : find_device(s, need);
     if (p == BZ_JOB_ERROR) {
-        s->in_return = false;
+        s->in_recompute_pass = false;
     }
     return p;
 }
@@ -110,7 +110,7 @@ bz_progress bz_session_work(bz_session *s, bz_job *job,
                             void (*restart)(bz_job *job), bz_need *need)
 {
     bz_progress p;
-    if (!is_on_device(s) || s->returning) {
+    if (!is_on_device(s) || s->recomputing) {
         p = come_back(s, need);
         if (p == BZ_JOB_DONE) {
             restart(job);

@@ -13,7 +13,7 @@ static void truncate_to(bz_session *s, uint32_t pos)
 {
     if (pos < s->n) {
         s->n = pos;
-        s->has_logits = s->row_left = false;
+        s->has_logits = s->logits_on_device = false;
     }
     for (uint32_t i = 0; i < s->n_snapshots; i++) {
         if (s->snapshots[i].pos > pos) {
@@ -27,7 +27,7 @@ uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n)
     uint32_t common = 0;
     if (!bz_session_is_there(s)) { /* nothing of it is on a device: better told of as prefilling */
         truncate_to(s, 0);
-        s->ring_from = s->returned = 0;
+        s->ring_from = s->recomputed = 0;
         return 0;
     }
     const uint32_t most = s->model->text.config.canvas

@@ -80,23 +80,24 @@ struct bz_session {
 
     float *logits; /* [vocabulary] after the last token */
     bool has_logits;
-    bool
-        row_left; /* it has none because a list was read instead: the last token can be fed again */
+    bool logits_on_device; /* it has none because a list was read instead: the last token can be fed
+                              again */
 
     /* Passes sent that end in a short list (bz_session_send). */
     uint32_t ahead;  /* most at once; 1: step by step, 0: rows of logits are read instead */
     uint32_t sent;   /* under way */
     int32_t sent_id; /* the token of the oldest */
-    void (*mislead)(bz_wish *wish,
-                    double *u); /* tests: what the device is told differs from what the host does */
+    void (*test_override)(
+        bz_topk_request *request,
+        double *u); /* tests: what the device is told differs from what the host does */
 
     bz_sampler *sampler;
     bool busy; /* a job is at work */
 
     /* Going on on another device (recover.c). */
-    bool returning; /* tokens are computed again; first `returned` of them are */
-    bool in_return; /* a pass of that is under way */
-    uint32_t returned;
+    bool recomputing;       /* tokens are computed again; first `returned` of them are */
+    bool in_recompute_pass; /* a pass of that is under way */
+    uint32_t recomputed;
     bool lost; /* during this job, when it held lost_at tokens */
     uint32_t lost_at;
 
@@ -169,10 +170,10 @@ bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *nee
 
 /* Passes of one token that end in a short list, on back ends that have them. send: `id` goes to the
  * position behind those under way; -1: the token that the pass before chose. u is for the choice
- * that follows it. With `wish`, that is what this pass and later ones shall leave. DONE: it is
+ * that follows it. With `request`, that is what this pass and later ones shall leave. DONE: it is
  * under way. WAIT: later. receive: the oldest pass's token belongs to the session; *guess is what
  * the device went on with. forget: all under way are as if never sent. */
-bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_wish *wish, double u,
+bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *request, double u,
                               bz_error *err);
 bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err);
 void bz_session_forget(bz_session *s);

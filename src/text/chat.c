@@ -400,9 +400,9 @@ static void put_generation_prompt(bz_prompt *p, const bz_chat *chat, ending end)
     }
     if (end == CLOSED) {
         bz_put_ours(p, "<|turn>model\n");
-        if (chat->large && !chat->enable_thinking) {
-            bz_put_ours(p,
-                        THOUGHT_OPEN "thought\n" THOUGHT_CLOSE); /* or large models think aloud */
+        if (chat->no_ple && !chat->enable_thinking) {
+            bz_put_ours(p, THOUGHT_OPEN "thought\n" THOUGHT_CLOSE); /* else models without per-layer
+                                                                       embeddings think aloud */
         }
     } else if (end == RESULTS && chat->enable_thinking) {
         bz_put_ours(p, THOUGHT_OPEN "thought\n");

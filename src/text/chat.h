@@ -63,14 +63,14 @@ typedef struct bz_chat {
     bool preserve_thinking;     /* keep the reasoning of earlier turns that called tools */
     bool add_generation_prompt; /* the model is to speak next */
     bool continue_final; /* in the message that the assistant has begun, if that is the last one */
-    bool large;          /* a model without per-layer embeddings */
+    bool no_ple;         /* a model without per-layer embeddings */
 } bz_chat;
 
 /* Fills *chat from a request: an object with `messages`, `tools` and the switches above, in
  * the form of OpenAI's API or of Ollama's. Thinking is on where the request says so (think,
  * enable_thinking, reasoning_effort); the model is to speak next unless it says
  * add_generation_prompt false. With continue_final_message it goes on where the assistant's last
- * message breaks off. `large` is left to the caller. Everything lies in the arena or in the
+ * message breaks off. `no_ple` is left to the caller. Everything lies in the arena or in the
  * request's tree. */
 bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *arena, bz_error *err);
 

@@ -56,7 +56,7 @@ static void parse_back(const bz_prompt *p, const bz_chat *chat)
     bz_parser *parser;
     bz_said said;
     bz_parser_options o = {
-        .thinking = chat->enable_thinking, .thinking_open = chat->large, .tools = chat->tools};
+        .thinking = chat->enable_thinking, .thinking_open = chat->no_ple, .tools = chat->tools};
     must(bz_parser_new(&parser, t, &o, NULL) == BZ_OK);
     must(bz_tokenizer_encode(t, p->pieces, p->n, &ids, NULL) == BZ_OK);
     for (size_t i = 0; i < ids.n; i++) {
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 << 16 && bz_json_read(&request, (const char *)data, size, &arena, &err) == BZ_OK) {
         bz_status status = bz_chat_read(&chat, request, &arena, &err);
         if (!status) {
-            chat.large = size & 1;
+            chat.no_ple = size & 1;
             status = bz_chat_render(&prompt, &chat, &err);
         }
         if (!status) {

@@ -159,7 +159,7 @@ static void lab_close(lab *l)
     free(l->rows);
 }
 
-static bool lab_send(lab *l, const bz_wish *wish, int32_t kind, double u)
+static bool lab_send(lab *l, const bz_topk_request *topk, int32_t kind, double u)
 {
     bz_error err = {0};
     const int32_t pos = 0;
@@ -167,7 +167,7 @@ static bool lab_send(lab *l, const bz_wish *wish, int32_t kind, double u)
     const bz_rows rows = {
         .n = 1, .n_out = 1, .id = &kind, .pos = &pos, .seq = &zero, .out = &zero, .kv = l->kv_list};
     bz_pass_state state = BZ_PASS_ERROR;
-    if (!wish || l->b->choose(l->b, l->schedule, wish, &err) == BZ_OK) {
+    if (!topk || l->b->choose(l->b, l->schedule, topk, &err) == BZ_OK) {
         while ((state = l->b->send(l->b, l->schedule, &rows, kind < 0, u, &err)) == BZ_PASS_WAIT) {
             bz_os_sleep(20000);
         }
@@ -214,7 +214,8 @@ static void same_sum(bz_exp_sum a, bz_exp_sum b)
            "%g %.9g, not %g %.9g", (double)a.max, a.sum, (double)b.max, b.sum);
 }
 
-static void same_list(const bz_shortlist *got, const bz_shortlist *want, const bz_wish *wish)
+static void same_list(const bz_shortlist *got, const bz_shortlist *want,
+                      const bz_topk_request *topk)
 {
     CHECKF(got->n == want->n && got->whole == want->whole && got->finite == want->finite,
            "%u%s%s, not %u%s%s", got->n, got->whole ? " whole" : "",
@@ -230,10 +231,10 @@ static void same_list(const bz_shortlist *got, const bz_shortlist *want, const b
             break;
         }
     }
-    if (wish->sum) {
+    if (topk->sum) {
         same_sum(got->sum, want->sum);
     }
-    if (wish->raw_sum) {
+    if (topk->raw_sum) {
         same_sum(got->raw_sum, want->raw_sum);
     }
 }
@@ -312,12 +313,12 @@ static void test_rows(uint32_t vocab)
                 continue;
             }
             bz_sampler *s = sampler_of(&requests[r], vocab, bias);
-            const bz_wish wish = bz_sampler_wish(s);
+            const bz_topk_request topk = bz_sampler_topk_request(s);
             bz_shortlist got, want;
             bz_error err = {0};
             int32_t guess = -1;
             const double u = unit();
-            if (lab_send(&l, &wish, kind, u) && lab_receive(&l, &got, &guess)) {
+            if (lab_send(&l, &topk, kind, u) && lab_receive(&l, &got, &guess)) {
                 const float *row = lab_row(&l);
                 for (uint32_t i = 0; i < vocab; i++) {
                     if (!CHECK(same_value(row[i], l.rows[(size_t)kind * vocab + i]))) {
@@ -325,7 +326,7 @@ static void test_rows(uint32_t vocab)
                     }
                 }
                 bz_status status = bz_sampler_shortlist(s, row, &want, &err);
-                same_list(&got, &want, &wish);
+                same_list(&got, &want, &topk);
                 bz_choice a, b;
                 if (status == BZ_OK && bz_sampler_choose(s, &got, NULL, u, &a) &&
                     bz_sampler_choose(s, &want, NULL, u, &b)) {
@@ -357,11 +358,11 @@ static void test_flights(void)
         const bz_bias bias = {3, 1e30f};
         CHECK(bz_sampler_begin(s, &(bz_sampling){.greedy = true, .bias = &bias, .n_bias = 1}, false,
                                0, &err) == BZ_OK);
-        bz_wish wish = bz_sampler_wish(s);
+        bz_topk_request topk = bz_sampler_topk_request(s);
         bz_shortlist list;
         int32_t guess;
         gpu_counts before = gpu_counts_of(g);
-        CHECK(lab_send(&l, &wish, 0, 0));
+        CHECK(lab_send(&l, &topk, 0, 0));
         for (int i = 0; i < 3; i++) {
             CHECK(lab_send(&l, NULL, -1, 0));
         }
@@ -397,7 +398,7 @@ static void show_times(void)
     printf("  %s, vocabulary 262144, microseconds\n", gpu_adapter_name(l.model->g));
     for (int kind = 0; kind < KINDS; kind++) {
         const bz_edits none = {0};
-        const bz_wish wishes[] = {
+        const bz_topk_request topks[] = {
             {.edits = &none, .wanted = 1, .greedy = true},
             {.edits = &none, .wanted = 64, .top_k = 64, .top_p = 0.95f, .temperature = 1},
             {.edits = &none,
@@ -409,7 +410,7 @@ static void show_times(void)
         printf("  %-18s", kind_names[kind]);
         for (int w = 0; w < 3; w++) {
             double best[2] = {1e9, 1e9};
-            CHECK(lab_send(&l, &wishes[w], kind, 0.5) && lab_receive(&l, &list, &guess));
+            CHECK(lab_send(&l, &topks[w], kind, 0.5) && lab_receive(&l, &list, &guess));
             for (int i = 0; i < 20; i++) {
                 double ns[4];
                 if (gpu_time_list(l.model->g, l.schedule->list, l.schedule->n, 2, ns)) {
@@ -417,7 +418,7 @@ static void show_times(void)
                     best[1] = fmin(best[1], ns[1] / 1e3);
                 }
             }
-            printf("   %3u candidates: scan %6.1f, pick %6.1f", wishes[w].wanted, best[0], best[1]);
+            printf("   %3u candidates: scan %6.1f, pick %6.1f", topks[w].wanted, best[0], best[1]);
         }
         printf("\n");
     }
@@ -661,15 +662,15 @@ static void test_costs(const bz_model *m)
 
 static int misled;
 
-static void mislead(bz_wish *wish, double *u)
+static void change_request(bz_topk_request *topk, double *u)
 {
     misled++;
-    if (wish->wanted) { /* zeros: the device keeps what it was told before */
-        wish->greedy = false;
-        wish->wanted = wish->wanted < 4 ? 4 : wish->wanted;
-        wish->top_k = wish->top_k ? wish->top_k : 4;
-        wish->temperature = 4;
-        wish->top_p = 1;
+    if (topk->wanted) { /* zeros: the device keeps what it was told before */
+        topk->greedy = false;
+        topk->wanted = topk->wanted < 4 ? 4 : topk->wanted;
+        topk->top_k = topk->top_k ? topk->top_k : 4;
+        topk->temperature = 4;
+        topk->top_p = 1;
     }
     *u = 1 - *u;
 }
@@ -692,13 +693,13 @@ static void test_misled(const bz_model *m)
         answer_now(s, &o, 0, 0, &by_rows);
         CHECK(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK);
         s->ahead = BZ_AHEAD;
-        s->mislead = mislead;
+        s->test_override = change_request;
         uint64_t before = gpu_counts_of(bz_model_device(s->model)).submits;
         answer_now(s, &o, 0, 0, &ahead);
         CHECKF(gpu_counts_of(bz_model_device(s->model)).submits - before > 60, "%d submits",
                (int)(gpu_counts_of(bz_model_device(s->model)).submits - before));
         same_answer(&ahead, &by_rows, "misled");
-        s->mislead = NULL;
+        s->test_override = NULL;
         CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK);
         s->ahead = 0;
         int32_t all[PROMPT + 40];

@@ -14,7 +14,7 @@ void render_json(rendered *r, const char *json, size_t len, bool large)
         r->status = bz_chat_read(&r->chat, request, &r->arena, &r->err);
     }
     if (!r->status) {
-        r->chat.large = large;
+        r->chat.no_ple = large;
         r->status = bz_chat_render(&r->prompt, &r->chat, &r->err);
     }
     CHECK((r->status == BZ_OK) == (r->err.text[0] == 0));

@@ -139,7 +139,8 @@ bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
 
 /* ---- passes ---------------------------------------------------------------------------- */
 
-static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_wish *w, bz_error *err)
+static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_topk_request *w,
+                        bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     const bz_edits *e = w->edits;

@@ -34,7 +34,7 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
         gpu_write(b->g, b->rows, 0, block, sizeof block);
     }
     const bz_edits none = {0};
-    const bz_wish usual = {
+    const bz_topk_request usual = {
         .edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
     const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
                              {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
