@@ -12,19 +12,20 @@ JOBS     = $(shell nproc)
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(ISA_FLAGS)
+ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
 LIBS     = -lm -pthread
+# What the program is linked with; tests of the build itself take one that is there already.
+LIBBEZEL = $(B)/libbezel.a
 
 LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
-# Line editing in the chat, where this compiler finds libedit; the program alone is linked with it.
-EDIT    := $(shell t=$$(mktemp) && printf '\043include <histedit.h>\nint main(void) { el_end(0); return 0; }\n' | \
-             $(CC) $(LDFLAGS) -x c -o $$t - -ledit 2>/dev/null && echo -ledit; rm -f $$t)
-CLI_SRC  = $(filter-out cli/media/% cli/chat/line_$(if $(EDIT),none,edit).c,$(sort $(wildcard cli/*.c cli/*/*.c)))
-# Pictures and sound from files, where this compiler finds all of the libraries; else PPM and WAV.
-MEDIA_LIBS = -ljpeg -lpng -lwebp -lwebpdemux -lgif -lsndfile
-MEDIA   := $(shell t=$$(mktemp) && printf '\043include <stdio.h>\n\043include <jpeglib.h>\n\043include <png.h>\n\043include <webp/demux.h>\n\043include <gif_lib.h>\n\043include <sndfile.h>\nint main(void) { return 0; }\n' | \
-             $(CC) $(LDFLAGS) -x c -o $$t - $(MEDIA_LIBS) 2>/dev/null && echo $(MEDIA_LIBS); rm -f $$t)
-MEDIA_SRC = cli/media/decode.c cli/media/exif.c $(if $(MEDIA),$(patsubst %,cli/media/%.c,gif jpeg png sound webp),cli/media/none.c)
+# Optional libraries of the program: pictures, sound, line editing. $(B)/libraries.mk is rewritten when
+# one appears or goes; what depends on it is then built again.
+ifneq ($(filter-out clean format help setup,$(or $(MAKECMDGOALS),all)),)
+$(shell CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' sh tools/libraries.sh $(B)/libraries.mk)
+include $(B)/libraries.mk
+endif
+CLI_SRC  = $(filter-out cli/media/% cli/chat/line_$(if $(EDIT_LINK),none,edit).c,$(sort $(wildcard cli/*.c cli/*/*.c)))
+MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing $(filter-out edit,$(LIBRARIES_FOUND)))
 MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
 # The server and the model store belong to the program, not to the library.
 SERVER_SRC = $(sort $(wildcard server/*.c))
@@ -47,6 +48,7 @@ BENCHES  = $(BENCH_SRC:bench/%.c=$(B)/bench/%)
 
 .PHONY: all run test check asan arm64 fuzz bench setup models help format clean programs FORCE
 all: $(B)/bezel
+	@$(if $(MISSING_NAMES),echo "without $(MISSING_NAMES): install $(strip $(MISSING_PACKAGES)) and run make again")
 
 help:
 	@echo "make          build the program at build/bezel"
@@ -74,9 +76,9 @@ $(B)/libbezel.a: $(LIB_OBJ)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(B)/bezel: $(CLI_OBJ) $(B)/libbezel.a
+$(B)/bezel: $(CLI_OBJ) $(LIBBEZEL) $(B)/libraries.mk
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(EDIT) $(MEDIA)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) $(EDIT_LINK) $(MEDIA_LINK)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -85,7 +87,7 @@ $(B)/%.o: %.c $(B)/flags
 
 # Kernels for one instruction set; the table is chosen at run time.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-$(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: ISA_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+$(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 
 # The kernels' text goes into the library.
 WGSL     = $(sort $(wildcard src/gpu/kernels/*.wgsl src/gpu/kernels/*/*.wgsl))
@@ -124,8 +126,11 @@ $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $
 $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: LIBS += $(B)/libbezel.a -lm
 
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
-$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(B)/libbezel.a $(MEDIA) -lm # it needs the library, too
-$(B)/tests/test_decode.o: ISA_FLAGS = $(if $(MEDIA),-DBEZEL_MEDIA)
+# The decoders need the library, which is before them on the command line.
+$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(B)/libbezel.a $(MEDIA_LINK) -lm
+# The stubs, and the tests of what was found.
+$(B)/cli/media/missing.o $(B)/tests/test_decode.o: $(B)/libraries.mk
+$(B)/cli/media/missing.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
 
 programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
 
@@ -218,4 +223,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_LIB_OBJ:.o=.d) $(TEST_SRC:%.c=$(B)/%.d) \
          $(FUZZ_SRC:%.c=$(B)/%.d) $(BENCH_SRC:%.c=$(B)/%.d) $(B)/tests/fuzz/replay.d
-.SECONDARY:
+# Keep the objects of test programs. Not .SECONDARY, which would also leave missing objects unbuilt.
+.PRECIOUS: $(B)/%.o

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing, from Debian packages and npm only.
 #
-#   setup.sh build   compiler, make, the library for editing lines in a chat, those for pictures and sound
+#   setup.sh build   compiler, make, and the optional libraries (tools/libraries.sh)
 #   setup.sh run     build, and what makes the model that `make run` opens
 #   setup.sh test    build, and what `make test` and `make fuzz` need
 #   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
@@ -31,12 +31,7 @@ has_header() {
 want gcc command -v gcc
 want libc6-dev has_header stdio.h
 want make command -v make
-want libedit-dev has_header histedit.h
-want libjpeg62-turbo-dev sh -c 'printf "#include <stdio.h>\n#include <jpeglib.h>\n" | ${CC:-cc} -E -'
-want libpng-dev has_header png.h
-want libwebp-dev has_header webp/demux.h
-want libgif-dev has_header gif_lib.h
-want libsndfile1-dev has_header sndfile.h
+missing="$missing $(sh tools/libraries.sh packages)"
 case $group in
 run | test)
     want python3 command -v /usr/bin/python3
@@ -77,7 +72,7 @@ gpu)
     ;;
 esac
 
-if [ -n "$missing" ]; then
+if [ -n "${missing# }" ]; then
     install="apt-get install -y --no-install-recommends$missing"
     if [ "$(id -u)" = 0 ]; then
         as_root=""
