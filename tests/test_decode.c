@@ -1,5 +1,5 @@
-/* Files of pictures and sound: made here with the same libraries, read back, broken, and refused
- * with one sentence. */
+/* Image and sound files: written here with the same libraries, read back, damaged, and refused with
+ * one sentence. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,15 +25,15 @@ static void put(bytes *b, const void *p, size_t n)
 
 static void must_fail(const uint8_t *p, size_t n, const char *why)
 {
-    picture got;
+    rgb_image got;
     bz_error err = {0};
-    const bz_status status = decode_picture(&got, p, n, &err);
+    const bz_status status = decode_image(&got, p, n, &err);
     CHECKF(status != BZ_OK && !got.rgb && strstr(err.text, why) && !strchr(err.text, '\n'), "%d %s",
            status, err.text);
     free(got.rgb);
 }
 
-/* A picture whose colours say where they are: red grows with x, green with y. */
+/* A test image whose colours encode the position: red grows with x, green with y. */
 enum { W = 40, H = 24 };
 static void paint(uint8_t *rgb)
 {
@@ -45,7 +45,7 @@ static void paint(uint8_t *rgb)
     }
 }
 
-static int off_by(const picture *p, const uint8_t *want)
+static int off_by(const rgb_image *p, const uint8_t *want)
 {
     int worst = 0;
     for (int i = 0; i < W * H * 3; i++) {
@@ -59,28 +59,28 @@ static void test_ppm(void)
     begin("ppm");
     uint8_t rgb[W * H * 3];
     bytes b = {0};
-    picture p;
+    rgb_image p;
     bz_error err = {0};
     paint(rgb);
     put(&b, "P6\n# a comment\n40 24\n255\n", 25);
     put(&b, rgb, sizeof rgb);
-    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H &&
+    CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H &&
                off_by(&p, rgb) == 0,
            "%s", err.text);
-    picture_free(&p);
+    image_free(&p);
     must_fail(b.p, b.n - 1, "cut off");
     must_fail(b.p, 10, "header");
     must_fail((const uint8_t *)"P6 10000 10000 255\n", 19, "megapixels");
     must_fail((const uint8_t *)"P6 0 24 255\n", 12, "nothing to look at");
-    must_fail((const uint8_t *)"hello", 5, "no picture that is known");
-    must_fail((const uint8_t *)"", 0, "no picture that is known");
+    must_fail((const uint8_t *)"hello", 5, "not an image that Bezel reads");
+    must_fail((const uint8_t *)"", 0, "not an image that Bezel reads");
     free(b.p);
 }
 
-static void test_turns(void)
+static void test_orientations(void)
 {
-    begin("the eight ways a picture can lie");
-    /* Where the source's first pixel and the one right of it come to be, from the Exif standard. */
+    begin("the eight Exif orientations");
+    /* Where the source's first pixel and its right neighbour end up, from the Exif standard. */
     const struct {
         uint32_t w, h, x, y, next_x, next_y;
     } want[9] = {{0},
@@ -93,14 +93,14 @@ static void test_turns(void)
                  {2, 3, 1, 2, 1, 1},
                  {2, 3, 0, 2, 0, 1}};
     for (int o = 1; o <= 8; o++) {
-        picture p = {calloc(6, 3), 3, 2};
+        rgb_image p = {calloc(6, 3), 3, 2};
         p.rgb[0] = 1; /* (0, 0) */
         p.rgb[3] = 2; /* (1, 0) */
-        CHECK(picture_turn(&p, o, NULL) == BZ_OK && p.width == want[o].w && p.height == want[o].h);
+        CHECK(image_orient(&p, o, NULL) == BZ_OK && p.width == want[o].w && p.height == want[o].h);
         CHECKF(p.rgb[(want[o].y * p.width + want[o].x) * 3] == 1, "orientation %d: first pixel", o);
         CHECKF(p.rgb[(want[o].next_y * p.width + want[o].next_x) * 3] == 2,
                "orientation %d: second pixel", o);
-        picture_free(&p);
+        image_free(&p);
     }
     begin("exif data");
     const uint8_t little[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0";
@@ -162,57 +162,56 @@ static bytes make_jpeg(const uint8_t *pixels, int channels, J_COLOR_SPACE space,
 
 static void test_jpeg(void)
 {
-    begin("jpeg: colour, turned, cut");
+    begin("jpeg: colour, rotated, cut off");
     uint8_t rgb[W * H * 3], grey[W * H], cmyk[W * H * 4];
-    picture p;
+    rgb_image p;
     bz_error err = {0};
     paint(rgb);
     bytes b = make_jpeg(rgb, 3, JCS_RGB, 0);
-    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H, "%s",
+    CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.width == W && p.height == H, "%s",
            err.text);
     CHECKF(off_by(&p, rgb) < 12, "off by %d", off_by(&p, rgb));
-    picture_free(&p);
+    image_free(&p);
     must_fail(b.p, b.n - b.n / 8, "cut off");
     must_fail(b.p, b.n / 2, "damaged");
     must_fail(b.p, 3, "damaged");
-    for (size_t n = 0; n + 1 < b.n; n += 13) { /* every length is an answer, never a crash */
+    for (size_t n = 0; n + 1 < b.n; n += 13) { /* every length decodes or fails, without a crash */
         bz_error why = {0};
-        if (decode_picture(&p, b.p, n, &why) == BZ_OK) {
-            picture_free(&p);
+        if (decode_image(&p, b.p, n, &why) == BZ_OK) {
+            image_free(&p);
         } else {
             CHECK(why.text[0]);
         }
     }
     free(b.p);
-    b = make_jpeg(rgb, 3, JCS_RGB, 6); /* lies on its side: what was left is up */
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == H && p.height == W);
+    b = make_jpeg(rgb, 3, JCS_RGB, 6); /* rotated: the left side is the top */
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.width == H && p.height == W);
     CHECKF(p.rgb[3 * (H - 1)] < 12 && p.rgb[3 * (H - 1) + 1] < 12, "corner %d %d",
            p.rgb[3 * (H - 1)], p.rgb[3 * (H - 1) + 1]);
-    picture_free(&p);
+    image_free(&p);
     free(b.p);
 
-    begin("jpeg: grey and inks");
+    begin("jpeg: grey and CMYK");
     for (int i = 0; i < W * H; i++) {
         grey[i] = (uint8_t)(i % W * 6);
-        memcpy(cmyk + 4 * i, (const uint8_t[4]){0, 255, 255, 0}, 4); /* pure red in inks */
+        memcpy(cmyk + 4 * i, (const uint8_t[4]){0, 255, 255, 0}, 4); /* pure red in CMYK */
     }
     b = make_jpeg(grey, 1, JCS_GRAYSCALE, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK);
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK);
     CHECK(p.rgb[3 * 20] == p.rgb[3 * 20 + 1] && abs(p.rgb[3 * 20] - 120) < 8);
-    picture_free(&p);
+    image_free(&p);
     free(b.p);
     b = make_jpeg(cmyk, 4, JCS_CMYK, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK);
-    /* libjpeg marks such files as Adobe's, whose values say what is left white: cyan at 0 is full
-     * ink */
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK);
+    /* libjpeg marks such files as Adobe's, whose values are inverted: cyan 0 is full ink */
     CHECKF(p.rgb[0] < 10 && p.rgb[1] < 10 && p.rgb[2] < 10, "%d %d %d", p.rgb[0], p.rgb[1],
            p.rgb[2]);
-    picture_free(&p);
+    image_free(&p);
     free(b.p);
     memset(cmyk, 255, sizeof cmyk);
     b = make_jpeg(cmyk, 4, JCS_CMYK, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[0] > 250 && p.rgb[1] > 250);
-    picture_free(&p);
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.rgb[0] > 250 && p.rgb[1] > 250);
+    image_free(&p);
     free(b.p);
 }
 #endif
@@ -243,7 +242,7 @@ static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, 
     png_set_write_fn(png, &b, png_out, NULL);
     png_set_IHDR(png, info, w, h, depth, type, interlace, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
-    png_set_gAMA(png, info, 1.0); /* colour management is off: this must change nothing */
+    png_set_gAMA(png, info, 1.0); /* colour management is off: this must have no effect */
     if (type == PNG_COLOR_TYPE_PALETTE) {
         png_color colours[4] = {{10, 20, 30}, {40, 50, 60}, {70, 80, 90}, {255, 0, 0}};
         png_set_PLTE(png, info, colours, 4);
@@ -262,14 +261,14 @@ static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, 
 
 static void test_png(void)
 {
-    begin("png: colour, alpha, grey of 16 bits, palette, interlaced");
+    begin("png: colour, alpha, 16-bit grey, palette, interlaced");
     uint8_t rgb[W * H * 3], rgba[W * H * 4], wide[W * H * 6], grey[W * H * 2], index[W * H];
-    picture p;
+    rgb_image p;
     bz_error err = {0};
     paint(rgb);
     for (int i = 0; i < W * H; i++) {
         memcpy(rgba + 4 * i, rgb + 3 * i, 3);
-        rgba[4 * i + 3] = (uint8_t)(i * 7); /* dropped, also where it says invisible */
+        rgba[4 * i + 3] = (uint8_t)(i * 7); /* dropped, also where the pixel is transparent */
         for (int c = 0; c < 3; c++) {
             wide[6 * i + 2 * c] = rgb[3 * i + c];
             wide[6 * i + 2 * c + 1] = 0xEE;
@@ -290,35 +289,35 @@ static void test_png(void)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         bytes b = make_png(kinds[k].pixels, W, H, kinds[k].depth, kinds[k].type, kinds[k].row,
                            kinds[k].interlace);
-        CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, rgb) == 0, "kind %zu: %s",
-               k, err.text);
-        picture_free(&p);
+        CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, rgb) == 0, "kind %zu: %s", k,
+               err.text);
+        image_free(&p);
         must_fail(b.p, b.n / 2, "cut off");
         b.p[b.n / 2] ^= 0x55;
         must_fail(b.p, b.n, "damaged");
         free(b.p);
     }
     bytes b = make_png(grey, W, H, 16, PNG_COLOR_TYPE_GRAY, W * 2, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[3 * 200] == 200 &&
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.rgb[3 * 200] == 200 &&
           p.rgb[3 * 200 + 2] == 200);
-    picture_free(&p);
+    image_free(&p);
     free(b.p);
     b = make_png(index, W, H, 8, PNG_COLOR_TYPE_PALETTE, W, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.rgb[9] == 255 && p.rgb[10] == 0 &&
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.rgb[9] == 255 && p.rgb[10] == 0 &&
           p.rgb[3] == 40);
-    picture_free(&p);
+    image_free(&p);
     free(b.p);
     begin("png: 100 megapixels, and one row of 10,000");
     static uint8_t row[10000 * 3];
     b = make_png(row, 10000, 1, 8, PNG_COLOR_TYPE_RGB, sizeof row, 0);
-    CHECK(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10000 && p.height == 1);
-    picture_free(&p);
-    b.p[20] = b.p[21] = 0; /* the height becomes 10,000: refused for its size or its checksum,
-                              before it is allocated */
+    CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.width == 10000 && p.height == 1);
+    image_free(&p);
+    b.p[20] = b.p[21] = 0; /* the height becomes 10,000: refused because of its size or its
+                              checksum, before anything is allocated */
     b.p[22] = 0x27;
     b.p[23] = 0x10;
     bz_error why = {0};
-    CHECK(decode_picture(&p, b.p, b.n, &why) != BZ_OK && why.text[0]);
+    CHECK(decode_image(&p, b.p, b.n, &why) != BZ_OK && why.text[0]);
     free(b.p);
 }
 #endif
@@ -339,12 +338,12 @@ static void test_webp(void)
 {
     begin("webp");
     uint8_t rgb[W * H * 3], rgba[W * H * 4], *out = NULL;
-    picture p;
+    rgb_image p;
     bz_error err = {0};
     paint(rgb);
     size_t n = WebPEncodeLosslessRGB(rgb, W, H, W * 3, &out);
-    CHECKF(decode_picture(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "%s", err.text);
-    picture_free(&p);
+    CHECKF(decode_image(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "%s", err.text);
+    image_free(&p);
     must_fail(out, n / 2, "cut off");
     must_fail(out, 20, "cut off");
     WebPFree(out);
@@ -353,9 +352,9 @@ static void test_webp(void)
         rgba[4 * i + 3] = 128;
     }
     n = WebPEncodeLosslessRGBA(rgba, W, H, W * 4, &out);
-    CHECKF(decode_picture(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "alpha: off by %d",
+    CHECKF(decode_image(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "alpha: off by %d",
            p.rgb ? off_by(&p, rgb) : -1);
-    picture_free(&p);
+    image_free(&p);
     WebPFree(out);
 }
 #endif
@@ -397,15 +396,15 @@ static void test_gif(void)
     }
     EGifCloseFile(g, &error);
     GifFreeMapObject(map);
-    picture p;
+    rgb_image p;
     bz_error err = {0};
-    CHECKF(decode_picture(&p, b.p, b.n, &err) == BZ_OK && p.width == 10 && p.height == 8, "%s",
+    CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.width == 10 && p.height == 8, "%s",
            err.text);
     if (p.rgb) {
         CHECK(p.rgb[2] == 250 && p.rgb[0] == 0); /* outside the frame */
         CHECK(p.rgb[(1 * 10 + 2) * 3] == 250 && p.rgb[(4 * 10 + 7) * 3] == 250); /* inside */
     }
-    picture_free(&p);
+    image_free(&p);
     must_fail(b.p, 20, "cut off");
     must_fail(b.p, 36, "cut off");
     free(b.p);
@@ -458,7 +457,7 @@ static sf_count_t memory_tell(void *user)
     return (sf_count_t)((bytes *)user)->at;
 }
 
-/* Its header knows no length, so that only its pages tell. Noise fills many of them. */
+/* Its header has no length, so only the pages show where it ends. Noise fills many of them. */
 static void test_cut_ogg(void)
 {
     begin("sound: an ogg that is cut off");
@@ -529,7 +528,7 @@ static void test_sound(void)
                level);
         free(s.pcm);
         if (decode_sound(&s, b.p, b.n / 2, &err) ==
-            BZ_OK) { /* half a clip is half a clip, or a sentence */
+            BZ_OK) { /* half a clip decodes to half, or fails */
             CHECK(s.frames < FRAMES && s.cut);
             free(s.pcm);
         } else {
@@ -539,7 +538,7 @@ static void test_sound(void)
         free(b.p);
     }
     test_cut_ogg();
-    begin("sound: nothing of the kind");
+    begin("sound: not a sound file");
     bz_sound s;
     bz_error err = {0};
     CHECK(decode_sound(&s, (const uint8_t *)"hello", 5, &err) == BZ_BAD_FILE &&
@@ -552,7 +551,7 @@ static void test_sound(void)
 int main(void)
 {
     test_ppm();
-    test_turns();
+    test_orientations();
     test_jpeg();
     test_png();
     test_webp();

@@ -91,7 +91,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
                    bz_error *err)
 {
     source from;
-    picture p = {0};
+    rgb_image p = {0};
     bz_sound s = {0};
     bz_job *job = NULL;
     const char *told = bz_encoder_notice(encoder);
@@ -103,7 +103,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     if (from.size == 0) {
         status = bz_fail(err, BZ_BAD_FILE, "The file is empty.");
     } else if (kind == BZ_MEDIA_IMAGE) {
-        status = decode_picture(&p, from.data, from.size, err);
+        status = decode_image(&p, from.data, from.size, err);
     } else {
         status = decode_sound(&s, from.data, from.size, err);
     }
@@ -123,7 +123,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     }
     see_name_option(err);
     bz_job_free(job);
-    picture_free(&p);
+    image_free(&p);
     free(s.pcm);
     status = status == BZ_OK || status == BZ_ABORTED ? status : about(&from, err);
     source_close(&from);

@@ -5,13 +5,13 @@
 
 #include "media/image.h"
 
-void picture_free(picture *p)
+void image_free(rgb_image *p)
 {
     free(p->rgb);
-    *p = (picture){0};
+    *p = (rgb_image){0};
 }
 
-bz_status picture_make(picture *p, uint32_t width, uint32_t height, bz_error *err)
+bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *err)
 {
     bz_size to;
     const bz_status status = bz_image_fit((bz_size){height, width}, 0, &to, err);
@@ -22,7 +22,7 @@ bz_status picture_make(picture *p, uint32_t width, uint32_t height, bz_error *er
     p->width = width;
     p->height = height;
     return p->rgb ? BZ_OK
-                  : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.",
+                  : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an image of %u x %u pixels.",
                             width, height);
 }
 
@@ -49,33 +49,34 @@ static bool ppm_number(const uint8_t *b, size_t n, size_t *at, uint32_t *out)
     return digits > 0 && digits < 8;
 }
 
-static bz_status decode_ppm(picture *p, const uint8_t *b, size_t n, bz_error *err)
+static bz_status decode_ppm(rgb_image *p, const uint8_t *b, size_t n, bz_error *err)
 {
     size_t at = 2;
-    uint32_t width, height, most;
+    uint32_t width, height, maximum;
     if (!ppm_number(b, n, &at, &width) || !ppm_number(b, n, &at, &height) ||
-        !ppm_number(b, n, &at, &most) || most != 255) {
-        return bz_fail(err, BZ_BAD_FILE,
-                       "The PPM picture's header is not that of 8-bit colour (P6, 255).");
+        !ppm_number(b, n, &at, &maximum) || maximum != 255) {
+        return bz_fail(
+            err, BZ_BAD_FILE,
+            "The PPM file is not 8-bit colour: its header must be P6 with a maximum of 255.");
     }
-    at++; /* one blank */
-    const bz_status status = picture_make(p, width, height, err);
+    at++; /* one white space character */
+    const bz_status status = image_alloc(p, width, height, err);
     if (status != BZ_OK) {
         return status;
     }
     const size_t bytes = (size_t)width * height * 3;
     if (at > n || n - at < bytes) {
-        return bz_fail(err, BZ_BAD_FILE, "The PPM picture is cut off.");
+        return bz_fail(err, BZ_BAD_FILE, "The PPM file is cut off.");
     }
     memcpy(p->rgb, b + at, bytes);
     return BZ_OK;
 }
 
-/* ---- what it is ------------------------------------------------------------------------ */
+/* ---- formats, recognised by their first bytes --------------------------------------------- */
 
-bz_status decode_picture(picture *p, const uint8_t *b, size_t n, bz_error *err)
+bz_status decode_image(rgb_image *p, const uint8_t *b, size_t n, bz_error *err)
 {
-    *p = (picture){0};
+    *p = (rgb_image){0};
     bz_status status;
     if (n >= 3 && b[0] == 0xFF && b[1] == 0xD8 && b[2] == 0xFF) {
         status = decode_jpeg(p, b, n, err);
@@ -89,10 +90,10 @@ bz_status decode_picture(picture *p, const uint8_t *b, size_t n, bz_error *err)
         status = decode_ppm(p, b, n, err);
     } else {
         status = bz_fail(err, BZ_BAD_FILE,
-                         "This is no picture that is known; JPEG, PNG, WebP, GIF and PPM are.");
+                         "This file is not an image that Bezel reads (JPEG, PNG, WebP, GIF, PPM).");
     }
     if (status != BZ_OK) {
-        picture_free(p);
+        image_free(p);
     }
     return status;
 }
@@ -100,5 +101,5 @@ bz_status decode_picture(picture *p, const uint8_t *b, size_t n, bz_error *err)
 bz_status decode_sound(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
 {
     *s = (bz_sound){0};
-    return bz_wav_is(b, n) ? bz_wav_read(s, b, n, err) : decode_packaged_sound(s, b, n, err);
+    return bz_wav_is(b, n) ? bz_wav_read(s, b, n, err) : decode_other_sound(s, b, n, err);
 }

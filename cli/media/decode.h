@@ -1,36 +1,38 @@
-/* Files of pictures and sound as pixels and samples, by what their bytes are, never by their names.
- * The glue around libjpeg, libpng, libwebp, giflib and libsndfile; a build without them reads PPM
- * and WAV. */
+/* Decodes image and sound files to pixels and samples. The format is recognised by the bytes, never
+ * by the file name. PPM and WAV are always read; the other formats need libjpeg, libpng, libwebp,
+ * giflib and libsndfile, each of which a build may lack (missing.c). */
 #ifndef BZ_CLI_DECODE_H
 #define BZ_CLI_DECODE_H
 
 #include "base/error.h"
 #include "media/wav.h"
 
-typedef struct picture {
+typedef struct rgb_image {
     uint8_t *rgb; /* [height][width][3], upright; the caller frees it */
     uint32_t width, height;
-} picture;
+} rgb_image;
 
-/* Of several frames the first. Alpha is dropped, colour profiles are not looked at. */
-bz_status decode_picture(picture *p, const uint8_t *bytes, size_t n, bz_error *err);
+/* An animation's first frame. Alpha is dropped, colour profiles are ignored. */
+bz_status decode_image(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
 bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err);
 
-/* ---- inside --------------------------------------------------------------------- */
+/* ---- shared by the decoders ------------------------------------------------------ */
 
-/* Room for the pixels; refuses what bz_image_fit would refuse, before anything is allocated. */
-bz_status picture_make(picture *p, uint32_t width, uint32_t height, bz_error *err);
-void picture_free(picture *p);
+/* Allocates the pixels, zeroed. Sizes that bz_image_fit refuses are refused before allocating. */
+bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *err);
+void image_free(rgb_image *p);
 
-/* The orientation, 1 to 8, that Exif data (from "Exif\0\0" or its TIFF header on) asks for; 1 where
- * it does not. */
+/* The orientation, 1 to 8, in Exif data that starts with "Exif\0\0" or with its TIFF header; 1 if
+ * there is none. */
 int exif_orientation(const uint8_t *bytes, size_t n);
-bz_status picture_turn(picture *p, int orientation, bz_error *err);
+/* Rotates and mirrors the image so that it is upright. */
+bz_status image_orient(rgb_image *p, int orientation, bz_error *err);
 
-bz_status decode_jpeg(picture *p, const uint8_t *bytes, size_t n, bz_error *err);
-bz_status decode_png(picture *p, const uint8_t *bytes, size_t n, bz_error *err);
-bz_status decode_webp(picture *p, const uint8_t *bytes, size_t n, bz_error *err);
-bz_status decode_gif(picture *p, const uint8_t *bytes, size_t n, bz_error *err);
-bz_status decode_packaged_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err);
+bz_status decode_jpeg(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
+bz_status decode_png(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
+bz_status decode_webp(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
+bz_status decode_gif(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
+/* FLAC, OGG, MP3. */
+bz_status decode_other_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which way a picture is up, from its Exif data. */
+/* Exif orientation: reading it, and turning an image upright. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,32 +48,35 @@ int exif_orientation(const uint8_t *b, size_t n)
     return 1;
 }
 
-bz_status picture_turn(picture *p, int orientation, bz_error *err)
+bz_status image_orient(rgb_image *p, int orientation, bz_error *err)
 {
     if (orientation <= 1 || orientation > 8) {
         return BZ_OK;
     }
-    const bool sideways = orientation >= 5; /* rows become columns */
-    const uint32_t w = p->width, h = p->height, width = sideways ? h : w, height = sideways ? w : h;
+    const bool transposed = orientation >= 5;
+    const uint32_t w = p->width, h = p->height, width = transposed ? h : w,
+                   height = transposed ? w : h;
     uint8_t *rgb = malloc((size_t)w * h * 3);
     if (!rgb) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.", w, h);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an image of %u x %u pixels.", w, h);
     }
-    /* 2 mirrored, 3 upside down, 4 both; 5 to 8 the same after rows and columns are exchanged */
+    /* 2: mirrored left-right, 3: rotated by 180 degrees, 4: mirrored top-bottom; 5 to 8: transposed
+     * first, then the same */
     const bool flip_x =
         orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
     const bool flip_y =
         orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     for (uint32_t y = 0; y < height; y++) {
         for (uint32_t x = 0; x < width; x++) {
-            const uint32_t a = sideways ? y : x,
-                           b = sideways ? x : y; /* column and row of the source, not flipped */
+            const uint32_t a = transposed ? y : x,
+                           b = transposed ? x
+                                          : y; /* column and row of the source before flipping */
             const uint32_t from_x = flip_x ? w - 1 - a : a, from_y = flip_y ? h - 1 - b : b;
             memcpy(rgb + ((size_t)y * width + x) * 3, p->rgb + ((size_t)from_y * w + from_x) * 3,
                    3);
         }
     }
     free(p->rgb);
-    *p = (picture){rgb, width, height};
+    *p = (rgb_image){rgb, width, height};
     return BZ_OK;
 }

@@ -22,10 +22,10 @@ static int on_read(GifFileType *g, GifByteType *to, int want)
 
 static bz_status damaged(bz_error *err)
 {
-    return bz_fail(err, BZ_BAD_FILE, "The GIF cannot be read, it is damaged or cut off.");
+    return bz_fail(err, BZ_BAD_FILE, "The GIF file is damaged or cut off.");
 }
 
-static void put(picture *p, uint32_t x, uint32_t y, const ColorMapObject *map, unsigned index)
+static void put(rgb_image *p, uint32_t x, uint32_t y, const ColorMapObject *map, unsigned index)
 {
     if (x < p->width && y < p->height && map && index < (unsigned)map->ColorCount) {
         const GifColorType *c = &map->Colors[index];
@@ -36,8 +36,8 @@ static void put(picture *p, uint32_t x, uint32_t y, const ColorMapObject *map, u
     }
 }
 
-/* The frame that comes next, on a canvas of the background's colour. */
-static bz_status read_frame(picture *p, GifFileType *g, bz_error *err)
+/* Reads the next frame onto a canvas of the background colour. */
+static bz_status read_frame(rgb_image *p, GifFileType *g, bz_error *err)
 {
     static const unsigned first[4] = {0, 4, 2, 1}, step[4] = {8, 8, 4, 2};
     if (DGifGetImageDesc(g) != GIF_OK || g->Image.Width <= 0 || g->Image.Height <= 0) {
@@ -46,8 +46,8 @@ static bz_status read_frame(picture *p, GifFileType *g, bz_error *err)
     const uint32_t width = (uint32_t)g->Image.Width, height = (uint32_t)g->Image.Height;
     const uint32_t left = (uint32_t)g->Image.Left, top = (uint32_t)g->Image.Top;
     const ColorMapObject *map = g->Image.ColorMap ? g->Image.ColorMap : g->SColorMap;
-    bz_status status = picture_make(p, g->SWidth > 0 ? (uint32_t)g->SWidth : width,
-                                    g->SHeight > 0 ? (uint32_t)g->SHeight : height, err);
+    bz_status status = image_alloc(p, g->SWidth > 0 ? (uint32_t)g->SWidth : width,
+                                   g->SHeight > 0 ? (uint32_t)g->SHeight : height, err);
     if (status != BZ_OK) {
         return status;
     }
@@ -73,7 +73,7 @@ static bz_status read_frame(picture *p, GifFileType *g, bz_error *err)
     return ok ? status : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read a GIF.");
 }
 
-bz_status decode_gif(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
+bz_status decode_gif(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err)
 {
     gif_bytes b = {bytes, n, 0};
     int error;
@@ -82,19 +82,19 @@ bz_status decode_gif(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
         return damaged(err);
     }
     bz_status status = BZ_BAD_FILE;
-    bool found = false, going = true;
-    while (going && !found) {
+    bool found = false, more = true;
+    while (more && !found) {
         GifRecordType record;
         GifByteType *extension;
         int code;
-        going = DGifGetRecordType(g, &record) == GIF_OK && record != TERMINATE_RECORD_TYPE;
-        if (going && record == IMAGE_DESC_RECORD_TYPE) {
+        more = DGifGetRecordType(g, &record) == GIF_OK && record != TERMINATE_RECORD_TYPE;
+        if (more && record == IMAGE_DESC_RECORD_TYPE) {
             found = true;
             status = read_frame(p, g, err);
-        } else if (going && record == EXTENSION_RECORD_TYPE) {
-            going = DGifGetExtension(g, &code, &extension) == GIF_OK;
-            while (going && extension) {
-                going = DGifGetExtensionNext(g, &extension) == GIF_OK;
+        } else if (more && record == EXTENSION_RECORD_TYPE) {
+            more = DGifGetExtension(g, &code, &extension) == GIF_OK;
+            while (more && extension) {
+                more = DGifGetExtensionNext(g, &extension) == GIF_OK;
             }
         }
     }

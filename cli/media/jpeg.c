@@ -9,12 +9,12 @@
 #include "cli/media/decode.h"
 
 typedef struct jpeg_state {
-    struct jpeg_error_mgr errors; /* first: libjpeg hands this back to us */
+    struct jpeg_error_mgr errors; /* first member: libjpeg passes a pointer to it */
     jmp_buf back;
-    bool cut; /* the file ends before the picture does */
+    bool cut; /* the file ends before the image does */
     struct jpeg_decompress_struct d;
-    picture *p;
-    uint8_t *row; /* of four channels */
+    rgb_image *p;
+    uint8_t *row; /* [width][4], CMYK only */
     bz_error *err;
     bz_status status;
 } jpeg_state;
@@ -24,8 +24,7 @@ static void on_error(j_common_ptr c)
     jpeg_state *s = (jpeg_state *)(void *)c->err;
     char text[JMSG_LENGTH_MAX];
     c->err->format_message(c, text);
-    s->status =
-        bz_fail(s->err, BZ_BAD_FILE, "The JPEG cannot be read, it is damaged: %.150s.", text);
+    s->status = bz_fail(s->err, BZ_BAD_FILE, "The JPEG file is damaged: %.150s.", text);
     longjmp(s->back, 1);
 }
 
@@ -46,7 +45,7 @@ static int orientation(const struct jpeg_decompress_struct *d)
     return 1;
 }
 
-/* Inks to light: each colour's share times black's. Adobe's files store what is left white. */
+/* CMYK to RGB: (255 - ink) * (255 - black) / 255. Adobe stores the values inverted. */
 static void from_cmyk(const uint8_t *in, uint8_t *out, uint32_t n, bool inverted)
 {
     for (uint32_t i = 0; i < n; i++, in += 4, out += 3) {
@@ -58,7 +57,7 @@ static void from_cmyk(const uint8_t *in, uint8_t *out, uint32_t n, bool inverted
     }
 }
 
-/* Everything that libjpeg may jump out of; *s outlives the jump. */
+/* All calls that libjpeg may leave by longjmp. State is in *s, so that it survives the jump. */
 static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
 {
     struct jpeg_decompress_struct *d = &s->d;
@@ -69,12 +68,12 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
     jpeg_save_markers(d, JPEG_APP0 + 1, 0xFFFF);
     jpeg_mem_src(d, bytes, (unsigned long)n);
     jpeg_read_header(d, TRUE);
-    const bool inks = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
-    d->out_color_space = inks ? JCS_CMYK : JCS_RGB;
-    s->status = picture_make(s->p, d->image_width, d->image_height, s->err);
-    s->row = s->status == BZ_OK && inks ? malloc((size_t)d->image_width * 4) : NULL;
-    if (s->status == BZ_OK && inks && !s->row) {
-        s->status = bz_fail(s->err, BZ_OUT_OF_MEMORY, "No memory for a picture of %u x %u pixels.",
+    const bool cmyk = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
+    d->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+    s->status = image_alloc(s->p, d->image_width, d->image_height, s->err);
+    s->row = s->status == BZ_OK && cmyk ? malloc((size_t)d->image_width * 4) : NULL;
+    if (s->status == BZ_OK && cmyk && !s->row) {
+        s->status = bz_fail(s->err, BZ_OUT_OF_MEMORY, "No memory for an image of %u x %u pixels.",
                             s->p->width, s->p->height);
     }
     if (s->status != BZ_OK) {
@@ -83,20 +82,20 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
     jpeg_start_decompress(d);
     while (d->output_scanline < d->output_height) {
         uint8_t *to = s->p->rgb + (size_t)d->output_scanline * s->p->width * 3,
-                *line = inks ? s->row : to;
+                *line = cmyk ? s->row : to;
         jpeg_read_scanlines(d, &line, 1);
-        if (inks) {
+        if (cmyk) {
             from_cmyk(s->row, to, s->p->width, d->saw_Adobe_marker);
         }
     }
-    const int turn = orientation(d);
+    const int up = orientation(d);
     jpeg_finish_decompress(d);
     s->status = s->cut ? bz_fail(s->err, BZ_BAD_FILE,
-                                 "The JPEG is cut off: it ends before the picture does.")
-                       : picture_turn(s->p, turn, s->err);
+                                 "The JPEG file is cut off: it ends before the image does.")
+                       : image_orient(s->p, up, s->err);
 }
 
-bz_status decode_jpeg(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
+bz_status decode_jpeg(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err)
 {
     jpeg_state *s = calloc(1, sizeof *s);
     if (!s) {

@@ -12,17 +12,17 @@
     }
 
 #ifdef MISSING_JPEG
-STUB(decode_jpeg, picture, "JPEG", MISSING_JPEG)
+STUB(decode_jpeg, rgb_image, "JPEG", MISSING_JPEG)
 #endif
 #ifdef MISSING_PNG
-STUB(decode_png, picture, "PNG", MISSING_PNG)
+STUB(decode_png, rgb_image, "PNG", MISSING_PNG)
 #endif
 #ifdef MISSING_WEBP
-STUB(decode_webp, picture, "WebP", MISSING_WEBP)
+STUB(decode_webp, rgb_image, "WebP", MISSING_WEBP)
 #endif
 #ifdef MISSING_GIF
-STUB(decode_gif, picture, "GIF", MISSING_GIF)
+STUB(decode_gif, rgb_image, "GIF", MISSING_GIF)
 #endif
 #ifdef MISSING_SOUND
-STUB(decode_packaged_sound, bz_sound, "sound other than WAV", MISSING_SOUND)
+STUB(decode_other_sound, bz_sound, "sound other than WAV", MISSING_SOUND)
 #endif

@@ -12,7 +12,7 @@ typedef struct png_state {
     size_t n, at;
     png_structp png;
     png_infop info;
-    picture *p;
+    rgb_image *p;
     uint8_t **rows;
     bz_error *err;
     bz_status status;
@@ -21,8 +21,7 @@ typedef struct png_state {
 static void on_error(png_structp png, png_const_charp text)
 {
     png_state *s = png_get_error_ptr(png);
-    s->status = bz_fail(s->err, BZ_BAD_FILE,
-                        "The PNG cannot be read, it is damaged or cut off: %.150s.", text);
+    s->status = bz_fail(s->err, BZ_BAD_FILE, "The PNG file is damaged or cut off: %.150s.", text);
     longjmp(png_jmpbuf(png), 1);
 }
 
@@ -41,8 +40,8 @@ static void on_read(png_structp png, png_bytep to, size_t n)
     s->at += n;
 }
 
-/* Everything becomes 8-bit colour: palettes and grey are spread, of 16 bits the upper 8 are taken,
- * alpha goes. */
+/* Converts every kind to 8-bit RGB: palettes and grey are expanded, 16-bit values keep their upper
+ * 8 bits, alpha is dropped. State is in *s, so that it survives libpng's longjmp. */
 static void read_all(png_state *s)
 {
     png_structp png = s->png;
@@ -52,8 +51,8 @@ static void read_all(png_state *s)
     png_set_read_fn(png, s, on_read);
     png_set_user_limits(png, BZ_MAX_SIDE, BZ_MAX_SIDE);
     png_read_info(png, s->info);
-    s->status = picture_make(s->p, png_get_image_width(png, s->info),
-                             png_get_image_height(png, s->info), s->err);
+    s->status = image_alloc(s->p, png_get_image_width(png, s->info),
+                            png_get_image_height(png, s->info), s->err);
     if (s->status != BZ_OK) {
         return;
     }
@@ -68,7 +67,7 @@ static void read_all(png_state *s)
     }
     s->rows = malloc(s->p->height * sizeof *s->rows);
     if (!s->rows) {
-        png_error(png, "there is no memory for it");
+        png_error(png, "not enough memory");
     }
     for (uint32_t y = 0; y < s->p->height; y++) {
         s->rows[y] = s->p->rgb + (size_t)y * s->p->width * 3;
@@ -77,12 +76,12 @@ static void read_all(png_state *s)
     png_read_end(png, s->info);
     png_bytep exif = NULL;
     png_uint_32 bytes = 0;
-    const int turn =
+    const int up =
         png_get_eXIf_1(png, s->info, &bytes, &exif) && exif ? exif_orientation(exif, bytes) : 1;
-    s->status = picture_turn(s->p, turn, s->err);
+    s->status = image_orient(s->p, up, s->err);
 }
 
-bz_status decode_png(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
+bz_status decode_png(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err)
 {
     png_state s = {.bytes = bytes, .n = n, .p = p, .err = err};
     s.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, on_error, on_warning);

@@ -11,8 +11,8 @@
 #include "media/resample.h"
 
 enum {
-    MAX_SECONDS = 3600 + 60 /* an hour is taken; that it is longer is said by who knows better */,
-    BLOCK = 16384
+    MAX_SECONDS = 3600 + 60, /* more than the encoder accepts, which then reports the limit */
+    BLOCK = 16384,           /* frames per read */
 };
 
 typedef struct memory_file {
@@ -55,14 +55,15 @@ static sf_count_t file_tell(void *user)
     return ((memory_file *)user)->at;
 }
 
-/* Blocks are mixed as they come, so that a long clip of many channels needs the memory of one. */
+/* Mixes each block to mono as it is read, so that memory does not grow with the channel count. */
 static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error *err)
 {
-    const size_t channels = (size_t)info->channels, most = (size_t)info->samplerate * MAX_SECONDS;
+    const size_t channels = (size_t)info->channels,
+                 max_frames = (size_t)info->samplerate * MAX_SECONDS;
     float *block = malloc(BLOCK * channels * sizeof *block);
     size_t cap = 0;
     bz_status status = block ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read sound.");
-    while (status == BZ_OK && s->frames < most) {
+    while (status == BZ_OK && s->frames < max_frames) {
         const sf_count_t got = sf_readf_float(f, block, BLOCK);
         if (got <= 0) {
             break;
@@ -85,22 +86,21 @@ static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error
     }
     free(block);
     s->rate = (uint32_t)info->samplerate;
-    s->cut = s->frames < most &&
+    s->cut = s->frames < max_frames &&
              (sf_error(f) != SF_ERR_NO_ERROR || (info->frames > 0 && info->frames < INT64_MAX / 2 &&
                                                  (sf_count_t)s->frames < info->frames));
     return status;
 }
 
-/* ---- MP3: libsndfile reads it with libmpg123, which writes its complaints to stderr -----------
- */
+/* ---- MP3: libsndfile uses libmpg123, which prints warnings to stderr ------------------------- */
 
 static bool is_mp3(const uint8_t *b, size_t n)
 {
     return n >= 3 && (memcmp(b, "ID3", 3) == 0 || (b[0] == 0xff && (b[1] & 0xe0) == 0xe0));
 }
 
-/* Turns stderr away; what unhush wants. */
-static int hush(void)
+/* Redirects stderr to /dev/null. Returns a copy of the old descriptor for stderr_restore, or -1. */
+static int stderr_silence(void)
 {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     const int before = nowhere >= 0 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
@@ -114,7 +114,7 @@ static int hush(void)
     return before;
 }
 
-static void unhush(int before)
+static void stderr_restore(int before)
 {
     fflush(stderr);
     if (before >= 0) {
@@ -129,17 +129,16 @@ static bz_status refuse(const uint8_t *b, size_t n, bz_error *err)
                        : n >= 4 && memcmp(b, "OggS", 4) == 0 ? "OGG"
                        : n >= 4 && memcmp(b, "fLaC", 4) == 0 ? "FLAC"
                                                              : NULL;
-    return kind ? bz_fail(err, BZ_BAD_FILE,
-                          "The %s sound cannot be read, it is damaged or cut off.", kind)
+    return kind ? bz_fail(err, BZ_BAD_FILE, "The %s file is damaged or cut off.", kind)
                 : bz_fail(err, BZ_BAD_FILE,
-                          "This is no sound that is known; WAV, FLAC, OGG and MP3 are.");
+                          "This file is not a sound that Bezel reads (WAV, FLAC, OGG, MP3).");
 }
 
-/* An OGG file does not say how long it is, but every page does: is the last one there in part only?
- */
-static bool ends_in_a_page(const uint8_t *b, size_t n)
+/* Is an OGG file cut off? It does not store its length, but each page does: the last one is then
+ * incomplete. */
+static bool ogg_is_cut(const uint8_t *b, size_t n)
 {
-    enum { HEADER = 27 }; /* bytes, the last of which counts the segments, whose sizes follow */
+    enum { HEADER = 27 }; /* bytes; the last one is the number of segments, whose sizes follow */
     size_t at = 0;
     while (n - at >= 4 && memcmp(b + at, "OggS", 4) == 0) {
         size_t len = HEADER + (n - at >= HEADER ? b[at + HEADER - 1] : 0);
@@ -168,13 +167,13 @@ static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_erro
                 info.samplerate <= BZ_MAX_RATE
             ? read_all(s, f, &info, err)
             : bz_fail(err, BZ_BAD_FILE,
-                      "The sound says it has %d channels of %d samples a second, which cannot be.",
+                      "The sound file states %d channels at %d Hz, which is not supported.",
                       info.channels, info.samplerate);
     sf_close(f);
-    s->cut = s->cut || ends_in_a_page(bytes, n);
+    s->cut = s->cut || ogg_is_cut(bytes, n);
     if (status == BZ_OK && s->frames == 0) {
         status =
-            bz_fail(err, BZ_BAD_FILE, "The sound has no samples; the file is probably cut off.");
+            bz_fail(err, BZ_BAD_FILE, "The sound file has no samples; it is probably cut off.");
     }
     if (status != BZ_OK) {
         free(s->pcm);
@@ -183,13 +182,13 @@ static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_erro
     return status;
 }
 
-bz_status decode_packaged_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
+bz_status decode_other_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err)
 {
     if (!is_mp3(bytes, n)) {
         return decode_any(s, bytes, n, err);
     }
-    const int before = hush();
+    const int before = stderr_silence();
     const bz_status status = decode_any(s, bytes, n, err);
-    unhush(before);
+    stderr_restore(before);
     return status;
 }

@@ -7,32 +7,32 @@
 
 static bz_status damaged(bz_error *err)
 {
-    return bz_fail(err, BZ_BAD_FILE, "The WebP picture cannot be read, it is damaged or cut off.");
+    return bz_fail(err, BZ_BAD_FILE, "The WebP file is damaged or cut off.");
 }
 
 static int orientation(WebPDemuxer *demux)
 {
     WebPChunkIterator chunk;
-    int turn = 1;
+    int up = 1;
     if (WebPDemuxGetChunk(demux, "EXIF", 1, &chunk)) {
-        turn = exif_orientation(chunk.chunk.bytes, chunk.chunk.size);
+        up = exif_orientation(chunk.chunk.bytes, chunk.chunk.size);
         WebPDemuxReleaseChunkIterator(&chunk);
     }
-    return turn;
+    return up;
 }
 
-/* The first frame of a moving picture, on its canvas. */
-static bz_status first_frame(picture *p, const WebPData *data, bz_error *err)
+/* The first frame of an animation, on its canvas. */
+static bz_status first_frame(rgb_image *p, const WebPData *data, bz_error *err)
 {
     WebPAnimDecoderOptions options;
     uint8_t *rgba = NULL;
-    int when;
+    int timestamp;
     if (!WebPAnimDecoderOptionsInit(&options)) {
         return damaged(err);
     }
     options.color_mode = MODE_RGBA;
     WebPAnimDecoder *d = WebPAnimDecoderNew(data, &options);
-    const bool ok = d && WebPAnimDecoderGetNext(d, &rgba, &when);
+    const bool ok = d && WebPAnimDecoderGetNext(d, &rgba, &timestamp);
     for (size_t i = 0; ok && i < (size_t)p->width * p->height; i++) {
         memcpy(p->rgb + 3 * i, rgba + 4 * i, 3);
     }
@@ -40,14 +40,14 @@ static bz_status first_frame(picture *p, const WebPData *data, bz_error *err)
     return ok ? BZ_OK : damaged(err);
 }
 
-bz_status decode_webp(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
+bz_status decode_webp(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err)
 {
     WebPBitstreamFeatures features;
     const WebPData data = {bytes, n};
     if (WebPGetFeatures(bytes, n, &features) != VP8_STATUS_OK) {
         return damaged(err);
     }
-    bz_status status = picture_make(p, (uint32_t)features.width, (uint32_t)features.height, err);
+    bz_status status = image_alloc(p, (uint32_t)features.width, (uint32_t)features.height, err);
     WebPDemuxer *demux = status == BZ_OK ? WebPDemux(&data) : NULL;
     if (status == BZ_OK && !demux) {
         status = damaged(err);
@@ -60,7 +60,7 @@ bz_status decode_webp(picture *p, const uint8_t *bytes, size_t n, bz_error *err)
             WebPDecodeRGBInto(bytes, n, p->rgb, size, (int)p->width * 3) ? BZ_OK : damaged(err);
     }
     if (status == BZ_OK) {
-        status = picture_turn(p, orientation(demux), err);
+        status = image_orient(p, orientation(demux), err);
     }
     WebPDemuxDelete(demux);
     return status;

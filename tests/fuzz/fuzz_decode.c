@@ -1,5 +1,4 @@
-/* Any bytes as a file of a picture or a sound: pixels and samples that are all there, or a
- * sentence. */
+/* Any bytes as an image or sound file: complete pixels and samples, or an error message. */
 #include <stdlib.h>
 
 #include "cli/media/decode.h"
@@ -8,16 +7,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    picture p;
+    rgb_image p;
     bz_sound s;
     bz_error err = {0};
     unsigned sum = 0;
-    if (decode_picture(&p, data, size, &err) == BZ_OK) {
+    if (decode_image(&p, data, size, &err) == BZ_OK) {
         for (size_t i = 0; i < (size_t)p.width * p.height * 3; i += 997) {
             sum += p.rgb[i];
         }
         sum += p.rgb[(size_t)p.width * p.height * 3 - 1];
-        picture_free(&p);
+        image_free(&p);
     } else if (!err.text[0] || p.rgb) {
         abort();
     }
