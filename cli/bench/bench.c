@@ -6,14 +6,10 @@
 
 #include "base/os.h"
 #include "base/units.h"
+#include "bezel_debug.h"
+#include "bezel_diffusion.h"
 #include "cli/bench/bench_canvas.h"
 #include "cli/bench/bench_media.h"
-#include "bezel_diffusion.h"
-#include "cpu/kernels.h"
-#include "gpu/run/backend.h"
-#include "cli/bench/gpu_speed.h"
-#include "session/session.h"
-#include "model/memory.h"
 #include "cli/output.h"
 
 enum { WARM_UP_TOKENS = 8, MOST_RUNS = 1000 };
@@ -27,15 +23,15 @@ typedef struct bench {
     const cli_options *o;
     bz_model *model;
     bz_session *session;
-    gpu *gpu; /* NULL on the CPU */
+    bz_debug_gpu *gpu; /* NULL on the CPU */
     int32_t *ids;
     double load_s, warm_up_s;
     speeds prefill, decode;
-    gpu_counts counts; /* of the last answer, on a GPU */
-    gpu_speed roof;    /* of the GPU */
+    bz_debug_gpu_counts counts; /* of the last answer, on a GPU */
+    bz_debug_gpu_speed roof;    /* of the GPU */
     bool has_roof;
     uint64_t cache_bytes;
-    bz_memory memory;
+    bz_debug_memory memory;
     const char *kernels;
     unsigned threads;
 } bench;
@@ -75,15 +71,17 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
         const bz_generate_options go = {
             .max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
         job = NULL;
-        gpu_counts before = b->gpu ? gpu_counts_of(b->gpu) : (gpu_counts){0};
+        const bz_debug_gpu_counts before =
+            b->gpu ? bz_debug_gpu_get_counts(b->gpu) : (bz_debug_gpu_counts){0};
         status = bz_session_generate(b->session, &go, &job, err);
         status = run_job(status, job, decode_s, err);
         if (b->gpu) {
-            gpu_counts after = gpu_counts_of(b->gpu);
-            b->counts = (gpu_counts){.dispatches = after.dispatches - before.dispatches,
-                                     .submits = after.submits - before.submits,
-                                     .read_bytes = after.read_bytes - before.read_bytes,
-                                     .written_bytes = after.written_bytes - before.written_bytes};
+            const bz_debug_gpu_counts after = bz_debug_gpu_get_counts(b->gpu);
+            b->counts =
+                (bz_debug_gpu_counts){.dispatches = after.dispatches - before.dispatches,
+                                      .submits = after.submits - before.submits,
+                                      .read_bytes = after.read_bytes - before.read_bytes,
+                                      .written_bytes = after.written_bytes - before.written_bytes};
         }
     }
     return status;
@@ -141,7 +139,7 @@ static double gigabytes_per_second(const bench *b)
 
 static uint64_t model_bytes(const bench *b)
 {
-    return b->model->set.total_size;
+    return bz_debug_model_bytes(b->model);
 }
 
 /* Tokens per second if reading the weights were all there is to do. */
@@ -152,28 +150,10 @@ static double roof(const bench *b)
 
 enum { MOST_LINES = 48 };
 
-/* The bucket of passes that the prompt was read in. */
-static int prefill_bucket(const bench *b)
+static void print_profile(const bench *b, const char *what, bz_debug_pass pass, uint32_t position)
 {
-    int bucket = 3;
-    while (bucket > 0 && !b->session->plans[0][bucket].schedule) {
-        bucket--;
-    }
-    return bucket;
-}
-
-/* Where a pass of one bucket spends its time, kernel by kernel. */
-static size_t profile(const bench *b, int bucket, uint32_t position, bz_gpu_line lines[MOST_LINES])
-{
-    const bz_schedule *schedule = b->session->plans[0][bucket].schedule;
-    return schedule ? bz_gpu_profile(b->session->backend, schedule, position, lines, MOST_LINES)
-                    : 0;
-}
-
-static void print_profile(const bench *b, const char *what, int bucket, uint32_t position)
-{
-    bz_gpu_line lines[MOST_LINES];
-    size_t n = profile(b, bucket, position, lines);
+    bz_debug_kernel_time lines[MOST_LINES];
+    size_t n = bz_debug_profile(b->session, pass, position, lines, MOST_LINES);
     double total = 0;
     for (size_t i = 0; i < n; i++) {
         total += lines[i].microseconds;
@@ -182,7 +162,7 @@ static void print_profile(const bench *b, const char *what, int bucket, uint32_t
         printf("\n  %s pass: %.0f us in kernels\n", what, total);
     }
     for (size_t i = 0; i < n; i++) {
-        printf("    %-24s %5u  %9.1f us %5.1f%%", lines[i].name, lines[i].dispatches,
+        printf("    %-24s %5u  %9.1f us %5.1f%%", lines[i].kernel, lines[i].dispatches,
                lines[i].microseconds, 100 * lines[i].microseconds / total);
         if (lines[i].weight_bytes) {
             printf("  %7.1f GB/s", (double)lines[i].weight_bytes / lines[i].microseconds / 1e3);
@@ -197,7 +177,7 @@ static void print_text(const bench *b)
     char size[BZ_UNITS_MAX];
     printf("%s, %s\n", o->model, bz_bytes_text(model_bytes(b), size));
     if (b->gpu) {
-        printf("bezel %s on gpu, %s; ", bz_version(), gpu_adapter_name(b->gpu));
+        printf("bezel %s on gpu, %s; ", bz_version(), bz_debug_gpu_get_info(b->gpu).adapter);
     } else {
         printf("bezel %s on cpu, %s kernels, %u thread%s; ", bz_version(), b->kernels, b->threads,
                b->threads == 1 ? "" : "s");
@@ -235,8 +215,8 @@ static void print_text(const bench *b)
         putchar('\n');
     }
     if (b->gpu) {
-        print_profile(b, "decode", 0, o->prompt_tokens);
-        print_profile(b, "prefill", prefill_bucket(b), 0);
+        print_profile(b, "decode", BZ_DEBUG_DECODE, o->prompt_tokens);
+        print_profile(b, "prefill", BZ_DEBUG_PREFILL, 0);
     }
 }
 
@@ -260,15 +240,16 @@ static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned to
     bz_json_end(j);
 }
 
-static void put_profile(bz_json *j, const char *key, const bench *b, int bucket, uint32_t position)
+static void put_profile(bz_json *j, const char *key, const bench *b, bz_debug_pass pass,
+                        uint32_t position)
 {
-    bz_gpu_line lines[MOST_LINES];
-    size_t n = profile(b, bucket, position, lines);
+    bz_debug_kernel_time lines[MOST_LINES];
+    size_t n = bz_debug_profile(b->session, pass, position, lines, MOST_LINES);
     bz_json_key(j, key);
     bz_json_array(j);
     for (size_t i = 0; i < n; i++) {
         bz_json_object(j);
-        bz_json_put_text(j, "kernel", lines[i].name);
+        bz_json_put_text(j, "kernel", lines[i].kernel);
         bz_json_put_uint(j, "dispatches", lines[i].dispatches);
         bz_json_put_float(j, "us", lines[i].microseconds);
         bz_json_put_uint(j, "weight_bytes", lines[i].weight_bytes);
@@ -280,7 +261,7 @@ static void put_profile(bz_json *j, const char *key, const bench *b, int bucket,
 static void put_gpu(bz_json *j, const bench *b)
 {
     const unsigned tokens = b->o->max_tokens ? b->o->max_tokens : 1;
-    bz_json_put_text(j, "adapter", gpu_adapter_name(b->gpu));
+    bz_json_put_text(j, "adapter", bz_debug_gpu_get_info(b->gpu).adapter);
     bz_json_put_float(j, "dispatches_per_token", (double)b->counts.dispatches / tokens);
     bz_json_put_float(j, "submits_per_token", (double)b->counts.submits / tokens);
     bz_json_put_uint(j, "read_bytes_per_token", b->counts.read_bytes / tokens);
@@ -291,8 +272,8 @@ static void put_gpu(bz_json *j, const bench *b)
         bz_json_put_float(j, "roof_tokens_per_s", roof(b));
         bz_json_put_float(j, "roof_share", b->o->max_tokens ? b->decode.best / roof(b) : 0);
     }
-    put_profile(j, "decode_kernels", b, 0, b->o->prompt_tokens);
-    put_profile(j, "prefill_kernels", b, prefill_bucket(b), 0);
+    put_profile(j, "decode_kernels", b, BZ_DEBUG_DECODE, b->o->prompt_tokens);
+    put_profile(j, "prefill_kernels", b, BZ_DEBUG_PREFILL, 0);
 }
 
 static int print_json(const bench *b)
@@ -350,16 +331,15 @@ static int bench_model(bench *b)
         return cli_error(&err);
     }
     if (bz_session_new(&b->session, b->model, &so, &err) != BZ_OK ||
-        bz_memory_predict(&b->memory, &b->model->text, 1, &err) != BZ_OK) {
+        bz_debug_model_memory(b->model, 1, &b->memory, &err) != BZ_OK) {
         return cli_error(&err);
     }
-    b->kernels =
-        bz_kernels_best(o->kernels)->name; /* the session has refused a name we do not have */
+    b->kernels = bz_debug_kernels(o->kernels);
     b->threads = o->threads ? o->threads : bz_os_cpu_count();
     if (measure_all(b, &err) != BZ_OK) {
         return cli_error(&err);
     }
-    b->has_roof = b->gpu && gpu_speed_measure(b->gpu, &b->roof, &err);
+    b->has_roof = b->gpu && bz_debug_gpu_measure(b->gpu, &b->roof, &err) == BZ_OK;
     if (o->json) {
         return print_json(b);
     }
@@ -386,7 +366,7 @@ static int run(int argc, char **argv)
     if (!cli_open(&o, &b.model, &code)) {
         return code;
     }
-    b.gpu = bz_model_device(b.model);
+    b.gpu = bz_debug_model_gpu(b.model);
     b.load_s = cli_seconds() - t0;
     code = o.media                    ? bench_media(&o, b.model, b.load_s)
            : bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s)

@@ -5,12 +5,9 @@
 
 #include "base/os.h"
 #include "base/units.h"
+#include "bezel_debug.h"
 #include "bezel_diffusion.h"
-#include "cpu/kernels.h"
-#include "gpu/run/backend.h"
-#include "model/memory.h"
 #include "cli/output.h"
-#include "session/session.h"
 
 enum { MOST_PROMPTS = 2, MOST_STEPS = 1000, STEPS_PER_RUN = 4, MOST_LINES = 48 };
 
@@ -20,25 +17,25 @@ typedef struct canvas_speed {
     double encode;           /* tokens per second */
     double step[MOST_STEPS]; /* seconds, sorted */
     uint32_t n;
-    gpu_counts counts; /* of the last step */
-    bz_gpu_line lines[MOST_LINES];
+    bz_debug_gpu_counts counts; /* of the last step */
+    bz_debug_kernel_time lines[MOST_LINES];
     size_t n_lines;
 } canvas_speed;
 
 typedef struct canvas_bench {
     const cli_options *o;
     bz_model *model;
-    gpu *gpu; /* NULL on the CPU */
+    bz_debug_gpu *gpu; /* NULL on the CPU */
     bz_session *session;
     double load_s, warm_up_s;
-    bz_memory memory;
+    bz_debug_memory memory;
     uint64_t gpu_bytes; /* all buffers */
     canvas_speed at[MOST_PROMPTS];
     uint32_t n;
     canvas_speed *now; /* being measured */
     double last;
     bool warm; /* steps count from now on */
-    gpu_counts before;
+    bz_debug_gpu_counts before;
 } canvas_bench;
 
 static int on_step(void *user, const bz_event *e)
@@ -54,11 +51,12 @@ static int on_step(void *user, const bz_event *e)
         s->step[s->n++] = now - b->last;
     }
     if (b->gpu) {
-        const gpu_counts counts = gpu_counts_of(b->gpu);
-        s->counts = (gpu_counts){.dispatches = counts.dispatches - b->before.dispatches,
-                                 .submits = counts.submits - b->before.submits,
-                                 .read_bytes = counts.read_bytes - b->before.read_bytes,
-                                 .written_bytes = counts.written_bytes - b->before.written_bytes};
+        const bz_debug_gpu_counts counts = bz_debug_gpu_get_counts(b->gpu);
+        s->counts =
+            (bz_debug_gpu_counts){.dispatches = counts.dispatches - b->before.dispatches,
+                                  .submits = counts.submits - b->before.submits,
+                                  .read_bytes = counts.read_bytes - b->before.read_bytes,
+                                  .written_bytes = counts.written_bytes - b->before.written_bytes};
         b->before = counts;
     }
     b->last = now;
@@ -125,9 +123,7 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
     }
     cli_sort(s->step, s->n);
     if (status == BZ_OK && b->gpu) {
-        s->n_lines =
-            bz_gpu_profile(b->session->backend, b->session->canvas_plans[CANVAS_DENOISE].schedule,
-                           s->prompt, s->lines, MOST_LINES);
+        s->n_lines = bz_debug_profile(b->session, BZ_DEBUG_CANVAS, s->prompt, s->lines, MOST_LINES);
     }
     return status;
 }
@@ -143,12 +139,12 @@ static void print_text(const canvas_bench *b)
 {
     const cli_options *o = b->o;
     char size[BZ_UNITS_MAX], other[BZ_UNITS_MAX];
-    printf("%s, %s\n", o->model, bz_bytes_text(b->model->set.total_size, size));
+    printf("%s, %s\n", o->model, bz_bytes_text(bz_debug_model_bytes(b->model), size));
     if (b->gpu) {
-        printf("bezel %s on gpu, %s", bz_version(), gpu_adapter_name(b->gpu));
+        printf("bezel %s on gpu, %s", bz_version(), bz_debug_gpu_get_info(b->gpu).adapter);
     } else {
         printf("bezel %s on cpu, %s kernels, %u threads", bz_version(),
-               bz_kernels_best(o->kernels)->name, o->threads ? o->threads : bz_os_cpu_count());
+               bz_debug_kernels(o->kernels), o->threads ? o->threads : bz_os_cpu_count());
     }
     printf("; canvas of %u tokens, %s activations\n\n", bz_model_canvas(b->model),
            o->exact ? "float" : "8-bit");
@@ -177,8 +173,8 @@ static void print_text(const canvas_bench *b)
             printf("\n  step behind %u tokens: %.0f us in kernels\n", b->at[i].prompt, total);
         }
         for (size_t k = 0; k < b->at[i].n_lines; k++) {
-            const bz_gpu_line *l = &b->at[i].lines[k];
-            printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->name, l->dispatches, l->microseconds,
+            const bz_debug_kernel_time *l = &b->at[i].lines[k];
+            printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->kernel, l->dispatches, l->microseconds,
                    100 * l->microseconds / total);
         }
     }
@@ -191,9 +187,9 @@ static int print_json(const canvas_bench *b)
     bz_json_object(&j);
     bz_json_put_text(&j, "version", bz_version());
     bz_json_put_text(&j, "model", b->o->model);
-    bz_json_put_uint(&j, "model_bytes", b->model->set.total_size);
+    bz_json_put_uint(&j, "model_bytes", bz_debug_model_bytes(b->model));
     bz_json_put_text(&j, "device", b->gpu ? "gpu" : "cpu");
-    bz_json_put_text(&j, "adapter", b->gpu ? gpu_adapter_name(b->gpu) : NULL);
+    bz_json_put_text(&j, "adapter", b->gpu ? bz_debug_gpu_get_info(b->gpu).adapter : NULL);
     bz_json_put_bool(&j, "exact", b->o->exact);
     bz_json_put_uint(&j, "canvas", bz_model_canvas(b->model));
     bz_json_put_float(&j, "load_s", b->load_s);
@@ -217,7 +213,7 @@ static int print_json(const canvas_bench *b)
         bz_json_array(&j);
         for (size_t k = 0; k < s->n_lines; k++) {
             bz_json_object(&j);
-            bz_json_put_text(&j, "kernel", s->lines[k].name);
+            bz_json_put_text(&j, "kernel", s->lines[k].kernel);
             bz_json_put_uint(&j, "dispatches", s->lines[k].dispatches);
             bz_json_put_float(&j, "us", s->lines[k].microseconds);
             bz_json_end(&j);
@@ -248,7 +244,7 @@ static int run_bench(canvas_bench *b, uint32_t longest)
     }
     bz_status status = bz_session_new(&b->session, b->model, &so, &err);
     if (status == BZ_OK) {
-        status = bz_memory_predict(&b->memory, &b->model->text, BZ_MAX_CHUNK, &err);
+        status = bz_debug_model_memory(b->model, 0, &b->memory, &err);
     }
     for (uint32_t i = 0; i < b->n && status == BZ_OK; i++) {
         status = measure(b, &b->at[i], &err);
@@ -256,7 +252,7 @@ static int run_bench(canvas_bench *b, uint32_t longest)
     if (status != BZ_OK) {
         return cli_error(&err);
     }
-    b->gpu_bytes = b->gpu ? gpu_counts_of(b->gpu).buffer_bytes : 0;
+    b->gpu_bytes = b->gpu ? bz_debug_gpu_get_counts(b->gpu).buffer_bytes : 0;
     if (o->json) {
         return print_json(b);
     }
@@ -274,7 +270,7 @@ int bench_canvas(const cli_options *o, bool asked, bz_model *model, double load_
     }
     b->o = o;
     b->model = model;
-    b->gpu = bz_model_device(model);
+    b->gpu = bz_debug_model_gpu(model);
     b->load_s = load_s;
     const uint32_t room = bz_model_context(model) - bz_model_canvas(model);
     b->at[0].prompt = asked ? o->prompt_tokens : 256;

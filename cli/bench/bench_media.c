@@ -2,12 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
+#include "bezel_debug.h"
 #include "bezel_media.h"
-#include "encoder/encoder.h"
-#include "gpu/run/backend.h"
 #include "cli/output.h"
 #include "cli/chat/see.h"
 
@@ -20,7 +18,7 @@ typedef struct media_speed {
     uint32_t tokens;
     double first;          /* seconds, with loading and compiling */
     double run[MOST_RUNS]; /* sorted */
-    bz_gpu_line lines[MOST_LINES];
+    bz_debug_kernel_time lines[MOST_LINES];
     size_t n_lines;
 } media_speed;
 
@@ -66,10 +64,8 @@ static bz_status measure(media_bench *b, media_speed *s, bz_error *err)
         status = once(b, s, run + 1, &s->run[run], err);
     }
     cli_sort(s->run, b->o->repeat);
-    bz_backend *backend = bz_encoder_backend(b->encoder, s->kind);
-    if (status == BZ_OK && strcmp(backend->name, "gpu") == 0) {
-        s->n_lines = bz_gpu_profile(backend, bz_encoder_schedule(b->encoder, s->kind), 0, s->lines,
-                                    MOST_LINES);
+    if (status == BZ_OK) {
+        s->n_lines = bz_debug_profile_encoder(b->encoder, s->kind, s->lines, MOST_LINES);
     }
     return status;
 }
@@ -83,8 +79,8 @@ static void print_one(const media_bench *b, const media_speed *s)
         total += s->lines[k].microseconds;
     }
     for (size_t k = 0; k < s->n_lines; k++) {
-        const bz_gpu_line *l = &s->lines[k];
-        printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->name, l->dispatches, l->microseconds,
+        const bz_debug_kernel_time *l = &s->lines[k];
+        printf("    %-24s %5u  %9.1f us %5.1f%%\n", l->kernel, l->dispatches, l->microseconds,
                100 * l->microseconds / total);
     }
 }

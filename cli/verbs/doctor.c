@@ -11,13 +11,11 @@
 #include "cli/bench/bandwidth.h"
 #include "base/os.h"
 #include "base/units.h"
-#include "cpu/kernels.h"
-#include "gpu/device/gpu.h"
-#include "cli/bench/gpu_speed.h"
+#include "bezel_debug.h"
 #include "cli/chat/line.h"
 #include "cli/output.h"
 
-enum { NAME_MAX_BYTES = 128, FEATURES_MAX = 12, GPU_WAIT_MS = 5000 };
+enum { NAME_MAX_BYTES = 128, FEATURES_MAX = 12 };
 
 typedef struct facts {
     char processor[NAME_MAX_BYTES]; /* "": not told */
@@ -31,11 +29,10 @@ typedef struct facts {
     bz_error store_error;
     uint64_t disk_free; /* where the models are, else here */
     const char *disk_path;
-    bool gpu;
-    char adapter[NAME_MAX_BYTES], adapter_kind[32];
-    gpu_limits limits;
+    bool has_gpu;
+    bz_debug_gpu_info gpu;
     bool gpu_measured;
-    gpu_speed speed;
+    bz_debug_gpu_speed speed;
     bz_error gpu_error; /* why there is none, or why it could not be measured */
 } facts;
 
@@ -85,7 +82,7 @@ static void look_at_processor(facts *f)
     add_feature(f, "i8mm", (more & HWCAP2_I8MM) != 0);
 #endif
     f->cores = bz_os_cpu_count();
-    f->kernels = bz_kernels_best(NULL)->name;
+    f->kernels = bz_debug_kernels(NULL);
 }
 
 /* ---- memory and disk ---------------------------------------------------------------- */
@@ -133,27 +130,13 @@ static void look_at_store(facts *f)
 
 static void look_at_gpu(facts *f)
 {
-    gpu *g = NULL;
-    if (gpu_open(&g, &(gpu_options){0}, &f->gpu_error) != BZ_OK) {
-        return;
+    bz_debug_gpu *gpu = NULL;
+    f->has_gpu = bz_debug_gpu_open(&gpu, &f->gpu_error) == BZ_OK;
+    if (f->has_gpu) {
+        f->gpu = bz_debug_gpu_get_info(gpu);
+        f->gpu_measured = bz_debug_gpu_measure(gpu, &f->speed, &f->gpu_error) == BZ_OK;
+        bz_debug_gpu_close(gpu);
     }
-    gpu_state state = gpu_state_of(g, &f->gpu_error);
-    for (int i = 0; state == GPU_STARTING && i < GPU_WAIT_MS; i += 10) {
-        bz_os_sleep(10 * 1000 * 1000);
-        state = gpu_state_of(g, &f->gpu_error);
-    }
-    f->gpu = state == GPU_READY;
-    if (f->gpu) {
-        snprintf(f->adapter, sizeof f->adapter, "%s", gpu_adapter_name(g));
-        snprintf(f->adapter_kind, sizeof f->adapter_kind, "%s", gpu_adapter_kind(g));
-        f->limits = *gpu_limits_of(g);
-        f->gpu_measured = gpu_speed_measure(g, &f->speed, &f->gpu_error);
-    } else if (!f->gpu_error.code) {
-        snprintf(f->gpu_error.text, sizeof f->gpu_error.text,
-                 "The GPU did not answer within %d seconds.", GPU_WAIT_MS / 1000);
-        f->gpu_error.code = BZ_NO_ADAPTER;
-    }
-    gpu_close(g);
 }
 
 /* ---- as text ----------------------------------------------------------------------------- */
@@ -209,12 +192,12 @@ static void print_text(const facts *f)
 static void print_gpu(const facts *f)
 {
     char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
-    if (!f->gpu) {
+    if (!f->has_gpu) {
         printf("  gpu        none: %s\n", f->gpu_error.text);
         return;
     }
-    printf("  gpu        %s (%s)\n", f->adapter, f->adapter_kind);
-    const gpu_limits *l = &f->limits;
+    printf("  gpu        %s (%s)\n", f->gpu.adapter, f->gpu.kind);
+    const bz_debug_gpu_info *l = &f->gpu;
     printf("             limits     buffers of %s, bindings of %s, %u storage buffers\n",
            bz_bytes_text(l->max_buffer, a), bz_bytes_text(l->max_binding, b),
            l->max_storage_buffers);
@@ -252,24 +235,24 @@ static void put_gpu(bz_json *j, const facts *f)
 {
     bz_json_key(j, "gpu");
     bz_json_object(j);
-    put_text(j, "adapter", f->adapter);
-    put_text(j, "kind", f->adapter_kind);
-    put_text(j, "reason", f->gpu ? NULL : f->gpu_error.text);
-    if (f->gpu) {
-        bz_json_put_uint(j, "max_buffer_bytes", f->limits.max_buffer);
-        bz_json_put_uint(j, "max_binding_bytes", f->limits.max_binding);
-        bz_json_put_uint(j, "max_storage_buffers", f->limits.max_storage_buffers);
-        bz_json_put_uint(j, "max_workgroup_storage_bytes", f->limits.max_workgroup_storage);
-        bz_json_put_uint(j, "max_invocations", f->limits.max_invocations);
-        bz_json_put_uint(j, "max_workgroups", f->limits.max_workgroups);
-        bz_json_put_uint(j, "min_storage_offset", f->limits.min_storage_offset);
-        bz_json_put_bool(j, "f16", f->limits.f16);
-        bz_json_put_bool(j, "subgroups", f->limits.subgroups);
-        bz_json_put_uint(j, "subgroup_min", f->limits.subgroup_min);
-        bz_json_put_uint(j, "subgroup_max", f->limits.subgroup_max);
-        bz_json_put_bool(j, "packed_dot", f->limits.packed_dot);
-        bz_json_put_bool(j, "matrices", f->limits.matrices);
-        bz_json_put_bool(j, "timestamps", f->limits.timestamps);
+    put_text(j, "adapter", f->gpu.adapter);
+    put_text(j, "kind", f->gpu.kind);
+    put_text(j, "reason", f->has_gpu ? NULL : f->gpu_error.text);
+    if (f->has_gpu) {
+        bz_json_put_uint(j, "max_buffer_bytes", f->gpu.max_buffer);
+        bz_json_put_uint(j, "max_binding_bytes", f->gpu.max_binding);
+        bz_json_put_uint(j, "max_storage_buffers", f->gpu.max_storage_buffers);
+        bz_json_put_uint(j, "max_workgroup_storage_bytes", f->gpu.max_workgroup_storage);
+        bz_json_put_uint(j, "max_invocations", f->gpu.max_invocations);
+        bz_json_put_uint(j, "max_workgroups", f->gpu.max_workgroups);
+        bz_json_put_uint(j, "min_storage_offset", f->gpu.min_storage_offset);
+        bz_json_put_bool(j, "f16", f->gpu.f16);
+        bz_json_put_bool(j, "subgroups", f->gpu.subgroups);
+        bz_json_put_uint(j, "subgroup_min", f->gpu.subgroup_min);
+        bz_json_put_uint(j, "subgroup_max", f->gpu.subgroup_max);
+        bz_json_put_bool(j, "packed_dot", f->gpu.packed_dot);
+        bz_json_put_bool(j, "matrices", f->gpu.matrices);
+        bz_json_put_bool(j, "timestamps", f->gpu.timestamps);
         if (f->gpu_measured) {
             bz_json_put_uint(j, "bytes_per_s", (uint64_t)f->speed.bytes_per_s);
             bz_json_put_float(j, "dispatch_us", f->speed.dispatch_s * 1e6);

@@ -1,9 +1,7 @@
 /* How large a conversation may get on this machine, and the session for it. */
 #include "base/os.h"
-#include "session/model.h"
-#include "model/memory.h"
+#include "bezel_debug.h"
 #include "cli/verbs/run.h"
-#include "session/session.h"
 
 enum { MOST_CONTEXT = 32768, LEAST_CONTEXT = 2048, SNAPSHOTS = 4 };
 
@@ -26,18 +24,17 @@ bz_status run_settings(const run_state *r, settings *out, bz_error *err)
 
 /* Weights are mapped: what does not fit is read again and again, which is slow but works, and a
  * smaller cache would not help. So the cache counts in full, the weights where they can fit. */
-static uint32_t context_that_fits(const bz_text_model *m, uint32_t most)
+static uint32_t context_that_fits(const bz_model *m, uint32_t most)
 {
-    bz_memory need;
+    bz_debug_memory need;
     const uint64_t available = bz_os_memory_available();
-    if (available == 0 || bz_memory_predict(&need, m, BZ_MAX_CHUNK, NULL) != BZ_OK) {
+    if (available == 0 || bz_debug_model_memory(m, 0, &need, NULL) != BZ_OK) {
         return most;
     }
-    uint64_t fixed = need.arena_bytes + SNAPSHOTS * need.snapshot_bytes;
+    uint64_t fixed = need.activation_bytes + SNAPSHOTS * need.snapshot_bytes;
     fixed += need.weight_bytes + fixed < available ? need.weight_bytes : 0;
     uint32_t context = most;
-    while (context > LEAST_CONTEXT &&
-           fixed + bz_memory_cache(m, context, BZ_MAX_CHUNK) > available) {
+    while (context > LEAST_CONTEXT && fixed + bz_debug_cache_bytes(m, context, 0) > available) {
         context /= 2;
     }
     return context;
@@ -52,7 +49,7 @@ uint32_t run_context(const run_state *r, const settings *s)
     if (s->set[SET_NUM_CTX] && s->value[SET_NUM_CTX] <= limit) {
         return (uint32_t)s->value[SET_NUM_CTX];
     }
-    return context_that_fits(&r->m.model->text, limit < MOST_CONTEXT ? limit : MOST_CONTEXT);
+    return context_that_fits(r->m.model, limit < MOST_CONTEXT ? limit : MOST_CONTEXT);
 }
 
 bz_status run_session(run_state *r, bz_error *err)

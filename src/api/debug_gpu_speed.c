@@ -1,12 +1,14 @@
-#include "cli/bench/gpu_speed.h"
-
+/* bezel_debug.h: how fast a GPU reads its memory, and the cost of one dispatch after another: the
+ * two upper bounds on the speed of generating. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/os.h"
+#include "bezel_debug.h"
+#include "gpu/device/gpu.h"
 
-/* Threads of a workgroup read neighbouring vectors, all workgroups together walk through the
- * buffer; what was read is written, so that no compiler leaves the reading out. */
+/* Threads of a workgroup read neighbouring vectors; all workgroups together walk through the
+ * buffer. The sum is stored, so that no compiler drops the reads. */
 static const char READ[] = "override GROUPS: u32;\n"
                            "@group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;\n"
                            "@group(0) @binding(1) var<storage, read_write> sums: array<u32>;\n"
@@ -24,7 +26,7 @@ static const char READ[] = "override GROUPS: u32;\n"
                            "    sums[id.x] = c.x ^ c.y ^ c.z ^ c.w;\n"
                            "}\n";
 
-/* Numbers that no memory compresses. */
+/* Values that no memory compression shrinks. */
 static const char FILL[] =
     "@group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;\n"
     "@compute @workgroup_size(256)\n"
@@ -41,7 +43,14 @@ static const char STEP[] = "@group(0) @binding(0) var<storage, read_write> data:
                            "fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] = "
                            "data[id.x] * 3u + 1u; }\n";
 
-enum { GROUPS = 4096, CHAIN = 500, ROUNDS = 5, WAIT_S = 60 };
+enum {
+    GROUPS = 4096,
+    THREADS = GROUPS * 256,
+    ITERATION_BYTES = THREADS * 16 * 4, /* four vec4<u32> per thread */
+    CHAIN = 500,                        /* dispatches that each wait for the one before */
+    ROUNDS = 5,
+    WAIT_S = 60
+};
 
 typedef struct measuring {
     gpu *g;
@@ -74,8 +83,8 @@ static gpu_list list_of(measuring *m, gpu_pipeline p, const gpu_binding *binding
     return l;
 }
 
-/* Seconds until the first `count` dispatches of a list, `times` over, have run; 0 where they did
- * not. */
+/* Seconds until the first `count` dispatches of a list have run `times` times; 0 after a failure.
+ */
 static double time_of(measuring *m, gpu_list l, uint32_t count, uint32_t times)
 {
     if (m->failed) {
@@ -98,7 +107,7 @@ static double time_of(measuring *m, gpu_list l, uint32_t count, uint32_t times)
 
 static double best_of(measuring *m, gpu_list l, uint32_t count, uint32_t times)
 {
-    double best = time_of(m, l, count, times); /* the first one warms up */
+    double best = time_of(m, l, count, times); /* the first round warms up */
     for (int i = 0; i < ROUNDS; i++) {
         double t = time_of(m, l, count, times);
         best = t < best ? t : best;
@@ -106,26 +115,26 @@ static double best_of(measuring *m, gpu_list l, uint32_t count, uint32_t times)
     return best;
 }
 
-/* As large as one binding may be, up to 1 GB: larger than any cache. A processor that plays GPU
- * gets less to do. */
+/* The largest binding, up to 1 GB, which exceeds any cache; 64 MB on a software adapter. A multiple
+ * of what READ's loop reads in one iteration. */
 static uint64_t stream_bytes(const gpu *g)
 {
     const gpu_limits *l = gpu_limits_of(g);
-    uint64_t most = strcmp(gpu_adapter_kind(g), "cpu") == 0 ? 64ull << 20 : 1ull << 30;
-    most = l->max_binding < most ? l->max_binding : most;
-    most = l->max_buffer < most ? l->max_buffer : most;
-    return most / (GROUPS * 256 * 16 * 4) *
-           (GROUPS * 256 * 16 * 4); /* whole rounds of the kernel's loop */
+    uint64_t bytes = strcmp(gpu_adapter_kind(g), "cpu") == 0 ? 64ull << 20 : 1ull << 30;
+    bytes = l->max_binding < bytes ? l->max_binding : bytes;
+    bytes = l->max_buffer < bytes ? l->max_buffer : bytes;
+    return bytes / ITERATION_BYTES * ITERATION_BYTES;
 }
 
-bool gpu_speed_measure(gpu *g, gpu_speed *speed, bz_error *err)
+bz_status bz_debug_gpu_measure(bz_debug_gpu *g, bz_debug_gpu_speed *speed, bz_error *err)
 {
-    measuring m = {.g = g, .err = err};
+    bz_error why = {0};
+    measuring m = {.g = g, .err = &why};
     uint64_t bytes = stream_bytes(g);
-    gpu_buffer data = 0, sums = gpu_buffer_new(g, GROUPS * 256 * 4, GPU_STORAGE, err);
-    while (sums && bytes >= GROUPS * 256 * 16 * 4 &&
-           !(data = gpu_buffer_new(g, bytes, GPU_STORAGE, err))) {
-        bytes /= 2; /* a full GPU */
+    gpu_buffer data = 0, sums = gpu_buffer_new(g, THREADS * 4, GPU_STORAGE, &why);
+    while (sums && bytes >= ITERATION_BYTES &&
+           !(data = gpu_buffer_new(g, bytes, GPU_STORAGE, &why))) {
+        bytes /= 2; /* little memory is free */
     }
     m.failed = !data;
     gpu_pipeline fill = compile(&m, "fill", FILL, NULL, 0),
@@ -137,7 +146,7 @@ bool gpu_speed_measure(gpu *g, gpu_speed *speed, bz_error *err)
     time_of(&m, filling, 1, 1);
     speed->round_trip_s = best_of(&m, chain, 1, 1);
     double once = best_of(&m, reading, 1, 1);
-    /* several, so that the round trip hardly counts, and it is taken off besides */
+    /* Several passes, so that the round trip matters little; it is subtracted as well. */
     uint32_t times = once < 0.002 ? 16 : once < 0.02 ? 4 : 1;
     double t = best_of(&m, reading, 1, times) - speed->round_trip_s;
     speed->bytes_per_s = (double)bytes * times / (t > 1e-9 ? t : 1e-9);
@@ -151,5 +160,9 @@ bool gpu_speed_measure(gpu *g, gpu_speed *speed, bz_error *err)
     gpu_pipeline_free(g, read);
     gpu_buffer_free(g, data);
     gpu_buffer_free(g, sums);
-    return !m.failed;
+    if (!m.failed) {
+        return BZ_OK;
+    }
+    return bz_fail(err, why.code ? why.code : BZ_DEVICE_LOST, "%s",
+                   why.code ? why.text : "The GPU did not finish measuring in time.");
 }
