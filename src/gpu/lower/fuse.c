@@ -1,6 +1,6 @@
 #include "gpu/lower/fuse.h"
 
-#include "gpu/run/kernels.h"
+#include "gpu/kernels/catalog.h"
 
 /* Is `t` read by step `reader`, as one of its inputs, and by none after it? */
 static bool only_read_by(const bz_plan *p, bz_tensor t, size_t reader)

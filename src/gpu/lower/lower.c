@@ -88,7 +88,7 @@ void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides 
             d.early[d.n_early++] = (uint32_t)e;
         }
     }
-    d.pipeline = gpu_kernels_get(x->b->kernels, kernel, type, overrides, x->err);
+    d.pipeline = gpu_pipelines_get(x->b->pipelines, kernel, type, overrides, x->err);
     x->failed = d.pipeline == 0;
     s->plain[s->n_plain++] = d;
 }

@@ -214,7 +214,7 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
     if (gpu_state_of(b->g, err) != GPU_READY) {
         return BZ_PASS_ERROR;
     }
-    switch (gpu_kernels_state(b->kernels, err)) {
+    switch (gpu_pipelines_state(b->pipelines, err)) {
     case GPU_PIPELINE_COMPILING: return BZ_PASS_WAIT;
     case GPU_PIPELINE_FAILED: return BZ_PASS_ERROR;
     case GPU_PIPELINE_READY: break;
@@ -454,7 +454,7 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
     bz_gpu_model_hold(model);
     b->model = model;
     b->g = model->g;
-    b->kernels = model->kernels;
+    b->pipelines = model->pipelines;
     b->weights = model->weights;
     b->weight_bytes = model->weight_bytes;
     b->f32_cache = f32_cache;

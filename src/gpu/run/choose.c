@@ -107,10 +107,11 @@ bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err
                    blocks = blocks_of(vocab);
     const gpu_overrides none = {{0}};
     bz_error local = {0};
-    bool ok = (c->scan = gpu_kernels_get(b->kernels, GPU_CHOOSE_SCAN, BZ_F32, none, &local)) != 0 &&
-              (c->pick = gpu_kernels_get(b->kernels, GPU_CHOOSE_PICK, BZ_F32, none, &local)) != 0 &&
-              make_room(b, 64, &local) == BZ_OK &&
-              (c->answer || replace(b, &c->answer, ANSWER_WORDS, &local));
+    bool ok =
+        (c->scan = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_SCAN, BZ_F32, none, &local)) != 0 &&
+        (c->pick = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_PICK, BZ_F32, none, &local)) != 0 &&
+        make_room(b, 64, &local) == BZ_OK &&
+        (c->answer || replace(b, &c->answer, ANSWER_WORDS, &local));
     if (ok && vocab > c->vocab) {
         ok = replace(b, &c->work, (uint64_t)blocks * (BLOCK + BLOCK / RUN + PART_WORDS), &local);
         c->vocab = ok ? vocab : c->vocab;

@@ -148,7 +148,7 @@ typedef struct gpu_backend {
     bz_backend base;
     bz_gpu_model *model; /* shared; the next four are its own */
     gpu *g;
-    gpu_kernels *kernels;
+    gpu_pipelines *pipelines;
     gpu_weights weights;
     const uint8_t *const *weight_bytes; /* the host's copy: rope frequencies are read from it */
     bool f32_cache, fuse;

@@ -87,7 +87,7 @@ void bz_gpu_model_drop(bz_gpu_model *m)
     if (m->beside) {
         bz_gpu_model_drop(m->beside);
     } else if (m->g) {
-        gpu_kernels_free(m->kernels);
+        gpu_pipelines_free(m->pipelines);
         gpu_close(m->g);
     }
     free(m);
@@ -141,7 +141,7 @@ bz_status bz_gpu_model_beside(bz_gpu_model **out, bz_gpu_model *other, const bz_
     bz_gpu_model_hold(other);
     m->beside = other;
     m->g = other->g;
-    m->kernels = other->kernels;
+    m->pipelines = other->pipelines;
     *out = m;
     return BZ_OK;
 }
@@ -202,8 +202,8 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
     const bz_weights *table = m->weights.table;
-    m->kernels = m->beside ? m->kernels : gpu_kernels_new(m->g);
-    if (!m->kernels) {
+    m->pipelines = m->beside ? m->pipelines : gpu_pipelines_new(m->g);
+    if (!m->pipelines) {
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
         return BZ_JOB_ERROR;
     }
@@ -220,7 +220,7 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
                     t->name, SLICE_BYTES >> 20);
             return BZ_JOB_ERROR;
         }
-        if (!gpu_kernels_get(m->kernels, GPU_REPACK, t->type, (gpu_overrides){{0}}, err)) {
+        if (!gpu_pipelines_get(m->pipelines, GPU_REPACK, t->type, (gpu_overrides){{0}}, err)) {
             return BZ_JOB_ERROR; /* they compile while buffers are made */
         }
     }
@@ -268,14 +268,14 @@ static bz_progress make(bz_gpu_model *m, bz_error *err)
 
 static bz_progress compile(bz_gpu_model *m, bz_error *err)
 {
-    switch (gpu_kernels_state(m->kernels, err)) {
+    switch (gpu_pipelines_state(m->pipelines, err)) {
     case GPU_PIPELINE_COMPILING: return BZ_JOB_NEED_GPU;
     case GPU_PIPELINE_FAILED: return BZ_JOB_ERROR;
     case GPU_PIPELINE_READY: break;
     }
     const bz_weight left_out = m->weights.left_out;
     if (left_out.id &&
-        gpu_table_new(&m->table, m->g, m->kernels, bz_weight_of(m->weights.table, left_out),
+        gpu_table_new(&m->table, m->g, m->pipelines, bz_weight_of(m->weights.table, left_out),
                       m->weight_bytes[left_out.id - 1], err) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
@@ -397,7 +397,7 @@ static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
                                  {m->upload->staging, s->staged, (s->bytes + 3) / 4 * 4 + 4},
                                  p->at};
     gpu_pipeline kernel =
-        gpu_kernels_get(m->kernels, GPU_REPACK, t->type, (gpu_overrides){{0}}, err);
+        gpu_pipelines_get(m->pipelines, GPU_REPACK, t->type, (gpu_overrides){{0}}, err);
     gpu_list list = kernel ? gpu_list_new(g, err) : 0;
     if (!list) {
         return err->code;

@@ -4,7 +4,7 @@
 #ifndef BZ_GPU_LOAD_H
 #define BZ_GPU_LOAD_H
 
-#include "gpu/run/kernels.h"
+#include "gpu/run/pipelines.h"
 #include "gpu/run/stream.h"
 #include "gpu/run/table.h"
 #include "gpu/run/weights.h"
@@ -16,7 +16,7 @@ typedef enum bz_table_place { BZ_TABLE_AUTO, BZ_TABLE_RESIDENT, BZ_TABLE_IN_FILE
 
 typedef struct bz_gpu_model {
     gpu *g;
-    gpu_kernels *kernels;
+    gpu_pipelines *pipelines;
     gpu_weights weights;
     const uint8_t *const
         *weight_bytes; /* [weights.table->n] what the host has in memory; else NULL */

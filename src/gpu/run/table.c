@@ -10,7 +10,7 @@ static const uint16_t NONE = 0xffff; /* not a slot */
 
 struct gpu_table {
     gpu *g;
-    gpu_kernels *kernels;
+    gpu_pipelines *pipelines;
     const bz_weight_info *info;
     const uint8_t *bytes;
     uint32_t ids;         /* rows of the table */
@@ -109,7 +109,7 @@ static uint64_t staged_at(const gpu_table *t, uint32_t k)
 static bz_status make_repacking(gpu_table *t, bz_error *err)
 {
     gpu_pipeline kernel =
-        gpu_kernels_get(t->kernels, GPU_REPACK, t->info->type, (gpu_overrides){{0}}, err);
+        gpu_pipelines_get(t->pipelines, GPU_REPACK, t->info->type, (gpu_overrides){{0}}, err);
     if (!kernel || !(t->staging = gpu_buffer_new(t->g, staged_at(t, BATCH), GPU_STORAGE, err)) ||
         !(t->facts = gpu_buffer_new(t->g, BATCH * ALIGN, GPU_UNIFORM, err)) ||
         !(t->list = gpu_list_new(t->g, err))) {
@@ -153,15 +153,15 @@ static bz_status make(gpu_table *t, bz_error *err)
     return !t->rows ? err->code : t->repacks ? make_repacking(t, err) : BZ_OK;
 }
 
-bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_kernels *kernels, const bz_weight_info *info,
-                        const uint8_t *bytes, bz_error *err)
+bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_pipelines *pipelines,
+                        const bz_weight_info *info, const uint8_t *bytes, bz_error *err)
 {
     gpu_table *t = calloc(1, sizeof *t);
     if (!t) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the rows of %s.", info->name);
     }
     t->g = g;
-    t->kernels = kernels;
+    t->pipelines = pipelines;
     t->info = info;
     t->bytes = bytes;
     t->ids = (uint32_t)info->ne[1];

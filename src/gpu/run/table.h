@@ -9,7 +9,7 @@
 #ifndef BZ_GPU_TABLE_H
 #define BZ_GPU_TABLE_H
 
-#include "gpu/run/kernels.h"
+#include "gpu/run/pipelines.h"
 #include "plan/backend.h"
 #include "plan/weights.h"
 
@@ -19,8 +19,8 @@ typedef struct gpu_table gpu_table;
 
 /* bytes: the table in memory, or NULL: rows are asked for as reads. The kernel that repacks its
  * type is compiled. */
-bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_kernels *kernels, const bz_weight_info *info,
-                        const uint8_t *bytes, bz_error *err);
+bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_pipelines *pipelines,
+                        const bz_weight_info *info, const uint8_t *bytes, bz_error *err);
 void gpu_table_free(gpu_table *t);
 
 typedef struct gpu_table_shape {

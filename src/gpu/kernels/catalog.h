@@ -1,9 +1,13 @@
-/* Kernels by name and weight type, compiled once each. */
-#ifndef BZ_GPU_KERNELS_H
-#define BZ_GPU_KERNELS_H
+/* The list of GPU kernels: pure data, nothing here compiles one. link.h assembles a kernel's text,
+ * gpu/run/pipelines.h compiles it. */
+#ifndef BZ_GPU_CATALOG_H
+#define BZ_GPU_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "file/quant.h"
-#include "gpu/device/gpu.h"
 
 typedef enum gpu_kernel {
     GPU_EMBED,
@@ -70,30 +74,35 @@ typedef enum gpu_kernel {
     GPU_N_KERNELS
 } gpu_kernel;
 
-typedef struct gpu_kernels gpu_kernels;
-
-gpu_kernels *gpu_kernels_new(gpu *g); /* NULL: out of memory */
-void gpu_kernels_free(gpu_kernels *ks);
-
-/* The pipeline of a kernel, perhaps still compiling. `type` counts for products and embed;
- * `overrides` are their values in the order of kernels.c (0 where the kernel has fewer). 0 and *err
- * on failure. */
 enum { GPU_MAX_OVERRIDES = 6 };
+
+/* Values of a kernel's WGSL overrides in the order of gpu_kernel_info; 0 where it has fewer. */
 typedef struct gpu_overrides {
     uint32_t value[GPU_MAX_OVERRIDES];
 } gpu_overrides;
 
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type,
-                             gpu_overrides overrides, bz_error *err);
+typedef struct gpu_kernel_info {
+    const char *name;                         /* unique, "linear_row" */
+    const char *file;                         /* under src/gpu/kernels */
+    const char *overrides[GPU_MAX_OVERRIDES]; /* names; NULL after the last */
+    bool reads_blocks;                        /* one text per block type of its weights */
+    bool vec4_arena;                          /* reads the arena as vec4<f32> */
+} gpu_kernel_info;
 
-/* Have linear8 and linear_tile8 integers for this type? */
+const gpu_kernel_info *gpu_kernel_info_of(gpu_kernel kernel);
+
+/* Does the kernel exist for weights of this block type? Types count only if it reads blocks. */
+bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type);
+
+/* Do linear8 and the tile8 kernels exist for this block type? */
 bool gpu_kernels_packed(bz_type type);
 bool gpu_kernels_tile8(bz_type type);
 
+/* Index of the SUBGROUP override, GPU_MAX_OVERRIDES if the kernel has none. Value 0 selects the
+ * form without subgroup operations. */
+uint32_t gpu_kernel_subgroup_override(gpu_kernel kernel);
+
 /* "linear_row Q4_K": for reports. */
 void gpu_kernel_name(gpu_kernel kernel, bz_type type, char *out, size_t n);
-
-/* Are all pipelines asked for so far ready? FAILED fills *err. */
-gpu_pipeline_state gpu_kernels_state(gpu_kernels *ks, bz_error *err);
 
 #endif

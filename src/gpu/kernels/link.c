@@ -1,93 +1,10 @@
-#include "gpu/run/kernels.h"
+#include "gpu/kernels/link.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/lower/layout.h"
 #include "gpu/kernels/sources.h"
-
-typedef struct kernel_info {
-    const char *file;
-    const char *overrides[GPU_MAX_OVERRIDES]; /* names, or NULL */
-    bool reads_blocks;                        /* needs the type's eight() */
-    bool fours;                               /* sees the arena as vectors */
-} kernel_info;
-
-static const kernel_info infos[GPU_N_KERNELS] = {
-    [GPU_EMBED] = {"embed.wgsl", {NULL}, true, false},
-    [GPU_EMBED_SLOTS] = {"embed.wgsl", {NULL}, true, false},
-    [GPU_LINEAR8] = {"linear8.wgsl",
-                     {"LANES", "OUTS", "MAX_N", "CHUNK", "FORM", "SUBGROUP"},
-                     true,
-                     true},
-    [GPU_LINEAR_WIDE] = {"linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
-    [GPU_LINEAR_ROW] = {"linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
-    [GPU_LINEAR_ANY] = {"linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
-    [GPU_LINEAR_TILE] = {"linear_tile.wgsl", {NULL}, true, true},
-    [GPU_LINEAR_TILE_ANY] = {"linear_tile.wgsl", {NULL}, true, false},
-    [GPU_LINEAR_SHORT] = {"linear_short.wgsl", {NULL}, true, true},
-    [GPU_LINEAR_SHORT_ANY] = {"linear_short.wgsl", {NULL}, true, false},
-    [GPU_EXPERT_SHORT] = {"linear_short.wgsl", {NULL}, true, true},
-    [GPU_EXPERT_SHORT_ANY] = {"linear_short.wgsl", {NULL}, true, false},
-    [GPU_LINEAR_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
-    [GPU_EXPERT_TILE8] = {"linear_tile8.wgsl", {NULL}, true, false},
-    [GPU_QUANTIZE] = {"quantize.wgsl", {"GATE", "SUMS0", "SUMS1"}, false, false},
-    [GPU_LINEAR_MATRIX] = {"linear_matrix.wgsl", {NULL}, false, false},
-    [GPU_HALVES] = {"halves.wgsl", {NULL}, false, true},
-    [GPU_SPLIT_SUM] = {"split_sum.wgsl", {NULL}, false, false},
-    [GPU_GROUP_PAIRS] = {"group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, false, false},
-    [GPU_NORM] = {"norm.wgsl", {"THEN", "EACH", "SUMS", "HELD"}, false, false},
-    [GPU_NORMS] = {"norms.wgsl", {"ADDS", "OUTS", "FORM", "EACH", "SUMS", "WIDTH"}, false, false},
-    [GPU_ELEMENTWISE] = {"elementwise.wgsl", {"OP", "EACH", "SUMS0", "SUMS1"}, false, false},
-    [GPU_ROPE] = {"rope.wgsl", {NULL}, false, false},
-    [GPU_KV_WRITE] = {"kv_write.wgsl", {"F16"}, false, false},
-    [GPU_KV_NORM] = {"kv_norm.wgsl", {"F16", "KEY_SUMS", "VALUE_SUMS", "QUERY_SUMS"}, false, false},
-    [GPU_ATTEND] = {"attend.wgsl", {"F16"}, false, false},
-    [GPU_ATTEND_TILE] = {"attend_tile.wgsl", {"PER", "HEAD", "THREADS"}, false, true},
-    [GPU_ATTEND_FEW] = {"attend_few.wgsl",
-                        {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"},
-                        false,
-                        false},
-    [GPU_COMBINE] = {"combine.wgsl", {"BATCH"}, false, false},
-    [GPU_ROUTE] = {"route.wgsl", {"SUMS", "FOURS"}, false, false},
-    [GPU_EXPERT_LINEAR] = {"expert_linear.wgsl", {NULL}, true, false},
-    [GPU_EXPERT_SUM] = {"expert_sum.wgsl", {NULL}, false, false},
-    [GPU_JUDGE_SCAN] = {"canvas/judge_scan.wgsl", {NULL}, false, false},
-    [GPU_JUDGE_PICK] = {"canvas/judge_pick.wgsl", {NULL}, false, false},
-    [GPU_SOFT_WEIGH] = {"canvas/soft_weigh.wgsl", {NULL}, false, false},
-    [GPU_SOFT_CUT] = {"canvas/soft_cut.wgsl", {NULL}, false, false},
-    [GPU_SOFT_PLACE] = {"canvas/soft_place.wgsl", {NULL}, false, false},
-    [GPU_SOFT_LIST] = {"canvas/soft_list.wgsl", {NULL}, false, false},
-    [GPU_SOFT_GATHER] = {"canvas/soft_gather.wgsl", {"THREADS"}, true, false},
-    [GPU_SOFT_GATHER_ANY] = {"canvas/soft_gather.wgsl", {"THREADS"}, true, false},
-    [GPU_SOFT_SUM] = {"canvas/soft_sum.wgsl", {NULL}, false, false},
-    [GPU_SOFT_EMBED] = {"canvas/soft_embed.wgsl", {NULL}, true, true},
-    [GPU_SOFT_EMBED_ANY] = {"canvas/soft_embed.wgsl", {NULL}, true, false},
-    [GPU_TOWER_VALUES] = {"tower/values.wgsl", {"OP", "KIND"}, false, false},
-    [GPU_TOWER_LAYER_NORM] = {"tower/layer_norm.wgsl", {"KIND", "RELU"}, false, false},
-    [GPU_TOWER_ATTEND] = {"tower/attend_all.wgsl", {"HEAD", "DOWN", "SLICE"}, false, true},
-    [GPU_TOWER_ATTEND_MATRIX] = {"tower/attend_matrix.wgsl", {NULL}, false, true},
-    [GPU_TOWER_CONV] = {"tower/conv.wgsl", {"KIND"}, false, false},
-    [GPU_TOWER_LOCAL] = {"tower/local.wgsl", {"SUM"}, false, false},
-    [GPU_TOWER_ROWS] = {"tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS] = {"tower/heads4.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, true},
-    [GPU_TOWER_GATE] = {"tower/gate.wgsl", {"OP"}, false, true},
-    [GPU_TOWER_ROWS_HALVES] = {"tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS_HALVES] = {"tower/heads4.wgsl",
-                                {"HEAD", "AXIS", "TURNS", "WEIGHED"},
-                                false,
-                                true},
-    [GPU_TOWER_HEADS_ANY] = {"tower/heads.wgsl",
-                             {"HEAD", "AXIS", "TURNS", "WEIGHED"},
-                             false,
-                             false},
-    [GPU_TOWER_GATE_HALVES] = {"tower/gate.wgsl", {"OP"}, false, true},
-    [GPU_TOWER_NEAR] = {"tower/near.wgsl", {"HEAD", "FAR"}, false, true},
-    [GPU_REPACK] = {"repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
-    [GPU_CHOOSE_SCAN] = {"choose/scan.wgsl", {NULL}, false, false},
-    [GPU_CHOOSE_PICK] = {"choose/pick.wgsl", {NULL}, false, false},
-};
+#include "gpu/lower/layout.h"
 
 typedef struct quant_source {
     const char *helper, *file; /* helper: shared by two types, or NULL */
@@ -129,11 +46,6 @@ static const weight_source packed[BZ_TYPE_END] = {
     [BZ_Q6_K] = {"vectors.wgsl", "quant/scale_byte.wgsl", "packed/q6_k.wgsl"},
 };
 
-bool gpu_kernels_packed(bz_type type)
-{
-    return packed[type].file != NULL;
-}
-
 static const weight_source tiles8[BZ_TYPE_END] = {
     [BZ_Q8_0] = {"words.wgsl", NULL, "tile8/q8_0.wgsl"},
     [BZ_Q4_0] = {"words.wgsl", NULL, "tile8/q4_0.wgsl"},
@@ -145,11 +57,6 @@ static const weight_source tiles8[BZ_TYPE_END] = {
     [BZ_Q6_K] = {"vectors.wgsl", NULL, "tile8/q6_k.wgsl"},
 };
 
-bool gpu_kernels_tile8(bz_type type)
-{
-    return tiles8[type].file != NULL;
-}
-
 /* For linear_short.wgsl; other types, and shapes that are not even, by eights. */
 static const weight_source runs[BZ_TYPE_END] = {
     [BZ_Q8_0] = {"words.wgsl", NULL, "run/q8_0.wgsl"},
@@ -160,55 +67,6 @@ static const weight_source runs[BZ_TYPE_END] = {
     [BZ_Q6_K] = {"vectors.wgsl", NULL, "run/q6_k.wgsl"},
 };
 
-typedef struct entry {
-    gpu_kernel kernel;
-    bz_type type;
-    gpu_overrides overrides;
-    gpu_pipeline pipeline;
-    bool ready;
-} entry;
-
-struct gpu_kernels {
-    gpu *g;
-    entry *entries; /* [cap] about a hundred for a model and its towers */
-    uint32_t n, cap;
-};
-
-gpu_kernels *gpu_kernels_new(gpu *g)
-{
-    gpu_kernels *ks = calloc(1, sizeof *ks);
-    if (ks) {
-        ks->g = g;
-    }
-    return ks;
-}
-
-void gpu_kernels_free(gpu_kernels *ks)
-{
-    for (uint32_t i = 0; ks && i < ks->n; i++) {
-        gpu_pipeline_free(ks->g, ks->entries[i].pipeline);
-    }
-    if (ks) {
-        free(ks->entries);
-    }
-    free(ks);
-}
-
-/* Room for one more. */
-static bool reserve(gpu_kernels *ks)
-{
-    if (ks->n < ks->cap) {
-        return true;
-    }
-    const uint32_t cap = ks->cap ? 2 * ks->cap : 64;
-    entry *entries = realloc(ks->entries, cap * sizeof *entries);
-    if (entries) {
-        ks->entries = entries;
-        ks->cap = cap;
-    }
-    return entries != NULL;
-}
-
 static const gpu_source *source(const char *name)
 {
     for (size_t i = 0; i < gpu_n_sources; i++) {
@@ -217,17 +75,6 @@ static const gpu_source *source(const char *name)
         }
     }
     return NULL;
-}
-
-/* Where a kernel that has a form with subgroups is told their size, 0 meaning the plain form. */
-static uint32_t subgroup_override(const kernel_info *info)
-{
-    uint32_t i = 0;
-    while (i < GPU_MAX_OVERRIDES &&
-           !(info->overrides[i] && strcmp(info->overrides[i], "SUBGROUP") == 0)) {
-        i++;
-    }
-    return i;
 }
 
 enum { MAX_PARTS = 20 };
@@ -282,7 +129,7 @@ static uint32_t eight_parts(bz_type type, bool even, const char **parts)
 /* Weights of a float tile. */
 static uint32_t float_tile_parts(gpu_kernel kernel, bz_type type, const char **parts)
 {
-    const bool even = infos[kernel].fours, some = kernel >= GPU_LINEAR_SHORT;
+    const bool even = gpu_kernel_info_of(kernel)->vec4_arena, some = kernel >= GPU_LINEAR_SHORT;
     uint32_t n = 0;
     if (some) {
         parts[n++] = kernel >= GPU_EXPERT_SHORT ? "tile/experts.wgsl" : "tile/rows.wgsl";
@@ -349,7 +196,7 @@ static uint32_t soft_parts(gpu_kernel kernel, bz_type type, const char **parts)
 static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups,
                          const char *parts[MAX_PARTS])
 {
-    const kernel_info *info = &infos[kernel];
+    const gpu_kernel_info *info = gpu_kernel_info_of(kernel);
     if (kernel == GPU_REPACK) { /* weights come before there is an arena */
         parts[0] = info->file;
         parts[1] = gpu_layout_of(type).repack;
@@ -370,7 +217,7 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups,
     }
     parts[n_parts++] = "rows.wgsl";
     parts[n_parts++] = "common.wgsl";
-    parts[n_parts++] = info->fours ? "arena4.wgsl" : "arena.wgsl";
+    parts[n_parts++] = info->vec4_arena ? "arena4.wgsl" : "arena.wgsl";
     if (info->reads_blocks) {
         parts[n_parts++] = "half.wgsl";
     }
@@ -399,7 +246,7 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups,
         n_parts += soft_parts(kernel, type, parts + n_parts);
     } else if (info->reads_blocks) {
         n_parts += quant_parts(type, parts + n_parts);
-        if (!info->fours) {
+        if (!info->vec4_arena) {
             parts[n_parts++] = "products.wgsl";
         }
     }
@@ -452,31 +299,19 @@ static uint32_t parts_of(gpu_kernel kernel, bz_type type, bool subgroups,
     return n_parts;
 }
 
-gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type,
-                             gpu_overrides overrides, bz_error *err)
+char *gpu_link(gpu_kernel kernel, bz_type type, bool subgroups, size_t *n, bz_error *err)
 {
-    const kernel_info *info = &infos[kernel];
-    type = info->reads_blocks ? type : BZ_F32;
-    for (uint32_t i = 0; i < ks->n; i++) {
-        const entry *e = &ks->entries[i];
-        if (e->kernel == kernel && e->type == type &&
-            memcmp(&e->overrides, &overrides, sizeof overrides) == 0) {
-            return e->pipeline;
-        }
-    }
-    const uint32_t size_at = subgroup_override(info);
-    const bool subgroups = size_at < GPU_MAX_OVERRIDES && overrides.value[size_at];
     const char *parts[MAX_PARTS];
-    uint32_t n_parts = parts_of(kernel, type, subgroups, parts);
-    size_t total = 0;
+    const uint32_t n_parts = parts_of(kernel, type, subgroups, parts);
+    *n = 0;
     for (uint32_t i = 0; i < n_parts; i++) {
-        total += source(parts[i])->n;
+        *n += source(parts[i])->n;
     }
-    char *text = malloc(total + 1);
-    if (!text || !reserve(ks)) {
-        free(text);
-        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to compile the kernel %s.", info->file);
-        return 0;
+    char *text = malloc(*n + 1);
+    if (!text) {
+        bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to assemble the kernel %s.",
+                gpu_kernel_info_of(kernel)->name);
+        return NULL;
     }
     size_t used = 0;
     for (uint32_t i = 0; i < n_parts; i++) {
@@ -484,41 +319,6 @@ gpu_pipeline gpu_kernels_get(gpu_kernels *ks, gpu_kernel kernel, bz_type type,
         memcpy(text + used, s->text, s->n);
         used += s->n;
     }
-    char label[64];
-    gpu_kernel_name(kernel, type, label, sizeof label);
-    gpu_constant given[GPU_MAX_OVERRIDES];
-    uint32_t n_given = 0;
-    for (uint32_t i = 0; i < GPU_MAX_OVERRIDES && info->overrides[i]; i++) {
-        if (subgroups || i != size_at) {
-            given[n_given++] = (gpu_constant){info->overrides[i], overrides.value[i]};
-        }
-    }
-    gpu_pipeline p = gpu_pipeline_new(ks->g, label, text, used, given, n_given, err);
-    free(text);
-    if (p) {
-        ks->entries[ks->n++] = (entry){kernel, type, overrides, p, false};
-    }
-    return p;
-}
-
-void gpu_kernel_name(gpu_kernel kernel, bz_type type, char *out, size_t n)
-{
-    const char *file = infos[kernel].file;
-    const char *kind = infos[kernel].reads_blocks ? bz_type_of((uint32_t)type)->name : "";
-    snprintf(out, n, "%.*s%s%s", (int)(strlen(file) - 5), file, kind[0] ? " " : "", kind);
-}
-
-gpu_pipeline_state gpu_kernels_state(gpu_kernels *ks, bz_error *err)
-{
-    for (uint32_t i = 0; i < ks->n; i++) {
-        entry *e = &ks->entries[i];
-        if (!e->ready) {
-            gpu_pipeline_state state = gpu_pipeline_state_of(ks->g, e->pipeline, err);
-            if (state != GPU_PIPELINE_READY) {
-                return state;
-            }
-            e->ready = true;
-        }
-    }
-    return GPU_PIPELINE_READY;
+    text[used] = 0;
+    return text;
 }
