@@ -3,13 +3,13 @@
 int cli_flush(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "bezel: cannot write the answer.\n");
+        fprintf(stderr, "bezel: cannot write to standard output.\n");
         return EXIT_FAILED;
     }
     return EXIT_OK;
 }
 
-static bool to_stdout(void *user, const char *bytes, size_t n)
+bool cli_write(void *user, const char *bytes, size_t n)
 {
     (void)user;
     return fwrite(bytes, 1, n, stdout) == n;
@@ -17,12 +17,12 @@ static bool to_stdout(void *user, const char *bytes, size_t n)
 
 void cli_json_begin(bz_json *j)
 {
-    bz_json_init(j, to_stdout, NULL);
+    bz_json_init(j, cli_write, NULL);
 }
 
 int cli_json_end(bz_json *j)
 {
-    bz_json_finish(j); /* it fails only where stdout does, which is what cli_flush asks */
+    bz_json_finish(j); /* fails only if stdout does, which cli_flush reports */
     putchar('\n');
     return cli_flush();
 }

@@ -15,6 +15,122 @@ extern "C" {
 /* Receives the next n bytes of a text or JSON document; false ends it. */
 typedef bool (*bz_debug_write)(void *user, const char *bytes, size_t n);
 
+/* ---- files -------------------------------------------------------------- */
+
+/* The GGUF files of a model, mapped, with their headers parsed; any GGUF file, whether Bezel runs
+ * it or not. Everything returned stays valid until bz_debug_files_free. Indices must be in range.
+ */
+typedef struct bz_debug_files bz_debug_files;
+
+/* Opens `path`, those other parts of a split file that lie beside it, and mmproj (may be NULL). A
+ * missing part is no error here. */
+BZ_API bz_status bz_debug_files_open(bz_debug_files **files, const char *path, const char *mmproj,
+                                     bz_error *err);
+BZ_API void bz_debug_files_free(bz_debug_files *files);
+
+typedef struct bz_debug_text {
+    const char *data; /* not terminated */
+    size_t len;       /* 0: there is none */
+} bz_debug_text;
+
+typedef struct bz_debug_set {
+    size_t n_files;
+    size_t main;                /* index of the file whose metadata describes the model */
+    uint64_t bytes;             /* of all files */
+    bz_debug_text architecture; /* general.architecture of the main file */
+    bool known;                 /* Bezel runs models of this architecture */
+    const char *flavour; /* writer of the file: "llama.cpp" or "ollama"; NULL: not `known`, or the
+                            files are not one whole model */
+} bz_debug_set;
+BZ_API bz_debug_set bz_debug_files_set(const bz_debug_files *files);
+
+typedef struct bz_debug_file {
+    const char *path;
+    uint64_t size;
+    const void *data; /* [size] the whole file, mapped */
+    uint32_t version, alignment;
+    uint64_t header_bytes, data_offset;
+    size_t n_keys, n_tensors;
+} bz_debug_file;
+BZ_API bz_debug_file bz_debug_files_file(const bz_debug_files *files, size_t file);
+
+typedef struct bz_debug_key {
+    bz_debug_text name;
+    const char *type; /* of the value, or of an array's elements: "u32", "str" */
+    bool is_array;
+    uint64_t count; /* elements; 1 unless it is an array */
+} bz_debug_key;
+BZ_API bz_debug_key bz_debug_files_key(const bz_debug_files *files, size_t file, size_t key);
+/* False: the file has no such key. */
+BZ_API bool bz_debug_files_find(const bz_debug_files *files, size_t file, const char *name,
+                                size_t *key);
+
+typedef enum bz_debug_value_kind {
+    BZ_DEBUG_UINT,
+    BZ_DEBUG_INT, /* below 0 */
+    BZ_DEBUG_F32,
+    BZ_DEBUG_F64,
+    BZ_DEBUG_BOOL,
+    BZ_DEBUG_TEXT,
+    BZ_DEBUG_NOT_FINITE /* a NaN or an infinity */
+} bz_debug_value_kind;
+typedef struct bz_debug_value {
+    bz_debug_value_kind kind;
+    uint64_t u;         /* UINT; BOOL: 0 or 1 */
+    int64_t i;          /* INT */
+    double f;           /* F32, F64 */
+    bz_debug_text text; /* TEXT */
+} bz_debug_value;
+/* index: below the key's count. In an array of strings the cost grows with the index. */
+BZ_API bz_debug_value bz_debug_files_value(const bz_debug_files *files, size_t file, size_t key,
+                                           uint64_t index);
+
+typedef struct bz_debug_tensor {
+    bz_debug_text name;
+    uint32_t type;         /* number in the file format */
+    const char *type_name; /* "Q4_K" */
+    bool runs;             /* Bezel computes with this type */
+    uint32_t n_dims;
+    uint64_t shape[4]; /* [0] is contiguous; 1 for missing dimensions */
+    uint64_t values, bytes, offset;
+} bz_debug_tensor;
+BZ_API bz_debug_tensor bz_debug_files_tensor(const bz_debug_files *files, size_t file,
+                                             size_t tensor);
+
+typedef struct bz_debug_layer {
+    bool sliding; /* attends to the last `window` positions only */
+    uint32_t heads, kv_heads, head_dim;
+    uint32_t ffn;      /* width of the dense FFN */
+    bool owns_kv;      /* false: reads the cache of kv_layer */
+    uint32_t kv_layer; /* whose cache it reads */
+} bz_debug_layer;
+typedef struct bz_debug_config {
+    uint32_t layers, width, vocabulary; /* vocabulary 0: only the weights tell */
+    uint32_t context, window;
+    uint32_t ple_width;                         /* of per-layer embeddings; 0: none */
+    uint32_t experts, experts_used, expert_ffn; /* 0: no mixture of experts */
+    uint32_t canvas, canvas_steps;              /* of a diffusion model; 0: another model */
+    float rms_epsilon, softcap;                 /* softcap 0: none */
+    double rope_base, rope_base_sliding;
+    const bz_debug_layer *layer; /* [layers] */
+} bz_debug_config;
+/* Reads the model's sizes from the main file; an error names the key that is wrong or missing. */
+BZ_API bz_status bz_debug_files_config(bz_debug_files *files, bz_debug_config *config,
+                                       bz_error *err);
+
+/* ---- models ------------------------------------------------------------- */
+
+BZ_API bool bz_debug_token_is_control(const bz_model *model, int32_t id);
+
+typedef struct bz_debug_plan_options {
+    uint32_t rows; /* of the pass, at most 512; 0: one token, or one canvas of a diffusion model */
+    bool no_fuse;  /* gpu: one dispatch per step */
+    bool json;     /* one object instead of lines of text */
+} bz_debug_plan_options;
+/* Writes the steps of a forward pass and, for a model on a GPU, the dispatches they become. */
+BZ_API bz_status bz_debug_plan(const bz_model *model, const bz_debug_plan_options *options,
+                               bz_debug_write write, void *user, bz_error *err);
+
 /* ---- memory ------------------------------------------------------------- */
 
 /* What a text model needs, predicted before anything is allocated. Scratch memory of the CPU, a few

@@ -1,29 +1,35 @@
-/* bezel show: what is in a GGUF file, and whether this engine runs it. */
+/* bezel show: what is in a GGUF file, and whether Bezel runs it. */
 #include <string.h>
 
 #include "cli/output.h"
 #include "cli/pebble.h"
 #include "cli/show/show.h"
 
-static int plan_of(const show_facts *f, const cli_options *o)
+/* The plan of the model, on the GPU if that is the device. */
+static int show_plan(const show_info *info, const cli_options *o)
 {
+    const bz_debug_plan_options po = {.rows = o->rows, .no_fuse = o->no_fuse, .json = o->json};
+    const bool on_gpu = o->device && strcmp(o->device, "cpu") != 0;
+    bz_model *model = NULL;
+    bz_error err = {0};
     int code = EXIT_OK;
-    bz_plan *plan = show_plan(f, o, &code);
-    bool on_gpu = o->device && strcmp(o->device, "cpu") != 0;
-    show_gpu g = {0};
-    if (plan && (!on_gpu || show_gpu_load(&g, o, plan, &code))) {
-        if (o->json) {
-            code = show_plan_as_json(plan, on_gpu ? &g : NULL);
-        } else {
-            show_plan_as_text(plan);
-            if (on_gpu) {
-                show_gpu_as_text(&g, plan);
-            }
-            code = cli_flush();
-        }
+    if (!info->model) {
+        fprintf(stderr, "bezel: %s\n", info->verdict);
+        return EXIT_CANNOT;
     }
-    show_gpu_free(&g);
-    bz_plan_free(plan);
+    if (on_gpu && !cli_open(o, &model, &code)) {
+        return code;
+    }
+    if (bz_debug_plan(on_gpu ? model : info->model, &po, cli_write, NULL, &err) == BZ_OK) {
+        puts(o->json
+                 ? ""
+                 : "Passes are recorded for 1, 8, 64 and 512 rows; '--rows N' shows a pass of N "
+                   "rows.");
+        code = cli_flush();
+    } else {
+        code = err.code == BZ_ABORTED ? cli_flush() : cli_error(&err);
+    }
+    bz_model_free(model);
     return code;
 }
 
@@ -35,11 +41,10 @@ static int run(int argc, char **argv)
         return code;
     }
     if (o.rows && !o.plan) {
-        return cli_usage_error("show", "'--rows' is about the plan; add '--plan'.");
+        return cli_usage_error("show", "'--rows' needs '--plan'.");
     }
     if ((o.device || o.no_fuse) && !o.plan) {
-        return cli_usage_error("show",
-                               "'--device' and '--no-fuse' are about the plan; add '--plan'.");
+        return cli_usage_error("show", "'--device' and '--no-fuse' need '--plan'.");
     }
     bz_store_model found;
     bz_error err = {0};
@@ -48,37 +53,37 @@ static int run(int argc, char **argv)
     }
     o.model = found.path;
     o.mmproj = o.mmproj ? o.mmproj : found.n_projectors ? found.projectors[0] : NULL;
-    show_facts f = {0};
-    if (!show_load(&f, &o, &code)) {
-        show_free(&f);
+    show_info info = {0};
+    if (!show_load(&info, &o, &code)) {
+        show_free(&info);
         bz_store_model_free(&found);
         return code;
     }
     if (o.plan) {
-        code = plan_of(&f, &o);
+        code = show_plan(&info, &o);
     } else if (o.json) {
-        code = show_as_json(&f);
+        code = show_as_json(&info);
     } else {
-        show_as_text(&f);
+        show_as_text(&info);
         code = cli_flush();
     }
-    show_free(&f);
+    show_free(&info);
     bz_store_model_free(&found);
     return code;
 }
 
 const cli_verb cli_show_verb = {
-    "show", run, "what is in a model's file, and whether Bezel runs it",
+    "show", run, "describe a model file and say whether Bezel runs it",
     "Usage: bezel show MODEL [options]\n\n"
     "  bezel show model.gguf | less\n"
     "  bezel show gemma4:e2b --json | jq .memory\n\n"
-    "MODEL is any GGUF file or a name from 'bezel list'; little more than its header is read. Of "
+    "MODEL is any GGUF file or a name from 'bezel list'. Little more than the header is read. For "
     "a\n"
-    "file in parts, name any part.\n\n"
+    "model split into several files, name any of them.\n\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
-    "  -c, --ctx N         predict the memory of this context size too\n"
-    "      --json          all of it as one JSON object; arrays of more than 1024 values are cut\n"
-    "      --plan          only the steps of the forward pass, as recorded for one token\n"
+    "  -c, --ctx N         also predict the memory for this context size\n"
+    "      --json          one JSON object; arrays of more than 1024 values are cut\n"
+    "      --plan          print only the steps of the forward pass for one token\n"
     "      --rows N        ... for a pass of N tokens, up to 512\n"
-    "      --device gpu    ... and the dispatches they become there; loads the model\n"
-    "      --no-fuse       ... each step by itself\n"};
+    "      --device gpu    ... and the GPU dispatches they become; loads the model\n"
+    "      --no-fuse       ... one dispatch for every step\n"};

@@ -1,94 +1,17 @@
-/* Gathering the facts. The headers are parsed here, so that a file which is no model of
- * ours can be shown too; the verdict is what opening the model says, word for word. */
+/* Gathers what `bezel show` prints. Headers are read through bezel_debug.h, so that a file which is
+ * not a Gemma 4 model can be shown too. The verdict quotes the error of opening the model. */
 #include "cli/show/show.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/diffusion.h"
-#include "session/session.h"
+enum { USUAL_CONTEXT = 32768 }; /* a session's default, where the model allows it */
 
-/* ---- files ------------------------------------------------------------------- */
-
-void show_free(show_facts *f)
+void show_free(show_info *info)
 {
-    bz_model_free(f->model);
-    bz_config_free(&f->own_config);
-    for (size_t i = 0; i < f->n_files; i++) {
-        bz_gguf_free(&f->headers[i]);
-        bz_os_unmap(&f->maps[i]);
-        free(f->names[i]);
-    }
-    free(f->names);
-    free(f->maps);
-    free(f->headers);
-    free(f->files);
-    *f = (show_facts){0};
-}
-
-/* Maps and parses one more file. */
-static bz_status add_file(show_facts *f, const char *path, bz_error *err)
-{
-    size_t i = f->n_files, len = strlen(path) + 1;
-    char *name = malloc(len);
-    if (!name) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
-    }
-    memcpy(name, path, len);
-    f->names[i] = name;
-    f->maps[i] = (bz_os_map){0};
-    f->headers[i] = (bz_gguf){0};
-    f->n_files++; /* from here on show_free takes care of it */
-    bz_status status = bz_os_map_file(path, &f->maps[i], err);
-    if (status != BZ_OK) {
-        return status;
-    }
-    const bz_os_map *map = &f->maps[i];
-    uint64_t at_least;
-    bz_error why = {0};
-    if (bz_gguf_parse(&f->headers[i], map->data, map->size, map->size, &at_least, &why) !=
-        BZ_GGUF_DONE) {
-        return bz_fail(err, why.code ? why.code : BZ_BAD_FILE, "%.100s: %s", path, why.text);
-    }
-    f->files[i] = (bz_file){name, &f->headers[i], map->size};
-    f->total_size += map->size;
-    return BZ_OK;
-}
-
-/* A part that is not there is no reason to show nothing: the verdict will name it. */
-static bz_status add_parts(show_facts *f, const char *path, uint32_t count, bz_error *err)
-{
-    size_t room = strlen(path) + 1;
-    char *sibling = malloc(room);
-    bz_status status =
-        sibling ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
-    for (uint32_t i = 1; status == BZ_OK && i <= count; i++) {
-        if (bz_split_sibling(path, i, sibling, room) &&
-            (strcmp(sibling, path) == 0 || bz_os_file_exists(sibling))) {
-            status = add_file(f, sibling, err);
-        }
-    }
-    free(sibling);
-    return status;
-}
-
-static bz_status add_files(show_facts *f, const cli_options *o, bz_error *err)
-{
-    uint32_t count = 1;
-    bool parts = bz_split_name(o->model, NULL, &count) && count < BZ_FILES_MAX;
-    size_t room = (parts ? count : 1u) + 1u;
-    f->names = calloc(room, sizeof *f->names);
-    f->maps = calloc(room, sizeof *f->maps);
-    f->headers = calloc(room, sizeof *f->headers);
-    f->files = calloc(room, sizeof *f->files);
-    if (!f->names || !f->maps || !f->headers || !f->files) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the list of files.");
-    }
-    bz_status status = parts ? add_parts(f, o->model, count, err) : add_file(f, o->model, err);
-    if (status == BZ_OK && o->mmproj) {
-        status = add_file(f, o->mmproj, err);
-    }
-    return status;
+    bz_model_free(info->model);
+    bz_debug_files_free(info->files);
+    *info = (show_info){0};
 }
 
 /* ---- what the headers say ------------------------------------------------------ */
@@ -107,11 +30,11 @@ static show_group group_of(bz_str name)
                                                                                : SHOW_TEXT;
 }
 
-static void add_to(show_sum *sum, const bz_gguf_tensor *t)
+static void add_to(show_sum *sum, const bz_debug_tensor *t)
 {
     sum->tensors++;
-    sum->bytes += t->size;
-    sum->values += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+    sum->bytes += t->bytes;
+    sum->values += t->values;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -122,57 +45,90 @@ static int by_bytes(const void *a, const void *b)
                                          : (int)x->id - (int)y->id;
 }
 
-static void count_tensors(show_facts *f)
+static void count_tensors(show_info *info)
 {
-    for (size_t i = 0; i < f->n_files; i++) {
-        for (size_t k = 0; k < f->headers[i].n_tensors; k++) {
-            const bz_gguf_tensor *t = &f->headers[i].tensors[k];
+    for (size_t i = 0; i < info->set.n_files; i++) {
+        const size_t n_tensors = bz_debug_files_file(info->files, i).n_tensors;
+        for (size_t k = 0; k < n_tensors; k++) {
+            const bz_debug_tensor t = bz_debug_files_tensor(info->files, i, k);
             size_t n = 0;
-            while (n < f->n_types && f->types[n].id != t->type) {
+            while (n < info->n_types && info->types[n].id != t.type) {
                 n++;
             }
-            if (n == f->n_types) {
-                if (n == BZ_TYPE_END) {
-                    continue; /* the parser knows fewer types than that */
+            if (n == info->n_types) {
+                if (n == SHOW_TYPES) {
+                    continue; /* cannot happen: the file format has fewer types */
                 }
-                f->types[f->n_types++].id = t->type;
+                info->types[info->n_types++] =
+                    (show_type){.id = t.type, .name = t.type_name, .runs = t.runs};
             }
-            add_to(&f->types[n].sum, t);
-            add_to(&f->groups[group_of(t->name)], t);
+            add_to(&info->types[n].sum, &t);
+            add_to(&info->groups[group_of(show_str(t.name))], &t);
         }
     }
-    qsort(f->types, f->n_types, sizeof *f->types, by_bytes);
+    qsort(info->types, info->n_types, sizeof *info->types, by_bytes);
 }
 
-static uint64_t number_of(const bz_gguf *g, const char *key)
+static bz_str text_key(const show_info *info, size_t file, const char *name)
 {
-    const bz_gguf_kv *kv = bz_gguf_find(g, key);
-    uint64_t v = 0;
-    return kv && !kv->is_array && bz_gguf_get_u64(kv, 0, &v) ? v : 0;
+    size_t key;
+    if (bz_debug_files_find(info->files, file, name, &key) &&
+        !bz_debug_files_key(info->files, file, key).is_array) {
+        const bz_debug_value v = bz_debug_files_value(info->files, file, key, 0);
+        return v.kind == BZ_DEBUG_TEXT ? show_str(v.text) : (bz_str){"", 0};
+    }
+    return (bz_str){"", 0};
 }
 
-uint64_t show_arch_number(const show_facts *f, const char *key)
+static uint64_t number_key(const show_info *info, size_t file, const char *name)
 {
-    char full[200]; /* an architecture with a name that does not fit is none of anyone's */
-    int len = f->architecture.len < 100 ? (int)f->architecture.len : 100;
-    snprintf(full, sizeof full, "%.*s.%s", len, len ? f->architecture.data : "", key);
-    return number_of(show_main(f), full);
+    size_t key;
+    if (!bz_debug_files_find(info->files, file, name, &key) ||
+        bz_debug_files_key(info->files, file, key).is_array) {
+        return 0;
+    }
+    const bz_debug_value v = bz_debug_files_value(info->files, file, key, 0);
+    const bool whole = (v.kind == BZ_DEBUG_F32 || v.kind == BZ_DEBUG_F64) && v.f >= 0 &&
+                       v.f < 1e15 && v.f == (double)(uint64_t)v.f;
+    return whole ? (uint64_t)v.f : v.kind == BZ_DEBUG_UINT || v.kind == BZ_DEBUG_BOOL ? v.u : 0;
 }
 
-/* Towers are described under gemma4.vision. in Ollama's files, clip.vision. in mmproj. */
-static void read_tower(show_tower *t, const bz_gguf *g, const char *kind)
+bz_str show_text_key(const show_info *info, const char *key)
+{
+    return text_key(info, info->set.main, key);
+}
+
+uint64_t show_count_key(const show_info *info, const char *name)
+{
+    size_t key;
+    return bz_debug_files_find(info->files, info->set.main, name, &key)
+               ? bz_debug_files_key(info->files, info->set.main, key).count
+               : 0;
+}
+
+uint64_t show_arch_number(const show_info *info, const char *key)
+{
+    char full[200];
+    int len = info->architecture.len < 100 ? (int)info->architecture.len : 100;
+    snprintf(full, sizeof full, "%.*s.%s", len, len ? info->architecture.data : "", key);
+    return number_key(info, info->set.main, full);
+}
+
+/* Towers are described under gemma4.vision. in Ollama's files, clip.vision. in mmproj files. */
+static void read_tower(show_tower *t, const show_info *info, size_t file, const char *kind)
 {
     static const char *const prefixes[] = {"gemma4", "clip"};
     for (int i = 0; i < 2; i++) {
         char key[80];
         snprintf(key, sizeof key, "%s.%s.block_count", prefixes[i], kind);
-        uint64_t layers = number_of(g, key);
+        uint64_t layers = number_key(info, file, key);
         snprintf(key, sizeof key, "%s.%s.embedding_length", prefixes[i], kind);
-        uint64_t width = number_of(g, key);
+        uint64_t width = number_key(info, file, key);
+        snprintf(key, sizeof key, "%s.%s.projector_type", prefixes[i], kind);
+        bz_str projector = text_key(info, file, key);
         t->layers = layers ? layers : t->layers;
         t->width = width ? width : t->width;
-        snprintf(key, sizeof key, "%s.%s.projector_type", prefixes[i], kind);
-        bz_gguf_get_str(bz_gguf_find(g, key), &t->projector);
+        t->projector = projector.len ? projector : t->projector;
     }
 }
 
@@ -194,146 +150,139 @@ static const char *published_size(uint64_t layers, uint64_t width)
     return NULL;
 }
 
-static void read_headers(show_facts *f)
+static void read_headers(show_info *info)
 {
-    bz_files set;
-    bool whole = bz_files_init(&set, f->files, f->n_files, NULL) == BZ_OK;
-    for (size_t i = 0; i < f->n_files; i++) {
-        if (whole ? set.main == &f->headers[i]
-                  : bz_gguf_find(&f->headers[i], "general.architecture") != NULL) {
-            f->main = i;
-            break;
-        }
+    info->set = bz_debug_files_set(info->files);
+    info->architecture = show_str(info->set.architecture);
+    info->title = show_text_key(info, "general.name");
+    for (size_t i = 0; i < info->set.n_files; i++) {
+        read_tower(&info->vision, info, i, "vision");
+        read_tower(&info->audio, info, i, "audio");
     }
-    for (size_t i = 0; i < f->n_files; i++) {
-        read_tower(&f->vision, &f->headers[i], "vision");
-        read_tower(&f->audio, &f->headers[i], "audio");
-    }
-    bz_gguf_get_str(bz_gguf_find(show_main(f), "general.architecture"), &f->architecture);
-    bz_gguf_get_str(bz_gguf_find(show_main(f), "general.name"), &f->title);
-    if (whole && bz_config_knows(f->architecture)) {
-        f->flavour = set.flavour == BZ_FLAVOUR_OLLAMA ? "ollama" : "llama.cpp";
-    }
-    count_tensors(f);
-    f->vision.there = f->vision.layers || f->vision.projector.len || f->groups[SHOW_VISION].tensors;
-    f->audio.there = f->audio.layers || f->audio.projector.len || f->groups[SHOW_AUDIO].tensors;
+    count_tensors(info);
+    info->vision.present =
+        info->vision.layers || info->vision.projector.len || info->groups[SHOW_VISION].tensors;
+    info->audio.present =
+        info->audio.layers || info->audio.projector.len || info->groups[SHOW_AUDIO].tensors;
 }
 
 /* ---- does it run? --------------------------------------------------------------- */
 
-static void write_verdict(show_facts *f)
+static void write_verdict(show_info *info)
 {
-    const bool sees = f->model && bz_model_takes(f->model, BZ_MEDIA_IMAGE),
-               hears = f->model && bz_model_takes(f->model, BZ_MEDIA_AUDIO);
-    if (!f->model) {
-        const char *why = f->refusal.text; /* a sentence that becomes the second half of one */
+    const bool vision = info->model && bz_model_takes(info->model, BZ_MEDIA_IMAGE),
+               audio = info->model && bz_model_takes(info->model, BZ_MEDIA_AUDIO);
+    if (!info->model) {
+        const char *why = info->refusal.text; /* a sentence; here it follows a colon */
         size_t n = strlen(why);
         const bool lower = strncmp(why, "The ", 4) == 0 || strncmp(why, "This ", 5) == 0;
-        snprintf(f->verdict, sizeof f->verdict, "Bezel does not run this: %s%s%s", lower ? "t" : "",
-                 why + lower, n && why[n - 1] == '.' ? "" : ".");
+        snprintf(info->verdict, sizeof info->verdict, "Bezel does not run this: %s%s%s",
+                 lower ? "t" : "", why + lower, n && why[n - 1] == '.' ? "" : ".");
     } else {
-        snprintf(f->verdict, sizeof f->verdict, "Bezel runs this model%s.",
-                 sees && hears ? ": text, pictures and sound"
-                 : sees        ? ": text and pictures"
-                 : hears       ? ": text and sound"
-                               : "");
+        snprintf(info->verdict, sizeof info->verdict, "Bezel runs this model%s.",
+                 vision && audio ? ": text, images and audio"
+                 : vision        ? ": text and images"
+                 : audio         ? ": text and audio"
+                                 : "");
     }
 }
 
-static void open_model(show_facts *f)
+static void open_model(show_info *info)
 {
+    const size_t n = info->set.n_files;
     bz_job *job = NULL;
-    bz_input *inputs = calloc(f->n_files, sizeof *inputs);
+    bz_input *inputs = calloc(n, sizeof *inputs);
     bz_status status =
-        inputs ? BZ_OK : bz_fail(&f->refusal, BZ_OUT_OF_MEMORY, "No memory for the list of files.");
+        inputs ? BZ_OK
+               : bz_fail(&info->refusal, BZ_OUT_OF_MEMORY, "No memory for the list of files.");
     if (status == BZ_OK) {
-        for (size_t i = 0; i < f->n_files; i++) {
-            inputs[i] = (bz_input){f->names[i], f->maps[i].size, f->maps[i].data};
+        for (size_t i = 0; i < n; i++) {
+            const bz_debug_file file = bz_debug_files_file(info->files, i);
+            inputs[i] = (bz_input){file.path, file.size, file.data};
         }
-        status = bz_model_open(&job, inputs, f->n_files, NULL, &f->refusal);
+        status = bz_model_open(&job, inputs, n, NULL, &info->refusal);
     }
-    if (status == BZ_OK && bz_job_run(job, NULL, &f->refusal) == BZ_OK) {
-        f->model = bz_job_model(job);
+    if (status == BZ_OK && bz_job_run(job, NULL, &info->refusal) == BZ_OK) {
+        info->model = bz_job_model(job);
     }
     bz_job_free(job);
     free(inputs);
-    if (f->model) {
-        f->config = &f->model->text.config;
-    } else if (bz_config_read(&f->own_config, show_main(f), NULL) == BZ_OK) {
-        f->config = &f->own_config;
-    }
-    if (f->config) {
-        f->published = published_size(f->config->layers, f->config->width);
+    if (bz_debug_files_config(info->files, &info->own_config, NULL) == BZ_OK) {
+        info->config = &info->own_config;
+        info->published = published_size(info->config->layers, info->config->width);
+        if (info->model) {
+            info->own_config.vocabulary = bz_model_vocab(info->model);
+        }
     }
 }
 
-static bool add_context(show_facts *f, uint32_t context)
+static bool add_context(show_info *info, uint32_t context)
 {
     size_t at = 0;
-    while (at < f->n_contexts && f->contexts[at] < context) {
+    while (at < info->n_contexts && info->contexts[at] < context) {
         at++;
     }
-    if (context > f->config->context || f->n_contexts == SHOW_CONTEXTS) {
+    if (context > info->config->context || info->n_contexts == SHOW_CONTEXTS) {
         return false;
     }
-    if (at == f->n_contexts || f->contexts[at] != context) {
-        memmove(f->contexts + at + 1, f->contexts + at, (f->n_contexts - at) * sizeof *f->contexts);
-        f->contexts[at] = context;
-        f->n_contexts++;
+    if (at == info->n_contexts || info->contexts[at] != context) {
+        memmove(info->contexts + at + 1, info->contexts + at,
+                (info->n_contexts - at) * sizeof *info->contexts);
+        info->contexts[at] = context;
+        info->n_contexts++;
     }
     return true;
 }
 
-bool show_load(show_facts *f, const cli_options *o, int *exit_code)
+bool show_load(show_info *info, const cli_options *o, int *exit_code)
 {
     bz_error err = {0};
-    if (add_files(f, o, &err) != BZ_OK) {
+    if (bz_debug_files_open(&info->files, o->model, o->mmproj, &err) != BZ_OK) {
         *exit_code = cli_error(&err);
         return false;
     }
-    read_headers(f);
-    open_model(f);
-    write_verdict(f);
-    if (!f->model) {
+    read_headers(info);
+    open_model(info);
+    write_verdict(info);
+    if (!info->model) {
         return true;
     }
-    add_context(f, 2048);
-    add_context(f, 8192);
-    add_context(f, 32768);
-    add_context(f, f->config->context);
-    if (o->context && !add_context(f, o->context)) {
-        *exit_code =
-            cli_usage_error("show", "a context of %u was asked for; this model goes up to %u.",
-                            o->context, f->config->context);
+    const uint32_t limit = info->config->context;
+    add_context(info, 2048);
+    add_context(info, 8192);
+    add_context(info, USUAL_CONTEXT);
+    add_context(info, limit);
+    if (o->context && !add_context(info, o->context)) {
+        *exit_code = cli_usage_error(
+            "show", "a context of %u is more than this model's %u; give a smaller '--ctx'.",
+            o->context, limit);
         return false;
     }
-    if (bz_memory_predict(&f->memory, &f->model->text, BZ_MAX_CHUNK, &err) != BZ_OK) {
+    if (bz_debug_model_memory(info->model, 0, &info->memory, &err) != BZ_OK) {
         *exit_code = cli_error(&err);
         return false;
     }
-    f->gpu_context = o->context                   ? o->context
-                     : f->config->context < 32768 ? f->config->context
-                                                  : 32768;
-    bz_model_fit(f->model, &(bz_fit_options){.context = f->gpu_context}, &f->gpu, &f->gpu_refusal);
+    info->gpu_context = o->context ? o->context : limit < USUAL_CONTEXT ? limit : USUAL_CONTEXT;
+    bz_model_fit(info->model, &(bz_fit_options){.context = info->gpu_context}, &info->gpu,
+                 &info->gpu_refusal);
     return true;
 }
 
-bz_plan *show_plan(const show_facts *f, const cli_options *o, int *exit_code)
+/* ---- tokens ---------------------------------------------------------------------- */
+
+int32_t show_control_tokens(const bz_model *model)
 {
-    bz_plan *plan = NULL;
-    bz_error err = {0};
-    uint32_t rows = o->rows ? o->rows : 1;
-    if (!f->model) {
-        fprintf(stderr, "bezel: %s\n", f->verdict);
-        *exit_code = EXIT_CANNOT;
-    } else if (rows > BZ_MAX_CHUNK) {
-        *exit_code = cli_usage_error("show", "a pass has at most %d rows.", BZ_MAX_CHUNK);
-    } else if ((f->config->canvas && !o->rows
-                    ? bz_diffusion_record_canvas(&f->model->text, &plan, &err)
-                : f->config->canvas
-                    ? bz_diffusion_record_encoder(&f->model->text, rows, &plan, &err)
-                    : bz_text_record(&f->model->text, rows, 1, &plan, &err)) != BZ_OK) {
-        *exit_code = cli_error(&err);
+    const int32_t size = (int32_t)bz_model_vocab(model);
+    int32_t n = 0;
+    for (int32_t id = 0; id < size; id++) {
+        n += bz_debug_token_is_control(model, id);
     }
-    return plan;
+    return n;
+}
+
+int32_t show_first_token(const bz_model *model)
+{
+    int32_t id = -1;
+    bz_tokenize(model, "", 0, false, true, &id, 1, NULL);
+    return id;
 }

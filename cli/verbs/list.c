@@ -5,9 +5,9 @@
 
 #include "base/os.h"
 #include "base/units.h"
+#include "bezel_debug.h"
 #include "store/ollama.h"
 #include "cli/verbs/list.h"
-#include "model/config.h"
 #include "cli/output.h"
 
 enum { NAME_MOST = 60, AGE_MAX = 48, TIME_MAX = 32 };
@@ -22,43 +22,34 @@ typedef struct row {
 
 /* ---- does it run? ------------------------------------------------------------- */
 
-/* The header decides, whatever the store says. Of the mapping only its pages are touched. */
-static void read_header(row *r, const bz_os_map *map)
+/* The file's header decides, not what the store says about the model. */
+static void judge(row *r)
 {
-    bz_gguf gguf;
-    bz_config config = {0};
+    bz_debug_files *files = NULL;
+    bz_debug_config config;
     bz_error why = {0};
-    bz_str architecture = {"", 0};
-    uint64_t at_least;
     char shown[200];
-    if (bz_gguf_parse(&gguf, map->data, map->size, map->size, &at_least, &why) != BZ_GGUF_DONE) {
+    if (r->entry->problem.code) {
+        r->why = r->entry->problem;
+        return;
+    }
+    if (bz_debug_files_open(&files, r->entry->path, NULL, &why) != BZ_OK) {
         const size_t n = strlen(why.text);
-        bz_fail(&r->why, BZ_BAD_FILE, "The model file is broken: %s%s", why.text,
+        bz_fail(&r->why, why.code, "The model file cannot be read: %s%s", why.text,
                 n && why.text[n - 1] == '.' ? "" : ".");
         return;
     }
-    bz_gguf_get_str(bz_gguf_find(&gguf, "general.architecture"), &architecture);
+    const bz_debug_set set = bz_debug_files_set(files);
+    const bz_str architecture = {set.architecture.data, set.architecture.len};
     snprintf(r->architecture, sizeof r->architecture, "%s", bz_str_show(architecture, shown));
-    if (!bz_config_knows(architecture)) {
+    if (!set.known) {
         bz_fail(&r->why, BZ_UNSUPPORTED_MODEL,
                 "Its architecture is %s; Bezel runs gemma4 and diffusion-gemma.",
-                architecture.len ? r->architecture : "not told");
+                architecture.len ? r->architecture : "not named in the file");
     } else {
-        r->runs = bz_config_read(&config, &gguf, &r->why) == BZ_OK;
+        r->runs = bz_debug_files_config(files, &config, &r->why) == BZ_OK;
     }
-    bz_config_free(&config);
-    bz_gguf_free(&gguf);
-}
-
-static void judge(row *r)
-{
-    bz_os_map map = {0};
-    if (r->entry->problem.code) {
-        r->why = r->entry->problem;
-    } else if (bz_os_map_file(r->entry->path, &map, &r->why) == BZ_OK) {
-        read_header(r, &map);
-    }
-    bz_os_unmap(&map);
+    bz_debug_files_free(files);
 }
 
 bool list_runs(const bz_store_entry *entry)

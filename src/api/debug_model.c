@@ -1,4 +1,4 @@
-/* bezel_debug.h: memory, CPU kernels and profiles of GPU passes. */
+/* bezel_debug.h: tokens, memory, CPU kernels and profiles of GPU passes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,11 @@
 #include "gpu/run/backend.h"
 #include "model/memory.h"
 #include "session/session.h"
+
+bool bz_debug_token_is_control(const bz_model *model, int32_t id)
+{
+    return bz_tokenizer_is_control(model->tokenizer, id);
+}
 
 /* ---- memory --------------------------------------------------------------- */
 

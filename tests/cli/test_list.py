@@ -106,7 +106,7 @@ def table():
     same(got["odd:file"][2], "no, see below", "odd:file")
     need("gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this machine." in out, out)
     need("gemma4:mlx is stored as safetensors, but Bezel runs GGUF files only." in out, out)
-    need("odd:file: The model file is broken: " in out and "a web page" in out, out)
+    need("odd:file: The model file cannot be read: " in out and "a web page" in out, out)
     same(err, "", "stderr")
     same(bezel("ls")[0], out, "'bezel ls'")
 

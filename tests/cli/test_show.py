@@ -407,7 +407,7 @@ def check_towers(model, mmproj=None):
     facts = json.loads(answer("show", model, "--json", *(["--mmproj", mmproj] if mmproj else [])))
     need(facts["vision"], "no vision")
     same(facts["verdict"]["runs"], True, "verdict")
-    same(facts["verdict"]["text"], "Bezel runs this model: text, pictures and sound.", "verdict")
+    same(facts["verdict"]["text"], "Bezel runs this model: text, images and audio.", "verdict")
 
 
 def main():
