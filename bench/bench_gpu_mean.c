@@ -105,10 +105,10 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
     if (bz_plan_new(&plan, &m->table, NULL, 0, ROWS, ROWS, &err) != BZ_OK) {
         fail("plan", &err);
     }
-    bz_tensor logits = bz_recall(plan, bz_keep(plan, m->vocab), "logits"),
-              soft = bz_keep(plan, m->width), judged = BZ_NO_TENSOR;
-    bz_judge(plan, logits, 0, &judged, "judged");
-    bz_soft_embed(plan, logits, judged, (bz_weight){1}, 1, 0, soft, "soft");
+    bz_tensor logits = bz_read_kept(plan, bz_kept_tensor(plan, m->vocab), "logits"),
+              soft = bz_kept_tensor(plan, m->width), stats = BZ_NO_TENSOR;
+    bz_logit_stats(plan, logits, 0, &stats, "logit_stats");
+    bz_soft_embed(plan, logits, stats, (bz_weight){1}, 1, 0, soft, "soft");
     if (bz_plan_finish(plan, soft, &err) != BZ_OK ||
         bz_gpu_new(&b, m->model, exact, true, &err) != BZ_OK ||
         b->kv_new(b, NULL, 0, false, 0, &kv, &err) != BZ_OK ||
@@ -130,9 +130,9 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
                           .seq = seq,
                           .out = out,
                           .kv = caches,
-                          .given = z,
+                          .kept_input = z,
                           .temperature = (float)temperature,
-                          .draw = draw};
+                          .uniform = draw};
     run_pass(b, schedule, &rows);
     bz_gpu_line best[MAX_LINES];
     size_t n_best = 0;

@@ -157,10 +157,10 @@ static void drifting_sums(void)
     const bz_model *m = open_or_fail(golden_path("diffusion/text.gguf"));
     bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2});
     b = s->backend;
-    bz_tensor judged = BZ_NO_TENSOR;
+    bz_tensor stats = BZ_NO_TENSOR;
     CHECK(bz_plan_new(&p, &none, NULL, 0, 1, 1, &err) == BZ_OK);
-    bz_judge(p, bz_keep(p, V), 0, &judged, "judged");
-    CHECK(bz_plan_finish(p, judged, &err) == BZ_OK && b->prepare(b, p, &schedule, &err) == BZ_OK);
+    bz_logit_stats(p, bz_kept_tensor(p, V), 0, &stats, "logit_stats");
+    CHECK(bz_plan_finish(p, stats, &err) == BZ_OK && b->prepare(b, p, &schedule, &err) == BZ_OK);
     float *z = malloc(V * sizeof *z);
     for (int i = 0; i < V; i++) {
         z[i] = -20.8286f;
@@ -177,22 +177,22 @@ static void drifting_sums(void)
                               .seq = out,
                               .out = out,
                               .kv = s->kv_list,
-                              .given = z,
+                              .kept_input = z,
                               .temperature = 1,
-                              .draw = &draws[k]};
+                              .uniform = &draws[k]};
         b->begin(b, schedule, &rows);
         while (b->step(b, 0, &err) == BZ_PASS_AGAIN) {
         }
         const float *j = b->output(b, schedule);
         const double tail = (V - 1) * exp(-20.8286),
                      h = log(1 + tail) + 20.8286 * tail / (1 + tail);
-        CHECKF(fabs((double)j[BZ_JUDGED_ENTROPY] - h) < 1e-5, "entropy %g, not %g",
-               (double)j[BZ_JUDGED_ENTROPY], h);
-        CHECK(j[BZ_JUDGED_BEST] == 777);
-        CHECKF(k == 0   ? j[BZ_JUDGED_DRAWN] == 777
-               : k == 1 ? j[BZ_JUDGED_DRAWN] == 0
-                        : j[BZ_JUDGED_DRAWN] > 261000,
-               "draw %d: %g", k, (double)j[BZ_JUDGED_DRAWN]);
+        CHECKF(fabs((double)j[BZ_STAT_ENTROPY] - h) < 1e-5, "entropy %g, not %g",
+               (double)j[BZ_STAT_ENTROPY], h);
+        CHECK(j[BZ_STAT_BEST] == 777);
+        CHECKF(k == 0   ? j[BZ_STAT_DRAWN] == 777
+               : k == 1 ? j[BZ_STAT_DRAWN] == 0
+                        : j[BZ_STAT_DRAWN] > 261000,
+               "draw %d: %g", k, (double)j[BZ_STAT_DRAWN]);
     }
     free(z);
     b->release(b, schedule);

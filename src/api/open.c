@@ -146,7 +146,8 @@ static bz_progress step_tables(open_job *j, bz_need *need)
                 bz_tokenizer_size(m->tokenizer), m->text.config.vocab);
         return BZ_JOB_ERROR;
     }
-    bz_text_see_blocks(&m->text, m->towers.vision.kind == BZ_TOWER_DIRECT || m->text.config.canvas);
+    bz_text_set_image_attention(&m->text,
+                                m->towers.vision.kind == BZ_TOWER_DIRECT || m->text.config.canvas);
     uint32_t n = m->text.weights.table.n;
     m->weight_bytes = calloc(n, sizeof *m->weight_bytes);
     m->owned_bytes = calloc(n, sizeof *m->owned_bytes);

@@ -45,13 +45,14 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const kv_layer *l = &kv->layer[s->cache.id - 1];
     uint32_t kv_head = head / (s->heads / l->kv_heads);
     uint32_t last =
-        (uint32_t)c->rows->pos[s->both_ways ? c->rows->n - 1 : row]; /* row that is seen */
-    uint32_t own = (uint32_t)c->rows->pos[s->both_ways ? 0 : row];
+        (uint32_t)c->rows->pos[s->bidirectional ? c->rows->n - 1 : row]; /* row that is seen */
+    uint32_t own = (uint32_t)c->rows->pos[s->bidirectional ? 0 : row];
     uint32_t first = s->window && own + 1 > s->window ? own + 1 - s->window : 0;
-    if (s->blocks != BZ_BLOCKS_NONE && c->rows->block_last) { /* a picture's rows see each other */
-        last = (uint32_t)c->rows->block_last[row];
-        const uint32_t begin = (uint32_t)c->rows->block_first[row];
-        first = s->blocks == BZ_BLOCKS_WHOLE && begin < first ? begin : first;
+    if (s->image_attention != BZ_IMAGE_CAUSAL &&
+        c->rows->image_last) { /* a picture's rows see each other */
+        last = (uint32_t)c->rows->image_last[row];
+        const uint32_t begin = (uint32_t)c->rows->image_first[row];
+        first = s->image_attention == BZ_IMAGE_WHOLE && begin < first ? begin : first;
     }
     bool f32 = kv->value_bytes == 4;
     const uint8_t *keys = l->k[kv_head], *values = l->v[kv_head];

@@ -17,18 +17,18 @@ void cpu_put_given(cpu *c)
     for (uint32_t i = 1; i < p->n_tensors; i++) {
         if (p->tensors[i].kept) {
             const size_t n = (size_t)c->rows->n * p->tensors[i].cols;
-            memcpy(c->arena + p->tensors[i].offset, c->rows->given, n * sizeof(float));
+            memcpy(c->arena + p->tensors[i].offset, c->rows->kept_input, n * sizeof(float));
             return;
         }
     }
 }
 
-void cpu_recall(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+void cpu_read_kept(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
     const size_t bytes = cpu_info(c, s->out[0])->cols * sizeof(float);
-    if (c->rows->fresh) {
+    if (c->rows->reset_kept) {
         memset(cpu_row(c, s->out[0], row), 0, bytes);
     } else {
         memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], row), bytes);
@@ -44,13 +44,13 @@ uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job)
 
 /* Sums are in double: a running sum in f32 over a vocabulary of 262,144 loses its tail, and with it
  * the difference between certain and nearly certain. */
-void cpu_judge(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+void cpu_logit_stats(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
     const uint32_t n = cpu_info(c, s->in[0])->cols;
     const float *x = cpu_row(c, s->in[0], row), t = c->rows->temperature;
-    float *judged = cpu_row(c, s->out[0], s->row + row), peak = -INFINITY;
+    float *stats = cpu_row(c, s->out[0], s->first_row + row), peak = -INFINITY;
     uint32_t best = 0, drawn = 0;
     for (uint32_t v = 0; v < n; v++) {
         const float z = x[v] / t;
@@ -68,7 +68,7 @@ void cpu_judge(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
             weighted += e * (double)below;
         }
     }
-    const double reach = (double)c->rows->draw[s->row + row] * total;
+    const double reach = (double)c->rows->uniform[s->first_row + row] * total;
     for (uint32_t v = 0; v < n; v++) {
         const float below = x[v] / t - peak, e = below <= 0 ? expf(below) : 0;
         if (e > 0) {
@@ -80,11 +80,11 @@ void cpu_judge(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
         }
     }
     const bool finite = peak > -INFINITY;
-    judged[BZ_JUDGED_BEST] = (float)best;
-    judged[BZ_JUDGED_DRAWN] = (float)drawn;
-    judged[BZ_JUDGED_ENTROPY] = finite ? (float)fmax(log(total) - weighted / total, 0) : -1;
-    judged[BZ_JUDGED_PEAK] = finite ? peak : 0;
-    judged[BZ_JUDGED_TOTAL] = finite ? (float)total : 1;
+    stats[BZ_STAT_BEST] = (float)best;
+    stats[BZ_STAT_DRAWN] = (float)drawn;
+    stats[BZ_STAT_ENTROPY] = finite ? (float)fmax(log(total) - weighted / total, 0) : -1;
+    stats[BZ_STAT_MAX] = finite ? peak : 0;
+    stats[BZ_STAT_SUM] = finite ? (float)total : 1;
 }
 
 /* ---- the average embedding --------------------------------------------------------- */
@@ -95,8 +95,8 @@ void cpu_probabilities(cpu *c, const cpu_job *job, uint32_t row, unsigned worker
     (void)worker;
     const bz_step *s = job->step;
     const uint32_t n = cpu_info(c, s->in[0])->cols;
-    const float *judged = cpu_row(c, s->in[1], s->row + row), t = c->rows->temperature;
-    const float peak = judged[BZ_JUDGED_PEAK], total = judged[BZ_JUDGED_TOTAL];
+    const float *stats = cpu_row(c, s->in[1], s->first_row + row), t = c->rows->temperature;
+    const float peak = stats[BZ_STAT_MAX], total = stats[BZ_STAT_SUM];
     float *x = cpu_row(c, s->in[0], row);
     for (uint32_t v = 0; v < n; v++) {
         const float below = x[v] / t - peak;
@@ -127,7 +127,7 @@ void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const uint8_t *table = cpu_weight(c, s->w[0]) + bz_row_bytes(w->type, column);
     float *piece = c->scratch[worker].values;
     for (uint32_t r = 0; r < count; r++) {
-        memset(cpu_row(c, s->out[0], s->row + first + r) + column, 0, width * sizeof(float));
+        memset(cpu_row(c, s->out[0], s->first_row + first + r) + column, 0, width * sizeof(float));
     }
     for (uint32_t v = 0; v < n; v++) {
         bool unpacked = false;
@@ -140,11 +140,11 @@ void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
                 c->k->dequantize(w->type, table + v * row_bytes, piece, width);
                 unpacked = true;
             }
-            c->k->axpy(p, piece, cpu_row(c, s->out[0], s->row + first + r) + column, width);
+            c->k->axpy(p, piece, cpu_row(c, s->out[0], s->first_row + first + r) + column, width);
         }
     }
     for (uint32_t r = 0; r < count; r++) {
-        float *out = cpu_row(c, s->out[0], s->row + first + r) + column;
+        float *out = cpu_row(c, s->out[0], s->first_row + first + r) + column;
         for (size_t i = 0; i < width; i++) {
             out[i] *= s->scale;
         }

@@ -26,7 +26,7 @@ static void begin(bz_backend *b, bz_schedule *schedule, const bz_rows *rows)
     c->rows = rows;
     c->job = 0;
     c->task = c->n_tasks = 0;
-    if (rows->given) {
+    if (rows->kept_input) {
         cpu_put_given(c);
     }
 }

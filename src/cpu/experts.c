@@ -21,7 +21,7 @@ void cpu_route(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     }
     /* The best by probability, equal ones by number. The softmax over all experts cancels
      * in the renormalised shares, but ties are decided on the logits' order, which it keeps. */
-    for (uint32_t slot = 0; slot < s->experts; slot++) {
+    for (uint32_t slot = 0; slot < s->experts_used; slot++) {
         int32_t best = -1;
         for (uint32_t e = 0; e < experts; e++) {
             bool taken = false;
@@ -36,7 +36,7 @@ void cpu_route(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
         share[slot] = expf(logit[best] - greatest);
         total += share[slot];
     }
-    for (uint32_t slot = 0; slot < s->experts; slot++) {
+    for (uint32_t slot = 0; slot < s->experts_used; slot++) {
         share[slot] /= total;
     }
 }
@@ -55,7 +55,7 @@ void cpu_group_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     (void)worker;
     const bz_step *s = job->step;
     expert_groups *g = &c->groups;
-    uint32_t experts = cpu_info(c, s->in[0])->cols, n = c->rows->n, slots = s->experts;
+    uint32_t experts = cpu_info(c, s->in[0])->cols, n = c->rows->n, slots = s->experts_used;
     memset(g->first, 0, (experts + 1) * sizeof *g->first);
     for (uint32_t row = 0; row < n; row++) {
         for (uint32_t slot = 0; slot < slots; slot++) {
@@ -106,7 +106,7 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
 
     if (q8) {
         for (uint32_t i = 0; i < n; i++) {
-            own->gathered[i] = c->q8[slotted ? pairs[i] : pairs[i] / s->experts];
+            own->gathered[i] = c->q8[slotted ? pairs[i] : pairs[i] / s->experts_used];
         }
     }
     for (uint32_t r = 0; r < count; r++) {
@@ -117,14 +117,14 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
         } else {
             c->k->dequantize(w->type, blocks + r * row_bytes, own->values, k);
             for (uint32_t i = 0; i < n; i++) {
-                const float *x = cpu_row(c, s->in[0], pairs[i] / s->experts);
-                x += slotted ? pairs[i] % s->experts * k : 0;
+                const float *x = cpu_row(c, s->in[0], pairs[i] / s->experts_used);
+                x += slotted ? pairs[i] % s->experts_used * k : 0;
                 c->k->dot(own->values, x, k, 1, k, &own->out[i]);
             }
         }
         for (uint32_t i = 0; i < n; i++) {
-            float *y =
-                cpu_row(c, s->out[0], pairs[i] / s->experts) + pairs[i] % s->experts * outputs;
+            float *y = cpu_row(c, s->out[0], pairs[i] / s->experts_used) +
+                       pairs[i] % s->experts_used * outputs;
             y[first + r] = own->out[i];
         }
     }
@@ -140,7 +140,7 @@ void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     float *out = cpu_row(c, s->out[0], row);
     uint32_t cols = cpu_info(c, s->out[0])->cols;
     memset(out, 0, cols * sizeof *out);
-    for (uint32_t slot = 0; slot < s->experts; slot++) {
+    for (uint32_t slot = 0; slot < s->experts_used; slot++) {
         float factor = share[slot] * (scales ? cpu_weight_f32(scales, (size_t)id[slot]) : 1.0f);
         c->k->axpy(factor, x + (size_t)slot * cols, out, cols);
     }

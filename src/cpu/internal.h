@@ -149,9 +149,9 @@ void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* canvas.c: what a diffusion model has besides */
 enum { CPU_SOFT_TILE = 256 }; /* columns of a task of soft_embed: whole blocks of every type */
 void cpu_put_given(cpu *c);   /* before the pass */
-void cpu_recall(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_read_kept(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job);
-void cpu_judge(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_logit_stats(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_probabilities(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_soft_embed(const cpu *c, const cpu_job *job);
 void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
@@ -172,7 +172,7 @@ uint32_t cpu_tasks_attend_all(const cpu *c, const cpu_job *job);
 void cpu_attend_all(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* tower.c, sound.c: one task per row */
 void cpu_input(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
-void cpu_place(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_position_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_clamp(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_layer_norm(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_add_vector(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
@@ -186,7 +186,7 @@ size_t cpu_conv_scratch(const bz_step *step); /* floats */
 void cpu_conv(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 bool cpu_time_weights(const cpu *c, cpu_job *job);
 void cpu_conv_time(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
-void cpu_waves(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_sinusoids(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_local_scores(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_local_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 

@@ -14,7 +14,7 @@ bool cpu_rope_frequencies(const cpu *c, cpu_job *job)
     }
     const uint8_t *factors = s->w[0].id ? cpu_weight(c, s->w[0]) : NULL;
     for (uint32_t i = 0; i < pairs; i++) {
-        double f = i < s->pairs ? pow(s->base, -2.0 * i / s->width) : 0.0;
+        double f = i < s->rotated_pairs ? pow(s->base, -2.0 * i / s->width) : 0.0;
         job->constants[i] = (float)(factors ? f / (double)cpu_weight_f32(factors, i) : f);
     }
     return true;
@@ -27,7 +27,7 @@ void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     for (uint32_t axis = 0; axis < job->step->axes; axis++) {
         float *cosine = cpu_row(c, job->step->out[0], row) + (size_t)axis * job->step->width,
               *sine = cosine + pairs;
-        float pos = (float)(axis ? c->rows->down : c->rows->pos)[row];
+        float pos = (float)(axis ? c->rows->pos_y : c->rows->pos)[row];
         for (uint32_t i = 0; i < pairs; i++) {
             float angle = pos * job->constants[i]; /* f32, as the reference computes it */
             cosine[i] = cosf(angle);

@@ -43,7 +43,7 @@ void cpu_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const uint8_t *source =
         cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
     float *out = cpu_row(c, s->out[0], row);
-    if (s->takes_soft && c->rows->soft && c->rows->soft[row]) {
+    if (s->accepts_soft && c->rows->soft && c->rows->soft[row]) {
         memcpy(out, c->rows->soft[row], cols * sizeof *out);
         return;
     }
@@ -161,6 +161,6 @@ void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
-    memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], c->rows->out[row] + s->row),
+    memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], c->rows->out[row] + s->first_row),
            cpu_info(c, s->out[0])->cols * sizeof(float));
 }

@@ -47,9 +47,9 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
     case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
     case BZ_OP_ROPE: job.run = cpu_rope; break;
     case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;
-    case BZ_OP_RECALL: job.run = cpu_recall; break;
-    case BZ_OP_JUDGE:
-        job.run = cpu_judge;
+    case BZ_OP_READ_KEPT: job.run = cpu_read_kept; break;
+    case BZ_OP_LOGIT_STATS:
+        job.run = cpu_logit_stats;
         job.tasks = cpu_tasks_input_rows;
         break;
     case BZ_OP_SOFT_EMBED:
@@ -79,7 +79,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
         job.ends_step = false;
         push(s, job);
         need->experts = greater(need->experts, bz_plan_tensor(plan, step->in[0])->cols);
-        need->pairs = greater(need->pairs, plan->rows * step->experts);
+        need->pairs = greater(need->pairs, plan->rows * step->experts_used);
         job.run = cpu_group_rows;
         job.tasks = cpu_tasks_one;
         job.ends_step = true;
@@ -93,11 +93,11 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
     case BZ_OP_SILU: job.run = cpu_silu; break;
     case BZ_OP_GLU: job.run = cpu_glu; break;
     case BZ_OP_POOL: job.run = cpu_pool_patches; break;
-    case BZ_OP_WAVES: job.run = cpu_waves; break;
+    case BZ_OP_SINUSOIDS: job.run = cpu_sinusoids; break;
     case BZ_OP_LOCAL_SCORES: job.run = cpu_local_scores; break;
     case BZ_OP_LOCAL_SUM: job.run = cpu_local_sum; break;
-    case BZ_OP_PLACE:
-        job.run = cpu_place;
+    case BZ_OP_POSITION_EMBED:
+        job.run = cpu_position_embed;
         need_scratch(need, 2 * (size_t)bz_weight_of(plan->weights, step->w[0])->ne[0]);
         break;
     case BZ_OP_CONV:
@@ -133,7 +133,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
             need_scratch(need, cpu_wide_scratch(k));
             break;
         }
-        uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts : 1;
+        uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts_used : 1;
         uint32_t rows = bz_plan_rows_of(plan, step->in[0]) * slots;
         if (cpu_uses_q8(c, step)) {
             if (*rounded != step->in[0].id) {

@@ -16,7 +16,7 @@ bool cpu_conv_weights(const cpu *c, cpu_job *job)
 {
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
-    const size_t channels = s->heads, k = 9 * channels, made = (size_t)w->ne[1];
+    const size_t channels = s->channels, k = 9 * channels, made = (size_t)w->ne[1];
     const size_t panels = (made + BZ_PANEL - 1) / BZ_PANEL;
     float *row = malloc(k * sizeof *row);
     job->constants = calloc(panels * BZ_PANEL * k, sizeof *job->constants);
@@ -37,19 +37,19 @@ bool cpu_conv_weights(const cpu *c, cpu_job *job)
 
 size_t cpu_conv_scratch(const bz_step *s)
 {
-    return (size_t)(s->width / 2) * 9 * s->heads;
+    return (size_t)(s->width / 2) * 9 * s->channels;
 }
 
 void cpu_conv(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     const bz_step *s = job->step;
-    const int32_t steps = (int32_t)s->steps, pitches = (int32_t)s->width;
-    const size_t channels = s->heads, k = 9 * channels,
+    const int32_t steps = (int32_t)s->frames, pitches = (int32_t)s->width;
+    const size_t channels = s->channels, k = 9 * channels,
                  made = (size_t)bz_weight_of(c->weights, s->w[0])->ne[1];
     const size_t places = (size_t)pitches / 2;
     /* The first convolution sees all moments, the next every second one. */
-    const uint32_t every = 4 / s->steps;
-    const int64_t valid_in = (c->rows->moments + every - 1) / every, valid_out = (valid_in + 1) / 2;
+    const uint32_t every = 4 / s->frames;
+    const int64_t valid_in = (c->rows->frames + every - 1) / every, valid_out = (valid_in + 1) / 2;
     float *patch = c->scratch[worker].values;
     for (int32_t t = 0; t < steps / 2; t++) {
         const int64_t time = (int64_t)row * (steps / 2) + t;
@@ -112,7 +112,7 @@ void cpu_conv_time(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 
 /* ---- attention over the last moments ---------------------------------------------------- */
 
-void cpu_waves(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+void cpu_sinusoids(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;

@@ -12,7 +12,7 @@ void cpu_input(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 }
 
 /* The table's two planes: rows for columns of the picture, then rows for its rows. */
-void cpu_place(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+void cpu_position_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
@@ -21,7 +21,7 @@ void cpu_place(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     float *out = cpu_row(c, s->out[0], row), *place = c->scratch[worker].values;
     const uint8_t *table = cpu_weight(c, s->w[0]);
     c->k->dequantize(w->type, table + (size_t)c->rows->pos[row] * row_bytes, place, cols);
-    c->k->dequantize(w->type, table + ((size_t)w->ne[1] + (size_t)c->rows->down[row]) * row_bytes,
+    c->k->dequantize(w->type, table + ((size_t)w->ne[1] + (size_t)c->rows->pos_y[row]) * row_bytes,
                      place + cols, cols);
     for (size_t i = 0; i < cols; i++) {
         out[i] = x[i] + (place[i] + place[cols + i]);
@@ -124,7 +124,7 @@ void cpu_pool_patches(cpu *c, const cpu_job *job, uint32_t token, unsigned worke
 {
     (void)worker;
     const bz_step *s = job->step;
-    const uint32_t side = s->width, across = c->rows->across, tokens_across = across / side;
+    const uint32_t side = s->width, across = c->rows->patch_cols, tokens_across = across / side;
     const uint32_t first = token / tokens_across * side * across + token % tokens_across * side;
     const uint32_t cols = cpu_info(c, s->out[0])->cols;
     float *out = cpu_row(c, s->out[0], token);

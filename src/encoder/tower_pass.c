@@ -53,8 +53,8 @@ static bz_status begin_image(bz_encode_job *j, bz_error *err)
     j->rows = (bz_rows){.n = n,
                         .n_out = layers ? j->media->rows : 0,
                         .pos = j->across,
-                        .down = j->down,
-                        .across = across,
+                        .pos_y = j->down,
+                        .patch_cols = across,
                         .input = j->features};
     return BZ_OK;
 }
@@ -82,8 +82,8 @@ static bz_status begin_sound(bz_encode_job *j, bz_error *err)
     }
     memcpy(j->input, j->features + first * j->feature_cols,
            (size_t)moments * j->feature_cols * sizeof *j->input);
-    j->rows =
-        (bz_rows){.n = n, .n_out = layers ? BZ_FAR : 0, .input = j->input, .moments = moments};
+    j->rows = (bz_rows){
+        .n = n, .n_out = layers ? BZ_AUDIO_WINDOW : 0, .input = j->input, .frames = moments};
     return BZ_OK;
 }
 

@@ -27,7 +27,7 @@ static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clip
 }
 
 static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor x,
-                           bz_tensor waves)
+                           bz_tensor sinusoids)
 {
     /* Scores of base 2 in the reference: both sides carry a part of that and of 1/sqrt(head size).
      */
@@ -36,14 +36,15 @@ static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *
     bz_tensor qkv[3];
     bz_record_products(p, x, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v},
                        (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
-    bz_tensor far = bz_linear(p, waves, w->far, "relative_k");
+    bz_tensor relative_k = bz_linear(p, sinusoids, w->relative_k, "relative_k");
     bz_tensor q =
         bz_mul_vector(p, bz_clip_out(p, qkv[0], &w->q), w->per_dim_scale, q_scale, "q_scaled");
     bz_tensor k = bz_multiply(p, bz_clip_out(p, qkv[1], &w->k), k_scale, "k_scaled");
     bz_tensor v = bz_clip_out(p, qkv[2], &w->v);
-    bz_tensor shares = bz_local_scores(p, q, k, far, a->heads, BZ_FAR, 50.0f, "attn_shares");
-    return bz_record_clipped(p, bz_local_sum(p, shares, v, a->heads, BZ_FAR, "attn"), &w->out,
-                             "attn_out");
+    bz_tensor weights =
+        bz_local_scores(p, q, k, relative_k, a->heads, BZ_AUDIO_WINDOW, 50.0f, "attn_weights");
+    return bz_record_clipped(p, bz_local_sum(p, weights, v, a->heads, BZ_AUDIO_WINDOW, "attn"),
+                             &w->out, "attn_out");
 }
 
 static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, uint32_t d)
@@ -56,11 +57,12 @@ static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, ui
 }
 
 static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor h,
-                       bz_tensor waves)
+                       bz_tensor sinusoids)
 {
     const uint32_t d = a->width;
     h = half_ffn(p, h, w->ffn_norm, &w->up, &w->down, w->ffn_post_norm, d);
-    bz_tensor o = attention(p, a, w, bz_rms_norm(p, h, w->attn_norm, d, EPS, "attn_norm"), waves);
+    bz_tensor o =
+        attention(p, a, w, bz_rms_norm(p, h, w->attn_norm, d, EPS, "attn_norm"), sinusoids);
     h = bz_add(p, h, bz_rms_norm(p, o, w->attn_post_norm, d, EPS, "attn_post_norm"), 1.0f,
                "attn_residual");
     h = bz_add(p, h, light_conv(p, w, h, d), 1.0f, "conv_residual");
@@ -72,7 +74,7 @@ static bz_tensor with_layers(bz_plan *p, const bz_audio *a)
 {
     const uint32_t first = (uint32_t)bz_weight_of(p->weights, a->conv0)->ne[1];
     const uint32_t second = (uint32_t)bz_weight_of(p->weights, a->conv1)->ne[1];
-    bz_tensor waves = bz_waves(p, a->width, 10000.0, "waves");
+    bz_tensor sinusoids = bz_sinusoids(p, a->width, 10000.0, "sinusoids");
     bz_tensor x = bz_input_rows(p, FEATURE_STEPS * a->bins, "features");
     x = bz_conv(p, x, a->conv0, FEATURE_STEPS, a->bins, 1, "conv_0");
     x = bz_relu(p, bz_layer_norm(p, x, a->conv0_norm, first, EPS, "conv_0_norm"), "conv_0_act");
@@ -82,7 +84,7 @@ static bz_tensor with_layers(bz_plan *p, const bz_audio *a)
     for (uint32_t i = 0; i < a->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
-        h = layer(p, a, &a->layer[i], h, waves);
+        h = layer(p, a, &a->layer[i], h, sinusoids);
     }
     p->layer = -1;
     return bz_add_vector(p, bz_linear(p, h, a->out, "out"), a->out_bias, 1.0f, "encoder_out");
@@ -93,7 +95,7 @@ bz_status bz_audio_record(const bz_towers *t, uint32_t rows, bz_plan **out, bz_e
     const bz_audio *a = &t->audio;
     const bool layers = a->kind == BZ_TOWER_LAYERS;
     bz_plan *p = NULL;
-    bz_status status = bz_plan_new(&p, &t->table, NULL, 0, rows, layers ? BZ_FAR : 1, err);
+    bz_status status = bz_plan_new(&p, &t->table, NULL, 0, rows, layers ? BZ_AUDIO_WINDOW : 1, err);
     if (status != BZ_OK) {
         return status;
     }

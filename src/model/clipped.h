@@ -5,7 +5,7 @@
 
 #include "model/towers.h"
 
-enum { BZ_MOST_CLIPPED = 3 };
+enum { BZ_MAX_CLIPPED = 3 };
 
 static inline bz_tensor bz_clip_in(bz_plan *p, bz_tensor x, const bz_clipped *c)
 {
@@ -29,7 +29,7 @@ static inline void bz_record_products(bz_plan *p, bz_tensor x, uint32_t n,
                                       const bz_clipped *const *c, const char *const *names,
                                       bz_tensor *out)
 {
-    bz_tensor in[BZ_MOST_CLIPPED];
+    bz_tensor in[BZ_MAX_CLIPPED];
     for (uint32_t i = 0; i < n; i++) {
         in[i] = bz_clip_in(p, x, c[i]);
     }

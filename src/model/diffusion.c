@@ -55,7 +55,7 @@ bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_
     }
     const bz_ropes rope = bz_record_ropes(p, m);
     bz_tensor x = embed(p, m);
-    bz_last_takes_soft(p);
+    bz_last_accepts_soft(p);
     for (uint32_t i = 0; i + 1 < c->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
@@ -75,7 +75,7 @@ static bz_tensor canvas_input(bz_plan *p, const bz_text_model *m, bz_tensor kept
 {
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;
-    bz_tensor u = bz_recall(p, kept, "soft_embed");
+    bz_tensor u = bz_read_kept(p, kept, "soft_embed");
     u = bz_rms_norm(p, u, w->self_cond_norm, c->width, c->eps, "self_cond_norm");
     bz_tensor gate = bz_linear(p, u, w->self_cond_gate, "self_cond_gate");
     bz_tensor up = bz_linear(p, u, w->self_cond_up, "self_cond_up");
@@ -110,14 +110,14 @@ bz_status bz_diffusion_record_canvas(const bz_text_model *m, bz_plan **out, bz_e
     if (status != BZ_OK) {
         return status;
     }
-    bz_tensor kept = bz_keep(p, c->width), judged = BZ_NO_TENSOR;
+    bz_tensor kept = bz_kept_tensor(p, c->width), stats = BZ_NO_TENSOR;
     bz_tensor x = canvas_layers(p, m, kept);
     for (uint32_t row = 0; row < c->canvas; row += block) {
         bz_tensor z = bz_record_logits(p, m, x, row);
-        bz_judge(p, z, row, &judged, "judged");
-        bz_soft_embed(p, z, judged, m->weights.token_embd, scale, row, kept, "soft_embed");
+        bz_logit_stats(p, z, row, &stats, "logit_stats");
+        bz_soft_embed(p, z, stats, m->weights.token_embd, scale, row, kept, "soft_embed");
     }
-    return finish(p, judged, out, err);
+    return finish(p, stats, out, err);
 }
 
 bz_status bz_diffusion_record_logits(const bz_text_model *m, bz_plan **out, bz_error *err)
@@ -129,7 +129,7 @@ bz_status bz_diffusion_record_logits(const bz_text_model *m, bz_plan **out, bz_e
     if (status != BZ_OK) {
         return status;
     }
-    bz_tensor x = canvas_layers(p, m, bz_keep(p, c->width));
+    bz_tensor x = canvas_layers(p, m, bz_kept_tensor(p, c->width));
     return finish(p, bz_record_logits(p, m, x, 0), out, err);
 }
 
@@ -143,9 +143,9 @@ bz_status bz_diffusion_record_condition(const bz_text_model *m, bz_plan **out, b
     if (status != BZ_OK) {
         return status;
     }
-    bz_tensor z = bz_keep(p, c->vocab), judged = BZ_NO_TENSOR, soft = bz_keep(p, c->width);
-    bz_judge(p, z, 0, &judged, "judged");
-    bz_soft_embed(p, z, judged, m->weights.token_embd, (float)sqrt(c->width), 0, soft,
-                  "soft_embed");
+    bz_tensor z = bz_kept_tensor(p, c->vocab), stats = BZ_NO_TENSOR,
+              soft = bz_kept_tensor(p, c->width);
+    bz_logit_stats(p, z, 0, &stats, "logit_stats");
+    bz_soft_embed(p, z, stats, m->weights.token_embd, (float)sqrt(c->width), 0, soft, "soft_embed");
     return finish(p, soft, out, err);
 }

@@ -13,8 +13,8 @@ bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_
 uint32_t bz_diffusion_block(const bz_text_model *m);
 
 /* A denoising pass over a canvas: its rows see what the encoder left and each other. They are
- * written into the caches behind the encoder's, which will write over them. Output: bz_judged of
- * every row; what the next pass is conditioned on stays in the plan. */
+ * written into the caches behind the encoder's, which will write over them. Output: bz_logit_stat
+ * of every row; what the next pass is conditioned on stays in the plan. */
 bz_status bz_diffusion_record_canvas(const bz_text_model *m, bz_plan **out, bz_error *err);
 
 /* For checking. The same pass, whose output is one block of logits (n_out rows, named by

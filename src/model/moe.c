@@ -13,12 +13,12 @@
 bz_tensor bz_record_moe(bz_plan *p, const bz_config *c, const bz_layer_weights *w, bz_tensor h)
 {
     const uint32_t d = c->width, k = c->experts_used;
-    bz_tensor chosen, shares, act;
+    bz_tensor chosen, weights, act;
 
     bz_tensor r = bz_rms_norm(p, h, BZ_NO_WEIGHT, d, c->eps, "router_norm");
     r = bz_mul_vector(p, r, w->router_scale, (float)(1.0 / sqrt(d)), "router_input");
     bz_tensor logits = bz_linear(p, r, w->router, "router_logits");
-    bz_route(p, logits, k, &chosen, &shares, "router");
+    bz_route(p, logits, k, &chosen, &weights, "router");
 
     bz_tensor u = bz_rms_norm(p, h, w->pre_ffw_norm_2, d, c->eps, "pre_ffw_norm_2");
     if (w->gate_up_exps.id) {
@@ -30,5 +30,5 @@ bz_tensor bz_record_moe(bz_plan *p, const bz_config *c, const bz_layer_weights *
         act = bz_geglu(p, gate, up, "experts_act");
     }
     bz_tensor down = bz_expert_linear(p, act, chosen, w->down_exps, k, "experts_down");
-    return bz_expert_sum(p, down, chosen, shares, w->expert_scale, k, "moe_out");
+    return bz_expert_sum(p, down, chosen, weights, w->expert_scale, k, "moe_out");
 }

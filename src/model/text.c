@@ -61,10 +61,10 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     q = bz_rope(p, q, turn, D, "q_rope");
     const uint32_t window = l->sliding ? m->config.window : 0;
     bz_tensor o = role == BZ_LAYER_OF_CANVAS
-                      ? bz_attend_both_ways(p, q, cache, l->heads, D, window, "attn")
+                      ? bz_attend_bidirectional(p, q, cache, l->heads, D, window, "attn")
                       : bz_attend(p, q, cache, l->heads, D, window, "attn");
     if (role != BZ_LAYER_OF_CANVAS) {
-        bz_last_sees_blocks(p, l->sliding ? m->sliding_blocks : m->full_blocks);
+        bz_last_image_attention(p, l->sliding ? m->sliding_image : m->full_image);
     }
     return bz_linear(p, o, w->attn_output, "attn_out");
 }
@@ -172,7 +172,7 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
     }
     const bz_ropes rope = bz_record_ropes(p, m);
     bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
-    bz_last_takes_soft(p);
+    bz_last_accepts_soft(p);
     bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
     for (uint32_t i = 0; i < c->layers; i++) {
         p->layer = (int32_t)i;
@@ -233,11 +233,11 @@ bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *e
     return status;
 }
 
-void bz_text_see_blocks(bz_text_model *m, bool whole)
+void bz_text_set_image_attention(bz_text_model *m, bool whole)
 {
     const bool large = m->config.ple_width == 0;
-    m->sliding_blocks = !large ? BZ_BLOCKS_NONE : whole ? BZ_BLOCKS_WHOLE : BZ_BLOCKS_AHEAD;
-    m->full_blocks = large && whole ? BZ_BLOCKS_WHOLE : BZ_BLOCKS_NONE;
+    m->sliding_image = !large ? BZ_IMAGE_CAUSAL : whole ? BZ_IMAGE_WHOLE : BZ_IMAGE_TO_END;
+    m->full_image = large && whole ? BZ_IMAGE_WHOLE : BZ_IMAGE_CAUSAL;
 }
 
 void bz_text_model_free(bz_text_model *m)

@@ -12,7 +12,8 @@ typedef struct bz_text_model {
     bz_cache_info *caches; /* [n_caches], one per layer that owns keys and values; owned */
     bz_cache *cache_of;    /* [layers] the cache each layer reads; owned */
     uint32_t n_caches;
-    bz_blocks sliding_blocks, full_blocks; /* what rows of a picture see of it, by kind of layer */
+    bz_image_attention sliding_image,
+        full_image; /* what rows of a picture see of it, by kind of layer */
 } bz_text_model;
 
 bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err);
@@ -20,7 +21,7 @@ void bz_text_model_free(bz_text_model *m);
 /* Small models (with per-layer embeddings) read pictures like text. The others' sliding layers see
  * the rest of a picture as well; with `whole` (models without a vision tower, diffusion models)
  * every layer sees all of it. No key says so. */
-void bz_text_see_blocks(bz_text_model *m, bool whole);
+void bz_text_set_image_attention(bz_text_model *m, bool whole);
 
 /* A pass of up to `rows` tokens; logits of up to `out_rows` of them, or none (0): then the
  * pass only fills the caches. */

@@ -205,7 +205,7 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
         l->q = layer_clipped(b, "a", i, "attn_q", d, d);
         l->k = layer_clipped(b, "a", i, "attn_k", d, d);
         l->v = layer_clipped(b, "a", i, "attn_v", d, d);
-        l->far =
+        l->relative_k =
             bz_bind(b, 0, d, d, 1, "a.blk.%u.%s.weight", i, ollama ? "linear_pos" : "attn_k_rel");
         l->per_dim_scale = norm(b, "a", i, "per_dim_scale", a->head_dim);
         l->out = layer_clipped(b, "a", i, "attn_out", d, d);

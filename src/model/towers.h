@@ -43,7 +43,7 @@ typedef struct bz_vision {
 typedef struct bz_audio_layer {
     bz_weight ffn_norm, ffn_post_norm, attn_norm, attn_post_norm, conv_norm, norm_conv, ffn_norm_1,
         ffn_post_norm_1, norm_out;
-    bz_weight far, per_dim_scale, conv_dw;
+    bz_weight relative_k, per_dim_scale, conv_dw;
     bz_clipped up, down, q, k, v, out, pw1, pw2, up_1, down_1;
 } bz_audio_layer;
 
@@ -72,15 +72,15 @@ void bz_towers_free(bz_towers *t);
 bz_status bz_towers_bounds(bz_towers *t, const uint8_t *const *bytes, bz_error *err);
 bool bz_tower_needs_at_once(const bz_weight_info *w); /* norms, scales and bounds */
 
-enum { BZ_FAR = 12 }; /* moments that a moment of sound hears, itself included */
+enum { BZ_AUDIO_WINDOW = 12 }; /* moments that a moment of sound hears, itself included */
 
 /* Rows are patches: rows->pos, down and across say where. out_rows soft tokens come out, [text
  * width]; without layers there is no pooling and the output has as many rows as there are patches.
  */
 bz_status bz_vision_record(const bz_towers *t, uint32_t rows, uint32_t out_rows, bz_plan **out,
                            bz_error *err);
-/* Rows are soft tokens, each of four moments' features (rows->moments of them in all) or of 640
- * samples. With layers n_out must be BZ_FAR, and the output has n rows. */
+/* Rows are soft tokens, each of four moments' features (rows->frames of them in all) or of 640
+ * samples. With layers n_out must be BZ_AUDIO_WINDOW, and the output has n rows. */
 bz_status bz_audio_record(const bz_towers *t, uint32_t rows, bz_plan **out, bz_error *err);
 
 #endif

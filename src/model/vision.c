@@ -48,7 +48,7 @@ static bz_tensor with_layers(bz_plan *p, const bz_vision *v)
     bz_tensor turn = bz_rope_table_2d(p, v->head_dim / 2, 100.0, "rope");
     bz_tensor h = bz_input_rows(p, 3 * v->side * v->side, "pixels");
     h = bz_linear(p, h, v->patch, "patch");
-    h = bz_place(p, h, v->place, "embed");
+    h = bz_position_embed(p, h, v->place, "embed");
     for (uint32_t i = 0; i < v->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
@@ -76,7 +76,7 @@ static bz_tensor without_layers(bz_plan *p, const bz_vision *v)
     x = layer_norm(p, x, v->norm1, v->norm1_bias, "patch_norm_1");
     x = bz_add_vector(p, bz_linear(p, x, v->patch, "patch"), v->bias, 1.0f, "patch_bias");
     x = layer_norm(p, x, v->norm2, v->norm2_bias, "patch_norm_2");
-    x = bz_place(p, x, v->place, "embed");
+    x = bz_position_embed(p, x, v->place, "embed");
     return layer_norm(p, x, v->norm3, v->norm3_bias, "patch_norm_3");
 }
 

@@ -1,7 +1,7 @@
-/* What sessions and encoders need from a back end. cpu/ and gpu/ implement it.
+/* What sessions and encoders need from a back end; implemented by cpu/ and gpu/.
  *
- * Nothing here blocks for long: `step` works until a deadline and says whether the pass
- * is finished. A back end serves one of them and is used by one thread at a time.
+ * Nothing here blocks for long: `step` works until a deadline and reports whether the pass
+ * is finished. A back end belongs to one session or encoder and is used by one thread at a time.
  */
 #ifndef BZ_PLAN_BACKEND_H
 #define BZ_PLAN_BACKEND_H
@@ -9,24 +9,22 @@
 #include "plan/plan.h"
 #include "sample/shortlist.h"
 
-/* WAIT: nothing to compute until the device has answered. BYTES: until the back end's reads are
- * done. */
 typedef enum bz_pass_state {
-    BZ_PASS_AGAIN,
-    BZ_PASS_WAIT,
-    BZ_PASS_BYTES,
+    BZ_PASS_AGAIN, /* the deadline passed: call again */
+    BZ_PASS_WAIT,  /* nothing to compute until the device has finished something */
+    BZ_PASS_BYTES, /* nothing to compute until the back end's reads are done */
     BZ_PASS_DONE,
     BZ_PASS_ERROR
 } bz_pass_state;
 
-/* Called after a step with the rows it wrote: f32 (or int32 for ids) [rows][cols], rows
- * `stride` values apart. Valid during the call only. */
+/* Called after each step with output number `output` (0 or 1) of it: f32 (or int32 for ids)
+ * [rows][cols], rows `stride` values apart. `values` is valid during the call only. */
 typedef void (*bz_trace)(void *user, const bz_step *step, int output, const void *values,
                          uint32_t rows, uint32_t cols, uint32_t stride);
 
 typedef struct bz_backend bz_backend;
 typedef struct bz_kv bz_kv;             /* the caches of one sequence */
-typedef struct bz_schedule bz_schedule; /* a plan made ready to run */
+typedef struct bz_schedule bz_schedule; /* a plan lowered for this back end */
 typedef struct bz_snapshot bz_snapshot;
 
 struct bz_backend {
@@ -42,49 +40,52 @@ struct bz_backend {
     bz_pass_state (*step)(bz_backend *b, uint64_t deadline, bz_error *err);
     /* The output tensor of the finished pass, [n_out][cols]; valid until the next begin. */
     const float *(*output)(bz_backend *b, const bz_schedule *schedule);
-    /* How much of the pass begun last is done, in steps or the like. */
+    /* How much of the pass begun last is done, in steps or dispatches. */
     void (*progress)(const bz_backend *b, uint64_t *done, uint64_t *total);
-    /* What a pass (begun or being sent) waits for, after BYTES; returns how many. NULL where
-     * nothing ever is. */
+    /* After BYTES: the reads that the pass waits for; returns their count. NULL where a back end
+     * never reads. */
     uint32_t (*reads)(bz_backend *b, bz_read reads[BZ_MAX_READS]);
-    /* Nobody works on the pass any more; NULL where that is no news. */
+    /* The pass begun last is abandoned: `step` is not called for it again. May be NULL. */
     void (*stop)(bz_backend *b);
-    /* Of tables that stay in the file: rows that were there and rows fetched. NULL: none does. */
+    /* Of tables that stay in the file: rows found in memory and rows read. NULL: there are none. */
     void (*table_use)(const bz_backend *b, uint64_t *hits, uint64_t *misses);
     void (*set_trace)(bz_backend *b, bz_trace trace, void *user);
 
-    /* Passes of one row that end in a short list instead of logits; NULL, all of them, where rows
-     * of logits are at hand anyway. Several may be under way; what they leave is received in the
+    /* Passes of one row that end in a shortlist instead of logits. All six are NULL where logits
+     * are in host memory anyway. Several passes may be in flight; their lists are received in the
      * order of sending.
      *
-     * choose: what the passes sent from now on shall leave. send: DONE when the pass is under way,
-     * WAIT when it cannot be yet (call again). With `own` the token is the one that the pass sent
-     * before chose, and rows->id is not looked at; u is what that choice is drawn with. `rows` is
-     * read during the call only. receive: the list of the oldest pass under way and the token that
-     * the device would go on with. forget: passes under way run to their end, but nobody waits for
-     * them. begin_row: instead of begin, to read the logits of the pass received last, if none was
-     * sent since. runs_ahead: can the device feed its own tokens? */
-    bz_status (*choose)(bz_backend *b, const bz_schedule *schedule, const bz_topk_request *request,
-                        bz_error *err);
-    bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows, bool own,
-                          double u, bz_error *err);
-    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *list, int32_t *guess, bz_error *err);
-    void (*forget)(bz_backend *b);
-    void (*begin_row)(bz_backend *b);
-    bool (*runs_ahead)(const bz_backend *b);
+     * set_topk: what the passes sent from now on produce.
+     * send: DONE when the pass is in flight, WAIT when it cannot be sent yet (call again). With
+     *   `feed_choice` the pass embeds the token that the device chose in the pass sent before, and
+     *   rows->id is unused; u is the random number of that choice. `rows` is read during the call
+     *   only.
+     * receive: the list of the oldest pass in flight, and the token that the device chose.
+     * discard: passes in flight run to their end, but their lists are never received.
+     * begin_logits: instead of begin, to read the logits of the pass received last, if no pass was
+     *   sent since.
+     * can_run_ahead: whether the device can embed its own choice. */
+    bz_status (*set_topk)(bz_backend *b, const bz_schedule *schedule,
+                          const bz_topk_request *request, bz_error *err);
+    bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows,
+                          bool feed_choice, double u, bz_error *err);
+    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *list, int32_t *choice, bz_error *err);
+    void (*discard)(bz_backend *b);
+    void (*begin_logits)(bz_backend *b);
+    bool (*can_run_ahead)(const bz_backend *b);
 
-    /* Caches. Rings hold `slack` rows more than the window, so that a chunk can be written
-     * before its rows attend. Growing keeps what is stored. */
+    /* Caches. Rings have `slack` rows more than the window, so that all rows of a chunk can be
+     * written before they attend. Growing keeps the contents. */
     bz_status (*kv_new)(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
                         uint32_t slack, bz_kv **out, bz_error *err);
     void (*kv_free)(bz_backend *b, bz_kv *kv);
     bz_status (*kv_reserve)(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err);
     uint64_t (*kv_bytes)(const bz_kv *kv);
-    uint32_t (*kv_ring_rows)(
-        const bz_kv *kv); /* rows of the smallest ring; UINT32_MAX without rings */
+    /* Rows of the smallest ring; UINT32_MAX without rings. */
+    uint32_t (*kv_ring_rows)(const bz_kv *kv);
 
-    /* A snapshot keeps the window's rows before one position of every ring, so that the
-     * sequence can later be continued from there. One snapshot object is reused. */
+    /* A snapshot is a copy of the window's rows before one position of every ring, so that the
+     * sequence can later be continued from there. An object can be saved to again. */
     bz_snapshot *(*snapshot_new)(const bz_kv *kv); /* NULL: out of memory */
     void (*snapshot_free)(bz_snapshot *snapshot);
     void (*snapshot_save)(bz_snapshot *snapshot, const bz_kv *kv, uint32_t pos);

@@ -1,6 +1,6 @@
-/* Placing a tower's tensors. Its rows are many and its tensors of few sizes, some four times as
- * wide as others: in order of birth the wide ones find holes that are just too small. So the
- * largest are placed first, each as low as those that live at the same time let it. */
+/* Arena offsets of a tower's tensors. They have few sizes, some four times as wide as others; in
+ * the order of first writes the wide ones would find only gaps that are too small. So the largest
+ * are placed first, each at the lowest offset that is free during its lifetime. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +8,19 @@
 
 typedef struct piece {
     uint32_t id;
-    size_t first, last; /* groups of steps in which it lives */
+    size_t first, last; /* groups of steps in which it is live */
     size_t bytes, offset;
 } piece;
 
-/* Steps that change value by value what nobody reads afterwards may write where they read, alone or
- * with others of their kind: whoever writes a value has read it. */
+/* Elementwise steps may write over their input if no later step reads it: each value is read
+ * before it is written, also where several such steps are fused. */
 static bool in_place(const bz_plan *p, size_t s)
 {
     const bz_step *step = &p->steps[s];
     const bz_tensor_info *in = &p->tensors[step->in[0].id];
-    const bool by_value = step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU ||
-                          step->op == BZ_OP_RELU || (step->op == BZ_OP_GEGLU && step->in[1].id);
-    return by_value && in->root == step->in[0].id && in->last == (int32_t)s;
+    const bool elementwise = step->op == BZ_OP_CLAMP || step->op == BZ_OP_SILU ||
+                             step->op == BZ_OP_RELU || (step->op == BZ_OP_GEGLU && step->in[1].id);
+    return elementwise && in->root == step->in[0].id && in->last == (int32_t)s;
 }
 
 static int largest_first(const void *a, const void *b)
@@ -31,7 +31,7 @@ static int largest_first(const void *a, const void *b)
                                 : x->id > y->id;
 }
 
-/* The lowest place that nobody who lives at the same time has; `placed` is sorted by offset. */
+/* Gives x the lowest offset that is free during its lifetime; `placed` is sorted by offset. */
 static void put(piece *x, piece **placed, size_t *n)
 {
     size_t at = 0, slot = 0;
@@ -58,12 +58,13 @@ bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *o
 {
     piece *all = calloc(p->n_tensors, sizeof *all);
     piece **order = malloc(2 * p->n_tensors * sizeof *order), **placed = order + p->n_tensors;
-    uint32_t *at = calloc(p->n_tensors, sizeof *at); /* whose place it has */
+    uint32_t *at = calloc(p->n_tensors, sizeof *at); /* the tensor whose memory it uses */
     if (!all || !order || !at) {
         free(all);
         free(order);
         free(at);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to place a plan's tensors.");
     }
     size_t n = 0, n_placed = 0;
     for (size_t s = 0; s < p->n_steps; s++) {
@@ -96,7 +97,7 @@ bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *o
         *arena_bytes = end > *arena_bytes ? end : *arena_bytes;
     }
     for (size_t i = 0; i < p->n_tensors; i++) {
-        offset[i] = all[at[p->tensors[i].root]].offset; /* views lie where their root lies */
+        offset[i] = all[at[p->tensors[i].root]].offset; /* a view has its root's offset */
     }
     free(all);
     free(order);

@@ -1,6 +1,5 @@
-/* Recording and placing. Steps and tensors are appended; a failed allocation sets
- * plan->failed once, and bz_plan_finish reports it, so that recording code stays a
- * plain list without error branches. */
+/* Recording steps, and assigning arena offsets to tensors. A failed allocation sets plan->failed,
+ * which bz_plan_finish reports, so that recording code needs no error branches. */
 #include "plan/recording.h"
 
 #include <stdlib.h>
@@ -28,7 +27,7 @@ bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_i
     }
     if (!p || !p->tensors) {
         free(p);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to record a plan.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to record a plan.");
     }
     p->weights = weights;
     p->caches = caches;
@@ -109,7 +108,6 @@ uint32_t bz_cols_of(const bz_plan *p, bz_tensor t)
     return p->failed ? 0 : p->tensors[t.id].cols;
 }
 
-/* A fresh output with as many rows as `like`. */
 bz_tensor bz_output_like(bz_plan *p, bz_tensor like, uint32_t cols)
 {
     return bz_new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass);
@@ -192,8 +190,8 @@ bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const ch
     return out;
 }
 
-bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base,
-                        const char *name)
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t rotated_pairs,
+                        double base, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, width, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_ROPE_TABLE,
@@ -201,7 +199,7 @@ bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t 
                               .w = {factors},
                               .out = {out},
                               .width = width,
-                              .pairs = pairs,
+                              .rotated_pairs = rotated_pairs,
                               .axes = 1,
                               .base = base});
     return out;
@@ -222,7 +220,7 @@ void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const cha
 }
 
 static bz_tensor attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width,
-                        uint32_t window, bool both_ways, const char *name)
+                        uint32_t window, bool bidirectional, const char *name)
 {
     bz_tensor out = bz_output_like(p, q, bz_cols_of(p, q));
     bz_push_step(p, (bz_step){.op = BZ_OP_ATTEND,
@@ -233,7 +231,7 @@ static bz_tensor attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
                               .heads = heads,
                               .width = width,
                               .window = window,
-                              .both_ways = both_ways});
+                              .bidirectional = bidirectional});
     return out;
 }
 
@@ -243,47 +241,47 @@ bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uin
     return attend(p, q, cache, heads, width, window, false, name);
 }
 
-bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
-                              uint32_t width, uint32_t window, const char *name)
+bz_tensor bz_attend_bidirectional(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
+                                  uint32_t width, uint32_t window, const char *name)
 {
     return attend(p, q, cache, heads, width, window, true, name);
 }
 
-void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares,
+void bz_route(bz_plan *p, bz_tensor logits, uint32_t used, bz_tensor *ids, bz_tensor *weights,
               const char *name)
 {
-    *ids = bz_new_tensor(p, experts, true);
-    *shares = bz_new_tensor(p, experts, true);
+    *ids = bz_new_tensor(p, used, true);
+    *weights = bz_new_tensor(p, used, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_ROUTE,
                               .name = name,
                               .in = {logits},
-                              .out = {*ids, *shares},
-                              .experts = experts});
+                              .out = {*ids, *weights},
+                              .experts_used = used});
 }
 
-bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts,
+bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t used,
                            const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, experts * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true);
+    bz_tensor out = bz_new_tensor(p, used * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true);
     bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_LINEAR,
                               .name = name,
                               .in = {x, ids},
                               .w = {w},
                               .out = {out},
-                              .experts = experts});
+                              .experts_used = used});
     return out;
 }
 
-bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
-                        uint32_t experts, const char *name)
+bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor weights, bz_weight scales,
+                        uint32_t used, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x) / experts, true);
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x) / used, true);
     bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_SUM,
                               .name = name,
-                              .in = {x, ids, shares},
+                              .in = {x, ids, weights},
                               .w = {scales},
                               .out = {out},
-                              .experts = experts});
+                              .experts_used = used});
     return out;
 }
 
@@ -292,11 +290,13 @@ bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
     return bz_take_rows_from(p, x, 0, name);
 }
 
-bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name)
+bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t first_row, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false);
     bz_push_step(
-        p, (bz_step){.op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .row = row});
+        p,
+        (bz_step){
+            .op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .first_row = first_row});
     return out;
 }
 
@@ -308,51 +308,55 @@ bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name)
     return out;
 }
 
-void bz_last_sees_blocks(bz_plan *p, bz_blocks blocks)
+void bz_last_image_attention(bz_plan *p, bz_image_attention kind)
 {
     if (!p->failed) {
-        p->steps[p->n_steps - 1].blocks = blocks;
+        p->steps[p->n_steps - 1].image_attention = kind;
     }
 }
 
-void bz_last_takes_soft(bz_plan *p)
+void bz_last_accepts_soft(bz_plan *p)
 {
     if (!p->failed) {
-        p->steps[p->n_steps - 1].takes_soft = true;
+        p->steps[p->n_steps - 1].accepts_soft = true;
     }
 }
 
-bz_tensor bz_keep(bz_plan *p, uint32_t cols)
+bz_tensor bz_kept_tensor(bz_plan *p, uint32_t cols)
 {
     bz_tensor kept = bz_new_tensor(p, cols, true);
     p->tensors[kept.id].kept = kept.id != 0;
     return kept;
 }
 
-bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name)
+bz_tensor bz_read_kept(bz_plan *p, bz_tensor kept, const char *name)
 {
     bz_tensor out = bz_output_like(p, kept, bz_cols_of(p, kept));
-    bz_push_step(p, (bz_step){.op = BZ_OP_RECALL, .name = name, .in = {kept}, .out = {out}});
+    bz_push_step(p, (bz_step){.op = BZ_OP_READ_KEPT, .name = name, .in = {kept}, .out = {out}});
     return out;
 }
 
-void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name)
+void bz_logit_stats(bz_plan *p, bz_tensor logits, uint32_t first_row, bz_tensor *stats,
+                    const char *name)
 {
-    *to = to->id ? *to : bz_new_tensor(p, BZ_JUDGED_COLUMNS, true);
-    bz_push_step(
-        p, (bz_step){.op = BZ_OP_JUDGE, .name = name, .in = {logits}, .out = {*to}, .row = row});
+    *stats = stats->id ? *stats : bz_new_tensor(p, BZ_STAT_COLUMNS, true);
+    bz_push_step(p, (bz_step){.op = BZ_OP_LOGIT_STATS,
+                              .name = name,
+                              .in = {logits},
+                              .out = {*stats},
+                              .first_row = first_row});
 }
 
-void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale,
-                   uint32_t row, bz_tensor to, const char *name)
+void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor stats, bz_weight table, float scale,
+                   uint32_t first_row, bz_tensor out, const char *name)
 {
     bz_push_step(p, (bz_step){.op = BZ_OP_SOFT_EMBED,
                               .name = name,
-                              .in = {logits, judged},
+                              .in = {logits, stats},
                               .w = {table},
-                              .out = {to},
+                              .out = {out},
                               .scale = scale,
-                              .row = row});
+                              .first_row = first_row});
 }
 
 void bz_cut(bz_plan *p, const char *name)
@@ -373,9 +377,9 @@ bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols)
     return view;
 }
 
-/* ---- placing ------------------------------------------------------------- */
+/* ---- arena offsets -------------------------------------------------------- */
 
-static void note_lifetimes(bz_plan *p)
+static void compute_lifetimes(bz_plan *p)
 {
     for (size_t s = 0; s < p->n_steps; s++) {
         const bz_step *step = &p->steps[s];
@@ -384,16 +388,17 @@ static void note_lifetimes(bz_plan *p)
         }
         for (size_t i = 0; i < 2; i++) {
             bz_tensor_info *t = &p->tensors[step->out[i].id];
-            t->first = t->first < 0 ? (int32_t)s : t->first; /* some are written by parts */
+            t->first = t->first < 0 ? (int32_t)s : t->first; /* some are written by several steps */
             if (t->last < (int32_t)s) {
-                t->last = (int32_t)s; /* written, never read: alive during its own step */
+                t->last = (int32_t)s; /* written, never read: live during its own step */
             }
         }
     }
     p->tensors[p->tensors[p->output.id].root].last = (int32_t)p->n_steps;
 }
 
-/* Steps in the order in which their groups run, which for nearly all is the plan's. */
+/* Steps in the order in which their groups run: an insertion sort, since nearly all of them are
+ * in the plan's order. */
 static void sort_steps(const bz_plan *p, const uint32_t *group, size_t *order)
 {
     for (size_t s = 0; s < p->n_steps; s++) {
@@ -424,61 +429,60 @@ static void last_readers(const bz_plan *p, const uint32_t *group, size_t *last)
     }
 }
 
-/* Each tensor, in order of birth, goes to the lowest offset that no tensor alive at the
- * same time occupies. Plans have about a thousand tensors of which a dozen live at once. */
+/* Each tensor, in the order of first writes, gets the lowest offset that no other live tensor
+ * occupies. Plans have about a thousand tensors, a dozen of them live at once. */
 bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
                         size_t *arena_bytes, bz_error *err)
 {
     if (p->tower) {
         return bz_plan_place_tower(p, group, offset, arena_bytes, err);
     }
-    uint32_t *alive = malloc(p->n_tensors * sizeof *alive); /* sorted by offset */
-    size_t *last = malloc(p->n_tensors * sizeof *last);     /* group that reads it last */
+    uint32_t *live = malloc(p->n_tensors * sizeof *live); /* sorted by offset */
+    size_t *last = malloc(p->n_tensors * sizeof *last);   /* group that reads it last */
     size_t *order = malloc((p->n_steps + 1) * sizeof *order);
-    if (!alive || !last || !order) {
-        free(alive);
+    if (!live || !last || !order) {
+        free(live);
         free(last);
         free(order);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to place a plan's tensors.");
     }
     last_readers(p, group, last);
     sort_steps(p, group, order);
     memset(offset, 0, p->n_tensors * sizeof *offset);
-    size_t n_alive = 0;
+    size_t n_live = 0;
     *arena_bytes = 0;
     for (size_t k = 0; k < p->n_steps; k++) {
         const size_t s = order[k];
         const size_t now = group ? group[s] : s;
         size_t kept = 0;
-        for (size_t i = 0; i < n_alive; i++) {
-            if (last[alive[i]] >= now) {
-                alive[kept++] = alive[i];
+        for (size_t i = 0; i < n_live; i++) {
+            if (last[live[i]] >= now) {
+                live[kept++] = live[i];
             }
         }
-        n_alive = kept;
+        n_live = kept;
         for (size_t o = 0; o < 2; o++) {
             uint32_t id = p->steps[s].out[o].id, in = p->steps[s].in[0].id;
             if (id == 0 || p->tensors[id].kept || p->tensors[id].first < (int32_t)s) {
-                continue; /* kept ones lie behind all others; what is written by parts has its place
-                           */
+                continue; /* kept tensors follow all others; others have their offset already */
             }
-            if (p->steps[s].op ==
-                BZ_OP_SOFTCAP) { /* in place: nothing else is as wide as the vocabulary */
+            if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: logits are the widest tensor */
                 offset[id] = offset[in];
                 last[in] = last[id];
                 continue;
             }
             size_t at = 0, slot = 0, bytes = p->tensors[id].bytes;
-            for (; slot < n_alive; slot++) {
-                if (at + bytes <= offset[alive[slot]]) {
+            for (; slot < n_live; slot++) {
+                if (at + bytes <= offset[live[slot]]) {
                     break;
                 }
-                at = offset[alive[slot]] + p->tensors[alive[slot]].bytes;
+                at = offset[live[slot]] + p->tensors[live[slot]].bytes;
             }
             offset[id] = at;
-            memmove(alive + slot + 1, alive + slot, (n_alive - slot) * sizeof *alive);
-            alive[slot] = id;
-            n_alive++;
+            memmove(live + slot + 1, live + slot, (n_live - slot) * sizeof *live);
+            live[slot] = id;
+            n_live++;
             if (at + bytes > *arena_bytes) {
                 *arena_bytes = at + bytes;
             }
@@ -491,9 +495,9 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
         }
     }
     for (size_t i = 1; i < p->n_tensors; i++) {
-        offset[i] = offset[p->tensors[i].root]; /* views lie where their root lies */
+        offset[i] = offset[p->tensors[i].root]; /* a view has its root's offset */
     }
-    free(alive);
+    free(live);
     free(last);
     free(order);
     return BZ_OK;
@@ -502,19 +506,20 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
 bz_status bz_plan_finish(bz_plan *p, bz_tensor output, bz_error *err)
 {
     if (p->failed) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to record a plan of %u rows.", p->rows);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to record a plan of %u rows.", p->rows);
     }
     p->output = output;
-    note_lifetimes(p);
+    compute_lifetimes(p);
     for (size_t i = 1; i < p->n_tensors; i++) {
         bz_tensor_info *t = &p->tensors[i];
         size_t rows = t->whole_pass ? p->rows : p->out_rows;
         t->bytes = (rows * t->cols * 4 + 63) / 64 * 64; /* whole cache lines */
     }
     size_t *offset = malloc(p->n_tensors * sizeof *offset);
-    bz_status status = offset
-                           ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
-                           : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to place a plan's tensors.");
+    bz_status status = offset ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
+                              : bz_fail(err, BZ_OUT_OF_MEMORY,
+                                        "There is not enough memory to place a plan's tensors.");
     for (size_t i = 1; status == BZ_OK && i < p->n_tensors; i++) {
         p->tensors[i].offset = offset[i];
     }

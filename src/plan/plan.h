@@ -1,13 +1,12 @@
-/* The seam between what is computed (model/) and how (cpu/, gpu/).
+/* The interface between what is computed (model/) and how (cpu/, gpu/).
  *
- * model/ records plain steps over handles: a bz_tensor is an activation of n rows,
- * a bz_weight a tensor of the file, a bz_cache one layer's keys and values. A plan is
- * recorded once per pass kind and row bucket and replayed for every pass; what
- * changes from pass to pass is the parameter block bz_rows and nothing else. Back
- * ends read the steps, fuse and schedule them as they like, and must give what the
- * plain list gives.
+ * model/ records steps over handles: a bz_tensor is an activation of n rows, a bz_weight a tensor
+ * of the file, a bz_cache the keys and values of one layer. A plan is recorded once per kind of
+ * pass and row bucket and replayed for every pass; only the parameter block bz_rows changes from
+ * pass to pass. Back ends may fuse and schedule steps as they like, but must produce what the
+ * plain list produces.
  *
- * Shapes in comments: n = rows of the pass, m = rows whose logits are wanted.
+ * Shapes in comments: n = rows of the pass, m = output rows (those with logits).
  */
 #ifndef BZ_PLAN_PLAN_H
 #define BZ_PLAN_PLAN_H
@@ -29,62 +28,74 @@ typedef struct bz_cache {
 
 /* ---- steps -------------------------------------------------------------- */
 
-/* name, inputs -> output. Fields of bz_step that a kind uses are in brackets. */
+/* Step kinds: the formula of the output, then in brackets the fields of bz_step that are used.
+ * x = in[0], y = in[1], z = in[2], w = w[0]; a "?" marks what may be absent. Norms and rope work
+ * on groups of `width` values of a row (a head, or the whole row). */
 /* clang-format off */
-#define BZ_OP_LIST(X)                                                                                        \
-    X(EMBED, "embed")                 /* out = scale * w[0].row(id), or the soft row      [w0 scale takes_soft] */ \
-    X(LINEAR, "linear")               /* out[o] = sum_i w[0][o][i] * in0[i]               [w0] */            \
-    X(RMS_NORM, "rms_norm")           /* groups of `width`: x / sqrt(mean(x^2)+eps) * w0  [w0? width eps] */ \
-    X(ADD, "add")                     /* out = scale * (in0 + in1)                        [scale] */         \
-    X(SCALE, "scale")                 /* out = in0 * w[0][0]                              [w0] */            \
-    X(MUL_VECTOR, "mul_vector")       /* out[c] = in0[c] * scale * w[0][c % width]        [w0? width scale] */ \
-    X(GEGLU, "geglu")                 /* out = gelu(in0) * in1; without in1, in0 holds                       \
-                                         groups of `width` gates and `width` ups          [width] */         \
-    X(ROPE_TABLE, "rope_table")       /* out = cos(pos*f)[width/2], sin(pos*f)[width/2],                     \
-                                         f = base^(-2i/width) / w[0][i], 0 from pair                     \
-                                         `pairs` on; with 2 axes the same for `down`                         \
-                                         behind it                                        [w0? width base pairs axes] */ \
-    X(ROPE, "rope")                   /* groups of `width` turned by the table in1, its                      \
-                                         axes taking turns                                [width] */         \
-    X(KV_WRITE, "kv_write")           /* cache rows at pos = in0 (keys), in1 (values)     [cache] */         \
-    X(ATTEND, "attend")               /* out = softmax(in0 . K) V over visible rows       [cache heads       \
-                                                                                           width window      \
-                                                                                           blocks] */        \
-    X(ROUTE, "route")                 /* out0 = ids of the `experts` best of in0, out1 =                     \
-                                         their softmax weights, summing to 1              [experts] */       \
-    X(EXPERT_LINEAR, "expert_linear") /* out[slot] = w[0][in1[slot]] * in0 (or in0[slot]) [w0 experts] */    \
-    X(EXPERT_SUM, "expert_sum")       /* out = sum over slots in order of                                    \
-                                         in2[slot] * w[0][in1[slot]] * in0[slot]          [w0? experts] */   \
-    X(TAKE_ROWS, "take_rows")         /* the m rows named by bz_rows.out, `row` further on [row] */          \
-    X(SOFTCAP, "softcap")             /* out = scale * tanh(in0 / scale)                  [scale] */         \
-    X(RECALL, "recall")               /* out = what was left in in0, or zeros in a fresh pass */             \
-    X(JUDGE, "judge")                 /* out = per row of logits in0, from row `row` on,                     \
-                                         what bz_judged says                              [row] */           \
-    X(SOFT_EMBED, "soft_embed")       /* out, from row `row` on, = scale * sum_v p_v w[0].row(v),            \
-                                         p = softmax(in0 / temperature), judged in in1;                      \
-                                         may use up in0                                   [w0 scale row] */  \
-    X(CUT, "cut")                     /* a named point where the host may step in */                         \
-    /* of towers, whose rows are patches of a picture or moments of a sound */                               \
-    X(INPUT, "input")                 /* out = bz_rows.input */                                              \
-    X(PLACE, "place")                 /* out = in0 + w[0].plane 0.row(pos) + plane 1.row(down)  [w0] */      \
-    X(CLAMP, "clamp")                 /* out = in0, not below `low`, not above `high`     [low high] */      \
-    X(LAYER_NORM, "layer_norm")       /* groups of `width`: (x - mean) / sqrt(var+eps) * w0  [w0 width eps] */ \
-    X(ADD_VECTOR, "add_vector")       /* out[c] = in0[c] + scale * w[0][c]                [w0 scale] */      \
-    X(ADD_SCALED, "add_scaled")       /* out = in0 + scale * in1                          [scale] */         \
-    X(RELU, "relu")                   /* out = max(in0, 0) */                                                \
-    X(SILU, "silu")                   /* out = in0 * sigmoid(in0) */                                         \
-    X(GLU, "glu")                     /* out[c] = in0[c] * sigmoid(in0[width + c])        [width] */         \
-    X(ATTEND_ALL, "attend_all")       /* out = softmax(in0 . in1) in2, every row sees all [heads width] */   \
-    X(POOL, "pool")                   /* m rows: scale * mean of width x width patches    [width scale] */   \
-    X(CONV, "conv")                   /* 3 x 3 over time and pitch, every second place, zeros around;        \
-                                         a row holds `steps` moments of `width` pitches of `heads`           \
-                                         channels, and half as much of either comes out   [w0 steps width heads] */ \
-    X(CONV_TIME, "conv_time")         /* out[r][c] = sum_j w[0][c][j] * in0[r-width+1+j][c]  [w0 width] */   \
-    X(WAVES, "waves")                 /* m rows: sin(r f)[width/2], cos(r f)[width/2],                       \
-                                         f = base^(-i/(width/2-1))                        [width base] */    \
-    X(LOCAL_SCORES, "local_scores")   /* out[h][d] = softmax over d < window of the capped                   \
-                                         in0 . (in1 of d rows before + in2 row d)         [heads width window scale] */ \
-    X(LOCAL_SUM, "local_sum")         /* out = sum over d of in0[h][d] * in1 of d rows before  [heads width window] */
+#define BZ_OP_LIST(X)                                                                              \
+    X(EMBED, "embed")                   /* scale * w.row(id), or the soft token of the row         \
+                                           [w scale accepts_soft] */                               \
+    X(LINEAR, "linear")                 /* out[o] = sum_i w[o][i] * x[i]  [w] */                   \
+    X(RMS_NORM, "rms_norm")             /* x / sqrt(mean(x^2) + eps) * w  [w? width eps] */        \
+    X(ADD, "add")                       /* scale * (x + y)  [scale] */                             \
+    X(SCALE, "scale")                   /* x * w[0]  [w] */                                        \
+    X(MUL_VECTOR, "mul_vector")         /* out[c] = x[c] * scale * w[c % width]                    \
+                                           [w? width scale] */                                     \
+    X(GEGLU, "geglu")                   /* gelu(x) * y; without y, x holds groups of `width` gates \
+                                           and `width` ups  [width] */                             \
+    X(ROPE_TABLE, "rope_table")         /* cos(pos * f)[width/2], sin(pos * f)[width/2] with       \
+                                           f_i = base^(-2i/width) / w[i], and f_i = 0 for          \
+                                           i >= rotated_pairs; 2 axes: then the same of pos_y      \
+                                           [w? width base rotated_pairs axes] */                   \
+    X(ROPE, "rope")                     /* x rotated by the table y; with 2 axes even groups by    \
+                                           the first axis, odd ones by the second  [width] */      \
+    X(KV_WRITE, "kv_write")             /* cache rows at pos = x (keys), y (values)  [cache] */    \
+    X(ATTEND, "attend")                 /* softmax(x . K) V over the visible positions             \
+                                           [cache heads width window image_attention               \
+                                           bidirectional] */                                       \
+    X(ROUTE, "route")                   /* out0 = ids of the best experts of the logits x, out1 =  \
+                                           their softmax weights, sum 1  [experts_used] */         \
+    X(EXPERT_LINEAR, "expert_linear")   /* out[slot] = w[y[slot]] * x, or * x[slot]                \
+                                           [w experts_used] */                                     \
+    X(EXPERT_SUM, "expert_sum")         /* sum over slots, in order, of z[slot] * w[y[slot]] *     \
+                                           x[slot]  [w? experts_used] */                           \
+    X(TAKE_ROWS, "take_rows")           /* m rows: x.row(first_row + bz_rows.out[r])               \
+                                           [first_row] */                                          \
+    X(SOFTCAP, "softcap")               /* scale * tanh(x / scale)  [scale] */                     \
+    X(READ_KEPT, "read_kept")           /* the kept tensor x, or zeros (bz_rows.reset_kept) */     \
+    X(LOGIT_STATS, "logit_stats")       /* out.row(first_row + r) = enum bz_logit_stat of logits   \
+                                           x.row(r)  [first_row] */                                \
+    X(SOFT_EMBED, "soft_embed")         /* out.row(first_row + r) = scale * sum_v p_v w.row(v),    \
+                                           p = softmax(x.row(r) / temperature), y = logit_stats    \
+                                           of x; may overwrite x  [w scale first_row] */           \
+    X(CUT, "cut")                       /* end of a segment: the host may upload, read back,       \
+                                           report progress or cancel here */                       \
+    /* only in towers, where a row is a patch of an image or a frame of sound */                   \
+    X(INPUT, "input")                   /* bz_rows.input */                                        \
+    X(POSITION_EMBED, "position_embed") /* x + w.plane(0).row(pos) + w.plane(1).row(pos_y)  [w] */ \
+    X(CLAMP, "clamp")                   /* min(max(x, low), high)  [low high] */                   \
+    X(LAYER_NORM, "layer_norm")         /* (x - mean) / sqrt(variance + eps) * w  [w width eps] */ \
+    X(ADD_VECTOR, "add_vector")         /* out[c] = x[c] + scale * w[c]  [w scale] */              \
+    X(ADD_SCALED, "add_scaled")         /* x + scale * y  [scale] */                               \
+    X(RELU, "relu")                     /* max(x, 0) */                                            \
+    X(SILU, "silu")                     /* x * sigmoid(x) */                                       \
+    X(GLU, "glu")                       /* out[c] = x[c] * sigmoid(x[width + c])  [width] */       \
+    X(ATTEND_ALL, "attend_all")         /* softmax(x . y) z over all rows  [heads width] */        \
+    X(POOL, "pool")                     /* m rows: scale * mean of width x width patches           \
+                                           [width scale] */                                        \
+    X(CONV, "conv")                     /* 3 x 3 over time and frequency, stride 2, zero padding;  \
+                                           a row is [frames][width][channels] and becomes          \
+                                           [frames/2][width/2][output channels of w]               \
+                                           [w frames width channels] */                            \
+    X(CONV_TIME, "conv_time")           /* out[r][c] = sum_j w[c][j] * x[r - width + 1 + j][c]     \
+                                           [w width] */                                            \
+    X(SINUSOIDS, "sinusoids")           /* m rows: sin(r f)[width/2], cos(r f)[width/2],           \
+                                           f_i = base^(-i / (width/2 - 1))  [width base] */        \
+    X(LOCAL_SCORES, "local_scores")     /* out[h][d] = softmax over d < window of cap(x .          \
+                                           (y.row(r - d) + z.row(d))), cap(s) = scale *            \
+                                           tanh(s / scale)  [heads width window scale] */          \
+    X(LOCAL_SUM, "local_sum")           /* out[h] = sum over d of x[h][d] * y.row(r - d)[h]        \
+                                           [heads width window] */
 /* clang-format on */
 
 typedef enum bz_op {
@@ -95,12 +106,12 @@ typedef enum bz_op {
 
 const char *bz_op_name(bz_op op);
 
-/* What a row of a picture sees of the picture, besides what every row sees. */
-typedef enum bz_blocks {
-    BZ_BLOCKS_NONE,  /* nothing more */
-    BZ_BLOCKS_AHEAD, /* what follows */
-    BZ_BLOCKS_WHOLE  /* all of it */
-} bz_blocks;
+/* What a row of an image sees of its image. */
+typedef enum bz_image_attention {
+    BZ_IMAGE_CAUSAL, /* no more than a text row would */
+    BZ_IMAGE_TO_END, /* also what follows in the image */
+    BZ_IMAGE_WHOLE   /* all of the image, the window notwithstanding */
+} bz_image_attention;
 
 typedef struct bz_step {
     bz_op op;
@@ -110,39 +121,40 @@ typedef struct bz_step {
     bz_tensor out[2];
     bz_weight w[1];
     bz_cache cache;
-    uint32_t width;   /* group or head size */
-    uint32_t heads;   /* query heads */
-    uint32_t window;  /* attend: rows visible, own included; 0 = all */
-    uint32_t experts; /* slots per row */
-    uint32_t pairs;   /* rope table: leading pairs that turn */
-    uint32_t axes;    /* rope table: 1, or 2 for places in a picture */
-    uint32_t steps;   /* conv: moments in a row of the input */
-    bz_blocks blocks; /* attend */
-    bool takes_soft;  /* embed: rows that are no tokens enter here */
-    uint32_t row;     /* first of the rows that a step of m rows is about */
-    bool both_ways;   /* attend: the pass's rows see each other, and before them what the first one
-                         sees */
+    uint32_t width;         /* group or head size; kernel size of conv_time; bins of conv */
+    uint32_t heads;         /* query heads */
+    uint32_t window;        /* attend: visible positions, own included; 0 = all */
+    uint32_t experts_used;  /* slots per row */
+    uint32_t rotated_pairs; /* rope_table: the others have angle 0 */
+    uint32_t axes;          /* rope_table: 1, or 2 for patches of an image */
+    uint32_t frames;        /* conv: in one row of the input */
+    uint32_t channels;      /* conv: of the input */
+    bz_image_attention image_attention; /* attend */
+    bool accepts_soft;                  /* embed: rows with a soft token take it instead */
+    uint32_t first_row; /* of the m rows that the step is about, in its n-row tensor */
+    bool bidirectional; /* attend: rows of the pass see each other, and the earlier positions that
+                           the first row of the pass sees */
     float scale;
     float eps;
     float low, high; /* clamp */
-    double base;
+    double base;     /* rope_table, sinusoids */
 } bz_step;
 
 typedef struct bz_tensor_info {
-    uint32_t cols;   /* values per row */
-    uint32_t stride; /* values from row to row (a view keeps its root's) */
-    uint32_t column; /* first column inside the root */
-    uint32_t root;   /* id of the tensor that owns the memory; own id unless a view */
-    bool whole_pass; /* n rows; false: m rows (after take_rows) */
-    bool kept; /* its values stay for the next pass, as long as no other plan has run between */
-    int32_t first, last; /* steps that write and last read it */
+    uint32_t cols;       /* values per row */
+    uint32_t stride;     /* values from row to row (a view keeps its root's) */
+    uint32_t column;     /* first column inside the root */
+    uint32_t root;       /* id of the tensor that owns the memory; own id unless a view */
+    bool whole_pass;     /* n rows; false: m rows (after take_rows) */
+    bool kept;           /* keeps its values until the next pass, unless another plan runs first */
+    int32_t first, last; /* steps that write it first and read it last */
     size_t offset;       /* bytes into the arena */
     size_t bytes;        /* for the bucket's rows */
 } bz_tensor_info;
 
 /* ---- caches ------------------------------------------------------------- */
 
-/* Keys and values of one layer that owns them. Row of position p: p % ring, or p. */
+/* Keys and values of a layer that owns them. Position p is in row p % ring size, or row p. */
 typedef struct bz_cache_info {
     int32_t layer;
     uint32_t kv_heads;
@@ -153,8 +165,8 @@ typedef struct bz_cache_info {
 /* ---- the plan ----------------------------------------------------------- */
 
 typedef struct bz_plan {
-    uint32_t rows;     /* bucket: most rows of a pass */
-    uint32_t out_rows; /* most rows of logits; 0: the plan ends at the last layer */
+    uint32_t rows;     /* bucket: the maximum of n */
+    uint32_t out_rows; /* the maximum of m; 0: no logits, the plan ends at the last layer */
     const bz_weights *weights;
     const bz_cache_info *caches;
     uint32_t n_caches;
@@ -165,60 +177,62 @@ typedef struct bz_plan {
     size_t n_tensors, cap_tensors;
     bz_tensor output; /* logits [m][vocabulary] */
     size_t arena_bytes;
-    bool tower; /* all rows that belong together are always in one pass, so sums need not be the
-                   same in any other */
+    bool tower; /* all rows of an image or clip are in one pass, so the order of a sum may depend
+                   on n */
 
-    int32_t layer; /* recording: given to every step */
+    int32_t layer; /* recording: written into every step */
     bool failed;   /* recording: out of memory */
 } bz_plan;
 
 /* The parameter block of one pass. */
 typedef struct bz_rows {
     uint32_t n;          /* rows, <= bz_plan.rows */
-    uint32_t n_out;      /* rows of logits, <= bz_plan.out_rows */
+    uint32_t n_out;      /* output rows, <= bz_plan.out_rows */
     const int32_t *id;   /* [n] token ids */
-    const int32_t *pos;  /* [n] positions in their sequence */
+    const int32_t *pos;  /* [n] positions in their sequence; vision: column of the patch */
     const uint32_t *seq; /* [n] which sequence: index into kv */
     const uint32_t *out; /* [n_out] row numbers */
     void *const *kv;     /* [sequences] the back end's cache objects */
 
-    /* Rows that are no tokens: [n], NULL where the row is one; NULL: all are. Such a row enters as
-     * it is, and its id is that of the padding token. */
+    /* [n] soft tokens, NULL where the row is a token; NULL: all rows are tokens. The id of a row
+     * with a soft token is the padding token. */
     const float *const *soft;
-    const int32_t *block_first, *block_last; /* [n] positions of the picture that a row is of; both
-                                              * its own where it is of none; NULL: none is */
+    /* [n] first and last position of the image a row belongs to, or the row's own position where
+     * it belongs to none; NULL: no images. */
+    const int32_t *image_first, *image_last;
     /* towers */
-    const float *input;  /* [n][columns of the input step] */
-    const int32_t *down; /* [n] row of the patch in the picture; its column is pos */
-    uint32_t across;     /* patches in a row */
-    uint32_t moments;    /* of the sound, before its length is divided */
-    /* plans with recall, judge, soft_embed: rows of one sequence */
-    bool fresh; /* recall gives zeros: nothing was left by a pass before */
-    const float
-        *given; /* [n][columns] put into the first kept tensor before the pass; NULL: nothing is */
-    float temperature; /* logits are divided by it */
-    const float *draw; /* [n] uniform numbers of [0, 1), a token is drawn with each */
+    const float *input;   /* [n][columns of the input step] */
+    const int32_t *pos_y; /* [n] vision: row of the patch */
+    uint32_t patch_cols;  /* vision: patches side by side */
+    uint32_t frames;      /* audio: frames of the clip before subsampling */
+    /* plans with read_kept, logit_stats, soft_embed: rows of one sequence */
+    bool reset_kept;         /* no pass ran before: read_kept returns zeros */
+    const float *kept_input; /* [n][columns] copied into the first kept tensor before the pass;
+                              * NULL: nothing is */
+    float temperature;       /* logits are divided by it */
+    const float *uniform;    /* [n] random numbers of [0, 1); a token is drawn with each */
 } bz_rows;
 
-/* What judge says of a row of logits z, divided by the temperature; ids are exact in f32. */
-enum bz_judged {
-    BZ_JUDGED_BEST,    /* the greatest z, the first of equals */
-    BZ_JUDGED_DRAWN,   /* first id at which the sum of probabilities reaches the draw */
-    BZ_JUDGED_ENTROPY, /* in nats; below 0: the row has no finite number */
-    BZ_JUDGED_PEAK,    /* greatest z */
-    BZ_JUDGED_TOTAL,   /* sum of e to the z - peak */
-    BZ_JUDGED_COLUMNS
+/* Columns that logit_stats writes for a row of logits z divided by the temperature; ids are exact
+ * in f32. */
+enum bz_logit_stat {
+    BZ_STAT_BEST,    /* id of the greatest z, the first of equals */
+    BZ_STAT_DRAWN,   /* first id at which the cumulative probability reaches the random number */
+    BZ_STAT_ENTROPY, /* in nats; below 0: no logit is finite */
+    BZ_STAT_MAX,     /* greatest z */
+    BZ_STAT_SUM,     /* sum of exp(z - max) */
+    BZ_STAT_COLUMNS
 };
 
 bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches,
                       uint32_t n_caches, uint32_t rows, uint32_t out_rows, bz_error *err);
-/* Ends recording: computes lifetimes and places every tensor in one arena. */
+/* Ends recording: computes lifetimes and the offset of every tensor in one arena. */
 bz_status bz_plan_finish(bz_plan *plan, bz_tensor output, bz_error *err);
 void bz_plan_free(bz_plan *plan);
-/* The same placing for a back end that runs several steps at once: group[s] is the number of step
- * s's group, which falls where a step is done early (in towers never), and tensors that are alive
- * in one group never share memory. NULL: every step by itself. offset: [n_tensors] bytes into an
- * arena of *arena_bytes. */
+/* The same offsets for a back end that runs several steps at once. group[s]: number of the group
+ * that step s belongs to; groups run in this order, which is the plan's except where a step runs
+ * early (never in towers). Tensors that are live in the same group never share memory. NULL: every
+ * step is its own group. offset: [n_tensors] bytes into an arena of *arena_bytes. */
 bz_status bz_plan_place(const bz_plan *plan, const uint32_t *group, size_t *offset,
                         size_t *arena_bytes, bz_error *err);
 
@@ -227,6 +241,8 @@ uint32_t bz_plan_rows_of(const bz_plan *plan, bz_tensor t); /* bucket rows of a 
 
 /* ---- recording: one function per step kind ------------------------------- */
 
+/* Formulas are in BZ_OP_LIST. x and the result are [n][columns] unless noted; [m][columns] after
+ * take_rows. */
 bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name);
 bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
 bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps,
@@ -235,43 +251,51 @@ bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *
 bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
 bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name);
+/* gate_up: groups of `width` gates and `width` ups. */
 bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name);
-bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t pairs, double base,
-                        const char *name);
+bz_tensor bz_rope_table(bz_plan *p, bz_weight factors, uint32_t width, uint32_t rotated_pairs,
+                        double base, const char *name);
 bz_tensor bz_rope(bz_plan *p, bz_tensor x, bz_tensor table, uint32_t width, const char *name);
+/* k, v: [n][kv heads * head size]. */
 void bz_kv_write(bz_plan *p, bz_tensor k, bz_tensor v, bz_cache cache, const char *name);
+/* q: [n][heads * width]. */
 bz_tensor bz_attend(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads, uint32_t width,
                     uint32_t window, const char *name);
-bz_tensor bz_attend_both_ways(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
-                              uint32_t width, uint32_t window, const char *name);
-void bz_route(bz_plan *p, bz_tensor logits, uint32_t experts, bz_tensor *ids, bz_tensor *shares,
+bz_tensor bz_attend_bidirectional(bz_plan *p, bz_tensor q, bz_cache cache, uint32_t heads,
+                                  uint32_t width, uint32_t window, const char *name);
+/* logits: [n][experts]; *ids, *weights: [n][used]. */
+void bz_route(bz_plan *p, bz_tensor logits, uint32_t used, bz_tensor *ids, bz_tensor *weights,
               const char *name);
-/* x: [n][K] (all slots see the same input) or [n][experts * K]; w: [experts of the file][O][K]. */
-bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t experts,
+/* x: [n][K] (every slot reads the same input) or [n][used * K]; w: [experts][O][K]. */
+bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t used,
                            const char *name);
-bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor shares, bz_weight scales,
-                        uint32_t experts, const char *name);
+/* x: [n][used * columns]; ids, weights: [n][used]; scales: [experts] or none. */
+bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor weights, bz_weight scales,
+                        uint32_t used, const char *name);
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
-bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t row, const char *name);
+bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t first_row, const char *name);
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name);
-/* A tensor [n][cols] that keeps its values from pass to pass. Written by rows: `to` begins as
- * BZ_NO_TENSOR, where judge makes it, and every block of m rows goes to its own. */
-bz_tensor bz_keep(bz_plan *p, uint32_t cols);
-bz_tensor bz_recall(bz_plan *p, bz_tensor kept, const char *name);
-void bz_judge(bz_plan *p, bz_tensor logits, uint32_t row, bz_tensor *to, const char *name);
-void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor judged, bz_weight table, float scale,
-                   uint32_t row, bz_tensor to, const char *name);
+/* A tensor [n][cols] that keeps its values from pass to pass. */
+bz_tensor bz_kept_tensor(bz_plan *p, uint32_t cols);
+bz_tensor bz_read_kept(bz_plan *p, bz_tensor kept, const char *name);
+/* logits: [m][vocabulary]. *stats: [n][BZ_STAT_COLUMNS], made by the first call if BZ_NO_TENSOR;
+ * each call writes m rows of it. soft_embed writes m rows of `out` [n][d] in the same way. */
+void bz_logit_stats(bz_plan *p, bz_tensor logits, uint32_t first_row, bz_tensor *stats,
+                    const char *name);
+void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor stats, bz_weight table, float scale,
+                   uint32_t first_row, bz_tensor out, const char *name);
 void bz_cut(bz_plan *p, const char *name);
-/* About the step recorded last. */
-void bz_last_sees_blocks(bz_plan *p, bz_blocks blocks); /* attend */
-void bz_last_takes_soft(bz_plan *p);                    /* embed */
+/* These change the step recorded last. */
+void bz_last_image_attention(bz_plan *p, bz_image_attention kind); /* attend */
+void bz_last_accepts_soft(bz_plan *p);                             /* embed */
 
 /* ---- recording: towers ----------------------------------------------------- */
 
 bz_tensor bz_input_rows(bz_plan *p, uint32_t cols, const char *name);
-bz_tensor bz_place(bz_plan *p, bz_tensor x, bz_weight table, const char *name);
-bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high,
-                   const char *name); /* x itself if nothing is clamped */
+/* table: [columns, positions, 2]. */
+bz_tensor bz_position_embed(bz_plan *p, bz_tensor x, bz_weight table, const char *name);
+/* Returns x itself if both bounds are infinite. */
+bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high, const char *name);
 bz_tensor bz_layer_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, float eps,
                         const char *name);
 bz_tensor bz_add_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
@@ -281,21 +305,25 @@ bz_tensor bz_relu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_silu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_glu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_rope_table_2d(bz_plan *p, uint32_t width, double base, const char *name);
+/* q, k, v: [n][heads * width]. */
 bz_tensor bz_attend_all(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor v, uint32_t heads,
                         uint32_t width, const char *name);
 bz_tensor bz_pool_patches(bz_plan *p, bz_tensor x, uint32_t side, float scale, const char *name);
-/* w: [3, 3, channels, out channels]; steps and pitches are even. */
-bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t steps, uint32_t pitches,
+/* x: [n][frames * bins * channels], frames and bins even; w: [9 * channels, output channels]. */
+bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t frames, uint32_t bins,
                   uint32_t channels, const char *name);
-bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w,
-                       const char *name); /* w: [taps, columns] */
-bz_tensor bz_waves(bz_plan *p, uint32_t width, double base, const char *name);
-bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, uint32_t heads,
-                          uint32_t window, float cap, const char *name);
-bz_tensor bz_local_sum(bz_plan *p, bz_tensor shares, bz_tensor v, uint32_t heads, uint32_t window,
+/* w: [kernel size, columns]. */
+bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
+bz_tensor bz_sinusoids(bz_plan *p, uint32_t width, double base, const char *name);
+/* q, k: [n][heads * D]; relative_k: [window][heads * D], keys by distance. Result:
+ * [n][heads * window]. */
+bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor relative_k,
+                          uint32_t heads, uint32_t window, float cap, const char *name);
+/* weights: [n][heads * window] from local_scores; v: [n][heads * D]. */
+bz_tensor bz_local_sum(bz_plan *p, bz_tensor weights, bz_tensor v, uint32_t heads, uint32_t window,
                        const char *name);
 
-/* Columns first .. first + cols of x, in place: no step, no copy. */
+/* Columns first .. first + cols of x as a view: no step, no copy. */
 bz_tensor bz_columns(bz_plan *p, bz_tensor x, uint32_t first, uint32_t cols);
 
 #endif

@@ -1,3 +1,4 @@
+/* Prints a plan as a table: one line per step with its shapes and the bytes it moves. */
 #include "plan/print.h"
 
 #include <stdarg.h>
@@ -16,7 +17,7 @@ uint64_t bz_step_weight_bytes(const bz_plan *p, const bz_step *s)
         return 0;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
-    const uint64_t slots = (uint64_t)p->rows * s->experts;
+    const uint64_t slots = (uint64_t)p->rows * s->experts_used;
     switch (s->op) {
     case BZ_OP_EMBED: return p->rows * (w->size / w->ne[1]);
     case BZ_OP_EXPERT_LINEAR: return w->size / w->ne[2] * (slots < w->ne[2] ? slots : w->ne[2]);
@@ -59,7 +60,7 @@ bz_plan_totals bz_plan_count(const bz_plan *p)
 
 typedef struct text {
     char *out;
-    size_t n, room;
+    size_t n, capacity;
 } text;
 
 static void append(text *t, const char *format, ...) BZ_PRINTF(2, 3);
@@ -68,10 +69,11 @@ static void append(text *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(t->out + t->n, t->room - t->n, format, args);
+    const size_t left = t->capacity - t->n;
+    const int n = vsnprintf(t->out + t->n, left, format, args);
     va_end(args);
     if (n > 0) {
-        t->n += (size_t)n < t->room - t->n ? (size_t)n : t->room - t->n - 1;
+        t->n += (size_t)n < left ? (size_t)n : left - 1;
     }
 }
 
@@ -86,10 +88,10 @@ static void append_tensors(text *t, const bz_plan *p, const bz_tensor *tensors, 
 }
 
 /* What a step reads and writes, "1x1536 kv13 -> 1x2048": rows of the bucket x columns, and
- * caches by the layer that owns them. Cut at `room`. Returns out. */
-static const char *shapes_of(const bz_plan *p, const bz_step *s, char *out, size_t room)
+ * caches by the layer that owns them. Truncated at `capacity`. Returns out. */
+static const char *shapes_of(const bz_plan *p, const bz_step *s, char *out, size_t capacity)
 {
-    text t = {out, 0, room};
+    text t = {out, 0, capacity};
     char cache[16] = "";
     out[0] = 0;
     if (s->cache.id) {
@@ -109,19 +111,19 @@ static const char *shapes_of(const bz_plan *p, const bz_step *s, char *out, size
     return out;
 }
 
-/* The last column: the weight, or what else a reader would ask for. */
-static void detail(const bz_plan *p, const bz_step *s, char *out, size_t room)
+/* The last column: the weight, or the heads and visible positions of attention. */
+static void detail(const bz_plan *p, const bz_step *s, char *out, size_t capacity)
 {
     out[0] = 0;
     if (s->w[0].id) {
-        snprintf(out, room, "%s", bz_weight_of(p->weights, s->w[0])->name);
-    } else if (s->op == BZ_OP_ATTEND && s->both_ways) {
-        snprintf(out, room, "%u heads, both ways, %s", s->heads,
-                 s->window ? "and a window before" : "and all before");
+        snprintf(out, capacity, "%s", bz_weight_of(p->weights, s->w[0])->name);
+    } else if (s->op == BZ_OP_ATTEND && s->bidirectional) {
+        snprintf(out, capacity, "%u heads, bidirectional, %s before", s->heads,
+                 s->window ? "a window" : "all positions");
     } else if (s->op == BZ_OP_ATTEND && s->window) {
-        snprintf(out, room, "%u heads, window of %u", s->heads, s->window);
+        snprintf(out, capacity, "%u heads, window of %u", s->heads, s->window);
     } else if (s->op == BZ_OP_ATTEND) {
-        snprintf(out, room, "%u heads, all positions", s->heads);
+        snprintf(out, capacity, "%u heads, all positions", s->heads);
     }
 }
 
@@ -203,7 +205,7 @@ static void print_totals(const bz_plan *p, bz_line_sink sink, void *user)
              bz_bytes_text(t.weight_bytes, a), bz_bytes_text(t.row_bytes, b));
     sink(user, line);
     snprintf(line, sizeof line,
-             "Activations take turns in an arena of %s; side by side they would need %s.",
+             "Activations share an arena of %s; without sharing they would need %s.",
              bz_bytes_text(t.arena_bytes, a), bz_bytes_text(t.output_bytes, b));
     sink(user, line);
 }

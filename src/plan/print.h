@@ -1,28 +1,28 @@
-/* A recorded plan as text and as sums: what is computed, what it reads, what it keeps. */
+/* Prints a plan, and counts its steps and the bytes it reads and writes. */
 #ifndef BZ_PLAN_PRINT_H
 #define BZ_PLAN_PRINT_H
 
 #include "plan/plan.h"
 
-/* Bytes of weights that one pass of the bucket's rows reads in this step. A table gives one
- * row per token. Experts: each slot of each row another one, as long as there are others,
- * which is exact for one row and the most there can be for several. */
+/* Bytes of weights that the step reads in a pass of the bucket's rows. Embedding tables: one row
+ * per token. Experts: the upper bound, every slot of every row a different expert (exact for one
+ * row). */
 uint64_t bz_step_weight_bytes(const bz_plan *plan, const bz_step *step);
-/* Bytes of what the step writes, but for the caches. */
+/* Bytes of the step's output tensors; cache writes are not counted. */
 uint64_t bz_step_output_bytes(const bz_plan *plan, const bz_step *step);
 
 typedef struct bz_plan_totals {
     size_t steps;          /* without cuts */
-    size_t segments;       /* stretches of steps between cuts */
+    size_t segments;       /* runs of steps between cuts */
     uint64_t weight_bytes; /* read by one pass */
-    uint64_t row_bytes;    /* of them, rows of embedding tables */
-    uint64_t output_bytes; /* of all steps together */
-    uint64_t arena_bytes;  /* what they need, since tensors take turns */
+    uint64_t row_bytes;    /* the part of weight_bytes that is rows of embedding tables */
+    uint64_t output_bytes; /* sum over all steps */
+    uint64_t arena_bytes;  /* memory they need, since tensors share it */
 } bz_plan_totals;
 
 bz_plan_totals bz_plan_count(const bz_plan *plan);
 
-/* Gets one line at a time, terminated, without a line end. */
+/* Called with one line at a time, NUL-terminated, without a line end. */
 typedef void (*bz_line_sink)(void *user, const char *line);
 
 void bz_plan_print(const bz_plan *plan, bz_line_sink sink, void *user);

@@ -1,4 +1,4 @@
-/* Recording the steps that only towers have. */
+/* Recording the step kinds that only towers use. */
 #include <math.h>
 
 #include "plan/recording.h"
@@ -10,11 +10,12 @@ bz_tensor bz_input_rows(bz_plan *p, uint32_t cols, const char *name)
     return out;
 }
 
-bz_tensor bz_place(bz_plan *p, bz_tensor x, bz_weight table, const char *name)
+bz_tensor bz_position_embed(bz_plan *p, bz_tensor x, bz_weight table, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(p,
-                 (bz_step){.op = BZ_OP_PLACE, .name = name, .in = {x}, .w = {table}, .out = {out}});
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_POSITION_EMBED, .name = name, .in = {x}, .w = {table}, .out = {out}});
     return out;
 }
 
@@ -23,8 +24,8 @@ bz_tensor bz_clamp(bz_plan *p, bz_tensor x, float low, float high, const char *n
     if (isinf(low) && isinf(high)) {
         return x;
     }
-    for (size_t i = p->n_steps; i > 0 && p->steps[i - 1].op == BZ_OP_CLAMP;
-         i--) { /* keys and values often have the same bounds */
+    /* Keys and values often have the same bounds: one clamp serves both. */
+    for (size_t i = p->n_steps; i > 0 && p->steps[i - 1].op == BZ_OP_CLAMP; i--) {
         const bz_step *s = &p->steps[i - 1];
         if (s->in[0].id == x.id && s->low == low && s->high == high) {
             return s->out[0];
@@ -81,7 +82,7 @@ bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name)
     return out;
 }
 
-static bz_tensor by_value(bz_plan *p, bz_op op, bz_tensor x, uint32_t cols, const char *name)
+static bz_tensor elementwise(bz_plan *p, bz_op op, bz_tensor x, uint32_t cols, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, cols);
     bz_push_step(p, (bz_step){.op = op, .name = name, .in = {x}, .out = {out}, .width = cols});
@@ -90,17 +91,17 @@ static bz_tensor by_value(bz_plan *p, bz_op op, bz_tensor x, uint32_t cols, cons
 
 bz_tensor bz_relu(bz_plan *p, bz_tensor x, const char *name)
 {
-    return by_value(p, BZ_OP_RELU, x, bz_cols_of(p, x), name);
+    return elementwise(p, BZ_OP_RELU, x, bz_cols_of(p, x), name);
 }
 
 bz_tensor bz_silu(bz_plan *p, bz_tensor x, const char *name)
 {
-    return by_value(p, BZ_OP_SILU, x, bz_cols_of(p, x), name);
+    return elementwise(p, BZ_OP_SILU, x, bz_cols_of(p, x), name);
 }
 
 bz_tensor bz_glu(bz_plan *p, bz_tensor x, const char *name)
 {
-    return by_value(p, BZ_OP_GLU, x, bz_cols_of(p, x) / 2, name);
+    return elementwise(p, BZ_OP_GLU, x, bz_cols_of(p, x) / 2, name);
 }
 
 bz_tensor bz_rope_table_2d(bz_plan *p, uint32_t width, double base, const char *name)
@@ -110,7 +111,7 @@ bz_tensor bz_rope_table_2d(bz_plan *p, uint32_t width, double base, const char *
                               .name = name,
                               .out = {out},
                               .width = width,
-                              .pairs = width / 2,
+                              .rotated_pairs = width / 2,
                               .axes = 2,
                               .base = base});
     return out;
@@ -141,19 +142,19 @@ bz_tensor bz_pool_patches(bz_plan *p, bz_tensor x, uint32_t side, float scale, c
     return out;
 }
 
-bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t steps, uint32_t pitches,
+bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t frames, uint32_t bins,
                   uint32_t channels, const char *name)
 {
-    const uint32_t made = (uint32_t)bz_weight_of(p->weights, w)->ne[1];
-    bz_tensor out = bz_output_like(p, x, steps / 2 * (pitches / 2) * made);
+    const uint32_t out_channels = (uint32_t)bz_weight_of(p->weights, w)->ne[1];
+    bz_tensor out = bz_output_like(p, x, frames / 2 * (bins / 2) * out_channels);
     bz_push_step(p, (bz_step){.op = BZ_OP_CONV,
                               .name = name,
                               .in = {x},
                               .w = {w},
                               .out = {out},
-                              .steps = steps,
-                              .width = pitches,
-                              .heads = channels});
+                              .frames = frames,
+                              .width = bins,
+                              .channels = channels});
     return out;
 }
 
@@ -169,21 +170,22 @@ bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
     return out;
 }
 
-bz_tensor bz_waves(bz_plan *p, uint32_t width, double base, const char *name)
+bz_tensor bz_sinusoids(bz_plan *p, uint32_t width, double base, const char *name)
 {
     bz_tensor out = bz_new_tensor(p, width, false);
     bz_push_step(
-        p, (bz_step){.op = BZ_OP_WAVES, .name = name, .out = {out}, .width = width, .base = base});
+        p,
+        (bz_step){.op = BZ_OP_SINUSOIDS, .name = name, .out = {out}, .width = width, .base = base});
     return out;
 }
 
-bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, uint32_t heads,
-                          uint32_t window, float cap, const char *name)
+bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor relative_k,
+                          uint32_t heads, uint32_t window, float cap, const char *name)
 {
     bz_tensor out = bz_output_like(p, q, heads * window);
     bz_push_step(p, (bz_step){.op = BZ_OP_LOCAL_SCORES,
                               .name = name,
-                              .in = {q, k, far},
+                              .in = {q, k, relative_k},
                               .out = {out},
                               .heads = heads,
                               .width = bz_cols_of(p, q) / heads,
@@ -192,13 +194,13 @@ bz_tensor bz_local_scores(bz_plan *p, bz_tensor q, bz_tensor k, bz_tensor far, u
     return out;
 }
 
-bz_tensor bz_local_sum(bz_plan *p, bz_tensor shares, bz_tensor v, uint32_t heads, uint32_t window,
+bz_tensor bz_local_sum(bz_plan *p, bz_tensor weights, bz_tensor v, uint32_t heads, uint32_t window,
                        const char *name)
 {
     bz_tensor out = bz_output_like(p, v, bz_cols_of(p, v));
     bz_push_step(p, (bz_step){.op = BZ_OP_LOCAL_SUM,
                               .name = name,
-                              .in = {shares, v},
+                              .in = {weights, v},
                               .out = {out},
                               .heads = heads,
                               .width = bz_cols_of(p, v) / heads,

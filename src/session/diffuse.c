@@ -141,9 +141,9 @@ static bz_progress begin_step(diffuse_job *j, bz_need *need)
         return BZ_JOB_ERROR;
     }
     want_block(s, 0);
-    s->rows.fresh = step == 0;
+    s->rows.reset_kept = step == 0;
     s->rows.temperature = j->canvas.temperature = bz_denoise_temperature(&j->rule, j->canvas.left);
-    s->rows.draw = j->unit;
+    s->rows.uniform = j->unit;
     j->stage = STAGE_PASS;
     return bz_session_canvas_pass(s, CANVAS_DENOISE, j->input, &need->error) == BZ_OK
                ? BZ_JOB_AGAIN
@@ -155,16 +155,16 @@ static bz_status judge(diffuse_job *j, bz_error *err)
 {
     bz_session *s = j->s;
     const float *judged = bz_session_pass_logits(s);
-    for (uint32_t i = 0; i < j->canvas.n; i++, judged += BZ_JUDGED_COLUMNS) {
-        if (!(judged[BZ_JUDGED_ENTROPY] >= 0)) {
+    for (uint32_t i = 0; i < j->canvas.n; i++, judged += BZ_STAT_COLUMNS) {
+        if (!(judged[BZ_STAT_ENTROPY] >= 0)) {
             return bz_fail(
                 err, BZ_NUMERIC,
                 "The model computed no finite number for token %u; the file is probably damaged.",
                 s->n + i);
         }
-        j->best[i] = (int32_t)judged[BZ_JUDGED_BEST];
-        j->drawn[i] = (int32_t)judged[BZ_JUDGED_DRAWN];
-        j->entropy[i] = judged[BZ_JUDGED_ENTROPY];
+        j->best[i] = (int32_t)judged[BZ_STAT_BEST];
+        j->drawn[i] = (int32_t)judged[BZ_STAT_DRAWN];
+        j->entropy[i] = judged[BZ_STAT_ENTROPY];
     }
     bz_denoise_accept(j->entropy, j->canvas.n, j->rule.entropy_bound, j->accepted);
     for (uint32_t i = 0; i < j->canvas.n; i++) {
@@ -399,10 +399,10 @@ static bz_progress begin_block(canvas_job *j, bz_need *need)
     bz_session *s = j->s;
     const bz_config *c = &s->model->text.config;
     want_block(s, j->conditioning ? 0 : j->row);
-    s->rows.draw = j->unit;
+    s->rows.uniform = j->unit;
     s->rows.temperature = j->temperature;
-    s->rows.given = j->conditioning ? j->previous + (size_t)j->row * c->vocab : j->soft;
-    s->rows.fresh = !s->rows.given;
+    s->rows.kept_input = j->conditioning ? j->previous + (size_t)j->row * c->vocab : j->soft;
+    s->rows.reset_kept = !s->rows.kept_input;
     j->in_pass = true;
     return bz_session_canvas_pass(s, j->conditioning ? CANVAS_CONDITION : CANVAS_LOGITS, j->ids,
                                   &need->error) == BZ_OK

@@ -222,7 +222,7 @@ static void free_generate(bz_job *job)
 static bool can_run_ahead(const generate_job *j)
 {
     const bz_session *s = j->s;
-    return s->backend->runs_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0;
+    return s->backend->can_run_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0;
 }
 
 /* How passes are made, on the device that the session is on now. */

@@ -26,7 +26,7 @@ bool bz_session_has_blocks(const bz_session *s)
 {
     const bz_text_model *t = &s->model->text;
     return s->model->towers.vision.kind != BZ_TOWER_NONE &&
-           (t->sliding_blocks != BZ_BLOCKS_NONE || t->full_blocks != BZ_BLOCKS_NONE);
+           (t->sliding_image != BZ_IMAGE_CAUSAL || t->full_image != BZ_IMAGE_CAUSAL);
 }
 
 /* The picture that must be in one pass and that `pos` is inside of, its first position counting or
@@ -127,8 +127,8 @@ void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
     if (any) {
         rows->id = s->id;
         rows->soft = s->soft;
-        rows->block_first = s->block_first;
-        rows->block_last = s->block_last;
+        rows->image_first = s->block_first;
+        rows->image_last = s->block_last;
     }
 }
 

@@ -196,7 +196,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *
     if (s->test_override) {
         s->test_override(&topk, &u);
     }
-    if (request && s->backend->choose(s->backend, s->running->schedule, &topk, err) != BZ_OK) {
+    if (request && s->backend->set_topk(s->backend, s->running->schedule, &topk, err) != BZ_OK) {
         return BZ_PASS_ERROR;
     }
     const int32_t pos = (int32_t)at;
@@ -228,7 +228,7 @@ bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *gue
 void bz_session_forget(bz_session *s)
 {
     if (s->sent) {
-        s->backend->forget(s->backend);
+        s->backend->discard(s->backend);
         s->sent = 0;
     }
 }
@@ -240,6 +240,6 @@ bz_status bz_session_row(bz_session *s, bool there, bz_error *err)
     }
     s->rows = (bz_rows){.n = 1, .n_out = 1};
     s->first = s->n - 1;
-    s->backend->begin_row(s->backend);
+    s->backend->begin_logits(s->backend);
     return BZ_OK;
 }

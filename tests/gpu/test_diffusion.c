@@ -69,9 +69,9 @@ static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool fl
         return;
     }
     bz_plan *plan = parity_plan(&p, rows);
-    bz_tensor judged = BZ_NO_TENSOR;
-    bz_judge(plan, bz_keep(plan, vocab), 0, &judged, "judged");
-    parity_run r = parity_prepare(&p, plan, judged);
+    bz_tensor stats = BZ_NO_TENSOR;
+    bz_logit_stats(plan, bz_kept_tensor(plan, vocab), 0, &stats, "logit_stats");
+    parity_run r = parity_prepare(&p, plan, stats);
     float *z = some_logits(rows, vocab, flat), u[512];
     uint32_t out[512];
     draws(u, rows);
@@ -85,24 +85,23 @@ static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool fl
     }
     const parity_pass pass = {
         .n = rows, .n_out = rows, .out = out, .given = z, .draw = u, .temperature = temperature};
-    float *cpu = parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, BZ_JUDGED_COLUMNS);
-    float *got = parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, BZ_JUDGED_COLUMNS);
+    float *cpu = parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, BZ_STAT_COLUMNS);
+    float *got = parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, BZ_STAT_COLUMNS);
     for (uint32_t i = 0; cpu && got && i < rows; i++) {
-        const float *a = cpu + i * BZ_JUDGED_COLUMNS, *b = got + i * BZ_JUDGED_COLUMNS;
-        CHECKF(a[BZ_JUDGED_BEST] == b[BZ_JUDGED_BEST], "row %u: best is %g, not %g", i,
-               (double)b[0], (double)a[0]);
-        CHECKF(fabsf(a[BZ_JUDGED_ENTROPY] - b[BZ_JUDGED_ENTROPY]) <
-                   1e-5f + 1e-5f * a[BZ_JUDGED_ENTROPY],
-               "row %u: entropy %.8g, not %.8g", i, (double)b[BZ_JUDGED_ENTROPY],
-               (double)a[BZ_JUDGED_ENTROPY]);
-        CHECKF(fabsf(a[BZ_JUDGED_TOTAL] / b[BZ_JUDGED_TOTAL] - 1) < 1e-5f, "row %u: sum", i);
-        CHECKF(fabsf(a[BZ_JUDGED_PEAK] - b[BZ_JUDGED_PEAK]) < 1e-5f, "row %u: peak", i);
+        const float *a = cpu + i * BZ_STAT_COLUMNS, *b = got + i * BZ_STAT_COLUMNS;
+        CHECKF(a[BZ_STAT_BEST] == b[BZ_STAT_BEST], "row %u: best is %g, not %g", i, (double)b[0],
+               (double)a[0]);
+        CHECKF(fabsf(a[BZ_STAT_ENTROPY] - b[BZ_STAT_ENTROPY]) < 1e-5f + 1e-5f * a[BZ_STAT_ENTROPY],
+               "row %u: entropy %.8g, not %.8g", i, (double)b[BZ_STAT_ENTROPY],
+               (double)a[BZ_STAT_ENTROPY]);
+        CHECKF(fabsf(a[BZ_STAT_SUM] / b[BZ_STAT_SUM] - 1) < 1e-5f, "row %u: sum", i);
+        CHECKF(fabsf(a[BZ_STAT_MAX] - b[BZ_STAT_MAX]) < 1e-5f, "row %u: peak", i);
         CHECKF(i == 1 || i == 2 ||
                    same_choice(z + (size_t)i * vocab, vocab, temperature, u[i],
-                               (uint32_t)a[BZ_JUDGED_DRAWN], (uint32_t)b[BZ_JUDGED_DRAWN]),
-               "row %u: %g was drawn, not %g", i, (double)b[BZ_JUDGED_DRAWN],
-               (double)a[BZ_JUDGED_DRAWN]);
-        CHECKF(i || b[BZ_JUDGED_DRAWN] == a[BZ_JUDGED_DRAWN],
+                               (uint32_t)a[BZ_STAT_DRAWN], (uint32_t)b[BZ_STAT_DRAWN]),
+               "row %u: %g was drawn, not %g", i, (double)b[BZ_STAT_DRAWN],
+               (double)a[BZ_STAT_DRAWN]);
+        CHECKF(i || b[BZ_STAT_DRAWN] == a[BZ_STAT_DRAWN],
                "a draw of 0 takes the first token there is");
     }
     free(cpu);
@@ -123,9 +122,9 @@ static void test_broken_row(void)
         return;
     }
     bz_plan *plan = parity_plan(&p, 2);
-    bz_tensor judged = BZ_NO_TENSOR;
-    bz_judge(plan, bz_keep(plan, 3000), 0, &judged, "judged");
-    parity_run r = parity_prepare(&p, plan, judged);
+    bz_tensor stats = BZ_NO_TENSOR;
+    bz_logit_stats(plan, bz_kept_tensor(plan, 3000), 0, &stats, "logit_stats");
+    parity_run r = parity_prepare(&p, plan, stats);
     float *z = some_logits(2, 3000, true), u[2] = {0.5f, 0.5f};
     const uint32_t out[] = {0, 1};
     for (int i = 0; i < 3000; i++) {
@@ -134,8 +133,8 @@ static void test_broken_row(void)
     const parity_pass pass = {
         .n = 2, .n_out = 2, .out = out, .given = z, .draw = u, .temperature = 0.5f};
     for (int b = 0; b < 2; b++) {
-        float *got = parity_output(p.backend[b], r.schedule[b], p.kv[b], &pass, BZ_JUDGED_COLUMNS);
-        CHECK(got && got[BZ_JUDGED_ENTROPY] < 0 && got[BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY] > 0);
+        float *got = parity_output(p.backend[b], r.schedule[b], p.kv[b], &pass, BZ_STAT_COLUMNS);
+        CHECK(got && got[BZ_STAT_ENTROPY] < 0 && got[BZ_STAT_COLUMNS + BZ_STAT_ENTROPY] > 0);
         free(got);
     }
     free(z);
@@ -162,33 +161,34 @@ static void test_extreme_logits(void)
         const size_t k = random_below(200);
         z[i] = i / VOCAB == 3 ? NAN : k < sizeof some / sizeof *some ? some[k] : 100 * z[i];
     }
-    for (int judged = 0; judged < 2; judged++) {
+    for (int stats = 0; stats < 2; stats++) {
         bz_plan *plan = parity_plan(&p, ROWS);
-        bz_tensor y = bz_softcap(plan, bz_recall(plan, bz_keep(plan, VOCAB), "z"), 30, "y"),
+        bz_tensor y = bz_softcap(plan, bz_read_kept(plan, bz_kept_tensor(plan, VOCAB), "z"), 30,
+                                 "y"),
                   j = BZ_NO_TENSOR;
-        if (judged) {
-            bz_judge(plan, y, 0, &j, "judged");
+        if (stats) {
+            bz_logit_stats(plan, y, 0, &j, "logit_stats");
         }
-        parity_run r = parity_prepare(&p, plan, judged ? j : y);
+        parity_run r = parity_prepare(&p, plan, stats ? j : y);
         const parity_pass pass = {
             .n = ROWS, .n_out = ROWS, .out = out, .given = z, .draw = u, .temperature = 0.8f};
-        const uint32_t cols = judged ? BZ_JUDGED_COLUMNS : VOCAB;
+        const uint32_t cols = stats ? BZ_STAT_COLUMNS : VOCAB;
         float *got[2];
         for (int b = 0; b < 2; b++) {
             got[b] = parity_output(p.backend[b], r.schedule[b], p.kv[b], &pass, cols);
         }
         for (uint32_t i = 0; CHECK(got[0] && got[1]) && i < ROWS * cols; i++) {
             const float want = got[0][i], have = got[1][i];
-            const bool drawn = judged && i % cols == BZ_JUDGED_DRAWN; /* may fall between two */
+            const bool drawn = stats && i % cols == BZ_STAT_DRAWN; /* may fall between two */
             CHECKF(drawn || (!isfinite(want) && !isfinite(have)) ||
                        fabsf(want - have) <= 1e-4f + 1e-5f * fabsf(want),
                    "%u: %g, not %g (of %g)", i, (double)have, (double)want,
-                   judged ? 0 : (double)z[i]);
-            CHECKF(judged || isnan(z[i]) == !isfinite(have), "%u: %g became %g", i, (double)z[i],
+                   stats ? 0 : (double)z[i]);
+            CHECKF(stats || isnan(z[i]) == !isfinite(have), "%u: %g became %g", i, (double)z[i],
                    (double)have);
         }
-        CHECK(!judged || (got[1][3 * BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY] < 0 &&
-                          got[1][BZ_JUDGED_ENTROPY] > 0));
+        CHECK(!stats ||
+              (got[1][3 * BZ_STAT_COLUMNS + BZ_STAT_ENTROPY] < 0 && got[1][BZ_STAT_ENTROPY] > 0));
         free(got[0]);
         free(got[1]);
         parity_release(&p, &r);
@@ -267,9 +267,10 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
         return;
     }
     bz_plan *plan = parity_plan(&p, rows);
-    bz_tensor judged = BZ_NO_TENSOR, z = bz_keep(plan, vocab), soft = bz_keep(plan, width);
-    bz_judge(plan, z, 0, &judged, "judged");
-    bz_soft_embed(plan, z, judged, table, 7.5f, 0, soft, "soft");
+    bz_tensor stats = BZ_NO_TENSOR, z = bz_kept_tensor(plan, vocab),
+              soft = bz_kept_tensor(plan, width);
+    bz_logit_stats(plan, z, 0, &stats, "logit_stats");
+    bz_soft_embed(plan, z, stats, table, 7.5f, 0, soft, "soft");
     parity_run r = parity_prepare(&p, plan, soft);
     float *values = shaped_logits(rows, vocab, shape), u[512];
     draws(u, rows);
@@ -297,9 +298,10 @@ static void test_left_out(bool exact)
         return;
     }
     bz_plan *plan = parity_plan(&p, ROWS);
-    bz_tensor judged = BZ_NO_TENSOR, logits = bz_keep(plan, VOCAB), soft = bz_keep(plan, WIDTH);
-    bz_judge(plan, logits, 0, &judged, "judged");
-    bz_soft_embed(plan, logits, judged, table, 1, 0, soft, "soft");
+    bz_tensor stats = BZ_NO_TENSOR, logits = bz_kept_tensor(plan, VOCAB),
+              soft = bz_kept_tensor(plan, WIDTH);
+    bz_logit_stats(plan, logits, 0, &stats, "logit_stats");
+    bz_soft_embed(plan, logits, stats, table, 1, 0, soft, "soft");
     parity_run r = parity_prepare(&p, plan, soft);
     float *z = malloc(ROWS * VOCAB * sizeof *z), u[ROWS];
     for (int i = 0; i < ROWS * VOCAB; i++) {
@@ -343,15 +345,15 @@ static void test_kept(void)
     bz_error err = {0};
     bz_schedule *schedule[2] = {0};
     CHECK(bz_plan_new(&plan, &w.table, NULL, 0, ROWS, BLOCK, &err) == BZ_OK);
-    bz_tensor kept = bz_keep(plan, WIDTH), judged = BZ_NO_TENSOR;
-    bz_tensor x =
-        bz_add(plan, bz_embed(plan, table, 0.5f, "x"), bz_recall(plan, kept, "before"), 1, "sum");
+    bz_tensor kept = bz_kept_tensor(plan, WIDTH), stats = BZ_NO_TENSOR;
+    bz_tensor x = bz_add(plan, bz_embed(plan, table, 0.5f, "x"), bz_read_kept(plan, kept, "before"),
+                         1, "sum");
     for (uint32_t row = 0; row < ROWS; row += BLOCK) {
         bz_tensor z = bz_linear(plan, bz_take_rows_from(plan, x, row, "rows"), table, "z");
-        bz_judge(plan, z, row, &judged, "judged");
-        bz_soft_embed(plan, z, judged, table, 2, row, kept, "soft");
+        bz_logit_stats(plan, z, row, &stats, "logit_stats");
+        bz_soft_embed(plan, z, stats, table, 2, row, kept, "soft");
     }
-    CHECK(bz_plan_finish(plan, judged, &err) == BZ_OK);
+    CHECK(bz_plan_finish(plan, stats, &err) == BZ_OK);
     float u[ROWS];
     uint32_t out[BLOCK];
     draws(u, ROWS);
@@ -380,13 +382,13 @@ static void test_kept(void)
                                          2}; /* no row is sure: entropies say what came in */
             float *some = parity_output(p.backend[b], schedule[b], p.kv[b], &how, 1);
             free(some);
-            got[b] = malloc(ROWS * BZ_JUDGED_COLUMNS * sizeof(float));
+            got[b] = malloc(ROWS * BZ_STAT_COLUMNS * sizeof(float));
             memcpy(got[b], p.backend[b]->output(p.backend[b], schedule[b]),
-                   ROWS * BZ_JUDGED_COLUMNS * sizeof(float));
+                   ROWS * BZ_STAT_COLUMNS * sizeof(float));
         }
         double apart = 0, since = 0;
         for (int i = 0; i < ROWS; i++) {
-            const int e = i * BZ_JUDGED_COLUMNS + BZ_JUDGED_ENTROPY;
+            const int e = i * BZ_STAT_COLUMNS + BZ_STAT_ENTROPY;
             apart = fmax(apart, fabs((double)(got[0][e] - got[1][e])));
             CHECK(isfinite(got[1][e])); /* fmax passes NaN over */
             since = last ? fmax(since, fabs((double)(got[1][e] - last[e]))) : 1;
@@ -421,14 +423,14 @@ static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, ui
     if (!parity_open(&p, &w, &o)) {
         return;
     }
-    parity_run runs[2]; /* causal; both ways */
+    parity_run runs[2]; /* causal; bidirectional */
     for (int k = 0; k < 2; k++) {
         bz_plan *plan = parity_plan(&p, k ? canvas : 64);
         bz_tensor x = bz_embed(plan, q, 1, "q"), y = bz_embed(plan, kv, 1, "kv");
         const uint32_t n = kv_heads * width;
         bz_kv_write(plan, bz_columns(plan, y, 0, n), bz_columns(plan, y, n, n), (bz_cache){1},
                     "write");
-        x = k ? bz_attend_both_ways(plan, x, (bz_cache){1}, heads, width, window, "y")
+        x = k ? bz_attend_bidirectional(plan, x, (bz_cache){1}, heads, width, window, "y")
               : bz_attend(plan, x, (bz_cache){1}, heads, width, window, "y");
         runs[k] = parity_prepare(&p, plan, x);
     }
@@ -532,8 +534,8 @@ static void steps(void)
     for (int i = 0; i < (quick_run() ? 4 : 7); i++) {
         const uint32_t *s = shapes[i];
         snprintf(name, sizeof name,
-                 "attend both ways, %u heads of %u on %u, window %u, canvas of %u", s[1], s[0],
-                 s[2], s[3], s[4]);
+                 "attend bidirectionally, %u heads of %u on %u, window %u, canvas of %u", s[1],
+                 s[0], s[2], s[3], s[4]);
         if (wants(name)) {
             test_both_ways(s[0], s[1], s[2], s[3], s[4], false);
             test_both_ways(s[0], s[1], s[2], s[3], s[4], true);
@@ -589,7 +591,7 @@ static void test_counts(const golden *g, const bz_model *m)
         bz_job_free(job);
         CHECKF(x.n == 12, "%u steps", x.n);
         for (uint32_t i = 0; i < x.n; i++) {
-            CHECKF(x.read[i] == 16 * BZ_JUDGED_COLUMNS * 4, "step %u read %d bytes", i,
+            CHECKF(x.read[i] == 16 * BZ_STAT_COLUMNS * 4, "step %u read %d bytes", i,
                    (int)x.read[i]);
             CHECKF(i == 6 || x.dispatches[i] == x.dispatches[1],
                    "step %u has %d dispatches, not %d", i, (int)x.dispatches[i],

@@ -167,7 +167,7 @@ static bool lab_send(lab *l, const bz_topk_request *topk, int32_t kind, double u
     const bz_rows rows = {
         .n = 1, .n_out = 1, .id = &kind, .pos = &pos, .seq = &zero, .out = &zero, .kv = l->kv_list};
     bz_pass_state state = BZ_PASS_ERROR;
-    if (!topk || l->b->choose(l->b, l->schedule, topk, &err) == BZ_OK) {
+    if (!topk || l->b->set_topk(l->b, l->schedule, topk, &err) == BZ_OK) {
         while ((state = l->b->send(l->b, l->schedule, &rows, kind < 0, u, &err)) == BZ_PASS_WAIT) {
             bz_os_sleep(20000);
         }
@@ -190,7 +190,7 @@ static const float *lab_row(lab *l)
 {
     bz_error err = {0};
     bz_pass_state state;
-    l->b->begin_row(l->b);
+    l->b->begin_logits(l->b);
     while ((state = l->b->step(l->b, 0, &err)) == BZ_PASS_WAIT || state == BZ_PASS_AGAIN) {
         bz_os_sleep(20000);
     }
@@ -370,7 +370,7 @@ static void test_flights(void)
         CHECK(lab_receive(&l, &list, &guess) && guess == 3 && list.raw[0] == l.rows[3]);
         CHECK(lab_receive(&l, &list, &guess) && guess == 3 && list.raw[0] == l.rows[3 * 300 + 3]);
         if (round % 2) {
-            l.b->forget(l.b); /* and the next list is that of the next pass sent */
+            l.b->discard(l.b); /* and the next list is that of the next pass sent */
         } else {
             CHECK(lab_receive(&l, &list, &guess) && lab_receive(&l, &list, &guess) &&
                   list.raw[0] == -1.5f);
@@ -378,7 +378,7 @@ static void test_flights(void)
     }
     for (int i = 0; i < 100; i++) { /* the ring of those forgotten never overflows */
         CHECK(lab_send(&l, NULL, 3, 0));
-        l.b->forget(l.b);
+        l.b->discard(l.b);
     }
     bz_shortlist list;
     int32_t guess;

@@ -245,9 +245,9 @@ float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const pari
                           .seq = seq,
                           .out = out,
                           .kv = kvs,
-                          .fresh = pass->fresh,
-                          .given = pass->given,
-                          .draw = pass->draw,
+                          .reset_kept = pass->fresh,
+                          .kept_input = pass->given,
+                          .uniform = pass->draw,
                           .temperature = pass->temperature};
     bz_error err = {0};
     bz_pass_state state = BZ_PASS_ERROR;

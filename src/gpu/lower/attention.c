@@ -74,7 +74,7 @@ void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
     gpu_sums_settle(x);
     d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
     f->kv_heads = cache->kv_heads;
-    f->blocks = (uint32_t)step->blocks;
+    f->blocks = (uint32_t)step->image_attention;
     f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
     const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
     const bool even = step->width % 64 == 0 && step->width <= 512 &&
@@ -86,7 +86,7 @@ void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
         d.split_rows = x->rows;
         gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32,
                         (gpu_overrides){{per, step->width, step->width > 256 ? 256 : 128}}, d);
-    } else if (x->rows > 8 || step->both_ways || step->width % 8 || step->width > 1024) {
+    } else if (x->rows > 8 || step->bidirectional || step->width % 8 || step->width > 1024) {
         gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
     } else {
         if (turn) {

@@ -34,7 +34,7 @@ static dispatch begin(builder *x)
     x->rows = bz_plan_rows_of(x->s->plan, x->step->in[0]);
     d.facts.logits = !z->whole_pass;
     d.facts.k = z->cols;
-    d.facts.row0 = x->step->row;
+    d.facts.row0 = x->step->first_row;
     d.facts.out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
     return d;
 }

@@ -218,7 +218,7 @@ static bool has_queries(const bz_plan *p, size_t first)
 static bool is_attend(const bz_plan *p, size_t first)
 {
     const bz_step *attend = follows(p, first + 2, BZ_OP_ATTEND, 0);
-    return attend && !attend->both_ways && attend->width == p->steps[first].width &&
+    return attend && !attend->bidirectional && attend->width == p->steps[first].width &&
            attend->width % 8 == 0 && p->steps[first].w[0].id;
 }
 

@@ -249,7 +249,7 @@ gpu_group gpu_fuse_tower(const gpu_fuse_rules *r, const bz_plan *p, size_t first
     const walk w = {.p = p, .first = first, .at = first};
     gpu_group (*const rules[])(walk) = {near, rows, heads, gate};
     const bz_step *s = &p->steps[first];
-    if (!r->fuse || s->op == BZ_OP_CUT || s->op == BZ_OP_INPUT || s->op == BZ_OP_WAVES ||
+    if (!r->fuse || s->op == BZ_OP_CUT || s->op == BZ_OP_INPUT || s->op == BZ_OP_SINUSOIDS ||
         s->op == BZ_OP_ROPE_TABLE) {
         return none();
     }

@@ -49,11 +49,11 @@ step_facts gpu_builder_facts(const builder *x, const bz_step *s)
                         .width = s->width,
                         .heads = s->heads,
                         .window = s->window,
-                        .experts = s->experts,
+                        .experts = s->experts_used,
                         .logits = !bz_plan_tensor(p, shape)->whole_pass,
                         .has_weight = s->w[0].id != 0,
-                        .row0 = s->row,
-                        .both_ways = s->both_ways,
+                        .row0 = s->first_row,
+                        .both_ways = s->bidirectional,
                         .scale = s->scale,
                         .eps = s->eps};
 }
@@ -132,7 +132,7 @@ static void by_pieces(builder *x, gpu_kernel kernel)
         f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         switch (kernel) {
         case GPU_EMBED:
-            f->slotted = x->step->takes_soft;
+            f->slotted = x->step->accepts_soft;
             d.x = divide_up(divide_up(f->cols, 8), 64);
             d.y = x->rows;
             break;
@@ -154,7 +154,7 @@ static void by_pieces(builder *x, gpu_kernel kernel)
             f->cols = (uint32_t)w->ne[1];
             f->slotted = bz_plan_tensor(x->s->plan, x->step->in[0])->cols != w->ne[0];
             d.x = divide_up(w->ne[1], 4);
-            d.y = x->rows * x->step->experts;
+            d.y = x->rows * x->step->experts_used;
         }
         gpu_builder_add(x, kernel, w->type, overrides, d);
     }
@@ -278,7 +278,7 @@ static void rope_table(builder *x)
         return;
     }
     for (uint32_t i = 0; i < step->width / 2; i++) {
-        double f = i < step->pairs ? pow(step->base, -2.0 * i / step->width) : 0.0;
+        double f = i < step->rotated_pairs ? pow(step->base, -2.0 * i / step->width) : 0.0;
         if (step->w[0].id) {
             float factor;
             memcpy(&factor, x->b->weight_bytes[step->w[0].id - 1] + 4 * i, sizeof factor);
@@ -342,8 +342,8 @@ static void add_step(builder *x)
     case BZ_OP_KV_WRITE: gpu_add_kv_write(x); break;
     case BZ_OP_ATTEND: gpu_add_attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
-    case BZ_OP_RECALL: elementwise(x, OP_RECALL); break;
-    case BZ_OP_JUDGE: gpu_add_judge(x); break;
+    case BZ_OP_READ_KEPT: elementwise(x, OP_RECALL); break;
+    case BZ_OP_LOGIT_STATS: gpu_add_judge(x); break;
     case BZ_OP_SOFT_EMBED: gpu_add_soft_embed(x); break;
     case BZ_OP_CUT: break;
     default: gpu_add_tower_step(x); break;

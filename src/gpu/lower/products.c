@@ -114,7 +114,7 @@ static uint32_t experts(const builder *x, const gpu_group *g, const gpu_piece *p
     }
     f->in1 = gpu_builder_place(x, product->in[1]);
     f->in1_stride = stride_of(x, product->in[1]);
-    f->experts = product->experts;
+    f->experts = product->experts_used;
     f->cols = (uint32_t)w->ne[1];
     f->slotted = bz_plan_tensor(x->s->plan, product->in[0])->cols != w->ne[0];
     f->expert0 = piece->first_row / f->cols;

@@ -30,7 +30,7 @@ enum { GATE_NONE, GATE_TWO, GATE_ONE }; /* GATE of quantize.wgsl */
 static uint32_t most_tiles(const builder *x, const bz_step *step, uint32_t tile_rows)
 {
     uint64_t experts = bz_weight_of(x->b->weights.table, step->w[0])->ne[2],
-             pairs = (uint64_t)x->s->plan->rows * step->experts;
+             pairs = (uint64_t)x->s->plan->rows * step->experts_used;
     return divide_up(pairs, tile_rows) + (uint32_t)(experts < pairs ? experts : pairs);
 }
 
@@ -46,7 +46,7 @@ void gpu_tiles_reserve(builder *x)
         const bz_step *s = &x->s->plan->steps[i];
         if (s->op == BZ_OP_EXPERT_LINEAR) {
             uint32_t need = 1 + most_tiles(x, s, LEAST_ROWS) +
-                            divide_up((uint64_t)x->s->plan->rows * s->experts, 4);
+                            divide_up((uint64_t)x->s->plan->rows * s->experts_used, 4);
             x->table = need > x->table ? need : x->table;
         }
         if (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR) {

@@ -110,8 +110,8 @@ void gpu_add_tower_step(builder *x)
     const bz_step *s = x->step;
     switch (s->op) {
     case BZ_OP_INPUT:
-    case BZ_OP_WAVES: break; /* written by the host */
-    case BZ_OP_PLACE: values(x, OP_PLACE); break;
+    case BZ_OP_SINUSOIDS: break; /* written by the host */
+    case BZ_OP_POSITION_EMBED: values(x, OP_PLACE); break;
     case BZ_OP_CLAMP: values(x, OP_CLAMP); break;
     case BZ_OP_ADD_VECTOR: values(x, OP_ADD_VECTOR); break;
     case BZ_OP_ADD_SCALED: values(x, OP_ADD_SCALED); break;
@@ -138,9 +138,10 @@ void gpu_add_tower_step(builder *x)
                       .weights = gpu_builder_vector(x, s->w[0]),
                       .y = x->rows};
         d.facts.k = (uint32_t)bz_weight_of(x->b->weights.table, s->w[0])->ne[1];
-        d.facts.experts = s->steps;
+        d.facts.experts = s->frames;
+        d.facts.heads = s->channels;
         d.x = divide_up(d.facts.k, CONV_SIDE) * divide_up(s->width / 2, CONV_SIDE);
-        d.z = s->steps / 2;
+        d.z = s->frames / 2;
         gpu_builder_add(x, GPU_TOWER_CONV, BZ_F32, (gpu_overrides){{kind_of(x)}}, d);
         break;
     }
@@ -336,7 +337,7 @@ static void write_waves(gpu_backend *b, const bz_schedule *s, const bz_step *ste
 
 void gpu_write_tower(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
 {
-    const uint32_t block[5] = {rows->n, rows->n_out, rows->across, 0, rows->moments};
+    const uint32_t block[5] = {rows->n, rows->n_out, rows->patch_cols, 0, rows->frames};
     gpu_write(b->g, b->rows, 0, block, sizeof block);
     for (size_t i = 0; i < s->plan->n_steps; i++) {
         const bz_step *step = &s->plan->steps[i];
@@ -344,7 +345,7 @@ void gpu_write_tower(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
             const uint64_t bytes =
                 (uint64_t)rows->n * bz_plan_tensor(s->plan, step->out[0])->cols * 4;
             gpu_write(b->g, b->arena, gpu_place(s, step->out[0]), rows->input, bytes);
-        } else if (step->op == BZ_OP_WAVES) {
+        } else if (step->op == BZ_OP_SINUSOIDS) {
             write_waves(b, s, step, rows);
         }
     }

@@ -55,9 +55,10 @@ static void fill_angles(float *to, const rope_fill *fill, const bz_rows *rows, u
     for (uint32_t r = 0; r < rows->n; r++) {
         for (uint32_t axis = 0; axis < fill->step->axes; axis++) {
             float *row = to + (size_t)r * stride + (size_t)axis * fill->step->width;
-            const int32_t *places = axis ? rows->down : rows->pos;
+            const int32_t *places = axis ? rows->pos_y : rows->pos;
             const uint32_t back =
-                axis ? 1 : rows->across; /* of a picture: where most likely the same place was */
+                axis ? 1
+                     : rows->patch_cols; /* of a picture: where most likely the same place was */
             const float pos = (float)places[r];
             if (back && r >= back && places[r - back] == places[r]) {
                 memcpy(row, row - (size_t)back * stride, 2 * pairs * sizeof *row);
@@ -98,17 +99,17 @@ static void write_angles(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
 static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
 {
     uint32_t block[2 * GPU_MAX_ROWS];
-    for (uint32_t i = 0; rows->block_last && i < rows->n; i++) {
-        block[2 * i] = (uint32_t)rows->block_first[i];
-        block[2 * i + 1] = (uint32_t)rows->block_last[i];
+    for (uint32_t i = 0; rows->image_last && i < rows->n; i++) {
+        block[2 * i] = (uint32_t)rows->image_first[i];
+        block[2 * i + 1] = (uint32_t)rows->image_last[i];
     }
-    if (rows->block_last) {
+    if (rows->image_last) {
         gpu_write(b->g, b->rows, ROWS_BLOCKS * sizeof *block, block, 2 * rows->n * sizeof *block);
     }
     for (size_t k = 0; k < s->plan->n_steps; k++) {
         const bz_step *step = &s->plan->steps[k];
         const bz_tensor_info *t = bz_plan_tensor(s->plan, step->out[0]);
-        for (uint32_t i = 0; step->takes_soft && i < rows->n;) {
+        for (uint32_t i = 0; step->accepts_soft && i < rows->n;) {
             uint32_t n = rows->soft[i] ? 1 : 0;
             while (n && t->stride == t->cols && i + n < rows->n &&
                    rows->soft[i + n] == rows->soft[i] + (size_t)n * t->cols) {
@@ -126,13 +127,13 @@ static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows
 /* What the steps of a canvas look at, and what the host has instead of the pass before. */
 static void write_canvas(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
 {
-    uint32_t block[2 + GPU_MAX_ROWS] = {rows->fresh};
+    uint32_t block[2 + GPU_MAX_ROWS] = {rows->reset_kept};
     memcpy(&block[1], &rows->temperature, sizeof rows->temperature);
-    memcpy(&block[2], rows->draw, rows->n * sizeof *rows->draw);
+    memcpy(&block[2], rows->uniform, rows->n * sizeof *rows->uniform);
     gpu_write(b->g, b->rows, ROWS_FRESH * sizeof *block, block, (2 + rows->n) * sizeof *block);
-    for (uint32_t i = 1; rows->given && i < s->plan->n_tensors; i++) {
+    for (uint32_t i = 1; rows->kept_input && i < s->plan->n_tensors; i++) {
         if (s->plan->tensors[i].kept) {
-            gpu_write(b->g, b->arena, s->offset[i], rows->given,
+            gpu_write(b->g, b->arena, s->offset[i], rows->kept_input,
                       (uint64_t)rows->n * s->plan->tensors[i].cols * sizeof(float));
             break;
         }
@@ -150,8 +151,8 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
     memcpy(&block[ROWS_DRAW], &u, sizeof u);
     for (uint32_t i = 0; i < rows->n; i++) {
         uint32_t *row = block + ROWS_LIST + 3 * i;
-        const bool of_picture = rows->block_last && (rows->block_last[i] != rows->pos[i] ||
-                                                     rows->block_first[i] != rows->pos[i]);
+        const bool of_picture = rows->image_last && (rows->image_last[i] != rows->pos[i] ||
+                                                     rows->image_first[i] != rows->pos[i]);
         row[0] = own ? 0 : (uint32_t)rows->id[i];
         row[0] |=
             (rows->soft && rows->soft[i] ? ROWS_IS_SOFT : 0) | (of_picture ? ROWS_OF_PICTURE : 0);
@@ -159,7 +160,7 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         row[2] = i < rows->n_out ? rows->out[i] : 0;
     }
     gpu_write(b->g, b->rows, 0, block, (ROWS_LIST + 3 * rows->n) * sizeof *block);
-    if (rows->draw) {
+    if (rows->uniform) {
         write_canvas(b, s, rows);
     }
     write_angles(b, s, rows);
@@ -257,7 +258,7 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     }
     /* A step over a canvas is long: on a slow GPU one submit of it could pass the time that a
      * system allows. */
-    const uint32_t most = b->pass->draw ? CANVAS_SUBMIT : s->n;
+    const uint32_t most = b->pass->uniform ? CANVAS_SUBMIT : s->n;
     for (uint32_t first = 0; first < s->n; first += most) {
         gpu_replay(b->g, s->list, first, s->n - first < most ? s->n - first : most);
     }

@@ -140,8 +140,8 @@ bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
 
 /* ---- passes ---------------------------------------------------------------------------- */
 
-static bz_status choose(bz_backend *backend, const bz_schedule *s, const bz_topk_request *w,
-                        bz_error *err)
+static bz_status set_topk(bz_backend *backend, const bz_schedule *s, const bz_topk_request *w,
+                          bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     const bz_edits *e = w->edits;
@@ -234,7 +234,7 @@ static bz_pass_state receive(bz_backend *backend, bz_shortlist *list, int32_t *g
     return BZ_PASS_DONE;
 }
 
-static void forget(bz_backend *backend)
+static void discard(bz_backend *backend)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_chooser *c = &b->chooser;
@@ -243,7 +243,7 @@ static void forget(bz_backend *backend)
     }
 }
 
-static void begin_row(bz_backend *backend)
+static void begin_logits(bz_backend *backend)
 {
     static const bz_rows one = {.n = 1, .n_out = 1};
     gpu_backend *b = (gpu_backend *)(void *)backend;
@@ -254,7 +254,7 @@ static void begin_row(bz_backend *backend)
 }
 
 /* Not with a table in the file: its rows are fetched for tokens that the host knows. */
-static bool runs_ahead(const bz_backend *backend)
+static bool can_run_ahead(const bz_backend *backend)
 {
     return !((const gpu_backend *)(const void *)backend)->model->table;
 }
@@ -263,7 +263,7 @@ void gpu_choose_free(gpu_backend *b)
 {
     gpu_chooser *c = &b->chooser;
     const gpu_buffer buffers[] = {c->ask, c->work, c->answer};
-    forget(&b->base);
+    discard(&b->base);
     for (int i = 0; i < 3; i++) {
         if (buffers[i]) {
             gpu_buffer_free(b->g, buffers[i]);
@@ -274,10 +274,10 @@ void gpu_choose_free(gpu_backend *b)
 
 void gpu_choose_interface(bz_backend *b)
 {
-    b->choose = choose;
+    b->set_topk = set_topk;
     b->send = send;
     b->receive = receive;
-    b->forget = forget;
-    b->begin_row = begin_row;
-    b->runs_ahead = runs_ahead;
+    b->discard = discard;
+    b->begin_logits = begin_logits;
+    b->can_run_ahead = can_run_ahead;
 }

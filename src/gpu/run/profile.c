@@ -38,8 +38,8 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
         .edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
     const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
                              {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
-    const uint32_t total = s->n + (backend->choose && gpu_chooses(s) &&
-                                           backend->choose(backend, s, &usual, NULL) == BZ_OK
+    const uint32_t total = s->n + (backend->set_topk && gpu_chooses(s) &&
+                                           backend->set_topk(backend, s, &usual, NULL) == BZ_OK
                                        ? 2
                                        : 0);
     double *ns = calloc(total + 1, sizeof *ns);
