@@ -14,7 +14,7 @@ STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-mat
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
 LIBS     = -lm -pthread
-# What the program is linked with; tests of the build itself take one that is there already.
+# The library that the program is linked with; tests/lib/test_build.py sets it to one that is built already.
 LIBBEZEL = $(B)/libbezel.a
 
 LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
@@ -51,23 +51,34 @@ all: $(B)/bezel
 	@$(if $(MISSING_NAMES),echo "without $(MISSING_NAMES): install $(strip $(MISSING_PACKAGES)) and run make again")
 
 help:
-	@echo "make          build the program at build/bezel"
-	@echo "make run      set up, build, and serve the chat page; MODEL=file.gguf to offer it there"
-	@echo "make test     set up, build, and run every test (also: make check)"
-	@echo "make lib      build the static and the shared library"
-	@echo "make install  program, libraries, header, man pages; PREFIX=/usr/local DESTDIR= (and: make uninstall)"
-	@echo "make asan     the tests under AddressSanitizer and UBSan"
-	@echo "make tsan     the tests of threads under ThreadSanitizer"
-	@echo "make arm64    the unit tests and small goldens, cross-built, under qemu"
-	@echo "make test-gpu the tests on WebGPU alone (software adapter unless the environment names one)"
-	@echo "make web      the engine as WebAssembly and its TypeScript, in build/web"
-	@echo "make test-web their tests alone, in Node and in Deno"
-	@echo "make test-browser the page's tests alone, in Chromium (software adapter)"
-	@echo "make fuzz     fuzz everything that parses, FUZZ_SECONDS=60 each"
-	@echo "make bench    kernels, tokenizer and a model; MODEL=file.gguf PEER=peer_logits to compare"
-	@echo "make setup    install what is missing (Debian packages)"
-	@echo "make format   clang-format the C sources"
-	@echo "make clean    remove build/"
+	@sed -n 's/^#? \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
+
+# The text of `make help`.
+#? Build
+#?   make               the program, build/bezel; says which optional libraries are missing
+#?   make lib           the static and the shared library
+#?   make web           the engine as WebAssembly, the npm package and the page, in build/web
+#?   make setup         install what is missing for all targets (Debian packages, npm)
+#?   make clean         remove build/
+#? Run
+#?   make run           build everything and serve the chat page; MODEL=file.gguf offers it there
+#? Test
+#?   make test          set up, build, and run every suite in its short form (also: make check)
+#?   make test-gpu      the GPU suite in full, on a software adapter unless the environment names one
+#?   make test-web      the WebAssembly suite in full, in Node and Deno
+#?   make test-browser  the page's suite in full, in Chromium
+#?   make asan          the tests under AddressSanitizer and UBSan
+#?   make tsan          the tests of threads under ThreadSanitizer
+#?   make arm64         the tests cross-built for arm64, under qemu
+#?   make fuzz          every parser for FUZZ_SECONDS=60
+#?   make format        clang-format all C sources
+#? Measure
+#?   make bench         kernels, tokenizer and a model; MODEL=file.gguf, PEER=peer_logits to compare
+#? Package
+#?   make install       program, libraries, headers, manual pages; PREFIX=/usr/local DESTDIR=
+#?   make uninstall     remove them again, with the same PREFIX and DESTDIR
+#?
+#? V=1 shows the commands, B=folder builds elsewhere, CC and CFLAGS are honoured.
 
 # ---- the library and the program ---------------------------------------------
 
@@ -85,11 +96,11 @@ $(B)/%.o: %.c $(B)/flags
 	$(call say,CC $@)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-# Kernels for one instruction set; the table is chosen at run time.
+# Kernels for one instruction set, selected at run time.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 $(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 
-# The kernels' text goes into the library.
+# The WGSL sources are embedded in the library.
 WGSL     = $(sort $(wildcard src/gpu/kernels/*.wgsl src/gpu/kernels/*/*.wgsl))
 $(B)/gen/wgsl.c: tools/embed.sh $(WGSL)
 	@mkdir -p $(@D)
@@ -99,7 +110,7 @@ $(B)/gen/wgsl.o: $(B)/gen/wgsl.c
 	$(call say,CC $@)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-# Changed when the compiler or its flags change, so that objects of two builds never mix.
+# Rewritten when the compiler or its flags change, so that objects of two builds never mix.
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
@@ -110,14 +121,14 @@ $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# Counts allocations by standing in for the allocator.
+# Counts allocations by replacing the allocator.
 $(B)/tests/test_alloc: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# What belongs to the program, not to the library.
+# Parts of the program that the library does not contain.
 $(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/batch/prompts.o $(B)/cli/settings.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli/chat/typed_path.o $(B)/cli/chat/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
@@ -151,7 +162,7 @@ test check: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
 	@$(PYTHON) tests/run.py native gpu web browser asan-quick tsan arm64
 
-# Sanitizers. No recovery: the first finding fails the test.
+# The first finding of a sanitizer ends the test.
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 asan: | setup
@@ -190,12 +201,12 @@ fuzzers: $(FUZZERS)
 
 CHAT_MODEL = $(MODELS)/chat.gguf
 
-# Until there is a trained one: real architecture, random weights, so the words are nonsense.
+# A small model with random weights, for a checkout without models/pebble.gguf.
 $(CHAT_MODEL): tools/gemma4_synth.py
 	@mkdir -p $(@D)
 	@$(PYTHON) tools/gemma4_synth.py tiny-e $@ --type q4_k_m --ctx 4096 --quiet
 
-# MODEL=file.gguf or an Ollama name: offered on the page as well.
+# MODEL=file.gguf or an Ollama name: the page offers it too.
 run:
 	@sh tools/setup.sh run
 	@sh tools/setup.sh web

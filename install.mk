@@ -1,6 +1,6 @@
-# The library to link against, its installation, and ThreadSanitizer. Included by the Makefile.
+# The installed library, installation, and ThreadSanitizer. Included by the Makefile.
 
-# The header is the one place that says the version.
+# The version is defined in the header only.
 VERSION := $(shell awk '$$2 ~ /^BZ_VERSION_(MAJOR|MINOR|PATCH)$$/ { printf "%s%s", dot, $$3; dot = "." }' include/bezel.h)
 SONAME  := libbezel.so.$(firstword $(subst ., ,$(VERSION)))
 SHARED   = $(B)/libbezel.so.$(VERSION)
@@ -13,7 +13,7 @@ lib: $(B)/libbezel.a $(SHARED) $(ARCHIVE)
 
 PIC_OBJ = $(LIB_OBJ:$(B)/%.o=$(B)/pic/%.o)
 
-# Objects of their own, so that a build of the program alone need not make them.
+# Position-independent objects are separate, so that building the program does not need them.
 define compile_pic
 	@mkdir -p $(@D)
 	$(call say,CC $@)
@@ -22,7 +22,7 @@ endef
 
 $(B)/pic/%.o: %.c $(B)/flags
 	$(compile_pic)
-# From a source that the build itself wrote.
+# Generated sources.
 $(B)/pic/%.o: $(B)/%.c $(B)/flags
 	$(compile_pic)
 
@@ -30,9 +30,9 @@ $(SHARED): $(PIC_OBJ)
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIBS)
 
-# The archive that is installed. Our tests want $(B)/libbezel.a with everything in it; a program
-# linked statically must be free to have a function of its own called what one of ours is called,
-# so here the objects are joined and only the API stays visible.
+# The installed archive. The objects are joined into one and only the API stays visible, so that internal
+# names cannot clash with those of a program that is linked statically. Tests use $(B)/libbezel.a, where
+# everything is visible.
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
 $(ARCHIVE): $(PIC_OBJ)
 	$(call say,AR $@)
@@ -52,7 +52,7 @@ MANDIR     ?= $(PREFIX)/share/man
 DOCDIR     ?= $(PREFIX)/share/doc/bezel
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 
-# What goes where; `install` and `uninstall` walk the same lists.
+# What is installed where; `install` and `uninstall` use the same lists.
 PARTS = bin lib include man1 man3 doc examples models
 bin_TO = $(BINDIR)
 bin_FILES = $(B)/bezel
@@ -85,7 +85,7 @@ define take
 
 endef
 
-# Folders below the prefix follow it, so that a moved tree works with --define-prefix.
+# Paths relative to ${prefix} where possible, so that a moved tree works with --define-prefix.
 below_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
 
 define PC
@@ -110,7 +110,7 @@ install: all lib
 	@printf '%s\n' "$$PC_TEXT" > '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
 	$(if $(COMPLETION),install -d '$(DESTDIR)$(COMPLETIONDIR)')
 	$(if $(COMPLETION),install -m 644 $(COMPLETION) '$(DESTDIR)$(COMPLETIONDIR)/bezel')
-	@# A real installation, not a package being made: the dynamic linker must hear of it.
+	@# A real installation, not a staged one: update the dynamic linker's cache.
 	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || ldconfig || true
 
 uninstall:

@@ -102,14 +102,14 @@ with tempfile.TemporaryDirectory() as work:
     def bad_files():
         blank = png(1, 1, b"\0\1\2\3")
         huge = png(10000, 10000, b"")
-        for name, data, words in (("empty.png", b"", ["empty"]), ("text.png", b"hello", ["no picture"]), ("cut.png", blank[:-20], ["cut off"]),
+        for name, data, words in (("empty.png", b"", ["empty"]), ("text.png", b"hello", ["not an image"]), ("cut.png", blank[:-20], ["cut off"]),
                                   ("huge.png", huge, ["megapixels"]), ("cut.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF", ["JPEG"])):
             one_sentence(bezel("run", *WHOLE, "--image", write(name, data), "-q", "hi"), 2 if name == "huge.png" else 1, name, *words)
         row = write("row.png", png(10000, 1, b"\0" + bytes(30000)))
         need(bezel("encode", *WHOLE, "--image", row, "-o", path("o.f32")).returncode == 2, "100 places of the golden model")
         one_sentence(bezel("run", *WHOLE, "--image", path("nosuch.jpg"), "-q", "hi"), 3, "nosuch.jpg")
         for name, data, words in (("cut.wav", wav(np.zeros(9))[:40], ["cut off"]), ("none.wav", wav(np.zeros(0)), ["no samples"]),
-                                  ("short.wav", wav(np.zeros(100)), ["something to hear"]), ("text.mp3", b"hello", ["no sound"])):
+                                  ("short.wav", wav(np.zeros(100)), ["something to hear"]), ("text.mp3", b"hello", ["not a sound"])):
             r = bezel("run", *WHOLE, "--audio", write(name, data), "-q", "hi")
             one_sentence(r, r.returncode or -1, name, *words)
 
