@@ -1,6 +1,6 @@
 #!/bin/sh
-# make bench: kernels, tokenizer, and a model. With PEER (bench/peer_logits.c linked against libllama) also
-# how far apart the two are on the same file.
+# make bench: kernels, tokenizer and a model. With PEER (bench/peer_logits.c linked against libllama) also a
+# comparison of logits on the same file.
 set -eu
 model=${1:-}
 peer=${2:-}
@@ -15,6 +15,6 @@ echo "== model ($model)"
 build/bezel bench "$model"
 if [ -n "$peer" ]; then
     echo
-    echo "== beside llama.cpp ($model)"
+    echo "== compared with llama.cpp ($model)"
     /usr/bin/python3 bench/compare_peer.py "$model" --peer "$peer" --fast
 fi

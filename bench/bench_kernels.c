@@ -1,10 +1,10 @@
-/* Speed of the CPU kernels on one core, weights resident in the second-level cache.
+/* Speed of the CPU kernels on one core, weights resident in the L2 cache.
  *
  *   bench_kernels [TABLE [K [KILOBYTES]]]    TABLE: avx2, neon, plain; best if absent
  *
- * For every weight type, for 1 and 16 activation rows, by the exact way (dequantise to
- * f32, dot) and the 8-bit way (unpack, dot8): GB/s of weight bytes and Gop/s (a
- * multiplication and an addition are two operations). */
+ * For every block type, for 1 and 16 activation rows, with f32 activations (dequantise, dot) and
+ * with int8 activations (unpack, dot8): GB/s of weight bytes and Gop/s (a multiplication and an
+ * addition are two operations). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void exact(bench *b)
     }
 }
 
-static void eight(bench *b)
+static void int8(bench *b)
 {
     bool has_min = bz_type_has_min(b->type);
     for (size_t i = 0; i < b->n; i++) {
@@ -61,23 +61,22 @@ static void dot8_only(bench *b)
         b->kernels->dot8(b->w, bz_type_has_min(b->type), b->q, b->rows, b->k, b->out);
 }
 
-/* Best time of one pass, over about a fifth of a second: other work on the machine
- * only ever adds. */
+/* Shortest time of one pass, over about 0.2 s: other work on the machine can only add to it. */
 static double best(void (*pass)(bench *), bench *b)
 {
-    double least = 1e9, start = now();
+    double shortest = 1e9, start = now();
     pass(b);
     do {
         double t = now();
         pass(b);
         t = now() - t;
-        least = t < least ? t : least;
+        shortest = t < shortest ? t : shortest;
     } while (now() - start < 0.2);
-    return least;
+    return shortest;
 }
 
-/* Aligned to a cache line, as the engine's own buffers are. */
-static void *room(size_t bytes)
+/* Zeroed, and aligned to a cache line like the engine's own buffers. */
+static void *alloc(size_t bytes)
 {
     size_t whole = (bytes + 63) / 64 * 64;
     void *p = aligned_alloc(64, whole);
@@ -96,29 +95,30 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
     bench b = {.kernels = kernels, .type = type, .k = k, .row_bytes = bz_row_bytes(type, k)};
     b.n = target / b.row_bytes ? target / b.row_bytes : 1;
     size_t bytes = b.n * b.row_bytes;
-    b.weights = room(bytes);
-    /* Random bytes with harmless scales: every 16-bit field that could be one is small. */
+    b.weights = alloc(bytes);
+    /* Random bytes without infinite or NaN scales: bit 6 is cleared in every byte, and with it a
+     * bit of the exponent of any f16. */
     uint32_t seed = 1;
     for (size_t i = 0; i < bytes; i++) {
         seed = seed * 1664525u + 1013904223u;
         b.weights[i] = (uint8_t)((seed >> 24) & 0xBF);
     }
-    if (!quantised) /* numbers between 1 and 2 */
+    if (!quantised) /* values between 1 and 2 */
         for (size_t i = info->block_bytes - 1; i < bytes; i += info->block_bytes)
             b.weights[i] = type == BZ_F16 ? 0x3C : 0x3F, b.weights[i - 1] |= 0x80;
-    if (type == BZ_MXFP4) /* its scale is a whole byte: keep away from subnormal numbers */
+    if (type == BZ_MXFP4) /* the scale is a whole byte: no subnormal results */
         for (size_t i = 0; i < bytes; i += info->block_bytes)
             b.weights[i] = (uint8_t)(116 + b.weights[i] % 8);
-    b.x = room(MAX_ROWS * k * sizeof *b.x);
-    b.row = room(k * sizeof *b.row);
-    b.out = room(MAX_ROWS * sizeof *b.out);
-    b.w = (bz_w8){room(k), room(k / 16 * sizeof(float)), room(k / 16 * sizeof(float))};
+    b.x = alloc(MAX_ROWS * k * sizeof *b.x);
+    b.row = alloc(k * sizeof *b.row);
+    b.out = alloc(MAX_ROWS * sizeof *b.out);
+    b.w = (bz_w8){alloc(k), alloc(k / 16 * sizeof(float)), alloc(k / 16 * sizeof(float))};
     for (size_t i = 0; i < MAX_ROWS * k; i++) {
         seed = seed * 1664525u + 1013904223u;
         b.x[i] = (float)(seed >> 8) * 0x1p-23f - 1.0f;
     }
     for (size_t r = 0; r < MAX_ROWS; r++) {
-        b.q[r] = (bz_q8){room(k), room(k / 32 * sizeof(float)), room(k / 16 * sizeof(float))};
+        b.q[r] = (bz_q8){alloc(k), alloc(k / 32 * sizeof(float)), alloc(k / 16 * sizeof(float))};
         kernels->quantize(b.x + r * k, b.q[r], k);
     }
 
@@ -129,7 +129,7 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
         double t = best(exact, &b);
         printf("  %7.2f %7.1f", giga / t, ops * (double)rows / t);
         if (quantised) {
-            t = best(eight, &b);
+            t = best(int8, &b);
             printf("  %7.2f %7.1f", giga / t, ops * (double)rows / t);
         } else {
             printf("  %7s %7s", "-", "-");
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("table %s, K %zu, %zu KB of weights, one core\n", kernels->name, k, target / 1024);
-    printf("            exact, 1 row      8 bit, 1 row     exact, 16 rows    8 bit, 16 rows"
+    printf("            exact, 1 row       int8, 1 row     exact, 16 rows     int8, 16 rows"
            "   unpack   dot8 1  dot8 16\n");
     printf("type        GB/s   Gop/s      GB/s   Gop/s      GB/s   Gop/s      GB/s   Gop/s"
            "     GB/s     GB/s    Gop/s\n");

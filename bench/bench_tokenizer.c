@@ -1,9 +1,9 @@
-/* How long a vocabulary takes to load and how fast text becomes tokens, on one core.
+/* Time to load a vocabulary, and speed of tokenizing, on one core.
  *
  *   bench_tokenizer MODEL.gguf [TEXT]
  *
  * Prints the load time in milliseconds, then one line per text: the given file, and
- * texts of one megabyte without spaces or newlines that punish a careless encoder.
+ * texts of one megabyte without spaces or newlines, the worst case for merging.
  * Each figure is the best of a few runs.
  */
 #include "text/tokenizer.h"

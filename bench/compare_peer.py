@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Our logits beside llama.cpp's: same file, same tokens.
+"""Compares logits with llama.cpp: same file, same tokens.
 
   compare_peer.py MODEL... --peer PEER_LOGITS [-t ID,ID,...] [-n N] [--bezel build/bezel] [--fast]
                   [-j THREADS] [--peer-plain] [--ref] [--json]
 
 PEER_LOGITS is peer_logits.c of this folder linked against libllama. Without -t, N random tokens
-(48) after BOS. The peer runs with its defaults (f16 KV, flash attention, repacked weights);
+(default 48) after BOS. The peer runs with its defaults (f16 KV, flash attention, repacked weights);
 --peer-plain: f32 KV and plain kernels. --ref adds gemma4_ref.py (float64; small models only).
 
 For every pair: largest and rms difference of the logits, the median over positions of the
@@ -103,12 +103,12 @@ def main():
     ap.add_argument("--bezel", default=os.path.join(HERE, "..", "build", "bezel"))
     ap.add_argument("-t", "--tokens")
     ap.add_argument("-n", type=int, default=48)
-    ap.add_argument("-j", "--threads", type=int, default=2, help="of the peer")
+    ap.add_argument("-j", "--threads", type=int, default=2, help="threads of the peer")
     ap.add_argument("--runs", type=int, default=1)
-    ap.add_argument("--fast", action="store_true", help="let bezel round activations to 8 bits, as the peer does")
+    ap.add_argument("--fast", action="store_true", help="bezel with int8 activations, as the peer")
     ap.add_argument("--peer-plain", action="store_true")
     ap.add_argument("--ref", action="store_true")
-    ap.add_argument("--json", action="store_true", help="one object per model and line")
+    ap.add_argument("--json", action="store_true", help="one JSON object per model and line")
     a = ap.parse_args()
     for model in a.model:
         r = compare(model, a)

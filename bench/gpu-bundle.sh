@@ -1,14 +1,14 @@
 #!/bin/sh
-# Packs what a machine with an NVIDIA GPU, but without network, Vulkan loader or Dawn, needs to run
-# Bezel on it.
+# Packs Bezel with Dawn and the Vulkan loader, for a machine that has an NVIDIA driver but none of these and no
+# network.
 #
-#   bench/gpu-bundle.sh [FILE...]    -> build/gpu-bundle.tar.xz; FILEs (test programs, models) go along
+#   bench/gpu-bundle.sh [FILE...]    -> build/gpu-bundle.tar.xz; FILEs (test programs, models) are included
 #
-# There: tar xf gpu-bundle.tar.xz && sh gpu-bundle/run.sh bezel bench ...
+# On that machine: tar xf gpu-bundle.tar.xz && sh gpu-bundle/run.sh bezel bench ...
 # Environment: B, the folder with the program (build); BEZEL_WEBGPU_LIB, another Dawn.
 set -eu
 cd "$(dirname "$0")/.."
-limit=28000000
+limit=28000000 # bytes of the packed file
 program=${B:-build}/bezel
 dawn=${BEZEL_WEBGPU_LIB:-build/webgpu/node_modules/bun-webgpu-linux-x64/libwebgpu_wrapper.so}
 loader=$(ls /usr/lib/*/libvulkan.so.1 2>/dev/null | head -n 1)
@@ -24,7 +24,7 @@ mkdir -p "$to/lib"
 strip -o "$to/bezel" "$program"
 strip -o "$to/lib/libwebgpu_wrapper.so" "$dawn"
 strip -o "$to/lib/libvulkan.so.1" "$loader"
-# What decodes pictures and sound, and edits lines; the C library is there.
+# The program's optional libraries; the C library is there already.
 ldd "$program" | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|libpthread|librt)\.so/ { print $1, $3 }' | while read -r name path; do
     strip -o "$to/lib/$name" "$path"
 done
@@ -32,23 +32,23 @@ for f in "$@"; do
     cp "$f" "$to/"
 done
 
-# The driver's library that needs no X server; by name, so that the loader finds it wherever it is.
+# The driver library that works without an X server; by name, so that the loader searches for it.
 cat > "$to/nvidia_icd.json" <<'ICD'
 {"file_format_version": "1.0.1", "ICD": {"library_path": "libEGL_nvidia.so.0", "api_version": "1.4.312"}}
 ICD
 
 cat > "$to/run.sh" <<'RUN'
 #!/bin/sh
-# run.sh PROGRAM [ARGUMENT...]: a program of this folder, on the NVIDIA GPU
+# run.sh PROGRAM [ARGUMENT...]: runs a program of this folder on the NVIDIA GPU
 here=$(cd "$(dirname "$0")" && pwd)
 program=$1
 shift
-# NVIDIA's container tools put the driver into the second folder.
+# The second folder is where NVIDIA's container tools put the driver.
 export LD_LIBRARY_PATH="$here/lib:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export BEZEL_WEBGPU_LIB="${BEZEL_WEBGPU_LIB:-$here/lib/libwebgpu_wrapper.so}"
 export VK_ICD_FILENAMES="${VK_ICD_FILENAMES:-$here/nvidia_icd.json}"
 export VK_DRIVER_FILES="${VK_DRIVER_FILES:-$VK_ICD_FILENAMES}"
-export BEZEL_GPU_NAME="${BEZEL_GPU_NAME:-NVIDIA}" # what tests expect in the adapter's name
+export BEZEL_GPU_NAME="${BEZEL_GPU_NAME:-NVIDIA}" # tests expect it in the adapter's name
 exec "$here/$program" "$@"
 RUN
 
@@ -56,6 +56,6 @@ tar -C build -cf - --owner=0 --group=0 gpu-bundle | xz -T0 -6 > "$to.tar.xz"
 size=$(wc -c < "$to.tar.xz")
 echo "$to.tar.xz: $size bytes, unpacked $(du -sb "$to" | cut -f1)"
 if [ "$size" -gt $limit ]; then
-    echo "That is more than the $limit bytes that may travel" >&2
+    echo "The packed file is larger than $limit bytes" >&2
     exit 1
 fi

@@ -1,10 +1,11 @@
 #!/bin/sh
-# The GPU figures of docs/SPEED.md, one after the other, on models made for it (python3 with numpy; up to 60 GB of disk).
+# Measures the GPU figures of docs/SPEED.md on synthetic models, which it generates (python3 with numpy; up to 60 GB of disk).
 #
-#   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products; all of them when none is named
+#   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products; default: all
 #
-# Each run's whole report is left in OUT. Environment: BEZEL, how the program is started (build/bezel; beside a bundle
-# "sh gpu-bundle/run.sh bezel"); BENCH and MEAN, likewise bench_gpu_kernels and bench_gpu_mean; MODELS, where models are made and kept (/tmp).
+# The full output of each run is written to OUT. Environment: BEZEL, the command of the program (build/bezel; with a
+# bundle "sh gpu-bundle/run.sh bezel"); BENCH and MEAN, likewise for bench_gpu_kernels and bench_gpu_mean; MODELS, the
+# folder of the models (/tmp).
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
@@ -15,13 +16,13 @@ mean=${MEAN:-build/bench/bench_gpu_mean}
 models=${MODELS:-/tmp}
 mkdir -p "$out"
 
-made() { # made FILE PROGRAM ARGUMENT...: unless it is there
+made() { # made FILE PROGRAM ARGUMENT...: generates the file unless it exists
     file=$models/$1
     shift
     [ -e "$file" ] || python3 "$@" > "$out/made.txt" 2>&1 || { cat "$out/made.txt"; exit 1; }
 }
 
-report() { # report NAME COMMAND...: a failure does not end the rest
+report() { # report NAME COMMAND...: goes on after a failure
     name=$1
     shift
     echo "== $name: $*"

@@ -8,7 +8,7 @@ Ollama's layout is one file with text, vision and audio; llama.cpp's is a text f
 DiffusionGemma has llama.cpp's layout only.
 T: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4, or a mix as llama.cpp's quantizer
 chooses it: q4_k_m q5_k_m q3_k_m mxfp4_moe. Rows that do not divide into blocks fall back to a type they do divide into.
---tensor sets the type of tensors whose GGUF name matches (shell pattern); the last match counts.
+--tensor sets the type of tensors whose GGUF name matches (shell pattern); the last match wins.
 Reads config.json, tokenizer.json, *.safetensors and, if they are there, generation_config.json and
 preprocessor_config.json. Needs numpy only.
 """
@@ -35,7 +35,7 @@ VISIBLE = {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_r
 # ---- safetensors -------------------------------------------------------------------------
 
 class Tensors:
-    """name -> float32 array, read when asked for, over all *.safetensors of a folder"""
+    """name -> float32 array, over all *.safetensors files of a folder; read lazily"""
     KINDS = {"F32": np.float32, "F16": np.float16, "F64": np.float64, "I64": np.int64, "I32": np.int32}
 
     def __init__(self, folder):
@@ -112,10 +112,10 @@ BOUNDS = ("input_min", "input_max", "output_min", "output_max")
 
 
 def gguf_name(name, ollama):
-    """Hugging Face's name -> (group, GGUF name); the name is None for what no file holds"""
+    """Hugging Face's name -> (group, GGUF name); None for the name if GGUF has no such tensor"""
     choose = lambda x: x[ollama] if isinstance(x, tuple) else x
     m = re.match(r"model\.encoder\.language_model\.(?:layers\.(\d+)\.layer_scalar)?", name)
-    if m:                                              # the encoder's other weights are the decoder's
+    if m:                                              # the encoder shares its other weights with the decoder
         return "text", f"blk.{m[1]}.enc_layer_output_scale.weight" if m[1] else TIED
     name = re.sub(r"^model\.(encoder|decoder)\.", "model.", name)
     name = re.sub(r"^(model\.)?(language_model\.)?(model\.)?", "", name) if not re.search(r"(vision|audio)_tower|embed_(vision|audio)", name) \
@@ -154,7 +154,7 @@ def layer_name(tower, m, plain, linear, choose):
 
 
 def values(name, x):
-    """what the file holds of Hugging Face's array x"""
+    """Hugging Face's array x in the layout of the file"""
     if name == "v.patch_embd.weight":                  # (D, row, column, color) -> (D, color, row, column)
         p = int(round((x.shape[1] / 3) ** 0.5))
         return x.reshape(-1, p, p, 3).transpose(0, 3, 1, 2)
@@ -323,7 +323,7 @@ def tower_metadata(w, folder, config, ollama, text_width):
             w.put_array(k + "image_mean", g.F32, [0.0] * 3)
             w.put_array(k + "image_std", g.F32, [1.0] * 3)
         if budget and budget != 280:
-            w.put(k + "max_soft_tokens", g.U32, budget)   # ours: the budget the model was trained with
+            w.put(k + "max_soft_tokens", g.U32, budget)   # a key of Bezel: the budget that the model was trained with
     if au:
         k = p + "audio."
         w.put(k + "block_count", g.U32, au["num_hidden_layers"])
@@ -367,7 +367,7 @@ def convert(folder, out, layout="ollama", mmproj=None, typ="q4_k_m", towers="f16
         elif new != TIED and not n.endswith(("inv_freq", "softcap", "inv_timescales")):
             unknown.append(n)
     if unknown:
-        sys.exit(f"{folder}: no place in a GGUF file is known for {unknown[0]}" + (f" and {len(unknown) - 1} others." if len(unknown) > 1 else "."))
+        sys.exit(f"{folder}: there is no GGUF name for {unknown[0]}" + (f" and {len(unknown) - 1} others." if len(unknown) > 1 else "."))
     if text.get("tie_word_embeddings", True):
         groups["text"].pop("output.weight", None)
     w = g.Writer()
@@ -380,13 +380,13 @@ def convert(folder, out, layout="ollama", mmproj=None, typ="q4_k_m", towers="f16
     for group, writer in (("text", w), ("vision", second), ("audio", second)):
         for new, old in groups[group].items():
             if group == "text" and shared and re.match(r"blk\.(\d+)\.attn_(k|v|k_norm)\.", new) and int(new.split(".")[1]) >= layers - shared:
-                continue                               # nothing reads them
+                continue                               # unused
             add(writer, new, tensors.get(old), types.of(new, tensors.shape(old)))
     if ollama:
         tower_metadata(w, folder, config, True, text["hidden_size"])
         general = {x[0]: x for x in w.kv}
         relayout(w, keep_types=True)
-        kept = {x[0] for x in w.kv}                    # names and sampling hints do no harm there
+        kept = {x[0] for x in w.kv}                    # names and sampling hints are harmless there
         w.kv = sorted(w.kv + [general[k] for k in general if k == "general.name" and k not in kept], key=lambda x: x[0])
     w.save(out)
     if mmproj and not ollama:

@@ -3,7 +3,7 @@
 
   gemma4_ref.py MODEL.gguf --tokens 2,5,7 [--out LOGITS.f32] [--compare LOGITS.f32] [--greedy N]
 
-For small models only. Weights are dequantised, nothing is rounded on the way, and the
+For small models only. Weights are dequantised, intermediate values are not rounded, and the
 whole sequence is computed at once without a cache.
 """
 import argparse
@@ -67,7 +67,7 @@ class Model:
         p = np.exp(logits - logits.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
         gu, down, ds = (self.t(b + k) for k in ("ffn_gate_up_exps.weight", "ffn_down_exps.weight", "ffn_down_exps.scale"))
-        if gu is None:                                 # Ollama's early files keep the two halves apart
+        if gu is None:                                 # Ollama's early files have two tensors
             gu = np.concatenate([self.t(b + "ffn_gate_exps.weight"), self.t(b + "ffn_up_exps.weight")], 1)
         if ds is None:
             ds = self.t(b + "ffn_gate_inp.per_expert_scale")
@@ -82,10 +82,10 @@ class Model:
         return out
 
     def logits(self, tokens, trace=None, images=(), bidirectional=True):
-        """images: (first position, embeddings) pairs that stand in for the tokens there, which should
-        be 0 (the padding token gives their per-layer embedding). bidirectional: an image's positions
-        see each other both ways; "sliding": within the window, on sliding layers alone, as the official
-        implementation has it for 26B and 31B; "whole": also beyond the window, on all layers, as for 12B."""
+        """images: (first position, embeddings) pairs that replace the tokens there, which should
+        be 0 (the padding token selects their per-layer embedding). bidirectional: an image's positions
+        see each other in both directions; "sliding": within the window, on sliding layers only, as the official
+        implementation does for 26B and 31B; "whole": also beyond the window, on all layers, as for 12B."""
         T, n, L, eps = len(tokens), self.n, self.L, self.eps
         x = self.t("token_embd.weight")[tokens] * np.sqrt(n)
         group = np.full(T, -1)

@@ -102,7 +102,7 @@ class Model:
     def matrix_type(self, name, ne, layer):
         t = self.typ
         if self.ollama and name.startswith("per_layer_token_embd"):
-            return "bf16"                              # its quantizer passes the table by
+            return "bf16"                              # llama.cpp's quantizer leaves this table alone
         if t in ("q4_k_m", "q5_k_m", "q3_k_m", "mxfp4_moe"):
             kind = name.split(".")[2 if name.startswith("blk.") else 0]
             t = mixed_type(t, kind, self.v_index.get(layer), len(self.v_index), layer, self.n_layer)
@@ -144,7 +144,7 @@ class Model:
                     if not (self.sharp and name == "token_embd.weight"):
                         yield g.random_blocks(typ, s, i, n, std, self.loose)
                         continue
-                    # trained models have few tokens to choose from: one in 1024 stands out
+                    # like a trained model, whose distributions are sharp: one token in 1024 has a large logit
                     row = np.arange(i, i + n) // (ne[0] // g.TYPES[typ][1])
                     low, high = (np.frombuffer(g.random_blocks(typ, s, i, n, std * f, self.loose), np.uint8).reshape(n, -1)
                                  for f in (1 / 3, 2))
@@ -222,14 +222,14 @@ class Model:
         c, L = self.c, self.n_layer
         n, V, P = c["n"], c["vocab"], c.get("ple", 0)
         first_shared = L - c.get("shared", 0)
-        has_k = [i < first_shared or self.full_tensors for i in range(L)]   # real files carry all, though none is read past first_shared
+        has_k = [i < first_shared or self.full_tensors for i in range(L)]   # published files have all of them, unused from first_shared on
         has_v = [k and (s or not c.get("k_eq_v")) for k, s in zip(has_k, c["pat"])]
         self.v_index = {i: k for k, i in enumerate([i for i in range(L) if has_v[i]])}
 
         hd_g = c["hd"][1]
-        rot = hd_g // 8                                # partial rotary factor 0.25: a quarter of the pairs turn
+        rot = hd_g // 8                                # partial rotary factor 0.25: a quarter of the pairs is rotated
         self.raw("rope_freqs.weight", [1.0] * rot + [1e30] * (hd_g // 2 - rot))
-        self.matrix("token_embd.weight", [n, V], 0.25 / math.sqrt(n))  # small, or the tied head repeats its input
+        self.matrix("token_embd.weight", [n, V], 0.25 / math.sqrt(n))  # small, otherwise the tied head repeats its input
         if P:
             self.matrix("per_layer_token_embd.weight", [P * L, V], 1 / math.sqrt(P))
             self.matrix("per_layer_model_proj.weight", [n, P * L])
@@ -294,9 +294,9 @@ def main(argv=None):
     ap.add_argument("--full-tensors", action="store_true",
                     help="K and V tensors on the shared-KV layers too, as published E2B and E4B files have them")
     ap.add_argument("--loose-mins", action="store_true", help="q4_k, q5_k: minima that differ from the scales")
-    ap.add_argument("--sharp", action="store_true", help="one token in 1024 stands out, so that few share a distribution")
+    ap.add_argument("--sharp", action="store_true", help="one token in 1024 has a large logit, so that distributions are sharp")
     ap.add_argument("--layout", default="llama.cpp", choices=["llama.cpp", "ollama"])
-    ap.add_argument("--early", action="store_true", help="experts as in Ollama's first files: gate and up apart, old scale name")
+    ap.add_argument("--early", action="store_true", help="experts as in Ollama's first files: separate gate and up, old scale name")
     ap.add_argument("--quiet", action="store_true")
     a = ap.parse_args(argv)
     cfg = dict(PRESETS[a.preset])

@@ -119,7 +119,7 @@ def build(n_vocab, n_merges=None, seed=1):
     merges = [("\n" * i, "\n") for i in range(1, 31)] + [("▁" * i, "▁") for i in range(1, 31)] + trained
     have = set(chars) | set(pieces) | taken
     # fill the rest with letter strings, two letters first; as in the real lists, a
-    # piece brings a merge for every split of it whose two parts are pieces too
+    # piece has a merge for every split into two parts that are pieces too
     want = room - len(chars)
     for t in _letter_strings(seed):
         if len(pieces) >= want:

@@ -1,7 +1,6 @@
 """Small GGUF v3 reader/writer and block-format helpers (numpy only).
 
-Self-contained on purpose: the tools in this folder need no checkout of another
-project. Little-endian, alignment 32. All block types the engine reads are here.
+Self-contained, so that the tools in this folder do not need another project. Little-endian, alignment 32. All block types the engine reads are here.
 """
 import math
 import struct
@@ -27,7 +26,7 @@ TYPES = {
 }
 TYPE_BY_ID = {v[0]: k for k, v in TYPES.items()}
 
-# what the 4-bit codes of IQ4_NL and IQ4_XS mean, and those of MXFP4 (doubled)
+# values of the 4-bit codes of IQ4_NL and IQ4_XS, and of MXFP4 (doubled)
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
 E2M1 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
 
@@ -297,7 +296,7 @@ def random_blocks(typ, seed, first, count, std, loose=False):
     """`count` valid quantised blocks holding values of roughly zero mean and deviation `std`.
 
     In q4_k and q5_k every group's minimum equals its scale; `loose` lets it differ by up to 3,
-    so that a reader who takes one for the other is found out."""
+    so that a reader that confuses the two is detected."""
     _, blk, size = TYPES[typ]
     words = -(-size // 8) + 1
     r = random_u64(seed, first * words, count * words).view(np.uint8).reshape(count, words * 8)

@@ -3,8 +3,8 @@
 
   gguf_loud.py IN.gguf OUT.gguf
 
-The norms behind the feed-forward parts cancel the factor, so that the logits stay what they were; but the
-activations between leave the range of f16. A power of two loses nothing in F32, F16 and BF16.
+The norm after each feed-forward network cancels the factor, so the logits do not change, but the activations
+in between exceed the range of f16. Multiplying by a power of two is exact in F32, F16 and BF16.
 """
 import argparse
 

@@ -3,10 +3,10 @@
 
   gguf_ollama.py IN.gguf OUT.gguf [--early]
 
-Same numbers: keys and tensors sorted, the tokenizer described in Ollama's manner, the table of
-per-layer embeddings in BF16. --early splits the fused gate/up experts and uses the old name of the
-per-expert scale, as the first published files did. Vision and audio tensors are not added; what
-marks the layout is tokenizer.ggml.model = llama.
+Values do not change: keys and tensors are sorted, the tokenizer has Ollama's keys, the table of
+per-layer embeddings is BF16. --early splits the fused gate/up experts and uses the old name of the
+per-expert scale, as the first published files did. Vision and audio tensors are not added; the
+layout is recognised by tokenizer.ggml.model = llama.
 """
 import argparse
 import re
@@ -18,7 +18,7 @@ NORMAL, CONTROL = 1, 3
 
 
 def relayout(w, keep_types=False):
-    """rewrite the Writer w in place; keep_types: the table of per-layer embeddings as it is"""
+    """rewrite the Writer w in place; keep_types: do not convert the table of per-layer embeddings"""
     kv = {key: (vtype, etype, value) for key, vtype, etype, value in w.kv}
     t = "tokenizer.ggml."
     tokens, types = kv[t + "tokens"][2], kv[t + "token_type"][2]
@@ -33,7 +33,7 @@ def relayout(w, keep_types=False):
     kv[t + "eos_token_ids"] = (g.ARR, g.I32, ends)
     for what in ("bos", "eos", "unknown", "padding", "mask"):
         kv[f"{t}add_{what}_token"] = (g.BOOL, None, False)
-    if kv["general.file_type"][2] not in (0, 1, 32):   # its quantizer counts the weights
+    if kv["general.file_type"][2] not in (0, 1, 32):   # the value that Ollama's quantizer writes
         n = sum(int(np.prod(ne, dtype=np.int64)) for _, _, ne, _ in w.tensors)
         kv["general.parameter_count"] = (g.U64, None, n)
     w.kv = [(key, *kv[key]) for key in sorted(kv)]

@@ -1,14 +1,14 @@
 """float32 -> the block types of gguf_io.TYPES, numpy only.
 
-Every group's scale is searched for: several first guesses, each followed by the least-squares scale for the codes it
-leads to, and the one with the smallest squared error stays. The scale is rounded to what the format stores before the
-final codes are chosen, so that codes answer to the numbers a reader will see.
+The scale of each group is searched: several initial values, each followed by the least-squares scale of the codes it
+leads to; the one with the smallest squared error wins. The scale is rounded to what the format stores before the
+final codes are chosen, so that the codes fit the scale that readers see.
 """
 import numpy as np
 
 import gguf_io as g
 
-_STEP = 1 << 14                                        # groups worked on at once
+_STEP = 1 << 14                                        # groups processed at once
 
 
 def _half(x):
@@ -26,7 +26,7 @@ def _codes(x, s, low, high):
 
 def symmetric(x, low, high, tries=17):
     """x (n, k) -> s (n, 1) with x about s * code, low <= code <= high"""
-    top = np.take_along_axis(x, np.abs(x).argmax(1)[:, None], 1)       # signed: the longer side of the codes is its
+    top = np.take_along_axis(x, np.abs(x).argmax(1)[:, None], 1)       # signed: its sign gets the longer side of the codes
     best, best_err = np.zeros_like(top), np.full(top.shape, np.inf, np.float32)
     for d in np.linspace(-0.12, 0.25, tries) * -low:
         s = _div(top, np.float32(low - d) * np.ones_like(top))

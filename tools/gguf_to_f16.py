@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Store the matrices of a GGUF as F16, if that loses nothing.
+"""Store the matrices of a GGUF file as F16, if that is exact.
 
   gguf_to_f16.py IN.gguf OUT.gguf
 

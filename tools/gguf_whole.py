@@ -3,8 +3,8 @@
 
   gguf_whole.py TEXT.gguf MMPROJ.gguf OUT.gguf
 
-Same numbers: its names for the audio tower's tensors, its keys, and the bounds of the vision tower packed into
-v.clamp_data.
+Values do not change: the file has Ollama's keys and names of audio tensors, and the bounds of the vision tower packed
+into v.clamp_data.
 """
 import re
 import sys

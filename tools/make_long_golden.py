@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Logits around a picture of more tokens than a chunk has, for models that read a picture whole.
+"""Logits around an image with more tokens than a chunk, for models that must read an image in one pass.
 
   make_long_golden.py GOLDEN_DIR OUT_DIR
 
 GOLDEN_DIR has moe-like/text.gguf and unified/text.gguf; OUT_DIR gets NAME/long.gguf.xz with float64 results of gemma4_ref.py:
-tokens (-1 where the picture is), positions, their logits. The picture's values are tests/support/long.h's: both sides
-make them of their place.
+tokens (-1 where the image is), positions, their logits. The image's values are a function of their index, which
+tests/support/long.h computes too.
 """
 import lzma
 import os

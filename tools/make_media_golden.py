@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Cut the goldens of pictures and sound to what the tests keep.
+"""Reduce the golden data of images and sound to what the tests keep.
 
   make_media_golden.py FULL_DIR OUT_DIR
 
-FULL_DIR is the whole set of golden data. Of resized pictures a 64-bit FNV-1a sum of every row is kept, of
-logits every third position and the last.
+FULL_DIR is the whole set of golden data. Resized images become a 64-bit FNV-1a hash per row, logits
+every third position and the last.
 """
 import os
 import sys
@@ -56,7 +56,7 @@ def towers(full, out, case):
 
 
 def canvas(full, out):
-    """DiffusionGemma: a prompt with a picture, and the first step behind it."""
+    """DiffusionGemma: a prompt with an image, and the first step after it."""
     r, w = g.Reader(os.path.join(full, "diffusion/golden.gguf")), g.Writer()
     w.put("general.architecture", g.STR, "golden")
     for name in ("image.2.soft_tokens", "mm.tokens", "mm.step0.canvas", "mm.step0.logits"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Regenerate tests/golden/synth: answers for the synthetic models that the tests run.
+"""Regenerate tests/golden/synth: reference logits of the synthetic models that the tests run.
 
   make_synth_golden.py --out tests/golden/synth --models DIR [--peer PEER_LOGITS] [--only NAME...]
 
@@ -8,8 +8,8 @@ and keeps
   NAME.ref.f32   all logits at a few positions,            float32 [positions][n_vocab]
   NAME.all.f32   every stride-th logit at every position,  float32 [tokens][ceil(n_vocab / stride)]
 and in manifest.json and manifest.txt (same content; tests/golden/README.md explains the lines) its
-sha256, the tokens, and how far llama.cpp is from the float64 answer. --peer is bench/peer_logits.c
-linked against libllama; without it llama.cpp's figures are taken over from the old manifest.
+sha256, the tokens, and the distance of llama.cpp from the float64 logits. --peer is bench/peer_logits.c
+linked against libllama; without it llama.cpp's figures are copied from the old manifest.
 """
 import argparse
 import hashlib
@@ -29,7 +29,7 @@ TYPES = {"nano-e": "f32 f16 bf16 q8_0 q4_0", "nano-moe": "f32 q8_0", "nano-dense
          "tiny-e": SINGLE + " q4_k_m q5_k_m q3_k_m",
          "tiny-moe": "f32 q8_0 q4_k_m q5_k_m q6_k q2_k iq4_xs mxfp4_moe",
          "tiny-dense": "f32 q4_k_m q6_k q3_k q3_k_m iq4_nl", "tiny-12b": "q8_0 q4_k_m"}
-# name: (arguments of gemma4_synth.py, the model with the same answer or None)
+# name: (arguments of gemma4_synth.py, the model with the same logits or None)
 CASES = {f"{p}-{t}": (f"{p} --type {t}", None) for p, types in TYPES.items() for t in types.split()}
 CASES.update({
     "tiny-e-q4_k-loose": ("tiny-e --type q4_k --loose-mins", None),
@@ -39,10 +39,10 @@ CASES.update({
     "tiny-moe-q4_k_m-ollama": ("tiny-moe --type q4_k_m --layout ollama", "tiny-moe-q4_k_m"),
     "tiny-moe-q4_k_m-early": ("tiny-moe --type q4_k_m --layout ollama --early", "tiny-moe-q4_k_m"),
 })
-# One random MoE says little: where an expert flips is chance, for them as for us. Files that differ
-# in the seed only (NAME, NAME-s2, ...) are judged together.
+# One random MoE model is not conclusive, because rounding decides near-ties between experts. Models that
+# differ in the seed only (NAME, NAME-s2, ...) are therefore judged together.
 CASES.update({f"tiny-moe-q5_k_m-s{i}": (f"tiny-moe --type q5_k_m --seed {i}", None) for i in (2, 3, 4)})
-# llama.cpp as it runs by default, and with fewer roundings
+# llama.cpp with its defaults, and with less rounding
 PEER = {"peer": ["-k", "f16", "-a", "-r"], "plain": ["-k", "f32"]}
 TEXTS = ["Hello world", "The people of the world write about the sea and the sun.", " leading space", "two  spaces   three",
          "line one\nline two\n\n\nline five\n", "tabs\tand\r\nwindows", "naïve café — “quotes” … 日本語 🙂 x",
@@ -52,7 +52,7 @@ TEXTS = ["Hello world", "The people of the world write about the sea and the sun
 
 
 def sequence(vocab, window):
-    """random ids that run well past the window, a padding and a byte token among them"""
+    """random ids that run well past the window, with a padding and a byte token"""
     n = 2 * window + 16
     r = gguf_io.random_u64(gguf_io.seed_of("sequence", vocab), 0, 64).tolist()
     ids = [2] + [494 + (x >> 20) % (vocab - 501) for x in r[:n - 1]]
@@ -87,7 +87,7 @@ def distance(truth, other, kept, stride):
 
 
 def answer(path, name, out):
-    """-> entry for the manifest and the whole float64 answer"""
+    """-> entry of the manifest and all float64 logits"""
     m = gemma4_ref.Model(path)
     V = len(m.r.kv["tokenizer.ggml.tokens"])
     ids = sequence(V, m.window)
@@ -126,7 +126,7 @@ def write_text(path, models):
 
 
 def write_tokenizer(path, peer, models):
-    """what the peer makes of TEXTS, for both sizes of vocabulary"""
+    """the peer's tokens of TEXTS, for both vocabulary sizes"""
     def escape(t):
         for c, e in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
             t = t.replace(c, e)
@@ -146,7 +146,7 @@ def main():
     ap.add_argument("--out", required=True)
     ap.add_argument("--models", required=True)
     ap.add_argument("--peer")
-    ap.add_argument("--only", nargs="*", help="leave the other entries of the manifest as they are")
+    ap.add_argument("--only", nargs="*", help="update only these entries of the manifest")
     a = ap.parse_args()
     os.makedirs(a.models, exist_ok=True)
     os.makedirs(a.out, exist_ok=True)

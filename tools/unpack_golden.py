@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Unpack the recorded answers of the official implementation, and the little models they belong to.
+"""Unpack the recorded results of the official implementation, and the small models they belong to.
 
   unpack_golden.py FROM TO
 
-What is compressed in FROM (tests/golden) is unpacked in TO, everything else copied; what is newer there stays.
+Compressed files of FROM (tests/golden) are unpacked into TO, other files are copied; newer files in TO are kept.
 """
 import lzma
 import os

@@ -1,4 +1,4 @@
-"""Gemma 4's chat template, small form, as segments (text, is it the model's own?).
+"""Gemma 4's chat template, small form, as segments (text, written by the model).
 
 The engine renders the same conversations in src/text/chat.c; check_tokens.py compares the two.
 A conversation: {"system": str or None, "tools": [tool], "think": bool, "turns": [turn]}.
@@ -67,7 +67,7 @@ def segments(conv, generation_prompt=False):
         if role == "user":
             out.append(("<|turn>user\n" + body.strip() + "<turn|>\n", False))
             continue
-        # with thinking on, earlier turns lost their thoughts: they are no example of thinking
+        # with thinking on, earlier turns have no thoughts in the history, so nothing is learned from them
         learn = not think or i > last_user
         out.append(("<|turn>model\n", False))
         steps, k = list(body), 0
@@ -84,7 +84,7 @@ def segments(conv, generation_prompt=False):
             elif kind == "call":
                 out.append((call(steps[k][1], steps[k][2]), learn))
                 if k + 1 == len(steps) or steps[k + 1][0] == "result":
-                    out.append(("<|tool_response>", learn))   # here the model stops and waits
+                    out.append(("<|tool_response>", learn))   # the model stops here
             elif kind == "result":
                 if steps[k - 1][0] == "result":
                     out.append(("<|tool_response>", False))

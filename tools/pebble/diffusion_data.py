@@ -1,4 +1,4 @@
-"""Conversations for Pebble Diffusion: stories, and a few words about itself.
+"""Conversations for Pebble Diffusion: stories, and a few sentences about itself.
 
   conversation(random.Random, split) -> a conversation as chat_format.py describes, its last turn a story most of the time
 """
@@ -22,7 +22,7 @@ THINGS = w.OBJECTS + w.FRUITS + w.VEGETABLES + w.VEHICLES + w.INSTRUMENTS + w.CL
 
 
 def story(r, split):
-    """as Pebble's, and now and then about something that is no hero of its lists"""
+    """as Pebble's, sometimes about a subject outside its lists"""
     if r.random() > 0.12:
         return d.story_request(r, split)[:2]
     thing = d.pick_where(r, split, lambda: r.choice(THINGS) if r.random() < 0.6 else d.odd_word(r))
@@ -54,5 +54,5 @@ def conversation(r, split="train", rounds=1):
 
 
 def prompt_text(conv, text):
-    """the engine's prompt: a thought is opened and closed for a model that is not to think (src/text/chat.c)"""
+    """the engine's prompt: with thinking off, an empty thought is added (src/text/chat.c)"""
     return text if conv.get("think") else text + "<|channel>thought\n<channel|>"

@@ -1,4 +1,4 @@
-"""Pebble Diffusion: DiffusionGemma's layers, small, in the form that trains fast.
+"""Pebble Diffusion: DiffusionGemma's layers with small sizes, written for fast training.
 
 One pass holds the settled tokens and all canvases of a story: settled rows are causal, a canvas sees the settled tokens
 before it and itself. This is the same function as the official class's encoder and decoder (diffusion_official.py holds the two
@@ -31,7 +31,7 @@ def ones(n, value=1.0):
 
 
 def turning(kind):
-    """angles per position of each pair of a head's values; full layers turn the first quarter only"""
+    """angles per position of each pair of a head's values; full layers rotate the first quarter only"""
     half = HEAD[kind] // 2
     j = torch.arange(half)
     if kind == "sliding_attention":
@@ -67,7 +67,7 @@ class Layer(nn.Module):
         self.encoder_scale, self.canvas_scale = ones(1), ones(1)
 
     def attend(self, x, angle, mask, skip):
-        """rows from `skip` on ask, all answer"""
+        """queries of the rows from `skip` on, keys of all rows"""
         b, n, d, kv = x.shape[0], x.shape[1], HEAD[self.kind], KV[self.kind]
         a = norm(x, self.input_norm)
         q = norm(F.linear(a[:, skip:], self.q).view(b, n - skip, HEADS, d), self.q_norm)
@@ -91,7 +91,7 @@ class Layer(nn.Module):
         return w / w.sum(-1, keepdim=True) * self.expert_scale, uneven
 
     def forward(self, x, angle, mask, settled, last):
-        """x (b, rows, width), the first `settled` rows the encoder's; last: the canvas alone goes on"""
+        """x (b, rows, width), the first `settled` rows are the encoder's; last: return the canvas rows only"""
         skip = settled if last else 0
         y = x[:, skip:] + norm(self.attend(x, angle, mask, skip), self.post_attention)
         n = norm(y, self.pre_ffn)
@@ -118,7 +118,7 @@ class Net(nn.Module):
             self.register_buffer("turn_" + k, turning(k), persistent=False)
 
     def soft(self, logits, temperature):
-        """what the next step is told of this one: the mean embedding of its distribution, without the factor"""
+        """input of the next step: the mean embedding of this step's distribution, without the factor sqrt(width)"""
         p = F.softmax(logits / temperature, -1)
         return p.to(torch.bfloat16 if p.is_cuda else p.dtype) @ self.embed.to(torch.bfloat16 if p.is_cuda else p.dtype)
 
@@ -141,13 +141,13 @@ class Net(nn.Module):
 
 
 def layout(prompt, room, canvases, device):
-    """prompt (b,): its lengths; room: settled rows -> positions (b, room + canvases * CANVAS) and masks
+    """prompt (b,): its lengths; room: capacity of committed rows -> positions (b, room + canvases * CANVAS) and masks
 
-    Settled row r has position r; canvas c begins at prompt + c * CANVAS and sees the settled tokens before."""
+    Committed row r has position r; canvas c starts at prompt + c * CANVAS and sees the committed tokens before it."""
     b, n = len(prompt), canvases * CANVAS
     row = torch.arange(room, device=device).expand(b, room)
     number = torch.arange(n, device=device) // CANVAS
-    begin = prompt[:, None] + number * CANVAS                                  # of each canvas row's canvas
+    begin = prompt[:, None] + number * CANVAS                                  # first position of each canvas row's canvas
     position = torch.cat([row, begin + torch.arange(n, device=device) % CANVAS], 1)
     back = row[:, :, None] - row[:, None, :]
     causal = back >= 0

@@ -25,7 +25,7 @@ def _inside(kind, u, v):
         ix, iy = 0.45 * math.cos(step / 2), 0.45 * math.sin(step / 2)
         length = math.hypot(ix - 1, iy)
         return (y * (1 - ix) + (x - 1) * iy) / length
-    d, v0 = 0.78, 0.15                                 # heart: a turned square and two circles
+    d, v0 = 0.78, 0.15                                 # heart: a rotated square and two circles
     square = (u.abs() + (v - v0).abs() - d) * 0.7071
     circles = torch.sqrt((u.abs() - d / 2) ** 2 + (v - v0 + d / 2) ** 2) - d * 0.7071
     return torch.minimum(square, circles)

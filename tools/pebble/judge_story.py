@@ -1,4 +1,4 @@
-"""Judges of stories.
+"""Scores stories.
 
   told(text, want, ended)   evaluate_text.py's judge: an end, at least 20 words, everything that was asked for
   perfect(text)             the whole story is one that text_data.py's grammar can write: its sentences in their order,
@@ -46,7 +46,7 @@ def told(text, want, ended):
     return ended and len(text.split()) >= 20 and all(x.lower() in text.lower() for x in want)
 
 
-# ---- the grammar, read backwards ---------------------------------------------------------
+# ---- the grammar as regular expressions ---------------------------------------------------------
 
 NAME, WORD = r"[A-Z][A-Za-z]*", r"[a-z][a-z -]*?"
 FREE = {"N": NAME, "F": NAME, "adj": r"[a-z]+", "kind": WORD, "friend": WORD, "place": r"[a-z' -]+?", "place2": r"[a-z' -]+?",

@@ -26,7 +26,7 @@ ASK, ROWS, SEED, BORDER = "Write a story about a fox.", [45], 7, 1e-3
 
 
 class Record:
-    """stands between the official sampler and its random numbers"""
+    """records the random numbers of the official sampler"""
 
     def __init__(self, seed):
         self.r, self.got = np.random.default_rng(seed), {}
@@ -99,7 +99,7 @@ def main():
     prompt = t.encode(diffusion_data.prompt_text({}, judge_story.prompt(ASK)))
     made = generation(model, prompt, SEED)
     put("prompt", np.array(prompt, np.int32))
-    first = made["argmax"][[int(x[0]) for x in made["stop"]].index(1)]         # the first canvas as it settled
+    first = made["argmax"][[int(x[0]) for x in made["stop"]].index(1)]         # the first committed canvas
     r = np.random.default_rng(SEED + 1)
     canvas = [r.integers(0, M.VOCAB, M.CANVAS), np.where(r.random(M.CANVAS) < 0.5, first, r.integers(0, M.VOCAB, M.CANVAS)), r.integers(0, M.VOCAB, M.CANVAS)]
     as_ids = lambda x: torch.tensor(np.array([x]), dtype=torch.long)

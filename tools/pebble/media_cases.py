@@ -1,4 +1,4 @@
-"""What pictures and speech are scored with, by the official classes and by the engine alike.
+"""Test cases of images and speech, for the official classes and for the engine.
 
 Pictures are drawn by Pillow, another hand than the one that drew for training, in many sizes; speech is spoken in phrases
 that training never heard, by voices that it knows or not.
@@ -23,7 +23,7 @@ def polygon(kind, x, y, s, turn):
         p = [(0, -1), (0.87, 0.5), (-0.87, 0.5)]
     elif kind == "star":
         p = [((1 if k % 2 == 0 else 0.42) * math.sin(k * math.pi / 5), -(1 if k % 2 == 0 else 0.42) * math.cos(k * math.pi / 5)) for k in range(10)]
-    else:                                              # heart, the well-known curve
+    else:                                              # heart
         p = []
         for k in range(60):
             t = k * math.pi / 30

@@ -1,4 +1,4 @@
-"""Pictures of shapes and spoken phrases: what is in them, what is asked, what is answered."""
+"""Images of shapes and spoken phrases: contents, questions and answers."""
 import json
 import random
 

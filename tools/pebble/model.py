@@ -66,7 +66,7 @@ def mel_tables(device):
 
 
 def audio_tokens(samples):
-    """how many soft tokens a clip of so many samples gives"""
+    """number of soft tokens of a clip with this many samples"""
     frames = max((samples - 1) // 160, 0)
     return -(-frames // 4)
 
@@ -95,7 +95,7 @@ def fast_norms():
 def hidden_states(model, ids, soft=None, where=None):
     """The official model's path for one batch padded on the right, without a cache; soft (k, width) go to the flat
     positions `where`. Attention is causal and padding stands right of everything, so that no padding mask is needed.
-    Nothing here waits for the GPU."""
+    Does not synchronise with the GPU."""
     lm = model.model.language_model
     plain = ids if soft is None else ids.flatten().index_fill(0, where, 0).view_as(ids)
     x = lm.embed_tokens(plain)

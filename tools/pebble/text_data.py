@@ -1,4 +1,4 @@
-"""Conversations for Pebble: grammars and templates of our own, endless and seeded.
+"""Conversations for Pebble, generated from grammars and templates with a seed.
 
   conversation(random.Random, split) -> a conversation as chat_format.py describes
 
@@ -23,14 +23,14 @@ WIDE = {"on": False}                                  # train.py --wide: invente
 
 
 def odd_word(r):
-    """a word that no list has"""
+    """a word outside all lists"""
     parts = ["br", "cl", "dr", "fl", "gr", "kn", "l", "m", "n", "p", "pl", "qu", "r", "s", "sh", "st", "t", "th", "tr", "v", "w", "z", "j", "h", "b", "c", "d", "f", "g", "k", "x"]
     vowels, ends = ["a", "e", "i", "o", "u", "ai", "ee", "ou", "y", "ia", "au"], ["", "n", "nd", "r", "rt", "s", "st", "l", "ck", "m", "ne", "tte", "sson", "ng", "x", "th"]
     return "".join(r.choice(parts) + r.choice(vowels) for _ in range(r.choice([1, 2, 2, 3]))) + r.choice(ends)
 
 
 def pick_where(r, split, make):
-    """draws until the split fits the drawn key"""
+    """draws until the key belongs to the split"""
     while True:
         x = make()
         if held_out(x) == (split == "test"):
@@ -462,7 +462,7 @@ MEMORY = {
 
 
 def memory(r, split):
-    """facts told, talk between, facts asked for -> list of (ask, answer, thought)"""
+    """facts are stated, other talk follows, facts are asked for -> list of (ask, answer, thought)"""
     keys = r.sample(list(MEMORY), r.choice([1, 1, 2, 2, 3]))
     out, todo = [], []
     for k in keys:

@@ -80,7 +80,7 @@ def build(counts):
                 taken.add(a + b)
                 pieces.append(a + b)
             merges.append((a, b))
-    while len(pieces) < room:                          # a corpus too small for so many pieces
+    while len(pieces) < room:                          # the corpus is too small for this many pieces
         pieces.append(f"<spare{len(pieces)}>")
     tokens += pieces + chars + media
     assert len(tokens) == SIZE and len(set(tokens)) == SIZE, (len(tokens), len(set(tokens)))

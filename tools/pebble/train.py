@@ -93,7 +93,7 @@ def speech_worker(q, seed, total):
 
 
 class Speech:
-    """clips in GPU memory, in four sizes of room"""
+    """clips in GPU memory, padded to four lengths"""
     ROOM = [16000, 24000, 36000, 80000]
 
     def __init__(self, torch, device, most):
@@ -104,7 +104,7 @@ class Speech:
         self.n = [[] for _ in self.ROOM]
 
     def add(self, got):
-        """got: [(text, int16 samples)]; one copy per size of room"""
+        """got: [(text, int16 samples)]; one copy per padded length"""
         new = [([], []) for _ in self.ROOM]
         for text, x in got:
             k = next((k for k, n in enumerate(self.ROOM) if len(x) <= n - 6400), None)   # room for silence around it
@@ -202,7 +202,7 @@ def main():
     import words
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
-    torch.backends.cuda.enable_cudnn_sdp(False)        # it plans anew for every shape
+    torch.backends.cuda.enable_cudnn_sdp(False)        # it plans again for every shape
     M.fast_norms()
     dev = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(a.seed)
@@ -305,7 +305,7 @@ def main():
         return lm, ctc, right
 
     def rows_right(right):
-        """share of rows all of whose tokens came out right: what greedy decoding would give"""
+        """fraction of rows whose tokens are all predicted: the score of greedy decoding"""
         ok, row = right
         wrong = torch.zeros(int(row.max()) + 1, device=dev).index_add_(0, row, (~ok).float())
         return (wrong == 0).float().mean().item()
@@ -382,7 +382,7 @@ def main():
         print({k: f"{v / (step - first) * 1e3:.0f} ms" for k, v in spent.items()}, flush=True)
     os.makedirs(a.out, exist_ok=True)
     torch.save({"model": everything.state_dict(), "opt": opt.state_dict(), "step": step}, os.path.join(a.out, "state.pt"))
-    # in files of at most 15 MB, which is what comes back from a lent machine
+    # in files of at most 15 MB, which are easy to transfer
     small = {k: v.detach().to("cpu", torch.float32) for k, v in model.state_dict().items()}
     size, part = 0, 0
     group = {}

@@ -17,7 +17,7 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CANVASES = 3
-ROOM = {1: 64 + 64 * (CANVASES - 1), 2: 320 + 64 * (CANVASES - 1)}      # settled rows of a conversation with so many rounds
+ROOM = {1: 64 + 64 * (CANVASES - 1), 2: 320 + 64 * (CANVASES - 1)}      # capacity of committed rows, by the number of rounds
 FILL = 1
 
 
@@ -56,7 +56,7 @@ def worker(q, seed, batch):
 
 
 def rounded(x):
-    """to 4 bits with a step and a least value per 32, as a Q4_K file does nearly"""
+    """to 4 bits with a scale and a minimum per 32 values, close to Q4_K"""
     g = x.view(-1, 32)
     low = g.amin(1, keepdim=True).clamp(max=0)
     step = ((g.amax(1, keepdim=True) - low) / 15).clamp(min=1e-9)
@@ -64,7 +64,7 @@ def rounded(x):
 
 
 class Muon:
-    """momentum, made orthogonal; matrices of one shape are worked on together"""
+    """orthogonalised momentum; matrices of one shape are processed together"""
 
     def __init__(self, torch, params):
         self.torch, self.groups = torch, {}
@@ -102,7 +102,7 @@ def load(folder, device="cpu"):
 
 
 def save(net, folder):
-    """in files of at most 9 MB, which is what comes back from a lent machine"""
+    """in files of at most 9 MB, which are easy to transfer"""
     import torch
     os.makedirs(folder, exist_ok=True)
     group, size, part = {}, 0, 0
@@ -178,7 +178,7 @@ def main():
     print(f"{sum(p.numel() for p in net.parameters())} parameters, {time.time() - start:.0f} s", flush=True)
     mats = [p for n, p in net.named_parameters() if p.dim() >= 2 and n != "embed" and "router" not in n]
     flat, at = torch.cat([p.detach().reshape(-1) for p in mats]), 0
-    for p in mats:                                     # one tensor, so that rounding takes a handful of kernels
+    for p in mats:                                     # one flat tensor, so that rounding takes few kernels
         p.data = flat[at:at + p.numel()].view(p.shape)
         at += p.numel()
     muon = Muon(torch, mats)
@@ -208,7 +208,7 @@ def main():
         settled, clean, length, canvases = map(up, q.get())
         b, n = clean.shape
         position, masks = M.layout(length, settled.shape[1], CANVASES, dev)
-        # levels: of every canvas, and of the step before it; a tenth begins with nothing but noise
+        # noise levels of every canvas and of the step before it; a tenth starts from pure noise
         level = torch.rand(b, CANVASES, device=dev) * 1.1
         before = level + torch.rand(b, CANVASES, device=dev) ** 2 * (1 - level).clamp(min=0)
         level, before = (x.clamp(max=1).repeat_interleave(M.CANVAS, 1) for x in (level, before))

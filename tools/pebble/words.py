@@ -1,4 +1,4 @@
-"""The words Pebble's conversations are made of. All of it was written for this project."""
+"""The words of Pebble's conversations, written for this project."""
 
 NAMES = """Anna Ben Clara Daniel Emma Finn Grace Henry Ida Jack Kate Leo Mia Noah Olive Paul Rosa Sam Tina Victor Wendy
 Zoe Amy Bob Carl Dora Eli Fay Gus Hana Ivan June Kim Luca Maya Nina Oscar Pia Quinn Ray Sara Tom Uma Vera Will Yara
