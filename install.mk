@@ -2,7 +2,10 @@
 
 # The version is defined in the header only.
 VERSION := $(shell awk '$$2 ~ /^BZ_VERSION_(MAJOR|MINOR|PATCH)$$/ { printf "%s%s", dot, $$3; dot = "." }' include/bezel.h)
-SONAME  := libbezel.so.$(firstword $(subst ., ,$(VERSION)))
+# Before 1.0 a new minor version may break programs, from then on a new major version (bezel.h).
+empty   :=
+SONAME_VERSION := $(subst $(empty) ,.,$(wordlist 1,$(if $(filter 0,$(firstword $(subst ., ,$(VERSION)))),2,1),$(subst ., ,$(VERSION))))
+SONAME  := libbezel.so.$(SONAME_VERSION)
 SHARED   = $(B)/libbezel.so.$(VERSION)
 ARCHIVE  = $(B)/pic/libbezel.a
 

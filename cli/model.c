@@ -84,9 +84,12 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     const bz_store_model *found = &m->store;
     const char *mmproj = o->mmproj ? o->mmproj : found->n_projectors ? found->projectors[0] : NULL;
     term_busy("opening the model");
-    const bz_host host = {.event = on_event};
-    const bz_open_options options = {
-        .device = o->device, .ple = o->ple, .gpu_memory = memory, .host = &host};
+    const bz_host host = {.size = sizeof host, .event = on_event};
+    const bz_open_options options = {.size = sizeof options,
+                                     .device = o->device,
+                                     .ple = o->ple,
+                                     .gpu_memory = memory,
+                                     .host = &host};
     status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
     term_idle();
     if (status != BZ_OK) {

@@ -200,7 +200,7 @@ bz_status settings_fill(settings *s, const settings *under, bz_error *err)
 /* In the library's options zero means "not said"; here it was said. */
 bz_generate_options settings_to_generate(const settings *s)
 {
-    bz_generate_options o = {0};
+    bz_generate_options o = {.size = sizeof o};
     bz_sampling *a = &o.sampling;
     const double *v = s->value;
     if (s->set[SET_TEMPERATURE]) {

@@ -61,7 +61,8 @@ static bz_status complete(bz_session *session, const int32_t *ids, size_t n,
         status = bz_session_generate(session, options, &job, err);
     }
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = show, .user = stdout}, err);
+        status = bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = show, .user = stdout},
+                            err);
         bz_job_free(job);
     }
     return status;
@@ -73,7 +74,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: complete model.gguf text [tokens [seed]]\n");
         return 2;
     }
-    bz_generate_options options = {.max_tokens =
+    bz_generate_options options = {.size = sizeof options,
+                                   .max_tokens =
                                        argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 100};
     options.sampling.greedy = argc < 5;
     options.sampling.seed = argc < 5 ? 0 : strtoull(argv[4], NULL, 10);

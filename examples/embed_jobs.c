@@ -125,7 +125,8 @@ static bool advance(talk *t)
     case BZ_JOB_DONE:
         end_job(t);
         if (!t->answering) { /* the prompt is in: answer it */
-            const bz_generate_options greedy = {.sampling = {.greedy = true}};
+            const bz_generate_options greedy = {.size = sizeof greedy,
+                                                .sampling = {.greedy = true}};
             t->answering = true;
             return bz_session_generate(t->session, &greedy, &t->job, &err) == BZ_OK ||
                    complain(&err);

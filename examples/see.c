@@ -104,7 +104,8 @@ static int show(void *user, const bz_event *event)
 
 static bz_status answer(bz_session *session, bz_turn *turn, bz_error *err)
 {
-    const bz_generate_options options = {.max_tokens = 200, .sampling = {.greedy = true}};
+    const bz_generate_options options = {
+        .size = sizeof options, .max_tokens = 200, .sampling = {.greedy = true}};
     bz_job *job = NULL;
     bz_status status =
         bz_turn_prefill(session, turn, &job, err); /* the picture's rows among the tokens */
@@ -117,7 +118,8 @@ static bz_status answer(bz_session *session, bz_turn *turn, bz_error *err)
         status = bz_session_generate(session, &options, &job, err);
     }
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = show, .user = turn}, err);
+        status =
+            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = show, .user = turn}, err);
     }
     bz_job_free(job);
     return status;

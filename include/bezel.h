@@ -1,12 +1,27 @@
 /* bezel.h: run Gemma 4 from a GGUF file.
  *
- * A bz_model is a loaded file: immutable, shared freely between threads.
- * A bz_session is one timeline of tokens over a model: one thread at a time.
- * A bz_job is work in progress. It never blocks: step it until it is done, fetching the bytes it
- * asks for in between. The native *_file and *_run helpers are short loops over the same jobs.
+ * A bz_model is an opened file: immutable, shared freely between threads.
+ * A bz_session is one sequence of tokens over a model: one thread at a time.
+ * A bz_job is work in progress. It never blocks: step it until it is done, doing the reads it
+ * requests in between. The *_file and *_run functions are short loops over the same jobs.
  *
- * Option structs: zero-initialise them; zero always means the default. Errors: a stable code and
- * one sentence in a bz_error. Nothing here prints, exits, or keeps global state. */
+ * Option structs begin with `size`, which the caller sets to sizeof the struct; every other member
+ * may be zero, which means the default. A NULL pointer means all defaults.
+ *
+ *     bz_session_options o = {.size = sizeof o, .threads = 2};
+ *
+ * Errors: a stable code and one sentence in a bz_error. Nothing here prints, exits, or keeps global
+ * state.
+ *
+ * What may change between versions. The shared library's name carries major and minor version
+ * (libbezel.so.0.1) until version 1.0, then the major version alone; programs need not be compiled
+ * again as long as it stays the same. Under one such name no function and no member goes away or
+ * changes its meaning, and structs without a `size` keep their layout. Structs with one grow at
+ * their end, also from one name to the next: a newer library reads the structs of an older program
+ * and fills in defaults. An older library accepts a struct of a newer program if all members it
+ * does not know are zero, and otherwise refuses it as a bad request. bz_sampling, which is part of
+ * bz_generate_options, does not grow. Codes of bz_status, and values of every enum, never change;
+ * new ones may be added. */
 #ifndef BEZEL_H
 #define BEZEL_H
 
@@ -75,22 +90,23 @@ typedef enum bz_progress {
 typedef struct bz_read {
     uint32_t file; /* index of the bz_input */
     uint64_t offset, length;
-    void *to; /* where the bytes go; NULL (hosts that said they can): straight into a GPU buffer */
-    uint32_t buffer; /* its handle in gpu.h; what is left of the last word of 4 bytes is zeros */
+    void *to;        /* destination; NULL (only for hosts that support it): a GPU buffer */
+    uint32_t buffer; /* its handle in gpu.h; the rest of the last 4-byte word is set to zero */
     uint64_t buffer_offset; /* a multiple of 4 */
 } bz_read;
 
 typedef enum bz_event_kind {
     BZ_EVENT_PROGRESS, /* done of total: bytes while opening, tokens while prefilling */
     BZ_EVENT_TOKEN,    /* a generated token */
-    BZ_EVENT_LOGITS,   /* rows of logits, when asked for */
-    BZ_EVENT_RELOAD, /* the GPU was lost: done of total bytes are loaded again, then the job goes on
-                      */
-    BZ_EVENT_CANVAS  /* done of total steps over a canvas; its text as it is now. See
-                        bezel_diffusion.h */
+    BZ_EVENT_LOGITS,   /* rows of logits, when requested */
+    BZ_EVENT_RELOAD,   /* the GPU was lost: done of total bytes are loaded again, then the job
+                          continues */
+    BZ_EVENT_CANVAS    /* done of total steps over a canvas, and its current text. See
+                          bezel_diffusion.h */
 } bz_event_kind;
 
-/* Natural, as the model gave it: before bias, penalties and temperature. */
+/* Natural logarithm of the probability that the model computed: before bias, penalties and
+ * temperature. */
 typedef struct bz_token_prob {
     int32_t token;
     float log_prob;
@@ -99,11 +115,11 @@ typedef struct bz_event {
     bz_event_kind kind;
     uint64_t done, total;
     int32_t token;
-    const char *text; /* to show now: whole characters, not terminated, valid until the next step */
-    size_t
-        text_len; /* what could begin a stop string is held back; the last token brings the rest */
-    float log_prob;           /* of the token, when asked for */
-    const bz_token_prob *top; /* [n_top] likeliest tokens, best first, when asked for */
+    const char *text; /* to show now: whole characters, not terminated, valid until the next step.
+                         What could begin a stop string is held back until later tokens decide */
+    size_t text_len;
+    float log_prob;           /* of the token, when requested */
+    const bz_token_prob *top; /* [n_top] likeliest tokens, best first, when requested */
     uint32_t n_top;
     const float *logits; /* [rows][vocabulary], valid until the next step */
     uint32_t position;   /* of the first row */
@@ -120,12 +136,13 @@ typedef struct bz_need {
 
 /* Does at most about 10 ms of work. */
 BZ_API bz_progress bz_job_step(bz_job *job, bz_need *need);
-/* Ends a job, finished or not. Cancelling leaves a session where its last pass ended. */
+/* Ends a job, finished or not. A cancelled job leaves its session where the last pass ended. */
 BZ_API void bz_job_free(bz_job *job);
 
 /* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of `event`
  * ends the job with status aborted, of `read` with bad_file. Does not free the job. */
 typedef struct bz_host {
+    size_t size;
     int (*read)(void *user, const bz_read *read);
     int (*event)(void *user, const bz_event *event);
     void *user;
@@ -134,8 +151,8 @@ BZ_API bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err);
 
 /* ---- models ------------------------------------------------------------- */
 
-/* One file of a model: its name (for messages), its size, and its bytes if mapped; with data NULL
- * the job asks for reads. */
+/* One file of a model: its name (for messages), its size, and its bytes if they are in memory; with
+ * data NULL the job requests reads. */
 typedef struct bz_input {
     const char *name;
     uint64_t size;
@@ -143,21 +160,23 @@ typedef struct bz_input {
 } bz_input;
 
 typedef struct bz_open_options {
-    const char *device; /* "cpu", "gpu" or "gpu-baseline" (no features, least limits); NULL: cpu */
+    size_t size;
+    const char *device; /* "cpu", "gpu" or "gpu-baseline" (no features, minimum limits); NULL: cpu
+                         */
     const char *ple; /* gpu: the per-layer embeddings are "resident", stay in the "file", or "auto"
                         (NULL) */
     uint64_t gpu_memory; /* gpu: bytes the weights may take; layers that do not fit are streamed
                             from the file. 0: all there is */
-    bool headers_only;   /* no weights are read: to look at a model; it has no sessions */
-    const bz_host *host; /* bz_model_open_file: told of progress, may stop it */
+    bool headers_only;   /* read no weights: to inspect a model; it has no sessions */
+    const bz_host *host; /* bz_model_open_file: callbacks while it is opened */
 } bz_open_options;
 
 /* Text model in one file or all its parts, in any order, and optionally its mmproj file. Names are
  * copied; data must outlive the model. */
 BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files,
                                const bz_open_options *options, bz_error *err);
-BZ_API bz_model *
-bz_job_model(bz_job *job); /* the opened model, once its job is done; the caller owns it */
+/* The opened model, once its job is done; the caller owns it. */
+BZ_API bz_model *bz_job_model(bz_job *job);
 
 /* Opens by path and waits: maps the file, finds the other parts of a split file beside it. mmproj
  * may be NULL. */
@@ -168,26 +187,47 @@ BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const ch
 BZ_API void bz_model_free(bz_model *model);
 
 BZ_API uint32_t bz_model_vocab(const bz_model *model);
-BZ_API uint32_t bz_model_context(const bz_model *model); /* longest the model was made for */
+BZ_API uint32_t bz_model_context(const bz_model *model); /* longest the model was trained for */
+
+/* What a file says about its model. Texts are valid as long as the model. */
+typedef struct bz_model_facts {
+    size_t size;              /* set by the caller, as in option structs */
+    const char *name;         /* as its makers call it; "": the file does not say */
+    const char *architecture; /* "gemma4", "diffusion-gemma" */
+    const char *file_type;    /* "Q4_K_M", "BF16" ... */
+    uint64_t bytes;           /* of all its files */
+    uint64_t parameters;      /* numbers in all tensors, those of vision and audio included */
+    uint32_t layers;
+    uint32_t width; /* of an embedding */
+    uint32_t vocab;
+    uint32_t context;               /* longest it was trained for */
+    uint32_t window;                /* positions that a sliding layer sees */
+    uint32_t experts, experts_used; /* of a layer, per token; 0: no mixture of experts */
+    uint32_t canvas;                /* tokens of a canvas; 0: not a diffusion model */
+} bz_model_facts;
+BZ_API bz_status bz_model_info(const bz_model *model, bz_model_facts *facts, bz_error *err);
 
 /* What a model needs on a GPU, in bytes. Known from the header alone. */
 typedef struct bz_fit_options {
-    uint32_t context; /* positions; 0: the model's limit, at most 32,768 */
-    const char *ple;  /* as for opening */
-    uint64_t max_buffer,
-        max_binding; /* limits of the GPU; 0: of the one the model is on, else the least there is */
-    uint64_t memory; /* that the GPU has; 0: unknown */
+    size_t size;
+    uint32_t context;                 /* positions; 0: the model's limit, at most 32,768 */
+    const char *ple;                  /* as for opening */
+    uint64_t max_buffer, max_binding; /* limits of the GPU; 0: of the one the model is on, else the
+                                         minimum that WebGPU guarantees */
+    uint64_t memory;                  /* of the GPU; 0: unknown */
 } bz_fit_options;
 typedef struct bz_fit {
-    uint64_t weights,
-        towers; /* with the per-layer embeddings, unless they stay in the file; of eyes and ears */
-    uint64_t ple; /* how much less the weights are if they do; 0: the model has none */
-    uint64_t caches,
-        work; /* keys and values; what passes compute in, about, those of eyes and ears too */
+    size_t size;      /* set by the caller, as in option structs */
+    uint64_t weights; /* with the per-layer embeddings, unless they stay in the file */
+    uint64_t towers;  /* weights of the vision and audio encoders */
+    uint64_t ple;     /* how much smaller the weights are if the per-layer embeddings stay in the
+                         file; 0: the model has none */
+    uint64_t caches;  /* keys and values */
+    uint64_t work;    /* activations of the largest pass, encoders included; an estimate */
     bool ple_in_file;
-    uint32_t most_context; /* that would fit, as far as is known */
+    uint32_t max_context; /* longest that would fit, as far as is known */
 } bz_fit;
-/* BZ_OK: nothing speaks against it. Else err says why it cannot fit and what to do; *fit is filled
+/* BZ_OK: no known limit is exceeded. Else err says why it cannot fit and what to do; *fit is filled
  * either way. */
 BZ_API bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit,
                               bz_error *err);
@@ -195,16 +235,16 @@ BZ_API bz_status bz_model_fit(const bz_model *model, const bz_fit_options *optio
 /* ---- tokens ------------------------------------------------------------- */
 
 /* Writes up to `cap` ids and returns how many the text has (call with cap 0 to count), or -1 with
- * *err filled. `specials`: texts of control tokens become those tokens; never for text from
- * outside. `bos`: begin with the one token every sequence starts with. */
+ * *err filled. `specials`: texts of control tokens become those tokens; never set it for text from
+ * outside. `bos`: begin with the token that every sequence begins with. */
 BZ_API int64_t bz_tokenize(const bz_model *model, const char *text, size_t len, bool specials,
                            bool bos, int32_t *ids, size_t cap, bz_error *err);
 /* The text of one token as the vocabulary spells it; may be part of a character. Not terminated,
- * valid as the model. */
+ * valid as long as the model. */
 BZ_API const char *bz_token_piece(const bz_model *model, int32_t id, size_t *len);
 BZ_API bool bz_token_ends(const bz_model *model, int32_t id); /* ends an answer */
 
-/* Text of a stream of tokens: never half a character. Zero-initialise. */
+/* Text of a stream of tokens: never part of a character. Zero-initialise. */
 typedef struct bz_text_stream {
     uint8_t state[16];
 } bz_text_stream;
@@ -216,13 +256,14 @@ BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_
 /* ---- sessions ----------------------------------------------------------- */
 
 typedef struct bz_session_options {
+    size_t size;
     uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
     unsigned threads;    /* cpu; 0: every processor */
     const char *kernels; /* cpu: "avx2", "neon", "plain"; NULL: the best this machine has */
     bool no_fuse;        /* gpu: one kernel per step, for checking */
-    bool exact;          /* float activations and f32 cache: slower, nothing rounded */
-    uint32_t snapshots;  /* places a conversation can go back to; 0: 4 */
+    bool exact;          /* f32 activations and caches: slower, nothing rounded */
+    uint32_t snapshots;  /* positions a conversation can return to; 0: 4 */
 } bz_session_options;
 
 BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model,
@@ -231,19 +272,21 @@ BZ_API void bz_session_free(bz_session *session);
 
 typedef enum bz_logits { BZ_LOGITS_LAST, BZ_LOGITS_ALL } bz_logits;
 typedef struct bz_prefill_options {
-    uint32_t snapshot_at; /* keep a way back to this many tokens; 0: none */
-    bz_logits logits;     /* ALL: an event with every new row's logits */
+    size_t size;
+    uint32_t snapshot_at; /* keep a snapshot after this many tokens; 0: none */
+    bz_logits logits;     /* ALL: events with the logits of every new token */
 } bz_prefill_options;
 
-/* Makes the session hold exactly these tokens, reusing the longest prefix it can; only what differs
- * is computed. Copied. */
+/* Makes the session hold exactly these tokens: it keeps the longest prefix it can and computes the
+ * rest. Ids are copied. */
 BZ_API bz_status bz_session_prefill(bz_session *session, const int32_t *ids, size_t n,
                                     const bz_prefill_options *options, bz_job **job, bz_error *err);
 
+/* Added to the logit of a token; -INFINITY: never chosen. */
 typedef struct bz_bias {
     int32_t token;
     float bias;
-} bz_bias; /* added to its logit; -INFINITY: never chosen */
+} bz_bias;
 
 /* How a token is chosen, in this order: bias, penalties, top-k, top-p, min-p, temperature, draw.
  * Zero: what the file recommends, else the number given here. */
@@ -255,18 +298,19 @@ typedef struct bz_sampling {
     float min_p;       /* off; 0.1: a tenth of the likeliest token's probability or more */
     float repetition;  /* 1, off; above: positive logits of seen tokens are divided by it, others
                           multiplied */
-    float presence;    /* 0; taken off the logit of a seen token */
+    float presence;    /* 0; subtracted from the logit of a seen token */
     float frequency;   /* 0; the same for each time it was seen */
     int32_t window; /* last tokens, the prompt's included, that count as seen: 64; below 0: all */
-    uint64_t seed; /* with the position it decides the draw: same seed, same text; 0 is one like any
-                      other */
+    uint64_t seed;  /* together with the position it determines the draw: same seed, same text. 0 is
+                       a seed like any other */
     const bz_bias *bias; /* [n_bias], copied */
     size_t n_bias;
 } bz_sampling;
 
 typedef struct bz_generate_options {
+    size_t size;
     uint32_t max_tokens;    /* 0: until an end token or the end of the context */
-    bool ignore_end;        /* go on past end tokens */
+    bool ignore_end;        /* continue past end tokens */
     bool show_control;      /* the event's text has control tokens too */
     bool log_probs;         /* report the token's log-probability */
     uint32_t top_log_probs; /* and those of this many likeliest tokens */
@@ -284,25 +328,24 @@ BZ_API bz_status bz_session_generate(bz_session *session, const bz_generate_opti
                                      bz_job **job, bz_error *err);
 
 typedef enum bz_finish {
-    BZ_FINISH_NONE,   /* still at work, cancelled or failed */
+    BZ_FINISH_NONE,   /* not finished, cancelled or failed */
     BZ_FINISH_END,    /* the model's end token */
     BZ_FINISH_STOP,   /* a stop id or stop string */
     BZ_FINISH_LENGTH, /* max_tokens */
     BZ_FINISH_CONTEXT /* the context is full */
 } bz_finish;
 
-BZ_API bz_finish
-bz_job_finish(const bz_job *job); /* why generating ended; known from its last token event on */
+/* Why generating ended; known from its last token event on. */
+BZ_API bz_finish bz_job_finish(const bz_job *job);
 
 typedef struct bz_session_stats {
     uint32_t position;  /* tokens held */
     uint64_t prefilled; /* prompt tokens computed since the session began */
-    uint64_t reused;    /* prompt tokens that needed no computing */
+    uint64_t reused;    /* prompt tokens that were already computed */
     uint64_t generated;
-    uint64_t restores; /* times a snapshot was gone back to */
+    uint64_t restores; /* times a snapshot was restored */
     uint64_t cache_bytes;
-    uint64_t ple_hits,
-        ple_misses; /* rows of per-layer embeddings in the file: there already, fetched */
+    uint64_t ple_hits, ple_misses; /* rows of per-layer embeddings in the file: cached, fetched */
 } bz_session_stats;
 
 BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);

@@ -49,6 +49,7 @@ BZ_API const bz_canvas *bz_job_canvas(const bz_job *job); /* NULL before the fir
 
 /* Zero: what the file says, else the number given here. */
 typedef struct bz_denoise_options {
+    size_t size;
     uint32_t steps;      /* most passes over a canvas: 48 */
     float t_min, t_max;  /* temperature goes down from the second to nearly the first: 0.4, 0.8 */
     float entropy_bound; /* nats that tokens accepted in one step have together: 0.1; below 0: 0 */

@@ -26,6 +26,7 @@ typedef struct bz_encoder bz_encoder;
 typedef struct bz_media bz_media;
 
 typedef struct bz_encoder_options {
+    size_t size;
     uint32_t budget;     /* tokens of a picture, at most: 70 to 1120; 0: the model's, mostly 280 */
     uint32_t keep;       /* encoded pictures and sounds remembered by their content; 0: 16 */
     unsigned threads;    /* 0: every processor */

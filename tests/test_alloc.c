@@ -46,13 +46,17 @@ static void test_model(const char *file, bool exact)
 {
     begin("%s %s: no allocation from the second token on", file, exact ? "exact" : "8 bit");
     bz_model *m = open_or_fail(model_path(file));
-    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = exact, .threads = 2});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2});
     const int32_t ids[] = {2, 500, 501, 502};
     bz_error err = {0};
     bz_job *job = NULL;
     bz_need need;
     CHECK(prefill(s, ids, 4, 0, NULL, &err) == BZ_OK);
-    CHECK(bz_session_generate(s, &(bz_generate_options){.max_tokens = 100, .ignore_end = true},
+    CHECK(bz_session_generate(s,
+                              &(bz_generate_options){.size = sizeof(bz_generate_options),
+                                                     .max_tokens = 100,
+                                                     .ignore_end = true},
                               &job, &err) == BZ_OK);
     int tokens = 0, at_second = 0;
     bz_progress p;

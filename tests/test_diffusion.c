@@ -74,8 +74,10 @@ static void inner_tensors(const golden *g, const bz_model *m)
     const float *previous = golden_f32(g, &n_logits, "step0.logits");
     for (int i = 0; i < 3; i++) {
         begin("inner tensors, chunk %u", chunks[i]);
-        bz_session *s = session_or_fail(
-            m, &(bz_session_options){.exact = true, .chunk = chunks[i], .threads = 2});
+        bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                                 .exact = true,
+                                                                 .chunk = chunks[i],
+                                                                 .threads = 2});
         watch w = {g, s, "enc", 0};
         bz_error err = {0};
         float *out = malloc(n_logits * sizeof *out);
@@ -155,7 +157,8 @@ static void drifting_sums(void)
     bz_backend *b = NULL;
     bz_error err = {0};
     const bz_model *m = open_or_fail(golden_path("diffusion/text.gguf"));
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2});
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 2});
     b = s->backend;
     bz_tensor stats = BZ_NO_TENSOR;
     CHECK(bz_plan_new(&p, &none, NULL, 0, 1, 1, &err) == BZ_OK);
@@ -227,11 +230,12 @@ static told answer(bz_session *s, const int32_t *prompt, size_t n, uint64_t seed
     bz_error err = {0};
     bz_job *job = NULL;
     const bz_generate_options o = {
-        .max_tokens = max, .ignore_end = true, .sampling = {.seed = seed}};
+        .size = sizeof o, .max_tokens = max, .ignore_end = true, .sampling = {.seed = seed}};
     CHECKF(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
     if (CHECKF(bz_session_generate(s, &o, &job, &err) == BZ_OK, "%s", err.text)) {
-        CHECKF(bz_job_run(job, &(bz_host){.event = on_told, .user = &t}, &err) == BZ_OK, "%s",
-               err.text);
+        CHECKF(bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_told, .user = &t},
+                          &err) == BZ_OK,
+               "%s", err.text);
         *finish = bz_job_finish(job);
     }
     bz_job_free(job);
@@ -244,8 +248,11 @@ static void seeds(const golden *g, const bz_model *m)
     const int32_t *prompt = golden_i32(g, &n, "prompt");
     bz_finish finish = BZ_FINISH_NONE;
     begin("same seed, same text; another seed, another text");
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2}),
-               *one = session_or_fail(m, &(bz_session_options){.threads = 1, .chunk = 3});
+    bz_session *s = session_or_fail(
+                   m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 2}),
+               *one = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                               .threads = 1,
+                                                               .chunk = 3});
     told a = answer(s, prompt, n, 1, 40, &finish);
     CHECK(a.n == 40 && finish == BZ_FINISH_LENGTH && a.canvases >= 6);
     CHECK(bz_session_get_stats(s).position == n + 40);
@@ -260,15 +267,17 @@ static void seeds(const golden *g, const bz_model *m)
     bz_error err = {0};
     bz_job *job = NULL;
     const bz_generate_options more = {
-        .max_tokens = 24, .ignore_end = true, .sampling = {.seed = 1}};
+        .size = sizeof more, .max_tokens = 24, .ignore_end = true, .sampling = {.seed = 1}};
     CHECK(bz_session_generate(s, &more, &job, &err) == BZ_OK);
-    CHECK(bz_job_run(job, &(bz_host){.event = on_told, .user = &rest}, &err) == BZ_OK);
+    CHECK(bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_told, .user = &rest},
+                     &err) == BZ_OK);
     bz_job_free(job);
     CHECK(memcmp(first.ids, a.ids, 16 * 4) == 0 && memcmp(rest.ids, a.ids + 16, 24 * 4) == 0);
     bz_session_free(s);
 
     begin("the context ends an answer");
-    s = session_or_fail(m, &(bz_session_options){.context = 60, .threads = 2});
+    s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .context = 60, .threads = 2});
     a = answer(s, prompt, n, 1, 0, &finish);
     CHECKF(a.n == 32 && finish == BZ_FINISH_CONTEXT, "%u tokens, %d", a.n, finish);
     bz_session_free(s);
@@ -280,8 +289,9 @@ static void seeds(const golden *g, const bz_model *m)
     CHECK(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK);
     int32_t wrong[16] = {768};
     CHECK(bz_session_canvas(s, wrong, NULL, 0, &job, &err) == BZ_BAD_REQUEST);
-    CHECK(bz_session_diffuse(s, NULL, &(bz_denoise_options){.t_min = -1}, &job, &err) ==
-          BZ_BAD_REQUEST);
+    CHECK(bz_session_diffuse(s, NULL,
+                             &(bz_denoise_options){.size = sizeof(bz_denoise_options), .t_min = -1},
+                             &job, &err) == BZ_BAD_REQUEST);
     bz_session_free(s);
     bz_model *text = open_or_fail(golden_path("moe-like/text.gguf"));
     s = session_or_fail(text, NULL);
@@ -301,7 +311,8 @@ int main(void)
     inner_tensors(&g, m);
     const char *kernels[] = {NULL, "plain"};
     for (int k = 0; k < 2; k++) {
-        const bz_session_options o = {.exact = true, .kernels = kernels[k], .threads = 2};
+        const bz_session_options o = {
+            .size = sizeof o, .exact = true, .kernels = kernels[k], .threads = 2};
         begin("logits of a canvas%s%s", k ? ", kernels " : "", k ? kernels[k] : "");
         check_canvas_logits(&g, m, &o, 1e-3);
         begin("a prompt with a picture%s%s", k ? ", kernels " : "", k ? kernels[k] : "");

@@ -63,7 +63,8 @@ static bz_status go_on(bz_session *s, const bz_generate_options *o, answer *a)
     bz_status status = bz_session_generate(s, o, &job, &a->err);
     if (status == BZ_OK) {
         CHECK(bz_job_finish(job) == BZ_FINISH_NONE);
-        status = bz_job_run(job, &(bz_host){.event = on_event, .user = a}, &a->err);
+        status = bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = a},
+                            &a->err);
         a->finish = bz_job_finish(job);
         bz_job_free(job);
     }
@@ -109,10 +110,13 @@ static void test_seeds(const bz_model *m, const char *name)
                                         "greedy"};
     for (size_t k = quick_run() ? 2 : 0; k < sizeof samplings / sizeof *samplings; k++) {
         begin("%s, %s: one seed, one text, whatever the chunks and threads", name, names[k]);
-        bz_generate_options o = {.max_tokens = 60, .ignore_end = true, .sampling = samplings[k]};
+        bz_generate_options o = {
+            .size = sizeof o, .max_tokens = 60, .ignore_end = true, .sampling = samplings[k]};
         for (size_t i = 0; i < (quick_run() ? 2 : sizeof ways / sizeof *ways); i++) {
-            bz_session *s = session_or_fail(
-                m, &(bz_session_options){.chunk = ways[i].chunk, .threads = ways[i].threads});
+            bz_session *s =
+                session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                         .chunk = ways[i].chunk,
+                                                         .threads = ways[i].threads});
             CHECKF(ask(s, &o, i ? &second : &first) == BZ_OK, "%s", second.err.text);
             CHECK(i == 0 || same_ids(&first, &second));
             CHECK(i == 0 ||
@@ -141,8 +145,10 @@ static void test_seeds(const bz_model *m, const char *name)
 
 static void test_stops(const bz_model *m)
 {
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2});
-    bz_generate_options o = {.max_tokens = 100, .ignore_end = true, .sampling.seed = 3};
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 2});
+    bz_generate_options o = {
+        .size = sizeof o, .max_tokens = 100, .ignore_end = true, .sampling.seed = 3};
     CHECK(ask(s, &o, &first) == BZ_OK);
 
     begin("the events' text is the stream's text");
@@ -235,8 +241,9 @@ static void test_stops(const bz_model *m)
     bz_session_free(s);
 
     begin("the context's end is a reason of its own");
-    s = session_or_fail(m, &(bz_session_options){.context = PROMPT + 5});
-    o = (bz_generate_options){.ignore_end = true};
+    s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .context = PROMPT + 5});
+    o = (bz_generate_options){.size = sizeof(bz_generate_options), .ignore_end = true};
     CHECK(ask(s, &o, &second) == BZ_OK && second.n == 5 && second.finish == BZ_FINISH_CONTEXT);
     CHECK(go_on(s, &o, &second) == BZ_OK && second.n == 0 && second.finish == BZ_FINISH_CONTEXT);
     bz_session_free(s);
@@ -279,18 +286,23 @@ static void test_requests(const bz_model *m)
 {
     begin("log-probabilities are those of the session's logits");
     bz_error err = {0};
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2});
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 2});
     CHECK(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK);
     const bz_bias bias = {600, 3};
-    bz_generate_options o = {
-        .max_tokens = 10, .ignore_end = true, .top_log_probs = 300, .sampling.seed = 5};
+    bz_generate_options o = {.size = sizeof o,
+                             .max_tokens = 10,
+                             .ignore_end = true,
+                             .top_log_probs = 300,
+                             .sampling.seed = 5};
     probs_seen seen = {s, 0};
     for (int i = 0; i < 2; i++) {
         bz_job *job = NULL;
         o.sampling.bias = &bias;
         o.sampling.n_bias = (size_t)i;
         CHECK(bz_session_generate(s, &o, &job, &err) == BZ_OK);
-        CHECK(bz_job_run(job, &(bz_host){.event = on_probs, .user = &seen}, &err) == BZ_OK);
+        CHECK(bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_probs, .user = &seen},
+                         &err) == BZ_OK);
         bz_job_free(job);
     }
     CHECK(seen.tokens == 20);
@@ -298,17 +310,25 @@ static void test_requests(const bz_model *m)
     begin("requests that cannot be served say why, and the session stays free");
     const int32_t far = 640;
     const char *const empty[] = {""};
-    CHECK(ask(s, &(bz_generate_options){.stop_ids = &far, .n_stop_ids = 1}, &first) ==
-          BZ_BAD_REQUEST);
+    CHECK(ask(s,
+              &(bz_generate_options){
+                  .size = sizeof(bz_generate_options), .stop_ids = &far, .n_stop_ids = 1},
+              &first) == BZ_BAD_REQUEST);
     CHECKF(strcmp(first.err.text, "The stop token 640 is not in the vocabulary of 640.") == 0, "%s",
            first.err.text);
-    CHECK(ask(s, &(bz_generate_options){.stop = empty, .n_stop = 1}, &first) == BZ_BAD_REQUEST);
-    CHECK(ask(s, &(bz_generate_options){.sampling.min_p = 2}, &first) == BZ_BAD_REQUEST);
+    CHECK(
+        ask(s,
+            &(bz_generate_options){.size = sizeof(bz_generate_options), .stop = empty, .n_stop = 1},
+            &first) == BZ_BAD_REQUEST);
+    CHECK(ask(s, &(bz_generate_options){.size = sizeof(bz_generate_options), .sampling.min_p = 2},
+              &first) == BZ_BAD_REQUEST);
     bz_bias none[640];
     for (int32_t i = 0; i < 640; i++) {
         none[i] = (bz_bias){i, -INFINITY};
     }
-    o = (bz_generate_options){.max_tokens = 3, .sampling = {.bias = none, .n_bias = 640}};
+    o = (bz_generate_options){.size = sizeof(bz_generate_options),
+                              .max_tokens = 3,
+                              .sampling = {.bias = none, .n_bias = 640}};
     CHECK(ask(s, &o, &first) == BZ_BAD_REQUEST && first.n == 0 && first.finish == BZ_FINISH_NONE);
     o.sampling.n_bias = 639; /* the last one is left */
     CHECK(ask(s, &o, &first) == BZ_OK && first.n == 3 && first.ids[0] == 639 &&
@@ -423,7 +443,8 @@ static void test_file(const char *name)
     CHECK(bz_os_map_file(model_path(name), &file, &err) == BZ_OK);
     bz_model *plain = open_or_fail(model_path(name));
     bz_session *s = session_or_fail(plain, NULL);
-    bz_generate_options o = {.max_tokens = 30, .ignore_end = true, .sampling.greedy = true};
+    bz_generate_options o = {
+        .size = sizeof o, .max_tokens = 30, .ignore_end = true, .sampling.greedy = true};
     CHECK(ask(s, &o, &first) == BZ_OK);
     bz_session_free(s);
     bz_model_free(plain);

@@ -108,7 +108,8 @@ static void run_case(const char *what, const char *model_name, const char *golde
     golden_open(&g, golden_name);
     bz_model *m = open_or_fail(model_name);
     uint32_t vocab = bz_model_vocab(m);
-    bz_session_options o = {.exact = true, .chunk = chunk, .kernels = kernels, .threads = 2};
+    bz_session_options o = {
+        .size = sizeof o, .exact = true, .chunk = chunk, .kernels = kernels, .threads = 2};
     for (int k = 0; k < 3; k++) {
         begin("%s prompt %d chunk %u%s%s", what, k, chunk, kernels ? " kernels " : "",
               kernels ? kernels : "");

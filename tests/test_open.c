@@ -360,7 +360,8 @@ static void test_numeric(void)
     bz_model *m = NULL;
     bz_error err = {0};
     CHECK(open_bytes(copy, from.map.size, &m, &err) == BZ_OK);
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 1});
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 1});
     const int32_t ids[] = {2, 500, 501};
     CHECK(prefill(s, ids, 3, 0, NULL, &err) == BZ_NUMERIC);
     CHECKF(
@@ -413,7 +414,8 @@ static bz_status open_by_reads(disk *d, const char *const *names, size_t n, bz_m
     bz_job *job = NULL;
     bz_status status = bz_model_open(&job, inputs, n, NULL, err);
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.read = on_read, .user = d}, err);
+        status =
+            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .read = on_read, .user = d}, err);
         *m = bz_job_model(job);
         bz_job_free(job);
     }
@@ -426,8 +428,10 @@ static bz_status open_by_reads(disk *d, const char *const *names, size_t n, bz_m
 static void check_same_model(const bz_model *a, const bz_model *b)
 {
     const int32_t ids[] = {2, 500, 501, 502, 503, 2, 600, 610, 620};
-    bz_session *s = session_or_fail(a, &(bz_session_options){.threads = 1});
-    bz_session *t = session_or_fail(b, &(bz_session_options){.threads = 1});
+    bz_session *s =
+        session_or_fail(a, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 1});
+    bz_session *t =
+        session_or_fail(b, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 1});
     bz_error err = {0};
     CHECK(prefill(s, ids, 9, 0, NULL, &err) == BZ_OK && prefill(t, ids, 9, 0, NULL, &err) == BZ_OK);
     CHECK(memcmp(bz_session_logits(s), bz_session_logits(t), bz_model_vocab(a) * sizeof(float)) ==

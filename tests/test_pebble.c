@@ -36,7 +36,7 @@ static void text_case(const golden *g, const bz_model *m)
                n_own / vocab <= n)) {
         return;
     }
-    const bz_session_options o = {.exact = true, .threads = 2};
+    const bz_session_options o = {.size = sizeof o, .exact = true, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
     float *logits = calloc(n * vocab, sizeof *logits);
     bz_error err = {0};
@@ -85,7 +85,8 @@ static void media_case(const golden *g, const bz_model *m, const char *kind, bz_
     CHECKF(d <= 2e-3, "soft tokens off by %g", d);
 
     begin("%s: the official logits", kind);
-    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true, .threads = 2});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true, .threads = 2});
     float *logits = calloc(n * vocab, sizeof *logits);
     CHECKF(prefill_with(s, ids, n, &media, 1, logits, &err) == BZ_OK, "%s", err.text);
     d = max_difference(logits + n * vocab - n_logits, want, n_logits);

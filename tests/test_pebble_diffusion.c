@@ -14,7 +14,7 @@ int main(void)
     size_t n, n_step, n_init;
     golden_open(&g, golden_path("pebble-diffusion/golden.gguf"));
     bz_model *m = open_or_fail(golden_path(MODEL));
-    const bz_session_options o = {.exact = true, .threads = 2};
+    const bz_session_options o = {.size = sizeof o, .exact = true, .threads = 2};
     begin("the official logits over a canvas");
     CHECK(bz_model_canvas(m) == 64);
     check_canvas_logits(&g, m, &o, 1e-3);

@@ -29,7 +29,7 @@ static void test_fields(void)
     begin("nothing asked for: every default");
     reading r =
         read_text("{\"messages\":[],\"temperature\":null,\"seed\":null,\"logit_bias\":null}");
-    const bz_generate_options nothing = {0};
+    const bz_generate_options nothing = {.size = sizeof nothing};
     CHECK(r.status == BZ_OK && !r.seeded && memcmp(&r.o, &nothing, sizeof nothing) == 0);
     bz_arena_free(&r.arena);
 

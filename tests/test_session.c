@@ -31,7 +31,7 @@ static bool same(const float *a, const float *b, size_t n)
 /* Last-row logits of a fresh session. */
 static float *fresh(const bz_model *m, bool exact, const int32_t *ids, size_t n)
 {
-    const bz_session_options o = {.exact = exact, .threads = 1};
+    const bz_session_options o = {.size = sizeof o, .exact = exact, .threads = 1};
     bz_session *s = session_or_fail(m, &o);
     bz_error err = {0};
     CHECKF(prefill(s, ids, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
@@ -71,7 +71,7 @@ static void test_chunks(const bz_model *m, const char *name, bool exact)
         begin("%s %s: chunk %u, %u threads gives the same bits", name, exact ? "exact" : "8 bit",
               ways[i].chunk, ways[i].threads);
         const bz_session_options o = {
-            .exact = exact, .chunk = ways[i].chunk, .threads = ways[i].threads};
+            .size = sizeof o, .exact = exact, .chunk = ways[i].chunk, .threads = ways[i].threads};
         bz_session *s = session_or_fail(m, &o);
         bz_error err = {0};
         CHECKF(prefill(s, prompt, n, 0, i ? got : want, &err) == BZ_OK, "%s", err.text);
@@ -87,7 +87,7 @@ static void test_chunks(const bz_model *m, const char *name, bool exact)
 static void test_reuse(const bz_model *m, const char *name, bool exact)
 {
     int32_t other[MAX_PROMPT];
-    const bz_session_options o = {.exact = exact, .chunk = 16, .threads = 2};
+    const bz_session_options o = {.size = sizeof o, .exact = exact, .chunk = 16, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
     begin("%s %s: the same prompt again computes one token", name, exact ? "exact" : "8 bit");
     go(s, prompt, 60, 0);
@@ -132,7 +132,7 @@ static void test_snapshots(const bz_model *m, const char *name, bool exact)
 {
     enum { PROMPT = 50, KEEP = 46, ANSWER = 120 };
     int32_t talk[MAX_PROMPT], made[ANSWER];
-    const bz_session_options o = {.exact = exact, .chunk = 16, .threads = 2};
+    const bz_session_options o = {.size = sizeof o, .exact = exact, .chunk = 16, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
 
     begin("%s %s: after an answer longer than the ring only what differs is computed", name,
@@ -194,7 +194,8 @@ static void test_generate(const bz_model *m, const char *name, bool exact)
     enum { N = 40 };
     int32_t all[64 + N], first[N], second[N];
     begin("%s %s: generating is prefilling its own tokens", name, exact ? "exact" : "8 bit");
-    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = exact, .threads = 2});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2});
     go(s, prompt, 30, 0);
     CHECK(generate(s, first, N) == N);
     memcpy(all, prompt, 30 * sizeof *all);
@@ -209,7 +210,9 @@ static void test_generate(const bz_model *m, const char *name, bool exact)
     bz_session_free(s);
 
     begin("%s %s: a cancelled prefill loses nothing", name, exact ? "exact" : "8 bit");
-    s = session_or_fail(m, &(bz_session_options){.exact = exact, .chunk = 32, .threads = 2});
+    s = session_or_fail(
+        m, &(bz_session_options){
+               .size = sizeof(bz_session_options), .exact = exact, .chunk = 32, .threads = 2});
     for (int steps = 0; steps < 12; steps++) {
         bz_job *job = NULL;
         bz_need need;
@@ -232,7 +235,8 @@ static void test_batch(const bz_model *m, const char *name, bool exact)
     begin("%s %s: rows of three sequences in one pass", name, exact ? "exact" : "8 bit");
     enum { SEQUENCES = 3, LENGTH = 20 };
     const uint32_t vocab = bz_model_vocab(m);
-    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = exact, .threads = 2});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2});
     bz_backend *b = s->backend;
     bz_kv *kv[SEQUENCES];
     bz_error err = {0};
@@ -293,7 +297,8 @@ static void test_long(void)
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = prompt[i % MAX_PROMPT] + (int32_t)(i / MAX_PROMPT % 3);
     }
-    bz_session *a = session_or_fail(m, &(bz_session_options){.threads = 2});
+    bz_session *a =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 2});
     float *first = malloc(bz_model_vocab(m) * sizeof *first);
     CHECK(go(a, ids, n, 0) == BZ_OK);
     memcpy(first, bz_session_logits(a), bz_model_vocab(m) * sizeof *first);
@@ -315,12 +320,16 @@ static void test_requests(const bz_model *m)
     bz_session *s = NULL;
     const int32_t bad[] = {2, 640}, negative[] = {-1};
     begin("requests that cannot be served say why");
-    CHECK(bz_session_new(&s, m, &(bz_session_options){.context = 1000000}, &err) == BZ_BAD_REQUEST);
+    CHECK(bz_session_new(
+              &s, m, &(bz_session_options){.size = sizeof(bz_session_options), .context = 1000000},
+              &err) == BZ_BAD_REQUEST);
     CHECKF(strcmp(err.text, "A context of 1000000 was asked for; this model goes up to 512.") == 0,
            "%s", err.text);
-    CHECK(bz_session_new(&s, m, &(bz_session_options){.kernels = "abacus"}, &err) ==
-          BZ_BAD_REQUEST);
-    s = session_or_fail(m, &(bz_session_options){.context = 20});
+    CHECK(bz_session_new(
+              &s, m, &(bz_session_options){.size = sizeof(bz_session_options), .kernels = "abacus"},
+              &err) == BZ_BAD_REQUEST);
+    s = session_or_fail(m,
+                        &(bz_session_options){.size = sizeof(bz_session_options), .context = 20});
     CHECK(bz_session_prefill(s, prompt, 0, NULL, &job, &err) == BZ_BAD_REQUEST);
     CHECK(bz_session_prefill(s, bad, 2, NULL, &job, &err) == BZ_BAD_REQUEST);
     CHECKF(strcmp(err.text,

@@ -19,7 +19,8 @@ static bz_media *media_for(const bz_model *m, const golden *g, const golden *med
     if (i == 1) {
         return golden_soft_tokens(m, g, kind, i);
     }
-    bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = budget});
+    bz_encoder *e = encoder_or_fail(
+        m, &(bz_encoder_options){.size = sizeof(bz_encoder_options), .budget = budget});
     bz_media *made = encode_golden(e, media, kind, i);
     bz_encoder_free(e);
     return made;
@@ -42,8 +43,10 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
         for (size_t i = 0; i < p->n; i++) {
             list[i] = media_for(m, &g, &media, p->kind[i], p->number[i]);
         }
-        bz_session *s =
-            session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunk, .threads = 2});
+        bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                                 .exact = true,
+                                                                 .chunk = chunk,
+                                                                 .threads = 2});
         float *logits = calloc(n * vocab, sizeof *logits);
         bz_error err = {0};
         CHECKF(prefill_with(s, ids, n, list, p->n, logits, &err) == BZ_OK, "%s", err.text);
@@ -81,8 +84,10 @@ static void test_long(const char *name, bool exact, double bound)
     begin("%s: a picture of more tokens than a chunk%s", name, exact ? "" : ", 8 bits");
     bz_model *m = open_golden_or_fail(name, NULL);
     bz_error err = {0};
-    const double d =
-        long_picture_error(m, name, &(bz_session_options){.exact = exact, .threads = 2}, &err);
+    const double d = long_picture_error(
+        m, name,
+        &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2},
+        &err);
     CHECKF(d < bound, "logits off by %g %s", d, err.text);
     bz_model_free(m);
 }

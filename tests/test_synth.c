@@ -12,7 +12,7 @@
 
 static float *all_logits(const bz_model *m, const synth_entry *e, bool exact, uint32_t chunk)
 {
-    const bz_session_options o = {.exact = exact, .chunk = chunk, .threads = 2};
+    const bz_session_options o = {.size = sizeof o, .exact = exact, .chunk = chunk, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
     float *out = calloc(e->n_tokens * e->vocab, sizeof *out);
     bz_error err = {0};

@@ -46,7 +46,8 @@ static int on_token(void *user, const bz_event *e)
 
 static bz_status run_and_free(bz_job *job, answer *a)
 {
-    bz_status status = bz_job_run(job, &(bz_host){.event = on_token, .user = a}, NULL);
+    bz_status status =
+        bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_token, .user = a}, NULL);
     bz_job_free(job);
     return status;
 }
@@ -72,8 +73,10 @@ static bz_status feed_prompt(bz_session *s, const bz_model *m, unsigned number, 
 
 static bz_status add_tokens(bz_session *s, uint32_t n, bool greedy, unsigned seed, answer *a)
 {
-    const bz_generate_options o = {
-        .max_tokens = n, .ignore_end = true, .sampling = {.greedy = greedy, .seed = seed}};
+    const bz_generate_options o = {.size = sizeof o,
+                                   .max_tokens = n,
+                                   .ignore_end = true,
+                                   .sampling = {.greedy = greedy, .seed = seed}};
     bz_job *job = NULL;
     bz_status status = bz_session_generate(s, &o, &job, NULL);
     return status == BZ_OK ? run_and_free(job, a) : status;
@@ -84,7 +87,10 @@ static void converse(const bz_model *m, unsigned number, unsigned threads, answe
 {
     bz_session *s = NULL;
     a->n = 0;
-    a->status = bz_session_new(&s, m, &(bz_session_options){.threads = threads, .chunk = 16}, NULL);
+    a->status = bz_session_new(
+        &s, m,
+        &(bz_session_options){.size = sizeof(bz_session_options), .threads = threads, .chunk = 16},
+        NULL);
     if (a->status == BZ_OK) {
         a->status = feed_prompt(s, m, number, a);
     }
@@ -184,7 +190,8 @@ static void test_handing_over(const char *file)
     new_answer(&want, m);
     new_answer(&got, m);
     converse(m, 3, 1, &want);
-    bz_session *s = session_or_fail(m, &(bz_session_options){.threads = 2, .chunk = 16});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 2, .chunk = 16});
     for (int i = 0; i < 4; i++) {
         turn t = {m, s, &got, i};
         run_all(take_turn, &t, sizeof t, 1);

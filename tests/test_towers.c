@@ -69,7 +69,8 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
     for (size_t i = 0; i < sizeof cases / sizeof *cases - !sound; i++) {
         begin("%s: %s %d%s%s", what, cases[i].kind, cases[i].i, kernels ? " kernels " : "",
               kernels ? kernels : "");
-        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = cases[i].budget,
+        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.size = sizeof(bz_encoder_options),
+                                                                 .budget = cases[i].budget,
                                                                  .kernels = kernels,
                                                                  .threads = threads});
         char which[16];
@@ -97,7 +98,8 @@ static void test_remembering(void)
     golden_open(&media, golden_path("media/golden.gguf"));
     bz_model *m =
         open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
-    bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 70, .keep = 2});
+    bz_encoder *e = encoder_or_fail(
+        m, &(bz_encoder_options){.size = sizeof(bz_encoder_options), .budget = 70, .keep = 2});
     bz_media *a = encode_golden(e, &media, "image", 0), *b = encode_golden(e, &media, "image", 0);
     CHECK(a == b && bz_encoder_get_stats(e).encoded == 1 &&
           bz_encoder_get_stats(e).remembered == 1);
@@ -229,8 +231,10 @@ static void test_cancel(void)
     golden_open(&media, golden_path("media/golden.gguf"));
     bz_model *m =
         open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
-    bz_encoder *e =
-        encoder_or_fail(m, &(bz_encoder_options){.budget = 1120, .kernels = "plain", .threads = 1});
+    bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.size = sizeof(bz_encoder_options),
+                                                             .budget = 1120,
+                                                             .kernels = "plain",
+                                                             .threads = 1});
     static uint8_t rgb[300 * 300 * 3];
     for (size_t i = 0; i < sizeof rgb; i++) {
         rgb[i] = (uint8_t)(i * 7 + i / 900);
@@ -244,10 +248,14 @@ static void test_cancel(void)
     CHECK(bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "places"));
     bz_job_free(job);
     bz_encoder_free(e);
-    e = encoder_or_fail(m, &(bz_encoder_options){.budget = 280, .kernels = "plain", .threads = 1});
+    e = encoder_or_fail(m, &(bz_encoder_options){.size = sizeof(bz_encoder_options),
+                                                 .budget = 280,
+                                                 .kernels = "plain",
+                                                 .threads = 1});
     CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK);
-    CHECK(bz_job_run(job, &(bz_host){.event = stop_at_third, .user = &events}, &err) ==
-              BZ_ABORTED &&
+    CHECK(bz_job_run(job,
+                     &(bz_host){.size = sizeof(bz_host), .event = stop_at_third, .user = &events},
+                     &err) == BZ_ABORTED &&
           events == 2);
     bz_job_free(job);
     CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK &&

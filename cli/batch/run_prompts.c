@@ -379,7 +379,8 @@ static bz_status open_all(prompts_run *p, bz_error *err)
         s.set[SET_SEED] = false; /* a run can be repeated unless somebody asks otherwise */
     }
     p->sum = sum_of_settings(r, &s);
-    const bz_session_options so = {.context = run_context(r, &s),
+    const bz_session_options so = {.size = sizeof so,
+                                   .context = run_context(r, &s),
                                    .threads = o->threads,
                                    .chunk = o->chunk,
                                    .kernels = o->kernels};

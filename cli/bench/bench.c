@@ -68,8 +68,10 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
     status = run_job(status, job, prefill_s, err);
     *decode_s = 0;
     if (status == BZ_OK && answer) {
-        const bz_generate_options go = {
-            .max_tokens = answer, .ignore_end = true, .sampling = {.greedy = true}};
+        const bz_generate_options go = {.size = sizeof go,
+                                        .max_tokens = answer,
+                                        .ignore_end = true,
+                                        .sampling = {.greedy = true}};
         job = NULL;
         const bz_debug_gpu_counts before =
             b->gpu ? bz_debug_gpu_get_counts(b->gpu) : (bz_debug_gpu_counts){0};
@@ -313,7 +315,8 @@ static int bench_model(bench *b)
 {
     const cli_options *o = b->o;
     bz_error err = {0};
-    const bz_session_options so = {.context = o->prompt_tokens + o->max_tokens,
+    const bz_session_options so = {.size = sizeof so,
+                                   .context = o->prompt_tokens + o->max_tokens,
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels,

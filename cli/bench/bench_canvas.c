@@ -66,13 +66,14 @@ static int on_step(void *user, const bz_event *e)
 static bz_status steps(canvas_bench *b, uint32_t n, uint64_t seed, bz_error *err)
 {
     const bz_generate_options go = {
-        .max_tokens = 1, .ignore_end = true, .sampling = {.seed = seed}};
-    const bz_denoise_options d = {.steps = n + 1,
-                                  .confidence = -1}; /* never sure: all steps are made */
+        .size = sizeof go, .max_tokens = 1, .ignore_end = true, .sampling = {.seed = seed}};
+    const bz_denoise_options d = {
+        .size = sizeof d, .steps = n + 1, .confidence = -1}; /* never sure: all steps are made */
     bz_job *job = NULL;
     bz_status status = bz_session_diffuse(b->session, &go, &d, &job, err);
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = on_step, .user = b}, err);
+        status =
+            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_step, .user = b}, err);
         bz_job_free(job);
     }
     return status;
@@ -232,7 +233,8 @@ static int run_bench(canvas_bench *b, uint32_t longest)
 {
     const cli_options *o = b->o;
     bz_error err = {0};
-    const bz_session_options so = {.context = longest + bz_model_canvas(b->model),
+    const bz_session_options so = {.size = sizeof so,
+                                   .context = longest + bz_model_canvas(b->model),
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels,

@@ -109,8 +109,11 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
     media_bench b = {.o = o};
     media_speed *speeds = calloc(2, sizeof *speeds);
     bz_error err = {0};
-    const bz_encoder_options eo = {
-        .budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = o->exact};
+    const bz_encoder_options eo = {.size = sizeof eo,
+                                   .budget = o->image_tokens,
+                                   .threads = o->threads,
+                                   .kernels = o->kernels,
+                                   .exact = o->exact};
     bz_status status = speeds && make_inputs(&b)
                            ? BZ_OK
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a picture.");

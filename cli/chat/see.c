@@ -50,7 +50,8 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
     if (progress) {
         term_busy(kind == BZ_MEDIA_IMAGE ? "looking" : "listening");
     }
-    const bz_status status = bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, err);
+    const bz_status status =
+        bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = &w}, err);
     if (progress) {
         term_idle();
     }

@@ -300,7 +300,7 @@ static void put_gpu(bz_json *j, const show_info *info)
     bz_json_put_uint(j, "ple_bytes", g->ple);
     bz_json_put_uint(j, "cache_bytes", g->caches);
     bz_json_put_uint(j, "activation_bytes", g->work);
-    bz_json_put_uint(j, "most_context", g->most_context);
+    bz_json_put_uint(j, "most_context", g->max_context);
     bz_json_put_text(j, "code", bz_status_name(info->gpu_refusal.code));
     bz_json_put_text(j, "text", info->gpu_refusal.text);
     bz_json_end(j);

@@ -263,8 +263,10 @@ bool show_load(show_info *info, const cli_options *o, int *exit_code)
         return false;
     }
     info->gpu_context = o->context ? o->context : limit < USUAL_CONTEXT ? limit : USUAL_CONTEXT;
-    bz_model_fit(info->model, &(bz_fit_options){.context = info->gpu_context}, &info->gpu,
-                 &info->gpu_refusal);
+    info->gpu = (bz_fit){.size = sizeof info->gpu};
+    bz_model_fit(info->model,
+                 &(bz_fit_options){.size = sizeof(bz_fit_options), .context = info->gpu_context},
+                 &info->gpu, &info->gpu_refusal);
     return true;
 }
 

@@ -139,7 +139,8 @@ static bz_status write_canvases(bz_session *s, const bz_generate_options *go,
     bz_status status = bz_session_diffuse(s, go, d, &job, err);
     if (status == BZ_OK) {
         t->job = job;
-        status = bz_job_run(job, &(bz_host){.event = on_event, .user = t}, err);
+        status =
+            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = t}, err);
         bz_job_free(job);
     }
     return status;
@@ -156,7 +157,8 @@ static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_gene
     if (!cli_open(o, &model, &code)) {
         return code;
     }
-    const bz_session_options so = {.context = o->context,
+    const bz_session_options so = {.size = sizeof so,
+                                   .context = o->context,
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels,
@@ -199,8 +201,8 @@ static int run(int argc, char **argv)
         return cli_usage_error("diffuse", "behind which tokens? Give -t 2,10,11.");
     }
     tracer t = {0};
-    bz_denoise_options d = {0};
-    bz_generate_options go = {.ignore_end = o.ignore_end};
+    bz_denoise_options d = {.size = sizeof d};
+    bz_generate_options go = {.size = sizeof go, .ignore_end = o.ignore_end};
     size_t n;
     if (!read_rule(&o, &d, &go.sampling.seed, &code)) {
         return code;

@@ -21,8 +21,11 @@ static int write_floats(const char *path, const float *x, size_t n)
 
 static int encode_one(const cli_options *o, bz_model *model)
 {
-    const bz_encoder_options eo = {
-        .budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
+    const bz_encoder_options eo = {.size = sizeof eo,
+                                   .budget = o->image_tokens,
+                                   .threads = o->threads,
+                                   .kernels = o->kernels,
+                                   .exact = !o->fast};
     const bool image = o->images[0] != NULL;
     bz_encoder *encoder = NULL;
     bz_media *media = NULL;

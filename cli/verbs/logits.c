@@ -31,8 +31,11 @@ static int on_event(void *user, const bz_event *e)
 static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n,
                          bz_media **list, size_t *count, bz_error *err)
 {
-    const bz_encoder_options eo = {
-        .budget = o->image_tokens, .threads = o->threads, .kernels = o->kernels, .exact = !o->fast};
+    const bz_encoder_options eo = {.size = sizeof eo,
+                                   .budget = o->image_tokens,
+                                   .threads = o->threads,
+                                   .kernels = o->kernels,
+                                   .exact = !o->fast};
     bz_encoder *encoder = NULL;
     int32_t image = -1, sound = -1;
     size_t images = 0, sounds = 0;
@@ -127,7 +130,8 @@ static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w,
     bz_job *job = NULL;
     bz_status status = bz_session_canvas(s, c->ids, c->previous, c->temperature, &job, err);
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = on_event, .user = w}, err);
+        status =
+            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = w}, err);
         bz_job_free(job);
     }
     return status;
@@ -177,6 +181,7 @@ static int run(int argc, char **argv)
     uint32_t fits = (gpu ? (uint32_t)LOGITS_BYTES_GPU : (uint32_t)LOGITS_BYTES) / 4 / w.vocab;
     const size_t positions = n + canvas.n;
     bz_session_options so = {
+        .size = sizeof so,
         .context =
             (uint32_t)(positions < bz_model_context(model) ? positions : bz_model_context(model)),
         .chunk = o.chunk || canvas.n ? o.chunk
@@ -186,7 +191,8 @@ static int run(int argc, char **argv)
         .kernels = o.kernels,
         .no_fuse = o.no_fuse,
         .exact = !o.fast};
-    bz_prefill_options po = {.logits = canvas.n ? BZ_LOGITS_LAST : BZ_LOGITS_ALL};
+    bz_prefill_options po = {.size = sizeof po,
+                             .logits = canvas.n ? BZ_LOGITS_LAST : BZ_LOGITS_ALL};
     w.f = fopen(o.out, "wb");
     if (!w.f) {
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
@@ -196,7 +202,8 @@ static int run(int argc, char **argv)
                bz_session_new(&session, model, &so, &err) != BZ_OK ||
                bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) !=
                    BZ_OK ||
-               bz_job_run(job, &(bz_host){.event = on_event, .user = &w}, &err) != BZ_OK ||
+               bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = &w},
+                          &err) != BZ_OK ||
                (bz_job_free(job), job = NULL,
                 canvas.n && write_canvas(session, &canvas, &w, &err) != BZ_OK)) {
         code = err.code == BZ_ABORTED

@@ -13,7 +13,8 @@
  */
 bz_status run_encoder(run_state *r, bz_error *err)
 {
-    const bz_encoder_options o = {.budget = r->o->image_tokens,
+    const bz_encoder_options o = {.size = sizeof o,
+                                  .budget = r->o->image_tokens,
                                   .threads = r->o->threads,
                                   .kernels = r->o->kernels,
                                   .exact = r->o->exact};

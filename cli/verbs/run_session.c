@@ -60,7 +60,8 @@ bz_status run_session(run_state *r, bz_error *err)
         return status;
     }
     const cli_options *o = r->o;
-    const bz_session_options so = {.context = run_context(r, &s),
+    const bz_session_options so = {.size = sizeof so,
+                                   .context = run_context(r, &s),
                                    .threads = o->threads,
                                    .chunk = o->chunk,
                                    .kernels = o->kernels,

@@ -294,7 +294,7 @@ bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_erro
     for (size_t i = 0; i < t->n_media; i++) {
         list[i] = t->media[i].media;
     }
-    const bz_prefill_options o = {.snapshot_at = t->snapshot_at};
+    const bz_prefill_options o = {.size = sizeof o, .snapshot_at = t->snapshot_at};
     const bz_status status = bz_session_prefill_media(session, t->prompt.id, t->prompt.n, list,
                                                       t->n_media, &o, job, err);
     free(list);

@@ -233,8 +233,10 @@ static bz_status list_dispatches(const bz_session *s, listing *l, bz_error *err)
 static bz_status lower(const bz_model *model, bool no_fuse, listing *l, bz_error *err)
 {
     bz_session *session = NULL;
-    bz_status status = bz_session_new(&session, model,
-                                      &(bz_session_options){.context = 1, .no_fuse = no_fuse}, err);
+    bz_status status = bz_session_new(
+        &session, model,
+        &(bz_session_options){.size = sizeof(bz_session_options), .context = 1, .no_fuse = no_fuse},
+        err);
     if (status == BZ_OK) {
         l->adapter = gpu_adapter_name(bz_model_device(model));
         status = list_dispatches(session, l, err);

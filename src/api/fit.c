@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "session/model.h"
 #include "model/memory.h"
 #include "session/session.h"
@@ -111,9 +112,9 @@ static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bo
     char advice[120] = "Use a smaller quantisation, or run on the CPU.";
     if (resident && f->ple && total - f->ple <= memory) {
         strcpy(advice, "Leave the per-layer embeddings in the file.");
-    } else if (f->most_context >= 2 * CONTEXT_STEP) {
+    } else if (f->max_context >= 2 * CONTEXT_STEP) {
         snprintf(advice, sizeof advice, "Use a context of at most %u, or a smaller quantisation.",
-                 f->most_context);
+                 f->max_context);
     }
     return bz_fail(err, BZ_OUT_OF_MEMORY,
                    "This model needs %.2f GB on the GPU (weights %.2f, a context of %u %.2f, "
@@ -151,26 +152,22 @@ static gpu_limits limits_for(const bz_model *m, const bz_fit_options *o)
     return l;
 }
 
-bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit,
-                       bz_error *err)
+static bz_status fit_model(const bz_model *model, const bz_fit_options *o, bz_fit *fit,
+                           bz_error *err)
 {
-    const bz_fit_options o = options ? *options : (bz_fit_options){0};
     const bz_text_model *m = &model->text;
-    const gpu_limits l = limits_for(model, &o);
+    const gpu_limits l = limits_for(model, o);
     const bz_weight table = m->weights.per_layer_token_embd;
     const uint32_t limit = m->config.context;
-    const uint32_t context = o.context                    ? o.context
-                             : limit < BZ_DEFAULT_CONTEXT ? limit
-                                                          : BZ_DEFAULT_CONTEXT;
+    const uint32_t context = o->context ? o->context : bz_model_default_context(model);
     uint64_t without = 0;
     bz_table_place place = BZ_TABLE_AUTO;
-    *fit = (bz_fit){0};
     if (l.max_buffer < LEAST_BUFFER || l.max_binding < LEAST_BINDING) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "Every GPU allows buffers of %d MB and bindings of %d MB.",
                        LEAST_BUFFER >> 20, LEAST_BINDING >> 20);
     }
-    bz_status status = bz_table_place_named(&place, o.ple, err);
+    bz_status status = bz_table_place_named(&place, o->ple, err);
     if (status == BZ_OK && context > limit) {
         status =
             bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.",
@@ -192,7 +189,7 @@ bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_
     if (status != BZ_OK) {
         return status;
     }
-    const uint64_t room = o.memory ? o.memory : UINT64_MAX;
+    const uint64_t room = o->memory ? o->memory : UINT64_MAX;
     fit->ple_in_file =
         table.id &&
         (place == BZ_TABLE_IN_FILE ||
@@ -202,8 +199,25 @@ bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_
     if (fixed + fit->caches > room && fits_streamed(m, &l, room, fit)) {
         fixed = fit->weights + fit->towers + fit->work;
     }
-    fit->most_context = room > fixed ? context_in(m, room - fixed, limit) : 0;
-    return context > fit->most_context
+    fit->max_context = room > fixed ? context_in(m, room - fixed, limit) : 0;
+    return context > fit->max_context
                ? too_much(fit, context, room, place == BZ_TABLE_RESIDENT, err)
                : BZ_OK;
+}
+
+bz_status bz_model_fit(const bz_model *model, const bz_fit_options *options, bz_fit *fit,
+                       bz_error *err)
+{
+    bz_fit_options o;
+    bz_fit result = {.size = sizeof result};
+    bz_status status = BZ_READ_FIT(&o, options, err);
+    if (status == BZ_OK) { /* of a wrong size: said before anything is computed */
+        status = BZ_WRITE_FIT(fit, &result, err);
+    }
+    if (status != BZ_OK) {
+        return status;
+    }
+    status = fit_model(model, &o, &result, err);
+    BZ_WRITE_FIT(fit, &result, NULL); /* also where it does not fit */
+    return status;
 }

@@ -7,10 +7,6 @@
 
 enum { SMALLEST_CONTEXT = 2048 };
 
-typedef struct sum {
-    uint64_t tensors, bytes, values;
-} sum;
-
 /* ---- files ------------------------------------------------------------------------ */
 
 static const bz_gguf *parsed(const bz_model *m, size_t i)
@@ -91,15 +87,16 @@ static bool has_tower(const bz_model *m, const char *prefix, const char *other,
     return false;
 }
 
-static void put_types(bz_json *j, const bz_model *m)
+bz_type_sum bz_inspect_types(const bz_model *m, bz_type_sum sums[BZ_TYPE_END])
 {
-    sum sums[BZ_TYPE_END] = {{0}}, all = {0};
+    bz_type_sum all = {0};
+    memset(sums, 0, BZ_TYPE_END * sizeof *sums);
     for (size_t i = 0; i < m->n_files; i++) {
         const bz_gguf *g = parsed(m, i);
         for (size_t k = 0; g && k < g->n_tensors; k++) {
             const bz_gguf_tensor *t = &g->tensors[k];
             const uint64_t values = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-            sum *const two[] = {&sums[t->type], &all};
+            bz_type_sum *const two[] = {&sums[t->type], &all};
             for (int n = 0; n < 2; n++) {
                 two[n]->tensors++;
                 two[n]->bytes += t->size;
@@ -107,7 +104,13 @@ static void put_types(bz_json *j, const bz_model *m)
             }
         }
     }
-    bz_json_put_uint(j, "parameters", all.values);
+    return all;
+}
+
+static void put_types(bz_json *j, const bz_model *m)
+{
+    bz_type_sum sums[BZ_TYPE_END];
+    bz_json_put_uint(j, "parameters", bz_inspect_types(m, sums).values);
     bz_json_key(j, "types");
     bz_json_array(j);
     for (uint32_t i = 0; i < BZ_TYPE_END; i++) {
@@ -171,7 +174,7 @@ static void put_memory(bz_json *j, const bz_text_model *m)
 /* On a GPU, which keeps weights in an order of its own. */
 static void put_gpu(bz_json *j, const bz_model *m, const bz_fit_options *options)
 {
-    bz_fit fit;
+    bz_fit fit = {.size = sizeof fit};
     bz_error err;
     const bool fits = bz_model_fit(m, options, &fit, &err) == BZ_OK;
     bz_json_object(j);

@@ -5,6 +5,13 @@
 #include "base/json.h"
 #include "session/model.h"
 
+typedef struct bz_type_sum {
+    uint64_t tensors, bytes, values;
+} bz_type_sum;
+
+/* The tensors of all files parsed so far, by type; returns their sum. */
+bz_type_sum bz_inspect_types(const bz_model *m, bz_type_sum sums[BZ_TYPE_END]);
+
 /* Writes one object (web/package/src/inspect.ts describes it) about the files that have been parsed
  * so far. `refusal` is why opening ended early; NULL: the tables are there, so that everything but
  * the weights has been checked. `fit`: the GPU to ask about. */

@@ -1,5 +1,6 @@
 #include "session/job.h"
 
+#include "base/options.h"
 #include "base/os.h"
 
 bz_progress bz_job_step(bz_job *job, bz_need *need)
@@ -40,8 +41,11 @@ bz_finish bz_job_finish(const bz_job *job)
 
 bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
 {
-    const bz_host none = {0};
-    host = host ? host : &none;
+    bz_host h;
+    const bz_status read = BZ_READ_HOST(&h, host, err);
+    if (read != BZ_OK) {
+        return read;
+    }
     for (;;) {
         bz_need need = {0};
         switch (bz_job_step(job, &need)) {
@@ -49,7 +53,7 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
         case BZ_JOB_NEED_GPU: bz_os_sleep(20 * 1000); break;
         case BZ_JOB_NEED_BYTES:
             for (uint32_t i = 0; i < need.n_reads; i++) {
-                if (!host->read || host->read(host->user, &need.reads[i]) != 0) {
+                if (!h.read || h.read(h.user, &need.reads[i]) != 0) {
                     return bz_fail(err, BZ_BAD_FILE,
                                    "Reading %llu bytes at %llu of file %u failed.",
                                    (unsigned long long)need.reads[i].length,
@@ -58,7 +62,7 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
             }
             break;
         case BZ_JOB_EVENT:
-            if (host->event && host->event(host->user, &need.event) != 0) {
+            if (h.event && h.event(h.user, &need.event) != 0) {
                 return bz_fail(err, BZ_ABORTED, "Stopped on request.");
             }
             break;

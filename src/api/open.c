@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "session/job.h"
 #include "session/model.h"
 
@@ -57,6 +58,8 @@ void bz_model_free(bz_model *m)
     }
     free(m->files);
     free(m->parsed);
+    free(m->name);
+    free(m->architecture);
     free(m);
 }
 
@@ -131,6 +134,19 @@ static bool is_needed_in_memory(const bz_model *m, const bz_weight_info *w)
     return !m->gpu || is_vector(w);
 }
 
+/* A text of the header, terminated; "" where there is none. NULL: no memory. */
+static char *copy_text(const bz_gguf *gguf, const char *key)
+{
+    bz_str text = {"", 0};
+    bz_gguf_get_str(bz_gguf_find(gguf, key), &text);
+    char *copy = malloc(text.len + 1);
+    if (copy) {
+        memcpy(copy, text.data, text.len);
+        copy[text.len] = 0;
+    }
+    return copy;
+}
+
 static bz_progress step_tables(open_job *j, bz_need *need)
 {
     bz_model *m = j->model;
@@ -148,6 +164,11 @@ static bz_progress step_tables(open_job *j, bz_need *need)
     }
     bz_text_set_image_attention(&m->text,
                                 m->towers.vision.kind == BZ_TOWER_DIRECT || m->text.config.canvas);
+    m->name = copy_text(m->set.main, "general.name");
+    m->architecture = copy_text(m->set.main, "general.architecture");
+    if (!m->name || !m->architecture) {
+        return failed(need, BZ_OUT_OF_MEMORY, "No memory for the model's name.");
+    }
     uint32_t n = m->text.weights.table.n;
     m->weight_bytes = calloc(n, sizeof *m->weight_bytes);
     m->owned_bytes = calloc(n, sizeof *m->owned_bytes);
@@ -279,9 +300,9 @@ static bz_model *take_model(bz_job *job)
 
 static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *err)
 {
-    const char *name = o ? o->device : NULL;
+    const char *name = o->device;
     bz_table_place ple = BZ_TABLE_AUTO;
-    if (bz_table_place_named(&ple, o ? o->ple : NULL, err) != BZ_OK) {
+    if (bz_table_place_named(&ple, o->ple, err) != BZ_OK) {
         return BZ_BAD_REQUEST;
     }
     const bool baseline = name && strcmp(name, "gpu-baseline") == 0;
@@ -297,13 +318,18 @@ static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *
     }
     m->gpu->options.baseline = baseline;
     m->gpu->ple = ple;
-    m->gpu->memory = o ? o->gpu_memory : 0;
+    m->gpu->memory = o->gpu_memory;
     return BZ_OK;
 }
 
 bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files,
                         const bz_open_options *options, bz_error *err)
 {
+    bz_open_options o;
+    bz_status status = BZ_READ_OPEN(&o, options, err);
+    if (status != BZ_OK) {
+        return status;
+    }
     if (n_files == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "No file was given.");
     }
@@ -317,14 +343,14 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files,
             .name = strdup(files[i].name), .size = files[i].size, .data = files[i].data};
         ok = m->files[i].name != NULL;
     }
-    bz_status status = ok ? choose_device(m, options, err)
-                          : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
+    status = ok ? choose_device(m, &o, err)
+                : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
     if (status != BZ_OK) {
         bz_model_free(m);
         free(j);
         return status;
     }
-    m->headers_only = options && options->headers_only;
+    m->headers_only = o.headers_only;
     *j = (open_job){.job = {.step = step, .free = free_job, .model = take_model}, .model = m};
     j->wanted = files[0].size < FIRST_HEADER_BYTES ? files[0].size : FIRST_HEADER_BYTES;
     *out = &j->job;
@@ -372,12 +398,16 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
     size_t n = 0;
     bz_job *job = NULL;
     bz_model *m = NULL;
-    bz_status status = map_all(path, mmproj, inputs, maps, names, &n, err);
+    bz_open_options o;
+    bz_status status = BZ_READ_OPEN(&o, options, err);
     if (status == BZ_OK) {
-        status = bz_model_open(&job, inputs, n, options, err);
+        status = map_all(path, mmproj, inputs, maps, names, &n, err);
     }
     if (status == BZ_OK) {
-        status = bz_job_run(job, options ? options->host : NULL, err);
+        status = bz_model_open(&job, inputs, n, &o, err);
+    }
+    if (status == BZ_OK) {
+        status = bz_job_run(job, o.host, err);
         m = status == BZ_OK ? bz_job_model(job) : NULL;
     }
     bz_job_free(job);
@@ -416,4 +446,10 @@ uint32_t bz_model_vocab(const bz_model *m)
 uint32_t bz_model_context(const bz_model *m)
 {
     return m->text.config.context;
+}
+
+uint32_t bz_model_default_context(const bz_model *m)
+{
+    const uint32_t limit = m->text.config.context;
+    return limit < BZ_DEFAULT_CONTEXT ? limit : BZ_DEFAULT_CONTEXT;
 }

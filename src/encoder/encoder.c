@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "encoder/encode.h"
+#include "base/options.h"
 
 enum { DEFAULT_KEEP = 16, MAX_KEEP = 256 };
 
@@ -83,7 +84,11 @@ static bz_status make_towers(bz_encoder *e, bz_error *err)
 bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encoder_options *given,
                          bz_error *err)
 {
-    const bz_encoder_options o = given ? *given : (bz_encoder_options){0};
+    bz_encoder_options o;
+    const bz_status read = BZ_READ_ENCODER(&o, given, err);
+    if (read != BZ_OK) {
+        return read;
+    }
     if (model->headers_only) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "The model was opened for its header alone; open it with its weights.");

@@ -1,6 +1,7 @@
 /* Sequences over one model: what they need is made and freed here. */
 #include <stdlib.h>
 
+#include "base/options.h"
 #include "session/batch_internal.h"
 #include "cpu/cpu.h"
 
@@ -66,13 +67,18 @@ static bz_status make_slots(bz_batch *b, uint32_t slots, bz_error *err)
     return status;
 }
 
-bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_options *o,
+bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_options *options,
                        uint32_t slots, bz_error *err)
 {
     const bz_config *c = &model->text.config;
-    if (o->context == 0 || o->context > c->context) {
+    bz_session_options o;
+    bz_status status = BZ_READ_SESSION(&o, options, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    if (o.context > c->context) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "A context of %u was asked for; this model goes up to %u.", o->context,
+                       "A context of %u was asked for; this model goes up to %u.", o.context,
                        c->context);
     }
     if (model->headers_only) {
@@ -89,21 +95,21 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
     }
     b->model = model;
     if (c->canvas) {
-        bz_status made = bz_canvas_batch_new(&b->canvas, model, o, err);
-        if (made != BZ_OK) {
+        status = bz_canvas_batch_new(&b->canvas, model, &o, err);
+        if (status != BZ_OK) {
             bz_batch_free(b);
-            return made;
+            return status;
         }
         *out = b;
         return BZ_OK;
     }
-    b->context = o->context;
-    b->chunk = o->chunk && o->chunk < BZ_MAX_CHUNK ? o->chunk : BZ_MAX_CHUNK;
+    b->context = o.context ? o.context : bz_model_default_context(model);
+    b->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     b->window = c->window;
     b->vocab = c->vocab;
     b->last = malloc(b->context * sizeof *b->last);
-    const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels};
-    bz_status status = b->last ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");
+    const bz_cpu_options cpu = {.threads = o.threads, .kernels = o.kernels};
+    status = b->last ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");
     if (status == BZ_OK) {
         status = bz_cpu_new(&b->backend, &model->text.weights.table,
                             (const uint8_t *const *)model->weight_bytes, &cpu, err);

@@ -49,7 +49,8 @@ bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n
     if (b->job) {
         return bz_fail(err, BZ_BAD_REQUEST, "A diffusion model answers one prompt at a time.");
     }
-    b->options = (bz_generate_options){.max_tokens = o->max_tokens,
+    b->options = (bz_generate_options){.size = sizeof(bz_generate_options),
+                                       .max_tokens = o->max_tokens,
                                        .ignore_end = o->ignore_end,
                                        .sampling = {.seed = o->sampling.seed}};
     b->writing = b->stopped = false;

@@ -1,6 +1,7 @@
 /* A sequence begins where most of it is computed already, and ends. */
 #include <string.h>
 
+#include "base/options.h"
 #include "session/batch_internal.h"
 #include "model/hints.h"
 
@@ -58,11 +59,16 @@ static batch_slot *best_slot(bz_batch *b, const int32_t *ids, uint32_t n, uint32
     return best;
 }
 
-bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n, const bz_generate_options *o,
-                         uint32_t *index, bz_error *err)
+bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
+                         const bz_generate_options *options, uint32_t *index, bz_error *err)
 {
+    bz_generate_options o;
+    bz_status status = BZ_READ_GENERATE(&o, options, err);
+    if (status != BZ_OK) {
+        return status;
+    }
     if (b->canvas) {
-        return bz_canvas_batch_start(b->canvas, ids, n, o, index, err);
+        return bz_canvas_batch_start(b->canvas, ids, n, &o, index, err);
     }
     if (n == 0 || n > b->context) {
         return bz_fail(err, n ? BZ_CONTEXT_FULL : BZ_BAD_REQUEST,
@@ -73,9 +79,9 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n, const bz_gen
     if (!s) {
         return bz_fail(err, BZ_BAD_REQUEST, "All %u sequences are at work.", b->n_slots);
     }
-    bz_sampling sampling = o->sampling;
+    bz_sampling sampling = o.sampling;
     bz_hints_sampling(b->model->set.main, &sampling);
-    bz_status status = bz_sampler_begin(s->sampler, &sampling, false, 0, err);
+    status = bz_sampler_begin(s->sampler, &sampling, false, 0, err);
     if (status != BZ_OK) {
         return status;
     }
@@ -91,8 +97,8 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n, const bz_gen
     memcpy(b->last, ids, n * sizeof *ids);
     b->n_last = (uint32_t)n;
     s->seed = sampling.seed;
-    s->max_tokens = o->max_tokens;
-    s->ignore_end = o->ignore_end;
+    s->max_tokens = o.max_tokens;
+    s->ignore_end = o.ignore_end;
     s->made = 0;
     s->state = SLOT_PREFILL;
     *index = (uint32_t)(s - b->slots);

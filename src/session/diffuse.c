@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "bezel_diffusion.h"
 #include "session/job.h"
 #include "model/diffusion.h"
@@ -327,9 +328,15 @@ static bz_status fill_rule(bz_denoise_rule *r, const bz_denoising *d, const bz_d
 bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
                              const bz_denoise_options *denoise, bz_job **out, bz_error *err)
 {
-    const bz_generate_options o = options ? *options : (bz_generate_options){0};
-    const bz_denoise_options d = denoise ? *denoise : (bz_denoise_options){0};
-    bz_status status = check_session(s, err);
+    bz_generate_options o;
+    bz_denoise_options d;
+    bz_status status = BZ_READ_GENERATE(&o, options, err);
+    if (status == BZ_OK) {
+        status = BZ_READ_DENOISE(&d, denoise, err);
+    }
+    if (status == BZ_OK) {
+        status = check_session(s, err);
+    }
     if (status != BZ_OK) {
         return status;
     }

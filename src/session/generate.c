@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "bezel_diffusion.h"
 #include "session/job.h"
 #include "model/hints.h"
@@ -160,7 +161,7 @@ bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, 
         .n = (uint32_t)n};
     j->spans = spans;
     j->n_spans = n_spans;
-    j->options = options ? *options : (bz_prefill_options){0};
+    j->options = *options;
     bz_session_begin_job(s);
     *out = &j->job;
     return BZ_OK;
@@ -169,7 +170,12 @@ bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, 
 bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n,
                              const bz_prefill_options *options, bz_job **out, bz_error *err)
 {
-    if (options && options->logits == BZ_LOGITS_ALL && s->model->text.config.canvas) {
+    bz_prefill_options o;
+    const bz_status status = BZ_READ_PREFILL(&o, options, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    if (o.logits == BZ_LOGITS_ALL && s->model->text.config.canvas) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "A diffusion model has no logits behind a prompt, only those of a canvas "
                        "(bz_session_canvas).");
@@ -181,7 +187,7 @@ bz_status bz_session_prefill(bz_session *s, const int32_t *ids, size_t n,
                            ids[i], i, s->model->text.config.vocab);
         }
     }
-    return bz_session_prefill_spans(s, ids, n, NULL, 0, options, out, err);
+    return bz_session_prefill_spans(s, ids, n, NULL, 0, &o, out, err);
 }
 
 /* ---- generate ----------------------------------------------------------------------- */
@@ -409,9 +415,13 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out,
                               bz_error *err)
 {
-    const bz_generate_options o = options ? *options : (bz_generate_options){0};
+    bz_generate_options o;
+    const bz_status read = BZ_READ_GENERATE(&o, options, err);
+    if (read != BZ_OK) {
+        return read;
+    }
     if (s->model->text.config.canvas) {
-        return bz_session_diffuse(s, options, NULL, out, err);
+        return bz_session_diffuse(s, &o, NULL, out, err);
     }
     if (s->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "session/session.h"
 
 void bz_spans_free(session_span *spans, uint32_t n)
@@ -207,10 +208,12 @@ bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n,
     if (n_media == 0) {
         return bz_session_prefill(s, ids, n, options, job, err);
     }
-    bz_status status = n <= s->context ? BZ_OK
-                                       : bz_fail(err, BZ_CONTEXT_FULL,
-                                                 "The prompt has %zu tokens; the context holds %u.",
-                                                 n, s->context);
+    bz_prefill_options o;
+    bz_status status = BZ_READ_PREFILL(&o, options, err);
+    if (status == BZ_OK && n > s->context) {
+        status = bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.",
+                         n, s->context);
+    }
     for (size_t i = 0; i < n_media && status == BZ_OK; i++) {
         status = check_media(s, media[i], i + 1, err);
     }
@@ -226,7 +229,7 @@ bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n,
         status = put_numbers(s, copy, n, media, n_media, spans, err);
     }
     if (status == BZ_OK) {
-        status = bz_session_prefill_spans(s, copy, n, spans, (uint32_t)n_media, options, job, err);
+        status = bz_session_prefill_spans(s, copy, n, spans, (uint32_t)n_media, &o, job, err);
     } else if (spans) {
         bz_spans_free(spans, (uint32_t)n_media);
     }

@@ -37,6 +37,7 @@ struct bz_model {
     size_t n_files;
     bz_file *parsed; /* what bz_files points to */
     bz_files set;
+    char *name, *architecture; /* as the file says; "": it does not */
     bz_text_model text;
     bz_towers towers; /* which there are; encoders have weights of their own */
     bz_tokenizer *tokenizer;
@@ -45,6 +46,10 @@ struct bz_model {
     model_gpu *gpu;               /* NULL: on the CPU */
     bool headers_only;            /* nothing can be computed */
 };
+
+/* Positions of a session whose options do not say: the model's limit, at most 32,768. */
+enum { BZ_DEFAULT_CONTEXT = 32768 };
+uint32_t bz_model_default_context(const bz_model *m);
 
 /* *out unchanged for NULL. */
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err);

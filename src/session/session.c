@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/options.h"
 #include "cpu/cpu.h"
 #include "gpu/run/backend.h"
 #include "model/hints.h"
@@ -129,8 +130,12 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
 bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_session_options *given,
                          bz_error *err)
 {
-    const bz_session_options o = given ? *given : (bz_session_options){0};
     const bz_config *c = &model->text.config;
+    bz_session_options o;
+    const bz_status read = BZ_READ_SESSION(&o, given, err);
+    if (read != BZ_OK) {
+        return read;
+    }
     if (o.context > c->context) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "A context of %u was asked for; this model goes up to %u.", o.context,
@@ -146,9 +151,7 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     }
     s->model = model;
     s->options = o;
-    s->context = o.context                         ? o.context
-                 : c->context < BZ_DEFAULT_CONTEXT ? c->context
-                                                   : BZ_DEFAULT_CONTEXT;
+    s->context = o.context ? o.context : bz_model_default_context(model);
     s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     s->window = c->window;
     s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;

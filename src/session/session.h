@@ -8,7 +8,7 @@
 #include "sample/sampler.h"
 #include "text/tokenizer.h"
 
-enum { BZ_DEFAULT_CONTEXT = 32768, BZ_MAX_CHUNK = 512, BZ_LESS_CHUNK = 64, BZ_MAX_SNAPSHOTS = 16 };
+enum { BZ_MAX_CHUNK = 512, BZ_LESS_CHUNK = 64, BZ_MAX_SNAPSHOTS = 16 };
 enum {
     BZ_MAX_ROWS = 1120,
     BZ_BUCKETS = 5

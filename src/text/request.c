@@ -173,7 +173,7 @@ bz_status bz_request_read(bz_generate_options *o, bool *seeded, const bz_json_no
                           bz_arena *arena, bz_error *err)
 {
     const bz_json_node *options = bz_json_get(request, "options");
-    *o = (bz_generate_options){0};
+    *o = (bz_generate_options){.size = sizeof(bz_generate_options)};
     *seeded = false;
     bz_status status = refuse(request, err);
     if (status == BZ_OK) {

@@ -139,7 +139,8 @@ EXPORT(job_header_only) const bz_model *wasm_job_header_only(bz_job *job)
 EXPORT(inspect)
 char *wasm_inspect(host *h, const bz_model *m, bool refused, double max_buffer, double max_binding)
 {
-    const bz_fit_options fit = {.max_buffer = (uint64_t)max_buffer,
+    const bz_fit_options fit = {.size = sizeof fit,
+                                .max_buffer = (uint64_t)max_buffer,
                                 .max_binding = (uint64_t)max_binding};
     bz_json_buffer text = {0};
     bz_json j;
@@ -306,7 +307,8 @@ EXPORT(prefill)
 bz_job *wasm_prefill(host *h, bz_session *s, const int32_t *ids, uint32_t n, uint32_t snapshot_at,
                      bool all_logits)
 {
-    const bz_prefill_options options = {.snapshot_at = snapshot_at,
+    const bz_prefill_options options = {.size = sizeof options,
+                                        .snapshot_at = snapshot_at,
                                         .logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
     bz_session_prefill(s, ids, n, &options, &job, &h->error);

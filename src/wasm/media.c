@@ -171,7 +171,8 @@ EXPORT(prefill_media)
 bz_job *wasm_prefill_media(host *h, bz_session *s, const int32_t *ids, uint32_t n,
                            bz_media *const *media, uint32_t n_media, bool all_logits)
 {
-    const bz_prefill_options options = {.logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    const bz_prefill_options options = {.size = sizeof options,
+                                        .logits = all_logits ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
     bz_session_prefill_media(s, ids, n, media, n_media, &options, &job, &h->error);
     return job;

@@ -208,28 +208,28 @@ static bz_status read_all(void *options, const option *table, size_t n, bz_str j
 
 bz_status bz_wasm_open_options(bz_open_options *o, bz_str json, bz_arena *arena, bz_error *err)
 {
-    *o = (bz_open_options){0};
+    *o = (bz_open_options){.size = sizeof(bz_open_options)};
     return read_all(o, open_table, COUNT(open_table), json, arena, err);
 }
 
 bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *arena,
                                   bz_error *err)
 {
-    *o = (bz_session_options){0};
+    *o = (bz_session_options){.size = sizeof(bz_session_options)};
     return read_all(o, session_table, COUNT(session_table), json, arena, err);
 }
 
 bz_status bz_wasm_encoder_options(bz_encoder_options *o, bz_str json, bz_arena *arena,
                                   bz_error *err)
 {
-    *o = (bz_encoder_options){0};
+    *o = (bz_encoder_options){.size = sizeof(bz_encoder_options)};
     return read_all(o, encoder_table, COUNT(encoder_table), json, arena, err);
 }
 
 bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena,
                                    bz_error *err)
 {
-    *o = (bz_generate_options){0};
+    *o = (bz_generate_options){.size = sizeof(bz_generate_options)};
     return read_all(o, generate_table, COUNT(generate_table), json, arena, err);
 }
 

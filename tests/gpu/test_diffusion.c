@@ -577,17 +577,19 @@ static void test_counts(const golden *g, const bz_model *m)
         for (uint32_t i = 0; i < length; i++) {
             longer[i] = prompt[i % n];
         }
-        bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 64});
+        bz_session *s = session_or_fail(
+            m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 64});
         bz_error err = {0};
         bz_job *job = NULL;
         meter x = {.m = m};
         CHECKF(prefill(s, longer, length, 0, NULL, &err) == BZ_OK, "%s", err.text);
         x.last = gpu_counts_of(bz_model_device(m));
         const bz_generate_options o = {
-            .max_tokens = 32, .ignore_end = true, .sampling = {.seed = 1}};
+            .size = sizeof o, .max_tokens = 32, .ignore_end = true, .sampling = {.seed = 1}};
         CHECK(bz_session_generate(s, &o, &job, &err) == BZ_OK);
-        CHECKF(bz_job_run(job, &(bz_host){.event = on_step, .user = &x}, &err) == BZ_OK, "%s",
-               err.text);
+        CHECKF(bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_step, .user = &x},
+                          &err) == BZ_OK,
+               "%s", err.text);
         bz_job_free(job);
         CHECKF(x.n == 12, "%u steps", x.n);
         for (uint32_t i = 0; i < x.n; i++) {
@@ -645,7 +647,8 @@ int main(int argc, char **argv)
         }
         bz_model *m = open_on_or_fail(golden_path("diffusion/text.gguf"), devices[d]);
         for (int plain = 0; plain < (d ? 1 : 2); plain++) {
-            const bz_session_options o = {.exact = true, .no_fuse = plain, .chunk = plain ? 5 : 0};
+            const bz_session_options o = {
+                .size = sizeof o, .exact = true, .no_fuse = plain, .chunk = plain ? 5 : 0};
             begin("%s, diffusion: logits of a canvas%s", devices[d], plain ? ", not fused" : "");
             check_canvas_logits(&g, m, &o, 1e-3);
             begin("%s, diffusion: a prompt with a picture%s", devices[d],

@@ -87,7 +87,7 @@ static double difference(const bz_media *a, const bz_media *b)
                                                         : 1e9;
 }
 
-static const bz_encoder_options small = {.budget = 70, .keep = 1};
+static const bz_encoder_options small = {.size = sizeof small, .budget = 70, .keep = 1};
 
 static uint64_t bytes_of(const bz_model *m, bool audio)
 {
@@ -124,7 +124,7 @@ static void test_sharing(const inputs *in)
     CHECKF(heard != NULL, "%s", c.error.text);
     const uint64_t ears = weights_of(e, BZ_MEDIA_AUDIO)->bytes;
     CHECK(ears >= bytes_of(m, true) && ears < bytes_of(m, true) * 3 / 2);
-    bz_fit fit;
+    bz_fit fit = {.size = sizeof fit};
     CHECK(bz_model_fit(m, NULL, &fit, NULL) == BZ_OK);
     CHECKF(fit.towers <= eyes + ears + 1024 && fit.towers + 1024 >= eyes + ears,
            "%llu bytes foretold, %llu are there", (unsigned long long)fit.towers,
@@ -148,7 +148,9 @@ static void test_exact(const inputs *in)
         gpu_test_limits(bz_model_device(m), &limits);
         for (int exact = 0; exact < 2; exact++) {
             course c = {0};
-            bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 70, .exact = exact});
+            bz_encoder *e = encoder_or_fail(
+                m, &(bz_encoder_options){
+                       .size = sizeof(bz_encoder_options), .budget = 70, .exact = exact});
             bz_media *made = encode(m, e, BZ_MEDIA_IMAGE, in, &c);
             CHECKF(made != NULL, "%s", c.error.text);
             CHECK(((gpu_backend *)(void *)bz_encoder_backend(e, BZ_MEDIA_IMAGE))->matrices ==
@@ -255,7 +257,8 @@ static void test_small_bindings(const inputs *in)
     gpu *g = bz_model_device(m);
     gpu_limits limits = *gpu_limits_of(g);
     const gpu_limits usual = limits;
-    bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = 280});
+    bz_encoder *e = encoder_or_fail(
+        m, &(bz_encoder_options){.size = sizeof(bz_encoder_options), .budget = 280});
     limits.max_binding = 1 << 20;
     gpu_test_limits(g, &limits);
     course c = {0};
@@ -324,7 +327,8 @@ static void test_large(const inputs *in)
     bz_job *job = NULL;
     bz_error err = {0};
     uint8_t *rgb = calloc(960 * 672, 3);
-    e = encoder_or_fail(m, &(bz_encoder_options){.budget = 280});
+    e = encoder_or_fail(m,
+                        &(bz_encoder_options){.size = sizeof(bz_encoder_options), .budget = 280});
     CHECK(bz_encode_image(e, rgb, 960, 672, &job, &err) == BZ_OK);
     bz_progress p = BZ_JOB_AGAIN;
     while (!bz_encoder_schedule(e, BZ_MEDIA_IMAGE) && p != BZ_JOB_ERROR && p != BZ_JOB_DONE &&

@@ -112,6 +112,7 @@ static bz_job *start_prefill(bz_session *s, uint32_t n)
 static bz_job *start_generate(bz_session *s, uint32_t n, bool greedy)
 {
     const bz_generate_options o = {
+        .size = sizeof o,
         .max_tokens = n,
         .ignore_end = true,
         .sampling = {.greedy = greedy,
@@ -125,7 +126,7 @@ static bz_job *start_generate(bz_session *s, uint32_t n, bool greedy)
 }
 
 static const host calm = {.after_events = -1};
-static const bz_session_options options = {.chunk = CHUNK};
+static const bz_session_options options = {.size = sizeof options, .chunk = CHUNK};
 
 /* The undisturbed answers of a model. */
 typedef struct answers {
@@ -344,7 +345,9 @@ static void answer_in_pieces(bz_model *m, bool exact, bool lose, int32_t made[4]
     static const uint32_t end[CUTS] = {40, 40 + 80, ALL}, same = 40 + 64;
     int32_t text[ALL + 5];
     bz_error err = {0};
-    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 256, .exact = exact});
+    bz_session *s = session_or_fail(
+        m,
+        &(bz_session_options){.size = sizeof(bz_session_options), .context = 256, .exact = exact});
     for (int k = 0; k < CUTS; k++) {
         for (uint32_t i = 0; i < end[k]; i++) {
             text[i] = i ? 20 + (int32_t)(i * (k == 2 && i >= same ? 11 : 7) % 90) : 2;
@@ -406,7 +409,9 @@ static void start_opening(opening *o, const char *file, bool straight)
         exit(1);
     }
     const bz_input input = {file, o->h.map.size, NULL};
-    CHECKF(bz_model_open(&o->job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK,
+    CHECKF(bz_model_open(&o->job, &input, 1,
+                         &(bz_open_options){.size = sizeof(bz_open_options), .device = "gpu"},
+                         &err) == BZ_OK,
            "%s", err.text);
 }
 
@@ -519,8 +524,9 @@ static void test_no_memory_for_caches(bz_model *m)
         text[i] = i ? 20 + i % 90 : 2;
     }
     bz_error err = {0};
-    bz_session *s =
-        session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64, .exact = true});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){
+               .size = sizeof(bz_session_options), .context = 1024, .chunk = 64, .exact = true});
     for (uint32_t n = 240; n <= 250;
          n += n == 240 ? 8 : 1) { /* every size of pass has been there */
         CHECK(prefill(s, text, n, 0, NULL, &err) == BZ_OK);
@@ -545,8 +551,9 @@ static void test_no_memory_for_caches(bz_model *m)
 
     CHECK(gpu_test_limit_memory(g, UINT64_MAX));
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
-    bz_session *fresh =
-        session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64, .exact = true});
+    bz_session *fresh = session_or_fail(
+        m, &(bz_session_options){
+               .size = sizeof(bz_session_options), .context = 1024, .chunk = 64, .exact = true});
     CHECK(prefill(fresh, text, 252, 0, NULL, &err) == BZ_OK);
     CHECK(max_difference(bz_session_logits(fresh), want, bz_model_vocab(m)) < 1e-3);
     CHECK(prefill(fresh, text, LONG, 0, NULL, &err) == BZ_OK);
@@ -573,16 +580,19 @@ static void test_no_memory_for_large_passes(bz_model *m)
         text[i] = i ? 20 + i % 90 : 2;
     }
     bz_error err = {0};
-    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 1024, .exact = true});
+    bz_session *s = session_or_fail(
+        m,
+        &(bz_session_options){.size = sizeof(bz_session_options), .context = 1024, .exact = true});
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
     CHECK(s->chunk == 512);
     float *want = malloc(bz_model_vocab(m) * sizeof *want);
     memcpy(want, bz_session_logits(s), bz_model_vocab(m) * sizeof *want);
     bz_session_free(s);
     gpu *g = bz_model_device(m);
-    bz_fit fit;
+    bz_fit fit = {.size = sizeof fit};
     CHECK(bz_model_fit(m, NULL, &fit, &err) == BZ_OK);
-    s = session_or_fail(m, &(bz_session_options){.context = 1024, .exact = true});
+    s = session_or_fail(m, &(bz_session_options){
+                               .size = sizeof(bz_session_options), .context = 1024, .exact = true});
     CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes + fit.work / 2));
     CHECKF(prefill(s, text, LONG, 0, NULL, &err) == BZ_OK, "%s", err.text);
     CHECKF(s->chunk == 64, "chunks of %u", s->chunk);
@@ -607,10 +617,12 @@ static void test_tight_memory(bz_model *m)
         text[i] = i ? 20 + i % 90 : 2;
     }
     bz_error err = {0};
-    bz_session *s = session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .context = 1024, .chunk = 64});
     CHECK(prefill(s, text, 500, 0, NULL, &err) == BZ_OK);
     const uint64_t caches = bz_session_get_stats(s).cache_bytes;
-    bz_session *t = session_or_fail(m, &(bz_session_options){.context = 1024, .chunk = 64});
+    bz_session *t = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .context = 1024, .chunk = 64});
     CHECK(prefill(t, text, LONG, 0, NULL, &err) == BZ_OK);
     const uint64_t doubled = bz_session_get_stats(t).cache_bytes;
     bz_session_free(t);

@@ -235,7 +235,9 @@ static void start_opening(opening *o, const char *file, way how)
         exit(1);
     }
     const bz_input input = {file, o->map.size, how == FROM_MEMORY ? o->map.data : NULL};
-    CHECKF(bz_model_open(&o->job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK,
+    CHECKF(bz_model_open(&o->job, &input, 1,
+                         &(bz_open_options){.size = sizeof(bz_open_options), .device = "gpu"},
+                         &err) == BZ_OK,
            "%s", err.text);
     o->files[0] = o->map.data;
     o->d.files = o->files;
@@ -286,7 +288,8 @@ static void test_ways(const char *file)
         if (how != FROM_MEMORY) {
             bz_os_unmap(&o.map); /* nothing of it is needed any more */
         }
-        bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true});
+        bz_session *s = session_or_fail(
+            m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true});
         CHECKF(prefill(s, ids, 9, 0, NULL, &err) == BZ_OK, "%s", err.text);
         size_t bytes = bz_model_vocab(m) * sizeof *want;
         if (!want) {
@@ -338,7 +341,8 @@ static void talk(void *user)
 {
     talker *t = user;
     bz_session *s = NULL;
-    t->status = bz_session_new(&s, t->model, &(bz_session_options){.chunk = 4}, NULL);
+    t->status = bz_session_new(
+        &s, t->model, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 4}, NULL);
     if (t->status == BZ_OK) {
         t->status = prefill(s, ids, 9, 0, NULL, NULL);
         t->n = generate(s, t->made, 12);
@@ -391,8 +395,10 @@ static void test_refusals(void)
     begin("devices that there are not");
     bz_model *m = NULL;
     bz_error err = {0};
-    CHECK(bz_model_open_file(&m, model_path("nano-e-q8_0.gguf"), NULL,
-                             &(bz_open_options){.device = "abacus"}, &err) == BZ_BAD_REQUEST);
+    CHECK(
+        bz_model_open_file(&m, model_path("nano-e-q8_0.gguf"), NULL,
+                           &(bz_open_options){.size = sizeof(bz_open_options), .device = "abacus"},
+                           &err) == BZ_BAD_REQUEST);
     CHECKF(strcmp(err.text, "There is no device 'abacus'; use cpu or gpu.") == 0, "%s", err.text);
     CHECK(m == NULL);
 }

@@ -11,7 +11,9 @@
 
 static float *logits(const bz_model *m, bool exact, uint32_t chunk, const int32_t *ids, size_t n)
 {
-    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = exact, .chunk = chunk});
+    bz_session *s = session_or_fail(
+        m,
+        &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .chunk = chunk});
     float *out = calloc(n * bz_model_vocab(m), sizeof *out);
     bz_error err = {0};
     CHECKF(prefill(s, ids, n, 0, out, &err) == BZ_OK, "%s", err.text);

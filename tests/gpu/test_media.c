@@ -58,7 +58,8 @@ static void run_towers(const char *name, const char *device, bool sound)
     } cases[] = {{"image", 2, 6}, {"image", 0, 70}, {"audio", 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases - !sound; i++) {
         begin("towers of %s on %s: %s %d", name, device, cases[i].kind, cases[i].i);
-        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.budget = cases[i].budget});
+        bz_encoder *e = encoder_or_fail(m, &(bz_encoder_options){.size = sizeof(bz_encoder_options),
+                                                                 .budget = cases[i].budget});
         bz_media *made = encode_golden(e, &media, cases[i].kind, cases[i].i);
         const bz_backend *b =
             bz_encoder_backend(e, cases[i].kind[0] == 'i' ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO);
@@ -78,7 +79,8 @@ static void run_long(const char *name, const char *device)
     begin("%s on %s: a picture of more tokens than a chunk", name, device);
     bz_error err = {0};
     bz_model *m = open_golden_or_fail(name, device);
-    const double d = long_picture_error(m, name, &(bz_session_options){.exact = true}, &err);
+    const double d = long_picture_error(
+        m, name, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true}, &err);
     CHECKF(d < 2e-3, "logits off by %g %s", d, err.text);
     bz_model_free(m);
 }
@@ -90,7 +92,8 @@ static void test_no_room(void)
     begin("no memory for a long picture, and text behind it");
     bz_error err = {0};
     bz_model *m = open_golden_or_fail("moe-like", "gpu");
-    bz_session *s = session_or_fail(m, &(bz_session_options){.exact = true});
+    bz_session *s = session_or_fail(
+        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true});
     gpu *g = bz_model_device(m);
     const int32_t text[] = {2, 5, 6, 7};
     CHECKF(prefill_with(s, text, 4, NULL, 0, NULL, &err) == BZ_OK, "%s", err.text);
@@ -120,9 +123,12 @@ int main(void)
     if (!quick_run()) {
         run_towers("e-like", "gpu-baseline", true);
     }
-    const bz_session_options whole = {.exact = true, .chunk = 512},
-                             few = {.exact = true, .chunk = 7},
-                             plain = {.exact = true, .chunk = 512, .no_fuse = true};
+    const bz_session_options whole = {.size = sizeof whole, .exact = true, .chunk = 512},
+                             few = {.size = sizeof few, .exact = true, .chunk = 7},
+                             plain = {.size = sizeof plain,
+                                      .exact = true,
+                                      .chunk = 512,
+                                      .no_fuse = true};
     run_case("e-like", "gpu", &whole);
     run_case("moe-like", "gpu", &whole);
     run_case("unified", "gpu", &whole);

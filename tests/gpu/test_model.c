@@ -20,7 +20,9 @@ static bool wants(const char *name)
 
 static bz_session *gpu_session(const bz_model *m, bool exact, uint32_t chunk)
 {
-    return session_or_fail(m, &(bz_session_options){.exact = exact, .chunk = chunk});
+    return session_or_fail(
+        m,
+        &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .chunk = chunk});
 }
 
 static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const int32_t *ids,
@@ -54,8 +56,9 @@ static void test_baseline(const char *name, const char *path, const char *refere
     const uint32_t chunks[] = {512, 1};
     for (int c = 0; c < 2; c++) {
         begin("gpu baseline %s chunk %u", name, chunks[c]);
-        bz_session *s =
-            session_or_fail(m, &(bz_session_options){.exact = true, .chunk = chunks[c]});
+        bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                                 .exact = true,
+                                                                 .chunk = chunks[c]});
         const gpu_limits *l = gpu_limits_of(bz_model_device(s->model));
         CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 &&
               l->max_workgroup_storage == 16384);
@@ -234,8 +237,11 @@ static void test_fusing(const char *file, bool exact)
         uint64_t dispatches[2];
         float *rows[2];
         for (int plain = 0; plain < 2; plain++) {
-            bz_session *s = session_or_fail(
-                m, &(bz_session_options){.exact = exact, .chunk = chunks[c], .no_fuse = plain});
+            bz_session *s =
+                session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                         .exact = exact,
+                                                         .chunk = chunks[c],
+                                                         .no_fuse = plain});
             rows[plain] = calloc(40 * vocab, sizeof(float));
             uint64_t before = gpu_counts_of(bz_model_device(m)).dispatches;
             bz_error err = {0};

@@ -237,7 +237,7 @@ static bool open_model(opened *o, const char *file, way how, const char *ple, ui
         return false;
     }
     const bz_input input = {file, o->map.size, how == FROM_MEMORY ? o->map.data : NULL};
-    const bz_open_options options = {.device = "gpu", .ple = ple};
+    const bz_open_options options = {.size = sizeof options, .device = "gpu", .ple = ple};
     CHECKF(bz_model_open(&job, &input, 1, &options, &err) == BZ_OK, "%s", err.text);
     bz_progress p;
     bz_read seen[4096];
@@ -322,7 +322,7 @@ static bz_job *start_generate(bz_session *s)
     bz_job *job = NULL;
     bz_error err = {0};
     const bz_generate_options o = {
-        .max_tokens = MADE, .ignore_end = true, .sampling = {.greedy = true}};
+        .size = sizeof o, .max_tokens = MADE, .ignore_end = true, .sampling = {.greedy = true}};
     CHECKF(bz_session_generate(s, &o, &job, &err) == BZ_OK, "%s", err.text);
     return job;
 }
@@ -337,7 +337,8 @@ static answer answer_of(opened *o, uint32_t n, uint32_t chunk, bool greedy_too)
 {
     answer a = {.bytes = bz_model_vocab(o->m) * sizeof(float)};
     uint32_t made = 0;
-    bz_session *s = session_or_fail(o->m, &(bz_session_options){.chunk = chunk});
+    bz_session *s = session_or_fail(
+        o->m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = chunk});
     bz_job *job = start_prefill(s, n);
     while (step(o, job, a.made, &made)) {
     }
@@ -369,7 +370,7 @@ static void test_model(const char *file, uint32_t n, uint32_t chunk, uint32_t ke
         return;
     }
     CHECK(!o.m->gpu->loaded->table);
-    bz_fit fit;
+    bz_fit fit = {.size = sizeof fit};
     CHECK(bz_model_fit(o.m, NULL, &fit, NULL) == BZ_OK && !fit.ple_in_file);
     CHECKF(fit.weights == o.m->gpu->loaded->weights.bytes, "%llu bytes foretold, %llu are there",
            (unsigned long long)fit.weights, (unsigned long long)o.m->gpu->loaded->weights.bytes);
@@ -383,7 +384,8 @@ static void test_model(const char *file, uint32_t n, uint32_t chunk, uint32_t ke
         }
         CHECK(o.m->gpu->loaded->table && !o.in_table);
         const gpu_table_shape rows = gpu_table_shape_of(o.m->gpu->loaded->table);
-        CHECK(bz_model_fit(o.m, &(bz_fit_options){.ple = "file"}, &fit, NULL) == BZ_OK &&
+        CHECK(bz_model_fit(o.m, &(bz_fit_options){.size = sizeof(bz_fit_options), .ple = "file"},
+                           &fit, NULL) == BZ_OK &&
               fit.ple_in_file);
         CHECK(fit.weights ==
               o.m->gpu->loaded->weights.bytes + (uint64_t)rows.rows * rows.row_bytes + 4);
@@ -409,7 +411,8 @@ static void test_sessions(const char *file)
     }
     answer want = answer_of(&o, 40, 8, true);
     gpu_table_limit(o.m->gpu->loaded->table, 8);
-    bz_session *third = session_or_fail(o.m, &(bz_session_options){.chunk = 8});
+    bz_session *third =
+        session_or_fail(o.m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 8});
     bz_job *given_up = start_prefill(third, 40);
     bz_need need = {0};
     bz_progress p;
@@ -422,7 +425,8 @@ static void test_sessions(const char *file)
     int32_t made[2][MADE];
     uint32_t n[2] = {0};
     for (int i = 0; i < 2; i++) {
-        s[i] = session_or_fail(o.m, &(bz_session_options){.chunk = 8});
+        s[i] = session_or_fail(
+            o.m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 8});
         job[i] = start_prefill(s[i], 40);
     }
     for (int i = 0; i < 50; i++) {
@@ -458,7 +462,8 @@ static void test_lost(const char *file)
         return;
     }
     answer want = answer_of(&o, 40, 8, true);
-    bz_session *s = session_or_fail(o.m, &(bz_session_options){.chunk = 8});
+    bz_session *s =
+        session_or_fail(o.m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 8});
     int32_t made[MADE];
     uint32_t n = 0;
     bz_job *job = start_prefill(s, 40);
@@ -507,9 +512,10 @@ static void test_auto(const char *file)
     begin("names of places");
     bz_model *m = NULL;
     bz_error err = {0};
-    CHECK(bz_model_open_file(&m, model_path(file), NULL,
-                             &(bz_open_options){.device = "gpu", .ple = "shelf"},
-                             &err) == BZ_BAD_REQUEST);
+    CHECK(bz_model_open_file(
+              &m, model_path(file), NULL,
+              &(bz_open_options){.size = sizeof(bz_open_options), .device = "gpu", .ple = "shelf"},
+              &err) == BZ_BAD_REQUEST);
     CHECKF(strcmp(err.text, "Per-layer embeddings can be auto, resident or file, not 'shelf'.") ==
                0,
            "%s", err.text);

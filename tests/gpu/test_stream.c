@@ -120,7 +120,7 @@ static bool step(opened *o, bz_job *job, int32_t *made, uint32_t *n)
 static bool open_model(opened *o, source how, uint64_t memory)
 {
     const char *path = golden_path("diffusion/text.gguf");
-    const bz_open_options options = {.device = "gpu", .gpu_memory = memory};
+    const bz_open_options options = {.size = sizeof options, .device = "gpu", .gpu_memory = memory};
     bz_error err = {0};
     bz_job *job = NULL;
     *o = (opened){.how = how};
@@ -151,7 +151,8 @@ static void run(opened *o, bz_job *job, int32_t *made, uint32_t *n)
 
 static bz_session *begin_session(opened *o)
 {
-    bz_session *s = session_or_fail(o->m, &(bz_session_options){.chunk = 8});
+    bz_session *s = session_or_fail(
+        o->m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 8});
     bz_job *job = NULL;
     bz_error err = {0};
     CHECKF(bz_session_prefill(s, prompt, n_prompt, NULL, &job, &err) == BZ_OK, "%s", err.text);
@@ -164,7 +165,7 @@ static bz_job *begin_answer(bz_session *s, uint64_t seed)
     bz_job *job = NULL;
     bz_error err = {0};
     const bz_generate_options go = {
-        .max_tokens = MADE, .ignore_end = true, .sampling = {.seed = seed}};
+        .size = sizeof go, .max_tokens = MADE, .ignore_end = true, .sampling = {.seed = seed}};
     CHECKF(bz_session_generate(s, &go, &job, &err) == BZ_OK, "%s", err.text);
     return job;
 }
@@ -195,7 +196,7 @@ static void test_same(opened *whole, source how, uint64_t memory)
     CHECK(memcmp(want, got, sizeof want) == 0);
     CHECKF((o.reads > 0) == (how != MAPPED), "%u times bytes were asked for", o.reads);
     if (how == MAPPED) {
-        const bz_session_options exact = {.exact = true};
+        const bz_session_options exact = {.size = sizeof exact, .exact = true};
         check_canvas_logits(&g, o.m, &exact, 1e-3);
         check_generation(&g, o.m, &exact, "gen");
     }
@@ -274,7 +275,9 @@ static void test_found_out(opened *whole)
     answer(whole, 3, want);
     CHECK(bz_os_map_file(path, &o.map, &err) == BZ_OK);
     const bz_input input = {path, o.map.size, o.map.data};
-    CHECK(bz_model_open(&job, &input, 1, &(bz_open_options){.device = "gpu"}, &err) == BZ_OK);
+    CHECK(bz_model_open(&job, &input, 1,
+                        &(bz_open_options){.size = sizeof(bz_open_options), .device = "gpu"},
+                        &err) == BZ_OK);
     bool set = false, more = true;
     while (more) {
         more = step(&o, job, NULL, NULL);
@@ -333,7 +336,9 @@ int main(void)
         bz_model *m = NULL;
         bz_error err = {0};
         CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL,
-                                 &(bz_open_options){.device = "gpu", .gpu_memory = 1000},
+                                 &(bz_open_options){.size = sizeof(bz_open_options),
+                                                    .device = "gpu",
+                                                    .gpu_memory = 1000},
                                  &err) == BZ_OUT_OF_MEMORY);
         CHECKF(strstr(err.text, "even with every layer streamed"), "%s", err.text);
         close_model(&whole);

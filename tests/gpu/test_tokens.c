@@ -565,19 +565,24 @@ static void test_samplings(const bz_model *m, const char *device)
          1},
         {"300 log-probabilities", {.top_log_probs = 300}, 1},
     };
-    bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 32});
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 32});
     /* From here on the prompt is there but for its last token, which every asking computes again,
      * by itself: a pass of many rows rounds otherwise, and near ties would be decided otherwise. */
     bz_error err = {0};
     begin("%s: a first answer", device);
     CHECKF(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK, "%s", err.text);
-    answer_now(s, &(bz_generate_options){.max_tokens = 2, .ignore_end = true}, 0, 0, &by_rows);
+    answer_now(s,
+               &(bz_generate_options){
+                   .size = sizeof(bz_generate_options), .max_tokens = 2, .ignore_end = true},
+               0, 0, &by_rows);
     CHECK(by_rows.n == 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("%s, %s: from rows, one by one and ahead: the same tokens", device, cases[i].name);
         const uint32_t seeds = quick_run() || strcmp(device, "gpu") != 0 ? 1 : cases[i].seeds;
         for (uint32_t seed = 1; seed <= seeds; seed++) {
             bz_generate_options o = cases[i].o;
+            o.size = sizeof o;
             o.sampling.seed = seed * 1000003;
             o.max_tokens = MADE;
             o.ignore_end = true;
@@ -592,8 +597,10 @@ static void test_samplings(const bz_model *m, const char *device)
     for (uint32_t i = 0; i < vocab; i++) {
         none[i] = (bz_bias){(int32_t)i, -INFINITY};
     }
-    bz_generate_options o = {
-        .max_tokens = 6, .ignore_end = true, .sampling = {.bias = none, .n_bias = vocab - 1}};
+    bz_generate_options o = {.size = sizeof o,
+                             .max_tokens = 6,
+                             .ignore_end = true,
+                             .sampling = {.bias = none, .n_bias = vocab - 1}};
     ask_three_ways(s, &o, "one left");
     CHECK(by_rows.n == 6 && by_rows.ids[5] == (int32_t)vocab - 1);
     o.sampling.n_bias = vocab;
@@ -617,10 +624,12 @@ static void test_costs(const bz_model *m)
         {"top-k 256", {.sampling = {.top_k = 256}}, 4096, 4096},
         {"penalties", {.sampling = {.repetition = 1.1f}}, 4096, 8192},
     };
-    bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 32});
+    bz_session *s =
+        session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 32});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("%s: one submit and few bytes per token, nothing allocated", cases[i].name);
         bz_generate_options o = cases[i].o;
+        o.size = sizeof o;
         bz_error err = {0};
         bz_job *job = NULL;
         bz_need need;
@@ -683,8 +692,10 @@ static void test_misled(const bz_model *m)
         {.sampling = {.seed = 6, .top_k = 200, .temperature = 1.5f}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin("a device that goes on with wrong tokens changes nothing, case %zu", i);
-        bz_session *s = session_or_fail(m, &(bz_session_options){.chunk = 1});
+        bz_session *s = session_or_fail(
+            m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 1});
         bz_generate_options o = cases[i];
+        o.size = sizeof o;
         bz_error err = {0};
         o.max_tokens = 40;
         o.ignore_end = true;
@@ -732,7 +743,8 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
     begin("chunk %u: answers cut short, stopped, gone on with and gone back in, as from rows",
           chunk);
     const uint32_t context = 200, vocab = bz_model_vocab(m);
-    const bz_session_options so = {.chunk = chunk, .context = context, .exact = true};
+    const bz_session_options so = {
+        .size = sizeof so, .chunk = chunk, .context = context, .exact = true};
     bz_session *a = session_or_fail(m, &so), *b = session_or_fail(m, &so),
                *fresh = session_or_fail(m, &so);
     int32_t ids[256];
@@ -757,7 +769,8 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
             CHECKF(chunk == 1 ? d == 0 : d < 1e-3, "off by %g", d);
         }
         int32_t stops[3] = {(int32_t)(494 + below(vocab - 501)), 0, 0};
-        bz_generate_options o = {.max_tokens = below(4) ? 1 + below(30) : 0,
+        bz_generate_options o = {.size = sizeof o,
+                                 .max_tokens = below(4) ? 1 + below(30) : 0,
                                  .ignore_end = below(2) != 0,
                                  .log_probs = below(2) != 0};
         o.sampling = (bz_sampling){.seed = (uint64_t)step,
@@ -808,22 +821,27 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
 static void test_end(const bz_model *m)
 {
     begin("the context's end, going on behind it and after an end token");
-    bz_session *s = session_or_fail(m, &(bz_session_options){.context = PROMPT + 7, .chunk = 8});
-    bz_generate_options o = {.ignore_end = true};
+    bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                             .context = PROMPT + 7,
+                                                             .chunk = 8});
+    bz_generate_options o = {.size = sizeof o, .ignore_end = true};
     ask_three_ways(s, &o, "to the end");
     CHECK(ahead.n == 7 && ahead.finish == BZ_FINISH_CONTEXT);
     CHECK(answer_now(s, &o, 0, 0, &ahead) == BZ_OK && ahead.n == 0 &&
           ahead.finish == BZ_FINISH_CONTEXT);
     bz_session_free(s);
 
-    s = session_or_fail(m, &(bz_session_options){.chunk = 8});
+    s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 8});
     const bz_bias force = {106, INFINITY};
-    o = (bz_generate_options){.max_tokens = 9, .sampling = {.bias = &force, .n_bias = 1}};
+    o = (bz_generate_options){.size = sizeof(bz_generate_options),
+                              .max_tokens = 9,
+                              .sampling = {.bias = &force, .n_bias = 1}};
     bz_error err = {0};
     CHECK(bz_session_generate(s, &o, &(bz_job *){NULL}, &err) ==
           BZ_BAD_REQUEST); /* nothing is prefilled */
     for (int i = 0; i < 3; i++) {
-        bz_generate_options four = {.max_tokens = 4, .ignore_end = true, .sampling.greedy = true};
+        bz_generate_options four = {
+            .size = sizeof four, .max_tokens = 4, .ignore_end = true, .sampling.greedy = true};
         s->ahead = i == 0 ? 0 : (uint32_t)i;
         CHECK(prefill(s, prompt, PROMPT, 0, NULL, &err) == BZ_OK);
         CHECK(bz_session_logits(s));

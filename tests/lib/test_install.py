@@ -58,7 +58,8 @@ def tree(root):
 
 header = read("include/bezel.h")
 version = ".".join(re.search(rf"#define BZ_VERSION_{w} (\d+)", header).group(1) for w in ("MAJOR", "MINOR", "PATCH"))
-so, soname = f"libbezel.so.{version}", f"libbezel.so.{version.split('.')[0]}"
+# Before 1.0 the minor version may break programs, so that the SONAME carries it.
+so, soname = f"libbezel.so.{version}", "libbezel.so." + ".".join(version.split(".")[:2 if version.startswith("0.") else 1])
 completion = [f for p in ("cli/bezel.bash", "docs/bezel.bash", "docs/*/bezel.bash") for f in glob.glob(p)]
 
 

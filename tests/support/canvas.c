@@ -33,7 +33,8 @@ bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous
     sink x = {out, bz_session_get_stats(s).position, session_vocab(s)};
     bz_status status = bz_session_canvas(s, ids, previous, temperature, &job, err);
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = on_rows, .user = &x}, err);
+        status =
+            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_rows, .user = &x}, err);
         bz_job_free(job);
     }
     return status;
@@ -102,9 +103,10 @@ void check_canvas_picture(const char *device, const bz_session_options *o, doubl
     bz_model *m = NULL;
     bz_error err = {0};
     golden_open(&media, golden_path("diffusion/media.gguf"));
-    if (!CHECKF(bz_model_open_file(&m, golden_path("diffusion/text.gguf"),
-                                   golden_path("diffusion/mmproj.gguf"),
-                                   &(bz_open_options){.device = device}, &err) == BZ_OK,
+    if (!CHECKF(bz_model_open_file(
+                    &m, golden_path("diffusion/text.gguf"), golden_path("diffusion/mmproj.gguf"),
+                    &(bz_open_options){.size = sizeof(bz_open_options), .device = device},
+                    &err) == BZ_OK,
                 "%s", err.text)) {
         return;
     }
@@ -228,8 +230,9 @@ void check_generation(const golden *g, const bz_model *m, const bz_session_optio
     bz_session *s = session_or_fail(m, o);
     replay r = {.g = g, .name = name, .s = s, .prompt = n};
     const bool stops = strcmp(name, "gen_stop") == 0, ends = sequence[n_sequence - 1] == 0;
-    const bz_generate_options go = {.max_tokens = (uint32_t)(n_sequence - n)};
-    const bz_denoise_options d = {.draw = from_golden,
+    const bz_generate_options go = {.size = sizeof go, .max_tokens = (uint32_t)(n_sequence - n)};
+    const bz_denoise_options d = {.size = sizeof d,
+                                  .draw = from_golden,
                                   .user = &r,
                                   .stability = stops ? -1 : 0,
                                   .confidence = stops ? 0.6f : 0};
@@ -238,8 +241,9 @@ void check_generation(const golden *g, const bz_model *m, const bz_session_optio
     CHECKF(prefill(s, prompt, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
     if (CHECKF(bz_session_diffuse(s, &go, &d, &job, &err) == BZ_OK, "%s", err.text)) {
         r.job = job;
-        CHECKF(bz_job_run(job, &(bz_host){.event = on_event, .user = &r}, &err) == BZ_OK, "%s",
-               err.text);
+        CHECKF(bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = &r},
+                          &err) == BZ_OK,
+               "%s", err.text);
         CHECK(bz_job_finish(job) == (ends ? BZ_FINISH_END : BZ_FINISH_LENGTH));
         bz_job_free(job);
     }

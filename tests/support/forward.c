@@ -12,7 +12,7 @@ bz_model *open_or_fail(const char *path)
 
 bz_model *open_on_or_fail(const char *path, const char *device)
 {
-    const bz_open_options o = {.device = device};
+    const bz_open_options o = {.size = sizeof o, .device = device};
     bz_model *m = NULL;
     bz_error err = {0};
     if (bz_model_open_file(&m, path, NULL, &o, &err) != BZ_OK) {
@@ -54,7 +54,8 @@ static bz_status fill(bz_session *s, bz_job *job, bz_status status, float *out, 
 {
     rows r = {out, session_vocab(s)};
     if (status == BZ_OK) {
-        status = bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err);
+        status = bz_job_run(
+            job, &(bz_host){.size = sizeof(bz_host), .event = on_logits, .user = &r}, err);
         bz_job_free(job);
     }
     return status;
@@ -63,7 +64,8 @@ static bz_status fill(bz_session *s, bz_job *job, bz_status status, float *out, 
 bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot_at, float *out,
                   bz_error *err)
 {
-    const bz_prefill_options o = {.snapshot_at = snapshot_at,
+    const bz_prefill_options o = {.size = sizeof o,
+                                  .snapshot_at = snapshot_at,
                                   .logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
     bz_status status = bz_session_prefill(s, ids, n, &o, &job, err);
@@ -73,7 +75,7 @@ bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot
 bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media,
                        size_t n_media, float *out, bz_error *err)
 {
-    const bz_prefill_options o = {.logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
+    const bz_prefill_options o = {.size = sizeof o, .logits = out ? BZ_LOGITS_ALL : BZ_LOGITS_LAST};
     bz_job *job = NULL;
     bz_status status = bz_session_prefill_media(s, ids, n, media, n_media, &o, &job, err);
     return fill(s, job, status, out, err);
@@ -96,11 +98,11 @@ static int on_token(void *user, const bz_event *e)
 size_t generate(bz_session *s, int32_t *ids, size_t n)
 {
     const bz_generate_options o = {
-        .max_tokens = (uint32_t)n, .ignore_end = true, .sampling.greedy = true};
+        .size = sizeof o, .max_tokens = (uint32_t)n, .ignore_end = true, .sampling.greedy = true};
     taken t = {ids, 0};
     bz_job *job = NULL;
     if (bz_session_generate(s, &o, &job, NULL) == BZ_OK) {
-        bz_job_run(job, &(bz_host){.event = on_token, .user = &t}, NULL);
+        bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_token, .user = &t}, NULL);
         bz_job_free(job);
     }
     return t.n;

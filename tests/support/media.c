@@ -14,7 +14,9 @@ bz_model *open_two_on_or_fail(const char *path, const char *mmproj, const char *
 {
     bz_model *m = NULL;
     bz_error err = {0};
-    if (bz_model_open_file(&m, path, mmproj, &(bz_open_options){.device = device}, &err) != BZ_OK) {
+    if (bz_model_open_file(&m, path, mmproj,
+                           &(bz_open_options){.size = sizeof(bz_open_options), .device = device},
+                           &err) != BZ_OK) {
         printf("FAIL opening %s: %s\n", path, err.text);
         exit(1);
     }
@@ -172,10 +174,12 @@ double long_picture_error(const bz_model *m, const char *name, const bz_session_
     logit_rows r = {calloc(n * vocab, sizeof(float)), vocab};
     double worst = 1e9;
     if (bz_session_new(&s, m, o, err) == BZ_OK &&
-        bz_session_prefill_media(s, ids, n, &picture, 1,
-                                 &(bz_prefill_options){.logits = BZ_LOGITS_ALL}, &job,
-                                 err) == BZ_OK &&
-        bz_job_run(job, &(bz_host){.event = on_logits, .user = &r}, err) == BZ_OK &&
+        bz_session_prefill_media(
+            s, ids, n, &picture, 1,
+            &(bz_prefill_options){.size = sizeof(bz_prefill_options), .logits = BZ_LOGITS_ALL},
+            &job, err) == BZ_OK &&
+        bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_logits, .user = &r}, err) ==
+            BZ_OK &&
         n_logits == n_pos * vocab) {
         worst = 0;
         for (size_t i = 0; i < n_pos; i++) {
