@@ -30,23 +30,22 @@ typedef struct wish {
 
 static const wish wishes[] = {
     {"both", true, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
-     "halves linear_matrix halves halves halves tower/attend_matrix"},
+     "to_f16 linear_matrix to_f16 to_f16 to_f16 tower_attend_matrix"},
     {"not offered", false, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
-     "linear_tile F16 tower/attend_all"},
-    {"exact", true, true, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
-     "linear_tile F16 tower/attend_all"},
+     "linear_tile F16 tower_attend"},
+    {"exact", true, true, false, 49152, BZ_F16, ROWS, 64, 2048, 64, "linear_tile F16 tower_attend"},
     {"a baseline device", true, false, true, 16384, BZ_F16, ROWS, 64, 2048, 64,
-     "linear_tile F16 tower/attend_all"},
+     "linear_tile F16 tower_attend"},
     {"less workgroup memory", true, false, false, 32768, BZ_F16, ROWS, 64, 2048, 64,
-     "halves linear_matrix tower/attend_all"},
+     "to_f16 linear_matrix tower_attend"},
     {"other weights", true, false, false, 49152, BZ_F32, ROWS, 64, 2048, 64,
-     "linear_tile F32 halves halves halves tower/attend_matrix"},
+     "linear_tile F32 to_f16 to_f16 to_f16 tower_attend_matrix"},
     {"few rows", true, false, false, 49152, BZ_F16, 64, 64, 2048, 64,
-     "linear_short F16 tower/attend_all"},
+     "linear_short F16 tower_attend"},
     {"few outputs", true, false, false, 49152, BZ_F16, ROWS, 64, 256, 64,
-     "linear_tile F16 halves halves halves tower/attend_matrix"},
-    {"k in no whole slabs, heads of 72", true, false, false, 49152, BZ_F16, ROWS, 72, 2048, 72,
-     "linear_tile F16 tower/attend_all"},
+     "linear_tile F16 to_f16 to_f16 to_f16 tower_attend_matrix"},
+    {"k not a multiple of 16, heads of 72", true, false, false, 49152, BZ_F16, ROWS, 72, 2048, 72,
+     "linear_tile_any F16 tower_attend"},
 };
 
 static void test_choice(const wish *c)

@@ -3,91 +3,95 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *const type_files[BZ_TYPE_END] = {
+    [BZ_F32] = "types/f32.wgsl",       [BZ_F16] = "types/f16.wgsl",
+    [BZ_BF16] = "types/bf16.wgsl",     [BZ_Q8_0] = "types/q8_0.wgsl",
+    [BZ_Q4_0] = "types/q4_0.wgsl",     [BZ_Q4_1] = "types/q4_1.wgsl",
+    [BZ_Q5_0] = "types/q5_0.wgsl",     [BZ_Q5_1] = "types/q5_1.wgsl",
+    [BZ_Q2_K] = "types/q2_k.wgsl",     [BZ_Q3_K] = "types/q3_k.wgsl",
+    [BZ_Q4_K] = "types/q4_k.wgsl",     [BZ_Q5_K] = "types/q5_k.wgsl",
+    [BZ_Q6_K] = "types/q6_k.wgsl",     [BZ_IQ4_NL] = "types/iq4_nl.wgsl",
+    [BZ_IQ4_XS] = "types/iq4_xs.wgsl", [BZ_MXFP4] = "types/mxfp4.wgsl",
+};
+
+/* Sets of block types. */
+#define T(type)  (1ull << (type))
+#define ANY      UINT64_MAX /* all that have a file */
+#define K_TYPES  (T(BZ_Q4_K) | T(BZ_Q5_K) | T(BZ_Q6_K))
+#define INT8     (T(BZ_Q8_0) | T(BZ_Q4_0) | T(BZ_Q4_1) | T(BZ_Q5_0) | T(BZ_Q5_1) | K_TYPES)
+#define REPACKED T(BZ_Q6_K)
+
+/* How kernels that come in two shapes fill their slots. Even: rows are whole vec4. */
+#define EVEN_TILE "shape=product/even_shape eight=type.aligned|type.unpack"
+#define ANY_TILE  "shape=product/any_shape eight=type.unpack"
+#define EVEN_RUN  "run=type.run|product/run_unpacked"
+#define ANY_RUN   "run=product/run_unpacked"
+#define ROWS      "tile=product/tile_rows"
+#define EXPERTS   "tile=product/tile_experts"
+
 static const gpu_kernel_info infos[GPU_N_KERNELS] = {
-    [GPU_EMBED] = {"embed", "embed.wgsl", {NULL}, true, false},
-    [GPU_EMBED_SLOTS] = {"embed_slots", "embed.wgsl", {NULL}, true, false},
-    [GPU_LINEAR8] = {"linear8",
-                     "linear8.wgsl",
-                     {"LANES", "OUTS", "MAX_N", "CHUNK", "FORM", "SUBGROUP"},
-                     true,
-                     true},
-    [GPU_LINEAR_WIDE] = {"linear_wide", "linear_wide.wgsl", {"LANES", "MAX_N"}, true, true},
-    [GPU_LINEAR_ROW] = {"linear_row", "linear_row.wgsl", {"LANES", "MAX_N"}, true, true},
-    [GPU_LINEAR_ANY] = {"linear_any", "linear_any.wgsl", {"LANES", "MAX_N"}, true, false},
-    [GPU_LINEAR_TILE] = {"linear_tile", "linear_tile.wgsl", {NULL}, true, true},
-    [GPU_LINEAR_TILE_ANY] = {"linear_tile_any", "linear_tile.wgsl", {NULL}, true, false},
-    [GPU_LINEAR_SHORT] = {"linear_short", "linear_short.wgsl", {NULL}, true, true},
-    [GPU_LINEAR_SHORT_ANY] = {"linear_short_any", "linear_short.wgsl", {NULL}, true, false},
-    [GPU_EXPERT_SHORT] = {"expert_short", "linear_short.wgsl", {NULL}, true, true},
-    [GPU_EXPERT_SHORT_ANY] = {"expert_short_any", "linear_short.wgsl", {NULL}, true, false},
-    [GPU_LINEAR_TILE8] = {"linear_tile8", "linear_tile8.wgsl", {NULL}, true, false},
-    [GPU_EXPERT_TILE8] = {"expert_tile8", "linear_tile8.wgsl", {NULL}, true, false},
-    [GPU_QUANTIZE] = {"quantize", "quantize.wgsl", {"GATE", "SUMS0", "SUMS1"}, false, false},
-    [GPU_LINEAR_MATRIX] = {"linear_matrix", "linear_matrix.wgsl", {NULL}, false, false},
-    [GPU_HALVES] = {"halves", "halves.wgsl", {NULL}, false, true},
-    [GPU_SPLIT_SUM] = {"split_sum", "split_sum.wgsl", {NULL}, false, false},
-    [GPU_GROUP_PAIRS] =
-        {"group_pairs", "group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, false, false},
-    [GPU_NORM] = {"norm", "norm.wgsl", {"THEN", "EACH", "SUMS", "HELD"}, false, false},
-    [GPU_NORMS] =
-        {"norms", "norms.wgsl", {"ADDS", "OUTS", "FORM", "EACH", "SUMS", "WIDTH"}, false, false},
-    [GPU_ELEMENTWISE] =
-        {"elementwise", "elementwise.wgsl", {"OP", "EACH", "SUMS0", "SUMS1"}, false, false},
-    [GPU_ROPE] = {"rope", "rope.wgsl", {NULL}, false, false},
-    [GPU_KV_WRITE] = {"kv_write", "kv_write.wgsl", {"F16"}, false, false},
-    [GPU_KV_NORM] =
-        {"kv_norm", "kv_norm.wgsl", {"F16", "KEY_SUMS", "VALUE_SUMS", "QUERY_SUMS"}, false, false},
-    [GPU_ATTEND] = {"attend", "attend.wgsl", {"F16"}, false, false},
-    [GPU_ATTEND_TILE] =
-        {"attend_tile", "attend_tile.wgsl", {"PER", "HEAD", "THREADS"}, false, true},
-    [GPU_ATTEND_FEW] = {"attend_few",
-                        "attend_few.wgsl",
-                        {"PER", "SPLITS", "HEAD", "TURNS", "SHARES"},
-                        false,
-                        false},
-    [GPU_COMBINE] = {"combine", "combine.wgsl", {"BATCH"}, false, false},
-    [GPU_ROUTE] = {"route", "route.wgsl", {"SUMS", "FOURS"}, false, false},
-    [GPU_EXPERT_LINEAR] = {"expert_linear", "expert_linear.wgsl", {NULL}, true, false},
-    [GPU_EXPERT_SUM] = {"expert_sum", "expert_sum.wgsl", {NULL}, false, false},
-    [GPU_JUDGE_SCAN] = {"judge_scan", "canvas/judge_scan.wgsl", {NULL}, false, false},
-    [GPU_JUDGE_PICK] = {"judge_pick", "canvas/judge_pick.wgsl", {NULL}, false, false},
-    [GPU_SOFT_WEIGH] = {"soft_weigh", "canvas/soft_weigh.wgsl", {NULL}, false, false},
-    [GPU_SOFT_CUT] = {"soft_cut", "canvas/soft_cut.wgsl", {NULL}, false, false},
-    [GPU_SOFT_PLACE] = {"soft_place", "canvas/soft_place.wgsl", {NULL}, false, false},
-    [GPU_SOFT_LIST] = {"soft_list", "canvas/soft_list.wgsl", {NULL}, false, false},
-    [GPU_SOFT_GATHER] = {"soft_gather", "canvas/soft_gather.wgsl", {"THREADS"}, true, false},
-    [GPU_SOFT_GATHER_ANY] =
-        {"soft_gather_any", "canvas/soft_gather.wgsl", {"THREADS"}, true, false},
-    [GPU_SOFT_SUM] = {"soft_sum", "canvas/soft_sum.wgsl", {NULL}, false, false},
-    [GPU_SOFT_EMBED] = {"soft_embed", "canvas/soft_embed.wgsl", {NULL}, true, true},
-    [GPU_SOFT_EMBED_ANY] = {"soft_embed_any", "canvas/soft_embed.wgsl", {NULL}, true, false},
-    [GPU_TOWER_VALUES] = {"tower_values", "tower/values.wgsl", {"OP", "KIND"}, false, false},
-    [GPU_TOWER_LAYER_NORM] =
-        {"tower_layer_norm", "tower/layer_norm.wgsl", {"KIND", "RELU"}, false, false},
-    [GPU_TOWER_ATTEND] =
-        {"tower_attend", "tower/attend_all.wgsl", {"HEAD", "DOWN", "SLICE"}, false, true},
-    [GPU_TOWER_ATTEND_MATRIX] =
-        {"tower_attend_matrix", "tower/attend_matrix.wgsl", {NULL}, false, true},
-    [GPU_TOWER_CONV] = {"tower_conv", "tower/conv.wgsl", {"KIND"}, false, false},
-    [GPU_TOWER_LOCAL] = {"tower_local", "tower/local.wgsl", {"SUM"}, false, false},
-    [GPU_TOWER_ROWS] = {"tower_rows", "tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS] =
-        {"tower_heads", "tower/heads4.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, true},
-    [GPU_TOWER_GATE] = {"tower_gate", "tower/gate.wgsl", {"OP"}, false, true},
-    [GPU_TOWER_ROWS_HALVES] =
-        {"tower_rows_halves", "tower/rows.wgsl", {"FORM", "OUTS", "VECTORS"}, false, true},
-    [GPU_TOWER_HEADS_HALVES] = {"tower_heads_halves",
-                                "tower/heads4.wgsl",
-                                {"HEAD", "AXIS", "TURNS", "WEIGHED"},
-                                false,
-                                true},
-    [GPU_TOWER_HEADS_ANY] =
-        {"tower_heads_any", "tower/heads.wgsl", {"HEAD", "AXIS", "TURNS", "WEIGHED"}, false, false},
-    [GPU_TOWER_GATE_HALVES] = {"tower_gate_halves", "tower/gate.wgsl", {"OP"}, false, true},
-    [GPU_TOWER_NEAR] = {"tower_near", "tower/near.wgsl", {"HEAD", "FAR"}, false, true},
-    [GPU_REPACK] = {"repack", "repack.wgsl", {NULL}, true, false}, /* and a file of repack/ */
-    [GPU_CHOOSE_SCAN] = {"choose_scan", "choose/scan.wgsl", {NULL}, false, false},
-    [GPU_CHOOSE_PICK] = {"choose_pick", "choose/pick.wgsl", {NULL}, false, false},
+    /* clang-format off */
+    [GPU_EMBED] = {"embed", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_token"},
+    [GPU_EMBED_SLOTS] = {"embed_slots", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_slot"},
+    [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, NULL},
+    [GPU_LINEAR_WIDE] = {"linear_wide", "product/linear_wide.wgsl", {"LANES", "MAX_N"}, K_TYPES, NULL},
+    [GPU_LINEAR_ROW] = {"linear_row", "product/linear_row.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
+    [GPU_LINEAR_ANY] = {"linear_any", "product/linear_any.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
+    [GPU_LINEAR_TILE] = {"linear_tile", "product/linear_tile.wgsl", {NULL}, ANY, EVEN_TILE},
+    [GPU_LINEAR_TILE_ANY] = {"linear_tile_any", "product/linear_tile.wgsl", {NULL}, ANY, ANY_TILE},
+    [GPU_LINEAR_SHORT] = {"linear_short", "product/linear_short.wgsl", {NULL}, ANY, EVEN_TILE " " EVEN_RUN " " ROWS},
+    [GPU_LINEAR_SHORT_ANY] = {"linear_short_any", "product/linear_short.wgsl", {NULL}, ANY, ANY_TILE " " ANY_RUN " " ROWS},
+    [GPU_EXPERT_SHORT] = {"expert_short", "product/linear_short.wgsl", {NULL}, ANY, EVEN_TILE " " EVEN_RUN " " EXPERTS},
+    [GPU_EXPERT_SHORT_ANY] = {"expert_short_any", "product/linear_short.wgsl", {NULL}, ANY, ANY_TILE " " ANY_RUN " " EXPERTS},
+    [GPU_LINEAR_TILE8] = {"linear_tile8", "product/linear_tile8.wgsl", {NULL}, INT8, "tile=product/tile8_rows"},
+    [GPU_EXPERT_TILE8] = {"expert_tile8", "product/linear_tile8.wgsl", {NULL}, INT8, "tile=product/tile8_experts"},
+    [GPU_QUANTIZE] = {"quantize", "product/quantize.wgsl", {"GATE", "SUMS0", "SUMS1"}, 0, NULL},
+    [GPU_LINEAR_MATRIX] = {"linear_matrix", "product/linear_matrix.wgsl", {NULL}, 0, NULL},
+    [GPU_HALVES] = {"to_f16", "product/to_f16.wgsl", {NULL}, 0, NULL},
+    [GPU_SPLIT_SUM] = {"split_sum", "product/split_sum.wgsl", {NULL}, 0, NULL},
+    [GPU_GROUP_PAIRS] = {"group_pairs", "product/group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, 0, NULL},
+    [GPU_NORM] = {"norm", "norm/norm.wgsl", {"AFTER", "PER_THREAD", "SUMS", "CACHED"}, 0, NULL},
+    [GPU_NORMS] = {"norms", "norm/norms.wgsl", {"ADDS", "OUTS", "FLAGS", "PER_THREAD", "SUMS", "WIDTH"}, 0, NULL},
+    [GPU_ELEMENTWISE] = {"elementwise", "norm/elementwise.wgsl", {"OP", "PER_THREAD", "SUMS0", "SUMS1"}, 0, NULL},
+    [GPU_ROPE] = {"rope", "attention/rope.wgsl", {NULL}, 0, NULL},
+    [GPU_KV_WRITE] = {"kv_write", "attention/kv_write.wgsl", {"F16"}, 0, NULL},
+    [GPU_KV_NORM] = {"kv_norm", "attention/kv_norm.wgsl", {"F16", "KEY_SUMS", "VALUE_SUMS", "QUERY_SUMS"}, 0, NULL},
+    [GPU_ATTEND] = {"attend", "attention/attend.wgsl", {"F16"}, 0, NULL},
+    [GPU_ATTEND_TILE] = {"attend_tile", "attention/attend_tile.wgsl", {"CACHE_PER_VEC4", "HEAD", "THREADS"}, 0, NULL},
+    [GPU_ATTEND_FEW] = {"attend_split", "attention/attend_split.wgsl", {"CACHE_PER_VEC4", "SPLITS", "HEAD", "ROTATE", "PARTS"}, 0, NULL},
+    [GPU_COMBINE] = {"combine", "attention/combine.wgsl", {"BATCH"}, 0, NULL},
+    [GPU_ROUTE] = {"route", "product/route.wgsl", {"SUMS", "VECTORS"}, 0, NULL},
+    [GPU_EXPERT_LINEAR] = {"expert_linear", "product/expert_linear.wgsl", {NULL}, ANY, NULL},
+    [GPU_EXPERT_SUM] = {"expert_sum", "product/expert_sum.wgsl", {NULL}, 0, NULL},
+    [GPU_JUDGE_SCAN] = {"judge_scan", "canvas/judge_scan.wgsl", {NULL}, 0, NULL},
+    [GPU_JUDGE_PICK] = {"judge_pick", "canvas/judge_pick.wgsl", {NULL}, 0, NULL},
+    [GPU_SOFT_WEIGH] = {"soft_weigh", "canvas/soft_weigh.wgsl", {NULL}, 0, NULL},
+    [GPU_SOFT_CUT] = {"soft_cut", "canvas/soft_cut.wgsl", {NULL}, 0, NULL},
+    [GPU_SOFT_PLACE] = {"soft_offsets", "canvas/soft_offsets.wgsl", {NULL}, 0, NULL},
+    [GPU_SOFT_LIST] = {"soft_list", "canvas/soft_list.wgsl", {NULL}, 0, NULL},
+    [GPU_SOFT_GATHER] = {"soft_gather", "canvas/soft_gather.wgsl", {"THREADS"}, ANY, "gather=type.gather|canvas/gather_runs eight=type.unpack " EVEN_RUN},
+    [GPU_SOFT_GATHER_ANY] = {"soft_gather_any", "canvas/soft_gather.wgsl", {"THREADS"}, ANY, "gather=canvas/gather_runs eight=type.unpack " ANY_RUN},
+    [GPU_SOFT_SUM] = {"soft_sum", "canvas/soft_sum.wgsl", {NULL}, 0, NULL},
+    [GPU_SOFT_EMBED] = {"soft_embed", "canvas/soft_embed.wgsl", {NULL}, ANY, "shape=canvas/even_shape sixteen=type.sixteen|canvas/sixteen eight=type.aligned|type.unpack"},
+    [GPU_SOFT_EMBED_ANY] = {"soft_embed_any", "canvas/soft_embed.wgsl", {NULL}, ANY, "shape=canvas/any_shape sixteen=canvas/sixteen eight=type.unpack"},
+    [GPU_TOWER_VALUES] = {"tower_values", "tower/values.wgsl", {"OP", "KIND"}, 0, NULL},
+    [GPU_TOWER_LAYER_NORM] = {"tower_layer_norm", "tower/layer_norm.wgsl", {"KIND", "RELU"}, 0, NULL},
+    [GPU_TOWER_ATTEND] = {"tower_attend", "tower/attend_all.wgsl", {"HEAD", "ROW_THREADS", "SLICE"}, 0, NULL},
+    [GPU_TOWER_ATTEND_MATRIX] = {"tower_attend_matrix", "tower/attend_matrix.wgsl", {NULL}, 0, NULL},
+    [GPU_TOWER_CONV] = {"tower_conv", "tower/conv.wgsl", {"KIND"}, 0, NULL},
+    [GPU_TOWER_LOCAL] = {"tower_local", "tower/local.wgsl", {"SUM"}, 0, NULL},
+    [GPU_TOWER_ROWS] = {"tower_rows", "tower/rows.wgsl", {"FLAGS", "OUTS", "VECTORS"}, 0, "output=tower/to_f32"},
+    [GPU_TOWER_HEADS] = {"tower_heads", "tower/heads4.wgsl", {"HEAD", "AXIS", "ROTATE", "HAS_WEIGHT"}, 0, "output=tower/to_f32"},
+    [GPU_TOWER_GATE] = {"tower_gate", "tower/gate.wgsl", {"OP"}, 0, "output=tower/to_f32"},
+    [GPU_TOWER_ROWS_HALVES] = {"tower_rows_f16", "tower/rows.wgsl", {"FLAGS", "OUTS", "VECTORS"}, 0, "output=tower/to_f16"},
+    [GPU_TOWER_HEADS_HALVES] = {"tower_heads_f16", "tower/heads4.wgsl", {"HEAD", "AXIS", "ROTATE", "HAS_WEIGHT"}, 0, "output=tower/to_f16"},
+    [GPU_TOWER_GATE_HALVES] = {"tower_gate_f16", "tower/gate.wgsl", {"OP"}, 0, "output=tower/to_f16"},
+    [GPU_TOWER_HEADS_ANY] = {"tower_heads_any", "tower/heads.wgsl", {"HEAD", "AXIS", "ROTATE", "HAS_WEIGHT"}, 0, NULL},
+    [GPU_TOWER_NEAR] = {"tower_near", "tower/near.wgsl", {"HEAD", "WINDOW"}, 0, NULL},
+    [GPU_REPACK] = {"repack", "types/repack.wgsl", {NULL}, REPACKED, NULL},
+    [GPU_CHOOSE_SCAN] = {"choose_scan", "choose/scan.wgsl", {NULL}, 0, NULL},
+    [GPU_CHOOSE_PICK] = {"choose_pick", "choose/pick.wgsl", {NULL}, 0, NULL},
+    /* clang-format on */
 };
 
 const gpu_kernel_info *gpu_kernel_info_of(gpu_kernel kernel)
@@ -95,36 +99,35 @@ const gpu_kernel_info *gpu_kernel_info_of(gpu_kernel kernel)
     return &infos[kernel];
 }
 
-bool gpu_kernels_packed(bz_type type)
+bool gpu_kernel_find(const char *name, gpu_kernel *kernel)
 {
-    switch (type) {
-    case BZ_Q8_0:
-    case BZ_Q4_0:
-    case BZ_Q4_1:
-    case BZ_Q5_0:
-    case BZ_Q5_1:
-    case BZ_Q4_K:
-    case BZ_Q5_K:
-    case BZ_Q6_K: return true;
-    default: return false;
+    for (uint32_t i = 0; i < GPU_N_KERNELS; i++) {
+        if (strcmp(infos[i].name, name) == 0) {
+            *kernel = (gpu_kernel)i;
+            return true;
+        }
     }
+    return false;
 }
 
-bool gpu_kernels_tile8(bz_type type)
+const char *gpu_type_file(bz_type type)
 {
-    return gpu_kernels_packed(type);
+    return type_files[type];
 }
 
 bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type)
 {
-    switch (kernel) {
-    case GPU_LINEAR8:
-    case GPU_LINEAR_TILE8:
-    case GPU_EXPERT_TILE8: return gpu_kernels_packed(type);
-    case GPU_LINEAR_WIDE: return type == BZ_Q4_K || type == BZ_Q5_K || type == BZ_Q6_K;
-    case GPU_REPACK: return type == BZ_Q6_K;
-    default: return true;
-    }
+    return type_files[type] && (infos[kernel].types & T(type)) != 0;
+}
+
+bool gpu_kernels_packed(bz_type type)
+{
+    return gpu_kernel_has_type(GPU_LINEAR8, type);
+}
+
+bool gpu_kernels_tile8(bz_type type)
+{
+    return gpu_kernel_has_type(GPU_LINEAR_TILE8, type);
 }
 
 uint32_t gpu_kernel_subgroup_override(gpu_kernel kernel)
@@ -140,7 +143,6 @@ uint32_t gpu_kernel_subgroup_override(gpu_kernel kernel)
 
 void gpu_kernel_name(gpu_kernel kernel, bz_type type, char *out, size_t n)
 {
-    const char *file = infos[kernel].file;
-    const char *kind = infos[kernel].reads_blocks ? bz_type_of((uint32_t)type)->name : "";
-    snprintf(out, n, "%.*s%s%s", (int)(strlen(file) - 5), file, kind[0] ? " " : "", kind);
+    const char *kind = infos[kernel].types ? bz_type_of((uint32_t)type)->name : "";
+    snprintf(out, n, "%s%s%s", infos[kernel].name, kind[0] ? " " : "", kind);
 }

@@ -85,14 +85,20 @@ typedef struct gpu_kernel_info {
     const char *name;                         /* unique, "linear_row" */
     const char *file;                         /* under src/gpu/kernels */
     const char *overrides[GPU_MAX_OVERRIDES]; /* names; NULL after the last */
-    bool reads_blocks;                        /* one text per block type of its weights */
-    bool vec4_arena;                          /* reads the arena as vec4<f32> */
+    uint64_t types;    /* bit t: has a text for weights of block type t; 0: reads no blocks */
+    const char *slots; /* parts that fill the slots of its file (link.h), or NULL */
 } gpu_kernel_info;
 
 const gpu_kernel_info *gpu_kernel_info_of(gpu_kernel kernel);
 
-/* Does the kernel exist for weights of this block type? Types count only if it reads blocks. */
+/* The kernel of that name; false if there is none. */
+bool gpu_kernel_find(const char *name, gpu_kernel *kernel);
+
+/* Does the kernel exist for weights of this block type? */
 bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type);
+
+/* The file of a block type, "types/q4_k.wgsl"; NULL: the GPU does not know the type. */
+const char *gpu_type_file(bz_type type);
 
 /* Do linear8 and the tile8 kernels exist for this block type? */
 bool gpu_kernels_packed(bz_type type);

@@ -1,4 +1,4 @@
-/* The text of the WGSL files under kernels/, put into the program at build time (tools/embed.sh).
+/* The WGSL files under src/gpu/kernels, embedded at build time by tools/embed.sh.
  */
 #ifndef BZ_GPU_SOURCES_H
 #define BZ_GPU_SOURCES_H
@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 typedef struct gpu_source {
-    const char *name; /* "attend.wgsl", "quant/q4_k.wgsl" */
+    const char *name; /* "product/embed.wgsl", "types/q4_k.wgsl" */
     const char *text;
     size_t n;
 } gpu_source;

@@ -7,7 +7,7 @@
 
 enum { GPU_MAX_ROWS = 1120, GPU_SLOT = 256 /* bytes of uniform memory per dispatch */ };
 
-/* The facts of one dispatch, as struct Step of kernels/common.wgsl lays them out. */
+/* The uniform of one dispatch: struct Step of kernels/common/step.wgsl. */
 typedef struct step_facts {
     uint32_t in0, in0_stride, in1, in1_stride, in2, in2_stride, out0, out0_stride, out1,
         out1_stride;
@@ -25,7 +25,7 @@ typedef struct step_facts {
     } bound[4];
 } step_facts;
 
-_Static_assert(sizeof(step_facts) == 224, "struct Step of common.wgsl");
+_Static_assert(sizeof(step_facts) == 224, "struct Step of common/step.wgsl");
 
 /* A dispatch before its pipeline is compiled. */
 typedef struct dispatch {
@@ -99,7 +99,7 @@ struct bz_kv {
     kv_cache *cache;
 };
 
-/* The parameter block of a pass, as common.wgsl reads it, in words. */
+/* The parameter block of a pass, as kernels/common/pass.wgsl reads it, in words. */
 enum {
     ROWS_N,
     ROWS_N_OUT,

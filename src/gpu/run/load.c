@@ -46,7 +46,7 @@ struct gpu_upload {
 
 static bool repacks(const bz_weight_info *t)
 {
-    return gpu_layout_of(t->type).repack != NULL;
+    return gpu_layout_of(t->type).repacked;
 }
 
 /* ---- making and freeing --------------------------------------------------------- */

@@ -58,7 +58,7 @@ gpu_pipeline gpu_pipelines_get(gpu_pipelines *ps, gpu_kernel kernel, bz_type typ
                                gpu_overrides overrides, bz_error *err)
 {
     const gpu_kernel_info *info = gpu_kernel_info_of(kernel);
-    type = info->reads_blocks ? type : BZ_F32;
+    type = info->types ? type : BZ_F32;
     for (uint32_t i = 0; i < ps->n; i++) {
         const entry *e = &ps->entries[i];
         if (e->kernel == kernel && e->type == type &&

@@ -167,7 +167,7 @@ bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_pipelines *pipelines,
     t->ids = (uint32_t)info->ne[1];
     t->raw_bytes = (uint32_t)bz_row_bytes(info->type, info->ne[0]);
     t->row_bytes = padded_row(info);
-    t->repacks = gpu_layout_of(info->type).repack != NULL;
+    t->repacks = gpu_layout_of(info->type).repacked;
     bz_error why = {0};
     if (make(t, &why) != BZ_OK) {
         gpu_table_free(t);

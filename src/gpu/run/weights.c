@@ -58,7 +58,7 @@ static uint32_t number_of(uint32_t l, uint32_t n, uint32_t k)
 /* Types that are repacked stay: that takes a kernel. */
 static bool can_stream(const bz_weight_info *t)
 {
-    return rows_of(t) > 1 && t->size >= LEAST_STREAMED && !gpu_layout_of(t->type).repack;
+    return rows_of(t) > 1 && t->size >= LEAST_STREAMED && !gpu_layout_of(t->type).repacked;
 }
 
 /* ---- places ---------------------------------------------------------------------------- */

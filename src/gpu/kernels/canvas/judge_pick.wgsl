@@ -1,11 +1,14 @@
-// judge, second half: one workgroup per row puts the stretches together and looks for the token that the draw falls on,
-// first among stretches, then inside one.
-var<workgroup> most: array<f32, 256>;
+// uses: canvas/common
+// judge_pick: second half of judge. Per row: the most likely token, the drawn one, the entropy, the peak and the sum of
+// exponentials.
+// out1: [row][range][4] of judge_scan; out0: [rows][5]. One workgroup per row combines the ranges and finds the token
+// that the draw falls on, first among the ranges, then within one.
+var<workgroup> top: array<f32, 256>;
 var<workgroup> total: array<f32, 256>;
 var<workgroup> weighted: array<f32, 256>;
-var<workgroup> first_best: atomic<u32>; // stretch that has the greatest
-var<workgroup> chosen: u32;    // stretch
-var<workgroup> before: f32;    // sum of all before it
+var<workgroup> first_best: atomic<u32>; // first range with the largest
+var<workgroup> chosen: u32;             // range of the drawn token
+var<workgroup> before: f32;             // sum of the ranges before it
 
 fn part(row: u32, i: u32) -> u32 { return step.out1 + (row * step.parts + i) * 4u; }
 
@@ -15,21 +18,21 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     var peak = LOWEST;
     for (var i = local; i < step.parts; i += 256u) { peak = max(peak, arena[part(row, i)]); }
-    most[local] = peak;
+    top[local] = peak;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
-        if (local < half) { most[local] = max(most[local], most[local + half]); }
+        if (local < half) { top[local] = max(top[local], top[local + half]); }
         workgroupBarrier();
     }
-    peak = most[0];
+    peak = top[0];
     var sum = 0.0;
     var below = 0.0;
     for (var i = local; i < step.parts; i += 256u) {
         let p = part(row, i);
-        let shrink = share(arena[p], peak);
-        if (shrink > 0.0) {
-            sum += shrink * arena[p + 2u];
-            below += shrink * (arena[p + 3u] + (arena[p] - peak) * arena[p + 2u]);
+        let rescale = exp_below(arena[p], peak);
+        if (rescale > 0.0) {
+            sum += rescale * arena[p + 2u];
+            below += rescale * (arena[p + 3u] + (arena[p] - peak) * arena[p + 2u]);
         }
     }
     total[local] = sum;
@@ -46,18 +49,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let entropy = max(log(all) - weighted[0] / all, 0.0);
     let reach = draw_of(step.row0 + row) * all;
     let y = step.out0 + (step.row0 + row) * step.out0_stride;
-    workgroupBarrier(); // total is used twice more below
+    workgroupBarrier(); // total is reused below
     if (local == 0u) { atomicStore(&first_best, 0xffffffffu); }
-    var at = 0u; // the last stretch with anything in it, up to the one that reaches; these of thread 0 count
+    var at = 0u; // last range with a sum above 0, up to the one that reaches the draw; thread 0 only
     var gone = 0.0;
     var all_before = 0.0;
     var reached = false;
-    for (var i0 = 0u; i0 < step.parts; i0 += 256u) { // fetched by all, walked over by one
+    for (var i0 = 0u; i0 < step.parts; i0 += 256u) { // loaded by all, walked by one
         workgroupBarrier();
         var here = 0.0;
         if (i0 + local < step.parts) {
             let p = part(row, i0 + local);
-            here = share(arena[p], peak) * arena[p + 2u];
+            here = exp_below(arena[p], peak) * arena[p + 2u];
             if (arena[p] == peak) { atomicMin(&first_best, i0 + local); }
         }
         total[local] = here;
@@ -84,29 +87,29 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         arena[y + 4u] = select(all, 1.0, none);
     }
     workgroupBarrier();
-    let first = chosen * STRETCH + local * 8u; // eight neighbours each
+    let first = chosen * RANGE + local * 8u; // eight neighbours per thread
     let z0 = step.in0 + row * step.in0_stride;
     var mine = 0.0;
-    for (var i = first; i < min(first + 8u, step.k); i++) { mine += share(cooled(z0 + i), peak); }
+    for (var i = first; i < min(first + 8u, step.k); i++) { mine += exp_below(scaled_logit(z0 + i), peak); }
     total[local] = mine;
     workgroupBarrier();
     if (local == 0u) {
         var gone = before;
-        var eighth = 0u;
+        var octet = 0u;
         var gone_before = before;
         for (var i = 0u; i < 256u; i++) {
             if (total[i] > 0.0) {
-                eighth = i;
+                octet = i;
                 gone_before = gone;
                 gone += total[i];
                 if (gone >= reach) { break; }
             }
         }
-        let from0 = chosen * STRETCH + eighth * 8u;
+        let from0 = chosen * RANGE + octet * 8u;
         var drawn = from0;
         gone = gone_before;
         for (var i = from0; i < min(from0 + 8u, step.k); i++) {
-            let e = share(cooled(z0 + i), peak);
+            let e = exp_below(scaled_logit(z0 + i), peak);
             if (e > 0.0) {
                 drawn = i;
                 gone += e;

@@ -1,7 +1,9 @@
-// judge, first half: a workgroup looks at a stretch of a row of logits and leaves the greatest, where it is, the sum of
-// exponentials below it, and that sum weighted by how far below. Sums go by halves, so that no tail is lost.
+// uses: canvas/common
+// judge_scan: first half of judge. Per range of a row of logits z (divided by the temperature): the largest z, its
+// index, the sum of e = exp(z - largest), and the sum of e * (z - largest).
+// in0: [rows][k]; out1: [row][range][4]. One workgroup per range; sums are trees, so that no tail is lost.
 var<workgroup> high: array<f32, 256>;
-var<workgroup> place: array<u32, 256>;
+var<workgroup> index_of: array<u32, 256>;
 var<workgroup> total: array<f32, 256>;
 var<workgroup> weighted: array<f32, 256>;
 
@@ -10,28 +12,28 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let z0 = step.in0 + row * step.in0_stride;
-    let first = group.x * STRETCH;
+    let first = group.x * RANGE;
     var z: array<f32, 8>;
-    var most = LOWEST;
+    var top = LOWEST;
     var best = 0xffffffffu;
     for (var i = 0u; i < 8u; i++) {
         let v = first + i * 256u + local;
         z[i] = LOWEST;
-        if (v < step.k) { z[i] = cooled(z0 + v); }
-        if (z[i] > most) {
-            most = z[i];
+        if (v < step.k) { z[i] = scaled_logit(z0 + v); }
+        if (z[i] > top) {
+            top = z[i];
             best = v;
         }
     }
-    high[local] = most;
-    place[local] = best;
+    high[local] = top;
+    index_of[local] = best;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
         if (local < half) {
             let other = high[local + half];
-            if (other > high[local] || (other == high[local] && place[local + half] < place[local])) {
+            if (other > high[local] || (other == high[local] && index_of[local + half] < index_of[local])) {
                 high[local] = other;
-                place[local] = place[local + half];
+                index_of[local] = index_of[local + half];
             }
         }
         workgroupBarrier();
@@ -40,7 +42,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var sum = 0.0;
     var below = 0.0;
     for (var i = 0u; i < 8u; i++) {
-        let e = share(z[i], peak);
+        let e = exp_below(z[i], peak);
         sum += e;
         below += e * select(z[i] - peak, 0.0, e == 0.0);
     }
@@ -57,7 +59,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (local == 0u) {
         let at = step.out1 + (row * step.parts + group.x) * 4u;
         arena[at] = peak;
-        arena[at + 1u] = bitcast<f32>(place[0]);
+        arena[at + 1u] = bitcast<f32>(index_of[0]);
         arena[at + 2u] = total[0];
         arena[at + 3u] = weighted[0];
     }

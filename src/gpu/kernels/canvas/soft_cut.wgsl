@@ -1,14 +1,15 @@
-// soft_embed: the size from which on a row's tokens count, and where each stretch's share of them will stand.
+// uses: canvas/soft
+// soft_cut: the smallest size of e that is listed, per row, and where each range's tokens begin in the list.
 // One workgroup per row.
 var<workgroup> pair: array<vec2<f32>, 256>;
-var<workgroup> tally: array<f32, 256>; // by stretch
+var<workgroup> tally: array<f32, 256>; // per range
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let n = stretches();
-    // three threads to two bins
+    let n = ranges();
+    // three threads per pair of bins
     var sum = vec2<f32>();
     if (local < 3u * PAIRS) {
         for (var i = local / PAIRS; i < n; i += 3u) { sum += two_counts(counts_of(row, i) + local % PAIRS); }
@@ -20,13 +21,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         pair[local] = (sum + pair[local + PAIRS] + pair[local + 2u * PAIRS]) * vec2<f32>(bin_top(b), bin_top(b + 1u));
     }
     workgroupBarrier();
-    // every thread for itself, the same for all: what is smallest goes first
-    let may_go = step.eps * arena[step.in1 + (step.row0 + row) * step.in1_stride + 4u];
+    // all threads compute the same: drop bins from the smallest up
+    let budget = step.eps * arena[step.in1 + (step.row0 + row) * step.in1_stride + 4u];
     var cut = BINS;
-    var gone = 0.0;
+    var dropped = 0.0;
     while (cut > 1u) {
-        gone += pair[(cut - 1u) / 2u][(cut - 1u) % 2u];
-        if (gone > may_go) { break; }
+        dropped += pair[(cut - 1u) / 2u][(cut - 1u) % 2u];
+        if (dropped > budget) { break; }
         cut--;
     }
     var before = 0.0;
@@ -40,7 +41,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         tally[local] = here;
         workgroupBarrier();
-        for (var back = 1u; back < 256u; back <<= 1u) { // sums up to and including each
+        for (var back = 1u; back < 256u; back <<= 1u) { // inclusive sums
             var other = 0.0;
             if (local >= back) { other = tally[local - back]; }
             workgroupBarrier();
@@ -48,7 +49,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             workgroupBarrier();
         }
         if (first + local < n) {
-            let at = stretch_note(row, first + local);
+            let at = range_note(row, first + local);
             arena[at] = before + tally[local] - here;
             arena[at + 1u] = here;
         }

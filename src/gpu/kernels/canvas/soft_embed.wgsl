@@ -1,39 +1,42 @@
-// soft_embed, flat distributions: sums over a stretch of the vocabulary of e (soft_weigh.wgsl) times a token's row of the
-// table. A workgroup makes 64 rows by 128 columns, sixteen tokens at a time through workgroup memory; a thread makes 8 by 8 of
-// it, in straight code. What the next sixteen tokens need is fetched before these are summed. As linear_short.wgsl, but that
-// weights come as neighbouring columns, which stay together.
+// uses: common/pass <sixteen> common/sums4x4 <shape>
+// soft_embed, flat distributions: partial sums of e * table[token] over a range of the vocabulary, as a matrix product.
+// in0: e, [rows][vocabulary] (canvas/soft_weigh); table: [vocabulary][cols]; out1: [part][rows][cols].
+//
+// A workgroup computes 64 rows by 128 columns, sixteen tokens at a time through workgroup memory; a thread computes 8
+// by 8, in straight code. The next sixteen tokens are loaded before these are summed. As product/linear_short, but
+// weights are neighbouring columns of a token, which stay together.
 const ROWS = 64u;
 const COLS = 128u;
-const DEEP = 16u;
+const TOKENS = 16u;
 const THREADS = 128u;
 
-// [token / 4][token % 4][row / 4, or column / 4], vectors of them changing places (^), so that neighbouring threads do not meet in
-// the same banks when they store them.
+// [token / 4][token % 4][row / 4, or column / 4], swizzled (^) so that neighbouring threads do not share banks when
+// they store.
 var<workgroup> p_tile: array<array<array<vec4<f32>, ROWS / 4u>, 4>, 4>;
 var<workgroup> w_tile: array<array<array<vec4<f32>, COLS / 4u>, 4>, 4>;
-var<workgroup> all_listed: u32;
+var<workgroup> all_fit: u32;
 
-// sixteen(at, unit): values 16 unit.. of the table's row that begins at byte `at` (canvas/sixteen*.wgsl)
+// sixteen(at, unit) loads values 16 unit .. of the table row that begins at byte `at` (type.sixteen or canvas/sixteen)
 var<private> w0: vec4<f32>;
 var<private> w1: vec4<f32>;
 var<private> w2: vec4<f32>;
 var<private> w3: vec4<f32>;
 
 // rows 4 ty.. and 32 + 4 ty..; columns 4 tx.. and 64 + 4 tx..
-var<private> s00: Square;
-var<private> s01: Square;
-var<private> s10: Square;
-var<private> s11: Square;
+var<private> s00: Sums4x4;
+var<private> s01: Sums4x4;
+var<private> s10: Sums4x4;
+var<private> s11: Sums4x4;
 
 fn one(c: u32, i: u32, w_at: u32, p_at: u32) {
     let p0 = p_tile[c][i][p_at];
     let p1 = p_tile[c][i][p_at ^ 8u];
     let v0 = w_tile[c][i][w_at];
     let v1 = w_tile[c][i][w_at ^ 18u];
-    s00 = more(s00, p0, v0);
-    s01 = more(s01, p0, v1);
-    s10 = more(s10, p1, v0);
-    s11 = more(s11, p1, v1);
+    s00 = add_outer(s00, p0, v0);
+    s01 = add_outer(s01, p0, v1);
+    s10 = add_outer(s10, p1, v0);
+    s11 = add_outer(s11, p1, v1);
 }
 
 fn four(c: u32, w_at: u32, ty: u32) {
@@ -44,8 +47,8 @@ fn four(c: u32, w_at: u32, ty: u32) {
     one(c, 3u, w_at, p_at);
 }
 
-// Place of a vector of columns.
-fn swapped(x: u32) -> u32 { return x ^ (x >> 3u); }
+// Index of a vector of columns.
+fn swizzled(x: u32) -> u32 { return x ^ (x >> 3u); }
 
 fn store_p(v: u32, at: u32, c: u32, e: vec4<f32>) {
     p_tile[v][0][at][c] = e.x;
@@ -54,27 +57,27 @@ fn store_p(v: u32, at: u32, c: u32, e: vec4<f32>) {
     p_tile[v][3][at][c] = e.w;
 }
 
-fn put(s: Square, row: u32, column: u32, y: u32) {
+fn store(s: Sums4x4, row: u32, column: u32, y: u32) {
     let n = live_rows();
-    if (row < n) { put4(y + row * step.cols, column, s.a); }
-    if (row + 1u < n) { put4(y + (row + 1u) * step.cols, column, s.b); }
-    if (row + 2u < n) { put4(y + (row + 2u) * step.cols, column, s.c); }
-    if (row + 3u < n) { put4(y + (row + 3u) * step.cols, column, s.d); }
+    if (row < n) { store4(y + row * step.cols, column, s.a); }
+    if (row + 1u < n) { store4(y + (row + 1u) * step.cols, column, s.b); }
+    if (row + 2u < n) { store4(y + (row + 2u) * step.cols, column, s.c); }
+    if (row + 3u < n) { store4(y + (row + 3u) * step.cols, column, s.d); }
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    if (local == 0u) { all_listed = select(0u, 1u, listed_in_all() <= step.heads); }
-    if (workgroupUniformLoad(&all_listed) == 1u) { return; }
+    if (local == 0u) { all_fit = select(0u, 1u, listed_total() <= step.heads); }
+    if (workgroupUniformLoad(&all_fit) == 1u) { return; }
     let column0 = group.x * COLS;
     let row0 = group.y * ROWS;
-    let begin = group.z * step.stretch; // of the binding's tokens
+    let begin = group.z * step.stretch; // tokens of this binding
     let end = min(begin + step.stretch, step.row_count);
-    // 8 by 4 threads of a subgroup of 32, so that they share what they read
+    // 8 by 4 threads of a subgroup of 32, so that they share their loads
     let tx = (local & 7u) | ((local >> 2u) & 8u);
     let ty = ((local >> 3u) & 3u) | ((local >> 4u) & 4u);
-    let w_at = swapped(tx);
-    // what this thread fetches: four tokens `v` of rows r and r + 32; sixteen columns of token `t`
+    let w_at = swizzled(tx);
+    // this thread loads: four tokens `v` of rows r and r + 32; sixteen columns of token `t`
     let r = local >> 2u;
     let v = local & 3u;
     let last = live_rows() - 1u;
@@ -86,20 +89,20 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let unit = min(column0 / 16u + j, (step.cols - 1u) / 16u);
 
     sixteen(min(begin + t, end - 1u) * step.row_bytes, unit);
-    var next0 = e4(e0, begin + 4u * v, end);
-    var next1 = e4(e1, begin + 4u * v, end);
-    for (var v0 = begin; v0 < end; v0 += DEEP) {
-        w_tile[t >> 2u][t & 3u][swapped(4u * j)] = w0;
-        w_tile[t >> 2u][t & 3u][swapped(4u * j + 1u)] = w1;
-        w_tile[t >> 2u][t & 3u][swapped(4u * j + 2u)] = w2;
-        w_tile[t >> 2u][t & 3u][swapped(4u * j + 3u)] = w3;
+    var next0 = load_e(e0, begin + 4u * v, end);
+    var next1 = load_e(e1, begin + 4u * v, end);
+    for (var v0 = begin; v0 < end; v0 += TOKENS) {
+        w_tile[t >> 2u][t & 3u][swizzled(4u * j)] = w0;
+        w_tile[t >> 2u][t & 3u][swizzled(4u * j + 1u)] = w1;
+        w_tile[t >> 2u][t & 3u][swizzled(4u * j + 2u)] = w2;
+        w_tile[t >> 2u][t & 3u][swizzled(4u * j + 3u)] = w3;
         store_p(v, p_at, r & 3u, next0);
         store_p(v, p_at ^ 8u, r & 3u, next1);
         workgroupBarrier();
-        let then = select(v0, v0 + DEEP, v0 + DEEP < end);
+        let then = select(v0, v0 + TOKENS, v0 + TOKENS < end);
         sixteen(min(then + t, end - 1u) * step.row_bytes, unit);
-        next0 = e4(e0, then + 4u * v, end);
-        next1 = e4(e1, then + 4u * v, end);
+        next0 = load_e(e0, then + 4u * v, end);
+        next1 = load_e(e1, then + 4u * v, end);
         four(0u, w_at, ty);
         four(1u, w_at, ty);
         four(2u, w_at, ty);
@@ -109,8 +112,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let y = step.out1 + (step.first_part + group.z) * step.out1_stride;
     let row = row0 + 4u * ty;
     let column = column0 + 4u * tx;
-    put(s00, row, column, y);
-    put(s01, row, column + 64u, y);
-    put(s10, row + 32u, column, y);
-    put(s11, row + 32u, column + 64u, y);
+    store(s00, row, column, y);
+    store(s01, row, column + 64u, y);
+    store(s10, row + 32u, column, y);
+    store(s11, row + 32u, column + 64u, y);
 }

@@ -1,12 +1,15 @@
-// soft_embed, listed tokens: a workgroup adds up a share of one row's list, as far as the binding holds its tokens. Four
-// tokens' weights are fetched at once, so that a thread does not wait for each.
+// uses: canvas/soft <gather>
+// soft_gather: partial sums of e * table[token] over a part of a row's list.
+// table: [vocabulary][cols]; out1: [part][rows][cols]. One workgroup per row, part of the list, and range of columns;
+// tokens outside this binding are skipped. Four tokens' weights are loaded at once, so that a thread does not wait for
+// each.
 override THREADS: u32 = 64u;
-const STAGE = 128u; // entries in workgroup memory at once, a multiple of four
+const STAGE = 128u; // entries in workgroup memory, a multiple of four
 
-var<workgroup> span: vec3<u32>;                  // 1 if there is such a share; first entry, end
-var<workgroup> entries: array<vec2<u32>, STAGE>; // byte of the table, weight
+var<workgroup> span: vec3<u32>;                  // 1 if the part exists; first entry, end
+var<workgroup> entries: array<vec2<u32>, STAGE>; // byte offset in the table, weight
 
-// First entry of a list whose token is not before this one.
+// First entry of a list whose token is not below `token`.
 fn first_from(list: u32, begin: u32, end: u32, token: u32) -> u32 {
     var low = begin;
     var high = end;
@@ -17,7 +20,7 @@ fn first_from(list: u32, begin: u32, end: u32, token: u32) -> u32 {
     return low;
 }
 
-fn put(y: u32, column: u32, v: vec4<f32>) {
+fn store(y: u32, column: u32, v: vec4<f32>) {
     for (var i = 0u; i < 4u; i++) {
         if (column + i < step.cols) { arena[y + column + i] = v[i]; }
     }
@@ -26,33 +29,33 @@ fn put(y: u32, column: u32, v: vec4<f32>) {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
-    if (row >= live_rows() || !group_listed(local)) { return; }
-    let list = step.in2_stride + kept_before(row);
+    if (row >= live_rows() || !group_all_fit(local)) { return; }
+    let list = step.in2_stride + listed_before(row);
     if (local == 0u) {
-        let kept = kept_of(row);
-        var begin = min(group.z * share_entries(kept), kept);
-        var end = min(begin + share_entries(kept), kept);
-        let there = select(0u, 1u, begin < end);
-        if (step.row_count < step.k) { // of several bindings
+        let count = listed_of(row);
+        var begin = min(group.z * part_entries(count), count);
+        var end = min(begin + part_entries(count), count);
+        let exists = select(0u, 1u, begin < end);
+        if (step.row_count < step.k) { // one of several bindings
             begin = first_from(list, begin, end, step.first_row);
             end = first_from(list, begin, end, step.first_row + step.row_count);
         }
-        span = vec3<u32>(there, begin, end);
+        span = vec3<u32>(exists, begin, end);
     }
-    let share = workgroupUniformLoad(&span);
-    if (share.x == 0u) { return; }
+    let part = workgroupUniformLoad(&span);
+    if (part.x == 0u) { return; }
     let e0 = step.in0 + row * step.in0_stride;
     let mine = group.x * THREADS + local;
     let t = min(mine, 2u * ((step.cols + 63u) / 64u) - 1u);
-    for (var first = share.y; first < share.z; first += STAGE) {
+    for (var first = part.y; first < part.z; first += STAGE) {
         workgroupBarrier();
-        for (var i = local; i < STAGE; i += THREADS) { // behind the end: the last one, times nothing
-            let token = u32(arena[list + min(first + i, share.z - 1u)]);
-            let e = select(0.0, arena[e0 + token], first + i < share.z);
+        for (var i = local; i < STAGE; i += THREADS) { // past the end: the last one, times 0
+            let token = u32(arena[list + min(first + i, part.z - 1u)]);
+            let e = select(0.0, arena[e0 + token], first + i < part.z);
             entries[i] = vec2<u32>((token - step.first_row) * step.row_bytes, bitcast<u32>(e));
         }
         workgroupBarrier();
-        for (var i = 0u; i < min(STAGE, share.z - first); i += 4u) {
+        for (var i = 0u; i < min(STAGE, part.z - first); i += 4u) {
             let w0 = entries[i];
             let w1 = entries[i + 1u];
             let w2 = entries[i + 2u];
@@ -71,12 +74,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let y = step.out1 + (step.first_part + group.z) * step.out1_stride + row * step.cols;
     let low = low_column(t);
     let high = high_column(t);
-    put(y, low, a0);
-    put(y, low + 4u, a1);
-    put(y, low + 8u, a2);
-    put(y, low + 12u, a3);
-    put(y, high, b0);
-    put(y, high + 4u, b1);
-    put(y, high + 8u, b2);
-    put(y, high + 12u, b3);
+    store(y, low, a0);
+    store(y, low + 4u, a1);
+    store(y, low + 8u, a2);
+    store(y, low + 12u, a3);
+    store(y, high, b0);
+    store(y, high + 4u, b1);
+    store(y, high + 8u, b2);
+    store(y, high + 12u, b3);
 }

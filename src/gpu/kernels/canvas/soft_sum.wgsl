@@ -1,5 +1,6 @@
-// soft_embed, the end: shares together, divided by the sum of exponentials, times a constant. `kv_heads` shares of lists, as
-// far as there are so many, or `parts` of the whole table.
+// uses: canvas/soft
+// soft_sum: y = (sum of the partial sums) * scale / (sum of exponentials).
+// out1: [part][rows][cols], `kv_heads` parts of lists or `parts` of the whole table. One thread per value.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let c = thread.x;
@@ -7,11 +8,11 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     if (row >= live_rows() || c >= step.cols) { return; }
     let y = step.out1 + row * step.cols + c;
     var sum = 0.0;
-    if (listed()) {
-        let kept = kept_of(row);
-        let shares = (kept + share_entries(kept) - 1u) / share_entries(kept); // that were written
-        for (var first = 0u; first < step.kv_heads; first += step.experts) { // a binding's
-            for (var i = first; i < first + shares; i++) { sum += arena[y + i * step.out1_stride]; }
+    if (all_fit()) {
+        let count = listed_of(row);
+        let parts = (count + part_entries(count) - 1u) / part_entries(count); // that were written
+        for (var first = 0u; first < step.kv_heads; first += step.experts) { // per binding
+            for (var i = first; i < first + parts; i++) { sum += arena[y + i * step.out1_stride]; }
         }
     } else {
         for (var i = 0u; i < step.parts; i++) { sum += arena[y + i * step.out1_stride]; }

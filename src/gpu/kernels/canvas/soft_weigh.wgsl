@@ -1,4 +1,6 @@
-// soft_embed: a stretch of a row's logits becomes e to the (z - peak), in place, and is counted by size.
+// uses: canvas/soft
+// soft_weigh: logits -> e = exp(z - peak) in place, and counts by size.
+// in0: [rows][k]; in1: [rows] of judge's results. One workgroup per range.
 var<workgroup> count: array<atomic<u32>, BINS>;
 
 @compute @workgroup_size(256)
@@ -10,15 +12,15 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let z0 = step.in0 + row * step.in0_stride;
     workgroupBarrier();
     for (var i = 0u; i < 8u; i++) {
-        let v = group.x * STRETCH + i * 256u + local;
+        let v = group.x * RANGE + i * 256u + local;
         if (v < step.k) {
-            let e = share(cooled(z0 + v), peak);
+            let e = exp_below(scaled_logit(z0 + v), peak);
             arena[z0 + v] = e;
             if (e > 0.0) { atomicAdd(&count[bin_of(e)], 1u); }
         }
     }
     workgroupBarrier();
     if (local < PAIRS) {
-        arena[counts_of(row, group.x) + local] = f32(atomicLoad(&count[2u * local])) + MUCH * f32(atomicLoad(&count[2u * local + 1u]));
+        arena[counts_of(row, group.x) + local] = f32(atomicLoad(&count[2u * local])) + PAIR_BASE * f32(atomicLoad(&count[2u * local + 1u]));
     }
 }

@@ -1,30 +1,29 @@
-// What the two kernels see that end a pass in a short list of candidates (gpu/choose.c writes `ask`).
+// Shared by the two kernels that end a pass in a short list of candidates. gpu/run/choose.c writes `ask`.
 //
-// Keys are logits as unsigned numbers in the same order: 0 for what is never listed (NaN, -inf), +inf as the
-// largest float, -0 as 0. Logits are only ever looked at as bits: a compiler may assume there is no NaN.
-
+// Keys are logits as unsigned integers in the same order: 0 for what is never listed (NaN, -inf), +inf as the largest
+// float, -0 as 0. Logits are only ever examined as bits: a compiler may assume that there is no NaN.
 @group(0) @binding(0) var<storage, read> ask: array<u32>;
 
-const PLACE = 0u;       // of the row in the arena
+const LOGITS = 0u; // offset of the row in the arena
 const VOCAB = 1u;
 const N_EDITS = 2u;
-const WANTED = 3u;      // candidates, 1 to 256
+const WANTED = 3u; // candidates, 1 to 256
 const FLAGS = 4u;
-const TOP_K = 5u;       // 0: off
+const TOP_K = 5u; // 0: off
 const TOP_P = 6u;
 const LOG_MIN_P = 7u;
 const TEMPERATURE = 8u;
 const REPETITION = 9u;
-const NIL = 10u;        // always 0, which a compiler cannot know
-const EDITS = 12u;      // four words each: id, bias, seen, penalty
+const ZERO = 10u;  // always 0, unknown to the compiler
+const EDITS = 12u; // four words each: id, bias, seen, penalty
 
-const SUM = 1u;         // flags: sums wanted of the edited row
-const RAW_SUM = 2u;     // and of the model's
+const SUM = 1u;     // flags: sums of the edited row
+const RAW_SUM = 2u; // sums of the model's row
 const GREEDY = 4u;
 const MIN_P = 8u;
 
-// Working memory: the keys, the greatest key of every 32, then eight words per block of 1024:
-// greatest key and sum of the edited row, the same of the model's, is any logit finite, three unused.
+// Working memory: the keys, the largest key of every 32, then eight words per block of 1024: largest key and sum of the
+// edited row, the same of the model's row, 1 if any logit is finite, three unused.
 const RUN = 32u;
 const BLOCK = 1024u;
 const PART = 8u;
@@ -59,5 +58,5 @@ fn exp_of(d: f32) -> f32 {
     return select(p * bitcast<f32>(u32(k + 127) << 23u), 0.0, d < -87.0);
 }
 
-// The difference of two logits, x <= most, halved on the way so that it cannot overflow.
-fn below(x: f32, most: f32) -> f32 { return 2.0 * clamp(0.5 * x - 0.5 * most, -44.0, 0.0); }
+// The difference of two logits, x <= highest, halved on the way so that it cannot overflow.
+fn below(x: f32, highest: f32) -> f32 { return 2.0 * clamp(0.5 * x - 0.5 * highest, -44.0, 0.0); }

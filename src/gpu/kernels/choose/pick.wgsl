@@ -1,31 +1,31 @@
-// From what scan.wgsl left to the candidates, best first, the sums, and a token. One workgroup.
+// uses: common/pass_layout choose/common
+// choose_pick: the second kernel: candidates, best first, the sums, and a token. One workgroup.
 //
-// The `wanted` runs with the greatest maxima hold the `wanted` best tokens (a run's best token is at least as
-// good as all of its others, and equal ones are taken in the order of their ids). So: select that many
-// runs, then that many of their tokens, then sort those. Selecting is by digits from the top, with a
-// histogram of counts: the result does not depend on which thread comes first.
+// The `wanted` runs with the largest maxima contain the `wanted` best tokens (a run's best token is at least as good as
+// all of its others, and ties are taken in order of id). So: select that many runs, then that many of their tokens,
+// then sort those.
+// Selection is by digits from the top with a histogram: the result does not depend on the order of the threads.
 //
-// The choice is made as sample/sampler.c makes it, but in f32: the host, which has the last word, repeats it
-// in its own way.
+// The choice follows sample/sampler.c, but in f32: the host repeats it and decides.
 @group(0) @binding(1) var<storage, read> arena: array<u32>;
-@group(0) @binding(2) var<storage, read> work4: array<vec4<u32>>; // four at a time: one workgroup waits for each load
-@group(0) @binding(3) var<storage, read_write> rows: array<u32>; // the parameter block; see ../common.wgsl
+@group(0) @binding(2) var<storage, read> work4: array<vec4<u32>>; // vec4: a single workgroup waits for each load
+@group(0) @binding(3) var<storage, read_write> rows: array<u32>; // the parameter block, see common/pass
 @group(0) @binding(4) var<storage, read_write> answer: array<u32>;
 
-const DRAW = 2u;           // in rows: the uniform number
+const DRAW = 2u; // index in rows: the uniform draw
 
-// answer: how many, is any logit finite, the choice, unused, sums (greatest logit, sum) edited and
-// as the model gave it, then per candidate: logit, id, the model's logit.
+// answer: count, 1 if any logit is finite, the chosen token, unused, (largest logit, sum) of the edited row and of the
+// model's row; then per candidate: logit, id, the model's logit.
 const LIST = 8u;
 
 var<workgroup> histogram: array<atomic<u32>, 256>;
-var<workgroup> scanned: array<u32, 512>; // two halves, so that a round needs one barrier
+var<workgroup> scanned: array<u32, 512>; // double-buffered: one barrier per round
 var<workgroup> low: array<u32, 256>;
 var<workgroup> high: array<u32, 256>;
 var<workgroup> digit: u32;
 var<workgroup> left: u32;
-var<workgroup> run: array<u32, 256>;    // runs selected, in order
-var<workgroup> picked: array<u32, 256>; // items selected, in order
+var<workgroup> run: array<u32, 256>;    // selected runs, in order
+var<workgroup> picked: array<u32, 256>; // selected items, in order
 var<workgroup> n_picked: u32;
 var<workgroup> best_key: array<u32, 256>;
 var<workgroup> best_id: array<u32, 256>;
@@ -33,7 +33,7 @@ var<workgroup> weights: array<f32, 512>;
 var<workgroup> sum: array<f32, 256>;
 var<workgroup> found: atomic<u32>;
 
-// Items: maxima of runs (those behind the vocabulary are 0), then keys of the tokens in the runs selected.
+// Items: maxima of runs (0 past the vocabulary), then keys of the tokens in the selected runs.
 fn id_of(item: u32) -> u32 { return run[item / RUN] * RUN + item % RUN; }
 fn items_at(tokens: bool, four: u32) -> vec4<u32> {
     if (tokens) { return work4[id_of(4u * four) / 4u]; }
@@ -41,7 +41,8 @@ fn items_at(tokens: bool, four: u32) -> vec4<u32> {
 }
 fn part(block: u32, half: u32) -> vec4<u32> { return work4[(parts_at() + block * PART) / 4u + half]; }
 
-// scanned[half * 256 + i] becomes the sum of mine of threads 0 .. i; returns where. Ends with a barrier.
+// Inclusive sum over the threads: scanned[side + i] = sum of `mine` of threads 0 .. i; returns `side`. Ends with a
+// barrier.
 fn scan(local: u32, mine: u32) -> u32 {
     scanned[local] = mine;
     workgroupBarrier();
@@ -70,20 +71,19 @@ fn scan_weights(local: u32, mine: f32) -> u32 {
     return side;
 }
 
-// The first `want` of n items (a multiple of 4) by key descending, then by number, go to `picked` in order of
-// their numbers.
+// The first `want` of n items (a multiple of 4) by key descending, then by index, to `picked` in order of index.
 fn pick(local: u32, tokens: bool, n: u32, want: u32) {
-    let fours = n / 4u;
-    var least = 0xffffffffu;
-    var most = 0u;
-    for (var i = local; i < fours; i += 256u) {
+    let vectors = n / 4u;
+    var lowest = 0xffffffffu;
+    var highest = 0u;
+    for (var i = local; i < vectors; i += 256u) {
         let k = items_at(tokens, i);
         let m = select(k, vec4<u32>(0xffffffffu), k == vec4<u32>(0u));
-        least = min(least, min(min(m.x, m.y), min(m.z, m.w)));
-        most = max(most, max(max(k.x, k.y), max(k.z, k.w)));
+        lowest = min(lowest, min(min(m.x, m.y), min(m.z, m.w)));
+        highest = max(highest, max(max(k.x, k.y), max(k.z, k.w)));
     }
-    low[local] = least;
-    high[local] = most;
+    low[local] = lowest;
+    high[local] = highest;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
         if (local < half) {
@@ -92,12 +92,12 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
         }
         workgroupBarrier();
     }
-    least = min(low[0], high[0]);
-    most = high[0];
-    // Keys counted from the least one on, so that the digits tell them apart: logits share their first bits.
-    var shift = 32u - countLeadingZeros(most - least);
-    var threshold = most - least; // of the last one taken; now of the best
-    var ties = 1u;                // how many equal to it are taken
+    lowest = min(low[0], high[0]);
+    highest = high[0];
+    // Keys relative to the lowest one, so that their digits differ: logits share their first bits.
+    var shift = 32u - countLeadingZeros(highest - lowest);
+    var threshold = highest - lowest; // key of the last one taken; now that of the best
+    var ties = 1u;                // how many keys equal to it are taken
     if (ask[WANTED] > 1u) {
         threshold = 0u;
         ties = want;
@@ -107,12 +107,12 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
             let width = above - shift;
             atomicStore(&histogram[local], 0u);
             workgroupBarrier();
-            for (var i = local; i < fours && width > 0u; i += 256u) {
+            for (var i = local; i < vectors && width > 0u; i += 256u) {
                 let k = items_at(tokens, i);
                 for (var c = 0u; c < 4u; c++) {
-                    let y = k[c] - least;
+                    let y = k[c] - lowest;
                     if (k[c] != 0u && (above == 32u || (y >> above) == (threshold >> above))) {
-                        atomicAdd(&histogram[255u - extractBits(y, shift, width)], 1u); // greatest first
+                        atomicAdd(&histogram[255u - extractBits(y, shift, width)], 1u); // largest first
                     }
                 }
             }
@@ -135,11 +135,11 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
             workgroupBarrier();
         }
     }
-    // Each thread looks at a stretch of its own, so that places follow the order of the items.
-    let stretch = (fours + 255u) / 256u;
-    let begin = min(local * stretch, fours);
-    let end = min(begin + stretch, fours);
-    let limit = least + threshold; // at least 1: an item that is 0 is below it, or there are no others
+    // Each thread has a range of its own, so that positions follow the order of the items.
+    let range = (vectors + 255u) / 256u;
+    let begin = min(local * range, vectors);
+    let end = min(begin + range, vectors);
+    let limit = lowest + threshold; // at least 1, unless all items are 0
     var greater = 0u;
     var equal = 0u;
     for (var i = begin; i < end; i++) {
@@ -173,8 +173,8 @@ fn mask_of(b: vec4<bool>) -> u32 {
     return bits.x | bits.y | bits.z | bits.w;
 }
 
-// The candidates in `picked` by key descending, then by id, to best_key and best_id: a candidate's place is the
-// number of those better than it. Entries behind the last have key 0.
+// The candidates in `picked` by key descending, then by id, to best_key and best_id: the rank of a candidate is the
+// number of better ones. Entries past the last have key 0.
 fn sort(local: u32, count: u32) {
     best_key[local] = 0u;
     best_id[local] = 0u;
@@ -186,36 +186,36 @@ fn sort(local: u32, count: u32) {
     }
     low[local] = key; // in order of ids, as `picked` is
     workgroupBarrier();
-    var place = 0u;
+    var rank = 0u;
     for (var i = 0u; i < count; i++) {
-        place += select(0u, 1u, low[i] > key || (low[i] == key && i < local));
+        rank += select(0u, 1u, low[i] > key || (low[i] == key && i < local));
     }
     if (local < count) {
-        best_key[place] = key;
-        best_id[place] = id;
+        best_key[rank] = key;
+        best_id[rank] = id;
     }
     workgroupBarrier();
 }
 
-// Greatest logit and sum over all blocks, of the edited row or the model's: to answer[at] and answer[at + 1].
-fn add_up(local: u32, raw: bool, at: u32) {
-    var most = 0u;
+// Largest logit and sum over all blocks, of the edited row or the model's, to answer[at] and answer[at + 1].
+fn reduce_blocks(local: u32, raw: bool, at: u32) {
+    var highest = 0u;
     for (var b = local; b < n_blocks(); b += 256u) {
         let p = part(b, 0u);
-        most = max(most, select(p.x, p.z, raw));
+        highest = max(highest, select(p.x, p.z, raw));
     }
-    high[local] = most;
+    high[local] = highest;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
         if (local < half) { high[local] = max(high[local], high[local + half]); }
         workgroupBarrier();
     }
-    most = high[0];
+    highest = high[0];
     var total = 0.0;
     for (var b = local; b < n_blocks(); b += 256u) {
         let p = part(b, 0u);
         let key = select(p.x, p.z, raw);
-        if (key != 0u) { total += bitcast<f32>(select(p.y, p.w, raw)) * exp_of(below(value_of(key), value_of(most))); }
+        if (key != 0u) { total += bitcast<f32>(select(p.y, p.w, raw)) * exp_of(below(value_of(key), value_of(highest))); }
     }
     sum[local] = total;
     workgroupBarrier();
@@ -224,12 +224,12 @@ fn add_up(local: u32, raw: bool, at: u32) {
         workgroupBarrier();
     }
     if (local == 0u) {
-        answer[at] = select(0xff800000u, bits_of(most), most != 0u);
+        answer[at] = select(0xff800000u, bits_of(highest), highest != 0u);
         answer[at + 1u] = bitcast<u32>(sum[0]);
     }
 }
 
-// The first of the candidates 0 .. n at which the running sum of weights reaches the goal; n if none does.
+// First candidate at which the running sum of weights reaches the goal; n if none does.
 fn reach(local: u32, side: u32, n: u32, goal: f32) -> u32 {
     if (local == 0u) { atomicStore(&found, n); }
     workgroupBarrier();
@@ -240,7 +240,7 @@ fn reach(local: u32, side: u32, n: u32, goal: f32) -> u32 {
     return at;
 }
 
-// The place of the chosen candidate; sum[0] is the edited row's sum where that is needed.
+// Rank of the chosen candidate; sum[0] is the edited row's sum where needed.
 fn choose(local: u32, count: u32) -> u32 {
     let top_k = ask[TOP_K];
     let top_p = bitcast<f32>(ask[TOP_P]);
@@ -261,10 +261,10 @@ fn choose(local: u32, count: u32) -> u32 {
     let last = reach(local, plain, n, top_p * total);
     if (top_p < 1.0) { n = min(n, last + 1u); }
     if ((ask[FLAGS] & MIN_P) != 0u) {
-        let least = first + bitcast<f32>(ask[LOG_MIN_P]);
+        let lowest = first + bitcast<f32>(ask[LOG_MIN_P]);
         if (local == 0u) { atomicStore(&found, n); }
         workgroupBarrier();
-        if (local > 0u && local < n && mine < least) { atomicMin(&found, local); }
+        if (local > 0u && local < n && mine < lowest) { atomicMin(&found, local); }
         workgroupBarrier();
         n = atomicLoad(&found);
         workgroupBarrier();
@@ -289,7 +289,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
         let at = LIST + 3u * local;
         answer[at] = bits_of(best_key[local]);
         answer[at + 1u] = best_id[local];
-        answer[at + 2u] = arena[ask[PLACE] + best_id[local]];
+        answer[at + 2u] = arena[ask[LOGITS] + best_id[local]];
     }
     var finite = 0u;
     for (var b = local; b < n_blocks(); b += 256u) { finite |= part(b, 1u).x; }
@@ -303,9 +303,9 @@ fn main(@builtin(local_invocation_index) local: u32) {
         answer[0] = count;
         answer[1] = low[0];
     }
-    if ((ask[FLAGS] & RAW_SUM) != 0u) { add_up(local, true, 6u); }
+    if ((ask[FLAGS] & RAW_SUM) != 0u) { reduce_blocks(local, true, 6u); }
     workgroupBarrier();
-    if ((ask[FLAGS] & SUM) != 0u) { add_up(local, false, 4u); }
+    if ((ask[FLAGS] & SUM) != 0u) { reduce_blocks(local, false, 4u); }
     workgroupBarrier();
     var at = 0u;
     if ((ask[FLAGS] & GREEDY) == 0u) { at = choose(local, count); }

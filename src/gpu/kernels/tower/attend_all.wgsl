@@ -1,25 +1,28 @@
-// attend_all, and the clamp behind it: every row sees all rows. A workgroup takes ROWS rows of one head and walks over the
-// keys, KEYS at a time; a thread makes 8 rows by 8 keys of scores, then 8 rows by 8 columns of the result. Both products
-// go through workgroup memory in slices of SLICE vectors, of the head for scores, of the keys for the result; the next
-// slice is on its way while one is multiplied.
+// uses: common/pass common/arena4 tower/clamp
+// tower_attend: y = clamp(softmax(q K^T) V), every row sees all rows. Vision encoder.
+// q, K, V: [rows][heads][HEAD] (in0, in1, in2); y: [rows][heads][HEAD].
+//
+// A workgroup takes ROWS rows of one head and walks over the keys, KEYS at a time; a thread computes 8 rows by 8 keys
+// of scores, then 8 rows by 8 columns of the result. Both products go through workgroup memory in slices of SLICE
+// vectors, of the head for scores, of the keys for the result; the next slice is loaded while one is multiplied.
 const LOWEST = -3.0e38;
-override HEAD: u32 = 64u;                     // a multiple of 4, at most 96
-override DOWN: u32 = 16u;                     // threads over the rows
-override SLICE: u32 = 4u;                     // divides COLS, at most ACROSS
-override ACROSS: u32 = (HEAD + 7u) / 8u;      // threads over keys and columns
-override COLS: u32 = 2u * ACROSS;             // vectors of a head, and of KEYS
-override KEYS: u32 = 8u * ACROSS;
-override ROWS: u32 = 8u * DOWN;
-override THREADS: u32 = DOWN * ACROSS;
-override PITCH: u32 = SLICE | 1u;             // odd, so that neighbours do not meet in the same banks
-override WIDE: u32 = (ACROSS + 3u) / 4u * 4u; // of a row of what threads tell each other
-override Q_PARTS: u32 = (ROWS * SLICE + THREADS - 1u) / THREADS; // vectors that a thread fetches; at most 8
+override HEAD: u32 = 64u;        // a multiple of 4, at most 96
+override ROW_THREADS: u32 = 16u; // threads over the rows
+override SLICE: u32 = 4u;        // divides COLS, at most COL_THREADS
+override COL_THREADS: u32 = (HEAD + 7u) / 8u;      // threads over keys and columns
+override COLS: u32 = 2u * COL_THREADS; // vectors of a head, and of KEYS
+override KEYS: u32 = 8u * COL_THREADS;
+override ROWS: u32 = 8u * ROW_THREADS;
+override THREADS: u32 = ROW_THREADS * COL_THREADS;
+override PITCH: u32 = SLICE | 1u; // odd, so that neighbours do not share banks
+override WIDE: u32 = (COL_THREADS + 3u) / 4u * 4u; // length of a row of values that threads exchange
+override Q_PARTS: u32 = (ROWS * SLICE + THREADS - 1u) / THREADS; // vectors that a thread loads; at most 8
 override K_PARTS: u32 = (KEYS * SLICE + THREADS - 1u) / THREADS; // at most 4
 
-var<workgroup> left: array<vec4<f32>, ROWS * PITCH>;                          // queries or shares: [row][slice]
+var<workgroup> left: array<vec4<f32>, ROWS * PITCH>;                          // queries or weights: [row][slice]
 var<workgroup> right: array<vec4<f32>, max(KEYS * PITCH, 4u * SLICE * COLS)>; // keys [key][slice], or values [key][COLS]
-var<workgroup> best: array<f32, ROWS>;                                        // the greatest score of a row so far
-var<workgroup> shrink: array<f32, ROWS>;                                      // what its sums lose by a greater one
+var<workgroup> best: array<f32, ROWS>;                                        // largest score of a row so far
+var<workgroup> rescale: array<f32, ROWS>;                                      // factor for its sums when a larger one is found
 
 fn mac(sum: vec4<f32>, x: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
     return fma(vec4<f32>(x.w), d, fma(vec4<f32>(x.z), c, fma(vec4<f32>(x.y), b, fma(vec4<f32>(x.x), a, sum))));
@@ -39,11 +42,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let q = step.in0 / 4u + head;
     let k = step.in1 / 4u + head;
     let v = step.in2 / 4u + head;
-    let tx = local % ACROSS;
-    let ty = local / ACROSS;
+    let tx = local % COL_THREADS;
+    let ty = local / COL_THREADS;
     for (var r = local; r < ROWS; r += THREADS) { best[r] = LOWEST; }
     var sum: array<f32, 8>;
-    var out: array<vec4<f32>, 16>;    // [row][2]: columns tx and ACROSS + tx
+    var out: array<vec4<f32>, 16>;    // [row][2]: columns tx and COL_THREADS + tx
     var next_q: array<vec4<f32>, 8>;
     var next_kv: array<vec4<f32>, 4>;
     for (var i = 0u; i < 8u; i++) { sum[i] = 0.0; }
@@ -57,7 +60,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         next_kv[e] = fetch(k, min(i / SLICE, n - 1u), step.in1_stride, i % SLICE);
     }
     for (var j = 0u; j < n; j += KEYS) {
-        var s: array<vec4<f32>, 16>;  // [row][2]: keys tx + ACROSS * (0..3), (4..7)
+        var s: array<vec4<f32>, 16>;  // [row][2]: keys tx + COL_THREADS * (0..3), (4..7)
         for (var i = 0u; i < 16u; i++) { s[i] = vec4<f32>(); }
         for (var c = 0u; c < COLS; c += SLICE) {
             workgroupBarrier();
@@ -79,7 +82,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                     let i = local + e * THREADS;
                     next_kv[e] = fetch(k, min(j + i / SLICE, n - 1u), step.in1_stride, c + SLICE + i % SLICE);
                 }
-            } else { // the first values
+            } else { // load the first values
                 for (var e = 0u; e < K_PARTS; e++) {
                     let i = local + e * THREADS;
                     next_kv[e] = fetch(v, min(j + i / COLS, n - 1u), step.in2_stride, i % COLS);
@@ -87,15 +90,15 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             }
             for (var t = 0u; t < SLICE; t++) {
                 let a0 = right[tx * PITCH + t];
-                let a1 = right[(tx + ACROSS) * PITCH + t];
-                let a2 = right[(tx + ACROSS * 2u) * PITCH + t];
-                let a3 = right[(tx + ACROSS * 3u) * PITCH + t];
-                let a4 = right[(tx + ACROSS * 4u) * PITCH + t];
-                let a5 = right[(tx + ACROSS * 5u) * PITCH + t];
-                let a6 = right[(tx + ACROSS * 6u) * PITCH + t];
-                let a7 = right[(tx + ACROSS * 7u) * PITCH + t];
+                let a1 = right[(tx + COL_THREADS) * PITCH + t];
+                let a2 = right[(tx + COL_THREADS * 2u) * PITCH + t];
+                let a3 = right[(tx + COL_THREADS * 3u) * PITCH + t];
+                let a4 = right[(tx + COL_THREADS * 4u) * PITCH + t];
+                let a5 = right[(tx + COL_THREADS * 5u) * PITCH + t];
+                let a6 = right[(tx + COL_THREADS * 6u) * PITCH + t];
+                let a7 = right[(tx + COL_THREADS * 7u) * PITCH + t];
                 for (var i = 0u; i < 8u; i++) {
-                    let x = left[(ty + DOWN * i) * PITCH + t];
+                    let x = left[(ty + ROW_THREADS * i) * PITCH + t];
                     s[2u * i] = mac(s[2u * i], x, vec4<f32>(a0.x, a1.x, a2.x, a3.x), vec4<f32>(a0.y, a1.y, a2.y, a3.y),
                                     vec4<f32>(a0.z, a1.z, a2.z, a3.z), vec4<f32>(a0.w, a1.w, a2.w, a3.w));
                     s[2u * i + 1u] = mac(s[2u * i + 1u], x, vec4<f32>(a4.x, a5.x, a6.x, a7.x), vec4<f32>(a4.y, a5.y, a6.y, a7.y),
@@ -104,30 +107,30 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             }
         }
         if (j + KEYS > n) {
-            let key = vec4<u32>(j + tx) + ACROSS * vec4<u32>(0u, 1u, 2u, 3u);
+            let key = vec4<u32>(j + tx) + COL_THREADS * vec4<u32>(0u, 1u, 2u, 3u);
             for (var i = 0u; i < 8u; i++) {
                 s[2u * i] = select(vec4<f32>(LOWEST), s[2u * i], key < vec4<u32>(n));
-                s[2u * i + 1u] = select(vec4<f32>(LOWEST), s[2u * i + 1u], key + 4u * ACROSS < vec4<u32>(n));
+                s[2u * i + 1u] = select(vec4<f32>(LOWEST), s[2u * i + 1u], key + 4u * COL_THREADS < vec4<u32>(n));
             }
         }
         workgroupBarrier();
-        for (var i = 0u; i < 8u; i++) { // the greatest of each thread, then of each row
+        for (var i = 0u; i < 8u; i++) { // largest of each thread, then of each row
             let high = max(s[2u * i], s[2u * i + 1u]);
-            let at = (ty + DOWN * i) * WIDE + tx;
+            let at = (ty + ROW_THREADS * i) * WIDE + tx;
             left[at / 4u][at % 4u] = max(max(high.x, high.y), max(high.z, high.w));
         }
         workgroupBarrier();
         for (var r = local; r < ROWS; r += THREADS) {
             let before = best[r];
             var high = before;
-            for (var i = 0u; i < ACROSS; i++) { high = max(high, left[(r * WIDE + i) / 4u][i % 4u]); }
+            for (var i = 0u; i < COL_THREADS; i++) { high = max(high, left[(r * WIDE + i) / 4u][i % 4u]); }
             best[r] = high;
-            shrink[r] = exp(max(before - high, -80.0));
+            rescale[r] = exp(max(before - high, -80.0));
         }
         workgroupBarrier();
         for (var i = 0u; i < 8u; i++) {
-            let high = vec4<f32>(best[ty + DOWN * i]);
-            let less = shrink[ty + DOWN * i];
+            let high = vec4<f32>(best[ty + ROW_THREADS * i]);
+            let less = rescale[ty + ROW_THREADS * i];
             s[2u * i] = exp(max(s[2u * i] - high, vec4<f32>(-80.0)));
             s[2u * i + 1u] = exp(max(s[2u * i + 1u] - high, vec4<f32>(-80.0)));
             sum[i] = sum[i] * less + dot(s[2u * i] + s[2u * i + 1u], vec4<f32>(1.0));
@@ -137,10 +140,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         for (var c = 0u; c < COLS; c += SLICE) {
             workgroupBarrier();
             for (var p = 0u; p < 8u; p++) {
-                let at = tx + ACROSS * p - 4u * c; // wraps for keys before the slice
+                let at = tx + COL_THREADS * p - 4u * c; // wraps for keys before the slice
                 if (at < 4u * SLICE) {
                     for (var i = 0u; i < 8u; i++) {
-                        left[(ty + DOWN * i) * PITCH + at / 4u][at % 4u] = s[2u * i + p / 4u][p % 4u];
+                        left[(ty + ROW_THREADS * i) * PITCH + at / 4u][at % 4u] = s[2u * i + p / 4u][p % 4u];
                     }
                 }
             }
@@ -154,7 +157,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                     let i = local + e * THREADS;
                     next_kv[e] = fetch(v, min(j + 4u * (c + SLICE) + i / COLS, n - 1u), step.in2_stride, i % COLS);
                 }
-            } else { // the next keys
+            } else { // load the next keys
                 for (var e = 0u; e < Q_PARTS; e++) {
                     let i = local + e * THREADS;
                     next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, i % SLICE);
@@ -170,12 +173,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 let a1 = right[at + COLS];
                 let a2 = right[at + 2u * COLS];
                 let a3 = right[at + 3u * COLS];
-                let b0 = right[at + ACROSS];
-                let b1 = right[at + ACROSS + COLS];
-                let b2 = right[at + ACROSS + 2u * COLS];
-                let b3 = right[at + ACROSS + 3u * COLS];
+                let b0 = right[at + COL_THREADS];
+                let b1 = right[at + COL_THREADS + COLS];
+                let b2 = right[at + COL_THREADS + 2u * COLS];
+                let b3 = right[at + COL_THREADS + 3u * COLS];
                 for (var i = 0u; i < 8u; i++) {
-                    let x = left[(ty + DOWN * i) * PITCH + t];
+                    let x = left[(ty + ROW_THREADS * i) * PITCH + t];
                     out[2u * i] = mac(out[2u * i], x, a0, a1, a2, a3);
                     out[2u * i + 1u] = mac(out[2u * i + 1u], x, b0, b1, b2, b3);
                 }
@@ -184,21 +187,21 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     for (var i = 0u; i < 8u; i++) {
-        let at = (ty + DOWN * i) * WIDE + tx;
+        let at = (ty + ROW_THREADS * i) * WIDE + tx;
         left[at / 4u][at % 4u] = sum[i];
     }
     workgroupBarrier();
     for (var i = 0u; i < 8u; i++) {
-        let row = row0 + ty + DOWN * i;
+        let row = row0 + ty + ROW_THREADS * i;
         var whole = 0.0;
-        for (var t = 0u; t < ACROSS; t++) {
-            let at = (ty + DOWN * i) * WIDE + t;
+        for (var t = 0u; t < COL_THREADS; t++) {
+            let at = (ty + ROW_THREADS * i) * WIDE + t;
             whole += left[at / 4u][at % 4u];
         }
         let y = (step.out0 + row * step.out0_stride) / 4u + head + tx;
         if (row < n) {
-            arena4[y] = between(out[2u * i] / whole, step.bounds01.xy);
-            if (tx + ACROSS < HEAD / 4u) { arena4[y + ACROSS] = between(out[2u * i + 1u] / whole, step.bounds01.xy); }
+            arena4[y] = clamp4(out[2u * i] / whole, step.bounds01.xy);
+            if (tx + COL_THREADS < HEAD / 4u) { arena4[y + COL_THREADS] = clamp4(out[2u * i + 1u] / whole, step.bounds01.xy); }
         }
     }
 }

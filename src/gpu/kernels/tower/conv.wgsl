@@ -1,10 +1,14 @@
-// conv: 3 x 3 over time and pitch, every second place. A row holds `experts` moments of `width` pitches of `heads`
-// channels, and half as many of either come out, of `k` channels. A workgroup makes 32 pitches by 32 outputs of one moment,
-// 8 channels at a time through workgroup memory; a thread makes 4 pitches by 4 outputs. Behind weights.wgsl.
+// uses: common/pass common/arena tower/weights
+// tower_conv: 3 x 3 convolution over time and frequency with stride 2. Audio encoder.
+// in0: [rows][experts][width][heads]: a row holds `experts` times of `width` frequencies of `heads` channels
+// out0: half as many times and frequencies, of `k` channels. Weights: [output][channel][9 taps].
+//
+// A workgroup computes 32 frequencies by 32 outputs of one time, 8 channels at a time through workgroup memory; a
+// thread computes 4 frequencies by 4 outputs.
 const SIDE = 32u;
-const PLACES = 2u * SIDE + 1u; // pitches that they look at
+const INPUTS = 2u * SIDE + 1u; // frequencies that they read
 
-var<workgroup> x_tile: array<vec4<f32>, 3u * PLACES * 2u>;   // [moment][pitch][8 channels]
+var<workgroup> x_tile: array<vec4<f32>, 3u * INPUTS * 2u>; // [time][frequency][8 channels]
 var<workgroup> w_tile: array<vec4<f32>, 9u * 8u * SIDE / 4u>; // [tap][channel][output]
 
 @compute @workgroup_size(64)
@@ -12,13 +16,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let channels = step.heads;
-    let made = step.width / 2u; // pitches
+    let out_frequencies = step.width / 2u; // frequencies
     let across = (step.k + SIDE - 1u) / SIDE;
     let output0 = group.x % across * SIDE;
-    let pitch0 = group.x / across * SIDE;
+    let frequency0 = group.x / across * SIDE;
     let time = i32(row * (step.experts / 2u) + group.z);
-    let every = 4u / step.experts;
-    let valid = i32((rows[3u + 1u] + every - 1u) / every); // moments of the sound as this step sees them
+    let rate = 4u / step.experts;
+    let valid = i32((rows[3u + 1u] + rate - 1u) / rate); // times of the sound at this step's rate
     let o = local % 8u;
     let p = local / 8u;
     var y0 = vec4<f32>();
@@ -27,17 +31,17 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var y3 = vec4<f32>();
     for (var c = 0u; c < channels; c += 8u) {
         workgroupBarrier();
-        for (var i = local; i < 3u * PLACES * 8u; i += 64u) {
-            let at = 2 * time + i32(i / (PLACES * 8u)) - 1;
-            let pitch = i32(2u * pitch0 + i / 8u % PLACES) - 1;
+        for (var i = local; i < 3u * INPUTS * 8u; i += 64u) {
+            let at = 2 * time + i32(i / (INPUTS * 8u)) - 1;
+            let frequency = i32(2u * frequency0 + i / 8u % INPUTS) - 1;
             let channel = c + i % 8u;
             var x = 0.0;
-            if (at >= 0 && at < valid && pitch >= 0 && pitch < i32(step.width) && channel < channels) {
-                x = arena[step.in0 + u32(at) / step.experts * step.in0_stride + (u32(at) % step.experts * step.width + u32(pitch)) * channels + channel];
+            if (at >= 0 && at < valid && frequency >= 0 && frequency < i32(step.width) && channel < channels) {
+                x = arena[step.in0 + u32(at) / step.experts * step.in0_stride + (u32(at) % step.experts * step.width + u32(frequency)) * channels + channel];
             }
             x_tile[i / 4u][i % 4u] = x;
         }
-        for (var i = local; i < 9u * 8u * SIDE; i += 64u) { // as they lie in the file: outputs, channels, taps
+        for (var i = local; i < 9u * 8u * SIDE; i += 64u) { // in the file: outputs, channels, taps
             let output = i / 72u;
             let channel = i % 72u / 9u;
             var w = 0.0;
@@ -47,7 +51,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         workgroupBarrier();
         for (var tap = 0u; tap < 9u; tap++) {
-            let at = (tap / 3u * PLACES + 2u * p + tap % 3u) * 2u;
+            let at = (tap / 3u * INPUTS + 2u * p + tap % 3u) * 2u;
             for (var half = 0u; half < 2u; half++) {
                 let w = (tap * 8u + half * 4u) * (SIDE / 4u) + o;
                 let w0 = w_tile[w];
@@ -65,14 +69,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             }
         }
     }
-    let is_there = time < (valid + 1) / 2; // behind the end all is zero
+    let exists = time < (valid + 1) / 2; // zero past the end
     for (var i = 0u; i < 4u; i++) {
-        let pitch = pitch0 + p + 8u * i;
-        let y = select(vec4<f32>(), select(select(y2, y3, i == 3u), select(y0, y1, i == 1u), i < 2u), is_there);
+        let frequency = frequency0 + p + 8u * i;
+        let y = select(vec4<f32>(), select(select(y2, y3, i == 3u), select(y0, y1, i == 1u), i < 2u), exists);
         for (var c = 0u; c < 4u; c++) {
             let output = output0 + 4u * o + c;
-            if (pitch < made && output < step.k) {
-                arena[step.out0 + row * step.out0_stride + (group.z * made + pitch) * step.k + output] = y[c];
+            if (frequency < out_frequencies && output < step.k) {
+                arena[step.out0 + row * step.out0_stride + (group.z * out_frequencies + frequency) * step.k + output] = y[c];
             }
         }
     }

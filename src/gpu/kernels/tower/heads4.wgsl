@@ -1,15 +1,18 @@
-// clamp, rms_norm of a head, rope, as heads.wgsl does them, four values at a time: where heads are a multiple of four and
-// what an axis turns is one of eight. 16 threads to a head, four heads to a workgroup.
-override HEAD: u32 = 64u;   // at most 128
-override AXIS: u32 = 64u;   // values that one axis turns
-override TURNS: bool = false;
-override WEIGHED: bool = false;
-const HALVES_AT = 4u;
+// uses: common/pass common/arena4 tower/clamp <output>
+// tower_heads: y = rope(rms_norm(clamp(x)) * weights) per head, as far as the encoder has each (ROTATE, HAS_WEIGHT), as
+// vec4: HEAD is a multiple of 4 and AXIS of 8.
+// in0: [rows][heads][HEAD]; in1: [rows] of cosines, then sines, per axis. 16 threads per head, four heads per
+// workgroup.
+override HEAD: u32 = 64u; // at most 128
+override AXIS: u32 = 64u; // values that one axis rotates
+override ROTATE: bool = false;
+override HAS_WEIGHT: bool = false;
+const F16_BINDING = 4u;
 
 @group(0) @binding(3) var<storage, read> weights: array<vec4<f32>>;
 
 var<workgroup> partial: array<f32, 64>;
-var<workgroup> held: array<vec4<f32>, 128>; // [head][32]
+var<workgroup> cached: array<vec4<f32>, 128>; // [head][32]
 
 @compute @workgroup_size(64)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -18,12 +21,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let head = group.x * 4u + local / 16u;
     let lane = local % 16u;
     let mine = local / 16u * 32u;
-    let is_there = head * HEAD < step.cols;
+    let exists = head * HEAD < step.cols;
     let x = (step.in0 + row * step.in0_stride + min(head * HEAD, step.cols - HEAD)) / 4u;
     var squares = 0.0;
     for (var i = lane; i < HEAD / 4u; i += 16u) {
-        let v = between(arena4[x + i], step.bounds01.xy);
-        held[mine + i] = v;
+        let v = clamp4(arena4[x + i], step.bounds01.xy);
+        cached[mine + i] = v;
         squares += dot(v, v);
     }
     partial[local] = squares;
@@ -31,26 +34,26 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var sum = 0.0;
     for (var i = 0u; i < 16u; i++) { sum += partial[local / 16u * 16u + i]; }
     let r = 1.0 / sqrt(sum / f32(HEAD) + step.eps);
-    if (TURNS) { // its neighbours' values are needed too
-        for (var i = lane; i < HEAD / 4u; i += 16u) { held[mine + i] = held[mine + i] * r * weights[i]; }
+    if (ROTATE) { // other threads' values are needed too
+        for (var i = lane; i < HEAD / 4u; i += 16u) { cached[mine + i] = cached[mine + i] * r * weights[i]; }
         workgroupBarrier();
     }
-    if (!is_there) { return; }
+    if (!exists) { return; }
     for (var i = lane; i < HEAD / 4u; i += 16u) {
-        var v = held[mine + i];
-        if (TURNS) {
+        var v = cached[mine + i];
+        if (ROTATE) {
             let pairs = AXIS / 8u; // vectors
             let at = i % (AXIS / 4u);
             let angle = (step.in1 + row * step.in1_stride) / 4u + i - at + at % pairs; // cosines of an axis, then its sines
             let c = arena4[angle];
             let s = arena4[angle + pairs];
             let is_first = at < pairs;
-            let other = held[mine + select(i - pairs, i + pairs, is_first)];
+            let other = cached[mine + select(i - pairs, i + pairs, is_first)];
             v = select(other * s + v * c, v * c - other * s, is_first);
         } else {
             v *= r;
-            if (WEIGHED) { v *= weights[i]; }
+            if (HAS_WEIGHT) { v *= weights[i]; }
         }
-        keep4(step.out0, step.out0_stride, row, head * (HEAD / 4u) + i, v);
+        store4(step.out0, step.out0_stride, row, head * (HEAD / 4u) + i, v);
     }
 }

@@ -1,4 +1,6 @@
-// layer_norm, alone or with relu: one workgroup per group of `width` values. Behind weights.wgsl.
+// uses: common/pass common/arena tower/clamp tower/weights
+// tower_layer_norm: y = (x - mean) / sqrt(variance + eps) * weight, and relu (RELU). Audio encoder.
+// in0: [rows][groups][width]. One workgroup per group of `width` values.
 override RELU: bool = false;
 
 var<workgroup> partial: array<f32, 64>;
@@ -31,6 +33,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let r = 1.0 / sqrt(total(local, squares) / f32(step.width) + step.eps);
     for (var i = local; i < step.width; i += 64u) {
         let v = (arena[x + i] - mean) * r * weight_at(i);
-        arena[y + i] = select(v, one_between(v, 0.0, 3.0e38), RELU);
+        arena[y + i] = select(v, clamp1(v, 0.0, 3.0e38), RELU);
     }
 }

@@ -1,18 +1,24 @@
-// Steps of towers that work value by value: place, clamp, add_vector, add_scaled, relu, silu, glu, mul_vector, pool,
-// conv_time. One thread per value. Behind weights.wgsl.
+// uses: common/pass common/arena tower/clamp tower/weights
+// tower_values: steps of encoders that work value by value, one formula per OP:
+//   POSITION    x + weight[x position] + weight[row_count + y position]
+//   CLAMP       x clamped to scale .. eps
+//   ADD_VECTOR  x + scale * weight;  ADD_SCALED in0 + scale * in1;  MUL_VECTOR x * scale * weight[c % width]
+//   RELU, SILU; GLU  x * sigmoid(the value `width` later)
+//   POOL        scale * mean of width x width patches;  CONV_TIME  causal convolution over `width` rows, per channel
+// in0: [rows][cols]. One thread per value.
 override OP: u32;
-const PLACE = 0u;
-const CLAMP = 1u;      // between scale and eps
+const POSITION = 0u;
+const CLAMP = 1u;     
 const ADD_VECTOR = 2u;
 const ADD_SCALED = 3u;
 const RELU = 4u;
 const SILU = 5u;
 const GLU = 6u;
-const MUL_VECTOR = 7u; // the vector repeats after `width` values
+const MUL_VECTOR = 7u;
 const POOL = 8u;
 const CONV_TIME = 9u;
 
-// of the pass: patches in a row of the picture
+// Patches per row of the picture.
 fn across() -> u32 { return rows[2]; }
 
 fn sigmoid(x: f32) -> f32 {
@@ -27,18 +33,18 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     if (row >= live_rows() || c >= step.cols) { return; }
     let a = step.in0 + row * step.in0_stride;
     var y = 0.0;
-    if (OP == PLACE) {
-        let x_place = row % across();
-        let y_place = row / across();
-        y = arena[a + c] + (weight_at(x_place * step.cols + c) + weight_at((step.row_count + y_place) * step.cols + c));
+    if (OP == POSITION) {
+        let x_position = row % across();
+        let y_position = row / across();
+        y = arena[a + c] + (weight_at(x_position * step.cols + c) + weight_at((step.row_count + y_position) * step.cols + c));
     } else if (OP == CLAMP) {
-        y = one_between(arena[a + c], step.scale, step.eps);
+        y = clamp1(arena[a + c], step.scale, step.eps);
     } else if (OP == ADD_VECTOR) {
         y = arena[a + c] + step.scale * weight_at(c);
     } else if (OP == ADD_SCALED) {
         y = arena[a + c] + step.scale * arena[step.in1 + row * step.in1_stride + c];
     } else if (OP == RELU) {
-        y = one_between(arena[a + c], 0.0, 3.0e38);
+        y = clamp1(arena[a + c], 0.0, 3.0e38);
     } else if (OP == SILU) {
         y = arena[a + c] * sigmoid(arena[a + c]);
     } else if (OP == GLU) {

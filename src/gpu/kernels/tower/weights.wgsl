@@ -1,4 +1,4 @@
-// Small weights of towers, value by value, as the file has them.
+// Small weights of encoders, as scalars in the type of the file.
 override KIND: u32 = 0u; // 0: F32, 1: F16, 2: BF16
 @group(0) @binding(3) var<storage, read> weights: array<u32>;
 

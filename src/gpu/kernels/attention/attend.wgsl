@@ -1,0 +1,102 @@
+// uses: attention/visible attention/cache common/arena
+// attend: y = softmax(q K^T) V for a head of any size up to 1024; attend_split and attend_tile are the fast forms.
+// q: [rows][heads][width] (in0); K, V: the cache, [position][kv_heads][width]; y: [rows][heads][width] (out0), or
+// partial results (max, sum, two unused, columns) at out1 where the cache needs several bindings.
+//
+// One workgroup per row and query head. 16 keys at a time: 16 threads score one together, reading neighbouring words.
+// Maximum and sum are kept while walking; each thread accumulates its own columns of V.
+override F16: bool = true;
+const KEYS = 16u;
+const LOWEST = -3.0e38;
+
+@group(0) @binding(3) var<storage, read> keys: array<u32>;
+@group(0) @binding(4) var<storage, read> values: array<u32>;
+
+var<workgroup> query: array<f32, 1024>;
+var<workgroup> score: array<f32, 256>; // [KEYS][16 threads]; a key's sum ends in [key * 16]
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let head = group.x;
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    let d = step.width;
+    let kv_head = head / (step.heads / step.kv_heads);
+    let begin = max(first_visible(row), step.first_row);
+    let end = min(last_visible(row) + 1u, step.first_row + step.row_count);
+    let words = select(d, d / 2u, F16);
+    let row_words = step.kv_heads * words;
+    let head_word = kv_head * words;
+    let q = step.in0 + row * step.in0_stride + head * d;
+    for (var i = local; i < d; i += 256u) { query[i] = arena[q + i]; }
+    workgroupBarrier();
+
+    let key = local / 16u;
+    let lane = local % 16u;
+    var best = LOWEST;
+    var total = 0.0;
+    var out0 = 0.0; // columns local, local + 256, ...
+    var out1 = 0.0;
+    var out2 = 0.0;
+    var out3 = 0.0;
+    for (var j = begin; j < end; j += KEYS) {
+        let count = min(KEYS, end - j);
+        let at = cache_row(min(j + key, end - 1u)) * row_words + head_word;
+        var s = 0.0;
+        for (var i = lane; i < words; i += 16u) {
+            let word = keys[at + i];
+            if (F16) {
+                let k = unpack2x16float(word);
+                s += query[2u * i] * k.x + query[2u * i + 1u] * k.y;
+            } else {
+                s += query[i] * bitcast<f32>(word);
+            }
+        }
+        score[local] = s;
+        workgroupBarrier();
+        for (var half = 8u; half > 0u; half >>= 1u) {
+            if (lane < half) { score[local] += score[local + half]; }
+            workgroupBarrier();
+        }
+        var high = best;
+        for (var t = 0u; t < count; t++) { high = max(high, score[t * 16u]); }
+        let rescale = exp(max(best - high, -80.0)) * select(1.0, 0.0, best == LOWEST);
+        total *= rescale;
+        out0 *= rescale;
+        out1 *= rescale;
+        out2 *= rescale;
+        out3 *= rescale;
+        best = high;
+        for (var t = 0u; t < count; t++) {
+            let p = exp(max(score[t * 16u] - best, -80.0));
+            total += p;
+            let v = cache_row(j + t) * row_words + head_word;
+            if (local < d) { out0 += p * value_at(v, local); }
+            if (local + 256u < d) { out1 += p * value_at(v, local + 256u); }
+            if (local + 512u < d) { out2 += p * value_at(v, local + 512u); }
+            if (local + 768u < d) { out3 += p * value_at(v, local + 768u); }
+        }
+        workgroupBarrier(); // before score is overwritten
+    }
+    var scale = 1.0;
+    var y = step.out1 + ((row * step.heads + head) * step.parts + step.first_part) * (d + 4u) + 4u;
+    if (step.parts == 1u) {
+        scale = 1.0 / total;
+        y = step.out0 + row * step.out0_stride + head * d;
+    } else if (local == 0u) {
+        arena[y - 4u] = best;
+        arena[y - 3u] = total;
+    }
+    if (local < d) { arena[y + local] = out0 * scale; }
+    if (local + 256u < d) { arena[y + local + 256u] = out1 * scale; }
+    if (local + 512u < d) { arena[y + local + 512u] = out2 * scale; }
+    if (local + 768u < d) { arena[y + local + 768u] = out3 * scale; }
+}
+
+fn value_at(row: u32, i: u32) -> f32 {
+    if (F16) {
+        let two = unpack2x16float(values[row + i / 2u]);
+        return select(two.x, two.y, (i & 1u) == 1u);
+    }
+    return bitcast<f32>(values[row + i]);
+}

@@ -1,0 +1,138 @@
+// uses: attention/visible attention/cache attention/cache_vec4 common/arena
+// attend_split: attend for up to 8 rows, decoding. Partial results of attention over a range of the visible positions,
+// and before it the query's norm and rope (ROTATE).
+// q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; out1: [row][head][part] of (max, sum, two
+// unused, HEAD columns) for attention/combine.
+//
+// One workgroup per row, query head and split: with few rows there would not be enough workgroups otherwise. 16 keys at
+// a time, 16 threads per key; then the threads divide the values by position and column. HEAD is an override, so that
+// loops have a constant length and their loads are in flight together.
+override CACHE_PER_VEC4: u32 = 8u; // values of a cache vector: 8 f16 or 4 f32
+override SPLITS: u32 = 16u;
+override HEAD: u32 = 256u;     // values of a head, a multiple of 8
+override ROTATE: bool = false; // norm and rope of the query: weight query_weight, angles in1
+override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at high_score KEYS and 256 / VECTORS
+override VECTORS: u32 = HEAD / CACHE_PER_VEC4; // vectors of a head
+const KEYS = 16u;
+const LOWEST = -3.0e38;
+
+@group(0) @binding(3) var<storage, read> keys: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> values: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> query_weight: array<f32>;
+
+var<workgroup> query: array<f32, HEAD>;
+var<workgroup> score: array<f32, 256>;                    // [KEYS][16 threads]; a key's sum ends in [key * 16]
+var<workgroup> column: array<f32, 256u * CACHE_PER_VEC4>; // [PARTS][HEAD]
+
+fn load_query(row: u32, head: u32, local: u32) {
+    let q = step.in0 + row * step.in0_stride + head * HEAD;
+    var sum = 0.0;
+    for (var i = local; i < HEAD; i += 256u) {
+        let x = arena[q + i];
+        query[i] = x;
+        sum += x * x;
+    }
+    if (ROTATE) {
+        score[local] = sum;
+        workgroupBarrier();
+        for (var half = 128u; half > 0u; half >>= 1u) {
+            if (local < half) { score[local] += score[local + half]; }
+            workgroupBarrier();
+        }
+        let r = 1.0 / sqrt(score[0] / f32(HEAD) + step.eps);
+        let angles = step.in1 + row * step.in1_stride;
+        for (var i = local; i < HEAD / 2u; i += 256u) { // both values of a pair are in one thread
+            let a = query[i] * r * query_weight[i];
+            let b = query[HEAD / 2u + i] * r * query_weight[HEAD / 2u + i];
+            let c = arena[angles + i];
+            let s = arena[angles + HEAD / 2u + i];
+            query[i] = a * c - b * s;
+            query[HEAD / 2u + i] = a * s + b * c;
+        }
+    }
+    workgroupBarrier();
+}
+
+fn query4(i: u32) -> vec4<f32> { return vec4<f32>(query[i], query[i + 1u], query[i + 2u], query[i + 3u]); }
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let head = group.x / SPLITS;
+    let split = group.x % SPLITS;
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    let kv_head = head / (step.heads / step.kv_heads);
+    let first = max(first_visible(row), step.first_row);
+    let stop = max(min(last_visible(row) + 1u, step.first_row + step.row_count), first);
+    // ranges of whole groups of KEYS, equal for all splits
+    let range = (stop - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
+    let begin = first + split * range;
+    let end = min(begin + range, stop);
+    load_query(row, head, local);
+
+    let key = local / 16u;
+    let lane = local % 16u;
+    let part = local / VECTORS;
+    let vector = local % VECTORS;
+    var best = LOWEST;
+    var total = 0.0;
+    var a = vec4<f32>(); // columns from CACHE_PER_VEC4 * vector on
+    var b = vec4<f32>();
+    for (var j = begin; j < end; j += KEYS) {
+        let at = (cache_row(min(j + key, stop - 1u)) * step.kv_heads + kv_head) * VECTORS;
+        var s = 0.0;
+        for (var i = 0u; i < (VECTORS + 15u) / 16u; i++) {
+            let u = i * 16u + lane;
+            if (u < VECTORS) {
+                let k = keys[at + u];
+                s += dot(query4(u * CACHE_PER_VEC4), low_half(k));
+                if (CACHE_PER_VEC4 == 8u) { s += dot(query4(u * CACHE_PER_VEC4 + 4u), high_half(k)); }
+            }
+        }
+        score[local] = s;
+        workgroupBarrier();
+        for (var half = 8u; half > 0u; half >>= 1u) {
+            if (lane < half) { score[local] += score[local + half]; }
+            workgroupBarrier();
+        }
+        var high_score = best;
+        for (var t = 0u; t < KEYS; t++) { high_score = max(high_score, select(LOWEST, score[t * 16u], j + t < end)); }
+        let rescale = exp(max(best - high_score, -80.0)) * select(1.0, 0.0, best == LOWEST);
+        total *= rescale;
+        a *= rescale;
+        b *= rescale;
+        best = high_score;
+        if (part < PARTS) {
+            for (var t = 0u; t < KEYS / PARTS; t++) {
+                let own = t * PARTS + part;
+                let p = select(0.0, exp(max(score[own * 16u] - best, -80.0)), j + own < end);
+                let v = values[(cache_row(min(j + own, stop - 1u)) * step.kv_heads + kv_head) * VECTORS + vector];
+                total += p;
+                a += p * low_half(v);
+                if (CACHE_PER_VEC4 == 8u) { b += p * high_half(v); }
+            }
+        }
+        workgroupBarrier(); // before score is overwritten
+    }
+    if (vector == 0u && part < PARTS) { score[part] = total; }
+    if (part < PARTS) {
+        let at = part * HEAD + vector * CACHE_PER_VEC4;
+        for (var i = 0u; i < 4u; i++) {
+            column[at + i] = a[i];
+            if (CACHE_PER_VEC4 == 8u) { column[at + 4u + i] = b[i]; }
+        }
+    }
+    workgroupBarrier();
+    let y = step.out1 + ((row * step.heads + head) * step.parts + step.first_part + split) * (HEAD + 4u);
+    for (var i = local; i < HEAD; i += 256u) {
+        var sum = 0.0;
+        for (var t = 0u; t < PARTS; t++) { sum += column[t * HEAD + i]; }
+        arena[y + 4u + i] = sum;
+    }
+    if (local == 0u) {
+        var sum = 0.0;
+        for (var t = 0u; t < PARTS; t++) { sum += score[t]; }
+        arena[y] = best;
+        arena[y + 1u] = sum;
+    }
+}

@@ -1,0 +1,83 @@
+// uses: common/pass attention/cache common/arena common/split_input
+// kv_norm: rope(rms_norm(k) * key_weight) and rms_norm(v) -> the cache; rope(rms_norm(q) * query_weight) -> out0.
+// in0: keys, in1: values, [rows][kv_heads][width]; in2: angles; in3: queries, [rows][heads][width].
+//
+// One workgroup per row and KV head; the workgroups after those do the queries' heads.
+override F16: bool = true;
+override KEY_SUMS: u32 = 0u; // split-K partial sums of keys, values and queries; 0: not split
+override VALUE_SUMS: u32 = 0u;
+override QUERY_SUMS: u32 = 0u;
+
+@group(0) @binding(3) var<storage, read_write> keys: array<u32>;
+@group(0) @binding(4) var<storage, read_write> values: array<u32>;
+@group(0) @binding(5) var<storage, read> key_weight: array<f32>;
+@group(0) @binding(6) var<storage, read> query_weight: array<f32>;
+
+var<workgroup> key: array<f32, 1024>; // the head, then rotated
+var<workgroup> value: array<f32, 1024>;
+var<workgroup> sums: array<vec2<f32>, 256>;
+
+fn weight(of_query: bool, i: u32) -> f32 {
+    if (of_query) { return query_weight[i]; }
+    return key_weight[i];
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    let position = position_of(row);
+    let of_query = group.x >= step.kv_heads;
+    if (of_query && step.first_row > 0u) { return; } // done with the first binding
+    if (!of_query && (position < step.first_row || position - step.first_row >= step.row_count)) { return; } // in another binding
+    let d = step.width;
+    let head = group.x - step.kv_heads; // of the queries
+    let k = step.in0 + row * step.in0_stride + group.x * d;
+    let v = step.in1 + row * step.in1_stride + group.x * d;
+    var sum = vec2<f32>();
+    for (var i = local; i < d; i += 256u) {
+        var pair = vec2<f32>();
+        if (of_query) {
+            pair.x = sum_splits(step.in3 + row * step.in3_stride + head * d + i, step.in3_stride * step.sum_rows, QUERY_SUMS);
+        } else {
+            pair = vec2<f32>(sum_splits(k + i, step.in0_stride * step.sum_rows, KEY_SUMS),
+                             sum_splits(v + i, step.in1_stride * step.sum_rows, VALUE_SUMS));
+        }
+        key[i] = pair.x;
+        value[i] = pair.y;
+        sum += pair * pair;
+    }
+    sums[local] = sum;
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half >>= 1u) {
+        if (local < half) { sums[local] += sums[local + half]; }
+        workgroupBarrier();
+    }
+    let r = vec2<f32>(1.0) / sqrt(sums[0] / f32(d) + step.eps);
+    let pairs = d / 2u;
+    let angles = step.in2 + row * step.in2_stride;
+    for (var i = local; i < pairs; i += 256u) { // both values of a pair are in one thread
+        let a = key[i] * r.x * weight(of_query, i);
+        let b = key[pairs + i] * r.x * weight(of_query, pairs + i);
+        let c = arena[angles + i];
+        let s = arena[angles + pairs + i];
+        key[i] = a * c - b * s;
+        key[pairs + i] = a * s + b * c;
+    }
+    workgroupBarrier();
+    if (of_query) {
+        for (var i = local; i < d; i += 256u) { arena[step.out0 + row * step.out0_stride + head * d + i] = key[i]; }
+        return;
+    }
+    let words = select(d, pairs, F16);
+    let offset = (cache_row(position) * step.kv_heads + group.x) * words;
+    for (var i = local; i < words; i += 256u) {
+        if (F16) {
+            keys[offset + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));
+            values[offset + i] = pack2x16float(vec2<f32>(value[2u * i], value[2u * i + 1u]) * r.y);
+        } else {
+            keys[offset + i] = bitcast<u32>(key[i]);
+            values[offset + i] = bitcast<u32>(value[i] * r.y);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+// Subgroup operations.
+enable subgroups;

@@ -1,0 +1,51 @@
+// uses: common/pass common/arena common/split_input common/gelu common/tanh
+// elementwise: y = f(x), one formula per OP:
+//   ADD (in0 + in1) * scale;  SCALE in0 * weights[0];  MUL_VECTOR in0 * scale * weights[c];  GEGLU gelu(in0) * in1
+//   SOFTCAP scale * tanh(in0 / scale); TAKE_ROWS the wanted rows of in0; RECALL in0, or 0 in the first pass of a canvas
+// in0, in1, y: [rows][cols]. A thread computes PER_THREAD values, 64 apart.
+override OP: u32;
+override PER_THREAD: u32 = 1u; // more than 1 where starting threads would take longer than their work
+override SUMS0: u32 = 0u;      // geglu: split-K partial sums of gates and ups; 0: not split
+override SUMS1: u32 = 0u;
+const ADD = 0u;
+const SCALE = 1u;
+const MUL_VECTOR = 2u;
+const GEGLU = 3u;
+const GEGLU_FUSED = 4u; // groups of `width` gates, then `width` ups
+const SOFTCAP = 5u;
+const TAKE_ROWS = 6u;
+const RECALL = 7u;
+
+@group(0) @binding(3) var<storage, read> weights: array<f32>;
+
+fn value(row: u32, c: u32) -> f32 {
+    let a = step.in0 + row * step.in0_stride;
+    if (OP == ADD) { return (arena[a + c] + arena[step.in1 + row * step.in1_stride + c]) * step.scale; }
+    if (OP == SCALE) { return arena[a + c] * weights[0]; }
+    if (OP == MUL_VECTOR) { return arena[a + c] * step.scale * weights[c]; }
+    if (OP == GEGLU) {
+        return gelu(sum_splits(a + c, step.in0_stride * step.sum_rows, SUMS0)) *
+               sum_splits(step.in1 + row * step.in1_stride + c, step.in1_stride * step.sum_rows, SUMS1);
+    }
+    if (OP == GEGLU_FUSED) {
+        let gate = a + (c / step.width) * 2u * step.width + c % step.width;
+        return gelu(arena[gate]) * arena[gate + step.width];
+    }
+    if (OP == SOFTCAP) {
+        let x = arena[a + c];
+        let not_nan = (bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u; // by bits, so that NaN stays NaN
+        return select(x, step.scale * exact_tanh(x / step.scale), not_nan);
+    }
+    if (OP == RECALL) { return select(0.0, arena[a + c], rows[5u + 3u * MAX_ROWS] == 0u); }
+    return arena[step.in0 + (step.row0 + wanted_row(row)) * step.in0_stride + c];
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    for (var i = 0u; i < PER_THREAD; i++) {
+        let c = (group.x * PER_THREAD + i) * 64u + local;
+        if (c < step.cols) { arena[step.out0 + row * step.out0_stride + c] = value(row, c); }
+    }
+}

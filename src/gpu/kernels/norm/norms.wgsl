@@ -1,0 +1,138 @@
+// uses: common/pass common/arena common/split_input common/int8
+// norms: everything between two products of many rows, fused (gpu/lower/fuse.c). norm is norm/norm's rms_norm, bit for
+// bit.
+//   v = in0;  v = in1 + norm(v) where ADDS > 0;  v = in2 + norm(v) where ADDS > 1;  v *= weight where SCALED
+//   out0 = v where KEEPS;  up to three norms of v to out1, part1_out, part2_out, number TIMES multiplied by `scale`
+// A norm that only int8 products read goes to the side buffer as product/quantize writes it: integers at vector out1,
+// scales at vector out1_stride; likewise part1_out and part1_stride, part2_out and part2_stride.
+// The vectors a, b, c and d are the norms' weights and the factor, in that order.
+//
+// One workgroup per row: each value is read once.
+override ADDS: u32 = 0u;
+override OUTS: u32 = 1u;
+override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8
+override PER_THREAD: u32 = 1u; // values per thread: width / 256, round_half_away up
+override SUMS: u32 = 0u;       // split-K partial sums of in0; 0: not split
+override WIDTH: u32 = 1u;
+const SCALED = 1u;
+const KEEPS = 2u;
+
+@group(0) @binding(3) var<storage, read> a: array<f32>;
+@group(0) @binding(4) var<storage, read> b: array<f32>;
+@group(0) @binding(5) var<storage, read> c: array<f32>;
+@group(0) @binding(6) var<storage, read> d: array<f32>;
+
+@group(0) @binding(7) var<storage, read_write> side: array<u32>;
+
+var<workgroup> partial: array<u32, 256>; // bits of f32 sums, or integers; workgroup memory has no room for both
+var<workgroup> v: array<f32, WIDTH>;     // thread i has i, i + 256 ...
+
+fn weight(vector: u32, i: u32) -> f32 {
+    switch (vector) {
+        case 0u: { return a[i]; }
+        case 1u: { return b[i]; }
+        case 2u: { return c[i]; }
+        default: { return d[i]; }
+    }
+}
+
+// 1 / sqrt(mean square + eps) of the row; `squares` is the thread's partial sum.
+fn factor(local: u32, squares: f32) -> f32 {
+    partial[local] = bitcast<u32>(squares);
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half >>= 1u) {
+        if (local < half) { partial[local] = bitcast<u32>(bitcast<f32>(partial[local]) + bitcast<f32>(partial[local + half])); }
+        workgroupBarrier();
+    }
+    let sum = bitcast<f32>(partial[0]);
+    workgroupBarrier();
+    return 1.0 / sqrt(sum / f32(WIDTH) + step.eps);
+}
+
+// v = other + norm number n of v; returns the thread's partial sum of the new squares.
+fn add_norm(local: u32, r: f32, n: u32, other: u32) -> f32 {
+    var squares = 0.0;
+    for (var k = 0u; k < PER_THREAD; k++) {
+        let i = local + k * 256u;
+        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        var value = arena[other + i] + v[i] * r * weight(n, i);
+        if (n + 1u == ADDS && (FLAGS & SCALED) != 0u) { value *= weight(ADDS, 0u); }
+        v[i] = value;
+        squares += value * value;
+    }
+    return squares;
+}
+
+// Norm number n of v.
+fn normed(i: u32, r: f32, n: u32) -> f32 {
+    let value = v[i] * r * weight(ADDS + (FLAGS & SCALED) + n, i);
+    if (((FLAGS >> 2u) & 3u) == n + 1u) { return value * step.scale; }
+    return value;
+}
+
+// As int8: eight threads per group of 32, vector_at values each.
+fn store_int8(local: u32, row: u32, r: f32, n: u32, quants: u32, scales: u32) {
+    let vectors = (WIDTH + 63u) / 64u * 16u;
+    for (var begin = 0u; begin < vectors; begin += 256u) {
+        let vector_at = begin + local;
+        let i = vector_at * 4u;
+        var x = vec4<f32>();
+        if (i < WIDTH) { x = vec4<f32>(normed(i, r, n), normed(i + 1u, r, n), normed(i + 2u, r, n), normed(i + 3u, r, n)); }
+        partial[local] = max_bits(x);
+        workgroupBarrier();
+        let first = local & ~7u;
+        var highest = 0u;
+        for (var t = 0u; t < 8u; t++) { highest = max(highest, partial[first + t]); }
+        let q = quantize4(x, highest);
+        workgroupBarrier();
+        partial[local] = bitcast<u32>(q.x + q.y + q.z + q.w);
+        workgroupBarrier();
+        if (vector_at < vectors) {
+            side[quants * 4u + row * vectors + vector_at] = pack_bytes(q);
+            if ((local & 7u) == 0u) {
+                var sum = 0;
+                for (var t = 0u; t < 8u; t++) { sum += bitcast<i32>(partial[first + t]); }
+                let both = scale_and_sum(highest, sum);
+                let at = scales * 4u + (row * vectors + vector_at) / 4u;
+                side[at] = both.x;
+                side[at + 1u] = both.y;
+            }
+        }
+        workgroupBarrier();
+    }
+}
+
+fn store_norm(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32) {
+    if (((FLAGS >> (4u + n)) & 1u) != 0u) {
+        store_int8(local, row, r, n, offset, stride);
+        return;
+    }
+    for (var k = 0u; k < PER_THREAD; k++) {
+        let i = local + k * 256u;
+        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        arena[offset + row * stride + i] = normed(i, r, n);
+    }
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let row = group.y;
+    if (row >= live_rows()) { return; }
+    var squares = 0.0;
+    for (var k = 0u; k < PER_THREAD; k++) {
+        let i = local + k * 256u;
+        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        let value = sum_splits(step.in0 + row * step.in0_stride + i, step.in0_stride * step.sum_rows, SUMS);
+        v[i] = value;
+        squares += value * value;
+    }
+    var r = factor(local, squares);
+    if (ADDS > 0u) { r = factor(local, add_norm(local, r, 0u, step.in1 + row * step.in1_stride)); }
+    if (ADDS > 1u) { r = factor(local, add_norm(local, r, 1u, step.in2 + row * step.in2_stride)); }
+    if ((FLAGS & KEEPS) != 0u) {
+        for (var i = local; i < WIDTH; i += 256u) { arena[step.out0 + row * step.out0_stride + i] = v[i]; }
+    }
+    if (OUTS > 0u) { store_norm(local, row, r, 0u, step.out1, step.out1_stride); }
+    if (OUTS > 1u) { store_norm(local, row, r, 1u, step.part1_out, step.part1_stride); }
+    if (OUTS > 2u) { store_norm(local, row, r, 2u, step.part2_out, step.part2_stride); }
+}

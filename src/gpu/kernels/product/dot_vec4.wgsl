@@ -1,0 +1,3 @@
+// uses: product/dot common/step
+// Blocks of 256 weights in BLOCK vectors: a row begins at a vector.
+fn row_at(matrix: u32, n: u32) -> u32 { return matrix + n * (step.k / 256u * BLOCK); }

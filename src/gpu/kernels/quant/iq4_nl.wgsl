@@ -1,8 +1,0 @@
-// IQ4_NL: 32 values in 18 bytes; f16 scale, nibbles into a table
-fn eight(at: u32, u: u32) {
-    let b = at + 18u * (u >> 2u);
-    let d = half_at(b);
-    let q = b + 2u + 8u * (u & 1u);
-    wa = d * iq4(u32_at(q), 2u * (u & 2u));
-    wb = d * iq4(u32_at(q + 4u), 2u * (u & 2u));
-}

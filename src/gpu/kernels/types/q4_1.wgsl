@@ -1,0 +1,43 @@
+// Q4_1: 32 values in 20 bytes; f16 scale, f16 minimum, nibbles as in Q4_0; value = scale * q + minimum.
+
+// section unpack, uses: types/read_bytes types/eight
+fn unpack8(at: u32, u: u32) {
+    let b = at + 20u * (u >> 2u);
+    let d = f16_at(b);
+    let m = f16_at(b + 2u);
+    let q = b + 4u + 8u * (u & 1u);
+    let shift = 2u * (u & 2u);
+    wa = d * fields(u32_at(q), shift, 15u) + m;
+    wb = d * fields(u32_at(q + 4u), shift, 15u) + m;
+}
+
+// section dot, uses: product/dot_blocks types/read_words
+fn dot_unit(row: u32, u: u32) -> f32 {
+    let at = row + 20u * u;
+    let q = bytes16(at + 4u);
+    let mask = vec4<u32>(0x0f0f0f0fu);
+    let l = dot16(q & mask, x_low) * s_low.x;
+    let h = dot16((q >> vec4<u32>(4u)) & mask, x_high) * s_high.x;
+    return f16_value(u16_at(at)) * (l + h) + f16_value(u16_at(at + 2u)) * (s_low.y + s_high.y);
+}
+
+// section tile, uses: product/tile8_weights types/read_words
+const PARTS = 2u;
+const HAS_MIN = true;
+const TWO_SCALES = false;
+
+struct Raw { at: u32, head: u32, q: Bytes }
+
+fn fetch(row: u32, s: u32, part: u32) -> Raw { // blocks begin at multiples of 4
+    let b = 2u * s + part;
+    let at = row * step.row_bytes + 20u * select(0u, b, b * 32u < step.k); // the last step may have one block only
+    return Raw(at, weights[at >> 2u], fetch16(at + 4u));
+}
+
+fn unpack(o: u32, s: u32, part: u32, raw: Raw) {
+    let q = join16(raw.q, raw.at + 4u);
+    store16(o, 2u * part, q & vec4<u32>(0x0f0f0f0fu));
+    store16(o, 2u * part + 1u, (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu));
+    let scale = vec2<f32>(f16_value(raw.head & 0xffffu), -f16_value(raw.head >> 16u));
+    w_scale[o * 2u + part] = bitcast<vec2<u32>>(select(vec2<f32>(), scale, (2u * s + part) * 32u < step.k));
+}
