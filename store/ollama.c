@@ -160,7 +160,7 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     bz_catalogue c = {0};
     err = err ? err : &unwanted;
     *out = (bz_store_model){0};
-    bz_status look = bz_os_look(model, &info, &why);
+    bz_status look = bz_os_stat(model, &info, &why);
     if (look == BZ_OK && !info.folder) {
         out->path = bz_store_text("%s", model);
         return out->path ? BZ_OK : bz_store_no_memory(err);

@@ -48,7 +48,7 @@ static bz_status add_root(bz_store_root *roots, size_t *n, char *path, char *sho
         return bz_store_no_memory(err);
     }
     bz_os_info info;
-    bz_status status = bz_os_look(manifests, &info, NULL);
+    bz_status status = bz_os_stat(manifests, &info, NULL);
     roots[*n - 1].state = status == BZ_OK && info.folder ? BZ_STORE_THERE
                           : status == BZ_BAD_FILE        ? BZ_STORE_LOCKED
                                                          : BZ_STORE_MISSING;
@@ -136,7 +136,7 @@ static bool visit(void *user, const char *entry)
     } else if (w->level < 3) {
         walk below = {w->all, w->root, path, w->level + 1, w->name};
         bz_os_list(path, visit, &below, NULL);
-    } else if (bz_os_look(path, &info, NULL) != BZ_OK || !info.folder) {
+    } else if (bz_os_stat(path, &info, NULL) != BZ_OK || !info.folder) {
         add_name(w->all, w);
     }
     free(path);

@@ -30,7 +30,7 @@ static bz_status check_blob(const loading *l, const bz_store_layer *layer, const
     if (!*path) {
         return bz_store_no_memory(l->err);
     }
-    bz_status status = bz_os_look(*path, &info, &why);
+    bz_status status = bz_os_stat(*path, &info, &why);
     if (status == BZ_NOT_FOUND) {
         return bz_fail(
             l->err, status,
@@ -90,7 +90,7 @@ static bz_status read_manifest(const loading *l, const bz_store_name *n, bz_stor
     if (!path) {
         return bz_store_no_memory(l->err);
     }
-    if (bz_os_look(path, &info, NULL) == BZ_OK) {
+    if (bz_os_stat(path, &info, NULL) == BZ_OK) {
         l->entry->modified = info.modified;
     }
     bz_status status = bz_os_read_small(path, SMALL_FILE, &text, &len, &why);

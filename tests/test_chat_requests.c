@@ -160,7 +160,7 @@ static void requests(void)
     refused("{'messages':[{'role':'assistant','tool_calls':[{'name':'f','arguments':'3'}]}]}",
             "of f must be a JSON object");
     refused("{'messages':[{'role':'assistant','tool_calls':[{'name':'f','arguments':'{a'}]}]}",
-            "of f cannot be read. The JSON is broken at byte 1");
+            "of f cannot be read. The JSON is invalid at byte 1");
 
     begin("a conversation in C");
     bz_tool_call call = {.name = {"f", 1}, .arguments_text = {"{\"a\":[]}", 8}};

@@ -359,8 +359,8 @@ static void test_strangers(void)
          BYTES("\xEF\xBB\xBF \r\n\t<HTML><body>Not found</body></HTML>"),
          "this is not a GGUF file but a web page; the download failed or needs a login"},
         {"JSON", BYTES("{\"error\":\"Invalid username or password.\"}"),
-         "this is not a GGUF file but JSON text (an error reply or a manifest perhaps); look into "
-         "it"},
+         "this is not a GGUF file but JSON text (an error reply or a manifest perhaps); open it in "
+         "an editor to see which"},
         {"safetensors", BYTES("\x88\x12\x01\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}"),
          "this is not a GGUF file but a safetensors file; convert the model to GGUF first"},
         {"safetensors whose length looks like JSON",

@@ -52,7 +52,7 @@ static void refuses_n(const char *text, size_t n, size_t at, const char *why)
 {
     bz_error err = {0};
     char want[200], *got = reread(text, n, &err);
-    snprintf(want, sizeof want, "The JSON is broken at byte %zu: %s", at, why);
+    snprintf(want, sizeof want, "The JSON is invalid at byte %zu: %s", at, why);
     CHECKF(!got && err.code == BZ_BAD_REQUEST && strncmp(err.text, want, strlen(want)) == 0,
            "%s became %s, not: %s", text, got ? got : err.text, want);
     free(got);
@@ -104,22 +104,22 @@ static void refusals(void)
     refuses("", 0, "the text ends where a value");
     refuses("   ", 3, "the text ends where a value");
     refuses("nul", 0, "a value");
-    refuses("nulll", 4, "something follows");
-    refuses("true false", 5, "something follows");
-    refuses("{} ,", 3, "something follows");
+    refuses("nulll", 4, "there is more text");
+    refuses("true false", 5, "there is more text");
+    refuses("{} ,", 3, "there is more text");
     refuses("[1,]", 3, "a value");
     refuses("[1 2]", 3, "a comma or ]");
     refuses("[1", 2, "a comma or ]");
     refuses("[", 1, "the text ends");
     refuses("{\"a\" 1}", 5, "a colon");
-    refuses("{\"a\":1,}", 7, "a name in quotes");
-    refuses("{a:1}", 1, "a name in quotes");
+    refuses("{\"a\":1,}", 7, "a key in quotes");
+    refuses("{a:1}", 1, "a key in quotes");
     refuses("{\"a\":1]", 6, "a comma or }");
     refuses("{\"a\":}", 5, "a value");
     refuses("\"abc", 4, "a string is not closed");
     refuses("\"a\nb\"", 2, "a control character");
-    refuses("\"\\x\"", 2, "there is no such escape");
-    refuses("\"\\", 2, "there is no such escape");
+    refuses("\"\\x\"", 2, "this escape does not exist");
+    refuses("\"\\", 2, "this escape does not exist");
     refuses("\"\\u12\"", 3, "\\u needs four");
     refuses("\"\\u12g4\"", 3, "\\u needs four");
     refuses("'a'", 0, "a value");
@@ -142,7 +142,7 @@ static void refusals(void)
     refuses("\"\xE2\x82\"", 1, "the text is not UTF-8");
     refuses("\"\xF4\x90\x80\x80\"", 1, "the text is not UTF-8");
     refuses("[\xC3\xA9]", 1, "a value");
-    refuses_n("1\0", 2, 1, "something follows");
+    refuses_n("1\0", 2, 1, "there is more text");
 }
 
 static void depth(void)
@@ -161,13 +161,13 @@ static void depth(void)
             if (n <= 64) {
                 reads(text, text);
             } else {
-                refuses(text, object ? 65 * 5 - 4 : 65, "values lie too deep");
+                refuses(text, object ? 65 * 5 - 4 : 65, "values are nested too deep");
             }
         }
     }
     char *many = malloc(200000);
     memset(many, '[', 200000);
-    refuses_n(many, 200000, 65, "values lie too deep");
+    refuses_n(many, 200000, 65, "values are nested too deep");
     free(many);
 }
 

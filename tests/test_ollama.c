@@ -128,7 +128,7 @@ static blob text_blob(const char *text)
 static blob file_blob(const char *path)
 {
     bz_os_info info = {0};
-    if (bz_os_look(path, &info, NULL) != BZ_OK) {
+    if (bz_os_stat(path, &info, NULL) != BZ_OK) {
         give_up("find", path);
     }
     blob b = new_digest(info.size);
@@ -565,7 +565,7 @@ static void test_broken(void)
     bz_error err = {0};
     CHECK(bz_store_resolve("broken:config", &m, &err) == BZ_BAD_FILE);
     CHECKF(strncmp(err.text,
-                   "The config of broken:config is broken: the JSON is broken at byte 16: ", 69) ==
+                   "The config of broken:config is broken: the JSON is invalid at byte 16: ", 70) ==
                    0 &&
                ends_with(err.text, "; remove the model with 'ollama rm' and pull it again."),
            "says: %s", err.text);

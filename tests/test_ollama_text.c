@@ -233,7 +233,7 @@ static void test_manifests(void)
         if (bad[i].why) {
             CHECKF(strcmp(err.text, bad[i].why) == 0, "says: %s", err.text);
         } else {
-            CHECKF(strncmp(err.text, "the JSON is broken at byte ", 27) == 0 &&
+            CHECKF(strncmp(err.text, "the JSON is invalid at byte ", 28) == 0 &&
                        !ends_with(err.text, "."),
                    "says: %s", err.text);
         }

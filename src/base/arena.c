@@ -1,3 +1,4 @@
+/* A linked list of blocks; allocation bumps a pointer in the newest one. */
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -6,24 +7,24 @@
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20, ALIGN = _Alignof(max_align_t) };
 
 typedef struct bz_arena_block {
-    struct bz_arena_block *before;
+    struct bz_arena_block *previous;
     size_t used, size;
     _Alignas(max_align_t) char bytes[];
 } block;
 
-/* Blocks double, so that a small document costs little and a large one few calls. */
+/* Block sizes double: a small document needs little memory, a large one few calls of malloc. */
 static block *add_block(bz_arena *a, size_t size)
 {
-    size_t room = a->block ? 2 * a->block->size : FIRST_BLOCK;
-    if (room > LARGEST_BLOCK) {
-        room = LARGEST_BLOCK;
+    size_t capacity = a->block ? 2 * a->block->size : FIRST_BLOCK;
+    if (capacity > LARGEST_BLOCK) {
+        capacity = LARGEST_BLOCK;
     }
-    if (room < size) {
-        room = size;
+    if (capacity < size) {
+        capacity = size;
     }
-    block *b = room < SIZE_MAX - sizeof *b ? malloc(sizeof *b + room) : NULL;
+    block *b = capacity < SIZE_MAX - sizeof *b ? malloc(sizeof *b + capacity) : NULL;
     if (b) {
-        *b = (block){.before = a->block, .size = room};
+        *b = (block){.previous = a->block, .size = capacity};
         a->block = b;
     }
     return b;
@@ -52,9 +53,9 @@ void *bz_arena_array(bz_arena *a, size_t count, size_t size)
 void bz_arena_free(bz_arena *a)
 {
     for (block *b = a->block; b;) {
-        block *before = b->before;
+        block *previous = b->previous;
         free(b);
-        b = before;
+        b = previous;
     }
     a->block = NULL;
 }

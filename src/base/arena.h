@@ -1,4 +1,4 @@
-/* Memory for many small things that are given back together. */
+/* An arena: many small allocations that are freed together. */
 #ifndef BZ_BASE_ARENA_H
 #define BZ_BASE_ARENA_H
 
@@ -6,11 +6,11 @@
 
 /* Zero-initialise. */
 typedef struct bz_arena {
-    struct bz_arena_block *block; /* private: the newest, which links the others */
+    struct bz_arena_block *block; /* private: the newest block */
 } bz_arena;
 
-void *bz_arena_alloc(bz_arena *a, size_t size); /* aligned for anything; NULL: no memory */
+void *bz_arena_alloc(bz_arena *a, size_t size); /* aligned for any type; NULL: out of memory */
 void *bz_arena_array(bz_arena *a, size_t count, size_t size);
-void bz_arena_free(bz_arena *a); /* everything at once; the arena can be used again */
+void bz_arena_free(bz_arena *a); /* frees everything; the arena can be used again */
 
 #endif

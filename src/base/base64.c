@@ -1,6 +1,7 @@
+/* Base64 decoding. */
 #include "base/base64.h"
 
-/* 0 to 63; -1: no digit; -2: passed over. */
+/* 0 to 63; -1: not a base64 digit; -2: white space, which is skipped. */
 static int digit(char c)
 {
     if (c >= 'A' && c <= 'Z') {

@@ -1,4 +1,4 @@
-/* Bytes written as text. */
+/* Base64 decoding. */
 #ifndef BZ_BASE_BASE64_H
 #define BZ_BASE_BASE64_H
 
@@ -6,9 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads standard base64 or the variant of addresses (- and _), with or without = at the end; line
- * breaks and blanks are passed over. `out` has room for n / 4 * 3 + 2 bytes. False: it is something
- * else. */
+/* Decodes standard or URL-safe base64 (- and _), with or without = padding; white space is skipped.
+ * `out` holds at least n / 4 * 3 + 2 bytes. False: the text is not base64. */
 bool bz_base64_read(const char *text, size_t n, uint8_t *out, size_t *bytes);
 
 #endif

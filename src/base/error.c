@@ -1,3 +1,4 @@
+/* Status names, error sentences and printable excerpts of untrusted strings. */
 #include "base/error.h"
 
 #include <stdarg.h>

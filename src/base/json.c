@@ -1,3 +1,4 @@
+/* The JSON writer. Each open object or array has a level that tracks what may come next. */
 #include "base/json.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static void put(bz_json *j, const char *bytes, size_t n)
     }
 }
 
-/* Every value begins here: a comma where one belongs, or an end to misuse. */
+/* Called before every value: writes the comma, and fails if no value is allowed here. */
 static bool begin_value(bz_json *j)
 {
     uint8_t *level = &j->level[j->depth];
@@ -89,9 +90,9 @@ void bz_json_end(bz_json *j)
 
 /* ---- strings ---------------------------------------------------------------- */
 
-/* JSON asks for the quote, the backslash and control characters below a space. The other
- * controls and the two Unicode line ends are legal as they are, but some readers cut lines
- * there and terminals obey them. */
+/* JSON requires escapes for quotes, backslashes and control characters below U+0020. The other
+ * control characters and U+2028, U+2029 are legal unescaped, but some readers break lines there
+ * and terminals interpret them. */
 static bool must_escape(uint32_t cp)
 {
     return cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0x7F && cp <= 0x9F) || cp == 0x2028 ||
@@ -116,7 +117,7 @@ static void put_escaped(bz_json *j, uint32_t cp)
 
 static void put_string(bz_json *j, bz_str s)
 {
-    size_t kept = 0; /* bytes [kept, at) go out as they are */
+    size_t kept = 0; /* bytes [kept, at) are written unescaped */
     put(j, "\"", 1);
     for (size_t at = 0; at < s.len && !j->failed;) {
         uint32_t cp;
@@ -198,8 +199,8 @@ void bz_json_uint(bz_json *j, uint64_t value)
     put_word(j, text);
 }
 
-/* A program that embeds the library may have set a locale whose decimal point is a comma,
- * or several bytes long: whatever is no part of a number stands for the point. */
+/* The host program may have set a locale whose decimal point is a comma or several bytes long:
+ * whatever is not part of a number is the point. */
 static void put_number(bz_json *j, const char *printed)
 {
     char text[40];

@@ -1,5 +1,5 @@
-/* A recursive descent over a copy of the text. Strings are unescaped in place: no escape
- * is shorter than the character it stands for. */
+/* A recursive descent JSON parser over a copy of the text. Strings are unescaped in place: an
+ * escape is never shorter than its character. */
 #include "base/json_read.h"
 
 #include <math.h>
@@ -13,12 +13,12 @@ typedef struct reader {
     char *text;
     size_t at, len;
     bz_arena *arena;
-    const char *why; /* the first thing that went wrong, at `at`; NO_MEMORY stands for itself */
+    const char *why; /* the first error, at `at`; the pointer NO_MEMORY: out of memory */
 } reader;
 
 static const char NO_MEMORY[] = "no memory";
 
-static bool wrong(reader *r, const char *why)
+static bool fail(reader *r, const char *why)
 {
     if (!r->why) {
         r->why = why;
@@ -69,13 +69,13 @@ static bool hex4(const reader *r, size_t at, uint32_t *value)
     return true;
 }
 
-/* The character of \uXXXX, r->at behind the u. A pair of surrogates is one character;
- * JavaScript writes half a pair where a program cut a text, so that is no error. */
+/* The character of \uXXXX, with r->at after the u. A surrogate pair is one character; an unpaired
+ * surrogate is accepted, since JavaScript writes one where a program cut a text. */
 static bool read_unicode(reader *r, uint32_t *cp)
 {
     uint32_t low;
     if (!hex4(r, r->at, cp)) {
-        return wrong(r, "\\u needs four hexadecimal digits");
+        return fail(r, "\\u needs four hexadecimal digits");
     }
     r->at += 4;
     if (*cp >= 0xD800 && *cp < 0xDC00 && r->len - r->at >= 6 && r->text[r->at] == '\\' &&
@@ -109,7 +109,7 @@ static bool read_escape(reader *r, char **out)
             return true;
         }
     }
-    return wrong(r, "there is no such escape");
+    return fail(r, "this escape does not exist");
 }
 
 /* A string whose opening quote is at r->at. */
@@ -132,14 +132,14 @@ static bool read_string(reader *r, bz_str *string)
             continue;
         }
         if ((unsigned char)c < 0x20) {
-            return wrong(r, "a control character in a string must be escaped");
+            return fail(r, "a control character in a string must be escaped");
         }
         size_t n = 1;
         if ((unsigned char)c >= 0x80) {
             uint32_t cp;
             n = bz_utf8_decode(r->text + r->at, r->len - r->at, &cp);
             if (n == 1) {
-                return wrong(r, "the text is not UTF-8");
+                return fail(r, "the text is not UTF-8");
             }
         }
         if (out != r->text + r->at) {
@@ -148,7 +148,7 @@ static bool read_string(reader *r, bz_str *string)
         out += n;
         r->at += n;
     }
-    return wrong(r, "a string is not closed");
+    return fail(r, "a string is not closed");
 }
 
 bool bz_json_unquote(bz_str quoted, char *out, size_t *n)
@@ -196,7 +196,7 @@ static bool read_number(reader *r, bz_json_node *node)
     }
     if (!good) {
         r->at = from;
-        return wrong(r, "this is not a number as JSON writes it");
+        return fail(r, "this is not a JSON number");
     }
     node->kind = BZ_JSON_NUMBER;
     node->of.text = (bz_str){r->text + from, r->at - from};
@@ -217,8 +217,8 @@ static bool read_word(reader *r, bz_json_node *node)
             return true;
         }
     }
-    return wrong(r, r->at < r->len ? "a value is expected here"
-                                   : "the text ends where a value is expected");
+    return fail(r, r->at < r->len ? "a value is expected here"
+                                  : "the text ends where a value is expected");
 }
 
 /* ---- values ----------------------------------------------------------------- */
@@ -229,13 +229,13 @@ static bool read_key(reader *r, bz_json_node *item)
 {
     skip_space(r);
     if (r->at >= r->len || r->text[r->at] != '"') {
-        return wrong(r, "a name in quotes is expected here");
+        return fail(r, "a key in quotes is expected here");
     }
     if (!read_string(r, &item->key)) {
         return false;
     }
     skip_space(r);
-    return take(r, ':') || wrong(r, "a colon is expected here");
+    return take(r, ':') || fail(r, "a colon is expected here");
 }
 
 /* An array or object whose bracket has been taken. */
@@ -245,7 +245,7 @@ static bool read_items(reader *r, bz_json_node *node, unsigned depth)
     char close = object ? '}' : ']';
     const bz_json_node **link = &node->of.first;
     if (depth > BZ_JSON_DEPTH) {
-        return wrong(r, "values lie too deep in each other");
+        return fail(r, "values are nested too deeply");
     }
     skip_space(r);
     if (take(r, close)) {
@@ -254,13 +254,13 @@ static bool read_items(reader *r, bz_json_node *node, unsigned depth)
     do {
         bz_json_node *item = bz_arena_alloc(r->arena, sizeof *item);
         if (!item) {
-            return wrong(r, NO_MEMORY);
+            return fail(r, NO_MEMORY);
         }
         *item = (bz_json_node){0};
         *link = item;
         link = &item->next;
         if (node->n++ == UINT32_MAX) {
-            return wrong(r, NO_MEMORY);
+            return fail(r, NO_MEMORY);
         }
         if ((object && !read_key(r, item)) || !read_value(r, item, depth)) {
             return false;
@@ -268,7 +268,7 @@ static bool read_items(reader *r, bz_json_node *node, unsigned depth)
         skip_space(r);
     } while (take(r, ','));
     return take(r, close) ||
-           wrong(r, object ? "a comma or } is expected here" : "a comma or ] is expected here");
+           fail(r, object ? "a comma or } is expected here" : "a comma or ] is expected here");
 }
 
 static bool read_value(reader *r, bz_json_node *node, unsigned depth)
@@ -294,7 +294,7 @@ bz_status bz_json_read(const bz_json_node **root, const char *text, size_t len, 
     bz_json_node *node = bz_arena_alloc(arena, sizeof *node);
     *root = NULL;
     if (!r.text || !node) {
-        wrong(&r, NO_MEMORY);
+        fail(&r, NO_MEMORY);
     } else {
         if (len) {
             memcpy(r.text, text, len);
@@ -303,7 +303,7 @@ bz_status bz_json_read(const bz_json_node **root, const char *text, size_t len, 
         if (read_value(&r, node, 0)) {
             skip_space(&r);
             if (r.at < len) {
-                wrong(&r, "something follows the value");
+                fail(&r, "there is more text after the value");
             }
         }
     }
@@ -312,13 +312,13 @@ bz_status bz_json_read(const bz_json_node **root, const char *text, size_t len, 
                        "There is not enough memory to read %zu bytes of JSON.", len);
     }
     if (r.why) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The JSON is broken at byte %zu: %s.", r.at, r.why);
+        return bz_fail(err, BZ_BAD_REQUEST, "The JSON is invalid at byte %zu: %s.", r.at, r.why);
     }
     *root = node;
     return BZ_OK;
 }
 
-/* ---- looking into a tree ---------------------------------------------------- */
+/* ---- reading the tree ------------------------------------------------------- */
 
 bool bz_json_is(const bz_json_node *node, bz_json_kind kind)
 {
@@ -356,7 +356,7 @@ bool bz_json_to_int(const bz_json_node *node, int64_t *value)
     }
     bz_str s = node->of.text;
     bool minus = s.data[0] == '-';
-    int64_t sum = 0; /* below zero, where there is one number more */
+    int64_t sum = 0; /* negated: INT64_MIN has no positive counterpart */
     for (size_t i = minus; i < s.len; i++) {
         int digit = s.data[i] - '0';
         if (digit < 0 || digit > 9 || sum < (INT64_MIN + digit) / 10) {
@@ -373,7 +373,7 @@ bool bz_json_to_int(const bz_json_node *node, int64_t *value)
 
 bool bz_json_to_double(const bz_json_node *node, double *value)
 {
-    /* strtod wants the locale's decimal point, which is what printf writes between 1 and 5. */
+    /* strtod expects the locale's decimal point: what printf writes between 1 and 5. */
     char point[16], text[512];
     size_t n = 0;
     if (!bz_json_is(node, BZ_JSON_NUMBER)) {
@@ -384,7 +384,7 @@ bool bz_json_to_double(const bz_json_node *node, double *value)
     for (size_t i = 0; i < node->of.text.len; i++) {
         char c = node->of.text.data[i];
         if (n + n_point + 1 >= sizeof text) {
-            return false; /* nobody means this */
+            return false; /* absurdly long */
         }
         if (c == '.') {
             memcpy(text + n, point + 1, n_point);
@@ -402,7 +402,7 @@ bool bz_json_to_double(const bz_json_node *node, double *value)
 
 typedef struct member {
     const bz_json_node *node;
-    size_t at; /* keeps equal keys in their order: qsort does not */
+    size_t at; /* keeps equal keys in their order: qsort is not stable */
 } member;
 
 static int key_order(bz_str a, bz_str b)

@@ -1,15 +1,15 @@
-/* Reading JSON into a tree.
+/* A JSON parser that builds a tree.
  *
  *   bz_arena arena = {0};
  *   const bz_json_node *root;
  *   if (bz_json_read(&root, text, len, &arena, &err) == BZ_OK) {
  *       bz_str model = bz_json_string(bz_json_get(root, "model"));
  *   }
- *   bz_arena_free(&arena);      // the tree is gone
+ *   bz_arena_free(&arena);      // frees the tree
  *
- * The tree keeps what was written: members in their order, numbers as their digits
- * (1.0 stays 1.0, a large integer stays whole). Exactly one value, in UTF-8, at most
- * BZ_JSON_DEPTH levels deep; anything else is refused with the byte where it went wrong.
+ * The tree keeps the members' order and the numbers' digits (1.0 stays 1.0, a large integer
+ * stays exact). The text must be exactly one value, in UTF-8, at most BZ_JSON_DEPTH levels deep;
+ * anything else is refused with the offset of the error.
  */
 #ifndef BZ_BASE_JSON_READ_H
 #define BZ_BASE_JSON_READ_H
@@ -38,29 +38,31 @@ typedef struct bz_json_node {
     uint8_t kind;
 } bz_json_node;
 
-/* The text may be freed afterwards: the tree lives in the arena alone. A string may hold
- * NUL; half a surrogate pair reads as U+FFFD. */
+/* The text may be freed afterwards: the tree is in the arena. A string may contain NUL; an
+ * unpaired surrogate is read as U+FFFD. */
 bz_status bz_json_read(const bz_json_node **root, const char *text, size_t len, bz_arena *arena,
                        bz_error *err);
 
-/* All of these take NULL for a value that is not there, so that calls can be nested. */
+/* All of these accept NULL for a missing value, so that calls can be nested. */
 bool bz_json_is(const bz_json_node *node, bz_json_kind kind);
 const bz_json_node *bz_json_first(const bz_json_node *node); /* of an array or object, else NULL */
-/* Of members with the same key the last counts, as everywhere. */
+/* Of members with the same key the last one is returned. */
 const bz_json_node *bz_json_get(const bz_json_node *object, const char *key);
-bz_str bz_json_string(const bz_json_node *node); /* empty if it is no string */
-bool bz_json_to_int(const bz_json_node *node,
-                    int64_t *value); /* false: no number, not whole, too large */
-bool bz_json_to_double(const bz_json_node *node, double *value); /* false: no number, or infinite */
+bz_str bz_json_string(const bz_json_node *node); /* empty if it is not a string */
+/* False: not a number, not an integer, or out of range. */
+bool bz_json_to_int(const bz_json_node *node, int64_t *value);
+/* False: not a number, or too large for a double. */
+bool bz_json_to_double(const bz_json_node *node, double *value);
 
-/* The members ordered by the bytes of their keys, the last one of equal keys; NULL: no memory. */
+/* The members sorted by the bytes of their keys, the last one of equal keys; NULL: out of
+ * memory. */
 const bz_json_node **bz_json_sorted(const bz_json_node *object, bz_arena *arena, size_t *n);
 
 void bz_json_node_write(bz_json *j,
                         const bz_json_node *node); /* compact; NULL is written as null */
 
-/* The characters of one JSON string, given with its quotes, to out, which has room for as many
- * bytes; out may be the string itself. Returns false if it is none. */
+/* Unescapes one JSON string, given with its quotes. out: at least quoted.len bytes; may be the
+ * string itself. False if it is not a JSON string. */
 bool bz_json_unquote(bz_str quoted, char *out, size_t *n);
 
 #endif

@@ -1,12 +1,12 @@
-/* A lock of one word, free when zero-initialised: for what threads share and rarely meet at. NULL
- * locks nothing. */
+/* A one-word mutex, unlocked when zero-initialised, for data with little contention. NULL locks
+ * nothing. */
 #ifndef BZ_BASE_LOCK_H
 #define BZ_BASE_LOCK_H
 
 #include "base/os.h"
 
 typedef struct bz_lock {
-    atomic_uint word; /* 0: free, 1: held, 2: held and waited for */
+    atomic_uint word; /* 0: unlocked, 1: locked, 2: locked, with waiters */
 } bz_lock;
 
 static inline void bz_lock_take(bz_lock *l)

@@ -1,4 +1,4 @@
-/* Memory of a size that a file names: 64 bits, of which an address may have 32. */
+/* Allocation with 64-bit sizes (as files have them), also where size_t has 32 bits. */
 #ifndef BZ_BASE_MEMORY_H
 #define BZ_BASE_MEMORY_H
 

@@ -1,6 +1,7 @@
+/* os.h on POSIX systems. */
 #include "base/os.h"
 
-#if !defined(__wasm__) /* which has os_wasm.c */
+#if !defined(__wasm__)
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -75,7 +76,7 @@ static bz_status fail_errno(bz_error *err)
     return bz_fail(err, code, "%s", strerror(errno));
 }
 
-bz_status bz_os_look(const char *path, bz_os_info *info, bz_error *err)
+bz_status bz_os_stat(const char *path, bz_os_info *info, bz_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0) {
@@ -85,9 +86,9 @@ bz_status bz_os_look(const char *path, bz_os_info *info, bz_error *err)
     return BZ_OK;
 }
 
-bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n, bz_error *err)
+bz_status bz_os_read_small(const char *path, size_t max, char **text, size_t *n, bz_error *err)
 {
-    /* Without O_NONBLOCK a pipe of that name would hold us up for ever. */
+    /* Without O_NONBLOCK, opening a named pipe would block for ever. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0) {
@@ -102,8 +103,8 @@ bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n
     size_t got = 0;
     if (!S_ISREG(st.st_mode)) {
         status = bz_fail(err, BZ_BAD_FILE, "not a regular file");
-    } else if ((uint64_t)st.st_size > most) {
-        status = bz_fail(err, BZ_BAD_FILE, "larger than %zu bytes", most);
+    } else if ((uint64_t)st.st_size > max) {
+        status = bz_fail(err, BZ_BAD_FILE, "larger than %zu bytes", max);
     } else if (!(buf = malloc((size_t)st.st_size + 1))) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "no memory for %zu bytes", (size_t)st.st_size);
     }
@@ -112,7 +113,7 @@ bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n
         if (r > 0) {
             got += (size_t)r;
         } else if (r == 0) {
-            break; /* somebody is cutting the file: what is left is what it has */
+            break; /* the file was truncated meanwhile: return what there is */
         } else if (errno != EINTR) {
             status = fail_errno(err);
         }
@@ -200,7 +201,7 @@ void bz_os_sleep(uint64_t nanoseconds)
 
 static bz_os_function function_at(void *address)
 {
-    /* POSIX promises that the two kinds of pointer look the same; ISO C has no cast for it. */
+    /* POSIX guarantees the same representation for both kinds of pointers; ISO C has no cast. */
     bz_os_function function = NULL;
     _Static_assert(sizeof function == sizeof address, "pointers to functions are pointers");
     memcpy(&function, &address, sizeof function);
@@ -209,8 +210,8 @@ static bz_os_function function_at(void *address)
 
 bz_os_library *bz_os_library_open(const char *name, bz_error *err)
 {
-    /* Not by name: a static program then links without glibc's warning about it, and finds nothing
-     * here, which is right, since it could not run a library that brings another libc. */
+    /* dlopen is looked up at run time: a static program then links without glibc's warning and
+     * finds nothing here, which is right, since it cannot run a library with another libc. */
     void *(*open_it)(const char *, int) =
         (void *(*)(const char *, int))function_at(dlsym(RTLD_DEFAULT, "dlopen"));
     if (!open_it) {
@@ -288,7 +289,7 @@ void bz_os_wake_all(atomic_uint *word)
 
 #else
 
-/* Elsewhere one lock serves every waiter: waiting is rare and short. */
+/* Without futexes one lock serves all waiters: waiting is rare and short. */
 static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wait_changed = PTHREAD_COND_INITIALIZER;
 

@@ -1,4 +1,4 @@
-/* The system of a WebAssembly module: a clock, memory, and nothing else. Files come to it as the
+/* os.h in WebAssembly: there is a clock and memory, but no files. Model bytes arrive through the
  * reads of a job. */
 #include "base/os.h"
 
@@ -16,7 +16,7 @@ uint64_t bz_os_now(void)
     return (uint64_t)(os_now() * 1e6);
 }
 
-/* ---- files: there are none ---------------------------------------------------------- */
+/* ---- files: none ---------------------------------------------------------------------- */
 
 static const char no_files[] = "there are no files in WebAssembly";
 
@@ -37,16 +37,16 @@ bool bz_os_file_exists(const char *path)
     return false;
 }
 
-bz_status bz_os_look(const char *path, bz_os_info *info, bz_error *err)
+bz_status bz_os_stat(const char *path, bz_os_info *info, bz_error *err)
 {
     (void)path;
     *info = (bz_os_info){0};
     return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);
 }
 
-bz_status bz_os_read_small(const char *path, size_t most, char **text, size_t *n, bz_error *err)
+bz_status bz_os_read_small(const char *path, size_t max, char **text, size_t *n, bz_error *err)
 {
-    (void)path, (void)most, (void)text, (void)n;
+    (void)path, (void)max, (void)text, (void)n;
     return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);
 }
 
@@ -63,10 +63,9 @@ const char *bz_os_env(const char *name)
     return NULL;
 }
 
-/* ---- the machine: it never sleeps; os_wasm_threads.c has its threads --------------------------
- */
+/* ---- the machine (threads: os_wasm_threads.c) ------------------------------------------- */
 
-/* What the memory may still grow by. How much of it the browser grants is not known before. */
+/* How much the memory may still grow. The browser may refuse earlier. */
 uint64_t bz_os_memory_available(void)
 {
     return ((uint64_t)65536 - __builtin_wasm_memory_size(0)) * 65536;
@@ -80,7 +79,7 @@ void bz_os_sleep(uint64_t nanoseconds)
 bz_os_library *bz_os_library_open(const char *name, bz_error *err)
 {
     (void)name;
-    bz_fail(err, BZ_NOT_FOUND, "WebAssembly loads no libraries");
+    bz_fail(err, BZ_NOT_FOUND, "WebAssembly cannot load libraries");
     return NULL;
 }
 
@@ -95,10 +94,10 @@ void bz_os_library_close(bz_os_library *library)
     (void)library;
 }
 
-/* ---- what the C library would import ------------------------------------------------------ */
+/* ---- WASI ------------------------------------------------------------------------------ */
 
-/* snprintf's machinery can write to streams. Nothing here does, so the three calls it would make
- * are answered in place, and the module imports none of WASI. */
+/* The C library's printf functions refer to these three calls for streams, which are unused here.
+ * Defining them keeps the module free of WASI imports. */
 enum { ENOSYS_OF_WASI = 52 };
 int32_t __wasi_fd_close(int32_t fd);
 int32_t __wasi_fd_seek(int32_t fd, int64_t offset, int32_t whence, int32_t result);

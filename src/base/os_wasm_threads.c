@@ -1,10 +1,9 @@
-/* Threads of a WebAssembly module. JavaScript makes them, and only while nothing waits for them: a
- * worker starts when the one that made it is idle. So each worker stands ready in thread_main,
- * asleep, before C asks for a thread; where none stands ready, bz_os_thread_start returns NULL, and
- * the caller does with fewer.
+/* Threads in WebAssembly. JavaScript creates the workers, and a worker only starts while its
+ * creator is idle. So workers wait in thread_main before C starts a thread; if none is waiting,
+ * bz_os_thread_start returns NULL and the caller continues with fewer threads.
  *
- * Compiled without atomics (bezel.wasm) there are none at all. Only the first thread may allocate:
- * the C library knows of no others. */
+ * Without atomics (bezel.wasm) there are no threads. Only the first thread may allocate: the C
+ * library is built without threads. */
 #include "base/os.h"
 
 #if defined(__wasm__)
@@ -29,7 +28,7 @@ void bz_os_thread_join(bz_os_thread *thread)
 
 void bz_os_wait(atomic_uint *word, unsigned expected)
 {
-    (void)word, (void)expected; /* nobody else could change it */
+    (void)word, (void)expected; /* no other thread could change it */
 }
 
 void bz_os_wake_all(atomic_uint *word)
@@ -43,35 +42,34 @@ void bz_os_wake_all(atomic_uint *word)
 
 #define EXPORT(name) __attribute__((export_name(#name)))
 
-enum { STACK = 256 << 10, MOST = 256 };
-enum { IDLE, AT_WORK };                               /* of a thread's `state` */
-static const int64_t look_around = 500 * 1000 * 1000; /* nanoseconds */
+enum { STACK_BYTES = 256 << 10, MAX_THREADS = 256 };
+enum { IDLE, RUNNING };                                  /* bz_os_thread.state */
+static const int64_t check_interval = 500 * 1000 * 1000; /* nanoseconds */
 
 struct bz_os_thread {
     atomic_uint state;
-    bool taken; /* from start to join; only the first thread looks at it */
+    bool taken; /* from start to join; used by the first thread only */
     void (*run)(void *);
     void *argument;
     char *stack, *tls;
 };
 
-/* The system's own state, as a kernel has it: the threads that JavaScript has brought. */
+/* The workers that JavaScript has created. */
 static struct {
-    bz_os_thread *list[MOST];
+    bz_os_thread *list[MAX_THREADS];
     unsigned n;
     unsigned processors;
-    atomic_bool broken; /* a thread crashed, and what it was to do will never be done */
+    atomic_bool broken; /* a thread trapped: its work will never be finished */
 } threads = {.processors = 1};
 
-/* ---- JavaScript's side ------------------------------------------------------------------------
- */
+/* ---- exports for JavaScript -------------------------------------------------------------- */
 
-/* Memory for a thread, on the first one; 0: there is none. */
+/* Memory for a thread, called on the first thread; 0: out of memory. */
 EXPORT(thread_new) bz_os_thread *wasm_thread_new(void)
 {
     bz_os_thread *t = calloc(1, sizeof *t);
     if (t) {
-        t->stack = aligned_alloc(16, STACK);
+        t->stack = aligned_alloc(16, STACK_BYTES);
         t->tls = aligned_alloc(16, (__builtin_wasm_tls_size() + (size_t)16) & ~(size_t)15);
     }
     if (!t || !t->stack || !t->tls) {
@@ -85,10 +83,10 @@ EXPORT(thread_new) bz_os_thread *wasm_thread_new(void)
     return t;
 }
 
-/* Where its stack begins: they grow downwards. */
+/* The top of its stack, which grows downwards. */
 EXPORT(thread_stack) char *wasm_thread_stack(const bz_os_thread *t)
 {
-    return t->stack + STACK;
+    return t->stack + STACK_BYTES;
 }
 
 EXPORT(thread_tls) char *wasm_thread_tls(const bz_os_thread *t)
@@ -96,10 +94,10 @@ EXPORT(thread_tls) char *wasm_thread_tls(const bz_os_thread *t)
     return t->tls;
 }
 
-/* Its worker is about to call thread_main. */
+/* Called when the worker is about to call thread_main. */
 EXPORT(thread_ready) void wasm_thread_ready(bz_os_thread *t)
 {
-    if (threads.n < MOST) {
+    if (threads.n < MAX_THREADS) {
         threads.list[threads.n++] = t;
     }
 }
@@ -113,13 +111,13 @@ EXPORT(threads_free) unsigned wasm_threads_free(void)
     return n;
 }
 
-/* How many threads a loop is shared by, unless its caller says otherwise. */
+/* Sets the default number of threads of a pool. */
 EXPORT(threads_use) void wasm_threads_use(unsigned n)
 {
     threads.processors = n ? n : 1;
 }
 
-/* The life of a worker; it never returns. */
+/* The main loop of a worker; never returns. */
 EXPORT(thread_main) void wasm_thread_main(bz_os_thread *t)
 {
     for (;;) {
@@ -132,14 +130,13 @@ EXPORT(thread_main) void wasm_thread_main(bz_os_thread *t)
     }
 }
 
-/* After a trap in one thread, called by it: the others must not wait for it for ever. */
+/* Called by a thread after a trap: the others must not wait for it for ever. */
 EXPORT(thread_broke) void wasm_thread_broke(void)
 {
     atomic_store(&threads.broken, true);
 }
 
-/* ---- C's side -----------------------------------------------------------------------------------
- */
+/* ---- os.h -------------------------------------------------------------------------------- */
 
 unsigned bz_os_cpu_count(void)
 {
@@ -154,7 +151,7 @@ bz_os_thread *bz_os_thread_start(void (*run)(void *), void *argument)
             t->taken = true;
             t->run = run;
             t->argument = argument;
-            atomic_store(&t->state, AT_WORK);
+            atomic_store(&t->state, RUNNING);
             bz_os_wake_all(&t->state);
             return t;
         }
@@ -164,17 +161,17 @@ bz_os_thread *bz_os_thread_start(void (*run)(void *), void *argument)
 
 void bz_os_thread_join(bz_os_thread *t)
 {
-    while (atomic_load(&t->state) == AT_WORK) {
-        bz_os_wait(&t->state, AT_WORK);
+    while (atomic_load(&t->state) == RUNNING) {
+        bz_os_wait(&t->state, RUNNING);
     }
     t->taken = false;
 }
 
 void bz_os_wait(atomic_uint *word, unsigned expected)
 {
-    __builtin_wasm_memory_atomic_wait32((int *)word, (int)expected, look_around);
+    __builtin_wasm_memory_atomic_wait32((int *)word, (int)expected, check_interval);
     if (atomic_load(&threads.broken)) {
-        __builtin_trap(); /* JavaScript sees a crash, which it is */
+        __builtin_trap(); /* reported to JavaScript as a crash */
     }
 }
 

@@ -1,16 +1,17 @@
+/* The thread pool. All threads take tasks from one atomic counter. */
 #include "base/pool.h"
 
 #include <stdlib.h>
 
 #include "base/os.h"
 
-/* Workers look at `round` for new work: a short while actively, since the steps of a
- * plan follow each other within microseconds, then asleep. */
+/* Workers wait for `round` to change: first they spin, since the steps of a plan follow each
+ * other within microseconds, then they sleep. */
 enum { SPINS = 4000 };
 
 struct bz_pool {
     unsigned threads;
-    bz_os_thread **others; /* [threads - 1] */
+    bz_os_thread **os_threads; /* [threads - 1] */
     struct worker *workers;
 
     /* one loop */
@@ -18,11 +19,11 @@ struct bz_pool {
     void *context;
     uint32_t count;
     uint64_t deadline;
-    atomic_uint next;    /* first task nobody has taken */
-    atomic_uint running; /* other threads still in this round */
+    atomic_uint next;    /* first task not taken yet */
+    atomic_uint running; /* workers still in this round */
 
-    atomic_uint round;  /* number of the loop; a change is new work */
-    atomic_uint asleep; /* workers inside bz_os_wait: nobody asleep, no system call */
+    atomic_uint round;  /* number of the loop; a change means new work */
+    atomic_uint asleep; /* workers inside bz_os_wait; 0: waking needs no system call */
     atomic_bool caller_asleep;
     atomic_bool quit;
 };
@@ -92,17 +93,17 @@ bz_pool *bz_pool_new(unsigned threads)
     }
     threads = threads ? threads : 1;
     p->threads = 1;
-    p->others = calloc(threads, sizeof(bz_os_thread *));
+    p->os_threads = calloc(threads, sizeof(bz_os_thread *));
     p->workers = calloc(threads, sizeof *p->workers);
-    if (!p->others || !p->workers) {
+    if (!p->os_threads || !p->workers) {
         bz_pool_free(p);
         return NULL;
     }
     for (unsigned i = 1; i < threads; i++) {
         p->workers[i] = (struct worker){p, i};
-        p->others[i - 1] = bz_os_thread_start(worker_main, &p->workers[i]);
-        if (!p->others[i - 1]) {
-            break; /* fewer threads are slower, not wrong */
+        p->os_threads[i - 1] = bz_os_thread_start(worker_main, &p->workers[i]);
+        if (!p->os_threads[i - 1]) {
+            break; /* run with fewer threads */
         }
         p->threads++;
     }
@@ -118,9 +119,9 @@ void bz_pool_free(bz_pool *p)
     atomic_fetch_add(&p->round, 1);
     bz_os_wake_all(&p->round);
     for (unsigned i = 1; i < p->threads; i++) {
-        bz_os_thread_join(p->others[i - 1]);
+        bz_os_thread_join(p->os_threads[i - 1]);
     }
-    free(p->others);
+    free(p->os_threads);
     free(p->workers);
     free(p);
 }
@@ -147,7 +148,7 @@ uint32_t bz_pool_run(bz_pool *p, bz_pool_task task, void *context, uint32_t firs
     p->context = context;
     p->count = count;
     p->deadline = deadline;
-    atomic_store(&p->next, first + 1); /* the caller's own first task */
+    atomic_store(&p->next, first + 1); /* the caller runs task `first` itself */
     atomic_store(&p->running, p->threads - 1);
     atomic_fetch_add(&p->round, 1);
     if (atomic_load(&p->asleep)) {

@@ -1,8 +1,8 @@
-/* A pool of threads that share the tasks of one loop.
+/* A pool of threads that run the tasks of one loop.
  *
- * Tasks are handed out one by one, so a thread that loses its processor delays one
- * task and not the loop. Which thread runs a task, and how many threads there are,
- * must never change a result: tasks write disjoint memory.
+ * Tasks are taken one by one, so a thread that is preempted delays one task and not the loop.
+ * Which thread runs a task, and how many threads there are, must never change a result: tasks
+ * write disjoint memory.
  */
 #ifndef BZ_BASE_POOL_H
 #define BZ_BASE_POOL_H
@@ -16,7 +16,7 @@ typedef struct bz_pool bz_pool;
 /* worker: 0 .. bz_pool_threads - 1, for per-thread scratch memory. */
 typedef void (*bz_pool_task)(void *context, uint32_t task, unsigned worker);
 
-/* threads >= 1 counts the caller; fewer are made if the system refuses. */
+/* threads >= 1 includes the caller; fewer are started if the system refuses. */
 bz_pool *bz_pool_new(unsigned threads);
 void bz_pool_free(bz_pool *pool);
 unsigned bz_pool_threads(const bz_pool *pool);

@@ -24,7 +24,7 @@ static uint32_t word(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static void take_block(uint32_t state[8], const uint8_t *block)
+static void compress(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];
     for (int i = 0; i < 16; i++) {
@@ -69,10 +69,10 @@ void bz_sha256_add(bz_sha256 *s, const void *bytes, size_t n)
         if (held + more < BZ_SHA256_BLOCK) {
             return;
         }
-        take_block(s->state, s->block);
+        compress(s->state, s->block);
     }
     for (; n >= BZ_SHA256_BLOCK; p += BZ_SHA256_BLOCK, n -= BZ_SHA256_BLOCK) {
-        take_block(s->state, p);
+        compress(s->state, p);
     }
     if (n) {
         memcpy(s->block, p, n);

@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4) of bytes that come piece by piece. */
+/* SHA-256 (FIPS 180-4), incremental. */
 #ifndef BZ_BASE_SHA256_H
 #define BZ_BASE_SHA256_H
 
@@ -7,7 +7,7 @@
 
 enum { BZ_SHA256_BYTES = 32, BZ_SHA256_TEXT = 65, BZ_SHA256_BLOCK = 64 };
 
-/* Plain data: a copy goes on by itself. */
+/* May be copied; copies continue independently. */
 typedef struct bz_sha256 {
     uint32_t state[8];
     uint64_t n; /* bytes so far */
@@ -16,9 +16,9 @@ typedef struct bz_sha256 {
 
 void bz_sha256_begin(bz_sha256 *s);
 void bz_sha256_add(bz_sha256 *s, const void *bytes, size_t n);
-void bz_sha256_end(bz_sha256 *s,
-                   uint8_t digest[BZ_SHA256_BYTES]); /* begin again before more is added */
-/* 64 lower-case hexadecimal digits, terminated. */
+/* Call bz_sha256_begin before using s again. */
+void bz_sha256_end(bz_sha256 *s, uint8_t digest[BZ_SHA256_BYTES]);
+/* 64 lower-case hexadecimal digits, NUL-terminated. */
 void bz_sha256_text(const uint8_t digest[BZ_SHA256_BYTES], char out[BZ_SHA256_TEXT]);
 
 #endif

@@ -1,3 +1,4 @@
+/* Numbers with units: three significant digits. */
 #include "base/units.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Large numbers as people read them: three digits and a unit. */
+/* Large numbers for people: three significant digits and a unit. */
 #ifndef BZ_BASE_UNITS_H
 #define BZ_BASE_UNITS_H
 

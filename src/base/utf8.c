@@ -1,10 +1,11 @@
+/* UTF-8 decoding, encoding and validation. */
 #include "base/utf8.h"
 
-/* What the first byte of a character promises: how many bytes, and which second
- * bytes are allowed. The second byte alone decides overlong forms, surrogates and
- * the upper bound; later ones are always 80..BF. */
+/* What the first byte of a character determines: its length, and the allowed range of the second
+ * byte. That range excludes overlong forms, surrogates and values above U+10FFFF; later bytes are
+ * always 80..BF. */
 typedef struct lead {
-    size_t len; /* 0: starts no character */
+    size_t len; /* 0: not a first byte */
     unsigned lo, hi;
 } lead;
 
@@ -25,8 +26,8 @@ static lead lead_of(unsigned char c)
     return (lead){4, c == 0xF0 ? 0x90 : 0x80, c == 0xF4 ? 0x8F : 0xBF};
 }
 
-/* Bytes at the start of text, at most l.len, that agree with the promise. */
-static size_t follow(const char *text, size_t len, lead l)
+/* How many bytes at the start of text, at most l.len, form a valid prefix of the character. */
+static size_t valid_prefix(const char *text, size_t len, lead l)
 {
     size_t n = 1;
     while (n < len && n < l.len) {
@@ -48,7 +49,7 @@ size_t bz_utf8_decode(const char *text, size_t len, uint32_t *cp)
         return 1;
     }
     lead l = lead_of(first);
-    if (l.len == 0 || follow(text, len, l) < l.len) {
+    if (l.len == 0 || valid_prefix(text, len, l) < l.len) {
         *cp = BZ_UTF8_REPLACEMENT;
         return 1;
     }
@@ -89,12 +90,12 @@ size_t bz_utf8_encode(uint32_t cp, char out[4])
 
 size_t bz_utf8_complete(const char *text, size_t len)
 {
-    /* An unfinished character is a lead byte among the last three whose promise is
-     * kept up to the end and not yet fulfilled. */
+    /* An incomplete character starts at one of the last three bytes, is valid so far, and is
+     * longer than what is left of the text. */
     for (size_t back = 1; back <= 3 && back <= len; back++) {
         const char *p = text + len - back;
         lead l = lead_of((unsigned char)*p);
-        if (l.len > back && follow(p, back, l) == back) {
+        if (l.len > back && valid_prefix(p, back, l) == back) {
             return len - back;
         }
     }

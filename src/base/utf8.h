@@ -16,11 +16,11 @@ enum { BZ_UTF8_REPLACEMENT = 0xFFFD };
  * caller's loop turns every bad byte into one U+FFFD. (A real U+FFFD has length 3.) */
 size_t bz_utf8_decode(const char *text, size_t len, uint32_t *cp);
 
-/* Writes cp and returns its length; what is not a character is written as U+FFFD. */
+/* Writes cp and returns its length; an invalid code point is written as U+FFFD. */
 size_t bz_utf8_encode(uint32_t cp, char out[4]);
 
-/* How many of the bytes can be shown now: all of them, unless they end inside a
- * character that more bytes could still complete. At most 3 bytes are held back. */
+/* The number of bytes that form complete characters: all of them, unless the text ends inside a
+ * character that more bytes could complete. At most 3 bytes are excluded. */
 size_t bz_utf8_complete(const char *text, size_t len);
 
 bool bz_utf8_valid(const char *text, size_t len);

@@ -1,7 +1,7 @@
-/* Byte layouts of the quantised blocks, as they lie in files.
+/* Byte layouts of the quantized blocks in GGUF files.
  *
- * Every member is bytes, so the structs have no padding and no alignment, and a
- * pointer into a file may be read through them on any machine.
+ * Every member is an array of bytes, so the structs have no padding and no alignment, and can
+ * be overlaid on a file's bytes on any machine.
  */
 #ifndef BZ_FILE_BLOCKS_H
 #define BZ_FILE_BLOCKS_H
@@ -99,9 +99,8 @@ static_assert(sizeof(bz_block_iq4_xs) == 136, "IQ4_XS");
 /* Twice the 16 values of E2M1. */
 #define BZ_MXFP4_VALUES 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
 
-/* Sixteen 6-bit scales of Q3_K, still with their offset of 32: byte k & 3 of words[k >> 2]
- * is scale k. The low four bits of all lie in the first eight bytes, the high two in the last four.
- */
+/* Sixteen 6-bit scales of Q3_K, before subtracting 32: byte k & 3 of words[k >> 2] is scale k.
+ * The low four bits of all scales are in the first eight bytes, the high two in the last four. */
 static inline void bz_q3_k_scales(const uint8_t *bytes, uint32_t words[4])
 {
     uint32_t a = bz_le32(bytes), b = bz_le32(bytes + 4), high = bz_le32(bytes + 8);
@@ -112,7 +111,8 @@ static inline void bz_q3_k_scales(const uint8_t *bytes, uint32_t words[4])
 }
 
 /* Eight 6-bit scales and minima of Q4_K and Q5_K: byte g & 3 of scales[g >> 2] is scale g,
- * the minima likewise. Of groups 4..7 the high two bits sit atop the bytes of groups 0..3. */
+ * the minima likewise. The high two bits of groups 4..7 are the high bits of the bytes of groups
+ * 0..3. */
 static inline void bz_q4_k_scales(const uint8_t *bytes, uint32_t scales[2], uint32_t minima[2])
 {
     uint32_t a = bz_le32(bytes), b = bz_le32(bytes + 4), c = bz_le32(bytes + 8);
@@ -122,7 +122,7 @@ static inline void bz_q4_k_scales(const uint8_t *bytes, uint32_t scales[2], uint
     minima[1] = (c >> 4 & 0x0F0F0F0Fu) | (b >> 6 & 0x03030303u) << 4;
 }
 
-/* Eight 6-bit scales of IQ4_XS, still with their offset of 32: byte g & 3 of scales[g >> 2]. */
+/* Eight 6-bit scales of IQ4_XS, before subtracting 32: byte g & 3 of scales[g >> 2]. */
 static inline void bz_iq4_xs_scales(const bz_block_iq4_xs *b, uint32_t scales[2])
 {
     uint32_t low = bz_le32(b->scales_low), high = bz_le16(b->scales_high);

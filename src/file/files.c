@@ -1,3 +1,5 @@
+/* Orders the files of one model: which are parts, which is the mmproj, and whether they belong
+ * together. */
 #include "file/files.h"
 
 #include <inttypes.h>
@@ -5,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one file says about itself. */
+/* What the keys of one file say about it. */
 typedef struct part_role {
-    bz_str architecture; /* len 0: it does not say */
+    bz_str architecture; /* len 0: no such key */
     bool has_total;
     uint32_t no, count;     /* split.no, split.count; 0 of 1 when not split */
     uint64_t total_tensors; /* split.tensors.count */
 } part_role;
 
-/* The last component of a path, printable. Of a long one the end is kept: that is
- * where the part's number stands. */
+/* The last component of a path, printable. A long one loses its beginning: the part's number is
+ * at the end. */
 static const char *title(const bz_file *file, char buf[200])
 {
     const char *name = file->name ? file->name : "file";
@@ -79,7 +81,7 @@ static bz_status read_role(part_role *role, const bz_file *file, bz_error *err)
 
 /* ---- parts -------------------------------------------------------------- */
 
-/* Where a missing part should be looked for, when the names tell. */
+/* Names the file of the missing part, if the known part has a name of that form. */
 static bz_status missing_part(const bz_file *known, uint32_t no, uint32_t count, bz_error *err)
 {
     char shown[200], sibling[200];
@@ -101,8 +103,8 @@ static bz_status missing_part(const bz_file *known, uint32_t no, uint32_t count,
                    count, title(known, shown));
 }
 
-/* Puts the text files into order. roles and files run in parallel; `text` lists the
- * n_text indices of those that are not mmproj. */
+/* Sorts the parts of the text model by number. roles: [n_files], parallel to set->files; text:
+ * [n_text] indices of the files that are not mmproj. */
 static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_t *text,
                              size_t n_text, bz_error *err)
 {
@@ -173,7 +175,8 @@ static int entry_order(const void *a, const void *b)
     return order ? order : (int)x->file - (int)y->file;
 }
 
-/* Each part is free of duplicates already; here they are compared with each other. */
+/* Checks that the parts have the promised number of tensors and no name twice. (Within one part
+ * the parser has checked the names.) */
 static bz_status check_tensors(const bz_files *set, const part_role *roles, bz_error *err)
 {
     char shown[200], first[200], second[200];
@@ -183,12 +186,12 @@ static bz_status check_tensors(const bz_files *set, const part_role *roles, bz_e
                  .gguf->n_tensors; /* each has 33 bytes in memory: no overflow */
     }
     for (size_t i = 0; i < set->n_parts; i++) {
-        const part_role *said = &roles[set->parts[i]];
-        if (said->has_total && said->total_tensors != n) {
+        const part_role *role = &roles[set->parts[i]];
+        if (role->has_total && role->total_tensors != n) {
             return bz_fail(
                 err, BZ_BAD_FILE,
                 "%s says the whole model has %" PRIu64 " tensors, but its %zu parts hold %zu",
-                title(&set->files[set->parts[i]], shown), said->total_tensors, set->n_parts, n);
+                title(&set->files[set->parts[i]], shown), role->total_tensors, set->n_parts, n);
         }
     }
     if (set->n_parts == 1 || n == 0) {
@@ -232,7 +235,7 @@ static bool starts_with(bz_str s, const char *prefix)
     return s.len >= n && memcmp(s.data, prefix, n) == 0;
 }
 
-/* The rule of Ollama itself: towers beside the text, or a tokenizer called "llama". */
+/* Ollama's own rule: towers in the text model's file, or a tokenizer called "llama". */
 static bz_flavour flavour_of(const bz_files *set)
 {
     bz_str tokenizer;
@@ -311,8 +314,8 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
                        title(&files[set->parts[0]], shown));
     }
     for (size_t i = 1; i < set->n_parts; i++) { /* later parts need not repeat it */
-        bz_str said = roles[set->parts[i]].architecture;
-        if (said.len && bz_gguf_name_order(said, set->architecture) != 0) {
+        bz_str architecture = roles[set->parts[i]].architecture;
+        if (architecture.len && bz_gguf_name_order(architecture, set->architecture) != 0) {
             return bz_fail(err, BZ_BAD_FILE, "%s and %s are parts of different models",
                            title(&files[set->parts[0]], shown),
                            title(&files[set->parts[i]], other));

@@ -1,10 +1,9 @@
 /* The files that form one model: a text model in one file or in numbered parts, and
  * optionally an mmproj file with its vision and audio towers.
  *
- * Parts are recognised by their content (split.no, split.count), so they may be given
- * in any order and under any name. Nothing is read here and nothing is owned: the
- * array of files, their names and their parsed headers belong to the caller and must
- * outlive the bz_files. There is nothing to free.
+ * Parts are recognised by their keys (split.no, split.count), so they may be given in any order
+ * and under any name. A bz_files owns nothing: the array of files, their names and their parsed
+ * headers belong to the caller and must outlive it.
  */
 #ifndef BZ_FILE_FILES_H
 #define BZ_FILE_FILES_H
@@ -19,7 +18,7 @@ typedef struct bz_file {
     uint64_t size; /* bytes */
 } bz_file;
 
-/* Who wrote the text model, judged by its content, never by where it was found. */
+/* Which converter wrote the text model, recognised by its content. */
 typedef enum bz_flavour {
     BZ_FLAVOUR_LLAMACPP, /* text alone; towers in an mmproj file */
     BZ_FLAVOUR_OLLAMA    /* Ollama's own converter: all in one file, tokenizer called "llama" */
@@ -37,9 +36,9 @@ typedef struct bz_files {
     uint64_t total_size; /* bytes of all files */
 } bz_files;
 
-/* Fills *set, or answers why these files are no model:
+/* Fills *set, or reports why these files are not a model:
  *   bad_request: none, too many, two models, two mmproj files, an mmproj alone
- *   not_found:   a part is missing; the sentence names it
+ *   not_found:   a part is missing; the message names it
  *   bad_file:    parts that contradict each other or themselves */
 bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_error *err);
 
@@ -53,8 +52,8 @@ const bz_gguf_tensor *bz_files_find(const bz_files *set, const char *name, size_
  * Either pointer may be NULL. */
 bool bz_split_name(const char *path, uint32_t *number, uint32_t *count);
 
-/* Writes the path of part `number` (from 1) beside `path`. False when path is no such
- * name, the number is not one of its parts, or out (strlen(path) + 1 bytes) is too small. */
+/* Writes the path of part `number` (from 1) in the folder of `path`. False when path is not such
+ * a name, the number is out of range, or out needs more than n_out bytes (strlen(path) + 1). */
 bool bz_split_sibling(const char *path, uint32_t number, char *out, size_t n_out);
 
 #endif

@@ -1,12 +1,12 @@
-/* GGUF container: walking the header and checking every entry of it.
+/* GGUF container: parses the header and checks every entry.
  *
  *   magic "GGUF", version u32, tensor count u64, key count u64,
  *   keys:    name, value type u32, value
  *   tensors: name, n_dims u32, dims u64[n_dims], type u32, offset u64
  *   padding to the alignment, then the tensors' data
  *
- * All little-endian; a string is a u64 length and its bytes. gguf_reader.c has the bytes,
- * gguf_check.c what the entries must be together, gguf_values.c their values.
+ * All little-endian; a string is a u64 length and its bytes. gguf_reader.c reads bytes,
+ * gguf_check.c checks the entries against each other, gguf_values.c converts values.
  */
 #include "file/gguf.h"
 
@@ -34,7 +34,7 @@ static bool check_magic(gguf_reader *r)
     if (r->size == 0) {
         return bz_gguf_refuse(r, "the file is empty; download it again");
     }
-    if (r->n < n) { /* a sentence about a strange file needs all of these */
+    if (r->n < n) { /* needed to recognise other file types */
         r->claimed = n;
         r->answer = BZ_GGUF_MORE;
         return false;
@@ -79,9 +79,9 @@ static bool check_version(gguf_reader *r, uint32_t version)
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* `count` strings, of which the lengths (8 bytes each) are claimed. Real files have
- * 777,000 of them, walked anew at each call. */
-static bool walk_strings(gguf_reader *r, uint64_t count)
+/* Skips `count` strings, whose lengths (8 bytes each) are claimed already. Real files have
+ * 777,000 of them, all read again at each call. */
+static bool skip_strings(gguf_reader *r, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t len;
@@ -102,7 +102,7 @@ static bool walk_strings(gguf_reader *r, uint64_t count)
 static bool read_value(gguf_reader *r, bz_gguf_kv *kv)
 {
     uint32_t type;
-    uint64_t count = 1, claimed = 1; /* of the value's bytes; 1 by KEY_BYTES */
+    uint64_t count = 1, claimed = 1; /* claimed: of the value's bytes; KEY_BYTES has 1 */
     if (!bz_gguf_take_u32(r, &type)) {
         return false;
     }
@@ -130,7 +130,7 @@ static bool read_value(gguf_reader *r, bz_gguf_kv *kv)
         return false;
     }
     uint64_t start = r->at;
-    if (type == BZ_GGUF_STRING ? !walk_strings(r, count) : !bz_gguf_take(r, count * each)) {
+    if (type == BZ_GGUF_STRING ? !skip_strings(r, count) : !bz_gguf_take(r, count * each)) {
         return false;
     }
     kv->type = (bz_gguf_type)type;
@@ -140,27 +140,27 @@ static bool read_value(gguf_reader *r, bz_gguf_kv *kv)
     return true;
 }
 
-/* Makes room for one more entry. Arrays grow as entries are found, never by the
- * counts in the file, so memory stays in proportion to the bytes given. */
-static void *grown(void *array, size_t used, size_t *room, size_t each)
+/* Grows an array for one more entry. Arrays grow as entries are read, not by the counts in the
+ * file, so memory stays proportional to the bytes given. */
+static void *grow(void *array, size_t used, size_t *capacity, size_t each)
 {
-    if (used < *room) {
+    if (used < *capacity) {
         return array;
     }
-    size_t wanted = *room ? *room * 2 : 64;
-    if (wanted < *room || wanted > SIZE_MAX / each) {
+    size_t wanted = *capacity ? *capacity * 2 : 64;
+    if (wanted < *capacity || wanted > SIZE_MAX / each) {
         return NULL;
     }
     void *larger = realloc(array, wanted * each);
     if (larger) {
-        *room = wanted;
+        *capacity = wanted;
     }
     return larger;
 }
 
 static bool read_keys(gguf_reader *r, bz_gguf *g, uint64_t n)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     for (uint64_t i = 0; i < n; i++) {
         bz_gguf_kv kv = {0};
         r->kind = "key";
@@ -169,7 +169,7 @@ static bool read_keys(gguf_reader *r, bz_gguf *g, uint64_t n)
         if (!bz_gguf_take_name(r, KEY_NAME_MAX, &kv.key) || !read_value(r, &kv)) {
             return false;
         }
-        bz_gguf_kv *array = grown(g->kv, g->n_kv, &room, sizeof *array);
+        bz_gguf_kv *array = grow(g->kv, g->n_kv, &capacity, sizeof *array);
         if (!array) {
             return bz_gguf_no_memory(r);
         }
@@ -243,7 +243,7 @@ static bool read_tensor(gguf_reader *r, bz_gguf_tensor *t)
 
 static bool read_tensors(gguf_reader *r, bz_gguf *g, uint64_t n)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     for (uint64_t i = 0; i < n; i++) {
         bz_gguf_tensor tensor = {0};
         r->kind = "tensor";
@@ -252,7 +252,7 @@ static bool read_tensors(gguf_reader *r, bz_gguf *g, uint64_t n)
         if (!read_tensor(r, &tensor)) {
             return false;
         }
-        bz_gguf_tensor *array = grown(g->tensors, g->n_tensors, &room, sizeof *array);
+        bz_gguf_tensor *array = grow(g->tensors, g->n_tensors, &capacity, sizeof *array);
         if (!array) {
             return bz_gguf_no_memory(r);
         }
@@ -271,7 +271,7 @@ static bool parse(gguf_reader *r, bz_gguf *g)
         !bz_gguf_take_u64(r, &n_tensors) || !bz_gguf_take_u64(r, &n_kv)) {
         return false;
     }
-    /* Before any entry is read: can the file hold so many? */
+    /* Before any entry is read: refuse counts that the file cannot hold. */
     uint64_t left = r->size - r->claimed;
     if (n_kv > left / KEY_BYTES) {
         return bz_gguf_refuse(r,
@@ -287,7 +287,7 @@ static bool parse(gguf_reader *r, bz_gguf *g)
                               n_tensors, r->size);
     }
     return bz_gguf_claim(r, n_kv * KEY_BYTES + n_tensors * TENSOR_BYTES) && read_keys(r, g, n_kv) &&
-           read_tensors(r, g, n_tensors) && bz_gguf_check(r, g); /* which needs no more bytes */
+           read_tensors(r, g, n_tensors) && bz_gguf_check(r, g);
 }
 
 bz_gguf_answer bz_gguf_parse(bz_gguf *gguf, const uint8_t *bytes, uint64_t n_bytes,

@@ -1,9 +1,8 @@
 /* GGUF container, versions 2 and 3.
  *
- * The parser never reads: it is given the first bytes of a file and answers done,
- * error, or "at least N bytes from 0". Tensor data is only named, as an offset and
- * a length inside the file. Keys, names and values point into the caller's bytes,
- * which must stay where they are as long as the bz_gguf is used.
+ * The parser does no I/O: it is given the first bytes of a file and returns done, error, or the
+ * number of bytes it needs. Tensor data is only described, as an offset and a size in the file.
+ * Keys, names and values point into the caller's bytes, which must outlive the bz_gguf.
  */
 #ifndef BZ_FILE_GGUF_H
 #define BZ_FILE_GGUF_H
@@ -27,8 +26,8 @@ typedef enum bz_gguf_type {
     BZ_GGUF_F64 = 12
 } bz_gguf_type;
 
-size_t
-bz_gguf_type_size(uint32_t type); /* bytes of one value; 0 for strings, arrays, unknown ids */
+/* Bytes of one value; 0 for strings, arrays and unknown ids. */
+size_t bz_gguf_type_size(uint32_t type);
 
 typedef struct bz_gguf_kv {
     bz_str key;
@@ -51,7 +50,7 @@ typedef struct bz_gguf_tensor {
 typedef struct bz_gguf {
     uint32_t version;
     uint32_t alignment;
-    uint64_t header_size; /* bytes read by the parser */
+    uint64_t header_size; /* bytes */
     uint64_t data_start;  /* header_size padded to the alignment, never past the file's end */
     size_t n_kv;
     bz_gguf_kv *kv;
@@ -65,13 +64,11 @@ typedef struct bz_gguf {
 
 typedef enum bz_gguf_answer { BZ_GGUF_DONE, BZ_GGUF_MORE, BZ_GGUF_ERROR } bz_gguf_answer;
 
-/* `bytes` are the first n_bytes of a file of file_size bytes. DONE fills *gguf
- * (release it with bz_gguf_free). MORE sets *at_least, with n_bytes < *at_least <=
- * file_size, and nothing else; it is what the header is proven to need, so reading
- * further than that (twice as far, say) saves rounds. ERROR fills *err with one
- * sentence that names the key or tensor, and nothing else.
- * Parsing starts from byte 0 at each call. Memory used is a small multiple of
- * n_bytes, whatever the counts in the file say.
+/* bytes: the first n_bytes of a file of file_size bytes. DONE fills *gguf (free it with
+ * bz_gguf_free). MORE sets *at_least, with n_bytes < *at_least <= file_size: a lower bound of the
+ * header's size, so reading twice as far saves calls. ERROR fills *err with a sentence that names
+ * the key or tensor. Parsing starts at byte 0 in each call. Memory use is a small multiple of
+ * n_bytes, whatever the counts in the file are.
  * Checked here: magic, version, counts, strings, value types, duplicate keys and
  * names, alignment, known tensor types, block sizes, offsets, overlaps, sizes,
  * and that every tensor lies inside the file. */
@@ -82,21 +79,20 @@ void bz_gguf_free(bz_gguf *gguf); /* NULL and all-zero structs are fine */
 const bz_gguf_kv *bz_gguf_find(const bz_gguf *gguf, const char *key);             /* or NULL */
 const bz_gguf_tensor *bz_gguf_find_tensor(const bz_gguf *gguf, const char *name); /* or NULL */
 
-/* Any total order serves the tables; length first decides most comparisons without a
- * look at the letters. */
+/* The order of the lookup tables: by length, then by bytes. */
 int bz_gguf_name_order(bz_str a, bz_str b);
 
-/* Tolerant readers: the same key may be u32 in one file, i32, u64 or f32 in another.
- * False, and *out untouched, when kv is NULL or the value does not fit: wrong kind,
- * negative, fraction, not finite, index past the end. */
+/* These convert between number types: the same key may be u32 in one file, i32, u64 or f32 in
+ * another. False, with *out unchanged, when kv is NULL or the value does not fit: wrong kind,
+ * negative, fraction, not finite, index out of range. */
 bool bz_gguf_get_u64(const bz_gguf_kv *kv, uint64_t index, uint64_t *out);
 bool bz_gguf_get_i64(const bz_gguf_kv *kv, uint64_t index, int64_t *out);
 bool bz_gguf_get_f64(const bz_gguf_kv *kv, uint64_t index, double *out);
 bool bz_gguf_get_bool(const bz_gguf_kv *kv, uint64_t index, bool *out); /* any integer type too */
 bool bz_gguf_get_str(const bz_gguf_kv *kv, bz_str *out);                /* scalar strings */
 
-/* Walks an array of strings: start with *cursor = 0; false at the end, and at once
- * for a kv that is not an array of strings. */
+/* Iterates over an array of strings: start with *cursor = 0; false at the end, or if kv is not an
+ * array of strings. */
 bool bz_gguf_next_str(const bz_gguf_kv *kv, size_t *cursor, bz_str *out);
 
 #endif

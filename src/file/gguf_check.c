@@ -1,5 +1,5 @@
-/* What only the whole header of a GGUF file can tell: names that appear twice, and where the
- * tensors lie. */
+/* Checks that need the whole GGUF header: duplicate names, the alignment, and tensors that overlap
+ * or end after the file. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -70,8 +70,8 @@ static bool read_alignment(gguf_reader *r, bz_gguf *g)
     return true;
 }
 
-/* Offsets from the file's start, and every tensor inside the file. */
-static bool place_tensors(gguf_reader *r, bz_gguf *g)
+/* Makes offsets relative to the file's start and checks that every tensor is inside the file. */
+static bool resolve_offsets(gguf_reader *r, bz_gguf *g)
 {
     char shown[200];
     const bz_gguf_tensor *incomplete = NULL;
@@ -148,7 +148,7 @@ bool bz_gguf_check(gguf_reader *r, bz_gguf *g)
     }
     g->header_size = r->at;
     g->data_start = (r->at + g->alignment - 1) & ~(uint64_t)(g->alignment - 1);
-    if (!place_tensors(r, g) || !sort_tensors(r, g)) {
+    if (!resolve_offsets(r, g) || !sort_tensors(r, g)) {
         return false;
     }
     if (g->data_start > r->size) { /* a file without tensors may end without padding */

@@ -1,13 +1,13 @@
+/* Reads from a GGUF header and reports errors by the entry being read. */
 #include "file/gguf_reader.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { HEADER_MAX = 1 << 30 }; /* it must fit in memory; the largest real ones have 20 MB */
+enum { HEADER_MAX = 1 << 30 }; /* must fit in memory; the largest real headers have 20 MB */
 
-/* What is being read: `key "general.name"`, or `key number 3` when the name is still
- * unread. */
+/* The entry being read: `key "general.name"`, or `key number 3` before the name is read. */
 static const char *describe(const gguf_reader *r, char buf[240])
 {
     char shown[200];
@@ -23,25 +23,25 @@ static const char *describe(const gguf_reader *r, char buf[240])
 
 bool bz_gguf_refuse(gguf_reader *r, const char *format, ...)
 {
-    bz_error said;
+    bz_error message;
     va_list args;
     va_start(args, format);
-    vsnprintf(said.text, sizeof said.text, format, args);
+    vsnprintf(message.text, sizeof message.text, format, args);
     va_end(args);
-    bz_fail(r->err, BZ_BAD_FILE, "%s", said.text);
+    bz_fail(r->err, BZ_BAD_FILE, "%s", message.text);
     r->answer = BZ_GGUF_ERROR;
     return false;
 }
 
 bool bz_gguf_refuse_entry(gguf_reader *r, const char *format, ...)
 {
-    bz_error said;
+    bz_error message;
     char what[240];
     va_list args;
     va_start(args, format);
-    vsnprintf(said.text, sizeof said.text, format, args);
+    vsnprintf(message.text, sizeof message.text, format, args);
     va_end(args);
-    return bz_gguf_refuse(r, "%s %s", describe(r, what), said.text);
+    return bz_gguf_refuse(r, "%s %s", describe(r, what), message.text);
 }
 
 bool bz_gguf_no_memory(gguf_reader *r)

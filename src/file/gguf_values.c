@@ -1,5 +1,5 @@
-/* Looking up keys and tensors, and the values of keys, read tolerantly. Every read is checked
- * against kv->n_bytes again, so that a kv made by hand is as safe as one from the parser. */
+/* Looks up keys and tensors and converts the values of keys. Every read is checked against
+ * kv->n_bytes again, so that a kv made by hand is as safe as one from the parser. */
 #include "file/gguf.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ const bz_gguf_tensor *bz_gguf_find_tensor(const bz_gguf *gguf, const char *name)
 
 /* ---- values ------------------------------------------------------------- */
 
-/* A number of any type, brought to one of three forms. */
+/* A number of any type, converted to one of three forms. */
 typedef struct number {
     enum { NOTHING, UNSIGNED, NEGATIVE, REAL } form;
     uint64_t u; /* UNSIGNED: any value from 0 up */
@@ -123,7 +123,7 @@ static number number_at(const bz_gguf_kv *kv, uint64_t index)
         if ((bits & sign) == 0) {
             return (number){.form = UNSIGNED, .u = bits};
         }
-        /* bits - 2 * sign, with no step outside int64 */
+        /* bits - 2 * sign, without overflow */
         return (number){.form = NEGATIVE, .i = -(int64_t)(sign - (bits & (sign - 1)) - 1) - 1};
     }
     case BZ_GGUF_F32: {
@@ -206,7 +206,7 @@ bool bz_gguf_get_bool(const bz_gguf_kv *kv, uint64_t index, bool *out)
     return true;
 }
 
-/* The string at *cursor, which moves behind it. */
+/* The string at *cursor; moves *cursor past it. */
 static bool next_string(const bz_gguf_kv *kv, size_t *cursor, bz_str *out)
 {
     if (*cursor >= kv->n_bytes || kv->n_bytes - *cursor < 8) {

@@ -1,3 +1,4 @@
+/* Table of the block types, f16 and bf16 conversion, and dequantization of every type. */
 #include "file/quant.h"
 
 #include <string.h>
@@ -71,9 +72,9 @@ static uint32_t to_bits(float value)
     return bits;
 }
 
-/* The exponent's bias grows from 15 to 127. Subnormal halves are put behind an
- * implicit one of weight 2^-14, which is then taken away again: that normalises them
- * without a loop. NaNs become quiet, as the processors' own conversions make them. */
+/* The exponent's bias changes from 15 to 127. Subnormals get an implicit one of weight 2^-14,
+ * which is subtracted again: this normalises them without a loop. NaNs become quiet, as in the
+ * processors' conversions. */
 float bz_f16_to_f32(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
@@ -96,7 +97,7 @@ uint16_t bz_f32_to_f16(float value)
         half = 0x7C00u;
     else if (rest >= (127u - 14u) << 23) /* a carry out of the mantissa is right, up to infinity */
         half = (rest - (112u << 23) + 0x0FFFu + (rest >> 13 & 1u)) >> 13;
-    else /* the last place of 0.5 is 2^-24, the last place of a subnormal half: the adder rounds */
+    else /* one ulp of 0.5f is 2^-24, the ulp of a subnormal f16: the addition rounds */
         half = to_bits(from_bits(rest) + 0.5f) - to_bits(0.5f);
     return (uint16_t)(sign | half);
 }
@@ -108,8 +109,8 @@ float bz_bf16_to_f32(uint16_t word)
 
 /* ---- blocks ----
  *
- * One function per format, one block at a time. The order of the multiplications is
- * part of the format's definition here: fast kernels must give the same bits.
+ * One function per type, one block at a time. The order of the multiplications is part of the
+ * definition: fast kernels must produce the same bits.
  */
 
 static const int8_t iq4_values[16] = {BZ_IQ4_VALUES};
@@ -268,7 +269,7 @@ static void iq4_xs(const bz_block_iq4_xs *b, float *x)
     }
 }
 
-/* Walks n values, `values` per block of type `block`. */
+/* Calls function(block, out) for n values, `values` per block. */
 #define EACH_BLOCK(block, values, function)                                                        \
     do {                                                                                           \
         const block *b = blocks;                                                                   \

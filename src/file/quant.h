@@ -1,7 +1,7 @@
-/* The tensor types of GGUF files: sizes, names, exact dequantisation.
+/* The tensor types (block types) of GGUF files: names, sizes, dequantization.
  *
- * Everything here is plain C and the reference for the fast kernels in cpu/ and
- * gpu/. Layouts are in file/blocks.h and docs/MODEL.md.
+ * Plain C, and the reference for the kernels of cpu/ and gpu/. Layouts are in file/blocks.h and
+ * docs/MODEL.md.
  */
 #ifndef BZ_FILE_QUANT_H
 #define BZ_FILE_QUANT_H
@@ -35,18 +35,18 @@ typedef struct bz_type_info {
     const char *name;      /* "Q4_K" */
     uint32_t block_values; /* values per block */
     uint32_t block_bytes;
-    bool runs; /* this engine multiplies by it; else the type is only known by name */
+    bool runs; /* supported; else only the name is known */
 } bz_type_info;
 
-/* NULL for an id that no file should hold. Also knows the integer types and the
- * formats we refuse by name (IQ1/IQ2/IQ3, TQ, NVFP4, Q8_1, Q8_K, ...). */
+/* NULL for an unknown id. Includes the integer types and unsupported block types (IQ1/IQ2/IQ3, TQ,
+ * NVFP4, Q8_1, Q8_K, ...), so that messages can name them. */
 const bz_type_info *bz_type_of(uint32_t id);
 
 /* Bytes of a row of n values; n is a multiple of the block size. */
 size_t bz_row_bytes(bz_type type, uint64_t n);
 
-/* out[0..n) = the values of n/block_values consecutive blocks. n is a multiple of
- * the block size; `blocks` needs no alignment. Only types that run. */
+/* out[0..n) = the values of n / block_values consecutive blocks. n is a multiple of the block
+ * size; `blocks` needs no alignment. Only for types that run. */
 void bz_dequantize(bz_type type, const void *blocks, float *out, size_t n);
 
 float bz_f16_to_f32(uint16_t half);

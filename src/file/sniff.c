@@ -1,4 +1,4 @@
-/* People hand over what the download gave them; the common mistakes have a sentence. */
+/* Recognises common files that users mistake for a model, by their first bytes. */
 #include "file/sniff.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ static bool all_zero(const uint8_t *head, size_t n)
     return true;
 }
 
-/* Its first 8 bytes are the length of the JSON object that follows; 4 always suffice. */
+/* The first 8 bytes are the length of the JSON object that follows; it always fits in 4. */
 static bool is_safetensors(const uint8_t *head, size_t n)
 {
     return n > 8 && head[8] == '{' && all_zero(head + 4, 4);
@@ -46,7 +46,8 @@ const char *bz_sniff(const uint8_t *head, size_t n)
         {"lmgg", old_ggml},
         {"fmgg", old_ggml},
         {"tjgg", old_ggml},
-        {"{", "JSON text (an error reply or a manifest perhaps); look into it"},
+        {"{",
+         "JSON text (an error reply or a manifest perhaps); open it in an editor to see which"},
     };
     if (is_safetensors(head, n)) {
         return "a safetensors file; convert the model to GGUF first";
