@@ -1,7 +1,7 @@
-"""A program in a terminal of our own: keys in, the screen as a person sees it out.
+"""A program in a pseudo terminal: keys in, the screen as a user sees it out.
 
-The emulator knows what a plain xterm does with the sequences that libedit and Bezel send. One it does
-not know is an error, so that nothing goes unnoticed.
+The emulator implements the xterm sequences that libedit and Bezel send. Any other sequence is collected in
+`unknown`, which the tests check to be empty.
 """
 import fcntl
 import os
@@ -10,16 +10,19 @@ import re
 import select
 import signal
 import struct
+import sys
 import termios
-import time
 import unicodedata
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from progress import Progress  # noqa: E402
 
 
 class Screen:
     def __init__(self, rows, cols):
         self.rows, self.cols = rows, cols
-        self.lines = [[" "] * cols]       # all that was ever shown; the last `rows` are visible
-        self.joined = [False]             # lines that go on where the one before had no room left
+        self.lines = [[" "] * cols]       # with the scrollback; the last `rows` are visible
+        self.joined = [False]             # lines that continue the one before, which was full
         self.x = self.y = 0               # y counts from the first line of all
         self.dim = []                     # texts that were written dimmed
         self.is_dim = False
@@ -31,7 +34,7 @@ class Screen:
         return max(0, len(self.lines) - self.rows)
 
     def resize(self, rows, cols):
-        """breaks lines anew, as most terminals do; the cursor stays on its character"""
+        """wraps lines again, as most terminals do; the cursor stays on its character"""
         whole, at = [], None
         for y, line in enumerate(self.lines):
             if self.joined[y]:
@@ -139,7 +142,7 @@ class Screen:
                 self.put(c)
 
     def text(self):
-        """all that was shown, lines without the blanks at their ends"""
+        """the scrollback and the screen, without trailing blanks"""
         return "\n".join("".join(line).rstrip() for line in self.lines).rstrip("\n")
 
     def last(self):
@@ -162,7 +165,7 @@ class Terminal:
                     os.dup2(stdout, 1)
                 os.execve(command[0], command, whole)
             finally:
-                os._exit(127)             # never two of us
+                os._exit(127)             # exec failed: the child must not run the test
         self.size(rows, cols)
         self.status = None
 
@@ -182,18 +185,21 @@ class Terminal:
                 return True
         return False
 
-    def until(self, ready, seconds=20, what=""):
-        end = time.time() + seconds
+    def until(self, ready, what):
+        """reads until ready(), as long as the program makes progress"""
+        progress = Progress(self.pid)
         while not ready():
-            if time.time() > end:
-                raise AssertionError(f"no {what or 'end'} after {seconds} s; the screen:\n{self.screen.text()}")
-            if not self.read(0.05) and self.ended() and not self.read(0):
+            printed = self.read(0.05)
+            if not printed and self.ended() and not self.read(0):
                 if ready():
                     return
-                raise AssertionError(f"it ended before {what}; the screen:\n{self.screen.text()}")
+                raise AssertionError(f"it exited before {what}; the screen:\n{self.screen.text()}")
+            problem = progress.problem(printed)
+            if problem:
+                raise AssertionError(f"no {what}: {problem}; the screen:\n{self.screen.text()}")
 
     def prompt(self, prompt=">>>"):
-        """waits until it asks for input"""
+        """waits for the prompt"""
         self.until(lambda: self.screen.paste_mode and self.screen.last().startswith(prompt.strip()), what=f"prompt {prompt}")
         self.settle()
 
@@ -213,13 +219,13 @@ class Terminal:
                 self.status = status
         return self.status is not None
 
-    def finish(self, seconds=20):
-        """exit status, as a shell tells it"""
-        end = time.time() + seconds
+    def finish(self):
+        """waits for the exit; -> the status, as a shell reports it"""
+        progress = Progress(self.pid)
         while not self.ended():
-            self.read(0.02)
-            if time.time() > end:
-                raise AssertionError(f"it did not end; the screen:\n{self.screen.text()}")
+            problem = progress.problem(self.read(0.02))
+            if problem:
+                raise AssertionError(f"it did not exit: {problem}; the screen:\n{self.screen.text()}")
         while self.read(0):
             pass
         return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else 128 + os.WTERMSIG(self.status)

@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need, same  # noqa: E402
+from progress import PATIENCE, wait_until  # noqa: E402
 
 import scripted
 
@@ -44,7 +45,7 @@ def read(name):
 
 def bezel(*args, code=0, stdin=b""):
     threads = [] if "--threads" in args else ["--threads", "1"]   # small models on a busy machine are faster so
-    p = subprocess.run([BEZEL, "run", *args, *threads], capture_output=True, input=stdin, timeout=200, env=ENV)
+    p = subprocess.run([BEZEL, "run", *args, *threads], capture_output=True, input=stdin, timeout=PATIENCE, env=ENV)
     need(p.returncode == code, f"'bezel run {' '.join(args)}' ended with {p.returncode}: {p.stderr.decode()}")
     return p.stdout.decode(), p.stderr.decode()
 
@@ -179,17 +180,16 @@ def torn():
                  want[:ends[-3]] + b"{}", want[:-1]):
         with open(path("torn"), "wb") as f:
             f.write(data)
-        subprocess.run(args, env=ENV, check=True, timeout=100)
+        subprocess.run(args, env=ENV, check=True, timeout=PATIENCE)
         need(read("torn") == want, f"{len(data)} bytes did not become whole")
 
 
 def interrupted():
     p = subprocess.Popen([BEZEL, "run", TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("int"), "--threads", "1"],
                          env=ENV, stderr=subprocess.PIPE)
-    while not os.path.exists(path("int")) or os.path.getsize(path("int")) < 300:
-        time.sleep(0.002)
+    wait_until(lambda: os.path.exists(path("int")) and os.path.getsize(path("int")) >= 300, "result of 300 bytes")
     p.send_signal(signal.SIGINT)
-    err = p.communicate(timeout=30)[1].decode()
+    err = p.communicate(timeout=PATIENCE)[1].decode()
     if p.returncode != 0:                            # a fast machine may have been done
         same(p.returncode, 130, "the status")
         need("the same command goes on from here" in err, err)
@@ -232,14 +232,17 @@ def strangers():
     same(bezel(TINY, "--prompts", path("empty"))[0], "", "no prompts, no answers")
 
 
+def has_lock(pid):
+    with open("/proc/locks", encoding="utf-8") as f:
+        return any(line.split()[4] == str(pid) for line in f if "->" not in line)
+
+
 def locked():
     loop = scripted.write(path("loop.gguf"), BASE, ["one", " two"], loop=0, context=100000)
     write("one", [dict(prompt="x")])
     p = subprocess.Popen([BEZEL, "run", loop, "--prompts", path("one"), "--out", path("lock")], env=ENV, stderr=subprocess.DEVNULL)
     try:
-        while not os.path.exists(path("lock")):
-            time.sleep(0.005)
-        time.sleep(0.05)
+        wait_until(lambda: has_lock(p.pid), "lock")
         _, err = bezel(loop, "--prompts", path("one"), "--out", path("lock"), code=2)
         need("Another run is writing" in err, err)
     finally:

@@ -19,6 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import cases  # noqa: E402
 from cases import finish, need, same  # noqa: E402
+from progress import Progress  # noqa: E402
 
 import scripted
 from terminal import Terminal
@@ -60,10 +61,10 @@ class Chat(Terminal):
         return self.since(before)
 
     def shows(self, get, want, what):
-        """waits: a busy machine takes its time to draw"""
-        end = time.time() + 10
-        while get() != want and time.time() < end:
-            self.read(0.05)
+        """waits until the program has drawn it"""
+        progress = Progress(self.pid)
+        while get() != want and not progress.problem(self.read(0.05)):
+            pass
         self.settle()
         same(get(), want, what)
 
@@ -381,7 +382,7 @@ def suspended(chat):
     c.type("typed be")
     c.shows_line(">>> typed be", "the line")
     os.kill(c.pid, signal.SIGSTOP)
-    time.sleep(0.05)
+    os.waitpid(c.pid, os.WUNTRACED)
     import termios
     mode = termios.tcgetattr(c.fd)
     mode[3] |= termios.ICANON | termios.ECHO        # as a shell leaves it

@@ -109,7 +109,7 @@ def in_terminal(cols, rows, *extra):
     with tempfile.TemporaryDirectory() as home, Terminal(
             [BEZEL, "run", MODEL, "hello", "--seed", "5", "-n", "32", "--no-think", "--ignore-end", *extra, *MORE], rows=rows, cols=cols,
             env={"TERM": "xterm-256color", "HOME": home, "XDG_STATE_HOME": home, "LANG": "C.UTF-8", "NO_COLOR": None}) as t:
-        code = t.finish(120)
+        code = t.finish()
         need(code == 0, f"status {code}")
         need(not t.screen.unknown, f"unknown sequences {t.screen.unknown}")
         return t.screen.text(), t.raw.decode("utf-8", "replace")

@@ -81,14 +81,14 @@ def condenses_in_a_terminal():
     with tempfile.TemporaryDirectory() as home, Terminal(
             [PROGRAM, "run", *ASK], rows=40, cols=90,
             env={"TERM": "xterm-256color", "HOME": home, "XDG_STATE_HOME": home, "LANG": "C.UTF-8", "NO_COLOR": None}) as t:
-        need(t.finish(120) == 0, "status")
+        need(t.finish() == 0, "status")
         sent, shown = t.raw.decode("utf-8", "replace"), "".join(t.screen.text().split())     # lines break anywhere
     need("step 1 of 48" in sent and "step 2 of 48" in sent, "no steps are drawn")
     need("".join(STORY.split()) == shown, shown)
     with tempfile.TemporaryDirectory() as home, Terminal(
             [PROGRAM, "run", *ASK], rows=2, cols=8,
             env={"TERM": "xterm-256color", "HOME": home, "XDG_STATE_HOME": home, "LANG": "C.UTF-8", "NO_COLOR": None}) as t:
-        need(t.finish(120) == 0, "status")
+        need(t.finish() == 0, "status")
         need("".join(STORY.split()) == "".join(t.screen.text().split()), "no room for a canvas: " + t.screen.text())
 
 

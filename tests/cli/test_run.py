@@ -5,16 +5,20 @@
 
 Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
 """
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need, same  # noqa: E402
+from progress import PATIENCE, wait_until  # noqa: E402
 
 import scripted
 
@@ -29,7 +33,7 @@ ENV = {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR
 
 def bezel(*args, code=0, stdin="", env=None):
     """stdout and stderr of a run that must end with this code"""
-    p = subprocess.run([BEZEL, *args], capture_output=True, input=stdin.encode(), timeout=120, env={**ENV, **(env or {})})
+    p = subprocess.run([BEZEL, *args], capture_output=True, input=stdin.encode(), timeout=PATIENCE, env={**ENV, **(env or {})})
     out, err = p.stdout.decode(), p.stderr.decode()  # both are UTF-8, always
     need(p.returncode == code, f"'bezel {' '.join(args)}' ended with {p.returncode}: {err.strip()}")
     return out, err
@@ -231,23 +235,32 @@ def timings():
     need(err.count("tokens/s") == 2 and "6 tokens\n" in err, err)
 
 
+def unread(pipe):
+    """bytes in the pipe"""
+    n = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, n)
+    return n[0]
+
+
 def interrupted():
-    """also while it waits for a slow reader: nothing of what was said is lost, and nothing is complained about"""
-    for wait in 0, 0.3:
+    """also while the program waits for a slow reader: no text is lost, and nothing is on stderr"""
+    for slow_reader in False, True:
         p = subprocess.Popen([BEZEL, "run", LOOP, "x", "--no-think", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV, bufsize=0)
+        size = fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
         first = b""
         while len(first) < 19:
             first += p.stdout.read(19)
-        time.sleep(wait)
+        if slow_reader:               # the pipe has no room for another line
+            wait_until(lambda: unread(p.stdout) > size - 19, "full pipe")
         p.send_signal(signal.SIGINT)
-        out, err = p.communicate(timeout=20)
+        out, err = p.communicate(timeout=PATIENCE)
         same([p.returncode, err], [130, b""], "Ctrl-C")
         lines = (first + out).decode().splitlines(keepends=True)
         need(lines[-1].endswith("\n") and set(lines[:-1]) <= {"one two three four\n"}, f"torn: {lines[-3:]}")
     p = subprocess.Popen([BEZEL, "run", LOOP, "x", "--json", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV)
     p.stdout.read(20)
     p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=PATIENCE)
     same([p.returncode, json.loads(out.splitlines()[-1])["finish"]], [130, "interrupted"], "Ctrl-C with --json")
 
 
@@ -255,10 +268,10 @@ def closed_pipe():
     p = subprocess.Popen([BEZEL, "run", LOOP, "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV)
     p.stdout.read(20)
     p.stdout.close()
-    same([p.wait(timeout=20), p.stderr.read()], [-signal.SIGPIPE, b""], "a closed pipe")
+    same([p.wait(timeout=PATIENCE), p.stderr.read()], [-signal.SIGPIPE, b""], "a closed pipe")
     p.stderr.close()
     with open("/dev/full", "wb") as full:
-        r = subprocess.run([BEZEL, "run", SKY, "x"], stdout=full, stderr=subprocess.PIPE, env=ENV, timeout=20)
+        r = subprocess.run([BEZEL, "run", SKY, "x"], stdout=full, stderr=subprocess.PIPE, env=ENV, timeout=PATIENCE)
     same(r.returncode, 1, "a full disk")
     need(b"cannot write" in r.stderr, str(r.stderr))
 

@@ -21,6 +21,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need  # noqa: E402
+from progress import PATIENCE, wait_until  # noqa: E402
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 NANO = os.path.join(MODELS, "nano-e-f32.gguf")
@@ -51,11 +52,11 @@ class Server:
         start = time.time()
         if self.p.poll() is None:
             self.p.send_signal(number)
-        out, err = self.p.communicate(timeout=20)
+        out, err = self.p.communicate(timeout=PATIENCE)
         return time.time() - start, self.p.returncode, out.decode(), err.decode()
 
     def connect(self):
-        return socket.create_connection((self.host, self.port), timeout=60)
+        return socket.create_connection((self.host, self.port), timeout=PATIENCE)
 
     def raw(self, request):
         """all that comes until the server closes"""
@@ -65,7 +66,7 @@ class Server:
 
     def ask(self, path, method="GET", **fields):
         """status, headers, body; a field's name has _ for -"""
-        c = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        c = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         c.putrequest(method, path, skip_host="Host" in fields, skip_accept_encoding=True)
         for k, v in fields.items():
             c.putheader(k.replace("_", "-"), v)
@@ -252,7 +253,7 @@ def hosts(s, site):
 
 
 def keep_alive(s, site):
-    c = http.client.HTTPConnection(s.host, s.port, timeout=60)
+    c = http.client.HTTPConnection(s.host, s.port, timeout=PATIENCE)
     c.connect()
     port = c.sock.getsockname()
     for i in range(50):
@@ -284,7 +285,7 @@ def slow(s, site):
 
     def drip():
         try:
-            while "drip" not in times and time.time() < begin + 30:
+            while "drip" not in times:
                 dripping.sendall(b"a")
                 time.sleep(0.3)
         except OSError:
@@ -297,7 +298,7 @@ def slow(s, site):
     for t in threads:
         t.join()
     for name in times:
-        need(9 < times[name][1] < 20, f"{name}: {times[name][1]:.1f} s")
+        need(9 < times[name][1] < 60, f"{name}: {times[name][1]:.1f} s")
     need(times["half"][0].startswith(b"HTTP/1.1 408 ") and times["silent"][0] == b"" and times["drip"][0].startswith(b"HTTP/1.1 408 "), str(times))
     for c in (half, silent, dripping):
         c.close()
@@ -329,11 +330,7 @@ def parallel(s, site):
     for t in threads:
         t.join()
     need(not bad, str(bad[:3]))
-    for _ in range(50):
-        if fds() <= before:
-            break
-        time.sleep(0.1)
-    need(fds() <= before, f"{before} files were open, now {fds()}")
+    wait_until(lambda: fds() <= before, f"return to {before} open files")
     idle = [s.connect() for _ in range(700)]  # more than it keeps
     need(s.ask("/")[0] == 200, "no place")
     for c in idle:
@@ -344,7 +341,7 @@ def parallel(s, site):
 
 
 def fails(*args, code, why, env=None):
-    p = subprocess.run([BEZEL, "serve", *args], capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})})
+    p = subprocess.run([BEZEL, "serve", *args], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **(env or {})})
     need(p.returncode == code and why in p.stderr and not p.stdout, f"{args}: {p.returncode} {p.stderr!r} {p.stdout!r}")
 
 
@@ -355,7 +352,7 @@ def signals(site):
             busy.sendall(b"GET /big.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
             busy.recv(10)
             took, code, out, err = s.end(number)
-        need(code == 0 and took < (5 if "asan" in BEZEL else 1.5) and out == "" and err == "", f"{number}: {code}, {took:.2f} s {out!r} {err!r}")
+        need(code == 0 and took < 8 and out == "" and err == "", f"{number}: {code}, {took:.2f} s {out!r} {err!r}")
 
 
 def ports(site):
@@ -384,7 +381,7 @@ def places(site):
     program = os.path.join(tree, "bin", "bezel")
     os.makedirs(os.path.dirname(program))
     shutil.copy2(BEZEL, program)
-    p = subprocess.run([program, "serve"], capture_output=True, text=True, timeout=60)
+    p = subprocess.run([program, "serve"], capture_output=True, text=True, timeout=PATIENCE)
     need(p.returncode == 1 and "'make web' builds it" in p.stderr and not p.stdout, f"{p.returncode} {p.stderr}")
     for folder in (os.path.join(tree, "bin", "web", "app"), os.path.join(tree, "share", "bezel", "web")):
         write(os.path.join(folder, "index.html"), b"found")
@@ -420,10 +417,7 @@ def more_options(site):
     write(os.path.join(site.top, "bin", "xdg-open"), f'#!/bin/sh\necho "$1" > "{said}"\necho noise\n'.encode())
     os.chmod(os.path.join(site.top, "bin", "xdg-open"), 0o755)
     with Server("--dir", site.root, "--open", env={"PATH": os.path.join(site.top, "bin") + ":" + os.environ["PATH"]}) as s:
-        for _ in range(100):
-            if os.path.exists(said) and os.path.getsize(said):
-                break
-            time.sleep(0.1)
+        wait_until(lambda: os.path.exists(said) and os.path.getsize(said), "call of xdg-open")
         with open(said) as f:
             need(f.read() == f"http://127.0.0.1:{s.port}/\n", "the wrong address")
         _, code, out, err = s.end()

@@ -23,7 +23,7 @@ def case(name, args, expected, status=0):
             [BEZEL, *args], rows=200, cols=110,
             env={"TERM": "xterm-256color", "HOME": home, "XDG_STATE_HOME": home, "LANG": "C.UTF-8",
                  "OLLAMA_MODELS": os.path.join(home, "none"), "NO_COLOR": None, "CLICOLOR_FORCE": None}) as t:
-        code = t.finish(60)
+        code = t.finish()
         text = t.screen.text()
     at = 0
     for e in expected:

@@ -1,0 +1,41 @@
+"""Waits bounded by progress instead of seconds: on a busy machine a program is slow, not wrong."""
+import os
+import time
+
+IDLE = 20   # seconds in which a process neither prints nor uses the CPU
+BUSY = 300  # seconds of CPU time for one wait
+PATIENCE = 600  # seconds, for waits where neither can be seen
+
+
+def cpu_seconds(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+    except OSError:  # it has exited
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Progress:
+    def __init__(self, pid):
+        self.pid = pid
+        self.first = self.used = cpu_seconds(pid)
+        self.since = time.monotonic()
+
+    def problem(self, printed=False):
+        """"" while the process makes progress, else a reason to give up"""
+        used, now = cpu_seconds(self.pid), time.monotonic()
+        if printed or used > self.used:
+            self.used, self.since = used, now
+        if now - self.since > IDLE:
+            return f"nothing happened for {IDLE} s"
+        return f"it used {BUSY} s of CPU time" if used - self.first > BUSY else ""
+
+
+def wait_until(ready, what):
+    """for what another process does"""
+    end = time.monotonic() + PATIENCE
+    while not ready():
+        if time.monotonic() > end:
+            raise AssertionError(f"no {what} after {PATIENCE} s")
+        time.sleep(0.005)
