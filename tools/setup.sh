@@ -41,6 +41,7 @@ esac
 case $group in
 test)
     want clang command -v clang
+    want clang-format-14 command -v clang-format-14
     want libclang-rt-14-dev sh -c 'ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a'
     want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
     want libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
