@@ -46,7 +46,7 @@ REPLAYS  = $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(B)/tests/fuzz/replay_%)
 FUZZERS  = $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 BENCHES  = $(BENCH_SRC:bench/%.c=$(B)/bench/%)
 
-.PHONY: all run test check asan arm64 fuzz bench setup models help format clean programs FORCE
+.PHONY: all run test check test-all asan arm64 fuzz bench benches setup models help format clean programs FORCE
 all: $(B)/bezel
 	@$(if $(MISSING_NAMES),echo "without $(MISSING_NAMES): install $(strip $(MISSING_PACKAGES)) and run make again")
 
@@ -143,7 +143,8 @@ $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS
 $(B)/cli/media/missing.o $(B)/tests/test_decode.o: $(B)/libraries.mk
 $(B)/cli/media/missing.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
 
-programs: $(B)/bezel $(TESTS) $(REPLAYS) $(BENCHES)
+benches: $(BENCHES)
+programs: $(B)/bezel $(TESTS) $(REPLAYS) benches
 
 setup:
 	@sh tools/setup.sh test
@@ -155,25 +156,39 @@ models: | setup
 	@$(PYTHON) tools/unpack_golden.py tests/golden build/golden
 	@$(PYTHON) tools/make_test_models.py $(MODELS)
 
-test check: | setup
-	@$(MAKE) --no-print-directory -j$(JOBS) models programs gpu-programs web-programs $(MODELS)/large-vocab.gguf
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
-	@$(PYTHON) tests/run.py native gpu web browser asan-quick tsan arm64
+# Builds what suites of tests/run.py run: $(call build_suites,SUITES) and what else make needs to know.
+build_suites = $(MAKE) --no-print-directory -j$(JOBS) $(2) $$($(PYTHON) tests/run.py --build $(1))
+build_asan = $(call build_suites,$(1),B=build/asan CFLAGS='$(ASAN)')
+build_tsan = $(call build_suites,$(1),B=build/tsan CFLAGS='$(TSAN)')
+# With the program, so that it compiles there as well.
+build_arm64 = $(call build_suites,$(1),B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static build/arm64/bezel)
 
 # The first finding of a sanitizer ends the test.
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
+test check: | setup
+	@$(call build_suites,native gpu web browser,models lib benches web-programs $(MODELS)/large-vocab.gguf)
+	@$(call build_asan,asan)
+	@$(call build_tsan,tsan)
+	@$(call build_arm64,arm64)
+	@$(PYTHON) tests/run.py gpu browser web asan native tsan arm64
+
+test-all: | setup
+	@$(call build_suites,native-full gpu-full web-full browser-full,models lib benches web-programs $(MODELS)/large-vocab.gguf)
+	@$(call build_asan,asan-full gpu-asan)
+	@$(call build_tsan,tsan-full)
+	@$(call build_arm64,arm64-full)
+	@$(PYTHON) tests/run.py gpu-full gpu-asan browser-full web-full asan-full native-full tsan-full arm64-full
+
 asan: | setup
 	@$(MAKE) --no-print-directory models
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/asan CFLAGS='$(ASAN)' programs gpu-asan-programs
-	@$(PYTHON) tests/run.py asan gpu-asan
+	@$(call build_asan,asan-full gpu-asan)
+	@$(PYTHON) tests/run.py asan-full gpu-asan
 
 arm64: | setup
 	@$(MAKE) --no-print-directory models
-	@$(MAKE) --no-print-directory -j$(JOBS) B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static programs
-	@$(PYTHON) tests/run.py arm64
+	@$(call build_arm64,arm64-full)
+	@$(PYTHON) tests/run.py arm64-full
 
 # ---- fuzzing ----------------------------------------------------------------------
 
@@ -187,12 +202,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 
 fuzz: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
-	@for f in $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%); do \
-	    mkdir -p build/fuzz/corpus/$$f; \
-	    echo "fuzzing $$f for $(FUZZ_SECONDS) s"; \
-	    build/fuzz/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -artifact_prefix=build/fuzz/ -print_final_stats=1 \
-	        build/fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | tail -n 12 || exit 1; \
-	done
+	@$(PYTHON) tests/fuzz/run.py $(FUZZ_SECONDS) $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
@@ -227,7 +237,7 @@ include web/web.mk
 include web/app/app.mk
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format-14 -i $$(git ls-files '*.c' '*.h')
 
 clean:
 	rm -rf build

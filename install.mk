@@ -128,7 +128,7 @@ TSAN = -O2 -g -fno-omit-frame-pointer -fsanitize=thread
 
 tsan: | setup
 	@$(MAKE) --no-print-directory models
-	@$(MAKE) --no-print-directory B=build/tsan CFLAGS='$(TSAN)' build/tsan/tests/test_threads build/tsan/tests/test_session
+	@$(call build_tsan,tsan-full)
 	@$(PYTHON) tests/run.py tsan-full
 
 -include $(PIC_OBJ:.o=.d)

@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
 """Runs the tests and counts: the last line is "N passed, N failed".
 
-  run.py SUITE...      native, asan, asan-quick, tsan, tsan-full, arm64, gpu, gpu-full, gpu-asan, web, web-full,
-                       browser, browser-full
+  run.py SUITE...          runs them
+  run.py --build SUITE...  prints the programs that make has to build for them
 
-A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program
-that ends badly without saying FAIL, or that says nothing at all, counts as one failure.
+`make test` runs the suites asan, native, gpu, web, browser, tsan and arm64; `make test-all` runs them in full
+(asan-full, native-full ...), and gpu-asan.
+
+A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program that
+exits with an error but reports no FAIL, that reports no case, or that leaves a process running counts as
+one failure.
+
+As many programs run at a time as there are cores. Programs that check how long something takes (WATCHES_CLOCK)
+run one at a time, beside the others. A program is stopped when it prints no line for SILENCE seconds.
 """
 import collections
 import glob
 import os
+import re
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -17,25 +27,44 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = "build/models"
-TIMEOUT = 1800
-ALONE = ("native", "asan", "asan-quick", "browser", "browser-full")
+PYTHON = "/usr/bin/python3"
+SILENCE = 900
+EXIT_GRACE = 10                                        # seconds for children of an ended program to exit
+SLOWEST = 10
+
+# The unit tests run under the sanitizers. These run in the plain build as well: they compare bits of the
+# vector kernels as users get them, count allocations, or race threads, which sanitizers change or slow.
+PLAIN = ("test_alloc", "test_diffusion", "test_generate", "test_golden", "test_kernels", "test_pebble_diffusion", "test_quant",
+         "test_session", "test_synth", "test_threads", "test_towers")
+# These take minutes under the sanitizers: BEZEL_QUICK there, in full in the plain build (all are in PLAIN).
+QUICK_UNDER_ASAN = ("test_generate", "test_pebble_diffusion", "test_session", "test_synth", "test_threads")
+# What depends on the instruction set: kernels, block formats, float conversion, and the goldens through them.
+ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_quant", "test_sampler", "test_session", "test_sha256",
+         "test_splice", "test_synth", "test_threads", "test_towers")
+# In full also in `make test`: the others run on fewer inputs there, as compiling for a software adapter is slow.
+GPU_FULL = ("test_kernels", "test_fuse", "test_model")
+GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
+WATCHES_CLOCK = ("test_server", "test_serve", "test_chat_pty", "test_verbs_pty")
+
+Program = collections.namedtuple("Program", "suite label command env watches_clock")
+Result = collections.namedtuple("Result", "program passed failures seconds cpu")
+QUICK = {"BEZEL_QUICK": "1"}
 
 
-def programs(build):
-    return sorted(os.path.splitext(os.path.basename(f))[0] for f in glob.glob("tests/test_*.c"))
+def names(pattern):
+    return [os.path.splitext(os.path.basename(f))[0] for f in sorted(glob.glob(pattern))]
 
 
 def corpus(build):
     """every fuzz target on its fixed corpus"""
-    for f in sorted(glob.glob("tests/fuzz/fuzz_*.c")):
-        name = os.path.basename(f)[5:-2]
-        files = sorted(glob.glob(f"tests/fuzz/corpus/{name}/*"))
-        yield f"corpus {name}", [f"{build}/tests/fuzz/replay_{name}", *files]
+    for name in names("tests/fuzz/fuzz_*.c"):
+        name = name[len("fuzz_"):]
+        yield f"corpus {name}", [f"{build}/tests/fuzz/replay_{name}", *sorted(glob.glob(f"tests/fuzz/corpus/{name}/*"))]
 
 
 def cli(build):
-    for f in sorted(glob.glob("tests/cli/test_*.py")):
-        yield os.path.basename(f)[:-3], ["/usr/bin/python3", f, f"{build}/bezel", MODELS]
+    for t in names("tests/cli/test_*.py"):
+        yield f"cli {t}", [PYTHON, f"tests/cli/{t}.py", f"{build}/bezel", MODELS]
 
 
 def node():
@@ -43,125 +72,244 @@ def node():
     return [own if os.path.exists(own) else "node"]
 
 
-def suite(name):
-    """yields (label, command, environment)"""
-    if name == "native":
-        for t in programs("build"):
+def on_gpu(*command):
+    """on the software adapter, unless the environment names another"""
+    return ["sh", "tools/gpu-env.sh", *command]
+
+
+def suite_native(full):
+    for t in names("tests/test_*.c"):
+        if full or t in PLAIN:
             yield t, [f"build/tests/{t}"], {}
+    if full:
         for label, command in [*corpus("build"), *cli("build")]:
             yield label, command, {}
-        for f in sorted(glob.glob("tests/source/test_*.py")):
-            yield os.path.basename(f)[:-3], ["/usr/bin/python3", f], {}
-        for f in sorted(glob.glob("tests/lib/test_*.py")):
-            yield os.path.basename(f)[:-3], ["/usr/bin/python3", f, "build", MODELS], {}
-    elif name in ("tsan", "tsan-full"):
-        for t in ["test_threads"] + ["test_session"] * (name == "tsan-full"):
-            yield f"tsan {t}", [f"build/tsan/tests/{t}"], {"TSAN_OPTIONS": "halt_on_error=1", "BEZEL_QUICK": "1"}
-    elif name in ("asan", "asan-quick"):
-        env = {"LSAN_OPTIONS": "suppressions=tests/decoders.supp:print_suppressions=0",
-               "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1" if name == "asan-quick" else ""}
-        for t in programs("build/asan"):
-            if t != "test_alloc":                      # it stands in for the allocator itself
-                yield f"asan {t}", [f"build/asan/tests/{t}"], env
-        for label, command in [*corpus("build/asan"), *cli("build/asan")]:
-            yield f"asan {label}", command, env
-    elif name in ("gpu", "gpu-full"):
-        full = name == "gpu-full"                      # on a software adapter, unless the environment names another
-        for f in sorted(glob.glob("tests/gpu/test_*.c")):
-            t = os.path.basename(f)[:-2]
-            # a software adapter is slow, above all at compiling: `make test-gpu` runs these in full
-            quick = {} if full or t in ("test_kernels", "test_fuse", "test_model") else {"BEZEL_QUICK": "1"}
-            yield f"gpu {t}", ["sh", "tools/gpu-env.sh", f"build/tests/gpu/{t}"], quick
-        for f in sorted(glob.glob("tests/gpu/test_*.py")):
-            yield f"gpu {os.path.basename(f)[:-3]}", ["sh", "tools/gpu-env.sh", "/usr/bin/python3", f, "build/bezel", MODELS], {}
-    elif name == "gpu-asan":                           # memory that drivers keep is theirs, ours is checked
-        env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "BEZEL_QUICK": "1",
-               "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0"}
-        for t in ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media"):
-            yield f"asan gpu test_{t}", ["sh", "tools/gpu-env.sh", f"build/asan/tests/gpu/test_{t}"], env
-    elif name in ("browser", "browser-full"):          # in Chromium, on the same adapter
-        for f in sorted(glob.glob("tests/browser/test_*.ts")):
-            t = os.path.basename(f)[:-3]
-            yield (f"browser {t}", ["sh", "tools/gpu-env.sh", *node(), f"build/web/js/tests/browser/{t}.js"],
-                   {"BEZEL_QUICK": "1"} if name == "browser" else {})
-    elif name in ("web", "web-full"):                  # the same adapter under Dawn (Node) and wgpu (Deno)
-        deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
-        yield "web test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
-        both = ["test_device", "test_goldens", *["test_types"] * (name == "web-full")]
-        for t in [*both, "test_matrices", "test_engine", "test_media", "test_package", "test_worker", "test_download"]:
-            for host in ["node", "deno"][:2 if t in both else 1]:
-                program = [*(node() if host == "node" else deno), f"build/web/js/tests/web/{t}.js"]
-                yield f"web {host} {t}", ["sh", "tools/gpu-env.sh", *program], {"BEZEL_QUICK": "1"} if name == "web" else {}
-    elif name == "arm64":
-        quick = {"BEZEL_QUICK": "1"}
-        for t in programs("build/arm64"):
-            yield f"arm64 {t}", ["qemu-aarch64", f"build/arm64/tests/{t}"], quick
+    for t in names("tests/source/test_*.py"):
+        yield f"source {t}", [PYTHON, f"tests/source/{t}.py"], {}
+    for t in names("tests/lib/test_*.py"):
+        yield f"lib {t}", [PYTHON, f"tests/lib/{t}.py", "build", MODELS], {}
+
+
+def suite_asan(full):
+    env = {"LSAN_OPTIONS": "suppressions=tests/decoders.supp:print_suppressions=0",
+           "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
+    for t in names("tests/test_*.c"):
+        if t != "test_alloc":                          # it replaces the allocator, as the sanitizer does
+            yield t, [f"build/asan/tests/{t}"], {**env, **({} if full or t not in QUICK_UNDER_ASAN else QUICK)}
+    for label, command in [*corpus("build/asan"), *cli("build/asan")]:
+        yield label, command, env
+
+
+def suite_tsan(full):
+    for t in ["test_threads", *(["test_session"] if full else [])]:
+        yield t, [f"build/tsan/tests/{t}"], {"TSAN_OPTIONS": "halt_on_error=1", **QUICK}
+
+
+def suite_arm64(full):
+    for t in names("tests/test_*.c"):
+        if full or t in ARM64:
+            yield t, ["qemu-aarch64", f"build/arm64/tests/{t}"], {} if full else QUICK
+    if full:
         for label, command in corpus("build/arm64"):
-            yield f"arm64 {label}", ["qemu-aarch64", *command], quick
-    else:
-        sys.exit(f"run.py: there is no suite {name}")
+            yield label, ["qemu-aarch64", *command], {}
 
 
-def run(item):
-    """one program: its label, lines of text, status and seconds"""
-    label, command, extra = item
+def suite_gpu(full):
+    for t in names("tests/gpu/test_*.c"):
+        yield t, on_gpu(f"build/tests/gpu/{t}"), {} if full or t in GPU_FULL else QUICK
+    for t in names("tests/gpu/test_*.py"):
+        yield t, on_gpu(PYTHON, f"tests/gpu/{t}.py", "build/bezel", MODELS), {}
+
+
+def suite_gpu_asan(full):
+    env = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
+           "LSAN_OPTIONS": "suppressions=tests/gpu/drivers.supp:print_suppressions=0", **QUICK}
+    for t in GPU_ASAN:
+        yield f"test_{t}", on_gpu(f"build/asan/tests/gpu/test_{t}"), env
+
+
+def suite_web(full):
+    """the same adapter under Dawn (Node) and wgpu (Deno)"""
+    deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
+    yield "test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
+    both = ["test_device", "test_goldens", *(["test_types"] if full else [])]
+    for t in [*both, "test_matrices", "test_engine", "test_media", "test_package", "test_worker", "test_download"]:
+        for host in ["node", "deno"] if t in both else ["node"]:
+            runtime = node() if host == "node" else deno
+            yield f"{host} {t}", on_gpu(*runtime, f"build/web/js/tests/web/{t}.js"), {} if full else QUICK
+
+
+def suite_browser(full):
+    """in Chromium, on the same adapter"""
+    for t in names("tests/browser/test_*.ts"):
+        yield t, on_gpu(*node(), f"build/web/js/tests/browser/{t}.js"), {} if full else QUICK
+
+
+SUITES = {"asan": suite_asan, "native": suite_native, "gpu": suite_gpu, "gpu-asan": suite_gpu_asan, "web": suite_web,
+          "browser": suite_browser, "tsan": suite_tsan, "arm64": suite_arm64}
+
+
+def programs_of(name):
+    full = name.endswith("-full")
+    make = SUITES.get(name[:-len("-full")] if full else name)
+    if not make:
+        sys.exit(f"run.py: there is no suite {name}; suites: {', '.join(SUITES)}, each also with -full")
+    for label, command, env in make(full):
+        yield Program(name, f"{name} {label}", command, env, label.split()[-1] in WATCHES_CLOCK)
+
+
+def built_by_make(programs):
+    words = {word for p in programs for word in p.command}
+    return sorted(w for w in words if re.fullmatch(r"build/((asan|tsan|arm64)/)?(bezel|tests/\S+)", w))
+
+
+# ---- one program ------------------------------------------------------------------
+
+
+def processes_of(session):
+    """names of the processes of a session that still run"""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+                name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+        except (OSError, IndexError):                  # it ended meanwhile
+            continue
+        state, _, _, its_session = rest.split()[:4]
+        if int(its_session) == session and state != "Z":
+            found[int(pid)] = name
+    return found
+
+
+def stop_the_rest(session):
+    """waits for the children of an ended program, then kills them; -> a failure, if there were any"""
+    end = time.time() + EXIT_GRACE
+    while time.time() < end:
+        left = processes_of(session)
+        if not left:
+            return []
+        time.sleep(0.1)
+    for pid in left:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return [f"left running: {', '.join(sorted(left.values()))}"]
+
+
+def output_of(p):
+    """all that a program prints until it exits; -> bytes, and whether it was stopped for its silence"""
+    text = b""
+    exited = os.pidfd_open(p.pid)
+    poll = select.poll()
+    poll.register(p.stdout, select.POLLIN)
+    poll.register(exited, select.POLLIN)
+    os.set_blocking(p.stdout.fileno(), False)
+    try:
+        while True:
+            ready = [fd for fd, _ in poll.poll(1000 * SILENCE)]
+            if not ready:
+                os.killpg(p.pid, signal.SIGKILL)
+                return text, True
+            data = p.stdout.read()
+            if data:
+                text += data
+            elif exited in ready:                      # also when a child of it still holds the pipe
+                return text, False
+            elif data == b"":                          # it closed the pipe and runs on
+                poll.unregister(p.stdout)
+    finally:
+        os.close(exited)
+
+
+def run(program):
     start = time.time()
     try:
-        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT,
-                           env={**os.environ, **extra})
-        text, code = p.stdout.decode("utf-8", "replace"), p.returncode
-    except subprocess.TimeoutExpired as e:
-        text, code = (e.stdout or b"").decode("utf-8", "replace") + f"\nno end after {TIMEOUT} s", -1
+        p = subprocess.Popen(program.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             env={**os.environ, **program.env}, start_new_session=True)
     except OSError as e:
-        text, code = str(e), -1
-    return label, text.splitlines(), code, time.time() - start
+        return report(program, [str(e)], -1, [], time.time() - start, 0)
+    with p:
+        text, silent = output_of(p)
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    failures = stop_the_rest(p.pid)
+    if silent:
+        failures.append(f"printed nothing for {SILENCE} s and was stopped")
+    return report(program, text.decode("utf-8", "replace").splitlines(), p.returncode, failures,
+                  time.time() - start, usage.ru_utime + usage.ru_stime)
 
 
-def report(result):
-    """prints one program's result; -> cases passed, failures"""
-    label, lines, code, seconds = result
-    good = sum(line.startswith("ok ") for line in lines)
-    bad = [line[5:] for line in lines if line.startswith("FAIL ")]
-    if (code != 0 and not bad) or (good == 0 and not bad):
-        bad = [f"ended with status {code}" if code else "reported no case"]
-    text = f"{'ok  ' if not bad else 'FAIL'} {label}: {good} passed, {len(bad)} failed, {seconds:.1f} s"
-    if bad:
+def report(program, lines, code, failures, seconds, cpu):
+    """prints the result of one program"""
+    passed = sum(line.startswith("ok ") for line in lines)
+    failures = [line[len("FAIL "):] for line in lines if line.startswith("FAIL ")] + failures
+    if not failures and code != 0:
+        failures = [f"exited with status {code}"]
+    elif not failures and passed == 0:
+        failures = ["reported no case"]
+    text = f"{'FAIL' if failures else 'ok  '} {program.label}: {passed} passed, {len(failures)} failed, {seconds:.1f} s, {cpu:.1f} s of CPU"
+    if failures:
         text += "\n" + "\n".join("     " + line for line in lines if not line.startswith("ok "))[-6000:]
     print(text, flush=True)
-    return good, [f"{label}: {b}" for b in bad]
+    return Result(program, passed, [f"{program.label}: {f}" for f in failures], seconds, cpu)
 
 
-def main():
-    os.chdir(ROOT)
-    items = [(name, item) for name in sys.argv[1:] or ["native"] for item in suite(name)]
-    one_by_one = [x for x in items if x[0] in ALONE]
-    others = collections.deque(x for x in items if x[0] not in ALONE)
+# ---- all of them --------------------------------------------------------------------
+
+
+def run_all(programs):
+    """-> results. One worker per core, and one for the programs that watch the clock: those mostly wait."""
     results = []
 
-    def work(own=()):
-        for _, item in own:
-            results.append(report(run(item)))
-        while others:
+    def work(queue):
+        while queue:
             try:
-                _, item = others.popleft()
-            except IndexError:                         # another worker was faster
+                program = queue.popleft()
+            except IndexError:                         # another worker took the last
                 return
-            results.append(report(run(item)))
+            results.append(run(program))
 
-    # Terminals, clocks and windows are watched by programs that run one at a time, on a core of their own;
-    # the rest shares the other cores, and that one afterwards.
-    workers = [threading.Thread(target=work, args=(one_by_one,), daemon=True)]
-    workers += [threading.Thread(target=work, daemon=True) for _ in range((os.cpu_count() or 1) - 1)]
+    clock = collections.deque(p for p in programs if p.watches_clock)
+    others = collections.deque(p for p in programs if not p.watches_clock)
+    workers = [threading.Thread(target=work, args=(q,), daemon=True) for q in [clock, *[others] * (os.cpu_count() or 1)]]
     for w in workers:
         w.start()
     for w in workers:
         w.join()
-    failures = [f for _, bad in results for f in bad]
-    if len(results) != len(items):
-        failures.append(f"{len(items) - len(results)} programs gave no result")
+    return results
+
+
+def summary(programs, results, seconds):
+    print(f"\n{'suite':14}{'programs':>10}{'cases':>8}{'CPU s':>9}")
+    for suite in dict.fromkeys(p.suite for p in programs):
+        own = [r for r in results if r.program.suite == suite]
+        print(f"{suite:14}{len(own):10}{sum(r.passed for r in own):8}{sum(r.cpu for r in own):9.0f}")
+    print(f"{'all':14}{len(results):10}{sum(r.passed for r in results):8}{sum(r.cpu for r in results):9.0f}   in {seconds:.0f} s")
+    print(f"\nthe {SLOWEST} slowest:")
+    for r in sorted(results, key=lambda r: -r.seconds)[:SLOWEST]:
+        print(f"{r.seconds:8.1f} s{r.cpu:8.1f} s of CPU  {r.program.label}")
+    print()
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    os.chdir(ROOT)
+    suites = [a for a in sys.argv[1:] if a != "--build"]
+    programs = [p for name in suites for p in programs_of(name)]
+    if "--build" in sys.argv:
+        print(" ".join(built_by_make(programs)))
+        return 0
+    start = time.time()
+    results = run_all(programs)
+    failures = [f for r in results for f in r.failures]
+    if len(results) != len(programs):
+        failures.append(f"{len(programs) - len(results)} programs have no result")
+    summary(programs, results, time.time() - start)
     for f in failures:
         print(f"FAILED {f}")
-    print(f"{sum(good for good, _ in results)} passed, {len(failures)} failed")
+    print(f"{sum(r.passed for r in results)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 

@@ -17,11 +17,14 @@ build=$(cd "$(dirname "$0")/.." && pwd)/build
 # Vector width of Mesa's software driver. Wider vectors take three times as long to compile, which is most of the tests' time.
 : "${LP_NATIVE_VECTOR_WIDTH:=128}"
 
+# Mesa's cache of compiled shaders, shared by all tests, also of the next run.
+: "${MESA_SHADER_CACHE_DIR:=$build/shaders}"
+
 if [ $# -gt 0 ]; then
-    export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH
+    export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH MESA_SHADER_CACHE_DIR
     exec "$@"
 fi
-for name in BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH; do
+for name in BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH MESA_SHADER_CACHE_DIR; do
     eval "value=\$$name"
     printf "export %s='%s'\n" "$name" "$(printf %s "$value" | sed "s/'/'\\\\''/g")"
 done
