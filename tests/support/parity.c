@@ -88,10 +88,10 @@ static gpu *open_device(void)
 {
     bz_error err = {0};
     gpu *g = NULL;
-    uint64_t end = bz_os_now() + 60000000000ull;
+    uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
     bz_status status = gpu_open(&g, &(gpu_options){0}, &err);
     while (status == BZ_OK && gpu_state_of(g, &err) == GPU_STARTING && bz_os_now() < end) {
-        bz_os_sleep(100000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     if (status != BZ_OK || gpu_state_of(g, &err) != GPU_READY) {
         printf("FAIL no device: %s\n", err.text);
@@ -119,14 +119,14 @@ static bool open_gpu(parity *p)
     if (status == BZ_OK) {
         p->device = p->model->g;
         while (gpu_state_of(p->device, &need.error) == GPU_STARTING) {
-            bz_os_sleep(100000);
+            bz_os_sleep(GPU_POLL_NS);
         }
         if (p->options.limits) {
             gpu_test_limits(p->device, p->options.limits);
         }
         while (state == BZ_JOB_AGAIN || state == BZ_JOB_EVENT || state == BZ_JOB_NEED_GPU) {
             if (state == BZ_JOB_NEED_GPU) {
-                bz_os_sleep(20000);
+                bz_os_sleep(GPU_POLL_NS);
             }
             state = bz_gpu_model_load(p->model, &need);
         }
@@ -255,12 +255,12 @@ float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const pari
                              "%s: %s", b->name, err.text)) {
         return NULL;
     }
-    uint64_t end = bz_os_now() + 120000000000ull;
+    uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
     b->begin(b, schedule, &rows);
     do {
         state = b->step(b, bz_os_now() + 1000000000, &err);
         if (state == BZ_PASS_WAIT) {
-            bz_os_sleep(20000);
+            bz_os_sleep(GPU_POLL_NS);
         }
     } while ((state == BZ_PASS_AGAIN || state == BZ_PASS_WAIT) && bz_os_now() < end);
     if (!CHECKF(state == BZ_PASS_DONE, "%s: the pass failed: %s", b->name, err.text)) {
