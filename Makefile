@@ -14,7 +14,7 @@ STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-mat
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
 LIBS     = -lm -pthread
-# The library that the program is linked with; tests/lib/test_build.py sets it to one that is built already.
+# The library that programs are linked with; tests/lib/test_build.py sets it to one that is built already.
 LIBBEZEL = $(B)/libbezel.a
 
 LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
@@ -117,7 +117,7 @@ $(B)/flags: FORCE
 
 # ---- tests ----------------------------------------------------------------------
 
-$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
+$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB_OBJ) $(LIBBEZEL)
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -138,7 +138,7 @@ $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $
 
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
 # The decoders need the library, which is before them on the command line.
-$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(B)/libbezel.a $(MEDIA_LINK) -lm
+$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(LIBBEZEL) $(MEDIA_LINK) -lm
 # The stubs, and the tests of what was found.
 $(B)/cli/media/missing.o $(B)/tests/test_decode.o: $(B)/libraries.mk
 $(B)/cli/media/missing.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
