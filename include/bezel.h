@@ -183,6 +183,12 @@ BZ_API bz_model *bz_job_model(bz_job *job);
 BZ_API bz_status bz_model_open_file(bz_model **model, const char *path, const char *mmproj,
                                     const bz_open_options *options, bz_error *err);
 
+/* A split model is in files called "NAME-00001-of-00005.gguf" and so on. Count: the parts that the
+ * name of any of them states; 1 for any other name. Path: writes the path of part `number` (from 1)
+ * to out; false if there is no such part or out (strlen(path) + 1 bytes) is too small. */
+BZ_API uint32_t bz_model_part_count(const char *path);
+BZ_API bool bz_model_part_path(const char *path, uint32_t number, char *out, size_t size);
+
 /* Free sessions first. */
 BZ_API void bz_model_free(bz_model *model);
 

@@ -4,8 +4,8 @@
  * the picture as rows that stand among a prompt's tokens. Encoding is a job like any other. One
  * thread at a time.
  *
- * Nothing here reads files or knows formats: the caller decodes (bezel itself with libjpeg, libpng,
- * libwebp, giflib and libsndfile; a web page with what the browser has). */
+ * Except for WAV, nothing here knows file formats: the caller decodes (the program with libjpeg,
+ * libpng, libwebp, giflib and libsndfile; a web page with what the browser has). */
 #ifndef BEZEL_MEDIA_H
 #define BEZEL_MEDIA_H
 
@@ -60,6 +60,24 @@ BZ_API bz_encoder_stats bz_encoder_get_stats(const bz_encoder *encoder);
 /* With a model on a GPU: a sentence on why something was encoded on the CPU all the same; NULL:
  * nothing was. */
 BZ_API const char *bz_encoder_notice(const bz_encoder *encoder);
+
+/* ---- decoding helpers --------------------------------------------------- */
+
+/* Refuses a size that bz_encode_image would refuse, so that a decoder need not allocate it. */
+BZ_API bz_status bz_image_check(uint32_t width, uint32_t height, bz_error *err);
+
+enum { BZ_AUDIO_MIN_RATE = 1000, BZ_AUDIO_MAX_RATE = 768000 }; /* samples per second */
+
+typedef struct bz_sound {
+    float *pcm; /* [frames], mono, in [-1, 1]; free() it */
+    size_t frames;
+    uint32_t rate;
+    bool cut; /* the file ends early: these are the samples before its end */
+} bz_sound;
+
+/* Decodes a WAV file in memory: PCM of 8, 16, 24 or 32 bits or floats of 32 or 64, up to 64
+ * channels. */
+BZ_API bz_status bz_wav_read(bz_sound *sound, const uint8_t *bytes, size_t n, bz_error *err);
 
 /* ---- what was encoded ----------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "media/image.h"
 #include "media/mel.h"
 #include "media/resample.h"
-#include "media/wav.h"
+#include "bezel_media.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "media/image.h"
-
 void image_free(rgb_image *p)
 {
     free(p->rgb);
@@ -13,8 +11,7 @@ void image_free(rgb_image *p)
 
 bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *err)
 {
-    bz_size to;
-    const bz_status status = bz_image_fit((bz_size){height, width}, 0, &to, err);
+    const bz_status status = bz_image_check(width, height, err);
     if (status != BZ_OK) {
         return status;
     }
@@ -101,5 +98,7 @@ bz_status decode_image(rgb_image *p, const uint8_t *b, size_t n, bz_error *err)
 bz_status decode_sound(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
 {
     *s = (bz_sound){0};
-    return bz_wav_is(b, n) ? bz_wav_read(s, b, n, err) : decode_other_sound(s, b, n, err);
+    const bool wav = n >= 12 && (memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0) &&
+                     memcmp(b + 8, "WAVE", 4) == 0;
+    return wav ? bz_wav_read(s, b, n, err) : decode_other_sound(s, b, n, err);
 }

@@ -5,7 +5,7 @@
 #define BZ_CLI_DECODE_H
 
 #include "base/error.h"
-#include "media/wav.h"
+#include "bezel_media.h"
 
 typedef struct rgb_image {
     uint8_t *rgb; /* [height][width][3], upright; the caller frees it */
@@ -18,7 +18,7 @@ bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *er
 
 /* ---- shared by the decoders ------------------------------------------------------ */
 
-/* Allocates the pixels, zeroed. Sizes that bz_image_fit refuses are refused before allocating. */
+/* Allocates the pixels, zeroed. Sizes that bz_image_check refuses are refused before allocating. */
 bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *err);
 void image_free(rgb_image *p);
 

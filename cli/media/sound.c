@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cli/media/decode.h"
-#include "media/resample.h"
 
 enum {
     MAX_SECONDS = 3600 + 60, /* more than the encoder accepts, which then reports the limit */
@@ -55,6 +54,18 @@ static sf_count_t file_tell(void *user)
     return ((memory_file *)user)->at;
 }
 
+/* The mean of the channels, in place: block[0 .. frames) is the result. */
+static void mix_to_mono(float *block, size_t frames, size_t channels)
+{
+    for (size_t i = 0; channels > 1 && i < frames; i++) {
+        double sum = 0;
+        for (size_t c = 0; c < channels; c++) {
+            sum += (double)block[i * channels + c];
+        }
+        block[i] = (float)(sum / (double)channels);
+    }
+}
+
 /* Mixes each block to mono as it is read, so that memory does not grow with the channel count. */
 static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error *err)
 {
@@ -71,7 +82,7 @@ static bz_status read_all(bz_sound *s, SNDFILE *f, const SF_INFO *info, bz_error
         for (size_t i = 0; i < (size_t)got * channels; i++) {
             block[i] = isfinite(block[i]) ? block[i] : 0.0f;
         }
-        bz_mix_to_mono(block, (size_t)got, (uint32_t)channels);
+        mix_to_mono(block, (size_t)got, channels);
         if (s->frames + (size_t)got > cap) {
             cap = 2 * cap + BLOCK;
             float *more = realloc(s->pcm, cap * sizeof *more);
@@ -163,8 +174,8 @@ static bz_status decode_any(bz_sound *s, const uint8_t *bytes, size_t n, bz_erro
         return refuse(bytes, n, err);
     }
     bz_status status =
-        info.channels > 0 && info.channels <= 64 && info.samplerate >= BZ_MIN_RATE &&
-                info.samplerate <= BZ_MAX_RATE
+        info.channels > 0 && info.channels <= 64 && info.samplerate >= BZ_AUDIO_MIN_RATE &&
+                info.samplerate <= BZ_AUDIO_MAX_RATE
             ? read_all(s, f, &info, err)
             : bz_fail(err, BZ_BAD_FILE,
                       "The sound file states %d channels at %d Hz, which is not supported.",

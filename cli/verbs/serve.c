@@ -8,7 +8,6 @@
 #include "server/static.h"
 #include "base/error.h"
 #include "base/os.h"
-#include "file/files.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pebble.h"
@@ -135,22 +134,21 @@ static int add_file(serving *s, size_t owner, const char *name, const char *path
     return EXIT_OK;
 }
 
-/* A file with all its parts, or a name in Ollama's store; and its eyes and ears, where they have a
- * file of their own. */
+/* A file with all its parts, or a name in Ollama's store; and its mmproj file, if it has one. */
 static int add_model(serving *s, const char *model, const char *mmproj)
 {
     const size_t owner = s->models.n;
     bz_store_model found;
     bz_error err = {0};
-    uint32_t number, count;
     if (pebble_resolve(model, &found, &err) != BZ_OK) {
         return cli_error(&err);
     }
     int code = EXIT_OK;
-    if (!found.name && bz_split_name(found.path, &number, &count)) {
+    const uint32_t count = found.name ? 1 : bz_model_part_count(found.path);
+    if (count > 1) {
         for (uint32_t i = 1; code == EXIT_OK && i <= count; i++) {
             char part[PATH_MAX];
-            code = bz_split_sibling(found.path, i, part, sizeof part)
+            code = bz_model_part_path(found.path, i, part, sizeof part)
                        ? add_file(s, owner, part, part, false)
                        : EXIT_FAILED;
         }

@@ -142,10 +142,10 @@ bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint3
                           bz_job **out, bz_error *err)
 {
     bz_encode_job *j = NULL;
-    if (rate < BZ_MIN_RATE || rate > BZ_MAX_RATE) {
+    if (rate < BZ_AUDIO_MIN_RATE || rate > BZ_AUDIO_MAX_RATE) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "The sound has %u samples a second; between %d and %d are understood.", rate,
-                       BZ_MIN_RATE, BZ_MAX_RATE);
+                       BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
     }
     if (samples == 0) {
         return bz_fail(err, BZ_BAD_REQUEST,
@@ -187,4 +187,10 @@ const float *bz_job_features(const bz_job *job, uint32_t *rows, uint32_t *cols)
     *rows = j ? j->feature_rows : 0;
     *cols = j ? j->feature_cols : 0;
     return j ? j->features : NULL;
+}
+
+bz_status bz_image_check(uint32_t width, uint32_t height, bz_error *err)
+{
+    bz_size to;
+    return bz_image_fit((bz_size){height, width}, 0, &to, err);
 }

@@ -1,5 +1,7 @@
 #include "media/resample.h"
 
+#include "bezel_media.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,10 +52,11 @@ struct bz_resampler {
 
 bz_status bz_resampler_new(bz_resampler **out, uint32_t rate, uint32_t to, bz_error *err)
 {
-    if (rate < BZ_MIN_RATE || rate > BZ_MAX_RATE || to < BZ_MIN_RATE || to > BZ_MAX_RATE) {
+    if (rate < BZ_AUDIO_MIN_RATE || rate > BZ_AUDIO_MAX_RATE || to < BZ_AUDIO_MIN_RATE ||
+        to > BZ_AUDIO_MAX_RATE) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "The sound has %u samples a second; between %d and %d are understood.", rate,
-                       BZ_MIN_RATE, BZ_MAX_RATE);
+                       BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
     }
     bz_resampler *r = calloc(1, sizeof *r);
     if (r) {

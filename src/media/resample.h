@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-enum { BZ_MIN_RATE = 1000, BZ_MAX_RATE = 768000 };
-
 typedef struct bz_resampler bz_resampler;
 bz_status bz_resampler_new(bz_resampler **resampler, uint32_t rate, uint32_t to, bz_error *err);
 void bz_resampler_free(bz_resampler *resampler);

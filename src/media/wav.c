@@ -1,9 +1,11 @@
-#include "media/wav.h"
+/* WAV files from memory. */
+#include "bezel_media.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/little.h"
 #include "media/resample.h"
 
@@ -14,7 +16,7 @@ typedef struct format {
     uint32_t rate;
 } format;
 
-bool bz_wav_is(const uint8_t *b, size_t n)
+static bool is_wav(const uint8_t *b, size_t n)
 {
     return n >= 12 && (memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0) &&
            memcmp(b + 8, "WAVE", 4) == 0;
@@ -67,10 +69,10 @@ static bz_status read_format(format *f, const uint8_t *p, size_t n, bz_error *er
         return bz_fail(err, BZ_BAD_FILE, "The WAV file says it has %u channels; 1 to %d are read.",
                        f->channels, MAX_CHANNELS);
     }
-    if (f->rate < BZ_MIN_RATE || f->rate > BZ_MAX_RATE) {
+    if (f->rate < BZ_AUDIO_MIN_RATE || f->rate > BZ_AUDIO_MAX_RATE) {
         return bz_fail(err, BZ_BAD_FILE,
                        "The WAV file says it has %u samples a second; %d to %d are understood.",
-                       f->rate, BZ_MIN_RATE, BZ_MAX_RATE);
+                       f->rate, BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
     }
     return BZ_OK;
 }
@@ -95,7 +97,7 @@ static bz_status read_samples(bz_sound *s, const format *f, const uint8_t *p, si
 bz_status bz_wav_read(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
 {
     *s = (bz_sound){0};
-    if (!bz_wav_is(b, n)) {
+    if (!is_wav(b, n)) {
         return bz_fail(err, BZ_BAD_FILE, "This is not a WAV file.");
     }
     format f = {0};

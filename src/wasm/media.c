@@ -10,7 +10,7 @@
 #include "encoder/encoder.h"
 #include "session/media.h"
 #include "media/image.h"
-#include "media/wav.h"
+#include "bezel_media.h"
 #include "session/model.h"
 #include "wasm/host.h"
 #include "wasm/options.h"

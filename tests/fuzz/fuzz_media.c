@@ -7,7 +7,7 @@
 #include "media/image.h"
 #include "media/mel.h"
 #include "media/resample.h"
-#include "media/wav.h"
+#include "bezel_media.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
