@@ -33,6 +33,14 @@ $(SHARED): $(PIC_OBJ)
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIBS)
 
+# The program with the shared library: linking fails if the program calls a function that is not
+# exported. It links its own copy of src/base. tests/lib/test_border.py runs it.
+BASE_OBJ = $(filter $(B)/src/base/%,$(LIB_OBJ))
+$(B)/bezel-shared: $(CLI_OBJ) $(BASE_OBJ) $(SHARED)
+	$(call say,LD $@)
+	@ln -sf $(notdir $(SHARED)) $(B)/$(SONAME)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN' $(LIBS) $(EDIT_LINK) $(MEDIA_LINK)
+
 # The installed archive. The objects are joined into one and only the API stays visible, so that internal
 # names cannot clash with those of a program that is linked statically. Tests use $(B)/libbezel.a, where
 # everything is visible.

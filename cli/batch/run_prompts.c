@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "session/batch.h"
+#include "bezel_batch.h"
+#include "bezel_debug.h"
 #include "bezel_diffusion.h"
 #include "cli/interrupt.h"
-#include "session/model.h"
 #include "cli/batch/prompts.h"
 #include "cli/batch/prompts_task.h"
 #include "cli/verbs/run.h"
@@ -34,7 +34,7 @@ typedef struct prompts_run {
     task tasks[WINDOW]; /* a ring, in order of the lines */
     uint32_t first, n;
     uint32_t parallel;
-    task *in_slot[BZ_BATCH_SLOTS];
+    task *in_slot[BZ_BATCH_MAX_SLOTS];
     bz_error failed; /* inside an event */
 
     uint64_t there, answered, bad, tokens;
@@ -54,7 +54,7 @@ static uint64_t add_sum(uint64_t sum, const void *bytes, size_t n)
 static uint64_t sum_of_settings(const run_state *r, const settings *s)
 {
     uint64_t sum = 0xCBF29CE484222325u;
-    const uint64_t size = r->m.model->set.total_size;
+    const uint64_t size = bz_debug_model_bytes(r->m.model);
     const unsigned char flags = (unsigned char)(r->think | r->o->ignore_end << 1);
     sum = add_sum(sum, &size, sizeof size);
     sum = add_sum(sum, &flags, 1);
@@ -290,7 +290,7 @@ static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, b
 static uint32_t running(const prompts_run *p)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < BZ_BATCH_SLOTS; i++) {
+    for (uint32_t i = 0; i < BZ_BATCH_MAX_SLOTS; i++) {
         n += p->in_slot[i] != NULL;
     }
     return n;
@@ -418,11 +418,11 @@ int run_prompts(run_state *r)
     }
     p->r = r;
     p->parallel = r->o->parallel ? r->o->parallel : DEFAULT_PARALLEL;
-    p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_SLOTS
+    p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_MAX_SLOTS
                       ? 1
                       : p->parallel; /* a canvas fills a pass */
-    if (p->parallel > BZ_BATCH_SLOTS) {
-        code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_SLOTS);
+    if (p->parallel > BZ_BATCH_MAX_SLOTS) {
+        code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_MAX_SLOTS);
     } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {
         code =
             cli_usage_error("run", "'--shard' is I/N with I from 1 to N, not '%s'.", r->o->shard);

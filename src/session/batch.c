@@ -115,7 +115,7 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
                             (const uint8_t *const *)model->weight_bytes, &cpu, err);
     }
     if (status == BZ_OK) {
-        status = make_slots(b, slots < BZ_BATCH_SLOTS ? slots : BZ_BATCH_SLOTS, err);
+        status = make_slots(b, slots < BZ_BATCH_MAX_SLOTS ? slots : BZ_BATCH_MAX_SLOTS, err);
     }
     if (status != BZ_OK) {
         bz_batch_free(b);

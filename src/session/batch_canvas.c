@@ -63,9 +63,10 @@ void bz_canvas_batch_stop(bz_canvas_batch *b)
     b->stopped = true; /* its job is being stepped: let it return first */
 }
 
-static void tell(bz_canvas_batch *b, bz_batch_told told, void *user, const bz_batch_event *e)
+static void report(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
+                   const bz_batch_event *e)
 {
-    told(user, e);
+    on_event(user, e);
     if (b->stopped || e->finish != BZ_FINISH_NONE || e->error.code) {
         end_job(b);
     }
@@ -79,7 +80,8 @@ static bz_status begin_writing(bz_canvas_batch *b, bz_error *err)
     return bz_session_generate(b->session, &b->options, &b->job, err);
 }
 
-bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_told told, void *user, bz_error *err)
+bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
+                               bz_error *err)
 {
     bz_need need = {0};
     if (!b->job) {
@@ -91,20 +93,20 @@ bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_told told, void *use
     case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
     case BZ_JOB_EVENT:
         if (need.event.kind == BZ_EVENT_TOKEN) {
-            tell(b, told, user,
-                 &(bz_batch_event){.token = need.event.token, .finish = bz_job_finish(b->job)});
+            report(b, on_event, user,
+                   &(bz_batch_event){.token = need.event.token, .finish = bz_job_finish(b->job)});
         }
         return BZ_OK;
     case BZ_JOB_DONE:
         if (!b->writing) {
             return begin_writing(b, err);
         }
-        tell(b, told, user,
-             &(bz_batch_event){.token = -1,
-                               .finish = bz_job_finish(b->job)}); /* full before its first */
+        report(b, on_event, user,
+               &(bz_batch_event){.token = -1,
+                                 .finish = bz_job_finish(b->job)}); /* full before its first */
         return BZ_OK;
     case BZ_JOB_ERROR:
-        tell(b, told, user, &(bz_batch_event){.token = -1, .error = need.error});
+        report(b, on_event, user, &(bz_batch_event){.token = -1, .error = need.error});
         return BZ_OK;
     }
     return BZ_OK;

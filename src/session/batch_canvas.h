@@ -3,7 +3,8 @@
 #ifndef BZ_BATCH_CANVAS_H
 #define BZ_BATCH_CANVAS_H
 
-#include "session/batch.h"
+#include "base/error.h"
+#include "bezel_batch.h"
 
 typedef struct bz_canvas_batch bz_canvas_batch;
 
@@ -13,7 +14,8 @@ void bz_canvas_batch_free(bz_canvas_batch *b);
 bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n,
                                 const bz_generate_options *options, uint32_t *slot, bz_error *err);
 void bz_canvas_batch_stop(bz_canvas_batch *b);
-bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_told told, void *user, bz_error *err);
+bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
+                               bz_error *err);
 uint64_t bz_canvas_batch_reused(const bz_canvas_batch *b);
 
 #endif

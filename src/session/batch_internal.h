@@ -2,7 +2,7 @@
 #ifndef BZ_BATCH_INSIDE_H
 #define BZ_BATCH_INSIDE_H
 
-#include "session/batch.h"
+#include "bezel_batch.h"
 #include "session/batch_canvas.h"
 #include "session/model.h"
 #include "session/session.h"
@@ -34,7 +34,7 @@ struct bz_batch {
     bz_canvas_batch *canvas; /* of a diffusion model: does all of it; NULL: none */
     bz_backend *backend;
     uint32_t context, chunk, window, vocab;
-    batch_slot slots[BZ_BATCH_SLOTS];
+    batch_slot slots[BZ_BATCH_MAX_SLOTS];
     uint32_t n_slots;
     session_plan one[BZ_BATCH_BUCKETS], many; /* one row of logits; all 8 rows */
     int32_t *last;                            /* [n_last] the prompt begun last */
@@ -44,12 +44,12 @@ struct bz_batch {
     /* the pass at work */
     enum { NO_PASS, PREFILL_PASS, DECODE_PASS } pass;
     session_plan *running;
-    uint32_t active[BZ_BATCH_SLOTS], n_active; /* slots in it, in order of their rows */
-    uint32_t end;                              /* of the prefilled slot, behind it */
+    uint32_t active[BZ_BATCH_MAX_SLOTS], n_active; /* slots in it, in order of their rows */
+    uint32_t end;                                  /* of the prefilled slot, behind it */
     bz_rows rows;
     int32_t id[BZ_MAX_CHUNK], pos[BZ_MAX_CHUNK];
     uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
-    void *kv[BZ_BATCH_SLOTS];
+    void *kv[BZ_BATCH_MAX_SLOTS];
 };
 
 #endif

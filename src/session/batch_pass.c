@@ -151,7 +151,7 @@ static bz_status begin_decode(bz_batch *b, bz_error *err)
             b->active[b->n_active++] = i;
         }
     }
-    const uint32_t n = b->n_active, rows = n == 1 ? 1 : BZ_BATCH_SLOTS;
+    const uint32_t n = b->n_active, rows = n == 1 ? 1 : BZ_BATCH_MAX_SLOTS;
     if (n == 0) {
         return BZ_OK;
     }
@@ -181,7 +181,7 @@ static bz_status begin(bz_batch *b, bz_error *err)
     return begin_decode(b, err);
 }
 
-static void end_pass(bz_batch *b, bz_batch_told told, void *user)
+static void end_pass(bz_batch *b, bz_batch_callback on_event, void *user)
 {
     const float *logits = b->backend->output(b->backend, b->running->schedule);
     const bool prompt = b->pass == PREFILL_PASS;
@@ -199,14 +199,14 @@ static void end_pass(bz_batch *b, bz_batch_told told, void *user)
         if (!full(b, s, &e)) {
             choose(b, b->active[i], logits + (size_t)i * b->vocab, &e);
         }
-        told(user, &e);
+        on_event(user, &e);
     }
 }
 
-bz_status bz_batch_step(bz_batch *b, bz_batch_told told, void *user, bz_error *err)
+bz_status bz_batch_step(bz_batch *b, bz_batch_callback on_event, void *user, bz_error *err)
 {
     if (b->canvas) {
-        return bz_canvas_batch_step(b->canvas, told, user, err);
+        return bz_canvas_batch_step(b->canvas, on_event, user, err);
     }
     bz_status status = b->pass == NO_PASS ? begin(b, err) : BZ_OK;
     if (status != BZ_OK || b->pass == NO_PASS) {
@@ -219,6 +219,6 @@ bz_status bz_batch_step(bz_batch *b, bz_batch_told told, void *user, bz_error *e
     case BZ_PASS_ERROR: return err->code;
     case BZ_PASS_DONE: break;
     }
-    end_pass(b, told, user);
+    end_pass(b, on_event, user);
     return BZ_OK;
 }

@@ -1,5 +1,5 @@
-"""The house's rules that a compiler does not check: who may include whom, and that the model records
-steps instead of touching numbers."""
+"""Rules that a compiler does not check: which folder may include which, that the program uses the
+library through its public headers only, and that src/model records steps instead of computing."""
 import glob
 import os
 import re
@@ -24,11 +24,11 @@ def lines(pattern):
 
 
 files = glob.glob("src/model/*.[ch]")
-case("src/model has files to look at", [] if len(files) >= 6 else ["too few"])
+case("src/model has files to check", [] if len(files) >= 6 else ["too few"])
 case("src/model holds no float pointer and no array of floats",
      [f"{at}: {l.strip()}" for at, l in lines("src/model/*.[ch]") if re.search(r"\bfloat\s*\*|\bfloat\s+\w+\s*\[", l)])
 
-# folder: folders it may include from (data flows one way)
+# folder of src: folders it may include from (data flows one way)
 ENGINE = {"base", "file", "text", "plan", "model", "cpu", "gpu", "media", "sample"}
 MAY = {
     "base": {"base"},
@@ -46,13 +46,25 @@ MAY = {
     "wasm": {"base", "media", "text", "session", "encoder", "api", "wasm"},
 }
 case("every folder of src has a rule", sorted(set(os.listdir("src")) ^ set(MAY)))
-for folder, allowed in MAY.items():
-    bad = []
-    for at, l in lines(f"src/{folder}/**/*.[ch]"):
-        m = re.match(r'\s*#include "(\w+)/', l)
-        if m and m.group(1) not in allowed:
-            bad.append(f"{at}: {l.strip()}")
-    case(f"src/{folder} includes only {', '.join(sorted(allowed))}", bad)
+# The program: public headers (which have no folder), base, and its own folders.
+PROGRAM = {
+    "cli": {"base", "cli", "server", "store"},
+    "server": {"base", "server"},
+    "store": {"base", "store"},
+}
+
+
+def private_includes(root, allowed):
+    """includes of a header that is neither public nor in an allowed folder"""
+    public = {os.path.basename(h) for h in glob.glob("include/*.h")}
+    for at, l in lines(f"{root}/**/*.[ch]"):
+        m = re.match(r'\s*#include "(?:(\w+)/)?([^"]*)"', l)
+        if m and (m.group(1) not in allowed if m.group(1) else m.group(2) not in public):
+            yield f"{at}: {l.strip()}"
+
+
+for root, allowed in [(f"src/{folder}", may) for folder, may in MAY.items()] + list(PROGRAM.items()):
+    case(f"{root} includes only public headers and {', '.join(sorted(allowed))}", list(private_includes(root, allowed)))
 
 calls = r"\b(mmap|open|fopen|pthread_\w+|syscall|getenv|clock_gettime|sysconf)\s*\("
 case("only src/base/os_posix.c makes system calls",
@@ -60,8 +72,6 @@ case("only src/base/os_posix.c makes system calls",
 case("the library prints nothing and never exits",
      [f"{at}: {l.strip()}" for at, l in lines("src/**/*.c") if re.search(r"\b(printf|puts|fprintf|exit|abort)\s*\(", l)])
 more_calls = r"\b(socket|poll|send|recv|sendfile|read|write|close|openat|stat|fstat|signal|time)\s*\("
-case("of the server os_posix.c alone makes system calls",
+case("in the server only os_posix.c makes system calls",
      [f"{at}: {l.strip()}" for at, l in lines("server/*.c") if "os_posix.c" not in at and (re.search(calls, l) or re.search(more_calls, l))])
-case("the server includes only base and its own folder",
-     [f"{at}: {l.strip()}" for at, l in lines("server/*.[ch]") if re.match(r'\s*#include "(?!base/|server/)\w+/', l)])
 sys.exit(failed)

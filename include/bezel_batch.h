@@ -1,0 +1,60 @@
+/* bezel_batch.h: many sequences over one model, decoded together.
+ *
+ * A pass reads the weights once for all sequences, so several together take far less time than one
+ * after the other. Each gets, bit for bit, the tokens that a session of its own would produce.
+ *
+ *     bz_batch_new(&batch, model, &options, 4, &err);
+ *     while (there is work) {
+ *         while (a slot is free) bz_batch_start(batch, ids, n, &generate, &slot, &err);
+ *         bz_batch_step(batch, on_event, user, &err);
+ *     }
+ *
+ * A slot keeps its caches when its sequence ends, so that the next one reuses the prefix they
+ * share. Batches run on the CPU; a diffusion model runs one sequence at a time. One thread at a
+ * time. */
+#ifndef BEZEL_BATCH_H
+#define BEZEL_BATCH_H
+
+#include "bezel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct bz_batch bz_batch;
+
+enum { BZ_BATCH_MAX_SLOTS = 8 };
+
+/* `slots` sequences at the same time, at most BZ_BATCH_MAX_SLOTS. Of `options`, context, chunk,
+ * threads and kernels apply, to each sequence. Free the batch before the model. */
+BZ_API bz_status bz_batch_new(bz_batch **batch, const bz_model *model,
+                              const bz_session_options *options, uint32_t slots, bz_error *err);
+BZ_API void bz_batch_free(bz_batch *batch);
+
+/* Starts a sequence in a free slot, the one that can reuse the longest prefix, and returns its
+ * number. Of `options`, sampling, max_tokens and ignore_end apply. The ids are copied. */
+BZ_API bz_status bz_batch_start(bz_batch *batch, const int32_t *ids, size_t n,
+                                const bz_generate_options *options, uint32_t *slot, bz_error *err);
+/* Ends the sequence of a slot and frees the slot. Only in a callback for that slot. */
+BZ_API void bz_batch_stop(bz_batch *batch, uint32_t slot);
+
+typedef struct bz_batch_event {
+    uint32_t slot;
+    int32_t token;    /* generated; -1: none, see error */
+    bz_finish finish; /* not BZ_FINISH_NONE: the sequence has ended and its slot is free */
+    bz_error error;   /* code not 0: the sequence has failed and its slot is free */
+} bz_batch_event;
+typedef void (*bz_batch_callback)(void *user, const bz_batch_event *event);
+
+/* Does about 10 ms of work: on a chunk of a prompt, or on a token for every sequence. Calls
+ * `on_event` for every token. An error ends all sequences; then the batch can only be freed. */
+BZ_API bz_status bz_batch_step(bz_batch *batch, bz_batch_callback on_event, void *user,
+                               bz_error *err);
+
+/* Prompt tokens that needed no computing, since the batch was made. */
+BZ_API uint64_t bz_batch_reused(const bz_batch *batch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
