@@ -1,19 +1,19 @@
-# WebAssembly and what JavaScript needs around it. Included by the Makefile.
+# WebAssembly and the TypeScript around it. Included by the Makefile.
 #
 #   build/web/bezel.wasm     the engine
-#   build/web/bezel-mt.wasm  the same with threads, for pages without a GPU that may share memory
+#   build/web/bezel-mt.wasm  the engine with threads, for the CPU on pages with shared memory
 #   build/web/js/            web/package, web/app, web/bench, tests/web and tests/browser, compiled
 #   build/web/package/       the npm package, as `npm pack` takes it
 
 WEB_CC   = clang-19
-# No -O when linking: with it clang runs whatever wasm-opt it finds.
+# No -O when linking: with it clang runs any wasm-opt that it finds in PATH.
 WEB_CFLAGS = --target=wasm32-wasi -O3 -msimd128
 WEB_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor \
               -Wl,--strip-all,-z,stack-size=262144,--max-memory=4294967296
 WEB_OBJ  = $(LIB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
 WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP
-# Shared memory is the importer's (web/package/src/threads.ts). The C library was compiled for one thread, and is
-# called by one: no check. A thread gets its stack and its variables from JavaScript.
+# The shared memory is imported (web/package/src/threads.ts). --no-check-features: the C library is compiled without
+# atomics, and only one thread calls it. JavaScript sets up each thread's stack and thread-local variables.
 MT_CFLAGS = $(WEB_ALL_CFLAGS) -matomics -mbulk-memory -mmutable-globals
 MT_LDFLAGS = $(WEB_LDFLAGS),--shared-memory,--import-memory,--no-check-features,--initial-memory=16777216,--export=__stack_pointer,--export=__wasm_init_tls
 MT_OBJ   = $(LIB_SRC:%.c=build/web/mt/%.o) build/web/mt/gen/wgsl.o
@@ -26,7 +26,7 @@ web:
 
 web-programs: build/web/bezel.wasm build/web/bezel-mt.wasm build/web/test_kernels.wasm build/web/compiled build/web/packed
 
-# A small model with the vocabulary of a large one, whose weights would not fit into 64 MB.
+# A small model with a large vocabulary: its weights do not fit into 64 MB.
 $(MODELS)/large-vocab.gguf: tools/gemma4_synth.py
 	@mkdir -p $(@D)
 	@$(PYTHON) tools/gemma4_synth.py tiny-e $@.tmp --type q4_k_m --vocab 262144 --quiet && mv $@.tmp $@
@@ -59,7 +59,7 @@ build/web/obj/gen/wgsl.o: build/gen/wgsl.c build/web/flags
 	$(call say,CC $@)
 	$(Q)$(WEB_CC) $(WEB_ALL_CFLAGS) -c -o $@ $<
 
-# The vector kernels' own test, as a program: tests/web/run_wasi.mjs runs it.
+# The unit test of the vector kernels as a WASI program, run by tests/web/run_wasi.mjs.
 build/web/test_kernels.wasm: $(patsubst %,build/web/obj/tests/%.o,test_kernels support/check support/random) $(WEB_OBJ)
 	$(call say,LD $@)
 	$(Q)$(WEB_CC) --target=wasm32-wasi -o $@ $(filter build/web/obj/tests/%,$^) -Wl,--start-lib $(WEB_OBJ) -Wl,--end-lib
@@ -68,7 +68,7 @@ build/web/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(WEB_CC) $(MT_CFLAGS)' | cmp -s - $@ || echo '$(WEB_CC) $(MT_CFLAGS)' > $@
 
-# tsc takes all files at once, and nothing is written when a type is wrong.
+# tsc compiles all files at once, and writes nothing on a type error.
 WEB_TS   = $(sort $(wildcard web/package/src/*.ts web/app/src/*.ts web/bench/*.ts tests/web/*.ts tests/browser/*.ts))
 build/web/compiled: $(WEB_TS) web/tsconfig.json
 	$(call say,TSC build/web)

@@ -1,12 +1,14 @@
 /** Chromium without a window, on a software adapter.
  *
- * BEZEL_BROWSER_ADAPTER=swiftshader takes the driver that Chromium brings (correct, very slow, without
- * f16); the default is lavapipe. A browser that is not there, or one without WebGPU, is a failure. */
+ * BEZEL_BROWSER_ADAPTER=swiftshader selects the driver that Chromium contains (correct, very slow, without f16); the
+ * default is lavapipe. A missing browser, or one without WebGPU, is a failure. */
 import { access, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
-import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
+import { finish } from "../web/check.js";
+import { watchIdle } from "./idle.js";
 
 export type Adapter = "lavapipe" | "swiftshader" | "none";
 
@@ -16,53 +18,56 @@ const executables: Record<Adapter, string> = {
     none: "/usr/lib/chromium/chromium",
 };
 
+/** Upper bound of every wait. Before that, a test fails when everything has been idle (idle.ts). */
+const MAX_WAIT_MS = 600_000;
+
 export interface BrowserOptions {
     adapter?: Adapter;
     /** "390x844"; default 1280x800 */
     size?: string;
     colours?: "light" | "dark";
     phone?: boolean;
-    /** What the microphone hears, once, from when it is first asked for: a WAV file. Without it, pages may not hear it. */
+    /** A WAV file that the microphone plays once, from its first use. Without it, pages are denied the microphone. */
     microphone?: string;
+    /** A browser process for this case only. By default, cases share one process and start with empty storage. */
+    ownProcess?: boolean;
 }
 
 export interface Browser {
     readonly context: BrowserContext;
     readonly page: Page;
-    /** Messages of the page's console and errors nobody caught, oldest first. */
+    /** Console messages and uncaught errors of the page, oldest first. */
     readonly log: string[];
-    /** Every address that was asked for, also by workers. */
+    /** Every URL that was requested, also by workers. */
     readonly requested: string[];
+    /** Ends the case. */
     close(): Promise<void>;
+    /** Ends the browser process, which makes pending calls reject. */
+    kill(): Promise<void>;
 }
 
-/** `make test` leaves out what is slow and nearly told by another case; `make test-browser` does not. */
+/** Set by `make test`, which omits slow cases that others nearly cover; `make test-browser` runs all. */
 export const quick = process.env["BEZEL_QUICK"] === "1";
 
 function chosenAdapter(): Adapter {
-    const wish = process.env["BEZEL_BROWSER_ADAPTER"] ?? "lavapipe";
-    if (!(wish in executables)) {
-        throw new Error(`BEZEL_BROWSER_ADAPTER=${wish}: there are ${Object.keys(executables).join(", ")}`);
+    const name = process.env["BEZEL_BROWSER_ADAPTER"] ?? "lavapipe";
+    if (!(name in executables)) {
+        throw new Error(`BEZEL_BROWSER_ADAPTER=${name}: must be one of ${Object.keys(executables).join(", ")}`);
     }
-    return wish as Adapter;
+    return name as Adapter;
 }
 
-/** A browser of its own, with nothing stored in it. */
-export async function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
-    const adapter = options.adapter ?? chosenAdapter();
-    const executablePath = resolve(executables[adapter]);
-    await access(executablePath).catch(() => {
-        throw new Error(`${executablePath} is missing: sh tools/setup.sh browser`);
-    });
-    const profile = await mkdtemp(join(tmpdir(), "bezel-browser-"));
-    const [width, height] = (options.size ?? (options.phone ? "390x844" : "1280x800")).split("x").map(Number);
-    const context = await chromium.launchPersistentContext(profile, {
-        executablePath,
+interface LaunchOptions {
+    executablePath: string;
+    headless: boolean;
+    args: string[];
+    timeout: number;
+}
+
+function launchOptions(adapter: Adapter, microphone: string | undefined): LaunchOptions {
+    return {
+        executablePath: resolve(executables[adapter]),
         headless: true,
-        viewport: { width: width ?? 1280, height: height ?? 800 },
-        colorScheme: options.colours ?? "light",
-        permissions: options.microphone === undefined ? [] : ["microphone"],
-        ...(options.phone ? { hasTouch: true, isMobile: true, deviceScaleFactor: 2 } : {}),
         args: [
             "--no-sandbox",
             "--disable-quic",
@@ -71,43 +76,127 @@ export async function openBrowser(options: BrowserOptions = {}): Promise<Browser
             "--disable-component-update",
             "--disable-sync",
             ...(adapter === "none" ? [] : ["--enable-unsafe-webgpu"]),
-            ...(options.microphone === undefined
+            ...(microphone === undefined
                 ? []
-                : ["--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${resolve(options.microphone)}%noloop`]),
+                : ["--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${resolve(microphone)}%noloop`]),
         ],
-        timeout: 120_000,
-    });
+        timeout: MAX_WAIT_MS,
+    };
+}
+
+function contextOptions({ phone, microphone }: BrowserOptions): BrowserContextOptions {
+    return {
+        permissions: microphone === undefined ? [] : ["microphone"],
+        ...(phone ? { hasTouch: true, isMobile: true, deviceScaleFactor: 2 } : {}),
+    };
+}
+
+/** A Chromium process with a profile on disk. Not an incognito one, whose memory cache loses ranges of files. */
+class Process {
+    readonly context: BrowserContext;
+    readonly #profile: string;
+
+    private constructor(context: BrowserContext, profile: string) {
+        this.context = context;
+        this.#profile = profile;
+    }
+
+    static async start(adapter: Adapter, options: BrowserOptions): Promise<Process> {
+        const launch = launchOptions(adapter, options.microphone);
+        await access(launch.executablePath).catch(() => {
+            throw new Error(`${launch.executablePath} is missing: run sh tools/setup.sh browser`);
+        });
+        const profile = await mkdtemp(join(tmpdir(), "bezel-browser-"));
+        const context = await chromium.launchPersistentContext(profile, { ...launch, ...contextOptions(options) });
+        context.setDefaultTimeout(MAX_WAIT_MS);
+        return new Process(context, profile);
+    }
+
+    /** Closes the pages of a case and deletes what they stored, for the next case. */
+    async reset(origins: Set<string>): Promise<void> {
+        const blank = await this.context.newPage();
+        await Promise.all(this.context.pages().map((page) => page === blank || page.close()));
+        const session = await this.context.newCDPSession(blank);
+        for (const origin of origins) {
+            await session.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" });
+        }
+        await session.detach();
+        await this.context.clearPermissions();
+    }
+
+    async close(): Promise<void> {
+        await this.context.close();
+        await rm(this.#profile, { recursive: true, force: true, maxRetries: 5 }); // Chromium may still be writing there
+    }
+}
+
+/** Processes that several cases use one after the other. They keep their compiled shaders. */
+const shared = new Map<string, Promise<Process>>();
+
+async function openBrowser(options: BrowserOptions): Promise<Browser> {
+    const adapter = options.adapter ?? chosenAdapter();
+    const own = options.ownProcess || options.microphone !== undefined;
+    const key = `${adapter}${options.phone ? " phone" : ""}`;
+    const starting = (own ? undefined : shared.get(key)) ?? Process.start(adapter, options);
+    if (!own) {
+        shared.set(key, starting);
+    }
+    const chromiumProcess = await starting;
+    const { context } = chromiumProcess;
     const log: string[] = [];
     const requested: string[] = [];
+    const onRequest = (request: { url(): string }): void => void requested.push(request.url());
+    context.on("request", onRequest);
     const page = context.pages()[0] ?? (await context.newPage());
-    page.setDefaultTimeout(60_000);
+    const [width = 1280, height = 800] = (options.size ?? (options.phone ? "390x844" : "1280x800")).split("x").map(Number);
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: options.colours ?? "light" });
     page.on("console", (message) => log.push(`${message.type()}: ${message.text()}`));
     page.on("pageerror", (error) => log.push(`uncaught: ${error.message}`));
-    context.on("request", (request) => requested.push(request.url()));
     return {
         context,
         page,
         log,
         requested,
         close: async () => {
-            await context.close();
-            await rm(profile, { recursive: true, force: true, maxRetries: 5 }); // it may still be writing there
+            context.off("request", onRequest);
+            if (own) {
+                await chromiumProcess.close();
+            } else {
+                await chromiumProcess.reset(new Set(requested.filter((url) => url.startsWith("http")).map((url) => new URL(url).origin)));
+            }
+        },
+        kill: async () => {
+            shared.delete(key);
+            await chromiumProcess.close();
         },
     };
 }
 
-/** Runs with a browser, and closes it whatever happens. What the page logged goes with a failure. */
+/** Runs a case with a browser. A failure includes the page's last log lines. */
 export async function withBrowser<T>(options: BrowserOptions, use: (browser: Browser) => Promise<T>): Promise<T> {
     const browser = await openBrowser(options);
+    const idle = watchIdle(() => void browser.kill());
     try {
         return await use(browser);
     } catch (reason) {
         await screenshot(browser.page, "failure").catch(() => undefined);
         const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-        throw new Error([text, ...browser.log.slice(-20).map((line) => `    page: ${line}`)].join("\n"));
+        const why = idle.expired ? [`the browser was idle for ${idle.seconds} s`] : [];
+        throw new Error([...why, text, ...browser.log.slice(-20).map((line) => `    page: ${line}`)].join("\n"));
     } finally {
-        await browser.close();
+        idle.stop();
+        await (idle.expired ? Promise.resolve() : browser.close());
     }
+}
+
+/** Closes the servers and the shared processes, and ends the test program. */
+export async function end(...servers: { close(): Promise<void> }[]): Promise<never> {
+    await Promise.all(servers.map((server) => server.close()));
+    for (const starting of shared.values()) {
+        await (await starting).close();
+    }
+    return finish();
 }
 
 /** build/screenshots/NAME.png */

@@ -1,36 +1,48 @@
-/** Stands in for web/app/src/bezel.ts where a test wants an answer, or a failure, at a moment of its
- * choice. It does what globalThis.scenario says at that time. Imports nothing: the page loads this file alone. */
+/** Replaces web/app/src/bezel.ts in tests that need a certain answer or failure at a certain time. It follows
+ * globalThis.scenario, which a test may change at any time. Imports nothing: the page loads this file alone. */
 import type { Capabilities, ChatChunk, Inspection, ModelFacts, Progress } from "../../web/package/src/index.js";
 
 export interface Scenario {
-    /** Codes of errors, with which these calls end. */
+    /** Error codes that these calls fail with. */
     inspect?: string;
     load?: string;
     answer?: string;
-    /** Pieces of text before that. */
+    /** Number of text pieces before `answer` fails. */
     failAfter?: number;
-    /** Milliseconds between pieces, or between steps of loading. */
-    pause?: number;
+    /** Milliseconds between text pieces and between loading steps; "step": wait for globalThis.step(). */
+    pause?: number | "step";
     text?: string;
-    /** What a diffusion model shows before that. */
+    /** A diffusion model's canvases, before the text. */
     canvases?: string[];
     thinking?: string;
-    /** What it looks at before that, and what it has to say about it. */
+    /** Encoding progress before the text, and a notice after it. */
     media?: ChatChunk["media"][];
     notice?: string;
     webgpu?: boolean;
-    /** A gigabyte is being loaded, and does not come to an end. */
+    /** Loading never ends. */
     endless?: boolean;
-    /** Tokens that the whole conversation has after the answer. */
+    /** Tokens of the conversation after the answer. */
     used?: number;
 }
 
 declare global {
     var scenario: Scenario | undefined;
+    /** Continues after a pause of "step". */
+    var step: (() => void) | undefined;
 }
 
 const now = (): Scenario => globalThis.scenario ?? {};
-const rest = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, now().pause ?? 1));
+
+function pause(): Promise<void> {
+    const { pause: length = 1 } = now();
+    return new Promise((resolve) => {
+        if (length === "step") {
+            globalThis.step = resolve;
+        } else {
+            setTimeout(resolve, length);
+        }
+    });
+}
 
 export class BezelError extends Error {
     readonly code: string;
@@ -42,7 +54,7 @@ export class BezelError extends Error {
     }
 }
 
-/** Files say nothing to it. */
+/** Knows no image formats. */
 export const sizeOfPicture = (): null => null;
 
 function refuse(code: string | undefined): void {
@@ -93,7 +105,7 @@ const inspection: Inspection = {
     files: [],
 };
 
-/** Words with the space before them, as tokens come. */
+/** Words with the space before them, like tokens. */
 function* pieces(text: string): Generator<string> {
     yield* text.match(/\s*\S+|\s+$/g) ?? [];
 }
@@ -108,16 +120,16 @@ async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChun
         choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
     });
     const { canvases = [], media = [], notice } = now();
-    for (const one of media) {
-        yield { ...chunk({}), choices: [], media: one as NonNullable<ChatChunk["media"]> };
-        await rest();
+    for (const progress of media) {
+        yield { ...chunk({}), choices: [], media: progress as NonNullable<ChatChunk["media"]> };
+        await pause();
     }
     if (notice !== undefined) {
         yield { ...chunk({}), choices: [], notice };
     }
-    for (const [i, draft] of canvases.entries()) {
-        yield { ...chunk({}), choices: [], canvas: { text: draft, step: i + 1, steps: canvases.length, position: 0, tokens: 8 } };
-        await rest();
+    for (const [i, canvas] of canvases.entries()) {
+        yield { ...chunk({}), choices: [], canvas: { text: canvas, step: i + 1, steps: canvases.length, position: 0, tokens: 8 } };
+        await pause();
     }
     let n = 0;
     for (const [kind, source] of [["reasoning_content", thinking], ["content", text]] as const) {
@@ -130,7 +142,7 @@ async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChun
             }
             n++;
             yield chunk({ [kind]: piece });
-            await rest();
+            await pause();
         }
     }
     refuse(now().answer);
@@ -151,7 +163,7 @@ export const Bezel = {
     },
 
     inspect: async (): Promise<Inspection> => {
-        await rest();
+        await pause();
         refuse(now().inspect);
         return inspection;
     },
@@ -159,7 +171,7 @@ export const Bezel = {
     load: async (_: unknown, options: { signal: AbortSignal; onProgress: (p: Progress) => void; device: string }): Promise<object> => {
         const total = 3.1e9;
         for (let done = 0; done < total || now().endless; done += total / 4) {
-            await rest();
+            await pause();
             if (options.signal.aborted) {
                 refuse("aborted");
             }

@@ -1,12 +1,12 @@
-/** The chat page as a user meets it: what the tests do with it, in words. */
+/** Actions on the chat page that several tests use. */
 import type { Page } from "playwright-core";
 import { startServer, type Server } from "./server.js";
 
 export const modelFolder = "build/models";
-/** The smallest model: it babbles, quickly. */
+/** The smallest model; it has random weights. */
 export const nano = "nano-e-q8_0";
 
-/** The page with the test models in place of its own. */
+/** Serves the page with a test model instead of the built-in ones. */
 export async function servePage(options: { isolated?: boolean } = {}): Promise<Server> {
     const offers = { models: [{ name: "Nano", url: `models/${nano}.gguf`, about: "Random weights" }] };
     return startServer({
@@ -27,9 +27,9 @@ export async function openPage(page: Page, server: Server): Promise<void> {
     await page.waitForSelector("html[data-started]");
 }
 
-export interface Wishes {
+export interface PageSettings {
     device?: "auto" | "gpu" | "gpu-baseline" | "cpu";
-    /** Longest answer, in tokens. */
+    /** Maximum length of an answer, in tokens. */
     maxTokens?: number;
     seed?: number;
     temperature?: number;
@@ -38,8 +38,8 @@ export interface Wishes {
     contextLength?: number;
 }
 
-/** Through the dialog, as a user would. */
-export async function setSettings(page: Page, wishes: Wishes): Promise<void> {
+/** Sets them in the dialog, as a user does. */
+export async function setSettings(page: Page, settings: PageSettings): Promise<void> {
     const narrow = await page.isVisible("#open-side");
     if (narrow) {
         await page.click("#open-side");
@@ -50,18 +50,18 @@ export async function setSettings(page: Page, wishes: Wishes): Promise<void> {
             await page.fill(id, String(value));
         }
     };
-    await fill("#set-system", wishes.system);
-    await fill("#set-maxTokens", wishes.maxTokens);
-    await fill("#set-seed", wishes.seed);
-    await fill("#set-temperature", wishes.temperature);
-    if (wishes.think !== undefined) {
-        await page.setChecked("#set-think", wishes.think);
+    await fill("#set-system", settings.system);
+    await fill("#set-maxTokens", settings.maxTokens);
+    await fill("#set-seed", settings.seed);
+    await fill("#set-temperature", settings.temperature);
+    if (settings.think !== undefined) {
+        await page.setChecked("#set-think", settings.think);
     }
-    if (wishes.device) {
-        await page.selectOption("#set-device", wishes.device);
+    if (settings.device) {
+        await page.selectOption("#set-device", settings.device);
     }
-    if (wishes.contextLength) {
-        await page.selectOption("#set-context", String(wishes.contextLength));
+    if (settings.contextLength) {
+        await page.selectOption("#set-context", String(settings.contextLength));
     }
     await page.click("#settings .main");
     if (narrow) {
@@ -69,7 +69,7 @@ export async function setSettings(page: Page, wishes: Wishes): Promise<void> {
     }
 }
 
-/** Chooses the offered model and waits until one can write to it. */
+/** Chooses an offered model and waits until it is ready. */
 export async function loadOffer(page: Page, name = "Nano"): Promise<void> {
     await page.click(`button.choice:has-text("${name}")`);
     await page.click('.card button:has-text("Load")');
@@ -77,7 +77,7 @@ export async function loadOffer(page: Page, name = "Nano"): Promise<void> {
 }
 
 export async function ready(page: Page): Promise<void> {
-    await page.waitForSelector('#model-chip[data-state="ready"]', { timeout: 240_000 });
+    await page.waitForSelector('#model-chip[data-state="ready"]');
     await page.waitForSelector("#composer-text", { state: "visible" });
 }
 
@@ -86,9 +86,9 @@ export async function send(page: Page, text: string): Promise<void> {
     await page.click("#send");
 }
 
-/** Until nothing is being written; gives the last answer's text. */
+/** Waits until no answer is being written; returns the last answer's text. */
 export async function answered(page: Page): Promise<string> {
-    await page.waitForSelector('.message.assistant.last:not([data-state="answering"])', { timeout: 240_000 });
+    await page.waitForSelector('.message.assistant.last:not([data-state="answering"])');
     return answerText(page);
 }
 
@@ -96,11 +96,54 @@ export async function answerText(page: Page): Promise<string> {
     return (await page.textContent(".message.assistant.last .prose")) ?? "";
 }
 
-/** Until the answer has some text. */
+/** Waits until the answer has some text. */
 export async function begun(page: Page): Promise<void> {
-    await page.waitForFunction(
-        () => (document.querySelector(".message.assistant.last .prose")?.textContent?.length ?? 0) > 0,
-        undefined,
-        { timeout: 240_000 },
+    await page.waitForFunction(() => (document.querySelector(".message.assistant.last .prose")?.textContent?.length ?? 0) > 0);
+}
+
+/** Runs all finite CSS transitions and animations to their end. */
+export async function settled(page: Page): Promise<void> {
+    await page.evaluate(async () => {
+        const finite = document.getAnimations().filter((one) => Number.isFinite(one.effect?.getComputedTiming().endTime));
+        await Promise.allSettled(finite.map((one) => one.finished));
+    });
+}
+
+/** All values of an object store of the page's database. */
+export async function stored<T>(page: Page, store: "messages" | "conversations"): Promise<T[]> {
+    return page.evaluate(
+        (name) =>
+            new Promise<T[]>((resolve, reject) => {
+                const open = indexedDB.open("bezel-chat");
+                open.onerror = () => reject(open.error ?? new Error("indexedDB"));
+                open.onsuccess = () => {
+                    const all = open.result.transaction(name).objectStore(name).getAll();
+                    all.onsuccess = () => resolve(all.result as T[]);
+                };
+            }),
+        store,
     );
+}
+
+/** Keys of the store "values" with a prefix. */
+export async function storedKeys(page: Page, prefix: string): Promise<string[]> {
+    const keys = await page.evaluate(
+        () =>
+            new Promise<string[]>((resolve, reject) => {
+                const open = indexedDB.open("bezel-chat");
+                open.onerror = () => reject(open.error ?? new Error("indexedDB"));
+                open.onsuccess = () => {
+                    const all = open.result.transaction("values").objectStore("values").getAllKeys();
+                    all.onsuccess = () => resolve(all.result.map(String));
+                };
+            }),
+    );
+    return keys.filter((key) => key.startsWith(prefix));
+}
+
+/** Polls until a condition holds, for as long as the test may run (browser.ts ends an idle one). */
+export async function until(page: Page, condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) {
+        await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 50))); // rejects when the page is closed
+    }
 }

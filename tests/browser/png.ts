@@ -1,4 +1,4 @@
-/** A PNG file of pixels with 3 or 4 bytes each. */
+/** Writes a PNG file; data: [height][width][3 or 4]. */
 import { crc32, deflateSync } from "node:zlib";
 
 export function pngFile(data: Uint8Array, width: number, height: number): Buffer {

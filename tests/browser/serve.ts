@@ -1,7 +1,8 @@
+/** Runs `bezel serve`. */
 import { spawn } from "node:child_process";
 import { check } from "../web/check.js";
 
-/** `bezel serve`, which says where it is on its first line. */
+/** `use` gets the server's URL, which the program prints in its first line. */
 export async function withBezelServe<T>(model: string, use: (url: string) => Promise<T>, ...more: string[]): Promise<T> {
     const program = spawn("build/bezel", ["serve", "--model", model, ...more], { stdio: ["ignore", "pipe", "inherit"] });
     try {

@@ -1,4 +1,4 @@
-/** A static server for the tests: folders under prefixes, ranges, and faults that a test asks for. */
+/** A static web server for the tests: folders by path prefix, range requests, and faults. */
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -18,27 +18,29 @@ const types: Record<string, string> = {
 };
 
 export interface ServerOptions {
-    /** [prefix of the path, folder or file]; the first that fits. */
+    /** [path prefix, folder or file]; the first match is used. */
     mounts: [string, string][];
     port?: number;
     /** COOP and COEP, for shared memory. */
     isolated?: boolean;
-    /** Sees a request first; true: it has been answered. */
+    /** Called first; true: it has answered the request. */
     intercept?: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
 }
 
 export interface Server {
     /** http://127.0.0.1:PORT, without a slash at the end */
     readonly url: string;
-    /** "METHOD /path", with " bytes=..." where a range was asked for */
+    /** "METHOD /path", with " bytes=..." for range requests */
     readonly requests: string[];
-    /** Bytes per second for files of models; 0: as fast as it goes. */
+    /** Bytes per second for model files; 0: unlimited. */
     modelRate: number;
+    /** Bytes of model files sent so far. */
+    modelBytes: number;
     intercept: ServerOptions["intercept"];
     close(): Promise<void>;
 }
 
-/** [first byte, last byte], null: all of it, undefined: cannot be */
+/** [first byte, last byte]; null: the whole file; undefined: invalid */
 function parseRange(header: string | undefined, size: number): [number, number] | null | undefined {
     const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? "");
     if (!match || (match[1] === "" && match[2] === "")) {
@@ -52,7 +54,7 @@ function parseRange(header: string | undefined, size: number): [number, number] 
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function sendFile(path: string, request: IncomingMessage, response: ServerResponse, rate: number): Promise<void> {
+async function sendFile(path: string, request: IncomingMessage, response: ServerResponse, server: Server): Promise<void> {
     let info = await stat(path);
     if (info.isDirectory()) {
         path = join(path, "index.html");
@@ -83,7 +85,8 @@ async function sendFile(path: string, request: IncomingMessage, response: Server
         response.end();
         return;
     }
-    const slow = rate > 0 && path.endsWith(".gguf");
+    const model = path.endsWith(".gguf");
+    const slow = server.modelRate > 0 && model;
     const file = createReadStream(path, { start: begin, end, ...(slow ? { highWaterMark: 16384 } : {}) });
     for await (const bytes of file as AsyncIterable<Uint8Array>) {
         if (response.destroyed) {
@@ -91,8 +94,9 @@ async function sendFile(path: string, request: IncomingMessage, response: Server
             return;
         }
         response.write(bytes);
-        if (slow) {
-            await pause((1000 * bytes.length) / rate);
+        server.modelBytes += model ? bytes.length : 0;
+        if (slow && server.modelRate > 0) {
+            await pause((1000 * bytes.length) / server.modelRate);
         }
     }
     response.end();
@@ -118,7 +122,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         }
         for (const [prefix, folder] of options.mounts) {
             if (path === prefix || path.startsWith(prefix.endsWith("/") ? prefix : `${prefix}/`)) {
-                await sendFile(join(folder, path.slice(prefix.length)), request, response, server.modelRate);
+                await sendFile(join(folder, path.slice(prefix.length)), request, response, server);
                 return;
             }
         }
@@ -141,6 +145,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
         requests,
         modelRate: 0,
+        modelBytes: 0,
         intercept: options.intercept,
         close: () =>
             new Promise((resolve) => {

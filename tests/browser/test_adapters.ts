@@ -1,11 +1,11 @@
-/** The browsers that the other tests rely on: each adapter computes, in the page and in a worker. */
-import { check, checkEqual, finish, test } from "../web/check.js";
-import { withBrowser, type Adapter } from "./browser.js";
+/** The browsers that the other tests use: each adapter computes, in the page and in a worker. */
+import { check, checkEqual, test } from "../web/check.js";
+import { end, withBrowser, type Adapter } from "./browser.js";
 import { startServer } from "./server.js";
 
 const blank = "<!doctype html><title>blank</title>";
 
-/** Adds 1 to 64 numbers on the GPU; runs in the page or in a worker, so it names nothing outside itself. */
+/** Computes on the GPU; runs in the page or in a worker, so it must not refer to anything outside itself. */
 async function addOnGpu(): Promise<{ sum: number; f16: boolean; info: string } | null> {
     const adapter = await navigator.gpu?.requestAdapter();
     if (!adapter) {
@@ -18,7 +18,7 @@ async function addOnGpu(): Promise<{ sum: number; f16: boolean; info: string } |
         layout: "auto",
         compute: { module: device.createShaderModule({ code }) },
     });
-    // Numbers of usage: STORAGE 0x80, COPY_SRC 4, COPY_DST 8, MAP_READ 1.
+    // GPUBufferUsage: STORAGE 0x80, COPY_SRC 4, COPY_DST 8, MAP_READ 1.
     const buffer = device.createBuffer({ size: 256, usage: 0x80 | 0x4 });
     const result = device.createBuffer({ size: 256, usage: 0x1 | 0x8 });
     const group = device.createBindGroup({
@@ -66,7 +66,7 @@ for (const adapter of ["lavapipe", "swiftshader"] as Adapter[]) {
             );
             checkEqual(inPage?.sum, 2080, "sum in the page");
             checkEqual(inWorker?.sum, 2080, "sum in a worker");
-            // SwiftShader has no f16: this tells the two apart.
+            // SwiftShader has no f16, which distinguishes the two.
             checkEqual(inPage?.f16, adapter === "lavapipe", "f16");
             check(await page.evaluate(() => crossOriginIsolated), "isolated");
         }));
@@ -78,5 +78,4 @@ await test("a browser without WebGPU has none", () =>
         checkEqual(await page.evaluate(addOnGpu), null, "adapter");
     }));
 
-await server.close();
-finish();
+await end(server);

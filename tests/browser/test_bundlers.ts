@@ -1,9 +1,9 @@
-/** The packed package in the hands of its users: what is in it, its types, Vite, esbuild, a plain script. */
+/** The npm tarball: its contents, its types, and its use with Vite, esbuild and a plain script. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, readFile, rm, stat } from "node:fs/promises";
 import { promisify } from "node:util";
-import { check, checkEqual, finish, test } from "../web/check.js";
-import { withBrowser } from "./browser.js";
+import { check, checkEqual, test } from "../web/check.js";
+import { end, withBrowser } from "./browser.js";
 import { startServer } from "./server.js";
 
 const run = promisify(execFile);
@@ -16,20 +16,20 @@ await mkdir(`${work}/node_modules/bezel`, { recursive: true });
 await run("tar", ["xzf", tarball, "-C", `${work}/node_modules/bezel`, "--strip-components=1"]);
 await cp("tests/bundlers", work, { recursive: true });
 
-await test("the tarball is small and holds nothing else", async () => {
+await test("the tarball is small and contains only the expected files", async () => {
     const { size } = await stat(tarball);
     check(size < 1.5e6, `${size} bytes`);
     const { stdout } = await run("tar", ["tzf", tarball]);
     const files = stdout.trim().split("\n");
-    const odd = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|dist\/(bezel(-mt)?\.wasm|\w+\.(js|d\.ts)))$/.test(f));
-    checkEqual(odd, [], "files that do not belong");
+    const unexpected = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|dist\/(bezel(-mt)?\.wasm|\w+\.(js|d\.ts)))$/.test(f));
+    checkEqual(unexpected, [], "unexpected files");
     const needed = ["README.md", "LICENSE", "dist/bezel.wasm", "dist/bezel-mt.wasm", "dist/index.js", "dist/index.d.ts", "dist/worker.js"];
     checkEqual(needed.filter((f) => !files.includes(`package/${f}`)), [], "missing");
     const header = await readFile("include/bezel.h", "utf8");
     const numbers = ["MAJOR", "MINOR", "PATCH"].map((part) => new RegExp(`BZ_VERSION_${part} (\\d+)`).exec(header)?.[1]);
-    checkEqual(version, numbers.join("."), "the version is the library's");
-    const facts = JSON.parse(await readFile(`${work}/node_modules/bezel/package.json`, "utf8")) as { dependencies?: object };
-    checkEqual(facts.dependencies, undefined, "dependencies");
+    checkEqual(version, numbers.join("."), "version of the package and of the library");
+    const published = JSON.parse(await readFile(`${work}/node_modules/bezel/package.json`, "utf8")) as { dependencies?: object };
+    checkEqual(published.dependencies, undefined, "dependencies");
 });
 
 await test("a user's program compiles against the published types", async () => {
@@ -60,19 +60,19 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
                 isolated: true,
                 mounts: [["/models", "build/models"], ...mounts],
                 intercept: (request, response) => {
-                    const ours = request.url === "/" && name === "a plain script";
-                    if (ours) {
+                    const isPlain = request.url === "/" && name === "a plain script";
+                    if (isPlain) {
                         response.writeHead(200, { "Content-Type": "text/html" }).end(plain);
                     }
-                    return ours;
+                    return isPlain;
                 },
             });
             try {
                 await page.goto(`${server.url}/`);
-                await page.waitForFunction(() => document.title !== "working", undefined, { timeout: 60_000 });
+                await page.waitForFunction(() => document.title !== "working");
                 checkEqual(await page.title(), "3 tokens, 2 threads, after engine header weights session", "title");
                 const workers = new Set(server.requests.filter((line) => /worker/.test(line)));
-                check(workers.size === 1, `one script for workers: ${String([...workers])}`);
+                check(workers.size === 1, `one worker script: ${String([...workers])}`);
             } finally {
                 await server.close();
             }
@@ -80,4 +80,4 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
     }
 });
 
-finish();
+await end();

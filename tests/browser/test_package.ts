@@ -1,16 +1,16 @@
-/** The package in a browser, as it is published: workers, files, addresses, the browser's own store, and
- * what can happen to each of them. */
+/** The published package in a browser: workers, files, URLs, the browser's storage, and their failures. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
-import { check, checkEqual, finish, maxDifference, test } from "../web/check.js";
+import { check, checkEqual, maxDifference, test } from "../web/check.js";
 import { Golden, goldenFolder } from "../web/golden.js";
-import { quick, withBrowser, type Browser } from "./browser.js";
+import { end, quick, withBrowser, type Browser } from "./browser.js";
+import { until } from "./page.js";
 import { startServer, type ServerOptions } from "./server.js";
 
 type Package = typeof import("../../web/package/src/index.js");
 
-/** What runs in the page gets the package by this name. */
+/** Code that runs in the page accesses the package by this name. */
 declare global {
     // eslint-disable-next-line no-var
     var bezel: Package;
@@ -18,7 +18,7 @@ declare global {
 
 const blank = '<!doctype html><title>blank</title><script type="module">import * as b from "/bezel/index.js"; globalThis.bezel = b;</script>';
 
-/** A worker whose threads trap as soon as they have something to do. */
+/** A worker whose threads trap on their first work. */
 const crashing: Record<string, string> = {
     "/crashing/worker.js": 'import "/crashing/threads.js"; import "/bezel/worker.js";',
     "/crashing/threads.js": `const Real = WebAssembly.Instance;
@@ -45,7 +45,7 @@ const site: ServerOptions = {
 };
 const server = await startServer(site);
 const isolated = await startServer({ ...site, isolated: true });
-const elsewhere = await startServer({ mounts: [["/models", "build/models"]] });
+const otherOrigin = await startServer({ mounts: [["/models", "build/models"]] });
 
 async function open({ page }: Browser): Promise<void> {
     await page.goto(`${server.url}/`);
@@ -56,13 +56,13 @@ const golden = await Golden.open(`${goldenFolder}/e-like/golden.gguf`);
 const ids = [...(golden.ints("text.2.tokens") as Int32Array)];
 const digest = createHash("sha256").update(await readFile("build/models/nano-e-q8_0.gguf")).digest("hex");
 
-/** The official implementation's numbers, through the package and a worker. */
+/** Compares logits with the official implementation's, through the package and a worker. */
 async function goldenLogits(page: Page, device: "gpu" | "gpu-baseline" | "cpu"): Promise<void> {
     const got = await page.evaluate(
-        async ([where, tokens]) => {
+        async ([on, tokens]) => {
             const stages = new Set<string>();
             const model = await bezel.Bezel.load("/golden/e-like/text.gguf", {
-                device: where,
+                device: on,
                 onProgress: ({ stage }) => stages.add(stage),
                 session: { exact: true },
             });
@@ -89,10 +89,10 @@ await withBrowser({}, async (browser) => {
         await test(`golden logits in a worker on the ${device}`, () => goldenLogits(page, device));
     }
 
-    await test("a chat in a worker, from a file that was chosen, streams and reuses the conversation", async () => {
+    await test("a chat in a worker, from a File, streams and reuses the conversation", async () => {
         const got = await page.evaluate(async () => {
             const file = new File([await (await fetch("/models/nano-e-q8_0.gguf")).blob()], "chosen.gguf");
-            // exact: its kernels are sooner compiled on a software adapter
+            // exact: its kernels compile faster on a software adapter
             const model = await bezel.Bezel.load(file, { device: "gpu", session: { exact: true }, contextLength: 512 });
             const messages: { role: "user" | "assistant"; content: string }[] = [{ role: "user", content: "Name three gems. ".repeat(9) }];
             let text = "";
@@ -111,7 +111,7 @@ await withBrowser({}, async (browser) => {
         check(got.second.prompt_tokens_details.cached_tokens >= (got.first?.prompt_tokens ?? 1e9) - 8, JSON.stringify(got.second));
     });
 
-    await test("a model is downloaded, survives the page, is loaded from the store and removed", async () => {
+    await test("a model is downloaded, survives a reload, is loaded from storage and removed", async () => {
         const stored = await page.evaluate(async (sha256) => {
             const stages = new Set<string>();
             const { size } = await bezel.Bezel.download("/models/nano-e-q8_0.gguf", {
@@ -138,7 +138,7 @@ await withBrowser({}, async (browser) => {
         check(server.requests.slice(before).every((line) => !line.includes("/models/")), "the model was not fetched again");
     });
 
-    await test("a download that is cancelled goes on, and until then is no model", async () => {
+    await test("a cancelled download is resumed, and is not listed as a model before it is complete", async () => {
         server.modelRate = 200_000;
         const first = await page.evaluate(async () => {
             const control = new AbortController();
@@ -166,20 +166,23 @@ await withBrowser({}, async (browser) => {
         check(second.begin >= 60_000 && second.models === 1, JSON.stringify(second));
     });
 
-    await test("a load is cancelled while bytes come", async () => {
+    await test("a load is cancelled while it receives bytes", async () => {
         server.modelRate = 50_000;
-        const code = await page.evaluate(async () => {
+        const before = server.modelBytes;
+        const loading = page.evaluate(async () => {
             const control = new AbortController();
-            setTimeout(() => control.abort(), 500);
-            // An address of its own: the browser's cache has the other one.
+            Object.assign(globalThis, { cancel: () => control.abort() });
+            // The query string bypasses the browser's cache.
             const failed = await bezel.Bezel.load("/models/nano-e-q8_0.gguf?slow", { device: "cpu", signal: control.signal }).catch((e: unknown) => e);
             return (failed as InstanceType<Package["BezelError"]>).code;
         });
+        await until(page, () => Promise.resolve(server.modelBytes > before + 20_000));
+        await page.evaluate(() => (globalThis as unknown as { cancel: () => void }).cancel());
+        checkEqual(await loading, "aborted", "code");
         server.modelRate = 0;
-        checkEqual(code, "aborted", "code");
     });
 
-    await test("a worker that is killed rejects what is under way, and a model can be loaded again", async () => {
+    await test("killing the worker rejects calls in flight, and a model can be loaded again", async () => {
         const got = await page.evaluate(async () => {
             let worker: Worker | undefined;
             const make = (): Worker => (worker = new Worker("/bezel/worker.js", { type: "module" }));
@@ -199,7 +202,7 @@ await withBrowser({}, async (browser) => {
         checkEqual([got.code, got.tokens], ["device_lost", 1], got.message);
     });
 
-    await test("a worker's script that is not there, and a module that is none", async () => {
+    await test("a missing worker script, and a missing wasm module", async () => {
         const codes = await page.evaluate(async () => {
             const code = async (options: object): Promise<string> => {
                 const failed = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", options).catch((e: unknown) => e);
@@ -212,25 +215,25 @@ await withBrowser({}, async (browser) => {
         check(/^network: The engine could not be loaded.*404/.test(codes[1] ?? ""), String(codes[1]));
     });
 
-    await test("a server that allows no other sites is named as the cause", async () => {
+    await test("a missing CORS header is reported as the cause", async () => {
         const error = await page.evaluate(async (url) => {
             const failed = await bezel.Bezel.load(url, { device: "cpu" }).catch((e: unknown) => e);
             const { code, message } = failed as InstanceType<Package["BezelError"]>;
             return { code, message };
-        }, `${elsewhere.url}/models/nano-e-q8_0.gguf`);
+        }, `${otherOrigin.url}/models/nano-e-q8_0.gguf`);
         check(error.code === "network" && /CORS/.test(error.message), error.message);
     });
 
-    await test("a device that is lost is replaced, its weights read again", async () => {
+    await test("a lost device is replaced, and the weights are read again", async () => {
         const got = await page.evaluate(async () => {
             const devices: GPUDevice[] = [];
             const gpu = {
                 requestAdapter: async (options?: GPURequestAdapterOptions) => {
                     const adapter = await navigator.gpu.requestAdapter(options);
-                    const ask = adapter?.requestDevice.bind(adapter);
-                    if (adapter && ask) {
-                        adapter.requestDevice = async (wish) => {
-                            const device = await ask(wish);
+                    const request = adapter?.requestDevice.bind(adapter);
+                    if (adapter && request) {
+                        adapter.requestDevice = async (descriptor) => {
+                            const device = await request(descriptor);
                             devices.push(device);
                             return device;
                         };
@@ -244,14 +247,14 @@ await withBrowser({}, async (browser) => {
             devices.at(-1)?.destroy();
             const after = await model.chat.completions.create(request).catch((e: unknown) => e);
             model.close();
-            const told = after instanceof bezel.BezelError ? after.code : null;
+            const failed = after instanceof bezel.BezelError ? after.code : null;
             const text = after instanceof bezel.BezelError ? null : (after as { choices: { message: { content: string } }[] }).choices[0]?.message.content;
-            return { want, told, text, devices: devices.length };
+            return { want, failed, text, devices: devices.length };
         });
-        checkEqual([got.told, got.text, got.devices], [null, got.want, 2], "the same answer from a second device");
+        checkEqual([got.failed, got.text, got.devices], [null, got.want, 2], "the same answer from a second device");
     });
 
-    await test("what this browser can do", async () => {
+    await test("capabilities of this browser", async () => {
         const can = await page.evaluate(() => bezel.Bezel.capabilities());
         checkEqual([can.webgpu, can.simd, can.workers, can.opfs, can.threads], [true, true, true, true, false], "capabilities");
         check((can.adapter?.maxBufferSize ?? 0) > 1e8 && (can.storage?.quota ?? 0) > 1e8, JSON.stringify(can));
@@ -265,7 +268,7 @@ await withBrowser({ adapter: "swiftshader" }, async (browser) => {
     }
 });
 
-/** A browser without WebGPU, on a page that may share memory or may not. */
+/** Results in a browser without WebGPU. */
 interface OnCpu {
     device: string;
     notice: string | null;
@@ -276,13 +279,13 @@ interface OnCpu {
     cores: number;
 }
 
-/** The same work with every number of threads. */
+/** A chat and four prefills, to be compared between numbers of threads. */
 async function onCpu({ page }: Browser, options: { threads?: number }): Promise<OnCpu> {
     return page.evaluate(async (more) => {
         const model = await bezel.Bezel.load("/models/tiny-e-q8_0.gguf", more);
         const request = { messages: [{ role: "user" as const, content: "Name three gems." }], max_tokens: 16, temperature: 0 };
         const text = (await model.chat.completions.create(request)).choices[0].message.content;
-        // Each session has threads of its own; those of one that was freed are used again.
+        // Each session has its own threads; those of a freed session are reused.
         const tokens = await model.tokenize("A gem is a stone. ".repeat(20), { bos: true });
         const all: (number[] | null)[] = [];
         for (let i = 0; i < 2; i++) {
@@ -302,26 +305,26 @@ async function onCpu({ page }: Browser, options: { threads?: number }): Promise<
 
 await withBrowser({ adapter: "none" }, async (browser) => {
     await open(browser);
-    const alone = await onCpu(browser, {});
-    await test("a browser without WebGPU runs on the CPU and says so, also that one core has to do", () => {
-        checkEqual([alone.device, alone.threads, alone.same], ["cpu", 1, true], "device");
-        check(/CPU/.test(alone.notice ?? "") && /COOP/.test(alone.notice ?? ""), String(alone.notice));
+    const single = await onCpu(browser, {});
+    await test("a browser without WebGPU runs on the CPU, with a notice that mentions the single core", () => {
+        checkEqual([single.device, single.threads, single.same], ["cpu", 1, true], "device");
+        check(/CPU/.test(single.notice ?? "") && /COOP/.test(single.notice ?? ""), String(single.notice));
     });
     await browser.page.goto(`${isolated.url}/`);
     await browser.page.waitForFunction(() => "bezel" in globalThis);
-    await test("on an isolated page there are threads, with the same numbers", async () => {
+    await test("an isolated page uses threads, with bit-equal results", async () => {
         check((await browser.page.evaluate(() => bezel.Bezel.capabilities())).threads, "capabilities");
         for (const threads of [undefined, 2, 3, 7]) {
             const got = await onCpu(browser, threads === undefined ? {} : { threads });
             checkEqual([got.device, got.threads, got.same], ["cpu", threads ?? Math.min(16, got.cores), true], "threads");
             check(/CPU/.test(got.notice ?? "") && !/COOP/.test(got.notice ?? ""), String(got.notice));
-            checkEqual(got.text, alone.text, "the same text as one thread writes");
-            check(maxDifference(Float32Array.from(got.logits), Float32Array.from(alone.logits)) === 0, "and the same logits");
+            checkEqual(got.text, single.text, "same text as with one thread");
+            check(maxDifference(Float32Array.from(got.logits), Float32Array.from(single.logits)) === 0, "same logits");
         }
-        check(isolated.requests.some((line) => line.includes("bezel-mt.wasm")), "the module with threads");
-        check(!server.requests.some((line) => line.includes("bezel-mt.wasm")), "and nowhere else");
+        check(isolated.requests.some((line) => line.includes("bezel-mt.wasm")), "the threaded module is loaded");
+        check(!server.requests.some((line) => line.includes("bezel-mt.wasm")), "and not on the other page");
     });
-    await test("a thread that crashes takes the engine with it, which is told", async () => {
+    await test("a crashing thread ends the engine with an error", async () => {
         const got = await browser.page.evaluate(async () => {
             const model = await bezel.Bezel.load("/models/nano-e-q8_0.gguf", {
                 device: "cpu",
@@ -336,9 +339,9 @@ await withBrowser({ adapter: "none" }, async (browser) => {
         });
         checkEqual([got.code, got.threads], ["device_lost", 2], got.message);
     });
-    await test("a model that is too large for the CPU is refused with a sentence", async () => {
+    await test("a model that is too large for the CPU is refused", async () => {
         const got = await browser.page.evaluate(async () => {
-            const read = (): Promise<never> => Promise.reject(new Error("nothing of it must be read"));
+            const read = (): Promise<never> => Promise.reject(new Error("must not be read"));
             const failed = await bezel.Bezel.load({ name: "large.gguf", size: 17e9, read }).catch((e: unknown) => e);
             const { code, message } = failed as InstanceType<Package["BezelError"]>;
             return { code, message };
@@ -347,5 +350,4 @@ await withBrowser({ adapter: "none" }, async (browser) => {
     });
 });
 
-await Promise.all([server.close(), isolated.close(), elsewhere.close()]);
-finish();
+await end(server, isolated, otherOrigin);

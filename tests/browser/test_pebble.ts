@@ -1,13 +1,13 @@
-/** The models that come with the page, as it offers them: a story condenses out of noise. */
-import { check, checkEqual, finish, test } from "../web/check.js";
-import { screenshot, withBrowser } from "./browser.js";
+/** The built-in diffusion model, as the page offers it. */
+import { check, checkEqual, test } from "../web/check.js";
+import { end, screenshot, withBrowser } from "./browser.js";
 import { answered, loadOffer, openPage, send, setSettings } from "./page.js";
 import { startServer } from "./server.js";
 
 const server = await startServer({ mounts: [["/", "build/web/app"]] });
 
-await test("Pebble Diffusion: offered beside Pebble, its canvas condenses, the answer is a story", () =>
-    withBrowser({}, async ({ page }) => {
+await test("Pebble Diffusion: offered after Pebble, shows its canvas, answers with a story", () =>
+    withBrowser({ adapter: "none" }, async ({ page }) => {
         await openPage(page, server);
         await page.waitForSelector("button.choice");
         const offered = await page.locator("button.choice b").allTextContents();
@@ -16,8 +16,8 @@ await test("Pebble Diffusion: offered beside Pebble, its canvas condenses, the a
         await loadOffer(page, "Pebble Diffusion");
         await page.waitForSelector('button:has-text("Write a story about a fox.")');
         await send(page, "Write a story about a fox.");
-        const settled = (): boolean => [...document.querySelectorAll(".canvas .settled")].map((run) => run.textContent).join("").split(" ").length > 20;
-        await page.waitForFunction(settled, undefined, { timeout: 120_000 });
+        const mostlyStable = (): boolean => [...document.querySelectorAll(".canvas .stable")].map((run) => run.textContent).join("").split(" ").length > 20;
+        await page.waitForFunction(mostlyStable);
         await screenshot(page, "pebble-diffusion");
         const story = await answered(page);
         check(/\bfox\b/.test(story) && story.split(/\s+/).length > 40, story);
@@ -25,5 +25,4 @@ await test("Pebble Diffusion: offered beside Pebble, its canvas condenses, the a
         await screenshot(page, "pebble-diffusion-answer");
     }));
 
-await server.close();
-finish();
+await end(server);

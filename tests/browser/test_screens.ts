@@ -1,10 +1,10 @@
-/** Everything the page can show, with an engine that does what the test says: every error and its way out,
- * progress, Markdown, several conversations, keys, phones. Screenshots go to build/screenshots. */
+/** All screens of the page, with a fake engine: every error and its remedies, progress, Markdown, several conversations,
+ * keys, phones. Screenshots go to build/screenshots. */
 import type { Page } from "playwright-core";
-import { check, checkEqual, finish, test } from "../web/check.js";
-import { screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { check, checkEqual, test } from "../web/check.js";
+import { end, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import type { Scenario } from "./fake_bezel.js";
-import { answered, answerText, begun, openPage, ready, send, setSettings } from "./page.js";
+import { answered, answerText, begun, openPage, ready, send, setSettings, settled } from "./page.js";
 import { startServer, type Server } from "./server.js";
 
 const server: Server = await startServer({
@@ -43,14 +43,14 @@ More in [the handbook](https://example.org/gems).`;
 
 const thoughts = "The user asks about cuts. I should name a few, give a small table, and mention why the angle matters.";
 
-async function fresh(browser: Browser, scenario: Scenario = {}): Promise<Page> {
+async function openWith(browser: Browser, scenario: Scenario = {}): Promise<Page> {
     const { page } = browser;
     await page.addInitScript((value) => (globalThis.scenario = value as Scenario), scenario);
     await openPage(page, server);
     return page;
 }
 
-const change = (page: Page, scenario: Scenario): Promise<void> =>
+const setScenario = (page: Page, scenario: Scenario): Promise<void> =>
     page.evaluate((value) => void (globalThis.scenario = value), scenario);
 
 async function load(page: Page): Promise<void> {
@@ -59,10 +59,23 @@ async function load(page: Page): Promise<void> {
     await ready(page);
 }
 
+/** Continues the fake engine `times` times, then waits for a selector. */
+async function step(page: Page, times: number, selector: string): Promise<void> {
+    for (let i = 0; i < times; i++) {
+        await page.waitForFunction(() => globalThis.step !== undefined);
+        await page.evaluate(() => {
+            const next = globalThis.step;
+            globalThis.step = undefined;
+            next?.();
+        });
+    }
+    await page.waitForSelector(selector);
+}
+
 const screens = (name: string, options: BrowserOptions, body: (browser: Browser) => Promise<void>): Promise<void> =>
     test(name, () => withBrowser({ adapter: "none", ...options }, body));
 
-/** Counts how often the model's chip stops saying "loading", however short that was. */
+/** Counts how often the model's chip leaves the state "loading", however short that was. */
 const watchLoads = (page: Page): Promise<void> =>
     page.evaluate(() => {
         const chip = document.querySelector("#model-chip") as HTMLElement;
@@ -78,29 +91,29 @@ const loaded = (page: Page, times: number): Promise<unknown> =>
 
 // ---- errors while loading -----------------------------------------------------------------------------
 
-await screens("each error of loading has its screen, with the engine's sentence and a way out", {}, async (browser) => {
-    const page = await fresh(browser);
+await screens("each loading error has its screen, with the engine's message and a remedy", {}, async (browser) => {
+    const page = await openWith(browser);
     const titles = new Map<string, string>();
     const codes = ["no_webgpu", "no_adapter", "out_of_memory", "device_lost", "bad_file", "checksum", "unsupported_model", "not_found", "network", "quota", "numeric", "bad_request", "surprise"];
     for (const code of codes) {
-        await change(page, { load: code });
+        await setScenario(page, { load: code });
         await page.click("button.choice >> nth=0");
         await page.click('.card button:has-text("Load")');
         await page.waitForSelector(`.card[data-code="${code}"]`);
         const text = (await page.textContent(".card")) ?? "";
         check(text.includes(`own sentence about ${code}`), `${code}: ${text}`);
         titles.set(code, (await page.textContent(".card h2")) ?? "");
-        check((await page.locator(".card .actions button").count()) > 0, `${code} has a way out`);
+        check((await page.locator(".card .actions button").count()) > 0, `${code} has a remedy`);
         checkEqual(await page.evaluate(() => document.activeElement?.closest(".card .actions") !== null), true, `${code}: focus`);
         if (code === "out_of_memory") {
             await screenshot(page, "error-desktop-light");
         }
-        await change(page, {});
+        await setScenario(page, {});
         if (code === "no_webgpu" || code === "no_adapter" || code === "numeric") {
-            await page.click('.card button:has-text("processor")');
+            await page.click('.card button:has-text("CPU")');
             await ready(page);
             await page.click("#model-chip");
-            check(((await page.textContent("#model-info")) ?? "").includes("processor"), "on the processor");
+            check(((await page.textContent("#model-info")) ?? "").includes("CPU"), "on the CPU");
             await page.click('#model-info button:has-text("Unload")');
             await setSettings(page, { device: "auto" });
         } else if (await page.isVisible('.card button:has-text("Choose another")')) {
@@ -116,67 +129,67 @@ await screens("each error of loading has its screen, with the engine's sentence 
     checkEqual(titles.size, new Set(titles.values()).size, `different titles: ${JSON.stringify([...titles])}`);
 });
 
-await screens("a file that is no model is told before it is loaded", {}, async (browser) => {
-    const page = await fresh(browser, { inspect: "unsupported_model" });
+await screens("an unsupported file is reported before it is loaded", {}, async (browser) => {
+    const page = await openWith(browser, { inspect: "unsupported_model" });
     await page.click("button.choice >> nth=0");
     await page.waitForSelector('.card[data-code="unsupported_model"]');
     await page.click('.card button:has-text("Choose another")');
     await page.waitForSelector(".hero");
 });
 
-await screens("out of memory: less context is loaded", {}, async (browser) => {
-    const page = await fresh(browser, { load: "out_of_memory" });
+await screens("out of memory: loading with a short context", {}, async (browser) => {
+    const page = await openWith(browser, { load: "out_of_memory" });
     await page.click("button.choice >> nth=0");
     await page.click('.card button:has-text("Load")');
     await page.waitForSelector('.card[data-code="out_of_memory"]');
-    await change(page, {});
+    await setScenario(page, {});
     await page.click('.card button:has-text("short context")');
     await ready(page);
     await page.click("#open-settings");
     checkEqual(await page.inputValue("#set-context"), "2048", "context");
 });
 
-await screens("a model of another site is downloaded; without room, a file helps", {}, async (browser) => {
-    const page = await fresh(browser);
+await screens("a model of another site is downloaded; with full storage, a file can be opened", {}, async (browser) => {
+    const page = await openWith(browser);
     await page.fill('input[name="address"]', "https://models.example/m.gguf");
     await page.click('form button:has-text("Open")');
     await page.click('.card button:has-text("Load")');
     await page.waitForSelector('.card[data-code="quota"]');
-    check(await page.isVisible('.card button:has-text("Open a file")'), "a way out");
-    checkEqual(browser.requested.filter((url) => !url.startsWith(server.url)), [], "the fake fetches nothing");
+    check(await page.isVisible('.card button:has-text("Open a file")'), "a remedy");
+    checkEqual(browser.requested.filter((url) => !url.startsWith(server.url)), [], "the fake engine fetches nothing");
 });
 
-await screens("loading shows bytes, and can be cancelled", {}, async (browser) => {
-    const page = await fresh(browser, { endless: true, pause: 20 });
+await screens("loading shows bytes and can be cancelled", {}, async (browser) => {
+    const page = await openWith(browser, { endless: true, pause: 20 });
     await page.click("button.choice >> nth=0");
     await page.click('.card button:has-text("Load")');
     await page.waitForFunction(() => document.querySelector(".progress-line")?.textContent?.includes("1.9 GB of 3.1 GB"));
-    checkEqual(await page.getAttribute('[role="progressbar"]', "aria-valuenow"), "62", "told to screen readers");
+    checkEqual(await page.getAttribute('[role="progressbar"]', "aria-valuenow"), "62", "value for screen readers");
     await screenshot(page, "loading-desktop-light");
     await page.click('.card button:has-text("Cancel")');
     await page.waitForSelector(".hero");
     checkEqual(await page.getAttribute("#model-chip", "data-state"), "none", "state");
 });
 
-await screens("without WebGPU the start page says so", {}, async (browser) => {
-    const page = await fresh(browser, { webgpu: false });
-    await page.waitForSelector('.verdict:has-text("no WebGPU")');
+await screens("without WebGPU the start view shows a note", {}, async (browser) => {
+    const page = await openWith(browser, { webgpu: false });
+    await page.waitForSelector('.callout:has-text("no WebGPU")');
     await page.click("button.choice >> nth=0");
-    await page.waitForSelector('.card .verdict:has-text("runs on the processor")');
+    await page.waitForSelector('.card .callout:has-text("runs on the CPU")');
 });
 
 // ---- errors while answering ------------------------------------------------------------------------------
 
-await screens("each error of answering is told below what was written, with a way out", {}, async (browser) => {
-    const page = await fresh(browser, { pause: 1 });
+await screens("each answering error is shown below the text, with a remedy", {}, async (browser) => {
+    const page = await openWith(browser, { pause: 1 });
     await load(page);
     for (const code of ["context_full", "out_of_memory", "numeric", "unsupported_model", "bad_file", "bad_request", "surprise"]) {
-        await change(page, { answer: code, failAfter: 1, text: "One two three" });
+        await setScenario(page, { answer: code, failAfter: 1, text: "One two three" });
         await page.click("#new-chat");
         await send(page, `Fail with ${code}`);
         await page.waitForSelector(`.message.last .outcome[data-code="${code}"]`);
-        checkEqual((await answerText(page)).trim(), "One", `${code}: what was written stays`);
-        check((await page.locator(".message.last .outcome button").count()) > 0, `${code} has a way out`);
+        checkEqual((await answerText(page)).trim(), "One", `${code}: the text is kept`);
+        check((await page.locator(".message.last .outcome button").count()) > 0, `${code} has a remedy`);
         if (code === "numeric") {
             await screenshot(page, "answer-error-desktop-light");
         }
@@ -185,47 +198,47 @@ await screens("each error of answering is told below what was written, with a wa
             await page.waitForSelector(".empty");
         }
     }
-    await change(page, { text: "Fine now" });
+    await setScenario(page, { text: "Fine now" });
     await page.click('.message.last .outcome button:has-text("Answer again")');
     await page.waitForFunction(() => document.querySelector(".message.last .prose")?.textContent === "Fine now");
 });
 
-await screens("a lost device: the model comes back by itself, and the answer goes on; not for ever", {}, async (browser) => {
-    const page = await fresh(browser);
+await screens("a device loss: the model is loaded again and the answer continued, until it happens too often", {}, async (browser) => {
+    const page = await openWith(browser);
     await load(page);
     await watchLoads(page);
-    await change(page, { answer: "device_lost", failAfter: 2, text: "One two three four" });
+    await setScenario(page, { answer: "device_lost", failAfter: 2, text: "One two three four" });
     await send(page, "Count");
     await page.waitForSelector('.message.last .outcome[data-code="device_lost"]');
     await loaded(page, 1);
-    await change(page, { text: "three four" });
-    await page.click('.message.last .outcome button:has-text("Go on")');
+    await setScenario(page, { text: "three four" });
+    await page.click('.message.last .outcome button:has-text("Continue")');
     await page.waitForSelector('.message.last[data-state="done"]');
-    check((await answerText(page)).startsWith("One two"), "what was written stays");
-    check(!(await page.isVisible(".message.last .outcome")), "all is well");
-    await change(page, { answer: "device_lost", failAfter: 1, text: "One two three four" });
+    check((await answerText(page)).startsWith("One two"), "the text is kept");
+    check(!(await page.isVisible(".message.last .outcome")), "no outcome is shown");
+    await setScenario(page, { answer: "device_lost", failAfter: 1, text: "One two three four" });
     await page.click('.message.last button:has-text("Answer again")');
     await loaded(page, 2);
     await page.click('.message.last button:has-text("Answer again")');
     await page.waitForSelector('#model-chip[data-state="failed"]');
     check(((await page.textContent("#composer-note")) ?? "").includes("3 times"), "it gives up");
-    await change(page, {});
+    await setScenario(page, {});
     await page.click('#composer-note button:has-text("Try again")');
     await ready(page);
 });
 
-await screens("a conversation that is full says so", {}, async (browser) => {
-    const page = await fresh(browser, { used: 31000 });
+await screens("the context meter of a nearly full conversation", {}, async (browser) => {
+    const page = await openWith(browser, { used: 31000 });
     await load(page);
     await send(page, "Hello");
     await answered(page);
     check(((await page.textContent("#context")) ?? "").includes("95% of context"), "the meter");
 });
 
-// ---- talking ------------------------------------------------------------------------------------------------
+// ---- chatting -----------------------------------------------------------------------------------------------
 
-await screens("Markdown, thoughts, figures", { colours: "light" }, async (browser) => {
-    const page = await fresh(browser, { text: gems, thinking: thoughts });
+await screens("Markdown, thoughts, statistics", { colours: "light" }, async (browser) => {
+    const page = await openWith(browser, { text: gems, thinking: thoughts });
     await load(page);
     await send(page, "How are gems cut, and why does it matter?");
     await answered(page);
@@ -235,7 +248,7 @@ await screens("Markdown, thoughts, figures", { colours: "light" }, async (browse
         ),
     );
     checkEqual(counts, [1, 4, 3, 4, 1, 1, 1], "elements");
-    checkEqual(await page.getAttribute(".thinking", "open"), null, "thoughts are folded");
+    checkEqual(await page.getAttribute(".thinking", "open"), null, "thoughts are collapsed");
     await page.click(".thinking summary");
     checkEqual((await page.textContent(".thinking .text")) ?? "", thoughts, "thoughts");
     check(((await page.textContent(".message.last .figures")) ?? "").includes("61 tokens/s"), "figures");
@@ -247,55 +260,62 @@ await screens("Markdown, thoughts, figures", { colours: "light" }, async (browse
     await screenshot(page, "chat-desktop-light");
 });
 
-await screens("what is looked at and listened to is shown while it lasts, and what is to be said about it stays", {}, async (browser) => {
+await screens("encoding progress is shown while it lasts, and notices stay", {}, async (browser) => {
     const media = [0, 1, 2, 3].map((done) => ({ kind: "image" as const, index: 0, count: 1, done, total: 4 }));
-    const page = await fresh(browser, { media, pause: 700, text: "A cat.", notice: "The engine's own sentence." });
+    const page = await openWith(browser);
     await load(page);
+    await setScenario(page, { media, pause: "step", text: "A cat.", notice: "The engine's own sentence." });
     await send(page, "What is it?");
-    await page.waitForSelector('.message.last .looking[aria-valuenow]:not([aria-valuenow="0"])'); // on a busy machine, any step of it
-    checkEqual(await page.textContent(".message.last .looking"), "Looking at the picture", "what is shown");
-    check(!(await page.isVisible(".message.last .waiting")), "no other sign of waiting");
-    await screenshot(page, "looking-desktop-light");
-    await answered(page);
-    check(!(await page.isVisible(".message.last .looking")), "it is over");
+    await step(page, 2, '.message.last .encoding[aria-valuenow="50"]');
+    checkEqual(await page.textContent(".message.last .encoding"), "Looking at the image", "text");
+    check(!(await page.isVisible(".message.last .waiting")), "no other waiting indicator");
+    await screenshot(page, "encoding-desktop-light");
+    await setScenario(page, { text: "A cat." });
+    await step(page, 1, '.message.last[data-state="done"]');
+    check(!(await page.isVisible(".message.last .encoding")), "encoding has ended");
     checkEqual(await page.textContent(".message.last .outcome"), "The engine's own sentence.", "the notice");
-    await change(page, { pause: 300, media: [{ kind: "audio", index: 1, count: 3, done: 1, total: 2 }], text: "Yes." });
+    await setScenario(page, { pause: "step", media: [{ kind: "audio", index: 1, count: 3, done: 1, total: 2 }], text: "Yes." });
     await send(page, "And these?");
-    await page.waitForSelector('.message.last .looking:has-text("Listening to sound 2 of 3")');
-    await answered(page);
+    await page.waitForSelector('.message.last .encoding:has-text("Listening to sound 2 of 3")');
+    await setScenario(page, { text: "Yes." });
+    await step(page, 1, '.message.last[data-state="done"]');
     await page.reload();
     await page.waitForSelector('.message.assistant .outcome:has-text("own sentence")');
 });
 
-await screens("a diffusion model's canvas condenses, and gives way to the answer", {}, async (browser) => {
+await screens("a diffusion model's canvas is shown, then replaced by the answer", {}, async (browser) => {
     const canvases = ["stone the gem light a of", "A gem the light a of", "A gem is light <b>of</b> stone", "A gem is a bright stone"];
-    const page = await fresh(browser, { canvases, text: "A gem is a bright stone.", pause: 400 });
+    const page = await openWith(browser);
     await load(page);
+    await setScenario(page, { canvases, text: "A gem is a bright stone.", pause: "step" });
     await send(page, "What is a gem?");
-    await page.waitForFunction(() => document.querySelector(".canvas .settled")?.textContent === "A gem");
+    await page.waitForSelector(".canvas >> text=stone the gem");
+    await step(page, 1, ".canvas >> text=A gem the light");
+    await step(page, 1, '.canvas .stable:text-is("A gem")');
     await screenshot(page, "canvas-desktop-light");
-    checkEqual(await page.locator(".canvas b").count(), 0, "its text is text");
-    check(!(await page.isVisible(".message.last .waiting")), "no other sign of waiting");
-    await answered(page);
+    checkEqual(await page.locator(".canvas b").count(), 0, "its text is not parsed as HTML");
+    check(!(await page.isVisible(".message.last .waiting")), "no other waiting indicator");
+    await setScenario(page, { text: "A gem is a bright stone." });
+    await step(page, 1, '.message.last[data-state="done"]');
     checkEqual([await answerText(page), await page.isVisible(".canvas")], ["A gem is a bright stone.", false], "the answer");
     await page.reload();
     await page.waitForSelector('.message.assistant:has-text("A gem is a bright stone.")');
-    check(!(await page.isVisible(".canvas")), "nothing of it was stored");
+    check(!(await page.isVisible(".canvas")), "the canvas is not stored");
 });
 
-await screens("an answer without words says so", {}, async (browser) => {
-    const page = await fresh(browser, { text: "", thinking: thoughts });
+await screens("an empty answer shows a note", {}, async (browser) => {
+    const page = await openWith(browser, { text: "", thinking: thoughts });
     await load(page);
     await send(page, "Hello");
-    await page.waitForSelector('.message.last .outcome:has-text("The model thought, then said nothing.")');
-    await change(page, { text: "" });
+    await page.waitForSelector('.message.last .outcome:has-text("The model stopped after thinking, without an answer.")');
+    await setScenario(page, { text: "" });
     await page.click('.message.last button:has-text("Answer again")');
-    await page.waitForSelector('.message.last .outcome:has-text("The model said nothing.")');
+    await page.waitForSelector('.message.last .outcome:has-text("The model gave an empty answer.")');
 });
 
-await screens("what a model writes is never run", {}, async (browser) => {
+await screens("markup in an answer is never executed", {}, async (browser) => {
     const evil = '<img src=x onerror="window.hit=1"> <script>window.hit=1</script> [x](javascript:window.hit=1) ![p](https://evil.example/p.png)';
-    const page = await fresh(browser, { text: evil, thinking: evil });
+    const page = await openWith(browser, { text: evil, thinking: evil });
     await load(page);
     await send(page, evil);
     await answered(page);
@@ -307,28 +327,30 @@ await screens("what a model writes is never run", {}, async (browser) => {
 });
 
 await screens("keys: Enter sends, Shift+Enter breaks the line, Escape stops", {}, async (browser) => {
-    const page = await fresh(browser, { text: gems, pause: 15 });
+    const long = "word ".repeat(20_000);
+    const page = await openWith(browser);
     await load(page);
+    await setScenario(page, { text: long, pause: 15 });
     await page.focus("#composer-text");
     await page.keyboard.type("one");
     await page.keyboard.press("Shift+Enter");
     await page.keyboard.type("two");
     await page.keyboard.press("Enter");
-    checkEqual(await page.textContent(".message.user .said"), "one\ntwo", "message");
+    checkEqual(await page.textContent(".message.user .user-text"), "one\ntwo", "message");
     await begun(page);
     checkEqual(await page.getAttribute("#send", "aria-label"), "Stop", "button");
     await page.keyboard.press("Escape");
     await page.waitForSelector('.message.last[data-state="stopped"]');
     const text = await answerText(page);
-    check(text.length > 0 && text.length < 300, `stopped early: ${text.length}`);
-    await change(page, { text: "the rest" });
-    await page.click('.message.last button:has-text("Go on")');
+    check(text.length > 0 && text.length < long.length / 2, `stopped early: ${text.length}`);
+    await setScenario(page, { text: "the rest" });
+    await page.click('.message.last button:has-text("Continue")');
     await page.waitForSelector('.message.last[data-state="done"]');
-    check((await answerText(page)).startsWith(text.trim().slice(0, 5)), "went on");
+    check((await answerText(page)).startsWith(text.trim().slice(0, 5)), "continued");
 });
 
 await screens("several conversations: titles, renaming, deleting, editing, after a reload", {}, async (browser) => {
-    const page = await fresh(browser, { text: "Yes." });
+    const page = await openWith(browser, { text: "Yes." });
     await load(page);
     for (const question of ["First question", "Second question"]) {
         await page.click("#new-chat");
@@ -338,7 +360,7 @@ await screens("several conversations: titles, renaming, deleting, editing, after
     const titles = (): Promise<string[]> => page.locator(".conversation .name").allTextContents();
     checkEqual(await titles(), ["Second question", "First question"], "newest first");
     await page.click('.conversation:has-text("First question") .pick');
-    await page.waitForFunction(() => document.querySelector(".message.user .said")?.textContent === "First question");
+    await page.waitForFunction(() => document.querySelector(".message.user .user-text")?.textContent === "First question");
     await page.hover('.conversation:has-text("First question")');
     await page.click('button[aria-label="Rename First question"]');
     await page.keyboard.type("About gems");
@@ -349,35 +371,35 @@ await screens("several conversations: titles, renaming, deleting, editing, after
     await page.fill(".edit textarea", "Another question");
     await page.click('.edit button:has-text("Send")');
     await answered(page);
-    checkEqual(await page.locator(".message").count(), 2, "the old answer is gone");
+    checkEqual(await page.locator(".message").count(), 2, "the old answer is removed");
     await page.reload();
     await page.waitForSelector('.message.user:has-text("Another question")');
-    checkEqual((await titles()).sort(), ["About gems", "Second question"], "kept");
+    checkEqual((await titles()).sort(), ["About gems", "Second question"], "titles after a reload");
     await page.hover('.conversation:has-text("About gems")');
     await page.click('button[aria-label="Delete About gems"]');
     await page.click('#confirm button:has-text("Cancel")');
-    checkEqual((await titles()).length, 2, "not yet");
+    checkEqual((await titles()).length, 2, "not deleted");
     await page.hover('.conversation:has-text("About gems")');
     await page.click('button[aria-label="Delete About gems"]');
     await page.click('#confirm button:has-text("Delete")');
     await page.waitForFunction(() => document.querySelectorAll(".conversation").length === 1);
-    checkEqual(await page.locator(".message").count(), 0, "its messages are gone");
+    checkEqual(await page.locator(".message").count(), 0, "its messages are removed");
 });
 
-await screens("finished paragraphs are told to screen readers, and every control has a name", {}, async (browser) => {
-    const page = await fresh(browser, { text: "First paragraph.\n\nSecond paragraph.", pause: 30 });
+await screens("finished paragraphs are announced to screen readers, and every control has a name", {}, async (browser) => {
+    const page = await openWith(browser, { text: "First paragraph.\n\nSecond paragraph.", pause: 30 });
     await load(page);
     await page.evaluate(() => {
-        const told: string[] = [];
-        (window as { told?: string[] }).told = told;
-        new MutationObserver(() => told.push(document.querySelector("#announcer")?.textContent ?? "")).observe(
+        const announced: string[] = [];
+        (window as { announced?: string[] }).announced = announced;
+        new MutationObserver(() => announced.push(document.querySelector("#announcer")?.textContent ?? "")).observe(
             document.querySelector("#announcer") as Node, { childList: true, characterData: true, subtree: true });
     });
     await send(page, "Speak");
     await answered(page);
-    const told = await page.evaluate(() => (window as { told?: string[] }).told ?? []);
+    const announced = await page.evaluate(() => (window as { announced?: string[] }).announced ?? []);
     for (const text of ["Answering", "First paragraph.", "Second paragraph."]) {
-        check(told.includes(text), `${text} in ${JSON.stringify(told)}`);
+        check(announced.includes(text), `${text} in ${JSON.stringify(announced)}`);
     }
     await page.click("#open-settings");
     const nameless = await page.evaluate(() =>
@@ -389,10 +411,10 @@ await screens("finished paragraphs are told to screen readers, and every control
     await screenshot(page, "settings-desktop-light");
 });
 
-// ---- how it looks ----------------------------------------------------------------------------------------------
+// ---- appearance ------------------------------------------------------------------------------------------------
 
-/** What hangs over the right edge, without being inside something that scrolls sideways. */
-async function overhanging(page: Page): Promise<string[]> {
+/** Elements that extend past the right edge, outside of horizontally scrolling ones. */
+async function overflowing(page: Page): Promise<string[]> {
     return page.evaluate(() =>
         [...document.querySelectorAll<HTMLElement>("#main *, dialog[open], dialog[open] *")]
             .filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5 && e.checkVisibility())
@@ -406,18 +428,18 @@ for (const [device, options] of [
     ["phone", { phone: true }],
 ] as [string, BrowserOptions][]) {
     for (const colours of ["light", "dark"] as const) {
-        await screens(`${device}, ${colours}: start, verdict, conversation`, { ...options, colours }, async (browser) => {
-            const page = await fresh(browser, { text: gems, thinking: thoughts });
+        await screens(`${device}, ${colours}: start, summary, conversation`, { ...options, colours }, async (browser) => {
+            const page = await openWith(browser, { text: gems, thinking: thoughts });
             const look = async (what: string): Promise<void> => {
-                await page.waitForTimeout(250); // transitions
+                await settled(page);
                 await screenshot(page, `${what}-${device}-${colours}`);
-                checkEqual(await overhanging(page), [], `${what}: nothing hangs over the edge`);
+                checkEqual(await overflowing(page), [], `${what}: no overflow`);
             };
             await page.waitForSelector("button.choice");
             await look("start");
             await page.click("button.choice >> nth=0");
-            await page.waitForSelector(".card .verdict");
-            await look("verdict");
+            await page.waitForSelector(".card .callout");
+            await look("summary");
             await page.click('.card button:has-text("Load")');
             await ready(page);
             await look("empty");
@@ -430,7 +452,7 @@ for (const [device, options] of [
             await page.click("#model-chip");
             await look("model");
             await page.click('#model-info button:has-text("Close")');
-            await change(page, { text: gems, answer: "numeric", failAfter: 40 });
+            await setScenario(page, { text: gems, answer: "numeric", failAfter: 40 });
             await send(page, "And how are they set?");
             await page.waitForSelector(".message.last .outcome");
             await look("answer-error");
@@ -450,7 +472,7 @@ for (const [device, options] of [
             if (device === "phone") {
                 await page.click("#close-side");
             }
-            await change(page, { endless: true, pause: 20 });
+            await setScenario(page, { endless: true, pause: 20 });
             await page.click("#model-chip");
             await page.click('#model-info button:has-text("Unload")');
             await look("no-model");
@@ -459,10 +481,10 @@ for (const [device, options] of [
             await page.click("button.choice >> nth=0");
             await page.waitForFunction(() => document.querySelector(".progress-line")?.textContent?.includes("1.9 GB"));
             await look("loading");
-            await change(page, { load: "network" });
+            await setScenario(page, { load: "network" });
             await page.waitForSelector('.card[data-code="network"]');
             await look("error");
-            await change(page, { webgpu: false });
+            await setScenario(page, { webgpu: false });
             await page.reload();
             await page.waitForSelector("html[data-started]");
             await look("reloaded");
@@ -470,5 +492,4 @@ for (const [device, options] of [
     }
 }
 
-await server.close();
-finish();
+await end(server);

@@ -1,4 +1,4 @@
-// What a user of the package writes; a test builds it with each bundler and looks at the title.
+// An application of the package. A test builds it with each bundler and checks the title.
 import { Bezel } from "bezel";
 
 async function main() {

@@ -1,4 +1,4 @@
-// esbuild leaves `new URL("./x", import.meta.url)` as it is, so the worker and the module go beside the app.
+// esbuild does not process `new URL("./x", import.meta.url)`, so the worker and the module are placed next to the app.
 import { copyFile } from "node:fs/promises";
 import { build } from "esbuild";
 

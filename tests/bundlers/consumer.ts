@@ -1,4 +1,4 @@
-/** Compiled against the published types, as a user's program would be; never run. */
+/** A user's program, compiled against the published types; never run. */
 import { Bezel, BezelError, type BezelModel, type ChatCompletion, type Message, type Progress } from "bezel";
 import { fileSource } from "bezel/node";
 
@@ -11,9 +11,9 @@ export async function ask(file: File, text: string): Promise<string> {
     const messages: Message[] = [{ role: "user", content: text }];
     const whole: ChatCompletion = await model.chat.completions.create({ messages, temperature: 0.7 });
     messages.push(whole.choices[0].message);
-    let said = "";
+    let answer = "";
     for await (const chunk of await model.chat.completions.create({ messages, stream: true }, { signal: AbortSignal.timeout(1000) })) {
-        said += chunk.choices[0]?.delta.content ?? "";
+        answer += chunk.choices[0]?.delta.content ?? "";
         console.log(chunk.usage?.prompt_tokens_details.cached_tokens);
     }
     try {
@@ -28,11 +28,11 @@ export async function ask(file: File, text: string): Promise<string> {
     // @ts-expect-error a message without content
     await model.chat.completions.create({ messages: [{ role: "user" }] });
     (await fileSource("model.gguf")).close();
-    return said;
+    return answer;
 }
 
-/** Every source of a picture and of a sound that the README names, and what a stream tells besides words. */
-export async function show(model: BezelModel, file: File, base64: string, bitmap: ImageBitmap, image: ImageData, heard: AudioBuffer): Promise<string> {
+/** Every source of an image and of a sound in the README, and the other fields of a stream's chunks. */
+export async function show(model: BezelModel, file: File, base64: string, bitmap: ImageBitmap, image: ImageData, recording: AudioBuffer): Promise<string> {
     if (!model.facts.vision || !model.facts.audio) {
         return "";
     }
@@ -44,28 +44,28 @@ export async function show(model: BezelModel, file: File, base64: string, bitmap
         ] }],
     });
     const pixels = { data: new Uint8Array(3 * 64 * 48), width: 64, height: 48 };
-    const pictures = [`data:image/png;base64,${base64}`, new URL("https://example.org/a.png"), file, bitmap, image, pixels];
-    const sounds = [base64, new URL("https://example.org/a.wav"), file, heard];
+    const images = [`data:image/png;base64,${base64}`, new URL("https://example.org/a.png"), file, bitmap, image, pixels];
+    const sounds = [base64, new URL("https://example.org/a.wav"), file, recording];
     const messages: Message[] = [{ role: "user", content: [
-        ...pictures.map((url) => ({ type: "image_url" as const, image_url: { url, detail: "low" as const } })),
+        ...images.map((url) => ({ type: "image_url" as const, image_url: { url, detail: "low" as const } })),
         ...sounds.map((data) => ({ type: "input_audio" as const, input_audio: { data } })),
         { type: "input_audio", input_audio: { data: new Float32Array(16000), rate: 16000 } },
     ] }];
-    let seen = "";
+    let output = "";
     for await (const { choices, canvas, media, notice, timings } of await model.chat.completions.create({ messages, stream: true })) {
-        seen += choices[0]?.delta.content ?? "";
+        output += choices[0]?.delta.content ?? "";
         if (canvas) {
-            seen += `${canvas.text} ${canvas.step / canvas.steps}`;
+            output += `${canvas.text} ${canvas.step / canvas.steps}`;
         }
         if (media) {
-            seen += `${media.kind} ${media.index + 1} of ${media.count}: ${media.done / media.total}`;
+            output += `${media.kind} ${media.index + 1} of ${media.count}: ${media.done / media.total}`;
         }
-        seen += `${notice ?? ""} ${timings?.media_n ?? 0}`;
+        output += `${notice ?? ""} ${timings?.media_n ?? 0}`;
     }
     const whole = await model.chat.completions.create({ messages });
     whole.notices?.forEach((text: string) => console.log(text));
-    // @ts-expect-error samples without their rate
+    // @ts-expect-error samples without a rate
     await model.chat.completions.create({ messages: [{ role: "user", content: [{ type: "input_audio", input_audio: { data: new Float32Array(1) } }] }] });
     console.log((await model.mediaStats()).encoded);
-    return seen;
+    return output;
 }

@@ -1,5 +1,5 @@
 export default {
-    // Dependencies that Vite bundles beforehand lose their neighbours: the worker and the module.
+    // Pre-bundling would separate the package from its worker and module.
     optimizeDeps: { exclude: ["bezel"] },
     build: { outDir: "out-vite", emptyOutDir: true },
     logLevel: "warn",

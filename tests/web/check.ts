@@ -1,11 +1,11 @@
-/** Cases of a test program: one line each, "ok NAME" or "FAIL NAME", reasons before it. */
+/** Test cases: one line each, "ok NAME" or "FAIL NAME", preceded by the reason. */
 import { exit, programArguments } from "./platform.js";
 
 let failed = 0;
 let passed = 0;
 const filter = programArguments[0] ?? "";
 
-/** Runs a case; with an argument on the command line, only cases whose names hold it. */
+/** Runs a case; with an argument on the command line, only cases whose names contain it. */
 export async function test(name: string, body: () => Promise<void> | void): Promise<void> {
     if (!name.includes(filter)) {
         return;
@@ -34,19 +34,19 @@ export function checkEqual<T>(got: T, want: T, what: string): void {
 
 export function finish(): never {
     if (passed + failed === 0) {
-        console.log(`FAIL no case is called ${filter}`);
+        console.log(`FAIL no case matches ${filter}`);
     }
     exit(failed || passed === 0 ? 1 : 0);
 }
 
-/** Largest absolute difference; infinite where something is not a number or missing. */
+/** Largest absolute difference; Infinity for NaN or different lengths. */
 export function maxDifference(got: Float32Array, want: Float32Array): number {
-    let most = got.length === want.length ? 0 : Infinity;
+    let max = got.length === want.length ? 0 : Infinity;
     for (let i = 0; i < want.length; i++) {
         const d = Math.abs((got[i] ?? NaN) - (want[i] ?? NaN));
-        if (!(d <= most)) {
-            most = Number.isNaN(d) ? Infinity : d;
+        if (!(d <= max)) {
+            max = Number.isNaN(d) ? Infinity : d;
         }
     }
-    return most;
+    return max;
 }

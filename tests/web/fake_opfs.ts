@@ -1,4 +1,4 @@
-/** The origin private file system of a browser, in memory, as far as the package uses it. */
+/** An in-memory origin private file system with the operations that the package uses. */
 
 interface Content {
     bytes: Uint8Array<ArrayBuffer>;
@@ -12,10 +12,10 @@ function failure(name: string): Error {
 
 export class FakeOpfs {
     readonly files = new Map<string, Content>();
-    /** Bytes that all files may have. */
+    /** Maximum bytes of all files. */
     quota = Infinity;
-    /** Whether it is said beforehand. */
-    tellsQuota = true;
+    /** Whether estimate() reports the quota. */
+    reportsQuota = true;
 
     get usage(): number {
         return [...this.files.values()].reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
@@ -24,7 +24,7 @@ export class FakeOpfs {
     install(): void {
         const storage = {
             getDirectory: () => Promise.resolve({ getDirectoryHandle: () => Promise.resolve(this.#folder()) }),
-            estimate: () => Promise.resolve(this.tellsQuota ? { quota: this.quota, usage: this.usage } : {}),
+            estimate: () => Promise.resolve(this.reportsQuota ? { quota: this.quota, usage: this.usage } : {}),
             persisted: () => Promise.resolve(false),
             persist: () => Promise.resolve(true),
         };

@@ -1,15 +1,15 @@
-/** WebGPU with something wrong, for tests: the real device, and a few of its calls replaced. */
+/** WebGPU with injected faults: the real device, with a few calls replaced. */
 
-type Wish = GPUDeviceDescriptor | undefined;
+type Descriptor = GPUDeviceDescriptor | undefined;
 
-/** A GPU whose devices are changed before anybody sees them. */
-function changed(entry: GPU, change: (device: GPUDevice) => void): GPU {
+/** A GPU whose devices are modified when they are created. */
+function withDevices(entry: GPU, change: (device: GPUDevice) => void): GPU {
     return {
         requestAdapter: async (options?: GPURequestAdapterOptions) => {
             const adapter = (await entry.requestAdapter(options)) as GPUAdapter;
             const request = adapter.requestDevice.bind(adapter);
-            adapter.requestDevice = async (wish: Wish) => {
-                const device = await request(wish);
+            adapter.requestDevice = async (descriptor: Descriptor) => {
+                const device = await request(descriptor);
                 change(device);
                 return device;
             };
@@ -18,12 +18,12 @@ function changed(entry: GPU, change: (device: GPUDevice) => void): GPU {
     } as unknown as GPU;
 }
 
-/** Devices without memory beyond some bytes, told as WebGPU tells it: later, in an error scope. */
+/** Devices with limited memory; the error is reported asynchronously in an error scope, as WebGPU does. */
 export function withLittleMemory(entry: GPU, bytes: number): GPU {
     const { GPUOutOfMemoryError } = globalThis as unknown as {
         GPUOutOfMemoryError: new (message: string) => GPUError;
     };
-    return changed(entry, (device) => {
+    return withDevices(entry, (device) => {
         const create = device.createBuffer.bind(device);
         const push = device.pushErrorScope.bind(device);
         const pop = device.popErrorScope.bind(device);
@@ -33,7 +33,7 @@ export function withLittleMemory(entry: GPU, bytes: number): GPU {
             used += descriptor.size;
             const scope = scopes.findLast(({ filter }) => filter === "out-of-memory");
             if (used > bytes && scope) {
-                scope.error = new GPUOutOfMemoryError("the memory that a test allows is full");
+                scope.error = new GPUOutOfMemoryError("the memory limit of the test is exceeded");
             }
             return create(descriptor);
         };
@@ -49,24 +49,24 @@ export function withLittleMemory(entry: GPU, bytes: number): GPU {
     });
 }
 
-/** Devices whose compiler refuses every shader with this label. */
+/** Devices whose compiler rejects shaders with this label. */
 export function withBrokenShader(entry: GPU, label: string): GPU {
-    return changed(entry, (device) => {
+    return withDevices(entry, (device) => {
         const create = device.createShaderModule.bind(device);
         device.createShaderModule = (descriptor) =>
             create(
                 descriptor.label === label
-                    ? { ...descriptor, code: `${descriptor.code}\nthis is no WGSL` }
+                    ? { ...descriptor, code: `${descriptor.code}\nthis is not WGSL` }
                     : descriptor,
             );
     });
 }
 
-/** Devices that are lost after so many submits, with 0 while weights are written; those behind the first few are not. */
+/** The first `devices` devices are lost after `submits` submits; 0: while weights are written. */
 export function lostAfter(entry: GPU, submits: number, devices = Infinity): GPU {
-    let made = 0;
-    return changed(entry, (device) => {
-        if (++made > devices) {
+    let created = 0;
+    return withDevices(entry, (device) => {
+        if (++created > devices) {
             return;
         }
         const submit = device.queue.submit.bind(device.queue);
@@ -74,7 +74,7 @@ export function lostAfter(entry: GPU, submits: number, devices = Infinity): GPU 
         device.queue.submit = (buffers) => {
             const list = [...buffers];
             submit(list);
-            n += Number(list.length > 0); // an empty one only sets writes going
+            n += Number(list.length > 0); // an empty submit only starts pending writes
             if (n === submits) {
                 device.destroy();
             }

@@ -1,20 +1,20 @@
-/** tests/golden as the C tests read it: tensors of a golden.gguf, entries of synth/manifest.txt. */
+/** Reads tests/golden like the C tests: tensors of a golden.gguf, entries of synth/manifest.txt. */
 import { readBytes } from "./platform.js";
 
 export const goldenFolder = "build/golden";
 export const modelFolder = "build/models";
 
-interface Place {
+interface TensorInfo {
     offset: number;
     count: number;
-    /** As GGUF lists it: the innermost first. */
+    /** In GGUF order, innermost first. */
     shape: number[];
 }
 
-/** A GGUF of F32 and I32 tensors without metadata that matters. */
+/** A GGUF file of tensors; its metadata is skipped. */
 export class Golden {
     readonly #bytes: Uint8Array<ArrayBuffer>;
-    readonly #tensors = new Map<string, Place>();
+    readonly #tensors = new Map<string, TensorInfo>();
 
     private constructor(bytes: Uint8Array<ArrayBuffer>) {
         this.#bytes = bytes;
@@ -65,14 +65,14 @@ export class Golden {
     }
 
     /** [height][width][3] */
-    picture(name: string): { data: Uint8Array<ArrayBuffer>; width: number; height: number } {
-        const { offset, count, shape } = this.#tensors.get(name) as Place;
+    image(name: string): { data: Uint8Array<ArrayBuffer>; width: number; height: number } {
+        const { offset, count, shape } = this.#tensors.get(name) as TensorInfo;
         return { data: this.#bytes.slice(offset, offset + count), width: shape[1] ?? 0, height: shape[2] ?? 0 };
     }
 
-    /** Of 16 bits, as samples from -1 to 1. */
+    /** 16-bit samples as floats from -1 to 1. */
     sound(name: string): Float32Array<ArrayBuffer> {
-        const { offset, count } = this.#tensors.get(name) as Place;
+        const { offset, count } = this.#tensors.get(name) as TensorInfo;
         return Float32Array.from(new Int16Array(this.#bytes.buffer.slice(offset, offset + 2 * count)), (x) => x / 32768);
     }
 
@@ -93,7 +93,7 @@ export interface Synth {
     vocab: number;
     tokens: Int32Array;
     stride: number;
-    /** llama.cpp's error over what the answer holds. */
+    /** llama.cpp's error on the same values. */
     peerRms: number;
     peerMedian: number;
 }
@@ -123,12 +123,12 @@ export async function readSynth(): Promise<Synth[]> {
     return entries;
 }
 
-/** Logits 0, stride, 2 stride ... at every position. */
+/** Expected logits 0, stride, 2 * stride, ... at every position, [tokens][columns]. */
 export async function readAnswer(entry: Synth): Promise<Float32Array> {
     return new Float32Array((await readBytes(`${goldenFolder}/synth/${entry.answer}.all.f32`)).buffer);
 }
 
-/** Of all logits [tokens][vocabulary], those that an answer holds. */
+/** Selects from logits [tokens][vocabulary] those that readAnswer returns. */
 export function sampled(entry: Synth, all: Float32Array): Float32Array {
     const columns = Math.ceil(entry.vocab / entry.stride);
     return Float32Array.from({ length: entry.tokens.length * columns }, (_, i) => {
@@ -137,8 +137,8 @@ export function sampled(entry: Synth, all: Float32Array): Float32Array {
     });
 }
 
-/** How far rounded activations are off, as a multiple of llama.cpp's error on the same file. An expert
- * that flips moves a whole row, so for them the middle row counts. */
+/** The error with rounded activations, as a multiple of llama.cpp's error on the same file. For MoE models the median
+ * row is used, because a different expert choice changes a whole row. */
 export function errorRatio(entry: Synth, got: Float32Array, want: Float32Array): number {
     const columns = Math.ceil(entry.vocab / entry.stride);
     const squares = want.map((x, i) => ((got[i] ?? NaN) - x) ** 2);

@@ -1,4 +1,4 @@
-/** A small web server with one file, and everything that can go wrong with it. */
+/** A web server with one file and configurable faults. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -6,12 +6,12 @@ export class FileServer {
     bytes: Uint8Array;
     etag: string | null = '"one"';
     ranges = true;
-    tellsSize = true;
+    sendsLength = true;
     status = 0;
-    /** Connections break after so many bytes of an answer, this many times. */
+    /** The next `breaks` responses are cut off after `breakAfter` bytes. */
     breakAfter = Infinity;
     breaks = 0;
-    /** Called after each answer's first bytes. */
+    /** Called after each response has been started. */
     onSent: (() => void) | null = null;
     readonly requests: { range: string | undefined; ifRange: string | undefined; status: number }[] = [];
     sentBytes = 0;
@@ -31,7 +31,7 @@ export class FileServer {
         this.#server.closeAllConnections();
     }
 
-    forget(): void {
+    resetCounts(): void {
         this.requests.length = 0;
         this.sentBytes = 0;
     }
@@ -49,7 +49,7 @@ export class FileServer {
         if (partial) {
             headers["Content-Range"] = `bytes ${from}-${to - 1}/${this.bytes.byteLength}`;
         }
-        if (this.tellsSize) {
+        if (this.sendsLength) {
             headers["Content-Length"] = String(body.byteLength);
         }
         response.writeHead(status, headers);
@@ -60,7 +60,7 @@ export class FileServer {
         if (body.byteLength > this.breakAfter && this.breaks > 0) {
             this.breaks--;
             this.sentBytes += this.breakAfter;
-            response.write(body.subarray(0, this.breakAfter), () => setTimeout(() => request.socket.destroy(), 20));
+            response.write(body.subarray(0, this.breakAfter), () => request.socket.destroySoon()); // after the bytes are flushed
         } else {
             this.sentBytes += body.byteLength;
             response.end(body);

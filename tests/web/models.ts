@@ -1,4 +1,4 @@
-/** Models for the tests: opened from files, on the device that the case is about. */
+/** Opens models for the tests and runs them. */
 import { Engine, type Model, type OpenOptions, type SessionOptions } from "../../web/package/src/index.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
 
@@ -7,7 +7,7 @@ export const wasmPath = "build/web/bezel.wasm";
 let gpu: GPU | undefined;
 let module: WebAssembly.Module | undefined;
 
-/** An engine of its own: what one case breaks is not the next one's. */
+/** A new engine, so that cases do not affect each other. */
 export async function newEngine(entry?: GPU | null): Promise<Engine> {
     module ??= await WebAssembly.compile(await readBytes(wasmPath));
     gpu ??= await gpuEntry();
@@ -33,7 +33,7 @@ export async function withModel<T>(
     }
 }
 
-/** All logits of a prompt, [tokens][vocabulary], in a session of its own. */
+/** All logits of a prompt, [tokens][vocabulary], from a new session. */
 export async function logitsOf(
     model: Model,
     options: SessionOptions,
@@ -56,14 +56,14 @@ export async function greedy(
     n: number,
 ): Promise<number[]> {
     const session = await model.newSession(options);
-    const made: number[] = [];
+    const tokens: number[] = [];
     try {
         await session.prefill(ids);
         for await (const { token } of session.generate({ greedy: true, ignoreEnd: true, maxTokens: n })) {
-            made.push(token);
+            tokens.push(token);
         }
     } finally {
         session.free();
     }
-    return made;
+    return tokens;
 }

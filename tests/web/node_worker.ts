@@ -1,4 +1,4 @@
-/** Node's worker threads in the clothes of a browser's workers; run as a worker, the engine itself. */
+/** Node's worker threads with the interface of browser workers. When run as a worker, this file serves the engine. */
 import { fileURLToPath } from "node:url";
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import { serve, type WorkerLike } from "../../web/package/src/rpc.js";
@@ -6,10 +6,10 @@ import { Service } from "../../web/package/src/service.js";
 
 type Listener = (event: MessageEvent & ErrorEvent) => void;
 
-/** Node keeps a process alive for each, so tests terminate them. */
+/** Tests must terminate it: Node keeps the process alive otherwise. */
 export function nodeWorker(script: string | URL = new URL(import.meta.url)): WorkerLike & { thread: Worker } {
     const thread = new Worker(script instanceof URL ? fileURLToPath(script) : script);
-    const told = (event: object): MessageEvent & ErrorEvent =>
+    const toEvent = (event: object): MessageEvent & ErrorEvent =>
         ({ preventDefault: () => undefined, ...event }) as unknown as MessageEvent & ErrorEvent;
     return {
         thread,
@@ -17,10 +17,10 @@ export function nodeWorker(script: string | URL = new URL(import.meta.url)): Wor
         terminate: () => void thread.terminate(),
         addEventListener: (type: string, listener: Listener) => {
             if (type === "message") {
-                thread.on("message", (data) => listener(told({ data })));
+                thread.on("message", (data) => listener(toEvent({ data })));
             } else if (type === "error") {
-                thread.on("error", (error) => listener(told({ message: error.message })));
-                thread.on("exit", () => listener(told({ message: "it was stopped" })));
+                thread.on("error", (error) => listener(toEvent({ message: error.message })));
+                thread.on("exit", () => listener(toEvent({ message: "it was stopped" })));
             }
         },
     };

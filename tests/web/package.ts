@@ -1,4 +1,4 @@
-/** What the tests of the package share. */
+/** Helpers for the tests of the package. */
 import { Bezel, BezelError, type BezelModel, type LoadOptions } from "../../web/package/src/index.js";
 import { check } from "./check.js";
 import { modelFolder } from "./golden.js";
@@ -10,8 +10,8 @@ export const tiny = `${modelFolder}/tiny-e-q8_0.gguf`;
 
 let module: WebAssembly.Module | undefined;
 
-/** Options for the engine in this process. */
-export async function here(more: LoadOptions = {}): Promise<LoadOptions> {
+/** Options for running the engine in this process. */
+export async function localOptions(more: LoadOptions = {}): Promise<LoadOptions> {
     module ??= await WebAssembly.compile(await readBytes(wasmPath));
     return { worker: false, wasm: module, gpu: null, ...more };
 }
@@ -19,7 +19,7 @@ export async function here(more: LoadOptions = {}): Promise<LoadOptions> {
 export async function withPackage<T>(path: string, options: LoadOptions, use: (model: BezelModel) => Promise<T>): Promise<T> {
     const source = await fileSource(path);
     try {
-        const model = await Bezel.load(source, await here(options));
+        const model = await Bezel.load(source, await localOptions(options));
         try {
             return await use(model);
         } finally {
@@ -34,7 +34,7 @@ export async function errorOf(act: () => Promise<unknown>): Promise<BezelError |
     try {
         await act();
     } catch (reason) {
-        check(reason instanceof BezelError, `an error of ours: ${reason instanceof Error ? (reason.stack ?? "") : String(reason)}`);
+        check(reason instanceof BezelError, `not a BezelError: ${reason instanceof Error ? (reason.stack ?? "") : String(reason)}`);
         return reason as BezelError;
     }
     return null;

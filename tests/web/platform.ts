@@ -1,4 +1,4 @@
-/** The two hosts that the tests run on: Node with Dawn, Deno with wgpu. */
+/** The hosts that the tests run on: Node with Dawn, Deno with wgpu. */
 import { readFile } from "node:fs/promises";
 import process from "node:process";
 import type { FileSource } from "../../web/package/src/node.js";
@@ -17,12 +17,12 @@ export async function readBytes(path: string): Promise<Uint8Array<ArrayBuffer>> 
     return new Uint8Array(await readFile(path));
 }
 
-/** navigator.gpu, which Node takes from the package `webgpu`; its flags are Dawn's. */
+/** navigator.gpu; in Node from the package `webgpu`, with Dawn's flags. */
 export async function gpuEntry(flags: string[] = []): Promise<GPU> {
     if (isDeno) {
         return navigator.gpu;
     }
-    const name = "webgpu"; // by a variable: it is there only where tests run
+    const name = "webgpu"; // in a variable, because it is installed only for tests
     const { create, globals } = (await import(name)) as { create: (flags: string[]) => GPU; globals: object };
     Object.assign(globalThis, globals);
     return create(flags);
@@ -31,7 +31,7 @@ export async function gpuEntry(flags: string[] = []): Promise<GPU> {
 export const programArguments = process.argv.slice(2);
 export const quick = Boolean(process.env["BEZEL_QUICK"]);
 
-/** Dawn keeps threads of its own, so a program says when it is over. */
+/** Required at the end: Dawn's threads keep the process alive. */
 export function exit(code: number): never {
     process.exit(code);
 }

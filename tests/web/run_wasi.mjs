@@ -1,4 +1,4 @@
-// Runs a test program that was compiled to WebAssembly: run_wasi.mjs FILE.wasm
+// Runs a WASI test program: run_wasi.mjs FILE.wasm
 import { readFile } from "node:fs/promises";
 import { WASI } from "node:wasi";
 

@@ -1,4 +1,4 @@
-/** device.ts by itself: the imports as C calls them, without C. */
+/** The GPU imports (gpu.ts and device.ts), called as C does, without C. */
 import { Gpu, statusNames } from "../../web/package/src/index.js";
 import { Memory } from "../../web/package/src/memory.js";
 import { withLittleMemory } from "./faults.js";
@@ -9,7 +9,7 @@ const STORAGE = 0;
 const UNIFORM = 1;
 const [STARTING, READY, LOST, FAILED] = [0, 1, 2, 3];
 
-/** Addresses in the memory that the cases share. */
+/** Addresses in each case's memory. */
 const TEXT = 1024;
 const CODE = 4096;
 const CONSTANTS = 65536;
@@ -18,13 +18,13 @@ const DATA = 131072;
 
 const entry = await gpuEntry();
 
-class Bench {
+class Fixture {
     readonly memory = new Memory(new WebAssembly.Memory({ initial: 64 }));
     readonly gpu: Gpu;
     device = 0;
 
-    constructor(given: GPU | null = entry) {
-        this.gpu = new Gpu(given, () => this.memory);
+    constructor(gpu: GPU | null = entry) {
+        this.gpu = new Gpu(gpu, () => this.memory);
     }
 
     get js(): Gpu["imports"] {
@@ -37,7 +37,7 @@ class Bench {
         return this.js.state(this.device);
     }
 
-    /** As runJob does it: no polling but after something has happened. */
+    /** Waits like runJob: checks only after a change. */
     async until(condition: () => boolean): Promise<void> {
         while (!condition()) {
             await this.gpu.changed();
@@ -105,42 +105,42 @@ override STEP: u32 = 1u;
 const name = (text: string): string => `${hostName} device: ${text}`;
 
 await test(name("limits and features are those of the GPUDevice"), async () => {
-    const b = new Bench();
+    const b = new Fixture();
     checkEqual(await b.open(), READY, "state");
     b.js.describe(b.device, DATA, TEXT, 128);
-    const facts = [...b.memory.doublesAt(DATA, 11)];
+    const fields = [...b.memory.doublesAt(DATA, 11)];
     const { limits } = b.gpu.devices[0]?.object ?? {};
-    checkEqual(facts[0], limits?.maxBufferSize, "buffer");
-    checkEqual(facts[5], limits?.maxComputeWorkgroupsPerDimension, "workgroups");
-    check((facts[0] ?? 0) > 256 << 20 && (facts[4] ?? 0) > 256, "limits are raised");
+    checkEqual(fields[0], limits?.maxBufferSize, "buffer");
+    checkEqual(fields[5], limits?.maxComputeWorkgroupsPerDimension, "workgroups");
+    check((fields[0] ?? 0) > 256 << 20 && (fields[4] ?? 0) > 256, "limits are raised");
     check(b.memory.cString(TEXT).length > 3, "the adapter has a name");
     check(
-        isDeno || ((facts[10] ?? 0) & 15) === 15,
-        "lavapipe has f16, subgroups, timestamps and packed products",
+        isDeno || ((fields[10] ?? 0) & 15) === 15,
+        "lavapipe has f16, subgroups, timestamps and packed dot products",
     );
 });
 
 await test(name("the baseline has no features and no raised limits"), async () => {
-    const b = new Bench();
+    const b = new Fixture();
     checkEqual(await b.open(1), READY, "state");
     b.js.describe(b.device, DATA, TEXT, 128);
-    const facts = [...b.memory.doublesAt(DATA, 11)];
-    checkEqual(facts.slice(0, 8), [256 << 20, 128 << 20, 8, 16384, 256, 65535, 256, 256], "limits");
-    checkEqual((facts[10] ?? 0) & 15, 0, "features");
+    const fields = [...b.memory.doublesAt(DATA, 11)];
+    checkEqual(fields.slice(0, 8), [256 << 20, 128 << 20, 8, 16384, 256, 65535, 256, 256], "limits");
+    checkEqual((fields[10] ?? 0) & 15, 0, "features");
 });
 
-await test(name("no_f16 and no_subgroups are heard"), async () => {
-    const b = new Bench();
+await test(name("the flags no_f16 and no_subgroups disable features"), async () => {
+    const b = new Fixture();
     await b.open(6);
     b.js.describe(b.device, DATA, TEXT, 128);
     checkEqual((b.memory.doublesAt(DATA, 11)[10] ?? 0) & 3, 0, "features");
 });
 
-await test(name("buffers hold zeros, then what was written, at any offset"), async () => {
-    const b = new Bench();
+await test(name("buffers are zero-initialised and can be written, read and copied at any offset"), async () => {
+    const b = new Fixture();
     await b.open();
     const buffer = b.js.buffer(b.device, 4096, STORAGE);
-    checkEqual(await b.words(buffer, 0, 4), [0, 0, 0, 0], "at first");
+    checkEqual(await b.words(buffer, 0, 4), [0, 0, 0, 0], "initial");
     b.writeWords(buffer, 8, [0x04030201, 0x08070605]);
     const bytes = await b.bytesOf(b.js.read(b.device, buffer, 9, 5), 5);
     checkEqual([...bytes], [2, 3, 4, 5, 6], "five bytes at 9");
@@ -149,11 +149,11 @@ await test(name("buffers hold zeros, then what was written, at any offset"), asy
     checkEqual(await b.words(other, 16, 2), [0x04030201, 0x08070605], "copy");
     checkEqual(b.gpu.counts.bufferBytes, 4160, "bytes of buffers");
     b.js.buffer_free(buffer);
-    checkEqual(b.gpu.counts.bufferBytes, 64, "after one is gone");
+    checkEqual(b.gpu.counts.bufferBytes, 64, "after one is freed");
 });
 
 await test(name("replay, and replay with a read in one submit"), async () => {
-    const b = new Bench();
+    const b = new Fixture();
     await b.open();
     const data = b.js.buffer(b.device, 1024, STORAGE);
     const amount = b.js.buffer(b.device, 16, UNIFORM);
@@ -172,7 +172,7 @@ await test(name("replay, and replay with a read in one submit"), async () => {
     ]);
     const before = { ...b.gpu.counts };
     b.js.replay(b.device, list, 0, 1);
-    b.js.pipeline_free(pipeline); // a list keeps its pipelines
+    b.js.pipeline_free(pipeline); // a list holds references to its pipelines
     const fence = b.js.replay_read(b.device, list, 0, 2, data, 256, 16);
     checkEqual(b.gpu.counts.submits - before.submits, 2, "submits");
     checkEqual(b.gpu.counts.dispatches - before.dispatches, 3, "dispatches");
@@ -180,53 +180,53 @@ await test(name("replay, and replay with a read in one submit"), async () => {
     checkEqual([...new Uint32Array(bytes.buffer)], [910, 920, 930, 940], "values");
     const signal = b.js.signal(b.device);
     await b.until(() => b.js.done(signal, 0) === 1);
-    checkEqual(b.js.done(signal, 0), 0, "a fence ends once");
+    checkEqual(b.js.done(signal, 0), 0, "a fence completes once");
 });
 
-await test(name("a stream of reads makes no buffers"), async () => {
-    const b = new Bench();
+await test(name("repeated reads reuse staging buffers"), async () => {
+    const b = new Fixture();
     await b.open();
     const buffer = b.js.buffer(b.device, 64, STORAGE);
     const device = b.gpu.devices[0]?.object as GPUDevice;
     await b.words(buffer, 0, 4);
-    let made = 0;
+    let created = 0;
     const create = device.createBuffer.bind(device);
     device.createBuffer = (descriptor) => {
-        made++;
+        created++;
         return create(descriptor);
     };
     for (let i = 0; i < 10; i++) {
         await b.words(buffer, 0, 4);
     }
     for (let i = 0; i < 5; i++) {
-        b.js.drop(b.js.read(b.device, buffer, 0, 16)); // nor does one that nobody waits for keep its buffer
+        b.js.drop(b.js.read(b.device, buffer, 0, 16)); // a dropped read returns its buffer as well
         const signal = b.js.signal(b.device);
         await b.until(() => b.js.done(signal, 0) === 1);
         await b.words(buffer, 0, 4);
     }
-    check(made <= 1, `${made} buffers made`);
+    check(created <= 1, `${created} buffers created`);
 });
 
-await test(name("a mistake in a shader is told with its place"), async () => {
-    const b = new Bench();
+await test(name("a shader error is reported with its line"), async () => {
+    const b = new Fixture();
     await b.open();
     const { state, message } = await b.compiled(b.pipeline("broken", ADD.replace("amount.x", "amounts.x")));
     checkEqual(state, 2, "state");
     check(message.startsWith("Kernel broken") && message.includes("amounts"), `message: ${message}`);
     check(isDeno || message.includes("line 6"), `message: ${message}`);
-    checkEqual(b.js.state(b.device), READY, "the device goes on");
+    checkEqual(b.js.state(b.device), READY, "the device is still usable");
 });
 
-await test(name("an override that is not there is told too"), async () => {
-    const b = new Bench();
+await test(name("an unknown override is reported"), async () => {
+    const b = new Fixture();
     await b.open();
-    const { state, message } = await b.compiled(b.pipeline("odd", ADD, [["NONE", 1]]));
+    const { state, message } = await b.compiled(b.pipeline("unknown", ADD, [["NONE", 1]]));
     checkEqual(state, 2, "state");
-    check(message.startsWith("Kernel odd"), `message: ${message}`);
+    check(message.startsWith("Kernel unknown"), `message: ${message}`);
 });
 
-await test(name("a lost device says so, and no fence passes"), async () => {
-    const b = new Bench();
+await test(name("a device loss is reported, and no fence completes"), async () => {
+    const b = new Fixture();
     await b.open();
     const buffer = b.js.buffer(b.device, 64, STORAGE);
     b.gpu.devices[0]?.object.destroy();
@@ -237,8 +237,8 @@ await test(name("a lost device says so, and no fence passes"), async () => {
     checkEqual(b.js.buffer(b.device, 64, STORAGE), 0, "a new buffer");
 });
 
-await test(name("a GPU without memory says so before the next fence passes"), async () => {
-    const b = new Bench(withLittleMemory(entry, 1 << 20));
+await test(name("running out of GPU memory is reported before the next fence completes"), async () => {
+    const b = new Fixture(withLittleMemory(entry, 1 << 20));
     await b.open();
     check(b.js.buffer(b.device, 1 << 16, STORAGE) > 0, "a small buffer");
     const signal = b.js.signal(b.device);
@@ -250,8 +250,8 @@ await test(name("a GPU without memory says so before the next fence passes"), as
     check(b.failure().text.includes("1048576"), b.failure().text);
 });
 
-await test(name("bindings that do not fit fail the device before their results are read"), async () => {
-    const b = new Bench();
+await test(name("invalid bindings fail the device before results are read"), async () => {
+    const b = new Fixture();
     await b.open();
     const small = b.js.buffer(b.device, 64, STORAGE);
     const pipeline = b.pipeline("add", ADD);
@@ -264,16 +264,16 @@ await test(name("bindings that do not fit fail the device before their results a
     checkEqual(b.failure().code, "bad_request", "code");
 });
 
-await test(name("wrong handles and ranges are the device's failure, not an exception"), async () => {
+await test(name("wrong handles and ranges fail the device without an exception"), async () => {
     for (const wrong of [
-        (b: Bench) => b.js.write(b.device, 99, 0, DATA, 4),
-        (b: Bench) => b.js.replay(b.device, 99, 0, 1),
-        (b: Bench) => b.js.read(b.device, 99, 0, 4),
-        (b: Bench) => b.add(b.js.list(b.device), 99, []),
-        (b: Bench) => b.js.replay(b.device, b.js.list(b.device), 0, 1),
-        (b: Bench) => b.js.write(b.device, b.js.buffer(b.device, 16, STORAGE), 16, DATA, 4),
+        (b: Fixture) => b.js.write(b.device, 99, 0, DATA, 4),
+        (b: Fixture) => b.js.replay(b.device, 99, 0, 1),
+        (b: Fixture) => b.js.read(b.device, 99, 0, 4),
+        (b: Fixture) => b.add(b.js.list(b.device), 99, []),
+        (b: Fixture) => b.js.replay(b.device, b.js.list(b.device), 0, 1),
+        (b: Fixture) => b.js.write(b.device, b.js.buffer(b.device, 16, STORAGE), 16, DATA, 4),
     ]) {
-        const b = new Bench();
+        const b = new Fixture();
         await b.open();
         wrong(b);
         const signal = b.js.signal(b.device);
@@ -284,16 +284,16 @@ await test(name("wrong handles and ranges are the device's failure, not an excep
 });
 
 await test(name("without WebGPU, and without a GPU"), async () => {
-    const none = new Bench(null);
+    const none = new Fixture(null);
     checkEqual(await none.open(), FAILED, "state");
     checkEqual(none.failure().code, "no_webgpu", "code");
-    const empty = new Bench({ requestAdapter: () => Promise.resolve(null) } as unknown as GPU);
+    const empty = new Fixture({ requestAdapter: () => Promise.resolve(null) } as unknown as GPU);
     checkEqual(await empty.open(), FAILED, "state");
     checkEqual(empty.failure().code, "no_adapter", "code");
 });
 
-await test(name("times of a list's dispatches"), async () => {
-    const b = new Bench();
+await test(name("dispatch timing"), async () => {
+    const b = new Fixture();
     await b.open();
     const data = b.js.buffer(b.device, 1024, STORAGE);
     const amount = b.js.buffer(b.device, 16, UNIFORM);

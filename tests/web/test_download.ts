@@ -1,11 +1,11 @@
-/** Models from a web server: read in place, and downloaded into the browser's store. */
+/** Models from a web server: read in place, and downloaded into the browser's storage. */
 import { createHash } from "node:crypto";
 import { Bezel, type BezelError, type DownloadOptions, type DownloadProgress } from "../../web/package/src/index.js";
 import { Ranges } from "../../web/package/src/ranges.js";
 import { check, checkEqual, finish, test } from "./check.js";
 import { FakeOpfs } from "./fake_opfs.js";
 import { FileServer } from "./http.js";
-import { codeOf, errorOf, here, nano } from "./package.js";
+import { codeOf, errorOf, localOptions, nano } from "./package.js";
 import { readBytes } from "./platform.js";
 
 const bytes = await readBytes(nano);
@@ -28,13 +28,13 @@ async function withStore(use: (store: FakeOpfs, server: FileServer, url: string)
 }
 
 const download = async (url: string, options: DownloadOptions = {}): ReturnType<typeof Bezel.download> =>
-    Bezel.download(url, { ...(await here()), parallel: 2, ...options } as DownloadOptions);
+    Bezel.download(url, { ...(await localOptions()), parallel: 2, ...options } as DownloadOptions);
 
 // ---- reading in place -----------------------------------------------------------------------------------
 
-await test("a model at an address is read in ranges", async () => {
+await test("a model at a URL is read with range requests", async () => {
     await withServer(async (server, url) => {
-        const model = await Bezel.load(url, await here());
+        const model = await Bezel.load(url, await localOptions());
         checkEqual(model.name, "nano e", "name");
         checkEqual((await model.tokenize("x")).length, 1, "tokens");
         check(server.requests.every(({ range }) => range !== undefined), "ranges only");
@@ -42,8 +42,8 @@ await test("a model at an address is read in ranges", async () => {
     });
 });
 
-await test("an address: what can be wrong, each with its code and sentence", async () => {
-    const load = async (url: string): Promise<BezelError | null> => errorOf(async () => Bezel.load(url, await here()));
+await test("errors of a URL, with code and message", async () => {
+    const load = async (url: string): Promise<BezelError | null> => errorOf(async () => Bezel.load(url, await localOptions()));
     await withServer(async (server, url) => {
         server.ranges = false;
         const plain = await load(url);
@@ -55,33 +55,33 @@ await test("an address: what can be wrong, each with its code and sentence", asy
         check(/permission/.test((await load(url))?.message ?? ""), "403");
         server.status = 0;
         server.onSent = () => (server.etag = `"${server.requests.length}"`);
-        check(/changed/.test((await load(url))?.message ?? ""), "changed in the middle");
+        check(/changed/.test((await load(url))?.message ?? ""), "changed while reading");
         server.stop();
         const gone = await load(url);
         check(gone?.code === "network" && /no connection/.test(gone.message), String(gone?.message));
     });
 });
 
-await test("a connection that breaks is tried again", async () => {
+await test("a broken connection is retried", async () => {
     await withServer(async (server, url) => {
         server.breakAfter = 1000;
         server.breaks = 2;
-        (await Bezel.load(url, await here())).close();
+        (await Bezel.load(url, await localOptions())).close();
         checkEqual(server.breaks, 0, "breaks");
     });
 });
 
-await test("cancelling a load from an address", async () => {
+await test("cancelling a load from a URL", async () => {
     await withServer(async (server, url) => {
         const control = new AbortController();
         server.onSent = () => control.abort();
-        checkEqual(await codeOf(async () => Bezel.load(url, await here({ signal: control.signal }))), "aborted", "code");
+        checkEqual(await codeOf(async () => Bezel.load(url, await localOptions({ signal: control.signal }))), "aborted", "code");
     });
 });
 
 // ---- ranges -----------------------------------------------------------------------------------------------
 
-await test("ranges: against a set of bytes", () => {
+await test("Ranges against a reference set", () => {
     let seed = 1;
     const random = (n: number): number => (seed = (seed * 48271) % 2147483647) % n;
     for (let round = 0; round < 300; round++) {
@@ -115,28 +115,28 @@ await test("ranges: against a set of bytes", () => {
 
 await test("a download is stored, listed, loaded and removed", async () => {
     await withStore(async (store, server, url) => {
-        const told: DownloadProgress[] = [];
-        const stored = await download(url, { sha256: digest.toUpperCase(), onProgress: (p) => told.push(p) });
+        const reports: DownloadProgress[] = [];
+        const stored = await download(url, { sha256: digest.toUpperCase(), onProgress: (p) => reports.push(p) });
         checkEqual([stored.name, stored.size], ["nano e.gguf", bytes.byteLength], "stored");
         checkEqual((await Bezel.models()).map(({ name, size }) => [name, size]), [["nano e.gguf", bytes.byteLength]], "listed");
         checkEqual([...store.files.keys()], ["nano e.gguf"], "no journal is left");
         checkEqual(Buffer.compare(store.files.get("nano e.gguf")?.bytes ?? new Uint8Array(), bytes), 0, "bytes");
-        const [last] = told.filter(({ stage }) => stage === "download").slice(-1);
+        const [last] = reports.filter(({ stage }) => stage === "download").slice(-1);
         checkEqual([last?.done, last?.total], [bytes.byteLength, bytes.byteLength], "progress");
-        check(told.some(({ stage }) => stage === "verify"), "verified");
-        const model = await Bezel.load("opfs:nano e.gguf", await here());
+        check(reports.some(({ stage }) => stage === "verify"), "verified");
+        const model = await Bezel.load("opfs:nano e.gguf", await localOptions());
         checkEqual((await model.tokenize("x")).length, 1, "tokens");
         model.close();
-        server.forget();
+        server.resetCounts();
         await download(url, { sha256: digest });
-        checkEqual(server.requests.length, 1, "what is there is not fetched again");
+        checkEqual(server.requests.length, 1, "a complete file is not fetched again");
         await Bezel.remove("nano e.gguf");
         checkEqual(await Bezel.models(), [], "removed");
         checkEqual(await codeOf(() => Bezel.remove("nano e.gguf")), "not_found", "twice");
     });
 });
 
-await test("a cancelled download is no model, and goes on where it stopped", async () => {
+await test("a cancelled download is not listed, and is resumed", async () => {
     await withStore(async (store, server, url) => {
         const control = new AbortController();
         const stop = (p: DownloadProgress): void => {
@@ -147,19 +147,19 @@ await test("a cancelled download is no model, and goes on where it stopped", asy
         checkEqual(await codeOf(() => download(url, { signal: control.signal, onProgress: stop })), "aborted", "code");
         checkEqual([...store.files.keys()].sort(), ["nano e.gguf", "nano e.gguf.journal"], "files");
         checkEqual(await Bezel.models(), [], "not listed");
-        const error = await errorOf(async () => Bezel.load("opfs:nano e.gguf", await here()));
+        const error = await errorOf(async () => Bezel.load("opfs:nano e.gguf", await localOptions()));
         check(error?.code === "not_found" && /not downloaded completely/.test(error.message), String(error?.message));
-        server.forget();
+        server.resetCounts();
         let first = -1;
         await download(url, { sha256: digest, onProgress: ({ done }) => (first = first < 0 ? done : first) });
-        check(first > bytes.byteLength / 3 - 1, `went on from ${first}`);
+        check(first > bytes.byteLength / 3 - 1, `resumed from ${first}`);
         check(server.sentBytes <= bytes.byteLength - first + 1, `${server.sentBytes} bytes were sent`);
-        check(server.requests.slice(1).every(({ ifRange }) => ifRange === '"one"'), "with the condition that it is the same file");
+        check(server.requests.slice(1).every(({ ifRange }) => ifRange === '"one"'), "with If-Range");
         checkEqual((await Bezel.models()).length, 1, "listed");
     });
 });
 
-await test("a connection that breaks in the middle costs only what did not come", async () => {
+await test("after a broken connection, only missing bytes are fetched", async () => {
     await withStore(async (_, server, url) => {
         server.breakAfter = 30_000;
         server.breaks = 3;
@@ -169,7 +169,7 @@ await test("a connection that breaks in the middle costs only what did not come"
     });
 });
 
-await test("a journal that was cut off, or is none", async () => {
+await test("a truncated or invalid journal", async () => {
     await withStore(async (store, _, url) => {
         const control = new AbortController();
         await codeOf(() => download(url, { signal: control.signal, onProgress: ({ done }) => done > 50_000 && control.abort() }));
@@ -186,20 +186,20 @@ await test("a journal that was cut off, or is none", async () => {
     });
 });
 
-await test("a file that changed on the server is begun again", async () => {
+await test("a download restarts if the file changed on the server", async () => {
     await withStore(async (store, server, url) => {
         const control = new AbortController();
         await codeOf(() => download(url, { signal: control.signal, onProgress: ({ done }) => done > 50_000 && control.abort() }));
         server.etag = '"two"';
         server.bytes = bytes.map((b, i) => (i < 1000 ? b : b ^ 255));
-        server.forget();
+        server.resetCounts();
         await download(url);
         check(server.sentBytes > bytes.byteLength - 1, "all of it");
         checkEqual(Buffer.compare(store.files.get("nano e.gguf")?.bytes ?? new Uint8Array(), server.bytes), 0, "the new bytes");
         await Bezel.remove("nano e.gguf");
         server.onSent = () => (server.etag = server.requests.length === 2 ? '"three"' : server.etag);
-        server.forget();
-        await download(url, { parallel: 1 }); // changes between the question and the first range: a 200, so begin again
+        server.resetCounts();
+        await download(url, { parallel: 1 }); // changes between the first request and the first range: status 200, so it restarts
         checkEqual((await Bezel.models()).length, 1, "listed");
         await Bezel.remove("nano e.gguf");
         server.onSent = () => (server.etag = `"${server.requests.length}"`);
@@ -214,13 +214,13 @@ await test("servers without ranges, without a size, without an ETag", async () =
         server.ranges = false;
         await download(url, { sha256: digest });
         await Bezel.remove("nano e.gguf");
-        server.tellsSize = false;
+        server.sendsLength = false;
         await download(url, { sha256: digest });
         await Bezel.remove("nano e.gguf");
         server.breakAfter = 30_000;
-        server.breaks = 2; // one for the question, whose answer is the file
-        server.tellsSize = true;
-        checkEqual(await codeOf(() => download(url)), "network", "broken off");
+        server.breaks = 2; // the first request is answered with the whole file
+        server.sendsLength = true;
+        checkEqual(await codeOf(() => download(url)), "network", "broken connection");
         checkEqual(await Bezel.models(), [], "not listed");
         server.ranges = true;
         server.etag = null;
@@ -228,34 +228,34 @@ await test("servers without ranges, without a size, without an ETag", async () =
     });
 });
 
-await test("a wrong checksum: the file is removed", async () => {
+await test("with a wrong checksum the file is removed", async () => {
     await withStore(async (store, _, url) => {
         const error = await errorOf(() => download(url, { sha256: "0".repeat(64) }));
         check(error?.code === "checksum" && error.message.includes(digest), String(error?.message));
         checkEqual([...store.files.keys()], [], "files");
-        checkEqual(await codeOf(() => download(url, { sha256: "abc" })), "bad_request", "no checksum at all");
+        checkEqual(await codeOf(() => download(url, { sha256: "abc" })), "bad_request", "an invalid checksum");
     });
 });
 
-await test("what is no model is refused at its first bytes", async () => {
+await test("a file that is not GGUF is refused at its first bytes", async () => {
     const page = new TextEncoder().encode(`<!doctype html>${" ".repeat(1e6)}`);
     await withStore(async (store, server, url) => {
         const error = await errorOf(() => download(url, { parallel: 1 }));
-        check(error?.code === "bad_file" && /no GGUF/.test(error.message), String(error?.message));
+        check(error?.code === "bad_file" && /not a GGUF/.test(error.message), String(error?.message));
         checkEqual([...store.files.keys()], [], "files");
         server.status = 404;
         checkEqual(await codeOf(() => download(url)), "not_found", "404");
-        checkEqual(await codeOf(() => download(url, { name: "../x" })), "bad_request", "a name");
+        checkEqual(await codeOf(() => download(url, { name: "../x" })), "bad_request", "an invalid name");
     }, page);
 });
 
-await test("no room: said before, or when it happens", async () => {
+await test("a full quota is reported before or during the download", async () => {
     await withStore(async (store, _, url) => {
         store.quota = 100_000;
         const error = await errorOf(() => download(url));
         check(error?.code === "quota" && /GB/.test(error.message), String(error?.message));
-        store.tellsQuota = false;
-        checkEqual(await codeOf(() => download(url)), "quota", "at the beginning");
+        store.reportsQuota = false;
+        checkEqual(await codeOf(() => download(url)), "quota", "while writing");
         checkEqual(await Bezel.models(), [], "not listed");
         store.quota = Infinity;
         await download(url, { sha256: digest });
@@ -263,7 +263,7 @@ await test("no room: said before, or when it happens", async () => {
     });
 });
 
-await test("two downloads of one name do not mix", async () => {
+await test("of two downloads with one name, one is refused", async () => {
     await withStore(async (_, __, url) => {
         const codes = await Promise.all([codeOf(() => download(url)), codeOf(() => download(url))]);
         checkEqual(codes.sort(), ["bad_request", "none"], "codes");

@@ -1,4 +1,4 @@
-/** The engine in JavaScript: the module's border, the CPU path, sources, cancelling, errors, memory. */
+/** The engine in JavaScript: exports and imports, the CPU path, sources, cancelling, errors, memory. */
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -26,7 +26,7 @@ async function codeOf(act: () => Promise<unknown>): Promise<string> {
     try {
         await act();
     } catch (reason) {
-        check(reason instanceof BezelError, `an error of ours: ${String(reason)}`);
+        check(reason instanceof BezelError, `not a BezelError: ${String(reason)}`);
         return (reason as BezelError).code;
     }
     return "none";
@@ -43,20 +43,20 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 const prompt = (n: number): Int32Array =>
     Int32Array.from({ length: n }, (_, i) => (i ? 494 + ((i * 37) % 139) : 2));
 
-// ---- the border ---------------------------------------------------------------------------------
+// ---- the module ---------------------------------------------------------------------------------
 
 await test("bezel.wasm is below 1 MB", async () => {
     const { size } = await stat(wasmPath);
     check(size < 1e6, `${size} bytes`);
 });
 
-await test("the module imports nothing but what the package serves", async () => {
+await test("the module imports only what the package provides", async () => {
     const module = await WebAssembly.compile(await readBytes(wasmPath));
     const wanted = WebAssembly.Module.imports(module).map(({ module: from, name }) => `${from}.${name}`);
-    const served = Object.keys(
+    const provided = Object.keys(
         new Gpu(null, () => new Memory(new WebAssembly.Memory({ initial: 1 }))).imports,
     );
-    const known = new Set([...served.map((name) => `gpu.${name}`), "os.now"]);
+    const known = new Set([...provided.map((name) => `gpu.${name}`), "os.now"]);
     checkEqual(
         wanted.filter((name) => !known.has(name)),
         [],
@@ -65,18 +65,18 @@ await test("the module imports nothing but what the package serves", async () =>
     check(wanted.includes("gpu.replay") && wanted.includes("os.now"), `imports: ${String(wanted)}`);
 });
 
-await test("codes of errors have the names that C gives them", async () => {
+await test("error codes have the same names as in C", async () => {
     const { exports, memory } = await newEngine(null);
     statusNames.forEach((name, i) => checkEqual(memory.cString(exports.status_name(i)), name, `code ${i}`));
-    checkEqual(memory.cString(exports.status_name(statusNames.length)), "unknown", "one more");
+    checkEqual(memory.cString(exports.status_name(statusNames.length)), "unknown", "past the end");
 });
 
-await test("the border is crossed a fixed number of times per token", async () => {
+await test("the number of imported calls per token is bounded", async () => {
     const { instantiate } = WebAssembly;
     let calls = 0;
-    const counted = (given: WebAssembly.Imports): WebAssembly.Imports =>
+    const counted = (imports: WebAssembly.Imports): WebAssembly.Imports =>
         Object.fromEntries(
-            Object.entries(given).map(([module, functions]) => [
+            Object.entries(imports).map(([module, functions]) => [
                 module,
                 Object.fromEntries(
                     Object.entries(functions).map(([name, call]) => [
@@ -157,7 +157,7 @@ await test("cpu block types", async () => {
 // ---- chat ---------------------------------------------------------------------------------------
 
 for (const device of ["gpu", "cpu"] as const) {
-    await test(`a chat on the ${device} says what the native program says`, async () => {
+    await test(`a chat on the ${device} gives the native program's answer`, async () => {
         const path = `${modelFolder}/tiny-e-q8_0.gguf`;
         const question = "Name three gems.";
         const native = await promisify(execFile)("build/bezel", [
@@ -172,7 +172,7 @@ for (const device of ["gpu", "cpu"] as const) {
             "-q",
             "--device",
             device,
-            "--exact", // 8-bit activations of two WebGPU libraries round differently now and then
+            "--exact", // int8 activations can round differently between two WebGPU libraries
             ...(device === "cpu" ? ["--kernels", "plain"] : []),
         ]);
         await withModel(
@@ -187,15 +187,15 @@ for (const device of ["gpu", "cpu"] as const) {
                 });
                 await session.prefill(turn.prompt, { snapshotAt: turn.snapshotAt });
                 let text = "";
-                const say = (token: number): void => {
+                const push = (token: number): void => {
                     for (const part of turn.push(token)) {
                         text += part.kind === "answer" ? part.text : "";
                     }
                 };
                 for await (const { token } of session.generate({ temperature: -1, maxTokens: 24 })) {
-                    say(token);
+                    push(token);
                 }
-                say(-1);
+                push(-1);
                 turn.free();
                 session.free();
                 check(text.length > 10, `an answer: ${JSON.stringify(text)}`);
@@ -205,7 +205,7 @@ for (const device of ["gpu", "cpu"] as const) {
     });
 }
 
-await test("tokens: special texts only when asked for", async () => {
+await test("tokens: control tokens are parsed only on request", async () => {
     await withModel(await newEngine(null), nano, {}, async (model) => {
         const plain = model.tokenize("<bos>");
         const special = model.tokenize("<bos>", { specials: true });
@@ -215,58 +215,58 @@ await test("tokens: special texts only when asked for", async () => {
         );
         checkEqual(model.tokenize("", { bos: true })[0], 2, "bos");
         const text = "Gems: \u00e9t\u00e9, \u{1F48E}!";
-        checkEqual(model.textOf(model.tokenize(text)), text, "there and back");
+        checkEqual(model.textOf(model.tokenize(text)), text, "round trip");
         checkEqual(model.textOf([2]), "", "control tokens are hidden");
         checkEqual(new TextDecoder().decode(model.pieceOf(2)), "<bos>", "piece");
     });
 });
 
 for (const device of ["cpu", "gpu"] as const) {
-    await test(`a diffusion model on the ${device}: every step over a canvas, then its tokens`, async () => {
+    await test(`a diffusion model on the ${device}: every denoising step, then its tokens`, async () => {
         const path = `${goldenFolder}/diffusion/text.gguf`;
         const prompt = (await Golden.open(`${goldenFolder}/diffusion/golden.gguf`)).ints("prompt") ?? new Int32Array();
         const engine = await newEngine(device === "cpu" ? null : undefined);
         await withModel(engine, path, device === "cpu" ? {} : { device }, async (model) => {
             const session = await model.newSession({ exact: true });
-            const seen: Canvas[] = [];
+            const canvases: Canvas[] = [];
             await session.prefill(prompt);
             const options = { maxTokens: 32, ignoreEnd: true, seed: 1 };
-            const tokens = await collect(session.generate(options, { onCanvas: (c) => seen.push(c) }));
+            const tokens = await collect(session.generate(options, { onCanvas: (c) => canvases.push(c) }));
             checkEqual(tokens.length, 32, "tokens");
-            checkEqual(seen.map((c) => c.step).join(), "1,2,3,4,5,6,1,2,3,4,5,6", "steps");
-            checkEqual(seen[6]?.position, prompt.length + 16, "where the second canvas lies");
+            checkEqual(canvases.map((c) => c.step).join(), "1,2,3,4,5,6,1,2,3,4,5,6", "steps");
+            checkEqual(canvases[6]?.position, prompt.length + 16, "position of the second canvas");
             check(
-                seen.every((c) => c.steps === 6 && c.tokens === 16),
+                canvases.every((c) => c.steps === 6 && c.tokens === 16),
                 "shape",
             );
             const { stdout } = await promisify(execFile)("build/bezel", [
                 ...["diffuse", path, "-t", prompt.join(), "-n", "32", "--ignore-end", "--seed", "1"],
             ]);
-            checkEqual(tokens.map((t) => t.token).join(), stdout.trim(), "what the native program writes");
+            checkEqual(tokens.map((t) => t.token).join(), stdout.trim(), "tokens of the native program");
             session.free();
         });
     });
 }
 
-await test("a diffusion model larger than the memory it may have: layers read from the file for every pass", async () => {
+await test("a diffusion model larger than its memory limit: layers are read from the file in every pass", async () => {
     const path = `${goldenFolder}/diffusion/text.gguf`;
     const prompt = (await Golden.open(`${goldenFolder}/diffusion/golden.gguf`)).ints("prompt") ?? new Int32Array();
-    const written: string[] = [];
+    const outputs: string[] = [];
     for (const gpuMemory of [0, 900_000]) {
         await withModel(await newEngine(), path, { device: "gpu", gpuMemory }, async (model) => {
             const session = await model.newSession({});
             await session.prefill(prompt);
             const tokens = await collect(session.generate({ maxTokens: 32, ignoreEnd: true, seed: 1 }));
-            written.push(tokens.map((t) => t.token).join());
+            outputs.push(tokens.map((t) => t.token).join());
             session.free();
         });
     }
-    checkEqual(written[1], written[0], "what is written");
+    checkEqual(outputs[1], outputs[0], "tokens");
 });
 
 // ---- options, sources, cancelling ---------------------------------------------------------------
 
-await test("options that do not exist or cannot be are refused", async () => {
+await test("unknown and invalid options are refused", async () => {
     await withModel(await newEngine(null), nano, {}, async (model) => {
         checkEqual(
             await codeOf(async () => model.newSession({ contxt: 3 } as object)),
@@ -319,7 +319,7 @@ await test("options reach the sampler", async () => {
     });
 });
 
-await test("sources: blobs and bytes give what a file gives; a model in parts", async () => {
+await test("sources: blobs and bytes equal a file; a split model", async () => {
     const engine = await newEngine(null);
     const bytes = await readBytes(nano);
     const want = await withModel(engine, nano, {}, (model) => logitsOf(model, {}, prompt(6)));
@@ -337,12 +337,12 @@ await test("sources: blobs and bytes give what a file gives; a model in parts", 
     await Promise.all(parts.map((part) => part.close()));
 });
 
-await test("files that are none, cut files, and sources that fail", async () => {
+await test("invalid files, truncated files, and failing sources", async () => {
     const engine = await newEngine(null);
     const bytes = await readBytes(nano);
     const open = (source: Source) => async (): Promise<void> => (await engine.openModel([source])).free();
     checkEqual(
-        await codeOf(open(bytesSource(new TextEncoder().encode("<html>no model</html>")))),
+        await codeOf(open(bytesSource(new TextEncoder().encode("<html>not a model</html>")))),
         "bad_file",
         "text",
     );
@@ -352,27 +352,27 @@ await test("files that are none, cut files, and sources that fail", async () => 
         read: () => Promise.reject(new Error("the cable is out")),
     };
     checkEqual(await codeOf(open(failing)), "bad_file", "failing");
-    const lying: Source = {
+    const short: Source = {
         ...bytesSource(bytes),
         read: (offset, n) => Promise.resolve(bytes.slice(offset, offset + n - 1)),
     };
-    checkEqual(await codeOf(open(lying)), "bad_file", "short");
+    checkEqual(await codeOf(open(short)), "bad_file", "short");
     const offline: Source = {
         ...bytesSource(bytes),
         read: () => Promise.reject(new BezelError("network", "No network.")),
     };
-    checkEqual(await codeOf(open(offline)), "network", "an error of ours stays what it is");
-    await open(bytesSource(bytes))(); // and the engine goes on
+    checkEqual(await codeOf(open(offline)), "network", "a BezelError is passed on");
+    await open(bytesSource(bytes))(); // the engine still works
 });
 
-await test("cancelling, and going on afterwards", async () => {
+await test("cancelling, and continuing afterwards", async () => {
     await withModel(await newEngine(), nano, { device: "gpu" }, async (model) => {
         const session = await model.newSession();
         const stopped = AbortSignal.abort();
         checkEqual(
             await codeOf(() => session.prefill(prompt(8), { signal: stopped })),
             "aborted",
-            "before it began",
+            "before the start",
         );
         await session.prefill(prompt(8));
         let n = 0;
@@ -390,7 +390,7 @@ await test("cancelling, and going on afterwards", async () => {
                 control.abort();
             }
         };
-        checkEqual(await codeOf(run), "aborted", "in the middle");
+        checkEqual(await codeOf(run), "aborted", "while generating");
         const fresh = await greedy(model, {}, prompt(8), 6);
         await session.prefill(prompt(8));
         const again = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: 6 }));
@@ -403,14 +403,14 @@ await test("cancelling, and going on afterwards", async () => {
     });
 });
 
-await test("per-layer embeddings in the file give what resident ones give", async () => {
-    const made: number[][] = [];
+await test("per-layer embeddings in the file give the same tokens as resident ones", async () => {
+    const outputs: number[][] = [];
     for (const ple of ["resident", "file"] as const) {
         await withModel(await newEngine(), nano, { device: "gpu", ple }, async (model) => {
             const session = await model.newSession({ exact: true });
             await session.prefill(prompt(30));
             const tokens = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: 12 }));
-            made.push(tokens.map(({ token }) => token));
+            outputs.push(tokens.map(({ token }) => token));
             check(
                 session.stats.pleMisses > 0 === (ple === "file"),
                 `${session.stats.pleMisses} rows fetched`,
@@ -418,15 +418,15 @@ await test("per-layer embeddings in the file give what resident ones give", asyn
             session.free();
         });
     }
-    checkEqual(made[1], made[0], "tokens");
+    checkEqual(outputs[1], outputs[0], "tokens");
 });
 
-// ---- what goes wrong with a GPU -------------------------------------------------------------------
+// ---- GPU faults ---------------------------------------------------------------------------------
 
 const entry = await gpuEntry();
 
-/** Tokens, how often the model was loaded again, and the submits that opening it took. */
-async function useGpu(gpu: GPU | null): Promise<{ made: number[]; reloads: number; opening: number }> {
+/** Generates tokens; returns them with the number of reloads and of submits for opening the model. */
+async function useGpu(gpu: GPU | null): Promise<{ generated: number[]; reloads: number; opening: number }> {
     const engine = await newEngine(gpu);
     return withModel(engine, nano, { device: "gpu" }, async (model) => {
         const opening = engine.counts.submits;
@@ -436,15 +436,15 @@ async function useGpu(gpu: GPU | null): Promise<{ made: number[]; reloads: numbe
         };
         const session = await model.newSession({ exact: true });
         await session.prefill(prompt(40), { onReload });
-        const made = await collect(
+        const generated = await collect(
             session.generate({ greedy: true, ignoreEnd: true, maxTokens: 20 }, { onReload }),
         );
         session.free();
-        return { made: made.map(({ token }) => token), reloads, opening };
+        return { generated: generated.map(({ token }) => token), reloads, opening };
     });
 }
 
-await test("gpu: nothing wrong", async () => {
+await test("gpu: no fault", async () => {
     checkEqual(await codeOf(() => useGpu(entry)), "none", "code");
 });
 await test("gpu: no WebGPU, no adapter, no device", async () => {
@@ -454,21 +454,21 @@ await test("gpu: no WebGPU, no adapter, no device", async () => {
     const refusing = { requestAdapter: () => Promise.reject(new Error("no")) } as unknown as GPU;
     checkEqual(await codeOf(() => useGpu(refusing)), "no_adapter", "refused");
 });
-await test("gpu: lost again and again", async () => {
+await test("gpu: lost repeatedly", async () => {
     for (const submits of [1, 2]) {
         checkEqual(await codeOf(() => useGpu(lostAfter(entry, submits))), "device_lost", `after ${submits}`);
     }
 });
-await test("gpu: lost once, while a prompt is read and while tokens are made: the text goes on", async () => {
+await test("gpu: lost once, during prefill and during generation: the tokens are the same", async () => {
     const want = await useGpu(entry);
-    checkEqual([want.made.length, want.reloads], [20, 0], "undisturbed");
+    checkEqual([want.generated.length, want.reloads], [20, 0], "without a loss");
     for (const submits of [1, 2, 9]) {
-        const { made, reloads } = await useGpu(lostAfter(entry, want.opening + submits, 1));
-        checkEqual([made, reloads], [want.made, 1], `lost ${submits} submits after opening`);
+        const { generated, reloads } = await useGpu(lostAfter(entry, want.opening + submits, 1));
+        checkEqual([generated, reloads], [want.generated, 1], `lost ${submits} submits after opening`);
     }
-    checkEqual(await codeOf(() => useGpu(lostAfter(entry, 0, 1))), "device_lost", "while a model is opened");
+    checkEqual(await codeOf(() => useGpu(lostAfter(entry, 0, 1))), "device_lost", "while opening");
 });
-await test("gpu: out of memory, while a model is opened and later", async () => {
+await test("gpu: out of memory, while opening and later", async () => {
     for (const bytes of [100_000, 400_000, 700_000]) {
         checkEqual(
             await codeOf(() => useGpu(withLittleMemory(entry, bytes))),
@@ -483,30 +483,30 @@ await test("gpu: a kernel that does not compile", async () => {
 
 // ---- memory ---------------------------------------------------------------------------------------
 
-await test("a vocabulary of 262,144 and weights beyond the heap fit into 64 MB of it", async () => {
+await test("a model with a vocabulary of 262,144 and weights on the GPU needs less than 64 MB of heap", async () => {
     const engine = await newEngine();
     const file = await fileSource(largeVocabulary);
-    let [under, most, told] = [0, 0, 0];
+    let [inFlight, maxInFlight, progress] = [0, 0, 0];
     const watched: Source = {
         ...file,
         read: async (offset, length) => {
-            under += length;
-            most = Math.max(most, under);
+            inFlight += length;
+            maxInFlight = Math.max(maxInFlight, inFlight);
             const bytes = await file.read(offset, length);
-            under -= length;
+            inFlight -= length;
             return bytes;
         },
     };
     const model = await engine.openModel([watched], {
         device: "gpu",
-        onProgress: (done, total) => (told = done / total),
+        onProgress: (done, total) => (progress = done / total),
     });
     const opened = engine.memory.size;
     checkEqual(model.vocab, 262144, "vocabulary");
-    checkEqual(told, 1, "progress");
+    checkEqual(progress, 1, "progress");
     check(file.size > 100e6 && engine.counts.bufferBytes > 100e6, "the weights are on the GPU");
     check(opened < 64e6, `${opened} bytes after opening`);
-    check(most <= 64 << 20, `${most} bytes under way`);
+    check(maxInFlight <= 64 << 20, `${maxInFlight} bytes in flight`);
     const session = await model.newSession({ context: 512 });
     await session.prefill(prompt(4));
     await collect(session.generate({ maxTokens: 2, ignoreEnd: true }));

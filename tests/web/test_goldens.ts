@@ -1,5 +1,5 @@
 /** Whole models through WebAssembly and WebGPU against Hugging Face's outputs, within the bounds of
- * tests/gpu/test_model.c. A missing adapter fails. */
+ * tests/gpu/test_model.c. A missing adapter is a failure. */
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { greedy, logitsOf, newEngine, withModel } from "./models.js";
@@ -32,7 +32,7 @@ async function testGolden(name: string, path: string, reference: string): Promis
     });
 }
 
-/** The device that Safari, Firefox and phones may give: no features, no raised limits. */
+/** A device as on Safari, Firefox and phones: no features, default limits. */
 async function testBaseline(name: string): Promise<void> {
     const golden = await Golden.open(`${goldenFolder}/${name}/golden.gguf`);
     const engine = await newEngine();

@@ -1,5 +1,5 @@
-/** Kernels on subgroup matrices, which no software adapter has: Dawn's "null" one compiles them at least, and what a device is
- * asked for, and what of it the engine hears, needs no device that computes. */
+/** Subgroup matrices, which no software adapter supports: Dawn's null adapter validates the kernels' WGSL, and detection of
+ * the feature is tested without computing. */
 import { readFile } from "node:fs/promises";
 import { Gpu } from "../../web/package/src/index.js";
 import { MATRICES, MATRIX_PROBE, offersMatrices } from "../../web/package/src/matrices.js";
@@ -8,14 +8,14 @@ import { check, checkEqual, finish, test } from "./check.js";
 import { gpuEntry } from "./platform.js";
 
 const READY = 1;
-const FACTS = 131072;
+const FIELDS = 131072;
 const MATRICES_BIT = 32;
 
-const nothing = await gpuEntry(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
+const nullGpu = await gpuEntry(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
 
-/** A new one each time: an adapter gives one device. */
+/** A new adapter each time: it can create only one device. */
 async function freshAdapter(): Promise<GPUAdapter> {
-    const found = await nothing.requestAdapter();
+    const found = await nullGpu.requestAdapter();
     check(found !== null, "Dawn has no null adapter");
     return found as GPUAdapter;
 }
@@ -26,12 +26,16 @@ const KERNELS = ["product/linear_matrix", "tower/attend_matrix"];
 
 /** A kernel's text: the parts that its first line names, each once, then the file itself. */
 async function textOf(part: string, done = new Set<string>()): Promise<string> {
-    if (done.has(part)) return "";
+    if (done.has(part)) {
+        return "";
+    }
     done.add(part);
     const text = await readFile(`src/gpu/kernels/${part}.wgsl`, "utf8");
     const uses = /^\/\/ uses: (.*)/.exec(text)?.[1]?.split(" ") ?? [];
     let all = "";
-    for (const use of uses) all += await textOf(use, done);
+    for (const use of uses) {
+        all += await textOf(use, done);
+    }
     return all + text;
 }
 
@@ -49,7 +53,7 @@ for (const name of KERNELS) {
         const code = await textOf(name);
         checkEqual(await errorsOf(device, code), [], "errors");
         const broken = code.replace("subgroupMatrixMultiplyAccumulate(l0", "subgroupMatrixMultiplyAccumulate(r0");
-        check(broken !== code && (await errorsOf(device, broken)).length > 0, "a wrong factor is no error");
+        check(broken !== code && (await errorsOf(device, broken)).length > 0, "a wrong operand is not reported");
     });
 }
 
@@ -59,8 +63,8 @@ await test("matrices: the probe compiles", async () => {
 
 const CONFIG = { componentType: "f16", resultComponentType: "f32", M: 16, N: 16, K: 16 };
 
-/** The null adapter with what another one would say of itself. */
-function saying(configs: object[], size = 32, lacks = "", adapter = nullAdapter): GPUAdapter {
+/** The null adapter with other properties. */
+function adapterWith(configs: object[], size = 32, lacks = "", adapter = nullAdapter): GPUAdapter {
     const info = { ...{ vendor: "", architecture: "", device: "", description: "" }, subgroupMinSize: size, subgroupMaxSize: 32 };
     const features = { has: (name: string) => name !== lacks && adapter.features.has(name) };
     return new Proxy(adapter, {
@@ -74,25 +78,25 @@ function saying(configs: object[], size = 32, lacks = "", adapter = nullAdapter)
     });
 }
 
-await test("matrices: only those that the kernels know are asked for", () => {
-    check(offersMatrices(saying([{ ...CONFIG, K: 8 }, CONFIG])), "they are offered");
-    check(!offersMatrices(saying([])), "no kind");
-    check(!offersMatrices(saying([{ ...CONFIG, M: 8, N: 8, K: 8 }])), "8 by 8 by 8");
-    check(!offersMatrices(saying([{ ...CONFIG, resultComponentType: "f16" }])), "sums in f16");
-    check(!offersMatrices(saying([CONFIG], 16)), "subgroups of 16 or 32");
-    check(!offersMatrices(saying([CONFIG], 32, "shader-f16")), "without f16");
-    check(!offersMatrices(nullAdapter), "the null adapter's own, of which it says nothing");
+await test("matrices: only the configuration of the kernels is accepted", () => {
+    check(offersMatrices(adapterWith([{ ...CONFIG, K: 8 }, CONFIG])), "supported configuration");
+    check(!offersMatrices(adapterWith([])), "no configuration");
+    check(!offersMatrices(adapterWith([{ ...CONFIG, M: 8, N: 8, K: 8 }])), "8 by 8 by 8");
+    check(!offersMatrices(adapterWith([{ ...CONFIG, resultComponentType: "f16" }])), "sums in f16");
+    check(!offersMatrices(adapterWith([CONFIG], 16)), "subgroups of 16 or 32");
+    check(!offersMatrices(adapterWith([CONFIG], 32, "shader-f16")), "without f16");
+    check(!offersMatrices(nullAdapter), "the null adapter, which reports no configuration");
 });
 
-for (const [flags, heard] of [
+for (const [flags, reported] of [
     [0, true],
     [1, false],
     [2, false],
     [4, false],
 ] as const) {
-    await test(`matrices: the engine hears of them, opened with ${flags}`, async () => {
+    await test(`matrices: ${reported ? "reported" : "not reported"} to the engine with flags ${flags}`, async () => {
         const memory = new Memory(new WebAssembly.Memory({ initial: 64 }));
-        const requestAdapter = async () => saying([CONFIG], 32, "", await freshAdapter());
+        const requestAdapter = async () => adapterWith([CONFIG], 32, "", await freshAdapter());
         const entry = { requestAdapter } as unknown as GPU;
         const gpu = new Gpu(entry, () => memory);
         const handle = gpu.imports.open(flags);
@@ -100,8 +104,8 @@ for (const [flags, heard] of [
             await gpu.changed();
         }
         checkEqual(gpu.imports.state(handle), READY, "state");
-        gpu.imports.describe(handle, FACTS, 1024, 128);
-        checkEqual(((memory.doublesAt(FACTS, 11)[10] ?? 0) & MATRICES_BIT) !== 0, heard, "matrices");
+        gpu.imports.describe(handle, FIELDS, 1024, 128);
+        checkEqual(((memory.doublesAt(FIELDS, 11)[10] ?? 0) & MATRICES_BIT) !== 0, reported, "matrices");
     });
 }
 

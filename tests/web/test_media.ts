@@ -1,16 +1,16 @@
-/** Pictures and sound through WebAssembly: what the towers make against Hugging Face's outputs on CPU and GPU, within
- * the bounds of tests/golden/README.md, the same inside a conversation, and what is refused. */
+/** Images and sound through WebAssembly: encoder outputs and conversations against Hugging Face's on CPU and GPU,
+ * within the bounds of tests/golden/README.md, and refused input. */
 import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { pngFile } from "../browser/png.js";
 import { bytesOfDataUrl } from "../../web/package/src/data_url.js";
 import { rateOfFile, isPlainWav } from "../../web/package/src/sound_header.js";
-import { sizeOfPicture } from "../../web/package/src/picture_size.js";
+import { sizeOfPicture } from "../../web/package/src/image_size.js";
 import { Bezel, BezelError, type BezelModel, type ChatChunk, type ContentPart, type Encoder, type Engine, type LoadOptions, type Media, type Model, type OpenOptions } from "../../web/package/src/index.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { newEngine } from "./models.js";
-import { errorOf, here, nano } from "./package.js";
+import { errorOf, localOptions, nano } from "./package.js";
 import { fileSource, hostName, quick, readBytes } from "./platform.js";
 import { wavFile } from "./wav.js";
 
@@ -36,21 +36,21 @@ function encodeGolden(encoder: Encoder, kind: "image" | "audio", i: number, budg
     if (kind === "audio") {
         return encoder.encodeAudio(media.floats(`audio.${i}.pcm`), 16000);
     }
-    const { data, width, height } = media.picture(`image.${i}.rgb`);
+    const { data, width, height } = media.image(`image.${i}.rgb`);
     return encoder.encodeImage(width, height, (rgb) => rgb().set(data), { budget });
 }
 
 // ---- towers -------------------------------------------------------------------------------------------
 
-type Place = [kind: "image" | "audio", number: number];
+type GoldenItem = [kind: "image" | "audio", index: number];
 
 interface Case {
     name: string;
     paths: string[];
     golden: string;
     sound: boolean;
-    /** What the goldens' prompts hold; those of which nothing is known but soft tokens are left out. */
-    prompts: [number, Place[]][];
+    /** [prompt, its media], for prompts with golden logits. */
+    prompts: [number, GoldenItem[]][];
 }
 
 const e: Case["prompts"] = [[0, [["image", 0]]], [1, [["audio", 0]]]];
@@ -68,18 +68,18 @@ async function testTowers({ name, paths, golden, sound, prompts }: Case, device:
     const engine = await newEngine();
     await withFiles(engine, paths, { device }, async (model) => {
         const encoder = await model.newEncoder();
-        const places: Place[] = [["image", 0], ["image", 2], ...(sound ? ([["audio", 0]] as Place[]) : [])];
-        for (const [kind, i] of places) {
+        const items: GoldenItem[] = [["image", 0], ["image", 2], ...(sound ? ([["audio", 0]] as GoldenItem[]) : [])];
+        for (const [kind, i] of items) {
             await test(`${hostName} ${device} ${name}: ${kind} ${i}`, async () => {
                 const before = engine.counts.dispatches;
-                const made = await encodeGolden(encoder, kind, i, budgetOf(i));
+                const encoded = await encodeGolden(encoder, kind, i, budgetOf(i));
                 checkEqual(engine.counts.dispatches > before, device !== "cpu", "on the GPU");
-                const d = maxDifference(made.values, want.floats(`${kind}.${i}.soft_tokens`));
+                const d = maxDifference(encoded.values, want.floats(`${kind}.${i}.soft_tokens`));
                 check(d <= (device === "cpu" ? 1e-4 : 5e-3), `soft tokens off by ${d}`);
-                made.free();
+                encoded.free();
             });
         }
-        // The text model's kernels on a GPU have their own tests; compiling them takes a software adapter most of the time.
+        // In quick mode, not for all models on the GPU: other tests cover the text kernels, and compiling them is slow.
         for (const [k, held] of quick && device !== "cpu" && golden !== "e-like" ? [] : prompts) {
             await test(`${hostName} ${device} ${name}: logits of prompt ${k}`, async () => {
                 const list: Media[] = [];
@@ -98,7 +98,7 @@ async function testTowers({ name, paths, golden, sound, prompts }: Case, device:
                 list.forEach((one) => one.free());
             });
         }
-        await test(`${hostName} ${device} ${name}: what is known is not encoded again, and nothing leaks`, async () => {
+        await test(`${hostName} ${device} ${name}: cached media are not encoded again, and no memory leaks`, async () => {
             const { encoded } = encoder.stats;
             const size = engine.memory.size;
             for (let i = 0; i < 40; i++) {
@@ -106,7 +106,7 @@ async function testTowers({ name, paths, golden, sound, prompts }: Case, device:
             }
             checkEqual(encoder.stats.encoded, encoded, "encoded");
             checkEqual(engine.memory.size, size, "memory");
-            checkEqual(encoder.notice, null, "all of it where the model is");
+            checkEqual(encoder.notice, null, "encoded on the model's device");
         });
         encoder.free();
     });
@@ -124,18 +124,18 @@ for (const one of quick ? [] : cases.slice(1)) {
 
 // ---- Pebble ---------------------------------------------------------------------------------------------
 
-await test(`${hostName} Pebble's eyes and ears against the official classes`, async () => {
+await test(`${hostName} Pebble's vision and audio encoders against the official implementation`, async () => {
     const engine = await newEngine();
     await withFiles(engine, [pebblePath], { device: "cpu" }, async (model) => {
-        checkEqual([model.takes("image"), model.takes("audio")], [true, true], "senses");
+        checkEqual([model.takes("image"), model.takes("audio")], [true, true], "inputs");
         checkEqual([model.budgetOf("auto"), model.budgetOf("low"), model.budgetOf("high")], [70, 70, 280], "budgets");
         const encoder = await model.newEncoder();
-        const { data, width, height } = pebble.picture("image.rgb");
+        const { data, width, height } = pebble.image("image.rgb");
         let steps = 0;
         const image = await encoder.encodeImage(width, height, (rgb) => rgb().set(data), { onProgress: () => steps++ });
         check(steps >= 4, `${steps} reports of progress`);
         let d = maxDifference(image.values, pebble.floats("image.soft"));
-        check(d <= 2e-3, `a picture's soft tokens off by ${d}`);
+        check(d <= 2e-3, `an image's soft tokens off by ${d}`);
         let features = new Float32Array();
         const sound = await encoder.encodeAudio(pebble.sound("audio.samples"), 16000, { onFeatures: (values) => (features = Float32Array.from(values)) });
         d = maxDifference(features.subarray(0, pebble.floats("audio.features").length), pebble.floats("audio.features"));
@@ -143,7 +143,7 @@ await test(`${hostName} Pebble's eyes and ears against the official classes`, as
         d = maxDifference(sound.values, pebble.floats("audio.soft"));
         check(d <= 2e-3, `a sound's soft tokens off by ${d}`);
 
-        // Cancelled in the middle, and then again: the same.
+        // Cancelled while encoding, then encoded again.
         const stop = new AbortController();
         const other = Uint8Array.from(data, (x) => 255 - x);
         const fill = (rgb: () => Uint8Array): void => rgb().set(other);
@@ -156,14 +156,14 @@ await test(`${hostName} Pebble's eyes and ears against the official classes`, as
             other[0] = i;
             (await encoder.encodeImage(width, height, fill)).free();
         }
-        check(engine.memory.size - size <= 4 << 20, `memory grew by ${engine.memory.size - size} bytes over 20 pictures`);
+        check(engine.memory.size - size <= 4 << 20, `memory grew by ${engine.memory.size - size} bytes over 20 images`);
         image.free();
         sound.free();
         encoder.free();
     });
 });
 
-await test(`${hostName} the same as natively: a sound of another rate, a picture that is made smaller`, async () => {
+await test(`${hostName} equal to the native program: a resampled sound, a downscaled image`, async () => {
     const folder = "build/tests";
     await mkdir(folder, { recursive: true });
     const rate = 22050;
@@ -187,9 +187,9 @@ await test(`${hostName} the same as natively: a sound of another rate, a picture
         d = maxDifference(sound.values, await floats(`${folder}/tones.f32`));
         check(d <= 1e-3, `a sound's soft tokens off by ${d}`);
         const image = await encoder.encodeImage(width, height, (rgb) => rgb().set(data), { onFeatures });
-        checkEqual(maxDifference(features, await floats(`${folder}/waves.features`)), 0, "patches differ by");
+        checkEqual(maxDifference(features, await floats(`${folder}/waves.features`)), 0, "difference of patches");
         d = maxDifference(image.values, await floats(`${folder}/waves.f32`));
-        check(d <= 1e-3, `a picture's soft tokens off by ${d}`);
+        check(d <= 1e-3, `an image's soft tokens off by ${d}`);
         [sound, image, encoder].forEach((one) => one.free());
     });
 });
@@ -198,7 +198,7 @@ await test(`${hostName} the same as natively: a sound of another rate, a picture
 
 async function withPebble<T>(use: (model: BezelModel) => Promise<T>, options: LoadOptions = {}, path = pebblePath): Promise<T> {
     const source = await fileSource(path);
-    const model = await Bezel.load(source, await here({ device: "cpu", ...options }));
+    const model = await Bezel.load(source, await localOptions({ device: "cpu", ...options }));
     try {
         return await use(model);
     } finally {
@@ -208,10 +208,10 @@ async function withPebble<T>(use: (model: BezelModel) => Promise<T>, options: Lo
 }
 
 const greedy = { temperature: 0, max_tokens: 80 } as const;
-const picture = pebble.picture("image.rgb");
-const rgba = new Uint8ClampedArray((picture.data.length / 3) * 4).map((_, i) => (i % 4 === 3 ? i % 251 : (picture.data[Math.floor(i / 4) * 3 + (i % 4)] ?? 0)));
+const image = pebble.image("image.rgb");
+const rgba = new Uint8ClampedArray((image.data.length / 3) * 4).map((_, i) => (i % 4 === 3 ? i % 251 : (image.data[Math.floor(i / 4) * 3 + (i % 4)] ?? 0)));
 const speech = pebble.sound("audio.samples");
-const imagePart: ContentPart = { type: "image_url", image_url: { url: picture } };
+const imagePart: ContentPart = { type: "image_url", image_url: { url: image } };
 const audioPart: ContentPart = { type: "input_audio", input_audio: { data: speech, rate: 16000 } };
 
 const ask = async (model: BezelModel, content: ContentPart[]): Promise<string> => {
@@ -219,32 +219,32 @@ const ask = async (model: BezelModel, content: ContentPart[]): Promise<string> =
     return choices[0].message.content ?? "";
 };
 
-await test(`${hostName} a picture and a sound are answered as the official classes answer`, () =>
+await test(`${hostName} answers about an image and a sound equal the official implementation's`, () =>
     withPebble(async (model) => {
         checkEqual([model.facts.vision, model.facts.audio], [true, true], "facts");
-        const said = async (name: string): Promise<string> => (await model.detokenize(pebble.ints(name) as Int32Array)).trim();
+        const expected = async (name: string): Promise<string> => (await model.detokenize(pebble.ints(name) as Int32Array)).trim();
         const what: ContentPart = { type: "text", text: "What is in the picture?" };
-        const seen = await said("image.greedy");
-        checkEqual(await ask(model, [imagePart, what]), seen, "pixels of three bytes");
-        checkEqual(await ask(model, [{ type: "image_url", image_url: { url: { ...picture, data: rgba } } }, what]), seen, "of four");
-        const ollama = await model.chat.completions.create({ messages: [{ role: "user", content: "What is in the picture?", images: [picture] }], ...greedy });
-        checkEqual(ollama.choices[0].message.content, seen, "in Ollama's way");
-        checkEqual((await model.mediaStats()).encoded, 1, "by content it is one picture");
-        const heard = await said("audio.greedy");
+        const description = await expected("image.greedy");
+        checkEqual(await ask(model, [imagePart, what]), description, "RGB pixels");
+        checkEqual(await ask(model, [{ type: "image_url", image_url: { url: { ...image, data: rgba } } }, what]), description, "RGBA pixels");
+        const ollama = await model.chat.completions.create({ messages: [{ role: "user", content: "What is in the picture?", images: [image] }], ...greedy });
+        checkEqual(ollama.choices[0].message.content, description, "in Ollama's format");
+        checkEqual((await model.mediaStats()).encoded, 1, "cached by content");
+        const transcript = await expected("audio.greedy");
         const transcribe: ContentPart = { type: "text", text: "Transcribe this." };
-        checkEqual(await ask(model, [audioPart, transcribe]), heard, "samples");
+        checkEqual(await ask(model, [audioPart, transcribe]), transcript, "samples");
         const wav = wavFile(speech, 16000);
-        checkEqual(await ask(model, [{ type: "input_audio", input_audio: wav }, transcribe]), heard, "a WAV file");
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: wav }, transcribe]), transcript, "a WAV file");
         const base64 = Buffer.from(await wav.arrayBuffer()).toString("base64");
-        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: base64, format: "wav" } }, transcribe]), heard, "base64");
-        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: `data:audio/wav;base64,${base64}` } }, transcribe]), heard, "data:");
-        checkEqual((await model.mediaStats()).encoded, 2, "all of them one sound");
-        // Sound at another rate: what the model hears is nearly the same.
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: base64, format: "wav" } }, transcribe]), transcript, "base64");
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: `data:audio/wav;base64,${base64}` } }, transcribe]), transcript, "data:");
+        checkEqual((await model.mediaStats()).encoded, 2, "all of them are one sound");
+        // Resampled by a factor of two.
         const doubled = Float32Array.from({ length: 2 * speech.length }, (_, i) => ((speech[i >> 1] ?? 0) + (speech[(i + 1) >> 1] ?? 0)) / 2);
-        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: doubled, rate: 32000 } }, transcribe]), heard, "at 32 kHz");
+        checkEqual(await ask(model, [{ type: "input_audio", input_audio: { data: doubled, rate: 32000 } }, transcribe]), transcript, "at 32 kHz");
     }));
 
-await test(`${hostName} a second question about a picture encodes nothing, and computes only what is new`, () =>
+await test(`${hostName} a second question about an image encodes nothing and computes only new tokens`, () =>
     withPebble(async (model) => {
         const first = { role: "user" as const, content: [imagePart, { type: "text" as const, text: "What is in the picture?" }] };
         const chunks: ChatChunk[] = [];
@@ -252,50 +252,50 @@ await test(`${hostName} a second question about a picture encodes nothing, and c
             chunks.push(chunk);
         }
         const progress = chunks.flatMap(({ media: m }) => (m ? [m] : []));
-        checkEqual([progress[0]?.done, progress[0]?.count, progress[0]?.kind], [0, 1, "image"], "progress begins at nothing");
+        checkEqual([progress[0]?.done, progress[0]?.count, progress[0]?.kind], [0, 1, "image"], "progress starts at 0");
         check(progress.length >= 4 && progress.every(({ done, total }) => done <= total), JSON.stringify(progress));
-        const said = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+        const answer = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
         const usage = chunks.at(-1)?.usage;
         checkEqual([usage?.prompt_tokens_details.image_tokens, chunks.at(-1)?.timings?.media_n], [64, 1], "counted");
-        const messages = [first, { role: "assistant" as const, content: said }, { role: "user" as const, content: "What color is it?" }];
+        const messages = [first, { role: "assistant" as const, content: answer }, { role: "user" as const, content: "What color is it?" }];
         const again = await model.chat.completions.create({ messages, ...greedy });
         checkEqual([again.timings.media_n, (await model.mediaStats()).encoded, (await model.mediaStats()).remembered], [0, 1, 1], "encoded");
         check(again.usage.prompt_tokens_details.cached_tokens >= 64, `${again.usage.prompt_tokens_details.cached_tokens} tokens reused`);
     }));
 
-await test(`${hostName} sound of more than 30 seconds comes in pieces, with a notice; half a WAV file too`, () =>
+await test(`${hostName} notices for sound longer than 30 seconds and for a truncated WAV file`, () =>
     withPebble(async (model) => {
         const long = new Float32Array(31 * 16000).map((_, i) => Math.sin(i / 7) / 9);
         const content: ContentPart[] = [{ type: "input_audio", input_audio: { data: long, rate: 16000 } }];
         const answer = await model.chat.completions.create({ messages: [{ role: "user", content }], ...greedy, max_tokens: 2 });
-        checkEqual(answer.notices, ["The sound lasts longer than 30 seconds: it is taken in 2 pieces."], "notices");
+        checkEqual(answer.notices, ["The sound is longer than 30 seconds: it is processed in 2 pieces."], "notices");
         const again = await model.chat.completions.create({ messages: [{ role: "user", content }], ...greedy, max_tokens: 2 });
-        checkEqual(again.notices, undefined, "said once");
+        checkEqual(again.notices, undefined, "sent once");
         const wav = wavFile(speech, 16000);
         const cut: ContentPart[] = [{ type: "input_audio", input_audio: wav.slice(0, 20044) }];
         const short = await model.chat.completions.create({ messages: [{ role: "user", content: cut }], ...greedy, max_tokens: 2 });
-        checkEqual(short.notices, ["The sound is cut off: 0.6 seconds of it are there."], "notices");
+        checkEqual(short.notices, ["The sound file is truncated: only 0.6 seconds of it can be used."], "notices");
     }));
 
-await test(`${hostName} what cannot be seen or heard is refused in a sentence, and nothing is lost`, () =>
+await test(`${hostName} invalid images and sounds are refused with a message, and the model still answers`, () =>
     withPebble(async (model) => {
         const png = new Uint8Array(40);
         png.set([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 0x27, 0x10, 0, 0, 0x27, 0x10]);
         const refusals: [string, string, RegExp, unknown][] = [
             ["a file of a hundred megapixels", "bad_request", /10000 x 10000 pixels; at most 67 megapixels/, { type: "image_url", image_url: new Blob([png]) }],
-            ["a picture's file without a browser", "bad_request", /cannot be decoded here/, { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }],
-            ["an MP3 file without a browser", "bad_request", /give a WAV file/, { type: "input_audio", input_audio: { data: "//uQxAAAAAAAAAAAAAAAAAAAAAAA", format: "mp3" } }],
-            ["base64 that is none", "bad_request", /not written in base64/, { type: "input_audio", input_audio: { data: "***", format: "wav" } }],
+            ["an image's file without a browser", "bad_request", /cannot be decoded here/, { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }],
+            ["an MP3 file without a browser", "bad_request", /pass a WAV file/, { type: "input_audio", input_audio: { data: "//uQxAAAAAAAAAAAAAAAAAAAAAAA", format: "mp3" } }],
+            ["invalid base64", "bad_request", /not valid base64/, { type: "input_audio", input_audio: { data: "***", format: "wav" } }],
             ["data: without a comma", "bad_request", /no comma/, { type: "image_url", image_url: { url: "data:image/png;base64" } }],
             ["an empty file", "bad_file", /empty/, { type: "image_url", image_url: new Blob([]) }],
-            ["an address of another site", "bad_request", /not of this site/, { type: "image_url", image_url: { url: "https://example.org/cat.png" } }],
+            ["a URL of another site", "bad_request", /on another site/, { type: "image_url", image_url: { url: "https://example.org/cat.png" } }],
             ["too few pixels", "bad_request", /3 or 4 bytes each/, { type: "image_url", image_url: { url: { data: new Uint8Array(5), width: 2, height: 2 } } }],
-            ["a word for detail", "bad_request", /auto, low or high/, { type: "image_url", image_url: { url: picture, detail: "fine" } }],
-            ["nothing at all", "bad_request", /A picture is/, { type: "image_url", image_url: {} }],
-            ["samples without a rate", "bad_request", /need their rate/, { type: "input_audio", input_audio: { data: speech } }],
-            ["a rate that cannot be", "bad_request", /samples a second/, { type: "input_audio", input_audio: { data: speech, rate: 7 } }],
+            ["an unknown detail", "bad_request", /auto, low or high/, { type: "image_url", image_url: { url: image, detail: "fine" } }],
+            ["no source", "bad_request", /An image must be/, { type: "image_url", image_url: {} }],
+            ["samples without a rate", "bad_request", /need a rate/, { type: "input_audio", input_audio: { data: speech } }],
+            ["an invalid rate", "bad_request", /samples a second/, { type: "input_audio", input_audio: { data: speech, rate: 7 } }],
             ["no samples", "bad_request", /no samples/, { type: "input_audio", input_audio: { data: new Float32Array(), rate: 16000 } }],
-            ["a WAV file of nothing", "bad_file", /WAV/, { type: "input_audio", input_audio: wavFile(speech, 16000).slice(0, 30) }],
+            ["a truncated WAV header", "bad_file", /WAV/, { type: "input_audio", input_audio: wavFile(speech, 16000).slice(0, 30) }],
             ["a video", "bad_request", /video/, { type: "video_url", video_url: { url: "x" } }],
         ];
         for (const [what, code, sentence, part] of refusals) {
@@ -306,13 +306,13 @@ await test(`${hostName} what cannot be seen or heard is refused in a sentence, a
             }
         }
         checkEqual((await model.mediaStats()).encoded, 0, "encoded");
-        check((await ask(model, [imagePart, { type: "text", text: "What is in the picture?" }])).length > 10, "it goes on");
+        check((await ask(model, [imagePart, { type: "text", text: "What is in the picture?" }])).length > 10, "it still answers");
     }));
 
-await test(`${hostName} a model without eyes says so before anything is decoded; its mmproj file gives it some`, async () => {
+await test(`${hostName} a model without vision refuses before decoding; with its mmproj file it accepts images`, async () => {
     await withPebble(async (model) => {
         checkEqual([model.facts.vision, model.facts.audio], [false, false], "facts");
-        for (const [part, word] of [[imagePart, "pictures"], [audioPart, "sound"]] as const) {
+        for (const [part, word] of [[imagePart, "images"], [audioPart, "sound"]] as const) {
             const error = await errorOf(() => model.chat.completions.create({ messages: [{ role: "user", content: [part] }] }));
             checkEqual(error?.code, "unsupported_model", "code");
             check(Boolean(error?.message.includes(`takes no ${word}`) && error.message.includes("mmproj")), error?.message ?? "");
@@ -329,12 +329,12 @@ await test(`${hostName} a model without eyes says so before anything is decoded;
 
 // ---- headers ----------------------------------------------------------------------------------------------
 
-await test(`${hostName} headers of pictures and sounds: known ones, cut ones, noise`, () => {
+await test(`${hostName} headers of images and sounds: valid, truncated, random`, () => {
     const bytes = (...parts: (string | number[])[]): Uint8Array => {
         const all = parts.flatMap((part) => (typeof part === "string" ? [...part].map((c) => c.charCodeAt(0)) : part));
         return Uint8Array.from([...all, ...new Array<number>(Math.max(0, 64 - all.length)).fill(0)]);
     };
-    const pictures: [Uint8Array, [number, number]][] = [
+    const images: [Uint8Array, [number, number]][] = [
         [bytes([0x89], "PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", [0, 0, 1, 0, 0, 0, 0, 7]), [256, 7]],
         [bytes("GIF89a", [3, 1, 5, 0]), [259, 5]],
         [bytes([0xff, 0xd8, 0xff, 0xe1, 0, 6, 1, 2, 3, 4, 0xff, 0xff, 0xc2, 0, 11, 8, 1, 2, 3, 4]), [772, 258]],
@@ -343,7 +343,7 @@ await test(`${hostName} headers of pictures and sounds: known ones, cut ones, no
         [bytes("RIFF", [0, 0, 0, 0], "WEBPVP8L", [0, 0, 0, 0, 0x2f, 0x3f, 0xc1, 0x3b, 0]), [320, 240]],
         [bytes("BM", [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0, 8, 0, 0, 0, 0xfa, 0xff, 0xff, 0xff]), [8, 6]],
     ];
-    for (const [file, [width, height]] of pictures) {
+    for (const [file, [width, height]] of images) {
         checkEqual(sizeOfPicture(file), { width, height }, "size");
     }
     const sounds: [Uint8Array, number | null][] = [
@@ -352,19 +352,19 @@ await test(`${hostName} headers of pictures and sounds: known ones, cut ones, no
         [bytes("OggS", new Array<number>(22).fill(0), [1, 19], "OpusHead", [1, 1, 0, 0, 0x80, 0x3e]), 48000],
         [bytes([0xff, 0xfb, 0x90, 0x64]), 44100],
         [bytes("ID3", [4, 0, 0, 0, 0, 0, 4, 9, 9, 9, 9, 0xff, 0xf3, 0x44]), 24000],
-        [bytes("nothing that is known"), null],
+        [bytes("an unknown format"), null],
     ];
     for (const [file, rate] of sounds) {
         checkEqual(rateOfFile(file), rate, "rate");
     }
     check(isPlainWav(bytes("RIFF", [0, 0, 0, 0], "WAVEfmt ", [16, 0, 0, 0, 1, 0])) && !isPlainWav(bytes("RIFF", [0, 0, 0, 0], "WAVEfmt ", [16, 0, 0, 0, 17, 0])), "kinds of WAV");
     for (const [address, text] of [["data:,a%20b%zz", "a b%zz"], ["data:text/plain;base64,aGk=", "hi"], ["data:;base64,a G\nk", "hi"]] as const) {
-        checkEqual(new TextDecoder().decode(bytesOfDataUrl(address, "picture")), text, address);
+        checkEqual(new TextDecoder().decode(bytesOfDataUrl(address, "image")), text, address);
     }
-    // Noise, and noise behind a good beginning: whatever comes back is a size, a rate or null, and it comes back.
+    // Random bytes, also after a valid beginning: the result is always a size, a rate or null.
     let seed = 1;
     const random = (n: number): number => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % n;
-    const known = [...pictures.map(([file]) => file), ...sounds.map(([file]) => file), new Uint8Array()];
+    const known = [...images.map(([file]) => file), ...sounds.map(([file]) => file), new Uint8Array()];
     for (let i = 0; i < 20000; i++) {
         const file = Uint8Array.from({ length: random(200) }, () => random(256));
         file.set((known[random(known.length)] as Uint8Array).subarray(0, Math.min(random(40), file.length)));
@@ -375,7 +375,7 @@ await test(`${hostName} headers of pictures and sounds: known ones, cut ones, no
         isPlainWav(file);
         const address = `data:${["", ";base64"][random(2)]},${String.fromCharCode(...file)}`;
         try {
-            check(bytesOfDataUrl(address, "picture").length <= address.length, "length");
+            check(bytesOfDataUrl(address, "image").length <= address.length, "length");
         } catch (reason) {
             check(reason instanceof BezelError && reason.code === "bad_request", String(reason));
         }

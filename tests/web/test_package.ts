@@ -1,4 +1,4 @@
-/** The package's API: OpenAI's shapes, streams, tool calls, cancelling, the cache of a conversation, errors. */
+/** The package's API: OpenAI's format, streams, tool calls, cancelling, the prefix cache, errors. */
 import { copyFile, mkdtemp, readdir, readlink, rm, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,15 +18,15 @@ import { adapterName } from "../../web/package/src/adapter_name.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { wasmPath } from "./models.js";
-import { codeOf, collect, errorOf, here, nano, tiny, withPackage } from "./package.js";
+import { codeOf, collect, errorOf, localOptions, nano, tiny, withPackage } from "./package.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
 
 const question: Message[] = [{ role: "user", content: "Name three gems." }];
 const create = (model: BezelModel) => model.chat.completions.create.bind(model.chat.completions);
 
-// ---- shapes ---------------------------------------------------------------------------------------
+// ---- format ---------------------------------------------------------------------------------------
 
-await test("a whole answer in OpenAI's shape", async () => {
+await test("a complete answer in OpenAI's format", async () => {
     await withPackage(tiny, {}, async (model) => {
         const got = await model.chat.completions.create({ messages: question, max_tokens: 8, temperature: 0 });
         checkEqual(got.object, "chat.completion", "object");
@@ -41,7 +41,7 @@ await test("a whole answer in OpenAI's shape", async () => {
     });
 });
 
-await test("the chunks of a stream add up to the whole answer", async () => {
+await test("the chunks of a stream add up to the complete answer", async () => {
     await withPackage(tiny, {}, async (model) => {
         const request = { messages: question, max_tokens: 12, temperature: 0 };
         const whole = await model.chat.completions.create(request);
@@ -49,13 +49,13 @@ await test("the chunks of a stream add up to the whole answer", async () => {
         check(chunks.length > 5, `${chunks.length} chunks`);
         checkEqual(chunks[0]?.choices[0]?.delta.role, "assistant", "first");
         checkEqual(chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""), whole.choices[0].message.content, "content");
-        checkEqual(chunks.at(-2)?.choices[0]?.finish_reason, "length", "why it ended");
+        checkEqual(chunks.at(-2)?.choices[0]?.finish_reason, "length", "finish reason");
         checkEqual([chunks.at(-1)?.choices.length, chunks.at(-1)?.usage?.completion_tokens], [0, 12], "last");
         checkEqual(new Set(chunks.map(({ id }) => id)).size, 1, "ids");
     });
 });
 
-await test("a diffusion model's canvases come between the deltas, step after step", async () => {
+await test("a diffusion model's canvases come before the deltas, one per step", async () => {
     await withPackage(`${goldenFolder}/diffusion/text.gguf`, {}, async (model) => {
         const request = { messages: question, max_tokens: 24, seed: 3 };
         const chunks = await collect(await model.chat.completions.create({ ...request, stream: true }));
@@ -65,9 +65,9 @@ await test("a diffusion model's canvases come between the deltas, step after ste
             check(typeof text === "string" && step >= 1 && step <= steps && tokens > 0, JSON.stringify({ step, steps, tokens }));
         }
         const first = chunks.findIndex(({ canvas }) => canvas);
-        check(first < chunks.findIndex(({ choices }) => choices[0]?.delta.content), "before the words");
+        check(first < chunks.findIndex(({ choices }) => choices[0]?.delta.content), "before the text");
         const { choices } = await model.chat.completions.create(request);
-        checkEqual(choices[0].message.content, chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""), "the words alone are the answer");
+        checkEqual(choices[0].message.content, chunks.map((c) => c.choices[0]?.delta.content ?? "").join(""), "the answer without canvases");
         const session = await model.newSession();
         await session.prefill(await model.tokenize("A gem", { bos: true }));
         const steps: number[] = [];
@@ -76,7 +76,7 @@ await test("a diffusion model's canvases come between the deltas, step after ste
     });
 });
 
-await test("log-probabilities: one entry per token, its likeliest beside it", async () => {
+await test("log-probabilities: one entry per token, with the likeliest alternatives", async () => {
     await withPackage(tiny, {}, async (model) => {
         const request = { messages: question, max_tokens: 6, temperature: 0, logprobs: true, top_logprobs: 3 };
         const { choices } = await model.chat.completions.create(request);
@@ -111,7 +111,7 @@ await test("settings reach the sampler: seed, bias, stop, temperature", async ()
     });
 });
 
-await test("requests that cannot be served are refused, before anything is computed", async () => {
+await test("invalid requests are refused before anything is computed", async () => {
     await withPackage(nano, {}, async (model) => {
         const wrong: [object, string][] = [
             [{ messages: [{ role: "wizard", content: "x" }] }, "bad_request"],
@@ -141,9 +141,9 @@ await test("requests that cannot be served are refused, before anything is compu
 
 // ---- tools and thoughts -----------------------------------------------------------------------------
 
-/** Models with random weights babble; here the model says what it is told to. Everything before and
- * after the choice of tokens is real. */
-async function saying<T>(model: BezelModel, text: string, act: () => Promise<T>): Promise<T> {
+/** Makes the model generate a given text: models with random weights cannot make tool calls. Only sampling is
+ * replaced. */
+async function generating<T>(model: BezelModel, text: string, act: () => Promise<T>): Promise<T> {
     const tokens = await model.tokenize(text, { specials: true });
     const real = Session.prototype.answer;
     // eslint-disable-next-line @typescript-eslint/require-await
@@ -173,35 +173,35 @@ const call = 'Let me look.<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days
 await test("a tool call, its result, and the answer", async () => {
     await withPackage(tiny, {}, async (model) => {
         const messages: Message[] = [{ role: "user", content: "How is the weather in Paris?" }];
-        const first = await saying(model, call, () => model.chat.completions.create({ messages, tools: [weather] }));
+        const first = await generating(model, call, () => model.chat.completions.create({ messages, tools: [weather] }));
         const { message, finish_reason } = first.choices[0];
         checkEqual([finish_reason, message.content, message.tool_calls?.length], ["tool_calls", "Let me look.", 1], "answer");
         const [made] = message.tool_calls ?? [];
         checkEqual([made?.type, made?.function.name], ["function", "get_weather"], "call");
-        checkEqual(made?.function.arguments, '{"city":"Paris","days":12345678901234567890}', "arguments, no digit rounded");
+        checkEqual(made?.function.arguments, '{"city":"Paris","days":12345678901234567890}', "arguments, verbatim");
         check(/^call_\w{12,}$/.test(made?.id ?? ""), "id");
         messages.push(message, { role: "tool", tool_call_id: made?.id ?? "", content: '{"sky":"clear"}' });
-        const last = await saying(model, "It is clear.<turn|>", () => model.chat.completions.create({ messages, tools: [weather] }));
+        const last = await generating(model, "It is clear.<turn|>", () => model.chat.completions.create({ messages, tools: [weather] }));
         checkEqual([last.choices[0].message.content, last.choices[0].finish_reason], ["It is clear.", "stop"], "answer");
         check(last.usage.prompt_tokens > first.usage.prompt_tokens + 30, "the call and its result are in the prompt");
     });
 });
 
-await test("calls in a stream: the name at once, then the arguments; two calls have two indexes", async () => {
+await test("tool calls in a stream: first the name, then the arguments; two calls have two indexes", async () => {
     await withPackage(tiny, {}, async (model) => {
         const two = '<|tool_call>call:get_weather{city:<|"|>Rome<|"|>}<tool_call|><|tool_call>call:get_weather{city:<|"|>Oslo<|"|>}<tool_call|><turn|>';
-        const chunks = await saying(model, two, async () =>
+        const chunks = await generating(model, two, async () =>
             collect(await model.chat.completions.create({ messages: question, tools: [weather], stream: true })),
         );
         const deltas = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
         checkEqual(deltas.map(({ index }) => index), [0, 0, 1, 1], "indexes");
         checkEqual(deltas.map((d) => d.function.name ?? d.function.arguments), ["get_weather", '{"city":"Rome"}', "get_weather", '{"city":"Oslo"}'], "parts");
         checkEqual(deltas.map(({ id }) => id !== undefined), [true, false, true, false], "ids");
-        checkEqual(chunks.at(-2)?.choices[0]?.finish_reason, "tool_calls", "why it ended");
+        checkEqual(chunks.at(-2)?.choices[0]?.finish_reason, "tool_calls", "finish reason");
     });
 });
 
-await test("thoughts are told apart, and only when asked for", async () => {
+await test("thoughts are separated from the answer, and sent only on request", async () => {
     await withPackage(tiny, {}, async (model) => {
         const text = "<|channel>thought\nDiamonds count.<channel|>Ruby.<turn|>";
         for (const [more, thought] of [
@@ -209,16 +209,16 @@ await test("thoughts are told apart, and only when asked for", async () => {
             [{ reasoning: { effort: "high" } }, "Diamonds count."],
             [{ reasoning_effort: "none" as const }, undefined],
         ] as const) {
-            const got = await saying(model, text, () => model.chat.completions.create({ messages: question, ...more }));
+            const got = await generating(model, text, () => model.chat.completions.create({ messages: question, ...more }));
             const { message } = got.choices[0];
             checkEqual([message.content, message.reasoning_content?.trim()], ["Ruby.", thought], JSON.stringify(more));
         }
     });
 });
 
-// ---- the cache of a conversation ----------------------------------------------------------------------
+// ---- prefix cache ------------------------------------------------------------------------------------
 
-await test("a growing conversation computes only what is new", async () => {
+await test("a growing conversation computes only new tokens", async () => {
     await withPackage(tiny, {}, async (model) => {
         const messages: Message[] = [{ role: "user", content: "Tell me of gems. ".repeat(20) }];
         const first = await model.chat.completions.create({ messages, max_tokens: 10, temperature: 0 });
@@ -226,7 +226,7 @@ await test("a growing conversation computes only what is new", async () => {
         messages.push(first.choices[0].message, { role: "user", content: "And?" });
         const second = await model.chat.completions.create({ messages, max_tokens: 4, temperature: 0 });
         const { prompt_tokens, prompt_tokens_details } = second.usage;
-        const least = first.usage.prompt_tokens - 8; // up to where the answer begins
+        const least = first.usage.prompt_tokens - 8; // up to the start of the answer
         check(prompt_tokens_details.cached_tokens >= least, `${prompt_tokens_details.cached_tokens} of ${prompt_tokens}, at least ${least}`);
         checkEqual(second.timings.prompt_n, prompt_tokens - prompt_tokens_details.cached_tokens, "computed");
         const fresh = await withPackage(tiny, {}, (other) => other.chat.completions.create({ messages, max_tokens: 4, temperature: 0 }));
@@ -236,7 +236,7 @@ await test("a growing conversation computes only what is new", async () => {
 
 // ---- cancelling -----------------------------------------------------------------------------------------
 
-await test("cancelling: before, in the middle, by leaving the loop, and while waiting in line", async () => {
+await test("cancelling: before the start, while streaming, by leaving the loop, and while queued", async () => {
     await withPackage(nano, {}, async (model) => {
         const endless = { messages: question, logit_bias: { "106": -100, "1": -100 }, stream: true } as const;
         const stopped = AbortSignal.abort();
@@ -264,7 +264,7 @@ await test("cancelling: before, in the middle, by leaving the loop, and while wa
         checkEqual(await waiting, "aborted", "in line");
         await long.return?.();
         const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3, temperature: 0 });
-        checkEqual(usage.completion_tokens, 3, "and it goes on");
+        checkEqual(usage.completion_tokens, 3, "next request");
     });
 });
 
@@ -272,11 +272,11 @@ await test("cancelling a load, and loading again", async () => {
     const bytes = await readBytes(tiny);
     const control = new AbortController();
     const slow = { ...bytesSource(bytes), read: async (offset: number, n: number) => (control.abort(), bytes.slice(offset, offset + n)) };
-    checkEqual(await codeOf(async () => Bezel.load(slow, await here({ signal: control.signal }))), "aborted", "code");
-    (await Bezel.load(bytesSource(bytes), await here())).close();
+    checkEqual(await codeOf(async () => Bezel.load(slow, await localOptions({ signal: control.signal }))), "aborted", "code");
+    (await Bezel.load(bytesSource(bytes), await localOptions())).close();
 });
 
-await test("a crash of the engine ends everything with one cause", async () => {
+await test("a crash of the engine rejects all calls with the same cause", async () => {
     await withPackage(nano, {}, async (model) => {
         const real = Session.prototype.answer;
         Session.prototype.answer = function (): never {
@@ -293,7 +293,7 @@ await test("a crash of the engine ends everything with one cause", async () => {
 
 // ---- loading --------------------------------------------------------------------------------------------
 
-await test("progress has its stages in order and ends complete", async () => {
+await test("progress reports its stages in order and ends complete", async () => {
     const stages: Progress[] = [];
     await withPackage(tiny, { onProgress: (p) => stages.push(p) }, (model) => {
         checkEqual([...new Set(stages.map(({ stage }) => stage))], ["engine", "header", "weights", "session"], "stages");
@@ -303,43 +303,43 @@ await test("progress has its stages in order and ends complete", async () => {
         return Promise.resolve();
     });
     await withPackage(tiny, { contextLength: 1e6 }, (model) => {
-        checkEqual(model.contextLength, model.facts.trainedContext, "no longer than the model was made for");
+        checkEqual(model.contextLength, model.facts.trainedContext, "capped at the model's limit");
         return Promise.resolve();
     });
     await withPackage(tiny, { contextLength: 64 }, (model) => {
-        checkEqual(model.contextLength, 64, "as long as was asked for");
+        checkEqual(model.contextLength, 64, "as requested");
         return Promise.resolve();
     });
 });
 
-await test("without WebGPU the CPU is taken, and says so; asked for, its lack is an error", async () => {
+await test("without WebGPU, auto uses the CPU with a notice, and gpu is an error", async () => {
     await withPackage(nano, {}, (model) => {
         checkEqual([model.device, model.facts.deviceName], ["cpu", "CPU"], "device");
-        check(/no WebGPU.*CPU/.test(model.notice ?? ""), String(model.notice));
+        check(/WebGPU is not available.*CPU/.test(model.notice ?? ""), String(model.notice));
         return Promise.resolve();
     });
     checkEqual(await codeOf(() => withPackage(nano, { device: "gpu" }, () => Promise.resolve())), "no_webgpu", "gpu");
     const empty = { requestAdapter: () => Promise.resolve(null) } as unknown as GPU;
     checkEqual(await codeOf(() => withPackage(nano, { device: "gpu", gpu: empty }, () => Promise.resolve())), "no_adapter", "gpu");
     await withPackage(nano, { gpu: empty }, (model) => {
-        check(model.device === "cpu" && /found no GPU/.test(model.notice ?? ""), String(model.notice));
+        check(model.device === "cpu" && /no usable GPU/.test(model.notice ?? ""), String(model.notice));
         return Promise.resolve();
     });
     await withPackage(nano, { device: "cpu", gpu: empty }, (model) => {
-        checkEqual(model.notice, null, "chosen, so nothing to say");
+        checkEqual(model.notice, null, "no notice for an explicit choice");
         return Promise.resolve();
     });
 });
 
-await test("a model too large for the CPU is refused with a sentence", async () => {
+await test("a model that is too large for the CPU is refused", async () => {
     const huge = { ...bytesSource(await readBytes(nano)), size: 9.6e9 };
-    const error = await errorOf(async () => Bezel.load(huge, await here()));
+    const error = await errorOf(async () => Bezel.load(huge, await localOptions()));
     checkEqual(error?.code, "out_of_memory", "code");
-    check(/9\.6 GB.*3\.5 GB.*no WebGPU/.test(error?.message ?? ""), String(error?.message));
+    check(/9\.6 GB.*3\.5 GB.*WebGPU is not available/.test(error?.message ?? ""), String(error?.message));
 });
 
-await test("files that are none, and sources that are none", async () => {
-    const load = (source: unknown) => async (): Promise<void> => (await Bezel.load(source as Blob, await here())).close();
+await test("invalid files and invalid sources", async () => {
+    const load = (source: unknown) => async (): Promise<void> => (await Bezel.load(source as Blob, await localOptions())).close();
     checkEqual(await codeOf(load(new Blob(["<html>"]))), "bad_file", "text");
     checkEqual(await codeOf(load({})), "bad_request", "an object");
     checkEqual(await codeOf(load("opfs:nothing")), "quota", "no OPFS here");
@@ -349,15 +349,15 @@ await test("files that are none, and sources that are none", async () => {
     check(error?.code === "network" && /option wasm/.test(error.message), String(error?.message));
 });
 
-await test("a model in parts, and from a Blob", async () => {
+await test("a split model from Blobs", async () => {
     const parts = await Promise.all([2, 1, 3].map((i) => readBytes(`${modelFolder}/nano-e-f32-0000${i}-of-00003.gguf`)));
     const blobs = parts.map((bytes, i) => new File([bytes], `part-${i}.gguf`));
-    const model = await Bezel.load(blobs, await here());
+    const model = await Bezel.load(blobs, await localOptions());
     checkEqual((await model.tokenize("x")).length, 1, "tokens");
     model.close();
 });
 
-await test("a file is open while it is read and no longer; one that has changed is not read on", async () => {
+await test("a file is open only while it is read; a changed file is refused", async () => {
     const folder = await mkdtemp(join(tmpdir(), "bezel-file-"));
     const path = join(folder, "model.gguf");
     await copyFile(tiny, path);
@@ -366,63 +366,63 @@ await test("a file is open while it is read and no longer; one that has changed 
         return links.filter((to) => to === path).length;
     };
     const source = await fileSource(path);
-    check((await Bezel.inspect(source, await here())).runs, "it runs");
-    const model = await Bezel.load(source, await here());
-    checkEqual(await openNow(), 0, "files that stay open");
+    check((await Bezel.inspect(source, await localOptions())).runs, "it runs");
+    const model = await Bezel.load(source, await localOptions());
+    checkEqual(await openNow(), 0, "open files");
     const reads = [0, 100].map((offset) => source.read(offset, 4));
     checkEqual((await Promise.all(reads)).map(({ length }) => length), [4, 4], "two reads at once");
     await utimes(path, 1, 1);
     checkEqual(await source.read(0, 4).then(String, ({ message }: Error) => message), "the file has changed since it was opened", "a changed file");
-    checkEqual(await openNow(), 0, "files that stay open after that");
+    checkEqual(await openNow(), 0, "open files after the error");
     model.close();
     await rm(folder, { recursive: true });
 });
 
-await test("inspecting reads the header alone", async () => {
+await test("inspecting reads only the header", async () => {
     const file = await fileSource(tiny);
-    let most = 0;
-    const watched = { ...file, read: (offset: number, n: number) => ((most = Math.max(most, offset + n)), file.read(offset, n)) };
-    const got = await Bezel.inspect(watched, await here());
+    let maxEnd = 0;
+    const watched = { ...file, read: (offset: number, n: number) => ((maxEnd = Math.max(maxEnd, offset + n)), file.read(offset, n)) };
+    const got = await Bezel.inspect(watched, await localOptions());
     checkEqual([got.runs, got.code, got.architecture, got.bytes], [true, "ok", "gemma4", file.size], "verdict");
-    check(most < file.size / 2 && most >= (got.files[0]?.headerBytes ?? 0), `${most} bytes of ${file.size} were read`);
+    check(maxEnd < file.size / 2 && maxEnd >= (got.files[0]?.headerBytes ?? 0), `${maxEnd} bytes of ${file.size} were read`);
     check(got.types.some(({ type, runs }) => type.toLowerCase() === "q8_0" && runs), JSON.stringify(got.types));
     check((got.model?.layers ?? 0) > 1 && (got.memory?.weights ?? 0) > 1e6 && got.parameters > 1e6, JSON.stringify(got));
     const caches = got.memory?.caches ?? [];
     checkEqual(caches.at(-1)?.context, got.model?.context, "caches up to the longest context");
     await file.close();
-    const page = await Bezel.inspect(new Blob(["<html>"]), await here());
+    const page = await Bezel.inspect(new Blob(["<html>"]), await localOptions());
     check(!page.runs && page.code === "bad_file" && page.text.length > 10 && page.model === null, JSON.stringify(page));
-    const cut = await Bezel.inspect(new Blob([(await readBytes(tiny)).slice(0, most)]), await here());
+    const cut = await Bezel.inspect(new Blob([(await readBytes(tiny)).slice(0, maxEnd)]), await localOptions());
     check(!cut.runs && cut.code === "bad_file", JSON.stringify(cut.text));
     const failing = { ...bytesSource(new Uint8Array(100)), read: () => Promise.reject(new Error("gone")) };
-    checkEqual(await codeOf(async () => Bezel.inspect(failing, await here())), "bad_file", "a source that fails is an error");
+    checkEqual(await codeOf(async () => Bezel.inspect(failing, await localOptions())), "bad_file", "a source that fails is an error");
 });
 
-await test("several files are one model, in any order: parts, and an mmproj file, which is known and kept apart", async () => {
+await test("several files form one model, in any order: parts, and an mmproj file", async () => {
     const text = await fileSource(`${goldenFolder}/e-like/text.gguf`);
     const media = await fileSource(`${goldenFolder}/e-like/mmproj.gguf`);
     const both = [media, text];
-    const got = await Bezel.inspect(both, await here());
+    const got = await Bezel.inspect(both, await localOptions());
     checkEqual([got.runs, got.vision, got.audio, got.bytes], [true, true, true, both.reduce((sum, { size }) => sum + size, 0)], "two files");
-    checkEqual(got.files.map(({ media }) => media), [true, false], "which is which");
+    checkEqual(got.files.map(({ media }) => media), [true, false], "which file is the mmproj file");
     check((got.gpu?.fits ?? false) && (got.gpu?.weights ?? 0) > 1e5 && (got.gpu?.work ?? 0) > 1e4, JSON.stringify(got.gpu));
-    const model = await Bezel.load(both, await here());
-    checkEqual(model.name, "text", "the text model gives the name");
+    const model = await Bezel.load(both, await localOptions());
+    checkEqual(model.name, "text", "named after the text model");
     const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3, temperature: 0 });
     checkEqual(usage.completion_tokens, 3, "it answers");
     model.close();
-    const alone = await Bezel.inspect(both.slice(0, 1), await here());
+    const alone = await Bezel.inspect(both.slice(0, 1), await localOptions());
     check(!alone.runs && alone.code === "bad_request" && /text model/.test(alone.text), `${alone.code}: ${alone.text}`);
     const parts = await Promise.all([3, 1, 2].map((n) => fileSource(`${modelFolder}/nano-e-f32-0000${n}-of-00003.gguf`)));
-    const split = await Bezel.load(parts, await here());
+    const split = await Bezel.load(parts, await localOptions());
     checkEqual(split.name, "nano-e-f32", "the name of all parts");
     split.close();
-    const missing = await Bezel.inspect(parts.slice(1), await here());
+    const missing = await Bezel.inspect(parts.slice(1), await localOptions());
     check(!missing.runs && missing.code === "not_found", `${missing.code}: ${missing.text}`);
     await Promise.all([text, media, ...parts].map((source) => source.close()));
 });
 
-await test("memory beyond 2 GiB, where addresses look negative", async () => {
+await test("memory above 2 GiB, where addresses are negative in JavaScript", async () => {
     const engine = await Engine.load({ wasm: await WebAssembly.compile(await readBytes(wasmPath)), gpu: null });
     const answer = async (): Promise<string> => {
         const model = await engine.openModel([bytesSource(await readBytes(tiny))], { device: "cpu" });
@@ -437,9 +437,9 @@ await test("memory beyond 2 GiB, where addresses look negative", async () => {
         return text;
     };
     const low = await answer();
-    check(engine.exports.alloc(1.2e9) !== 0 && engine.exports.alloc(1.2e9) !== 0, "two large blocks, of which nothing is touched");
+    check(engine.exports.alloc(1.2e9) !== 0 && engine.exports.alloc(1.2e9) !== 0, "two large blocks, which are never touched");
     while (engine.exports.alloc(1024) > 0) {
-        // until the holes below are filled, and addresses turn negative
+        // fill the free blocks below 2 GiB
     }
     checkEqual(await answer(), low, "answer");
 });
@@ -460,12 +460,12 @@ await test("capabilities of Node", async () => {
 
 // ---- sessions -------------------------------------------------------------------------------------------
 
-await test("tokens: prefill, generate, logits, going back, what was counted", async () => {
+await test("sessions: prefill, generate, logits, rewinding, statistics", async () => {
     const golden = await Golden.open(`${goldenFolder}/e-like/golden.gguf`);
     const ids = golden.ints("text.2.tokens") as Int32Array;
     const want = golden.floats("text.2.logits");
     const source = await fileSource(`${goldenFolder}/e-like/text.gguf`);
-    const model = await Bezel.load(source, await here());
+    const model = await Bezel.load(source, await localOptions());
     const session = await model.newSession({ exact: true });
     const got = new Float32Array(want.length);
     const vocabulary = model.facts.vocabulary;
@@ -475,20 +475,20 @@ await test("tokens: prefill, generate, logits, going back, what was counted", as
     const after = (await session.logits()) as Float32Array;
     checkEqual(maxDifference(after, got.slice(-vocabulary)), 0, "the last row");
     const greedy = [...(golden.ints("text.2.greedy") ?? [])];
-    const made = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: greedy.length }));
-    checkEqual(made.map(({ token }) => token), greedy, "greedy tokens");
-    checkEqual(session.finish, "length", "why it ended");
+    const generated = await collect(session.generate({ greedy: true, ignoreEnd: true, maxTokens: greedy.length }));
+    checkEqual(generated.map(({ token }) => token), greedy, "greedy tokens");
+    checkEqual(session.finish, "length", "finish reason");
     const stats = await session.prefill(ids.slice(0, -2));
     check(stats.position === ids.length - 2, JSON.stringify(stats));
     const again = await session.prefill(ids);
     check(again.reused > 0, `reused ${again.reused}`);
     const text = "Emerald, öpal, 宝石";
-    checkEqual(await model.detokenize(await model.tokenize(text)), text, "there and back");
+    checkEqual(await model.detokenize(await model.tokenize(text)), text, "round trip");
     await session.free();
     checkEqual(await codeOf(() => session.stats()), "bad_request", "freed");
     model.close();
     checkEqual(await codeOf(() => model.tokenize("x")), "aborted", "closed");
-    checkEqual(await model.tokenize("x").then(String, ({ message }: Error) => message), "The model was closed.", "what is said of it");
+    checkEqual(await model.tokenize("x").then(String, ({ message }: Error) => message), "The model was closed.", "message");
     await source.close();
 });
 

@@ -4,8 +4,8 @@ import { errorRatio, modelFolder, readAnswer, readSynth, sampled } from "./golde
 import { logitsOf, newEngine, withModel } from "./models.js";
 import { hostName } from "./platform.js";
 
-/** Compiling takes a software adapter most of the time: with 8-bit activations a file of each kind of integers. */
-const rounded = new Set([
+/** Models to test with int8 activations: one per kind of kernel, because compiling dominates on a software adapter. */
+const withInt8 = new Set([
     "nano-e-q8_0",
     "nano-moe-q8_0",
     "tiny-e-q4_0",
@@ -21,11 +21,11 @@ for (const entry of await readSynth()) {
     await withModel(engine, `${modelFolder}/${entry.name}.gguf`, { device: "gpu" }, async (model) => {
         await test(`${hostName} ${entry.name} f32`, async () => {
             const got = sampled(entry, await logitsOf(model, { exact: true }, entry.tokens));
-            const most = maxDifference(got, want);
-            check(most <= 2e-3, `off by ${most}`);
+            const max = maxDifference(got, want);
+            check(max <= 2e-3, `off by ${max}`);
         });
-        for (const chunk of rounded.has(entry.name) ? [8, 512] : []) {
-            await test(`${hostName} ${entry.name} 8-bit activations, ${chunk} rows`, async () => {
+        for (const chunk of withInt8.has(entry.name) ? [8, 512] : []) {
+            await test(`${hostName} ${entry.name} int8 activations, ${chunk} rows`, async () => {
                 const got = sampled(entry, await logitsOf(model, { chunk }, entry.tokens));
                 const ratio = errorRatio(entry, got, want);
                 check(ratio <= 1.1, `${ratio} times llama.cpp's error`);

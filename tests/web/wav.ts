@@ -1,4 +1,4 @@
-/** A WAV file of 16 bits and one channel. */
+/** Writes a 16-bit mono WAV file. */
 export function wavFile(samples: Float32Array, rate: number): Blob {
     const view = new DataView(new ArrayBuffer(44 + 2 * samples.length));
     const text = (at: number, value: string): void => [...value].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));

@@ -5,13 +5,13 @@
 .PHONY: test-browser
 web-programs: build/web/app/ready
 
-# Offered first. Until there is a trained model: one with random weights.
+# The built-in models. Without models/pebble.gguf, a model with random weights takes its place.
 BUILTIN = $(or $(wildcard models/pebble.gguf),$(CHAT_MODEL))
 BUILTIN_NAME = $(if $(wildcard models/pebble.gguf),pebble.gguf,synthetic.gguf)
 BUILTIN_MORE = $(wildcard models/pebble-diffusion.gguf)
 BUILTIN_LIST = web/app/$(if $(wildcard models/pebble.gguf),models.json,models-synthetic.json)
 
-# What tsc made lies in the same folders beside each other, so that imports stay as they are.
+# tsc's output keeps its relative folders, so that its imports stay valid.
 APP_FILES = $(addprefix web/app/,index.html icon.svg)
 APP_STYLE = $(wildcard web/app/style/*.css)
 build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(APP_STYLE) $(BUILTIN_LIST) $(BUILTIN) $(BUILTIN_MORE)

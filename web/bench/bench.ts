@@ -1,9 +1,9 @@
-/** What a model does in Node: speed, the work given to the GPU per token, memory.
+/** Benchmarks a model in Node: speed, GPU work per token, memory.
  *
  *   sh tools/gpu-env.sh node build/web/js/web/bench/bench.js FILE.gguf [-p PROMPT] [-n TOKENS] [--cpu | --baseline]
  *                                                             [--open] [--kernels]
  *
- * -p, -n: tokens of the prompt (128) and of the answer (32). --open: open the file and stop there.
+ * -p, -n: tokens of the prompt (128) and of the answer (32). --open: only open the file.
  * --kernels: the time of each kernel of a decode step. */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -31,7 +31,7 @@ if (!path) {
     exit(2);
 }
 
-const say = (what: string, value: string): void => console.log(`${what.padEnd(22)} ${value}`);
+const print = (label: string, value: string): void => console.log(`${label.padEnd(22)} ${value}`);
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 function perToken(before: DeviceCounts, after: DeviceCounts, n: number): string {
@@ -42,8 +42,8 @@ function perToken(before: DeviceCounts, after: DeviceCounts, n: number): string 
     );
 }
 
-/** Kernels of the lists there are, by label, the slowest first. */
-async function sayKernels(engine: Engine): Promise<void> {
+/** Prints the kernels of all dispatch lists, by label, slowest first. */
+async function printKernels(engine: Engine): Promise<void> {
     for (const list of engine.gpu.lists) {
         const sums = new Map<string, { n: number; ns: number }>();
         for (const { label, ns } of await list.device.time(list)) {
@@ -52,7 +52,7 @@ async function sayKernels(engine: Engine): Promise<void> {
         }
         console.log(`list of ${list.dispatches.length} dispatches`);
         for (const [label, { n, ns }] of [...sums].sort(([, a], [, b]) => b.ns - a.ns)) {
-            say(`  ${label}`, `${n} x, ${(ns / 1e3).toFixed(0)} us`);
+            print(`  ${label}`, `${n} x, ${(ns / 1e3).toFixed(0)} us`);
         }
     }
 }
@@ -60,30 +60,30 @@ async function sayKernels(engine: Engine): Promise<void> {
 async function measure(engine: Engine, session: Session, vocab: number): Promise<void> {
     const [prompt, tokens] = [Number(values.prompt), Number(values.tokens)];
     const ids = Int32Array.from({ length: prompt }, (_, i) => (i ? 500 + ((i * 7919) % (vocab - 500)) : 2));
-    await session.prefill(ids.subarray(0, 1)); // compiles what decoding needs
+    await session.prefill(ids.subarray(0, 1)); // compiles the kernels for decoding
     let began = performance.now();
     await session.prefill(ids);
     let seconds = (performance.now() - began) / 1e3;
-    say("prefill, first", `${((prompt - 1) / seconds).toFixed(1)} tokens/s, kernels compiled meanwhile`);
+    print("prefill, first", `${((prompt - 1) / seconds).toFixed(1)} tokens/s, including kernel compilation`);
     await session.prefill(ids.subarray(0, 1));
     ids.set(ids.map((id) => (id === 2 ? 2 : id - 1)));
     began = performance.now();
     await session.prefill(ids);
     seconds = (performance.now() - began) / 1e3;
-    say("prefill", `${(prompt / seconds).toFixed(1)} tokens/s`);
+    print("prefill", `${(prompt / seconds).toFixed(1)} tokens/s`);
 
     const before = { ...engine.counts };
-    const held = session.stats.position;
+    const start = session.stats.position;
     let [n, first, last] = [0, 0, 0];
     for await (const { token } of session.generate({ greedy: true, ignoreEnd: true, maxTokens: tokens })) {
         last = performance.now();
         first ||= last;
         n += Number(token >= 0);
     }
-    say("decode", `${((n - 1) / ((last - first) / 1e3)).toFixed(2)} tokens/s`);
-    say("  per token", perToken(before, engine.counts, session.stats.position - held));
+    print("decode", `${((n - 1) / ((last - first) / 1e3)).toFixed(2)} tokens/s`);
+    print("  per token", perToken(before, engine.counts, session.stats.position - start));
     if (values.kernels) {
-        await sayKernels(engine);
+        await printKernels(engine);
     }
 }
 
@@ -92,22 +92,22 @@ const engine = await Engine.load({
     gpu: values.cpu ? null : await gpuEntry(),
 });
 const source = await fileSource(path);
-say("host", `${hostName} ${process.version}`);
+print("host", `${hostName} ${process.version}`);
 const began = performance.now();
 const model = await engine.openModel([source], {
     device: values.cpu ? "cpu" : values.baseline ? "gpu-baseline" : "gpu",
 });
 const seconds = (performance.now() - began) / 1e3;
-say("device", engine.gpu.devices[0]?.name ?? "cpu");
-say("opening", `${seconds.toFixed(2)} s, ${megabytes(source.size / seconds)}/s`);
-say(
+print("device", engine.gpu.devices[0]?.name ?? "cpu");
+print("opening", `${seconds.toFixed(2)} s, ${megabytes(source.size / seconds)}/s`);
+print(
     "memory after opening",
     `${megabytes(engine.memory.size)} of WebAssembly, ${megabytes(engine.counts.bufferBytes)} of GPU buffers`,
 );
 if (!values.open) {
     const session = await model.newSession(values.context ? { context: Number(values.context) } : {});
     await measure(engine, session, model.vocab);
-    say(
+    print(
         "memory at the end",
         `${megabytes(engine.memory.size)} of WebAssembly, ${megabytes(engine.counts.bufferBytes)} of GPU buffers`,
     );

@@ -1,10 +1,10 @@
-/** A large model in Chromium: how long it takes to load, and how much memory the page needs for it.
+/** Benchmarks a large model in Chromium: load time, and memory of the page.
  *
  *   node build/web/js/web/bench/large.js FILE [gpu|gpu-baseline|cpu]
  *
- * The file is given to the page as a user would choose it. On a machine without a GPU the weights lie in the memory
- * of the software adapter's process; what is measured is the page's own: the engine's WebAssembly memory, which never
- * shrinks, and the heap and the buffers of the worker's JavaScript, asked for over and over. */
+ * The file is passed to the page through a file input. On a machine without a GPU the weights are in the memory of the
+ * software adapter's process, which is not measured. Measured are the engine's WebAssembly memory, which never shrinks,
+ * and the JavaScript heap and buffers of the worker, sampled repeatedly. */
 import { resolve } from "node:path";
 import process from "node:process";
 import type { CDPSession } from "playwright-core";
@@ -20,7 +20,7 @@ if (file === undefined) {
 const WASM_LIMIT = 64e6;
 const JS_LIMIT = 150e6;
 
-/** The engine's worker, which keeps an eye on the engine's memory. */
+/** The page, and the engine's worker with access to the engine's memory. */
 const scripts: Record<string, string> = {
     "/": '<!doctype html><title>large</title><input type="file"><script type="module">import * as b from "/bezel/index.js"; globalThis.bezel = b;</script>',
     "/watched/worker.js": 'import "/watched/watch.js"; import "/bezel/worker.js";',
@@ -51,7 +51,7 @@ interface Sample {
     buffers: number;
 }
 
-/** Asks workers, which Playwright's sessions do not reach by themselves. */
+/** Sends protocol commands to workers, which Playwright's sessions do not reach directly. */
 class Workers {
     readonly #session: CDPSession;
     readonly #waiting = new Map<number, (result: unknown) => void>();
@@ -75,16 +75,16 @@ class Workers {
         return workers;
     }
 
-    async #ask<T>(sessionId: string, method: string, params: object): Promise<T | null> {
+    async #send<T>(sessionId: string, method: string, params: object): Promise<T | null> {
         const id = this.#next++;
         const answer = new Promise<T | null>((done) => {
             this.#waiting.set(id, (result) => done(result as T));
-            setTimeout(() => done(null), 20_000); // the worker computes
+            setTimeout(() => done(null), 20_000); // the worker is busy
         });
         try {
             await this.#session.send("Target.sendMessageToTarget", { sessionId, message: JSON.stringify({ id, method, params }) });
         } catch {
-            this.#sessions.delete(sessionId); // it has ended
+            this.#sessions.delete(sessionId); // the worker has ended
             return null;
         }
         return answer;
@@ -93,9 +93,9 @@ class Workers {
     async sample(): Promise<Sample | null> {
         const sum: Sample = { wasm: 0, heap: 0, buffers: 0 };
         for (const session of this.#sessions) {
-            const usage = await this.#ask<{ usedSize: number; backingStorageSize: number }>(session, "Runtime.getHeapUsage", {});
+            const usage = await this.#send<{ usedSize: number; backingStorageSize: number }>(session, "Runtime.getHeapUsage", {});
             const expression = "globalThis.engineMemory ? engineMemory.buffer.byteLength : 0";
-            const memory = await this.#ask<{ result: { value: number } }>(session, "Runtime.evaluate", { expression });
+            const memory = await this.#send<{ result: { value: number } }>(session, "Runtime.evaluate", { expression });
             if (!usage || !memory) {
                 return null;
             }
@@ -129,13 +129,13 @@ await withBrowser({}, async ({ context, page }) => {
             await new Promise((next) => setTimeout(next, 50));
         }
     })();
-    const got = await page.evaluate(async (where) => {
+    const got = await page.evaluate(async (on) => {
         const [chosen] = (document.querySelector("input") as HTMLInputElement).files ?? [];
         const context = (await bezel.Bezel.inspect(chosen as File)).model?.context ?? 0;
         const began = performance.now();
         let weights = 0;
         const model = await bezel.Bezel.load(chosen as File, {
-            device: where as "gpu",
+            device: on as "gpu",
             contextLength: Math.min(4096, context),
             worker: () => new Worker("/watched/worker.js", { type: "module" }),
             onProgress: ({ stage, done: part, total }) => {
@@ -148,7 +148,7 @@ await withBrowser({}, async ({ context, page }) => {
         const request = { messages: [{ role: "user" as const, content: "Hi" }], max_tokens: 2, temperature: 0 };
         const { usage, timings } = await model.chat.completions.create(request);
         const { facts } = model;
-        (globalThis as { kept?: unknown }).kept = model; // until it has been measured
+        (globalThis as { kept?: unknown }).kept = model; // keep it alive until it has been measured
         return { facts, weights, loaded, usage, timings };
     }, device);
     const last = await workers.sample();
@@ -157,11 +157,11 @@ await withBrowser({}, async ({ context, page }) => {
     const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
     peak.wasm = Math.max(peak.wasm, last?.wasm ?? Infinity);
     console.log(`${got.facts.name}: ${(got.facts.bytes / 1e9).toFixed(2)} GB on ${got.facts.deviceName} (${got.facts.device})`);
-    console.log(`weights there after ${(got.weights / 1000).toFixed(1)} s, ready after ${(got.loaded / 1000).toFixed(1)} s`);
+    console.log(`weights loaded after ${(got.weights / 1000).toFixed(1)} s, ready after ${(got.loaded / 1000).toFixed(1)} s`);
     console.log(`prompt of ${got.timings.prompt_n} tokens ${(got.timings.prompt_ms / 1000).toFixed(1)} s, ${got.timings.predicted_n} tokens ${(got.timings.predicted_ms / 1000).toFixed(1)} s`);
-    console.log(`peak of ${samples} samples: WebAssembly ${mb(peak.wasm)}, JavaScript heap ${mb(peak.heap)}, its buffers ${mb(peak.buffers)}`);
+    console.log(`peak of ${samples} samples: WebAssembly ${mb(peak.wasm)}, JavaScript heap ${mb(peak.heap)}, JavaScript buffers ${mb(peak.buffers)}`);
     const good = peak.wasm < WASM_LIMIT && peak.heap + peak.buffers < JS_LIMIT && samples > 3;
-    console.log(good || device === "cpu" ? "within the limits" : `beyond the limits: ${mb(WASM_LIMIT)} of WebAssembly, ${mb(JS_LIMIT)} of JavaScript`);
+    console.log(good || device === "cpu" ? "within the limits" : `exceeds the limits: ${mb(WASM_LIMIT)} of WebAssembly, ${mb(JS_LIMIT)} of JavaScript`);
     process.exitCode = good || device === "cpu" ? 0 : 1;
 });
 await server.close();

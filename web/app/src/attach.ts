@@ -1,48 +1,48 @@
-/** Pictures and sounds that go with the next message: taken in, looked at, kept until it is sent. Nothing here draws. */
+/** The attachments of the next message: read, checked, kept until it is sent. No DOM rendering here. */
 import { sizeOfPicture } from "./bezel.js";
-import type { ModelKeeper } from "./model.js";
+import type { ModelManager } from "./model.js";
 import { Signal } from "./signal.js";
 import type { MediaItem } from "./store.js";
 
-/** Of one file. */
-const MOST_BYTES = 100e6;
-/** The engine's own limit; asked here so that a browser does not decode a gigabyte before it is told. */
-const MOST_PIXELS = 2 ** 26;
-/** With one message; more would hardly fit into a conversation. */
-const MOST_ITEMS = 16;
-/** Seconds that the model hears in one piece. */
-const PIECE = 30;
-/** Of a drawing without a size of its own: the longer side, in pixels. */
-const DRAWN = 768;
-/** Refusals that are told in full; of more, how many there are. */
-const TOLD = 2;
+/** Size limit of one file. */
+const MAX_FILE_BYTES = 100e6;
+/** The engine's limit, checked here so that the browser does not decode a huge image first. */
+const MAX_PIXELS = 2 ** 26;
+/** Per message. */
+const MAX_ITEMS = 16;
+/** Longest sound that the model encodes in one piece. */
+const MAX_PIECE_SECONDS = 30;
+/** Longer side of a rasterised SVG, in pixels. */
+const SVG_PIXELS = 768;
+/** Refusals that are shown in full; further ones are only counted. */
+const MAX_SHOWN = 2;
 
-const pictureNames = /\.(jpe?g|png|gif|webp|bmp|avif|heic|heif|svg)$/i;
+const imageNames = /\.(jpe?g|png|gif|webp|bmp|avif|heic|heif|svg)$/i;
 const soundNames = /\.(wav|mp3|m4a|aac|ogg|oga|opus|flac|weba)$/i;
 
-/** By what the system says it is, else by its name; null: neither. */
+/** By MIME type, else by extension; null: neither image nor sound. */
 export function kindOfFile({ type, name }: { type: string; name: string }): MediaItem["kind"] | null {
-    if (type.startsWith("image/") || pictureNames.test(name)) {
+    if (type.startsWith("image/") || imageNames.test(name)) {
         return "image";
     }
     return type.startsWith("audio/") || soundNames.test(name) ? "audio" : null;
 }
 
-/** How long it is, which also tells that it can be heard. */
+/** Duration; also checks that the browser can decode it. */
 async function readSeconds(blob: Blob, name: string): Promise<number> {
     try {
         const context = new OfflineAudioContext(1, 1, 16000);
         return (await context.decodeAudioData(await blob.arrayBuffer())).duration;
     } catch {
-        throw new Error(`${name} cannot be read as sound: it is damaged, or of a kind that this browser does not know.`);
+        throw new Error(`${name} cannot be read as sound: it is damaged, or its format is not supported by this browser.`);
     }
 }
 
-async function readPicture(blob: Blob, name: string): Promise<{ width: number; height: number }> {
-    const said = sizeOfPicture(new Uint8Array(await blob.slice(0, 1 << 20).arrayBuffer()));
-    if (said && said.width * said.height > MOST_PIXELS) {
-        const size = `${said.width.toLocaleString("en")} \u00d7 ${said.height.toLocaleString("en")}`;
-        throw new Error(`${name} has ${size} pixels; at most ${Math.floor(MOST_PIXELS / 1e6)} megapixels are taken, so make it smaller first.`);
+async function readImage(blob: Blob, name: string): Promise<{ width: number; height: number }> {
+    const header = sizeOfPicture(new Uint8Array(await blob.slice(0, 1 << 20).arrayBuffer()));
+    if (header && header.width * header.height > MAX_PIXELS) {
+        const size = `${header.width.toLocaleString("en")} \u00d7 ${header.height.toLocaleString("en")}`;
+        throw new Error(`${name} has ${size} pixels; at most ${Math.floor(MAX_PIXELS / 1e6)} megapixels are supported, so scale it down first.`);
     }
     try {
         const bitmap = await createImageBitmap(blob);
@@ -50,19 +50,19 @@ async function readPicture(blob: Blob, name: string): Promise<{ width: number; h
         bitmap.close();
         return { width, height };
     } catch {
-        throw new Error(`${name} cannot be read as a picture: it is damaged, or of a kind that this browser does not know.`);
+        throw new Error(`${name} cannot be read as an image: it is damaged, or its format is not supported by this browser.`);
     }
 }
 
-/** A drawing as pixels: the engine's own thread has nothing that draws. On white, as it is meant; alpha would be dropped. */
-async function drawn(blob: Blob, name: string): Promise<Blob> {
+/** Rasterises an SVG, which workers cannot decode; on white, because the engine ignores alpha. */
+async function rasterizeSvg(blob: Blob, name: string): Promise<Blob> {
     const image = new Image();
     const url = URL.createObjectURL(new Blob([blob], { type: "image/svg+xml" }));
     try {
         image.src = url;
         await image.decode();
         const { naturalWidth: width, naturalHeight: height } = image;
-        const scale = DRAWN / Math.max(width, height);
+        const scale = SVG_PIXELS / Math.max(width, height);
         const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale)));
         const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
         context.fillStyle = "#fff";
@@ -70,18 +70,18 @@ async function drawn(blob: Blob, name: string): Promise<Blob> {
         context.drawImage(image, 0, 0, canvas.width, canvas.height);
         return await canvas.convertToBlob({ type: "image/png" });
     } catch {
-        throw new Error(`${name} cannot be drawn: it is damaged, or says no size.`);
+        throw new Error(`${name} cannot be drawn: it is damaged, or has no size.`);
     } finally {
         URL.revokeObjectURL(url);
     }
 }
 
-const isDrawing = ({ type, name }: { type: string; name: string }): boolean => type === "image/svg+xml" || /\.svg$/i.test(name);
+const isSvg = ({ type, name }: { type: string; name: string }): boolean => type === "image/svg+xml" || /\.svg$/i.test(name);
 
-/** A copy, which stays when the file on disk changes or goes. */
+/** A copy in memory, independent of later changes to the file on disk. */
 async function copyOf(file: Blob, name: string): Promise<Blob> {
-    if (file.size === 0 || file.size > MOST_BYTES) {
-        throw new Error(file.size === 0 ? `${name} is empty.` : `${name} is too large: at most ${MOST_BYTES / 1e6} MB are taken.`);
+    if (file.size === 0 || file.size > MAX_FILE_BYTES) {
+        throw new Error(file.size === 0 ? `${name} is empty.` : `${name} is too large: the limit is ${MAX_FILE_BYTES / 1e6} MB.`);
     }
     try {
         return new Blob([await file.arrayBuffer()], { type: file.type });
@@ -90,34 +90,34 @@ async function copyOf(file: Blob, name: string): Promise<Blob> {
     }
 }
 
-/** Where what is taken in goes: the next message, or one that is being changed. */
+/** Where attachments go: the next message, or one being edited. */
 export interface Tray {
     readonly count: number;
     put(item: MediaItem): void;
 }
 
-/** Pictures and sounds that are pasted; none where the words beside them are what is meant. */
+/** Pasted images and sounds; empty if the clipboard's text should be pasted instead. */
 export function pastedFiles({ clipboardData }: ClipboardEvent): File[] {
     const files = [...(clipboardData?.files ?? [])].filter((file) => kindOfFile(file));
-    // Office programs add a picture of the words that are copied; file managers, words that are the file's name.
-    const words = clipboardData?.getData("text/plain").trim() ?? "";
-    const wordsMatter = words !== "" && !files.some(({ name }) => name && words.includes(name));
-    return wordsMatter ? [] : files;
+    // Office programs add an image of copied text; file managers add the file's name as text.
+    const text = clipboardData?.getData("text/plain").trim() ?? "";
+    const textMatters = text !== "" && !files.some(({ name }) => name && text.includes(name));
+    return textMatters ? [] : files;
 }
 
 export class Attachments {
     readonly items = new Signal<MediaItem[]>([]);
-    /** What to tell: a refusal, or what will be done with a sound. */
+    /** A message to show: refusals, or how a long sound is processed. */
     readonly note = new Signal<string | null>(null);
-    /** Files being read. */
+    /** Number of add() calls in progress. */
     readonly busy = new Signal(0);
-    readonly #models: ModelKeeper;
-    readonly #next: Tray;
+    readonly #models: ModelManager;
+    readonly #nextMessage: Tray;
 
-    constructor(models: ModelKeeper) {
+    constructor(models: ModelManager) {
         this.#models = models;
         const { items } = this;
-        this.#next = {
+        this.#nextMessage = {
             get count() {
                 return items.value.length;
             },
@@ -125,73 +125,73 @@ export class Attachments {
         };
     }
 
-    /** Why the model cannot take it; null: it can. */
+    /** Why the model does not accept it; null: it does. */
     reasonAgainst(kind: MediaItem["kind"]): string | null {
         const facts = this.#models.loaded?.facts;
-        const what = kind === "image" ? "pictures" : "sound";
+        const what = kind === "image" ? "images" : "sound";
         if (!facts) {
-            return `Load a model first: not every one takes ${what}.`;
+            return `Load a model first: not every model takes ${what}.`;
         }
         if (kind === "image" ? facts.vision : facts.audio) {
             return null;
         }
-        return `${this.#models.loadedName} takes no ${what}. If an mmproj file belongs to it, open both files together.`;
+        return `${this.#models.loadedName} takes no ${what}. If it has an mmproj file, open both files together.`;
     }
 
-    /** Why the model cannot take what is attached, as after a change of the model; null: it can. */
-    get against(): string | null {
+    /** Why the model does not accept the attachments, as after loading another model; null: it does. */
+    get reasonAgainstItems(): string | null {
         const found = this.items.value.map(({ kind, name }) => ({ name, reason: this.reasonAgainst(kind) })).find(({ reason }) => reason);
         return found ? `${found.name} cannot be sent: ${found.reason}` : null;
     }
 
-    /** Files of a drop, of the clipboard or from disk. One that is refused does not keep the others out.
-     * `refusals`: what is to be told about others that came with them. */
-    async add(files: File[], refusals: string[] = [], tray: Tray = this.#next): Promise<void> {
-        this.#tell(refusals);
+    /** Adds dropped, pasted or chosen files; a refused one does not stop the others. `refusals`: messages about files
+     * that were refused earlier. */
+    async add(files: File[], refusals: string[] = [], tray: Tray = this.#nextMessage): Promise<void> {
+        this.#showRefusals(refusals);
         this.busy.set(this.busy.value + 1);
         for (const file of files) {
             try {
                 await this.#addOne(file, tray);
             } catch (reason) {
                 refusals = [...refusals, reason instanceof Error ? reason.message : String(reason)];
-                this.#tell(refusals);
+                this.#showRefusals(refusals);
             }
         }
         this.busy.set(this.busy.value - 1);
     }
 
-    /** Each sentence once. */
-    #tell(refusals: string[]): void {
+    /** Without duplicates. */
+    #showRefusals(refusals: string[]): void {
         const sentences = [...new Set(refusals)];
-        const more = sentences.length - TOLD;
-        const rest = more > 0 ? [`${more === 1 ? "Another one was" : `${more} more were`} refused.`] : [];
-        this.note.set(sentences.length > 0 ? [...sentences.slice(0, TOLD), ...rest].join(" ") : null);
+        const more = sentences.length - MAX_SHOWN;
+        const summary = more > 0 ? [`${more === 1 ? "Another one was" : `${more} more were`} refused.`] : [];
+        this.note.set(sentences.length > 0 ? [...sentences.slice(0, MAX_SHOWN), ...summary].join(" ") : null);
     }
 
     async #addOne(file: File, tray: Tray): Promise<void> {
         const kind = kindOfFile(file);
         const name = file.name || "The file";
         if (!kind) {
-            throw new Error(`${name} is neither a picture nor a sound.`);
+            throw new Error(`${name} is neither an image nor a sound.`);
         }
         const against = this.reasonAgainst(kind);
         if (against) {
             throw new Error(against);
         }
-        if (tray.count >= MOST_ITEMS) {
-            throw new Error(`A message takes ${MOST_ITEMS} pictures and sounds at most.`);
+        if (tray.count >= MAX_ITEMS) {
+            throw new Error(`A message can have at most ${MAX_ITEMS} images and sounds.`);
         }
         const copy = await copyOf(file, name);
-        const blob = isDrawing(file) ? await drawn(copy, name) : copy;
+        const blob = isSvg(file) ? await rasterizeSvg(copy, name) : copy;
         if (kind === "image") {
-            tray.put({ kind, name, blob, ...(await readPicture(blob, name)) });
+            tray.put({ kind, name, blob, ...(await readImage(blob, name)) });
         } else {
             this.addSound(blob, name, await readSeconds(blob, name), tray);
         }
     }
 
-    /** Asks for files, of kinds that the model takes; one that takes none says so. */
-    choose(tray: Tray = this.#next): Promise<void> {
+    /** Opens a file dialog for the kinds that the model accepts; shows a note if there are none. */
+    choose(tray: Tray = this.#nextMessage): Promise<void> {
         const takes = (["image", "audio"] as const).filter((kind) => !this.reasonAgainst(kind));
         if (takes.length === 0) {
             this.note.set(this.reasonAgainst("image"));
@@ -206,12 +206,12 @@ export class Attachments {
         });
     }
 
-    /** One whose length is known, as of a recording. */
-    addSound(blob: Blob, name: string, seconds: number, tray: Tray = this.#next): void {
+    /** Adds a sound of known duration. */
+    addSound(blob: Blob, name: string, seconds: number, tray: Tray = this.#nextMessage): void {
         tray.put({ kind: "audio", name, blob, seconds });
-        if (seconds > PIECE) {
-            const pieces = Math.ceil(seconds / PIECE);
-            this.note.set(`${name} lasts longer than ${PIECE} seconds: the model hears it in ${pieces} pieces.`);
+        if (seconds > MAX_PIECE_SECONDS) {
+            const pieces = Math.ceil(seconds / MAX_PIECE_SECONDS);
+            this.note.set(`${name} is longer than ${MAX_PIECE_SECONDS} seconds: the model processes it in ${pieces} pieces.`);
         }
     }
 
@@ -220,7 +220,7 @@ export class Attachments {
         this.items.set(this.items.value.filter((one) => one !== item));
     }
 
-    /** All of them, for the message that is sent. */
+    /** Removes and returns all attachments, to be sent. */
     take(): MediaItem[] {
         const { value } = this.items;
         this.items.set([]);

@@ -1,4 +1,4 @@
-/** The package. All of the page goes through here, so that a test can put something else in its place. */
+/** The npm package. The page imports it only from here, so that tests can replace it. */
 export { Bezel, BezelError, sizeOfPicture } from "../../package/src/index.js";
 export type {
     BezelModel,

@@ -1,13 +1,13 @@
-/** Runs beside the page, in the audio thread: samples of the microphone as they come, one channel, in pieces. */
+/** An audio worklet: posts the microphone's samples, mixed to mono, in blocks. */
 declare class AudioWorkletProcessor {
     readonly port: MessagePort;
 }
 declare function registerProcessor(name: string, processor: new () => AudioWorkletProcessor): void;
 
-const PIECE = 2048;
+const BLOCK = 2048;
 
 class Capture extends AudioWorkletProcessor {
-    #piece = new Float32Array(PIECE);
+    #block = new Float32Array(BLOCK);
     #filled = 0;
     #ended = false;
 
@@ -27,8 +27,8 @@ class Capture extends AudioWorkletProcessor {
             for (const channel of channels) {
                 sum += channel[i] ?? 0;
             }
-            this.#piece[this.#filled++] = sum / channels.length;
-            if (this.#filled === PIECE) {
+            this.#block[this.#filled++] = sum / channels.length;
+            if (this.#filled === BLOCK) {
                 this.#send();
             }
         }
@@ -36,9 +36,9 @@ class Capture extends AudioWorkletProcessor {
     }
 
     #send(): void {
-        const piece = this.#piece.slice(0, this.#filled);
+        const block = this.#block.slice(0, this.#filled);
         this.#filled = 0;
-        this.port.postMessage(piece, [piece.buffer]);
+        this.port.postMessage(block, [block.buffer]);
     }
 }
 

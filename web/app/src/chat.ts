@@ -1,36 +1,36 @@
-/** Conversations and answers: what is said, stored and asked of the model. Nothing here draws. */
+/** Conversations and answers: messages, their storage, and requests to the model. No DOM rendering here. */
 import { BezelError, type BezelModel, type ChatChunk, type ContentPart, type StreamRequest } from "./bezel.js";
 import { failureOf } from "./errors.js";
 import { titleOf } from "./format.js";
-import type { ModelKeeper } from "./model.js";
+import type { ModelManager } from "./model.js";
 import { Signal } from "./signal.js";
 import type { Conversation, MediaItem, Message, Settings, Store } from "./store.js";
 
-/** How often an answer in the making is stored, in milliseconds. */
-const SAVE_EVERY = 300;
+/** How often an unfinished answer is stored. */
+const SAVE_INTERVAL_MS = 300;
 
-/** Without crypto.randomUUID, which pages over plain http do not have. */
+/** Not crypto.randomUUID, which pages over plain http lack. */
 function newId(): string {
     return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Held while an answer is written, in whichever tab. */
+/** The lock that a tab holds while it writes this answer. */
 const lockName = (message: string): string => `bezel-answer-${message}`;
 
 function titleFor(text: string, media: MediaItem[]): string {
     const [first] = media;
-    return titleOf(text.trim() || (first?.kind === "image" ? "A picture" : first ? "A recording" : ""));
+    return titleOf(text.trim() || (first?.kind === "image" ? "An image" : first ? "A recording" : ""));
 }
 
-const plural = { image: "pictures", audio: "sounds" };
+const plural = { image: "images", audio: "sounds" };
 
-/** What is said of pictures and sounds in earlier messages that the model has no sense for; null: there are none. */
-function leftOut(messages: Message[], takes: (item: MediaItem) => boolean, model: string): string | null {
+/** Notice about earlier images and sounds that the model does not accept; null: there are none. */
+function omittedNotice(messages: Message[], takes: (item: MediaItem) => boolean, model: string): string | null {
     const kinds = new Set(messages.flatMap(({ media = [] }) => media.filter((item) => !takes(item)).map(({ kind }) => plural[kind])));
-    return kinds.size > 0 ? `${model} takes no ${[...kinds].join(" and no ")}: those of earlier messages are left out.` : null;
+    return kinds.size > 0 ? `${model} takes no ${[...kinds].join(" and no ")}: those in earlier messages are omitted.` : null;
 }
 
-/** Pictures and sounds before the words, as Gemma was taught. */
+/** Media before text, as in Gemma's training. */
 function contentOf(text: string, media: MediaItem[] = []): string | ContentPart[] {
     if (media.length === 0) {
         return text;
@@ -41,20 +41,20 @@ function contentOf(text: string, media: MediaItem[] = []): string | ContentPart[
     return text.trim() ? [...parts, { type: "text", text }] : parts;
 }
 
-/** The promise, or "aborted" as soon as it is asked for: what is under way may take its time to end. */
+/** Rejects with "aborted" as soon as the signal fires, even if the promise takes longer to settle. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-    let stop = (): void => undefined;
+    let abort = (): void => undefined;
     const aborted = new Promise<never>((_, reject) => {
-        stop = () => reject(new BezelError("aborted", "Stopped on request."));
-        signal.addEventListener("abort", stop);
+        abort = () => reject(new BezelError("aborted", "Stopped on request."));
+        signal.addEventListener("abort", abort);
     });
     try {
         if (signal.aborted) {
-            stop();
+            abort();
         }
         return await Promise.race([promise, aborted]);
     } finally {
-        signal.removeEventListener("abort", stop);
+        signal.removeEventListener("abort", abort);
         promise.catch(() => undefined);
     }
 }
@@ -62,37 +62,37 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 export class Chat {
     readonly conversations = new Signal<Conversation[]>([]);
     readonly current = new Signal<Conversation | null>(null);
-    /** Of the current conversation. */
+    /** Messages of the current conversation. */
     readonly messages = new Signal<Message[]>([]);
     /** The answer being written. */
     readonly answering = new Signal<Message | null>(null);
-    /** Told for every change of a message's text or state. */
+    /** Called on every change of a message's text or state. */
     onMessage: (message: Message) => void = () => undefined;
-    /** A new conversation has its first message, and from now on an id. */
-    onBegun: (id: string) => void = () => undefined;
-    /** Storage failed: the conversation goes on, but is not kept. */
+    /** Called when the first message of a new conversation gives it an id. */
+    onConversationCreated: (id: string) => void = () => undefined;
+    /** Called when storing fails; the conversation continues unsaved. */
     onStorageError: (reason: unknown) => void = () => undefined;
 
     readonly #store: Store;
-    readonly #models: ModelKeeper;
+    readonly #models: ModelManager;
     readonly #settings: Signal<Settings>;
     #control: AbortController | null = null;
     #ended: Promise<void> = Promise.resolve();
-    /** Nothing was said when the device went: ask again once the model is back. */
-    #askAgain = false;
-    /** Where tabs tell each other that something was stored. */
+    /** The device was lost before any text: regenerate once the model is back. */
+    #regenerateWhenReady = false;
+    /** Notifies other tabs of storage changes. */
     readonly #tabs = new BroadcastChannel("bezel-chat");
-    /** Answers of other tabs, whose end is awaited. */
-    readonly #awaited = new Set<string>();
+    /** Locks of answers that other tabs are writing, whose end is awaited. */
+    readonly #awaitedLocks = new Set<string>();
     #syncing: Promise<void> | null = null;
     #syncAgain = false;
 
-    constructor(store: Store, models: ModelKeeper, settings: Signal<Settings>) {
+    constructor(store: Store, models: ModelManager, settings: Signal<Settings>) {
         this.#store = store;
         this.#models = models;
         this.#settings = settings;
         models.state.watch(({ kind }) => {
-            if (kind === "ready" && this.#askAgain) {
+            if (kind === "ready" && this.#regenerateWhenReady) {
                 void this.regenerate();
             }
         });
@@ -124,33 +124,33 @@ export class Chat {
         await this.#markInterrupted(messages);
         this.current.set(conversation);
         this.messages.set(messages);
-        await this.#keep(() => this.#store.setValue("conversation", id));
+        await this.#save(() => this.#store.setValue("conversation", id));
     }
 
-    /** An answer that nobody is writing any more was cut off when its page went away. One that another tab is writing is
-     * looked at again when it ends, however that is. */
+    /** Marks answers whose lock is free as interrupted: their page was closed. For answers that another tab is still
+     * writing, syncs again when its lock is released. */
     async #markInterrupted(messages: Message[]): Promise<void> {
         for (const message of messages.filter(({ state }) => state === "answering")) {
             const name = lockName(message.id);
             const mark = async (): Promise<void> => {
-                // Only now is it sure that what is stored is its last word.
+                // Holding the lock means that the stored message is final.
                 const last = (await this.#store.message(message.id)) ?? message;
                 Object.assign(message, last, last.state === "answering" && { state: "interrupted" });
                 if (last.state === "answering") {
-                    await this.#keep(() => this.#store.putMessages([message]));
+                    await this.#save(() => this.#store.putMessages([message]));
                 }
             };
             if (!navigator.locks) {
                 await mark();
-            } else if (!(await navigator.locks.request(name, { ifAvailable: true }, (lock) => lock && mark().then(() => true))) && !this.#awaited.has(name)) {
-                this.#awaited.add(name);
-                void navigator.locks.request(name, () => this.#awaited.delete(name)).then(() => this.sync());
+            } else if (!(await navigator.locks.request(name, { ifAvailable: true }, (lock) => lock && mark().then(() => true))) && !this.#awaitedLocks.has(name)) {
+                this.#awaitedLocks.add(name);
+                void navigator.locks.request(name, () => this.#awaitedLocks.delete(name)).then(() => this.sync());
             }
         }
     }
 
-    /** Another tab has stored something: the list, and the conversation that is open here, as they are now; that one after
-     * the answer that is written here. */
+    /** Reloads the list and the open conversation after another tab has stored something. While an answer is being
+     * written here, the conversation waits until it has ended. */
     sync(): Promise<void> {
         this.#syncAgain = true;
         if (this.answering.value) {
@@ -172,17 +172,17 @@ export class Chat {
             const messages = await this.#store.messages(id);
             await this.#markInterrupted(messages);
             if (this.current.value?.id !== id || this.answering.value) {
-                this.#syncAgain = true; // meanwhile something else was done here
+                this.#syncAgain = true; // changed here in the meantime
             } else if (conversation) {
-                this.#takeOver(conversation, messages);
+                this.#merge(conversation, messages);
             } else {
-                await this.begin(); // it was deleted
+                await this.begin(); // deleted in another tab
             }
         }
     }
 
-    /** What is shown already stays, so that a sound plays on, and changes its text. */
-    #takeOver(conversation: Conversation, messages: Message[]): void {
+    /** Updates the message objects in place, so that their views are kept (a playing sound continues). */
+    #merge(conversation: Conversation, messages: Message[]): void {
         const before = this.messages.value;
         const changed: Message[] = [];
         const merged = messages.map((message) => {
@@ -211,12 +211,12 @@ export class Chat {
         return !this.answering.value && this.messages.value.some(({ state }) => state === "answering");
     }
 
-    /** An empty one, which is stored with its first message. */
+    /** Starts an empty conversation; it is stored with its first message. */
     async begin(): Promise<void> {
         await this.stop();
         this.current.set(null);
         this.messages.set([]);
-        await this.#keep(() => this.#store.setValue("conversation", ""));
+        await this.#save(() => this.#store.setValue("conversation", ""));
     }
 
     async rename(id: string, title: string): Promise<void> {
@@ -234,7 +234,7 @@ export class Chat {
         if (this.current.value?.id === id) {
             await this.begin();
         }
-        await this.#keep(() => this.#store.deleteConversation(id));
+        await this.#save(() => this.#store.deleteConversation(id));
         await this.refresh();
     }
 
@@ -250,13 +250,13 @@ export class Chat {
         if (this.current.value?.id === id) {
             this.current.set(changed);
         }
-        await this.#keep(() => this.#store.putConversation(changed));
+        await this.#save(() => this.#store.putConversation(changed));
     }
 
-    // ---- saying ---------------------------------------------------------------------------------
+    // ---- sending --------------------------------------------------------------------------------
 
-    /** From the first moment on there is an answer in the making, so that nothing comes between it and its question:
-     * what is stored, is stored meanwhile. */
+    /** Starts the answer synchronously, without waiting for storage, so that no other message can come between the
+     * question and its answer. */
     async send(text: string, media: MediaItem[] = []): Promise<void> {
         if ((!text.trim() && media.length === 0) || this.answering.value || this.answeringElsewhere) {
             return;
@@ -264,17 +264,17 @@ export class Chat {
         const conversation = this.#ensureConversation(titleFor(text, media));
         const message = { ...this.#newMessage(conversation.id, "user", text), ...(media.length > 0 && { media }) };
         this.messages.set([...this.messages.value, message]);
-        void this.#keep(() => this.#store.putMessages([message]));
+        void this.#save(() => this.#store.putMessages([message]));
         void this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
         await this.#answer();
     }
 
-    /** There is a model. Without one nothing is taken away to be answered anew. */
+    /** Whether a model is loaded. Without one, nothing is cut off for a new answer. */
     get answerable(): boolean {
         return this.#models.loaded !== null;
     }
 
-    /** A message in other words, and with other pictures and sounds; what came after it goes. */
+    /** Replaces a message's text and media, and removes all messages after it. */
     async edit(id: string, text: string, media?: MediaItem[]): Promise<void> {
         await this.stop();
         const found = this.messages.value.find((message) => message.id === id);
@@ -286,7 +286,7 @@ export class Chat {
         const { media: _, ...rest } = found;
         const changed: Message = { ...rest, content: text, ...(kept.length > 0 && { media: kept }) };
         this.messages.set(this.messages.value.map((message) => (message.id === id ? changed : message)));
-        void this.#keep(() => this.#store.putMessages([changed]));
+        void this.#save(() => this.#store.putMessages([changed]));
         const { value } = this.current;
         if (value && found.order === 0 && !value.named) {
             void this.#change(value.id, (one) => ({ ...one, title: titleFor(text, kept) }));
@@ -304,7 +304,7 @@ export class Chat {
         }
     }
 
-    /** The last answer from where it broke off. */
+    /** Continues the last answer where it ended. */
     async resume(): Promise<void> {
         const last = this.messages.value.at(-1);
         if (last?.role === "assistant" && last.content.trim() && !this.answering.value) {
@@ -314,7 +314,7 @@ export class Chat {
 
     /** Stops the answer; resolves when it has stopped. */
     stop(): Promise<void> {
-        this.#askAgain = false;
+        this.#regenerateWhenReady = false;
         this.#control?.abort();
         return this.#ended;
     }
@@ -325,7 +325,7 @@ export class Chat {
             return value;
         }
         const now = Date.now();
-        const made: Conversation = {
+        const created: Conversation = {
             id: newId(),
             title,
             named: false,
@@ -333,12 +333,12 @@ export class Chat {
             created: now,
             updated: now,
         };
-        this.onBegun(made.id);
-        this.conversations.set([made, ...this.conversations.value]);
-        this.current.set(made);
-        void this.#keep(() => this.#store.putConversation(made));
-        void this.#keep(() => this.#store.setValue("conversation", made.id));
-        return made;
+        this.onConversationCreated(created.id);
+        this.conversations.set([created, ...this.conversations.value]);
+        this.current.set(created);
+        void this.#save(() => this.#store.putConversation(created));
+        void this.#save(() => this.#store.setValue("conversation", created.id));
+        return created;
     }
 
     #newMessage(conversation: string, role: Message["role"], content: string): Message {
@@ -360,35 +360,35 @@ export class Chat {
     #cutAfter(order: number): void {
         const gone = this.messages.value.filter((message) => message.order > order);
         this.messages.set(this.messages.value.filter((message) => message.order <= order));
-        void this.#keep(() => this.#store.deleteMessages(gone.map(({ id }) => id)));
+        void this.#save(() => this.#store.deleteMessages(gone.map(({ id }) => id)));
     }
 
     // ---- answering ------------------------------------------------------------------------------
 
-    /** A new answer, or more of one. */
-    #answer(begun?: Message): Promise<void> {
+    /** Writes a new answer, or continues `partial`. */
+    #answer(partial?: Message): Promise<void> {
         const { value: conversation } = this.current;
         const model = this.#models.loaded;
         if (!conversation || !model || this.answering.value) {
             return Promise.resolve();
         }
-        if (begun) {
-            // The model writes the space or line break that comes next.
-            Object.assign(begun, { content: begun.content.trimEnd(), error: null, note: null });
+        if (partial) {
+            // The model itself generates the white space that follows.
+            Object.assign(partial, { content: partial.content.trimEnd(), error: null, note: null });
         }
-        // A conversation goes on with another model: what that has no sense for was answered long ago. The last question was not.
+        // If the model changed, media that it does not accept are dropped from earlier messages, but not from the question.
         const { facts } = model;
         const takes = ({ kind }: MediaItem): boolean => (kind === "image" ? facts.vision : facts.audio);
         const earlier = this.messages.value.slice(0, this.messages.value.findLastIndex(({ role }) => role === "user"));
-        const notice = leftOut(earlier, takes, this.#models.loadedName);
-        const without = new Map(notice === null ? [] : earlier.map((one) => [one, one.media?.filter(takes) ?? []]));
-        const request = { ...this.#request(conversation, without), ...(begun ? { continue_final_message: true } : {}) };
-        const message = begun ?? this.#newMessage(conversation.id, "assistant", "");
+        const notice = omittedNotice(earlier, takes, this.#models.loadedName);
+        const mediaFor = new Map(notice === null ? [] : earlier.map((one) => [one, one.media?.filter(takes) ?? []]));
+        const request = { ...this.#request(conversation, mediaFor), ...(partial ? { continue_final_message: true } : {}) };
+        const message = partial ?? this.#newMessage(conversation.id, "assistant", "");
         if (notice !== null) {
             message.notices = [notice];
         }
         message.state = "answering";
-        this.messages.set(begun ? [...this.messages.value] : [...this.messages.value, message]);
+        this.messages.set(partial ? [...this.messages.value] : [...this.messages.value, message]);
         const control = new AbortController();
         this.#control = control;
         this.answering.set(message);
@@ -398,19 +398,19 @@ export class Chat {
         return this.#ended;
     }
 
-    /** `without`: messages that go with other pictures and sounds than they have. */
-    #request(conversation: Conversation, without: Map<Message, MediaItem[]>): StreamRequest {
+    /** `mediaFor`: replaces the media of these messages. */
+    #request(conversation: Conversation, mediaFor: Map<Message, MediaItem[]>): StreamRequest {
         const { temperature, topK, topP, seed, maxTokens, think } = this.#settings.value;
         const system = conversation.system.trim();
-        const said = this.messages.value
+        const messages = this.messages.value
             .filter(({ content, media }) => content !== "" || media?.length)
             .map((message) => {
                 const { role, content } = message;
-                const media = without.get(message) ?? message.media;
+                const media = mediaFor.get(message) ?? message.media;
                 return role === "user" ? { role, content: contentOf(media?.length ? content : content || "\u2026", media) } : { role, content };
             });
         return {
-            messages: [...(system ? [{ role: "system" as const, content: system }] : []), ...said],
+            messages: [...(system ? [{ role: "system" as const, content: system }] : []), ...messages],
             stream: true,
             temperature,
             top_k: topK,
@@ -421,10 +421,10 @@ export class Chat {
         };
     }
 
-    /** One answer, to its end, whatever that is. */
+    /** Writes one answer until it ends, is stopped or fails. */
     async #write(message: Message, model: BezelModel, request: StreamRequest, signal: AbortSignal): Promise<void> {
         let saved = 0;
-        const save = (): Promise<void> => this.#keep(() => this.#store.putMessages([message]));
+        const save = (): Promise<void> => this.#save(() => this.#store.putMessages([message]));
         await save();
         try {
             const stream = await unlessAborted(model.chat.completions.create(request, { signal }), signal);
@@ -433,9 +433,9 @@ export class Chat {
                 if (done) {
                     break;
                 }
-                this.#take(message, chunk, model.facts.contextLength);
+                this.#applyChunk(message, chunk, model.facts.contextLength);
                 this.onMessage(message);
-                if (Date.now() - saved > SAVE_EVERY) {
+                if (Date.now() - saved > SAVE_INTERVAL_MS) {
                     saved = Date.now();
                     void save();
                 }
@@ -447,7 +447,7 @@ export class Chat {
             message.error = aborted ? null : failureOf(reason);
         }
         message.canvas = undefined;
-        message.looking = undefined;
+        message.encoding = undefined;
         await save();
         this.#control = null;
         this.answering.set(null);
@@ -456,18 +456,18 @@ export class Chat {
             void this.sync();
         }
         if (message.error?.code === "device_lost") {
-            this.#askAgain = !message.content && !message.thinking;
+            this.#regenerateWhenReady = !message.content && !message.thinking;
             this.#models.recover();
         }
     }
 
-    #take(message: Message, { choices, canvas, media, notice, usage, timings }: ChatChunk, contextLength: number): void {
+    #applyChunk(message: Message, { choices, canvas, media, notice, usage, timings }: ChatChunk, contextLength: number): void {
         const choice = choices[0];
-        message.looking = media && { ...media, part: media.total > 0 ? media.done / media.total : 0 };
+        message.encoding = media && { ...media, fraction: media.total > 0 ? media.done / media.total : 0 };
         if (notice !== undefined) {
             message.notices = [...(message.notices ?? []), notice];
         }
-        message.canvas = canvas && { text: canvas.text, part: canvas.step / canvas.steps };
+        message.canvas = canvas && { text: canvas.text, fraction: canvas.step / canvas.steps };
         message.content += choice?.delta.content ?? "";
         message.thinking += choice?.delta.reasoning_content ?? "";
         if (choice?.finish_reason === "length") {
@@ -485,8 +485,8 @@ export class Chat {
         }
     }
 
-    /** Storing; its failure is told, and the chat goes on. */
-    async #keep(act: () => Promise<void>): Promise<void> {
+    /** Runs a storage operation; on failure the chat continues. */
+    async #save(act: () => Promise<void>): Promise<void> {
         try {
             await act();
             this.#tabs.postMessage("stored");

@@ -1,7 +1,7 @@
-/** Questions. */
+/** Confirmation dialog. */
 import { byId, h } from "./dom.js";
 
-/** Asks before something is gone for good. */
+/** Asks before an action that cannot be undone. */
 export function confirmed(title: string, text: string, action: string): Promise<boolean> {
     const dialog = byId<HTMLDialogElement>("confirm");
     return new Promise((resolve) => {

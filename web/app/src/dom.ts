@@ -1,9 +1,9 @@
-/** Elements, made and found. Text only ever goes in as text. */
+/** Creates and finds elements. Text is always inserted as text, never as HTML. */
 
 type Props = Record<string, string | number | boolean | ((event: Event) => void) | undefined>;
 export type Child = Node | string | null | undefined | false;
 
-/** An element: `on...` are listeners, true and false switch attributes, everything else is one. */
+/** Creates an element. Props: `on...` functions are listeners, booleans switch attributes, others are attributes. */
 export function h<K extends keyof HTMLElementTagNameMap>(
     tag: K,
     props: Props = {},
@@ -34,17 +34,17 @@ export function show(element: HTMLElement, visible: boolean): void {
     element.hidden = !visible;
 }
 
-/** Once per frame, however often it is asked for; also in a tab that is not painted. */
+/** Limits calls to one per frame; with a timer, because background tabs have no frames. */
 export function perFrame(act: () => void): () => void {
-    let waiting = false;
+    let scheduled = false;
     return () => {
-        if (waiting) {
+        if (scheduled) {
             return;
         }
-        waiting = true;
+        scheduled = true;
         const run = (): void => {
-            if (waiting) {
-                waiting = false;
+            if (scheduled) {
+                scheduled = false;
                 act();
             }
         };
@@ -53,7 +53,7 @@ export function perFrame(act: () => void): () => void {
     };
 }
 
-/** Tells a screen reader, when it has nothing else to say. */
+/** Announces a text politely to screen readers. */
 export function announce(text: string): void {
     byId("announcer").textContent = text;
 }

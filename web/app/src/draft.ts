@@ -1,93 +1,91 @@
-/** What is written and attached but not yet sent: kept for each conversation, so that a reload, a crash or a look at
- * another conversation costs no words. Nothing here draws. */
+/** Drafts: the unsent text and attachments of each conversation, stored so that they survive reloads, crashes and
+ * switching conversations. No DOM rendering here. */
 import type { Attachments } from "./attach.js";
 import type { Chat } from "./chat.js";
 import type { Draft, MediaItem, Store } from "./store.js";
 
-/** Milliseconds. */
-const SOON = 250;
+const SAVE_DELAY_MS = 250;
 
-const nothing: Draft = { text: "", media: [] };
+const emptyDraft: Draft = { text: "", media: [] };
 
 export class Drafts {
     readonly #store: Store;
     readonly #attachments: Attachments;
     readonly #field: HTMLTextAreaElement;
-    /** Of which conversation; "": a new one. null: not yet known. */
-    #of: string | null = null;
-    /** Attached, and not yet stored. */
-    #waiting: MediaItem[] | null = null;
+    /** Id of the conversation; "": a new one; null: not known yet. */
+    #conversation: string | null = null;
+    /** Attachments that are not stored yet. */
+    #unsaved: MediaItem[] | null = null;
     #timer: ReturnType<typeof setTimeout> | undefined;
-    /** What is stored is being put back, which is not to be stored again. */
+    /** A stored draft is being restored and must not be saved again. */
     #restoring = false;
 
     constructor(store: Store, chat: Chat, attachments: Attachments, field: HTMLTextAreaElement) {
         this.#store = store;
         this.#attachments = attachments;
         this.#field = field;
-        field.addEventListener("input", () => this.#keep("text", field.value));
-        attachments.items.watch((items) => this.#keepSoon(items));
-        chat.onBegun = (id) => this.#move(id);
+        field.addEventListener("input", () => this.#save("text", field.value));
+        attachments.items.watch((items) => this.#saveSoon(items));
+        chat.onConversationCreated = (id) => this.#move(id);
         chat.current.watch((conversation) => void this.#open(conversation?.id ?? ""));
     }
 
     async #open(id: string): Promise<void> {
-        if (id === this.#of) {
+        if (id === this.#conversation) {
             return;
         }
-        this.#keepNow();
-        this.#of = id;
-        this.#put(nothing);
-        const kept = await this.#store.draft(id).catch(() => nothing);
+        this.#saveNow();
+        this.#conversation = id;
+        this.#restore(emptyDraft);
+        const stored = await this.#store.draft(id).catch(() => emptyDraft);
         const untouched = this.#field.value === "" && this.#attachments.items.value.length === 0;
-        if (id === this.#of && untouched) {
-            this.#put(kept);
+        if (id === this.#conversation && untouched) {
+            this.#restore(stored);
         }
     }
 
-    /** The conversation has begun: what was not sent with its first message belongs to it. */
+    /** A new conversation got its id: the remaining draft now belongs to it. */
     #move(id: string): void {
         clearTimeout(this.#timer);
-        this.#waiting = null;
-        this.#keep("text", "");
-        this.#keep("media", []);
-        this.#of = id;
-        this.#keep("text", this.#field.value);
-        this.#keep("media", this.#attachments.items.value);
+        this.#unsaved = null;
+        this.#save("text", "");
+        this.#save("media", []);
+        this.#conversation = id;
+        this.#save("text", this.#field.value);
+        this.#save("media", this.#attachments.items.value);
     }
 
-    #put({ text, media }: Draft): void {
+    #restore({ text, media }: Draft): void {
         this.#restoring = true;
         this.#field.value = text;
-        this.#field.dispatchEvent(new Event("input")); // it fits its height to it
+        this.#field.dispatchEvent(new Event("input")); // adapts the field's height
         this.#attachments.note.set(null);
         this.#attachments.items.set(media);
         this.#restoring = false;
     }
 
-    /** Of many files that come together, each would be stored with all before it: they are stored once. That they are
-     * gone is stored at once. */
-    #keepSoon(items: MediaItem[]): void {
+    /** Delayed, so that files that are added together are saved once. Removal of all is saved at once. */
+    #saveSoon(items: MediaItem[]): void {
         clearTimeout(this.#timer);
-        this.#waiting = null;
-        if (!this.#restoring && this.#of !== null) {
-            this.#waiting = items;
-            this.#timer = setTimeout(() => this.#keepNow(), items.length > 0 ? SOON : 0);
+        this.#unsaved = null;
+        if (!this.#restoring && this.#conversation !== null) {
+            this.#unsaved = items;
+            this.#timer = setTimeout(() => this.#saveNow(), items.length > 0 ? SAVE_DELAY_MS : 0);
         }
     }
 
-    #keepNow(): void {
+    #saveNow(): void {
         clearTimeout(this.#timer);
-        if (this.#waiting) {
-            this.#keep("media", this.#waiting);
-            this.#waiting = null;
+        if (this.#unsaved) {
+            this.#save("media", this.#unsaved);
+            this.#unsaved = null;
         }
     }
 
-    /** At once: what waits is what a reload takes away. That it fails, as where there is no room, is told with the message. */
-    #keep<K extends keyof Draft>(part: K, value: Draft[K]): void {
-        if (!this.#restoring && this.#of !== null) {
-            this.#store.setDraft(this.#of, part, value).catch(() => undefined);
+    /** Saves immediately: a reload would lose it otherwise. Storage errors are reported when the message is sent. */
+    #save<K extends keyof Draft>(part: K, value: Draft[K]): void {
+        if (!this.#restoring && this.#conversation !== null) {
+            this.#store.setDraft(this.#conversation, part, value).catch(() => undefined);
         }
     }
 }

@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Formats numbers, times and titles for display. */
 
 export function formatBytes(bytes: number): string {
     const units = ["bytes", "kB", "MB", "GB", "TB"];
@@ -51,7 +51,7 @@ export function formatAge(then: number, now = Date.now()): string {
         : date.toLocaleDateString("en", { day: "numeric", month: "short" });
 }
 
-/** The first words, as a title. */
+/** A title from the first words of a text. */
 export function titleOf(text: string): string {
     const line = text.trim().replace(/\s+/g, " ");
     if (line.length <= 48) {

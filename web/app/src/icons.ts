@@ -1,4 +1,4 @@
-/** Line icons on a grid of 20, drawn in the colour of the text around them. */
+/** Line icons on a 20 x 20 grid, in the current text colour. */
 
 const paths = {
     plus: "M10 4v12M4 10h12",
@@ -37,7 +37,7 @@ export function icon(name: IconName): SVGSVGElement {
     return element;
 }
 
-/** The logo; its one drawing is in index.html. */
+/** The logo, defined once in index.html. */
 export function gem(): SVGSVGElement {
     const element = document.createElementNS(svg, "svg");
     element.setAttribute("class", "gem");

@@ -1,11 +1,11 @@
-/** The page: puts the parts together and decides which of the two views is seen. */
+/** The page's entry point: connects the parts, and switches between the start view and the chat view. */
 import { Attachments } from "./attach.js";
 import type { BezelModel } from "./bezel.js";
 import { Chat } from "./chat.js";
 import { byId, h, show } from "./dom.js";
 import { Drafts } from "./draft.js";
-import { ModelKeeper } from "./model.js";
-import { acceptDrops } from "./pick.js";
+import { ModelManager } from "./model.js";
+import { acceptDrops } from "./files.js";
 import { Recorder } from "./record.js";
 import { Signal } from "./signal.js";
 import { Store, type Settings } from "./store.js";
@@ -16,40 +16,40 @@ import { SettingsView } from "./view_settings.js";
 import { SideView } from "./view_side.js";
 import { StartView } from "./view_start.js";
 
-let toasted: ReturnType<typeof setTimeout> | undefined;
+let toastTimer: ReturnType<typeof setTimeout> | undefined;
 
 function toast(text: string): void {
     const element = byId("toast");
     element.textContent = text;
     show(element, true);
-    clearTimeout(toasted); // of the one before
-    toasted = setTimeout(() => show(element, false), 6000);
+    clearTimeout(toastTimer);
+    toastTimer = setTimeout(() => show(element, false), 6000);
 }
 
 async function main(): Promise<void> {
     const store = await Store.open();
     const settings = new Signal<Settings>(await store.settings());
-    const models = new ModelKeeper(store, settings);
+    const models = new ModelManager(store, settings);
     const chat = new Chat(store, models, settings);
     const attachments = new Attachments(models);
-    let choosing = false; // the user asked for the list of models while a conversation was open
-    let aside = false; // a model was dropped on the conversation: from its card the way back leads there
-    let seen: BezelModel | null = null;
-    let stored = true;
+    let choosing = false; // the model list is shown while a conversation is open
+    let droppedOnChat = false; // a model was dropped on the chat: its card leads back there
+    let lastReady: BezelModel | null = null;
+    let storageWorks = true;
 
     const update = (): void => {
-        const talk = chat.messages.value.length > 0;
-        const start = choosing || (models.state.value.kind !== "ready" && !talk);
+        const hasMessages = chat.messages.value.length > 0;
+        const start = choosing || (models.state.value.kind !== "ready" && !hasMessages);
         show(byId("start"), start);
         show(byId("chat"), !start);
-        byId("title").classList.toggle("unseen", start);
+        byId("title").classList.toggle("invisible", start);
         show(byId("model-chip"), !start || models.state.value.kind !== "none");
     };
-    const stay = (): void => {
+    const showStart = (): void => {
         choosing = true;
         update();
     };
-    const choose = (value: boolean) => (): void => {
+    const setChoosing = (value: boolean) => (): void => {
         choosing = value;
         update();
         if (value) {
@@ -60,50 +60,50 @@ async function main(): Promise<void> {
     };
 
     await chat.start();
-    const view = new ChatView(chat, models, attachments, choose(true));
+    const view = new ChatView(chat, models, attachments, setChoosing(true));
     new Drafts(store, chat, attachments, byId<HTMLTextAreaElement>("composer-text"));
     new AttachView(attachments, new Recorder(), models);
-    const start = new StartView(models, stay, choose(false));
-    new ModelChip(models, choose(true));
-    new SideView(chat, choose(false));
+    const start = new StartView(models, showStart, setChoosing(false));
+    new ModelChip(models, setChoosing(true));
+    new SideView(chat, setChoosing(false));
     new SettingsView(settings, store, chat, models);
     acceptDrops({
         model: (choice) => {
-            aside = Boolean(byId("start").hidden);
-            stay();
+            droppedOnChat = Boolean(byId("start").hidden);
+            showStart();
             void models.inspect(choice);
         },
         media: (files, refusals) => {
             if (files.length > 0 && !models.loaded) {
-                toast("Load a model first: then pictures and sounds can be dropped into a message.");
+                toast("Load a model first: then you can drop images and sounds into a message.");
             } else if (files.length === 0 && byId("chat").hidden) {
                 toast(refusals.join(" "));
             } else {
-                choose(false)();
+                setChoosing(false)();
                 void attachments.add(files, refusals);
             }
         },
-        leftOut: (refusals) => refusals.length > 0 && toast(refusals.join(" ")),
+        ignored: (refusals) => refusals.length > 0 && toast(refusals.join(" ")),
     });
     chat.onStorageError = () => {
-        if (stored) {
-            toast("The browser does not store this conversation; it will be gone when the page is closed.");
+        if (storageWorks) {
+            toast("The browser cannot store this conversation; it will be lost when the page is closed.");
         }
-        stored = false;
+        storageWorks = false;
     };
     chat.messages.watch(update);
     models.state.watch((state) => {
         if (state.kind === "ready") {
-            choosing = choosing && state.model === seen && !aside; // back from another one's card, the list is still there
-            seen = state.model;
-            aside = false;
+            choosing = choosing && state.model === lastReady && !droppedOnChat; // keep the list open when returning from another model's card
+            lastReady = state.model;
+            droppedOnChat = false;
         }
         update();
         if (state.kind === "ready" && !choosing) {
             view.focus();
         }
     });
-    // Another tab may have written meanwhile.
+    // Another tab may have stored something in the meantime.
     document.addEventListener("visibilitychange", () => {
         if (!document.hidden) {
             void chat.sync();
@@ -124,7 +124,7 @@ main().catch((reason: unknown) => {
                 "div",
                 { class: "card bad", role: "alert" },
                 h("h2", { id: "start-title" }, "Bezel could not start"),
-                h("p", {}, `${text}. A private window, or a browser that stores nothing for pages, can be the cause.`),
+                h("p", {}, `${text}. Private windows and blocked site storage can cause this.`),
                 h("div", { class: "actions" }, h("button", { type: "button", class: "main", onclick: () => location.reload() }, "Try again")),
             ),
         ),

@@ -1,8 +1,8 @@
-/** Markdown as models write it, to a tree. Nothing here touches the page.
+/** Parses Markdown as models write it into a tree. No DOM here.
  *
- * Blocks: headings, paragraphs, fenced code, lists, quotes, tables, rules. Inside them: emphasis, code,
- * strike-through, links. HTML is text. Of a text that only grows, every block but the last is final:
- * `parseBlocks` says where each begins, so that a stream is parsed from its last block on. */
+ * Blocks: headings, paragraphs, fenced code, lists, quotes, tables, rules. Inline: emphasis, code, strike-through,
+ * links. HTML is treated as text. While a text is streamed, every block but the last is final: `parseBlocks` returns
+ * the offset of each block, so that only the last one is parsed again. */
 
 export type Inline =
     | { kind: "text"; text: string }
@@ -22,12 +22,12 @@ export type Block =
     | { kind: "table"; at: number; align: Align[]; head: Inline[][]; rows: Inline[][][] }
     | { kind: "rule"; at: number };
 
-/** Deeper nesting is shown as text: a model that babbles cannot exhaust the stack. */
+/** Deeper nesting becomes text, so that no input can exhaust the stack. */
 const MAX_DEPTH = 12;
 
 interface Line {
     text: string;
-    /** Where it begins in the whole text. */
+    /** Offset in the source text. */
     at: number;
 }
 
@@ -119,7 +119,7 @@ function quoteAt(lines: Line[], i: number, depth: number): [Block, number] {
         if (match) {
             inner.push({ text: match[1] ?? "", at });
         } else if (!blank(text) && !startsBlock(text)) {
-            inner.push({ text, at }); // a lazy line
+            inner.push({ text, at }); // lazy continuation line
         } else {
             break;
         }
@@ -150,15 +150,15 @@ function listAt(lines: Line[], i: number, depth: number): [Block, number] {
             const before = item[item.length - 1]?.text ?? "";
             if (blank(more)) {
                 const after = lines[next + 1];
-                const goesOn = after && !blank(after.text) && (/^ */.exec(after.text)?.[0].length ?? 0) >= Math.min(indent, 2);
-                if (!goesOn || !after) {
+                const continues = after && !blank(after.text) && (/^ */.exec(after.text)?.[0].length ?? 0) >= Math.min(indent, 2);
+                if (!continues || !after) {
                     break;
                 }
                 item.push({ text: "", at: moreAt });
             } else if (width >= indent) {
                 item.push({ text: more.slice(indent), at: moreAt });
             } else if (width >= 2 && bullet.test(more.trimStart())) {
-                item.push({ text: more.trimStart(), at: moreAt }); // nested, with less space than it should have
+                item.push({ text: more.trimStart(), at: moreAt }); // nested, but indented too little
             } else if (!startsBlock(more) && !blank(before)) {
                 item.push({ text: more.trimStart(), at: moreAt });
             } else {
@@ -166,7 +166,7 @@ function listAt(lines: Line[], i: number, depth: number): [Block, number] {
             }
         }
         items.push(item);
-        // Blank lines between items are part of the list; behind the last one they are not.
+        // Blank lines between items belong to the list; those after the last item do not.
         let gapEnd = next;
         while (gapEnd < lines.length && blank(lines[gapEnd]?.text ?? "")) {
             gapEnd++;
@@ -245,12 +245,12 @@ function tableAt(lines: Line[], i: number): [Block, number] {
     ];
 }
 
-// ---- inside a block ---------------------------------------------------------------------------------
+// ---- inline ----------------------------------------------------------------------------------------
 
 const punctuation = /[!-/:-@[-`{-~]/;
 const wordCharacter = /[\p{L}\p{N}]/u;
 
-/** Only what a click may open. Everything else is text. */
+/** Allows only http(s) and mailto links; null otherwise. */
 export function safeHref(href: string): string | null {
     return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) ? href : null;
 }
@@ -261,7 +261,7 @@ export function parseInline(text: string): Inline[] {
 
 class InlineParser {
     readonly #text: string;
-    /** Marks that are known to close nowhere behind a position: keeps long runs of marks linear. */
+    /** Marks without a closing mark after a position; keeps parsing linear for long runs of marks. */
     readonly #unclosed = new Map<string, number>();
 
     constructor(text: string) {
@@ -299,7 +299,7 @@ class InlineParser {
         return out;
     }
 
-    /** What begins at `i`, if anything but a plain character does. */
+    /** The inline element at `i`; null: a plain character. */
     #special(i: number, end: number, depth: number): { node: Inline | string; next: number } | null {
         const text = this.#text;
         const c = text[i] ?? "";
@@ -316,7 +316,7 @@ class InlineParser {
             case "`":
                 return this.#code(i, end);
             case "!":
-                // A picture is never fetched: it becomes a link to it.
+                // Images are never fetched; they become links.
                 return text[i + 1] === "[" && depth < MAX_DEPTH ? this.#link(i + 1, end, depth) : null;
             case "[":
                 return depth < MAX_DEPTH ? this.#link(i, end, depth) : null;
@@ -351,7 +351,7 @@ class InlineParser {
         return { node: { kind: "code", text: trimmed }, next: close + mark.length };
     }
 
-    /** Where `mark` is next, or -1; a search that failed once is not made again from further on. */
+    /** Next offset of `mark`, or -1. Failed searches are cached. */
     #find(mark: string, from: number, end: number): number {
         if (from >= (this.#unclosed.get(mark) ?? Infinity)) {
             return -1;
@@ -438,7 +438,7 @@ class InlineParser {
         return asText;
     }
 
-    /** Where emphasis that began before `from` ends: behind something, and not inside code. */
+    /** Offset of the closing mark of emphasis opened before `from`: after a non-space, outside code; -1: none. */
     #closer(mark: string, from: number, end: number): number {
         const text = this.#text;
         const c = mark[0] ?? "";
@@ -456,8 +456,8 @@ class InlineParser {
                 while (text[i + run] === c && i + run < end) {
                     run++;
                 }
-                const behind = !/\s/.test(text[i - 1] ?? " ") && (c !== "_" || !wordCharacter.test(text[i + run] ?? " "));
-                if (behind && (run === mark.length || (run === 3 && mark.length < 3) || run > 3)) {
+                const canClose = !/\s/.test(text[i - 1] ?? " ") && (c !== "_" || !wordCharacter.test(text[i + run] ?? " "));
+                if (canClose && (run === mark.length || (run === 3 && mark.length < 3) || run > 3)) {
                     return run === 3 && mark.length === 2 ? i + 1 : i;
                 }
                 i += run - 1;

@@ -1,4 +1,4 @@
-/** The model: chosen, looked at, loaded, lost. One at a time. */
+/** The model: choosing, inspecting, loading, and recovering it after a device loss. One at a time. */
 import {
     Bezel,
     BezelError,
@@ -13,34 +13,34 @@ import { failureOf, type Failure } from "./errors.js";
 import { formatBytes } from "./format.js";
 import { Signal } from "./signal.js";
 import type { Settings, Store } from "./store.js";
-import { verdictOf, type Verdict } from "./verdict.js";
+import { summarize, type ModelSummary } from "./summary.js";
 
 /** Where a model comes from. */
 export type Choice =
-    | { kind: "url"; name: string; url: string; /** Its other parts, and its mmproj file. */ more?: string[] }
-    /** In the browser's own storage, where downloads go. */
+    | { kind: "url"; name: string; url: string; /** URLs of its other parts and of its mmproj file. */ more?: string[] }
+    /** A download in the browser's storage. */
     | { kind: "stored"; name: string; stored: string }
     | FileChoice;
 
-/** The files of one model; null: they were chosen on an earlier visit, and their handles have to do. */
+/** The files of one model. `files` is null if they were chosen on an earlier visit: then `handles` are used. */
 export interface FileChoice {
     kind: "file";
     name: string;
     files: File[] | null;
-    /** One for each, where the browser lets a page keep them; else null. */
+    /** One per file, where the browser can store handles; else null. */
     handles: FileSystemFileHandle[] | null;
 }
 
-/** As people call it: the text model's file, without what only says that it is one of several. */
+/** Display name: the first file's, without the part number and the extension. */
 export function nameOfFiles([first]: string[]): string | null {
     return first?.replace(/(-\d{5}-of-\d{5})?\.gguf$/i, "") ?? null;
 }
 
-/** Ollama's files are called by their sum: then the model's own name is taken, else the beginning of that. */
+/** Ollama names files by their SHA-256; then the name in the header is used, else the first digits. */
 function nameOfInspected(files: string[], { name, sizeLabel }: Inspection): string | null {
     const file = nameOfFiles(files);
-    const sum = file === null ? null : /^sha256-([0-9a-f]{8})[0-9a-f]{56}$/.exec(file);
-    return sum ? (name ?? `Gemma ${sizeLabel ?? sum[1] ?? ""}`) : file;
+    const digest = file === null ? null : /^sha256-([0-9a-f]{8})[0-9a-f]{56}$/.exec(file);
+    return digest ? (name ?? `Gemma ${sizeLabel ?? digest[1] ?? ""}`) : file;
 }
 
 export type LoadProgress = Progress | DownloadProgress;
@@ -48,12 +48,12 @@ export type LoadProgress = Progress | DownloadProgress;
 export type ModelState =
     | { kind: "none" }
     | { kind: "inspecting"; choice: Choice }
-    | { kind: "inspected"; choice: Choice; verdict: Verdict }
+    | { kind: "inspected"; choice: Choice; summary: ModelSummary }
     | { kind: "loading"; choice: Choice; progress: LoadProgress | null; again: boolean }
     | { kind: "ready"; choice: Choice; model: BezelModel }
     | { kind: "failed"; choice: Choice; failure: Failure };
 
-/** A model that comes with the page, or with its server. */
+/** A model offered by the page or its server. */
 export interface Offer {
     name: string;
     /** Relative to the page. */
@@ -61,27 +61,27 @@ export interface Offer {
     /** Other files of the same model. */
     more?: string[];
     about: string;
-    /** Questions that it answers well, to begin with. */
+    /** Example questions. */
     suggest?: string[];
 }
 
-/** As `bezel serve` lists them. */
-interface Served {
+/** An entry of the list that `bezel serve` sends. */
+interface ServedFile {
     name: string;
     size: number;
-    /** The model that it is a part of, or the mmproj file of. */
+    /** The model that this file is a part or the mmproj file of. */
     of?: string;
 }
 
-/** For models that bring none of their own. */
-const SUGGESTIONS = [
+/** For models without example questions of their own. */
+const DEFAULT_SUGGESTIONS = [
     "Why is the sky blue? Explain it to a child.",
     "What can I cook with eggs, rice and spinach?",
     "Write a short poem about the sea in winter.",
     "Help me write a polite reply to a late invoice.",
 ];
 
-/** {"models": [...]} from the page's server; a list that is not there is empty. */
+/** Fetches {"models": [...]} from the page's server; a missing list is empty. */
 async function readList<T>(path: string): Promise<T[]> {
     try {
         const response = await fetch(new URL(path, document.baseURI));
@@ -92,26 +92,26 @@ async function readList<T>(path: string): Promise<T[]> {
     }
 }
 
-/** Losing the device this often in this time is no accident any more. */
+/** Recovery gives up after this many device losses within this time. */
 const MAX_LOSSES = 3;
-const LOSS_WINDOW = 120_000;
-/** Milliseconds between attempts to come back. */
-const RETRIES = [500, 1500, 4000];
+const LOSS_WINDOW_MS = 120_000;
+/** Pauses between attempts to recover. */
+const RETRY_PAUSES_MS = [500, 1500, 4000];
 
 function isAbort(reason: unknown): boolean {
     return reason instanceof BezelError ? reason.code === "aborted" : (reason as Error | null)?.name === "AbortError";
 }
 
-/** What survives a reload: a handle can be kept, a file from an input cannot. */
-type Kept = Exclude<Choice, FileChoice> | Omit<FileChoice, "files">;
+/** A choice as it is stored: handles can be stored, files from an input cannot. */
+type StoredChoice = Exclude<Choice, FileChoice> | Omit<FileChoice, "files">;
 
-/** Not everywhere, and not in TypeScript's own description of the page. */
+/** Not in all browsers, and not in TypeScript's DOM types. */
 type WithPermission = FileSystemFileHandle & {
     queryPermission?(options: { mode: "read" }): Promise<PermissionState>;
     requestPermission?(options: { mode: "read" }): Promise<PermissionState>;
 };
 
-export class ModelKeeper {
+export class ModelManager {
     readonly state = new Signal<ModelState>({ kind: "none" });
     readonly #store: Store;
     readonly #settings: Signal<Settings>;
@@ -131,31 +131,31 @@ export class ModelKeeper {
         return this.#capabilities;
     }
 
-    /** Stays while another one is looked at. */
+    /** Stays loaded while another model is inspected. */
     get loaded(): BezelModel | null {
         return this.#ready?.model ?? null;
     }
 
-    /** As the user knows it. */
+    /** Display name of the loaded model. */
     get loadedName(): string {
         return this.#ready?.choice.name ?? "";
     }
 
-    /** Questions to begin with. */
+    /** Example questions for the loaded model. */
     async suggestions(): Promise<string[]> {
         const choice = this.#ready?.choice;
         const offers = choice?.kind === "url" ? (this.#offers ?? (await this.offers())) : [];
         const own = choice?.kind === "url" ? offers.find(({ url }) => url === choice.url)?.suggest : undefined;
-        return own ?? SUGGESTIONS;
+        return own ?? DEFAULT_SUGGESTIONS;
     }
 
-    /** The page's own models, and those that `bezel serve` was given. */
+    /** The models of `bezel serve`, and the page's built-in ones. */
     async offers(): Promise<Offer[]> {
         const [own, served] = await Promise.all([
             readList<Offer>("models.json"),
-            readList<Served>("models/"),
+            readList<ServedFile>("models/"),
         ]);
-        const address = ({ name }: Served): string => `models/${encodeURIComponent(name)}`;
+        const address = ({ name }: ServedFile): string => `models/${encodeURIComponent(name)}`;
         this.#offers = [
             ...served.filter(({ of }) => of === undefined).map((one) => {
                 const others = served.filter(({ of }) => of === one.name);
@@ -173,7 +173,7 @@ export class ModelKeeper {
 
     // ---- choosing -------------------------------------------------------------------------------
 
-    /** Looks at a model and shows what it found, before anything large is read. */
+    /** Reads a model's header and shows a summary before loading it. */
     async inspect(choice: Choice): Promise<void> {
         const control = this.#begin();
         this.state.set({ kind: "inspecting", choice });
@@ -190,7 +190,7 @@ export class ModelKeeper {
                 choice = { ...choice, name: nameOfInspected(own, inspection) ?? choice.name };
             }
             if (!control.signal.aborted) {
-                this.state.set({ kind: "inspected", choice, verdict: verdictOf(inspection, capabilities, this.#settings.value) });
+                this.state.set({ kind: "inspected", choice, summary: summarize(inspection, capabilities, this.#settings.value) });
             }
         } catch (reason) {
             this.#fail(choice, reason, control);
@@ -208,27 +208,27 @@ export class ModelKeeper {
             return choice.files;
         }
         if (!choice.handles?.length) {
-            throw new BezelError("not_found", `${choice.name} has to be chosen again: this browser does not let a page keep a file.`);
+            throw new BezelError("not_found", `${choice.name} has to be chosen again: this browser does not let pages remember files.`);
         }
-        return Promise.all(choice.handles.map((handle) => this.#reopened(handle)));
+        return Promise.all(choice.handles.map((handle) => this.#reopen(handle)));
     }
 
-    async #reopened(handle: WithPermission): Promise<File> {
+    async #reopen(handle: WithPermission): Promise<File> {
         if (handle.queryPermission && (await handle.queryPermission({ mode: "read" })) !== "granted") {
             if ((await handle.requestPermission?.({ mode: "read" })) !== "granted") {
-                throw new BezelError("not_found", `The browser was not allowed to open ${handle.name} again.`);
+                throw new BezelError("not_found", `You did not allow the browser to open ${handle.name} again.`);
             }
         }
         try {
             return await handle.getFile();
         } catch (reason) {
-            throw new BezelError("not_found", `${handle.name} is no longer where it was.`, { cause: reason });
+            throw new BezelError("not_found", `${handle.name} was moved or deleted.`, { cause: reason });
         }
     }
 
     // ---- loading --------------------------------------------------------------------------------
 
-    /** Ends with a state of "ready", "failed", or "none" when it was cancelled. */
+    /** Ends in state "ready", "failed", or "none" if it was cancelled. */
     async load(choice: Choice, change: Partial<Settings> = {}, again = false): Promise<void> {
         const control = this.#begin();
         this.#unload();
@@ -237,18 +237,18 @@ export class ModelKeeper {
             this.#settings.set(settings);
         }
         const { signal } = control;
-        const tell = (progress: LoadProgress | null): void => {
+        const report = (progress: LoadProgress | null): void => {
             if (!signal.aborted) {
                 this.state.set({ kind: "loading", choice, progress, again });
             }
         };
-        tell(null);
+        report(null);
         try {
-            choice = await this.#fetched(choice, signal, tell);
+            choice = await this.#download(choice, signal, report);
             const model = await Bezel.load(await this.#source(choice), {
                 device: settings.device,
                 signal,
-                onProgress: tell,
+                onProgress: report,
                 ...(settings.contextLength > 0 ? { contextLength: settings.contextLength } : {}),
             });
             if (control.signal.aborted) {
@@ -257,22 +257,22 @@ export class ModelKeeper {
             }
             this.#ready = { choice, model };
             this.state.set({ kind: "ready", choice, model });
-            await this.#keep(choice).catch(() => undefined); // no room left: it is loaded all the same, and has to be chosen again
+            await this.#rememberChoice(choice).catch(() => undefined); // storage is full: the model works, but is not remembered
         } catch (reason) {
             this.#fail(choice, reason, control);
         }
     }
 
-    /** A model of another site is stored first: then it is there next time, also without a network. */
-    async #fetched(choice: Choice, signal: AbortSignal, tell: (progress: DownloadProgress) => void): Promise<Choice> {
+    /** Downloads a model of another site first, so that it is available offline next time. */
+    async #download(choice: Choice, signal: AbortSignal, report: (progress: DownloadProgress) => void): Promise<Choice> {
         if (choice.kind !== "url" || new URL(choice.url, document.baseURI).origin === location.origin) {
             return choice;
         }
         if (!(await this.capabilities()).opfs) {
-            return choice; // read in ranges, each time
+            return choice; // read with range requests instead
         }
         void navigator.storage.persist?.();
-        const { name } = await Bezel.download(choice.url, { signal, onProgress: tell });
+        const { name } = await Bezel.download(choice.url, { signal, onProgress: report });
         return { kind: "stored", name: choice.name, stored: name };
     }
 
@@ -281,7 +281,7 @@ export class ModelKeeper {
         try {
             return await Bezel.models();
         } catch {
-            return []; // none can be kept here
+            return []; // storage is not available
         }
     }
 
@@ -293,7 +293,7 @@ export class ModelKeeper {
         await Bezel.remove(name);
     }
 
-    /** Back to the model that is loaded, or to none. */
+    /** Returns to the loaded model, or to none. */
     cancel(): void {
         this.#control?.abort();
         this.#control = null;
@@ -305,14 +305,14 @@ export class ModelKeeper {
         this.cancel();
     }
 
-    /** The device is gone: the same model again, unless that happens all the time. */
+    /** After a device loss: loads the same model again, unless that happened too often. */
     recover(): void {
         if (!this.#ready) {
             return;
         }
         const { choice } = this.#ready;
         const now = Date.now();
-        this.#losses = [...this.#losses.filter((then) => now - then < LOSS_WINDOW), now];
+        this.#losses = [...this.#losses.filter((then) => now - then < LOSS_WINDOW_MS), now];
         if (this.#losses.length >= MAX_LOSSES) {
             this.#unload();
             const message = `It happened ${this.#losses.length} times within two minutes.`;
@@ -322,19 +322,19 @@ export class ModelKeeper {
         }
     }
 
-    /** A browser needs a moment until its GPU process is back; until then there is no adapter. */
+    /** Retries: until the browser has restarted its GPU process there is no adapter. */
     async #loadAgain(choice: Choice): Promise<void> {
-        for (const pause of RETRIES) {
+        for (const pause of RETRY_PAUSES_MS) {
             await this.load(choice, {}, true);
             const state = this.state.value;
-            const waits = state.kind === "failed" && ["no_adapter", "no_webgpu", "device_lost"].includes(state.failure.code);
-            if (!waits) {
+            const unavailable = state.kind === "failed" && ["no_adapter", "no_webgpu", "device_lost"].includes(state.failure.code);
+            if (!unavailable) {
                 return;
             }
             this.state.set({ kind: "loading", choice, progress: null, again: true });
             await new Promise((resolve) => setTimeout(resolve, pause));
             if (this.state.value.kind !== "loading" || this.state.value.choice !== choice) {
-                return; // cancelled, or something else was chosen meanwhile
+                return; // cancelled, or another model was chosen
             }
         }
         await this.load(choice, {}, true);
@@ -353,29 +353,29 @@ export class ModelKeeper {
 
     #fail(choice: Choice, reason: unknown, control: AbortController): void {
         if (control.signal.aborted || isAbort(reason)) {
-            return; // cancel() has said what comes next
+            return; // cancel() has set the state
         }
         this.state.set({ kind: "failed", choice, failure: failureOf(reason) });
     }
 
-    // ---- remembering ----------------------------------------------------------------------------
+    // ---- last model -----------------------------------------------------------------------------
 
-    async #keep(choice: Choice): Promise<void> {
-        const kept: Kept = choice.kind === "file" ? { kind: "file", name: choice.name, handles: choice.handles } : choice;
-        await this.#store.setValue("model", kept);
+    async #rememberChoice(choice: Choice): Promise<void> {
+        const stored: StoredChoice = choice.kind === "file" ? { kind: "file", name: choice.name, handles: choice.handles } : choice;
+        await this.#store.setValue("model", stored);
         sessionStorage.setItem("loaded", "yes");
     }
 
-    /** The model of the last visit, if it can be opened again. */
+    /** The last visit's model, if it can be opened again. */
     async last(): Promise<Choice | null> {
-        const kept = await this.#store.value<Kept>("model");
-        if (kept?.kind === "file") {
-            return kept.handles?.length ? { ...kept, files: null } : null;
+        const stored = await this.#store.value<StoredChoice>("model");
+        if (stored?.kind === "file") {
+            return stored.handles?.length ? { ...stored, files: null } : null;
         }
-        return kept ?? null;
+        return stored ?? null;
     }
 
-    /** After a reload of this tab: the same model, if no permission has to be asked for. */
+    /** After a reload of this tab: loads the same model, unless that needs a permission prompt. */
     async resume(): Promise<void> {
         const choice = sessionStorage.getItem("loaded") ? await this.last() : null;
         if (!choice) {

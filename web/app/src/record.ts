@@ -1,10 +1,10 @@
-/** The microphone: recorded as samples, never compressed, and kept as a WAV file, which every browser plays and the
- * engine reads itself. Nothing here draws. */
+/** Records the microphone as uncompressed samples into a WAV file, which every browser plays and the engine reads
+ * itself. No DOM rendering here. */
 import { Signal } from "./signal.js";
 
 export type RecorderState =
     | { kind: "idle" }
-    /** The browser asks the user. */
+    /** The browser is asking for permission. */
     | { kind: "asking" }
     | { kind: "recording"; seconds: number; levels: number[] };
 
@@ -13,40 +13,39 @@ export interface Recording {
     seconds: number;
 }
 
-/** A recording that nobody stops ends by itself. */
-const MOST_SECONDS = 300;
-/** Shorter ones are slips of the finger. */
-const LEAST_SECONDS = 0.3;
-/** Loudness of the last moments, for a meter. */
+/** Longer recordings are ended automatically. */
+const MAX_SECONDS = 300;
+/** Shorter recordings are discarded as accidental. */
+const MIN_SECONDS = 0.3;
+/** Bars of the level meter. */
 export const LEVELS = 32;
-/** Below this nothing was said. */
-const SILENCE = 1e-4;
+/** Recordings below this RMS level are discarded as silent. */
+const SILENCE_RMS = 1e-4;
 
-/** Peaks below this are lifted to it, as far as noise allows. */
-const QUIET = 0.4;
-const MOST_GAIN = 20;
+/** Recordings with a lower peak are amplified to it, by at most MAX_GAIN. */
+const TARGET_PEAK = 0.4;
+const MAX_GAIN = 20;
 
-function whyNot(reason: unknown): string {
+function explainMicrophoneError(reason: unknown): string {
     const name = reason instanceof DOMException ? reason.name : "";
     if (name === "NotAllowedError" || name === "SecurityError") {
-        return "The browser does not let this page hear the microphone. Allow it beside the address, then try again.";
+        return "The browser does not let this page use the microphone. Allow it in the address bar, then try again.";
     }
     if (name === "NotFoundError" || name === "OverconstrainedError") {
-        return "There is no microphone here. Connect one, or attach a sound file.";
+        return "No microphone was found. Connect one, or attach a sound file.";
     }
     if (name === "NotReadableError" || name === "AbortError") {
-        return "The microphone cannot be used: another program may have it.";
+        return "The microphone cannot be used: another program may be using it.";
     }
     return `The microphone cannot be used: ${reason instanceof Error ? reason.message : String(reason)}.`;
 }
 
-/** A faint recording is made louder as a whole. */
 function gainFor(pieces: Float32Array[]): number {
-    const peak = pieces.reduce((most, piece) => piece.reduce((a, x) => Math.max(a, Math.abs(x)), most), 0);
-    return peak > 0 && peak < QUIET ? Math.min(MOST_GAIN, QUIET / peak) : 1;
+    const peak = pieces.reduce((max, piece) => piece.reduce((a, x) => Math.max(a, Math.abs(x)), max), 0);
+    return peak > 0 && peak < TARGET_PEAK ? Math.min(MAX_GAIN, TARGET_PEAK / peak) : 1;
 }
 
-/** 16 bits, one channel. */
+/** A WAV file, 16-bit mono. */
 function wavOf(pieces: Float32Array[], rate: number): Blob {
     const gain = gainFor(pieces);
     const n = pieces.reduce((sum, { length }) => sum + length, 0);
@@ -56,7 +55,7 @@ function wavOf(pieces: Float32Array[], rate: number): Blob {
     view.setUint32(4, 36 + 2 * n, true);
     text(8, "WAVEfmt ");
     view.setUint32(16, 16, true);
-    view.setUint16(20, 1, true); // whole numbers
+    view.setUint16(20, 1, true); // PCM
     view.setUint16(22, 1, true); // one channel
     view.setUint32(24, rate, true);
     view.setUint32(28, 2 * rate, true);
@@ -76,9 +75,9 @@ function wavOf(pieces: Float32Array[], rate: number): Blob {
 
 export class Recorder {
     readonly state = new Signal<RecorderState>({ kind: "idle" });
-    /** Why there is nothing, or null. */
+    /** Why recording failed; null: no problem. */
     readonly problem = new Signal<string | null>(null);
-    /** It ended by itself: too long, or the microphone went away. */
+    /** Called when recording must end: too long, or the microphone was disconnected. */
     onEnd: () => void = () => undefined;
     #context: AudioContext | null = null;
     #stream: MediaStream | null = null;
@@ -86,7 +85,7 @@ export class Recorder {
     #pieces: Float32Array[] = [];
     #levels: number[] = [];
     #loudest = 0;
-    /** Counts attempts: what an earlier one still waits for is not this one's. */
+    /** Identifies the current attempt, so that a cancelled one does not continue. */
     #attempt = 0;
 
     async start(): Promise<void> {
@@ -100,24 +99,24 @@ export class Recorder {
             this.problem.set(
                 window.isSecureContext
                     ? "This browser cannot record sound; attach a sound file instead."
-                    : "Browsers give the microphone only to pages served by https; attach a sound file instead.",
+                    : "Browsers allow the microphone only on pages served over https; attach a sound file instead.",
             );
             return;
         }
         this.state.set({ kind: "asking" });
         try {
-            // As the microphone hears it: what browsers do for telephone calls bends speech.
+            // Unprocessed: the browsers' filters for calls distort speech.
             const stream = await devices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
             if (attempt !== this.#attempt) {
                 stream.getTracks().forEach((track) => track.stop());
-                return; // cancelled meanwhile
+                return; // cancelled in the meantime
             }
             this.#stream = stream;
             await this.#connect(stream, attempt);
         } catch (reason) {
             if (attempt === this.#attempt) {
                 this.#release();
-                this.problem.set(whyNot(reason));
+                this.problem.set(explainMicrophoneError(reason));
             }
         }
     }
@@ -131,42 +130,42 @@ export class Recorder {
             return;
         }
         const node = new AudioWorkletNode(context, "capture", { numberOfOutputs: 1 });
-        context.createMediaStreamSource(stream).connect(node).connect(context.destination); // of silence, which keeps it running
+        context.createMediaStreamSource(stream).connect(node).connect(context.destination); // outputs silence; the connection keeps the node running
         this.#node = node;
         this.#pieces = [];
         this.#levels = [];
         this.#loudest = 0;
         node.port.onmessage = ({ data }: MessageEvent<Float32Array>) => {
             if (this.#node === node) {
-                this.#take(data, context.sampleRate);
+                this.#addBlock(data, context.sampleRate);
             }
         };
         stream.getAudioTracks().forEach((track) => (track.onended = () => this.onEnd()));
-        this.#tell(context.sampleRate);
+        this.#updateState(context.sampleRate);
     }
 
     get #samples(): number {
         return this.#pieces.reduce((sum, { length }) => sum + length, 0);
     }
 
-    #take(piece: Float32Array, rate: number): void {
+    #addBlock(piece: Float32Array, rate: number): void {
         this.#pieces.push(piece);
         const loudness = Math.sqrt(piece.reduce((sum, x) => sum + x * x, 0) / Math.max(1, piece.length));
         this.#loudest = Math.max(this.#loudest, loudness);
-        // From a whisper (-60 dB) to full.
+        // -60 dB to 0 dB as 0 to 1.
         this.#levels.push(Math.max(0, Math.min(1, 1 + Math.log10(loudness + 1e-9) / 3)));
         this.#levels = this.#levels.slice(-LEVELS);
-        this.#tell(rate);
-        if (this.#samples / rate >= MOST_SECONDS) {
+        this.#updateState(rate);
+        if (this.#samples / rate >= MAX_SECONDS) {
             this.onEnd();
         }
     }
 
-    #tell(rate: number): void {
+    #updateState(rate: number): void {
         this.state.set({ kind: "recording", seconds: this.#samples / rate, levels: this.#levels });
     }
 
-    /** What was recorded; null: too little of it, and `problem` says so. */
+    /** Ends the recording; null: too short or silent, see `problem`. */
     async stop(): Promise<Recording | null> {
         const [context, node] = [this.#context, this.#node];
         if (this.state.value.kind !== "recording" || !context || !node) {
@@ -175,10 +174,10 @@ export class Recorder {
         }
         const rate = context.sampleRate;
         await new Promise<void>((resolve) => {
-            const enough = setTimeout(resolve, 500);
+            const timeout = setTimeout(resolve, 500); // in case the worklet does not answer
             node.port.onmessage = ({ data }: MessageEvent<Float32Array | "end">) => {
                 if (data === "end") {
-                    clearTimeout(enough);
+                    clearTimeout(timeout);
                     resolve();
                 } else {
                     this.#pieces.push(data);
@@ -188,14 +187,14 @@ export class Recorder {
         });
         const [pieces, seconds, loudest] = [this.#pieces, this.#samples / rate, this.#loudest];
         this.cancel();
-        if (seconds < LEAST_SECONDS || loudest < SILENCE) {
-            this.problem.set(seconds < LEAST_SECONDS ? "The recording was too short." : "Nothing was heard: the microphone may be muted.");
+        if (seconds < MIN_SECONDS || loudest < SILENCE_RMS) {
+            this.problem.set(seconds < MIN_SECONDS ? "The recording was too short." : "The recording is silent: the microphone may be muted.");
             return null;
         }
         return { blob: wavOf(pieces, rate), seconds };
     }
 
-    /** Gives the microphone back and forgets what was recorded. */
+    /** Releases the microphone and discards the recording. */
     cancel(): void {
         this.#attempt++;
         this.#release();

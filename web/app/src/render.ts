@@ -1,4 +1,4 @@
-/** Markdown's tree as elements, and a text that grows. */
+/** Renders a Markdown tree as elements, incrementally for a streamed text. */
 import { h, type Child } from "./dom.js";
 import { icon } from "./icons.js";
 import { parseBlocks, type Block, type Inline } from "./markdown.js";
@@ -74,7 +74,7 @@ function list(block: Block & { kind: "list" }): HTMLElement {
 function element(block: Block): HTMLElement {
     switch (block.kind) {
         case "heading":
-            // The page has its own h1 and h2.
+            // The page itself uses h1 and h2.
             return h(`h${Math.min(6, block.level + 2)}` as "h3", {}, ...inline(block.children));
         case "paragraph":
             return h("p", {}, ...inline(block.children));
@@ -91,13 +91,13 @@ function element(block: Block): HTMLElement {
     }
 }
 
-/** A text in `root` that grows at its end; only its last block is ever made anew. */
+/** Shows a streamed text in `root`; only the last block is rendered again. */
 export class MarkdownView {
     readonly root: HTMLElement;
-    /** Told the text of each block once it is final. */
+    /** Called with the text of each block once it is final. */
     onBlock: ((text: string) => void) | null = null;
     #source = "";
-    /** Where the last block begins, and what is shown of it. */
+    /** Offset of the last block, and its element. */
     #at = 0;
     #last: { block: Block; element: HTMLElement } | null = null;
 
@@ -123,26 +123,26 @@ export class MarkdownView {
         blocks.forEach((block, i) => {
             this.#put(block, i === 0 ? this.#last : null);
             if (i < blocks.length - 1) {
-                this.#tell();
+                this.#reportBlock();
             }
         });
     }
 
-    /** Nothing more comes. */
+    /** The text is complete. */
     end(): void {
         if (this.#last) {
-            this.#tell();
+            this.#reportBlock();
         }
     }
 
-    #tell(): void {
+    #reportBlock(): void {
         this.onBlock?.(this.#last?.element.textContent ?? "");
     }
 
     #put(block: Block, before: { block: Block; element: HTMLElement } | null): void {
         this.#at = block.at;
         if (before && before.block.kind === "code" && block.kind === "code" && before.block.language === block.language) {
-            // Code stays where it is, so that it can be scrolled and selected while it grows.
+            // Code elements are updated in place, so that scroll position and selection are kept.
             const code = before.element.querySelector("pre code");
             const text = code?.firstChild;
             if (code && text instanceof Text && block.text.startsWith(text.data)) {
@@ -153,12 +153,12 @@ export class MarkdownView {
             this.#last = { block, element: before.element };
             return;
         }
-        const made = element(block);
+        const rendered = element(block);
         if (before) {
-            before.element.replaceWith(made);
+            before.element.replaceWith(rendered);
         } else {
-            this.root.append(made);
+            this.root.append(rendered);
         }
-        this.#last = { block, element: made };
+        this.#last = { block, element: rendered };
     }
 }

@@ -1,4 +1,4 @@
-/** A value that tells when it changes. */
+/** An observable value. */
 export class Signal<T> {
     #value: T;
     readonly #listeners = new Set<(value: T) => void>();
@@ -16,7 +16,7 @@ export class Signal<T> {
         this.#listeners.forEach((listener) => listener(value));
     }
 
-    /** Calls at once and after every change. */
+    /** Calls the listener now and after every change. */
     watch(listener: (value: T) => void): void {
         this.#listeners.add(listener);
         listener(this.#value);

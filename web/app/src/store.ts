@@ -1,16 +1,16 @@
-/** What outlives the page: conversations, settings, and which model it was. In IndexedDB. */
+/** Persistent storage in IndexedDB: conversations, drafts, settings, and the last model. */
 
 export interface Conversation {
     id: string;
     title: string;
-    /** The user gave the title. */
+    /** The user set the title. */
     named: boolean;
     system: string;
     created: number;
     updated: number;
 }
 
-/** "answering": being written, or it was when the page went away; then nobody holds its lock. */
+/** "answering": being written; or interrupted, if no tab holds its lock. */
 export type MessageState = "done" | "answering" | "stopped" | "interrupted" | "failed";
 
 export interface Figures {
@@ -20,59 +20,59 @@ export interface Figures {
     promptPerSecond: number;
 }
 
-/** A picture or sound of a message, as it was given. */
+/** An image or sound of a message. */
 export interface MediaItem {
     kind: "image" | "audio";
     name: string;
     blob: Blob;
-    /** Of a picture, in pixels. */
+    /** Image only, in pixels. */
     width?: number;
     height?: number;
-    /** Of a sound. */
+    /** Sound only. */
     seconds?: number;
 }
 
-/** The model is looking at a picture or listening to a sound. */
-export interface Looking {
+/** Encoding progress of an image or sound. */
+export interface EncodingProgress {
     kind: MediaItem["kind"];
     /** From 0, of `count`. */
     index: number;
     count: number;
     /** From 0 to 1. */
-    part: number;
+    fraction: number;
 }
 
 export interface Message {
     id: string;
     conversation: string;
-    /** Its place in the conversation. */
+    /** Position in the conversation. */
     order: number;
     role: "user" | "assistant";
     content: string;
     thinking: string;
     state: MessageState;
-    /** Why it ended, where that was not the model's wish. */
+    /** The limit that ended it; null: the model ended it. */
     note: "length" | "context" | null;
     error: { code: string; message: string } | null;
     figures: Figures | null;
     created: number;
-    /** What goes with the words; of a user's message. */
+    /** Attachments; user messages only. */
     media?: MediaItem[];
-    /** What the engine has to say about them; of an answer. */
+    /** The engine's notices about them; answers only. */
     notices?: string[];
-    /** Never stored. */
-    looking?: Looking | undefined;
-    /** What a diffusion model has in mind; never stored. */
+    /** Not stored. */
+    encoding?: EncodingProgress | undefined;
+    /** A diffusion model's current canvas; not stored. */
     canvas?: Canvas | undefined;
 }
 
 export interface Canvas {
     text: string;
-    /** From 0 to 1: how many of the steps over it are done. */
-    part: number;
+    /** From 0 to 1: share of the denoising steps that are done. */
+    fraction: number;
 }
 
-/** A message that is not yet sent. */
+/** An unsent message. */
 export interface Draft {
     text: string;
     media: MediaItem[];
@@ -82,14 +82,14 @@ export interface Settings {
     temperature: number;
     topK: number;
     topP: number;
-    /** null: another one for each answer */
+    /** null: random for each answer */
     seed: number | null;
     /** 0: no limit */
     maxTokens: number;
     think: boolean;
-    /** System prompt of new conversations. */
+    /** System prompt for new conversations. */
     system: string;
-    /** 0: as the model and the memory allow */
+    /** 0: automatic */
     contextLength: number;
     device: "auto" | "gpu" | "gpu-baseline" | "cpu";
 }
@@ -109,10 +109,10 @@ export const defaultSettings: Settings = {
 
 const VERSION = 1;
 
-/** Where the words and the pictures of a draft are, among the single values. */
+/** Keys of a draft's text and media in the store "values". */
 const draftKeys = (conversation: string): [string, string] => [`draft-text-${conversation}`, `draft-media-${conversation}`];
 
-function done<T>(request: IDBRequest<T>): Promise<T> {
+function result<T>(request: IDBRequest<T>): Promise<T> {
     return new Promise((resolve, reject) => {
         request.onsuccess = () => resolve(request.result);
         request.onerror = () => reject(request.error ?? new Error("the browser's storage failed"));
@@ -134,7 +134,7 @@ export class Store {
             db.createObjectStore("messages", { keyPath: "id" }).createIndex("conversation", "conversation");
             db.createObjectStore("values");
         };
-        return new Store(await done(request));
+        return new Store(await result(request));
     }
 
     #change(stores: string[], act: (transaction: IDBTransaction) => void): Promise<void> {
@@ -150,7 +150,7 @@ export class Store {
 
     /** Newest first. */
     async conversations(): Promise<Conversation[]> {
-        const all = await done<Conversation[]>(this.#db.transaction("conversations").objectStore("conversations").getAll());
+        const all = await result<Conversation[]>(this.#db.transaction("conversations").objectStore("conversations").getAll());
         return all.sort((a, b) => b.updated - a.updated);
     }
 
@@ -172,16 +172,16 @@ export class Store {
     /** In order. */
     async messages(conversation: string): Promise<Message[]> {
         const index = this.#db.transaction("messages").objectStore("messages").index("conversation");
-        const all = await done<Message[]>(index.getAll(conversation));
+        const all = await result<Message[]>(index.getAll(conversation));
         return all.sort((a, b) => a.order - b.order);
     }
 
     message(id: string): Promise<Message | undefined> {
-        return done<Message | undefined>(this.#db.transaction("messages").objectStore("messages").get(id));
+        return result<Message | undefined>(this.#db.transaction("messages").objectStore("messages").get(id));
     }
 
     putMessages(messages: Message[]): Promise<void> {
-        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, looking: __, ...message }) => t.objectStore("messages").put(message)));
+        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, encoding: __, ...message }) => t.objectStore("messages").put(message)));
     }
 
     deleteMessages(ids: string[]): Promise<void> {
@@ -190,13 +190,13 @@ export class Store {
 
     // ---- drafts ---------------------------------------------------------------------------------
 
-    /** Of a conversation; "": of one that is not yet begun. */
+    /** The draft of a conversation; "": of a new one. */
     async draft(conversation: string): Promise<Draft> {
         const [text, media] = await Promise.all(draftKeys(conversation).map((key) => this.value(key)));
         return { text: (text as string | undefined) ?? "", media: (media as MediaItem[] | undefined) ?? [] };
     }
 
-    /** Words and pictures each by themselves: a letter does not store all pictures again. Nothing is nothing stored. */
+    /** Text and media have separate keys, so that typing does not store the media again. Empty values are deleted. */
     setDraft<K extends keyof Draft>(conversation: string, part: K, value: Draft[K]): Promise<void> {
         const key = draftKeys(conversation)[part === "text" ? 0 : 1];
         return this.#change(["values"], (t) => {
@@ -212,7 +212,7 @@ export class Store {
     // ---- single values --------------------------------------------------------------------------
 
     async value<T>(name: string): Promise<T | undefined> {
-        return done<T | undefined>(this.#db.transaction("values").objectStore("values").get(name));
+        return result<T | undefined>(this.#db.transaction("values").objectStore("values").get(name));
     }
 
     setValue(name: string, value: unknown): Promise<void> {

@@ -1,9 +1,9 @@
-/** Below the conversation: what is attached to the next message, the button that attaches, the microphone. */
+/** The composer's attachments: list, attach button, microphone. */
 import { pastedFiles, type Attachments } from "./attach.js";
 import { announce, byId, h, show } from "./dom.js";
 import { formatSeconds } from "./format.js";
 import { icon } from "./icons.js";
-import type { ModelKeeper } from "./model.js";
+import type { ModelManager } from "./model.js";
 import { LEVELS, type Recorder, type RecorderState } from "./record.js";
 import { MediaList } from "./view_media.js";
 
@@ -17,12 +17,12 @@ export class AttachView {
     readonly #note = byId("attach-note");
     readonly #list: MediaList;
     // While recording:
-    readonly #bars = Array.from({ length: LEVELS }, () => h("span"));
+    readonly #levelBars = Array.from({ length: LEVELS }, () => h("span"));
     readonly #time = h("span", { class: "time", role: "timer" });
-    readonly #bar = byId("recording");
+    readonly #recordingBar = byId("recording");
     #phase: RecorderState["kind"] = "idle";
 
-    constructor(attachments: Attachments, recorder: Recorder, models: ModelKeeper) {
+    constructor(attachments: Attachments, recorder: Recorder, models: ModelManager) {
         this.#attachments = attachments;
         this.#recorder = recorder;
         this.#list = new MediaList("Attached", (item) => {
@@ -31,7 +31,7 @@ export class AttachView {
             this.#text.focus();
         });
         byId("tray").append(this.#list.root);
-        this.#drawBar();
+        this.#drawRecordingBar();
         this.#listen();
         attachments.items.watch((items) => {
             if (items.length > this.#list.items.length) {
@@ -59,7 +59,7 @@ export class AttachView {
                 void this.#recorder.start();
             }
         });
-        this.#recorder.onEnd = () => void this.#keep();
+        this.#recorder.onEnd = () => void this.#keepRecording();
         addEventListener("paste", (event) => {
             const files = pastedFiles(event);
             const here = !byId("chat").hidden && !document.querySelector("dialog[open]");
@@ -72,22 +72,22 @@ export class AttachView {
             if (event.key === "Escape" && this.#recorder.state.value.kind !== "idle") {
                 event.preventDefault();
                 event.stopImmediatePropagation();
-                this.#discard();
+                this.#discardRecording();
             }
         }, { capture: true });
     }
 
-    /** Looks dead where the model lacks the sense, but can be asked why. */
+    /** Only aria-disabled if the model does not support it: a click then shows why. */
     #drawButtons(): void {
-        const [eyes, ears] = [this.#attachments.reasonAgainst("image"), this.#attachments.reasonAgainst("audio")];
+        const [noImages, noSound] = [this.#attachments.reasonAgainst("image"), this.#attachments.reasonAgainst("audio")];
         const draw = (button: HTMLElement, label: string, against: string | null): void => {
             button.setAttribute("aria-disabled", String(against !== null));
-            button.setAttribute("aria-label", against === null ? label : `${label}: not possible. ${against}`);
+            button.setAttribute("aria-label", against === null ? label : `${label}: not available. ${against}`);
             button.title = against ?? label;
         };
-        const what = eyes === null && ears === null ? "Attach pictures or sound" : eyes === null ? "Attach pictures" : ears === null ? "Attach sound" : "Attach pictures or sound";
-        draw(this.#attach, what, eyes !== null && ears !== null ? eyes : null);
-        draw(this.#record, "Record speech", ears);
+        const what = (noImages === null) === (noSound === null) ? "Attach images or sound" : noImages === null ? "Attach images" : "Attach sound";
+        draw(this.#attach, what, noImages !== null && noSound !== null ? noImages : null);
+        draw(this.#record, "Record speech", noSound);
     }
 
     #drawNote(): void {
@@ -99,20 +99,20 @@ export class AttachView {
         show(this.#note, text !== null);
         this.#note.replaceChildren(
             icon("warn"),
-            h("span", { class: "what" }, text ?? ""),
+            h("span", { class: "note-text" }, text ?? ""),
             h("button", { type: "button", class: "quiet small", "aria-label": "Hide this", onclick: hide }, icon("close")),
         );
     }
 
     // ---- recording ------------------------------------------------------------------------------
 
-    #drawBar(): void {
-        this.#bar.append(
-            h("button", { type: "button", class: "quiet", "aria-label": "Discard the recording", title: "Discard", onclick: () => this.#discard() }, icon("bin")),
+    #drawRecordingBar(): void {
+        this.#recordingBar.append(
+            h("button", { type: "button", class: "quiet", "aria-label": "Discard the recording", title: "Discard", onclick: () => this.#discardRecording() }, icon("bin")),
             h("span", { class: "dot", "aria-hidden": "true" }),
             this.#time,
-            h("span", { class: "levels", "aria-hidden": "true" }, ...this.#bars),
-            h("button", { type: "button", class: "round", id: "keep-recording", "aria-label": "Keep the recording", title: "Keep", onclick: () => void this.#keep() }, icon("check")),
+            h("span", { class: "levels", "aria-hidden": "true" }, ...this.#levelBars),
+            h("button", { type: "button", class: "round", id: "keep-recording", "aria-label": "Keep the recording", title: "Keep", onclick: () => void this.#keepRecording() }, icon("check")),
         );
     }
 
@@ -121,19 +121,19 @@ export class AttachView {
         const [before, now] = [this.#phase, state.kind];
         this.#phase = now;
         this.#form.classList.toggle("recording", active);
-        show(this.#bar, active);
+        show(this.#recordingBar, active);
         if (active) {
             const recording = state.kind === "recording";
-            this.#bar.classList.toggle("asking", !recording);
+            this.#recordingBar.classList.toggle("asking", !recording);
             this.#time.textContent = recording ? formatSeconds(state.seconds) : "Waiting for the microphone\u2026";
-            this.#bars.forEach((bar, i) => {
+            this.#levelBars.forEach((bar, i) => {
                 const level = recording ? (state.levels[i - LEVELS + state.levels.length] ?? 0) : 0;
                 bar.style.transform = `scaleY(${Math.max(0.08, level)})`;
             });
         }
-        // The focus goes along: what had it is hidden.
+        // Moves the focus, because the element that had it is now hidden.
         if (now === "asking" && before !== now) {
-            this.#bar.querySelector("button")?.focus();
+            this.#recordingBar.querySelector("button")?.focus();
         } else if (now === "recording" && before !== now) {
             announce("Recording");
             byId("keep-recording").focus();
@@ -142,16 +142,16 @@ export class AttachView {
         }
     }
 
-    #discard(): void {
+    #discardRecording(): void {
         this.#recorder.cancel();
         announce("Recording discarded");
     }
 
-    async #keep(): Promise<void> {
-        const made = await this.#recorder.stop();
-        if (made) {
+    async #keepRecording(): Promise<void> {
+        const recording = await this.#recorder.stop();
+        if (recording) {
             const clock = new Date().toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
-            this.#attachments.addSound(made.blob, `Recording ${clock}`, made.seconds);
+            this.#attachments.addSound(recording.blob, `Recording ${clock}`, recording.seconds);
             this.#text.focus();
         }
     }

@@ -1,5 +1,4 @@
-/** What a diffusion model has in mind: a text that condenses. Words that the last step left alone stand out from those
- * that are still moving. */
+/** A diffusion model's canvas while it is refined. Words that the last step did not change are highlighted. */
 import { h, show } from "./dom.js";
 import type { Canvas } from "./store.js";
 
@@ -8,33 +7,33 @@ const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 export class CanvasView {
     readonly #text = h("div", { class: "text" });
     readonly #fill = h("span");
-    /** Not for screen readers: they are told the finished paragraphs. */
+    /** Hidden from screen readers: finished paragraphs are announced instead. */
     readonly root = h("div", { class: "canvas", "aria-hidden": "true" }, this.#text, h("div", { class: "bar" }, this.#fill));
-    #before: string[] = [];
+    #previous: string[] = [];
 
     constructor() {
         show(this.root, false);
     }
 
-    set(draft: Canvas | null): void {
-        show(this.root, draft !== null);
-        if (!draft) {
-            this.#before = [];
+    set(canvas: Canvas | null): void {
+        show(this.root, canvas !== null);
+        if (!canvas) {
+            this.#previous = [];
             return;
         }
-        const now = words(draft.text);
-        const runs: { settled: boolean; text: string }[] = [];
+        const now = words(canvas.text);
+        const runs: { stable: boolean; text: string }[] = [];
         now.forEach((word, i) => {
-            const settled = word === this.#before[i];
+            const stable = word === this.#previous[i];
             const last = runs.at(-1);
-            if (last?.settled === settled) {
+            if (last?.stable === stable) {
                 last.text += word;
             } else {
-                runs.push({ settled, text: word });
+                runs.push({ stable, text: word });
             }
         });
-        this.#before = now;
-        this.#text.replaceChildren(...runs.map(({ settled, text }) => h("span", settled ? { class: "settled" } : {}, text)));
-        this.#fill.style.transform = `scaleX(${draft.part})`;
+        this.#previous = now;
+        this.#text.replaceChildren(...runs.map(({ stable, text }) => h("span", stable ? { class: "stable" } : {}, text)));
+        this.#fill.style.transform = `scaleX(${canvas.fraction})`;
     }
 }

@@ -1,46 +1,46 @@
-/** The conversation: messages, the field below them, and how full the context is. */
+/** The conversation: messages, the composer, and the context meter. */
 import type { BezelModel } from "./bezel.js";
 import type { Attachments } from "./attach.js";
 import type { Chat } from "./chat.js";
 import { announce, byId, h, perFrame, show, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
 import { gem, icon } from "./icons.js";
-import type { ModelKeeper, ModelState } from "./model.js";
+import type { ModelManager, ModelState } from "./model.js";
 import type { Message } from "./store.js";
 import { MessageView, type MessageActions } from "./view_message.js";
 import { progressBar } from "./view_model.js";
 
-/** Closer to the end than this, and the view follows what is written. */
-const NEAR = 80;
+/** The view follows new text if it is scrolled closer to the end than this, in pixels. */
+const FOLLOW_DISTANCE = 80;
 
-/** Milliseconds: the second of two clicks on the button that sends does not mean to stop. */
-const DOUBLE_CLICK = 500;
+/** The second click of a double click on Send must not stop the answer. */
+const DOUBLE_CLICK_MS = 500;
 
 const touch = matchMedia("(pointer: coarse)");
 
 export class ChatView {
     readonly #chat: Chat;
-    readonly #models: ModelKeeper;
+    readonly #models: ModelManager;
     readonly #attachments: Attachments;
     readonly #actions: MessageActions;
-    readonly #choose: () => void;
+    readonly #chooseModel: () => void;
     readonly #log = byId("log");
     readonly #text = byId<HTMLTextAreaElement>("composer-text");
     readonly #send = byId<HTMLButtonElement>("send");
     readonly #note = byId("composer-note");
     readonly #views = new Map<string, MessageView>();
     #following = true;
-    #sendShows = "";
-    /** When the last message was, on the page's clock. */
-    #sent = -Infinity;
-    /** Whose notice the user has put away. */
-    #noticed: BezelModel | null = null;
+    #sendIcon = "";
+    /** performance.now() of the last message. */
+    #lastSent = -Infinity;
+    /** The model whose notice the user has dismissed. */
+    #dismissedNotice: BezelModel | null = null;
 
-    constructor(chat: Chat, models: ModelKeeper, attachments: Attachments, choose: () => void) {
+    constructor(chat: Chat, models: ModelManager, attachments: Attachments, chooseModel: () => void) {
         this.#chat = chat;
         this.#models = models;
         this.#attachments = attachments;
-        this.#choose = choose;
+        this.#chooseModel = chooseModel;
         this.#actions = {
             attach: (files, tray) => (files ? attachments.add(files, [], tray) : attachments.choose(tray)),
             edit: (id, text, media) => this.#actIfAnswerable(() => chat.edit(id, text, media)),
@@ -92,11 +92,11 @@ export class ChatView {
             this.#follow();
         });
         this.#log.addEventListener("scroll", () => {
-            const rest = this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight;
-            this.#following = rest < NEAR;
-            show(toEnd, rest > 4 * NEAR);
+            const distance = this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight;
+            this.#following = distance < FOLLOW_DISTANCE;
+            show(toEnd, distance > 4 * FOLLOW_DISTANCE);
         });
-        // Blocks and pictures of text take their height with the next layout; the field's depends on its width, if it is shown.
+        // Content gets its height with the next layout; the text field's height depends on its width.
         const fit = perFrame(() => this.#fitText());
         new ResizeObserver(() => {
             this.#follow();
@@ -155,7 +155,7 @@ export class ChatView {
         this.#follow();
     }
 
-    /** Ways to begin; with a model that is there. */
+    /** Shows example questions once a model is loaded. */
     async #suggest(root: HTMLElement): Promise<void> {
         if (this.#models.loaded) {
             const ask = (text: string) => (): void => {
@@ -184,7 +184,7 @@ export class ChatView {
 
     #submit(): void {
         if (this.#chat.answering.value) {
-            if (performance.now() - this.#sent > DOUBLE_CLICK) {
+            if (performance.now() - this.#lastSent > DOUBLE_CLICK_MS) {
                 void this.#chat.stop();
             }
             return;
@@ -193,36 +193,36 @@ export class ChatView {
         if (!this.#sendable || this.#busyElsewhere() || this.#refused()) {
             return;
         }
-        this.#sent = performance.now();
+        this.#lastSent = performance.now();
         this.#text.value = "";
         this.#text.dispatchEvent(new Event("input"));
         this.#act(this.#chat.send(text, this.#attachments.take()));
     }
 
-    /** What is attached is nothing for this model, which is said; words and files stay where they are. */
+    /** Whether the model does not accept the attachments; shows why, and keeps text and files. */
     #refused(): boolean {
-        const { against } = this.#attachments;
-        if (against) {
-            this.#attachments.note.set(against);
+        const { reasonAgainstItems } = this.#attachments;
+        if (reasonAgainstItems) {
+            this.#attachments.note.set(reasonAgainstItems);
         }
-        return against !== null;
+        return reasonAgainstItems !== null;
     }
 
-    /** Another tab writes into this conversation, which is said. */
+    /** Whether another tab is writing into this conversation; shows a note if so. */
     #busyElsewhere(): boolean {
         const { answeringElsewhere } = this.#chat;
         if (answeringElsewhere) {
-            this.#attachments.note.set("Another tab is writing an answer into this conversation: wait for its end, or stop it there.");
+            this.#attachments.note.set("Another tab is writing an answer in this conversation: wait until it has finished, or stop it there.");
         }
         return answeringElsewhere;
     }
 
     get #sendable(): boolean {
-        const something = this.#text.value.trim() !== "" || this.#attachments.items.value.length > 0;
-        return something && this.#models.loaded !== null && this.#attachments.busy.value === 0;
+        const hasContent = this.#text.value.trim() !== "" || this.#attachments.items.value.length > 0;
+        return hasContent && this.#models.loaded !== null && this.#attachments.busy.value === 0;
     }
 
-    /** false: not now, as without a model; it is said here too, for the note above the field may be out of sight. */
+    /** false: not possible now, as without a model; also shown in the note, because the other one may be out of view. */
     #actIfAnswerable(act: () => Promise<void>): boolean {
         if (this.#busyElsewhere()) {
             return false;
@@ -232,27 +232,27 @@ export class ChatView {
             return true;
         }
         const loading = this.#models.state.value.kind === "loading";
-        this.#attachments.note.set(loading ? "The model is being loaded: wait until it is there." : "No model is loaded that could answer: choose one first.");
+        this.#attachments.note.set(loading ? "The model is still loading: wait until it is ready." : "No model is loaded: choose one first.");
         return false;
     }
 
-    #act(doing: Promise<void>): void {
+    #act(action: Promise<void>): void {
         this.#following = true;
-        void doing.then(() => this.focus());
+        void action.then(() => this.focus());
     }
 
     #drawSend(): void {
         const answering = this.#chat.answering.value !== null;
-        const shows = answering ? "stop" : "send";
-        if (shows !== this.#sendShows) {
-            this.#sendShows = shows;
-            this.#send.replaceChildren(icon(shows));
+        const name = answering ? "stop" : "send";
+        if (name !== this.#sendIcon) {
+            this.#sendIcon = name;
+            this.#send.replaceChildren(icon(name));
             this.#send.setAttribute("aria-label", answering ? "Stop" : "Send");
         }
         this.#send.disabled = !answering && !this.#sendable;
     }
 
-    // ---- around it ------------------------------------------------------------------------------
+    // ---- notes ----------------------------------------------------------------------------------
 
     #drawContext(): void {
         const length = this.#models.loaded?.facts.contextLength ?? 0;
@@ -260,17 +260,17 @@ export class ChatView {
         const used = figures ? figures.promptTokens + figures.answerTokens : 0;
         const root = byId("context");
         show(root, length > 0 && used > 0);
-        const part = length > 0 ? Math.min(1, used / length) : 0;
-        const text = `${Math.round(100 * part)}%`;
+        const fraction = length > 0 ? Math.min(1, used / length) : 0;
+        const text = `${Math.round(100 * fraction)}%`;
         byId("context-text").textContent = text;
         root.setAttribute("aria-label", `${text} of the context is used`);
         root.title = `${used.toLocaleString("en")} of ${length.toLocaleString("en")} tokens`;
         const fill = byId("context-fill");
-        fill.style.transform = `scaleX(${part})`;
-        fill.classList.toggle("most", part > 0.9);
+        fill.style.transform = `scaleX(${fraction})`;
+        fill.classList.toggle("nearly-full", fraction > 0.9);
     }
 
-    /** What is the matter with the model, above the field. */
+    /** The model's state, above the text field. */
     #drawNote(state: ModelState): void {
         const children = this.#noteFor(state);
         this.#note.classList.toggle("quiet", state.kind === "ready");
@@ -283,28 +283,28 @@ export class ChatView {
     #noteFor(state: ModelState): Child[] {
         const button = (label: string, act: () => void, main = false): HTMLElement =>
             h("button", { type: "button", class: main ? "small main" : "small", onclick: act }, label);
-        const what = (text: string): HTMLElement => h("span", { class: "what" }, text);
+        const message = (text: string): HTMLElement => h("span", { class: "note-text" }, text);
         switch (state.kind) {
             case "none":
-                return [what("No model is loaded."), button("Choose a model", this.#choose, true)];
+                return [message("No model is loaded."), button("Choose a model", this.#chooseModel, true)];
             case "loading": {
-                const why = state.again ? "The GPU was reset. Loading the model again." : `Loading ${state.choice.name}.`;
-                return [what(why), button("Cancel", () => this.#models.cancel()), ...progressBar(state.progress).slice(0, 1)];
+                const text = state.again ? "The GPU was reset. Loading the model again." : `Loading ${state.choice.name}.`;
+                return [message(text), button("Cancel", () => this.#models.cancel()), ...progressBar(state.progress).slice(0, 1)];
             }
             case "failed":
                 return [
-                    what(`${explainLoading(state.failure).title}. ${state.failure.message}`),
+                    message(`${explainLoading(state.failure).title}. ${state.failure.message}`),
                     button("Try again", () => void this.#models.load(state.choice), true),
-                    button("What to do", this.#choose),
+                    button("Show options", this.#chooseModel),
                 ];
             case "ready": {
                 const { notice } = state.model.facts;
                 const hide = (): void => {
-                    this.#noticed = state.model;
+                    this.#dismissedNotice = state.model;
                     this.#drawNote(state);
                 };
-                return notice && this.#noticed !== state.model && this.#chat.messages.value.length === 0
-                    ? [what(notice), h("button", { type: "button", class: "quiet small", "aria-label": "Hide this", onclick: hide }, icon("close"))]
+                return notice && this.#dismissedNotice !== state.model && this.#chat.messages.value.length === 0
+                    ? [message(notice), h("button", { type: "button", class: "quiet small", "aria-label": "Hide this", onclick: hide }, icon("close"))]
                     : [];
             }
             default:
@@ -326,7 +326,7 @@ export class ChatView {
                 }
                 break;
             case "choose":
-                this.#choose();
+                this.#chooseModel();
                 break;
             case "resume":
                 this.#act(this.#chat.resume());

@@ -1,17 +1,17 @@
-/** Pictures and sounds as one sees them, in the composer and in messages. */
+/** Lists of images and sounds, in the composer and in messages. */
 import { byId, h } from "./dom.js";
 import { formatSeconds } from "./format.js";
 import { icon } from "./icons.js";
 import type { MediaItem } from "./store.js";
 
-/** Addresses of what is shown; given back when it no longer is. */
+/** Owns the object URLs of its items; free() revokes them. */
 export class MediaList {
     readonly root: HTMLUListElement;
     #urls: string[] = [];
     #items: MediaItem[] = [];
     readonly #remove: ((item: MediaItem) => void) | null;
 
-    /** `remove`: what the button beside each does; null: there is none. */
+    /** `remove`: called by each item's remove button; null: no such button. */
     constructor(label: string, remove: ((item: MediaItem) => void) | null) {
         this.root = h("ul", { class: "media", "aria-label": label, hidden: true });
         this.#remove = remove;
@@ -23,7 +23,7 @@ export class MediaList {
 
     set(items: MediaItem[]): void {
         if (items.length === this.#items.length && items.every((item, i) => item === this.#items[i])) {
-            return; // a sound that plays goes on
+            return; // unchanged: do not interrupt a playing sound
         }
         this.free();
         this.#items = items;
@@ -43,23 +43,23 @@ export class MediaList {
         const url = URL.createObjectURL(item.blob);
         this.#urls.push(url);
         const { kind, name } = item;
-        const take = this.#remove;
+        const onRemove = this.#remove;
         const remove =
-            take && h("button", { type: "button", class: "remove", "aria-label": `Remove ${name}`, title: "Remove", onclick: () => take(item) }, icon("close"));
+            onRemove && h("button", { type: "button", class: "remove", "aria-label": `Remove ${name}`, title: "Remove", onclick: () => onRemove(item) }, icon("close"));
         if (kind === "audio") {
             const length = item.seconds === undefined ? "" : `, ${formatSeconds(item.seconds)}`;
             const player = h("audio", { controls: true, controlslist: "nodownload noplaybackrate", preload: "metadata", src: url, "aria-label": `${name}${length}` });
             return h("li", { class: "sound" }, h("span", { class: "name", title: name }, icon("sound"), h("span", {}, name)), player, remove);
         }
-        const picture = h("img", { src: url, alt: name, loading: "lazy", ...(item.width && item.height ? { width: item.width, height: item.height } : {}) });
-        const open = h("button", { type: "button", class: "picture", "aria-label": `Show ${name}`, title: name, onclick: () => enlarge(item) }, picture);
+        const image = h("img", { src: url, alt: name, loading: "lazy", ...(item.width && item.height ? { width: item.width, height: item.height } : {}) });
+        const open = h("button", { type: "button", class: "image", "aria-label": `Show ${name}`, title: name, onclick: () => enlarge(item) }, image);
         return h("li", {}, open, remove);
     }
 }
 
-/** The whole picture, over the page. */
+/** Shows an image in full size in a dialog. */
 function enlarge(item: MediaItem): void {
-    const dialog = byId<HTMLDialogElement>("picture");
+    const dialog = byId<HTMLDialogElement>("image");
     const url = URL.createObjectURL(item.blob);
     const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => dialog.close() }, icon("close"));
     dialog.setAttribute("aria-label", item.name);

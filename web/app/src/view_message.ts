@@ -1,18 +1,18 @@
-/** One message: its text, what can be done with it, and how it ended. */
+/** One message: its text, actions, and how it ended. */
 import { pastedFiles, type Tray } from "./attach.js";
 import { announce, h, perFrame, show } from "./dom.js";
 import { explainAnswering, type Remedy } from "./errors.js";
 import { formatRate } from "./format.js";
 import { icon, type IconName } from "./icons.js";
 import { copyText, MarkdownView } from "./render.js";
-import type { Looking, MediaItem, Message } from "./store.js";
+import type { EncodingProgress, MediaItem, Message } from "./store.js";
 import { CanvasView } from "./view_canvas.js";
 import { MediaList } from "./view_media.js";
 
 export interface MessageActions {
-    /** false: not now; what was written stays in its field. */
+    /** false: not possible now; the text stays in its field. */
     edit(id: string, text: string, media: MediaItem[]): boolean;
-    /** Pictures and sounds for the message that is being changed: these files, or those that the user chooses. */
+    /** Adds media to the message being edited: these files, or (null) files that the user chooses. */
     attach(files: File[] | null, tray: Tray): Promise<void>;
     regenerate(): void;
     remedy(remedy: Remedy): void;
@@ -21,19 +21,19 @@ export interface MessageActions {
 const remedyLabels: Record<Remedy, string> = {
     retry: "Try again",
     regenerate: "Answer again",
-    cpu: "Use the processor",
+    cpu: "Run on the CPU",
     shorter: "Load with a short context",
     choose: "Choose another model",
     file: "Open a file\u2026",
     more: "Add the other file\u2026",
     "new-chat": "New chat",
-    resume: "Go on",
+    resume: "Continue",
 };
 
-/** "Looking at picture 2 of 3" */
-function lookingText({ kind, index, count }: Looking): string {
+/** "Looking at image 2 of 3" */
+function encodingLabel({ kind, index, count }: EncodingProgress): string {
     const which = count > 1 ? ` ${index + 1} of ${count}` : "";
-    return kind === "image" ? `Looking at ${which ? `picture${which}` : "the picture"}` : `Listening${which && ` to sound${which}`}`;
+    return kind === "image" ? `Looking at ${which ? `image${which}` : "the image"}` : `Listening${which && ` to sound${which}`}`;
 }
 
 export class MessageView {
@@ -45,39 +45,39 @@ export class MessageView {
     readonly #tools = h("div", { class: "tools" });
     readonly #outcome = h("div");
     readonly #media = new MediaList("Attached", null);
-    // Of an answer:
+    // Answers only:
     readonly #prose = new MarkdownView(h("div", { class: "prose" }));
     readonly #thoughts = h("div", { class: "text" });
     readonly #thinkingLabel = h("span");
     readonly #thinking = h("details", { class: "thinking" }, h("summary", {}, this.#thinkingLabel, icon("down")), this.#thoughts);
     readonly #canvas = new CanvasView();
     readonly #waiting = h("div", { class: "waiting", role: "img", "aria-label": "Thinking" }, h("span"), h("span"), h("span"));
-    readonly #lookingText = h("span");
-    readonly #lookingFill = h("span");
-    readonly #looking = h(
+    readonly #encodingText = h("span");
+    readonly #encodingFill = h("span");
+    readonly #encoding = h(
         "div",
-        { class: "looking", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100 },
-        this.#lookingText,
-        h("span", { class: "bar" }, this.#lookingFill),
+        { class: "encoding", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100 },
+        this.#encodingText,
+        h("span", { class: "bar" }, this.#encodingFill),
     );
     readonly #redraw = perFrame(() => this.#draw());
 
     constructor(message: Message, actions: MessageActions) {
         this.#message = message;
         this.#actions = actions;
-        const mine = message.role === "user";
+        const isUser = message.role === "user";
         this.root = h(
             "article",
-            { class: `message ${message.role}`, "aria-label": mine ? "You" : "Answer", "data-id": message.id },
-            mine && this.#media.root,
+            { class: `message ${message.role}`, "aria-label": isUser ? "You" : "Answer", "data-id": message.id },
+            isUser && this.#media.root,
             this.#body,
             this.#outcome,
             this.#tools,
         );
-        if (mine) {
-            this.#body.className = "said";
+        if (isUser) {
+            this.#body.className = "user-text";
         } else {
-            this.#body.append(this.#thinking, this.#prose.root, this.#canvas.root, this.#looking, this.#waiting);
+            this.#body.append(this.#thinking, this.#prose.root, this.#canvas.root, this.#encoding, this.#waiting);
             if (message.state === "answering") {
                 this.#prose.onBlock = announce;
             }
@@ -85,7 +85,7 @@ export class MessageView {
         this.#draw();
     }
 
-    /** The same message, changed; drawn with the next frame. */
+    /** Shows a change of the message; while answering, with the next frame. */
     update(message: Message): void {
         this.#message = message;
         if (message.state === "answering") {
@@ -99,7 +99,7 @@ export class MessageView {
         }
     }
 
-    /** It is no longer shown. */
+    /** Removes the view. */
     free(): void {
         this.root.remove();
         this.#media.free();
@@ -132,10 +132,10 @@ export class MessageView {
         this.#thoughts.textContent = message.thinking.trim();
         this.#thinkingLabel.textContent = writing && !message.content ? "Thinking\u2026" : "Thoughts";
         this.#canvas.set(message.canvas ?? null);
-        this.#drawLooking(writing ? message.looking : undefined);
-        show(this.#waiting, writing && !message.content && !message.canvas && !message.looking);
+        this.#drawEncoding(writing ? message.encoding : undefined);
+        show(this.#waiting, writing && !message.content && !message.canvas && !message.encoding);
         this.root.setAttribute("aria-busy", String(writing));
-        this.#outcome.replaceChildren(...this.#ending());
+        this.#outcome.replaceChildren(...this.#outcomes());
         show(this.#tools, !writing);
         if (!writing) {
             this.#tools.replaceChildren(
@@ -146,14 +146,14 @@ export class MessageView {
         }
     }
 
-    #drawLooking(looking: Looking | undefined): void {
-        show(this.#looking, looking !== undefined);
-        if (looking) {
-            const text = lookingText(looking);
-            this.#lookingText.textContent = text;
-            this.#lookingFill.style.transform = `scaleX(${looking.part})`;
-            this.#looking.setAttribute("aria-label", text);
-            this.#looking.setAttribute("aria-valuenow", String(Math.round(100 * looking.part)));
+    #drawEncoding(encoding: EncodingProgress | undefined): void {
+        show(this.#encoding, encoding !== undefined);
+        if (encoding) {
+            const text = encodingLabel(encoding);
+            this.#encodingText.textContent = text;
+            this.#encodingFill.style.transform = `scaleX(${encoding.fraction})`;
+            this.#encoding.setAttribute("aria-label", text);
+            this.#encoding.setAttribute("aria-valuenow", String(Math.round(100 * encoding.fraction)));
         }
     }
 
@@ -177,42 +177,42 @@ export class MessageView {
         return [h("span", { class: "figures", title: `Prompt: ${figures.promptTokens} tokens, ${formatRate(figures.promptPerSecond)}` }, text)];
     }
 
-    /** What the engine has to say, and how it ended. */
-    #ending(): HTMLElement[] {
+    /** The engine's notices, and how the answer ended. */
+    #outcomes(): HTMLElement[] {
         const notices = this.#message.notices ?? [];
-        return [...notices.map((text) => h("div", { class: "outcome" }, h("span", { class: "what" }, text))), ...this.#end()];
+        return [...notices.map((text) => h("div", { class: "outcome" }, h("span", { class: "note-text" }, text))), ...this.#ending()];
     }
 
-    #end(): HTMLElement[] {
+    #ending(): HTMLElement[] {
         const { state, error, note } = this.#message;
-        const on = this.#remedies(["resume"]);
+        const resume = this.#remedies(["resume"]);
         if (state === "failed" && error) {
             const { title, advice, remedies } = explainAnswering(error);
-            const what = h("span", { class: "what" }, h("b", {}, title), `${error.message} ${advice}`);
-            return [h("div", { class: "outcome bad", role: "alert", "data-code": error.code }, what, ...this.#remedies(remedies))];
+            const text = h("span", { class: "note-text" }, h("b", {}, title), `${error.message} ${advice}`);
+            return [h("div", { class: "outcome bad", role: "alert", "data-code": error.code }, text, ...this.#remedies(remedies))];
         }
         if (state === "interrupted") {
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, "This answer was cut off when the page was closed."), ...on)];
+            return [h("div", { class: "outcome" }, h("span", { class: "note-text" }, "This answer was cut off when the page was closed."), ...resume)];
         }
         if (state === "stopped") {
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, "Stopped."), ...on)];
+            return [h("div", { class: "outcome" }, h("span", { class: "note-text" }, "Stopped."), ...resume)];
         }
         if (state === "done" && note === null && !this.#message.content.trim()) {
-            const text = this.#message.thinking ? "The model thought, then said nothing. Without thinking (in the settings) it may." : "The model said nothing.";
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text))];
+            const text = this.#message.thinking ? "The model stopped after thinking, without an answer. Turning off thinking in the settings may help." : "The model gave an empty answer.";
+            return [h("div", { class: "outcome" }, h("span", { class: "note-text" }, text))];
         }
         if (note === "context") {
-            const text = "The conversation is full: the answer ends where the model's context does.";
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text), ...this.#remedies(["new-chat"]))];
+            const text = "The conversation is full: the answer was cut off at the end of the model's context.";
+            return [h("div", { class: "outcome" }, h("span", { class: "note-text" }, text), ...this.#remedies(["new-chat"]))];
         }
         if (note === "length") {
-            const text = "The answer ends at the longest length that the settings allow.";
-            return [h("div", { class: "outcome" }, h("span", { class: "what" }, text), ...on)];
+            const text = "The answer reached the maximum length from the settings.";
+            return [h("div", { class: "outcome" }, h("span", { class: "note-text" }, text), ...resume)];
         }
         return [];
     }
 
-    /** Below the last message only: those above it are history. */
+    /** Only for the last message. */
     #remedies(wanted: Remedy[]): HTMLElement[] {
         const possible = wanted.filter((remedy) => remedy !== "resume" || this.#message.content.trim());
         return this.#last ? possible.map((remedy) => this.#remedy(remedy)) : [];
@@ -222,7 +222,7 @@ export class MessageView {
         return h("button", { type: "button", class: "small", onclick: () => this.#actions.remedy(remedy) }, remedyLabels[remedy]);
     }
 
-    // ---- changing what was said -----------------------------------------------------------------
+    // ---- editing --------------------------------------------------------------------------------
 
     #edit(): void {
         const field = h("textarea", { "aria-label": "Message", rows: 3 }, this.#message.content);
@@ -237,7 +237,7 @@ export class MessageView {
             },
             put: (item) => media.set([...media.items, item]),
         };
-        let reading = 0; // until they are there, nothing is sent without them
+        let reading = 0; // files being read; sending waits for them
         const attach = (files: File[] | null): void => {
             reading++;
             void this.#actions.attach(files, tray).then(() => {
@@ -270,7 +270,7 @@ export class MessageView {
             const files = pastedFiles(event);
             if (files.length > 0) {
                 event.preventDefault();
-                event.stopPropagation(); // else it is the next message's
+                event.stopPropagation(); // do not attach it to the next message as well
                 attach(files);
             }
         });
@@ -287,7 +287,7 @@ export class MessageView {
                 h(
                     "div",
                     { class: "actions" },
-                    h("button", { type: "button", class: "quiet small", "aria-label": "Attach pictures or sound", title: "Attach pictures or sound", onclick: () => attach(null) }, icon("attach")),
+                    h("button", { type: "button", class: "quiet small", "aria-label": "Attach images or sound", title: "Attach images or sound", onclick: () => attach(null) }, icon("attach")),
                     h("button", { type: "button", class: "small", onclick: leave }, "Cancel"),
                     h("button", { class: "main small" }, "Send"),
                 ),

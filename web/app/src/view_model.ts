@@ -1,8 +1,8 @@
-/** The model in a corner of the page: its name, its state, its facts. */
+/** The model's chip in the header, and the dialog with its properties. */
 import { byId, h } from "./dom.js";
 import { formatBytes } from "./format.js";
-import type { LoadProgress, ModelKeeper, ModelState } from "./model.js";
-import { sensesOf } from "./verdict.js";
+import type { LoadProgress, ModelManager, ModelState } from "./model.js";
+import { inputKinds } from "./summary.js";
 
 const stages: Record<LoadProgress["stage"], string> = {
     download: "Downloading",
@@ -11,12 +11,12 @@ const stages: Record<LoadProgress["stage"], string> = {
     header: "Reading the header",
     weights: "Loading weights",
     compile: "Preparing the GPU",
-    session: "Making room for the conversation",
+    session: "Allocating memory for the conversation",
 };
 
 const inBytes = new Set<LoadProgress["stage"]>(["download", "verify", "weights"]);
 
-/** [what, how far] */
+/** [stage, amount] */
 function describeProgress(progress: LoadProgress | null): [string, string] {
     if (!progress) {
         return ["Starting", ""];
@@ -26,20 +26,20 @@ function describeProgress(progress: LoadProgress | null): [string, string] {
 }
 
 export function progressBar(progress: LoadProgress | null): HTMLElement[] {
-    const [what, far] = describeProgress(progress);
+    const [label, amount] = describeProgress(progress);
     const known = progress !== null && inBytes.has(progress.stage) && progress.total > 0;
-    const part = known ? progress.done / progress.total : 0;
+    const fraction = known ? progress.done / progress.total : 0;
     const fill = h("span");
     if (known) {
-        fill.style.transform = `scaleX(${part})`;
+        fill.style.transform = `scaleX(${fraction})`;
     }
     const bar = h("div", {
-        class: known ? "bar" : "bar unknown",
+        class: known ? "bar" : "bar indeterminate",
         role: "progressbar",
-        "aria-label": what,
-        ...(known ? { "aria-valuenow": Math.round(100 * part), "aria-valuemin": 0, "aria-valuemax": 100 } : {}),
+        "aria-label": label,
+        ...(known ? { "aria-valuenow": Math.round(100 * fraction), "aria-valuemin": 0, "aria-valuemax": 100 } : {}),
     }, fill);
-    return [bar, h("div", { class: "progress-line" }, h("span", {}, what), h("span", {}, far))];
+    return [bar, h("div", { class: "progress-line" }, h("span", {}, label), h("span", {}, amount))];
 }
 
 export function factList(rows: [string, string][]): HTMLElement {
@@ -58,11 +58,11 @@ const dots: Record<ModelState["kind"], string> = {
 export class ModelChip {
     readonly #chip = byId<HTMLButtonElement>("model-chip");
     readonly #dialog = byId<HTMLDialogElement>("model-info");
-    readonly #models: ModelKeeper;
+    readonly #models: ModelManager;
     readonly #choose: () => void;
 
-    /** `choose`: to the page where a model is chosen. */
-    constructor(models: ModelKeeper, choose: () => void) {
+    /** `choose`: opens the list of models. */
+    constructor(models: ModelManager, choose: () => void) {
         this.#models = models;
         this.#choose = choose;
         this.#chip.addEventListener("click", () => (models.state.value.kind === "ready" ? this.#open() : choose()));
@@ -71,14 +71,14 @@ export class ModelChip {
 
     #draw(state: ModelState): void {
         const name = state.kind === "none" ? "Choose a model" : state.choice.name;
-        const says = { none: "", inspecting: "being looked at", inspected: "not loaded", loading: "loading", ready: "loaded", failed: "failed" };
+        const stateNames = { none: "", inspecting: "being inspected", inspected: "not loaded", loading: "loading", ready: "loaded", failed: "failed" };
         const onCpu = state.kind === "ready" && state.model.facts.device === "cpu";
         this.#chip.replaceChildren(
             h("span", { class: dots[state.kind] }),
             h("span", { class: "name" }, name),
-            ...(onCpu ? [h("span", { class: "where" }, "CPU")] : []),
+            ...(onCpu ? [h("span", { class: "device" }, "CPU")] : []),
         );
-        this.#chip.setAttribute("aria-label", state.kind === "none" ? name : `Model ${name}, ${says[state.kind]}${onCpu ? " on the processor" : ""}`);
+        this.#chip.setAttribute("aria-label", state.kind === "none" ? name : `Model ${name}, ${stateNames[state.kind]}${onCpu ? " on the CPU" : ""}`);
         this.#chip.dataset["state"] = state.kind;
     }
 
@@ -89,7 +89,7 @@ export class ModelChip {
         }
         const { facts } = state.model;
         const cores = facts.threads > 1 ? `${facts.threads} threads` : "one thread";
-        const on = facts.device === "cpu" ? `the processor, ${cores}` : facts.device === "gpu" ? "the GPU" : "the GPU, with no optional features";
+        const on = facts.device === "cpu" ? `the CPU, ${cores}` : facts.device === "gpu" ? "the GPU" : "the GPU, without optional features";
         const close = (act?: () => void) => (): void => {
             this.#dialog.close();
             act?.();
@@ -100,7 +100,7 @@ export class ModelChip {
                 ["Runs on", facts.deviceName && facts.device !== "cpu" ? `${on} (${facts.deviceName})` : on],
                 ["File", formatBytes(facts.bytes)],
                 ["Context", `${facts.contextLength.toLocaleString("en")} of ${facts.trainedContext.toLocaleString("en")} tokens`],
-                ["Reads", sensesOf(facts)],
+                ["Input", inputKinds(facts)],
                 ["Vocabulary", `${facts.vocabulary.toLocaleString("en")} tokens`],
                 ["Note", facts.notice ?? ""],
             ]),

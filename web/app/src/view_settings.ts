@@ -1,8 +1,8 @@
-/** Settings: of this conversation, of answers, of loading. Kept as they are changed. */
+/** The settings dialog: conversation, sampling, loading. Changes are stored immediately. */
 import type { Chat } from "./chat.js";
 import { byId, h, type Child } from "./dom.js";
 import { icon } from "./icons.js";
-import type { ModelKeeper } from "./model.js";
+import type { ModelManager } from "./model.js";
 import type { Signal } from "./signal.js";
 import { defaultSettings, type Settings, type Store } from "./store.js";
 
@@ -12,9 +12,9 @@ export class SettingsView {
     readonly #dialog = byId<HTMLDialogElement>("settings");
     readonly #settings: Signal<Settings>;
     readonly #chat: Chat;
-    readonly #models: ModelKeeper;
+    readonly #models: ModelManager;
 
-    constructor(settings: Signal<Settings>, store: Store, chat: Chat, models: ModelKeeper) {
+    constructor(settings: Signal<Settings>, store: Store, chat: Chat, models: ModelManager) {
         this.#settings = settings;
         this.#chat = chat;
         this.#models = models;
@@ -40,8 +40,8 @@ export class SettingsView {
     #number(name: NumberName, label: string, about: string, min: number, max: number, step: number): HTMLElement {
         const field = h("input", { type: "number", min, max, step, value: this.#settings.value[name], inputmode: "decimal" });
         field.addEventListener("change", () => {
-            const wanted = field.valueAsNumber;
-            const value = Number.isFinite(wanted) ? Math.min(max, Math.max(min, wanted)) : defaultSettings[name];
+            const entered = field.valueAsNumber;
+            const value = Number.isFinite(entered) ? Math.min(max, Math.max(min, entered)) : defaultSettings[name];
             field.valueAsNumber = value;
             this.#set({ [name]: value });
         });
@@ -52,8 +52,8 @@ export class SettingsView {
         const { seed } = this.#settings.value;
         const field = h("input", { type: "number", min: 0, step: 1, placeholder: "random", ...(seed === null ? {} : { value: seed }) });
         field.addEventListener("change", () => {
-            const wanted = Math.floor(field.valueAsNumber);
-            this.#set({ seed: Number.isFinite(wanted) && wanted >= 0 ? Math.min(wanted, 2 ** 32 - 1) : null });
+            const entered = Math.floor(field.valueAsNumber);
+            this.#set({ seed: Number.isFinite(entered) && entered >= 0 ? Math.min(entered, 2 ** 32 - 1) : null });
         });
         return this.#row("set-seed", "Seed", "The same seed gives the same answer", field);
     }
@@ -88,29 +88,29 @@ export class SettingsView {
                 "form",
                 { method: "dialog" },
                 h("fieldset", {}, h("legend", {}, "Conversation"), h("div", {}, ...this.#system()),
-                    this.#row("set-think", "Think before answering", "Slower, often better; the thoughts can be unfolded", think)),
+                    this.#row("set-think", "Think before answering", "Slower, often better; the thoughts can be expanded", think)),
                 h(
                     "fieldset",
                     {},
                     h("legend", {}, "Sampling"),
                     this.#models.loaded?.facts.diffusion
-                        ? h("p", { class: "faint", id: "own-schedule" }, `${this.#models.loadedName} follows a schedule of its own: of these, only the seed and the longest answer count for it.`)
+                        ? h("p", { class: "faint", id: "diffusion-note" }, `${this.#models.loadedName} is a diffusion model: of these settings, only the seed and the maximum length affect it.`)
                         : null,
-                    this.#number("temperature", "Temperature", "0: always the likeliest word", 0, 5, 0.05),
-                    this.#number("topK", "Top-k", "Choose among this many; 0: all", 0, 1000, 1),
-                    this.#number("topP", "Top-p", "Choose among the likeliest that make up this share", 0.01, 1, 0.01),
+                    this.#number("temperature", "Temperature", "0: always the most likely token", 0, 5, 0.05),
+                    this.#number("topK", "Top-k", "Sample from this many tokens; 0: all", 0, 1000, 1),
+                    this.#number("topP", "Top-p", "Sample from the most likely tokens with this total probability", 0.01, 1, 0.01),
                     this.#seed(),
-                    this.#number("maxTokens", "Longest answer", "Tokens; 0: no limit", 0, 131072, 1),
+                    this.#number("maxTokens", "Maximum length", "Tokens per answer; 0: no limit", 0, 131072, 1),
                 ),
                 h(
                     "fieldset",
                     {},
-                    h("legend", {}, "Loading (from the next model on)"),
-                    this.#select("set-context", "Context length", "Longer remembers more and needs more memory", String(value.contextLength),
+                    h("legend", {}, "Loading (applies to the next model)"),
+                    this.#select("set-context", "Context length", "Longer conversations need more memory", String(value.contextLength),
                         lengths.map((n) => [n, n === "0" ? "automatic" : `${Number(n).toLocaleString("en")} tokens`]),
                         (n) => this.#set({ contextLength: Number(n) })),
-                    this.#select<Settings["device"]>("set-device", "Runs on", "Basic GPU: without optional features, for faulty drivers", value.device,
-                        [["auto", "automatic"], ["gpu", "GPU"], ["gpu-baseline", "basic GPU"], ["cpu", "processor"]],
+                    this.#select<Settings["device"]>("set-device", "Runs on", "Basic GPU: no optional features, for faulty drivers", value.device,
+                        [["auto", "automatic"], ["gpu", "GPU"], ["gpu-baseline", "basic GPU"], ["cpu", "CPU"]],
                         (device) => this.#set({ device })),
                 ),
                 h(

@@ -1,4 +1,4 @@
-/** The list of conversations. On a phone it slides over the page. */
+/** The sidebar with the list of conversations. In narrow windows it slides over the page. */
 import type { Chat } from "./chat.js";
 import { confirmed } from "./dialog.js";
 import { byId, h, show } from "./dom.js";
@@ -11,10 +11,10 @@ const narrow = matchMedia("(max-width: 50rem)");
 export class SideView {
     readonly #chat: Chat;
     readonly #list = byId("conversations");
-    /** Which title is being changed. */
+    /** Id of the conversation being renamed. */
     #renaming = "";
 
-    /** `opened`: a conversation, or a new one, was asked for. */
+    /** `opened`: called when a conversation or a new chat is opened. */
     constructor(chat: Chat, opened: () => void) {
         this.#chat = chat;
         byId("new-chat").append(icon("plus"), "New chat");
@@ -22,7 +22,7 @@ export class SideView {
         byId("close-side").append(icon("close"));
         byId("open-side").addEventListener("click", () => this.open(true));
         byId("close-side").addEventListener("click", () => this.open(false));
-        byId("veil").addEventListener("click", () => this.open(false));
+        byId("backdrop").addEventListener("click", () => this.open(false));
         byId("new-chat").addEventListener("click", () => {
             this.open(false);
             void chat.begin().then(opened);
@@ -49,7 +49,7 @@ export class SideView {
     open(wanted: boolean): void {
         const over = narrow.matches;
         document.body.classList.toggle("side-open", wanted && over);
-        show(byId("veil"), wanted && over);
+        show(byId("backdrop"), wanted && over);
         byId("main").inert = wanted && over;
         byId("side").inert = over && !wanted;
         byId("open-side").setAttribute("aria-expanded", String(wanted));
@@ -60,7 +60,7 @@ export class SideView {
 
     #draw(): void {
         if (this.#renaming && this.#list.querySelector("input")) {
-            return; // a title is being written, perhaps while another tab tells of its own; it is drawn when that is done
+            return; // a title is being edited; the list is drawn when that ends
         }
         const all = this.#chat.conversations.value;
         show(byId("no-conversations"), all.length === 0);
@@ -118,7 +118,7 @@ export class SideView {
     }
 
     async #delete(one: Conversation): Promise<void> {
-        if (await confirmed("Delete this conversation?", `\u201c${one.title}\u201d is removed from this browser for good.`, "Delete")) {
+        if (await confirmed("Delete this conversation?", `\u201c${one.title}\u201d is permanently removed from this browser.`, "Delete")) {
             await this.#chat.remove(one.id);
         }
     }

@@ -1,63 +1,63 @@
-/** The first page: which model, what it needs, how far it is, and what went wrong. */
+/** The start view: choosing a model, its summary, loading progress, and errors. */
 import type { Capabilities, StoredModel } from "./bezel.js";
 import { confirmed } from "./dialog.js";
 import { byId, h, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
 import { formatBytes } from "./format.js";
 import { gem, icon, type IconName } from "./icons.js";
-import type { Choice, ModelKeeper, ModelState, Offer } from "./model.js";
-import { chooseFiles, together } from "./pick.js";
-import type { Verdict } from "./verdict.js";
+import type { Choice, ModelManager, ModelState, Offer } from "./model.js";
+import { chooseFiles, mergeFiles } from "./files.js";
+import type { ModelSummary } from "./summary.js";
 import { factList, progressBar } from "./view_model.js";
 
 export class StartView {
     readonly #root = byId("start");
-    readonly #models: ModelKeeper;
-    readonly #list: () => void;
+    readonly #models: ModelManager;
+    readonly #showList: () => void;
     readonly #leave: () => void;
     #offers: Offer[] = [];
     #stored: StoredModel[] = [];
     #last: Choice | null = null;
-    #known = false;
-    readonly #remarks = h("div", { class: "remarks" });
+    #loaded = false;
+    readonly #gpuNote = h("div", { class: "gpu-note" });
     #shown = "";
 
-    /** `list`: all that can be chosen; `leave`: back to the conversation. */
-    constructor(models: ModelKeeper, list: () => void, leave: () => void) {
+    /** `list`: shows the list of models; `leave`: returns to the conversation. */
+    constructor(models: ModelManager, list: () => void, leave: () => void) {
         this.#models = models;
-        this.#list = list;
+        this.#showList = list;
         this.#leave = leave;
         models.state.watch((state) => this.#draw(state));
     }
 
-    /** Finds out what there is to choose from; again whenever the list is shown. Until that is known no row stands
-     * there, and what is found out about the GPU goes below the rows: nothing moves under the pointer. */
+    /** Loads the list of models; called whenever it is shown. To keep rows from moving under the pointer, the list is
+     * drawn only when complete, and the note about the GPU goes below it. */
     async refresh(): Promise<void> {
         const capabilities = this.#models.capabilities();
         [this.#offers, this.#stored, this.#last] = await Promise.all([this.#models.offers(), this.#models.stored(), this.#models.last()]);
-        this.#known = true;
+        this.#loaded = true;
         const { value } = this.#models.state;
         if (value.kind === "none" || value.kind === "ready") {
             this.#draw(value);
         }
-        this.#remark(await capabilities);
+        this.#drawGpuNote(await capabilities);
     }
 
-    #remark({ webgpu, adapter }: Capabilities): void {
+    #drawGpuNote({ webgpu, adapter }: Capabilities): void {
         const notice = !webgpu
-            ? "This browser has no WebGPU, so models run on the processor: small ones work well, large ones slowly."
+            ? "This browser has no WebGPU, so models run on the CPU: small ones work well, large ones are slow."
             : !adapter
-              ? "No usable GPU was found, so models run on the processor: small ones work well, large ones slowly."
+              ? "No usable GPU was found, so models run on the CPU: small ones work well, large ones are slow."
               : "";
         if (notice) {
-            this.#remarks.replaceChildren(h("div", { class: "verdict", role: "note" }, icon("warn"), h("p", {}, notice)));
+            this.#gpuNote.replaceChildren(h("div", { class: "callout", role: "note" }, icon("warn"), h("p", {}, notice)));
         } else if (adapter && !adapter.software) {
-            this.#remarks.replaceChildren(h("p", { class: "machine faint" }, h("span", { class: "dot ready" }), `WebGPU is ready on ${adapter.name}.`));
+            this.#gpuNote.replaceChildren(h("p", { class: "gpu-status faint" }, h("span", { class: "dot ready" }), `WebGPU is ready on ${adapter.name}.`));
         }
     }
 
     #draw(state: ModelState): void {
-        // A bar that moves is not made anew: focus stays on the button beside it.
+        // Only the bar is updated, so that the Cancel button keeps the focus.
         if (state.kind === "loading" && this.#shown === "loading") {
             this.#root.querySelector(".progress")?.replaceChildren(...progressBar(state.progress));
             return;
@@ -75,11 +75,11 @@ export class StartView {
         switch (state.kind) {
             case "none":
             case "ready":
-                return [this.#hero(), this.#known ? this.#choices(state.kind === "ready") : null];
+                return [this.#hero(), this.#loaded ? this.#choices(state.kind === "ready") : null];
             case "inspecting":
-                return [this.#card(`Looking at ${state.choice.name}`, progressBar(null), this.#button("Cancel", () => this.#models.cancel()))];
+                return [this.#card(`Reading ${state.choice.name}`, progressBar(null), this.#button("Cancel", () => this.#models.cancel()))];
             case "inspected":
-                return [this.#verdict(state.choice, state.verdict)];
+                return [this.#summary(state.choice, state.summary)];
             case "loading":
                 return [
                     this.#card(
@@ -101,7 +101,7 @@ export class StartView {
             { class: "hero" },
             gem(),
             h("h2", { id: "start-title" }, "Gemma, on your own machine"),
-            h("p", {}, "The model runs inside this page, on your own hardware. What you write never leaves it."),
+            h("p", {}, "The model runs inside this page, on your own hardware. What you write never leaves your machine."),
         );
     }
 
@@ -109,18 +109,18 @@ export class StartView {
         const inspect = (choice: Choice): void => void this.#models.inspect(choice);
         const rows: Child[] = [];
         if (loaded) {
-            rows.push(this.#choice("go", "Back to the conversation", "The loaded model stays as it is.", this.#leave));
+            rows.push(this.#choice("go", "Back to the conversation", "The model stays loaded.", this.#leave));
         }
         const last = this.#last;
         if (last && !loaded) {
-            const row = this.#choice("again", `Continue with ${last.name}`, "The model of your last visit", () => void this.#models.load(last));
-            row.classList.add("first");
+            const row = this.#choice("again", `Continue with ${last.name}`, "The model from your last visit", () => void this.#models.load(last));
+            row.classList.add("recommended");
             rows.push(row);
         }
         this.#offers.forEach(({ name, url, more, about }, i) => {
             if (last?.kind !== "url" || last.url !== url || loaded) {
                 const row = this.#choice(gem(), name, about, () => inspect({ kind: "url", name, url, ...(more?.length ? { more } : {}) }));
-                row.classList.toggle("first", i === 0 && !last && !loaded);
+                row.classList.toggle("recommended", i === 0 && !last && !loaded);
                 rows.push(row);
             }
         });
@@ -128,18 +128,18 @@ export class StartView {
             rows.push(this.#storedRow(model, inspect));
         }
         rows.push(
-            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 that you have, and its mmproj file to see and hear. Files are read where they are. You can also drop them here.", () => {
+            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model, with its mmproj file for images and sound. Files are read in place. You can also drop them here.", () => {
                 void chooseFiles().then((choice) => choice && inspect(choice));
             }),
             this.#address(inspect),
         );
-        return h("div", { class: "choices" }, ...rows, this.#remarks);
+        return h("div", { class: "choices" }, ...rows, this.#gpuNote);
     }
 
     #storedRow({ name, size }: StoredModel, inspect: (choice: Choice) => void): HTMLElement {
         const title = name.replace(/\.gguf$/i, "");
         const remove = async (): Promise<void> => {
-            if (await confirmed("Delete this model?", `${title} frees ${formatBytes(size)}. It can be downloaded again.`, "Delete")) {
+            if (await confirmed("Delete this model?", `Deleting ${title} frees ${formatBytes(size)}. It can be downloaded again.`, "Delete")) {
                 await this.#models.removeStored(name);
                 await this.refresh();
             }
@@ -152,12 +152,12 @@ export class StartView {
         );
     }
 
-    #choice(picture: IconName | SVGElement, title: string, about: string, act: () => void): HTMLElement {
+    #choice(image: IconName | SVGElement, title: string, about: string, act: () => void): HTMLElement {
         return h(
             "button",
             { type: "button", class: "choice", onclick: act },
-            typeof picture === "string" ? icon(picture) : picture,
-            h("span", { class: "what" }, h("b", {}, title), h("span", { class: "faint" }, about)),
+            typeof image === "string" ? icon(image) : image,
+            h("span", { class: "choice-text" }, h("b", {}, title), h("span", { class: "faint" }, about)),
             icon("down"),
         );
     }
@@ -205,24 +205,24 @@ export class StartView {
         };
     }
 
-    #verdict(choice: Choice, verdict: Verdict): HTMLElement {
-        const { facts, lengths, usual, place, warning } = verdict;
+    #summary(choice: Choice, summary: ModelSummary): HTMLElement {
+        const { facts, lengths, defaultLength, device, warning } = summary;
         const length = h(
             "select",
             { id: "context-length", "aria-describedby": "memory-needed" },
-            ...lengths.map(({ context }) => h("option", { value: context, selected: context === usual }, `${context.toLocaleString("en")} tokens`)),
+            ...lengths.map(({ context }) => h("option", { value: context, selected: context === defaultLength }, `${context.toLocaleString("en")} tokens`)),
         );
         const memory = h("p", { id: "memory-needed" });
-        const tell = (): void => {
+        const showMemory = (): void => {
             const bytes = lengths.find(({ context }) => context === Number(length.value))?.bytes;
-            memory.textContent = `Runs on ${place}${bytes ? `, in ${formatBytes(bytes)} of memory` : ""}.`;
+            memory.textContent = `Runs on ${device}${bytes ? ` and needs ${formatBytes(bytes)} of memory` : ""}.`;
         };
-        length.addEventListener("change", tell);
-        tell();
-        const line = h("div", { class: "verdict" }, icon(warning ? "warn" : "check"), h("div", {}, memory, warning ? h("p", {}, warning) : null));
+        length.addEventListener("change", showMemory);
+        showMemory();
+        const line = h("div", { class: "callout" }, icon(warning ? "warn" : "check"), h("div", {}, memory, warning ? h("p", {}, warning) : null));
         const load = (): void => {
             const context = Number(length.value);
-            void this.#models.load(choice, context && context !== usual ? { contextLength: context } : {});
+            void this.#models.load(choice, context && context !== defaultLength ? { contextLength: context } : {});
         };
         const rows = lengths.length > 1 ? [h("div", { class: "field-row" }, h("label", { for: "context-length" }, "Conversation length"), length)] : [];
         return this.#card(
@@ -233,11 +233,11 @@ export class StartView {
         );
     }
 
-    /** Files that belong to those that were chosen: other parts, or the text model of an mmproj file. */
+    /** Adds files to the choice: other parts, or the text model for an mmproj file. */
     async #addFiles(choice: Choice): Promise<void> {
         const more = await chooseFiles();
         if (more && choice.kind === "file") {
-            await this.#models.inspect(together(choice, more));
+            await this.#models.inspect(mergeFiles(choice, more));
         }
     }
 
@@ -245,11 +245,11 @@ export class StartView {
         const { title, advice, remedies } = explainLoading(failure, choice.kind === "file" && choice.files !== null);
         const labels: Partial<Record<Remedy, [string, () => void]>> = {
             retry: ["Try again", () => void this.#models.load(choice)],
-            cpu: ["Run on the processor", () => void this.#models.load(choice, { device: "cpu" })],
+            cpu: ["Run on the CPU", () => void this.#models.load(choice, { device: "cpu" })],
             shorter: ["Load with a short context", () => void this.#models.load(choice, { contextLength: 2048 })],
             more: ["Add the other file\u2026", () => void this.#addFiles(choice)],
             file: ["Open a file\u2026", () => void chooseFiles().then((chosen) => chosen && this.#models.inspect(chosen))],
-            choose: ["Choose another model", this.#cancelAnd(this.#list)],
+            choose: ["Choose another model", this.#cancelAnd(this.#showList)],
         };
         const actions = remedies.flatMap((remedy, i): Child[] => {
             const found = labels[remedy];
@@ -259,7 +259,7 @@ export class StartView {
             actions.push(this.#button("Back to the conversation", this.#cancelAnd(this.#leave)));
         }
         const card = this.#card(title, [
-            h("div", { class: "verdict bad", role: "alert" }, icon("warn"), h("div", {}, h("p", {}, failure.message), h("p", {}, advice))),
+            h("div", { class: "callout bad", role: "alert" }, icon("warn"), h("div", {}, h("p", {}, failure.message), h("p", {}, advice))),
         ], ...actions);
         card.classList.add("bad");
         card.dataset["code"] = failure.code;

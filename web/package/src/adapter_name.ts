@@ -1,4 +1,4 @@
-/** What a GPU is called, as people write it. Browsers say little: "nvidia", "ampere". */
+/** A readable GPU name. Browsers report little: "nvidia", "ampere". */
 const VENDORS: Record<string, string> = {
     amd: "AMD",
     apple: "Apple",
@@ -12,8 +12,8 @@ const VENDORS: Record<string, string> = {
     samsung: "Samsung",
 };
 
-/** "ampere" is Ampere, "rdna-3" RDNA-3, "gen-12lp" Gen-12lp. */
-function written(architecture: string): string {
+/** "ampere" -> "Ampere", "rdna-3" -> "RDNA-3", "gen-12lp" -> "Gen-12lp". */
+function architectureName(architecture: string): string {
     const first = architecture.charAt(0).toUpperCase() + architecture.slice(1);
     return /^[a-z]{2,4}-\d/i.test(architecture) && !/^gen/i.test(architecture) ? architecture.toUpperCase() : first;
 }
@@ -22,5 +22,5 @@ export function adapterName({ description, device, vendor, architecture }: GPUAd
     if (description || device) {
         return description || device;
     }
-    return [VENDORS[vendor] ?? vendor, written(architecture)].filter(Boolean).join(" ") || "unknown GPU";
+    return [VENDORS[vendor] ?? vendor, architectureName(architecture)].filter(Boolean).join(" ") || "unknown GPU";
 }

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** Gemma 4 in a page: load a model, chat with it.
+/** Gemma 4 in a web page: load a model, chat with it.
  *
  *   const model = await Bezel.load(file, { onProgress });
  *   const stream = model.chat.completions.create({ messages, stream: true });
@@ -11,7 +11,7 @@ import type { ChatChunk, ChatCompletion, ChatRequest, StreamRequest, WholeReques
 import type { DownloadProgress } from "./download.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
-import { takeMedia } from "./media.js";
+import { extractMedia } from "./request_media.js";
 import type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
 import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
@@ -24,35 +24,35 @@ import { nameOfUrl, type Fetch } from "./url_source.js";
 
 /** Where the engine runs. */
 export interface PlaceOptions {
-    /** In a worker, so that the page stays smooth; false: on the page. Also a function that makes
-     * the worker, for those who bundle worker.js themselves. Default: where there are workers. */
+    /** true: in a worker, so that the page stays responsive; false: in the calling thread; a function: creates the
+     * worker, for pages that bundle worker.js themselves. Default: true where Worker exists. */
     worker?: boolean | (() => WorkerLike);
-    /** bezel.wasm: its address, bytes or module, where it does not lie beside this script. */
+    /** bezel.wasm: URL, bytes or module. Default: the file next to this script. */
     wasm?: string | URL | BufferSource | WebAssembly.Module;
-    /** bezel-mt.wasm, likewise; null: never use threads. Default: beside this script, or with `wasm` given, none. */
+    /** bezel-mt.wasm, likewise; null: no threads. Default: the file next to this script, or null if `wasm` is given. */
     threadedWasm?: string | URL | BufferSource | WebAssembly.Module | null;
-    /** Without a worker: what stands for navigator.gpu, as in Node; null: no GPU. */
+    /** Only without a worker: replaces navigator.gpu, as in Node; null: no GPU. */
     gpu?: GPU | null;
-    /** Without a worker: what stands for fetch. */
+    /** Only without a worker: replaces fetch. */
     fetch?: Fetch;
 }
 
 export interface LoadOptions extends PlaceOptions {
     onProgress?: (progress: Progress) => void;
     signal?: AbortSignal;
-    /** Tokens of a conversation, as far as the model was made for it. Default: its limit, at most 32,768. */
+    /** Tokens of a conversation, capped at the model's limit. Default: that limit, at most 32,768. */
     contextLength?: number;
-    /** Default: "auto", the GPU if there is one that can be used, else the CPU; model.notice says so. */
+    /** Default: "auto": the GPU if a usable one is found, else the CPU; model.notice then says why. */
     device?: DeviceChoice;
-    /** Per-layer embeddings on the GPU, or read from the file as they are needed. Default: "auto", what fits. */
+    /** Per-layer embeddings: on the GPU, or read from the file on demand. Default: "auto", whichever fits. */
     ple?: "resident" | "file" | "auto";
-    /** On the CPU, where memory may be shared (COOP and COEP): at most so many. Default: one per processor, at most 16. */
+    /** Maximum number of CPU threads; needs shared memory (COOP and COEP). Default: one per core, at most 16. */
     threads?: number;
-    /** The file with the model's eyes and ears, if it is one of its own; the same as one more source. */
+    /** The mmproj file (vision and audio encoders), if it is separate; same as an additional source. */
     mmproj?: ModelSource;
-    /** Tokens of a picture, at most: 70 to 1120. Default: what the model is made for, mostly 280. */
+    /** Maximum tokens per image, 70 to 1120. Default: the model's own, usually 280. */
     imageTokens?: number;
-    /** What else a session can be told. */
+    /** Further session options. */
     session?: Omit<SessionOptions, "context">;
 }
 
@@ -61,23 +61,23 @@ export interface RequestOptions {
 }
 
 export interface DownloadOptions extends PlaceOptions {
-    /** Under which it is stored. Default: the last part of the address. */
+    /** Name to store it under. Default: the last path segment of the URL. */
     name?: string;
-    /** Of the whole file, in hexadecimal. */
+    /** Expected SHA-256 of the whole file, in hexadecimal. */
     sha256?: string;
-    /** Requests at a time. Default: 4. */
+    /** Parallel requests. Default: 4. */
     parallel?: number;
     onProgress?: (progress: DownloadProgress) => void;
     signal?: AbortSignal;
 }
 
-/** A worker would take a relative address for its own. */
-function located(wasm: NonNullable<PlaceOptions["wasm"]>): WasmLocation {
+/** Made absolute here: a worker would resolve a relative URL against its own script. */
+function toLocation(wasm: NonNullable<PlaceOptions["wasm"]>): WasmLocation {
     const absolute = typeof wasm === "string" && "location" in globalThis ? new URL(wasm, location.href) : wasm;
     return absolute instanceof URL ? absolute.href : absolute;
 }
 
-async function place(options: PlaceOptions): Promise<Caller> {
+async function startCaller(options: PlaceOptions): Promise<Caller> {
     const { worker = typeof Worker !== "undefined", gpu, fetch } = options;
     const wasm = options.wasm ?? new URL("./bezel.wasm", import.meta.url);
     const { threadedWasm = options.wasm === undefined ? new URL("./bezel-mt.wasm", import.meta.url) : null } = options;
@@ -86,18 +86,18 @@ async function place(options: PlaceOptions): Promise<Caller> {
         const service = new Service({ gpu, fetch });
         caller = new LocalCaller(service.handlers, () => service.close());
     } else if (gpu !== undefined || fetch !== undefined) {
-        throw new BezelError("bad_request", "The options gpu and fetch cannot follow into a worker; use worker: false with them.");
+        throw new BezelError("bad_request", "The options gpu and fetch do not work with a worker; pass worker: false as well.");
     } else {
         try {
-            const made = worker === true ? new Worker(new URL("./worker.js", import.meta.url), { type: "module" }) : worker();
-            caller = new WorkerCaller(made);
+            const created = worker === true ? new Worker(new URL("./worker.js", import.meta.url), { type: "module" }) : worker();
+            caller = new WorkerCaller(created);
         } catch (reason) {
             const cause = reason instanceof Error ? reason.message : String(reason);
             throw new BezelError("network", `The worker could not start: ${cause}. Use worker: false.`, { cause: reason });
         }
     }
     try {
-        await caller.call("start", { wasm: located(wasm), threaded: threadedWasm && located(threadedWasm) });
+        await caller.call("start", { wasm: toLocation(wasm), threaded: threadedWasm && toLocation(threadedWasm) });
     } catch (reason) {
         caller.close();
         throw reason;
@@ -105,30 +105,30 @@ async function place(options: PlaceOptions): Promise<Caller> {
     return caller;
 }
 
-interface Carried {
+interface EngineSources {
     sources: (ModelSource | PortableSource)[];
     transfer: Transferable[];
-    /** Nothing will be read any more. */
-    end: () => void;
+    /** Closes the ports of sources that are read on this side. */
+    close: () => void;
 }
 
-/** Sources as the engine's side needs them. */
-function carry(sources: ModelSource | ModelSource[], options: PlaceOptions): Carried {
+/** Sources in the form that the engine's thread needs: unchanged, or portable through postMessage. */
+function toEngineSources(sources: ModelSource | ModelSource[], options: PlaceOptions): EngineSources {
     const list = asList(sources);
     if ((options.worker ?? typeof Worker !== "undefined") === false) {
-        return { sources: list, transfer: [], end: () => undefined };
+        return { sources: list, transfer: [], close: () => undefined };
     }
     const portable = list.map(toPortable);
     return {
         sources: portable.map(({ source }) => source),
         transfer: portable.flatMap(({ transfer }) => transfer),
-        end: () => portable.forEach(({ end }) => end()),
+        close: () => portable.forEach(({ close }) => close()),
     };
 }
 
-/** With a place of its own, which ends with the call. */
-async function once<T>(options: PlaceOptions, act: (caller: Caller) => Promise<T>): Promise<T> {
-    const caller = await place(options);
+/** Runs one call on a caller of its own, closed afterwards. */
+async function withCaller<T>(options: PlaceOptions, act: (caller: Caller) => Promise<T>): Promise<T> {
+    const caller = await startCaller(options);
     try {
         return await act(caller);
     } finally {
@@ -138,7 +138,7 @@ async function once<T>(options: PlaceOptions, act: (caller: Caller) => Promise<T
 
 // ---- chat -----------------------------------------------------------------------------------------
 
-/** As the package `openai` has it. */
+/** Same interface as in the npm package `openai`. */
 export class Completions {
     readonly #caller: Caller;
 
@@ -146,28 +146,28 @@ export class Completions {
         this.#caller = caller;
     }
 
-    /** One at a time, in the order of asking. A request whose messages continue those before it computes
-     * only what is new. Leaving the loop over a stream stops the answer. */
+    /** Requests are answered one at a time, in order. A request that continues the previous conversation computes only
+     * its new tokens. Leaving the loop over a stream stops the answer. */
     create(request: StreamRequest, options?: RequestOptions): Promise<AsyncIterableIterator<ChatChunk>>;
     create(request: WholeRequest, options?: RequestOptions): Promise<ChatCompletion>;
     create(request: ChatRequest, options?: RequestOptions): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion>;
     async create(request: ChatRequest, options: RequestOptions = {}): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion> {
         if (!request.stream) {
-            const { transfer, ...argument } = await takeMedia(request, options.signal);
+            const { transfer, ...argument } = await extractMedia(request, options.signal);
             return this.#caller.call("chatWhole", argument, { signal: options.signal, transfer });
         }
         const stream = streamOf<ChatChunk>(options.signal, async (signal, onEvent) => {
-            const { transfer, ...argument } = await takeMedia(request, signal);
+            const { transfer, ...argument } = await extractMedia(request, signal);
             return this.#caller.call("chat", argument, { signal, onEvent, transfer });
         });
-        await stream.begun; // a request that is refused is refused here, as by a server
+        await stream.started; // a refused request rejects here, as with a server
         return stream;
     }
 }
 
 // ---- tokens ---------------------------------------------------------------------------------------
 
-/** One timeline of tokens over the model: prefill, then generate. */
+/** One token sequence over the model: prefill, then generate. */
 export class BezelSession {
     readonly #caller: Caller;
     readonly #id: number;
@@ -179,8 +179,8 @@ export class BezelSession {
         this.#id = id;
     }
 
-    /** Makes the session hold exactly these tokens. What it holds already, from the beginning on, is
-     * not computed again, so fewer or other tokens than before go back as far as needed. */
+    /** Makes the session hold exactly these tokens. The common prefix with what it already holds is not computed
+     * again. */
     prefill(tokens: ArrayLike<number>, options: Omit<PrefillOptions, "onReload"> = {}): Promise<SessionStats> {
         const { snapshotAt = 0, onLogits, onProgress, signal } = options;
         const argument = { session: this.#id, tokens: Int32Array.from(tokens), snapshotAt, logits: onLogits !== undefined };
@@ -196,18 +196,18 @@ export class BezelSession {
         });
     }
 
-    /** Continues after the tokens held; leaving the loop stops. `onCanvas`: a diffusion model's steps. */
+    /** Continues after the tokens held; leaving the loop stops. `onCanvas`: the steps of a diffusion model. */
     generate(options: GenerateOptions & Pick<JobControl, "onCanvas"> = {}, signal?: AbortSignal): AsyncIterableIterator<Token> {
-        const { onCanvas, ...wishes } = options;
+        const { onCanvas, ...settings } = options;
         this.finish = "none";
         return streamOf<Token>(signal, async (stop, onToken) => {
             const onEvent = (event: Token | { canvas: Canvas }): void => ("canvas" in event ? onCanvas?.(event.canvas) : onToken(event));
-            const { finish } = await this.#caller.call("sessionGenerate", { session: this.#id, options: wishes }, { signal: stop, onEvent });
+            const { finish } = await this.#caller.call("sessionGenerate", { session: this.#id, options: settings }, { signal: stop, onEvent });
             this.finish = finish;
         });
     }
 
-    /** After the last token held, [vocabulary]; null before the first prefill. */
+    /** Logits after the last token held, [vocabulary]; null before the first prefill. */
     logits(): Promise<Float32Array | null> {
         return this.#caller.call("sessionLogits", { session: this.#id });
     }
@@ -227,12 +227,11 @@ export class BezelModel {
     readonly #caller: Caller;
     readonly facts: ModelFacts;
     readonly chat: { completions: Completions };
+    readonly #closeSources: () => void;
 
-    readonly #end: () => void;
-
-    constructor(caller: Caller, facts: ModelFacts, end: () => void) {
+    constructor(caller: Caller, facts: ModelFacts, closeSources: () => void) {
         this.#caller = caller;
-        this.#end = end;
+        this.#closeSources = closeSources;
         this.facts = facts;
         this.chat = { completions: new Completions(caller) };
     }
@@ -241,12 +240,12 @@ export class BezelModel {
         return this.facts.name;
     }
 
-    /** Where it runs. */
+    /** The device it runs on. */
     get device(): ModelFacts["device"] {
         return this.facts.device;
     }
 
-    /** A sentence to show, if "auto" could not take the GPU; else null. */
+    /** A sentence to show if "auto" could not use the GPU; else null. */
     get notice(): string | null {
         return this.facts.notice;
     }
@@ -255,7 +254,7 @@ export class BezelModel {
         return this.facts.contextLength;
     }
 
-    /** `specials`: texts of control tokens become those tokens; never for text from outside. */
+    /** `specials`: parse control tokens in the text; never use it for untrusted text. */
     tokenize(text: string, options: { specials?: boolean; bos?: boolean } = {}): Promise<Int32Array> {
         return this.#caller.call("tokenize", { text, specials: options.specials ?? false, bos: options.bos ?? false });
     }
@@ -264,7 +263,7 @@ export class BezelModel {
         return this.#caller.call("detokenize", { tokens: Int32Array.from(tokens), showControl: options.showControl ?? false });
     }
 
-    /** How many pictures and sounds were encoded, and how many were known already. */
+    /** How many images and sounds were encoded, and how many came from the cache. */
     mediaStats(): Promise<EncoderStats> {
         return this.#caller.call("mediaStats", null);
     }
@@ -273,10 +272,10 @@ export class BezelModel {
         return new BezelSession(this.#caller, await this.#caller.call("sessionNew", { options }));
     }
 
-    /** Gives everything back. What is under way is rejected with "aborted". */
+    /** Frees everything. Calls in flight reject with "aborted". */
     close(): void {
         this.#caller.close();
-        this.#end();
+        this.#closeSources();
     }
 
     [Symbol.asyncDispose](): Promise<void> {
@@ -289,47 +288,47 @@ export const Bezel = {
     /** Several sources: the parts of a split model in any order, and its mmproj file. */
     async load(source: ModelSource | ModelSource[], options: LoadOptions = {}): Promise<BezelModel> {
         const { onProgress, signal, contextLength, device = "auto", ple = "auto", threads = null, imageTokens = null, mmproj } = options;
-        const caller = await place(options);
-        const { sources, transfer, end } = carry([...asList(source), ...(mmproj === undefined ? [] : [mmproj])], options);
+        const caller = await startCaller(options);
+        const { sources, transfer, close } = toEngineSources([...asList(source), ...(mmproj === undefined ? [] : [mmproj])], options);
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
             const facts = await caller.call("load", { sources, device, ple, session, threads, imageTokens }, { signal, onEvent: onProgress, transfer });
-            return new BezelModel(caller, facts, end);
+            return new BezelModel(caller, facts, close);
         } catch (reason) {
             caller.close();
-            end();
+            close();
             throw reason;
         }
     },
 
     capabilities(options: PlaceOptions = {}): Promise<Capabilities> {
-        return once({ worker: false, ...options }, (caller) => caller.call("capabilities", null));
+        return withCaller({ worker: false, ...options }, (caller) => caller.call("capabilities", null));
     },
 
-    /** From the header alone: nothing else is read. */
+    /** Reads the header only. */
     inspect(source: ModelSource | ModelSource[], options: PlaceOptions & { signal?: AbortSignal } = {}): Promise<Inspection> {
-        return once(options, (caller) => {
-            const { sources, transfer, end } = carry(source, options);
-            return caller.call("inspect", { sources }, { signal: options.signal, transfer }).finally(end);
+        return withCaller(options, (caller) => {
+            const { sources, transfer, close } = toEngineSources(source, options);
+            return caller.call("inspect", { sources }, { signal: options.signal, transfer }).finally(close);
         });
     },
 
-    /** Keeps a model in the browser; the same call goes on with what was interrupted. Load it as opfs:NAME. */
+    /** Stores a model in the browser; calling it again resumes an interrupted download. Load it as opfs:NAME. */
     download(url: string | URL, options: DownloadOptions = {}): Promise<StoredModel> {
         const { sha256 = null, parallel = 4, onProgress, signal } = options;
-        const address = "location" in globalThis ? new URL(url, location.href).href : String(url);
-        const name = options.name ?? nameOfUrl(address);
-        void (globalThis.navigator as Navigator | undefined)?.storage?.persist?.().catch(() => false); // a wish: else it may be evicted
-        return once(options, (caller) => caller.call("download", { url: address, name, sha256, parallel }, { signal, onEvent: onProgress }));
+        const absolute = "location" in globalThis ? new URL(url, location.href).href : String(url);
+        const name = options.name ?? nameOfUrl(absolute);
+        void (globalThis.navigator as Navigator | undefined)?.storage?.persist?.().catch(() => false); // best effort: without it the browser may evict the file
+        return withCaller(options, (caller) => caller.call("download", { url: absolute, name, sha256, parallel }, { signal, onEvent: onProgress }));
     },
 
-    /** The models that are stored, whole. */
+    /** Completely downloaded models. */
     models(): Promise<StoredModel[]> {
-        return once({ worker: false }, (caller) => caller.call("models", null));
+        return withCaller({ worker: false }, (caller) => caller.call("models", null));
     },
 
-    /** Removes a stored model, also an unfinished one. */
+    /** Removes a stored model, complete or not. */
     remove(name: string): Promise<void> {
-        return once({ worker: false }, (caller) => caller.call("remove", { name }));
+        return withCaller({ worker: false }, (caller) => caller.call("remove", { name }));
     },
 } as const;

@@ -1,4 +1,4 @@
-/** What this browser, or Node, can do. */
+/** What this browser (or Node) supports. */
 import { adapterName } from "./adapter_name.js";
 import { offersMatrices } from "./matrices.js";
 import { hasOpfs } from "./opfs.js";
@@ -8,11 +8,11 @@ export interface AdapterFacts {
     name: string;
     vendor: string;
     architecture: string;
-    /** Computed by the CPU: slower than the engine's own CPU path. */
+    /** A software implementation: slower than the engine's own CPU path. */
     software: boolean;
     f16: boolean;
     subgroups: boolean;
-    /** Subgroup matrices, with which pictures are looked at faster; browsers have them behind a flag. */
+    /** Subgroup matrices, which speed up image encoding; browsers offer them only with a flag. */
     matrices: boolean;
     timestamps: boolean;
     maxBufferSize: number;
@@ -23,31 +23,31 @@ export interface AdapterFacts {
 }
 
 export interface Capabilities {
-    /** navigator.gpu is there, which needs no adapter yet. */
+    /** navigator.gpu exists; there may still be no adapter. */
     webgpu: boolean;
-    /** Null: WebGPU found none. */
+    /** Null: none found. */
     adapter: AdapterFacts | null;
-    /** WebAssembly SIMD, without which nothing runs. */
+    /** WebAssembly SIMD; required. */
     simd: boolean;
-    /** Shared memory, for several threads on the CPU: the page is cross-origin isolated. */
+    /** Shared memory for CPU threads: the page is cross-origin isolated. */
     threads: boolean;
     workers: boolean;
-    /** Models can be kept: Bezel.download. */
+    /** Bezel.download can store models. */
     opfs: boolean;
-    /** Bytes that the browser lets this site have in all, and has given it; null: not said. */
+    /** Storage of this site in bytes; null: not reported. */
     storage: { quota: number; usage: number; persisted: boolean } | null;
-    /** Gigabytes, rounded and at most 8, as browsers say it; null: not said. */
+    /** Gigabytes, as browsers report it: rounded, at most 8; null: not reported. */
     deviceMemory: number | null;
     processors: number;
 }
 
 /** A module with one SIMD instruction: i32.const 0, i8x16.splat, drop. */
-const SIMD = Uint8Array.of(
+const SIMD_MODULE = Uint8Array.of(
     0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 0x41, 0, 0xfd, 15, 0x1a, 0x0b,
 );
 
 function hasSimd(): boolean {
-    return WebAssembly.validate(SIMD);
+    return WebAssembly.validate(SIMD_MODULE);
 }
 
 export function defaultGpu(): GPU | null {
@@ -59,7 +59,7 @@ export async function findAdapter(entry: GPU | null): Promise<AdapterFacts | nul
     try {
         adapter = (await entry?.requestAdapter({ powerPreference: "high-performance" })) ?? null;
     } catch {
-        // the same as none
+        // treated as no adapter
     }
     if (!adapter) {
         return null;
@@ -82,7 +82,7 @@ export async function findAdapter(entry: GPU | null): Promise<AdapterFacts | nul
     };
 }
 
-async function storageFacts(): Promise<Capabilities["storage"]> {
+async function storageEstimate(): Promise<Capabilities["storage"]> {
     const { storage } = (globalThis.navigator as Navigator | undefined) ?? {};
     try {
         if (!storage?.estimate) {
@@ -104,7 +104,7 @@ export async function findCapabilities(entry: GPU | null = defaultGpu()): Promis
         threads: canShareMemory(),
         workers: typeof Worker !== "undefined",
         opfs: hasOpfs(),
-        storage: await storageFacts(),
+        storage: await storageEstimate(),
         deviceMemory: navigator?.deviceMemory ?? null,
         processors: navigator?.hardwareConcurrency ?? 1,
     };

@@ -1,5 +1,5 @@
-/** A chat request on a session: C makes the prompt, chooses the tokens and splits the answer; here
- * its parts are put into OpenAI's chunks. */
+/** Answers a chat request on a session. C renders the prompt, samples the tokens and parses the answer; this file
+ * wraps its parts in OpenAI's chunks. */
 import type {
     ChatChunk,
     ChatCompletion,
@@ -16,8 +16,8 @@ import type {
 } from "./chat_types.js";
 import type { MediaKind } from "./encoder.js";
 import { BezelError } from "./errors.js";
-import type { Eyes } from "./eyes.js";
-import type { PortableMedia } from "./media.js";
+import type { MediaEncoder } from "./media_encoder.js";
+import type { PortableMedia } from "./request_media.js";
 import type { Model } from "./model.js";
 import type { Canvas, Finish, Token, TokenProb } from "./options.js";
 import type { Session } from "./session.js";
@@ -25,7 +25,7 @@ import type { Part, Turn } from "./turn.js";
 
 const ARGUMENTS = ',"arguments":';
 
-/** Letters for an id that nobody else has. */
+/** Random letters and digits for an id. */
 function randomId(): string {
     return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => (byte % 36).toString(36)).join("");
 }
@@ -35,9 +35,9 @@ function randomSeed(): number {
     return (high % 0x200000) * 0x100000000 + low;
 }
 
-/** The arguments of {"name":...,"arguments":...} as they were written: parsing would round numbers. */
+/** The arguments of {"name":...,"arguments":...} verbatim: parsing would round large numbers. */
 function argumentsOf(call: string): string {
-    const at = call.indexOf(ARGUMENTS); // a quote inside the name would have a backslash
+    const at = call.indexOf(ARGUMENTS); // cannot occur in the name: quotes there are escaped
     return call.slice(at + ARGUMENTS.length, -1);
 }
 
@@ -45,7 +45,7 @@ function perSecond(n: number, ms: number): number {
     return ms > 0 ? (1000 * n) / ms : 0;
 }
 
-/** Parts of one answer as deltas. */
+/** Turns the parts of one answer into deltas. */
 class Deltas {
     calls = 0;
     #open = false;
@@ -59,11 +59,11 @@ class Deltas {
             case "callBegin":
                 return this.#begin(part.text);
             case "call": {
-                const begun = this.#open ? null : this.#begin((JSON.parse(part.text) as { name: string }).name);
-                return this.#end(begun, argumentsOf(part.text));
+                const opened = this.#open ? null : this.#begin((JSON.parse(part.text) as { name: string }).name);
+                return this.#end(opened, argumentsOf(part.text));
             }
             case "brokenCall":
-                // Of a call that was begun: what the model wrote instead of arguments. No JSON, as OpenAI warns.
+                // After callBegin, the text that the model wrote as arguments; not valid JSON, which OpenAI's API allows.
                 return this.#open ? this.#end(null, part.text) : { content: part.text };
             default:
                 return null;
@@ -77,9 +77,9 @@ class Deltas {
         };
     }
 
-    #end(begun: Delta | null, text: string): Delta {
+    #end(opened: Delta | null, text: string): Delta {
         this.#open = false;
-        const call = begun?.tool_calls?.[0];
+        const call = opened?.tool_calls?.[0];
         return {
             tool_calls: [
                 call ? { ...call, function: { ...call.function, arguments: text } } : { index: this.calls - 1, function: { arguments: text } },
@@ -92,7 +92,7 @@ function finishReason(finish: Finish, calls: number): FinishReason {
     return calls > 0 ? "tool_calls" : finish === "length" || finish === "context" ? "length" : "stop";
 }
 
-/** One answer, from its request on. */
+/** Sends the chunks of one answer. */
 class Answer {
     readonly #model: Model;
     readonly #request: ChatRequest;
@@ -100,7 +100,8 @@ class Answer {
     readonly #frame: Pick<ChatChunk, "id" | "object" | "created" | "model">;
     readonly #deltas = new Deltas();
     readonly #decoder = new TextDecoder();
-    #waiting: TokenLogProb[] = [];
+    /** Log-probabilities for the next delta. */
+    #logProbs: TokenLogProb[] = [];
     ended = false;
 
     constructor(model: Model, name: string, request: ChatRequest, send: (chunk: ChatChunk) => void) {
@@ -116,8 +117,8 @@ class Answer {
     }
 
     delta(delta: Delta, finish_reason: FinishReason | null = null): void {
-        const logprobs: LogProbs | null = this.#waiting.length ? { content: this.#waiting, refusal: null } : null;
-        this.#waiting = [];
+        const logprobs: LogProbs | null = this.#logProbs.length ? { content: this.#logProbs, refusal: null } : null;
+        this.#logProbs = [];
         this.#send({ ...this.#frame, choices: [{ index: 0, delta, logprobs, finish_reason }] });
     }
 
@@ -133,7 +134,7 @@ class Answer {
 
     token(token: Token, turn: Turn): void {
         if (this.#request.logprobs && !this.#model.endsAnswer(token.token)) {
-            this.#waiting.push({ ...this.#named(token), top_logprobs: token.top.map((top) => this.#named(top)) });
+            this.#logProbs.push({ ...this.#named(token), top_logprobs: token.top.map((top) => this.#named(top)) });
         }
         this.parts(turn.push(token.token));
     }
@@ -143,12 +144,12 @@ class Answer {
         return { token: this.#decoder.decode(bytes), logprob: logProb, bytes: [...bytes] };
     }
 
-    /** Of a diffusion model: the words are not said yet. */
+    /** A diffusion model's canvas; its tokens are not final yet. */
     canvas(canvas: Canvas): void {
         this.#send({ ...this.#frame, choices: [], canvas });
     }
 
-    /** Of a picture or sound: before the answer. */
+    /** Encoding progress of an image or sound, before the answer. */
     media(media: MediaProgress): void {
         this.#send({ ...this.#frame, choices: [], media });
     }
@@ -163,55 +164,55 @@ class Answer {
     }
 }
 
-/** What pictures and sounds took. */
-interface Looked {
+/** What encoding a request's media took. */
+interface MediaCost {
     encoded: number;
     tokens: Record<MediaKind, number>;
     ms: number;
 }
 
-/** Encodes what the turn's prompt has places for. */
-async function attachAll(turn: Turn, given: PortableMedia[], eyes: Eyes, answer: Answer, signal: AbortSignal | undefined): Promise<Looked> {
+/** Encodes the request's images and sounds and attaches them to the turn. */
+async function attachAll(turn: Turn, given: PortableMedia[], encoder: MediaEncoder, answer: Answer, signal: AbortSignal | undefined): Promise<MediaCost> {
     const began = performance.now();
-    const before = eyes.stats.encoded;
-    const looked: Looked = { encoded: 0, tokens: { image: 0, audio: 0 }, ms: 0 };
+    const before = encoder.stats.encoded;
+    const cost: MediaCost = { encoded: 0, tokens: { image: 0, audio: 0 }, ms: 0 };
     const count = turn.media.length;
-    eyes.check(turn.media.map(({ kind }) => kind));
+    encoder.check(turn.media.map(({ kind }) => kind));
     for (const [index, { kind, source }] of turn.media.entries()) {
         const item = given[Number(source)];
         if (item?.kind !== kind) {
-            throw new BezelError("bad_request", `The conversation's ${kind === "image" ? "picture" : "sound"} ${index + 1} did not come with it.`);
+            throw new BezelError("bad_request", `The conversation's ${kind === "image" ? "image" : "sound"} ${index + 1} is missing from the request.`);
         }
-        const media = await eyes.see(item, {
+        const media = await encoder.encode(item, {
             signal,
             onProgress: (done, total) => answer.media({ kind, index, count, done, total }),
             onNotice: (text) => answer.notice(text),
         });
         try {
             turn.attach(index, media);
-            looked.tokens[kind] += media.rows;
+            cost.tokens[kind] += media.rows;
         } finally {
             media.free();
         }
     }
-    looked.encoded = eyes.stats.encoded - before;
-    looked.ms = performance.now() - began;
-    return looked;
+    cost.encoded = encoder.stats.encoded - before;
+    cost.ms = performance.now() - began;
+    return cost;
 }
 
-/** Where a request is answered. */
-export interface ChatPlace {
+/** What a request is answered with. */
+export interface ChatContext {
     model: Model;
     session: Session;
-    eyes: Eyes;
-    /** The model's. */
+    encoder: MediaEncoder;
+    /** Of the model. */
     name: string;
 }
 
-/** Answers on the session, which afterwards holds the conversation; the next request that continues
- * it computes only what is new. */
+/** Answers on the session, which then holds the conversation: a request that continues it computes only its new
+ * tokens. */
 export async function answerChat(
-    { model, session, eyes, name }: ChatPlace,
+    { model, session, encoder, name }: ChatContext,
     request: ChatRequest,
     media: PortableMedia[],
     signal: AbortSignal | undefined,
@@ -220,7 +221,7 @@ export async function answerChat(
     const turn = model.newTurn(request);
     try {
         const answer = new Answer(model, name, request, send);
-        const looked = await attachAll(turn, media, eyes, answer, signal);
+        const cost = await attachAll(turn, media, encoder, answer, signal);
         const started = performance.now();
         const before = session.stats;
         await session.prefillTurn(turn, signal ? { signal } : {});
@@ -234,7 +235,7 @@ export async function answerChat(
             generated++;
             answer.token(token, turn);
             if (answer.ended) {
-                break; // a stop string, which the session does not know of
+                break; // a stop string, which the turn detects and the session does not
             }
         }
         if (!answer.ended) {
@@ -248,15 +249,15 @@ export async function answerChat(
                 prompt_tokens: prompt,
                 completion_tokens: generated,
                 total_tokens: prompt + generated,
-                prompt_tokens_details: { cached_tokens: cached, image_tokens: looked.tokens.image, audio_tokens: looked.tokens.audio },
+                prompt_tokens_details: { cached_tokens: cached, image_tokens: cost.tokens.image, audio_tokens: cost.tokens.audio },
             },
             {
                 cache_n: cached,
                 prompt_n: prompt - cached,
                 prompt_ms: read - started,
                 prompt_per_second: perSecond(prompt - cached, read - started),
-                media_n: looked.encoded,
-                media_ms: looked.ms,
+                media_n: cost.encoded,
+                media_ms: cost.ms,
                 predicted_n: generated,
                 predicted_ms: ended - read,
                 predicted_per_second: perSecond(generated, ended - read),
@@ -267,7 +268,7 @@ export async function answerChat(
     }
 }
 
-/** Puts the chunks of one answer together. */
+/** Collects the chunks of one answer. */
 export class Collector {
     #first: ChatChunk | null = null;
     #content = "";
@@ -295,7 +296,7 @@ export class Collector {
         }
     }
 
-    /** All that came, once the last chunk is there. */
+    /** The complete answer; call it after the last chunk. */
     whole(request: ChatRequest): ChatCompletion {
         const { id, created, model } = this.#first as ChatChunk;
         const { usage, timings } = this.#last as ChatChunk;

@@ -1,5 +1,5 @@
-/** Requests and answers in the shapes of the npm package `openai`. C reads the request
- * (src/text/chat_json.c, src/text/request.c) and refuses what it cannot do. */
+/** Requests and answers, typed as in the npm package `openai`. C parses the request (src/text/chat_json.c,
+ * src/text/request.c) and refuses what it does not support. */
 import type { Canvas } from "./options.js";
 
 export interface TextPart {
@@ -7,26 +7,26 @@ export interface TextPart {
     text: string;
 }
 
-/** Pixels, row by row from the top: red, green, blue, and with 4 bytes each an alpha that is not looked at. */
+/** [height][width][3 or 4] bytes from the top left: red, green, blue; a fourth byte (alpha) is ignored. */
 export interface Pixels {
     data: Uint8Array | Uint8ClampedArray;
     width: number;
     height: number;
 }
 
-/** An address (data:, blob:, or of the page's own site), a file, or pixels. */
+/** A URL (data:, blob:, or of the page's own origin), a file, or pixels. */
 export type PictureSource = string | URL | Blob | ImageBitmap | ImageData | Pixels;
 
 export interface ImagePart {
     type: "image_url";
     image_url: PictureSource | {
         url: PictureSource;
-        /** How many tokens it may take: "low" 70, "high" four times the usual where the model allows it. */
+        /** Token budget: "low" 70; "high" four times the default, up to the model's limit. */
         detail?: "auto" | "low" | "high";
     };
 }
 
-/** base64 or an address, a file, or samples; more than one channel becomes one. */
+/** base64 or a URL, a file, or samples; several channels are mixed into one. */
 export type SoundSource = string | URL | Blob | AudioBuffer;
 
 export interface AudioPart {
@@ -34,9 +34,9 @@ export interface AudioPart {
     input_audio:
         | Blob
         | AudioBuffer
-        /** `format` is not looked at: the bytes say what they are. */
+        /** `format` is ignored: the format is detected from the bytes. */
         | { data: SoundSource; format?: string }
-        /** Samples of one channel from -1 to 1, and how many there are in a second. */
+        /** Mono samples from -1 to 1, and the sample rate in Hz. */
         | { data: Float32Array; rate: number; format?: string };
 }
 
@@ -55,7 +55,7 @@ export type Message =
           role: "user";
           content: string | ContentPart[];
           name?: string;
-          /** Ollama's way: pictures that stand before the text. */
+          /** Ollama's form: images before the text. */
           images?: PictureSource[];
       }
     | {
@@ -74,12 +74,12 @@ export interface Tool {
 
 export interface ChatRequest {
     messages: Message[];
-    /** Taken and given back, nothing more: a loaded model is the only one. */
+    /** Copied into the answer; otherwise ignored. */
     model?: string;
     tools?: Tool[];
     tool_choice?: "auto" | "none";
     stream?: boolean | null;
-    /** Accepted: the last chunk always has the usage. */
+    /** Ignored: the last chunk always has the usage. */
     stream_options?: { include_usage?: boolean } | null;
     max_tokens?: number | null;
     max_completion_tokens?: number | null;
@@ -90,7 +90,7 @@ export interface ChatRequest {
     presence_penalty?: number | null;
     frequency_penalty?: number | null;
     repetition_penalty?: number | null;
-    /** By token; -100: never. */
+    /** Keyed by token id; -100: never sampled. */
     logit_bias?: Record<string, number> | null;
     seed?: number | null;
     stop?: string | string[] | null;
@@ -98,11 +98,11 @@ export interface ChatRequest {
     top_logprobs?: number | null;
     n?: 1 | null;
     response_format?: { type: "text" };
-    /** To think before answering; Gemma 4 knows on and off. */
+    /** Think before answering; Gemma 4 knows only on and off. */
     think?: boolean;
     reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | null;
     reasoning?: { effort?: string; enabled?: boolean };
-    /** The last message is the assistant's, and the answer goes on where it breaks off. */
+    /** The last message is the assistant's; the answer continues it. */
     continue_final_message?: boolean;
     chat_template_kwargs?: Record<string, unknown>;
 }
@@ -132,21 +132,21 @@ export interface Usage {
     completion_tokens: number;
     total_tokens: number;
     prompt_tokens_details: {
-        /** Of the prompt, what the session already held. */
+        /** Prompt tokens that the session already held. */
         cached_tokens: number;
-        /** Of the prompt, what pictures and sounds take. */
+        /** Prompt tokens of images and sounds. */
         image_tokens: number;
         audio_tokens: number;
     };
 }
 
-/** llama.cpp's names. Milliseconds. */
+/** llama.cpp's names; times in milliseconds. */
 export interface Timings {
     cache_n: number;
     prompt_n: number;
     prompt_ms: number;
     prompt_per_second: number;
-    /** Pictures and sounds that were encoded for this request; what is known from before is not encoded again. */
+    /** Images and sounds encoded for this request; cached ones do not count. */
     media_n: number;
     media_ms: number;
     predicted_n: number;
@@ -168,10 +168,10 @@ export interface Delta {
     tool_calls?: ToolCallDelta[];
 }
 
-/** A picture or sound on its way through the model's eyes or ears. */
+/** Encoding progress of an image or sound. */
 export interface MediaProgress {
     kind: "image" | "audio";
-    /** Of the request's, from 0, and how many they are. */
+    /** Index among the request's media, from 0, of `count`. */
     index: number;
     count: number;
     done: number;
@@ -183,11 +183,11 @@ export interface ChatChunk {
     object: "chat.completion.chunk";
     created: number;
     model: string;
-    /** One; none in a chunk with a canvas, media or a notice, and in the last, which has the usage. */
+    /** One element; empty in chunks with a canvas, media or a notice, and in the last one, which has the usage. */
     choices: { index: 0; delta: Delta; logprobs: LogProbs | null; finish_reason: FinishReason | null }[];
-    /** Of a diffusion model: what it has in mind at this moment. Its words follow as deltas when it is settled. */
+    /** A diffusion model's current canvas. Its text follows as deltas once it is final. */
     canvas?: Canvas;
-    /** Before the answer begins. */
+    /** Sent before the answer begins. */
     media?: MediaProgress;
     /** A sentence about the request's media that the user should see. */
     notice?: string;

@@ -1,18 +1,18 @@
-/** Bytes that are written as text. Not by fetch: a page's rules may forbid it addresses that begin with "data:". */
+/** Decodes base64 and data: URLs. Not with fetch: a Content-Security-Policy may forbid data: URLs. */
 import { BezelError } from "./errors.js";
 
-function refuse(what: string, cause: unknown): BezelError {
-    return new BezelError("bad_request", `The ${what} is not written in base64 as it should be.`, { cause });
+function badBase64(what: string, cause: unknown): BezelError {
+    return new BezelError("bad_request", `The ${what} is not valid base64.`, { cause });
 }
 
 export function bytesOfBase64(text: string, what: string): Uint8Array<ArrayBuffer> {
-    // Some write it for addresses, and break lines.
+    // Also accept the URL-safe alphabet and line breaks.
     const plain = text.replace(/\s+/g, "").replace(/-/g, "+").replace(/_/g, "/");
     let binary: string;
     try {
         binary = atob(plain);
     } catch (reason) {
-        throw refuse(what, reason);
+        throw badBase64(what, reason);
     }
     const bytes = new Uint8Array(binary.length);
     for (let i = 0; i < binary.length; i++) {
@@ -39,7 +39,7 @@ function bytesOfEscapes(text: string): Uint8Array<ArrayBuffer> {
 export function bytesOfDataUrl(url: string, what: string): Uint8Array<ArrayBuffer> {
     const comma = url.indexOf(",");
     if (comma < 0) {
-        throw new BezelError("bad_request", `The ${what}'s data: address has no comma, behind which its bytes would be.`);
+        throw new BezelError("bad_request", `The ${what}'s data: URL has no comma before its data.`);
     }
     const body = url.slice(comma + 1);
     if (!/;\s*base64\s*$/i.test(url.slice(0, comma))) {
@@ -48,6 +48,6 @@ export function bytesOfDataUrl(url: string, what: string): Uint8Array<ArrayBuffe
     try {
         return bytesOfBase64(body.includes("%") ? decodeURIComponent(body) : body, what);
     } catch (reason) {
-        throw reason instanceof BezelError ? reason : refuse(what, reason);
+        throw reason instanceof BezelError ? reason : badBase64(what, reason);
     }
 }

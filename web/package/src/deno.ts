@@ -1,4 +1,4 @@
-/** What only Deno has. */
+/** File access in Deno. */
 import type { FileSource } from "./node.js";
 
 /** The part of Deno that is used here. */
@@ -13,7 +13,7 @@ declare const Deno: { open(path: string, options: { read: boolean }): Promise<De
 export async function fileSource(path: string): Promise<FileSource> {
     const file = await Deno.open(path, { read: true });
     const { size } = await file.stat();
-    // A file has one position: reads that were asked for together happen one after the other.
+    // A file has one position, so concurrent reads are queued.
     let last: Promise<unknown> = Promise.resolve();
     const readNow = async (offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> => {
         const bytes = new Uint8Array(length);

@@ -1,12 +1,12 @@
-/** One GPUDevice: its features and limits, buffers, pipelines, lists, reading back, measuring.
+/** One GPUDevice: features and limits, buffers, pipelines, dispatch lists, read-back, timing.
  *
- * WebGPU tells of errors later. Whatever is started opens an error scope, and a fence passes only
- * when all scopes before it have been judged, so that no result of a failed command is ever read. */
+ * WebGPU reports errors asynchronously. Every operation opens error scopes, and a fence is signalled only after all
+ * earlier scopes have resolved, so that the result of a failed command is never read. */
 import { adapterName } from "./adapter_name.js";
 import type { ErrorCode } from "./errors.js";
 import { MATRICES, MATRIX_PROBE, offersMatrices } from "./matrices.js";
 
-/* WebGPU's numbers, spelled out: not every host has the global names. */
+/* WebGPU constants as numbers: not every host defines the global names. */
 const MAP_READ = 0x1;
 const COPY_SRC = 0x4;
 const COPY_DST = 0x8;
@@ -19,10 +19,10 @@ export const PipelineState = { compiling: 0, ready: 1, failed: 2 } as const;
 
 const MIN_STAGING = 4096;
 const MAX_IDLE_STAGING = 64 << 20;
-const TIMES_AT_ONCE = 1024;
+const TIMED_PER_SUBMIT = 1024;
 
 export interface DeviceOptions {
-    /** No features, no raised limits: what Safari, Firefox and phones give. */
+    /** No features and default limits, as on Safari, Firefox and phones. */
     baseline: boolean;
     noF16: boolean;
     noSubgroups: boolean;
@@ -33,7 +33,7 @@ export interface DeviceCounts {
     submits: number;
     readBytes: number;
     writtenBytes: number;
-    /** Of the buffers there are now. */
+    /** Of the buffers that currently exist. */
     bufferBytes: number;
 }
 
@@ -64,24 +64,24 @@ export interface Pipeline {
 export interface List {
     device: Device;
     dispatches: Dispatch[];
-    /** How many of them have their bind group. */
+    /** How many dispatches have their bind group. */
     built: number;
 }
 
 export interface Fence {
     device: Device;
-    /** Where read bytes arrive; null for a signal. */
+    /** Receives the bytes that are read; null for a signal. */
     staging: GPUBuffer | null;
     skip: number;
     n: number;
     arrived: boolean;
-    /** Nobody waits for it any more: it ends when it arrives. */
+    /** The caller no longer waits: its staging buffer is released on arrival. */
     dropped: boolean;
 }
 
-/** One line of an implementation's message, without a full stop: our sentences bring their own. */
+/** The first line of an implementation's message, without a full stop: callers add their own. */
 function oneLine(message: string): string {
-    const end = message.indexOf("\n    at "); // from there on: where in Dawn's source it happened
+    const end = message.indexOf("\n    at "); // Dawn's stack trace follows
     const text = end < 0 ? message : message.slice(0, end);
     return text.replace(/\s+/g, " ").replace(/[. ]+$/, "") || "no reason given";
 }
@@ -90,8 +90,8 @@ export function messageOf(reason: unknown): string {
     return oneLine(reason instanceof Error ? reason.message : String(reason));
 }
 
-/* Ours, of a GPUError. bad_request: the rules forbid it, hence a mistake of ours; no_webgpu: they
- * allow it, and this implementation could not. */
+/* The error code for a GPUError. bad_request: a validation error, hence a bug of this package; no_webgpu: a valid call
+ * that this implementation failed to execute. */
 function codeOf(error: GPUError): ErrorCode {
     const kind = error.constructor.name;
     return kind === "GPUOutOfMemoryError"
@@ -107,16 +107,16 @@ async function compiles(device: GPUDevice, code: string): Promise<boolean> {
     return (await device.popErrorScope()) === null;
 }
 
-/** What a device needs from those who have it. */
+/** What a device needs from its owner. */
 export interface DeviceHost {
-    /** navigator.gpu, or what stands in for it; null where there is none. */
+    /** navigator.gpu or a replacement; null: there is none. */
     readonly entry: GPU | null;
     bufferOf(handle: number): GPUBuffer;
-    /** Something that somebody may be waiting for has happened. */
+    /** Called after any change that a job may be waiting for. */
     wake(): void;
 }
 
-/** One GPUDevice, from the wish for it to its end. */
+/** One GPUDevice, from the request for it to its end. */
 export class Device {
     readonly host: DeviceHost;
     state: (typeof State)[keyof typeof State] = State.starting;
@@ -134,11 +134,11 @@ export class Device {
     };
     #object: GPUDevice | null = null;
     #closed = false;
-    /** The scopes that are not judged yet. */
-    #judging: Promise<void> | null = null;
+    /** Resolves when all open error scopes have. */
+    #pendingScopes: Promise<void> | null = null;
     #idle: GPUBuffer[] = [];
     #idleBytes = 0;
-    /** Something was written behind the last submit. */
+    /** Something was written since the last submit. */
     #written = false;
 
     constructor(host: DeviceHost, options: DeviceOptions) {
@@ -148,7 +148,7 @@ export class Device {
 
     get object(): GPUDevice {
         if (!this.#object) {
-            throw new Error("the device is not there yet");
+            throw new Error("the device is not ready yet");
         }
         return this.#object;
     }
@@ -157,7 +157,7 @@ export class Device {
         return this.state === State.ready;
     }
 
-    /** The device cannot be trusted any more. The first cause stays, but a loss is always the news. */
+    /** Marks the device as failed. The first cause is kept, except that a device loss replaces it. */
     fail(code: ErrorCode, message: string): void {
         const lost = code === "device_lost";
         if (
@@ -186,13 +186,13 @@ export class Device {
         if (!entry) {
             this.fail(
                 "no_webgpu",
-                "There is no WebGPU here; a browser of 2024 or later has it, on https pages only",
+                "WebGPU is not available; it needs a current browser and a page served over https",
             );
             return;
         }
         const adapter = await entry.requestAdapter({ powerPreference: "high-performance" });
         if (!adapter) {
-            this.fail("no_adapter", "WebGPU found no GPU that it can use");
+            this.fail("no_adapter", "WebGPU found no usable GPU");
             return;
         }
         const wanted: [GPUFeatureName, boolean][] = [
@@ -202,7 +202,7 @@ export class Device {
             [MATRICES, !options.noF16 && !options.noSubgroups && offersMatrices(adapter)],
         ];
         const requiredFeatures = wanted
-            .filter(([name, wish]) => wish && !options.baseline && adapter.features.has(name))
+            .filter(([name, enabled]) => enabled && !options.baseline && adapter.features.has(name))
             .map(([name]) => name);
         const limits = adapter.limits;
         const requiredLimits = {
@@ -234,7 +234,7 @@ export class Device {
         this.name = adapterName(info);
         this.features.cpu = info.isFallbackAdapter ?? false;
         if (!options.baseline) {
-            // Asking is better than believing.
+            // Some implementations announce features that do not compile, so each one is tried.
             this.features.f16 =
                 device.features.has("shader-f16") &&
                 (await compiles(device, "enable f16; @compute @workgroup_size(1) fn main() { _ = 1.0h; }"));
@@ -267,14 +267,14 @@ export class Device {
 
     // ---- errors -----------------------------------------------------------------------------
 
-    /** Runs what may fail later. Its failure is the device's, before the next fence passes. */
-    judge<T>(what: string, make: () => T): T {
+    /** Runs an operation in error scopes. An error fails the device before the next fence is signalled. */
+    withErrorScopes<T>(what: string, make: () => T): T {
         const device = this.object;
         const filters: GPUErrorFilter[] = ["internal", "out-of-memory", "validation"];
         filters.forEach((filter) => device.pushErrorScope(filter));
-        const made = make();
-        const before = this.#judging;
-        const judged = Promise.all([before, ...filters.map(() => device.popErrorScope())]).then(
+        const result = make();
+        const before = this.#pendingScopes;
+        const resolved = Promise.all([before, ...filters.map(() => device.popErrorScope())]).then(
             ([, ...errors]) => {
                 for (const error of errors) {
                     if (error) {
@@ -282,21 +282,21 @@ export class Device {
                     }
                 }
             },
-            () => undefined, // a lost device, which says so itself
+            () => undefined, // the device is lost, which device.lost reports
         );
-        this.#judging = judged;
-        void judged.then(() => {
-            if (this.#judging === judged) {
-                this.#judging = null;
+        this.#pendingScopes = resolved;
+        void resolved.then(() => {
+            if (this.#pendingScopes === resolved) {
+                this.#pendingScopes = null;
             }
         });
-        return made;
+        return result;
     }
 
     // ---- buffers ----------------------------------------------------------------------------
 
     createBuffer(size: number, usage: number): GPUBuffer {
-        return this.judge(`A buffer of ${size} bytes could not be made`, () =>
+        return this.withErrorScopes(`A buffer of ${size} bytes could not be created`, () =>
             this.object.createBuffer({ size, usage }),
         );
     }
@@ -313,9 +313,9 @@ export class Device {
         this.#written = false;
     }
 
-    // ---- reading back -----------------------------------------------------------------------
+    // ---- read-back --------------------------------------------------------------------------
 
-    /** Copies behind what `encoder` holds, submits all, and passes when the bytes are there. */
+    /** Appends a copy to `encoder`, submits it, and signals the fence when the bytes have arrived. */
     read(encoder: GPUCommandEncoder, buffer: GPUBuffer, offset: number, n: number): Fence {
         const begin = offset - (offset % 4);
         const length = Math.ceil((offset + n) / 4) * 4 - begin;
@@ -328,7 +328,7 @@ export class Device {
 
     signal(): Fence {
         if (this.#written) {
-            this.object.queue.submit([]); // some implementations begin a write with what is submitted next
+            this.object.queue.submit([]); // some implementations start a write only with the next submit
             this.#written = false;
         }
         return this.#fence(this.object.queue.onSubmittedWorkDone(), null, 0, 0);
@@ -336,22 +336,22 @@ export class Device {
 
     #fence(done: Promise<void>, staging: GPUBuffer | null, skip: number, n: number): Fence {
         const fence: Fence = { device: this, staging, skip, n, arrived: false, dropped: false };
-        const judging = this.#judging;
+        const scopes = this.#pendingScopes;
         done.then(
             async () => {
-                await judging;
+                await scopes;
                 fence.arrived = true;
                 if (fence.dropped) {
                     this.finish(fence, null);
                 }
                 this.host.wake();
             },
-            (reason: unknown) => this.fail("device_lost", `bytes did not come back, ${messageOf(reason)}`),
+            (reason: unknown) => this.fail("device_lost", `reading a buffer failed, ${messageOf(reason)}`),
         );
         return fence;
     }
 
-    /** Ends a fence that has arrived. */
+    /** Copies the bytes of a fence that has arrived, and recycles its staging buffer. */
     finish(fence: Fence, to: Uint8Array | null): void {
         const staging = fence.staging;
         if (!staging || !this.usable) {
@@ -370,7 +370,7 @@ export class Device {
         }
     }
 
-    /** The smallest staging at rest that holds so many bytes, or a new one. */
+    /** The smallest idle staging buffer that is large enough, or a new one. */
     #takeStaging(bytes: number): GPUBuffer {
         let best = -1;
         this.#idle.forEach((buffer, i) => {
@@ -397,7 +397,7 @@ export class Device {
         const { label } = pipeline;
         this.object.pushErrorScope("validation");
         const module = this.object.createShaderModule({ label, code });
-        void this.object.popErrorScope(); // the messages tell more
+        void this.object.popErrorScope(); // getCompilationInfo says more
         try {
             pipeline.object = await this.object.createComputePipelineAsync({
                 label,
@@ -420,12 +420,12 @@ export class Device {
 
     // ---- lists ------------------------------------------------------------------------------
 
-    /** Makes the bind groups that are missing, once. */
+    /** Creates the bind groups that are missing. */
     build(list: List): void {
         if (list.built === list.dispatches.length) {
             return;
         }
-        this.judge("The bindings of a kernel do not fit", () => {
+        this.withErrorScopes("The bindings of a kernel do not match its layout", () => {
             for (const dispatch of list.dispatches.slice(list.built)) {
                 const entries = dispatch.bindings.map(({ buffer, offset, size }, binding) => ({
                     binding,
@@ -438,7 +438,7 @@ export class Device {
         list.built = list.dispatches.length;
     }
 
-    /** One pass of a stretch of the list, not yet submitted. */
+    /** Encodes a range of the list as one compute pass, without submitting it. */
     encode(list: List, first: number, count: number): GPUCommandEncoder {
         this.build(list);
         const encoder = this.object.createCommandEncoder();
@@ -458,22 +458,22 @@ export class Device {
         return encoder;
     }
 
-    // ---- measuring --------------------------------------------------------------------------
+    // ---- timing -----------------------------------------------------------------------------
 
-    /** Nanoseconds of each dispatch, run alone: for measuring only. */
+    /** Nanoseconds per dispatch, each run in a pass of its own; for benchmarks. */
     async time(list: List): Promise<{ label: string; ns: number }[]> {
         const times: { label: string; ns: number }[] = [];
         if (!this.features.timestamps) {
             return times;
         }
         this.build(list);
-        const querySet = this.object.createQuerySet({ type: "timestamp", count: 2 * TIMES_AT_ONCE });
+        const querySet = this.object.createQuerySet({ type: "timestamp", count: 2 * TIMED_PER_SUBMIT });
         const resolved = this.object.createBuffer({
-            size: 16 * TIMES_AT_ONCE,
+            size: 16 * TIMED_PER_SUBMIT,
             usage: QUERY_RESOLVE | COPY_SRC,
         });
-        for (let first = 0; first < list.dispatches.length; first += TIMES_AT_ONCE) {
-            const some = list.dispatches.slice(first, first + TIMES_AT_ONCE);
+        for (let first = 0; first < list.dispatches.length; first += TIMED_PER_SUBMIT) {
+            const some = list.dispatches.slice(first, first + TIMED_PER_SUBMIT);
             const encoder = this.object.createCommandEncoder();
             some.forEach((dispatch, i) => {
                 const pass = encoder.beginComputePass({

@@ -1,105 +1,106 @@
-/** Downloads into the origin private file system: in ranges, several at a time, and going on where the
- * last one stopped. The file is a model only when all of it is there and its checksum is right; until
- * then a journal lies beside it. */
+/** Downloads into the origin private file system, in parallel ranges, resuming an interrupted download. A file counts
+ * as a model only when it is complete and its checksum matches; until then a journal is stored next to it. */
 import type { Engine } from "./engine.js";
 import { abortedBy, BezelError, errorFrom } from "./errors.js";
 import { Journal, type JournalHead } from "./journal.js";
-import { checkName, forgetJournal, openSync, removeStored, storedSize, type StoredModel, type SyncFile } from "./opfs.js";
+import { checkName, removeJournal, openSyncFile, removeStored, storedSize, type StoredModel, type SyncFile } from "./opfs.js";
 import { Sha256 } from "./sha256.js";
-import { askUrl, request, sameOrigin, validatorOf, type UrlOptions } from "./url_source.js";
+import { probeUrl, request, sameOrigin, validatorOf, type UrlOptions } from "./url_source.js";
 
-/** Of one request. */
-const SLICE = 16 << 20;
-/** Of a file that is read again for its checksum. */
-const PIECE = 4 << 20;
-/** Hashed before other things have their turn. */
-const HASH_AT_ONCE = 32 << 20;
-/** Written before it is noted. */
-const NOTE = 4 << 20;
-/** A connection that is silent for so many milliseconds is broken. */
-const SILENCE = 60_000;
-const TRIES = 5;
-const FIRST_PAUSE = 250; // milliseconds; twice as long each time
+/** Bytes per request. */
+const REQUEST_BYTES = 16 << 20;
+/** Bytes per read when hashing. */
+const READ_BYTES = 4 << 20;
+/** Bytes to hash before yielding to the event loop. */
+const HASH_STEP = 32 << 20;
+/** Bytes to write before adding them to the journal. */
+const JOURNAL_STEP = 4 << 20;
+/** A connection without data for this long counts as broken. */
+const IDLE_TIMEOUT_MS = 60_000;
+const MAX_TRIES = 5;
+/** Doubled with every retry. */
+const FIRST_PAUSE_MS = 250;
 const MAGIC = "GGUF";
 
 export interface DownloadRequest {
     url: string;
     name: string;
-    /** In hexadecimal; null: not known. */
+    /** In hexadecimal; null: unknown. */
     sha256: string | null;
-    /** Requests at a time. */
+    /** Parallel requests. */
     parallel: number;
 }
 
 export interface DownloadProgress {
     stage: "download" | "verify";
     done: number;
-    /** 0: not known. */
+    /** 0: unknown. */
     total: number;
 }
 
-export interface DownloadPlace extends UrlOptions {
+export interface DownloadContext extends UrlOptions {
     signal: AbortSignal;
     /** For the checksum. */
     engine: () => Promise<Engine>;
     onProgress: (progress: DownloadProgress) => void;
 }
 
-/** The file on the server is not the one that was begun. */
-class Changed extends Error {}
+/** The file on the server is no longer the one whose download was begun. */
+class FileChanged extends Error {}
 
-function quota(reason: unknown): unknown {
+/** Turns the browser's QuotaExceededError into a BezelError. */
+function asQuotaError(reason: unknown): unknown {
     const full = reason instanceof Error && reason.name === "QuotaExceededError";
     return full
-        ? new BezelError("quota", "The browser gives this site no more room; remove a model or free space on the disk, then go on.", {
+        ? new BezelError("quota", "The browser's storage for this site is full; remove a model or free disk space, then start the download again to resume it.", {
               cause: reason,
           })
         : reason;
 }
 
-/** Lets messages in, one of which may be to stop. */
-async function breathe(signal: AbortSignal): Promise<void> {
+/** Lets the event loop run, which may deliver an abort. */
+async function yieldToEvents(signal: AbortSignal): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 0));
     if (signal.aborted) {
         throw abortedBy(signal);
     }
 }
 
-/** Rejects when nothing comes for too long. */
-async function unlessSilent<T>(coming: Promise<T>): Promise<T> {
+/** Rejects when nothing arrives within IDLE_TIMEOUT_MS. */
+async function withIdleTimeout<T>(arriving: Promise<T>): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const silence = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error("the server fell silent")), SILENCE);
+    const timeout = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error("the server stopped sending")), IDLE_TIMEOUT_MS);
     });
     try {
-        return await Promise.race([coming, silence]);
+        return await Promise.race([arriving, timeout]);
     } finally {
         clearTimeout(timer);
     }
 }
 
 class Download {
-    readonly #wish: DownloadRequest;
-    readonly #place: DownloadPlace;
+    readonly #target: DownloadRequest;
+    readonly #context: DownloadContext;
     readonly #file: SyncFile;
     readonly #journal: Journal;
     readonly #sha: Sha256 | null;
-    readonly #piece = new Uint8Array(PIECE);
+    readonly #piece = new Uint8Array(READ_BYTES);
     #hashed = 0;
-    /** Bytes written; the journal is a little behind. */
+    /** Bytes written, including those that are not in the journal yet. */
     #written: number;
 
-    constructor(wish: DownloadRequest, place: DownloadPlace, file: SyncFile, journal: Journal, sha: Sha256 | null) {
-        this.#wish = wish;
-        this.#place = place;
+    constructor(target: DownloadRequest, context: DownloadContext, file: SyncFile, journal: Journal, sha: Sha256 | null) {
+        this.#target = target;
+        this.#context = context;
         this.#file = file;
         this.#journal = journal;
         this.#sha = sha;
         this.#written = journal.done.total;
     }
 
-    #tell(stage: DownloadProgress["stage"], done: number): void {
-        this.#place.onProgress({ stage, done, total: this.#journal.head.size ?? 0 });
+    #report(stage: DownloadProgress["stage"], done: number): void {
+        this.#context.onProgress({ stage, done, total: this.#journal.head.size ?? 0 });
     }
 
     #write(bytes: Uint8Array, at: number): void {
@@ -107,16 +108,16 @@ class Download {
         try {
             n = this.#file.write(bytes, { at });
         } catch (reason) {
-            throw quota(reason);
+            throw asQuotaError(reason);
         }
         if (n !== bytes.byteLength) {
-            throw quota(Object.assign(new Error("the disk is full"), { name: "QuotaExceededError" }));
+            throw asQuotaError(Object.assign(new Error("the disk is full"), { name: "QuotaExceededError" }));
         }
         this.#written += n;
-        this.#tell("download", this.#written);
+        this.#report("download", this.#written);
     }
 
-    #note(from: number, to: number): void {
+    #addToJournal(from: number, to: number): void {
         if (to > from) {
             this.#file.flush();
             this.#journal.add(from, to);
@@ -124,15 +125,15 @@ class Download {
         }
     }
 
-    /** A little more of what is whole from the file's beginning; false: nothing is left. */
+    /** Hashes up to HASH_STEP more bytes of the contiguous prefix; false: all of it is hashed. */
     #hash(): boolean {
         const whole = this.#sha ? this.#journal.done.prefix : 0;
-        const end = Math.min(whole, this.#hashed + HASH_AT_ONCE);
+        const end = Math.min(whole, this.#hashed + HASH_STEP);
         while (this.#hashed < end) {
-            const piece = this.#piece.subarray(0, Math.min(PIECE, end - this.#hashed));
+            const piece = this.#piece.subarray(0, Math.min(READ_BYTES, end - this.#hashed));
             const n = this.#file.read(piece, { at: this.#hashed });
             if (n === 0) {
-                throw new BezelError("bad_file", `${this.#wish.name} is shorter than what was written; download it again.`);
+                throw new BezelError("bad_file", `${this.#target.name} is shorter than what was written to it; download it again.`);
             }
             this.#sha?.add(piece.subarray(0, n));
             this.#hashed += n;
@@ -142,14 +143,14 @@ class Download {
 
     // ---- one request ------------------------------------------------------------------------------
 
-    async #ask(from: number, to: number): Promise<Response> {
-        const { url } = this.#wish;
+    async #requestRange(from: number, to: number): Promise<Response> {
+        const { url } = this.#target;
         const { ranges, validator, size } = this.#journal.head;
         const headers: Record<string, string> = ranges ? { Range: `bytes=${from}-${to - 1}` } : {};
         if (ranges && validator && sameOrigin(url)) {
-            headers["If-Range"] = validator; // elsewhere it would need the server's permission
+            headers["If-Range"] = validator; // to another origin it would need a CORS preflight
         }
-        const response = await request(url, { headers, cache: "no-store" }, this.#place);
+        const response = await request(url, { headers, cache: "no-store" }, this.#context);
         const now = validatorOf(response);
         const total = /\/(\d+)$/.exec(response.headers.get("Content-Range") ?? "")?.[1];
         if (
@@ -158,20 +159,20 @@ class Download {
             (total !== undefined && Number(total) !== size)
         ) {
             void response.body?.cancel().catch(() => undefined);
-            throw new Changed();
+            throw new FileChanged();
         }
         return response;
     }
 
-    /** Returns where it got to; the connection may break at any byte. */
-    async #slice(from: number, to: number, onByte: () => void): Promise<number> {
-        const response = await this.#ask(from, to);
+    /** One request. Returns how far it got: the connection may break at any byte. */
+    async #fetchOnce(from: number, to: number, onByte: () => void): Promise<number> {
+        const response = await this.#requestRange(from, to);
         const reader = response.body?.getReader();
         let at = from;
-        let noted = from;
+        let journaled = from;
         try {
             for (;;) {
-                const { done, value } = reader ? await unlessSilent(reader.read()) : { done: true, value: undefined };
+                const { done, value } = reader ? await withIdleTimeout(reader.read()) : { done: true, value: undefined };
                 if (done || !value) {
                     break;
                 }
@@ -180,9 +181,9 @@ class Download {
                 this.#write(bytes, at);
                 at += bytes.byteLength;
                 onByte();
-                if (at - noted >= NOTE) {
-                    this.#note(noted, at);
-                    noted = at;
+                if (at - journaled >= JOURNAL_STEP) {
+                    this.#addToJournal(journaled, at);
+                    journaled = at;
                 }
             }
         } catch (reason) {
@@ -190,42 +191,42 @@ class Download {
             if (reason instanceof BezelError) {
                 throw reason;
             }
-            const stopped = this.#place.signal.aborted;
-            throw stopped
+            const aborted = this.#context.signal.aborted;
+            throw aborted
                 ? errorFrom(Object.assign(new Error(), { name: "AbortError" }))
-                : new BezelError("network", `${this.#wish.name}: the connection broke off.`, { cause: reason });
+                : new BezelError("network", `${this.#target.name}: the connection broke.`, { cause: reason });
         } finally {
-            this.#note(noted, at);
+            this.#addToJournal(journaled, at);
         }
         return at;
     }
 
     #checkMagic(bytes: Uint8Array, at: number): void {
         if (at === 0 && bytes.byteLength >= MAGIC.length && new TextDecoder().decode(bytes.subarray(0, MAGIC.length)) !== MAGIC) {
-            throw new BezelError("bad_file", `${this.#wish.url} is no GGUF file; perhaps it is the page about one.`);
+            throw new BezelError("bad_file", `${this.#target.url} is not a GGUF file; it may be a web page about one.`);
         }
     }
 
-    /** All of a slice, over as many connections as it takes. */
-    async #whole(from: number, to: number): Promise<void> {
+    /** All bytes of a range, over as many connections as it takes. */
+    async #fetchRange(from: number, to: number): Promise<void> {
         let at = from;
         let failures = 0;
         while (at < to) {
-            let came = 0;
+            let received = 0;
             const before = at;
             try {
-                at = await this.#slice(at, to, () => came++);
+                at = await this.#fetchOnce(at, to, () => received++);
                 if (at < to && at === before) {
-                    throw new BezelError("network", `${this.#wish.name}: the server sent nothing.`);
+                    throw new BezelError("network", `${this.#target.name}: the server sent nothing.`);
                 }
             } catch (reason) {
-                failures = came ? 1 : failures + 1;
-                const passing = reason instanceof BezelError && reason.code === "network" && !/permission/.test(reason.message);
-                if (!passing || failures >= TRIES || this.#place.signal.aborted) {
+                failures = received ? 1 : failures + 1;
+                const transient = reason instanceof BezelError && reason.code === "network" && !/permission/.test(reason.message);
+                if (!transient || failures >= MAX_TRIES || this.#context.signal.aborted) {
                     throw reason;
                 }
                 at = this.#firstMissing(before, to);
-                await new Promise((resolve) => setTimeout(resolve, FIRST_PAUSE * 2 ** failures));
+                await new Promise((resolve) => setTimeout(resolve, FIRST_PAUSE_MS * 2 ** failures));
             }
         }
     }
@@ -237,22 +238,22 @@ class Download {
     // ---- all of it --------------------------------------------------------------------------------
 
     async #fetchRanges(size: number): Promise<void> {
-        const left = this.#journal.done.missing(size, SLICE);
+        const left = this.#journal.done.missing(size, REQUEST_BYTES);
         let failed = false;
-        const one = async (): Promise<void> => {
+        const worker = async (): Promise<void> => {
             for (let next = left.shift(); next && !failed; next = left.shift()) {
                 try {
-                    await this.#whole(...next);
+                    await this.#fetchRange(...next);
                 } catch (reason) {
-                    failed = true; // the others end with their slices
+                    failed = true; // the other workers stop after their current range
                     throw reason;
                 }
             }
         };
-        const all = await Promise.allSettled(Array.from({ length: Math.max(1, this.#wish.parallel) }, one));
+        const all = await Promise.allSettled(Array.from({ length: Math.max(1, this.#target.parallel) }, worker));
         const reasons = all.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
         if (reasons.length) {
-            throw reasons.find((reason) => reason instanceof Changed) ?? reasons[0];
+            throw reasons.find((reason) => reason instanceof FileChanged) ?? reasons[0];
         }
     }
 
@@ -260,56 +261,56 @@ class Download {
         const { size, ranges } = this.#journal.head;
         if (size !== null) {
             try {
-                this.#file.truncate(size); // if there is no room, better now
+                this.#file.truncate(size); // fails now if there is no space
             } catch (reason) {
-                throw quota(reason);
+                throw asQuotaError(reason);
             }
         }
-        this.#tell("download", this.#written);
+        this.#report("download", this.#written);
         if (ranges && size !== null) {
             await this.#fetchRanges(size);
         } else {
-            const end = await this.#slice(0, size ?? Infinity, () => undefined);
+            const end = await this.#fetchOnce(0, size ?? Infinity, () => undefined);
             if (size !== null && end !== size) {
-                throw new BezelError("network", `${this.#wish.name}: the connection broke off, and the server cannot go on in the middle.`);
+                throw new BezelError("network", `${this.#target.name}: the connection broke, and the server does not support resuming.`);
             }
         }
         if (this.#sha) {
             for (let more = true; more; ) {
                 more = this.#hash();
-                this.#tell("verify", this.#hashed);
-                await breathe(this.#place.signal);
+                this.#report("verify", this.#hashed);
+                await yieldToEvents(this.#context.signal);
             }
-            compare(this.#sha.end(), this.#wish);
+            checkDigest(this.#sha.end(), this.#target);
         }
         return this.#journal.done.prefix;
     }
 }
 
-function compare(digest: string, { name, sha256 }: DownloadRequest): void {
+function checkDigest(digest: string, { name, sha256 }: DownloadRequest): void {
     if (digest !== sha256?.toLowerCase()) {
-        throw new BezelError("checksum", `${name} is not the file it should be: its SHA-256 is ${digest}. It was removed.`);
+        throw new BezelError("checksum", `${name} does not match its checksum: its SHA-256 is ${digest}. It was removed; download it again.`);
     }
 }
 
-/** Room that is left, as far as the browser says. */
-async function checkRoom(name: string, bytes: number): Promise<void> {
-    const { quota: most = Infinity, usage = 0 } = (await navigator.storage.estimate?.()) ?? {};
-    if (usage + bytes > most) {
+/** Refuses early if the browser reports too little free storage. */
+async function checkQuota(name: string, bytes: number): Promise<void> {
+    const { quota = Infinity, usage = 0 } = (await navigator.storage.estimate?.()) ?? {};
+    if (usage + bytes > quota) {
         const gb = (n: number): string => `${(n / 1e9).toFixed(1)} GB`;
-        throw new BezelError("quota", `${name} needs ${gb(bytes)} more, and the browser gives this site ${gb(Math.max(0, most - usage))}.`);
+        throw new BezelError("quota", `${name} needs ${gb(bytes)} of storage, and the browser allows this site only another ${gb(Math.max(0, quota - usage))}.`);
     }
 }
 
-async function attempt(wish: DownloadRequest, place: DownloadPlace, head: JournalHead): Promise<number> {
-    const journal = await Journal.open(wish.name, head); // first: without it a file would count as a model
+async function attempt(target: DownloadRequest, context: DownloadContext, head: JournalHead): Promise<number> {
+    const journal = await Journal.open(target.name, head); // before the file: without a journal it would count as complete
     let file: SyncFile | null = null;
     let sha: Sha256 | null = null;
     try {
-        file = await openSync(wish.name);
-        await checkRoom(wish.name, Math.max(0, (head.size ?? 0) - file.getSize()));
-        sha = wish.sha256 === null ? null : new Sha256(await place.engine());
-        const size = await new Download(wish, place, file, journal, sha).run();
+        file = await openSyncFile(target.name);
+        await checkQuota(target.name, Math.max(0, (head.size ?? 0) - file.getSize()));
+        sha = target.sha256 === null ? null : new Sha256(await context.engine());
+        const size = await new Download(target, context, file, journal, sha).run();
         file.truncate(size);
         file.flush();
         return size;
@@ -320,56 +321,55 @@ async function attempt(wish: DownloadRequest, place: DownloadPlace, head: Journa
     }
 }
 
-/** A model of that name and size that is there already. */
-async function isStored(wish: DownloadRequest, place: DownloadPlace, head: JournalHead): Promise<boolean> {
-    if (head.size === null || (await storedSize(wish.name)) !== head.size) {
+/** Whether the complete file is already stored. */
+async function isStored(target: DownloadRequest, context: DownloadContext, head: JournalHead): Promise<boolean> {
+    if (head.size === null || (await storedSize(target.name)) !== head.size) {
         return false;
     }
-    if (wish.sha256 === null) {
+    if (target.sha256 === null) {
         return true;
     }
-    const file = await openSync(wish.name);
-    const sha = new Sha256(await place.engine());
+    const file = await openSyncFile(target.name);
+    const sha = new Sha256(await context.engine());
     try {
-        const piece = new Uint8Array(PIECE);
+        const piece = new Uint8Array(READ_BYTES);
         for (let at = 0, n = 0; (n = file.read(piece, { at })) > 0; at += n) {
             sha.add(piece.subarray(0, n));
-            place.onProgress({ stage: "verify", done: at + n, total: head.size });
-            await breathe(place.signal);
+            context.onProgress({ stage: "verify", done: at + n, total: head.size });
+            await yieldToEvents(context.signal);
         }
-        return sha.end() === wish.sha256.toLowerCase();
+        return sha.end() === target.sha256.toLowerCase();
     } finally {
         sha.free();
         file.close();
     }
 }
 
-export async function download(wish: DownloadRequest, place: DownloadPlace): Promise<StoredModel> {
-    checkName(wish.name);
-    if (wish.sha256 !== null && !/^[0-9a-f]{64}$/i.test(wish.sha256)) {
-        throw new BezelError("bad_request", "sha256 has 64 hexadecimal digits.");
+export async function download(target: DownloadRequest, context: DownloadContext): Promise<StoredModel> {
+    checkName(target.name);
+    if (target.sha256 !== null && !/^[0-9a-f]{64}$/i.test(target.sha256)) {
+        throw new BezelError("bad_request", "The option sha256 must have 64 hexadecimal digits.");
     }
     for (let again = false; ; again = true) {
-        const facts = await askUrl(wish.url, place);
-        const { size, ranges, validator } = facts;
-        const head: JournalHead = { url: wish.url, validator, size, ranges: ranges && size !== null };
-        if (!(await isStored(wish, place, head))) {
+        const { size, ranges, validator } = await probeUrl(target.url, context);
+        const head: JournalHead = { url: target.url, validator, size, ranges: ranges && size !== null };
+        if (!(await isStored(target, context, head))) {
             try {
-                await attempt(wish, place, head);
+                await attempt(target, context, head);
             } catch (reason) {
-                if (reason instanceof Changed && !again) {
-                    continue; // the journal of the old file no longer fits, so this begins anew
+                if (reason instanceof FileChanged && !again) {
+                    continue; // the journal does not match the new file, so the next attempt starts over
                 }
-                if (reason instanceof Changed) {
-                    throw new BezelError("network", `${wish.name} keeps changing on the server; try again later.`);
+                if (reason instanceof FileChanged) {
+                    throw new BezelError("network", `${target.name} keeps changing on the server; try again later.`);
                 }
                 if (reason instanceof BezelError && (reason.code === "checksum" || reason.code === "bad_file")) {
-                    await removeStored(wish.name); // nothing of it can be trusted
+                    await removeStored(target.name); // none of its bytes can be trusted
                 }
                 throw reason;
             }
-            await forgetJournal(wish.name);
+            await removeJournal(target.name);
         }
-        return { name: wish.name, size: (await storedSize(wish.name)) ?? 0, modified: Date.now() };
+        return { name: target.name, size: (await storedSize(target.name)) ?? 0, modified: Date.now() };
     }
 }

@@ -1,4 +1,4 @@
-/** A model's eyes and ears: pixels and samples go in, rows that stand among a prompt's tokens come out. */
+/** A model's vision and audio encoders: pixels and samples to soft tokens, which take positions in a prompt. */
 import type { Engine } from "./engine.js";
 import { BezelError } from "./errors.js";
 import { runJob } from "./jobs.js";
@@ -7,26 +7,26 @@ import type { EncoderStats } from "./options.js";
 
 export type MediaKind = "image" | "audio";
 
-/** In the order of C's numbers for them. */
+/** Indexed by C's enum value. */
 export const mediaKinds: MediaKind[] = ["image", "audio"];
 
 export interface EncodeOptions {
     signal?: AbortSignal;
-    /** First with 0, when the input was accepted; then parts of the tower. */
+    /** First with 0 when the input is accepted, then per step of the encoder. */
     onProgress?: (done: number, total: number) => void;
-    /** What the tower was given, if it was not known already: [rows][columns]. */
+    /** The encoder's input, [rows][columns]; not called for cached media. */
     onFeatures?: (values: Float32Array, rows: number, columns: number) => void;
-    /** Of a picture: tokens, at most. */
+    /** Maximum tokens of an image. */
     budget?: number;
 }
 
-/** An encoded picture or sound. Free it; those that turns and sessions hold stay. */
+/** A handle of an encoded image or sound. Turns and sessions hold their own references. */
 export class Media {
     readonly #engine: Engine;
     readonly address: number;
     readonly rows: number;
     readonly width: number;
-    /** Of sound: more than 1 when it was longer than 30 seconds. */
+    /** Of sound: more than 1 if it is longer than 30 seconds. */
     readonly pieces: number;
 
     constructor(engine: Engine, address: number) {
@@ -45,7 +45,7 @@ export class Media {
         return memory.floats(this.#engine.reported(0), this.rows * this.width);
     }
 
-    /** The same once more, to be freed by another. */
+    /** Another handle of the same media, freed separately. */
     held(): Media {
         return new Media(this.#engine, this.#engine.exports.media_hold(this.address));
     }
@@ -64,18 +64,18 @@ export class Encoder {
         this.#address = address;
     }
 
-    /** Refuses sizes that are not taken, before there are any pixels. */
+    /** Refuses unsupported sizes before the pixels are decoded. */
     check(width: number, height: number, budget = 0): void {
         const { engine } = this.#model;
         engine.check(engine.exports.image_check(engine.host, width, height, budget));
     }
 
-    /** [height][width][3], upright. `fill` writes them where they are wanted: no other copy of them is in memory. */
+    /** `fill` writes the pixels, [height][width][3], directly into the module's memory, which avoids a second copy. */
     async encodeImage(width: number, height: number, fill: (rgb: () => Uint8Array) => void | Promise<void>, options: EncodeOptions = {}): Promise<Media> {
         this.check(width, height, options.budget);
         const { exports, host, memory } = this.#model.engine;
         const n = 3 * width * height;
-        const at = this.#room(n);
+        const at = this.#allocate(n);
         try {
             await fill(() => memory.bytes.subarray(at, at + n));
             return await this.#run(() => exports.encode_image(host, this.#address, at, width, height, options.budget ?? 0), options);
@@ -84,10 +84,10 @@ export class Encoder {
         }
     }
 
-    /** Samples of one channel, `rate` of them a second. */
+    /** Mono samples, [samples], at `rate` Hz. */
     async encodeAudio(pcm: Float32Array, rate: number, options: EncodeOptions = {}): Promise<Media> {
         const { exports, host, memory } = this.#model.engine;
-        const at = this.#room(pcm.byteLength);
+        const at = this.#allocate(pcm.byteLength);
         try {
             memory.put(at, new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
             return await this.#run(() => exports.encode_audio(host, this.#address, at, pcm.length, rate), options);
@@ -96,10 +96,10 @@ export class Encoder {
         }
     }
 
-    #room(bytes: number): number {
+    #allocate(bytes: number): number {
         const at = this.#model.engine.exports.alloc(bytes) >>> 0;
         if (at === 0) {
-            throw new BezelError("out_of_memory", `No memory for ${Math.ceil(bytes / 1e6)} MB of pixels or samples; take a smaller picture or a shorter sound.`);
+            throw new BezelError("out_of_memory", `No memory for ${Math.ceil(bytes / 1e6)} MB of pixels or samples; use a smaller image or a shorter sound.`);
         }
         return at;
     }
@@ -132,7 +132,7 @@ export class Encoder {
         return { encoded: engine.reported(0), remembered: engine.reported(1) };
     }
 
-    /** Why something was encoded on the processor although the model is on a GPU. */
+    /** Why something was encoded on the CPU although the model is on a GPU; null: nothing was. */
     get notice(): string | null {
         const { engine } = this.#model;
         engine.exports.encoder_notice(engine.host, this.#address);
@@ -140,7 +140,7 @@ export class Encoder {
         return at === 0 ? null : engine.memory.text(at, length);
     }
 
-    /** Before the model; what it encoded stays. */
+    /** Free it before the model. Encoded media stay valid. */
     free(): void {
         this.#model.engine.exports.encoder_free(this.#address);
     }

@@ -1,4 +1,4 @@
-/** The engine in JavaScript: the WebAssembly module with its GPU and threads, and how one talks to it. */
+/** The WebAssembly module with its GPU and threads, and the calls into it. */
 import type { DeviceCounts } from "./device.js";
 import { BezelError, errorOf } from "./errors.js";
 import { Gpu } from "./gpu.js";
@@ -12,11 +12,11 @@ import { Threads } from "./threads.js";
 import { instantiate, type Exports, type WasmSource } from "./wasm.js";
 
 export interface EngineOptions {
-    /** bezel.wasm: compiled, as bytes, or on its way. */
+    /** bezel.wasm: compiled, as bytes, or as a response. */
     wasm: WasmSource;
-    /** navigator.gpu, where it is not found there; null: without a GPU. */
+    /** Default: navigator.gpu; null: no GPU. */
     gpu?: GPU | null;
-    /** `wasm` is bezel-mt.wasm, compiled. */
+    /** Requires a compiled bezel-mt.wasm in `wasm`. */
     threads?: { count: number; memory: WebAssembly.Memory; make: () => WorkerLike };
 }
 
@@ -25,11 +25,11 @@ export class Engine {
     readonly exports: Exports;
     readonly memory: Memory;
     readonly host: number;
-    /** Null: all is computed by this one. */
+    /** Null: single-threaded. */
     readonly threads: Threads | null;
     readonly #encoder = new TextEncoder();
-    /** The last error that came from C. */
-    #said: BezelError | null = null;
+    /** The last error reported by C. */
+    #lastError: BezelError | null = null;
 
     private constructor(gpu: Gpu, exports: Exports, memory: Memory, threads: Threads | null) {
         this.gpu = gpu;
@@ -40,22 +40,22 @@ export class Engine {
     }
 
     static async load(options: EngineOptions): Promise<Engine> {
-        const found = (globalThis.navigator as Navigator | undefined)?.gpu ?? null;
+        const defaultGpu = (globalThis.navigator as Navigator | undefined)?.gpu ?? null;
         let memory: Memory | undefined;
-        const gpu = new Gpu(options.gpu === undefined ? found : options.gpu, () => memory as Memory);
+        const gpu = new Gpu(options.gpu === undefined ? defaultGpu : options.gpu, () => memory as Memory);
         const { wasm, threads } = options;
         const exports = await instantiate(wasm, gpu, threads?.memory);
         memory = new Memory(threads?.memory ?? (exports.memory as WebAssembly.Memory));
         exports._initialize();
-        const made = threads && new Threads(threads.count, threads.make, wasm as WebAssembly.Module, exports, threads.memory);
-        return new Engine(gpu, exports, memory, made ?? null);
+        const pool = threads && new Threads(threads.count, threads.make, wasm as WebAssembly.Module, exports, threads.memory);
+        return new Engine(gpu, exports, memory, pool ?? null);
     }
 
     get version(): string {
         return this.memory.cString(this.exports.version());
     }
 
-    /** What the GPU was asked to do so far. */
+    /** Totals of the GPU work so far. */
     get counts(): DeviceCounts {
         return this.gpu.counts;
     }
@@ -63,7 +63,7 @@ export class Engine {
     /** All files of one model, in any order. */
     async openModel(sources: Source[], options: OpenOptions = {}): Promise<Model> {
         const { device, ple, onProgress, signal } = options;
-        const job = this.#opening(sources, { device, ple });
+        const job = this.#startOpening(sources, { device, ple });
         try {
             for await (const event of runJob(this, job, sources, signal)) {
                 if (event.kind === "progress") {
@@ -76,7 +76,7 @@ export class Engine {
         }
     }
 
-    #opening(sources: Source[], options: object): number {
+    #startOpening(sources: Source[], options: object): number {
         for (const { name, size } of sources) {
             this.withText(name, (address, length) =>
                 this.check(this.exports.input_add(this.host, address, length, size)),
@@ -87,19 +87,19 @@ export class Engine {
         );
     }
 
-    /** What the header says (src/inspect.c), as JSON; that the engine refuses the model is a part of it. The limits
-     * are those of the GPU to ask about. */
+    /** The header's contents as JSON (src/api/inspect.c), including the reason if the engine refuses the model. `limits`:
+     * of the GPU in question. */
     async inspect(sources: Source[], limits: { buffer: number; binding: number }, signal?: AbortSignal): Promise<string> {
         const { exports, host } = this;
-        const job = this.#opening(sources, {});
+        const job = this.#startOpening(sources, {});
         let refused = false;
         try {
             const model = exports.job_header_only(job);
             try {
-                await runJob(this, job, sources, signal).next(); // it has no events
+                await runJob(this, job, sources, signal).next(); // emits no events
             } catch (reason) {
-                if (reason !== this.#said) {
-                    throw reason; // not about the model: it could not be read, or we were stopped
+                if (reason !== this.#lastError) {
+                    throw reason; // a read error or an abort, not a verdict about the model
                 }
                 refused = true;
             }
@@ -112,9 +112,9 @@ export class Engine {
         }
     }
 
-    // ---- the border ---------------------------------------------------------------------------
+    // ---- calls into C -------------------------------------------------------------------------
 
-    /** The last call's error, when it returned none of what it was asked for. */
+    /** Throws the last call's error if it returned 0 or -1. */
     check(result: number): number {
         if (result === 0 || result === -1) {
             throw this.lastError();
@@ -124,11 +124,11 @@ export class Engine {
 
     lastError(): BezelError {
         const { host, exports, memory } = this;
-        this.#said = errorOf(exports.error_code(host), memory.cString(exports.error_text(host)));
-        return this.#said;
+        this.#lastError = errorOf(exports.error_code(host), memory.cString(exports.error_text(host)));
+        return this.#lastError;
     }
 
-    /** Lends bytes to a call. */
+    /** Copies bytes into the module's memory for the duration of a call. */
     withBytes<T>(bytes: Uint8Array, call: (address: number, length: number) => T): T {
         const address = this.exports.alloc(bytes.byteLength);
         if (address === 0) {
@@ -146,7 +146,7 @@ export class Engine {
         return this.withBytes(this.#encoder.encode(text), call);
     }
 
-    /** A number of the last call's report. */
+    /** Element `index` of the last call's report. */
     reported(index: number): number {
         return this.memory.doubleAt(this.exports.report(this.host) + 8 * index);
     }

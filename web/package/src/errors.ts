@@ -1,4 +1,4 @@
-/** What goes wrong, under the names that C, JavaScript and HTTP share. */
+/** Error codes, shared by C, JavaScript and HTTP; indexed by C's enum value. */
 export const statusNames = [
     "ok",
     "out_of_memory",
@@ -21,7 +21,7 @@ export const statusNames = [
 export type StatusName = (typeof statusNames)[number];
 export type ErrorCode = Exclude<StatusName, "ok">;
 
-/** One sentence: the thing, the cause, the way out. */
+/** Its message is a sentence that names the thing, the cause and the remedy. */
 export class BezelError extends Error {
     readonly code: ErrorCode;
 
@@ -36,23 +36,23 @@ export function statusNumber(name: StatusName): number {
     return statusNames.indexOf(name);
 }
 
-/** An error of the engine, by its number. */
+/** An error from C, by its code. */
 export function errorOf(code: number, message: string): BezelError {
     const name = statusNames[code];
     return new BezelError(name === undefined || name === "ok" ? "bad_request" : name, message);
 }
 
-/** A trap in WebAssembly: the engine must not be used any more. */
+/** A trap in WebAssembly, after which the engine must not be used. */
 export function isCrash(reason: unknown): reason is Error {
     return reason instanceof WebAssembly.RuntimeError;
 }
 
-/** What a call says that its signal stopped. */
+/** The error of a call that its signal aborted. */
 export function abortedBy(signal: AbortSignal): BezelError {
     return new BezelError("aborted", "Stopped on request.", { cause: signal.reason });
 }
 
-/** Whatever was thrown, as one of ours. */
+/** Converts anything thrown into a BezelError. */
 export function errorFrom(reason: unknown, otherwise: ErrorCode = "bad_request"): BezelError {
     if (reason instanceof BezelError) {
         return reason;

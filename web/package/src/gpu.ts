@@ -1,7 +1,7 @@
-/** WebGPU for the engine: the imports of module "gpu" (src/gpu/gpu_web.c), served by devices.
+/** WebGPU for the engine: implements the imports of module "gpu" (src/gpu/device/web.c) on devices.
  *
- * Handles are small numbers, 0 is none. Nothing here decides anything about a model: C says which buffers,
- * pipelines and lists there are, and one call replays a stretch of a list. */
+ * Handles are small numbers; 0 is none. Nothing here depends on the model: C creates buffers, pipelines and dispatch
+ * lists, and one call replays a range of a list. */
 import {
     Device,
     messageOf,
@@ -16,11 +16,11 @@ import {
 import { statusNumber } from "./errors.js";
 import type { Memory } from "./memory.js";
 
-/** gpu_usage of gpu.h as GPUBufferUsage: STORAGE, UNIFORM, none; all can be copied. */
+/** GPUBufferUsage by gpu_usage of gpu.h: STORAGE, UNIFORM, none; COPY is added to all. */
 const USAGES = [0x80, 0x40, 0];
 const COPY = 0x4 | 0x8;
 
-/** Objects under numbers that are never used twice. */
+/** Objects by handle; handles are never reused. */
 class Table<T> {
     readonly #items = new Map<number, T>();
     #last = 0;
@@ -34,15 +34,14 @@ class Table<T> {
         return this.#items.get(handle);
     }
 
-    take(handle: number): T | undefined {
+    remove(handle: number): T | undefined {
         const item = this.#items.get(handle);
         this.#items.delete(handle);
         return item;
     }
 
-    /** Forgets those for which it is so. */
-    drop(wanted: (item: T) => boolean): void {
-        this.#items.forEach((item, handle) => wanted(item) && this.#items.delete(handle));
+        removeIf(matches: (item: T) => boolean): void {
+        this.#items.forEach((item, handle) => matches(item) && this.#items.delete(handle));
     }
 
     get values(): T[] {
@@ -50,7 +49,7 @@ class Table<T> {
     }
 }
 
-/** All devices of one engine, and the imports by which it uses them. */
+/** All devices of one engine, and the imports through which C uses them. */
 export class Gpu implements DeviceHost {
     readonly entry: GPU | null;
     readonly #memory: () => Memory;
@@ -60,7 +59,7 @@ export class Gpu implements DeviceHost {
     readonly #lists = new Table<List>();
     readonly #fences = new Table<Fence>();
     #waiting: (() => void)[] = [];
-    /** Told whenever a kernel is asked for or has been compiled. */
+    /** Called whenever a kernel is requested or has been compiled. */
     onCompile: ((done: number, total: number) => void) | null = null;
 
     constructor(entry: GPU | null, memory: () => Memory) {
@@ -68,14 +67,14 @@ export class Gpu implements DeviceHost {
         this.#memory = memory;
     }
 
-    /** Something that C may be waiting for has happened. */
+    /** Resolves the promises of changed(). */
     wake(): void {
         const waiting = this.#waiting;
         this.#waiting = [];
         waiting.forEach((resolve) => resolve());
     }
 
-    /** Until the next of: a fence, a compiled pipeline, a device that is ready or has failed. */
+    /** Resolves at the next fence, compiled pipeline, or ready or failed device. */
     changed(): Promise<void> {
         return new Promise((resolve) => this.#waiting.push(resolve));
     }
@@ -88,7 +87,7 @@ export class Gpu implements DeviceHost {
         return buffer.object;
     }
 
-    /** A file's bytes straight into a buffer; what is left of their last word is zeros. */
+    /** Writes a file's bytes into a buffer, padding the last word with zeros. */
     upload(handle: number, offset: number, bytes: Uint8Array<ArrayBuffer>): void {
         const buffer = this.#buffers.at(handle);
         if (buffer?.device.usable) {
@@ -102,7 +101,7 @@ export class Gpu implements DeviceHost {
         }
     }
 
-    /** Of all devices together. */
+    /** Summed over all devices. */
     get counts(): DeviceCounts {
         const sum: DeviceCounts = {
             dispatches: 0,
@@ -119,7 +118,7 @@ export class Gpu implements DeviceHost {
         return sum;
     }
 
-    /** For tests and measuring. */
+    /** For tests and benchmarks. */
     get devices(): Device[] {
         return this.#devices.values;
     }
@@ -130,21 +129,21 @@ export class Gpu implements DeviceHost {
 
     // ---- the imports ------------------------------------------------------------------------
 
-    /** Runs on a device that works; a wrong handle or an exception is its failure. */
-    #on<T>(handle: number, otherwise: T, act: (device: Device) => T): T {
+    /** Runs `act` on a usable device; an exception, as for a wrong handle, fails the device. */
+    #withDevice<T>(handle: number, fallback: T, act: (device: Device) => T): T {
         const device = this.#devices.at(handle);
         if (!device?.usable) {
-            return otherwise;
+            return fallback;
         }
         try {
             return act(device);
         } catch (reason) {
             device.fail("bad_request", messageOf(reason));
-            return otherwise;
+            return fallback;
         }
     }
 
-    #tellCompiled(): void {
+    #reportCompiled(): void {
         const all = this.#pipelines.values;
         this.onCompile?.(all.filter(({ state }) => state !== PipelineState.compiling).length, all.length);
     }
@@ -153,7 +152,7 @@ export class Gpu implements DeviceHost {
         const list = this.#lists.at(handle);
         if (!list || first + count > list.dispatches.length) {
             throw new Error(
-                `dispatches ${first} to ${first + count} are not in a list of ${list?.dispatches.length ?? 0}`,
+                `dispatches ${first} to ${first + count} are outside a list of ${list?.dispatches.length ?? 0}`,
             );
         }
         return list;
@@ -170,22 +169,22 @@ export class Gpu implements DeviceHost {
             ),
 
         close: (handle: number): void => {
-            const device = this.#devices.take(handle);
+            const device = this.#devices.remove(handle);
             device?.close();
             for (const table of [this.#buffers, this.#pipelines, this.#lists, this.#fences]) {
-                table.drop((item: { device: Device }) => item.device === device);
+                table.removeIf((item: { device: Device }) => item.device === device);
             }
         },
 
         state: (handle: number): number => this.#devices.at(handle)?.state ?? State.failed,
 
-        failure: (handle: number, text: number, room: number): number => {
+        failure: (handle: number, text: number, capacity: number): number => {
             const failure = this.#devices.at(handle)?.failure;
-            this.#memory().putCString(text, room, failure?.message ?? "it was closed");
+            this.#memory().putCString(text, capacity, failure?.message ?? "it was closed");
             return statusNumber(failure?.code ?? "device_lost");
         },
 
-        describe: (handle: number, facts: number, name: number, nameRoom: number): void => {
+        describe: (handle: number, limitsTo: number, name: number, nameCapacity: number): void => {
             const device = this.#devices.at(handle);
             if (!device) {
                 return;
@@ -193,7 +192,7 @@ export class Gpu implements DeviceHost {
             const { limits } = device.object;
             const f = device.features;
             this.#memory()
-                .doublesAt(facts, 11)
+                .doublesAt(limitsTo, 11)
                 .set([
                     limits.maxBufferSize,
                     limits.maxStorageBufferBindingSize,
@@ -212,7 +211,7 @@ export class Gpu implements DeviceHost {
                         (Number(f.cpu) << 4) |
                         (Number(f.matrices) << 5),
                 ]);
-            this.#memory().putCString(name, nameRoom, device.name);
+            this.#memory().putCString(name, nameCapacity, device.name);
         },
 
         counts: (handle: number, numbers: number): void => {
@@ -226,14 +225,14 @@ export class Gpu implements DeviceHost {
         },
 
         buffer: (handle: number, bytes: number, usage: number): number =>
-            this.#on(handle, 0, (device) => {
+            this.#withDevice(handle, 0, (device) => {
                 const object = device.createBuffer(bytes, (USAGES[usage] ?? 0) | COPY);
                 device.counts.bufferBytes += bytes;
                 return this.#buffers.add({ device, object });
             }),
 
         buffer_free: (handle: number): void => {
-            const buffer = this.#buffers.take(handle);
+            const buffer = this.#buffers.remove(handle);
             if (buffer) {
                 buffer.device.counts.bufferBytes -= buffer.object.size;
                 buffer.object.destroy();
@@ -241,7 +240,7 @@ export class Gpu implements DeviceHost {
         },
 
         write: (handle: number, buffer: number, offset: number, address: number, n: number): void =>
-            this.#on(handle, undefined, (device) => {
+            this.#withDevice(handle, undefined, (device) => {
                 device.write(
                     this.bufferOf(buffer),
                     offset,
@@ -257,7 +256,7 @@ export class Gpu implements DeviceHost {
             toOffset: number,
             n: number,
         ): void =>
-            this.#on(handle, undefined, (device) => {
+            this.#withDevice(handle, undefined, (device) => {
                 const encoder = device.object.createCommandEncoder();
                 encoder.copyBufferToBuffer(this.bufferOf(from), fromOffset, this.bufferOf(to), toOffset, n);
                 device.submit(encoder);
@@ -271,7 +270,7 @@ export class Gpu implements DeviceHost {
             constants: number,
             n: number,
         ): number =>
-            this.#on(handle, 0, (device) => {
+            this.#withDevice(handle, 0, (device) => {
                 const memory = this.#memory();
                 const values: Record<string, number> = {};
                 for (let i = 0; i < n; i++) {
@@ -286,26 +285,26 @@ export class Gpu implements DeviceHost {
                     message: "",
                 };
                 const added = this.#pipelines.add(pipeline);
-                void device.compile(pipeline, memory.text(wgsl, length), values).then(() => this.#tellCompiled());
-                this.#tellCompiled();
+                void device.compile(pipeline, memory.text(wgsl, length), values).then(() => this.#reportCompiled());
+                this.#reportCompiled();
                 return added;
             }),
 
-        pipeline_state: (handle: number, text: number, room: number): number => {
+        pipeline_state: (handle: number, text: number, capacity: number): number => {
             const pipeline = this.#pipelines.at(handle);
-            this.#memory().putCString(text, room, pipeline?.message ?? `There is no kernel ${handle}`);
+            this.#memory().putCString(text, capacity, pipeline?.message ?? `There is no kernel ${handle}`);
             return pipeline?.state ?? PipelineState.failed;
         },
 
         pipeline_free: (handle: number): void => {
-            this.#pipelines.take(handle);
+            this.#pipelines.remove(handle);
         },
 
         list: (handle: number): number =>
-            this.#on(handle, 0, (device) => this.#lists.add({ device, dispatches: [], built: 0 })),
+            this.#withDevice(handle, 0, (device) => this.#lists.add({ device, dispatches: [], built: 0 })),
 
         list_free: (handle: number): void => {
-            this.#lists.take(handle);
+            this.#lists.remove(handle);
         },
 
         list_add: (
@@ -318,19 +317,19 @@ export class Gpu implements DeviceHost {
             y: number,
             z: number,
         ): void =>
-            this.#on(handle, undefined, () => {
+            this.#withDevice(handle, undefined, () => {
                 const { object, label } = this.#pipelines.at(pipeline) ?? {};
                 if (!object || label === undefined) {
                     throw new Error(`kernel ${pipeline} is not compiled`);
                 }
-                const places = this.#memory().doublesAt(bindings, 3 * n);
+                const fields = this.#memory().doublesAt(bindings, 3 * n);
                 this.#listOf(list, 0, 0).dispatches.push({
                     pipeline: object,
                     label,
                     bindings: Array.from({ length: n }, (_, i) => ({
-                        buffer: places[3 * i] ?? 0,
-                        offset: places[3 * i + 1] ?? 0,
-                        size: places[3 * i + 2] ?? 0,
+                        buffer: fields[3 * i] ?? 0,
+                        offset: fields[3 * i + 1] ?? 0,
+                        size: fields[3 * i + 2] ?? 0,
                     })),
                     group: null,
                     x,
@@ -340,12 +339,12 @@ export class Gpu implements DeviceHost {
             }),
 
         replay: (handle: number, list: number, first: number, count: number): void =>
-            this.#on(handle, undefined, (device) => {
+            this.#withDevice(handle, undefined, (device) => {
                 device.submit(device.encode(this.#listOf(list, first, count), first, count));
             }),
 
         read: (handle: number, buffer: number, offset: number, n: number): number =>
-            this.#on(handle, 0, (device) => {
+            this.#withDevice(handle, 0, (device) => {
                 const encoder = device.object.createCommandEncoder();
                 return this.#fences.add(device.read(encoder, this.bufferOf(buffer), offset, n));
             }),
@@ -359,26 +358,26 @@ export class Gpu implements DeviceHost {
             offset: number,
             n: number,
         ): number =>
-            this.#on(handle, 0, (device) => {
+            this.#withDevice(handle, 0, (device) => {
                 const encoder = device.encode(this.#listOf(list, first, count), first, count);
                 return this.#fences.add(device.read(encoder, this.bufferOf(buffer), offset, n));
             }),
 
         signal: (handle: number): number =>
-            this.#on(handle, 0, (device) => this.#fences.add(device.signal())),
+            this.#withDevice(handle, 0, (device) => this.#fences.add(device.signal())),
 
         done: (handle: number, to: number): number => {
             const fence = this.#fences.at(handle);
             if (!fence?.arrived || !fence.device.usable) {
                 return 0;
             }
-            this.#fences.take(handle);
+            this.#fences.remove(handle);
             fence.device.finish(fence, to ? this.#memory().bytes.subarray(to, to + fence.n) : null);
             return 1;
         },
 
         drop: (handle: number): void => {
-            const fence = this.#fences.take(handle);
+            const fence = this.#fences.remove(handle);
             if (fence?.arrived) {
                 fence.device.finish(fence, null);
             } else if (fence) {

@@ -1,4 +1,4 @@
-/** Numbers and names in the first bytes of a file; past its end is nought. */
+/** Reads numbers and text from a file header; bytes past its end are 0. */
 
 export const byte = (b: Uint8Array, at: number): number => b[at] ?? 0;
 export const be16 = (b: Uint8Array, at: number): number => (byte(b, at) << 8) | byte(b, at + 1);

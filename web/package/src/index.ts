@@ -8,10 +8,10 @@ export type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
 export type { StoredModel } from "./opfs.js";
 export type { WorkerLike } from "./rpc.js";
 export type { ModelSource } from "./sources.js";
-export { sizeOfPicture, type PictureSize } from "./picture_size.js";
+export { sizeOfPicture, type PictureSize } from "./image_size.js";
 export { urlSource } from "./url_source.js";
 
-/* The engine itself, without worker and without OpenAI's shapes. */
+/* The engine itself, without a worker and without OpenAI's types. */
 export { Encoder, Media, type EncodeOptions, type MediaKind } from "./encoder.js";
 export { Engine, type EngineOptions } from "./engine.js";
 export { Model } from "./model.js";

@@ -1,22 +1,22 @@
-/** What a model's header says, and whether it can run here. C reads it (src/inspect.c). */
+/** A model's header, and whether the model can run here. C writes it (src/api/inspect.c). */
 import type { StatusName } from "./errors.js";
 
 export interface Inspection {
-    /** Opening would get past the header: else `code` and `text` say why not. Whether the GPU has room
-     * is known only when it is asked. */
+    /** The engine supports the model; otherwise `code` and `text` say why not. Whether it fits into the GPU's memory is
+     * known only on loading. */
     runs: boolean;
     code: StatusName;
     text: string;
-    /** Of all files. */
+    /** Size of all files. */
     bytes: number;
     architecture: string | null;
     name: string | null;
-    /** "E2B", if the file says so. */
+    /** Such as "E2B"; null: not in the file. */
     sizeLabel: string | null;
     vision: boolean;
     audio: boolean;
     parameters: number;
-    /** How the weights are written; `runs`: the engine can compute with it. */
+    /** Tensor types; `runs`: supported by the engine. */
     types: { type: string; tensors: number; bytes: number; runs: boolean }[];
     /** Null when it does not run. */
     model: {
@@ -31,28 +31,28 @@ export interface Inspection {
     /** Bytes. Null when it does not run. */
     memory: {
         weights: number;
-        /** Of them, tables of which a token needs a row. */
+        /** Part of the weights: embedding tables, of which a token needs one row. */
         tables: number;
-        /** Of them, read for each token. */
+        /** Part of the weights that is read for each token. */
         perToken: number;
         activations: number;
-        /** Of a conversation, by its length in tokens. */
+        /** KV cache by context length in tokens. */
         caches: { context: number; bytes: number }[];
     } | null;
-    /** On this machine's GPU, or the least that there is. Null when it does not run. */
+    /** For this machine's GPU, or for WebGPU's default limits. Null when it does not run. */
     gpu: {
-        /** As far as can be known: browsers do not say how much memory there is. */
+        /** Within the GPU's limits; browsers do not report the amount of memory. */
         fits: boolean;
         text: string;
-        /** Bytes, all of them. */
+        /** Bytes of all weights. */
         weights: number;
-        /** Of the towers for pictures and sound. */
+        /** Bytes of the vision and audio encoders. */
         towers: number;
-        /** Of the weights, per-layer embeddings, which can stay in the file. */
+        /** Part of the weights: per-layer embeddings, which can stay in the file. */
         perLayer: number;
-        /** What passes compute in. */
+        /** Bytes of activations and scratch buffers. */
         work: number;
     } | null;
-    /** `media`: an mmproj file, towers for pictures and sound. */
+    /** `media`: an mmproj file with vision or audio encoders. */
     files: { name: string; bytes: number; headerBytes: number; tensors: number; media: boolean }[];
 }

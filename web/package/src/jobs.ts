@@ -1,4 +1,4 @@
-/** The one loop that waits: runs a job of C's, reads the bytes and awaits the GPU that it asks for. */
+/** Runs C's jobs: steps a job, and performs the reads and GPU waits that it requests. */
 import type { Engine } from "./engine.js";
 import { abortedBy, BezelError } from "./errors.js";
 import type { Memory } from "./memory.js";
@@ -6,10 +6,10 @@ import type { Canvas, Token } from "./options.js";
 import { release, type Source } from "./source.js";
 import { Progress, READ_FIELDS, Report } from "./wasm.js";
 
-/** How long the event loop may have to wait for us, in milliseconds. */
-const LONGEST_TURN = 30;
+/** Longest time without yielding to the event loop. */
+const MAX_BLOCK_MS = 30;
 
-/** What a job has to tell while it runs. */
+/** What a job reports while it runs. */
 export type JobEvent =
     | { kind: "progress" | "reload"; done: number; total: number }
     | { kind: "token"; token: Token }
@@ -20,14 +20,14 @@ interface Read {
     file: number;
     offset: number;
     length: number;
-    /** An address, or 0: then `buffer`, at `bufferOffset`. */
+    /** Destination address; 0: GPU buffer `buffer` at `bufferOffset`. */
     to: number;
     buffer: number;
     bufferOffset: number;
 }
 
-/** Lets timers, input and painting have their turn. */
-function breathe(): Promise<void> {
+/** Lets timers, input and painting run. */
+function yieldToEvents(): Promise<void> {
     const { scheduler } = globalThis as { scheduler?: { yield?: () => Promise<void> } };
     return scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve, 0));
 }
@@ -38,8 +38,8 @@ function throwIfAborted(signal: AbortSignal | undefined): void {
     }
 }
 
-/** Runs a job, which stays the caller's to free. Yields its events; leaving the loop cancels. `sources` are
- * the model's files: a job whose GPU was lost reads them again. */
+/** Runs a job and yields its events; leaving the loop cancels it. The caller frees the job. `sources`: the model's files,
+ * which are read again if the GPU is lost. */
 export async function* runJob(
     engine: Engine,
     job: number,
@@ -47,23 +47,23 @@ export async function* runJob(
     signal?: AbortSignal,
 ): AsyncGenerator<JobEvent, void, void> {
     try {
-        let began = performance.now();
+        let lastYield = performance.now();
         for (;;) {
             throwIfAborted(signal);
             switch (engine.exports.job_step(engine.host, job)) {
                 case Progress.again:
-                    if (performance.now() - began > LONGEST_TURN) {
-                        await breathe();
-                        began = performance.now();
+                    if (performance.now() - lastYield > MAX_BLOCK_MS) {
+                        await yieldToEvents();
+                        lastYield = performance.now();
                     }
                     break;
                 case Progress.needBytes:
                     await fetchAll(engine, readsOf(engine), sources);
-                    began = performance.now();
+                    lastYield = performance.now();
                     break;
                 case Progress.needGpu:
                     await engine.gpu.changed();
-                    began = performance.now();
+                    lastYield = performance.now();
                     break;
                 case Progress.event:
                     yield eventOf(engine);
@@ -75,7 +75,7 @@ export async function* runJob(
             }
         }
     } finally {
-        engine.gpu.wake(); // another job may have waited for what this one was loading
+        engine.gpu.wake(); // another job may be waiting for what this one was loading
     }
 }
 
@@ -144,7 +144,7 @@ function readsOf(engine: Engine): Read[] {
     }));
 }
 
-/** Does what the job needs read. Afterwards nothing is under way, whatever happened. */
+/** Performs the job's reads. When it returns or throws, no read is in flight. */
 async function fetchAll(engine: Engine, reads: Read[], sources: Source[]): Promise<void> {
     const done = await Promise.allSettled(reads.map((read) => fetchOne(engine, read, sources)));
     for (const result of done) {
@@ -158,7 +158,7 @@ async function fetchOne(engine: Engine, read: Read, sources: Source[]): Promise<
     const { file, offset, length } = read;
     const source = sources[file];
     if (!source) {
-        throw new BezelError("bad_file", `The engine asked for file ${file} of ${sources.length}.`);
+        throw new BezelError("bad_file", `The engine requested file ${file} of ${sources.length}.`);
     }
     let bytes: Uint8Array<ArrayBuffer>;
     try {
@@ -174,7 +174,7 @@ async function fetchOne(engine: Engine, read: Read, sources: Source[]): Promise<
     if (bytes.byteLength !== length) {
         throw new BezelError(
             "bad_file",
-            `${source.name} ended early: ${bytes.byteLength} bytes of ${length} came.`,
+            `${source.name} ended early: ${bytes.byteLength} bytes of ${length} were read.`,
         );
     }
     if (read.to) {

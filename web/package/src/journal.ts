@@ -1,13 +1,13 @@
-/** What is known of a download that is not finished: a line of JSON, then a line for each stretch that
- * is safely in the file. Lines are only ever added, so that a crash costs the last one at most. */
-import { JOURNAL, openSync, type SyncFile } from "./opfs.js";
+/** The journal of an incomplete download: a line of JSON, then one line per byte range that has been flushed to the
+ * file. Lines are only appended, so a crash loses at most the last one. */
+import { JOURNAL, openSyncFile, type SyncFile } from "./opfs.js";
 import { Ranges } from "./ranges.js";
 
 export interface JournalHead {
     url: string;
-    /** Strong ETag, or the date; null: the server gives neither. */
+    /** Strong ETag or Last-Modified; null: the server sends neither. */
     validator: string | null;
-    /** Null: the server does not say. */
+    /** Null: unknown. */
     size: number | null;
     ranges: boolean;
 }
@@ -25,9 +25,9 @@ export class Journal {
         this.#at = at;
     }
 
-    /** Goes on with what is there if it is of the same file on the same server; else begins anew. */
+    /** Continues an existing journal of the same file and server version; else starts a new one. */
     static async open(name: string, head: JournalHead): Promise<Journal> {
-        const file = await openSync(name + JOURNAL);
+        const file = await openSyncFile(name + JOURNAL);
         const old = head.ranges ? Journal.#read(file) : null;
         if (old && same(old.head, head)) {
             return new Journal(file, head, old.done, old.length);
@@ -42,7 +42,7 @@ export class Journal {
         const bytes = new Uint8Array(file.getSize());
         file.read(bytes, { at: 0 });
         const text = new TextDecoder().decode(bytes);
-        const whole = text.slice(0, text.lastIndexOf("\n") + 1); // a line without its end was cut off
+        const whole = text.slice(0, text.lastIndexOf("\n") + 1); // an unterminated line is incomplete
         const [first = "", ...lines] = whole.split("\n");
         const done = new Ranges();
         for (const line of lines) {
@@ -65,7 +65,7 @@ export class Journal {
         this.#at += bytes.byteLength;
     }
 
-    /** These bytes are in the file, and it was flushed. */
+    /** Call it after these bytes have been flushed to the file. */
     add(from: number, to: number): void {
         this.done.add(from, to);
         this.#write(`${from} ${to}`);
@@ -76,7 +76,7 @@ export class Journal {
     }
 }
 
-/** Without a validator the size has to do. */
+/** Without a validator, only the sizes are compared. */
 function same(a: JournalHead, b: JournalHead): boolean {
     return a.url === b.url && a.validator === b.validator && a.size === b.size && a.ranges === b.ranges;
 }

@@ -1,6 +1,6 @@
-/** Subgroup matrices: experimental, so a browser offers them only to those who asked for them by a flag. */
+/** Subgroup matrices: experimental, so browsers offer them only with a flag. */
 
-/** Not a name that the types know yet. */
+/** Not in the WebGPU types yet. */
 export const MATRICES = "chromium-experimental-subgroup-matrix" as GPUFeatureName;
 
 interface MatrixConfig {
@@ -11,23 +11,23 @@ interface MatrixConfig {
     readonly K: number;
 }
 
-/** Those that the kernels are written for: 16 by 16 by 16 in subgroups of 32, factors in f16 and sums in f32. */
+/** Whether the configuration that the kernels need is offered: 16x16x16, subgroups of 32, f16 inputs, f32 sums. */
 export function offersMatrices(adapter: GPUAdapter): boolean {
     const info = adapter.info as GPUAdapterInfo & { subgroupMatrixConfigs?: Iterable<MatrixConfig> };
-    const known = [...(info.subgroupMatrixConfigs ?? [])].some(
+    const configured = [...(info.subgroupMatrixConfigs ?? [])].some(
         (c) =>
             c.componentType === "f16" && c.resultComponentType === "f32" && c.M === 16 && c.N === 16 && c.K === 16,
     );
     const all: GPUFeatureName[] = [MATRICES, "shader-f16", "subgroups"];
     return (
-        known &&
+        configured &&
         all.every((name) => adapter.features.has(name)) &&
         info.subgroupMinSize === 32 &&
         info.subgroupMaxSize === 32
     );
 }
 
-/** Compiles where they can be used as the kernels use them. */
+/** Compiles only where subgroup matrices work as the kernels use them. */
 export const MATRIX_PROBE = `enable f16;
 enable chromium_experimental_subgroup_matrix;
 var<workgroup> x: array<f16, 256>;

@@ -1,5 +1,5 @@
-/** Views of a WebAssembly memory, made again whenever it has grown. Addresses may be what an export returned: numbers
- * beyond 2 GiB are negative there. */
+/** Views of a WebAssembly memory, recreated after it has grown. Addresses are as exports return them: negative above
+ * 2 GiB. */
 export class Memory {
     readonly #memory: WebAssembly.Memory;
     #bytes: Uint8Array<ArrayBuffer>;
@@ -17,7 +17,7 @@ export class Memory {
         return this.#memory.buffer as ArrayBuffer;
     }
 
-    /** Bytes that the memory has; it never shrinks, so this is its peak. */
+    /** Size in bytes; the memory never shrinks, so this is also its peak. */
     get size(): number {
         return this.#buffer.byteLength;
     }
@@ -40,7 +40,7 @@ export class Memory {
         this.bytes.set(bytes, address >>> 0);
     }
 
-    /** `n` doubles at an address; valid until the next call into the module. */
+    /** A view of `n` doubles, valid until the next call into the module. */
     doublesAt(address: number, n: number): Float64Array<ArrayBuffer> {
         const at = (address >>> 0) / 8;
         return this.doubles.subarray(at, at + n);
@@ -54,16 +54,17 @@ export class Memory {
         return new DataView(this.#buffer).getUint32(address >>> 0, true);
     }
 
-    /** Copies, which stay valid. */
+    /** A copy of `n` values. */
     int32s(address: number, n: number): Int32Array<ArrayBuffer> {
         return new Int32Array(this.#buffer, address >>> 0, n).slice();
     }
 
+    /** A copy of `n` values. */
     floats(address: number, n: number): Float32Array<ArrayBuffer> {
         return new Float32Array(this.#buffer, address >>> 0, n).slice();
     }
 
-    /** A copy, which stays valid. */
+    /** A copy of `length` bytes. */
     slice(address: number, length: number): Uint8Array<ArrayBuffer> {
         return this.bytes.slice(address >>> 0, (address >>> 0) + length);
     }
@@ -71,20 +72,20 @@ export class Memory {
     text(address: number, length: number): string {
         const { bytes } = this;
         const at = address >>> 0;
-        // Decoders refuse memory that another thread could change.
+        // TextDecoder does not accept shared memory.
         const shared = typeof SharedArrayBuffer !== "undefined" && this.#memory.buffer instanceof SharedArrayBuffer;
         return this.#decoder.decode(shared ? bytes.slice(at, at + length) : bytes.subarray(at, at + length));
     }
 
-    /** A terminated text. */
+    /** A NUL-terminated string. */
     cString(address: number): string {
         return this.text(address, this.bytes.indexOf(0, address >>> 0) - (address >>> 0));
     }
 
-    /** Writes a terminated text into `room` bytes; what does not fit is cut at a whole character. */
-    putCString(address: number, room: number, text: string): void {
+    /** Writes a NUL-terminated string into `capacity` bytes, truncated at a character boundary. */
+    putCString(address: number, capacity: number, text: string): void {
         const at = address >>> 0;
-        const { written } = this.#encoder.encodeInto(text, this.bytes.subarray(at, at + room - 1));
+        const { written } = this.#encoder.encodeInto(text, this.bytes.subarray(at, at + capacity - 1));
         this.bytes[at + written] = 0;
     }
 }

@@ -1,9 +1,9 @@
-/** What the engine can be asked, by name; both sides of a worker's border know this list. */
+/** The methods that the engine's side implements, called directly or through a worker's messages. */
 import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
 import type { DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
-import type { PortableMedia } from "./media.js";
+import type { PortableMedia } from "./request_media.js";
 import type { WasmLocation } from "./module.js";
 import type { Canvas, EncoderStats, Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import type { StoredModel } from "./opfs.js";
@@ -12,31 +12,31 @@ import type { ModelSource, PortableSource } from "./sources.js";
 export type DeviceChoice = "auto" | "gpu" | "gpu-baseline" | "cpu";
 
 export interface Progress {
-    /** The engine itself, the file's header, its weights (bytes), the memory for a conversation, kernels (how many). */
+    /** Units of `done` and `total`: weights in bytes, compile in kernels; the other stages go from 0 to 1. */
     stage: "engine" | "header" | "weights" | "session" | "compile";
     done: number;
     total: number;
 }
 
-/** A loaded model, in plain data. */
+/** Properties of a loaded model. */
 export interface ModelFacts {
     name: string;
     vocabulary: number;
-    /** Tokens that a conversation may have. */
+    /** Maximum tokens of a conversation. */
     contextLength: number;
-    /** What the model was made for. */
+    /** The model's own limit. */
     trainedContext: number;
     bytes: number;
     device: "gpu" | "gpu-baseline" | "cpu";
     deviceName: string;
-    /** That compute: on the CPU with shared memory several, else 1. */
+    /** Number of computing threads; more than 1 only on the CPU with shared memory. */
     threads: number;
-    /** It takes pictures, it takes sound. */
+    /** Accepts images; accepts sound. */
     vision: boolean;
     audio: boolean;
-    /** Its text condenses out of noise: chunks carry a canvas, and settings that draw tokens change nothing. */
+    /** A diffusion model: chunks carry a canvas, and sampling settings other than the seed have no effect. */
     diffusion: boolean;
-    /** A sentence to show when the device is not what one would expect; else null. */
+    /** A sentence to show if "auto" did not choose the GPU; else null. */
     notice: string | null;
 }
 
@@ -45,9 +45,9 @@ export interface LoadRequest {
     device: DeviceChoice;
     ple: NonNullable<OpenOptions["ple"]>;
     session: SessionOptions;
-    /** At most; null: as many as are useful. */
+    /** Maximum; null: automatic. */
     threads: number | null;
-    /** Tokens of a picture, at most; null: what the model is made for. */
+    /** Maximum tokens of an image; null: the model's default. */
     imageTokens: number | null;
 }
 
@@ -58,12 +58,12 @@ interface M<A, R, E = never> {
 }
 
 export interface Methods {
-    /** First: where the engine's module is, and the one with threads; null: there is none. */
+    /** Must be called first: the locations of bezel.wasm and bezel-mt.wasm; null: no threads. */
     start: M<{ wasm: WasmLocation; threaded: WasmLocation | null }, void>;
     capabilities: M<null, Capabilities>;
     inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
     load: M<LoadRequest, ModelFacts, Progress>;
-    /** Where the messages had pictures and sounds they have numbers, of `media`. */
+    /** In the messages, images and sounds are indexes into `media`. */
     chat: M<{ request: ChatRequest; media: PortableMedia[] }, void, ChatChunk>;
     chatWhole: M<{ request: ChatRequest; media: PortableMedia[] }, ChatCompletion>;
     mediaStats: M<null, EncoderStats>;

@@ -1,4 +1,4 @@
-/** A loaded model: its tokens, and what is made from it. */
+/** A loaded model: tokenization, and creation of sessions, encoders and turns. */
 import { Encoder, mediaKinds, type MediaKind } from "./encoder.js";
 import type { Engine } from "./engine.js";
 import type { EncoderOptions, SessionOptions } from "./options.js";
@@ -9,7 +9,7 @@ import { Turn } from "./turn.js";
 export class Model {
     readonly engine: Engine;
     readonly address: number;
-    /** Read again when the GPU is lost: they stay open as long as the model. */
+    /** Read again when the GPU is lost, so they stay open as long as the model. */
     readonly sources: Source[];
 
     constructor(engine: Engine, address: number, sources: Source[]) {
@@ -18,7 +18,7 @@ export class Model {
         this.sources = sources;
     }
 
-    /** The file's that the text model is in, or its first part. */
+    /** Name of the text model's file, or of its first part. */
     get name(): string {
         return this.sources[this.engine.exports.model_main(this.address)]?.name ?? "model";
     }
@@ -50,7 +50,7 @@ export class Model {
         });
     }
 
-    /** The text of tokens, never half a character. Control tokens show nothing unless asked to. */
+    /** Detokenizes, in whole characters. Control tokens produce text only with `showControl`. */
     textOf(tokens: Iterable<number>, showControl = false): string {
         const { engine } = this;
         const { exports, host, memory } = engine;
@@ -64,7 +64,7 @@ export class Model {
         return text;
     }
 
-    /** A token as the vocabulary spells it; its bytes may be part of a character. */
+    /** A token's bytes in the vocabulary; may be part of a character. */
     pieceOf(token: number): Uint8Array {
         const { exports, host, memory } = this.engine;
         exports.token_piece(host, this.address, token);
@@ -85,22 +85,22 @@ export class Model {
         return new Session(this, session, 1 + free - (engine.threads?.free ?? 0));
     }
 
-    /** Its text condenses out of noise. */
+    /** Whether it is a diffusion model. */
     get diffusion(): boolean {
         return this.engine.exports.model_canvas(this.address) !== 0;
     }
 
-    /** Has it eyes, has it ears? */
+    /** Whether it accepts images or sound. */
     takes(kind: MediaKind): boolean {
         return this.engine.exports.model_takes(this.address, mediaKinds.indexOf(kind)) !== 0;
     }
 
-    /** Tokens of a picture, at most, for OpenAI's `detail`. */
+    /** Maximum tokens of an image for OpenAI's `detail`. */
     budgetOf(detail: "auto" | "low" | "high"): number {
         return this.engine.exports.model_budget(this.address, ["auto", "low", "high"].indexOf(detail));
     }
 
-    /** The model's eyes and ears. */
+    /** The model's vision and audio encoders. */
     async newEncoder(options: EncoderOptions = {}): Promise<Encoder> {
         const { engine } = this;
         await engine.threads?.reserve();
@@ -110,7 +110,7 @@ export class Model {
         return new Encoder(this, encoder);
     }
 
-    /** A turn of a conversation: the request is OpenAI's or Ollama's. */
+    /** A turn of a conversation, from a request in OpenAI's or Ollama's format. */
     newTurn(request: object): Turn {
         const { engine } = this;
         const turn = engine.withText(JSON.stringify(request), (address, length) =>
@@ -119,7 +119,7 @@ export class Model {
         return new Turn(engine, turn);
     }
 
-    /** Free sessions first. */
+    /** Free its sessions and encoders first. */
     free(): void {
         this.engine.exports.model_free(this.address);
     }

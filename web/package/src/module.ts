@@ -1,11 +1,11 @@
-/** The engine's module, from wherever it is. */
+/** Loads and compiles the engine's WebAssembly module. */
 import { BezelError } from "./errors.js";
 
 export type WasmLocation = string | BufferSource | WebAssembly.Module;
 
-/** Node's fetch reads no files. */
+/** Node's fetch does not support file: URLs. */
 async function readFileUrl(url: string): Promise<BufferSource> {
-    const name = "node:fs/promises"; // by a variable: bundlers for browsers must not look for it
+    const name = "node:fs/promises"; // in a variable, so that browser bundlers do not try to resolve it
     const { readFile } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
         readFile: (path: URL) => Promise<Uint8Array<ArrayBuffer>>;
     };
@@ -36,7 +36,7 @@ export async function compileModule(from: WasmLocation): Promise<WebAssembly.Mod
         const memory = reason instanceof RangeError;
         throw new BezelError(
             memory ? "out_of_memory" : "network",
-            `The engine could not be loaded${where}: ${cause}. The option wasm says where bezel.wasm is.`,
+            `The engine could not be loaded${where}: ${cause}. Pass the location of bezel.wasm in the option wasm.`,
             { cause: reason },
         );
     }

@@ -1,14 +1,14 @@
-/** What only Node has. */
+/** File access in Node. */
 import { open, stat, type FileHandle } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import type { Source } from "./source.js";
 
 export interface FileSource extends Source {
-    /** Not needed: no file stays open between reads. Afterwards nothing can be read. */
+    /** Ends reading. Optional: no file stays open between reads. */
     close(): Promise<void>;
 }
 
-/** Which file it is, and that it is as it was. */
+/** Identifies a version of the file. */
 interface Version {
     readonly size: number;
     readonly mtimeMs: number;
@@ -17,9 +17,9 @@ interface Version {
 
 const same = (a: Version, b: Version): boolean => a.size === b.size && a.mtimeMs === b.mtimeMs && a.ino === b.ino;
 
-/** A file that is open while it is read, and no longer: a model may live as long as its program, and nobody closes what
- * was only looked at. */
-class Opened {
+/** A file that is open only while it is being read: a model may live as long as its program, and inspected files are
+ * never closed explicitly. */
+class ReopenedFile {
     readonly #path: string;
     readonly #version: Version;
     #file: Promise<FileHandle> | null = null;
@@ -55,7 +55,7 @@ class Opened {
 
 export async function fileSource(path: string): Promise<FileSource> {
     const version = await stat(path);
-    const opened = new Opened(resolve(path), version);
+    const reopened = new ReopenedFile(resolve(path), version);
     let closed = false;
     return {
         name: basename(path),
@@ -69,7 +69,7 @@ export async function fileSource(path: string): Promise<FileSource> {
             if (closed) {
                 return Promise.reject(new Error("the file was closed"));
             }
-            return opened.use(async (file) => {
+            return reopened.use(async (file) => {
                 const bytes = new Uint8Array(length);
                 let n = 0;
                 while (n < length) {

@@ -1,5 +1,5 @@
-/** Models in the origin private file system: folder "bezel", one file each; what is not finished has
- * its journal beside it (download.ts) and is no model yet. */
+/** Models in the origin private file system: folder "bezel", one file each. An incomplete download has a journal next
+ * to it (download.ts) and does not count as a model. */
 import { BezelError } from "./errors.js";
 
 const FOLDER = "bezel";
@@ -12,7 +12,7 @@ export interface StoredModel {
     modified: number;
 }
 
-/** TypeScript's DOM does not know the iterator yet. */
+/** TypeScript's DOM types lack the iterator. */
 type Folder = FileSystemDirectoryHandle & { entries(): AsyncIterable<[string, FileSystemHandle]> };
 
 export function hasOpfs(): boolean {
@@ -22,14 +22,14 @@ export function hasOpfs(): boolean {
 
 export async function modelFolder(): Promise<Folder> {
     if (!hasOpfs()) {
-        throw new BezelError("quota", "This browser keeps no files for pages (no origin private file system); open the model from a file.");
+        throw new BezelError("quota", "This browser cannot store files for pages (no origin private file system); open the model from a file instead.");
     }
     try {
         const root = await navigator.storage.getDirectory();
         return (await root.getDirectoryHandle(FOLDER, { create: true })) as Folder;
     } catch (reason) {
         const cause = reason instanceof Error ? reason.message : String(reason);
-        throw new BezelError("quota", `The browser refuses to keep files for this page (${cause}); private windows often do.`, {
+        throw new BezelError("quota", `The browser does not let this page store files (${cause}); private windows often forbid it.`, {
             cause: reason,
         });
     }
@@ -53,12 +53,12 @@ async function find(folder: Folder, name: string): Promise<FileSystemFileHandle 
     }
 }
 
-/** A finished model. */
+/** A complete model. */
 export async function storedFile(name: string): Promise<File> {
     const folder = await modelFolder();
     const file = await find(folder, checkName(name));
     if (!file || (await find(folder, name + JOURNAL))) {
-        const state = file ? "is not downloaded completely; Bezel.download goes on with it" : "is not stored here";
+        const state = file ? "is not downloaded completely; Bezel.download resumes it" : "is not stored here";
         throw new BezelError("not_found", `${name} ${state}.`);
     }
     return file.getFile();
@@ -84,20 +84,20 @@ export async function storedModels(): Promise<StoredModel[]> {
     return models.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Finished or not. */
+/** Complete or not. */
 export async function removeStored(name: string): Promise<void> {
     const folder = await modelFolder();
-    const there = [];
+    const found = [];
     for (const file of [checkName(name), name + JOURNAL]) {
         if (await find(folder, file)) {
-            there.push(file);
+            found.push(file);
         }
     }
-    if (!there.length) {
+    if (!found.length) {
         throw new BezelError("not_found", `${name} is not stored here.`);
     }
     try {
-        for (const file of there) {
+        for (const file of found) {
             await folder.removeEntry(file);
         }
     } catch (reason) {
@@ -106,9 +106,9 @@ export async function removeStored(name: string): Promise<void> {
     }
 }
 
-// ---- writing, which only workers can -------------------------------------------------------------
+// ---- writing, in workers only ----------------------------------------------------------------------
 
-/** FileSystemSyncAccessHandle, which TypeScript knows in workers only. */
+/** FileSystemSyncAccessHandle, which only TypeScript's worker types declare. */
 export interface SyncFile {
     read(into: Uint8Array, options: { at: number }): number;
     write(bytes: Uint8Array, options: { at: number }): number;
@@ -118,29 +118,29 @@ export interface SyncFile {
     close(): void;
 }
 
-/** Opens a file for itself alone; makes it if it is not there. */
-export async function openSync(name: string): Promise<SyncFile> {
+/** Opens a file exclusively, creating it if needed. */
+export async function openSyncFile(name: string): Promise<SyncFile> {
     const handle = (await (await modelFolder()).getFileHandle(name, { create: true })) as FileSystemFileHandle & {
         createSyncAccessHandle?: () => Promise<SyncFile>;
     };
     if (!handle.createSyncAccessHandle) {
-        throw new BezelError("bad_request", "Models are stored from a worker only; leave out worker: false.");
+        throw new BezelError("bad_request", "Models can be stored only from a worker; remove worker: false.");
     }
     try {
         return await handle.createSyncAccessHandle();
     } catch (reason) {
         const cause = reason instanceof Error ? reason.message : String(reason);
-        throw new BezelError("bad_request", `${name} is in use, perhaps by another tab that downloads it (${cause}).`, { cause: reason });
+        throw new BezelError("bad_request", `${name} is in use, perhaps by a download in another tab (${cause}).`, { cause: reason });
     }
 }
 
-/** Is such a file there and whole? Its size, else null. */
+/** Size of a complete file; null: missing or incomplete. */
 export async function storedSize(name: string): Promise<number | null> {
     const folder = await modelFolder();
     const file = (await find(folder, name + JOURNAL)) ? null : await find(folder, name);
     return file && (await file.getFile()).size;
 }
 
-export async function forgetJournal(name: string): Promise<void> {
+export async function removeJournal(name: string): Promise<void> {
     await (await modelFolder()).removeEntry(name + JOURNAL);
 }

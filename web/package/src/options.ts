@@ -1,71 +1,71 @@
-/** Options. What is left out has the default that include/bezel.h names; C reads them (src/wasm/options.c). */
+/** Options, parsed by C (src/wasm/options.c). Defaults are those of include/bezel.h. */
 
 export interface OpenOptions {
-    /** "gpu-baseline": no features, least limits. Default: cpu. */
+    /** "gpu-baseline": no optional features, default limits. Default: cpu. */
     device?: "cpu" | "gpu" | "gpu-baseline";
-    /** Per-layer embeddings: all on the GPU, or rows read from the file as they are needed. Default: what fits. */
+    /** Per-layer embeddings: all on the GPU, or rows read from the file on demand. Default: whichever fits. */
     ple?: "resident" | "file" | "auto";
-    /** Bytes that the weights may take on the GPU; layers that do not fit are read from the file for every pass. */
+    /** Maximum bytes of weights on the GPU; layers that do not fit are read from the file in every pass. */
     gpuMemory?: number;
-    /** Bytes. */
+    /** In bytes. */
     onProgress?: (done: number, total: number) => void;
     signal?: AbortSignal;
 }
 
-/** A diffusion model's canvas after a step over it. Its tokens come when it is settled. */
+/** A diffusion model's canvas after a denoising step. Its tokens follow once they are final. */
 export interface Canvas {
-    /** What it reads like at this moment, up to an end token. */
+    /** Its current text, up to an end token. */
     text: string;
-    /** Of at most `steps`, from 1. */
+    /** From 1, at most `steps`. */
     step: number;
     steps: number;
-    /** Of its first token in the sequence, and how many it has. */
+    /** Position of its first token in the sequence, and its length. */
     position: number;
     tokens: number;
 }
 
 export interface JobControl {
     signal?: AbortSignal;
-    /** A diffusion model: every step over a canvas, while generating. */
+    /** Called after every denoising step of a diffusion model. */
     onCanvas?: (canvas: Canvas) => void;
-    /** The GPU was lost; done of total bytes are loaded again, then the job goes on. */
+    /** The GPU was lost: `done` of `total` bytes are loaded again, then the job resumes. */
     onReload?: (done: number, total: number) => void;
 }
 
 export interface SessionOptions {
-    /** Positions. Default: the model's limit, at most 32,768. */
+    /** Capacity in tokens. Default: the model's limit, at most 32,768. */
     context?: number;
     /** Prompt tokens per pass, at most 512. */
     chunk?: number;
     kernels?: string;
-    /** One kernel per step, for checking. */
+    /** No fused kernels, for tests. */
     noFuse?: boolean;
-    /** Float activations and an f32 cache: slower, nothing rounded. */
+    /** f32 activations and cache: slower, without rounding. */
     exact?: boolean;
-    /** Places a conversation can go back to. */
+    /** Number of positions that a conversation can rewind to. */
     snapshots?: number;
 }
 
 export interface EncoderOptions {
-    /** Tokens of a picture, at most: 70 to 1120. Default: what the model is made for, mostly 280. */
+    /** Maximum tokens of an image, 70 to 1120. Default: the model's own, usually 280. */
     budget?: number;
-    /** Pictures and sounds remembered by their content. Default: 16. */
+    /** Cached images and sounds. Default: 16. */
     keep?: number;
     kernels?: string;
-    /** On the GPU nothing is rounded to f16, as it is where subgroup matrices are faster for that. */
+    /** No rounding to f16 on the GPU, hence no subgroup matrices. */
     exact?: boolean;
 }
 
 export interface EncoderStats {
-    /** Pictures and sounds that went through a tower, and that were known already. */
+    /** Images and sounds that were encoded, and that came from the cache. */
     encoded: number;
     remembered: number;
 }
 
 export interface PrefillOptions extends JobControl {
-    /** Keep a way back to this many tokens. */
+    /** Position to keep a snapshot of, for rewinding. */
     snapshotAt?: number;
-    /** Every new row's logits, in order. */
+    /** Logits of every new position, [rows][vocabulary], in order. */
     onLogits?: (logits: Float32Array, position: number, rows: number) => void;
     onProgress?: (done: number, total: number) => void;
 }
@@ -81,7 +81,7 @@ export interface Sampling {
     frequency?: number;
     window?: number;
     seed?: number;
-    /** [token, what is added to its logit]; -Infinity: never chosen. */
+    /** [token, value added to its logit]; -Infinity: never sampled. */
     bias?: [number, number][];
 }
 
@@ -102,11 +102,11 @@ export interface TokenProb {
 
 export interface Token {
     token: number;
-    /** What can be shown now: whole characters. */
+    /** Text that is complete with this token, in whole characters. */
     text: string;
-    /** With logProbs. */
+    /** Set with logProbs. */
     logProb: number;
-    /** With topLogProbs: best first. */
+    /** Set with topLogProbs; likeliest first. */
     top: TokenProb[];
 }
 
@@ -119,7 +119,7 @@ export interface SessionStats {
     generated: number;
     restores: number;
     cacheBytes: number;
-    /** Rows of per-layer embeddings kept in the file: there already, and fetched. */
+    /** Rows of per-layer embeddings in the file: found in the cache, and read. */
     pleHits: number;
     pleMisses: number;
 }

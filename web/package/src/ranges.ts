@@ -1,4 +1,4 @@
-/** A set of bytes of a file, as ranges [from, to) in order that do not touch. */
+/** A set of byte positions as sorted, disjoint, non-adjacent ranges [from, to). */
 export type Range = [from: number, to: number];
 
 export class Ranges {
@@ -8,12 +8,12 @@ export class Ranges {
         return this.#list;
     }
 
-    /** Bytes in it. */
+    /** Number of bytes. */
     get total(): number {
         return this.#list.reduce((sum, [from, to]) => sum + to - from, 0);
     }
 
-    /** How far it reaches from the file's beginning without a gap. */
+    /** Length of the contiguous range from 0. */
     get prefix(): number {
         const [first] = this.#list;
         return first?.[0] === 0 ? first[1] : 0;
@@ -29,13 +29,13 @@ export class Ranges {
         this.#list = apart.sort(([a], [b]) => a - b);
     }
 
-    /** What is missing of the first `size` bytes, in pieces of at most `most`. */
-    missing(size: number, most: number): Range[] {
+    /** The ranges missing from [0, size), each at most `maxLength` long. */
+    missing(size: number, maxLength: number): Range[] {
         const gaps: Range[] = [];
         let at = 0;
         for (const [from, to] of [...this.#list, [size, size] as Range]) {
-            for (; at < Math.min(from, size); at = Math.min(at + most, from, size)) {
-                gaps.push([at, Math.min(at + most, from, size)]);
+            for (; at < Math.min(from, size); at = Math.min(at + maxLength, from, size)) {
+                gaps.push([at, Math.min(at + maxLength, from, size)]);
             }
             at = Math.max(at, to);
         }

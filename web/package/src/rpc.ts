@@ -1,9 +1,9 @@
-/** Calls to the engine, wherever it runs: directly, or in a worker by messages.
+/** Calls to the engine: directly, or through messages to a worker.
  *
  *   to the worker:    { call, method, argument }   { abort }
  *   from the worker:  { alive }   { event, value }   { result, value }   { error, code, message }
  *
- * where call, abort, event, result and error are the number of the call. */
+ * call, abort, event, result and error hold the call's id; alive, the name of a lock or null. */
 import { abortedBy, BezelError, errorFrom, isCrash, type ErrorCode } from "./errors.js";
 import type { Method, Methods } from "./methods.js";
 
@@ -17,26 +17,26 @@ export interface CallOptions<M extends Method> {
     transfer?: Transferable[];
 }
 
-/** Where calls go. */
+/** The calling side. */
 export interface Caller {
     call<M extends Method>(method: M, argument: Argument<M>, options?: CallOptions<M>): Promise<Result<M>>;
-    /** Ends what runs there; pending calls are rejected. */
+    /** Ends the engine; pending calls reject. */
     close(): void;
 }
 
-/** Who answers them. */
+/** The answering side. */
 export type Handlers = {
     [M in Method]: (argument: Argument<M>, emit: (event: Event<M>) => void, signal: AbortSignal) => Promise<Result<M>>;
 };
 
-/** The part of Worker that is used, so that other kinds can stand in. */
+/** The part of Worker that is used, so that others can implement it. */
 export interface WorkerLike {
     postMessage(message: unknown, transfer: Transferable[]): void;
     addEventListener(type: "message" | "error" | "messageerror", listener: (event: MessageEvent & ErrorEvent) => void): void;
     terminate(): unknown;
 }
 
-/** A worker's own side. */
+/** The global scope inside a worker. */
 export interface WorkerScope {
     postMessage(message: unknown, transfer: Transferable[]): void;
     addEventListener(type: "message", listener: (event: MessageEvent) => void): void;
@@ -60,7 +60,7 @@ export class LocalCaller implements Caller {
     readonly #closing = new AbortController();
     #crash: BezelError | null = null;
 
-    /** `free` is called at the end. */
+    /** `free` is called on close. */
     constructor(handlers: Handlers, free: () => void) {
         this.#handlers = handlers;
         this.#free = free;
@@ -79,7 +79,7 @@ export class LocalCaller implements Caller {
                 this.#crash = error;
                 this.#closing.abort(reason);
             }
-            // What a crash took along has its cause, and so has what was ended with the model.
+            // Calls that ended because of a crash or a close report that as their cause.
             throw this.#crash ?? (error.code === "aborted" && this.#closing.signal.aborted ? closed() : error);
         }
     }
@@ -98,47 +98,47 @@ interface Pending {
     resolve: (value: never) => void;
     reject: (reason: BezelError) => void;
     onEvent: ((event: never) => void) | undefined;
-    forget: () => void;
+    removeListener: () => void;
 }
 
 export class WorkerCaller implements Caller {
     readonly #worker: WorkerLike;
     readonly #pending = new Map<number, Pending>();
     #next = 1;
-    #dead: BezelError | null = null;
+    #failure: BezelError | null = null;
     #alive = false;
 
     constructor(worker: WorkerLike) {
         this.#worker = worker;
         worker.addEventListener("message", ({ data }) => this.#receive(data as FromWorker));
-        worker.addEventListener("messageerror", () => this.#die("a message could not be read"));
+        worker.addEventListener("messageerror", () => this.#fail("a message could not be read"));
         worker.addEventListener("error", (event) => {
             event.preventDefault();
-            this.#die(event.message || (this.#alive ? "it crashed" : "its script could not be loaded"));
+            this.#fail(event.message || (this.#alive ? "it crashed" : "its script could not be loaded"));
         });
     }
 
-    #die(cause: string): void {
-        const what = this.#alive
-            ? `The worker that runs the model ended: ${cause}, perhaps for lack of memory. Load the model again.`
-            : `The worker could not start: ${cause}. Where scripts are bundled, pass the option worker.`;
-        this.#fail(new BezelError(this.#alive ? "device_lost" : "network", what));
+    #fail(cause: string): void {
+        const message = this.#alive
+            ? `The worker that runs the model ended (${cause}), perhaps because it ran out of memory. Load the model again.`
+            : `The worker could not start: ${cause}. If your scripts are bundled, pass the option worker.`;
+        this.#close(new BezelError(this.#alive ? "device_lost" : "network", message));
     }
 
-    #fail(reason: BezelError): void {
-        this.#dead ??= reason;
+    #close(reason: BezelError): void {
+        this.#failure ??= reason;
         this.#worker.terminate();
-        this.#pending.forEach(({ reject, forget }) => {
-            forget();
+        this.#pending.forEach(({ reject, removeListener }) => {
+            removeListener();
             reject(reason);
         });
         this.#pending.clear();
     }
 
-    #take(id: number): Pending | undefined {
+    #settle(id: number): Pending | undefined {
         const pending = this.#pending.get(id);
         this.#pending.delete(id);
-        pending?.forget();
+        pending?.removeListener();
         return pending;
     }
 
@@ -146,59 +146,60 @@ export class WorkerCaller implements Caller {
         if ("event" in message) {
             this.#pending.get(message.event)?.onEvent?.(message.value as never);
         } else if ("result" in message) {
-            this.#take(message.result)?.resolve(message.value as never);
+            this.#settle(message.result)?.resolve(message.value as never);
         } else if ("error" in message) {
-            this.#take(message.error)?.reject(new BezelError(message.code, message.message));
+            this.#settle(message.error)?.reject(new BezelError(message.code, message.message));
         } else {
             this.#alive = true;
             if (message.alive !== null) {
-                // The worker holds this lock as long as it lives, however it ends.
-                void navigator.locks.request(message.alive, () => this.#dead ?? this.#die("it was stopped"));
+                // The worker holds this lock for its lifetime, so obtaining it means that the worker has ended.
+                void navigator.locks.request(message.alive, () => this.#failure ?? this.#fail("it was stopped"));
             }
         }
     }
 
     call<M extends Method>(method: M, argument: Argument<M>, options: CallOptions<M> = {}): Promise<Result<M>> {
         const { signal, onEvent, transfer = [] } = options;
-        if (this.#dead) {
-            return Promise.reject(this.#dead);
+        if (this.#failure) {
+            return Promise.reject(this.#failure);
         }
         if (signal?.aborted) {
             return Promise.reject(abortedBy(signal));
         }
         const id = this.#next++;
         return new Promise((resolve, reject) => {
-            // The worker answers an abort as soon as it can; that answer ends the call.
+            // The call ends when the worker answers the abort.
             const abort = (): void => this.#worker.postMessage({ abort: id } satisfies ToWorker, []);
-            const forget = (): void => signal?.removeEventListener("abort", abort);
+            const removeListener = (): void => signal?.removeEventListener("abort", abort);
             signal?.addEventListener("abort", abort);
-            this.#pending.set(id, { resolve, reject, onEvent, forget });
+            this.#pending.set(id, { resolve, reject, onEvent, removeListener });
             try {
                 this.#worker.postMessage({ call: id, method, argument } satisfies ToWorker, transfer);
             } catch (reason) {
-                this.#take(id)?.reject(errorFrom(reason)); // what cannot be copied into a message
+                this.#settle(id)?.reject(errorFrom(reason)); // the argument cannot be cloned
             }
         });
     }
 
     close(): void {
-        this.#fail(closed());
+        this.#close(closed());
     }
 }
 
-/** Values that a handler wants moved, not copied. */
-const moved = new WeakMap<object, Transferable[]>();
+/** Transfer lists of results and events. */
+const transferLists = new WeakMap<object, Transferable[]>();
 
-export function moving<T extends object>(value: T, transfer: Transferable[]): T {
-    moved.set(value, transfer);
+/** Marks a handler's result or event so that it is transferred instead of copied. */
+export function withTransfer<T extends object>(value: T, transfer: Transferable[]): T {
+    transferLists.set(value, transfer);
     return value;
 }
 
 function transferOf(value: unknown): Transferable[] {
-    return typeof value === "object" && value !== null ? (moved.get(value) ?? []) : [];
+    return typeof value === "object" && value !== null ? (transferLists.get(value) ?? []) : [];
 }
 
-/** Answers calls inside a worker. */
+/** Answers calls in a worker. */
 export function serve(scope: WorkerScope, handlers: Handlers): void {
     const running = new Map<number, AbortController>();
     const post = (message: FromWorker, transfer: Transferable[] = []): void => scope.postMessage(message, transfer);
@@ -213,7 +214,7 @@ export function serve(scope: WorkerScope, handlers: Handlers): void {
             const { code, message } = errorFrom(reason);
             post({ error: id, code, message });
             if (isCrash(reason)) {
-                scope.close(); // what else is under way ends with the worker
+                scope.close(); // all other calls end with the worker
             }
         } finally {
             running.delete(id);

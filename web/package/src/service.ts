@@ -1,39 +1,39 @@
-/** The engine behind the methods: one model, its sessions, one job at a time. Runs in a worker or on
- * the page, and does not know which. */
+/** Implements the methods on the engine's side: one model, its sessions, one job at a time. The same in a worker and
+ * on the page. */
 import { defaultGpu, findAdapter, findCapabilities } from "./capabilities.js";
 import { answerChat, Collector } from "./chat.js";
 import type { ChatChunk, ChatRequest } from "./chat_types.js";
 import { download } from "./download.js";
 import { Engine } from "./engine.js";
 import { abortedBy, BezelError } from "./errors.js";
-import { Eyes } from "./eyes.js";
 import type { Inspection } from "./inspect.js";
+import { MediaEncoder } from "./media_encoder.js";
 import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
-import type { PortableMedia } from "./media.js";
 import type { Model } from "./model.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
 import type { Canvas, SessionOptions } from "./options.js";
-import { moving, type Handlers, type WorkerLike } from "./rpc.js";
+import type { PortableMedia } from "./request_media.js";
+import { withTransfer, type Handlers, type WorkerLike } from "./rpc.js";
 import type { Session } from "./session.js";
 import type { Source } from "./source.js";
 import { closeSource, openSource } from "./sources.js";
 import { canShareMemory, sharedMemory, threadCount } from "./threads.js";
 import type { Fetch } from "./url_source.js";
 
-/** On the CPU all weights are in the module's memory, which ends at 4 GiB. */
-const CPU_MOST = 3.5e9;
+/** On the CPU all weights are in the module's memory, which is limited to 4 GiB. */
+const MAX_CPU_BYTES = 3.5e9;
 
 export interface ServiceOptions {
     gpu?: GPU | null | undefined;
     fetch?: Fetch | undefined;
-    /** A worker whose script is serveThread; where there is none, one thread computes. */
+    /** Creates a worker that runs serveThread. Without it, a single thread computes. */
     makeThread?: () => WorkerLike;
 }
 
 interface Choice {
     device: ModelFacts["device"];
-    /** Why "auto" did not take the GPU. */
+    /** Why "auto" did not choose the GPU. */
     notice: string | null;
 }
 
@@ -42,9 +42,9 @@ interface Loaded {
     model: Model;
     facts: ModelFacts;
     sources: Source[];
-    /** 0 is the one that chats use. */
+    /** Session 0 answers chat requests. */
     sessions: Map<number, Session>;
-    eyes: Eyes;
+    encoder: MediaEncoder;
 }
 
 function gigabytes(bytes: number): string {
@@ -61,10 +61,10 @@ export class Service {
     #loaded: Loaded | null = null;
     #loading = false;
     #nextSession = 1;
-    /** Ends reading from addresses. */
-    #reading = new AbortController();
-    /** The end of what is in line. */
-    #last: Promise<unknown> = Promise.resolve();
+    /** Aborts requests of URL sources. */
+    #sourceAbort = new AbortController();
+    /** Resolves when all queued operations have ended. */
+    #queueEnd: Promise<unknown> = Promise.resolve();
 
     constructor(options: ServiceOptions = {}) {
         this.#gpu = options.gpu === undefined ? defaultGpu() : options.gpu;
@@ -75,18 +75,18 @@ export class Service {
     #startEngine(): Promise<Engine> {
         const wasm = this.#wasm;
         if (wasm === null) {
-            throw new BezelError("bad_request", "The engine was not told where its module is.");
+            throw new BezelError("bad_request", "The engine does not know where bezel.wasm is.");
         }
         this.#engine ??= compileModule(wasm)
             .then((module) => Engine.load({ wasm: module, gpu: this.#gpu }))
             .catch((reason: unknown) => {
-                this.#engine = null; // the next one may have a better connection
+                this.#engine = null; // the next call may retry
                 throw reason;
             });
         return this.#engine;
     }
 
-    /** The engine for a CPU: with threads, if the page may share memory. */
+    /** The engine for the CPU, with threads if memory can be shared. */
     async #startForCpu(wanted: number | null): Promise<Engine> {
         const [make, wasm] = [this.#makeThread, this.#threadedWasm];
         const count = threadCount(wanted);
@@ -107,16 +107,16 @@ export class Service {
     #session(id: number): Session {
         const session = this.#current().sessions.get(id);
         if (!session) {
-            throw new BezelError("bad_request", "This session was freed.");
+            throw new BezelError("bad_request", "This session has been freed.");
         }
         return session;
     }
 
-    /** One after the other, in the order of asking. */
-    async #inTurn<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-        const before = this.#last;
-        let leave = (): void => undefined;
-        this.#last = new Promise<void>((resolve) => (leave = resolve)).then(() => before);
+    /** Runs operations one after the other, in call order. */
+    async #enqueue<T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+        const before = this.#queueEnd;
+        let release = (): void => undefined;
+        this.#queueEnd = new Promise<void>((resolve) => (release = resolve)).then(() => before);
         try {
             await new Promise<void>((resolve, reject) => {
                 const stop = (): void => reject(abortedBy(signal));
@@ -131,7 +131,7 @@ export class Service {
             });
             return await act();
         } finally {
-            leave();
+            release();
         }
     }
 
@@ -141,29 +141,29 @@ export class Service {
         if (choice !== "auto") {
             return { device: choice, notice: null };
         }
-        const slowly = "so the model runs on the CPU, many times slower than on a GPU";
+        const onCpu = "so the model runs on the CPU, many times slower than on a GPU";
         if (!this.#gpu) {
             const insecure = "isSecureContext" in globalThis && !globalThis.isSecureContext;
-            const why = insecure ? "This page is not served by https, without which there is no WebGPU" : "There is no WebGPU here";
-            return { device: "cpu", notice: `${why}, ${slowly}.` };
+            const why = insecure ? "WebGPU is not available because this page is not served over https" : "WebGPU is not available";
+            return { device: "cpu", notice: `${why}, ${onCpu}.` };
         }
         const adapter = await findAdapter(this.#gpu);
         if (!adapter) {
-            return { device: "cpu", notice: `WebGPU found no GPU that it can use, ${slowly}.` };
+            return { device: "cpu", notice: `WebGPU found no usable GPU, ${onCpu}.` };
         }
         return adapter.software
-            ? { device: "cpu", notice: `WebGPU is only simulated here (${adapter.name}), ${slowly}.` }
+            ? { device: "cpu", notice: `WebGPU runs on a software adapter (${adapter.name}), ${onCpu}.` }
             : { device: "gpu", notice: null };
     }
 
     async #load({ sources: wanted, device, ple, session, threads, imageTokens }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
         if (this.#loaded || this.#loading) {
-            throw new BezelError("bad_request", "A model is loaded already; this engine holds one.");
+            throw new BezelError("bad_request", "A model is already loaded; close it before loading another.");
         }
         this.#loading = true;
-        // Files are read again when a lost device is replaced, long after the wish to cancel loading has no meaning.
-        const stop = (): void => this.#reading.abort(signal.reason);
-        signal.addEventListener("abort", stop);
+        // `signal` cancels loading only: files are read again later if the GPU is lost.
+        const abort = (): void => this.#sourceAbort.abort(signal.reason);
+        signal.addEventListener("abort", abort);
         let model: Model | null = null;
         let chat: Session | null = null;
         let engine: Engine | null = null;
@@ -173,15 +173,15 @@ export class Service {
             engine = choice.device === "cpu" ? await this.#startForCpu(threads) : await this.#startEngine();
             emit({ stage: "engine", done: 1, total: 1 });
             emit({ stage: "header", done: 0, total: 1 });
-            const options = { fetch: this.#fetch, signal: this.#reading.signal };
+            const options = { fetch: this.#fetch, signal: this.#sourceAbort.signal };
             const sources = await Promise.all(wanted.map((source) => openSource(source, options)));
             const bytes = sources.reduce((sum, { size }) => sum + size, 0);
             engine.gpu.onCompile = (done, total): void => emit({ stage: "compile", done, total });
             try {
                 model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
             } catch (reason) {
-                const gone = reason instanceof BezelError && (reason.code === "no_webgpu" || reason.code === "no_adapter");
-                if (device !== "auto" || !gone) {
+                const unusable = reason instanceof BezelError && (reason.code === "no_webgpu" || reason.code === "no_adapter");
+                if (device !== "auto" || !unusable) {
                     throw reason;
                 }
                 const notice = `The GPU cannot be used (${reason.message.replace(/\.$/, "")}), so the model runs on the CPU.`;
@@ -190,11 +190,11 @@ export class Service {
                 model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
             }
             emit({ stage: "session", done: 0, total: 1 });
-            const context = Math.min(session.context ?? 0, model.context); // 0: as the engine thinks best
+            const context = Math.min(session.context ?? 0, model.context); // 0: the engine's default
             chat = await model.newSession({ ...session, context });
             emit({ stage: "session", done: 1, total: 1 });
             if (choice.device !== "cpu") {
-                // The token that every conversation begins with: kernels are compiled now, and not after the first question.
+                // Prefilling the BOS token compiles the kernels now instead of with the first request.
                 await chat.prefill(model.tokenize("", { bos: true }), { signal });
             }
             const facts: ModelFacts = {
@@ -211,10 +211,10 @@ export class Service {
                 diffusion: model.diffusion,
                 notice: this.#noticeOf(choice, engine),
             };
-            this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]), eyes: new Eyes(model, imageTokens) };
+            this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]), encoder: new MediaEncoder(model, imageTokens) };
             return facts;
         } catch (reason) {
-            this.#reading = new AbortController();
+            this.#sourceAbort = new AbortController();
             chat?.free();
             model?.free();
             engine?.threads?.close();
@@ -222,25 +222,25 @@ export class Service {
             throw reason;
         } finally {
             this.#loading = false;
-            signal.removeEventListener("abort", stop);
+            signal.removeEventListener("abort", abort);
             if (engine) {
                 engine.gpu.onCompile = null;
             }
         }
     }
 
-    /** What to say about the CPU, with what would make it faster. */
+    /** The notice, with a hint on how to get more threads. */
     #noticeOf({ notice }: Choice, engine: Engine): string | null {
-        const alone = notice !== null && !engine.threads && this.#makeThread !== null && !canShareMemory();
-        return alone ? `${notice} It uses one of its cores only: the server does not isolate the page (COOP and COEP).` : notice;
+        const singleThreaded = notice !== null && !engine.threads && this.#makeThread !== null && !canShareMemory();
+        return singleThreaded ? `${notice} It uses a single core: the page is not cross-origin isolated (COOP and COEP headers).` : notice;
     }
 
     async #open(engine: Engine, sources: Source[], bytes: number, choice: Choice, ple: LoadRequest["ple"],
         emit: (p: Progress) => void, signal: AbortSignal): Promise<Model> {
-        if (choice.device === "cpu" && bytes > CPU_MOST) {
+        if (choice.device === "cpu" && bytes > MAX_CPU_BYTES) {
             throw new BezelError(
                 "out_of_memory",
-                `A model of ${gigabytes(bytes)} is too large for the CPU, where at most ${gigabytes(CPU_MOST)} fit. ` +
+                `A model of ${gigabytes(bytes)} is too large for the CPU, whose limit is ${gigabytes(MAX_CPU_BYTES)}. ` +
                     (choice.notice ?? "Use a GPU, or a smaller model."),
             );
         }
@@ -259,14 +259,14 @@ export class Service {
         });
     }
 
-    /** Frees the model as soon as nothing runs on it. */
+    /** Frees the model when the queued operations have ended. */
     close(): void {
-        this.#reading.abort();
-        void this.#last.then(() => {
+        this.#sourceAbort.abort();
+        void this.#queueEnd.then(() => {
             const loaded = this.#loaded;
             this.#loaded = null;
             loaded?.sessions.forEach((session) => session.free());
-            loaded?.eyes.free();
+            loaded?.encoder.free();
             loaded?.model.free();
             loaded?.engine.threads?.close();
         });
@@ -275,9 +275,9 @@ export class Service {
     // ---- chat ---------------------------------------------------------------------------------
 
     #chat(request: ChatRequest, media: PortableMedia[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
-        const { model, eyes, facts } = this.#current();
-        const place = { model, eyes, session: this.#session(0), name: facts.name };
-        return this.#inTurn(signal, () => answerChat(place, request, media, signal, send));
+        const { model, encoder, facts } = this.#current();
+        const context = { model, encoder, session: this.#session(0), name: facts.name };
+        return this.#enqueue(signal, () => answerChat(context, request, media, signal, send));
     }
 
     // ---- the methods ----------------------------------------------------------------------------
@@ -304,7 +304,7 @@ export class Service {
             return collector.whole(request);
         },
 
-        mediaStats: () => Promise.resolve(this.#current().eyes.stats),
+        mediaStats: () => Promise.resolve(this.#current().encoder.stats),
 
         tokenize: ({ text, specials, bos }) => Promise.resolve(this.#current().model.tokenize(text, { specials, bos })),
         detokenize: ({ tokens, showControl }) => Promise.resolve(this.#current().model.textOf(tokens, showControl)),
@@ -316,41 +316,41 @@ export class Service {
             return id;
         },
         sessionFree: ({ session }, _, signal) =>
-            this.#inTurn(signal, () => {
+            this.#enqueue(signal, () => {
                 this.#session(session).free();
                 this.#current().sessions.delete(session);
                 return Promise.resolve();
             }),
         sessionPrefill: ({ session, tokens, snapshotAt, logits }, emit, signal) =>
-            this.#inTurn(signal, async () => {
-                const one = this.#session(session);
-                await one.prefill(tokens, {
+            this.#enqueue(signal, async () => {
+                const target = this.#session(session);
+                await target.prefill(tokens, {
                     snapshotAt,
                     signal,
                     onProgress: (done, total) => emit({ done, total }),
                     ...(logits && {
-                        onLogits: (rows, position, n) => emit(moving({ logits: rows, position, rows: n }, [rows.buffer])),
+                        onLogits: (rows, position, n) => emit(withTransfer({ logits: rows, position, rows: n }, [rows.buffer])),
                     }),
                 });
-                return one.stats;
+                return target.stats;
             }),
         sessionGenerate: ({ session, options }, emit, signal) =>
-            this.#inTurn(signal, async () => {
-                const one = this.#session(session);
+            this.#enqueue(signal, async () => {
+                const target = this.#session(session);
                 const onCanvas = (canvas: Canvas): void => emit({ canvas });
-                for await (const token of one.generate(options, { signal, onCanvas })) {
+                for await (const token of target.generate(options, { signal, onCanvas })) {
                     emit(token);
                 }
-                return { finish: one.finish };
+                return { finish: target.finish };
             }),
         sessionLogits: ({ session }) => {
             const logits = this.#session(session).logits;
-            return Promise.resolve(logits && moving(logits, [logits.buffer]));
+            return Promise.resolve(logits && withTransfer(logits, [logits.buffer]));
         },
         sessionStats: ({ session }) => Promise.resolve(this.#session(session).stats),
 
-        download: (wish, onProgress, signal) =>
-            download(wish, { fetch: this.#fetch, signal, engine: () => this.#startEngine(), onProgress }),
+        download: (request, onProgress, signal) =>
+            download(request, { fetch: this.#fetch, signal, engine: () => this.#startEngine(), onProgress }),
         models: () => storedModels(),
         remove: ({ name }) => removeStored(name),
     };

@@ -1,4 +1,4 @@
-/** A session: the tokens that a model has read, and what it writes after them. */
+/** A session: a token sequence with its KV cache; prefill, then generate. */
 import type { Media } from "./encoder.js";
 import { runJob } from "./jobs.js";
 import type { Model } from "./model.js";
@@ -10,7 +10,7 @@ const finishes: Finish[] = ["none", "end", "stop", "length", "context"];
 export class Session {
     readonly model: Model;
     readonly address: number;
-    /** That compute. */
+    /** Number of computing threads. */
     readonly threads: number;
     /** Why the last answer ended. */
     finish: Finish = "none";
@@ -21,7 +21,7 @@ export class Session {
         this.threads = threads;
     }
 
-    /** Makes the session hold exactly these tokens; computes what differs. */
+    /** Makes the session hold exactly these tokens; the common prefix is not computed again. */
     async prefill(ids: Int32Array, options: PrefillOptions = {}): Promise<void> {
         const { engine } = this.model;
         const { exports, host } = engine;
@@ -38,16 +38,16 @@ export class Session {
                 ),
             ),
         );
-        await this.#fill(job, options);
+        await this.#runPrefill(job, options);
     }
 
-    /** The same with a turn's prompt and its pictures and sounds, all of them attached. */
+    /** Prefills a turn's prompt with its media, all of which must be attached. */
     async prefillTurn(turn: Turn, options: Omit<PrefillOptions, "snapshotAt" | "onLogits"> = {}): Promise<void> {
         const { engine } = this.model;
-        await this.#fill(engine.check(engine.exports.turn_prefill(engine.host, this.address, turn.address)), options);
+        await this.#runPrefill(engine.check(engine.exports.turn_prefill(engine.host, this.address, turn.address)), options);
     }
 
-    /** The same with media in the places that the tokens have for them. */
+    /** Prefills tokens with media at their placeholder positions. */
     async prefillMedia(ids: Int32Array, media: Media[], options: Omit<PrefillOptions, "snapshotAt"> = {}): Promise<void> {
         const { engine } = this.model;
         const { exports, host } = engine;
@@ -58,10 +58,10 @@ export class Session {
                 engine.check(exports.prefill_media(host, this.address, at, ids.length, list, media.length, all)),
             ),
         );
-        await this.#fill(job, options);
+        await this.#runPrefill(job, options);
     }
 
-    async #fill(job: number, options: PrefillOptions): Promise<void> {
+    async #runPrefill(job: number, options: PrefillOptions): Promise<void> {
         const { engine, sources, vocab } = this.model;
         try {
             for await (const event of runJob(engine, job, sources, options.signal)) {
@@ -92,7 +92,7 @@ export class Session {
         yield* this.#tokens(job, control);
     }
 
-    /** The same as a chat request wants it: OpenAI's fields, read by C. */
+    /** Generates with the settings of a chat request in OpenAI's format, parsed by C. */
     async *answer(request: object, seed: number, control: JobControl = {}): AsyncGenerator<Token, void, void> {
         const { engine } = this.model;
         const { exports, host } = engine;
@@ -123,14 +123,14 @@ export class Session {
         }
     }
 
-    /** After the last token held; null before the first prefill. */
+    /** Logits after the last token held, [vocabulary]; null before the first prefill. */
     get logits(): Float32Array | null {
         const { engine, vocab } = this.model;
         const address = engine.exports.session_logits(this.address);
         return address ? engine.memory.floats(address, vocab) : null;
     }
 
-    /** Tokens that it can hold. */
+    /** Capacity in tokens. */
     get context(): number {
         return this.model.engine.exports.session_context(this.address);
     }

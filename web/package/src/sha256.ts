@@ -1,8 +1,8 @@
-/** SHA-256 as bytes come, computed by C: browsers hash only what is in memory as a whole. */
+/** Incremental SHA-256, computed by C: the browser's own API needs all bytes at once. */
 import type { Engine } from "./engine.js";
 import { BezelError } from "./errors.js";
 
-const PIECE = 1 << 20;
+const BUFFER_BYTES = 1 << 20;
 
 export class Sha256 {
     readonly #engine: Engine;
@@ -12,22 +12,22 @@ export class Sha256 {
     constructor(engine: Engine) {
         this.#engine = engine;
         this.#state = engine.exports.sha256_new();
-        this.#buffer = engine.exports.alloc(PIECE);
+        this.#buffer = engine.exports.alloc(BUFFER_BYTES);
         if (!this.#state || !this.#buffer) {
-            throw new BezelError("out_of_memory", "No memory for a checksum.");
+            throw new BezelError("out_of_memory", "Not enough memory for computing a checksum.");
         }
     }
 
     add(bytes: Uint8Array): void {
         const { exports, memory } = this.#engine;
-        for (let at = 0; at < bytes.byteLength; at += PIECE) {
-            const piece = bytes.subarray(at, at + PIECE);
+        for (let at = 0; at < bytes.byteLength; at += BUFFER_BYTES) {
+            const piece = bytes.subarray(at, at + BUFFER_BYTES);
             memory.put(this.#buffer, piece);
             exports.sha256_add(this.#state, this.#buffer, piece.byteLength);
         }
     }
 
-    /** In hexadecimal; nothing more can be added. */
+    /** The digest in hexadecimal; no more bytes can be added. */
     end(): string {
         const { exports, memory, host } = this.#engine;
         return memory.cString(exports.sha256_end(host, this.#state));

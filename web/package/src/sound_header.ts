@@ -1,9 +1,9 @@
-/** The first bytes of sound files: whether C reads them, and how many samples they have in a second. Anything may be in
- * there; what is not understood is null. */
+/** Parses the headers of sound files: whether C can read them, and their sample rate. The input is untrusted; what is
+ * not recognised is null. */
 
 import { byte, le16, le32, text } from "./header_bytes.js";
 
-/** A WAV file of whole numbers or floats. Those with compressed samples are the browser's. */
+/** A WAV file of integers or floats. Compressed ones are decoded by the browser. */
 export function isPlainWav(b: Uint8Array): boolean {
     if (!/^(RIFF|RF64)$/.test(text(b, 0, 4)) || text(b, 8, 4) !== "WAVE") {
         return false;
@@ -14,7 +14,7 @@ export function isPlainWav(b: Uint8Array): boolean {
             return [1, 3].includes(code === 0xfffe ? le16(b, at + 32) : code);
         }
     }
-    return true; // cut off: C says so
+    return true; // truncated: C reports it
 }
 
 const mp3Rates = [
@@ -41,7 +41,7 @@ function mp3Rate(b: Uint8Array): number | null {
     return null;
 }
 
-/** Null: not known. Always one that a browser takes. */
+/** Sample rate in Hz, within the range that browsers support; null: unknown. */
 export function rateOfFile(b: Uint8Array): number | null {
     let rate: number | null = null;
     if (text(b, 0, 4) === "fLaC") {

@@ -1,21 +1,21 @@
-/** Where a model's bytes come from. Slices are read as the engine asks for them, several at once. */
+/** A model's bytes. The engine requests ranges, several at once. */
 export interface Source {
-    /** For messages. */
+    /** For error messages. */
     readonly name: string;
     readonly size: number;
-    /** What is read is the reader's own, and gone when it has been used. */
+    /** Every read returns a new buffer, which the reader may detach. */
     readonly fresh?: boolean;
-    /** Exactly `length` bytes; rejects when it cannot. */
+    /** Resolves to exactly `length` bytes. */
     read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** Gives a buffer's memory back now: of gigabytes that pass through, the collector would let hundreds of megabytes wait. */
+/** Frees a buffer's memory now: when gigabytes are read, garbage collection lags by hundreds of megabytes. */
 export function release(bytes: Uint8Array<ArrayBuffer>): void {
     const { buffer } = bytes as { buffer: ArrayBuffer & { transfer?: (length: number) => ArrayBuffer } };
     buffer.transfer?.(0);
 }
 
-/** A file that the user chose, or any other Blob. */
+/** A File or any other Blob. */
 export function blobSource(blob: Blob, name = "name" in blob ? String(blob.name) : "blob"): Source {
     return {
         name,
@@ -26,7 +26,7 @@ export function blobSource(blob: Blob, name = "name" in blob ? String(blob.name)
     };
 }
 
-/** Bytes that are in memory already. */
+/** Bytes in memory. */
 export function bytesSource(bytes: Uint8Array<ArrayBuffer>, name = "memory"): Source {
     return {
         name,

@@ -1,14 +1,14 @@
-/** What a model can be loaded from, and how it crosses to a worker. */
+/** The kinds of sources that a model can be loaded from, and how they are passed to a worker. */
 import { BezelError, errorFrom } from "./errors.js";
 import { storedFile } from "./opfs.js";
 import { blobSource, type Source } from "./source.js";
 import { urlSource, type UrlOptions } from "./url_source.js";
 
-/** A file that the user chose, a handle of one, an address ("https:...", or one relative to the
- * page), "opfs:NAME" for a model that was downloaded, or an object that reads. */
+/** A file, a file handle, a URL (absolute or relative to the page), "opfs:NAME" for a downloaded model, or an object
+ * with a read method. */
 export type ModelSource = Blob | FileSystemFileHandle | string | URL | Source;
 
-/** The same in a message: an object that reads stays where it is, behind a port. */
+/** A source in a form that postMessage can carry: an object with a read method is called through a port. */
 export type PortableSource = Blob | FileSystemFileHandle | string | { name: string; size: number; port: MessagePort };
 
 const OPFS = "opfs:";
@@ -32,16 +32,15 @@ async function handleSource(handle: FileSystemFileHandle): Promise<Source> {
         return blobSource(await handle.getFile());
     } catch (reason) {
         const missing = reason instanceof DOMException && reason.name === "NotFoundError";
-        const why = missing ? "is no longer where it was" : "may not be read any more; ask for permission or choose it again";
+        const why = missing ? "was moved or deleted; choose it again" : "can no longer be read; request permission or choose it again";
         throw new BezelError(missing ? "not_found" : "bad_file", `${handle.name} ${why}.`, { cause: reason });
     }
 }
 
-/** Readers of a file; errors say what is wrong with it. */
 export async function openSource(source: ModelSource | PortableSource, options: UrlOptions): Promise<Source> {
     if (typeof source === "string" || source instanceof URL) {
-        const address = String(source);
-        return address.startsWith(OPFS) ? blobSource(await storedFile(address.slice(OPFS.length))) : urlSource(address, options);
+        const url = String(source);
+        return url.startsWith(OPFS) ? blobSource(await storedFile(url.slice(OPFS.length))) : urlSource(url, options);
     }
     if (source instanceof Blob) {
         return blobSource(source);
@@ -55,7 +54,7 @@ export async function openSource(source: ModelSource | PortableSource, options: 
     if (isReader(source)) {
         return source;
     }
-    throw new BezelError("bad_request", "A model is loaded from a file, an address, opfs:NAME or an object that reads.");
+    throw new BezelError("bad_request", "A model's source must be a file, a URL, opfs:NAME or an object with name, size and read.");
 }
 
 export function closeSource(source: Source | PortableSource): void {
@@ -64,27 +63,27 @@ export function closeSource(source: Source | PortableSource): void {
     }
 }
 
-// ---- across to a worker -----------------------------------------------------------------------
+// ---- passing to a worker ----------------------------------------------------------------------
 
 type ReadRequest = { id: number; offset: number; length: number };
 type ReadAnswer = { id: number; bytes: Uint8Array<ArrayBuffer> } | { id: number; code: string; message: string };
 
-/** Relative addresses become the page's: a worker would take them for its own. */
-export function toPortable(source: ModelSource): { source: PortableSource; transfer: Transferable[]; end: () => void } {
-    const end = (): void => undefined;
+/** URLs are made absolute: a worker would resolve them against its own script. `close` ends the port, if there is one. */
+export function toPortable(source: ModelSource): { source: PortableSource; transfer: Transferable[]; close: () => void } {
+    const close = (): void => undefined;
     if (typeof source === "string" || source instanceof URL) {
-        const address = String(source);
-        const absolute = address.startsWith(OPFS) || !("location" in globalThis) ? address : new URL(address, location.href).href;
-        return { source: absolute, transfer: [], end };
+        const url = String(source);
+        const absolute = url.startsWith(OPFS) || !("location" in globalThis) ? url : new URL(url, location.href).href;
+        return { source: absolute, transfer: [], close };
     }
     if (source instanceof Blob || !isReader(source)) {
-        return { source: source as Blob | FileSystemFileHandle, transfer: [], end };
+        return { source: source as Blob | FileSystemFileHandle, transfer: [], close };
     }
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = ({ data }: MessageEvent<ReadRequest>) => {
         source.read(data.offset, data.length).then(
             (bytes) => {
-                const copy = bytes.slice(); // what is transferred is gone, and the source may keep its own
+                const copy = bytes.slice(); // transferring detaches the buffer, which the source may still use
                 port1.postMessage({ id: data.id, bytes: copy } satisfies ReadAnswer, [copy.buffer]);
             },
             (reason: unknown) => {
@@ -93,19 +92,19 @@ export function toPortable(source: ModelSource): { source: PortableSource; trans
             },
         );
     };
-    return { source: { name: source.name, size: source.size, port: port2 }, transfer: [port2], end: () => port1.close() };
+    return { source: { name: source.name, size: source.size, port: port2 }, transfer: [port2], close: () => port1.close() };
 }
 
 function portSource(port: MessagePort, name: string, size: number): Source {
-    const waiting = new Map<number, { resolve: (bytes: Uint8Array<ArrayBuffer>) => void; reject: (reason: unknown) => void }>();
+    const pending = new Map<number, { resolve: (bytes: Uint8Array<ArrayBuffer>) => void; reject: (reason: unknown) => void }>();
     let next = 0;
     port.onmessage = ({ data }: MessageEvent<ReadAnswer>) => {
-        const one = waiting.get(data.id);
-        waiting.delete(data.id);
+        const request = pending.get(data.id);
+        pending.delete(data.id);
         if ("bytes" in data) {
-            one?.resolve(data.bytes);
+            request?.resolve(data.bytes);
         } else {
-            one?.reject(new BezelError(data.code as BezelError["code"], data.message));
+            request?.reject(new BezelError(data.code as BezelError["code"], data.message));
         }
     };
     return {
@@ -114,7 +113,7 @@ function portSource(port: MessagePort, name: string, size: number): Source {
         fresh: true,
         read: (offset, length) =>
             new Promise((resolve, reject) => {
-                waiting.set(next, { resolve, reject });
+                pending.set(next, { resolve, reject });
                 port.postMessage({ id: next++, offset, length } satisfies ReadRequest);
             }),
     };

@@ -1,17 +1,17 @@
-/** Events of a call as an async iterator: what came waits until it is asked for, and leaving the loop
- * ends the call. */
+/** The events of a call as an async iterator: events are queued until they are read, and leaving the loop aborts the
+ * call. */
 export interface Stream<T> extends AsyncIterableIterator<T> {
-    /** The first event has come, or the end; rejects if the call failed before. */
-    readonly begun: Promise<void>;
+    /** Resolves with the first event or the end; rejects if the call failed before either. */
+    readonly started: Promise<void>;
 }
 
 export function streamOf<T>(
     signal: AbortSignal | undefined,
     start: (signal: AbortSignal, onEvent: (event: T) => void) => Promise<unknown>,
 ): Stream<T> {
-    const stop = new AbortController();
-    const abort = (): void => stop.abort(signal?.reason);
-    const waiting: T[] = [];
+    const control = new AbortController();
+    const abort = (): void => control.abort(signal?.reason);
+    const queue: T[] = [];
     let ended = false;
     let failure: { reason: unknown } | null = null;
     let wake: () => void = () => undefined;
@@ -26,8 +26,8 @@ export function streamOf<T>(
     } else {
         signal?.addEventListener("abort", abort);
     }
-    const call = start(stop.signal, (event) => {
-        waiting.push(event);
+    const call = start(control.signal, (event) => {
+        queue.push(event);
         change();
     })
         .catch((reason: unknown) => {
@@ -38,35 +38,35 @@ export function streamOf<T>(
             signal?.removeEventListener("abort", abort);
             change();
         });
-    const begun = changed.then(() => {
-        if (failure && !waiting.length) {
+    const started = changed.then(() => {
+        if (failure && !queue.length) {
             throw failure.reason;
         }
     });
-    begun.catch(() => undefined); // whoever iterates hears of it too
+    started.catch(() => undefined); // next() rejects as well
     return {
-        begun,
+        started,
         [Symbol.asyncIterator]() {
             return this;
         },
         async next(): Promise<IteratorResult<T>> {
-            while (!waiting.length && !ended) {
+            while (!queue.length && !ended) {
                 await changed;
             }
-            if (waiting.length) {
-                return { value: waiting.shift() as T, done: false };
+            if (queue.length) {
+                return { value: queue.shift() as T, done: false };
             }
             if (failure) {
                 const { reason } = failure;
-                failure = null; // once
+                failure = null; // reported once
                 throw reason;
             }
             return { value: undefined, done: true };
         },
         async return(): Promise<IteratorResult<T>> {
-            stop.abort();
-            waiting.length = 0;
-            await call; // the session is free again
+            control.abort();
+            queue.length = 0;
+            await call; // until the session can be used again
             failure = null;
             return { value: undefined, done: true };
         },

@@ -1,17 +1,17 @@
-/** Threads for bezel-mt.wasm: workers that run the same module on the same memory. Each of them sleeps in C
- * (src/base/os_wasm_threads.c) until there is work; all of them are there before C counts on them. */
+/** Threads for bezel-mt.wasm: workers that run the same module on the same memory. Each one sleeps in C
+ * (src/base/os_wasm_threads.c) until there is work. C uses a thread only after it has reported ready. */
 import type { WorkerLike, WorkerScope } from "./rpc.js";
 import { osImports, type Exports } from "./wasm.js";
 
-/** What the module needs to begin with: --initial-memory in web/web.mk. Pages are 64 KiB. */
-const FIRST_PAGES = 256;
-/** Some browsers do not reserve the whole 4 GiB for memory that is shared. */
-const MOST_PAGES = [65536, 32768, 16384];
-/** A worker that is not there after so many milliseconds does not come. */
-const PATIENCE = 10_000;
-/** More do not make memory faster. */
-const MOST_THREADS = 16;
-/** By this name a worker's script knows what it is for. */
+/** Equals --initial-memory in web/web.mk; a page is 64 KiB. */
+const INITIAL_PAGES = 256;
+/** Tried in order: some browsers cannot reserve 4 GiB of shared memory. */
+const MAX_PAGES = [65536, 32768, 16384];
+/** A worker that is not ready after this time counts as failed. */
+const START_TIMEOUT_MS = 10_000;
+/** More are not faster: memory bandwidth is the limit. */
+const MAX_THREADS = 16;
+/** Name of workers that are threads; worker.ts checks it. */
 export const THREAD = "bezel-thread";
 
 interface ThreadStart {
@@ -22,32 +22,32 @@ interface ThreadStart {
     tls: number;
 }
 
-/** Whether the page is cross-origin isolated, or there is no page. */
+/** True if the page is cross-origin isolated, and outside of pages. */
 export function canShareMemory(): boolean {
     return typeof SharedArrayBuffer !== "undefined" && (!("crossOriginIsolated" in globalThis) || crossOriginIsolated);
 }
 
-/** How many to use, where `wanted` need not be said. */
+/** `wanted` or the number of cores, at most MAX_THREADS. */
 export function threadCount(wanted: number | null): number {
     const processors = (globalThis.navigator as Navigator | undefined)?.hardwareConcurrency ?? 1;
-    return Math.floor(Math.min(MOST_THREADS, wanted ?? processors));
+    return Math.floor(Math.min(MAX_THREADS, wanted ?? processors));
 }
 
-/** Null: there is no room for it. */
+/** Null: it cannot be allocated. */
 export function sharedMemory(): WebAssembly.Memory | null {
-    for (const maximum of MOST_PAGES) {
+    for (const maximum of MAX_PAGES) {
         try {
-            return new WebAssembly.Memory({ initial: FIRST_PAGES, maximum, shared: true });
+            return new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum, shared: true });
         } catch {
-            // the next one is smaller
+            // try a smaller maximum
         }
     }
     return null;
 }
 
-/** The threads of one engine. */
+/** The thread pool of one engine. */
 export class Threads {
-    /** What a session uses, with the engine's own. */
+    /** Threads per session, including the engine's own. */
     readonly count: number;
     readonly #make: () => WorkerLike;
     readonly #module: WebAssembly.Module;
@@ -64,16 +64,17 @@ export class Threads {
         this.#memory = memory;
     }
 
-    /** Those that no session has. */
+    /** Threads that no session uses. */
     get free(): number {
         return this.#exports.threads_free();
     }
 
-    /** As many as another session wants, or fewer; tells how many are free then. A session keeps its own until it is freed. */
+    /** Starts threads for another session and returns how many are free, which may be fewer than `count` - 1. A session
+     * keeps its threads until it is freed. */
     async reserve(): Promise<number> {
         const missing = this.#refused ? 0 : this.count - 1 - this.free;
-        const begun = await Promise.all(Array.from({ length: Math.max(0, missing) }, () => this.#start()));
-        this.#refused ||= begun.includes(false);
+        const started = await Promise.all(Array.from({ length: Math.max(0, missing) }, () => this.#start()));
+        this.#refused ||= started.includes(false);
         this.#exports.threads_use(Math.min(this.count, this.free + 1));
         return this.free;
     }
@@ -85,27 +86,27 @@ export class Threads {
         }
         return new Promise((resolve) => {
             let worker: WorkerLike;
-            const end = (good: boolean): void => {
+            const finish = (ok: boolean): void => {
                 clearTimeout(timer);
-                if (good) {
+                if (ok) {
                     this.#exports.thread_ready(thread);
                     this.#workers.push(worker);
                 } else {
                     worker?.terminate();
                 }
-                resolve(good);
+                resolve(ok);
             };
-            const timer = setTimeout(() => end(false), PATIENCE);
+            const timer = setTimeout(() => finish(false), START_TIMEOUT_MS);
             try {
                 worker = this.#make();
             } catch {
-                end(false);
+                finish(false);
                 return;
             }
-            worker.addEventListener("message", () => end(true));
+            worker.addEventListener("message", () => finish(true));
             worker.addEventListener("error", (event) => {
                 event.preventDefault();
-                end(false);
+                finish(false);
             });
             const start: ThreadStart = {
                 module: this.#module,
@@ -123,11 +124,11 @@ export class Threads {
     }
 }
 
-/** The whole life of a worker that is a thread. */
+/** Runs in a worker that is a thread. */
 export function serveThread(scope: WorkerScope): void {
     scope.addEventListener("message", ({ data }: MessageEvent<ThreadStart>) => {
-        const nothing = new Proxy({}, { get: () => () => 0 }); // threads only compute
-        const imports = { env: { memory: data.memory }, os: osImports(), gpu: nothing };
+        const noGpu = new Proxy({}, { get: () => () => 0 }); // threads never call the GPU imports
+        const imports = { env: { memory: data.memory }, os: osImports(), gpu: noGpu };
         const { exports } = new WebAssembly.Instance(data.module, imports) as unknown as { exports: Exports };
         exports.__stack_pointer.value = data.stack;
         exports.__wasm_init_tls(data.tls);
@@ -135,7 +136,7 @@ export function serveThread(scope: WorkerScope): void {
         try {
             exports.thread_main(data.thread);
         } catch {
-            exports.thread_broke(); // whoever waits for this thread traps as well
+            exports.thread_broke(); // makes the thread that waits for this one trap as well
         }
     });
 }

@@ -1,4 +1,4 @@
-/** A turn of a conversation: C renders its prompt and takes its answer apart. */
+/** A turn of a conversation: C renders its prompt and parses its answer. */
 import { mediaKinds, type Media, type MediaKind } from "./encoder.js";
 import type { Engine } from "./engine.js";
 
@@ -6,17 +6,17 @@ export type PartKind = "thinking" | "answer" | "callBegin" | "call" | "brokenCal
 
 export interface Part {
     kind: PartKind;
-    /** Of a call: its name, then {"name", "arguments"} as JSON. */
+    /** callBegin: the function's name; call: {"name", "arguments"} as JSON. */
     text: string;
 }
 
 const partKinds: (PartKind | null)[] = [null, "thinking", "answer", "callBegin", "call", "brokenCall", "end"];
 
-/** From a request to the last word of its answer: attach its pictures and sounds, prefill, push every token, then -1. */
+/** Usage: attach the media, prefill, push every generated token, then push -1. */
 export class Turn {
     readonly #engine: Engine;
     readonly address: number;
-    /** In the order of the prompt; `source` is what the request says. */
+    /** In prompt order; `source` as in the request. */
     readonly media: { kind: MediaKind; source: string }[];
 
     constructor(engine: Engine, address: number) {
@@ -34,7 +34,7 @@ export class Turn {
         this.#engine.check(exports.turn_attach(host, this.address, index, media.address));
     }
 
-    /** Once all media are attached. */
+    /** Valid once all media are attached. */
     get prompt(): Int32Array {
         const { exports, host, memory } = this.#engine;
         exports.turn_prompt(host, this.address);
@@ -46,7 +46,7 @@ export class Turn {
         return this.#engine.reported(2);
     }
 
-    /** What the token completes; token -1 ends the turn. After "end" nothing more comes. */
+    /** The parts that the token completes; token -1 ends the turn. "end" is the last part. */
     push(token: number): Part[] {
         const { exports, host } = this.#engine;
         this.#engine.check(exports.turn_push(host, this.address, token));

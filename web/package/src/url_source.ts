@@ -1,16 +1,17 @@
-/** A model on a web server, read in ranges. */
+/** A model on a web server, read with range requests. */
 import { abortedBy, BezelError } from "./errors.js";
 import type { Source } from "./source.js";
 
-const TRIES = 3;
-/** Files from this size on would only push everything else out of the browser's cache. */
-const UNCACHED = 64e6;
-const FIRST_PAUSE = 500; // milliseconds; twice as long each time
+const MAX_TRIES = 3;
+/** Files of this size and above bypass the browser's cache: they would evict everything else. */
+const UNCACHED_FROM = 64e6;
+/** Doubled with every retry. */
+const FIRST_PAUSE_MS = 500;
 
 export type Fetch = (input: string, init?: RequestInit) => Promise<Response>;
 
 export interface UrlOptions {
-    /** For headers, credentials or another transport. */
+    /** Replaces fetch: for headers, credentials or another transport. */
     fetch?: Fetch | undefined;
     signal?: AbortSignal | undefined;
 }
@@ -25,7 +26,7 @@ export function nameOfUrl(url: string): string {
     }
 }
 
-/** The answer, or why there is none. */
+/** A successful response; rejects with the reason otherwise. */
 export async function request(url: string, init: RequestInit, options: UrlOptions): Promise<Response> {
     const { signal } = options;
     let response: Response;
@@ -38,7 +39,7 @@ export async function request(url: string, init: RequestInit, options: UrlOption
         const cause = reason instanceof Error ? reason.message : String(reason);
         const why = sameOrigin(url)
             ? "there is no connection"
-            : "there is no connection, or the server does not allow other sites to read it (CORS: Access-Control-Allow-Origin)";
+            : "there is no connection, or the server does not allow this site to read it (CORS: Access-Control-Allow-Origin)";
         throw new BezelError("network", `${nameOfUrl(url)} could not be fetched: ${why} (${cause}).`, { cause: reason });
     }
     if (response.ok) {
@@ -52,25 +53,25 @@ export async function request(url: string, init: RequestInit, options: UrlOption
             throw new BezelError("not_found", `${name} is not on the server (status ${response.status}).`);
         case 401:
         case 403:
-            throw new BezelError("network", `${name} may not be read: the server wants permission (status ${response.status}).`);
+            throw new BezelError("network", `${name} cannot be read: the server denies permission (status ${response.status}).`);
         case 416:
-            throw new BezelError("network", `${name} has changed on the server: a range is no longer in it (status 416).`);
+            throw new BezelError("network", `${name} has changed on the server: a requested range is past its end (status 416).`);
         default:
             throw new BezelError("network", `${name} could not be fetched: the server answered with status ${response.status}.`);
     }
 }
 
-function isPassing(reason: unknown): boolean {
+function isTransient(reason: unknown): boolean {
     return reason instanceof BezelError && reason.code === "network" && !/permission|changed|ranges/.test(reason.message);
 }
 
-/** Again after a pause, when the network failed. */
-async function retried<T>(signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> {
-    for (let pause = FIRST_PAUSE, n = 1; ; pause *= 2, n++) {
+/** Retries after network errors, with growing pauses. */
+async function withRetries<T>(signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> {
+    for (let pause = FIRST_PAUSE_MS, n = 1; ; pause *= 2, n++) {
         try {
             return await act();
         } catch (reason) {
-            if (n === TRIES || signal?.aborted || !isPassing(reason)) {
+            if (n === MAX_TRIES || signal?.aborted || !isTransient(reason)) {
                 throw reason;
             }
             await new Promise((resolve) => setTimeout(resolve, pause));
@@ -78,9 +79,9 @@ async function retried<T>(signal: AbortSignal | undefined, act: () => Promise<T>
     }
 }
 
-/** What a server says about a file, from a request for its first byte. */
-export interface UrlFacts {
-    /** Null: the server does not say. */
+/** What a server reports about a file in response to a request for its first byte. */
+export interface UrlInfo {
+    /** Null: unknown. */
     size: number | null;
     ranges: boolean;
     validator: string | null;
@@ -97,55 +98,55 @@ function lengthOf(response: Response): number | null {
     return length === null || response.headers.has("Content-Encoding") ? null : Number(length);
 }
 
-/** By which a change can be noticed: a strong ETag, since bytes of weakly equal files may differ, or the date. */
+/** Identifies a version of the file: a strong ETag (bytes may differ under equal weak ones), or Last-Modified. */
 export function validatorOf(response: Response): string | null {
     const etag = response.headers.get("ETag");
     return etag?.startsWith('"') ? etag : response.headers.get("Last-Modified");
 }
 
-/** Requests within one site may have any header. */
+/** Requests to the same origin may carry any header. */
 export function sameOrigin(url: string): boolean {
     return !("location" in globalThis) || new URL(url, location.href).origin === location.origin;
 }
 
-export async function askUrl(url: string, options: UrlOptions): Promise<UrlFacts> {
+export async function probeUrl(url: string, options: UrlOptions): Promise<UrlInfo> {
     const response = await request(url, { headers: { Range: "bytes=0-0" } }, options);
     void response.body?.cancel().catch(() => undefined);
     const validator = validatorOf(response);
     if (response.status !== 206) {
         return { size: lengthOf(response), ranges: false, validator };
     }
-    // A server that allows reading from other sites need not show Content-Range to them.
+    // Across origins, Content-Range may be hidden by CORS.
     const size = totalOf(response.headers.get("Content-Range")) ?? lengthOf(await request(url, { method: "HEAD" }, options));
     return { size, ranges: true, validator };
 }
 
 export async function urlSource(url: string, options: UrlOptions = {}): Promise<Source> {
     const name = nameOfUrl(url);
-    const { size, ranges, validator } = await retried(options.signal, () => askUrl(url, options));
+    const { size, ranges, validator } = await withRetries(options.signal, () => probeUrl(url, options));
     if (!ranges) {
         throw new BezelError(
             "network",
-            `${name} cannot be read in place: the server does not answer ranges of a file. Download it first with Bezel.download.`,
+            `${name} cannot be read in place: the server does not support requests for ranges. Download it first with Bezel.download.`,
         );
     }
     if (size === null) {
-        throw new BezelError("network", `${name}: the server does not say how large the file is. Download it with Bezel.download.`);
+        throw new BezelError("network", `${name}: the server does not report the file's size. Download it with Bezel.download.`);
     }
     const readOnce = async (offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> => {
         const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-        const response = await request(url, { headers, ...(size >= UNCACHED && { cache: "no-store" }) }, options);
+        const response = await request(url, { headers, ...(size >= UNCACHED_FROM && { cache: "no-store" }) }, options);
         const now = validatorOf(response);
         if (response.status !== 206 || (validator !== null && now !== null && now !== validator)) {
             void response.body?.cancel().catch(() => undefined);
-            throw new BezelError("network", `${name} has changed on the server while it was read; load it again.`);
+            throw new BezelError("network", `${name} has changed on the server while it was being read; load it again.`);
         }
         try {
             return new Uint8Array(await response.arrayBuffer());
         } catch (reason) {
             const code = options.signal?.aborted ? "aborted" : "network";
-            throw new BezelError(code, `${name}: the connection broke off.`, { cause: reason });
+            throw new BezelError(code, `${name}: the connection broke.`, { cause: reason });
         }
     };
-    return { name, size, fresh: true, read: (offset, length) => retried(options.signal, () => readOnce(offset, length)) };
+    return { name, size, fresh: true, read: (offset, length) => withRetries(options.signal, () => readOnce(offset, length)) };
 }

@@ -1,9 +1,9 @@
-/** The module's border: what it exports (src/wasm/exports.c) and all that it imports. */
+/** The module's exports (src/wasm/exports.c) and imports. */
 import type { Gpu } from "./gpu.js";
 
-/** Numbers are addresses in the module's memory unless said otherwise. */
+/** Objects, texts and arrays are passed as addresses in the module's memory. */
 export interface Exports {
-    /** Of bezel-mt.wasm it is an import. */
+    /** Absent in bezel-mt.wasm, which imports it. */
     readonly memory?: WebAssembly.Memory;
     _initialize(): void;
     alloc(n: number): number;
@@ -68,7 +68,7 @@ export interface Exports {
     turn_push(host: number, turn: number, token: number): number;
     turn_next(host: number, turn: number): number;
 
-    // Pictures and sounds (src/wasm/media.c); kinds: 0 picture, 1 sound.
+    // Images and sounds (src/wasm/media.c); kind: 0 image, 1 sound.
     model_canvas(model: number): number;
     model_takes(model: number, kind: number): number;
     model_budget(model: number, detail: number): number;
@@ -99,7 +99,7 @@ export interface Exports {
     ): number;
     wav_read(host: number, bytes: number, n: number): number;
 
-    // Of bezel-mt.wasm alone (src/base/os_wasm_threads.c, and what the linker adds):
+    // Only in bezel-mt.wasm (src/base/os_wasm_threads.c and the linker):
     thread_new(): number;
     thread_stack(thread: number): number;
     thread_tls(thread: number): number;
@@ -112,7 +112,7 @@ export interface Exports {
     __wasm_init_tls(tls: number): void;
 }
 
-/** struct step_report: all doubles, in this order; the reads follow, READ_FIELDS each. */
+/** Indexes into struct step_report, an array of doubles; the reads follow, READ_FIELDS each. */
 export const Report = {
     reads: 0,
     kind: 1,
@@ -136,22 +136,22 @@ export const Progress = { again: 0, needBytes: 1, needGpu: 2, event: 3, done: 4,
 
 export type WasmSource = WebAssembly.Module | BufferSource | Response | PromiseLike<Response>;
 
-/** One clock for all threads: each worker counts from its own beginning. */
+/** A clock common to all threads: performance.now() starts at 0 in each worker. */
 export function osImports(): { now: () => number } {
     const { timeOrigin } = performance;
     return { now: () => timeOrigin + performance.now() };
 }
 
-/** `memory`: what bezel-mt.wasm shares. */
+/** `memory`: the shared memory for bezel-mt.wasm. */
 export async function instantiate(source: WasmSource, gpu: Gpu, memory?: WebAssembly.Memory): Promise<Exports> {
     const imports = { gpu: gpu.imports, os: osImports(), ...(memory && { env: { memory } }) };
-    const given = await source;
-    if (given instanceof WebAssembly.Module) {
-        return (await WebAssembly.instantiate(given, imports)).exports as unknown as Exports;
+    const wasm = await source;
+    if (wasm instanceof WebAssembly.Module) {
+        return (await WebAssembly.instantiate(wasm, imports)).exports as unknown as Exports;
     }
     const { instance } =
-        given instanceof Response
-            ? await WebAssembly.instantiateStreaming(given, imports)
-            : await WebAssembly.instantiate(given, imports);
+        wasm instanceof Response
+            ? await WebAssembly.instantiateStreaming(wasm, imports)
+            : await WebAssembly.instantiate(wasm, imports);
     return instance.exports as unknown as Exports;
 }

@@ -1,4 +1,4 @@
-/** A worker's script: the engine behind messages, or one of its threads. */
+/** The worker's script: runs the engine, or one of its threads. */
 import { serve, type WorkerScope } from "./rpc.js";
 import { Service } from "./service.js";
 import { serveThread, THREAD } from "./threads.js";
@@ -8,7 +8,7 @@ const scope = globalThis as unknown as WorkerScope & { name: string; location: L
 if (scope.name === THREAD) {
     serveThread(scope);
 } else {
-    // Threads run this very script, wherever a bundler has put it.
+    // Threads run this same script, wherever a bundler has put it.
     const makeThread = (): Worker => new Worker(scope.location.href, { type: "module", name: THREAD });
     serve(scope, new Service(typeof Worker === "undefined" ? {} : { makeThread }).handlers);
 }

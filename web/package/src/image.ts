@@ -1,33 +1,33 @@
-/** A picture's file as pixels, by what the browser knows: upright, colours as the file has them, alpha dropped. */
+/** Decodes image files to pixels with the browser: EXIF orientation applied, no colour conversion, alpha dropped. */
 import { BezelError } from "./errors.js";
-import { sizeOfPicture, type PictureSize } from "./picture_size.js";
+import { sizeOfPicture, type PictureSize } from "./image_size.js";
 
-/** Where a file says its size; a JPEG may say it behind a large preview. */
-const HEAD = 1 << 20;
-/** Pixels of a side that are read at a time: the memory for it is small, and no canvas is too large. */
+/** Bytes that are searched for the size; in a JPEG it may follow a large preview. */
+const HEADER_BYTES = 1 << 20;
+/** Side of the tiles that are read: limits the memory and the canvas size. */
 const TILE = 2048;
 
 type Canvas2d = OffscreenCanvasRenderingContext2D | CanvasRenderingContext2D;
 
-/** Null: the file does not say, or not in a way that we know. */
+/** Null: the format is not recognised. */
 export async function readSize(file: Blob): Promise<PictureSize | null> {
-    return sizeOfPicture(new Uint8Array(await file.slice(0, HEAD).arrayBuffer()));
+    return sizeOfPicture(new Uint8Array(await file.slice(0, HEADER_BYTES).arrayBuffer()));
 }
 
-export async function openPicture(file: Blob): Promise<ImageBitmap> {
-    const name = "name" in file ? String(file.name) : "The picture";
+export async function openImage(file: Blob): Promise<ImageBitmap> {
+    const name = "name" in file ? String(file.name) : "The image";
     if (typeof createImageBitmap === "undefined") {
-        throw new BezelError("bad_request", `${name} cannot be decoded here: give pixels as {data, width, height}.`);
+        throw new BezelError("bad_request", `${name} cannot be decoded here: pass pixels as {data, width, height}.`);
     }
     try {
         return await createImageBitmap(file, { imageOrientation: "from-image", premultiplyAlpha: "none", colorSpaceConversion: "none" }).catch((reason: unknown) => {
             if (reason instanceof TypeError) {
-                return createImageBitmap(file); // a browser that does not know these words yet
+                return createImageBitmap(file); // a browser without support for these options
             }
             throw reason;
         });
     } catch (reason) {
-        throw new BezelError("bad_file", `${name} cannot be read as a picture: it is damaged, or of a kind that this browser does not know.`, { cause: reason });
+        throw new BezelError("bad_file", `${name} cannot be read as an image: it is damaged, or its format is not supported by this browser.`, { cause: reason });
     }
 }
 
@@ -36,27 +36,27 @@ function newCanvas(width: number, height: number): OffscreenCanvas | HTMLCanvasE
         return new OffscreenCanvas(width, height);
     }
     if (typeof document === "undefined") {
-        throw new BezelError("bad_request", "This browser gives workers no canvas to read pictures with; load the model with worker: false.");
+        throw new BezelError("bad_request", "This browser has no canvas in workers, which decoding images needs; load the model with worker: false.");
     }
     return Object.assign(document.createElement("canvas"), { width, height });
 }
 
-/** Reads a tile's pixels, four bytes each. */
+/** Reads a tile, [height][width][4]. */
 type Reader = (x: number, y: number, width: number, height: number) => Uint8ClampedArray | Uint8Array;
 
-/** A canvas multiplies colours by alpha and back again, which is exact only where nothing is transparent. */
+/** A 2D canvas premultiplies colours by alpha, which is lossless only for opaque pixels. */
 function canvasReader(bitmap: ImageBitmap): Reader {
     const [w, h] = [Math.min(TILE, bitmap.width), Math.min(TILE, bitmap.height)];
     const context = newCanvas(w, h).getContext("2d", { willReadFrequently: true }) as Canvas2d | null;
     if (!context) {
-        throw new BezelError("out_of_memory", "The browser has no canvas left to read a picture with.");
+        throw new BezelError("out_of_memory", "The browser could not create a canvas to decode an image.");
     }
     context.globalCompositeOperation = "copy";
     context.imageSmoothingEnabled = false;
     context.fillStyle = "#a15a37";
     context.fillRect(0, 0, 1, 1);
     if (String(context.getImageData(0, 0, 1, 1).data) !== "161,90,55,255") {
-        throw new BezelError("bad_request", "The browser hides pixels from pages (its protection against fingerprinting); allow canvas reading for this site.");
+        throw new BezelError("bad_request", "The browser's fingerprinting protection falsifies pixels; allow this site to read canvas data.");
     }
     return (x, y, width, height) => {
         context.drawImage(bitmap, x, y, width, height, 0, 0, width, height);
@@ -64,7 +64,7 @@ function canvasReader(bitmap: ImageBitmap): Reader {
     };
 }
 
-/** A texture keeps colours as they are, whatever their alpha. Null: there is no WebGL, or none this large. */
+/** A WebGL texture keeps colours regardless of alpha. Null: no WebGL, or the image exceeds its texture size. */
 function textureReader(bitmap: ImageBitmap): Reader | null {
     const gl = newCanvas(1, 1).getContext("webgl2") as WebGL2RenderingContext | null;
     if (!gl || Math.max(bitmap.width, bitmap.height) > (gl.getParameter(gl.MAX_TEXTURE_SIZE) as number)) {
@@ -81,14 +81,14 @@ function textureReader(bitmap: ImageBitmap): Reader | null {
         const pixels = new Uint8Array(4 * width * height);
         gl.readPixels(x, y, width, height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
         if (x + width === bitmap.width && y + height === bitmap.height) {
-            gl.getExtension("WEBGL_lose_context")?.loseContext(); // the last tile: its memory comes back now
+            gl.getExtension("WEBGL_lose_context")?.loseContext(); // after the last tile, free its memory now
         }
         return pixels;
     };
 }
 
-/** Drops alpha. False: it found some that was not opaque, if that matters. */
-function putTile(to: Uint8Array, imageWidth: number, x: number, y: number, width: number, from: ArrayLike<number>, mustBeOpaque: boolean): boolean {
+/** Copies a tile without its alpha. False: `mustBeOpaque`, and a pixel is not. */
+function copyTile(to: Uint8Array, imageWidth: number, x: number, y: number, width: number, from: ArrayLike<number>, mustBeOpaque: boolean): boolean {
     for (let i = 0, row = 0; i < from.length; row++) {
         let at = 3 * ((y + row) * imageWidth + x);
         for (const end = i + 4 * width; i < end; i += 4) {
@@ -103,11 +103,11 @@ function putTile(to: Uint8Array, imageWidth: number, x: number, y: number, width
     return true;
 }
 
-function putAll(bitmap: ImageBitmap, rgb: Uint8Array, read: Reader, mustBeOpaque: boolean): boolean {
+function copyTiles(bitmap: ImageBitmap, rgb: Uint8Array, read: Reader, mustBeOpaque: boolean): boolean {
     for (let y = 0; y < bitmap.height; y += TILE) {
         for (let x = 0; x < bitmap.width; x += TILE) {
             const [w, h] = [Math.min(TILE, bitmap.width - x), Math.min(TILE, bitmap.height - y)];
-            if (!putTile(rgb, bitmap.width, x, y, w, read(x, y, w, h), mustBeOpaque)) {
+            if (!copyTile(rgb, bitmap.width, x, y, w, read(x, y, w, h), mustBeOpaque)) {
                 return false;
             }
         }
@@ -115,11 +115,11 @@ function putAll(bitmap: ImageBitmap, rgb: Uint8Array, read: Reader, mustBeOpaque
     return true;
 }
 
-/** [height][width][3] */
+/** rgb: [height][width][3] */
 export function readPixels(bitmap: ImageBitmap, rgb: Uint8Array): void {
-    const onCanvas = canvasReader(bitmap);
-    if (putAll(bitmap, rgb, onCanvas, true)) {
+    const fromCanvas = canvasReader(bitmap);
+    if (copyTiles(bitmap, rgb, fromCanvas, true)) {
         return;
     }
-    putAll(bitmap, rgb, textureReader(bitmap) ?? onCanvas, false);
+    copyTiles(bitmap, rgb, textureReader(bitmap) ?? fromCanvas, false);
 }

@@ -1,17 +1,17 @@
-/** What the page keeps: messages that are not yet sent, and one conversation in two tabs. */
+/** Unsent drafts, and one conversation in two tabs. */
 import type { Page } from "playwright-core";
-import { check, checkEqual, finish, test } from "../web/check.js";
-import { withBrowser } from "./browser.js";
+import { check, checkEqual, test } from "../web/check.js";
+import { end, withBrowser } from "./browser.js";
 import type { Scenario } from "./fake_bezel.js";
-import { attached, file, give, note } from "./giving.js";
-import { answered, loadOffer, openPage, ready, send, setSettings } from "./page.js";
+import { attached, dispatchFiles, file, note } from "./attach.js";
+import { answered, loadOffer, openPage, ready, send, setSettings, storedKeys, until } from "./page.js";
 import { pngFile } from "./png.js";
 import { startServer } from "./server.js";
 
 const server = await startServer({ mounts: [["/", "build/web/app"]] });
-/** With an engine that writes as slowly as it is told. */
-const slowServer = await startServer({ mounts: [["/app/src/bezel.js", "build/web/js/tests/browser/fake_bezel.js"], ["/", "build/web/app"]] });
-const picture = pngFile(new Uint8Array(3 * 64 * 64).fill(200), 64, 64);
+/** Serves the page with fake_bezel.ts, whose speed the tests control. */
+const fakeServer = await startServer({ mounts: [["/app/src/bezel.js", "build/web/js/tests/browser/fake_bezel.js"], ["/", "build/web/app"]] });
+const image = pngFile(new Uint8Array(3 * 64 * 64).fill(200), 64, 64);
 
 const withPebble = (name: string, body: (p: Page) => Promise<void>): Promise<void> =>
     test(name, () =>
@@ -23,129 +23,125 @@ const withPebble = (name: string, body: (p: Page) => Promise<void>): Promise<voi
             checkEqual(log.filter((line) => /^(uncaught|error)/.test(line) && !line.includes("404")), [], "errors");
         }));
 
-/** In the field, and beside it. */
-const waiting = (p: Page): Promise<[string, string[]]> =>
+/** Text and attachments of the composer. */
+const draft = (p: Page): Promise<[string, string[]]> =>
     p.evaluate(() => [
         document.querySelector<HTMLTextAreaElement>("#composer-text")?.value ?? "",
         [...document.querySelectorAll<HTMLImageElement>("#tray .media img")].map(({ alt }) => alt),
     ]);
 
-const waits = async (p: Page, text: string, pictures: string[]): Promise<void> => {
-    await p.waitForFunction(([value, n]) => document.querySelector<HTMLTextAreaElement>("#composer-text")?.value === value && document.querySelectorAll("#tray .media li").length === n, [text, pictures.length] as const);
-    checkEqual(await waiting(p), [text, pictures], "what is not yet sent");
+const checkDraft = async (p: Page, text: string, images: string[]): Promise<void> => {
+    await p.waitForFunction(([value, n]) => document.querySelector<HTMLTextAreaElement>("#composer-text")?.value === value && document.querySelectorAll("#tray .media li").length === n, [text, images.length] as const);
+    checkEqual(await draft(p), [text, images], "draft");
 };
 
 const lines = "one\ntwo\nthree\nfour";
 
-await withPebble("words and pictures that are not yet sent outlive a reload, each with its conversation, and go with their message", async (p) => {
+await withPebble("drafts survive a reload, belong to their conversation, and end when sent", async (p) => {
     await p.fill("#composer-text", lines);
-    await give(p, "drop", [file("grey.png", picture)]);
+    await dispatchFiles(p, "drop", [file("grey.png", image)]);
     await attached(p, 1);
-    await p.waitForTimeout(500); // until it is stored
+    await until(p, async () => (await storedKeys(p, "draft-")).length === 2);
     const tall = await p.evaluate(() => document.getElementById("composer-text")?.clientHeight);
     await p.reload();
     await ready(p);
-    await waits(p, lines, ["grey.png"]);
+    await checkDraft(p, lines, ["grey.png"]);
     await p.waitForFunction((height) => document.getElementById("composer-text")?.clientHeight === height, tall);
     await p.click("#send");
     await answered(p);
-    await waits(p, "", []);
+    await checkDraft(p, "", []);
     await p.reload();
     await ready(p);
-    await waits(p, "", []);
+    await checkDraft(p, "", []);
 
     await p.fill("#composer-text", "about this one");
     await p.click("#new-chat");
-    await waits(p, "", []);
+    await checkDraft(p, "", []);
     await p.fill("#composer-text", "something new");
     await p.click("#conversations .pick");
-    await waits(p, "about this one", []);
+    await checkDraft(p, "about this one", []);
     await p.click("#new-chat");
-    await waits(p, "something new", []);
-    // A suggestion begins the conversation; the words stay where they are.
+    await checkDraft(p, "something new", []);
+    // A suggestion starts the conversation; the draft stays.
     await p.click(".suggestions button >> nth=0");
     await answered(p);
-    await waits(p, "something new", []);
+    await checkDraft(p, "something new", []);
     await p.click("#new-chat");
-    await waits(p, "", []);
+    await checkDraft(p, "", []);
 
     await p.click(".conversation:not(.current) .pick >> nth=0");
-    await waits(p, "something new", []);
-    const count = (): Promise<number> =>
-        p.evaluate(
-            () =>
-                new Promise<number>((resolve) => {
-                    const open = indexedDB.open("bezel-chat");
-                    open.onsuccess = () => {
-                        const keys = open.result.transaction("values").objectStore("values").getAllKeys();
-                        keys.onsuccess = () => resolve(keys.result.filter((key) => String(key).startsWith("draft-")).length);
-                    };
-                }),
-        );
-    checkEqual(await count(), 2, "drafts that are stored");
+    await checkDraft(p, "something new", []);
+    checkEqual((await storedKeys(p, "draft-")).length, 2, "stored drafts");
     await p.hover(".conversation.current");
     await p.click(".conversation.current button[aria-label^=Delete]");
     await p.click('#confirm button:has-text("Delete")');
     await p.waitForFunction(() => document.querySelectorAll(".conversation").length === 1);
-    checkEqual(await count(), 1, "that of the deleted conversation is gone");
+    checkEqual((await storedKeys(p, "draft-")).length, 1, "the deleted conversation's draft is removed");
 });
 
-await test("a conversation in two tabs: each sees what the other one writes, neither writes into the other's answer", () =>
+await test("a conversation in two tabs: changes appear in both, and only one of them can answer at a time", () =>
     withBrowser({ adapter: "none" }, async ({ page: p, context, log }) => {
-        const say = (page: Page, scenario: Scenario): Promise<void> => page.evaluate((value) => void (globalThis.scenario = value), scenario);
-        const slow: Scenario = { text: "word ".repeat(400), pause: 20 };
+        const setScenario = (page: Page, scenario: Scenario): Promise<void> => page.evaluate((value) => void (globalThis.scenario = value), scenario);
+        const slow: Scenario = { text: "word ".repeat(20_000), pause: 20 }; // longer than any test
         const open = async (): Promise<Page> => {
             const page = await context.newPage();
-            await openPage(page, slowServer);
+            await openPage(page, fakeServer);
             return page;
         };
-        await openPage(p, slowServer);
+        await openPage(p, fakeServer);
         await p.click("button.choice >> nth=0");
         await p.click('.card button:has-text("Load")');
         await ready(p);
-        await say(p, { text: "The first answer." });
+        await setScenario(p, { text: "The first answer." });
         await send(p, "One");
         await answered(p);
         const other = await open();
         await other.waitForSelector('.message.assistant.last:has-text("The first answer.")');
         await other.click('#composer-note button:has-text("Choose a model")');
-        await other.click("button.choice.first");
+        await other.click("button.choice.recommended");
         await ready(other);
 
-        await say(p, slow);
-        await give(p, "drop", [file("grey.png", picture)]);
+        await setScenario(p, slow);
+        await dispatchFiles(p, "drop", [file("grey.png", image)]);
         await attached(p, 1);
         await send(p, "Two");
         await other.waitForSelector('.message.last[data-state="answering"]:has-text("word")');
         await other.evaluate(() => document.querySelector(".message.user:nth-of-type(3) img")?.setAttribute("data-mine", ""));
         await send(other, "Three");
         check((await note(other)).startsWith("Another tab is writing an answer"), await note(other));
-        checkEqual(await other.inputValue("#composer-text"), "Three", "the words stay");
+        checkEqual(await other.inputValue("#composer-text"), "Three", "the text is kept");
         await other.hover(".message.user >> nth=0");
         await other.click('.message.user button:has-text("Edit") >> nth=0');
         await other.click('.edit button:has-text("Send")');
-        checkEqual(await other.locator(".message").count(), 4, "nothing is cut off");
+        checkEqual(await other.locator(".message").count(), 4, "no message is removed");
         await other.click('.edit button:has-text("Cancel")');
         await other.hover(".conversation.current");
         await other.click(".conversation.current button[aria-label^=Rename]");
         await other.keyboard.type("Num");
-        await other.waitForTimeout(900); // the first tab stores what it writes
+        // The first tab stores its answer twice meanwhile, which must not disturb the typing.
+        await other.evaluate(
+            () =>
+                new Promise<void>((resolve) => {
+                    let messages = 0;
+                    new BroadcastChannel("bezel-chat").onmessage = () => ++messages === 2 && resolve();
+                }),
+        );
         await other.keyboard.type("bers");
         await other.keyboard.press("Enter");
         await p.waitForSelector('.conversation:has-text("Numbers")', { state: "attached" });
         await p.click("#send"); // stop
         await p.waitForSelector('.message.last[data-state="stopped"]');
         await other.waitForSelector('.message.last[data-state="stopped"]');
-        checkEqual(await answered(other), await answered(p), "as far as it was written");
-        checkEqual(await other.locator(".message.user img[data-mine]").count(), 1, "what is shown is not drawn anew");
+        checkEqual(await answered(other), await answered(p), "text written so far");
+        checkEqual(await other.locator(".message.user img[data-mine]").count(), 1, "existing elements are kept");
 
-        await say(other, { text: "The third answer." });
+        await setScenario(other, { text: "The third answer." });
         await other.click("#send");
         await p.waitForSelector('.message.last[data-state="done"]:has-text("The third answer.")');
         checkEqual(await p.locator(".message").count(), 6, "messages");
 
-        // A tab that is closed leaves an answer that says so.
-        await say(other, slow);
+        // Closing a tab marks its answer as interrupted.
+        await setScenario(other, slow);
         await send(other, "Four");
         await p.waitForSelector('.message.last[data-state="answering"]:has-text("word")');
         await other.close();
@@ -164,9 +160,9 @@ await test("a conversation in two tabs: each sees what the other one writes, nei
         checkEqual(log.filter((line) => line.startsWith("uncaught")), [], "errors");
     }));
 
-await test("nothing comes between a message and its answer, however fast one types; a double click does not stop it", () =>
+await test("no message can be sent before the answer to the previous one; a double click does not stop it", () =>
     withBrowser({ adapter: "none" }, async ({ page: p }) => {
-        await openPage(p, slowServer);
+        await openPage(p, fakeServer);
         await p.click("button.choice >> nth=0");
         await p.click('.card button:has-text("Load")');
         await ready(p);
@@ -181,13 +177,11 @@ await test("nothing comes between a message and its answer, however fast one typ
         });
         await answered(p);
         checkEqual(await p.locator(".message").allInnerTexts().then((all) => all.map((text) => text.slice(0, 3))), ["One", "wor"], "messages");
-        checkEqual(await p.inputValue("#composer-text"), "Two", "what was typed meanwhile");
+        checkEqual(await p.inputValue("#composer-text"), "Two", "text typed in the meantime");
         await p.dblclick("#send");
         await answered(p);
-        checkEqual(await p.getAttribute(".message.last", "data-state"), "done", "it was not stopped");
+        checkEqual(await p.getAttribute(".message.last", "data-state"), "done", "not stopped");
         checkEqual(await p.locator(".message").count(), 4, "messages");
     }));
 
-await slowServer.close();
-await server.close();
-finish();
+await end(fakeServer, server);

@@ -1,5 +1,5 @@
-/** How large a picture says it is, from the first bytes of its file: one of a hundred megapixels is refused before
- * anyone makes room for them. Anything may be in there; what is not understood is null. */
+/** Parses an image's size from its header, so that huge images are refused before they are decoded. The input is
+ * untrusted; what is not recognised is null. */
 
 import { be16, be32, byte, le16, le24, le32, text } from "./header_bytes.js";
 
@@ -8,7 +8,7 @@ export interface PictureSize {
     height: number;
 }
 
-/** Marker after marker, up to the one of a frame. */
+/** Walks the markers up to the frame header. */
 function jpegSize(b: Uint8Array): PictureSize | null {
     for (let at = 2; at + 9 < b.length; ) {
         if (byte(b, at) !== 0xff) {
@@ -19,8 +19,8 @@ function jpegSize(b: Uint8Array): PictureSize | null {
         if (frame) {
             return { width: be16(b, at + 7), height: be16(b, at + 5) };
         }
-        const alone = marker === 0xff || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd9);
-        at += alone ? (marker === 0xff ? 1 : 2) : 2 + Math.max(2, be16(b, at + 2));
+        const standalone = marker === 0xff || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd9);
+        at += standalone ? (marker === 0xff ? 1 : 2) : 2 + Math.max(2, be16(b, at + 2));
     }
     return null;
 }

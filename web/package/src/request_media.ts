@@ -1,14 +1,14 @@
-/** A request's pictures and sounds, on the side of whoever asks: taken out of the messages, fetched, and sound
- * decoded, which only a page can. What is left in the messages are their numbers. */
+/** Extracts a request's images and sounds on the caller's side: fetches them and decodes sound, which workers cannot
+ * do. The messages keep their indexes into the list of media. */
 import type { ChatRequest, Pixels } from "./chat_types.js";
 import { BezelError, errorFrom } from "./errors.js";
 import { bytesOfBase64, bytesOfDataUrl } from "./data_url.js";
 import { soundOf, type Sound } from "./sound.js";
 
-/** As it goes to the engine, also in a message. */
-export type PortableMedia = PortablePicture | PortableSound;
+/** Media in a form that postMessage can carry. */
+export type PortableMedia = PortableImage | PortableSound;
 
-export type PortablePicture = { kind: "image"; detail: "auto" | "low" | "high" } & (
+export type PortableImage = { kind: "image"; detail: "auto" | "low" | "high" } & (
     | { file: Blob }
     | { bitmap: ImageBitmap }
     | { pixels: Pixels }
@@ -16,27 +16,26 @@ export type PortablePicture = { kind: "image"; detail: "auto" | "low" | "high" }
 
 export type PortableSound = { kind: "audio" } & Sound;
 
-export interface Taken {
+export interface ExtractedMedia {
     request: ChatRequest;
     media: PortableMedia[];
     transfer: Transferable[];
 }
 
-/** Bytes of a file; nothing that people send is larger. */
-const MOST_BYTES = 256 * 1024 * 1024;
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
-const pictureTypes = ["image_url", "image", "input_image"];
+const imageTypes = ["image_url", "image", "input_image"];
 const soundTypes = ["input_audio", "audio", "audio_url"];
 
 type Fields = Record<string, unknown>;
 
 const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 const isClass = (value: unknown, name: string): boolean => {
-    const made = (globalThis as Fields)[name];
-    return typeof made === "function" && value instanceof made;
+    const constructor = (globalThis as Fields)[name];
+    return typeof constructor === "function" && value instanceof constructor;
 };
 
-/** What stands for the thing itself, not an object that has it. */
+/** Whether a value is itself an image or sound, not an object with a field for it. */
 function isSource(value: unknown): boolean {
     return (
         typeof value === "string" ||
@@ -48,34 +47,34 @@ function isSource(value: unknown): boolean {
     );
 }
 
-/** The part's source, and what is said beside it. */
-function sourceOf(part: Fields, types: string[]): { source: unknown; beside: Fields } {
+/** The part's source, and the object with its other fields. */
+function sourceOf(part: Fields, types: string[]): { source: unknown; fields: Fields } {
     for (const name of [String(part["type"]), ...types]) {
         const inner = part[name];
         if (isSource(inner)) {
-            return { source: inner, beside: part };
+            return { source: inner, fields: part };
         }
         if (isObject(inner)) {
-            return { source: inner["url"] ?? inner["data"], beside: inner };
+            return { source: inner["url"] ?? inner["data"], fields: inner };
         }
     }
-    return { source: part["url"] ?? part["data"], beside: part };
+    return { source: part["url"] ?? part["data"], fields: part };
 }
 
-// ---- addresses ------------------------------------------------------------------------------------
+// ---- URLs -----------------------------------------------------------------------------------------
 
-async function fetchFile(address: string, what: string, signal: AbortSignal | undefined): Promise<Blob> {
+async function fetchFile(source: string, what: string, signal: AbortSignal | undefined): Promise<Blob> {
     const page = (globalThis as { location?: Location }).location;
-    const short = address.length > 100 ? `${address.slice(0, 100)}\u2026` : address;
+    const short = source.length > 100 ? `${source.slice(0, 100)}\u2026` : source;
     let url: URL;
     try {
-        url = new URL(address, page?.href);
+        url = new URL(source, page?.href);
     } catch (reason) {
-        throw new BezelError("bad_request", `The ${what} at '${short}' has no address that can be read.`, { cause: reason });
+        throw new BezelError("bad_request", `The ${what}'s URL '${short}' is not valid.`, { cause: reason });
     }
-    // Words of a conversation must not make requests to other sites.
+    // The text of a conversation must not trigger requests to other origins.
     if (url.protocol !== "blob:" && url.origin !== page?.origin) {
-        throw new BezelError("bad_request", `The ${what} at '${short}' is not of this site; fetch it yourself and give its bytes (a Blob).`);
+        throw new BezelError("bad_request", `The ${what} at '${short}' is on another site; fetch it yourself and pass a Blob.`);
     }
     try {
         const response = await fetch(url, signal ? { signal } : {});
@@ -106,34 +105,34 @@ function checkBytes(file: Blob, what: string): Blob {
     if (file.size === 0) {
         throw new BezelError("bad_file", `The ${what}'s file is empty.`);
     }
-    if (file.size > MOST_BYTES) {
-        throw new BezelError("bad_request", `The ${what}'s file has ${Math.round(file.size / 1e6)} MB; at most ${Math.round(MOST_BYTES / 1e6)} are taken.`);
+    if (file.size > MAX_FILE_BYTES) {
+        throw new BezelError("bad_request", `The ${what}'s file has ${Math.round(file.size / 1e6)} MB; the limit is ${Math.round(MAX_FILE_BYTES / 1e6)} MB.`);
     }
     return file;
 }
 
-// ---- pictures ---------------------------------------------------------------------------------------
+// ---- images ---------------------------------------------------------------------------------------
 
 function checkPixels({ data, width, height }: Pixels): Pixels {
     const whole = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
     const bytes = data instanceof Uint8Array || data instanceof Uint8ClampedArray;
     if (!whole || !bytes || (data.length !== 3 * width * height && data.length !== 4 * width * height)) {
-        throw new BezelError("bad_request", "Pixels are 3 or 4 bytes each (a Uint8Array), as many as width times height.");
+        throw new BezelError("bad_request", "Pixels must be a Uint8Array of width times height pixels with 3 or 4 bytes each.");
     }
     return { data, width, height };
 }
 
-async function pictureOf(source: unknown, beside: Fields, base64: boolean, signal: AbortSignal | undefined): Promise<PortablePicture> {
-    const wish = beside["detail"] ?? "auto";
-    if (wish !== "auto" && wish !== "low" && wish !== "high") {
-        throw new BezelError("bad_request", "A picture's detail is auto, low or high.");
+async function imageOf(source: unknown, fields: Fields, base64: boolean, signal: AbortSignal | undefined): Promise<PortableImage> {
+    const detail = fields["detail"] ?? "auto";
+    if (detail !== "auto" && detail !== "low" && detail !== "high") {
+        throw new BezelError("bad_request", "An image's detail must be auto, low or high.");
     }
-    const base = { kind: "image", detail: wish } as const;
+    const base = { kind: "image", detail } as const;
     if (typeof source === "string" || source instanceof URL) {
-        return { ...base, file: checkBytes(await fileOf(source, "picture", base64, signal), "picture") };
+        return { ...base, file: checkBytes(await fileOf(source, "image", base64, signal), "image") };
     }
     if (source instanceof Blob) {
-        return { ...base, file: checkBytes(source, "picture") };
+        return { ...base, file: checkBytes(source, "image") };
     }
     if (isClass(source, "ImageBitmap")) {
         return { ...base, bitmap: source as ImageBitmap };
@@ -141,84 +140,84 @@ async function pictureOf(source: unknown, beside: Fields, base64: boolean, signa
     if (isObject(source) && "data" in source) {
         return { ...base, pixels: checkPixels(source as unknown as Pixels) };
     }
-    throw new BezelError("bad_request", "A picture is an address, a Blob, an ImageBitmap, ImageData or {data, width, height}.");
+    throw new BezelError("bad_request", "An image must be a URL, a Blob, an ImageBitmap, ImageData or {data, width, height}.");
 }
 
 // ---- sounds -----------------------------------------------------------------------------------------
 
-async function takeSound(source: unknown, beside: Fields, signal: AbortSignal | undefined): Promise<PortableSound> {
-    const given =
+async function extractSound(source: unknown, fields: Fields, signal: AbortSignal | undefined): Promise<PortableSound> {
+    const loaded =
         typeof source === "string" || source instanceof URL
             ? await fileOf(source, "sound", true, signal)
             : source;
-    if (given instanceof Blob) {
-        checkBytes(given, "sound");
+    if (loaded instanceof Blob) {
+        checkBytes(loaded, "sound");
     }
-    return { kind: "audio", ...(await soundOf(given, beside["rate"] ?? beside["sampleRate"] ?? beside["sample_rate"])) };
+    return { kind: "audio", ...(await soundOf(loaded, fields["rate"] ?? fields["sampleRate"] ?? fields["sample_rate"])) };
 }
 
 // ---- the request --------------------------------------------------------------------------------------
 
-/** Says which message an error is about. */
-function about(message: number, reason: unknown): unknown {
+/** Adds the message's number to an error. */
+function inMessage(message: number, reason: unknown): unknown {
     return reason instanceof BezelError && reason.code !== "aborted"
         ? new BezelError(reason.code, `Message ${message + 1}: ${reason.message}`, { cause: reason })
         : reason;
 }
 
-export async function takeMedia(request: ChatRequest, signal?: AbortSignal): Promise<Taken> {
+export async function extractMedia(request: ChatRequest, signal?: AbortSignal): Promise<ExtractedMedia> {
     const media: PortableMedia[] = [];
     const transfer: Transferable[] = [];
-    const add = (one: PortableMedia): string => {
-        media.push(one);
-        if (one.kind === "audio" && "pcm" in one && one.own) {
-            transfer.push(one.pcm.buffer);
+    const add = (item: PortableMedia): string => {
+        media.push(item);
+        if (item.kind === "audio" && "pcm" in item && item.owned) {
+            transfer.push(item.pcm.buffer);
         }
         return String(media.length - 1);
     };
-    const takePart = async (part: unknown): Promise<unknown> => {
+    const extractPart = async (part: unknown): Promise<unknown> => {
         const type = isObject(part) ? part["type"] : null;
-        if (isObject(part) && pictureTypes.includes(type as string)) {
-            const { source, beside } = sourceOf(part, pictureTypes);
-            return { type: "image", image: add(await pictureOf(source, beside, false, signal)) };
+        if (isObject(part) && imageTypes.includes(type as string)) {
+            const { source, fields } = sourceOf(part, imageTypes);
+            return { type: "image", image: add(await imageOf(source, fields, false, signal)) };
         }
         if (isObject(part) && soundTypes.includes(type as string)) {
-            const { source, beside } = sourceOf(part, soundTypes);
-            return { type: "audio", audio: add(await takeSound(source, beside, signal)) };
+            const { source, fields } = sourceOf(part, soundTypes);
+            return { type: "audio", audio: add(await extractSound(source, fields, signal)) };
         }
         return part;
     };
-    const takeMessage = async (message: unknown): Promise<unknown> => {
+    const extractMessage = async (message: unknown): Promise<unknown> => {
         const { content, images } = isObject(message) ? message : ({} as Fields);
         if (!Array.isArray(content) && !Array.isArray(images)) {
             return message;
         }
-        const taken: Fields = { ...(message as Fields) };
+        const copy: Fields = { ...(message as Fields) };
         if (Array.isArray(images)) {
             const list: string[] = [];
             for (const image of images) {
-                list.push(add(await pictureOf(image, {}, true, signal)));
+                list.push(add(await imageOf(image, {}, true, signal)));
             }
-            taken["images"] = list;
+            copy["images"] = list;
         }
         if (Array.isArray(content)) {
             const parts: unknown[] = [];
             for (const part of content) {
-                parts.push(await takePart(part));
+                parts.push(await extractPart(part));
             }
-            taken["content"] = parts;
+            copy["content"] = parts;
         }
-        return taken;
+        return copy;
     };
     if (!Array.isArray(request.messages)) {
-        return { request, media, transfer }; // the engine says what is wrong with it
+        return { request, media, transfer }; // the engine reports what is wrong
     }
     const messages: unknown[] = [];
     for (const [i, message] of request.messages.entries()) {
         try {
-            messages.push(await takeMessage(message));
+            messages.push(await extractMessage(message));
         } catch (reason) {
-            throw about(i, reason);
+            throw inMessage(i, reason);
         }
     }
     return { request: { ...request, messages } as ChatRequest, media, transfer };

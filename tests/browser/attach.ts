@@ -1,21 +1,21 @@
-/** Files that a user gives to the chat page for a message. */
+/** Attaching files to a message, as a user does it. */
 import type { Page } from "playwright-core";
 
-export interface GivenFile {
+export interface TestFile {
     name: string;
     type: string;
     bytes: Buffer;
 }
 
-export const file = (name: string, bytes: Buffer, type = name.endsWith("png") ? "image/png" : "audio/wav"): GivenFile => ({ name, type, bytes });
+export const file = (name: string, bytes: Buffer, type = name.endsWith("png") ? "image/png" : "audio/wav"): TestFile => ({ name, type, bytes });
 
-/** By dropping, pasting, or holding over the page. */
-export async function give(p: Page, how: "drop" | "paste" | "dragover", files: GivenFile[]): Promise<void> {
+/** Dispatches a drop, paste or dragover event with these files. */
+export async function dispatchFiles(p: Page, how: "drop" | "paste" | "dragover", files: TestFile[]): Promise<void> {
     const list = files.map(({ name, type, bytes }) => ({ name, type, base64: bytes.toString("base64") }));
     await p.evaluate(
-        ([event, given]) => {
+        ([event, items]) => {
             const data = new DataTransfer();
-            for (const { name, type, base64 } of given) {
+            for (const { name, type, base64 } of items) {
                 data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name, { type }));
             }
             const options = { bubbles: true, cancelable: true };
@@ -27,7 +27,7 @@ export async function give(p: Page, how: "drop" | "paste" | "dragover", files: G
     );
 }
 
-/** Files and folders of the disk, dropped as a person does it, with the browser's own events. */
+/** Drops files and folders from disk with the browser's native drag events. */
 export async function dropPaths(p: Page, paths: string[]): Promise<void> {
     const session = await p.context().newCDPSession(p);
     const data = { items: [], files: paths, dragOperationsMask: 1 };
@@ -37,12 +37,12 @@ export async function dropPaths(p: Page, paths: string[]): Promise<void> {
     await session.detach();
 }
 
-/** Until that many wait to be sent. */
+/** Waits until the composer has that many attachments. */
 export const attached = (p: Page, n: number): Promise<void> =>
     p.waitForFunction((count) => document.querySelectorAll("#tray .media li").length === count, n).then(() => undefined);
 
-/** What is said about them. */
+/** Waits for the note about attachments, and returns it. */
 export async function note(p: Page): Promise<string> {
     await p.waitForSelector("#attach-note:not([hidden])");
-    return (await p.textContent("#attach-note .what")) ?? "";
+    return (await p.textContent("#attach-note .note-text")) ?? "";
 }
