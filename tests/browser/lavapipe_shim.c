@@ -1,9 +1,9 @@
-/* Mesa's software driver under the name of SwiftShader.
+/* Lets Chromium use lavapipe, Mesa's software driver, in place of SwiftShader.
  *
- * Chromium uses a GPU that can share textures, or SwiftShader, which it opens as
- * libvk_swiftshader.so beside its executable and knows by two numbers. Lavapipe computes ten times
- * as fast and has f16. This library, put in that place, is lavapipe with those numbers. LAVAPIPE is
- * the driver's path. */
+ * Without a GPU that can share textures, Chromium loads SwiftShader from libvk_swiftshader.so next
+ * to its executable and checks its vendor and device ids. Lavapipe is ten times as fast and has
+ * f16. This library is installed under that file name and forwards all calls to lavapipe, except
+ * that it reports SwiftShader's ids. LAVAPIPE is the driver's path. */
 #define VK_NO_PROTOTYPES
 #include <dlfcn.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 typedef PFN_vkVoidFunction device_address_fn(VkInstance instance, const char *name);
 typedef VkResult negotiate_fn(uint32_t *version);
 
-/* One driver per process, as the loader's interface has no place for a context. */
+/* Global, because the loader's interface has no context argument. */
 static struct {
     PFN_vkGetInstanceProcAddr address;
     device_address_fn *device_address;
@@ -56,7 +56,7 @@ static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device,
     rename_device(&p->properties);
 }
 
-/* The driver's function, or ours in its place. "...2" is also asked for as "...2KHR". */
+/* The driver's function, or our replacement. "...2" is also requested as "...2KHR". */
 static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction f)
 {
     static const char second[] = "vkGetPhysicalDeviceProperties2";
