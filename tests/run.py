@@ -32,12 +32,13 @@ SILENCE = 900
 EXIT_GRACE = 10                                        # seconds for children of an ended program to exit
 SLOWEST = 10
 
-# The unit tests run under the sanitizers. These run in the plain build as well: they compare bits of the
+# Unit and CLI tests run under the sanitizers. These run in the plain build as well: they compare results of the
 # vector kernels as users get them, count allocations, or race threads, which sanitizers change or slow.
-PLAIN = ("test_alloc", "test_diffusion", "test_generate", "test_golden", "test_kernels", "test_pebble_diffusion", "test_quant",
-         "test_session", "test_synth", "test_threads", "test_towers")
-# These take minutes under the sanitizers: BEZEL_QUICK there, in full in the plain build (all are in PLAIN).
-QUICK_UNDER_ASAN = ("test_generate", "test_pebble_diffusion", "test_session", "test_synth", "test_threads")
+PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_quant", "test_session", "test_synth", "test_threads",
+         "test_towers")
+# These take minutes under the sanitizers: BEZEL_QUICK there, in full in the plain build.
+SLOW_UNDER_ASAN = ("test_session", "cli test_batch", "cli test_pebble_diffusion")
+REPLACES_ALLOCATOR = ("test_alloc",)                   # as the sanitizers do
 # What depends on the instruction set: kernels, block formats, float conversion, and the goldens through them.
 ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_quant", "test_sampler", "test_session", "test_sha256",
          "test_splice", "test_synth", "test_threads", "test_towers")
@@ -81,8 +82,8 @@ def suite_native(full):
     for t in names("tests/test_*.c"):
         if full or t in PLAIN:
             yield t, [f"build/tests/{t}"], {}
-    if full:
-        for label, command in [*corpus("build"), *cli("build")]:
+    for label, command in [*corpus("build"), *cli("build")]:
+        if full or label in SLOW_UNDER_ASAN:
             yield label, command, {}
     for t in names("tests/source/test_*.py"):
         yield f"source {t}", [PYTHON, f"tests/source/{t}.py"], {}
@@ -93,11 +94,9 @@ def suite_native(full):
 def suite_asan(full):
     env = {"LSAN_OPTIONS": "suppressions=tests/decoders.supp:print_suppressions=0",
            "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
-    for t in names("tests/test_*.c"):
-        if t != "test_alloc":                          # it replaces the allocator, as the sanitizer does
-            yield t, [f"build/asan/tests/{t}"], {**env, **({} if full or t not in QUICK_UNDER_ASAN else QUICK)}
-    for label, command in [*corpus("build/asan"), *cli("build/asan")]:
-        yield label, command, env
+    unit = ((t, [f"build/asan/tests/{t}"]) for t in names("tests/test_*.c") if t not in REPLACES_ALLOCATOR)
+    for label, command in [*unit, *corpus("build/asan"), *cli("build/asan")]:
+        yield label, command, {**env, **(QUICK if label in SLOW_UNDER_ASAN and not full else {})}
 
 
 def suite_tsan(full):
