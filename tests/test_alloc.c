@@ -1,5 +1,5 @@
-/* No allocation while tokens are made. The linker sends the program's malloc, calloc, realloc
- * and aligned_alloc through the functions below. */
+/* Generating tokens allocates nothing. The linker redirects malloc, calloc, realloc and
+ * aligned_alloc to the functions below. */
 #include <stdatomic.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Base64, as requests carry pictures. */
+/* Base64, as used for images in requests. */
 #include <string.h>
 
 #include "base/base64.h"
@@ -26,10 +26,10 @@ int main(void)
           reads_as("Zm9v", "foo"));
     CHECK(reads_as("Zm9vYg==", "foob") && reads_as("Zm9vYmE=", "fooba") &&
           reads_as("Zm9vYmFy", "foobar"));               /* RFC 4648 */
-    CHECK(reads_as("Zg", "f") && reads_as("Zm8", "fo")); /* nothing at the end */
-    CHECK(reads_as("Zm 9v\r\nYg==\n", "foob"));          /* in lines */
+    CHECK(reads_as("Zg", "f") && reads_as("Zm8", "fo")); /* no padding */
+    CHECK(reads_as("Zm 9v\r\nYg==\n", "foob"));          /* with line breaks */
     CHECK(reads_as("-_-_", "\xfb\xff\xbf") && reads_as("+/+/", "\xfb\xff\xbf"));
-    begin("what is no base64");
+    begin("invalid base64");
     CHECK(is_refused("Z") && is_refused("Zm9vY") && is_refused("Zg=") && is_refused("Zg===") &&
           is_refused("Zm9v="));
     CHECK(is_refused("Zg==Zg==") && is_refused("Zm9*") && is_refused("Zm9\xc3\xa4"));

@@ -1,4 +1,4 @@
-/* Files that form a model: parts, mmproj, flavour; and sets that form none. */
+/* Sets of files that form a model (parts, mmproj, flavour), and sets that do not. */
 #include "file/files.h"
 #include "support/check.h"
 #include "support/gguf_build.h"
@@ -8,7 +8,7 @@
 
 enum { MOST = 4, NONE = -1 };
 
-/* A file in short: NONE and NULL leave a key or tensor out. */
+/* A short description of a file: NONE and NULL omit a key or tensor. */
 typedef struct spec {
     const char *name;
     const char *architecture;
@@ -293,7 +293,7 @@ static void test_bad(void)
          "ger-than-any-real-one-and-goes-on-and-on-00002-of-00002.gguf"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        begin("no model: %s", rows[i].title);
+        begin("not a model: %s", rows[i].title);
         made m = {.n = 0};
         bz_files set;
         bz_error err = {0};
@@ -307,7 +307,7 @@ static void test_bad(void)
     }
 }
 
-/* Keys of the wrong kind, which the short form cannot say. */
+/* Keys of the wrong type, which the short description cannot express. */
 static void test_bad_kinds(void)
 {
     static const uint16_t pair[] = {0, 1};
@@ -329,7 +329,7 @@ static void test_bad_kinds(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int which = rows[i].which;
-        begin("no model: %s", rows[i].title);
+        begin("not a model: %s", rows[i].title);
         made m = {.n = 0};
         bz_files set;
         bz_error err = {0};
@@ -360,7 +360,7 @@ static void test_bad_kinds(void)
         drop(&m);
     }
 
-    begin("no model: 129 files");
+    begin("not a model: 129 files");
     bz_files set;
     bz_error err = {0};
     bz_file *many = calloc(129, sizeof *many);

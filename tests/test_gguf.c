@@ -158,7 +158,7 @@ static void test_small_files(void)
     }
     gb_free(&b);
 
-    begin("types known by name only are not the container's business");
+    begin("tensor types without a known layout are accepted");
     gb_init(&b);
     gb_tensor(&b, "x", 16, 1, (uint64_t[]){256}, NULL); /* IQ2_XXS */
     gb_tensor(&b, "y", 26, 1, (uint64_t[]){3}, NULL);   /* I32 */
@@ -293,13 +293,13 @@ static void test_types(void)
     gb_free(&b);
 }
 
-/* What each reader makes of each kind of value: the expected number, or NO. */
+/* The result of each reader for each kind of value: the expected number, or NO. */
 static void test_tolerance(void)
 {
     static const struct {
         const char *key;
         bool u, i, f, b; /* which readers accept it */
-        double value;    /* what they then give */
+        double value;    /* their result */
     } rows[] = {
         {"u8 7", true, true, true, true, 7},
         {"i32 7", true, true, true, true, 7},
@@ -324,7 +324,7 @@ static void test_tolerance(void)
         {"strs", false, false, false, false, 0},
         {"absent", false, false, false, false, 0},
     };
-    begin("numbers are read tolerantly");
+    begin("numbers are converted between types");
     gguf_build b;
     bz_gguf g;
     gb_init(&b);
@@ -376,7 +376,7 @@ static void test_tolerance(void)
 /* The readers do not rely on the parser's checks. */
 static void test_hand_made(void)
 {
-    begin("keys made by hand are read safely");
+    begin("malformed keys are read safely");
     static const uint8_t bytes[] = {3, 0, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c',
                                     4, 0, 0, 0, 0, 0, 0, 0, 'd', 'e', 'f'};
     bz_gguf_kv kv = {.type = BZ_GGUF_STRING,
@@ -498,7 +498,7 @@ static void real_size(gguf_build *b)
 
 static void test_loop(void)
 {
-    begin("the loop of a job ends, at the header's last byte when it asks for no more");
+    begin("the loop of a job ends at the header's last byte");
     gguf_build b;
     bz_gguf g = {0};
     bz_error err = {0};
@@ -539,10 +539,10 @@ static void test_loop(void)
     gb_free(&b);
 }
 
-/* Lower bounds from counts alone, and no memory for what is only claimed. */
+/* Lower bounds from counts alone; nothing is allocated for data that is not there. */
 static void test_claims(void)
 {
-    begin("counts in a large file give the bound they prove");
+    begin("counts in a large file give a lower bound of its size");
     gguf_build b;
     uint64_t at_least;
     bz_error err = {0};
@@ -569,7 +569,7 @@ static void test_claims(void)
            "%s", err.text);
     gb_free(&b);
 
-    begin("an array of strings proves 8 bytes for each");
+    begin("an array of strings takes at least 8 bytes for each");
     gb_sample(&b);
     gb_finish(&b);
     const gb_spot *spot = gb_spot_of(&b, "test.words");

@@ -223,7 +223,7 @@ static void test_patches(void)
     gguf_build b;
     bz_error err = {0};
     uint64_t at_least;
-    begin("the file that will be broken is good");
+    begin("the unbroken file is valid");
     gb_sample(&b);
     gb_finish(&b);
     CHECK(gb_parse_copy(b.bytes, b.size, b.size, &at_least, &err) == BZ_GGUF_DONE);
@@ -264,7 +264,8 @@ static void test_twice(void)
     char name[101];
     memset(name, 'n', 100);
     name[100] = 0;
-    memcpy(name, "\xE2\x80\xAE", 3); /* would turn the rest of a terminal line around */
+    memcpy(name, "\xE2\x80\xAE",
+           3); /* would reverse the direction of the rest of a terminal line */
     gb_sample(&b);
     gb_tensor(&b, name, 5, 1, (uint64_t[]){1}, NULL);
     gb_finish(&b);
@@ -327,7 +328,7 @@ static void test_strangers(void)
         const char *expected;
     } rows[] = {
         {"an empty file", BYTES(""), "the file is empty; download it again"},
-        /* as short as a name for them allows, so that a look past the end shows */
+        /* as short as the name allows, so that a read past the end is seen */
         {"blanks", BYTES(" \n\t"), "this is not a GGUF file: it starts with \" \\x0A\\x09\""},
         {"a byte order mark alone", BYTES("\xEF\xBB\xBF"),
          "this is not a GGUF file: it starts with \"\\xEF\\xBB\\xBF\""},

@@ -1,5 +1,5 @@
-/* The text model against Hugging Face's outputs: logits, greedy text and everything on the
- * way, in both file layouts, whole and in chunks. */
+/* The text model against Hugging Face's outputs: logits, greedy text and intermediate tensors, in
+ * both file layouts, whole and in chunks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void on_trace(void *user, const bz_step *step, int output, const void *va
 
 static unsigned expected_rows(const golden *g)
 {
-    /* every row of every inner tensor the file has must have been looked at */
+    /* every row of every intermediate tensor of the file must have been compared */
     unsigned rows = 0;
     for (size_t i = 0; i < g->gguf.n_tensors; i++) {
         const bz_gguf_tensor *t = &g->gguf.tensors[i];

@@ -1,4 +1,5 @@
-/* Requests: the same answer however the bytes are cut; nasty ones refused with the right status. */
+/* HTTP requests: the result does not depend on how the bytes are split; malformed ones are refused
+ * with the right status. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 
 /* ---- helpers ---------------------------------------------------------------------------- */
 
-/* A head in bytes of exactly its length, so that sanitisers see a read past them; read once more
- * from the beginning for every prefix if `cuts`, in other memory each time. */
+/* Parses a head in a buffer of exactly its length, so that sanitizers see a read past it. With
+ * `cuts`, every prefix is parsed first, each in its own memory. */
 static http_answer read_cut(http_head *h, const char *text, size_t n, size_t step, char **bytes)
 {
     http_answer a = HTTP_MORE;
@@ -49,7 +50,7 @@ static bool same_head(const http_head *a, const http_head *b)
     return same;
 }
 
-/* The answer to a text, which must not depend on how it is cut. */
+/* The result for a text, which must not depend on how it is split. */
 static http_answer read_text(http_head *h, const char *text, size_t n)
 {
     char *bytes;
@@ -131,7 +132,7 @@ static void test_heads(void)
     CHECK(!accepted("GET / HTTP/1.1\r\n" HOST "Connection: closed\r\n\r\n").close);
     CHECK(accepted("GET / HTTP/1.1\r\n" HOST "X: \x80\xFF\ttab\r\n\r\n").n_fields == 2);
 
-    begin("bodies that are announced");
+    begin("announced bodies");
     h = accepted("POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551615\r\n\r\n");
     CHECK(h.sized && h.length == UINT64_MAX);
     h = accepted("POST / HTTP/1.1\r\n" HOST
@@ -142,8 +143,8 @@ static void test_heads(void)
 
 static void test_refusals(void)
 {
-    begin("requests that are none");
-    refused(400, "\x16\x03\x01\x02"); /* TLS says hello; without waiting for a line end */
+    begin("text that is not a request");
+    refused(400, "\x16\x03\x01\x02"); /* a TLS hello: refused before a line end arrives */
     refused(400, "\nGET / HTTP/1.1\r\n" HOST "\r\n");
     refused(400, "GET\r\n");
     refused(400, "GET /\r\n");
@@ -167,7 +168,7 @@ static void test_refusals(void)
     refused(501, "CONNECT localhost:80 HTTP/1.1\r\n");
     refused(505, "GET / HTTP/2.0\r\n");
 
-    begin("line ends and fields that two readers could read in two ways");
+    begin("ambiguous line ends and fields");
     refused(400, "GET / HTTP/1.1\n" HOST "\r\n");
     refused(400, "GET / HTTP/1.1\r\nHost: localhost\n\r\n");
     refused(400, "GET / HTTP/1.1\r\nHost: localhost\r\n\n");
@@ -190,7 +191,7 @@ static void test_refusals(void)
     refused(400, "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n");
     refused(400, "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n");
 
-    begin("lengths that are not certain");
+    begin("ambiguous lengths");
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n");
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1, 1\r\n\r\n");
     refused(400, "POST / HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n");
@@ -225,7 +226,7 @@ static char *append(char *at, const char *text)
 static void test_limits(void)
 {
     static char text[4 * HTTP_HEAD_MOST];
-    begin("a line as long as it may be, and one longer");
+    begin("a line of the maximum length, and one longer");
     for (size_t extra = 0; extra < 2; extra++) {
         char *at = append(text, "GET /");
         at = grow(at, 'a', HTTP_LINE_MOST - strlen("GET / HTTP/1.1") + extra);
@@ -250,7 +251,7 @@ static void test_limits(void)
         }
     }
 
-    begin("a head as long as it may be, and one longer");
+    begin("a head of the maximum length, and one longer");
     for (size_t extra = 0; extra < 2; extra++) {
         char *at = append(text, "GET / HTTP/1.1\r\n" HOST);
         for (int i = 0; i < 2; i++) {
@@ -276,7 +277,7 @@ static void test_limits(void)
     *append(at, "GET / HTTP/1.1\r\n") = 0;
     refused(414, text);
 
-    begin("as many fields as there may be, and one more");
+    begin("the maximum number of fields, and one more");
     for (size_t extra = 0; extra < 2; extra++) {
         at = append(text, "GET / HTTP/1.1\r\n" HOST);
         for (size_t i = 1; i < HTTP_FIELDS_MOST + extra; i++) {
@@ -294,7 +295,7 @@ static void test_limits(void)
 /* ---- bodies ------------------------------------------------------------------------------------
  */
 
-/* A chunked body, read in pieces of `step` bytes and in place; what follows it stays. */
+/* A chunked body, read in pieces of `step` bytes and in place; the bytes after it stay. */
 static http_answer read_chunks(const char *text, uint64_t most, size_t step, char *out,
                                size_t *n_out, size_t *n_used, int *status)
 {
@@ -320,7 +321,7 @@ static http_answer read_chunks(const char *text, uint64_t most, size_t step, cha
     return a;
 }
 
-/* What it becomes ("" with a status: refused), and how many bytes follow it. */
+/* The decoded body ("" with a status: refused) and the number of bytes after it. */
 static void chunks(const char *text, int status, const char *want, size_t rest)
 {
     for (size_t step = 1; step < 40; step++) {
@@ -348,7 +349,7 @@ static void test_bodies(void)
     chunks("1E\r\n123456789012345678901234567890\r\n0\r\n\r\n", 0, "123456789012345678901234567890",
            0);
 
-    begin("chunks that are none");
+    begin("invalid chunks");
     chunks("3\r\nabc\r\n0\r\n", 1, "", 0); /* there must be more */
     chunks("\r\n", 400, "", 0);
     chunks("x\r\n", 400, "", 0);
@@ -380,7 +381,7 @@ static void test_bodies(void)
     h = (http_head){0};
     CHECK(http_body_begin(&b, &h, 0) == HTTP_DONE);
 
-    begin("trailers without end");
+    begin("endless trailers");
     static char text[10000];
     *append(grow(append(text, "0\r\nA: "), 'a', 9000), "\r\n\r\n") = 0;
     h = (http_head){.chunked = true};
@@ -418,7 +419,7 @@ static void test_paths(void)
     path("/a..b/c.", PATH_OK, "a..b/c.", false);
     path("/%2525", PATH_OK, "%25", false);
 
-    begin("paths that lead out, or hide where they lead");
+    begin("paths that leave the folder, or hide that they do");
     static const char *const hidden[] = {
         "/..",       "/../",         "/../x",   "/a/../b",   "/a/..",        "/.",
         "/./a",      "/.git/config", "/a/.env", "//",        "//etc/passwd", "/a//b",
@@ -474,7 +475,7 @@ static void test_access(void)
                                       "127.1",
                                       "0x7f.0.0.1",
                                       "2130706433"};
-    begin("hosts that are ours");
+    begin("accepted hosts");
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         CHECKF(access_host(&near, text_of(good[i])), "%s", good[i]);
     }
@@ -490,7 +491,7 @@ static void test_access(void)
     CHECK(!access_is_loopback("0.0.0.0") && !access_is_loopback("::") &&
           !access_is_loopback("10.0.0.1"));
 
-    begin("origins that are ours");
+    begin("accepted origins");
     const bz_str own = text_of("localhost:11435");
     CHECK(access_origin(&near, text_of("http://localhost:11435"), own) &&
           access_origin(&near, text_of("HTTP://LOCALHOST:11435"), own));

@@ -1,5 +1,5 @@
-/* The JSON writer: what comes out for what was said, and that misuse is noticed. The
- * numbers of large files as people read them are tested here too. */
+/* The JSON writer: its output, and that misuse is detected. Sizes in readable units are tested here
+ * too. */
 #include "base/json.h"
 #include "base/units.h"
 #include "support/check.h"
@@ -23,7 +23,7 @@ static bz_json *start(out *o)
     return &o->j;
 }
 
-/* Ends the writing and compares; want NULL: it must have failed. */
+/* Finishes and compares; want NULL: it must have failed. */
 static void is(out *o, const char *want)
 {
     bool whole = bz_json_finish(&o->j);
@@ -76,7 +76,7 @@ static void structure(void)
     bz_json_end(j);
     is(&o, "{\"a\":[1,[],{\"b\":null,\"c\":true}],\"d\":false,\"e\\\"\":null}");
 
-    begin("nesting up to the limit and no further");
+    begin("nesting up to the limit");
     for (int extra = 0; extra < 2; extra++) {
         j = start(&o);
         for (int i = 0; i < BZ_JSON_DEPTH + extra; i++) {
@@ -94,7 +94,7 @@ static void structure(void)
 static void misuse(void)
 {
     out o;
-    begin("calls that make no JSON are noticed");
+    begin("calls that would produce invalid JSON are detected");
     start(&o);
     is(&o, NULL); /* nothing at all */
 
@@ -150,7 +150,7 @@ static bool small_sink(void *user, const char *bytes, size_t n)
 
 static void sinks(void)
 {
-    begin("a sink that fails ends the writing");
+    begin("a failing sink ends the output");
     for (size_t room = 0; room < 12; room++) {
         size_t left = room;
         bz_json j;
@@ -216,7 +216,7 @@ static void numbers(void)
     bz_json_uint(start(&o), UINT64_MAX);
     is(&o, "18446744073709551615");
 
-    begin("doubles and floats in few digits");
+    begin("doubles and floats in the fewest digits");
     double_is(0.1, "0.1");
     double_is(1.0, "1");
     double_is(-0.0, "-0");

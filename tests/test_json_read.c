@@ -1,5 +1,5 @@
-/* The JSON reader: what is read, what is refused and where, and that random trees survive
- * being written and read. */
+/* The JSON reader: what is read, what is refused and at which byte, and round trips of random
+ * trees. */
 #include "base/json_read.h"
 #include "support/check.h"
 
@@ -22,7 +22,7 @@ static char *reread(const char *text, size_t n, bz_error *err)
     bz_arena arena = {0};
     const bz_json_node *root;
     bz_json_buffer out = {0};
-    char *copy = malloc(n ? n : 1); /* exactly as long: a read past it is seen */
+    char *copy = malloc(n ? n : 1); /* of exactly that size: sanitizers see a read past it */
     memcpy(copy, text, n);
     bz_status status = bz_json_read(&root, copy, n, &arena, err);
     memset(copy, 'x', n); /* the tree must not need it */
@@ -125,7 +125,7 @@ static void refusals(void)
     refuses("'a'", 0, "a value");
     refuses("\xEF\xBB\xBF{}", 0, "a value"); /* a byte order mark */
 
-    begin("numbers that JSON does not have");
+    begin("numbers that are not JSON");
     static const char *const numbers[] = {"01", "-",   "+1", ".5",   "1.",  "1.e5",
                                           "1e", "1e+", "-a", "0x10", "--1", NULL};
     for (size_t i = 0; numbers[i]; i++) {
@@ -202,7 +202,7 @@ static void lookups(void)
     CHECK(bz_json_to_double(bz_json_get(t, "d"), &real) && real == 1.5);
     CHECK(!bz_json_to_double(NULL, &real));
 
-    begin("whole numbers to the last");
+    begin("integers up to the limits");
     CHECK(bz_json_to_int(tree(&arena, "9223372036854775807"), &whole) && whole == INT64_MAX);
     CHECK(bz_json_to_int(tree(&arena, "-9223372036854775808"), &whole) && whole == INT64_MIN);
     CHECK(!bz_json_to_int(tree(&arena, "9223372036854775808"), &whole));
@@ -290,7 +290,7 @@ static void random_value(char **at, int level)
 static void random_trees(void)
 {
     static char text[1 << 20];
-    begin("20,000 random trees come back as they were, and none half");
+    begin("20,000 random trees survive a round trip, and no prefix of one is accepted");
     for (int i = 0; i < 20000; i++) {
         char *at = text;
         bz_error err = {0};

@@ -1,6 +1,6 @@
 /* Every kernel table of this machine: against the plain reference, against sums in
- * double, and against itself for every way to split the rows. Buffers have the exact
- * size, so that a sanitizer sees any step too far. */
+ * double, and against itself for every way to split the rows. Buffers have the exact size, so that
+ * a sanitizer sees any access past the end. */
 #include "cpu/kernels.h"
 
 #include <math.h>
@@ -137,7 +137,7 @@ static void test_dequantize(const bz_kernels *kernels)
 
 static void test_unpack(const bz_kernels *kernels)
 {
-    begin("%s: unpack gives s * q - m", kernels->name);
+    begin("%s: unpack returns s * q - m", kernels->name);
     for (size_t t = 0; t < N_QUANTISED; t++) {
         bz_type type = quantised[t];
         const bz_type_info *info = bz_type_of((uint32_t)type);
@@ -227,7 +227,7 @@ static void test_quantize(const bz_kernels *kernels)
     begin("%s: quantize, ties and special groups", kernels->name);
     float x[32] = {0};
     bz_q8 q = new_q8(32);
-    for (int i = 0; i < 32; i++) /* max 127: the scale is 1, halves are ties */
+    for (int i = 0; i < 32; i++) /* max 127: the scale is 1, values with .5 are ties */
         x[i] = (float)(i - 16) + 0.5f;
     x[0] = 127.0f;
     x[31] = 0.49999997f;
@@ -280,7 +280,7 @@ static void test_dot(const bz_kernels *kernels)
         free(w);
     }
 
-    begin("%s: dot, any split of the rows gives the same bits", kernels->name);
+    begin("%s: dot has the same bits for any split of the rows", kernels->name);
     for (int round = 0; round < 400; round++) {
         size_t k = 1 + random_below(round % 4 ? 140 : 1600), rows = 1 + random_below(19);
         size_t stride = k + random_below(3) * random_below(40);
@@ -388,7 +388,7 @@ static void test_dot8(const bz_kernels *kernels)
                     free_w8(w);
                 }
 
-    begin("%s: dot8, any split of the rows gives the same bits", kernels->name);
+    begin("%s: dot8 has the same bits for any split of the rows", kernels->name);
     for (int round = 0; round < 400; round++) {
         bz_type type = quantised[random_below(N_QUANTISED)];
         bool has_min = bz_type_has_min(type);
@@ -507,7 +507,7 @@ static void test_rows(const bz_kernels *kernels)
         free(x);
     }
 
-    begin("%s: axpy gives each value the same bits at any place in a row", kernels->name);
+    begin("%s: axpy has the same bits at any offset in a row", kernels->name);
     float *x = random_row(64), y[64], z[64];
     uint16_t h[64];
     for (size_t i = 0; i < 64; i++) {
@@ -579,7 +579,7 @@ static void test_panel(const bz_kernels *k)
                     }
                     for (size_t c = cols; r + 1 < rows && c < out_stride; c++) {
                         CHECK(bits_of(out[r * out_stride + c]) ==
-                              0xA5A5A5A5u); /* nothing beside it is written */
+                              0xA5A5A5A5u); /* nothing outside is written */
                     }
                 }
                 CHECKF(worst < 1e-5, "%zu rows, %zu columns of %zu: off by %g", rows, cols, n,
@@ -651,7 +651,7 @@ static void test_exponentials(const bz_kernels *k)
 
 int main(void)
 {
-    begin("choice of a table");
+    begin("selection of a kernel table");
     CHECK(bz_kernels_best("plain") == &bz_kernels_plain);
     CHECK(bz_kernels_best("nonsense") == NULL);
     const bz_kernels *best = bz_kernels_best(NULL);

@@ -1,5 +1,5 @@
-/* Pictures and sound made ready: sizes, resampled bytes, patches and mel features against Hugging
- * Face's; WAV files and resampling against what they must give. */
+/* Preprocessing of images and audio: sizes, resampled bytes, patches and mel features against
+ * Hugging Face's; WAV files and resampling against known results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void test_sizes(const golden *g)
         CHECK(bz_image_target((bz_size){o[3], o[4]}, o[0], o[2], o[1], &to) && to.height == o[5] &&
               to.width == o[6]);
     }
-    begin("pictures that are refused");
+    begin("images that are refused");
     const bz_size bad[] = {{0, 5}, {5, 0}, {10000, 10000}, {1, 2000000}, {UINT32_MAX, UINT32_MAX}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         bz_size to;
@@ -195,8 +195,7 @@ static void test_resample(void)
         }
         CHECKF(worst < 1e-3, "a tone is off by %g", worst);
         free(y);
-        if (rate > 24000) { /* what the lower rate cannot hold must vanish, not come back as another
-                               tone */
+        if (rate > 24000) { /* frequencies above the lower rate's limit must vanish, not alias */
             for (size_t t = 0; t < n; t++) {
                 x[t] = (float)sin(6.283185307179586 * 11000 * (double)t / rate);
             }

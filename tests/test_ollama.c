@@ -1,5 +1,5 @@
-/* Ollama's store: every way in which a model can be there, nearly there or not there. The stores
- * are made in a temporary folder. */
+/* Ollama's store: models that are complete, incomplete or missing. The stores are made in a
+ * temporary folder. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void new_store(void)
     setenv("OLLAMA_MODELS", root, 1);
 }
 
-/* Nobody hashes a blob here, so any digits do; every blob has its own. */
+/* Blobs are not hashed here, so any unique digest works. */
 typedef struct blob {
     char digest[BZ_DIGEST_TEXT];
     unsigned long long size;
@@ -280,7 +280,7 @@ static void test_found(void)
     snprintf(home, sizeof home, "%s/home", top);
     make_folders(at(home, ".ollama/x"));
     CHECK(symlink(root, at(home, ".ollama/models")) == 0);
-    setenv("OLLAMA_MODELS", " ", 1); /* as good as nothing */
+    setenv("OLLAMA_MODELS", " ", 1); /* same as unset */
     setenv("HOME", home, 1);
     bz_store_model m;
     bz_error err = {0};
@@ -324,7 +324,7 @@ static void test_everything(void)
     }
     bz_store_model_free(&m);
 
-    begin("no config, and one that does not tell the format, are left to the file itself");
+    begin("without a config, or a format in it, the file itself decides");
     blob b = file_blob(golden_path("e-like/text.gguf"));
     begin_manifest(NULL);
     add_layer("model", &b);
@@ -361,14 +361,14 @@ static void test_paths(void)
     if (!getcwd(cwd, sizeof cwd) || chdir(top) != 0) {
         give_up("enter", top);
     }
-    begin("a file is taken before a name");
+    begin("a file takes precedence over a name");
     write_file(at(top, "gemma4:e2b"), "x");
     CHECK(bz_store_resolve("gemma4:e2b", &m, &err) == BZ_OK && !m.name &&
           strcmp(m.path, "gemma4:e2b") == 0);
     bz_store_model_free(&m);
     unlink("gemma4:e2b");
 
-    begin("a name is taken before a folder");
+    begin("a name takes precedence over a folder");
     mkdir("gemma4:e2b", 0755);
     expect_found("gemma4:e2b", "gemma4:e2b", &e2b);
     mkdir("folder", 0755);
@@ -415,7 +415,7 @@ static void test_missing(void)
            "the path of "
            "a GGUF file.");
 
-    begin("no name is near");
+    begin("no similar name");
     plain_model("registry.ollama.ai/library/qwen3/8b");
     expect("gemma4", BZ_NOT_FOUND,
            "There is no model gemma4:latest in the Ollama store (ROOT); it holds qwen3:8b.");
@@ -427,7 +427,7 @@ static void test_missing(void)
            "mistral:7b, "
            "phi:1b and 1 more.");
 
-    begin("the nearest names");
+    begin("similar names");
     plain_model("registry.ollama.ai/library/gemma4/e2b");
     expect("gemma4", BZ_NOT_FOUND,
            "There is no model gemma4:latest in the Ollama store (ROOT); did you mean gemma4:e2b?");
@@ -476,7 +476,7 @@ static void test_missing(void)
            "file.");
 
     if (geteuid() != 0) { /* root may read everything */
-        begin("a store we may not read");
+        begin("a store without read permission");
         new_store();
         chmod(at(root, "manifests"), 0);
         expect("gemma4", BZ_NOT_FOUND,
@@ -488,7 +488,7 @@ static void test_missing(void)
     }
 }
 
-/* A model whose one blob of some kind is not as it should be. */
+/* A model with one defective blob. */
 static void broken_layer(const char *tag, const char *kind, const blob *b)
 {
     char name[200];
@@ -608,7 +608,7 @@ static void test_broken(void)
 
 static void test_refused(void)
 {
-    begin("a model that runs on somebody's servers");
+    begin("a cloud model");
     new_store();
     begin_manifest("{\"model_format\":\"\",\"model_family\":\"gemma4\",\"remote_host\":\"https://"
                    "ollama.com:443\","
@@ -618,7 +618,7 @@ static void test_refused(void)
            "gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this "
            "machine.");
 
-    begin("... and what else there is");
+    begin("... and local models are suggested");
     plain_model("registry.ollama.ai/library/gemma4/e2b");
     plain_model("registry.ollama.ai/library/qwen3/8b");
     expect("gemma4:31b-cloud", BZ_UNSUPPORTED_MODEL,
@@ -650,7 +650,7 @@ static void test_refused(void)
     expect("broken:lora", BZ_UNSUPPORTED_MODEL,
            "broken:lora needs a LoRA adapter, which Bezel does not apply.");
 
-    begin("no model, and two");
+    begin("no model layer, and two");
     new_store();
     begin_manifest(gemma_config);
     add_layer("license", &b);
@@ -688,7 +688,7 @@ static void test_list(void)
 {
     bz_store_list list;
     bz_error err = {0};
-    begin("list: nothing");
+    begin("list: empty");
     new_store();
     CHECK(bz_store_list_all(&list, &err) == BZ_OK && list.n == 0 && list.n_roots == 1);
     CHECK(strcmp(list.roots[0].path, root) == 0 && list.roots[0].state == BZ_STORE_THERE);
@@ -734,7 +734,7 @@ static void test_list(void)
     }
     bz_store_list_free(&list);
 
-    begin("list: where we look without OLLAMA_MODELS");
+    begin("list: default folders without OLLAMA_MODELS");
     unsetenv("OLLAMA_MODELS");
     setenv("HOME", top, 1);
     CHECK(bz_store_list_all(&list, &err) == BZ_OK && list.n_roots == 3);
@@ -764,7 +764,7 @@ int main(void)
     test_broken();
     test_refused();
     test_list();
-    begin("the folder of the test is gone");
+    begin("the test's folder is removed");
     CHECK(nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
     return finish();
 }

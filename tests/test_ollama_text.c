@@ -1,4 +1,4 @@
-/* Ollama's store as text: names, and what manifests, configs and params say. */
+/* Texts of Ollama's store: names, manifests, configs and params. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void test_names(void)
         {"localhost:5000/library/m", "localhost:5000", "library", "m", "latest",
          "localhost:5000/library/m:latest"},
         {"a..b:c..d", "registry.ollama.ai", "library", "a..b", "c..d",
-         "a..b:c..d"}, /* odd, but no path */
+         "a..b:c..d"}, /* unusual, but not a path */
         {"_x:_", "registry.ollama.ai", "library", "_x", "_", "_x:_"},
         {"hf.co/u/r:model-Q4_K_M.gguf", "hf.co", "u", "r", "model-Q4_K_M.gguf",
          "hf.co/u/r:model-Q4_K_M.gguf"},
@@ -92,7 +92,7 @@ static void test_bad_names(void)
     for (size_t i = 0; i < COUNT(bad); i++) {
         bz_store_name n;
         bz_error err = {0};
-        begin("no name: %s", bad[i].title);
+        begin("not a name: %s", bad[i].title);
         CHECK(bz_store_name_parse(&n, bad[i].text, &err) == BZ_BAD_REQUEST);
         CHECKF(strcmp(err.text, bad[i].why) == 0, "says: %s", err.text);
     }
@@ -118,7 +118,7 @@ static unsigned distance(const char *a, const char *b)
 
 static void test_distance(void)
 {
-    begin("names that are near and names that are far");
+    begin("similar and dissimilar names");
     CHECK(distance("gemma4", "gemma4:e2b") == 0);
     CHECK(distance("gemma4", "hf.co/some/Gemma4:e2b") == 0);
     CHECK(distance("gemma4-e2b", "gemma4:e2b") == 1);
@@ -244,14 +244,14 @@ static void test_configs(void)
 {
     bz_store_config c;
     bz_error err = {0};
-    begin("config: all that it tells");
+    begin("config: all fields");
     CHECK(bz_store_config_parse(&c, gemma_config, strlen(gemma_config), &err) == BZ_OK);
     CHECK(strcmp(c.format, "gguf") == 0 && strcmp(c.family, "gemma4") == 0 &&
           strcmp(c.parameters, "5.1B") == 0);
     CHECK(strcmp(c.quantisation, "Q4_K_M") == 0 && strcmp(c.renderer, "gemma4-small") == 0 &&
           strcmp(c.parser, "gemma4") == 0 && !c.remote_host[0]);
 
-    begin("config: odd values are cut, cleaned or passed over");
+    begin("config: unusual values are cut, cleaned or ignored");
     static const char odd[] =
         "{\"model_format\":3,\"model_family\":\"a\\u001b[31m\\u00e9\\u0000\",\"file_type\":"
         "\"12345678901234567890123456789012345\",\"renderer\":null}";
@@ -270,7 +270,7 @@ static void test_params(void)
 {
     bz_store_params p;
     bz_error err = {0};
-    begin("params: every option we know");
+    begin("params: every known option");
     static const char all[] =
         "{\"temperature\":1,\"top_k\":64,\"top_p\":0.95,\"min_p\":0.05,\"typical_p\":0."
         "7,\"repeat_penalty\":1.1,"

@@ -1,5 +1,5 @@
-/* The parser of what a model says: the forms and tolerances of the specification, repairs,
- * and every way to cut the stream. Run from the repository's root. */
+/* The parser of model output: the forms and tolerances of the specification, repairs, and every
+ * split of the stream. Run from the repository's root. */
 #include "support/check.h"
 #include "support/golden.h"
 #include "support/story.h"
@@ -10,7 +10,8 @@
 
 #define Q "<|\"|>"
 
-/* Says it whole, cut in two at every place, byte by byte and at random: always the same. */
+/* Parses it whole, split in two at every offset, byte by byte and at random: always the same
+ * result. */
 static void says_how(const char *text, const char *want, how h)
 {
     size_t n = strlen(text);
@@ -29,7 +30,7 @@ static void says(const char *text, const char *want)
     says_how(text, want, (how){0});
 }
 
-/* One call's text, what its arguments become. */
+/* A call's text and its parsed arguments. */
 static void calls(const char *arguments, const char *json)
 {
     char text[1000], want[1000];
@@ -135,7 +136,7 @@ static void call_forms(void)
     calls("{a:" Q "<|turn> <|channel> <|image|> <tool|> <|tool_call>" Q "}",
           "{\"a\":\"<|turn> <|channel> <|image|> <tool|> <|tool_call>\"}");
 
-    begin("calls among other things");
+    begin("calls among other text");
     says("Let me look. \n<|tool_call>call:f{}<tool_call|>", "A(Let me look.)B(f)C(f {})E");
     says("<|channel>thought\nI need f\n<channel|><|tool_call>call: f {a:1}<tool_call|>\nDone.",
          "T(I need f)B(f)C(f {\"a\":1})A(Done.)E");
@@ -152,7 +153,7 @@ static void call_forms(void)
          "T(Let's go.)B(f)C(f {})E");
     says_how("<|tool_call>call:f{}<tool_call|>", "B(f)C(f {})E", (how){.open = true});
 
-    begin("what is no call");
+    begin("text that is not a call");
     says("<|tool_call><tool_call|>x", "X()A(x)E");
     says("<|tool_call>hello " Q "you" Q "<tool_call|>", "X(hello " Q "you" Q ")E");
     says("<|tool_call>call:f<tool_call|>", "X(call:f)E");
@@ -167,7 +168,7 @@ static void call_forms(void)
         mends(broken[i], NULL);
     }
 
-    begin("calls 64 levels deep and no deeper");
+    begin("calls up to 64 levels deep");
     for (int n = 62; n <= 65; n++) {
         char arguments[300] = "{a:", json[300] = "{\"a\":", close[100] = "";
         for (int i = 0; i < n; i++) {
@@ -298,7 +299,7 @@ static void tokens(const bz_tokenizer *t)
     free(got);
     bz_ids_free(&ids);
 
-    begin("ids that are no tokens are passed over");
+    begin("ids that are not tokens are ignored");
     st = (story){.last = -1};
     p = parser(t, (how){0});
     CHECK(bz_parser_push(p, -1, NULL) == BZ_OK && bz_parser_push(p, INT32_MAX, NULL) == BZ_OK);

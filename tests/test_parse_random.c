@@ -125,7 +125,7 @@ static bz_str str(const char *text)
 
 enum { MAX_CALLS = 3 };
 
-/* One assistant's message, and the story it must become. */
+/* An assistant message and the events it must produce. */
 static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, story *want,
                           bool plain)
 {
@@ -175,7 +175,7 @@ static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, st
     tell(want, "E", 1);
 }
 
-/* Behind the last <|turn>model\n: what the model would have said. */
+/* After the last <|turn>model\n: the model's output. */
 static size_t answer_begins(const bz_prompt *p)
 {
     size_t at = p->n;
@@ -252,11 +252,11 @@ static void random_conversations(const bz_tokenizer *t, int count)
     }
 }
 
-/* Markers and texts in any order, as no template would write them: however it is cut, the
- * same is said, and nothing of a marker is shown. */
+/* Markers and texts in any order, as no template would write them: the result does not depend on
+ * the split, and no marker is shown. */
 static void random_streams(int count)
 {
-    begin("%d random streams, each cut in several ways", count);
+    begin("%d random streams, each split in several ways", count);
     for (int round = 0; round < count; round++) {
         bz_arena arena = {0};
         char *text = random_text(&arena, 24, false);

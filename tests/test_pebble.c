@@ -12,7 +12,7 @@
 
 #define PEBBLE "../../models/pebble.gguf" /* from build/golden */
 
-/* Root of the mean squared difference. */
+/* Root mean square of the differences. */
 static double rms_difference(const float *a, const float *b, size_t n)
 {
     double sum = 0;
@@ -63,7 +63,7 @@ static void text_case(const golden *g, const bz_model *m)
     bz_session_free(s);
 }
 
-/* The last positions' logits with a picture or a sound among the tokens. */
+/* Logits of the last positions, with an image or audio among the tokens. */
 static void media_case(const golden *g, const bz_model *m, const char *kind, bz_job *job)
 {
     const uint32_t vocab = bz_model_vocab(m);
@@ -73,7 +73,7 @@ static void media_case(const golden *g, const bz_model *m, const char *kind, bz_
     const int32_t *ids = golden_i32(g, &n, "%s.tokens", kind);
     const float *soft = golden_f32(g, &n_soft, "%s.soft", kind),
                 *want = golden_f32(g, &n_logits, "%s.logits", kind);
-    begin("%s: what the tower makes", kind);
+    begin("%s: the tower's output", kind);
     CHECKF(bz_job_run(job, NULL, &err) == BZ_OK, "%s", err.text);
     bz_media *media = bz_job_media(job);
     if (!CHECK(ids && soft && want && media) ||
@@ -104,7 +104,7 @@ static void encode_cases(const golden *g, const bz_model *m)
     bz_encoder *e = NULL;
     bz_job *job = NULL;
     bz_error err = {0};
-    begin("eyes and ears");
+    begin("vision and audio");
     if (!CHECKF(bz_encoder_new(&e, m, NULL, &err) == BZ_OK, "%s", err.text) ||
         !CHECK(rgb && sound)) {
         return;

@@ -1,5 +1,5 @@
-/* Pebble Diffusion, the little diffusion model that ships with the engine, against the official
- * class with the same weights: logits over a canvas, and a whole story of several canvases with its
+/* Pebble Diffusion, the small diffusion model that ships with the engine, against the official
+ * class with the same weights: logits over a canvas, and a text of several canvases generated with
  * recorded random numbers. */
 #include "bezel_diffusion.h"
 #include "support/canvas.h"
@@ -20,7 +20,7 @@ int main(void)
     check_canvas_logits(&g, m, &o, 1e-3);
 
     if (!quick_run()) {
-        begin("the official story, canvas after canvas");
+        begin("the official text, canvas by canvas");
         CHECK(golden_i32(&g, &n_step, "gen.step") && golden_i32(&g, &n_init, "gen.init"));
         CHECKF(n_init / 64 > 1 && n_step > 10, "%zu canvases, %zu steps", n_init / 64, n_step);
         check_generation(&g, m, &o, "gen");

@@ -1,5 +1,5 @@
-/* Block formats against a second transcription of their definition: one function that
- * gives value i of a block straight from the bytes, written index by index. */
+/* Block formats against a second implementation of their definition: one function per format that
+ * returns value i of a block from its bytes. */
 #include "file/quant.h"
 
 #include <math.h>
@@ -169,7 +169,7 @@ static bool same(float a, float b)
     return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b));
 }
 
-/* Where a block keeps its f16 fields; -1: none. */
+/* Offsets of a block's f16 fields; -1: none. */
 static void half_fields(bz_type type, int at[2])
 {
     at[0] = at[1] = -1;

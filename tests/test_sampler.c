@@ -13,7 +13,7 @@
 #include "support/check.h"
 #include "support/golden.h"
 
-static uint64_t draws; /* every number below comes from one stream */
+static uint64_t draws; /* all random numbers below come from one stream */
 
 static double unit(void)
 {
@@ -34,7 +34,7 @@ static float normal(void)
 
 static void test_random(void)
 {
-    begin("Philox4x32-10 gives the published answers");
+    begin("Philox4x32-10 returns the published values");
     static const struct {
         uint32_t counter[4], key[2], out[4];
     } known[] = {
@@ -52,7 +52,7 @@ static void test_random(void)
         CHECK(memcmp(out, known[i].out, sizeof out) == 0);
     }
 
-    begin("draws are made of all of seed and number, and stay the same for ever");
+    begin("draws depend on all bits of seed and index, and never change");
     CHECK(bz_random_bits(0, 0) == 0xe169c58d6627e8d5u);
     CHECKF(bz_random_bits(1, 2) == 0x8e76cc9d3f55b3f0u, "%llx",
            (unsigned long long)bz_random_bits(1, 2));
@@ -60,7 +60,7 @@ static void test_random(void)
     CHECK(bz_random_bits(0, (uint64_t)1 << 32) != bz_random_bits(0, 1));
     CHECK(bz_random_bits((uint64_t)1 << 32, 0) != bz_random_bits(1, 0));
 
-    begin("uniform numbers are in [0, 1) and even");
+    begin("uniform numbers are in [0, 1) and evenly distributed");
     int count[16] = {0};
     double sum = 0;
     for (uint64_t i = 0; i < 160000; i++) {
@@ -88,7 +88,7 @@ static void test_exp(void)
     CHECK(bz_exp_f32(0) == 1 && bz_exp_f32(-88) == 0 && bz_exp_f32(-INFINITY) == 0);
     CHECK(bz_exp_f32(-FLT_MAX) == 0 && bz_exp_f32(NAN) == 0 && bz_exp_f32(3) == 1);
 
-    begin("sums of exponentials of odd rows");
+    begin("sums of exponentials of unusual rows");
     float row[2000];
     for (uint32_t n = 1; n <= 2000; n += 37) {
         double sum = 0;
@@ -125,7 +125,7 @@ static uint32_t sort_all(const float *row, uint32_t n, bz_candidate *out)
     return count;
 }
 
-/* Rows of many kinds: plain, with ties, with holes, with values at the ends of the range. */
+/* Rows of many kinds: plain, with ties, with -inf, with values at the limits of the range. */
 static void fill_row(float *row, uint32_t n, int kind)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -155,7 +155,7 @@ static bz_candidate want[MOST], got[MOST], scratch[MOST];
 
 static void test_rank(void)
 {
-    begin("the best few and all, ranked like a full sort");
+    begin("the best few and all, ranked as by a full sort");
     static const uint32_t sizes[] = {1, 2, 63, 64, 65, 256, 640, MOST}, most[] = {1, 2, 64, 256};
     for (int kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -286,7 +286,7 @@ static void naive_chain(const float *logits, uint32_t vocab, const bz_sampling *
     reference.n = n;
 }
 
-/* The token that stage 2 draws from a list of `length`, which must never matter. */
+/* The token that stage 2 draws from a list of `length`; the length must not matter. */
 static int32_t choose_from(bz_sampler *s, const bz_shortlist *list, uint32_t length, double u,
                            bool *asked)
 {
@@ -335,7 +335,8 @@ static bool check_draws(uint32_t vocab, const bz_sampling *o, const int32_t *tok
         }
         CHECKF(reference.end[at] >= u - 2e-6 && (at == 0 || reference.end[at - 1] <= u + 2e-6),
                "u %.9g gave place %u of %u", u, at, reference.n);
-        /* the largest u finds the last token with any weight: the cuts are where they should be */
+        /* the largest u selects the last token with any weight: the filters cut where they should
+         */
         if (i == 1 &&
             (at + 1 == reference.n || want[at + 1].logit > want[0].logit - 14 * o->temperature)) {
             CHECKF(at + 1 == reference.n, "%u tokens left instead of %u", at + 1, reference.n);
@@ -438,7 +439,7 @@ static void test_details(void)
     const float quarters[] = {-1, 2, 2, -1, 2, 2}; /* four of nearly a quarter each, two small */
     bz_sampling o = plain();
 
-    begin("the first of equals wins when greedy, whichever way it is asked for");
+    begin("greedy takes the first of equal logits, however it is requested");
     for (int way = 0; way < 3; way++) {
         o = (bz_sampling){
             .greedy = way == 0, .temperature = way == 1 ? -1.0f : 0, .top_k = way == 2};
@@ -458,7 +459,7 @@ static void test_details(void)
     o.top_p = 1;
     CHECK(choose_one(quarters, 6, &o, most, &asked) == 3);
 
-    begin("a running sum that just reaches its goal is enough");
+    begin("a running sum that just reaches top-p suffices");
     const float halves[] = {7, 7};
     o = plain();
     CHECK(choose_one(halves, 2, &o, 0.5, &asked) == 0);
@@ -470,16 +471,16 @@ static void test_details(void)
 
     begin("top-p looks at the survivors of top-k only");
     o.top_k = 2;
-    o.top_p = 0.45f; /* of two halves: one */
+    o.top_p = 0.45f; /* of two with probability 0.5: one */
     CHECK(choose_one(quarters, 6, &o, most, &asked) == 1);
     o.top_p = 0.55f;
     CHECK(choose_one(quarters, 6, &o, most, &asked) == 2);
 
-    begin("min-p is a part of the maximum, and the temperature comes after it");
+    begin("min-p is relative to the maximum and applies before the temperature");
     const float steps[] = {0, -1, -2, -3, -4};
     o = plain();
     o.min_p = (float)exp(-2.5);
-    o.temperature = 50; /* would make all alike */
+    o.temperature = 50; /* would make all equal */
     CHECK(choose_one(steps, 5, &o, most, &asked) == 2);
     o.min_p = 1;
     CHECK(choose_one(steps, 5, &o, most, &asked) == 0);
@@ -494,13 +495,13 @@ static void test_details(void)
     CHECK(choose_one(flat, 200, &o, most, &asked) == 60); /* 61 of 64 are 0.953 */
     CHECK(!asked);
 
-    begin("one draw in equal shares: u falls where it should");
+    begin("a draw among equal probabilities: u selects the right one");
     o = plain();
     for (int i = 0; i < 200; i++) {
         CHECK(choose_one(flat, 200, &o, (i + 0.5) / 200, &asked) == i);
     }
 
-    begin("the row is asked for only where the list cannot say");
+    begin("the row is requested only where the list does not suffice");
     for (uint32_t i = 0; i < 2000; i++) {
         row[i] = -(float)i * 0.001f;
     }
@@ -541,13 +542,13 @@ static void test_details(void)
     CHECK(list.best[2].id == 4 && list.best[2].logit == 1);
     CHECK(list.best[3].id == 3 && list.best[3].logit == -4);
     CHECK(list.best[4].id == 2 && list.best[4].logit == -8.75f);
-    bz_sampler_see(s, seen, 1); /* the list is made anew for each row */
+    bz_sampler_see(s, seen, 1); /* the list is rebuilt for each row */
     CHECK(bz_sampler_shortlist(s, base, &list, &err) == BZ_OK);
     CHECK(list.best[0].logit == 4 && list.best[1].logit == 4 && list.best[2].logit == 0.5f - 0.75f);
-    CHECK(base[0] == 4); /* the model's row is as it was */
+    CHECK(base[0] == 4); /* the model's row is unchanged */
     bz_sampler_free(s);
 
-    begin("bias comes before penalties, adds up, and can force or forbid");
+    begin("bias applies before penalties, adds up, and can force or forbid");
     const bz_bias bias[] = {{0, -3}, {0, -3}, {1, -INFINITY}, {3, INFINITY}};
     const int32_t forbidden[] = {3};
     o = (bz_sampling){.repetition = 2, .bias = bias, .n_bias = 4, .top_k = 5};
@@ -627,7 +628,7 @@ static bz_status try_options(const bz_sampling *o, const char *text)
 
 static void test_errors(void)
 {
-    begin("rows and options that cannot be served say why");
+    begin("rows and options that are refused, with a reason");
     bz_sampler *s = NULL;
     bz_error err = {0};
     bz_shortlist list;
@@ -665,7 +666,7 @@ static void test_errors(void)
 static void check_distribution(const bz_sampling *o, const char *name)
 {
     enum { VOCAB = 640, DRAWS = 100000 };
-    begin("100,000 draws spread as they should: %s", name);
+    begin("100,000 draws have the expected distribution: %s", name);
     static int count[VOCAB];
     memset(count, 0, sizeof count);
     fill_row(row, VOCAB, 0);

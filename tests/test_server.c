@@ -1,5 +1,5 @@
-/* The server with handlers of all kinds, over real sockets: bodies, streams, late answers, clients
- * that are slow or leave, and its end. */
+/* The server with handlers of all kinds, over real sockets: bodies, streams, late responses,
+ * clients that are slow or disconnect, and shutdown. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 /* ---- handlers -------------------------------------------------------------------------------- */
 
 static atomic_int ended, released,
-    put_off; /* tasks that are over; how far waiting ones may go; late answers asked for */
+    put_off; /* ended tasks; lines that waiting streams may send; late responses requested */
 static server *running;
 
 static void echo(void *user, exchange *x)
@@ -52,7 +52,7 @@ static stream_state tell(void *user, char *room, size_t n, size_t *put)
     if (s->next == s->last) {
         return s->fails ? STREAM_FAILED : STREAM_END;
     }
-    if (s->next % 3 == 1 && n > 0) { /* every third time as much as there is room for */
+    if (s->next % 3 == 1 && n > 0) { /* every third time as much as fits */
         memset(room, 'x', n);
         *put = n;
     } else {
@@ -137,7 +137,7 @@ static void *run(void *user)
     return NULL;
 }
 
-/* Impatient: for tests of patience, which wait longer than any of these. */
+/* Short timeouts, for tests that wait longer than any of them. */
 enum { HEAD_MS = 800, IDLE_MS = 1200, SEND_MS = 2500, STOP_MS = 1000 };
 
 static void start(unsigned connections, bool impatient)
@@ -199,7 +199,7 @@ static void say(int fd, const char *text)
 enum { HEARD = 16 << 20 };
 static char heard[HEARD];
 
-/* All until the server closes, or until `enough` bytes; how many, -1 without an end. */
+/* Receives until the server closes or `enough` bytes came. Returns their number, -1 on an error. */
 static long hear(int fd, size_t enough)
 {
     size_t n = 0;
@@ -215,7 +215,7 @@ static long hear(int fd, size_t enough)
     return (long)n;
 }
 
-/* One exchange on a connection of its own. */
+/* One request on its own connection. */
 static const char *ask(const char *request)
 {
     const int fd = dial();
@@ -314,7 +314,7 @@ static void test_bodies(void)
     CHECK(status_is(ask("GET http://evil.com/echo HTTP/1.1\r\n" HOST CLOSE), "403"));
     CHECK(status_is(ask("GET /echo HTTP/1.0\r\n\r\n"), "200"));
 
-    begin("who is still sending hears why he is refused");
+    begin("a client that is still sending receives the refusal");
     static char more[4 << 20];
     memset(more, 'm', sizeof more - 1);
     const int eager = dial();
@@ -389,7 +389,7 @@ static void test_streams(void)
         heard[n > 0 ? n : 0] = 0;
     }
     CHECK(strstr(heard, "line 0"));
-    usleep(1000 * (SEND_MS + 300)); /* longer than any other patience */
+    usleep(1000 * (SEND_MS + 300)); /* longer than any other timeout */
     atomic_store(&released, 10);
     server_wake(running);
     n = 0;
@@ -401,11 +401,11 @@ static void test_streams(void)
         n += got;
     }
     CHECK(n > 5 && memcmp(heard + n - 5, "0\r\n\r\n", 5) == 0 && comes_true(&ended, 5));
-    say(fd, "GET /echo HTTP/1.1\r\n" HOST CLOSE); /* and the connection is still good */
+    say(fd, "GET /echo HTTP/1.1\r\n" HOST CLOSE); /* and the connection is still usable */
     CHECK(hear(fd, HEARD) > 0 && status_is(heard, "200"));
     close(fd);
 
-    begin("who leaves ends what was for him");
+    begin("a disconnect ends the client's tasks");
     atomic_store(&released, 0);
     fd = dial();
     say(fd, "GET /stream?waits HTTP/1.1\r\n" HOST "\r\n");
@@ -419,7 +419,7 @@ static void test_streams(void)
     close(fd);
     CHECK(comes_true(&ended, 7));
 
-    begin("late answers");
+    begin("late responses");
     fd = dial();
     say(fd, "GET /later HTTP/1.1\r\n" HOST CLOSE);
     usleep(1000 * (SEND_MS + 300));
@@ -431,7 +431,7 @@ static void test_streams(void)
     stop();
 }
 
-/* Seconds until the server has closed; heard: what it said before. */
+/* Seconds until the server has closed; heard: the bytes it sent before. */
 static double until_closed(int fd)
 {
     const uint64_t before = bz_os_now();
@@ -452,7 +452,7 @@ static void test_patience(void)
     t = until_closed(fd);
     CHECKF(status_is(heard, "408") && t > 0.6 && t < 5, "half a head: %.2f s", t);
     fd = dial();
-    for (int i = 0; i < 300; i++) { /* a byte now and then buys no time */
+    for (int i = 0; i < 300; i++) { /* single bytes do not extend the timeout */
         if (send(fd, "a", 1, MSG_NOSIGNAL) != 1) {
             break;
         }
@@ -469,7 +469,7 @@ static void test_patience(void)
     t = until_closed(fd);
     CHECKF(status_is(heard, "200") && t > 1 && t < 5, "nothing more to ask: %.2f s", t);
 
-    begin("a client that takes nothing");
+    begin("a client that reads nothing");
     fd = connect_small(4096);
     say(fd, "GET /large HTTP/1.1\r\n" HOST "\r\n");
     CHECK(hear(fd, 1) == 1);
@@ -478,7 +478,7 @@ static void test_patience(void)
     CHECKF(n < (8 << 20), "all %ld bytes came", n);
     close(fd);
 
-    begin("a client that takes its time, but takes");
+    begin("a client that reads slowly");
     fd = connect_small(1 << 16);
     say(fd, "GET /large HTTP/1.1\r\n" HOST CLOSE);
     n = 0;
@@ -495,7 +495,7 @@ static void test_patience(void)
 static void test_crowds(void)
 {
     start(8, false);
-    begin("idle connections give way to new ones");
+    begin("idle connections are closed for new ones");
     int idle[8];
     for (int i = 0; i < 8; i++) {
         idle[i] = dial();
@@ -507,7 +507,7 @@ static void test_crowds(void)
         close(idle[i]);
     }
 
-    begin("busy ones do not: others wait for a place");
+    begin("busy ones are not: new ones wait");
     for (int i = 0; i < 8; i++) {
         idle[i] = dial();
         say(idle[i], "GET /later HTTP/1.1\r\n" HOST CLOSE);
@@ -533,7 +533,7 @@ static void test_crowds(void)
 
 static void test_end(void)
 {
-    begin("the end comes soon, whatever is under way");
+    begin("shutdown is fast, with requests in flight");
     start(0, false);
     CHECK(stop() < 2);
     start(0, false);
@@ -549,7 +549,7 @@ static void test_end(void)
     close(other);
     close(third);
 
-    begin("what is nearly done is done");
+    begin("a response that is being sent is completed");
     start(0, false);
     const int late = dial();
     say(late, "GET /large HTTP/1.1\r\n" HOST "\r\n");

@@ -50,7 +50,7 @@ static void test_known(void)
     free(many);
 }
 
-/* Where a block ends, the padding needs one more; so each length has its turn. */
+/* The padding needs another block at some lengths, so every length is tested. */
 static void test_lengths(void)
 {
     begin("every length up to 299, as one digest of all digests");

@@ -1,4 +1,4 @@
-/* What of a file a request gets: ranges, conditions, codings, types. */
+/* Files over HTTP: ranges, conditions, codings, types. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,13 +57,13 @@ static void test_ranges(void)
     gives("Range: bytes=-5000\r\n", 206, 0, 1000, "bytes 0-999/1000");
     gives("Range: bytes=0-99999999999999999999999\r\n", 206, 0, 1000, "bytes 0-999/1000");
 
-    begin("ranges behind the end");
+    begin("ranges past the end");
     gives("Range: bytes=1000-\r\n", 416, 0, 0, "bytes */1000");
     gives("Range: bytes=1000-1001\r\n", 416, 0, 0, "bytes */1000");
     gives("Range: bytes=-0\r\n", 416, 0, 0, "bytes */1000");
     gives("Range: bytes=99999999999999999999999-\r\n", 416, 0, 0, "bytes */1000");
 
-    begin("ranges that are none, and several: the whole file");
+    begin("invalid and multiple ranges: the whole file");
     static const char *const odd[] = {"Range: bytes=\r\n",
                                       "Range: bytes=-\r\n",
                                       "Range: bytes=5-4\r\n",
@@ -92,7 +92,7 @@ static void test_ranges(void)
     CHECK(static_decide(&plain, &empty, "").status == 200 &&
           static_decide(&plain, &empty, "").length == 0);
 
-    begin("a range of the file one knows");
+    begin("If-Range");
     gives("Range: bytes=1-2\r\nIf-Range: " TAG "\r\n", 206, 1, 2, "bytes 1-2/1000");
     gives("Range: bytes=1-2\r\nIf-Range: " DATE "\r\n", 206, 1, 2, "bytes 1-2/1000");
     whole("Range: bytes=1-2\r\nIf-Range: \"other\"\r\n");
@@ -113,7 +113,7 @@ static void test_conditions(void)
     const static_file later = {1000, 784111777, 6};
     CHECK(strcmp(static_decide(&h, &later, "").tag, TAG) != 0);
 
-    begin("nothing has changed");
+    begin("not modified");
     static const char *const known[] = {"If-None-Match: " TAG "\r\n",
                                         "If-None-Match: W/" TAG "\r\n",
                                         "If-None-Match: \"a\", " TAG " ,\"b\"\r\n",
@@ -127,7 +127,7 @@ static void test_conditions(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         gives(known[i], 304, 0, 0, "");
     }
-    begin("something has, or who knows");
+    begin("modified, or unknown");
     whole("If-None-Match: \"a\"\r\n");
     whole("If-None-Match:\r\n");
     whole("If-None-Match: "
@@ -135,9 +135,10 @@ static void test_conditions(void)
           "\r\n");
     whole("If-Modified-Since: " BEFORE "\r\n");
     whole("If-Modified-Since: yesterday\r\n");
-    whole("If-None-Match: \"a\"\r\nIf-Modified-Since: " AFTER "\r\n"); /* the tag knows better */
+    whole("If-None-Match: \"a\"\r\nIf-Modified-Since: " AFTER
+          "\r\n"); /* the tag takes precedence */
 
-    begin("only if it is the one");
+    begin("If-Match and If-Unmodified-Since");
     whole("If-Match: " TAG "\r\n");
     whole("If-Match: *\r\n");
     whole("If-Unmodified-Since: " DATE "\r\n");

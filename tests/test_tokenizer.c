@@ -105,7 +105,7 @@ static bool are(bz_ids a, const int32_t *ids, size_t n)
 #define IDS(...)                                                                                   \
     (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)
 
-/* All of the text that ids stand for; the caller frees it. */
+/* The decoded text of ids; the caller frees it. */
 static char *decode(const subject *s, bz_ids ids, bool show_control, size_t *len)
 {
     char *text = malloc((ids.n + 1) * BZ_DETOK_MAX);
@@ -193,7 +193,7 @@ static void recorded(const subject *s, const char *path)
 
 enum { MAX_TEXT = 4000 };
 
-/* Text from a few ingredients, so that merges and specials have something to do. */
+/* Text from a few pieces, so that merges and specials occur. */
 static size_t random_text(char *out, size_t limit, const naive_vocab *v)
 {
     static const char *const bits[] = {"a",
@@ -221,8 +221,7 @@ static size_t random_text(char *out, size_t limit, const naive_vocab *v)
                                        "<0x41>",
                                        "of the",
                                        "x"};
-    uint32_t kind = below(4),
-             few = 1 + below(4); /* kind 2: few letters, which make long stretches */
+    uint32_t kind = below(4), few = 1 + below(4); /* kind 2: few letters, which form long runs */
     size_t n = 0, want = below(below(20) ? 120 : (uint32_t)limit);
     if (kind == 2 && below(2)) {
         want = below(800);
@@ -368,7 +367,7 @@ static void random_vocabularies(void)
 
 static void specials(const subject *s)
 {
-    begin("specials only where a piece allows them");
+    begin("specials only in pieces that allow them");
     bz_ids ids = encode_text(s, "<|turn>", true);
     CHECK(are(ids, IDS(105)));
     bz_ids_free(&ids);
@@ -509,7 +508,7 @@ static void decoding(const subject *s)
           memcmp(out, "\xF0\x9F\x99\x82", 4) == 0);
     CHECK(bz_detok_flush(&d, out) == 0);
 
-    begin("random ids never give half a character");
+    begin("random ids never decode to half a character");
     for (int k = 0; k < 300; k++) {
         bz_ids ids = {0};
         size_t len;

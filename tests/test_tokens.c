@@ -19,7 +19,7 @@ int main(void)
     bz_model *m = open_or_fail(model_path("nano-e-f32.gguf"));
     int32_t ids[64], more[64];
 
-    begin("exactly one <bos>, whoever writes it");
+    begin("exactly one <bos>, from the text or added");
     int64_t n = ids_of(m, "Hello world", false, true, ids, 64);
     CHECK(n > 2 && ids[0] == 2 && ids[1] != 2);
     CHECK(ids_of(m, "Hello world", false, false, more, 64) == n - 1 &&
@@ -30,7 +30,7 @@ int main(void)
           memcmp(ids, more, (size_t)n * 4) == 0);
     CHECK(ids_of(m, "", false, true, more, 64) == 1 && more[0] == 2);
 
-    begin("control tokens only when asked for");
+    begin("control tokens only on request");
     n = ids_of(m, "<|turn>user<turn|>", true, false, ids, 64);
     CHECK(ids[0] == 105 && ids[n - 1] == 106);
     n = ids_of(m, "<|turn>user<turn|>", false, false, ids, 64);
@@ -38,7 +38,7 @@ int main(void)
         CHECK(ids[i] != 105 && ids[i] != 106);
     }
 
-    begin("counting without room, and partial room");
+    begin("counting without a buffer, and a short buffer");
     n = ids_of(m, "one two three", false, true, NULL, 0);
     CHECK(ids_of(m, "one two three", false, true, ids, 64) == n);
     CHECK(ids_of(m, "one two three", false, true, more, 3) == n &&

@@ -1,4 +1,4 @@
-/* The towers against Hugging Face's outputs: soft tokens and what is on the way, from either kind
+/* The towers against Hugging Face's outputs: soft tokens and intermediate tensors, from either kind
  * of file. */
 #include <math.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
 
 static void test_remembering(void)
 {
-    begin("what was encoded is remembered by content");
+    begin("encoded media are cached by content");
     golden media;
     golden_open(&media, golden_path("media/golden.gguf"));
     bz_model *m =
@@ -106,7 +106,7 @@ static void test_remembering(void)
     bz_media *c = encode_golden(e, &media, "audio", 0), *d = encode_golden(e, &media, "image", 2);
     CHECK(c != a && d != a && bz_encoder_get_stats(e).encoded == 3);
     bz_media_free(b);
-    b = encode_golden(e, &media, "image", 0); /* two are kept: this one is forgotten by now */
+    b = encode_golden(e, &media, "image", 0); /* two are kept: this one has been evicted */
     CHECK(b != a && bz_encoder_get_stats(e).encoded == 4);
     uint32_t rows, width;
     const float *x = bz_media_rows(a, &rows, &width), *y = bz_media_rows(b, &rows, &width);
@@ -123,7 +123,7 @@ static void test_remembering(void)
 
 static void test_long_sound(void)
 {
-    begin("sound of more than 30 seconds comes in pieces");
+    begin("audio of more than 30 seconds is encoded in pieces");
     bz_model *m =
         open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
     bz_encoder *e = encoder_or_fail(m, NULL);
@@ -187,12 +187,12 @@ static void test_refusals(void)
                              golden_path("e-like/mmproj.gguf"), NULL, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "another model") && !m);
 
-    begin("eyes without ears");
+    begin("vision without audio");
     m = open_two_or_fail(golden_path("moe-like/text.gguf"), golden_path("moe-like/mmproj.gguf"));
     CHECK(bz_model_takes(m, BZ_MEDIA_IMAGE) && !bz_model_takes(m, BZ_MEDIA_AUDIO));
     e = encoder_or_fail(m, NULL);
     CHECK(bz_encode_audio(e, silence, 200, 16000, &job, &err) == BZ_UNSUPPORTED_MODEL);
-    begin("pictures and sounds of no size");
+    begin("empty images and audio");
     CHECK(bz_encode_image(e, pixel, 0, 1, &job, &err) == BZ_BAD_REQUEST);
     CHECK(bz_encode_image(e, pixel, 10000, 10000, &job, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "megapixels"));
@@ -207,7 +207,7 @@ static void test_refusals(void)
     bz_job_free(job);
     CHECK(bz_encode_audio(e, silence, 161, 16000, &job, &err) == BZ_OK &&
           bz_job_run(job, NULL, &err) == BZ_OK);
-    begin("an encoder does one thing at a time");
+    begin("an encoder runs one job at a time");
     bz_job *other = NULL;
     CHECK(bz_encode_audio(e, silence, 161, 16000, &other, &err) == BZ_BAD_REQUEST);
     bz_job_free(job);
@@ -226,7 +226,7 @@ static int stop_at_third(void *user, const bz_event *event)
 
 static void test_cancel(void)
 {
-    begin("progress per block, and stopping there");
+    begin("progress per block, and cancelling there");
     golden media;
     golden_open(&media, golden_path("media/golden.gguf"));
     bz_model *m =

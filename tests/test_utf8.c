@@ -34,7 +34,7 @@ static bool one_character(const unsigned char *b, size_t n)
 
 static void every_code_point(void)
 {
-    begin("every code point there and back");
+    begin("every code point encodes and decodes");
     for (uint32_t cp = 0; cp <= 0x10FFFF; cp++) {
         if (cp >= 0xD800 && cp <= 0xDFFF) {
             continue;
@@ -134,7 +134,7 @@ static void bad_bytes(void)
 
 static void held_back(void)
 {
-    begin("what is held back at the end");
+    begin("incomplete characters at the end are held back");
     CHECK(bz_utf8_complete("", 0) == 0);
     CHECK(bz_utf8_complete("abc", 3) == 3);
     CHECK(bz_utf8_complete("ab\xE2", 3) == 2);

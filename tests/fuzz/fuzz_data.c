@@ -1,5 +1,5 @@
-/* Any text as a data: address: bytes that are all there, or a sentence; as a file name that
- * somebody types, and as a message that may hold one. */
+/* Any text as a data: URL: complete bytes, or an error message; as a typed file name, and as a
+ * message that may contain one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     source s = {0};
     bz_error err = {0};
     unsigned sum = 0;
-    char *text = malloc(size + 1); /* of just that size, so that reading past it shows */
+    char *text = malloc(size + 1); /* of exactly that size, so that sanitizers see a read past it */
     if (!text) {
         return 0;
     }

@@ -102,7 +102,7 @@ static void try_sets(const bz_gguf *g, uint64_t size)
             free(tensor);
         }
     }
-    must(bz_files_init(&set, files, 2, &err) != BZ_OK); /* nothing goes with itself */
+    must(bz_files_init(&set, files, 2, &err) != BZ_OK); /* a file does not form a set with itself */
     must(strlen(err.text) > 0);
     if (name) {
         size_t room = strlen(name) + 1;

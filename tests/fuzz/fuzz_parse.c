@@ -22,7 +22,7 @@ static void must(bool holds)
     }
 }
 
-/* Everything said, with neighbouring texts joined. */
+/* All events, with adjacent texts joined. */
 typedef struct story {
     bz_json_buffer text;
     int last;

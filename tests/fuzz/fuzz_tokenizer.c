@@ -138,7 +138,7 @@ static void check_round_trip(const bz_tokenizer *t, const char *text, size_t len
     bz_ids_free(&ids);
 }
 
-/* Ids that no encoder gave: whatever a model may say. */
+/* Ids that no encoder produced, as a model may generate them. */
 static void check_decoder(const bz_tokenizer *t, const uint8_t *data, size_t size)
 {
     bz_detok d = {0};

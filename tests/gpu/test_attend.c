@@ -1,5 +1,5 @@
 /* kv_write and attend on the GPU against the CPU: head sizes, grouped queries, windows and rings,
- * f16 and f32 caches, prompts in chunks and tokens behind them.
+ * f16 and f32 caches, prompts in chunks and tokens after them.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_attend [part of a case's name]
  */
@@ -106,8 +106,7 @@ static void test_story(layer l, bool f32)
     close_attention(&a);
 }
 
-/* Positions one before, at and one behind the window, first row by row, then as one chunk over
- * them. */
+/* Positions one before, at and one past the window, first row by row, then as one chunk. */
 static void test_edges(layer l, bool f32)
 {
     attention a;

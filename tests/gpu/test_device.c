@@ -252,7 +252,7 @@ static void test_buffers(gpu *g)
     CHECK(gpu_counts_of(g).read_bytes == read + n_read &&
           gpu_counts_of(g).written_bytes == written + n_written);
 
-    begin("large and small writes over each other, more than are under way at once");
+    begin("overlapping large and small writes, more than can be in flight");
     for (int i = 0; i < 60; i++) {
         uint32_t n = i % 3 == 2 ? 64 : (300000 + noise(&seed) % 600000) & ~3u,
                  at = noise(&seed) % (BYTES - n) & ~3u;
@@ -318,7 +318,7 @@ static void test_buffers(gpu *g)
 
 static void test_memory(gpu *g)
 {
-    begin("a buffer the device has no room for gives out_of_memory and harms nothing");
+    begin("a buffer that does not fit returns out_of_memory and has no other effect");
     bz_error err = {0};
     uint64_t limit = gpu_limits_of(g)->max_buffer, before = gpu_counts_of(g).buffer_bytes;
     CHECK(gpu_buffer_new(g, limit + 1, GPU_STORAGE, &err) == 0);
@@ -326,7 +326,7 @@ static void test_memory(gpu *g)
     err = (bz_error){0};
     CHECK(gpu_buffer_new(g, UINT64_MAX, GPU_STORAGE, &err) == 0);
     check_error(&err, BZ_OUT_OF_MEMORY, NULL);
-    /* llvmpipe takes its memory only when it is touched, so that a full GPU has to be played. */
+    /* llvmpipe allocates memory only when it is touched, so a full GPU has to be simulated. */
     CHECK(gpu_test_limit_memory(g, before + 1000000));
     gpu_buffer half = buffer(g, 600000, GPU_STORAGE);
     err = (bz_error){0};
@@ -369,7 +369,7 @@ static void test_pipelines(gpu *g)
     gpu_list_free(g, l);
     gpu_list_free(g, l);
 
-    begin("a kernel that does not compile says where");
+    begin("a kernel that does not compile reports the line");
     const char *broken = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n"
                          "@compute @workgroup_size(1)\n"
                          "fn main() { x[0] = y; }\n";
@@ -382,7 +382,7 @@ static void test_pipelines(gpu *g)
     check_error(&err, BZ_BAD_REQUEST, "did not compile");
     gpu_pipeline_free(g, p);
 
-    begin("unknown overrides, a missing main, too large a workgroup: a sentence each");
+    begin("unknown overrides, a missing main, too large a workgroup: an error message each");
     p = gpu_pipeline_new(g, "step", STEP, strlen(STEP), &(gpu_constant){"q", 1}, 1, &err);
     CHECK(p && wait_pipeline(g, p, &err) == GPU_PIPELINE_FAILED);
     check_error(&err, BZ_BAD_REQUEST, "\"q\"");
@@ -397,7 +397,7 @@ static void test_pipelines(gpu *g)
     check_error(&err, BZ_BAD_REQUEST, "wide");
     CHECKF(gpu_state_of(g, &err) == GPU_READY, "%s", err.text);
 
-    begin("a kernel can be given up while it is being compiled, and many compile at once");
+    begin("a kernel can be freed while it is being compiled, and many compile at once");
     gpu_pipeline many[40];
     for (uint32_t i = 0; i < 40; i++) {
         many[i] = gpu_pipeline_new(g, "many", STEP, strlen(STEP), &(gpu_constant){"k", i}, 1, &err);
@@ -506,20 +506,20 @@ static void test_replay(gpu *g)
            x[0], want[N]);
     CHECK(gpu_counts_of(g).submits == before.submits + 2);
 
-    begin("stretches of a list, with writes between them");
+    begin("ranges of a list, with writes between them");
     uint32_t start[64];
     for (uint32_t first = 0; first < 900; first += 97) {
         for (uint32_t i = 0; i < 64; i++) {
             start[i] = want[first];
         }
-        gpu_write(g, b, 0, start, sizeof start); /* behind the replay before it */
+        gpu_write(g, b, 0, start, sizeof start); /* after the previous replay */
         gpu_replay(g, l, first, 97);
         gpu_replay(g, l, first + 97, 3);
         gpu_replay(g, l, 0, 0);
         CHECK(read_now(g, b, 0, 256, x) && x[17] == want[first + 100]);
     }
 
-    begin("replayed and read in one submit, several under way at once");
+    begin("replayed and read in one submit, several in flight");
     gpu_fence ahead[5];
     for (uint32_t i = 0; i < 64; i++) {
         start[i] = 0;
@@ -533,7 +533,7 @@ static void test_replay(gpu *g)
     CHECK(gpu_counts_of(g).submits == before.submits + 5 &&
           gpu_counts_of(g).dispatches == before.dispatches + N);
     CHECK(gpu_counts_of(g).read_bytes == before.read_bytes + 45);
-    for (uint32_t i = 0; i < 5; i++) { /* each as it was then, whatever came after */
+    for (uint32_t i = 0; i < 5; i++) { /* each as it was at that time */
         unsigned char got[9], words[16];
         for (int k = 0; k < 4; k++) {
             memcpy(words + 4 * k, &want[(i + 1) * 200], 4);
@@ -544,7 +544,7 @@ static void test_replay(gpu *g)
     check_error(&err, BZ_BAD_REQUEST, "cannot be read");
     CHECK(gpu_counts_of(g).submits == before.submits + 5 && gpu_state_of(g, &err) == GPU_READY);
 
-    begin("reads that nobody waits for any more");
+    begin("abandoned reads");
     uint64_t bytes = gpu_counts_of(g).buffer_bytes;
     for (int i = 0; i < 200; i++) {
         gpu_fence dropped = gpu_replay_read(g, l, 0, 1, b, 0, 256, &err);
@@ -583,7 +583,7 @@ static void test_replay(gpu *g)
     gpu_buffer_free(g, b);
 }
 
-/* Not checks, but figures to know: what a chain of small dependent dispatches costs. */
+/* Figures, not checks: the cost of a chain of small dependent dispatches. */
 static void measure(gpu *g)
 {
     enum { N = 1000, ROUNDS = 10 };
@@ -664,7 +664,7 @@ static void test_mistakes(void)
         gpu_close(g);
     }
 
-    begin("refused: dispatches behind the end of a list");
+    begin("refused: dispatches past the end of a list");
     g = open_device(NULL);
     if (g) {
         gpu_list l = gpu_list_new(g, &err);
@@ -761,7 +761,7 @@ static void test_loss(void)
     gpu_close(NULL);
 }
 
-/* With another value of an environment variable, opening fails as it should. */
+/* With another value of an environment variable, opening must fail. */
 static void test_refused(const char *name, const char *variable, const char *value, bz_status code,
                          const char *part)
 {
@@ -795,7 +795,7 @@ int main(void)
         test_bindings(g);
         test_replay(g);
         measure(g);
-        begin("nothing is left behind");
+        begin("nothing is leaked");
         bz_error err = {0};
         CHECK(gpu_counts_of(g).buffer_bytes == 0);
         CHECKF(gpu_state_of(g, &err) == GPU_READY, "%s", err.text);

@@ -1,6 +1,6 @@
 /* Diffusion models on the GPU: the steps of a canvas against the CPU, then the whole model against
- * Hugging Face's outputs, on this device and on one with the least limits; what a step reads back,
- * and that a second canvas does not encode the prompt again.
+ * Hugging Face's outputs, on this device and on one with the minimum limits; what a step reads
+ * back, and that a second canvas does not encode the prompt again.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_diffusion [part of a case's name]
  */
@@ -78,7 +78,7 @@ static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool fl
     for (uint32_t i = 0; i < rows; i++) {
         out[i] = i;
     }
-    if (rows > 2 && vocab > 3) { /* what is not finite does not count */
+    if (rows > 2 && vocab > 3) { /* values that are not finite are ignored */
         z[vocab + 2] = NAN;
         z[2 * vocab + 1] = -INFINITY;
         z[2 * vocab + 3] = INFINITY;
@@ -112,7 +112,7 @@ static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool fl
     weights_free(&w);
 }
 
-/* A row without any number: never a token. */
+/* A row without any finite value: never a token. */
 static void test_broken_row(void)
 {
     memory_weights w = {0};
@@ -143,7 +143,7 @@ static void test_broken_row(void)
     weights_free(&w);
 }
 
-/* Logits of any size behind a soft cap: within it, and what is no number is no token. */
+/* Logits of any size after a soft cap: within it, and NaN is never a token. */
 static void test_extreme_logits(void)
 {
     enum { ROWS = 4, VOCAB = 3000 };
@@ -224,7 +224,7 @@ static float *shaped_logits(uint32_t rows, uint32_t vocab, shape_of shape)
         z[i] = i % 2 ? NAN : -INFINITY;
         z[vocab + i] = i % 7   ? z[vocab + i]
                        : i % 3 ? NAN
-                               : 3.4e38f; /* divided by the temperature it is no number */
+                               : 3.4e38f; /* NaN after division by the temperature */
     }
     return z;
 }
@@ -256,7 +256,7 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     parity p;
     gpu_limits limits = parity_limits();
     bz_weight table = weights_random(&w, type, width, vocab, 1);
-    /* the logits must lie in one binding, with the sums of a share or two */
+    /* the logits must lie in one binding, with the partial sums of one or two splits */
     const uint64_t least = 4ull * rows * (vocab + 8 * width) + 65536;
     limits.max_binding = (least > bz_weight_of(&w.table, table)->size / 3
                               ? least
@@ -331,7 +331,7 @@ static void test_left_out(bool exact)
     weights_free(&w);
 }
 
-/* Blocks of rows, each to its place, and what is left for the next pass. */
+/* Blocks of rows, each at its offset, and the rest for the next pass. */
 static void test_kept(void)
 {
     enum { ROWS = 24, BLOCK = 8, WIDTH = 40, VOCAB = 300 };
@@ -365,7 +365,7 @@ static void test_kept(void)
                err.text);
     }
     float *last = NULL;
-    for (int pass = 0; pass < 4; pass++) { /* fresh, two behind it, fresh again */
+    for (int pass = 0; pass < 4; pass++) { /* fresh, two after it, fresh again */
         float *got[2] = {0};
         for (int b = 0; b < 2; b++) {
             int32_t ids[ROWS];
@@ -390,7 +390,7 @@ static void test_kept(void)
         for (int i = 0; i < ROWS; i++) {
             const int e = i * BZ_STAT_COLUMNS + BZ_STAT_ENTROPY;
             apart = fmax(apart, fabs((double)(got[0][e] - got[1][e])));
-            CHECK(isfinite(got[1][e])); /* fmax passes NaN over */
+            CHECK(isfinite(got[1][e])); /* fmax ignores NaN */
             since = last ? fmax(since, fabs((double)(got[1][e] - last[e]))) : 1;
         }
         CHECKF(apart < 1e-4, "pass %d: entropies differ by %g", pass, apart);
@@ -408,8 +408,8 @@ static void test_kept(void)
     weights_free(&w);
 }
 
-/* A prompt by chunks, then canvases behind it: every row sees the last window - 1 rows of the
- * prompt and all of the canvas. */
+/* A prompt in chunks, then canvases after it: every row sees the last window - 1 rows of the prompt
+ * and all of the canvas. */
 static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, uint32_t window,
                            uint32_t canvas, bool f32)
 {
@@ -446,7 +446,7 @@ static void test_both_ways(uint32_t width, uint32_t heads, uint32_t kv_heads, ui
                      limit, "prompt at %u", at);
         at += prompt[i];
         for (int again = 0; again < 2;
-             again++) { /* a canvas does not disturb what is behind or before it */
+             again++) { /* a canvas does not change what is after or before it */
             parity_check(&p, &runs[1],
                          &(parity_pass){.n = canvas, .position = at, .ids = ids + 7 * again}, limit,
                          "canvas at %u", at);
@@ -564,8 +564,8 @@ static int on_step(void *user, const bz_event *e)
     return 0;
 }
 
-/* What a step reads back is what the judge says; the step behind a canvas has one encoder pass of a
- * canvas more, whatever the length of the prompt. */
+/* A step reads back the judge's result only; the step after a canvas has one more encoder pass of a
+ * canvas, for any prompt length. */
 static void test_counts(const golden *g, const bz_model *m)
 {
     size_t n;
@@ -660,7 +660,7 @@ int main(int argc, char **argv)
             check_generation(&g, m, &o, "gen_stop");
         }
         if (d == 0) {
-            begin("gpu, diffusion: what a step reads back, what a canvas encodes");
+            begin("gpu, diffusion: bytes read back per step, rows encoded per canvas");
             test_counts(&g, m);
             begin("gpu, diffusion: f16 cache");
             bz_model *cpu = open_or_fail(golden_path("diffusion/text.gguf"));

@@ -1,5 +1,5 @@
 /* Towers on the model's own GPU: one device, only the weights that are needed, and what happens
- * when there is no room for them or the device is lost. */
+ * when they do not fit or the device is lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static inputs *make_inputs(void)
     return in;
 }
 
-/* How a job goes, with a device that is lost after so many progress events; -1: never. */
+/* Runs a job whose device is lost after this many progress events; -1: never. */
 typedef struct course {
     int lose_after;
     uint32_t losses; /* how often, each time after the first progress again */
@@ -140,7 +140,7 @@ static void test_sharing(const inputs *in)
 /* These towers are too small for matrices, so that a device may pretend to have them. */
 static void test_exact(const inputs *in)
 {
-    begin("an exact encoder rounds nothing, another where that is faster");
+    begin("an exact encoder rounds nothing, a fast one may");
     bz_model *m = open_golden_or_fail("e-like", "gpu");
     gpu_limits limits = *gpu_limits_of(bz_model_device(m));
     for (int offered = 0; offered < 2; offered++) {
@@ -164,7 +164,7 @@ static void test_exact(const inputs *in)
 
 static void test_fused(const inputs *in)
 {
-    begin("steps done together give what they give one by one");
+    begin("fused steps have the results of single steps");
     bz_model *m = open_golden_or_fail("e-like", "gpu");
     for (int kind = 0; kind < 2; kind++) {
         course c = {0};
@@ -230,7 +230,7 @@ static void test_loss(const inputs *in)
 
 static void test_no_room(const inputs *in)
 {
-    begin("no memory for a tower: it runs on the CPU, and says so");
+    begin("no memory for a tower: it runs on the CPU, and reports that");
     bz_model *m = open_golden_or_fail("e-like", "gpu"), *cpu = open_golden_or_fail("e-like", "cpu");
     gpu *g = bz_model_device(m);
     bz_encoder *e = encoder_or_fail(m, &small), *there = encoder_or_fail(cpu, &small);
@@ -270,14 +270,13 @@ static void test_small_bindings(const inputs *in)
     bz_model_free(m);
 }
 
-/* A value of each matrix in turn that is no number: said of it, as the CPU says. Bounds must not
- * make a number of it. */
+/* A NaN in each matrix in turn: reported as on the CPU. Clamping must not turn it into a number. */
 static void test_no_number(const char *device, bz_media_kind kind, const inputs *in)
 {
     bz_model *m = open_golden_or_fail("e-like", device);
     for (uint32_t i = 0; i < m->towers.table.n; i++) {
         const bz_weight_info *w = &m->towers.table.info[i];
-        /* softmax takes what is no number for nothing, hence not queries and keys */
+        /* softmax ignores NaN, hence not queries and keys */
         const bool left_out = strstr(w->name, "attn_q") || strstr(w->name, "attn_k");
         const bool chosen = !quick_run() || strstr(w->name, "ffn_up") ||
                             strstr(w->name, "attn_v") || strstr(w->name, "conv");
@@ -285,7 +284,7 @@ static void test_no_number(const char *device, bz_media_kind kind, const inputs 
             !chosen) {
             continue;
         }
-        begin("no number in %s on %s", w->name, device);
+        begin("NaN in %s on %s", w->name, device);
         bz_encoder *e = encoder_or_fail(m, &small);
         uint8_t *bytes = malloc(w->size);
         memcpy(bytes, e->bytes[i], w->size);
@@ -323,7 +322,7 @@ static void test_large(const inputs *in)
     bz_encoder_free(e);
     bz_encoder_free(there);
 
-    begin("room for a picture of 280 tokens there");
+    begin("memory for an image of 280 tokens there");
     bz_job *job = NULL;
     bz_error err = {0};
     uint8_t *rgb = calloc(960 * 672, 3);

@@ -28,7 +28,7 @@ static bool starts(const char *name)
 
 /* ---- choosing ---------------------------------------------------------------------------- */
 
-/* Logits of few different values, so that most places are contested; the lower number must win. */
+/* Logits of few different values, so that most ranks are ties; the lower index must win. */
 static bz_weight tied_logits(memory_weights *w, uint32_t experts, uint32_t values)
 {
     float *x = malloc((size_t)IDS * experts * sizeof *x);
@@ -130,8 +130,8 @@ typedef struct moe {
     uint32_t experts, slots, k, inner, outputs;
 } moe;
 
-/* What a layer does: gates and ups of the chosen experts, GEGLU, down again, and the sum; or a part
- * of it. */
+/* The expert part of a layer: gate and up of the chosen experts, GEGLU, down, and the sum; or a
+ * part of it. */
 static bz_tensor record(bz_plan *plan, moe m, const bz_weight w[6], int part)
 {
     bz_tensor ids, shares;
@@ -169,8 +169,7 @@ static void test_moe(moe m, const uint32_t (*rows)[2], int n_rows)
         for (int c = 0; open && c < n_rows; c++) {
             bz_plan *plan = parity_plan(&p, rows[c][0]);
             parity_run r = parity_prepare(&p, plan, record(plan, m, all, part));
-            /* behind GEGLU, whose tanh is as good as the adapter makes it, large values are off by
-             * more */
+            /* after GEGLU, whose tanh has the adapter's accuracy, large values differ by more */
             bound limit = {.of_rms = part ? 8e-6 : 4e-6 + 2.5e-7 * sqrt((double)m.k),
                            .of_value = part ? 4e-6 : 0};
             parity_check(&p, &r, &(parity_pass){.n = rows[c][1]}, limit, "part %d, %u rows of %u",

@@ -1,5 +1,5 @@
-/* What goes wrong with a GPU: it is lost, it is full, it cannot compile. Jobs go on on another
- * device as if nothing had been, or say what is the matter and leave the session usable. */
+/* GPU failures: device lost, out of memory, a kernel that does not compile. Jobs continue on
+ * another device with the same results, or report the error and leave the session usable. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 static const char *const small = "nano-e-q8_0.gguf";
 static const char *const longer = "nano-long.gguf";
 static const char *const repacked =
-    "tiny-e-q6_k.gguf"; /* its numbers depend on the kernels enough to see */
+    "tiny-e-q6_k.gguf"; /* its logits differ visibly between kernels */
 
 enum { PROMPT = 29, MADE = 14, CHUNK = 12 }; /* two passes of many rows and one of few */
 static const int32_t ids[PROMPT] = {2,   50,  51,  52,  53,  104, 60,  61,  62,  33,
@@ -36,11 +36,11 @@ typedef struct host {
     int32_t made[4 * MADE];
     bz_finish finish;
     bz_error error;
-    /* When to lose the device: after so many tokens or progress events, and so many steps more; -1:
-     * never. */
+    /* When to lose the device: after this many tokens or progress events, and this many further
+     * steps; -1: never. */
     int after_events, after_steps;
-    bool again_on_reload; /* and once more while it is loaded anew */
-    bool stop_on_reload;  /* leave the job there */
+    bool again_on_reload; /* and again during the reload */
+    bool stop_on_reload;  /* abandon the job there */
     uint32_t events;
 } host;
 
@@ -128,11 +128,11 @@ static bz_job *start_generate(bz_session *s, uint32_t n, bool greedy)
 static const host calm = {.after_events = -1};
 static const bz_session_options options = {.size = sizeof options, .chunk = CHUNK};
 
-/* The undisturbed answers of a model. */
+/* The results of a model without faults. */
 typedef struct answers {
     int32_t made[2][MADE]; /* seeded, greedy */
     float *logits;         /* after the prompt */
-    float *after[2];       /* one token after the answer: on what lies in the caches then */
+    float *after[2];       /* one token after the answer: depends on the caches */
     size_t bytes;
 } answers;
 
@@ -226,7 +226,7 @@ static void test_lost_in_generate(bz_model *m, const answers *a)
 static void test_lost_between_jobs(bz_model *m, const answers *a)
 {
     bz_error err = {0};
-    begin("lost between jobs: generating goes on");
+    begin("lost between jobs: generating continues");
     bz_session *s = session_or_fail(m, &options);
     CHECK(prefill(s, ids, PROMPT, 0, NULL, &err) == BZ_OK);
     gpu_test_lose(bz_model_device(m));
@@ -235,9 +235,9 @@ static void test_lost_between_jobs(bz_model *m, const answers *a)
     CHECK(h.reloads > 0);
     same_text(&h, a->made[1], MADE);
 
-    begin("lost between jobs: prefilling begins at the beginning and tells so");
+    begin("lost between jobs: prefilling starts over and reports it");
     gpu_test_lose(bz_model_device(m));
-    gpu_state_of(bz_model_device(m), NULL); /* the news arrives */
+    gpu_state_of(bz_model_device(m), NULL); /* the loss is reported */
     uint64_t before = bz_session_get_stats(s).prefilled;
     h = calm;
     run_job(&h, m, start_prefill(s, PROMPT));
@@ -258,7 +258,7 @@ static void test_lost_between_jobs(bz_model *m, const answers *a)
 
 static void test_lost_twice(bz_model *m, const answers *a)
 {
-    begin("lost again before anything was computed: an error, and the next job goes on");
+    begin("lost again before anything was computed: an error, and the next job continues");
     bz_session *s = session_or_fail(m, &options);
     bz_error err = {0};
     CHECK(prefill(s, ids, PROMPT, 0, NULL, &err) == BZ_OK);
@@ -275,7 +275,7 @@ static void test_lost_twice(bz_model *m, const answers *a)
     same_text(&next, a->made[1] + held, MADE - held);
     bz_session_free(s);
 
-    begin("lost again after some tokens: the job goes on");
+    begin("lost again after some tokens: the job continues");
     s = session_or_fail(m, &options);
     CHECK(prefill(s, ids, PROMPT, 0, NULL, &err) == BZ_OK);
     h = (host){.after_events = 3, .after_steps = 1};
@@ -693,7 +693,7 @@ static void test_broken_kernel(void)
 
 int main(void)
 {
-    begin("undisturbed");
+    begin("without faults");
     bz_model *m = open_on_or_fail(model_path(small), "gpu");
     answers a = answers_of(m);
     test_lost_in_prefill(m, &a);

@@ -1,5 +1,5 @@
-/* Tensors of many bindings and buffers, and dispatches of more workgroups than one dimension has:
- * at small size with limits the device pretends to have, and once at full size.
+/* Tensors of many bindings and buffers, and dispatches of more workgroups than one dimension
+ * allows: at small size with overridden limits, and once at full size.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_limits [part of a case's name]
  */
@@ -160,7 +160,7 @@ static void test_experts(bz_type type, uint32_t k, uint32_t outputs)
 
 enum { KV_HEADS = 8, CACHE_IDS = 30 };
 
-/* What a layer does between its products, so that the fused kernels have their turn as well. */
+/* The steps of a layer between its products, so that the fused kernels run as well. */
 static bz_tensor attention(bz_plan *plan, bz_weight x, bz_weight norm, uint32_t width)
 {
     const uint32_t n = KV_HEADS * width;
@@ -260,7 +260,7 @@ static void test_workgroups(bz_type type, uint64_t k, uint64_t outputs)
     weights_free(&w);
 }
 
-/* The parameter block of a pass has room for so many rows and no more. */
+/* The parameter block of a pass has a fixed capacity of rows. */
 static void test_rows(void)
 {
     if (!starts("a pass of more rows than there is room for")) {

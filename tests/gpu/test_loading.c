@@ -24,10 +24,10 @@ typedef struct disk {
     uint64_t to_memory, to_buffers, largest, most_at_once;
     uint32_t steps, events;
     uint64_t done, total;
-    bool backwards; /* progress once went back */
+    bool backwards; /* progress decreased */
 } disk;
 
-/* Does reads as a page would: those without a place in memory go into their buffer. */
+/* Does reads as a page would: those without a memory destination go into their buffer. */
 static void do_reads(disk *d, const bz_need *need)
 {
     uint64_t sum = 0;
@@ -263,7 +263,7 @@ static bz_progress step_opening(opening *o, way how, bz_need *need)
 
 static const int32_t ids[] = {2, 500, 501, 502, 503, 2, 600, 610, 620};
 
-/* The GPU's answers, to the bit, however the weights came. */
+/* The GPU's results have the same bits for every way to load the weights. */
 static void test_ways(const char *file)
 {
     float *want = NULL;
@@ -286,7 +286,7 @@ static void test_ways(const char *file)
                    (unsigned long long)o.d.to_memory, (unsigned long long)o.d.to_buffers);
         }
         if (how != FROM_MEMORY) {
-            bz_os_unmap(&o.map); /* nothing of it is needed any more */
+            bz_os_unmap(&o.map); /* it is no longer needed */
         }
         bz_session *s = session_or_fail(
             m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true});
@@ -370,10 +370,10 @@ static void test_threads(void)
     bz_model_free(m);
 }
 
-/* Wherever opening is given up, nothing is left (the sanitizers look). */
+/* Cancelling at any step leaks nothing (the sanitizers check). */
 static void test_giving_up(void)
 {
-    begin("opening can be given up after any step");
+    begin("opening can be cancelled after any step");
     opening o;
     bz_need need = {0};
     for (uint32_t last = 1, more = 1; more; last += quick_run() ? 7 : 3) {
@@ -392,7 +392,7 @@ static void test_giving_up(void)
 
 static void test_refusals(void)
 {
-    begin("devices that there are not");
+    begin("unknown devices");
     bz_model *m = NULL;
     bz_error err = {0};
     CHECK(

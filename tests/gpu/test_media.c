@@ -44,7 +44,7 @@ static void run_case(const char *name, const char *device, const bz_session_opti
     golden_close(&g);
 }
 
-/* The towers themselves: as near to the reference as the CPU, and nothing of it computed there. */
+/* The towers: as close to the reference as the CPU, and nothing computed on the CPU. */
 static void run_towers(const char *name, const char *device, bool sound)
 {
     golden g, media;
@@ -89,7 +89,7 @@ static void run_long(const char *name, const char *device)
  * for before. */
 static void test_no_room(void)
 {
-    begin("no memory for a long picture, and text behind it");
+    begin("no memory for a long image, and text after it");
     bz_error err = {0};
     bz_model *m = open_golden_or_fail("moe-like", "gpu");
     bz_session *s = session_or_fail(

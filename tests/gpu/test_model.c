@@ -40,7 +40,7 @@ static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const in
 
 /* ---- Hugging Face ------------------------------------------------------------------- */
 
-/* The device that Safari, Firefox and phones may give: no features, no raised limits. */
+/* A device as in Safari, Firefox and on phones: no features, no raised limits. */
 static void test_baseline(const char *name, const char *path, const char *reference)
 {
     if (!wants(name)) {
@@ -224,7 +224,7 @@ static void test_fusing(const char *file, bool exact)
     if (!wants(file)) {
         return;
     }
-    begin("gpu %s%s: fused gives what the plain list gives, with fewer dispatches", file,
+    begin("gpu %s%s: the fused list has the plain list's results, with fewer dispatches", file,
           exact ? "" : ", 8-bit activations");
     bz_model *m = open_on_or_fail(model_path(file), "gpu");
     uint32_t vocab = bz_model_vocab(m);

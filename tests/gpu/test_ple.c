@@ -176,7 +176,7 @@ static void test_type(const shape *s, way how)
 
 static void test_taking_turns(void)
 {
-    begin("who fetches does so alone; others go on if their rows are there");
+    begin("one session fetches at a time; others continue if their rows are resident");
     bz_weight_info info = {.name = "rows", .type = BZ_F32, .ne = {4, IDS, 1}, .size = IDS * 16};
     const bz_weights table = {.info = &info, .n = 1};
     const uint8_t *const bytes[] = {NULL};
@@ -509,7 +509,7 @@ static void test_auto(const char *file)
     }
     free(want.logits);
 
-    begin("names of places");
+    begin("names of placements");
     bz_model *m = NULL;
     bz_error err = {0};
     CHECK(bz_model_open_file(

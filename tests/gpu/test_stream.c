@@ -93,7 +93,7 @@ typedef struct opened {
     uint32_t reads;
 } opened;
 
-/* One step of a job with whatever it needs; false at its end. */
+/* One step of a job, serving what it needs; false at its end. */
 static bool step(opened *o, bz_job *job, int32_t *made, uint32_t *n)
 {
     bz_need need = {0};
@@ -240,7 +240,7 @@ static void test_sessions(opened *whole)
     close_model(&o);
 }
 
-/* The device is lost between stretches: the answer goes on, streamed again. */
+/* The device is lost between segments: generation continues, streamed again. */
 static void test_lost(opened *whole)
 {
     int32_t want[MADE], got[MADE] = {0};
@@ -264,7 +264,7 @@ static void test_lost(opened *whole)
     close_model(&o);
 }
 
-/* Nobody said how much memory there is: the device refuses a buffer, and layers are streamed. */
+/* The memory limit is unknown: the device refuses a buffer, and layers are streamed. */
 static void test_found_out(opened *whole)
 {
     int32_t want[MADE], got[MADE] = {0};
@@ -332,7 +332,7 @@ int main(void)
         test_lost(&whole);
         begin("memory that runs out");
         test_found_out(&whole);
-        begin("less than the least");
+        begin("less than the minimum");
         bz_model *m = NULL;
         bz_error err = {0};
         CHECK(bz_model_open_file(&m, golden_path("diffusion/text.gguf"), NULL,

@@ -346,7 +346,7 @@ static void test_rows(uint32_t vocab)
 
 static void test_flights(void)
 {
-    begin("several passes under way, fed with their own choice, some forgotten");
+    begin("several passes in flight, fed with their own choice, some abandoned");
     lab l;
     lab_open(&l, 300, true);
     gpu *g = l.model->g;
@@ -434,7 +434,7 @@ typedef struct answer {
     int32_t ids[MOST];
     float log_prob[MOST], top_prob[MOST];
     int32_t top_id[MOST];
-    size_t n, stop_after; /* cancelled after so many tokens; 0: never */
+    size_t n, stop_after; /* cancelled after this many tokens; 0: never */
     bz_finish finish;
     bz_error err;
 } answer;
@@ -591,7 +591,7 @@ static void test_samplings(const bz_model *m, const char *device)
         }
     }
 
-    begin("%s: bias that leaves no token, and one token", device);
+    begin("%s: bias that leaves no token, or one", device);
     static bz_bias none[4096];
     uint32_t vocab = bz_model_vocab(m);
     for (uint32_t i = 0; i < vocab; i++) {
@@ -674,7 +674,7 @@ static int misled;
 static void change_request(bz_topk_request *topk, double *u)
 {
     misled++;
-    if (topk->wanted) { /* zeros: the device keeps what it was told before */
+    if (topk->wanted) { /* zeros: the device keeps the previous ones */
         topk->greedy = false;
         topk->wanted = topk->wanted < 4 ? 4 : topk->wanted;
         topk->top_k = topk->top_k ? topk->top_k : 4;
@@ -691,7 +691,7 @@ static void test_misled(const bz_model *m)
         {.sampling.seed = 5},
         {.sampling = {.seed = 6, .top_k = 200, .temperature = 1.5f}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        begin("a device that goes on with wrong tokens changes nothing, case %zu", i);
+        begin("a device that continues with wrong tokens changes nothing, case %zu", i);
         bz_session *s = session_or_fail(
             m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 1});
         bz_generate_options o = cases[i];
@@ -820,7 +820,7 @@ static void test_lives(const bz_model *m, uint32_t chunk, int steps)
 
 static void test_end(const bz_model *m)
 {
-    begin("the context's end, going on behind it and after an end token");
+    begin("the end of the context, continuing there and after an end token");
     bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
                                                              .context = PROMPT + 7,
                                                              .chunk = 8});

@@ -40,8 +40,8 @@ bz_status canvas_logits(bz_session *s, const int32_t *ids, const float *previous
     return status;
 }
 
-/* Some rows of the canvas ("%s.rows") or all of them. Gives all that the engine computed, for the
- * caller to free. */
+/* Compares some rows of the canvas ("%s.rows") or all. Returns all logits that the engine computed;
+ * the caller frees them. */
 static float *check_step(const golden *g, bz_session *s, const char *step, const float *previous,
                          float temperature, double bound)
 {
@@ -83,7 +83,7 @@ void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_op
     float *first = check_step(g, s, "step0", NULL, 0, bound);
     const bool whole = n_logits == n_canvas * session_vocab(s);
     free(check_step(g, s, "step1", whole ? before : first, 0.8f, bound));
-    free(check_step(g, s, "step0", NULL, 0, bound)); /* nothing of the steps before is left */
+    free(check_step(g, s, "step0", NULL, 0, bound)); /* nothing of the previous steps remains */
     int32_t *all = malloc((n + n_commit) * sizeof *all);
     memcpy(all, prompt, n * sizeof *all);
     memcpy(all + n, commit, n_commit * sizeof *all);

@@ -19,8 +19,8 @@ void render(rendered *r, const char *request, bool large);
 void render_json(rendered *r, const char *json, size_t len, bool large); /* true JSON */
 void drop(rendered *r);
 
-/* Check what a request gives: all of it, for a small, a large and for both kinds of model;
- * how it ends or what it holds, for a small one; or why it is refused. */
+/* Check the prompt of a request: all of it, for a model with per-layer embeddings, without, and for
+ * both; its end or a part, for one with them; or the reason of a refusal. */
 void gives(bool large, const char *request, const char *want);
 void gives_both(const char *request, const char *want);
 void ends(const char *request, const char *want);

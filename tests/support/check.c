@@ -33,7 +33,7 @@ bool check_that(bool holds, const char *file, int line, const char *format, ...)
 {
     if (!holds) {
         case_failed = true;
-        if (reasons++ < 5) { /* the first few say enough */
+        if (reasons++ < 5) { /* the first few suffice */
             va_list args;
             va_start(args, format);
             printf("  %s:%d: ", file, line);

@@ -49,7 +49,7 @@ static int on_logits(void *user, const bz_event *e)
 
 extern uint32_t session_vocab(const bz_session *s);
 
-/* A job made with `status`, to its end. */
+/* Runs a job that was created with `status` to its end. */
 static bz_status fill(bz_session *s, bz_job *job, bz_status status, float *out, bz_error *err)
 {
     rows r = {out, session_vocab(s)};

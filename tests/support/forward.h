@@ -17,10 +17,10 @@ bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot
 bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media,
                        size_t n_media, float *out, bz_error *err);
 
-/* Generates `n` tokens greedily into ids, past end tokens. Returns how many came. */
+/* Generates `n` tokens greedily into ids, past end tokens. Returns their number. */
 size_t generate(bz_session *s, int32_t *ids, size_t n);
 
-/* Largest absolute difference; infinite if any value is not a number. */
+/* Largest absolute difference; infinite if any value is NaN. */
 double max_difference(const float *a, const float *b, size_t n);
 
 #endif

@@ -7,14 +7,14 @@
 
 bz_model *open_two_or_fail(const char *path, const char *mmproj);
 bz_model *open_two_on_or_fail(const char *path, const char *mmproj, const char *device);
-/* A small model of the goldens (e-like, moe-like, unified) with its towers, and what is known of
- * them. */
+/* A small model of the goldens (e-like, moe-like, unified) with its towers and their reference
+ * data. */
 bz_model *open_golden_or_fail(const char *name, const char *device);
 void open_media_golden(golden *g, const char *name);
 bz_encoder *encoder_or_fail(const bz_model *m, const bz_encoder_options *o);
 /* Image or clip i of the media goldens; image 2 is taken as it is. */
 bz_media *encode_golden(bz_encoder *e, const golden *media, const char *kind, int i);
-/* What the reference made of them: as media, and how far other media are from it. */
+/* The reference's embeddings as media, and the largest difference of other media from them. */
 bz_media *golden_soft_tokens(const bz_model *m, const golden *g, const char *kind, int i);
 double soft_tokens_error(const golden *g, const bz_media *m, const char *kind, int i);
 

@@ -1,4 +1,4 @@
-/* Gemma 4's encoding written as plainly as possible, to hold the real one against:
+/* Gemma 4's encoding written as plainly as possible, as a reference for the real one:
  * strings instead of ids, one list, and a full look at all neighbours before every
  * merge. It shares no code with src/. Also writes small vocabularies as GGUF. Out of
  * memory ends the program.

@@ -108,7 +108,7 @@ gpu_limits parity_limits(void)
     return l;
 }
 
-/* The one place where tests make a back end on the GPU. */
+/* The only place where tests create a GPU back end. */
 static bool open_gpu(parity *p)
 {
     bz_need need = {0};

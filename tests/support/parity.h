@@ -45,7 +45,7 @@ void weights_free(memory_weights *w);
 
 typedef struct parity_options {
     gpu_options device;
-    const gpu_limits *limits; /* the device pretends these; NULL: its own */
+    const gpu_limits *limits; /* override the device's limits; NULL: its own */
     bool f32_cache;           /* and activations stay f32: nothing is rounded */
     bool no_fuse;
     const bz_cache_info *caches;
@@ -65,7 +65,7 @@ typedef struct parity {
 /* Opens a device of its own, loads the weights and makes the back ends; false after a failed check.
  */
 bool parity_open(parity *p, const memory_weights *w, const parity_options *options);
-/* Frees all, and checks that nothing but the weights was left on the device. */
+/* Frees all, and checks that only the weights were left on the device. */
 void parity_close(parity *p);
 /* Fresh caches. */
 bool parity_forget(parity *p);
@@ -77,7 +77,8 @@ typedef struct parity_run {
 } parity_run;
 
 bz_plan *parity_plan(parity *p, uint32_t rows);
-/* Takes the plan. An output of all rows is followed by take_rows, so that any can be asked for. */
+/* Owns the plan afterwards. An output of all rows is followed by take_rows, so that any can be
+ * requested. */
 parity_run parity_prepare(parity *p, bz_plan *plan, bz_tensor output);
 void parity_release(parity *p, parity_run *r);
 
@@ -101,7 +102,7 @@ typedef struct bound {
 bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what,
                   ...) __attribute__((format(printf, 5, 6)));
 
-/* What devices have here; ends the program when there is none. */
+/* The limits of the device here; ends the program when there is none. */
 gpu_limits parity_limits(void);
 
 /* One pass on the GPU alone; [n_out][cols], the caller frees it. NULL after a failed check. */
@@ -112,7 +113,7 @@ float *parity_output(bz_backend *backend, bz_schedule *schedule, bz_kv *kv, cons
 bool within(const float *got, const float *want, size_t rows, size_t cols, bound limit,
             const char *what);
 
-/* The greatest share of a bound that was used since the last call. */
+/* The largest fraction of a bound that was used since the last call. */
 double parity_worst(void);
 
 #endif

@@ -5,8 +5,8 @@
 #include "file/quant.h"
 
 void random_seed(uint32_t seed); /* not 0 */
-/* From the environment (BEZEL_SEED), else `otherwise`; printed, so that a failure can be had again.
- */
+/* From the environment (BEZEL_SEED), else `otherwise`; printed, so that a failure can be
+ * reproduced. */
 void random_seed_or(uint32_t otherwise);
 
 uint32_t random_bits(void);

@@ -1,5 +1,5 @@
-/* Doing what a job asks to be read, as a page would: what has no place in memory goes into its GPU
- * buffer. */
+/* Serves the reads that a job requests, as a page would: those without a memory destination go into
+ * their GPU buffer. */
 #ifndef BZ_TEST_READS_H
 #define BZ_TEST_READS_H
 

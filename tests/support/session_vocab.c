@@ -1,4 +1,4 @@
-/* Apart, because it looks inside a session and forward.c uses the public API only. */
+/* A separate file, because it uses session internals and forward.c the public API only. */
 #include "session/session.h"
 
 uint32_t session_vocab(const bz_session *s);

@@ -1,5 +1,5 @@
-/* A vocabulary of the special tokens and the 256 bytes, for fuzz targets: enough to tell
- * control tokens from text that only spells them. */
+/* A vocabulary of the special tokens and the 256 bytes, for fuzz targets: enough to distinguish
+ * control tokens from text that spells them. */
 #ifndef BZ_TEST_SMALL_VOCAB_H
 #define BZ_TEST_SMALL_VOCAB_H
 
