@@ -46,6 +46,7 @@ _bezel() {
     case $before in
     --device) _bezel_words "cpu gpu" "$word" ;;
     --kernels) _bezel_words "avx2 neon plain" "$word" ;;
+    --wgsl) _bezel_words "$("$_bezel_program" show --wgsl 2>/dev/null | cut -d ' ' -f 1)" "$word" ;;
     --mmproj) _bezel_files .gguf "$word" ;;
     --model) _bezel_models "$word" ;;
     --dir) _bezel_folders "$word" ;;

@@ -65,6 +65,7 @@ typedef struct cli_options {
     bool no_animation; /* run */
     bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
     bool no_fuse; /* gpu: one kernel per step */
+    bool wgsl;    /* show: a GPU kernel instead of a model; positional: its name and a block type */
     bool think, no_think, show_thinking, hide_thinking, no_color;
     bool media; /* bench: pictures and sound */
     bool open;  /* serve */

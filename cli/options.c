@@ -79,6 +79,7 @@ static const option_row table[] = {
     {'X', NULL, "--exact", FLAG, AT(exact)},
     {'j', NULL, "--json", FLAG, AT(json)},
     {'p', NULL, "--plan", FLAG, AT(plan)},
+    {'W', NULL, "--wgsl", FLAG, AT(wgsl)},
     {'s', NULL, "--special", FLAG, AT(special)},
     {'B', NULL, "--no-bos", FLAG, AT(no_bos)},
     {'e', NULL, "--ignore-end", FLAG, AT(ignore_end)},
@@ -233,7 +234,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
     }
     if (o->help) {
         fputs(verb->usage, stdout);
-    } else if (!o->model) {
+    } else if (!o->model && !o->wgsl) {
         return cli_usage_error(
             verb->name, "which model? Give the path of a GGUF file or a name from 'bezel list'.");
     }

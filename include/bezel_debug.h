@@ -182,6 +182,12 @@ typedef struct bz_debug_gpu_info {
 } bz_debug_gpu_info;
 BZ_API bz_debug_gpu_info bz_debug_gpu_get_info(const bz_debug_gpu *gpu);
 
+/* Writes the WGSL text of a GPU kernel, in its form with subgroup operations if it has one. `type`
+ * names the block type of its weights ("Q4_K"), if it reads blocks. kernel NULL: writes the names
+ * of all kernels instead, one per line, each followed by its block types. Needs no GPU. */
+BZ_API bz_status bz_debug_wgsl(const char *kernel, const char *type, bz_debug_write write,
+                               void *user, bz_error *err);
+
 /* Counted since the device was opened, except buffer_bytes: the buffers allocated now. */
 typedef struct bz_debug_gpu_counts {
     uint64_t dispatches, submits, read_bytes, written_bytes;

@@ -140,8 +140,10 @@ static void test_order(void)
     size_t n;
     bz_error err;
     char *text = gpu_link_text(&input, &n, &err);
-    CHECKF(text && strcmp(text, "B\nA\n// type\n\nU\nS\nC\nK\n") == 0, "%s",
-           text ? text : err.text);
+    CHECKF(text && strcmp(text, "// ---- b\nB\n\n// ---- a\nA\n\n// ---- t.wgsl\n// type\n"
+                                "\n// ---- type.u\nU\n\n// ---- type.s\nS\n\n// ---- c\nC\n"
+                                "\n// ---- k\nK\n") == 0,
+           "%s", text ? text : err.text);
     free(text);
 }
 

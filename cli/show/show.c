@@ -33,12 +33,36 @@ static int show_plan(const show_info *info, const cli_options *o)
     return code;
 }
 
+/* --wgsl: the text of a GPU kernel, or the list of all. */
+static int show_wgsl(const char *kernel, const char *type)
+{
+    bz_error err = {0};
+    if (bz_debug_wgsl(kernel, type, cli_write, NULL, &err) != BZ_OK && err.code != BZ_ABORTED) {
+        return cli_error(&err);
+    }
+    return cli_flush();
+}
+
+static bool has_argument(int argc, char **argv, const char *name)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_show_verb, argc, argv, "jpmcRdF", 1, &o);
+    const bool wgsl = has_argument(argc, argv, "--wgsl"); /* takes other arguments and no options */
+    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "W" : "jpmcRdF", wgsl ? 2 : 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
+    }
+    if (o.wgsl) {
+        return show_wgsl(o.model, o.prompt);
     }
     if (o.rows && !o.plan) {
         return cli_usage_error("show", "'--rows' needs '--plan'.");
@@ -74,7 +98,8 @@ static int run(int argc, char **argv)
 
 const cli_verb cli_show_verb = {
     "show", run, "describe a model file and say whether Bezel runs it",
-    "Usage: bezel show MODEL [options]\n\n"
+    "Usage: bezel show MODEL [options]\n"
+    "       bezel show --wgsl [KERNEL [TYPE]]\n\n"
     "  bezel show model.gguf | less\n"
     "  bezel show gemma4:e2b --json | jq .memory\n\n"
     "MODEL is any GGUF file or a name from 'bezel list'. Little more than the header is read. For "
@@ -86,4 +111,7 @@ const cli_verb cli_show_verb = {
     "      --plan          print only the steps of the forward pass for one token\n"
     "      --rows N        ... for a pass of N tokens, up to 512\n"
     "      --device gpu    ... and the GPU dispatches they become; loads the model\n"
-    "      --no-fuse       ... one dispatch for every step\n"};
+    "      --no-fuse       ... one dispatch for every step\n"
+    "      --wgsl          the text of a GPU kernel for weights of block type TYPE, or the names "
+    "of\n"
+    "                      all kernels with their block types; needs no model and no GPU\n"};

@@ -348,6 +348,25 @@ def check_usage(path):
     same([e["context"] for e in facts["memory"]["by_context"]], [2048, 3000, 4096], "contexts")
 
 
+def check_wgsl():
+    """Kernels are listed, and each is printed for each of its block types."""
+    kernels = {}
+    for line in answer("show", "--wgsl").decode().splitlines():
+        kernels[line.split()[0]] = line.split()[1:]
+    need(len(kernels) > 50 and kernels["combine"] == [], "the list: %r" % kernels)
+    need("Q4_K" in kernels["linear8"] and "F32" not in kernels["linear8"], "block types: %r" % kernels["linear8"])
+    for name, types in kernels.items():
+        text = answer("show", "--wgsl", name, *types[-1:]).decode()
+        same(text.count("\n@compute "), 1, "entry points of " + name)
+    need(b"fn dot_unit(" in answer("show", "--wgsl", "linear8", "q4_k"), "no section of the block type")
+    need("nonsense" in sentence("show", "--wgsl", "nonsense", code=2)[0], "an unknown kernel")
+    need("Q4_K" in sentence("show", "--wgsl", "linear8", code=2)[0], "a kernel without its block type")
+    need("Q4_K" in sentence("show", "--wgsl", "linear8", "F32", code=2)[0], "a block type that it has not")
+    need("Q4_K" in sentence("show", "--wgsl", "combine", "Q4_K", code=2)[0], "a block type for nothing")
+    sentence("show", "--wgsl", "linear8", "Q4_K", "more", code=2)
+    sentence("show", "--wgsl", "--json", code=2)
+
+
 def check_hostile(tmp):
     """Text of a stranger never reaches the terminal as it is, and JSON stays JSON."""
     path = os.path.join(tmp, "hostile.gguf")
@@ -437,6 +456,7 @@ def main():
         case("show what is no model", check_not_a_model, tmp)
         case("show a stranger's text", check_hostile, tmp)
         case("show's options", check_usage, e_like)
+        case("show --wgsl", check_wgsl)
         found = sorted(os.listdir(models)) if models and os.path.isdir(models) else []
         parts = [os.path.join(models, f) for f in found if "-of-" in f and f.endswith(".gguf")]
         if parts:

@@ -1,6 +1,7 @@
 /** Subgroup matrices, which no software adapter supports: Dawn's null adapter validates the kernels' WGSL, and detection of
  * the feature is tested without computing. */
-import { readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { Gpu } from "../../web/package/src/index.js";
 import { MATRICES, MATRIX_PROBE, offersMatrices } from "../../web/package/src/matrices.js";
 import { Memory } from "../../web/package/src/memory.js";
@@ -22,21 +23,10 @@ async function freshAdapter(): Promise<GPUAdapter> {
 
 const nullAdapter = await freshAdapter();
 
-const KERNELS = ["product/linear_matrix", "tower/attend_matrix"];
+const KERNELS = ["linear_matrix", "tower_attend_matrix"];
 
-/** A kernel's text: the parts that its first line names, each once, then the file itself. */
-async function textOf(part: string, done = new Set<string>()): Promise<string> {
-    if (done.has(part)) {
-        return "";
-    }
-    done.add(part);
-    const text = await readFile(`src/gpu/kernels/${part}.wgsl`, "utf8");
-    const uses = /^\/\/ uses: (.*)/.exec(text)?.[1]?.split(" ") ?? [];
-    let all = "";
-    for (const use of uses) {
-        all += await textOf(use, done);
-    }
-    return all + text;
+async function textOf(kernel: string): Promise<string> {
+    return (await promisify(execFile)("build/bezel", ["show", "--wgsl", kernel])).stdout;
 }
 
 async function errorsOf(device: GPUDevice, code: string): Promise<string[]> {

@@ -117,7 +117,8 @@ const char *gpu_type_file(bz_type type)
 
 bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type)
 {
-    return type_files[type] && (infos[kernel].types & T(type)) != 0;
+    const uint64_t types = infos[kernel].types;
+    return !types || (type_files[type] && (types & T(type)) != 0);
 }
 
 bool gpu_kernels_packed(bz_type type)

@@ -94,7 +94,7 @@ const gpu_kernel_info *gpu_kernel_info_of(gpu_kernel kernel);
 /* The kernel of that name; false if there is none. */
 bool gpu_kernel_find(const char *name, gpu_kernel *kernel);
 
-/* Does the kernel exist for weights of this block type? */
+/* Does the kernel exist for weights of this block type? Yes for all types if it reads no blocks. */
 bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type);
 
 /* The file of a block type, "types/q4_k.wgsl"; NULL: the GPU does not know the type. */

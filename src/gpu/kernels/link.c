@@ -129,6 +129,15 @@ static bool append(linker *l, span s)
     return true;
 }
 
+/* Without empty lines at its end. */
+static span trimmed(span s)
+{
+    while (s.n > 1 && s.at[s.n - 1] == '\n' && s.at[s.n - 2] == '\n') {
+        s.n--;
+    }
+    return s;
+}
+
 static bool contains(char list[MAX_PARTS][MAX_NAME], uint32_t n, const char *name)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -192,7 +201,10 @@ static bool add_part(linker *l, const char *user, const char *name)
     }
     l->n_open--;
     snprintf(l->done[l->n_done++], MAX_NAME, "%s", name);
-    return append(l, text);
+    char title[MAX_NAME + 32];
+    const int n = snprintf(title, sizeof title, "%s// ---- %s\n", l->n ? "\n" : "",
+                           strcmp(name, "type.") == 0 ? l->in->type_file : name);
+    return append(l, (span){title, (size_t)n}) && append(l, trimmed(text));
 }
 
 /* The first alternative of "a|b" that exists, else the last one. */

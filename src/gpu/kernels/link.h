@@ -8,7 +8,8 @@
  *   type.run      the section `run` of the current block type's file, types/q4_k.wgsl
  *   <shape>       a slot, which the catalogue fills for this kernel; <sum> is filled by `subgroups`
  *   a|b           the first of these that exists
- * Parts are resolved transitively; each is put into the text once, after the parts it uses. */
+ * Parts are resolved transitively; each is put into the text once, after the parts it uses, with
+ * its name as a title. */
 #ifndef BZ_GPU_LINK_H
 #define BZ_GPU_LINK_H
 
