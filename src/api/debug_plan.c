@@ -63,8 +63,8 @@ static void put_steps(listing *l, const bz_gpu_dispatch *d)
             separator = " + ";
         }
     }
-    for (uint32_t i = 0; i < d->n_early; i++) {
-        put(l, " + %u %s", number_of(plan, d->early[i]), bz_op_name(plan->steps[d->early[i]].op));
+    for (uint32_t i = 0; i < d->n_later; i++) {
+        put(l, " + %u %s", number_of(plan, d->later[i]), bz_op_name(plan->steps[d->later[i]].op));
     }
     put(l, "\n");
 }
@@ -76,7 +76,8 @@ static void put_text(listing *l)
         return;
     }
     put(l, "\nOn %s these are %zu dispatches:\n\n", l->adapter, l->n);
-    put(l, "dispatch  %-24s  %14s  %5s  steps\n", "kernel", "workgroups", "layer");
+    put(l, "dispatch  %-24s  %14s  %5s  %-14s  steps\n", "kernel", "workgroups", "layer",
+        "fused by");
     for (size_t i = 0; i < l->n; i++) {
         const bz_gpu_dispatch *d = &l->dispatches[i];
         char groups[32], layer[12] = "-";
@@ -84,7 +85,8 @@ static void put_text(listing *l)
         if (l->plan->steps[d->first_step].layer >= 0) {
             snprintf(layer, sizeof layer, "%d", (int)l->plan->steps[d->first_step].layer);
         }
-        put(l, "%8zu  %-24s  %14s  %5s  ", i + 1, d->name, groups, layer);
+        put(l, "%8zu  %-24s  %14s  %5s  %-14s  ", i + 1, d->name, groups, layer,
+            d->rule ? d->rule : "-");
         put_steps(l, d);
     }
 }
@@ -150,12 +152,15 @@ static void json_dispatches(bz_json *j, const listing *l)
         const bz_gpu_dispatch *d = &l->dispatches[i];
         bz_json_object(j);
         bz_json_put_text(j, "kernel", d->name);
+        if (d->rule) {
+            bz_json_put_text(j, "rule", d->rule); /* of fusion */
+        }
         bz_json_put_uint(j, "first_step", d->first_step); /* index into "plan" */
         bz_json_put_uint(j, "steps", d->steps);
-        bz_json_key(j, "early_steps"); /* later steps of "plan" that it does as well */
+        bz_json_key(j, "later_steps"); /* after that range, computed too */
         bz_json_array(j);
-        for (uint32_t k = 0; k < d->n_early; k++) {
-            bz_json_uint(j, d->early[k]);
+        for (uint32_t k = 0; k < d->n_later; k++) {
+            bz_json_uint(j, d->later[k]);
         }
         bz_json_end(j);
         bz_json_key(j, "workgroups");

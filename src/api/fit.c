@@ -133,7 +133,7 @@ static bool fits_streamed(const bz_text_model *m, const gpu_limits *l, uint64_t 
     gpu_weights w = {0};
     bool fits = m->config.canvas && memory > other &&
                 gpu_weights_fit(l, table, BZ_NO_WEIGHT, memory - other, &streamed, NULL) == BZ_OK &&
-                gpu_weights_place_some(&w, l, table, BZ_NO_WEIGHT, streamed, NULL) == BZ_OK &&
+                gpu_weights_place_streamed(&w, l, table, BZ_NO_WEIGHT, streamed, NULL) == BZ_OK &&
                 w.bytes <= memory - other;
     f->weights = fits ? w.bytes : f->weights;
     gpu_weights_free(&w, NULL);

@@ -278,7 +278,7 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
                  (bound){.of_rms = 2e-5,
                          .absolute = 7.5 * greatest_of(&w, table) * (exact ? 0x1p-16 : 0x1p-12)},
                  "%u rows", rows);
-    CHECK(!pieces || p.model->weights.first_piece[1] > 1);
+    CHECK(!pieces || p.model->weights.map.first_piece[1] > 1);
     free(values);
     parity_release(&p, &r);
     parity_close(&p);

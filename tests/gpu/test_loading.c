@@ -104,10 +104,10 @@ static uint64_t expected(const bz_weight_info *t, const uint8_t *raw, uint64_t r
 
 static void check_tensor(const bz_gpu_model *m, uint32_t i, const uint8_t *raw)
 {
-    const bz_weight_info *t = &m->weights.table->info[i];
+    const bz_weight_info *t = &m->weights.map.table->info[i];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]);
-    for (uint32_t p = m->weights.first_piece[i]; p < m->weights.first_piece[i + 1]; p++) {
-        const gpu_piece *piece = &m->weights.pieces[p];
+    for (uint32_t p = m->weights.map.first_piece[i]; p < m->weights.map.first_piece[i + 1]; p++) {
+        const gpu_piece *piece = &m->weights.map.pieces[p];
         uint8_t *want = malloc(2 * piece->rows * row + 64),
                 *got = malloc(2 * piece->rows * row + 64);
         uint64_t n = expected(t, raw + piece->first_row * row, piece->rows, want);

@@ -131,7 +131,7 @@ static void test_type(const shape *s, way how)
 
     const uint64_t row = gpu_row_bytes(s->type, s->values);
     const gpu_table_shape kept = gpu_table_shape_of(rows->table);
-    const gpu_binding all = whole->weights.pieces[0].at;
+    const gpu_binding all = whole->weights.map.pieces[0].at;
     uint8_t *want = malloc(row * IDS + 8), *got = malloc(kept.row_bytes * SLOTS);
     CHECK(read_back(whole->g, all.buffer, all.offset, row * IDS, want));
     model_cache model = {0};

@@ -28,14 +28,14 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
 {
     gpu_weights w;
     bz_error err = {0};
-    if (!CHECKF(gpu_weights_place_some(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK,
+    if (!CHECKF(gpu_weights_place_streamed(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK,
                 "%s", err.text)) {
         return;
     }
-    const uint32_t pieces = w.first_piece[table->n];
+    const uint32_t pieces = w.map.first_piece[table->n];
     uint32_t *layer = calloc(pieces, sizeof *layer), seen = 0;
     for (uint32_t i = 0; i < table->n; i++) {
-        for (uint32_t p = w.first_piece[i]; p < w.first_piece[i + 1]; p++) {
+        for (uint32_t p = w.map.first_piece[i]; p < w.map.first_piece[i + 1]; p++) {
             layer[p] = w.streamed[i];
         }
         CHECK(!w.streamed[i] || (table->info[i].layer && table->info[i].size >= 4096));
@@ -43,12 +43,12 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
     }
     CHECKF(seen == ((2u << streamed) - 2), "layers %x of %u", seen, streamed);
     for (uint32_t a = 0; a < pieces; a++) {
-        const gpu_binding x = w.pieces[a].at;
+        const gpu_binding x = w.map.pieces[a].at;
         CHECK(x.buffer < w.n_buffers && x.offset + x.size <= w.sizes[x.buffer] &&
               w.sizes[x.buffer] <= limits->max_buffer);
         for (uint32_t b = 0; b < a;
              b++) { /* only layers that never are there together share memory */
-            const gpu_binding y = w.pieces[b].at;
+            const gpu_binding y = w.map.pieces[b].at;
             const bool apart = x.buffer != y.buffer || x.offset >= y.offset + y.size ||
                                y.offset >= x.offset + x.size;
             CHECKF(apart || (layer[a] && layer[b] && layer[a] != layer[b] &&
@@ -71,7 +71,7 @@ static void test_places(const bz_model *m)
         check_places(table, &large, k);
         check_places(table, &small, k);
         gpu_weights w;
-        CHECK(gpu_weights_place_some(&w, &large, table, BZ_NO_WEIGHT, k, &err) == BZ_OK);
+        CHECK(gpu_weights_place_streamed(&w, &large, table, BZ_NO_WEIGHT, k, &err) == BZ_OK);
         uint32_t least;
         CHECK(gpu_weights_fit(&large, table, BZ_NO_WEIGHT, w.bytes, &least, &err) == BZ_OK);
         CHECKF(least <= k, "%u layers were needed, %u are enough", least, k);

@@ -76,18 +76,19 @@ def show():
         done = set()
         for d in got["dispatches"]:
             need(d["kernel"] and d["workgroups"][0] >= 1 and d["workgroups"][1] >= 1 and d["steps"] >= 1, str(d))
-            done |= set(range(d["first_step"], d["first_step"] + d["steps"])) | set(d["early_steps"])
+            done |= set(range(d["first_step"], d["first_step"] + d["steps"])) | set(d["later_steps"])
         missing = {steps[i]["op"] for i in range(len(steps)) if i not in done}
         need(missing <= {"cut", "rope_table"}, f"no dispatch for {missing}")  # the host makes the angles
         counts.append(len(got["dispatches"]))
-        early = sum(len(d["early_steps"]) for d in got["dispatches"])
-        need((early > 0) == (extra == ["--rows", "64"]), f"{early} steps done early in {model} {extra}")
+        later = sum(len(d["later_steps"]) for d in got["dispatches"])
+        need((later > 0) == (extra == ["--rows", "64"]), f"{later} steps computed before their place in {model} {extra}")
+        need(all("rule" in d for d in got["dispatches"] if d["steps"] > 1 or d["later_steps"]), "a fused dispatch names no rule")
         if "--no-fuse" in extra:
-            need(all(d["steps"] == 1 for d in got["dispatches"]), "fused with --no-fuse")
+            need(all(d["steps"] == 1 and "rule" not in d for d in got["dispatches"]), "fused with --no-fuse")
     need(counts[0] < counts[1] and counts[2] < counts[3], str(counts))
     text = bezel("show", MODEL, "--plan", "--device", "gpu")
     need(f"these are {counts[0]} dispatches:" in text, text[-2000:])
-    need(re.search(r"^ +\d+  norm +\d+ x \d+ +\d+  \d+ rms_norm \+ \d+ add", text, re.M) or counts[0] < 100, text[-2000:])
+    need(re.search(r"^ +\d+  kv_norm +\d+ x \d+ +\d+  kv +\d+ rms_norm \+ \d+ rope \+ ", text, re.M), text[-2000:])
     need("dispatches" not in json.loads(bezel("show", MODEL, "--plan", "--json")), "without being asked")
     bezel("show", MODEL, "--device", "gpu", code=2)
 

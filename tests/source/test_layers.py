@@ -66,6 +66,26 @@ def private_includes(root, allowed):
 for root, allowed in [(f"src/{folder}", may) for folder, may in MAY.items()] + list(PROGRAM.items()):
     case(f"{root} includes only public headers and {', '.join(sorted(allowed))}", list(private_includes(root, allowed)))
 
+# inside src/gpu: headers of src/gpu that the files of a folder may include. lower computes lists of dispatches: of the
+# device it sees types only, of the kernels the catalog.
+GPU_MAY = {
+    "device": ["gpu/device/"],
+    "kernels": ["gpu/kernels/"],
+    "lower": ["gpu/lower/", "gpu/device/gpu.h", "gpu/kernels/catalog.h", "gpu/kernels/layout.h"],
+    "run": ["gpu/"],
+}
+case("every folder of src/gpu has a rule", sorted({d for d in os.listdir("src/gpu") if os.path.isdir("src/gpu/" + d)} ^ set(GPU_MAY)))
+for folder, allowed in GPU_MAY.items():
+    case(f"src/gpu/{folder} includes of src/gpu only {', '.join(allowed)}",
+         [f"{at}: {l.strip()}" for at, l in lines(f"src/gpu/{folder}/**/*.[ch]")
+          if re.match(r'\s*#include "gpu/', l) and not any(l.strip().startswith(f'#include "{a}') for a in allowed)])
+case("src/gpu/device includes only base and itself",
+     [f"{at}: {l.strip()}" for at, l in lines("src/gpu/device/*.[ch]") if re.match(r'\s*#include "(?!base/|gpu/device/)\w+/', l)])
+case("src/gpu/lower calls no function of a device",
+     [f"{at}: {l.strip()}" for at, l in lines("src/gpu/lower/*.c")
+      if re.search(r"\bgpu_(limits_of|state_of|buffer_\w+|write|copy|pipeline\w*|list_\w+|replay\w*|read\w*|signal\w*)\s*\(", l)
+      and not re.search(r"\bgpu_read_partial_sums\s*\(", l)])
+
 calls = r"\b(mmap|open|fopen|pthread_\w+|syscall|getenv|clock_gettime|sysconf)\s*\("
 case("only src/base/os_posix.c makes system calls",
      [f"{at}: {l.strip()}" for at, l in lines("src/**/*.c") if "os_posix.c" not in at and re.search(calls, l)])

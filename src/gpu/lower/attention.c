@@ -1,117 +1,117 @@
-/* Attention, and the caches it reads: which kernel takes how many rows, and how positions are
- * shared out. */
+/* Attention and the caches it reads: which kernel computes how many rows, and how the visible
+ * positions are split. Called by lower.c and steps.c. */
 #include "gpu/lower/builder.h"
 
 enum {
-    SPLITS = 16,      /* of the visible positions, when few rows attend */
-    MOST_SPLITS = 4,  /* when many do, and there are less than */
-    MANY_TILES = 512, /* workgroups */
-    MANY_PIECES = 4   /* of a long cache, each of which has as many */
+    ROW_SPLITS = 16,     /* of the visible positions, for few rows */
+    MAX_TILE_SPLITS = 4, /* for many rows, */
+    TILE_TARGET = 512,   /* up to about so many workgroups */
+    CACHE_PIECES = 4     /* of a long cache, each with as many splits, that scratch is kept for */
 };
 
-void gpu_add_kv_write(builder *x)
+void gpu_lower_kv_write(builder *x)
 {
-    const bz_cache_info *cache = &x->s->plan->caches[x->step->cache.id - 1];
-    dispatch d = {.facts = gpu_builder_facts(x, x->step), .cache = x->step->cache.id, .y = x->rows};
-    d.facts.cols = cache->kv_heads * cache->head_dim;
-    d.x = divide_up(x->b->f32_cache ? d.facts.cols : d.facts.cols / 2, 64);
-    gpu_builder_add(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+    const bz_cache_info *cache = &x->plan->caches[x->step->cache.id - 1];
+    gpu_dispatch d = {
+        .params = gpu_params_of(x, x->step), .cache = x->step->cache.id, .y = x->rows};
+    d.params.cols = cache->kv_heads * cache->head_dim;
+    d.x = divide_up(x->in->f32_cache ? d.params.cols : d.params.cols / 2, 64);
+    gpu_emit(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->in->f32_cache}}, d);
 }
 
-void gpu_add_kv_norm(builder *x)
+void gpu_lower_kv(builder *x, const gpu_group *g)
 {
     const bz_step *k = x->step, *rope = k + 1, *v = k + 2, *write = k + 3;
-    dispatch d = {.facts = gpu_builder_facts(x, k), .cache = write->cache.id};
-    step_facts *f = &d.facts;
-    d.extra[0] = gpu_builder_vector(x, k->w[0]);
-    d.x = f->kv_heads = x->s->plan->caches[write->cache.id - 1].kv_heads;
-    d.y = bz_plan_rows_of(x->s->plan, k->out[0]);
-    f->in1 = gpu_builder_place(x, v->in[0]);
-    f->in1_stride = bz_plan_tensor(x->s->plan, v->in[0])->stride;
-    f->in2 = gpu_builder_place(x, rope->in[1]);
-    f->in2_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
-    const uint32_t keys = gpu_sums_read(x, k->in[0], f, &f->in0, &f->in0_stride);
-    const uint32_t values = gpu_sums_read(x, v->in[0], f, &f->in1, &f->in1_stride);
+    gpu_dispatch d = {.params = gpu_params_of(x, k), .cache = write->cache.id};
+    step_params *p = &d.params;
+    d.extra[0] = gpu_bind_weight(x, k->w[0]);
+    d.x = p->kv_heads = x->plan->caches[write->cache.id - 1].kv_heads;
+    d.y = bz_plan_rows_of(x->plan, k->out[0]);
+    p->in1 = gpu_offset_of(x, v->in[0]);
+    p->in1_stride = gpu_stride_of(x, v->in[0]);
+    p->in2 = gpu_offset_of(x, rope->in[1]);
+    p->in2_stride = gpu_stride_of(x, rope->in[1]);
+    const uint32_t keys = gpu_read_partial_sums(x, k->in[0], p, &p->in0, &p->in0_stride);
+    const uint32_t values = gpu_read_partial_sums(x, v->in[0], p, &p->in1, &p->in1_stride);
     uint32_t queries = 0;
-    d.extra[1] = gpu_builder_vector(x, BZ_NO_WEIGHT);
-    if (x->steps > 4) { /* queries behind them */
-        const bz_step *q = k + 4, *turned = k + 5;
-        d.extra[1] = gpu_builder_vector(x, q->w[0]);
-        d.x += bz_plan_tensor(x->s->plan, q->in[0])->cols / q->width;
-        f->in3 = gpu_builder_place(x, q->in[0]);
-        f->in3_stride = bz_plan_tensor(x->s->plan, q->in[0])->stride;
-        f->out0 = gpu_builder_place(x, turned->out[0]);
-        f->out0_stride = bz_plan_tensor(x->s->plan, turned->out[0])->stride;
-        queries = gpu_sums_read(x, q->in[0], f, &f->in3, &f->in3_stride);
+    d.extra[1] = gpu_bind_weight(x, BZ_NO_WEIGHT);
+    if (g->count > 4) { /* norm and rope of queries follow */
+        const bz_step *q = k + 4, *rotated = k + 5;
+        d.extra[1] = gpu_bind_weight(x, q->w[0]);
+        d.x += bz_plan_tensor(x->plan, q->in[0])->cols / q->width;
+        p->in3 = gpu_offset_of(x, q->in[0]);
+        p->in3_stride = gpu_stride_of(x, q->in[0]);
+        p->out0 = gpu_offset_of(x, rotated->out[0]);
+        p->out0_stride = gpu_stride_of(x, rotated->out[0]);
+        queries = gpu_read_partial_sums(x, q->in[0], p, &p->in3, &p->in3_stride);
     }
-    gpu_builder_add(x, GPU_KV_NORM, BZ_F32,
-                    (gpu_overrides){{!x->b->f32_cache, keys, values, queries}}, d);
+    gpu_emit(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->in->f32_cache, keys, values, queries}},
+             d);
 }
 
-/* Splits of the visible positions that keep a GPU busy, as far as there is room for what they
- * leave. */
-static uint32_t tile_splits(const builder *x, uint32_t groups, const bz_step *step)
+/* Splits of the visible positions that keep a GPU busy, as far as the partial results fit. */
+static uint32_t tile_splits(const builder *x, uint32_t tiles, const bz_step *step)
 {
-    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
-    const uint64_t left = binding > used ? binding - used : 0,
-                   one = 4ull * x->rows * step->heads * (step->width + 4);
-    const uint64_t room = left / one / MANY_PIECES,
-                   wanted = MANY_TILES / groups < MOST_SPLITS ? MANY_TILES / groups : MOST_SPLITS;
-    const uint64_t splits = wanted < room ? wanted : room;
+    const uint64_t one = 4ull * x->rows * step->heads * (step->width + 4);
+    const uint64_t fit = gpu_scratch_left(x) / one / CACHE_PIECES,
+                   wanted = TILE_TARGET / tiles < MAX_TILE_SPLITS ? TILE_TARGET / tiles
+                                                                  : MAX_TILE_SPLITS;
+    const uint64_t splits = wanted < fit ? wanted : fit;
     return splits ? (uint32_t)splits : 1;
 }
 
-/* Many rows share what they fetch of the cache; few leave most of a GPU idle unless positions are
- * shared out. */
-void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *step)
+/* Many rows share what they fetch of the cache; few rows leave most of a GPU idle unless the
+ * positions are split. */
+void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step)
 {
-    const bz_cache_info *cache = &x->s->plan->caches[step->cache.id - 1];
-    dispatch d = {.facts = gpu_builder_facts(x, step),
-                  .cache = step->cache.id,
-                  .splits = 1,
-                  .x = step->heads};
-    step_facts *f = &d.facts;
-    gpu_sums_settle(x);
-    d.y = x->rows = bz_plan_rows_of(x->s->plan, step->out[0]);
-    f->kv_heads = cache->kv_heads;
-    f->blocks = (uint32_t)step->image_attention;
-    f->out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
-    const uint32_t per = x->b->f32_cache ? 4 : 8, vectors = step->width / per;
-    const bool even = step->width % 64 == 0 && step->width <= 512 &&
-                      (vectors & (vectors - 1)) == 0 &&
-                      (f->in0 | f->in0_stride | f->out0 | f->out0_stride) % 4 == 0;
-    if (x->rows > 8 && even) {
+    const bz_cache_info *cache = &x->plan->caches[step->cache.id - 1];
+    gpu_dispatch d = {
+        .params = gpu_params_of(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
+    step_params *p = &d.params;
+    gpu_flush_partial_sums(x);
+    d.y = x->rows = bz_plan_rows_of(x->plan, step->out[0]);
+    p->kv_heads = cache->kv_heads;
+    p->blocks = (uint32_t)step->image_attention;
+    p->out1 = (uint32_t)(x->out->arena_bytes / 4); /* partial results: after the arena */
+    const uint32_t per_vector = x->in->f32_cache ? 4 : 8, vectors = step->width / per_vector;
+    const bool can_tile = step->width % 64 == 0 && step->width <= 512 &&
+                          (vectors & (vectors - 1)) == 0 &&
+                          (p->in0 | p->in0_stride | p->out0 | p->out0_stride) % 4 == 0;
+    if (x->rows > GPU_MAX_VECTOR_ROWS && can_tile) {
         d.y = divide_up(x->rows, 32);
         d.z = d.splits = tile_splits(x, d.x * d.y, step);
         d.split_rows = x->rows;
-        gpu_builder_add(x, GPU_ATTEND_TILE, BZ_F32,
-                        (gpu_overrides){{per, step->width, step->width > 256 ? 256 : 128}}, d);
-    } else if (x->rows > 8 || step->bidirectional || step->width % 8 || step->width > 1024) {
-        gpu_builder_add(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->b->f32_cache}}, d);
+        gpu_emit(x, GPU_ATTEND_TILE, BZ_F32,
+                 (gpu_overrides){{per_vector, step->width, step->width > 256 ? 256 : 128}}, d);
+    } else if (x->rows > GPU_MAX_VECTOR_ROWS || step->bidirectional || step->width % 8 ||
+               step->width > 1024) {
+        gpu_emit(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->in->f32_cache}}, d);
     } else {
-        if (turn) {
-            const bz_step *rope = turn + 1;
-            f->eps = turn->eps;
-            f->in0 = gpu_builder_place(x, turn->in[0]);
-            f->in0_stride = bz_plan_tensor(x->s->plan, turn->in[0])->stride;
-            f->in1 = gpu_builder_place(x, rope->in[1]);
-            f->in1_stride = bz_plan_tensor(x->s->plan, rope->in[1])->stride;
+        if (query_norm) {
+            const bz_step *rope = query_norm + 1;
+            p->eps = query_norm->eps;
+            p->in0 = gpu_offset_of(x, query_norm->in[0]);
+            p->in0_stride = gpu_stride_of(x, query_norm->in[0]);
+            p->in1 = gpu_offset_of(x, rope->in[1]);
+            p->in1_stride = gpu_stride_of(x, rope->in[1]);
         }
-        d.extra[0] = gpu_builder_vector(x, turn ? turn->w[0] : BZ_NO_WEIGHT);
-        uint32_t shares = 16;
-        while (shares * vectors > 256) {
-            shares /= 2;
+        d.extra[0] = gpu_bind_weight(x, query_norm ? query_norm->w[0] : BZ_NO_WEIGHT);
+        uint32_t positions = 16; /* that a workgroup of 256 threads computes at once */
+        while (positions * vectors > 256) {
+            positions /= 2;
         }
-        d.splits = SPLITS;
-        d.x = step->heads * SPLITS;
-        gpu_builder_add(x, GPU_ATTEND_FEW, BZ_F32,
-                        (gpu_overrides){{per, SPLITS, step->width, turn != NULL, shares}}, d);
+        d.splits = ROW_SPLITS;
+        d.x = step->heads * ROW_SPLITS;
+        gpu_emit(
+            x, GPU_ATTEND_FEW, BZ_F32,
+            (gpu_overrides){{per_vector, ROW_SPLITS, step->width, query_norm != NULL, positions}},
+            d);
     }
-    dispatch gather = {.facts = d.facts,
-                       .gathers = d.cache,
-                       .splits = d.splits,
-                       .split_rows = d.split_rows,
-                       .x = step->heads,
-                       .y = x->rows};
-    gpu_builder_add(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, gather);
+    gpu_dispatch combine = {.params = d.params,
+                            .combines = d.cache,
+                            .splits = d.splits,
+                            .split_rows = d.split_rows,
+                            .x = step->heads,
+                            .y = x->rows};
+    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, combine);
 }

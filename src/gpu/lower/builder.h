@@ -1,45 +1,50 @@
-/* Inside the scheduler: what turns steps into dispatches. */
+/* Internals of lowering: the state while the groups of one plan become dispatches, and one function
+ * per kind of group. Included by the files of this folder only. */
 #ifndef BZ_GPU_BUILDER_H
 #define BZ_GPU_BUILDER_H
 
 #include "gpu/lower/fuse.h"
-#include "gpu/run/internal.h"
 
-enum { GPU_MOST_SUMS = 8, GPU_MOST_EARLY = 4 };
+enum { GPU_MAX_PENDING_SUMS = 8, GPU_MAX_INT8_TENSORS = 4 };
 
 typedef struct builder {
-    gpu_backend *b;
-    bz_schedule *s;
-    const bz_step *step; /* first of the group at hand */
-    uint32_t steps;      /* of the group */
-    const bz_step *gate; /* geglu, where a group begins with it and `step` is the product behind */
-    uint32_t rows;       /* bucket rows of its output */
-    uint64_t scratch;    /* bytes that splits need behind the arena */
-    uint64_t side_bytes; /* of the side buffer: tiles.c */
-    uint32_t table;      /* vectors of its table of experts, which comes first */
-    bz_tensor grouped;   /* the choice of experts it lists, */
-    uint32_t grouped_rows; /* in tiles of that many */
-    uint32_t eights;       /* vectors for rows in 8 bits behind it, */
-    bz_tensor quantised;   /* of this tensor; */
+    const gpu_lower_input *in;
+    const bz_plan *plan;
+    const gpu_fused *fused;
+    gpu_lowered *out;
+    bz_error *err;
+    bool failed;
+
+    /* the current group */
+    const gpu_group *group;
+    const bz_step *step;  /* its first step, or the product after `geglu` */
+    const bz_step *geglu; /* of a geglu-product group; else NULL */
+    uint32_t rows;        /* bucket rows of its output */
+
+    /* side.c: the side buffer, in vec4s. First the table of experts, */
+    uint32_t table_vec4s;
+    bz_tensor table_ids;      /* the expert ids that it lists, */
+    uint32_t table_tile_rows; /* in tiles of so many rows; */
+    /* then int8 rows of one tensor, quantized by a dispatch of their own; */
+    uint32_t int8_vec4s;
+    bz_tensor int8_tensor;
+    /* then tensors that other kernels write as int8, each until its last reader. */
     struct {
         bz_tensor tensor;
         uint32_t at;
-    } early[GPU_MOST_EARLY]; /* [n_early] behind those, each until it has been read: tensors that
-                                were made in 8 bits */
-    uint32_t n_early;
-    const gpu_group *group;   /* at hand, */
-    const gpu_group *groups;  /* of all of them, in order, */
-    const uint32_t *group_of; /* [steps of the plan] and which a step is in */
+    } int8_tensors[GPU_MAX_INT8_TENSORS];
+    uint32_t n_int8_tensors;
+
+    /* partial_sums.c: products whose partial sums are not added up yet */
     struct {
         bz_tensor tensor;
         const gpu_group *reader;
-        dispatch sum;      /* what would write it */
-    } sums[GPU_MOST_SUMS]; /* [n_sums] that are not added up yet: sums.c */
-    uint32_t n_sums;
-    uint64_t open_bytes; /* behind the arena, that they take */
-    bool *halved;        /* [tensors of the plan] which lie there as halves: matrix.c */
-    bz_error *err;
-    bool failed;
+        gpu_dispatch sum; /* would add them up */
+    } pending[GPU_MAX_PENDING_SUMS];
+    uint32_t n_pending;
+    uint64_t pending_bytes; /* after the arena */
+
+    bool *stored_f16; /* [tensors] which lie in the side buffer as f16: matrix.c */
 } builder;
 
 static inline uint32_t divide_up(uint64_t a, uint64_t b)
@@ -47,51 +52,84 @@ static inline uint32_t divide_up(uint64_t a, uint64_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
-/* Where a tensor lies, in f32 values; 0 for none. */
-uint32_t gpu_builder_place(const builder *x, bz_tensor t);
-/* A dispatch's facts as one step tells them. */
-step_facts gpu_builder_facts(const builder *x, const bz_step *step);
-/* A small tensor, or a buffer of nothing. */
-gpu_binding gpu_builder_vector(const builder *x, bz_weight w);
-/* Appends a dispatch; x workgroups beyond the limit are folded into y where y is still 1. */
-void gpu_builder_add(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides,
-                     dispatch d);
+/* ---- lower.c ------------------------------------------------------------------------------ */
 
-/* products.c: a group of fusion PRODUCTS. */
-void gpu_add_products(builder *x, const gpu_group *group);
+/* Offset of a tensor in the arena, in f32 values; 0 for none. */
+uint32_t gpu_offset_of(const builder *x, bz_tensor t);
+uint32_t gpu_stride_of(const builder *x, bz_tensor t);
+/* Parameters that follow from the step alone. */
+step_params gpu_params_of(const builder *x, const bz_step *step);
+/* A weight of one piece, such as a norm's; or GPU_BOUND_EMPTY. */
+gpu_dispatch_binding gpu_bind_weight(const builder *x, bz_weight w);
+gpu_dispatch_binding gpu_bind_piece(const gpu_piece *piece);
+/* Appends a dispatch. */
+void gpu_emit(builder *x, gpu_kernel kernel, bz_type type, gpu_overrides overrides, gpu_dispatch d);
+/* Fails with this error; what is emitted afterwards is dropped. */
+void gpu_lower_fail(builder *x, bz_status code, const char *format, ...) BZ_PRINTF(3, 4);
+/* Bytes of one binding that are left after the arena. */
+uint64_t gpu_scratch_left(const builder *x);
+void gpu_reserve_scratch(builder *x, uint64_t bytes);
+void gpu_reserve_side(builder *x, uint64_t bytes);
 
-/* norms.c: a group of fusion NORMS. */
-void gpu_add_norms(builder *x, const gpu_group *group);
+/* ---- one function per kind of group ---------------------------------------------------------- */
 
-/* attention.c: kv_write, alone or with the norms and the rope before it (GPU_FUSE_KV); attend,
- * where `turn` is the query's norm, with its rope behind, if they are done there too. */
-void gpu_add_kv_write(builder *x);
-void gpu_add_kv_norm(builder *x);
-void gpu_add_attend(builder *x, const bz_step *turn, const bz_step *attend);
+void gpu_lower_step(builder *x);                         /* steps.c: a step alone */
+void gpu_lower_norm(builder *x, const bz_step *last);    /* steps.c: norm, and steps up to last */
+void gpu_lower_products(builder *x, const gpu_group *g); /* products.c */
+void gpu_lower_tiles(builder *x);                        /* tiles.c: a product of many rows */
+void gpu_lower_norms(builder *x, const gpu_group *g);    /* norms.c */
+void gpu_lower_kv_write(builder *x);                     /* attention.c */
+void gpu_lower_kv(builder *x, const gpu_group *g);       /* attention.c */
+/* attention.c: query_norm is the norm of the queries, followed by their rope, if the kernel
+ * computes them too; else NULL. */
+void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *attend);
+void gpu_lower_judge(builder *x);                           /* canvas.c */
+void gpu_lower_soft_embed(builder *x);                      /* canvas.c */
+void gpu_lower_tower_step(builder *x);                      /* tower.c */
+void gpu_lower_tower_group(builder *x, const gpu_group *g); /* tower.c */
 
-/* canvas.c: judge and soft_embed. */
-void gpu_add_judge(builder *x);
-void gpu_add_soft_embed(builder *x);
+/* ---- matrix.c ----------------------------------------------------------------------------- */
 
-/* tiles.c: a linear or expert_linear of more than 8 rows. Room for the largest table is reserved
- * before the first. */
-void gpu_tiles_reserve(builder *x);
-void gpu_add_tiles(builder *x);
-/* Where a tensor that products alone read is wanted in 8 bits: integers and scales, in vectors of
- * the side buffer. False where there is no room; then they make them themselves. Forgotten when the
- * group at hand was the last to read it. */
-bool gpu_tiles_early(builder *x, bz_tensor t, uint32_t *quants, uint32_t *scales);
-void gpu_tiles_forget(builder *x);
+/* A linear, or an attend_all whose other dispatch would be `plain`, on subgroup matrices. False: it
+ * cannot run there, nothing was emitted. */
+bool gpu_lower_matrix_product(builder *x);
+bool gpu_lower_matrix_attention(builder *x, const gpu_dispatch *plain);
+/* Do only kernels on matrices read these n tensors, which a kernel is about to write? Then it
+ * writes f16: *offsets[i] becomes the offset of tensors[i] in the side buffer. */
+bool gpu_store_f16(builder *x, const bz_tensor *tensors, uint32_t *const *offsets, uint32_t n);
 
-/* sums.c: room behind the arena for the splits of a product, and what adds them up: a dispatch now,
- * or the tensor's reader. Who reads a tensor that may be such a sum asks for the number of its
- * splits (0: the tensor is there) and where they lie. Whoever else uses the memory behind the arena
- * settles them first. */
-uint32_t gpu_sums_place(builder *x, uint64_t bytes);
-void gpu_sums_add(builder *x, bz_tensor t, const dispatch *sum);
-uint32_t gpu_sums_read(const builder *x, bz_tensor t, step_facts *facts, uint32_t *place,
-                       uint32_t *stride);
-void gpu_sums_settle(builder *x);
-void gpu_sums_forget(builder *x); /* those that the group at hand has read */
+/* ---- side.c: the side buffer ----------------------------------------------------------------- */
+
+/* Sizes of the table of experts and of the int8 rows, before the first group. */
+void gpu_side_reserve(builder *x);
+/* The largest number of tiles of so many rows that the expert table may list for this step. */
+uint32_t gpu_max_expert_tiles(const builder *x, const bz_step *step, uint32_t tile_rows);
+/* Fills the table with the experts that the current step's rows chose, unless it is there. */
+void gpu_group_by_expert(builder *x, uint32_t tile_rows);
+/* Quantizes the input of the current step, `inputs` vectors of k values per row, unless that was
+ * done. With x->geglu the result of geglu is quantized. */
+void gpu_quantize(builder *x, uint32_t k, uint32_t inputs);
+/* Where the int8 values and the scales of the current step's input lie, in vec4s. */
+void gpu_int8_input(const builder *x, uint32_t k, uint32_t inputs, uint32_t *values,
+                    uint32_t *scales);
+/* Space for a tensor that a kernel writes as int8; false: there is none. Freed by
+ * gpu_release_int8 after the last group that reads the tensor. */
+bool gpu_store_int8(builder *x, bz_tensor t, uint32_t *values, uint32_t *scales);
+void gpu_release_int8(builder *x);
+
+/* ---- partial_sums.c: split-K --------------------------------------------------------------------
+ */
+
+/* Space for the partial sums of a product; their offset in f32 values. */
+uint32_t gpu_place_partial_sums(builder *x, uint64_t bytes);
+/* Emits `sum`, which adds up the partial sums of t, or leaves that to the reader of t. */
+void gpu_add_partial_sums(builder *x, bz_tensor t, const gpu_dispatch *sum);
+/* The number of partial sums of t that the current group has to add up, and where they lie; 0: t is
+ * an ordinary tensor, and offset and stride stay as they are. */
+uint32_t gpu_read_partial_sums(const builder *x, bz_tensor t, step_params *params, uint32_t *offset,
+                               uint32_t *stride);
+/* Adds up all that are pending: before a dispatch that writes after the arena itself. */
+void gpu_flush_partial_sums(builder *x);
+void gpu_release_partial_sums(builder *x); /* those that the current group has read */
 
 #endif

@@ -1,175 +1,170 @@
-/* The steps of a diffusion model's canvas that other models have not: kernels/canvas. */
+/* Steps that only diffusion models have: judge and soft_embed, over the rows of a canvas
+ * (kernels/canvas). Called by steps.c. */
 #include "gpu/lower/builder.h"
 
 enum {
-    STRETCH = 2048,   /* logits of a workgroup of judge_scan */
-    SOFT_COUNTS = 80, /* of a stretch: PAIRS of kernels/canvas/soft.wgsl */
-    LISTED_PART = 8, /* 1/8 of the vocabulary has room in the list, per row in the mean. Beyond that
-                        the whole table is taken, whose product does about so many tokens in the
-                        time of a listed one (docs/SPEED.md) */
-    LIST_SHARES = 24,     /* of a row's listed tokens, at most */
-    GATHER_COLUMNS = 32,  /* of a thread of soft_gather */
-    GATHER_THREADS = 128, /* at most */
-    SOFT_ROWS = 64,       /* of a tile of soft_embed */
-    SOFT_COLUMNS = 128,
-    SOFT_DEEP = 16,    /* tokens in workgroup memory at once */
-    MANY_GROUPS = 512, /* workgroups to share the vocabulary out to */
-    LEAST_TOKENS = 512 /* of a share */
+    LOGITS_PER_GROUP = 2048, /* of a workgroup of judge_scan and soft_weigh */
+    HISTOGRAM_WORDS = 80,    /* per workgroup: PAIRS of kernels/canvas/soft.wgsl */
+    LISTED_FRACTION = 8,     /* capacity of the list: 1/8 of the vocabulary per row on average. With
+                                more tokens the whole table is multiplied, which takes about as long as
+                                gathering so many (docs/SPEED.md) */
+    MAX_LIST_SPLITS = 24,    /* of a row's listed tokens */
+    GATHER_COLUMNS = 32,     /* of a thread of soft_gather */
+    MAX_GATHER_THREADS = 128,
+    TILE_ROWS = 64, /* of soft_embed */
+    TILE_COLUMNS = 128,
+    TILE_TOKENS = 16,   /* in workgroup memory at once */
+    GROUP_TARGET = 512, /* workgroups that the vocabulary is split into */
+    MIN_TOKENS = 512    /* of a split */
 };
 
-/* Part of a row's sum that may be left out: the mean moves by that part of the mean of what is left
- * out, in which little is left but what all rows of the table have in common. Relative errors with
- * 2^-16, for normal, long-tailed and sharp distributions over 262,144 tokens: up to 1.2e-6 where
- * they have nothing in common, 1.2e-5 where that is a third of a row's size, and half of that
- * behind the norm that follows, which takes away what is a mere factor. (Dividing by the sum of
- * what is kept: 1.4e-5, 1.3e-5, and the same behind the norm.) */
-static const float LEFT_OUT_EXACT = 0x1p-16f, LEFT_OUT_ROUNDED = 0x1p-12f;
+/* Fraction of a row's sum of exponentials that may be omitted: the mean embedding moves by that
+ * fraction of the mean of the omitted rows, which mostly is what all rows of the table have in
+ * common. Relative errors with 2^-16, for normal, long-tailed and sharp distributions over 262,144
+ * tokens: up to 1.2e-6 if rows have nothing in common, 1.2e-5 if a third of their size is common,
+ * and half of that after the norm that follows, which removes a common factor. (Dividing by the sum
+ * of the kept ones: 1.4e-5, 1.3e-5, and the same after the norm.) */
+static const float OMITTED_EXACT = 0x1p-16f, OMITTED_ROUNDED = 0x1p-12f;
 
-/* Rows of logits, and facts that both halves of a step need. */
-static dispatch begin(builder *x)
+/* Parameters of both steps: the rows of logits. */
+static gpu_dispatch begin(builder *x)
 {
-    dispatch d = {.facts = gpu_builder_facts(x, x->step)};
-    const bz_tensor_info *z = bz_plan_tensor(x->s->plan, x->step->in[0]);
-    gpu_sums_settle(x);
-    x->rows = bz_plan_rows_of(x->s->plan, x->step->in[0]);
-    d.facts.logits = !z->whole_pass;
-    d.facts.k = z->cols;
-    d.facts.row0 = x->step->first_row;
-    d.facts.out1 = (uint32_t)(x->s->arena_bytes / 4); /* behind everything that was placed */
+    gpu_dispatch d = {.params = gpu_params_of(x, x->step)};
+    const bz_tensor_info *logits = bz_plan_tensor(x->plan, x->step->in[0]);
+    gpu_flush_partial_sums(x);
+    x->rows = bz_plan_rows_of(x->plan, x->step->in[0]);
+    d.params.logits = !logits->whole_pass;
+    d.params.k = logits->cols;
+    d.params.row0 = x->step->first_row;
+    d.params.out1 = (uint32_t)(x->out->arena_bytes / 4); /* after the arena */
     return d;
 }
 
-static void reserve(builder *x, uint64_t values)
+void gpu_lower_judge(builder *x)
 {
-    x->scratch = 4 * values > x->scratch ? 4 * values : x->scratch;
-}
-
-void gpu_add_judge(builder *x)
-{
-    dispatch d = begin(x);
-    d.facts.parts = divide_up(d.facts.k, STRETCH);
-    reserve(x, 4ull * x->rows * d.facts.parts);
-    d.x = d.facts.parts;
+    gpu_dispatch d = begin(x);
+    d.params.parts = divide_up(d.params.k, LOGITS_PER_GROUP);
+    gpu_reserve_scratch(x, 16ull * x->rows * d.params.parts);
+    d.x = d.params.parts;
     d.y = x->rows;
-    gpu_builder_add(x, GPU_JUDGE_SCAN, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_JUDGE_SCAN, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = 1;
-    gpu_builder_add(x, GPU_JUDGE_PICK, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_JUDGE_PICK, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
-static uint64_t fours(uint64_t n)
+/* ---- soft_embed -------------------------------------------------------------------------------
+ */
+
+static uint64_t round_up4(uint64_t n)
 {
     return (n + 3) / 4 * 4;
 }
 
-/* Memory of soft_embed behind the arena, in values: notes, the list, then the shares' sums. */
-typedef struct soft_room {
-    uint64_t notes, list, most; /* most: values that are left for sums */
-} soft_room;
+/* Memory after the arena, in values: counts, then the list of tokens, then partial sums. */
+typedef struct soft_memory {
+    uint64_t counts, list, sums_left; /* sums_left: for partial sums, at most */
+} soft_memory;
 
-/* Lists are for distributions that such a part of the vocabulary holds, or less where there is no
- * room. */
-static soft_room rooms(const builder *x, const step_facts *f)
+/* The list gets LISTED_FRACTION of the vocabulary, or less if that does not fit. */
+static soft_memory divide_memory(const builder *x, const step_params *p)
 {
-    const uint64_t binding = gpu_limits_of(x->b->g)->max_binding, used = x->s->arena_bytes;
-    const uint64_t left = binding > used ? (binding - used) / 4 : 0,
-                   stretches = divide_up(f->k, STRETCH);
-    soft_room r = {.notes = fours(1 + x->rows * (3 + stretches * (2 + SOFT_COUNTS))),
-                   .list = fours((uint64_t)x->rows * divide_up(f->k, LISTED_PART))};
-    if (r.notes + r.list > left / 2) {
-        r.list = left / 2 > r.notes ? (left / 2 - r.notes) / 8 * 4 : 0;
+    const uint64_t left = gpu_scratch_left(x) / 4, groups = divide_up(p->k, LOGITS_PER_GROUP);
+    soft_memory m = {.counts = round_up4(1 + x->rows * (3 + groups * (2 + HISTOGRAM_WORDS))),
+                     .list = round_up4((uint64_t)x->rows * divide_up(p->k, LISTED_FRACTION))};
+    if (m.counts + m.list > left / 2) {
+        m.list = left / 2 > m.counts ? (left / 2 - m.counts) / 8 * 4 : 0;
     }
-    r.most = left > r.notes + r.list ? left - r.notes - r.list : 0;
-    return r;
+    m.sums_left = left > m.counts + m.list ? left - m.counts - m.list : 0;
+    return m;
 }
 
-/* Sums of the listed tokens, or of all: one kernel after the other looks whether it is its turn. */
-static void add_shares(builder *x, gpu_kernel kernel, gpu_overrides overrides, dispatch d,
-                       uint32_t tokens, uint32_t *parts)
+/* One dispatch per piece of the table. tokens: of a split; 0: d.z splits. *splits counts them. */
+static void emit_splits(builder *x, gpu_kernel kernel, gpu_overrides overrides, gpu_dispatch d,
+                        uint32_t tokens, uint32_t *splits)
 {
-    const gpu_weights *ws = &x->b->weights;
     const bz_weight w = x->step->w[0];
-    for (uint32_t i = ws->first_piece[w.id - 1]; i < ws->first_piece[w.id]; i++) {
-        dispatch piece = d;
-        piece.weights = ws->pieces[i].at;
-        piece.facts.first_row = ws->pieces[i].first_row;
-        piece.facts.row_count = ws->pieces[i].rows;
-        piece.facts.first_part = *parts;
-        piece.z = tokens ? divide_up(ws->pieces[i].rows, tokens) : d.z;
-        *parts += piece.z;
-        gpu_builder_add(x, kernel, bz_weight_of(ws->table, w)->type, overrides, piece);
+    const gpu_pieces pieces = gpu_pieces_of(x->in->weights, w);
+    for (uint32_t i = 0; i < pieces.n; i++) {
+        gpu_dispatch piece = d;
+        piece.weights = gpu_bind_piece(&pieces.piece[i]);
+        piece.params.first_row = pieces.piece[i].first_row;
+        piece.params.row_count = pieces.piece[i].rows;
+        piece.params.first_part = *splits;
+        piece.z = tokens ? divide_up(pieces.piece[i].rows, tokens) : d.z;
+        *splits += piece.z;
+        gpu_emit(x, kernel, bz_weight_of(x->in->weights->table, w)->type, overrides, piece);
     }
 }
 
-/* Does the kernel fit that takes the whole table and reads and writes four values at a time? */
-static bool is_even(const builder *x, const step_facts *f)
+/* Can the product with the whole table read and write vec4s? */
+static bool is_vec4_aligned(const builder *x, const step_params *p)
 {
-    const gpu_weights *ws = &x->b->weights;
-    uint32_t all = f->in0 | f->in0_stride | f->in2 | f->out1;
-    for (uint32_t i = ws->first_piece[x->step->w[0].id - 1]; i < ws->first_piece[x->step->w[0].id];
-         i++) {
-        all |= ws->pieces[i].first_row | ws->pieces[i].rows;
+    const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
+    uint32_t all = p->in0 | p->in0_stride | p->in2 | p->out1;
+    for (uint32_t i = 0; i < pieces.n; i++) {
+        all |= pieces.piece[i].first_row | pieces.piece[i].rows;
     }
-    return f->cols % 16 == 0 && all % 4 == 0;
+    return p->cols % 16 == 0 && all % 4 == 0;
 }
 
-void gpu_add_soft_embed(builder *x)
+/* Exponentials and a list of the tokens that count; then their rows are gathered, or, if they are
+ * too many, the whole table is multiplied: both are in the list of dispatches, and the kernels
+ * decide which of them returns at once. */
+void gpu_lower_soft_embed(builder *x)
 {
-    const gpu_weights *ws = &x->b->weights;
-    const bz_weight_info *w = bz_weight_of(ws->table, x->step->w[0]);
-    const uint32_t pieces =
-        ws->first_piece[x->step->w[0].id] - ws->first_piece[x->step->w[0].id - 1];
-    const bz_tensor_info *z = bz_plan_tensor(x->s->plan, x->step->in[0]);
-    if (z->last >
-        (int32_t)(x->step - x->s->plan->steps)) { /* logits become exponentials where they are */
-        bz_fail(x->err, BZ_BAD_REQUEST,
-                "The GPU can read logits no more behind soft_embed (step %s).", x->step->name);
-        x->failed = true;
+    const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
+    const uint32_t pieces = gpu_pieces_of(x->in->weights, x->step->w[0]).n;
+    const bz_tensor_info *logits = bz_plan_tensor(x->plan, x->step->in[0]);
+    if (logits->last > (int32_t)(x->step - x->plan->steps)) { /* exponentials overwrite them */
+        gpu_lower_fail(x, BZ_BAD_REQUEST, "Logits cannot be read after soft_embed (step %s).",
+                       x->step->name);
         return;
     }
-    dispatch d = begin(x);
-    step_facts *f = &d.facts;
-    const soft_room room = rooms(x, f);
-    f->eps = x->b->packed ? LEFT_OUT_ROUNDED : LEFT_OUT_EXACT;
-    f->in2 = f->out1;
-    f->in2_stride = (uint32_t)(f->in2 + room.notes);
-    f->heads = (uint32_t)room.list;
-    f->out1 = (uint32_t)(f->in2_stride + room.list);
-    f->cols = (uint32_t)w->ne[0];
-    f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
-    f->out1_stride = x->rows * f->cols;
-    /* as many shares as keep a GPU busy, as far as there is room for their sums */
-    const uint32_t sums = room.most / f->out1_stride > UINT32_MAX
-                              ? UINT32_MAX
-                              : (uint32_t)(room.most / f->out1_stride);
-    f->experts = sums / pieces < LIST_SHARES ? sums / pieces ? sums / pieces : 1 : LIST_SHARES;
+    gpu_dispatch d = begin(x);
+    step_params *p = &d.params;
+    const soft_memory m = divide_memory(x, p);
+    p->eps = x->in->packed ? OMITTED_ROUNDED : OMITTED_EXACT;
+    p->in2 = p->out1;
+    p->in2_stride = (uint32_t)(p->in2 + m.counts);
+    p->heads = (uint32_t)m.list;
+    p->out1 = (uint32_t)(p->in2_stride + m.list);
+    p->cols = (uint32_t)w->ne[0];
+    p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
+    p->out1_stride = x->rows * p->cols;
+    /* as many splits as keep a GPU busy, as far as their partial sums fit */
+    const uint64_t fit = m.sums_left / p->out1_stride;
+    const uint32_t max_splits = fit > UINT32_MAX ? UINT32_MAX : (uint32_t)fit,
+                   per_piece = max_splits / pieces ? max_splits / pieces : 1;
+    p->experts = per_piece < MAX_LIST_SPLITS ? per_piece : MAX_LIST_SPLITS;
 
     d.y = x->rows;
-    d.x = divide_up(f->k, STRETCH);
-    gpu_builder_add(x, GPU_SOFT_WEIGH, BZ_F32, (gpu_overrides){{0}}, d);
+    d.x = divide_up(p->k, LOGITS_PER_GROUP);
+    gpu_emit(x, GPU_SOFT_WEIGH, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = 1;
-    gpu_builder_add(x, GPU_SOFT_CUT, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_SOFT_CUT, BZ_F32, (gpu_overrides){{0}}, d);
     d.y = 1;
-    gpu_builder_add(x, GPU_SOFT_PLACE, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_SOFT_PLACE, BZ_F32, (gpu_overrides){{0}}, d);
     d.y = x->rows;
-    d.x = divide_up(f->k, STRETCH);
-    gpu_builder_add(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);
-    const uint32_t threads = 2 * divide_up(f->cols, 2 * GATHER_COLUMNS);
-    d.x = divide_up(threads, GATHER_THREADS);
-    d.z = f->experts;
-    add_shares(x, f->cols % (2 * GATHER_COLUMNS) ? GPU_SOFT_GATHER_ANY : GPU_SOFT_GATHER,
-               (gpu_overrides){{divide_up(divide_up(threads, d.x), 32) * 32}}, d, 0, &f->kv_heads);
+    d.x = divide_up(p->k, LOGITS_PER_GROUP);
+    gpu_emit(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);
+    const uint32_t threads = 2 * divide_up(p->cols, 2 * GATHER_COLUMNS);
+    d.x = divide_up(threads, MAX_GATHER_THREADS);
+    d.z = p->experts;
+    emit_splits(x, p->cols % (2 * GATHER_COLUMNS) ? GPU_SOFT_GATHER_ANY : GPU_SOFT_GATHER,
+                (gpu_overrides){{divide_up(divide_up(threads, d.x), 32) * 32}}, d, 0, &p->kv_heads);
 
-    d.x = divide_up(f->cols, SOFT_COLUMNS);
-    d.y = divide_up(x->rows, SOFT_ROWS);
-    uint32_t shares = divide_up(MANY_GROUPS, d.x * d.y);
-    shares = shares + pieces > sums ? (sums > pieces ? sums - pieces : 1) : shares;
-    f->stretch = divide_up(divide_up(w->ne[1], shares), SOFT_DEEP) * SOFT_DEEP;
-    f->stretch = f->stretch < LEAST_TOKENS ? LEAST_TOKENS : f->stretch;
-    add_shares(x, is_even(x, f) ? GPU_SOFT_EMBED : GPU_SOFT_EMBED_ANY, (gpu_overrides){{0}}, d,
-               f->stretch, &f->parts);
+    d.x = divide_up(p->cols, TILE_COLUMNS);
+    d.y = divide_up(x->rows, TILE_ROWS);
+    uint32_t splits = divide_up(GROUP_TARGET, d.x * d.y);
+    splits =
+        splits + pieces > max_splits ? (max_splits > pieces ? max_splits - pieces : 1) : splits;
+    p->stretch = divide_up(divide_up(w->ne[1], splits), TILE_TOKENS) * TILE_TOKENS;
+    p->stretch = p->stretch < MIN_TOKENS ? MIN_TOKENS : p->stretch;
+    emit_splits(x, is_vec4_aligned(x, p) ? GPU_SOFT_EMBED : GPU_SOFT_EMBED_ANY,
+                (gpu_overrides){{0}}, d, p->stretch, &p->parts);
 
-    const uint64_t parts = f->parts > f->kv_heads ? f->parts : f->kv_heads;
-    reserve(x, room.notes + room.list + parts * f->out1_stride);
-    dispatch sum = {.facts = *f, .x = divide_up(f->cols, 64), .y = x->rows};
-    gpu_builder_add(x, GPU_SOFT_SUM, BZ_F32, (gpu_overrides){{0}}, sum);
+    const uint64_t sums = p->parts > p->kv_heads ? p->parts : p->kv_heads;
+    gpu_reserve_scratch(x, 4 * (m.counts + m.list + sums * p->out1_stride));
+    gpu_dispatch sum = {.params = *p, .x = divide_up(p->cols, 64), .y = x->rows};
+    gpu_emit(x, GPU_SOFT_SUM, BZ_F32, (gpu_overrides){{0}}, sum);
 }

@@ -1,8 +1,17 @@
+/* Fusion of text models: the rules, and the walk over the plan that applies them. Called by
+ * lower.c.
+ */
 #include "gpu/lower/fuse.h"
 
-#include "gpu/kernels/catalog.h"
+#include <stdlib.h>
 
-/* Is `t` read by step `reader`, as one of its inputs, and by none after it? */
+enum {
+    MAX_PRODUCT_NORM = 4096, /* values of a row that linear8 normalizes */
+    MAX_ROW = 3840,      /* values of a row that norm kernels keep, beside 256 more, in 16 KiB */
+    MAX_NORM_WEIGHTS = 4 /* weight vectors that norms.wgsl binds */
+};
+
+/* Is `reader` the last step that reads `t`, as exactly one of its inputs? */
 static bool only_read_by(const bz_plan *p, bz_tensor t, size_t reader)
 {
     const bz_tensor_info *i = bz_plan_tensor(p, t);
@@ -13,12 +22,12 @@ static bool only_read_by(const bz_plan *p, bz_tensor t, size_t reader)
     return i->root == t.id && i->last == (int32_t)reader && times == 1;
 }
 
-static bool read_behind(const bz_plan *p, bz_tensor t, size_t step)
+static bool read_after(const bz_plan *p, bz_tensor t, size_t step)
 {
     return bz_plan_tensor(p, t)->last > (int32_t)step;
 }
 
-/* Step `at`, where there is one of that kind that alone reads what step at - 1 wrote. */
+/* Step `at`, if it is of that kind and the only reader of what step at - 1 wrote; else NULL. */
 static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
@@ -28,16 +37,16 @@ static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
                : NULL;
 }
 
-/* A norm of whole rows that a workgroup can hold. */
+/* A norm of whole rows that fit into workgroup memory. */
 static bool is_row_norm(const bz_plan *p, size_t at)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
     return s && s->op == BZ_OP_RMS_NORM && s->w[0].id &&
-           s->width == bz_plan_tensor(p, s->in[0])->cols && s->width <= 4096;
+           s->width == bz_plan_tensor(p, s->in[0])->cols && s->width <= MAX_PRODUCT_NORM;
 }
 
-/* Rows that can be read four values at a time. */
-static bool is_even(const bz_plan *p, bz_tensor t)
+/* Can rows be read as vec4? */
+static bool has_vec4_rows(const bz_plan *p, bz_tensor t)
 {
     const bz_tensor_info *i = bz_plan_tensor(p, t);
     return (i->stride | i->column) % 4 == 0;
@@ -45,62 +54,64 @@ static bool is_even(const bz_plan *p, bz_tensor t)
 
 /* ---- products ------------------------------------------------------------------------- */
 
-/* Are all matrices of a tensor of experts whole in their pieces? */
-static bool has_whole_experts(const gpu_fuse_rules *r, bz_weight w)
+/* Does every piece hold whole experts? */
+static bool has_whole_experts(const gpu_weight_map *map, bz_weight w)
 {
-    const uint64_t outputs = bz_weight_of(r->weights->table, w)->ne[1];
+    const uint64_t outputs = bz_weight_of(map->table, w)->ne[1];
+    const gpu_pieces pieces = gpu_pieces_of(map, w);
     bool whole = true;
-    for (uint32_t i = r->weights->first_piece[w.id - 1]; i < r->weights->first_piece[w.id]; i++) {
-        whole = whole && r->weights->pieces[i].rows % outputs == 0;
+    for (uint32_t i = 0; i < pieces.n; i++) {
+        whole = whole && pieces.piece[i].rows % outputs == 0;
     }
     return whole;
 }
 
-static bool packs(const gpu_fuse_rules *r, const bz_plan *p, size_t at)
+/* A product of few rows that linear8 computes. */
+static bool is_packed_product(const gpu_lower_input *in, size_t at)
 {
+    const bz_plan *p = in->plan;
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    if (!s || !r->packed || (s->op != BZ_OP_LINEAR && s->op != BZ_OP_EXPERT_LINEAR) ||
-        bz_plan_rows_of(p, s->out[0]) > 8) {
+    if (!s || !in->packed || (s->op != BZ_OP_LINEAR && s->op != BZ_OP_EXPERT_LINEAR) ||
+        bz_plan_rows_of(p, s->out[0]) > GPU_MAX_VECTOR_ROWS) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
-    return gpu_kernels_packed(w->type) && w->ne[1] % 4 == 0 && is_even(p, s->in[0]) &&
-           is_even(p, s->out[0]) && (s->op == BZ_OP_LINEAR || has_whole_experts(r, s->w[0]));
+    return gpu_kernels_packed(w->type) && w->ne[1] % 4 == 0 && has_vec4_rows(p, s->in[0]) &&
+           has_vec4_rows(p, s->out[0]) &&
+           (s->op == BZ_OP_LINEAR || has_whole_experts(in->weights, s->w[0]));
 }
 
-gpu_binding gpu_fuse_span(const gpu_fuse_rules *r, const bz_step *products, uint32_t n)
+gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_step *products, uint32_t n)
 {
     gpu_binding span = {0};
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t piece = r->weights->first_piece[products[i].w[0].id - 1];
-        gpu_binding at = r->weights->pieces[piece].at;
-        if (r->weights->first_piece[products[i].w[0].id] != piece + 1 ||
-            (i && at.buffer != span.buffer)) {
+        const gpu_pieces pieces = gpu_pieces_of(in->weights, products[i].w[0]);
+        if (pieces.n != 1 || (i && pieces.piece->at.buffer != span.buffer)) {
             return (gpu_binding){0};
         }
-        if (i == 0) {
-            span = at;
-        }
-        uint64_t end = at.offset + at.size > span.offset + span.size ? at.offset + at.size
-                                                                     : span.offset + span.size;
+        const gpu_binding at = pieces.piece->at;
+        span = i ? span : at;
+        const uint64_t end = at.offset + at.size > span.offset + span.size
+                                 ? at.offset + at.size
+                                 : span.offset + span.size;
         span.offset = at.offset < span.offset ? at.offset : span.offset;
         span.size = end - span.offset;
     }
-    return span.size <= r->max_binding ? span : (gpu_binding){0};
+    return span.size <= in->limits->max_binding ? span : (gpu_binding){0};
 }
 
 /* Does step `at` multiply the same input as the product `like`, of the same type? */
-static bool joins(const gpu_fuse_rules *r, const bz_plan *p, size_t at, const bz_step *like,
-                  uint32_t n)
+static bool joins(const gpu_lower_input *in, size_t at, const bz_step *like, uint32_t n)
 {
+    const bz_plan *p = in->plan;
     const bz_step *s = &p->steps[at];
-    return packs(r, p, at) && s->op == like->op && s->in[0].id == like->in[0].id &&
+    return is_packed_product(in, at) && s->op == like->op && s->in[0].id == like->in[0].id &&
            s->in[1].id == like->in[1].id &&
            bz_weight_of(p->weights, s->w[0])->type == bz_weight_of(p->weights, like->w[0])->type &&
-           gpu_fuse_span(r, like, n + 1).size > 0;
+           gpu_span_of(in, like, n + 1).size > 0;
 }
 
-/* geglu or softcap at step `at`, behind n products. */
+/* geglu or softcap at step `at`, after n products. */
 static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
@@ -112,7 +123,7 @@ static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
                only_read_by(p, s->in[0], at) && only_read_by(p, s->in[1], at);
     }
     const bool experts = s[-1].op == BZ_OP_EXPERT_LINEAR;
-    if (s->op == BZ_OP_GEGLU && !s->in[1].id) { /* gates and ups of one matrix */
+    if (s->op == BZ_OP_GEGLU && !s->in[1].id) { /* one matrix holds gates and ups */
         return n == 1 && experts && follows(p, at, BZ_OP_GEGLU, 0) && s->width % 4 == 0 &&
                2 * s->width == bz_weight_of(p->weights, s[-1].w[0])->ne[1];
     }
@@ -120,23 +131,24 @@ static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
         return false;
     }
     if (s->op == BZ_OP_GEGLU && n == 1) {
-        return follows(p, at, BZ_OP_GEGLU, 0) && s->in[1].id != s->in[0].id && is_even(p, s->in[1]);
+        return follows(p, at, BZ_OP_GEGLU, 0) && s->in[1].id != s->in[0].id &&
+               has_vec4_rows(p, s->in[1]);
     }
     return n == 1 && follows(p, at, BZ_OP_SOFTCAP, 0);
 }
 
-static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
+/* With fusing off this matches a product alone: then it only chooses the kernel. */
+static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g)
 {
-    gpu_group g = {.fusion = GPU_FUSE_PRODUCTS};
-    const gpu_group none = {.fusion = GPU_FUSE_NONE, .count = 1};
+    const bz_plan *p = in->plan;
     size_t at = first;
     bz_tensor input = BZ_NO_TENSOR, sum = BZ_NO_TENSOR;
-    if (r->fuse && is_row_norm(p, at) && follows(p, at + 1, BZ_OP_ADD, 1) &&
+    if (in->fuse && is_row_norm(p, at) && follows(p, at + 1, BZ_OP_ADD, 1) &&
         p->steps[at + 1].scale == 1.0f) {
-        g.products.add = 1;
+        g->products.add = 1;
         at += 2;
         if (follows(p, at, BZ_OP_SCALE, 0)) {
-            g.products.scale = (uint8_t)(at - first);
+            g->products.scale = (uint8_t)(at - first);
             at++;
         }
         input = sum = p->steps[at - 1].out[0];
@@ -144,61 +156,85 @@ static gpu_group products(const gpu_fuse_rules *r, const bz_plan *p, size_t firs
             at++;
         }
     }
-    if (r->fuse && is_row_norm(p, at) && (!sum.id || p->steps[at].in[0].id == sum.id)) {
-        g.products.norms = true;
+    if (in->fuse && is_row_norm(p, at) && (!sum.id || p->steps[at].in[0].id == sum.id)) {
+        g->products.has_norm = true;
         input = p->steps[at++].out[0];
     }
-    if (!packs(r, p, at) || (input.id && p->steps[at].in[0].id != input.id)) {
-        return none;
+    if (!is_packed_product(in, at) || (input.id && p->steps[at].in[0].id != input.id)) {
+        return false;
     }
     const bz_step *product = &p->steps[at];
     const bool experts = product->op == BZ_OP_EXPERT_LINEAR;
-    g.products.first = (uint8_t)(at - first);
+    g->products.first_product = (uint8_t)(at - first);
     do {
-        g.products.n++;
+        g->products.n++;
         at++;
-    } while (r->fuse && g.products.n < (experts ? 2 : 3) && joins(r, p, at, product, g.products.n));
-    if (experts && g.products.n == 2 &&
-        !ends_with(p, at, 2)) { /* two results have no place of their own there */
-        g.products.n = 1;
+    } while (in->fuse && g->products.n < (experts ? 2 : 3) &&
+             joins(in, at, product, g->products.n));
+    if (experts && g->products.n == 2 && !ends_with(p, at, 2)) {
+        g->products.n = 1; /* the kernel writes one result of experts */
         at--;
     }
-    g.products.keeps_sum = sum.id && read_behind(p, sum, at - 1);
-    g.products.keeps_norm = g.products.norms && read_behind(p, input, at - 1);
-    if (experts &&
-        (g.products.add || g.products.keeps_norm)) { /* nobody is sure to be there to write them */
-        return none;
+    g->products.keeps_sum = sum.id && read_after(p, sum, at - 1);
+    g->products.keeps_norm = g->products.has_norm && read_after(p, input, at - 1);
+    if (experts && (g->products.add || g->products.keeps_norm)) {
+        return false; /* a row may have no workgroup that would write them */
     }
-    if (r->fuse && ends_with(p, at, g.products.n) && !g.products.keeps_norm) {
-        g.products.then = (uint8_t)(at - first);
+    if (in->fuse && ends_with(p, at, g->products.n) && !g->products.keeps_norm) {
+        g->products.epilogue = (uint8_t)(at - first);
         at++;
     }
-    g.count = (uint32_t)(at - first);
-    return g;
+    g->fusion = GPU_FUSE_PRODUCTS;
+    g->count = (uint32_t)(at - first);
+    return true;
 }
 
-/* geglu whose rows only a product of many rows reads, in 8 bits: they are rounded as they are made.
- */
-static bool is_gated(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
+/* The result of geglu is quantized as it is computed. */
+static bool match_geglu_product(const gpu_lower_input *in, size_t first, gpu_group *g)
 {
+    const bz_plan *p = in->plan;
     const bz_step *s = &p->steps[first], *product = follows(p, first + 1, BZ_OP_LINEAR, 0);
     product = product ? product : follows(p, first + 1, BZ_OP_EXPERT_LINEAR, 0);
-    if (s->op != BZ_OP_GEGLU || !product || !r->packed ||
-        bz_plan_rows_of(p, product->out[0]) <= 8) {
+    if (s->op != BZ_OP_GEGLU || !product || !in->packed ||
+        bz_plan_rows_of(p, product->out[0]) <= GPU_MAX_VECTOR_ROWS) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, product->w[0]);
+    g->fusion = GPU_FUSE_GEGLU_PRODUCT;
+    g->count = 2;
     return gpu_kernels_tile8(w->type) && (s->in[1].id || s->width == w->ne[0]);
 }
 
 /* ---- attention ---------------------------------------------------------------------------- */
 
-static bool is_kv(const bz_plan *p, size_t first)
+static bool has_few_rows(const gpu_lower_input *in)
 {
-    if (first + 3 >= p->n_steps) {
+    return in->plan->rows <= GPU_MAX_VECTOR_ROWS;
+}
+
+static bool is_norm_rope(const bz_plan *p, size_t first)
+{
+    const bz_step *s = &p->steps[first], *rope = follows(p, first + 1, BZ_OP_ROPE, 0);
+    return s->op == BZ_OP_RMS_NORM && rope && rope->width == s->width;
+}
+
+/* Queries after keys and values, rotated by the same angles? */
+static bool has_queries(const bz_plan *p, size_t first)
+{
+    const bz_step *k = &p->steps[first], *q = k + 4, *rope = follows(p, first + 5, BZ_OP_ROPE, 0);
+    return rope && q->op == BZ_OP_RMS_NORM && q->w[0].id && q->width == k->width &&
+           q->eps == k->eps && rope->width == k->width && rope->in[1].id == k[1].in[1].id;
+}
+
+static bool match_kv(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bz_plan *p = in->plan;
+    if (first + 3 >= p->n_steps || !is_norm_rope(p, first)) {
         return false;
     }
     const bz_step *k = &p->steps[first], *rope = k + 1, *v = k + 2, *write = k + 3;
+    g->fusion = GPU_FUSE_KV;
+    g->count = !has_few_rows(in) && has_queries(p, first) ? 6 : 4;
     return v->op == BZ_OP_RMS_NORM && !v->w[0].id && v->width == k->width && v->eps == k->eps &&
            k->w[0].id && write->op == BZ_OP_KV_WRITE && write->in[0].id == rope->out[0].id &&
            write->in[1].id == v->out[0].id && only_read_by(p, rope->out[0], first + 3) &&
@@ -207,31 +243,27 @@ static bool is_kv(const bz_plan *p, size_t first)
            k->width <= 1024;
 }
 
-/* Queries behind keys and values, turned by the same angles? */
-static bool has_queries(const bz_plan *p, size_t first)
+static bool match_attend(const gpu_lower_input *in, size_t first, gpu_group *g)
 {
-    const bz_step *k = &p->steps[first], *q = k + 4, *rope = follows(p, first + 5, BZ_OP_ROPE, 0);
-    return rope && q->op == BZ_OP_RMS_NORM && q->w[0].id && q->width == k->width &&
-           q->eps == k->eps && rope->width == k->width && rope->in[1].id == k[1].in[1].id;
+    const bz_plan *p = in->plan;
+    const bz_step *attend = is_norm_rope(p, first) ? follows(p, first + 2, BZ_OP_ATTEND, 0) : NULL;
+    g->fusion = GPU_FUSE_ATTEND;
+    g->count = 3;
+    return attend && has_few_rows(in) && !attend->bidirectional &&
+           attend->width == p->steps[first].width && attend->width % 8 == 0 &&
+           p->steps[first].w[0].id;
 }
 
-static bool is_attend(const bz_plan *p, size_t first)
+static bool match_norm_rope(const gpu_lower_input *in, size_t first, gpu_group *g)
 {
-    const bz_step *attend = follows(p, first + 2, BZ_OP_ATTEND, 0);
-    return attend && !attend->bidirectional && attend->width == p->steps[first].width &&
-           attend->width % 8 == 0 && p->steps[first].w[0].id;
+    g->fusion = GPU_FUSE_NORM_ROPE;
+    g->count = 2;
+    return is_norm_rope(in->plan, first);
 }
 
-/* ---- norms of many rows ------------------------------------------------------------------------
- */
+/* ---- norms of many rows ------------------------------------------------------------------- */
 
-enum {
-    MOST_HELD = 3840, /* values that a kernel keeps, beside 256 more, in 16 KiB */
-    MOST_NORMS = 3,
-    MOST_VECTORS = 4 /* weights that norms.wgsl binds */
-};
-
-/* Do products alone read it? */
+/* Is t read, and by products only? */
 static bool is_for_products(const bz_plan *p, bz_tensor t)
 {
     const bz_tensor_info *info = bz_plan_tensor(p, t);
@@ -247,8 +279,8 @@ static bool is_for_products(const bz_plan *p, bz_tensor t)
     return only;
 }
 
-/* A norm of v for products at step `at`, perhaps with a mul_vector behind it: the last step of it,
- * or NULL. */
+/* A norm of v for products at step `at`, with a mul_vector after it if it has no weight: its last
+ * step, or NULL. */
 static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v, float eps)
 {
     const bz_step *s = &p->steps[at];
@@ -260,12 +292,13 @@ static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v
     return last && last->w[0].id && is_for_products(p, last->out[0]) ? last : NULL;
 }
 
-/* ... that take 8 bits? Of many rows, each as it is. */
-static bool is_for_eights(const gpu_fuse_rules *r, const bz_plan *p, bz_tensor t)
+/* Do all products that read t take int8 rows of it? Products are its only readers. */
+static bool is_for_int8(const gpu_lower_input *in, bz_tensor t)
 {
+    const bz_plan *p = in->plan;
     const bz_tensor_info *info = bz_plan_tensor(p, t);
-    bool only = r->packed && info->stride == info->cols && bz_plan_rows_of(p, t) > 8 &&
-                info->last > info->first;
+    bool only = in->packed && info->stride == info->cols &&
+                bz_plan_rows_of(p, t) > GPU_MAX_VECTOR_ROWS && info->last > info->first;
     for (int32_t i = info->first + 1; i <= info->last && only; i++) {
         const bz_weight_info *w =
             p->steps[i].in[0].id == t.id ? bz_weight_of(p->weights, p->steps[i].w[0]) : NULL;
@@ -274,118 +307,237 @@ static bool is_for_eights(const gpu_fuse_rules *r, const bz_plan *p, bz_tensor t
     return only;
 }
 
-/* rms_norm of v at step `at`, added to something else? */
+/* Does step `at` normalize v, and the next one add the result to another tensor? */
 static bool is_norm_add(const bz_plan *p, size_t at, bz_tensor v, float eps)
 {
     return is_row_norm(p, at) && p->steps[at].in[0].id == v.id && p->steps[at].eps == eps &&
            follows(p, at + 1, BZ_OP_ADD, 1) && p->steps[at + 1].scale == 1.0f;
 }
 
-static gpu_group norms(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
+static bool reads_tensor(const bz_plan *p, const bz_step *s, bz_tensor t)
 {
-    gpu_group g = {.fusion = GPU_FUSE_NORMS};
-    const gpu_group none = {.fusion = GPU_FUSE_NONE, .count = 1};
+    bool reads = false;
+    for (int k = 0; k < 3; k++) {
+        reads = reads || bz_plan_tensor(p, s->in[k])->root == t.id;
+    }
+    return reads;
+}
+
+static bool match_norms(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bz_plan *p = in->plan;
     const float eps = p->steps[first].eps;
     bz_tensor v = p->steps[first].in[0];
     size_t at = first;
-    if (p->steps[first].width != bz_plan_tensor(p, v)->cols || p->steps[first].width > MOST_HELD) {
-        return none;
+    if (has_few_rows(in) || p->steps[first].op != BZ_OP_RMS_NORM ||
+        p->steps[first].width != bz_plan_tensor(p, v)->cols || p->steps[first].width > MAX_ROW) {
+        return false;
     }
-    while (g.norms.adds < 2 && !g.norms.scales && is_norm_add(p, at, v, eps) &&
+    while (g->norms.adds < 2 && !g->norms.has_scale && is_norm_add(p, at, v, eps) &&
            (at == first || only_read_by(p, v, at))) {
-        g.norms.adds++;
+        g->norms.adds++;
         at += 2;
-        g.norms.scales = follows(p, at, BZ_OP_SCALE, 0) != NULL;
-        at += g.norms.scales;
+        g->norms.has_scale = follows(p, at, BZ_OP_SCALE, 0) != NULL;
+        at += g->norms.has_scale;
         v = p->steps[at - 1].out[0];
     }
     const bz_tensor_info *info = bz_plan_tensor(p, v);
-    bool multiplies = false;
+    bool multiplies = false; /* the kernel has one factor for one mul_vector */
     for (size_t i = at; i < p->n_steps && (int32_t)i <= info->last; i++) {
         const bz_step *last = norm_for_products(p, i, v, eps);
-        const bool fits = last && g.norms.n < MOST_NORMS &&
-                          g.norms.adds + g.norms.scales + g.norms.n < MOST_VECTORS;
+        const bool fits = last && g->norms.n < GPU_MAX_NORMS &&
+                          g->norms.adds + g->norms.has_scale + g->norms.n < MAX_NORM_WEIGHTS;
         if (fits && !(multiplies && last->op == BZ_OP_MUL_VECTOR)) {
             multiplies = multiplies || last->op == BZ_OP_MUL_VECTOR;
-            g.norms.eights[g.norms.n] = is_for_eights(r, p, last->out[0]);
-            g.norms.norm[g.norms.n++] = i;
-            continue;
-        }
-        for (int k = 0; k < 3; k++) {
-            g.norms.keeps = g.norms.keeps || bz_plan_tensor(p, p->steps[i].in[k])->root == v.id;
+            g->norms.int8[g->norms.n] = is_for_int8(in, last->out[0]);
+            g->norms.norm[g->norms.n++] = i;
+        } else {
+            g->norms.keeps_sum = g->norms.keeps_sum || reads_tensor(p, &p->steps[i], v);
         }
     }
-    g.norms.keeps = g.norms.keeps || info->last == (int32_t)p->n_steps;
-    if (g.norms.adds == 0) { /* the norm at hand, and others of the same rows */
-        at += gpu_fuse_norm_steps(p, first);
-        if (g.norms.n < 1 || g.norms.norm[0] != first) {
-            return none;
+    g->norms.keeps_sum = g->norms.keeps_sum || info->last == (int32_t)p->n_steps;
+    if (g->norms.adds == 0) { /* the norm at `first`, and others of the same rows */
+        at += gpu_norm_steps(p, first);
+        if (g->norms.n < 1 || g->norms.norm[0] != first) {
+            return false;
         }
     }
-    g.count = (uint32_t)(at - first);
-    return g.norms.adds + g.norms.n > 1 || g.norms.eights[0] ? g : none;
+    g->fusion = GPU_FUSE_NORMS;
+    g->count = (uint32_t)(at - first);
+    return g->norms.adds + g->norms.n > 1 || g->norms.int8[0];
 }
 
-/* ---- all rules ---------------------------------------------------------------------------- */
+/* ---- a norm and what follows it ------------------------------------------------------------ */
 
-gpu_group gpu_fuse(const gpu_fuse_rules *r, const bz_plan *p, size_t first)
+static bool is_whole_norm(const bz_plan *p, size_t first)
 {
     const bz_step *s = &p->steps[first];
-    gpu_group group = products(r, p, first);
-    if (group.fusion != GPU_FUSE_NONE) {
-        return group;
-    }
-    if (r->fuse && is_gated(r, p, first)) {
-        return (gpu_group){.fusion = GPU_FUSE_GATED, .count = 2};
-    }
-    if (!r->fuse || s->op != BZ_OP_RMS_NORM) {
-        return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
-    }
-    const bz_step *rope = follows(p, first + 1, BZ_OP_ROPE, 0);
-    if (rope && rope->width == s->width) {
-        if (is_kv(p, first)) {
-            return (gpu_group){.fusion = GPU_FUSE_KV,
-                               .count = !r->few && has_queries(p, first) ? 6 : 4};
-        }
-        if (r->few && is_attend(p, first)) {
-            return (gpu_group){.fusion = GPU_FUSE_ATTEND, .count = 3};
-        }
-        return (gpu_group){.fusion = GPU_FUSE_NORM_ROPE, .count = 2};
-    }
-    if (!r->few && (group = norms(r, p, first)).fusion == GPU_FUSE_NORMS) {
-        return group;
-    }
-    const bool whole = s->width == bz_plan_tensor(p, s->in[0])->cols;
-    if (whole && !s->w[0].id && follows(p, first + 1, BZ_OP_MUL_VECTOR, 0)) {
-        return (gpu_group){.fusion = GPU_FUSE_NORM_MUL, .count = 2};
-    }
-    const bz_step *add = follows(p, first + 1, BZ_OP_ADD, 1);
-    if (add && add->scale == 1.0f && whole) {
-        return follows(p, first + 2, BZ_OP_SCALE, 0)
-                   ? (gpu_group){.fusion = GPU_FUSE_NORM_ADD_SCALE, .count = 3}
-                   : (gpu_group){.fusion = GPU_FUSE_NORM_ADD, .count = 2};
-    }
-    return (gpu_group){.fusion = GPU_FUSE_NONE, .count = 1};
+    return s->op == BZ_OP_RMS_NORM && s->width == bz_plan_tensor(p, s->in[0])->cols;
 }
 
-/* ---- sums of splits ------------------------------------------------------------------------- */
+static bool match_norm_mul(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    g->fusion = GPU_FUSE_NORM_MUL;
+    g->count = 2;
+    return is_whole_norm(in->plan, first) && !in->plan->steps[first].w[0].id &&
+           follows(in->plan, first + 1, BZ_OP_MUL_VECTOR, 0);
+}
 
-bool gpu_fuse_adds(const bz_plan *p, const gpu_group *g, bz_tensor t)
+static bool match_norm_add(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bz_step *add = follows(in->plan, first + 1, BZ_OP_ADD, 1);
+    g->fusion = GPU_FUSE_NORM_ADD;
+    g->count = 2;
+    return add && add->scale == 1.0f && is_whole_norm(in->plan, first);
+}
+
+static bool match_norm_add_scale(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bool adds = match_norm_add(in, first, g);
+    g->fusion = GPU_FUSE_NORM_ADD_SCALE;
+    g->count = 3;
+    return adds && follows(in->plan, first + 2, BZ_OP_SCALE, 0);
+}
+
+/* ---- the rules ------------------------------------------------------------------------------ */
+
+static const gpu_fusion_rule rules[] = {
+    {"products",
+     "[rms_norm add [scale]] [rms_norm] linear ... [geglu | softcap], int8, up to 8 rows",
+     match_products},
+    {"geglu-product", "geglu, linear | expert_linear, int8, more than 8 rows", match_geglu_product},
+    {"kv", "rms_norm rope rms_norm kv_write [rms_norm rope of queries, more than 8 rows]",
+     match_kv},
+    {"attend", "rms_norm rope attend, up to 8 rows", match_attend},
+    {"norm-rope", "rms_norm rope", match_norm_rope},
+    {"norms",
+     "[rms_norm add [rms_norm add] [scale]], up to 3 norms of it anywhere later, more than 8 rows",
+     match_norms},
+    {"norm-mul", "rms_norm without weight, mul_vector", match_norm_mul},
+    {"norm-add-scale", "rms_norm add scale", match_norm_add_scale},
+    {"norm-add", "rms_norm add", match_norm_add},
+};
+
+gpu_fusion_rules gpu_text_rules(void)
+{
+    return (gpu_fusion_rules){rules, sizeof rules / sizeof *rules};
+}
+
+static gpu_group group_at(const gpu_lower_input *in, size_t first)
+{
+    const gpu_fusion_rules all = in->plan->tower ? gpu_tower_rules() : gpu_text_rules();
+    for (size_t i = 0; i < all.n; i++) {
+        gpu_group g = {0};
+        if ((in->fuse || all.rule[i].match == match_products) && all.rule[i].match(in, first, &g)) {
+            g.rule = g.count > 1 || g.norms.n ? all.rule[i].name : NULL;
+            g.first = first;
+            return g;
+        }
+    }
+    return (gpu_group){.fusion = GPU_FUSE_NONE, .first = first, .count = 1};
+}
+
+/* ---- partial sums ---------------------------------------------------------------------------- */
+
+/* Can the group's kernel add up partial sums of the product t? */
+static bool adds_partial_sums(const bz_plan *p, const gpu_group *g, bz_tensor t)
 {
     const bz_step *s = &p->steps[g->first];
     switch (g->fusion) {
     case GPU_FUSE_NONE:
-        return (s->op == BZ_OP_RMS_NORM && s->width <= MOST_HELD) ||
+        return (s->op == BZ_OP_RMS_NORM && s->width <= MAX_ROW) ||
                (s->op == BZ_OP_GEGLU && s->in[1].id) || s->op == BZ_OP_ROUTE;
-    case GPU_FUSE_NORM_ADD: /* what is normed, but not what the norm is added to */
-    case GPU_FUSE_NORM_ADD_SCALE: return s->width <= MOST_HELD && s[1].in[0].id != t.id;
+    case GPU_FUSE_NORM_ADD: /* as input of the norm, not as what the norm is added to */
+    case GPU_FUSE_NORM_ADD_SCALE: return s->width <= MAX_ROW && s[1].in[0].id != t.id;
     case GPU_FUSE_NORM_ROPE:
-    case GPU_FUSE_NORM_MUL: return s->width <= MOST_HELD;
-    case GPU_FUSE_NORMS: /* neither what norms are added to */
+    case GPU_FUSE_NORM_MUL: return s->width <= MAX_ROW;
+    case GPU_FUSE_NORMS:
         return (g->norms.adds < 1 || s[1].in[0].id != t.id) &&
                (g->norms.adds < 2 || s[3].in[0].id != t.id);
     case GPU_FUSE_KV: return true;
-    case GPU_FUSE_GATED: return s->in[1].id != 0; /* gate and up */
+    case GPU_FUSE_GEGLU_PRODUCT: return s->in[1].id != 0; /* gate and up */
     default: return false;
     }
+}
+
+/* 1 + the only group that reads t, and all columns of it; 0: none. `step` wrote t. */
+static uint32_t only_reader(const gpu_fused *f, const bz_plan *p, size_t step, bz_tensor t)
+{
+    const bz_tensor_info *info = bz_plan_tensor(p, t);
+    uint32_t reader = 0;
+    if (info->root != t.id || info->kept || t.id == p->output.id) {
+        return 0;
+    }
+    for (size_t i = step + 1; i < p->n_steps && (int32_t)i <= info->last; i++) {
+        for (size_t k = 0; k < sizeof p->steps[i].in / sizeof *p->steps[i].in; k++) {
+            const bz_tensor in = p->steps[i].in[k];
+            if (bz_plan_tensor(p, in)->root == t.id) {
+                if (in.id != t.id || (reader && reader != 1 + f->group_of[i])) {
+                    return 0;
+                }
+                reader = 1 + f->group_of[i];
+            }
+        }
+    }
+    return reader;
+}
+
+static void find_sum_readers(const gpu_lower_input *in, gpu_fused *f)
+{
+    const bz_plan *p = in->plan;
+    for (size_t i = 0; i < p->n_steps && in->fuse && !p->tower; i++) {
+        const bz_tensor t = p->steps[i].out[0];
+        const uint32_t reader = p->steps[i].op == BZ_OP_LINEAR ? only_reader(f, p, i, t) : 0;
+        if (reader && adds_partial_sums(p, &f->groups[reader - 1], t)) {
+            f->sum_reader[t.id] = reader;
+        }
+    }
+}
+
+/* ---- a plan -----------------------------------------------------------------------------------
+ */
+
+void gpu_fused_free(gpu_fused *f)
+{
+    free(f->groups);
+    free(f->group_of);
+    free(f->sum_reader);
+    *f = (gpu_fused){0};
+}
+
+bz_status gpu_fuse(const gpu_lower_input *in, gpu_fused *out, bz_error *err)
+{
+    const bz_plan *p = in->plan;
+    bool *taken = calloc(p->n_steps + 1, sizeof *taken); /* by a group before their place */
+    gpu_fused f = {.groups = malloc((p->n_steps + 1) * sizeof *f.groups),
+                   .group_of = calloc(p->n_steps + 1, sizeof *f.group_of),
+                   .sum_reader = calloc(p->n_tensors + 1, sizeof *f.sum_reader)};
+    if (!f.groups || !f.group_of || !f.sum_reader || !taken) {
+        gpu_fused_free(&f);
+        free(taken);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
+    }
+    for (size_t i = 0; i < p->n_steps;) {
+        if (taken[i]) {
+            i++;
+            continue;
+        }
+        const gpu_group *g = &f.groups[f.n];
+        f.groups[f.n] = group_at(in, i);
+        for (uint32_t k = 0; k < g->norms.n; k++) {
+            const size_t norm = g->norms.norm[k];
+            for (size_t s = norm; s < norm + gpu_norm_steps(p, norm); s++) {
+                taken[s] = true;
+                f.group_of[s] = f.n;
+            }
+        }
+        for (uint32_t k = 0; k < g->count; k++) {
+            f.group_of[i++] = f.n;
+        }
+        f.n++;
+    }
+    free(taken);
+    find_sum_readers(in, &f);
+    *out = f;
+    return BZ_OK;
 }

@@ -1,94 +1,126 @@
-/* Steps that one kernel can do together. The only place where the GPU's list departs from the
- * plan's; with fusing off, every step is a kernel of its own, and both give the same numbers.
+/* Fusion: which steps of a plan one kernel computes together.
+ *
+ * A table of named rules (fuse.c, fuse_tower.c for towers) is tried at each step in order; the
+ * first rule that matches makes a group. With fusing off every step is a group of its own, and the
+ * results are the same up to rounding inside a kernel.
+ *
+ * Where the list departs from the plan:
+ * - groups, and steps that a group computes ahead of their place in the plan (gpu_group.norms);
+ * - partial sums of a split-K product that the only reader of the product adds up
+ *   (gpu_fused.sum_reader; partial_sums.c keeps them until then);
+ * - the number format of a tensor that only products read: int8 where gpu_group.norms.int8 says so
+ *   and the side buffer has space (side.c), f16 where only kernels on subgroup matrices read it,
+ *   which depends on offsets and is decided after placement (matrix.c).
+ * Everything else expands a step: pieces of large weights, quantizing the input of a product,
+ * splits and what adds them up.
  *
  * Workgroups of one dispatch run in any order, so nothing a group writes may lie where it reads:
- * the schedule places tensors anew, with whole groups as the unit of time. */
+ * tensors are placed anew with whole groups as the unit of time (bz_plan_place). */
 #ifndef BZ_GPU_FUSE_H
 #define BZ_GPU_FUSE_H
 
-#include "gpu/run/weights.h"
-#include "plan/plan.h"
+#include "gpu/lower/lower.h"
 
+/* Up to so many rows, products read the matrix row by row, and attention splits the visible
+ * positions; more rows share tiles. */
+enum { GPU_MAX_VECTOR_ROWS = 8 };
+
+/* What lowers a group. The patterns are in the rule tables. */
 typedef enum gpu_fusion {
     GPU_FUSE_NONE,
-    GPU_FUSE_NORM_ADD,       /* rms_norm, add:          in1 + norm(in0) */
-    GPU_FUSE_NORM_ADD_SCALE, /* rms_norm, add, scale:  (in1 + norm(in0)) * w */
-    GPU_FUSE_NORM_ROPE,      /* rms_norm, rope:         per head */
-    GPU_FUSE_NORM_MUL,       /* rms_norm, mul_vector:   a norm without weight of its own */
-    GPU_FUSE_NORMS, /* [rms_norm, add [rms_norm, add] [scale]] and up to three norms of the result
-                       for products, wherever in the plan they stand, in 8 bits where products take
-                       those: of many rows */
-    GPU_FUSE_KV, /* rms_norm, rope, rms_norm, kv_write: keys and values into the cache; of many rows
-                    [rms_norm, rope] of queries too */
-    GPU_FUSE_ATTEND,   /* rms_norm, rope, attend: of few rows */
-    GPU_FUSE_GATED,    /* geglu, linear or expert_linear of many rows, 8-bit activations */
-    GPU_FUSE_PRODUCTS, /* [rms_norm, add, [scale]] [rms_norm] linear ... [geglu or softcap], 8-bit
-                          activations; [rms_norm] expert_linear ... [geglu] */
-    /* of towers; clamps wherever there are any */
-    GPU_FUSE_ROWS,       /* [[rms_norm] add] [rms_norm [silu]]: up to three clamped copies */
-    GPU_FUSE_HEADS,      /* rms_norm of heads, [rope] */
-    GPU_FUSE_GATE,       /* geglu, silu or glu */
-    GPU_FUSE_ATTEND_ALL, /* attend_all, clamp */
-    GPU_FUSE_NEAR,       /* two mul_vectors, local_scores, local_sum */
-    GPU_FUSE_LAYER_NORM  /* layer_norm, relu */
+    GPU_FUSE_NORM_ADD,
+    GPU_FUSE_NORM_ADD_SCALE,
+    GPU_FUSE_NORM_ROPE,
+    GPU_FUSE_NORM_MUL,
+    GPU_FUSE_NORMS,
+    GPU_FUSE_KV,
+    GPU_FUSE_ATTEND,
+    GPU_FUSE_GEGLU_PRODUCT,
+    GPU_FUSE_PRODUCTS,
+    /* towers */
+    GPU_FUSE_ROWS,
+    GPU_FUSE_HEADS,
+    GPU_FUSE_GATE,
+    GPU_FUSE_ATTEND_ALL,
+    GPU_FUSE_LOCAL_ATTEND,
+    GPU_FUSE_LAYER_NORM
 } gpu_fusion;
 
-/* A stretch of the plan, and steps further on that are done early. */
+enum { GPU_MAX_NORMS = 3, GPU_MAX_ROWS_OUTS = 3 };
+
+/* A range of steps, and for NORMS also steps after it. Members of `products` are numbers of steps
+ * within the range, from 0, where 0 means none. Those of towers count from 1; 0 means none. */
 typedef struct gpu_group {
     gpu_fusion fusion;
-    uint32_t count; /* steps; 1 for none */
-    size_t first;   /* of them in the plan */
-    /* PRODUCTS: places of steps within the group, 0 for none (the norm before `add` is at 0). */
+    const char *rule; /* its name; NULL: a step alone */
+    size_t first;     /* step of the plan */
+    uint32_t count;   /* steps of the range */
     struct {
-        uint8_t add, scale, first, n; /* n products, from `first` on */
-        bool norms;                   /* the step before `first` is a norm of their input */
-        bool keeps_sum, keeps_norm;   /* the sum and the normed row are read behind the group too */
-        uint8_t then;                 /* geglu or softcap */
+        uint8_t add, scale;         /* the residual before the products; step 0 is its norm */
+        bool has_norm;              /* step first_product - 1 is a norm of their input */
+        uint8_t first_product, n;   /* n products of one input */
+        bool keeps_sum, keeps_norm; /* the residual and the normed row are read after the group */
+        uint8_t epilogue;           /* geglu or softcap */
     } products;
-    /* NORMS */
     struct {
-        uint8_t adds;   /* steps 1 and 3 */
-        bool scales;    /* the last step of the stretch is a scale */
-        bool keeps;     /* others read the result too */
-        uint8_t n;      /* norms of it */
-        bool eights[3]; /* read by products in 8 bits alone, so that nobody needs its values */
-        size_t norm[3]; /* steps of the plan, each with a mul_vector behind it where it has no
-                           weight; those behind the stretch belong to this group alone */
+        uint8_t adds;               /* residuals: steps 0 and 1, steps 2 and 3 */
+        bool has_scale;             /* the last step of the range is a scale */
+        bool keeps_sum;             /* the sum is read by others than the norms below */
+        uint8_t n;                  /* norms of the sum */
+        size_t norm[GPU_MAX_NORMS]; /* steps of the plan; a mul_vector follows one without weight */
+        bool int8[GPU_MAX_NORMS];   /* only int8 products read it: its f32 values are not written */
     } norms;
-    /* Of towers: places of steps within the group, from 1; 0 for none. NEAR: norm and then are
-     * scores and sum; GATE and NEAR: outs are the clamps of the inputs, GATE's last that of the
-     * output. */
     struct {
-        uint8_t clamp, norm, add, then, silu;
-        uint8_t n_outs, outs[3];
-    } tower;
+        uint8_t clamp, norm, add;                /* [clamp] [norm] add: the residual */
+        uint8_t out_norm, silu;                  /* [norm [silu]] of the sum */
+        uint8_t n_outs, outs[GPU_MAX_ROWS_OUTS]; /* steps whose results are written: clamps, norm */
+    } rows;
+    struct {
+        uint8_t clamp, norm, rope;
+    } heads;
+    struct {
+        uint8_t clamp[2], op, clamp_out; /* clamps of the inputs; geglu, silu or glu */
+    } gate;
+    struct {
+        uint8_t clamp[3], scores, sum, clamp_out; /* clamps of queries, keys, values */
+    } local;
 } gpu_group;
 
-typedef struct gpu_fuse_rules {
-    bool fuse;   /* else every step alone */
-    bool few;    /* rows: attention is done in splits */
-    bool packed; /* products of few rows take 8-bit activations, where linear8 has the type */
-    const gpu_weights *weights;
-    uint64_t max_binding;
-} gpu_fuse_rules;
+/* All groups of a plan, in order. */
+typedef struct gpu_fused {
+    gpu_group *groups; /* [n] */
+    uint32_t n;
+    uint32_t *group_of;   /* [steps] index into groups */
+    uint32_t *sum_reader; /* [tensors] 1 + the group that alone reads this product and can add up
+                             its partial sums; 0: none */
+} gpu_fused;
 
-/* What begins at step `first`. */
-gpu_group gpu_fuse(const gpu_fuse_rules *rules, const bz_plan *plan, size_t first);
-gpu_group gpu_fuse_tower(const gpu_fuse_rules *rules, const bz_plan *plan,
-                         size_t first); /* fuse_tower.c */
+bz_status gpu_fuse(const gpu_lower_input *in, gpu_fused *out, bz_error *err);
+void gpu_fused_free(gpu_fused *f);
 
-/* Steps of one of the norms that such a group ends with: 2 with a mul_vector. */
-static inline uint32_t gpu_fuse_norm_steps(const bz_plan *plan, size_t norm)
+/* A rule: fills *g, which is zeroed, if its pattern begins at step `first`. */
+typedef struct gpu_fusion_rule {
+    const char *name;
+    const char *pattern; /* steps; [] optional, ... repeated */
+    bool (*match)(const gpu_lower_input *in, size_t first, gpu_group *g);
+} gpu_fusion_rule;
+
+typedef struct gpu_fusion_rules {
+    const gpu_fusion_rule *rule;
+    size_t n;
+} gpu_fusion_rules;
+
+/* In order of priority. */
+gpu_fusion_rules gpu_text_rules(void);
+gpu_fusion_rules gpu_tower_rules(void); /* fuse_tower.c */
+
+/* Steps of one of the norms that a NORMS group computes: 2 with a mul_vector. */
+static inline uint32_t gpu_norm_steps(const bz_plan *plan, size_t norm)
 {
     return plan->steps[norm].w[0].id ? 1 : 2;
 }
 
-/* Does the group's kernel add up the splits of the product t, which no other group reads? (sums.c)
- */
-bool gpu_fuse_adds(const bz_plan *plan, const gpu_group *group, bz_tensor t);
-
-/* Of several matrices in one buffer: the stretch that holds them all; size 0 where there is none.
- */
-gpu_binding gpu_fuse_span(const gpu_fuse_rules *rules, const bz_step *products, uint32_t n);
+/* The range that holds all of n matrices in one buffer; size 0 if there is none. */
+gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_step *products, uint32_t n);
 
 #endif

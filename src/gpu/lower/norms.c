@@ -1,59 +1,61 @@
-/* What stands between the products of many rows, in one kernel: kernels/norms.wgsl. */
+/* A "norms" group: what stands between products of many rows, in one kernel
+ * (kernels/norm/norms.wgsl). Called by lower.c. */
 #include "gpu/lower/builder.h"
 
-enum { FORM_SCALED = 1, FORM_KEEPS = 2, FORM_TIMES = 4, FORM_EIGHTS = 16 }; /* FORM there */
+enum { FLAG_SCALE = 1, FLAG_KEEP_SUM = 2, FLAG_MUL = 4, FLAG_INT8 = 16 }; /* FLAGS of norms.wgsl */
 
-void gpu_add_norms(builder *x, const gpu_group *g)
+void gpu_lower_norms(builder *x, const gpu_group *g)
 {
-    const bz_plan *p = x->s->plan;
+    const bz_plan *plan = x->plan;
     const bz_step *s = x->step, *last = s + g->count - 1;
-    const gpu_binding nothing = {x->b->nothing, 0, 0};
-    dispatch d = {.facts = gpu_builder_facts(x, s), .side = true, .x = 1};
-    step_facts *f = &d.facts;
-    gpu_binding vector[4] = {nothing, nothing, nothing, nothing};
-    uint32_t n = 0, form = (g->norms.scales ? FORM_SCALED : 0) |
-                           (g->norms.adds && g->norms.keeps ? FORM_KEEPS : 0);
-    d.y = x->rows = bz_plan_rows_of(p, s->out[0]);
+    const gpu_dispatch_binding empty = {.kind = GPU_BOUND_EMPTY};
+    gpu_dispatch d = {.params = gpu_params_of(x, s), .side = true, .x = 1};
+    step_params *p = &d.params;
+    gpu_dispatch_binding weight[4] = {empty, empty, empty, empty};
+    uint32_t n = 0, flags = (g->norms.has_scale ? FLAG_SCALE : 0) |
+                            (g->norms.adds && g->norms.keeps_sum ? FLAG_KEEP_SUM : 0);
+    d.y = x->rows = bz_plan_rows_of(plan, s->out[0]);
     if (g->norms.adds > 0) {
-        vector[n++] = gpu_builder_vector(x, s->w[0]);
-        f->in1 = gpu_builder_place(x, s[1].in[0]);
-        f->in1_stride = bz_plan_tensor(p, s[1].in[0])->stride;
-        f->out0 = gpu_builder_place(x, last->out[0]);
-        f->out0_stride = bz_plan_tensor(p, last->out[0])->stride;
+        weight[n++] = gpu_bind_weight(x, s->w[0]);
+        p->in1 = gpu_offset_of(x, s[1].in[0]);
+        p->in1_stride = gpu_stride_of(x, s[1].in[0]);
+        p->out0 = gpu_offset_of(x, last->out[0]);
+        p->out0_stride = gpu_stride_of(x, last->out[0]);
     }
     if (g->norms.adds > 1) {
-        vector[n++] = gpu_builder_vector(x, s[2].w[0]);
-        f->in2 = gpu_builder_place(x, s[3].in[0]);
-        f->in2_stride = bz_plan_tensor(p, s[3].in[0])->stride;
+        weight[n++] = gpu_bind_weight(x, s[2].w[0]);
+        p->in2 = gpu_offset_of(x, s[3].in[0]);
+        p->in2_stride = gpu_stride_of(x, s[3].in[0]);
     }
-    if (g->norms.scales) {
-        vector[n++] = gpu_builder_vector(x, last->w[0]);
+    if (g->norms.has_scale) {
+        weight[n++] = gpu_bind_weight(x, last->w[0]);
     }
-    uint32_t *const outs[3][2] = {{&f->out1, &f->out1_stride},
-                                  {&f->part[0].out, &f->part[0].stride},
-                                  {&f->part[1].out, &f->part[1].stride}};
+    /* offset and stride of each norm; of int8 rows: offset of the values, of the scales */
+    uint32_t *const outs[GPU_MAX_NORMS][2] = {{&p->out1, &p->out1_stride},
+                                              {&p->part[0].out, &p->part[0].stride},
+                                              {&p->part[1].out, &p->part[1].stride}};
     for (uint32_t i = 0; i < g->norms.n; i++) {
-        const bz_step *norm = &p->steps[g->norms.norm[i]],
-                      *end = norm + gpu_fuse_norm_steps(p, g->norms.norm[i]) - 1;
-        vector[n++] = gpu_builder_vector(x, end->w[0]);
-        if (g->norms.eights[i] && gpu_tiles_early(x, end->out[0], outs[i][0], outs[i][1])) {
-            form |= FORM_EIGHTS << i;
+        const bz_step *norm = &plan->steps[g->norms.norm[i]],
+                      *end = norm + gpu_norm_steps(plan, g->norms.norm[i]) - 1;
+        weight[n++] = gpu_bind_weight(x, end->w[0]);
+        if (g->norms.int8[i] && gpu_store_int8(x, end->out[0], outs[i][0], outs[i][1])) {
+            flags |= FLAG_INT8 << i;
         } else {
-            *outs[i][0] = gpu_builder_place(x, end->out[0]);
-            *outs[i][1] = bz_plan_tensor(p, end->out[0])->stride;
+            *outs[i][0] = gpu_offset_of(x, end->out[0]);
+            *outs[i][1] = gpu_stride_of(x, end->out[0]);
         }
         if (end != norm) {
-            form |= (i + 1) * FORM_TIMES;
-            f->scale = end->scale;
+            flags |= (i + 1) * FLAG_MUL;
+            p->scale = end->scale;
         }
     }
-    d.weights = vector[0];
-    d.extra[0] = vector[1];
-    d.extra[1] = vector[2];
-    d.extra[2] = vector[3];
-    const uint32_t sums = gpu_sums_read(x, s->in[0], f, &f->in0, &f->in0_stride);
-    gpu_builder_add(x, GPU_NORMS, BZ_F32,
-                    (gpu_overrides){{g->norms.adds, g->norms.n, form, divide_up(s->width, 256),
-                                     sums, s->width}},
-                    d);
+    d.weights = weight[0];
+    d.extra[0] = weight[1];
+    d.extra[1] = weight[2];
+    d.extra[2] = weight[3];
+    const uint32_t sums = gpu_read_partial_sums(x, s->in[0], p, &p->in0, &p->in0_stride);
+    gpu_emit(x, GPU_NORMS, BZ_F32,
+             (gpu_overrides){
+                 {g->norms.adds, g->norms.n, flags, divide_up(s->width, 256), sums, s->width}},
+             d);
 }

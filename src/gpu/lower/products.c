@@ -1,181 +1,180 @@
-/* Products of few rows with 8-bit activations, of one matrix or of each row's experts, and what is
- * fused with them: kernels/linear8.wgsl. */
+/* A "products" group: up to three products of few rows with int8 activations, of one matrix each or
+ * of each row's experts, and what is fused with them (kernels/product/linear8.wgsl). Called by
+ * lower.c. */
 #include "gpu/lower/builder.h"
 
-enum { /* FORM of linear8.wgsl */
-       FORM_ADD = 1,
-       FORM_SCALE = 2,
-       FORM_KEEP = 4,
-       FORM_NORM = 8,
-       FORM_KEEP_NORM = 16,
-       FORM_GEGLU = 32,
-       FORM_GATED = 64,
-       FORM_SOFTCAP = 128,
-       FORM_EXPERTS = 256
+enum { /* FLAGS of linear8.wgsl */
+       FLAG_ADD = 1,
+       FLAG_SCALE = 2,
+       FLAG_KEEP_SUM = 4,
+       FLAG_NORM = 8,
+       FLAG_KEEP_NORM = 16,
+       FLAG_GEGLU = 32,      /* of two products, or of a matrix of gates and ups */
+       FLAG_GEGLU_WITH = 64, /* of the product and another tensor */
+       FLAG_SOFTCAP = 128,
+       FLAG_EXPERTS = 256
 };
 
 enum {
-    OUTS = 2,        /* outputs that share fetched activations */
-    MOST_HELD = 6144 /* activations in workgroup memory */
+    OUTS_PER_THREAD = 2, /* outputs that share fetched activations */
+    MAX_INPUTS = 6144    /* activations in workgroup memory at once */
 };
 
-static uint32_t stride_of(const builder *x, bz_tensor t)
+/* What comes before the products: where their input is, and how it is computed. */
+static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatch *d)
 {
-    return bz_plan_tensor(x->s->plan, t)->stride;
-}
-
-/* What comes before the products: where the input is, and how it is made. */
-static uint32_t before(const builder *x, const gpu_group *g, dispatch *d)
-{
-    const bz_step *s = x->step, *product = s + g->products.first,
-                  *norm = g->products.norms ? product - 1 : NULL;
-    step_facts *f = &d->facts;
-    uint32_t form = 0;
-    f->in0 = gpu_builder_place(x, product->in[0]);
-    f->in0_stride = stride_of(x, product->in[0]);
+    const bz_step *s = x->step, *product = s + g->products.first_product,
+                  *norm = g->products.has_norm ? product - 1 : NULL;
+    step_params *p = &d->params;
+    uint32_t flags = 0;
+    p->in0 = gpu_offset_of(x, product->in[0]);
+    p->in0_stride = gpu_stride_of(x, product->in[0]);
     if (norm) {
-        form |= FORM_NORM | (g->products.keeps_norm ? FORM_KEEP_NORM : 0);
-        f->in0 = gpu_builder_place(x, norm->in[0]);
-        f->eps2 = norm->eps;
-        d->extra[1] = gpu_builder_vector(x, norm->w[0]);
-        f->in2 = gpu_builder_place(x, norm->out[0]);
-        f->in2_stride = stride_of(x, norm->out[0]);
+        flags |= FLAG_NORM | (g->products.keeps_norm ? FLAG_KEEP_NORM : 0);
+        p->in0 = gpu_offset_of(x, norm->in[0]);
+        p->eps2 = norm->eps;
+        d->extra[1] = gpu_bind_weight(x, norm->w[0]);
+        p->in2 = gpu_offset_of(x, norm->out[0]);
+        p->in2_stride = gpu_stride_of(x, norm->out[0]);
     }
     if (g->products.add) {
         const bz_step *add = s + 1, *last = g->products.scale ? s + g->products.scale : add;
-        form |= FORM_ADD | (g->products.scale ? FORM_SCALE : 0) |
-                (g->products.keeps_sum ? FORM_KEEP : 0);
-        f->in0 = gpu_builder_place(x, s->in[0]);
-        f->in0_stride = stride_of(x, s->in[0]);
-        f->eps = s->eps;
-        d->extra[0] = gpu_builder_vector(x, s->w[0]);
-        f->in1 = gpu_builder_place(x, add->in[0]);
-        f->in1_stride = stride_of(x, add->in[0]);
-        f->out1 = gpu_builder_place(x, last->out[0]);
-        f->out1_stride = stride_of(x, last->out[0]);
-        d->extra[2] = g->products.scale ? gpu_builder_vector(x, last->w[0]) : d->extra[2];
+        flags |= FLAG_ADD | (g->products.scale ? FLAG_SCALE : 0) |
+                 (g->products.keeps_sum ? FLAG_KEEP_SUM : 0);
+        p->in0 = gpu_offset_of(x, s->in[0]);
+        p->in0_stride = gpu_stride_of(x, s->in[0]);
+        p->eps = s->eps;
+        d->extra[0] = gpu_bind_weight(x, s->w[0]);
+        p->in1 = gpu_offset_of(x, add->in[0]);
+        p->in1_stride = gpu_stride_of(x, add->in[0]);
+        p->out1 = gpu_offset_of(x, last->out[0]);
+        p->out1_stride = gpu_stride_of(x, last->out[0]);
+        d->extra[2] = g->products.scale ? gpu_bind_weight(x, last->w[0]) : d->extra[2];
     }
-    return form;
+    return flags;
 }
 
-/* What comes behind them: where the result goes. */
-static uint32_t behind(const builder *x, const gpu_group *g, step_facts *f)
+/* What comes after the products: where the result goes. */
+static uint32_t lower_epilogue(const builder *x, const gpu_group *g, step_params *p)
 {
-    const bz_step *product = x->step + g->products.first, *then = x->step + g->products.then;
-    const bz_step *last = g->products.then ? then : product;
-    f->out0 = gpu_builder_place(x, last->out[0]);
-    f->out0_stride = stride_of(x, last->out[0]);
-    if (!g->products.then) {
+    const bz_step *product = x->step + g->products.first_product,
+                  *epilogue = x->step + g->products.epilogue;
+    const bz_step *last = g->products.epilogue ? epilogue : product;
+    p->out0 = gpu_offset_of(x, last->out[0]);
+    p->out0_stride = gpu_stride_of(x, last->out[0]);
+    if (!g->products.epilogue) {
         return 0;
     }
-    if (then->op == BZ_OP_SOFTCAP) {
-        f->cap = then->scale;
-        return FORM_SOFTCAP;
+    if (epilogue->op == BZ_OP_SOFTCAP) {
+        p->cap = epilogue->scale;
+        return FLAG_SOFTCAP;
     }
-    if (g->products.n == 2 || !then->in[1].id) {
-        return FORM_GEGLU;
+    if (g->products.n == 2 || !epilogue->in[1].id) {
+        return FLAG_GEGLU;
     }
-    f->in2 = gpu_builder_place(x, then->in[1]);
-    f->in2_stride = stride_of(x, then->in[1]);
-    return FORM_GATED;
+    p->in2 = gpu_offset_of(x, epilogue->in[1]);
+    p->in2_stride = gpu_stride_of(x, epilogue->in[1]);
+    return FLAG_GEGLU_WITH;
 }
 
-/* The second and third matrix; those of GEGLU have the first one's outputs. */
-static void name_parts(const builder *x, const gpu_group *g, const gpu_weights *ws,
-                       gpu_binding span, step_facts *f)
+/* Where the matrices lie in the span, in vec4s, and where the results of the second and third go.
+ * With geglu the second has the first one's outputs. */
+static void set_matrices(const builder *x, const gpu_group *g, gpu_binding span, step_params *p)
 {
-    const bz_step *product = x->step + g->products.first;
+    const bz_step *product = x->step + g->products.first_product;
     uint32_t outputs = 0;
-    f->part[0].first = f->part[1].first = UINT32_MAX;
+    p->part[0].first = p->part[1].first = UINT32_MAX;
     for (uint32_t i = 0; i < g->products.n; i++) {
-        uint64_t at = ws->pieces[ws->first_piece[product[i].w[0].id - 1]].at.offset - span.offset;
+        const gpu_piece *piece = gpu_pieces_of(x->in->weights, product[i].w[0]).piece;
+        const uint32_t at = (uint32_t)((piece->at.offset - span.offset) / 16);
         if (i == 0) {
-            f->part0_at = (uint32_t)(at / 16);
+            p->part0_at = at;
         } else {
-            f->part[i - 1].first = g->products.then ? UINT32_MAX : outputs;
-            f->part[i - 1].at = (uint32_t)(at / 16);
-            f->part[i - 1].out = gpu_builder_place(x, product[i].out[0]);
-            f->part[i - 1].stride = stride_of(x, product[i].out[0]);
+            p->part[i - 1].first = g->products.epilogue ? UINT32_MAX : outputs;
+            p->part[i - 1].at = at;
+            p->part[i - 1].out = gpu_offset_of(x, product[i].out[0]);
+            p->part[i - 1].stride = gpu_stride_of(x, product[i].out[0]);
         }
-        outputs +=
-            i && g->products.then ? 0 : (uint32_t)bz_weight_of(ws->table, product[i].w[0])->ne[1];
+        outputs += i && g->products.epilogue
+                       ? 0
+                       : (uint32_t)bz_weight_of(x->in->weights->table, product[i].w[0])->ne[1];
     }
-    f->row_count = outputs;
+    p->row_count = outputs;
 }
 
-/* The matrices of a piece, and which a row takes; every slot has a workgroup of its own. */
-static uint32_t experts(const builder *x, const gpu_group *g, const gpu_piece *piece, dispatch *d)
+/* Experts: the matrices of a piece, and the tensor of ids. Each slot of a row has workgroups of its
+ * own. */
+static uint32_t set_experts(const builder *x, const gpu_group *g, const gpu_piece *piece,
+                            gpu_dispatch *d)
 {
-    const bz_step *product = x->step + g->products.first;
-    const bz_weight_info *w = bz_weight_of(x->b->weights.table, product->w[0]);
-    step_facts *f = &d->facts;
+    const bz_step *product = x->step + g->products.first_product;
+    const bz_weight_info *w = bz_weight_of(x->in->weights->table, product->w[0]);
+    step_params *p = &d->params;
     if (product->op != BZ_OP_EXPERT_LINEAR) {
         return 0;
     }
-    f->in1 = gpu_builder_place(x, product->in[1]);
-    f->in1_stride = stride_of(x, product->in[1]);
-    f->experts = product->experts_used;
-    f->cols = (uint32_t)w->ne[1];
-    f->slotted = bz_plan_tensor(x->s->plan, product->in[0])->cols != w->ne[0];
-    f->expert0 = piece->first_row / f->cols;
-    f->expert_count = piece->rows / f->cols;
-    f->row_count = f->cols;
-    if (g->products.then && g->products.n == 1) { /* gates, then ups */
-        f->width = f->row_count = x->step[g->products.then].width;
-        f->part[0].at = f->part0_at;
+    p->in1 = gpu_offset_of(x, product->in[1]);
+    p->in1_stride = gpu_stride_of(x, product->in[1]);
+    p->experts = product->experts_used;
+    p->cols = (uint32_t)w->ne[1];
+    p->slotted = bz_plan_tensor(x->plan, product->in[0])->cols != w->ne[0];
+    p->expert0 = piece->first_row / p->cols;
+    p->expert_count = piece->rows / p->cols;
+    p->row_count = p->cols;
+    if (g->products.epilogue && g->products.n == 1) { /* gates, then ups */
+        p->width = p->row_count = x->step[g->products.epilogue].width;
+        p->part[0].at = p->part0_at;
     }
-    d->y = x->rows * f->experts;
-    return FORM_EXPERTS;
+    d->y = x->rows * p->experts;
+    return FLAG_EXPERTS;
 }
 
 /* Threads that share an output, by the length of its sum: as measured on an H200. */
-static uint32_t lanes_for(uint32_t k)
+static uint32_t threads_per_output(uint32_t k)
 {
     return k <= 256 ? 8 : k <= 2048 ? 16 : 32;
 }
 
-void gpu_add_products(builder *x, const gpu_group *g)
+void gpu_lower_products(builder *x, const gpu_group *g)
 {
-    const bz_step *product = x->step + g->products.first;
-    const gpu_weights *ws = &x->b->weights;
-    const bz_weight_info *w = bz_weight_of(ws->table, product->w[0]);
-    const gpu_limits *limits = gpu_limits_of(x->b->g);
-    const gpu_fuse_rules rules = {.weights = ws, .max_binding = limits->max_binding};
-    x->rows = bz_plan_rows_of(x->s->plan, product->out[0]);
-    const gpu_binding nothing = {x->b->nothing, 0, 0};
-    uint32_t first_piece = ws->first_piece[product->w[0].id - 1],
-             pieces = ws->first_piece[product->w[0].id] - first_piece;
-    for (uint32_t i = 0; i < pieces; i++) {
-        const gpu_piece *piece = &ws->pieces[first_piece + i];
-        dispatch d = {.extra = {nothing, nothing, nothing}};
-        step_facts *f = &d.facts;
-        f->k = (uint32_t)w->ne[0];
-        f->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
-        f->logits = !bz_plan_tensor(x->s->plan, product->out[0])->whole_pass;
-        uint32_t form = before(x, g, &d) | behind(x, g, f);
-        if (pieces == 1) {
-            d.weights = gpu_fuse_span(&rules, product, g->products.n);
-            name_parts(x, g, ws, d.weights, f);
+    const bz_step *product = x->step + g->products.first_product;
+    const bz_weight_info *w = bz_weight_of(x->in->weights->table, product->w[0]);
+    const gpu_limits *limits = x->in->limits;
+    const gpu_dispatch_binding empty = {.kind = GPU_BOUND_EMPTY};
+    const gpu_pieces pieces = gpu_pieces_of(x->in->weights, product->w[0]);
+    x->rows = bz_plan_rows_of(x->plan, product->out[0]);
+    for (uint32_t i = 0; i < pieces.n; i++) {
+        const gpu_piece *piece = &pieces.piece[i];
+        gpu_dispatch d = {.extra = {empty, empty, empty}};
+        step_params *p = &d.params;
+        p->k = (uint32_t)w->ne[0];
+        p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
+        p->logits = !bz_plan_tensor(x->plan, product->out[0])->whole_pass;
+        uint32_t flags = lower_prologue(x, g, &d) | lower_epilogue(x, g, p);
+        if (pieces.n == 1) {
+            d.weights = (gpu_dispatch_binding){GPU_BOUND_WEIGHT,
+                                               gpu_span_of(x->in, product, g->products.n)};
+            set_matrices(x, g, d.weights.at, p);
         } else { /* a single product, one dispatch per piece */
-            d.weights = piece->at;
-            f->row_count = piece->rows;
-            f->part[0].first = f->part[1].first = UINT32_MAX;
-            f->out0 += product->op == BZ_OP_LINEAR ? piece->first_row : 0;
-            f->in2 += form & FORM_GATED ? piece->first_row : 0;
-            form &= i ? ~(uint32_t)(FORM_KEEP | FORM_KEEP_NORM) : ~0u;
+            d.weights = gpu_bind_piece(piece);
+            p->row_count = piece->rows;
+            p->part[0].first = p->part[1].first = UINT32_MAX;
+            p->out0 += product->op == BZ_OP_LINEAR ? piece->first_row : 0;
+            p->in2 += flags & FLAG_GEGLU_WITH ? piece->first_row : 0;
+            flags &= i ? ~(uint32_t)(FLAG_KEEP_SUM | FLAG_KEEP_NORM) : ~0u; /* written once */
         }
-        form |= experts(x, g, piece, &d);
-        const bool whole = form & (FORM_ADD | FORM_NORM) || f->k < MOST_HELD;
-        const uint32_t lanes = lanes_for(f->k);
-        const bool subgroups = limits->subgroups && limits->subgroup_min >= lanes;
-        const uint32_t n = form & FORM_EXPERTS ? 1 : x->rows, held = whole ? f->k : MOST_HELD;
+        flags |= set_experts(x, g, piece, &d);
+        const bool whole = flags & (FLAG_ADD | FLAG_NORM) || p->k < MAX_INPUTS;
+        const uint32_t threads = threads_per_output(p->k);
+        const bool subgroups = limits->subgroups && limits->subgroup_min >= threads;
+        const uint32_t n = flags & FLAG_EXPERTS ? 1 : x->rows, chunk = whole ? p->k : MAX_INPUTS;
         const gpu_overrides o = {
-            {lanes, OUTS, n, held, form, subgroups ? limits->subgroup_min : 0}};
-        d.x = divide_up(f->row_count, 256 / lanes * OUTS);
-        if (!(form & FORM_EXPERTS)) {
+            {threads, OUTS_PER_THREAD, n, chunk, flags, subgroups ? limits->subgroup_min : 0}};
+        d.x = divide_up(p->row_count, 256 / threads * OUTS_PER_THREAD);
+        if (!(flags & FLAG_EXPERTS)) {
             d.y = divide_up(d.x, limits->max_workgroups);
             d.x = divide_up(d.x, d.y);
         }
-        gpu_builder_add(x, GPU_LINEAR8, w->type, o, d);
+        gpu_emit(x, GPU_LINEAR8, w->type, o, d);
     }
 }

@@ -30,10 +30,10 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t
 typedef struct bz_gpu_dispatch {
     char name[48]; /* of the kernel, with the type of its weights */
     uint32_t first_step,
-        steps; /* of the plan: several where they are fused, the same where one takes several */
-    uint32_t n_early,
-        early[4];  /* steps further on that it does too: three norms, one of them in two steps */
-    uint32_t x, y; /* workgroups */
+        steps; /* of the plan: several if fused; several dispatches may share one */
+    uint32_t n_later, later[4]; /* steps after that range that it computes too */
+    const char *rule;           /* name of the fusion rule; NULL: a step alone */
+    uint32_t x, y;              /* workgroups */
 } bz_gpu_dispatch;
 
 /* Fills up to `cap` and returns how many there are. */

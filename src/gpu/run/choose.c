@@ -83,12 +83,12 @@ static bool replace(gpu_backend *b, gpu_buffer *buffer, uint64_t words, bz_error
 static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
 {
     gpu_chooser *c = &b->chooser;
-    if (c->ask && edits <= c->room) {
+    if (c->request && edits <= c->edit_capacity) {
         return BZ_OK;
     }
     uint64_t words = ASK_EDITS + (uint64_t)EDIT_WORDS * edits;
     uint32_t *block = calloc((size_t)words, sizeof *block);
-    if (!block || !replace(b, &c->ask, words, err)) {
+    if (!block || !replace(b, &c->request, words, err)) {
         free(block);
         return err && err->code != BZ_OK
                    ? err->code
@@ -96,7 +96,7 @@ static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
     }
     free(c->block);
     c->block = block;
-    c->room = edits;
+    c->edit_capacity = edits;
     return BZ_OK;
 }
 
@@ -125,9 +125,9 @@ bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err
 bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
 {
     const gpu_chooser *c = &b->chooser;
-    const gpu_binding scan[] = {{c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}};
+    const gpu_binding scan[] = {{c->request, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}};
     const gpu_binding pick[] = {
-        {c->ask, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}, {b->rows, 0, 0}, {c->answer, 0, 0}};
+        {c->request, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}, {b->rows, 0, 0}, {c->answer, 0, 0}};
     uint32_t x = blocks_of(bz_plan_tensor(s->plan, s->plan->output)->cols), y = 1;
     uint32_t most = gpu_limits_of(b->g)->max_workgroups;
     if (x > most) {
@@ -154,7 +154,7 @@ static bz_status set_topk(bz_backend *backend, const bz_schedule *s, const bz_to
         return status;
     }
     uint32_t *block = b->chooser.block;
-    block[ASK_PLACE] = (uint32_t)(gpu_place(s, s->plan->output) / sizeof(float));
+    block[ASK_PLACE] = (uint32_t)(gpu_lowered_offset(&s->lowered, s->plan->output) / sizeof(float));
     block[ASK_VOCAB] = vocab;
     block[ASK_N_EDITS] = e->n;
     block[ASK_WANTED] = w->wanted;
@@ -173,7 +173,7 @@ static bz_status set_topk(bz_backend *backend, const bz_schedule *s, const bz_to
         to[2] = edit->seen != 0;
         to[3] = bits_of((float)edit->seen * e->frequency + e->presence);
     }
-    gpu_write(b->g, b->chooser.ask, 0, block,
+    gpu_write(b->g, b->chooser.request, 0, block,
               (ASK_EDITS + (uint64_t)EDIT_WORDS * e->n) * sizeof *block);
     b->chooser.wanted = w->wanted;
     return BZ_OK;
@@ -188,7 +188,7 @@ static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *ro
     if (state != BZ_PASS_DONE) {
         return state;
     }
-    if (c->n == GPU_FLIGHTS) {
+    if (c->n == GPU_MAX_IN_FLIGHT) {
         return BZ_PASS_WAIT;
     }
     gpu_write_pass(b, s, rows, own, (float)u);
@@ -197,10 +197,10 @@ static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *ro
     if (!fence) {
         return BZ_PASS_ERROR;
     }
-    uint32_t at = (c->first + c->n++) % GPU_FLIGHTS;
-    c->flights[at].fence = fence;
-    c->flights[at].wanted = c->wanted;
-    c->sent = s;
+    uint32_t at = (c->first + c->n++) % GPU_MAX_IN_FLIGHT;
+    c->in_flight[at].fence = fence;
+    c->in_flight[at].wanted = c->wanted;
+    c->last_sent = s;
     return BZ_PASS_DONE;
 }
 
@@ -214,11 +214,11 @@ static bz_pass_state receive(bz_backend *backend, bz_shortlist *list, int32_t *g
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_chooser *c = &b->chooser;
     uint32_t words[ANSWER_WORDS];
-    if (c->n == 0 || !gpu_read_done(b->g, c->flights[c->first].fence, words)) {
+    if (c->n == 0 || !gpu_read_done(b->g, c->in_flight[c->first].fence, words)) {
         return gpu_state_of(b->g, err) == GPU_READY ? BZ_PASS_WAIT : BZ_PASS_ERROR;
     }
-    uint32_t wanted = c->flights[c->first].wanted;
-    c->first = (c->first + 1) % GPU_FLIGHTS;
+    uint32_t wanted = c->in_flight[c->first].wanted;
+    c->first = (c->first + 1) % GPU_MAX_IN_FLIGHT;
     c->n--;
     list->n = words[ANSWER_N] < wanted ? words[ANSWER_N] : wanted;
     list->whole = list->n < wanted;
@@ -238,8 +238,8 @@ static void discard(bz_backend *backend)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_chooser *c = &b->chooser;
-    for (; c->n; c->n--, c->first = (c->first + 1) % GPU_FLIGHTS) {
-        gpu_read_drop(b->g, c->flights[c->first].fence);
+    for (; c->n; c->n--, c->first = (c->first + 1) % GPU_MAX_IN_FLIGHT) {
+        gpu_read_drop(b->g, c->in_flight[c->first].fence);
     }
 }
 
@@ -248,7 +248,7 @@ static void begin_logits(bz_backend *backend)
     static const bz_rows one = {.n = 1, .n_out = 1};
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_drop_pass(b);
-    b->schedule = b->chooser.sent;
+    b->schedule = b->chooser.last_sent;
     b->pass = &one;
     b->stage = PASS_READING;
 }
@@ -262,7 +262,7 @@ static bool can_run_ahead(const bz_backend *backend)
 void gpu_choose_free(gpu_backend *b)
 {
     gpu_chooser *c = &b->chooser;
-    const gpu_buffer buffers[] = {c->ask, c->work, c->answer};
+    const gpu_buffer buffers[] = {c->request, c->work, c->answer};
     discard(&b->base);
     for (int i = 0; i < 3; i++) {
         if (buffers[i]) {

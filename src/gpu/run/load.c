@@ -126,7 +126,7 @@ static bz_gpu_model *new_model(const bz_weights *table, const uint8_t *const *we
         return NULL;
     }
     m->holders = 1;
-    m->weights.table = table;
+    m->weights.map.table = table;
     m->weight_bytes = weight_bytes;
     return m;
 }
@@ -166,18 +166,18 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
  */
 static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
 {
-    const bz_weights *table = m->weights.table;
+    const bz_weights *table = m->weights.map.table;
     const gpu_limits *limits = gpu_limits_of(m->g);
     gpu_upload *u = m->upload;
     uint32_t streamed = 0;
     bz_status status = BZ_OK;
     gpu_weights_free(&m->weights, m->g);
-    m->weights.table = table; /* freeing on failure too */
+    m->weights.map.table = table; /* freeing on failure too */
     if (m->may_stream && m->memory) {
         status = gpu_weights_fit(limits, table, left_out, m->memory, &streamed, err);
     }
     if (status == BZ_OK) {
-        status = gpu_weights_place_some(&m->weights, limits, table, left_out, streamed, err);
+        status = gpu_weights_place_streamed(&m->weights, limits, table, left_out, streamed, err);
     }
     if (status == BZ_OK && m->memory_given && m->weights.bytes > m->memory) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY,
@@ -188,7 +188,8 @@ static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
     u->total = 0;
     u->repacks = false;
     for (uint32_t i = 0; i < table->n && status == BZ_OK; i++) {
-        if (m->weights.first_piece[i] < m->weights.first_piece[i + 1] && !m->weights.streamed[i]) {
+        if (m->weights.map.first_piece[i] < m->weights.map.first_piece[i + 1] &&
+            !m->weights.streamed[i]) {
             u->total += table->info[i].size;
             u->repacks |= repacks(&table->info[i]);
         }
@@ -201,7 +202,7 @@ static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
 static bz_progress start(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
-    const bz_weights *table = m->weights.table;
+    const bz_weights *table = m->weights.map.table;
     m->pipelines = m->beside ? m->pipelines : gpu_pipelines_new(m->g);
     if (!m->pipelines) {
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
@@ -240,7 +241,7 @@ static uint64_t bytes_made(const bz_gpu_model *m)
 static bz_progress make(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
-    const bz_weight left_out = m->weights.left_out;
+    const bz_weight left_out = m->weights.map.in_file;
     if (m->weights.n_made < m->weights.n_buffers) {
         const uint64_t had = bytes_made(m);
         bz_status status = gpu_weights_make(&m->weights, m->g, err);
@@ -257,7 +258,7 @@ static bz_progress make(bz_gpu_model *m, bz_error *err)
         u->staging = gpu_buffer_new(m->g, BATCH_BYTES + ALIGN, GPU_STORAGE,
                                     err); /* kernels may read a word behind */
         u->facts =
-            u->staging ? gpu_buffer_new(m->g, sizeof(gpu_repack_facts), GPU_UNIFORM, err) : 0;
+            u->staging ? gpu_buffer_new(m->g, sizeof(gpu_repack_params), GPU_UNIFORM, err) : 0;
         if (!u->facts) {
             return BZ_JOB_ERROR;
         }
@@ -273,9 +274,9 @@ static bz_progress compile(bz_gpu_model *m, bz_error *err)
     case GPU_PIPELINE_FAILED: return BZ_JOB_ERROR;
     case GPU_PIPELINE_READY: break;
     }
-    const bz_weight left_out = m->weights.left_out;
+    const bz_weight left_out = m->weights.map.in_file;
     if (left_out.id &&
-        gpu_table_new(&m->table, m->g, m->pipelines, bz_weight_of(m->weights.table, left_out),
+        gpu_table_new(&m->table, m->g, m->pipelines, bz_weight_of(m->weights.map.table, left_out),
                       m->weight_bytes[left_out.id - 1], err) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
@@ -294,15 +295,15 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
 {
     gpu_upload *u = m->upload;
     const gpu_weights *w = &m->weights;
-    while (u->weight < w->table->n &&
-           (u->piece == w->first_piece[u->weight + 1] || w->streamed[u->weight])) {
-        u->piece = w->first_piece[++u->weight]; /* what is streamed comes with every pass */
+    while (u->weight < w->map.table->n &&
+           (u->piece == w->map.first_piece[u->weight + 1] || w->streamed[u->weight])) {
+        u->piece = w->map.first_piece[++u->weight]; /* what is streamed comes with every pass */
     }
-    if (u->weight == w->table->n || (!m->weight_bytes[u->weight] && !can_read)) {
+    if (u->weight == w->map.table->n || (!m->weight_bytes[u->weight] && !can_read)) {
         return false;
     }
-    const bz_weight_info *t = &w->table->info[u->weight];
-    const gpu_piece *p = &w->pieces[u->piece];
+    const bz_weight_info *t = &w->map.table->info[u->weight];
+    const gpu_piece *p = &w->map.pieces[u->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]), all = p->rows * row;
     const uint64_t most = repacks(t) ? SLICE_BYTES / row * row : SLICE_BYTES;
     const uint64_t n = all - u->next < most ? all - u->next : most;
@@ -328,8 +329,8 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
 /* Where the bytes go as they come from the file. */
 static gpu_binding landing(const bz_gpu_model *m, const slice *s)
 {
-    gpu_binding at = m->weights.pieces[s->piece].at;
-    return repacks(&m->weights.table->info[s->weight])
+    gpu_binding at = m->weights.map.pieces[s->piece].at;
+    return repacks(&m->weights.map.table->info[s->weight])
                ? (gpu_binding){m->upload->staging, s->staged, 0}
                : (gpu_binding){at.buffer, at.offset + s->at, 0};
 }
@@ -337,10 +338,10 @@ static gpu_binding landing(const bz_gpu_model *m, const slice *s)
 static bool add_read(bz_gpu_model *m, slice *s, bz_need *need)
 {
     gpu_upload *u = m->upload;
-    const bz_weight_info *t = &m->weights.table->info[s->weight];
+    const bz_weight_info *t = &m->weights.map.table->info[s->weight];
     bz_read *r = &need->reads[need->n_reads++];
     *r = (bz_read){.file = t->file,
-                   .offset = t->offset + begin_of(t, &m->weights.pieces[s->piece]) + s->at,
+                   .offset = t->offset + begin_of(t, &m->weights.map.pieces[s->piece]) + s->at,
                    .length = s->bytes};
     if (gpu_limits_of(m->g)->direct_reads) {
         gpu_binding to = landing(m, s);
@@ -384,15 +385,15 @@ static bz_progress choose(bz_gpu_model *m, bz_need *need)
 static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
 {
     gpu *g = m->g;
-    const bz_weight_info *t = &m->weights.table->info[s->weight];
-    const gpu_piece *p = &m->weights.pieces[s->piece];
+    const bz_weight_info *t = &m->weights.map.table->info[s->weight];
+    const gpu_piece *p = &m->weights.map.pieces[s->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]);
-    const gpu_repack_facts facts = {.first_row = (uint32_t)(s->at / row),
-                                    .rows = (uint32_t)(s->bytes / row),
-                                    .raw_bytes = (uint32_t)row,
-                                    .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
-                                    .piece_rows = p->rows,
-                                    .values = (uint32_t)t->ne[0]};
+    const gpu_repack_params facts = {.first_row = (uint32_t)(s->at / row),
+                                     .rows = (uint32_t)(s->bytes / row),
+                                     .raw_bytes = (uint32_t)row,
+                                     .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
+                                     .piece_rows = p->rows,
+                                     .values = (uint32_t)t->ne[0]};
     const gpu_binding bind[3] = {{m->upload->facts, 0, 0},
                                  {m->upload->staging, s->staged, (s->bytes + 3) / 4 * 4 + 4},
                                  p->at};
@@ -421,7 +422,8 @@ static bz_progress send(bz_gpu_model *m, bz_need *need)
         if (s->from) {
             gpu_write_bytes(m->g, landing(m, s), s->from, s->bytes);
         }
-        if (repacks(&m->weights.table->info[s->weight]) && repack(m, s, &need->error) != BZ_OK) {
+        if (repacks(&m->weights.map.table->info[s->weight]) &&
+            repack(m, s, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
         u->done += s->bytes;

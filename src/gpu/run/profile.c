@@ -36,8 +36,8 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
     const bz_edits none = {0};
     const bz_topk_request usual = {
         .edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
-    const dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
-                             {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
+    const gpu_dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
+                                 {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
     const uint32_t total = s->n + (backend->set_topk && gpu_chooses(s) &&
                                            backend->set_topk(backend, s, &usual, NULL) == BZ_OK
                                        ? 2
@@ -46,7 +46,7 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
     size_t n = 0;
     if (ns && s->list && gpu_time_list(b->g, s->list, 0, total, ns)) {
         for (uint32_t i = 0; i < total; i++) {
-            const dispatch *d = i < s->n ? &s->dispatches[i] : &end[i - s->n];
+            const gpu_dispatch *d = i < s->n ? &s->dispatches[i] : &end[i - s->n];
             char name[sizeof lines->name];
             gpu_kernel_name(d->kernel, d->type, name, sizeof name);
             size_t at = 0;
@@ -63,7 +63,7 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
             lines[at].dispatches++;
             lines[at].microseconds += ns[i] / 1e3;
             lines[at].weight_bytes +=
-                d->kernel == GPU_EMBED || d->kernel == GPU_EMBED_SLOTS ? 0 : d->weights.size;
+                d->kernel == GPU_EMBED || d->kernel == GPU_EMBED_SLOTS ? 0 : d->weights.at.size;
         }
     }
     free(ns);
@@ -74,13 +74,14 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
 size_t bz_gpu_dispatches(const bz_schedule *s, bz_gpu_dispatch *out, size_t cap)
 {
     for (uint32_t i = 0; i < s->n && i < cap; i++) {
-        const dispatch *d = &s->dispatches[i];
+        const gpu_dispatch *d = &s->dispatches[i];
         out[i] = (bz_gpu_dispatch){.first_step = d->first_step,
                                    .steps = d->steps,
-                                   .n_early = d->n_early,
+                                   .n_later = d->n_later,
+                                   .rule = d->rule,
                                    .x = d->x,
                                    .y = d->y};
-        memcpy(out[i].early, d->early, sizeof d->early);
+        memcpy(out[i].later, d->later, sizeof d->later);
         gpu_kernel_name(d->kernel, d->type, out[i].name, sizeof out[i].name);
     }
     return s->n;

@@ -99,15 +99,15 @@ static void begin(gpu_stream *s, uint32_t layer)
 static bool next_slice(gpu_stream *s, slice *out)
 {
     const gpu_weights *w = s->weights;
-    while (s->weight < w->table->n &&
-           (w->streamed[s->weight] != s->layer || s->piece == w->first_piece[s->weight + 1])) {
-        s->piece = w->first_piece[++s->weight];
+    while (s->weight < w->map.table->n &&
+           (w->streamed[s->weight] != s->layer || s->piece == w->map.first_piece[s->weight + 1])) {
+        s->piece = w->map.first_piece[++s->weight];
     }
-    if (s->weight == w->table->n) {
+    if (s->weight == w->map.table->n) {
         return false;
     }
-    const bz_weight_info *t = &w->table->info[s->weight];
-    const gpu_piece *p = &w->pieces[s->piece];
+    const bz_weight_info *t = &w->map.table->info[s->weight];
+    const gpu_piece *p = &w->map.pieces[s->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]), all = p->rows * row,
                    at = p->first_row * row + s->done;
     const uint64_t n = all - s->done < SLICE_BYTES ? all - s->done : SLICE_BYTES;

@@ -116,7 +116,7 @@ static bz_status make_repacking(gpu_table *t, bz_error *err)
         return err->code;
     }
     for (uint32_t k = 0; k < BATCH; k++) {
-        const gpu_binding bind[3] = {{t->facts, k * (uint64_t)ALIGN, sizeof(gpu_repack_facts)},
+        const gpu_binding bind[3] = {{t->facts, k * (uint64_t)ALIGN, sizeof(gpu_repack_params)},
                                      {t->staging, staged_at(t, k), staged_at(t, 1)},
                                      {t->rows, 0, 0}};
         bz_status status =
@@ -284,12 +284,12 @@ static void land(gpu_table *t)
                                            : t->memory + (size_t)k * t->raw_bytes;
             gpu_write_bytes(t->g, landing(t, k), from, t->raw_bytes);
         }
-        const gpu_repack_facts f = {.first_row = slot,
-                                    .rows = 1,
-                                    .raw_bytes = t->raw_bytes,
-                                    .row_words = t->row_bytes / 4,
-                                    .piece_rows = t->made,
-                                    .values = (uint32_t)t->info->ne[0]};
+        const gpu_repack_params f = {.first_row = slot,
+                                     .rows = 1,
+                                     .raw_bytes = t->raw_bytes,
+                                     .row_words = t->row_bytes / 4,
+                                     .piece_rows = t->made,
+                                     .values = (uint32_t)t->info->ne[0]};
         memcpy(facts + (size_t)k * ALIGN, &f, sizeof f);
         t->slot_of[id] = slot;
         t->id_of[slot] = id;

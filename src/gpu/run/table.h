@@ -10,6 +10,7 @@
 #define BZ_GPU_TABLE_H
 
 #include "gpu/run/pipelines.h"
+#include "gpu/lower/lower.h"
 #include "plan/backend.h"
 #include "plan/weights.h"
 
@@ -22,11 +23,6 @@ typedef struct gpu_table gpu_table;
 bz_status gpu_table_new(gpu_table **out, gpu *g, gpu_pipelines *pipelines,
                         const bz_weight_info *info, const uint8_t *bytes, bz_error *err);
 void gpu_table_free(gpu_table *t);
-
-typedef struct gpu_table_shape {
-    gpu_binding at;
-    uint32_t rows, row_bytes; /* in the buffer */
-} gpu_table_shape;
 
 gpu_table_shape gpu_table_shape_of(const gpu_table *t);
 uint64_t gpu_table_bytes(const gpu_limits *l,

@@ -95,8 +95,8 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run ru
     const uint64_t largest = l->max_buffer < (1ull << 30) ? l->max_buffer : 1ull << 30;
     uint32_t pieces = 0;
     w->stream_bytes = 0;
-    for (uint32_t i = 0; i < w->table->n; i++) {
-        const bz_weight_info *t = &w->table->info[i];
+    for (uint32_t i = 0; i < w->map.table->n; i++) {
+        const bz_weight_info *t = &w->map.table->info[i];
         const uint32_t number = can_stream(t) ? number_of(t->layer, w->n_layers, streamed) : 0;
         uint64_t per_piece = rows_per_piece(l, t), rows = rows_of(t);
         run *r = &runs[number ? 1 + number % GPU_SLOTS : 0];
@@ -106,34 +106,37 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run ru
             r->at = 0;
             r->used = 0;
         }
-        if (w->first_piece) {
-            w->first_piece[i] = pieces;
+        if (w->map.first_piece) {
+            w->map.first_piece[i] = pieces;
             w->streamed[i] = number;
         }
         w->stream_bytes += number ? t->size : 0;
-        const bool left_out = i + 1 == w->left_out.id || (w->table->wanted && !w->table->wanted[i]);
-        for (uint64_t first = 0; first < rows && !left_out; first += per_piece) {
+        const bool skipped =
+            i + 1 == w->map.in_file.id || (w->map.table->wanted && !w->map.table->wanted[i]);
+        for (uint64_t first = 0; first < rows && !skipped; first += per_piece) {
             uint64_t count = rows - first < per_piece ? rows - first : per_piece;
             const gpu_binding at = take(w, r, largest, piece_bytes(t, count));
-            if (w->pieces) {
-                w->pieces[pieces] = (gpu_piece){at, (uint32_t)first, (uint32_t)count};
+            if (w->map.pieces) {
+                w->map.pieces[pieces] = (gpu_piece){at, (uint32_t)first, (uint32_t)count};
             }
             pieces++;
         }
     }
-    if (w->first_piece) {
-        w->first_piece[w->table->n] = pieces;
+    if (w->map.first_piece) {
+        w->map.first_piece[w->map.table->n] = pieces;
     }
     *n_pieces = pieces;
 }
 
-bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const bz_weights *table,
-                                 bz_weight left_out, uint32_t streamed, bz_error *err)
+bz_status gpu_weights_place_streamed(gpu_weights *w, const gpu_limits *limits,
+                                     const bz_weights *table, bz_weight in_file, uint32_t streamed,
+                                     bz_error *err)
 {
     uint32_t n_pieces = 0;
     run runs[1 + GPU_SLOTS] = {{0}};
-    *w = (gpu_weights){
-        .table = table, .left_out = left_out, .n_streamed = streamed, .n_layers = layers_of(table)};
+    *w = (gpu_weights){.map = {.table = table, .in_file = in_file},
+                       .n_streamed = streamed,
+                       .n_layers = layers_of(table)};
     for (uint32_t i = 0; i < table->n; i++) {
         if (rows_per_piece(limits, &table->info[i]) == 0) {
             return bz_fail(err, BZ_UNSUPPORTED_MODEL,
@@ -147,12 +150,12 @@ bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const
         w->n_buffers += runs[i].n;
         runs[i].n = 0;
     }
-    w->pieces = calloc(n_pieces + (size_t)1, sizeof *w->pieces);
-    w->first_piece = calloc(table->n + (size_t)1, sizeof *w->first_piece);
+    w->map.pieces = calloc(n_pieces + (size_t)1, sizeof *w->map.pieces);
+    w->map.first_piece = calloc(table->n + (size_t)1, sizeof *w->map.first_piece);
     w->streamed = calloc(table->n + (size_t)1, sizeof *w->streamed);
     w->buffers = calloc(w->n_buffers + (size_t)1, sizeof *w->buffers);
     w->sizes = calloc(w->n_buffers + (size_t)1, sizeof *w->sizes);
-    if (!w->pieces || !w->first_piece || !w->streamed || !w->buffers || !w->sizes) {
+    if (!w->map.pieces || !w->map.first_piece || !w->streamed || !w->buffers || !w->sizes) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of weights.");
     }
     place(w, limits, streamed, runs, &n_pieces);
@@ -163,12 +166,12 @@ bz_status gpu_weights_place_some(gpu_weights *w, const gpu_limits *limits, const
 }
 
 bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table,
-                            bz_weight left_out, bz_error *err)
+                            bz_weight in_file, bz_error *err)
 {
-    return gpu_weights_place_some(w, limits, table, left_out, 0, err);
+    return gpu_weights_place_streamed(w, limits, table, in_file, 0, err);
 }
 
-bz_status gpu_weights_fit(const gpu_limits *limits, const bz_weights *table, bz_weight left_out,
+bz_status gpu_weights_fit(const gpu_limits *limits, const bz_weights *table, bz_weight in_file,
                           uint64_t bytes, uint32_t *streamed, bz_error *err)
 {
     const uint32_t layers = layers_of(table);
@@ -176,7 +179,7 @@ bz_status gpu_weights_fit(const gpu_limits *limits, const bz_weights *table, bz_
     bool fits = false;
     for (*streamed = 0; status == BZ_OK && !fits; *streamed += !fits) {
         gpu_weights w;
-        status = gpu_weights_place_some(&w, limits, table, left_out, *streamed, err);
+        status = gpu_weights_place_streamed(&w, limits, table, in_file, *streamed, err);
         fits = w.bytes <= bytes || *streamed == layers;
         gpu_weights_free(&w, NULL);
     }
@@ -203,9 +206,10 @@ bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err)
                    : bz_fail(err, why.code, "%s", why.text);
     }
     w->n_made++;
-    for (uint32_t i = 0; w->n_made == w->n_buffers && i < w->first_piece[w->table->n]; i++) {
-        w->pieces[i].at.buffer =
-            w->buffers[w->pieces[i].at.buffer]; /* the number of a buffer becomes its handle */
+    for (uint32_t i = 0; w->n_made == w->n_buffers && i < w->map.first_piece[w->map.table->n];
+         i++) {
+        w->map.pieces[i].at.buffer =
+            w->buffers[w->map.pieces[i].at.buffer]; /* the number of a buffer becomes its handle */
     }
     return BZ_OK;
 }
@@ -221,8 +225,8 @@ void gpu_weights_unmake(gpu_weights *w, gpu *g)
 void gpu_weights_free(gpu_weights *w, gpu *g)
 {
     gpu_weights_unmake(w, g);
-    free(w->pieces);
-    free(w->first_piece);
+    free(w->map.pieces);
+    free(w->map.first_piece);
     free(w->streamed);
     free(w->buffers);
     free(w->sizes);

@@ -1,4 +1,4 @@
-#include "gpu/lower/layout.h"
+#include "gpu/kernels/layout.h"
 
 static const gpu_layout repacked[BZ_TYPE_END] = {
     [BZ_Q6_K] = {224, true}, /* padded from 210, so that everything in a block is aligned */

@@ -1,0 +1,69 @@
+/* One dispatch of a lowered plan: the kernel, its parameters and what it binds, as plain data. */
+#ifndef BZ_GPU_DISPATCH_H
+#define BZ_GPU_DISPATCH_H
+
+#include "file/quant.h"
+#include "gpu/device/gpu.h"
+#include "gpu/kernels/catalog.h"
+
+/* The uniform of a dispatch, laid out as struct Step of kernels/common/step.wgsl. */
+typedef struct step_params {
+    uint32_t in0, in0_stride, in1, in1_stride, in2, in2_stride, out0, out0_stride, out1,
+        out1_stride;
+    uint32_t cols, k, width, heads, kv_heads, window, experts, slotted, ring, logits;
+    uint32_t first_row, row_count, row_bytes, has_weight;
+    float scale, eps, eps2, cap;
+    uint32_t part0_at;
+    struct {
+        uint32_t first, at, out, stride;
+    } part[2];
+    uint32_t stretch, expert0, expert_count;
+    uint32_t parts, first_part, row0, both_ways, blocks, sum_rows, in3, in3_stride;
+    struct {
+        float low, high;
+    } bound[4];
+} step_params;
+
+_Static_assert(sizeof(step_params) == 224, "struct Step of common/step.wgsl");
+
+/* What a binding holds. Buffers of weights have handles when a plan is lowered; buffers of the
+ * back end are named and resolved when the list is recorded. */
+typedef enum gpu_bound {
+    GPU_BOUND_NONE,   /* the kernel has no such binding */
+    GPU_BOUND_WEIGHT, /* `at` */
+    GPU_BOUND_EMPTY,  /* the kernel has the binding, the step has no weight for it */
+    GPU_BOUND_SLOTS   /* u32 [rows]: row of the cached table for each row of the pass */
+} gpu_bound;
+
+typedef struct gpu_dispatch_binding {
+    gpu_bound kind;
+    gpu_binding at;
+} gpu_dispatch_binding;
+
+enum { GPU_MAX_EXTRA_BINDINGS = 3, GPU_MAX_LATER_STEPS = 4 };
+
+/* Bindings in order: parameters, rows of the pass, arena; then `weights`, or keys and values of
+ * `cache`; then `extra`; then the side buffer if `side` is set. */
+typedef struct gpu_dispatch {
+    gpu_kernel kernel;
+    bz_type type; /* block type of the weights, for kernels that read blocks */
+    gpu_overrides overrides;
+    step_params params;
+    gpu_dispatch_binding weights;
+    gpu_dispatch_binding extra[GPU_MAX_EXTRA_BINDINGS];
+    uint32_t cache;       /* bz_cache id: binds its keys and values; 0: none */
+    uint32_t cache_piece; /* which piece of the cache, set by gpu_split_caches */
+    uint32_t combines;    /* bz_cache id: combines the partial results of attention over it */
+    uint32_t splits;      /* attention: partial results per piece of the cache, */
+    uint32_t split_rows;  /* of so many rows, if `splits` may be lowered to fit; else 0 */
+    bool side;            /* binds the side buffer */
+    uint32_t x, y, z;     /* workgroups; z 0 means 1 */
+
+    /* For reports: the steps of the plan that this dispatch computes or takes part in. */
+    uint32_t first_step, steps;
+    uint32_t n_later, later[GPU_MAX_LATER_STEPS]; /* steps after that range: up to three norms, one
+                                                     of them of two steps */
+    const char *rule;                             /* name of the fusion rule; NULL: a step alone */
+} gpu_dispatch;
+
+#endif
