@@ -1,18 +1,18 @@
-/* A pass on the GPU: write the parameter block and the angles, replay the list in one submit, read
- * the wanted logits back. */
+/* The GPU back end: runs passes. A pass writes its inputs (inputs.c), replays the list of its
+ * schedule, mostly in one submit, and reads the output rows back. */
 #include "gpu/run/backend.h"
 
 #include <stdlib.h>
 
 #include "gpu/run/internal.h"
 
-enum { CANVAS_SUBMIT = 128 }; /* dispatches: about three layers of experts */
+enum { CANVAS_SUBMIT = 128 }; /* dispatches per submit: about three layers with experts */
 
 void gpu_drop_pass(gpu_backend *b)
 {
     gpu_fence *const fences[2] = {&b->fence, &b->previous};
     for (int i = 0; i < 2; i++) {
-        if (*fences[i]) { /* the pass before was cancelled while something of it was under way */
+        if (*fences[i]) { /* the previous pass was cancelled while parts of it were in flight */
             gpu_read_drop(b->g, *fences[i]);
             *fences[i] = 0;
         }
@@ -20,7 +20,7 @@ void gpu_drop_pass(gpu_backend *b)
     b->read = 0;
 }
 
-/* Rows that are being fetched are not waited for. */
+/* Gives up rows and layers that are being fetched for the pass. */
 static void stop(bz_backend *backend)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
@@ -84,8 +84,25 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
     return b->model->table ? fetch_rows(b, rows, err) : BZ_PASS_DONE;
 }
 
+/* All dispatches of the pass are submitted. */
+static bz_pass_state read_or_wait(gpu_backend *b)
+{
+    if (b->model->stream) {
+        gpu_stream_leave(b->model->stream, b);
+    }
+    b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
+    return BZ_PASS_AGAIN;
+}
+
 static bz_pass_state submit(gpu_backend *b, bz_error *err)
 {
+    if (b->tracer.trace && b->schedule != b->tracer.schedule) {
+        bz_schedule *unfused = gpu_trace_begin(b, b->schedule, err);
+        if (!unfused) {
+            return BZ_PASS_ERROR;
+        }
+        b->schedule = unfused;
+    }
     bz_schedule *s = b->schedule;
     bz_pass_state state = gpu_ready(b, s, b->pass, err);
     if (state != BZ_PASS_DONE) {
@@ -96,6 +113,10 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     }
     gpu_write_pass(b, s, b->pass, false, 0);
     b->replayed = 0;
+    if (b->tracer.trace) {
+        b->stage = PASS_TRACING;
+        return BZ_PASS_AGAIN;
+    }
     if (s->plan->tower) {
         b->stage = PASS_TOWER;
         return BZ_PASS_AGAIN;
@@ -105,18 +126,17 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
         b->stage = PASS_STREAMING;
         return BZ_PASS_AGAIN;
     }
-    /* A step over a canvas is long: on a slow GPU one submit of it could pass the time that a
-     * system allows. */
-    const uint32_t most = b->pass->uniform ? CANVAS_SUBMIT : s->n;
-    for (uint32_t first = 0; first < s->n; first += most) {
-        gpu_replay(b->g, s->list, first, s->n - first < most ? s->n - first : most);
+    /* A pass over a canvas is long: on a slow GPU a single submit of it could exceed the time after
+     * which some systems reset the device. */
+    const uint32_t per_submit = b->pass->uniform ? CANVAS_SUBMIT : s->n;
+    for (uint32_t first = 0; first < s->n; first += per_submit) {
+        gpu_replay(b->g, s->list, first, s->n - first < per_submit ? s->n - first : per_submit);
     }
-    b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
-    return BZ_PASS_AGAIN;
+    return read_or_wait(b);
 }
 
-/* Each stretch of the list when its layer is there. What it computes is on its way while the next
- * layer's bytes are sent. */
+/* Submits each segment of the list when its layer is in GPU memory. It computes while the bytes of
+ * the next layer are uploaded. */
 static bz_pass_state submit_segments(gpu_backend *b, uint64_t deadline, bz_error *err)
 {
     const bz_schedule *s = b->schedule;
@@ -132,13 +152,12 @@ static bz_pass_state submit_segments(gpu_backend *b, uint64_t deadline, bz_error
         }
         b->segment++;
     }
-    gpu_stream_leave(b->model->stream, b);
-    b->stage = b->pass->n_out ? PASS_READING : PASS_WAITING;
-    return BZ_PASS_AGAIN;
+    return read_or_wait(b);
 }
 
-/* A layer is a submit: short enough for systems that watch over GPUs, and a place to stop. The next
- * one is under way before it ends, so that the device never waits for the host. */
+/* One submit per layer: short enough for systems that limit the time of a submit, and a point where
+ * the pass can be cancelled. The next layer is submitted before this one ends, so that the device
+ * never waits for the host. */
 static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
 {
     const bz_schedule *s = b->schedule;
@@ -152,7 +171,7 @@ static bz_pass_state next_layer(gpu_backend *b, bz_error *err)
     b->fence = 0;
     if (b->replayed == s->n) {
         if (b->previous) {
-            gpu_read_drop(b->g, b->previous); /* reading waits for all of it */
+            gpu_read_drop(b->g, b->previous); /* reading waits for it */
             b->previous = 0;
         }
         b->stage = PASS_READING;
@@ -176,32 +195,40 @@ static void progress(const bz_backend *backend, uint64_t *done, uint64_t *total)
     *total = b->schedule->n;
 }
 
-/* Logits in pieces of what one read may hold. */
-static bz_pass_state read_output(gpu_backend *b, bz_error *err)
+bz_pass_state gpu_read_arena(gpu_backend *b, uint64_t offset, uint64_t bytes, void *to,
+                             bz_error *err)
 {
-    const bz_tensor_info *out = bz_plan_tensor(b->schedule->plan, b->schedule->plan->output);
-    uint64_t total =
-        (uint64_t)(out->whole_pass ? b->pass->n : b->pass->n_out) * out->cols * sizeof(float);
-    for (;;) {
-        uint64_t n = total - b->read < GPU_MAX_READ ? total - b->read : GPU_MAX_READ;
+    while (b->read < bytes) {
+        const uint64_t left = bytes - b->read, n = left < GPU_MAX_READ ? left : GPU_MAX_READ;
         if (!b->fence) {
-            b->fence = gpu_read(
-                b->g, b->arena,
-                gpu_lowered_offset(&b->schedule->lowered, b->schedule->plan->output) + b->read, n,
-                err);
+            b->fence = gpu_read(b->g, b->arena, offset + b->read, n, err);
             if (!b->fence) {
                 return BZ_PASS_ERROR;
             }
         }
-        if (!gpu_read_done(b->g, b->fence, (uint8_t *)b->out + b->read)) {
+        if (!gpu_read_done(b->g, b->fence, (uint8_t *)to + b->read)) {
             return gpu_state_of(b->g, err) == GPU_READY ? BZ_PASS_WAIT : BZ_PASS_ERROR;
         }
         b->fence = 0;
         b->read += n;
-        if (b->read == total) {
-            return BZ_PASS_DONE;
-        }
     }
+    b->read = 0;
+    return BZ_PASS_DONE;
+}
+
+static bz_pass_state read_output(gpu_backend *b, bz_error *err)
+{
+    const bz_schedule *s = b->schedule;
+    const bz_tensor_info *out = bz_plan_tensor(s->plan, s->plan->output);
+    const uint32_t rows = out->whole_pass ? b->pass->n : b->pass->n_out;
+    return gpu_read_arena(b, gpu_lowered_offset(&s->lowered, s->plan->output),
+                          (uint64_t)rows * out->cols * sizeof(float), b->out, err);
+}
+
+static bz_pass_state trace_pass(gpu_backend *b, uint64_t deadline, bz_error *err)
+{
+    const bz_pass_state state = gpu_trace_step(b, deadline, err);
+    return state == BZ_PASS_DONE ? read_or_wait(b) : state;
 }
 
 static bz_pass_state step(bz_backend *backend, uint64_t deadline, bz_error *err)
@@ -214,8 +241,9 @@ static bz_pass_state step(bz_backend *backend, uint64_t deadline, bz_error *err)
     case PASS_SUBMIT: return submit(b, err);
     case PASS_STREAMING: return submit_segments(b, deadline, err);
     case PASS_TOWER: return next_layer(b, err);
+    case PASS_TRACING: return trace_pass(b, deadline, err);
     case PASS_READING: return read_output(b, err);
-    case PASS_WAITING: /* so that prompts are not queued without bound */
+    case PASS_WAITING: /* bounds how much of a prompt is queued */
         if (!b->fence && !(b->fence = gpu_signal(b->g, err))) {
             return BZ_PASS_ERROR;
         }
@@ -248,13 +276,6 @@ static void table_use(const bz_backend *backend, uint64_t *hits, uint64_t *misse
     *misses = b->table_use.misses;
 }
 
-static void set_trace(bz_backend *backend, bz_trace trace, void *user)
-{
-    (void)backend; /* values stay on the GPU: the CPU's trace is the one to compare with */
-    (void)trace;
-    (void)user;
-}
-
 static void free_backend(bz_backend *backend)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
@@ -267,6 +288,7 @@ static void free_backend(bz_backend *backend)
     }
     gpu_drop_pass(b);
     gpu_choose_free(b);
+    gpu_set_trace(backend, NULL, NULL);
     free(b->out);
     free(b->angles);
     bz_gpu_model_drop(b->model);
@@ -297,9 +319,9 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
                            .reads = reads,
                            .stop = stop,
                            .table_use = table_use,
-                           .set_trace = set_trace};
+                           .set_trace = gpu_set_trace};
     gpu_kv_interface(&b->base);
-    if (!model->stream) { /* a pass in stretches cannot be sent ahead */
+    if (!model->stream) { /* a pass in segments cannot be sent ahead */
         gpu_choose_interface(&b->base);
     }
     bz_gpu_model_hold(model);

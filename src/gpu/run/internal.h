@@ -94,9 +94,23 @@ typedef enum pass_stage {
     PASS_SUBMIT,
     PASS_STREAMING, /* layer by layer, as they arrive from the file */
     PASS_TOWER,     /* layer by layer, to stay responsive */
+    PASS_TRACING,   /* step by step */
     PASS_READING,
     PASS_WAITING
 } pass_stage;
+
+/* The trace hook and the pass that is traced (trace.c). */
+typedef struct gpu_tracer {
+    bz_trace trace; /* NULL: off */
+    void *user;
+    bz_schedule *traced;   /* the schedule of the session, */
+    bz_schedule *schedule; /* and the unfused one of the same plan */
+    size_t step;           /* of the plan: the next to report */
+    uint32_t dispatch;     /* of the list: the next to submit */
+    int output;            /* of the step: the next to read; -1: the step is not submitted */
+    void *values;
+    uint64_t capacity; /* bytes of `values` */
+} gpu_tracer;
 
 typedef struct gpu_backend {
     bz_backend base;
@@ -132,10 +146,15 @@ typedef struct gpu_backend {
     float *angles; /* all rope tables */
     size_t angles_bytes;
     gpu_chooser chooser;
+    gpu_tracer tracer;
 } gpu_backend;
 
 /* backend.c: drops what begin started, finished or not. */
 void gpu_drop_pass(gpu_backend *b);
+/* Reads bytes of the arena, as many per call as one read allows: WAIT until all have arrived. One
+ * such read at a time. */
+bz_pass_state gpu_read_arena(gpu_backend *b, uint64_t offset, uint64_t bytes, void *to,
+                             bz_error *err);
 /* DONE: pipelines, list and table rows are ready for a pass over these rows. */
 bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err);
 
@@ -154,12 +173,21 @@ void gpu_choose_interface(bz_backend *b);
 
 /* schedule.c: lowers the plan and requests its pipelines. */
 bz_status gpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_error *err);
+bz_status gpu_prepare_list(gpu_backend *b, const bz_plan *plan, bool fuse, bz_schedule **out,
+                           bz_error *err);
 void gpu_release(bz_backend *b, bz_schedule *s);
 
 /* record.c: the dispatches for these caches (NULL: sizes not known yet), and memory for them. */
 bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
 /* Builds the list; pipelines must be ready. */
 bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
+
+/* trace.c: the schedule to run instead of s, from its first step on; NULL on failure. */
+bz_schedule *gpu_trace_begin(gpu_backend *b, bz_schedule *s, bz_error *err);
+/* Runs and reports steps; DONE after the last. */
+bz_pass_state gpu_trace_step(gpu_backend *b, uint64_t deadline, bz_error *err);
+void gpu_trace_drop(gpu_backend *b); /* the unfused schedule is not needed any more */
+void gpu_set_trace(bz_backend *b, bz_trace trace, void *user);
 
 void gpu_kv_interface(bz_backend *b);
 

@@ -9,6 +9,9 @@ void gpu_release(bz_backend *backend, bz_schedule *s)
     if (!s) {
         return;
     }
+    if (s == b->tracer.traced) {
+        gpu_trace_drop(b);
+    }
     if (s->list) {
         gpu_list_free(b->g, s->list);
     }
@@ -32,13 +35,13 @@ static bool request_pipelines(gpu_backend *b, const gpu_lowered *l, bz_error *er
     return ok;
 }
 
-static gpu_lower_input lower_input(const gpu_backend *b, const bz_plan *plan)
+static gpu_lower_input lower_input(const gpu_backend *b, const bz_plan *plan, bool fuse)
 {
     gpu_lower_input in = {.plan = plan,
                           .weights = &b->weights.map,
                           .host_weights = b->weight_bytes,
                           .limits = gpu_limits_of(b->g),
-                          .fuse = b->fuse,
+                          .fuse = fuse,
                           .packed = b->packed,
                           .matrices = b->matrices,
                           .f32_cache = b->f32_cache};
@@ -48,9 +51,9 @@ static gpu_lower_input lower_input(const gpu_backend *b, const bz_plan *plan)
     return in;
 }
 
-bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **out, bz_error *err)
+bz_status gpu_prepare_list(gpu_backend *b, const bz_plan *plan, bool fuse, bz_schedule **out,
+                           bz_error *err)
 {
-    gpu_backend *b = (gpu_backend *)(void *)backend;
     if (!plan->tower && plan->rows > GPU_MAX_ROWS) { /* capacity of the parameter block */
         return bz_fail(err, BZ_BAD_REQUEST,
                        "A pass of %u rows was planned; on the GPU it has at most %d.", plan->rows,
@@ -60,13 +63,13 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
     if (!s) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     }
-    const gpu_lower_input in = lower_input(b, plan);
+    const gpu_lower_input in = lower_input(b, plan, fuse);
     bz_error local = {0};
     s->plan = plan;
     if (gpu_lower(&in, &s->lowered, &local) != BZ_OK ||
         !request_pipelines(b, &s->lowered, &local) || gpu_expand(b, s, NULL, &local) != BZ_OK ||
         (gpu_chooses(s) && gpu_choose_prepare(b, s, &local) != BZ_OK)) {
-        gpu_release(backend, s);
+        gpu_release(&b->base, s);
         if (err) {
             *err = local;
         }
@@ -74,4 +77,10 @@ bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **ou
     }
     *out = s;
     return BZ_OK;
+}
+
+bz_status gpu_prepare(bz_backend *backend, const bz_plan *plan, bz_schedule **out, bz_error *err)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    return gpu_prepare_list(b, plan, b->fuse, out, err);
 }
