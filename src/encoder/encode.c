@@ -20,7 +20,7 @@ static bool is_ready(const bz_encoder *e, bz_media_kind kind)
 {
     const bz_tower_state *t = &e->tower[kind];
     return t->ready && (!t->on_gpu ||
-                        (t->gpu->beside == e->model->gpu->loaded && bz_model_is_loaded(e->model)));
+                        (t->gpu->shares == e->model->gpu->loaded && bz_model_is_loaded(e->model)));
 }
 
 static bz_progress step_look(bz_encode_job *j)

@@ -136,7 +136,7 @@ static bz_progress load_on_gpu(bz_encode_job *j, bz_need *need)
         return p == BZ_JOB_DONE ? BZ_JOB_AGAIN : p;
     }
     j->reloading = false;
-    if (t->gpu && t->gpu->beside != e->model->gpu->loaded) {
+    if (t->gpu && t->gpu->shares != e->model->gpu->loaded) {
         bz_encoder_drop(e, j->kind);
     }
     if (!t->gpu) {

@@ -1,6 +1,6 @@
-/* Steps that one kernel does together: on plans that hold exactly such a pattern, fused gives what
- * the plain list and the CPU give, with fewer dispatches; on plans that only look like one, nothing
- * is fused.
+/* Fusion on a device: for plans with exactly one pattern, the fused list computes what the unfused
+ * list and the CPU compute, with fewer dispatches; plans that only resemble a pattern are not
+ * fused. tests/test_lower.c checks the rules without a device.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_fuse [part of a case's name]
  */
@@ -42,8 +42,7 @@ static bz_tensor angles(bz_plan *p, uint32_t width)
     return bz_rope_table(p, BZ_NO_WEIGHT, width, width / 2, 10000, "angles");
 }
 
-/* ---- patterns ---------------------------------------------------------------------------------
- */
+/* ---- patterns ------------------------------------------------------------------------------- */
 
 static bz_tensor norm_add(bz_plan *p)
 {
@@ -63,14 +62,14 @@ static bz_tensor norm_add_scale(bz_plan *p)
     return bz_scale(p, bz_add(p, r, norm(p, x), 1, "sum"), factor, "y");
 }
 
-/* The residual is what is normed: both stay alive until the sum is written. */
+/* The residual is the input of the norm: it must live until the sum is written. */
 static bz_tensor norm_add_itself(bz_plan *p)
 {
     bz_tensor x = input(p);
     return bz_scale(p, bz_add(p, x, norm(p, x), 1, "sum"), factor, "y");
 }
 
-/* What is normed is read again behind the fused steps. */
+/* The input of the norm is read again after the fused steps. */
 static bz_tensor norm_add_then_input(bz_plan *p)
 {
     bz_tensor r = residual(p), x = input(p);
@@ -78,7 +77,7 @@ static bz_tensor norm_add_then_input(bz_plan *p)
     return bz_add(p, bz_linear(p, y, square, "product"), x, 0.5f, "y");
 }
 
-/* What a router sees. */
+/* The input of a router. */
 static bz_tensor norm_mul(bz_plan *p)
 {
     return bz_mul_vector(p, bz_rms_norm(p, input(p), BZ_NO_WEIGHT, WIDTH, 1e-6f, "norm"), wide_norm,
@@ -102,15 +101,14 @@ static bz_tensor norm_rope(bz_plan *p)
     return bz_rope(p, head_norms(p, x), t, HEAD, "y");
 }
 
-/* A stretch of a wider row, as q, k and v in one product are. */
+/* Columns of a wider row, as q, k and v of one product are. */
 static bz_tensor norm_rope_view(bz_plan *p)
 {
     bz_tensor t = angles(p, HEAD), x = bz_columns(p, input(p), HEAD, 2 * HEAD);
     return bz_rope(p, head_norms(p, x), t, HEAD, "y");
 }
 
-/* ---- what only looks like one
- * -------------------------------------------------------------------- */
+/* ---- plans that only resemble a pattern -------------------------------------------------- */
 
 static bz_tensor sum_of_norms(bz_plan *p)
 {
@@ -152,18 +150,18 @@ static bz_tensor rope_of_other_width(bz_plan *p)
 static bz_tensor rope_and_norm_read(bz_plan *p)
 {
     bz_tensor t = angles(p, HEAD), n = head_norms(p, input(p));
-    bz_tensor turned = bz_rope(p, n, t, HEAD, "turned");
-    return bz_add(p, n, turned, 0.5f, "y");
+    bz_tensor rotated = bz_rope(p, n, t, HEAD, "rotated");
+    return bz_add(p, n, rotated, 0.5f, "y");
 }
 
 static bz_tensor rope_of_another(bz_plan *p)
 {
     bz_tensor t = angles(p, HEAD), r = residual(p), n = head_norms(p, input(p));
-    bz_tensor turned = bz_rope(p, r, t, HEAD, "turned");
-    return bz_add(p, n, turned, 0.5f, "y");
+    bz_tensor rotated = bz_rope(p, r, t, HEAD, "rotated");
+    return bz_add(p, n, rotated, 0.5f, "y");
 }
 
-/* The sum is wanted itself, beside its scaled form: norm and add still fit together. */
+/* The sum is read too, beside its scaled form: norm and add are still fused. */
 static bz_tensor sum_read_twice(bz_plan *p)
 {
     bz_tensor r = residual(p), x = input(p);
@@ -180,8 +178,7 @@ static bz_tensor scale_of_another(bz_plan *p)
     return bz_add(p, sum, scaled, 0.5f, "y");
 }
 
-/* ---- products with 8-bit activations
- * -------------------------------------------------------------- */
+/* ---- products with int8 activations -------------------------------------------------------- */
 
 enum { WIDE = 512 };
 static bz_weight wide_table, wide_other, row_norm, row_norm2, gate, up, third, odd, other_type,
@@ -254,7 +251,7 @@ static bz_tensor norm_kept(bz_plan *p)
     return bz_add(p, y, n, 1, "y");
 }
 
-static bz_tensor up_and_gate(bz_plan *p) /* in the wrong order: the first product is the up */
+static bz_tensor up_and_gate(bz_plan *p) /* wrong order: the first product is the up */
 {
     bz_tensor n = row(p, wide_input(p), row_norm);
     bz_tensor b = bz_linear(p, n, up, "up"), a = bz_linear(p, n, gate, "gate");
@@ -462,7 +459,7 @@ static bz_tensor queries_of_another_eps(bz_plan *p)
     return attention_of(p, to_heads, HEADS, 1e-3f, 10000);
 }
 
-static bz_tensor queries_turned_otherwise(bz_plan *p)
+static bz_tensor queries_of_other_angles(bz_plan *p)
 {
     return attention_of(p, to_heads, HEADS, 1e-6f, 500);
 }
@@ -517,7 +514,7 @@ static bz_tensor sum_of_some_columns(bz_plan *p)
     return head_norms(p, bz_columns(p, product(p, gate), HEAD, 2 * HEAD));
 }
 
-static bz_tensor sum_for_nobody(bz_plan *p)
+static bz_tensor sum_unused(bz_plan *p)
 {
     return product(p, gate);
 }
@@ -636,7 +633,7 @@ static bz_tensor norms_too_many(bz_plan *p)
     return bz_add(p, a, b, 1, "y");
 }
 
-/* Six norms that wait for their products at once: in 8 bits there are places for four. */
+/* Six norms are pending at once: the side buffer holds four int8 tensors. */
 static bz_tensor norms_waiting(bz_plan *p)
 {
     bz_tensor r = wide_residual(p), v = sum_of(p, r, wide_input(p), row_norm),
@@ -669,7 +666,7 @@ static bz_tensor norms_too_wide(bz_plan *p)
     return norms_of_width(p, too_wide, WIDEST + 32);
 }
 
-/* One product takes 8 bits, the other values: they must be there. */
+/* One product reads int8, the other f32: both must be written. */
 static bz_tensor norms_for_two_kinds(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm), n = row(p, v, row_norm2);
@@ -683,13 +680,13 @@ static bz_tensor norms_for_two_kinds(bz_plan *p)
 typedef struct fuse_case {
     const char *name;
     bz_tensor (*record)(bz_plan *p);
-    int saved;      /* dispatches fewer than the plain list's */
+    int saved;      /* dispatches fewer than the unfused list */
     int saved_many; /* the same with more than 8 rows */
-    int saved8;     /* ... and more than that where norms for products are in 8 bits */
+    int saved8;     /* more than that, if norms for products are int8 */
 } fuse_case;
 
-/* Of up to 8 rows; behind a GEGLU or a norm, 8 bits may round a value the other way than in the
- * plain list. */
+/* Up to 8 rows. After a GEGLU or a norm, int8 may round a value differently than in the unfused
+ * list. */
 static const fuse_case products[] = {
     {"norm and product", norm_linear, 1, 0, 1},
     {"norm and three products", three_products, 3, 0, 1},
@@ -708,8 +705,8 @@ static const fuse_case products[] = {
     {"norm, experts' gates and ups, GEGLU", expert_gates_and_ups, 2, 0, 1},
     {"norm, experts' gates, experts' ups, GEGLU", expert_pair, 3, 0, 1},
     {"fused in part: experts' gates that are read again", expert_gates_read_again, 1, 0, 1},
-    {"norm, gate and up, GEGLU and the product behind", gated_then_product, 3, 3, 1},
-    {"the same, and what is between again", gated_then_product_and_read, 3, 2, 1},
+    {"norm, gate and up, GEGLU and the next product", gated_then_product, 3, 3, 1},
+    {"the same, and the GEGLU read again", gated_then_product_and_read, 3, 2, 1},
     {"experts from norm to end", expert_whole, 2, 1, 1},
     {"two products of the same experts", expert_sum_of_two, 0, 0, 1},
     {"norm and odd outputs", odd_outputs, 0, 0, 1},
@@ -722,7 +719,7 @@ static const fuse_case attentions[] = {
     {"fused in part: keys that are read again", attention_k_read, 3, 2, 0},
 };
 
-/* Saved: what is fused anyway, then the sums of splits. */
+/* Saved: the other fusions, and the sums of splits. */
 static const fuse_case sums[] = {
     {"a product's splits and norm", sum_norm, 0, 1, 0},
     {"a product's splits, norm, add and scale", sum_norm_add_scale, 2, 3, 0},
@@ -731,23 +728,23 @@ static const fuse_case sums[] = {
     {"splits of keys that are values too", sums_one_for_both, 5, 7, 0},
     {"a product's splits and route", sum_route, 0, 1, 0},
     {"not with keys: splits of queries with another eps", queries_of_another_eps, 5, 7, 0},
-    {"not with keys: splits of queries that turn otherwise", queries_turned_otherwise, 5, 7, 0},
+    {"not with keys: splits of queries with other angles", queries_of_other_angles, 5, 7, 0},
     {"not fused: splits across attention", sum_across_attention, 5, 4, 0},
     {"not fused: splits that two norms read", sum_read_by_two, 0, 0, 1},
     {"not fused: splits that are normed and added", sum_added_to_its_norm, 1, 1, 0},
     {"not fused: splits of some columns", sum_of_some_columns, 0, 0, 0},
-    {"not fused: splits that nobody reads", sum_for_nobody, 0, 0, 0},
+    {"not fused: splits of an unused product", sum_unused, 0, 0, 0},
 };
 
-/* Products have splits, but their readers here are none that add them, unless a name says so. */
+/* Products have splits, but their readers do not add them up, unless the name says so. */
 static const fuse_case many_norms[] = {
     {"early: norm, add, three norms", norms_early, 1, 4, 3},
     {"early: norm, add, norm, add, scale, norm", norms_two_sums, 3, 5, 1},
     {"early: norm, add, norm, add, scale", norms_two_sums_alone, 3, 4, 0},
     {"early: two norms of the same rows", norms_of_same_rows, 0, 1, 2},
     {"early: norm, add, norm, of a sum for it alone", norms_sum_not_kept, 1, 2, 1},
-    {"early: norms that wait", norms_waiting, 2, 8, 4},
-    {"early: norm, add, norm, for 8 bits and for values", norms_for_two_kinds, 1, 2, 0},
+    {"early: norms of steps much later", norms_waiting, 2, 8, 4},
+    {"early: norm, add, norm, for int8 and for f32", norms_for_two_kinds, 1, 2, 0},
     {"early: splits, norm, add, norm", norms_of_splits, 1, 3, 1},
     {"early in part: splits that are added later too", norms_of_splits_read_again, 2, 3, 0},
     {"not early: a norm with another eps", norms_of_another_eps, 1, 1, 1},
@@ -758,18 +755,18 @@ static const fuse_case many_norms[] = {
 static const fuse_case experts_norms[] = {
     {"early: norm, add, norms for FFN, router and experts", norms_of_experts, 3, 7, 3}};
 
-/* Of 512 rows the wide product has no splits. */
+/* With 512 rows the wide product has no splits. */
 static const fuse_case wide_norms[] = {
     {"early: splits, norm, add, norm, as wide as can be", norms_widest, 1, 3, 0},
     {"not early: a row too wide to be held", norms_too_wide, 1, 1, 0},
 };
 
 static const fuse_case gated_sums[] = {
-    {"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 3, 0}};
-/* There the GEGLU is done with the product, too. */
+    {"splits of gate and up, GEGLU, and of the next product", sums_gated, 0, 3, 0}};
+/* Here the GEGLU is fused with the product, too. */
 static const fuse_case gated_sums8[] = {
-    {"splits of gate and up, GEGLU, and of the product behind", sums_gated, 0, 4, 0}};
-/* Factors in another order. */
+    {"splits of gate and up, GEGLU, and of the next product", sums_gated, 0, 4, 0}};
+/* Factors are multiplied in another order. */
 static const fuse_case sums_mul[] = {
     {"a product's splits, norm without weight, times a vector", sum_norm_mul, 1, 2, 0}};
 
@@ -790,7 +787,7 @@ static const fuse_case norms[] = {
     {"not fused: a sum with a factor", scaled_sum, 0, 0, 0},
     {"not fused: norms of groups in a sum", norm_of_groups, 0, 0, 0},
     {"not fused: heads of another width", rope_of_other_width, 0, 0, 0},
-    {"not fused: a norm that is turned and read", rope_and_norm_read, 0, 0, 0},
+    {"not fused: a norm that is rotated and read", rope_and_norm_read, 0, 0, 0},
     {"not fused: rope of something else", rope_of_another, 0, 0, 0},
     {"fused in part: a sum that is scaled and read", sum_read_twice, 1, 1, 0},
     {"fused in part: scale of something else", scale_of_another, 1, 1, 0},
@@ -806,19 +803,19 @@ static float *run(parity *p, parity_run *r, const parity_pass *pass, uint64_t *d
 }
 
 typedef struct fuse_rules {
-    bool exact;        /* kernels that round nothing */
-    bool only_many;    /* rows */
+    bool exact;        /* f32 activations */
+    bool only_many;    /* only more than 8 rows */
     bool baseline;     /* device */
-    uint64_t binding;  /* most that the device binds; 0: as it is */
-    int dearer;        /* dispatches that are not saved with 512 rows */
-    bound near, limit; /* fused against plain, both against the CPU */
+    uint64_t binding;  /* limit of a binding; 0: the device's */
+    int unsaved512;    /* dispatches that are not saved with 512 rows */
+    bound near, limit; /* fused against unfused, both against the CPU */
 } fuse_rules;
 
 static void test_case(const fuse_case *t, parity *fused, parity *plain, const fuse_rules *rules)
 {
     static const uint32_t rows[][2] = {{1, 1}, {8, 3}, {64, 64}, {512, 70}};
-    begin("%s%s%s", t->name, rules->only_many ? ", 8-bit activations" : "",
-          rules->binding ? ", little room" : "");
+    begin("%s%s%s", t->name, rules->only_many ? ", int8 activations" : "",
+          rules->binding ? ", small binding" : "");
     for (size_t c = rules->only_many ? 2 : 0; c < 4; c++) {
         const parity_pass pass = {.n = rows[c][1], .position = 0};
         bz_plan *first = parity_plan(fused, rows[c][0]), *second = parity_plan(plain, rows[c][0]);
@@ -828,14 +825,14 @@ static void test_case(const fuse_case *t, parity *fused, parity *plain, const fu
         float *a = run(fused, &f, &pass, &n_fused), *b = run(plain, &u, &pass, &n_plain);
         const int saved =
             (rows[c][0] > 8 ? t->saved_many + (rules->exact ? 0 : t->saved8) : t->saved) -
-            (rows[c][0] == 512 ? rules->dearer : 0);
+            (rows[c][0] == 512 ? rules->unsaved512 : 0);
         if (CHECK(a && b)) {
-            within(a, b, pass.n, f.cols, rules->near, "fused against plain");
-            CHECKF((int)(n_plain - n_fused) == saved, "%d dispatches fused, %d plain, bucket %u",
+            within(a, b, pass.n, f.cols, rules->near, "fused against unfused");
+            CHECKF((int)(n_plain - n_fused) == saved, "%d dispatches fused, %d unfused, bucket %u",
                    (int)n_fused, (int)n_plain, rows[c][0]);
         }
         parity_check(fused, &f, &pass, rules->limit, "fused against the CPU, %u rows", pass.n);
-        parity_check(plain, &u, &pass, rules->limit, "plain against the CPU, %u rows", pass.n);
+        parity_check(plain, &u, &pass, rules->limit, "unfused against the CPU, %u rows", pass.n);
         free(a);
         free(b);
         parity_release(fused, &f);
@@ -856,7 +853,7 @@ static void test_cases(const fuse_case *cases, size_t n, const char *wanted, fus
     parity_options plain_options = o;
     plain_options.no_fuse = true;
     parity fused = {0}, plain = {0};
-    begin("two back ends, %s", rules.exact ? "exact" : "8-bit activations");
+    begin("two back ends, %s", rules.exact ? "exact" : "int8 activations");
     bool open = parity_open(&fused, &weights, &o) && parity_open(&plain, &weights, &plain_options);
     for (size_t i = 0; open && i < n; i++) {
         if (strstr(cases[i].name, wanted)) {
@@ -914,42 +911,45 @@ int main(int argc, char **argv)
     }
 
     const bound exact = {.of_rms = 6e-6, .of_value = 2e-6};
-    const fuse_rules plainly = {.exact = true, .near = exact, .limit = exact};
-    test_cases(norms, sizeof norms / sizeof *norms, wanted, plainly);
-    test_cases(attentions, sizeof attentions / sizeof *attentions, wanted, plainly);
-    /* A value that two kernels round to different neighbours moves a sum by a small part; what 8
-     * bits lose against the CPU is much more, and products of two such sums have long tails
-     * (test_kernels.c has the sharp test). */
+    const fuse_rules exactly = {.exact = true, .near = exact, .limit = exact};
+    test_cases(norms, sizeof norms / sizeof *norms, wanted, exactly);
+    test_cases(attentions, sizeof attentions / sizeof *attentions, wanted, exactly);
+    /* A value that two kernels round differently changes a sum a little; int8 against the CPU
+     * differs much more, and products of two such sums have long tails (test_kernels.c has the
+     * tight bound). */
     test_cases(products, sizeof products / sizeof *products, wanted,
                (fuse_rules){.near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
-    /* Here sums are the same in the same order, but a compiler may join a product and a sum in one
-     * kernel and not in the other; then 8 bits may round to another neighbour. */
+    /* The sums are the same in the same order, but a compiler may contract a product and a sum into
+     * an fma in one kernel only; then int8 may round differently. */
     const fuse_rules summed = {
         .exact = true, .near = exact, .limit = {.of_rms = 2e-5, .of_value = 2e-6}};
-    const fuse_rules summed_loosely = {.exact = true, .near = summed.limit, .limit = summed.limit};
+    const fuse_rules summed_loose = {.exact = true, .near = summed.limit, .limit = summed.limit};
     const fuse_rules summed8 = {
         .only_many = true, .near = {.of_rms = 6e-3}, .limit = {.of_rms = 0.2}};
     test_cases(sums, sizeof sums / sizeof *sums, wanted, summed);
     test_cases(gated_sums, 1, wanted, summed);
     test_cases(sums, sizeof sums / sizeof *sums, wanted, summed8);
     test_cases(gated_sums8, 1, wanted, summed8);
-    test_cases(sums_mul, 1, wanted, plainly);
+    test_cases(sums_mul, 1, wanted, exactly);
     test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed);
     test_cases(many_norms, sizeof many_norms / sizeof *many_norms, wanted, summed8);
-    test_cases(experts_norms, 1, wanted, summed_loosely);
+    test_cases(experts_norms, 1, wanted, summed_loose);
     test_cases(experts_norms, 1, wanted,
                (fuse_rules){.only_many = true, .near = {.of_rms = 2e-3}, .limit = {.of_rms = 0.2}});
-    test_cases(
-        &wide_norms[0], 1, wanted,
-        (fuse_rules){
-            .exact = true, .baseline = true, .dearer = 1, .near = exact, .limit = summed.limit});
+    test_cases(&wide_norms[0], 1, wanted,
+               (fuse_rules){.exact = true,
+                            .baseline = true,
+                            .unsaved512 = 1,
+                            .near = exact,
+                            .limit = summed.limit});
     test_cases(&wide_norms[1], 1, wanted,
                (fuse_rules){.exact = true, .baseline = true, .near = exact, .limit = summed.limit});
-    /* Room for the splits of one product at a time: each begins when those before it have been
-     * added up. */
-    test_cases(&sums[2], 1, wanted,
-               (fuse_rules){
-                   .exact = true, .binding = 3600000, .dearer = 2, .near = exact, .limit = exact});
+    /* Memory for the splits of one product at a time: each product starts after the splits of the
+     * previous one were added up. */
+    test_cases(
+        &sums[2], 1, wanted,
+        (fuse_rules){
+            .exact = true, .binding = 3600000, .unsaved512 = 2, .near = exact, .limit = exact});
     weights_free(&weights);
     return finish();
 }

@@ -1,13 +1,12 @@
-/* The GPU as a thin C interface: buffers, pipelines, lists of dispatches, read-back.
+/* A GPU device as a thin C interface: buffers, pipelines, lists of dispatches, read-back.
  *
- * Two implementations: gpu_native.c over the WebGPU C API, found at run time, and (in the
- * browser and in Node) gpu_web.c over imports that a few hundred lines of TypeScript serve.
- * Handles are small integers, so that they cross the WebAssembly border as they are; 0 is
- * "none". Nothing blocks: what takes time is started here and polled for.
+ * Two implementations: native.c and its siblings over the C API of a WebGPU library loaded at run
+ * time, and (in the browser and in Node) web.c over imports that TypeScript implements. Handles are
+ * small integers, so that WebAssembly passes them unchanged; 0 is none. Nothing blocks: what takes
+ * time is started here and polled for.
  *
- * A list is our own recording: WebGPU's command buffers can be used once, so `replay`
- * encodes a stretch of the list again and submits it, one call per token.
- */
+ * A list is our own recording: a WebGPU command buffer can be submitted once only, so gpu_replay
+ * encodes a range of the list again and submits it, one call per token. */
 #ifndef BZ_GPU_GPU_H
 #define BZ_GPU_GPU_H
 
@@ -32,25 +31,25 @@ typedef struct gpu_limits {
     uint32_t min_uniform_offset;
     bool f16, subgroups, timestamps, packed_dot; /* features enabled on the device */
     uint32_t subgroup_min, subgroup_max;         /* sizes; 0 if unknown */
-    bool matrices; /* 16 by 16 by 16 in subgroups of 32: products of f16, sums in f32 (experimental,
-                      so rarely offered) */
-    bool direct_reads; /* the host of the jobs can read stretches of files straight into buffers */
+    bool matrices; /* subgroup matrices of 16 x 16 x 16 in subgroups of 32, f16 factors, f32 sums
+                      (experimental, rarely offered) */
+    bool direct_reads; /* the host can read ranges of files directly into buffers */
 } gpu_limits;
 
 typedef struct gpu_options {
-    bool baseline; /* no features, no raised limits: what Safari, Firefox and phones give */
-    bool no_f16, no_subgroups; /* for tests of the plain fallbacks */
+    bool baseline; /* no features, no raised limits: as in Safari, Firefox and on phones */
+    bool no_f16, no_subgroups; /* for tests of the fallbacks */
 } gpu_options;
 
 typedef enum gpu_state { GPU_STARTING, GPU_READY, GPU_LOST, GPU_FAILED } gpu_state;
 
-/* Starts making a device; poll gpu_state_of until READY. Native: may already be READY. */
+/* Starts opening a device; poll gpu_state_of until READY. Native: may already be READY. */
 bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err);
 void gpu_close(gpu *g);
 /* Lets callbacks run. FAILED and LOST fill *err: no_webgpu, no_adapter, device_lost, ...
- * FAILED behind READY: the device refused or could not do a command (bad_request: our mistake;
- * out_of_memory), so what it computed since is not to be trusted. Both are for good: every
- * call then fails with the same error or does nothing; close the device and open another. */
+ * FAILED after READY: the device rejected a command (bad_request: a bug of ours) or could not run
+ * it (out_of_memory), so later results are invalid. Both states are final: every call then fails
+ * with the same error or does nothing; close the device and open another. */
 gpu_state gpu_state_of(gpu *g, bz_error *err);
 const gpu_limits *gpu_limits_of(const gpu *g);
 const char *gpu_adapter_name(const gpu *g); /* "llvmpipe (LLVM 15.0.6, 256 bits)", "NVIDIA H200" */
@@ -64,15 +63,14 @@ typedef enum gpu_usage {
     GPU_READBACK
 } gpu_usage; /* READBACK: copied to and read, never bound */
 
-/* 0 and *err out_of_memory when the device has no room. Sizes are rounded up to 4. New
- * buffers hold zeros. */
+/* 0 and *err out_of_memory if the device has no memory left. Sizes are rounded up to 4. New buffers
+ * hold zeros. */
 gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err);
 void gpu_buffer_free(gpu *g, gpu_buffer b);
-/* Copies at once into a queue; the bytes may be reused on return. Offset and size multiples of 4.
- */
+/* Queues a copy of the bytes, which may be reused on return. Offset and size are multiples of 4. */
 void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_t n);
-/* No large writes are expected for a while: what is kept for them may go. */
-void gpu_rest(gpu *g);
+/* Frees buffers kept for large writes: none are expected soon. */
+void gpu_free_upload_buffers(gpu *g);
 void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint64_t to_offset,
               uint64_t n);
 
@@ -83,8 +81,8 @@ typedef struct gpu_constant {
     double value;
 } gpu_constant;
 
-/* Compiles WGSL's entry point `main`, in the background where the device can; constants fill
- * overrides. Compile errors show as GPU_PIPELINE_FAILED with the compiler's first message. */
+/* Compiles the entry point `main`, in the background if the device can; constants set overrides.
+ * Compile errors show as GPU_PIPELINE_FAILED with the compiler's first message. */
 gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_t n_wgsl,
                               const gpu_constant *constants, uint32_t n_constants, bz_error *err);
 typedef enum gpu_pipeline_state {
@@ -116,18 +114,16 @@ void gpu_replay(gpu *g, gpu_list l, uint32_t first, uint32_t count);
 
 /* ---- reading back --------------------------------------------------------------- */
 
-/* Starts reading n bytes (<= GPU_MAX_READ) behind everything submitted so far; 0 on failure. */
+/* Starts reading n bytes (<= GPU_MAX_READ) after everything submitted so far; 0 on failure. */
 enum { GPU_MAX_READ = 64 << 20 };
 gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err);
-/* gpu_replay and gpu_read of what it left, in one submit; 0 on failure, and then nothing was
- * submitted. */
+/* gpu_replay, then gpu_read, in one submit; 0 on failure, and then nothing was submitted. */
 gpu_fence gpu_replay_read(gpu *g, gpu_list l, uint32_t first, uint32_t count, gpu_buffer b,
                           uint64_t offset, uint64_t n, bz_error *err);
-/* True when the bytes have arrived: copies them to `to` and ends the fence. `to` NULL drops them.
- * On a lost or failed device they never do: ask gpu_state_of while waiting. */
+/* True when the bytes have arrived: copies them to `to`, or drops them if NULL, and ends the fence.
+ * On a lost or failed device they never arrive: check gpu_state_of while waiting. */
 bool gpu_read_done(gpu *g, gpu_fence f, void *to);
-/* Nobody waits for this fence any more, of a read or a signal: it ends by itself when its time
- * comes. */
+/* The caller does not wait for this fence (of a read or a signal) any more: it ends by itself. */
 void gpu_read_drop(gpu *g, gpu_fence f);
 /* A fence without bytes: true once everything submitted before it has run. */
 gpu_fence gpu_signal(gpu *g, bz_error *err);
@@ -137,12 +133,12 @@ bool gpu_signal_done(gpu *g, gpu_fence f);
 
 typedef struct gpu_counts {
     uint64_t dispatches, submits, read_bytes, written_bytes;
-    uint64_t buffer_bytes; /* of the buffers there are now */
+    uint64_t buffer_bytes; /* of the existing buffers */
 } gpu_counts;
 gpu_counts gpu_counts_of(const gpu *g);
 
-/* Time of each dispatch of a replay in nanoseconds (timestamps feature), for measuring only: slow.
- * Blocks. False where timestamps are missing. */
+/* The time of each dispatch of a replay in nanoseconds. For measuring only: slow, and it blocks.
+ * False without the timestamps feature. */
 bool gpu_time_list(gpu *g, gpu_list l, uint32_t first, uint32_t count, double *ns);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 20 bits of slot + 1 below 12 bits of use. */
+/* Bits 0 to 19: slot + 1; bits 20 to 31: uses. */
 enum { SLOT_BITS = 20, SLOT_MASK = (1 << SLOT_BITS) - 1 };
 
 static gpu_slot *slot_at(const gpu_handles *t, uint32_t index)
@@ -17,14 +17,14 @@ void *gpu_handles_add(gpu_handles *t)
         if (t->n == SLOT_MASK - 1) {
             return NULL;
         }
-        if (t->n == t->room) {
-            uint32_t room = t->room ? t->room * 2 : 16;
-            void *items = realloc(t->items, room * t->item_size);
+        if (t->n == t->capacity) {
+            uint32_t capacity = t->capacity ? t->capacity * 2 : 16;
+            void *items = realloc(t->items, capacity * t->item_size);
             if (!items) {
                 return NULL;
             }
             t->items = items;
-            t->room = room;
+            t->capacity = capacity;
         }
         memset(slot_at(t, t->n), 0, t->item_size);
         t->first_free = ++t->n;
@@ -75,5 +75,5 @@ void gpu_handles_free(gpu_handles *t)
 {
     free(t->items);
     t->items = NULL;
-    t->n = t->room = t->first_free = 0;
+    t->n = t->capacity = t->first_free = 0;
 }

@@ -1,8 +1,8 @@
-/* Handles: small integers for objects in a growing table. A handle holds its slot's number and
- * how often the slot was used before, so that one kept too long finds nothing instead of a
- * stranger.
+/* Handles: small integers for objects in a growing table. A handle holds the number of its slot and
+ * a count of the slot's uses, so that a stale handle finds nothing instead of another object. Used
+ * by the native device.
  *
- * Items move when the table grows: hold a handle across calls, never a pointer. */
+ * Items move when the table grows: keep handles across calls, never pointers. */
 #ifndef BZ_GPU_HANDLES_H
 #define BZ_GPU_HANDLES_H
 
@@ -19,12 +19,12 @@ typedef struct gpu_slot { /* every item begins with one */
 typedef struct gpu_handles {
     unsigned char *items;
     size_t item_size;
-    uint32_t n, room;
+    uint32_t n, capacity;
     uint32_t first_free; /* slot + 1 */
 } gpu_handles;
 
 void *gpu_handles_add(gpu_handles *t); /* a zeroed item with its handle set; NULL: no memory */
-void *gpu_handles_at(const gpu_handles *t, uint32_t handle); /* NULL: there is no such object */
+void *gpu_handles_at(const gpu_handles *t, uint32_t handle); /* NULL: no such object */
 void gpu_handles_drop(gpu_handles *t, uint32_t handle);
 /* For `for (x = next(t, NULL); x; x = next(t, x))`, in any order. */
 void *gpu_handles_next(const gpu_handles *t, const void *item);

@@ -1,4 +1,4 @@
-/* The GPU device over the WebGPU C interface: its life from opening to closing, errors. */
+/* The native device: opening, closing, errors. */
 #include "gpu/device/native.h"
 #include "gpu/device/test_hooks.h"
 
@@ -11,7 +11,7 @@
 
 enum { SCOPE_SECONDS = 60, CLOSE_SECONDS = 10 };
 
-/* ---- texts ---------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------- */
 
 wgpu_text gpu_native_text(const char *text)
 {
@@ -26,7 +26,7 @@ const char *gpu_native_line(wgpu_text message, char *buf, size_t n)
     for (size_t i = 0; i < length && out + 1 < n; i++) {
         unsigned char c = (unsigned char)message.data[i];
         if (c == '\n' && length - i > 8 && memcmp(message.data + i, "\n    at ", 8) == 0) {
-            break; /* from here on: where in Dawn's source it happened */
+            break; /* the rest is the location in Dawn's source */
         }
         if (c > 0x20) {
             buf[out++] = (char)c;
@@ -34,7 +34,7 @@ const char *gpu_native_line(wgpu_text message, char *buf, size_t n)
             buf[out++] = ' ';
         }
     }
-    /* Our sentences bring their own full stop. */
+    /* Our sentences add the full stop. */
     while (out > 0 && (buf[out - 1] == ' ' || buf[out - 1] == '.')) {
         out--;
     }
@@ -69,8 +69,8 @@ void gpu_native_break(gpu *g, bz_status code, const char *format, ...)
     bz_fail(&g->error, code, "%s", text);
 }
 
-/* bad_request: a command that the rules forbid, hence a mistake of ours. no_webgpu: a command
- * that the rules allow and this implementation could not do. */
+/* bad_request: a command that WebGPU forbids, hence a bug of ours. no_webgpu: a valid command that
+ * this implementation could not run. */
 static bz_status status_of(uint32_t error_type)
 {
     return error_type == WGPU_ERROR_MEMORY       ? BZ_OUT_OF_MEMORY
@@ -100,7 +100,7 @@ void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text me
     char line[200];
     g->callbacks--;
     gpu_native_line(message, line, sizeof line);
-    /* The loss is the news, whatever it made fail before it was known. */
+    /* Report the loss rather than the failures it caused before it was known. */
     if (!g->closing) {
         g->state = GPU_LOST;
         bz_fail(&g->error, BZ_DEVICE_LOST, "The GPU device was lost: %s. Open it again to go on.",
@@ -119,7 +119,7 @@ bool gpu_native_wait(gpu *g, const uint32_t *flag, uint32_t wanted, unsigned sec
         if (bz_os_now() > end) {
             return false;
         }
-        /* Software devices compute on the cores we would spin on. */
+        /* Sleep: software devices compute on the cores that would spin. */
         if (pause) {
             bz_os_sleep(pause);
         }
@@ -143,7 +143,7 @@ static void on_scope(uint32_t status, uint32_t type, wgpu_text message, void *a,
     gpu *g = a;
     g->callbacks--;
     if ((uintptr_t)b != g->scope.number) {
-        return; /* nobody waits for it any more */
+        return; /* the waiting call has timed out */
     }
     g->scope.waiting--;
     if (status == WGPU_SUCCESS && type != WGPU_ERROR_NONE && g->scope.type == WGPU_ERROR_NONE) {
@@ -199,8 +199,7 @@ bz_status gpu_open(gpu **out, const gpu_options *options, bz_error *err)
 
     bz_status status = gpu_native_load(g, err);
     if (status == BZ_OK) {
-        /* The wish for an instance changed its layout within our year; none is understood by all.
-         */
+        /* The layout of its descriptor changed during 2025; all libraries accept none. */
         g->instance = g->fn.CreateInstance(NULL);
         if (!g->instance) {
             status = bz_fail(err, BZ_NO_WEBGPU, "%.150s could not be started.", g->library.name);
@@ -248,8 +247,8 @@ void gpu_close(gpu *g)
     gpu_handles_free(&g->lists);
     gpu_handles_free(&g->fences);
     gpu_handles_free(&g->stagings);
-    /* A library that still owes a callback would make it into freed memory: rather lose the little
-     * that is left. */
+    /* A library with a callback outstanding would call it on freed memory: leak the rest instead.
+     */
     if (g->callbacks == 0) {
         free(g);
     }

@@ -1,15 +1,14 @@
-/* The inside of the native GPU device, for gpu_native*.c only.
+/* Internals of the native device, for native*.c only.
  *
- *   gpu_native.c         a device's life, errors
- *   gpu_native_load.c    the WebGPU library
- *   gpu_native_open.c    adapter, device, features
- *   gpu_native_buffer.c  buffers, writing, reading back
- *   gpu_native_list.c    pipelines, lists, timing
- *   gpu_native_upload.c  large writes
+ *   native.c         opening, closing, errors
+ *   native_load.c    the WebGPU library
+ *   native_open.c    adapter, device, features
+ *   native_buffer.c  buffers, writing, reading back
+ *   native_list.c    pipelines, lists, timing
+ *   native_upload.c  large writes
  *
- * Callbacks come only from inside wgpuInstanceProcessEvents, on the caller's thread, and are handed
- * the device and a number, never a pointer to something that may be gone by then.
- */
+ * Callbacks are made only inside wgpuInstanceProcessEvents, on the caller's thread. They get the
+ * device and a number, never a pointer to an object that may have been freed. */
 #ifndef BZ_GPU_NATIVE_H
 #define BZ_GPU_NATIVE_H
 
@@ -21,16 +20,16 @@
 typedef struct gpu_library {
     bz_os_library *file;
     char name[160];
-    bool dawn;        /* it knows Dawn's toggles */
-    bool new_numbers; /* of features; see webgpu_abi.h */
+    bool dawn;        /* supports Dawn's toggles */
+    bool new_numbers; /* feature numbers: see webgpu_abi.h */
 } gpu_library;
 
-/* gpu_native_upload.c */
+/* native_upload.c */
 enum { GPU_UPLOADS = 16, GPU_UPLOAD_BYTES = 4 << 20 };
 
 typedef struct gpu_upload_slot {
     wgpu_buffer object;
-    void *mapped; /* NULL while the GPU has it */
+    void *mapped; /* NULL while the GPU uses it */
 } gpu_upload_slot;
 
 struct gpu {
@@ -44,7 +43,7 @@ struct gpu {
     gpu_state state;
     bz_error error; /* why it is LOST or FAILED: the first cause */
     bool closing;
-    uint32_t callbacks; /* asked for and not yet made */
+    uint32_t callbacks; /* requested and not yet made */
     uint32_t answers;   /* while opening: first the adapter's, then the device's */
     char answer[300];
 
@@ -64,8 +63,8 @@ struct gpu {
     const char *test_wgsl; /* gpu_test_wgsl */
 
     gpu_handles buffers, pipelines, lists, fences, stagings;
-    uint64_t idle_staging; /* bytes of stagings that wait for another read */
-    wgpu_buffer nothing;   /* four bytes for gpu_signal to read */
+    uint64_t idle_staging;     /* bytes of staging buffers that are not in use */
+    wgpu_buffer signal_source; /* four bytes for gpu_signal to read */
     gpu_upload_slot uploads[GPU_UPLOADS];
 };
 
@@ -98,7 +97,7 @@ typedef struct gpu_list_item {
     uint32_t n, room;
 } gpu_list_item;
 
-typedef struct gpu_staging_item { /* where read bytes arrive; mapped for the time of one read */
+typedef struct gpu_staging_item { /* receives read bytes; mapped during one read */
     gpu_slot slot;
     wgpu_buffer object;
     uint64_t bytes;
@@ -108,51 +107,51 @@ typedef struct gpu_staging_item { /* where read bytes arrive; mapped for the tim
 typedef struct gpu_fence_item {
     gpu_slot slot;
     uint32_t staging;
-    uint64_t skip, n; /* bytes before those asked for, and their count */
+    uint64_t skip, n; /* bytes before the requested ones; their number */
     bool arrived, dropped;
 } gpu_fence_item;
 
-/* gpu_native_load.c: finds the library and fills g->fn and g->library; no_webgpu otherwise. */
+/* native_load.c: finds the library and fills g->fn and g->library; no_webgpu otherwise. */
 bz_status gpu_native_load(gpu *g, bz_error *err);
 
-/* gpu_native_open.c: an adapter of g->instance, and the device with all it offers that `options`
- * allow. */
+/* native_open.c: an adapter of g->instance, and its device with all features that `options` allow.
+ */
 bz_status gpu_native_open(gpu *g, const gpu_options *options, bz_error *err);
 
-/* gpu_native.c */
+/* native.c */
 
-/* False, and *err says why, once the device is lost or a command was refused. */
+/* False and *err if the device is lost or has rejected a command. */
 bool gpu_native_usable(const gpu *g, bz_error *err);
-/* The device cannot be trusted any more. The first cause stays. */
+/* Marks the device as failed. The first cause is kept. */
 void gpu_native_break(gpu *g, bz_status code, const char *format, ...) BZ_PRINTF(3, 4);
-/* Lets callbacks run until *flag is `wanted`; false after `seconds`. */
+/* Runs callbacks until *flag is `wanted`; false after `seconds`. */
 bool gpu_native_wait(gpu *g, const uint32_t *flag, uint32_t wanted, unsigned seconds);
-/* Between the two, the device's errors of any kind are caught. `what`: "A buffer of 4 bytes" ... */
+/* An error scope for all kinds of errors. what: "A buffer of 4 bytes" ... */
 void gpu_native_catch(gpu *g);
 bz_status gpu_native_caught(gpu *g, bz_error *err, const char *what);
-/* One line of a library's message, shortened to fit. */
+/* The first line of a library's message, shortened to fit. */
 const char *gpu_native_line(wgpu_text message, char *buf, size_t n);
 wgpu_text gpu_native_text(const char *text);
-/* What the device calls when a command was refused, and when it is gone; a: the gpu. */
+/* Callbacks of the device: a rejected command, a lost device; a: the gpu. */
 void gpu_native_on_error(const wgpu_device *device, uint32_t type, wgpu_text message, void *a,
                          void *b);
 void gpu_native_on_lost(const wgpu_device *device, uint32_t reason, wgpu_text message, void *a,
                         void *b);
-/* Ends `e`'s recording and submits it. */
+/* Finishes and submits the encoder. */
 void gpu_native_submit(gpu *g, wgpu_encoder e);
 
-/* gpu_native_list.c: the dispatches as one pass of `e`; false, and the device broken, when they are
- * not in the list. */
+/* native_list.c: encodes the dispatches as one pass of `e`; false, and the device has failed, if
+ * they are not in the list. */
 bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, uint32_t count);
 
-/* gpu_native_upload.c: a large write into a buffer of ours; false: not this way. */
+/* native_upload.c: a large write; false: the caller must use the queue. */
 bool gpu_native_upload(gpu *g, wgpu_buffer to, uint64_t offset, const void *bytes, uint64_t n);
 
-/* Let go of everything, for closing. */
+/* Free everything, for closing. */
 void gpu_native_drop_uploads(gpu *g);
 void gpu_native_drop_buffers(gpu *g);
 void gpu_native_drop_lists(gpu *g);
-/* Blocks for n bytes at the beginning of a buffer of ours; false if they did not come. */
+/* Reads the first n bytes of a buffer, blocking; false on failure. */
 bool gpu_native_fetch(gpu *g, wgpu_buffer from, uint64_t n, void *to);
 
 #endif

@@ -1,8 +1,8 @@
-/* Buffers, writing to them, and reading back.
+/* The native device: buffers, writing and reading back.
  *
- * Bytes come back through staging buffers: a read copies into one on the GPU's timeline and asks
- * for it to be mapped, and when that has happened the bytes are there. Stagings are kept for the
- * next read, so that a steady stream of tokens makes no buffers. */
+ * Bytes are read through staging buffers: a read queues a copy into one and requests that it be
+ * mapped; once mapped, it holds the bytes. Staging buffers are kept for the next read, so that
+ * decoding creates none. */
 #include "gpu/device/native.h"
 
 #if !defined(__wasm__)
@@ -23,7 +23,7 @@ static wgpu_buffer make_buffer(gpu *g, uint64_t bytes, uint64_t usage, bz_error 
              bytes);
     gpu_native_catch(g);
     wgpu_buffer b =
-        g->fn.DeviceCreateBuffer(g->device, &(wgpu_buffer_wish){.usage = usage, .bytes = bytes});
+        g->fn.DeviceCreateBuffer(g->device, &(wgpu_buffer_desc){.usage = usage, .bytes = bytes});
     if (g->test_inject && g->counts.buffer_bytes + bytes > g->test_memory) {
         g->test_inject(g->device, WGPU_ERROR_MEMORY,
                        gpu_native_text("the memory that a test allows is full"));
@@ -75,8 +75,7 @@ gpu_buffer gpu_buffer_new(gpu *g, uint64_t bytes, gpu_usage usage, bz_error *err
 
 static void destroy(gpu *g, wgpu_buffer b)
 {
-    g->fn.BufferDestroy(
-        b); /* its memory, now: bind groups of lists may hold the object for longer */
+    g->fn.BufferDestroy(b); /* frees the memory now: bind groups of lists may keep the object */
     g->fn.BufferRelease(b);
 }
 
@@ -90,7 +89,7 @@ void gpu_buffer_free(gpu *g, gpu_buffer b)
     }
 }
 
-/* NULL, and the device broken, when the range is not inside the buffer. */
+/* NULL, and the device has failed, if the range is not inside the buffer. */
 static const gpu_buffer_item *range_of(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n,
                                        const char *verb)
 {
@@ -118,8 +117,7 @@ void gpu_write(gpu *g, gpu_buffer b, uint64_t offset, const void *bytes, uint64_
     const gpu_buffer_item *item =
         gpu_native_usable(g, NULL) ? range_of(g, b, offset, n, "write") : NULL;
     g->counts.written_bytes += item ? n : 0;
-    for (const uint8_t *p = bytes;
-         item && n;) { /* more than one buffer for uploads holds goes through several */
+    for (const uint8_t *p = bytes; item && n;) { /* split over several upload buffers */
         const uint64_t some = n < GPU_UPLOAD_BYTES ? n : GPU_UPLOAD_BYTES;
         if (!gpu_native_upload(g, item->object, offset, p, some)) {
             g->fn.QueueWriteBuffer(g->queue, item->object, offset, p, (size_t)some);
@@ -150,7 +148,7 @@ void gpu_copy(gpu *g, gpu_buffer from, uint64_t from_offset, gpu_buffer to, uint
 
 /* ---- reading back --------------------------------------------------------------------- */
 
-/* The smallest staging at rest that holds n bytes, or a new one. */
+/* The smallest unused staging buffer of at least n bytes, or a new one. */
 static gpu_staging_item *take_staging(gpu *g, uint64_t n, bz_error *err)
 {
     gpu_staging_item *best = NULL;
@@ -195,7 +193,7 @@ static void rest_staging(gpu *g, gpu_staging_item *s)
     }
 }
 
-/* The staging of a fence that has arrived is free again. */
+/* Releases the staging buffer of a fence that has arrived. */
 static void end_read(gpu *g, gpu_fence_item *f)
 {
     gpu_staging_item *s = gpu_handles_at(&g->stagings, f->staging);
@@ -216,15 +214,15 @@ static void on_map(uint32_t status, wgpu_text message, void *a, void *b)
             end_read(g, f);
         }
     } else if (f) {
-        /* A lost device says so itself, soon; anything else must not look like waiting. */
+        /* A lost device is reported by its own callback; any other failure must end the wait. */
         char line[200];
         gpu_native_line(message, line, sizeof line);
         gpu_native_break(g, BZ_DEVICE_LOST, "Bytes did not come back from the GPU: %s.", line);
     }
 }
 
-/* Behind what `e` holds: n bytes at a multiple of 4; those asked for begin `skip` bytes further on.
- * Submits e, or lets go of it. */
+/* Appends a read to `e`: n bytes at a multiple of 4, of which the first `skip` are not wanted.
+ * Submits e, or releases it on failure. */
 static gpu_fence start_read(gpu *g, wgpu_encoder e, wgpu_buffer from, uint64_t offset, uint64_t n,
                             uint64_t skip, bz_error *err)
 {
@@ -287,7 +285,7 @@ void gpu_read_drop(gpu *g, gpu_fence handle)
     }
 }
 
-/* NULL, and *err, when the bytes cannot be read. */
+/* NULL and *err if the bytes cannot be read. */
 static const gpu_buffer_item *readable(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n,
                                        bz_error *err)
 {
@@ -301,8 +299,8 @@ static const gpu_buffer_item *readable(gpu *g, gpu_buffer b, uint64_t offset, ui
     return item;
 }
 
-static gpu_fence read_behind(gpu *g, wgpu_encoder e, const gpu_buffer_item *item, uint64_t offset,
-                             uint64_t n, bz_error *err)
+static gpu_fence read_after(gpu *g, wgpu_encoder e, const gpu_buffer_item *item, uint64_t offset,
+                            uint64_t n, bz_error *err)
 {
     uint64_t begin = offset & ~(uint64_t)3, end = (offset + n + 3) & ~(uint64_t)3;
     gpu_fence handle = start_read(g, e, item->object, begin, end - begin, offset - begin, err);
@@ -316,7 +314,7 @@ static gpu_fence read_behind(gpu *g, wgpu_encoder e, const gpu_buffer_item *item
 gpu_fence gpu_read(gpu *g, gpu_buffer b, uint64_t offset, uint64_t n, bz_error *err)
 {
     const gpu_buffer_item *item = gpu_native_usable(g, err) ? readable(g, b, offset, n, err) : NULL;
-    return item ? read_behind(g, new_encoder(g), item, offset, n, err) : 0;
+    return item ? read_after(g, new_encoder(g), item, offset, n, err) : 0;
 }
 
 gpu_fence gpu_replay_read(gpu *g, gpu_list list, uint32_t first, uint32_t count, gpu_buffer b,
@@ -332,7 +330,7 @@ gpu_fence gpu_replay_read(gpu *g, gpu_list list, uint32_t first, uint32_t count,
         gpu_native_usable(g, err);
         return 0;
     }
-    gpu_fence handle = read_behind(g, e, item, offset, n, err);
+    gpu_fence handle = read_after(g, e, item, offset, n, err);
     g->counts.dispatches += handle ? count : 0;
     return handle;
 }
@@ -342,20 +340,20 @@ bool gpu_read_done(gpu *g, gpu_fence f, void *to)
     return finish_read(g, f, to);
 }
 
-/* A read of four bytes that nobody looks at: it arrives when all before it has run. (WebGPU has a
- * call for this; see WGPU_FUNCTIONS for why it is not used.) */
+/* A read of four unused bytes: it arrives when everything before it has run. (WebGPU has a call for
+ * this; see WGPU_FUNCTIONS for why it is not used.) */
 gpu_fence gpu_signal(gpu *g, bz_error *err)
 {
     if (!gpu_native_usable(g, err)) {
         return 0;
     }
-    if (!g->nothing) {
-        g->nothing = make_buffer(g, 4, WGPU_USAGE_COPY_FROM, err);
-        if (!g->nothing) {
+    if (!g->signal_source) {
+        g->signal_source = make_buffer(g, 4, WGPU_USAGE_COPY_FROM, err);
+        if (!g->signal_source) {
             return 0;
         }
     }
-    return start_read(g, new_encoder(g), g->nothing, 0, 4, 0, err);
+    return start_read(g, new_encoder(g), g->signal_source, 0, 4, 0, err);
 }
 
 bool gpu_signal_done(gpu *g, gpu_fence f)
@@ -391,8 +389,8 @@ void gpu_native_drop_buffers(gpu *g)
          s = gpu_handles_next(&g->stagings, s)) {
         destroy(g, s->object);
     }
-    if (g->nothing) {
-        destroy(g, g->nothing);
+    if (g->signal_source) {
+        destroy(g, g->signal_source);
     }
 }
 

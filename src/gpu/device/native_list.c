@@ -1,4 +1,4 @@
-/* Pipelines, and lists of their dispatches. */
+/* The native device: pipelines, lists of dispatches, timing. */
 #include "gpu/device/native.h"
 
 #if !defined(__wasm__)
@@ -10,9 +10,9 @@
 
 /* ---- pipelines ------------------------------------------------------------------------ */
 
-/* Two callbacks tell about a pipeline: the compiler's messages, with lines, and the outcome. The
- * state is COMPILING until both have come, in either order. */
-static gpu_pipeline_item *told(gpu *g, void *handle)
+/* Two callbacks report on a pipeline: the compiler's messages, with lines, and the result. The
+ * state is COMPILING until both were made, in either order. */
+static gpu_pipeline_item *count_callback(gpu *g, void *handle)
 {
     g->callbacks--;
     gpu_pipeline_item *p = gpu_handles_at(&g->pipelines, (uint32_t)(uintptr_t)handle);
@@ -24,7 +24,7 @@ static gpu_pipeline_item *told(gpu *g, void *handle)
 
 static void on_compilation(uint32_t status, const wgpu_compilation *info, void *a, void *b)
 {
-    gpu_pipeline_item *p = told(a, b);
+    gpu_pipeline_item *p = count_callback(a, b);
     if (!p || status != WGPU_SUCCESS || !info) {
         return;
     }
@@ -45,7 +45,7 @@ static void on_compilation(uint32_t status, const wgpu_compilation *info, void *
 static void on_pipeline(uint32_t status, wgpu_pipeline object, wgpu_text message, void *a, void *b)
 {
     gpu *g = a;
-    gpu_pipeline_item *p = told(g, b);
+    gpu_pipeline_item *p = count_callback(g, b);
     if (!p || status != WGPU_SUCCESS || g->closing) {
         if (object) {
             g->fn.ComputePipelineRelease(object);
@@ -92,7 +92,7 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
     gpu_native_catch(g);
     wgpu_shader shader = g->fn.DeviceCreateShaderModule(
         g->device, &(wgpu_labelled){.next = &source.chain, .label = gpu_native_text(label)});
-    /* A mistake in the shader shows in the messages below, with its line. */
+    /* Errors in the shader are reported with their line by the messages below. */
     bz_error caught;
     bz_status status = gpu_native_caught(g, &caught, label);
     if (!shader || (status != BZ_OK && status != BZ_BAD_REQUEST)) {
@@ -113,7 +113,7 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
                                             .call = on_compilation,
                                             .a = g,
                                             .b = (void *)(uintptr_t)handle});
-    wgpu_pipeline_wish wish = {
+    wgpu_pipeline_desc desc = {
         .label = gpu_native_text(label),
         .compute = {.shader = shader,
                     .entry = gpu_native_text("main"),
@@ -121,7 +121,7 @@ gpu_pipeline gpu_pipeline_new(gpu *g, const char *label, const char *wgsl, size_
                     .constants = values},
     };
     g->fn.DeviceCreateComputePipelineAsync(
-        g->device, &wish,
+        g->device, &desc,
         (wgpu_pipeline_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
                                  .call = on_pipeline,
                                  .a = g,
@@ -202,7 +202,7 @@ void gpu_list_free(gpu *g, gpu_list handle)
     }
 }
 
-/* Our own words for what goes wrong most often; the library finds the rest. */
+/* Clear messages for the most frequent mistakes; the library finds the rest. */
 static bz_status fill_entry(gpu *g, const char *kernel, uint32_t i, const gpu_binding *b,
                             wgpu_group_entry *entry, bz_error *err)
 {
@@ -254,7 +254,7 @@ static bz_status make_group(gpu *g, gpu_pipeline_item *p, const gpu_binding *bin
         p->layout = g->fn.ComputePipelineGetBindGroupLayout(p->object, 0);
     }
     wgpu_group group = g->fn.DeviceCreateBindGroup(
-        g->device, &(wgpu_group_wish){.layout = p->layout, .n = n, .entries = entries});
+        g->device, &(wgpu_group_desc){.layout = p->layout, .n = n, .entries = entries});
     bz_status status = gpu_native_caught(g, err, what);
     if (status != BZ_OK && group) {
         g->fn.BindGroupRelease(group);
@@ -299,13 +299,13 @@ bz_status gpu_list_add(gpu *g, gpu_list list, gpu_pipeline pipeline, const gpu_b
     wgpu_group group;
     bz_status status = make_group(g, p, bindings, n, &group, err);
     if (status == BZ_OK) {
-        g->fn.ComputePipelineAddRef(p->object); /* the list may outlive the kernel's handle */
+        g->fn.ComputePipelineAddRef(p->object); /* the list may outlive the pipeline's handle */
         l->dispatches[l->n++] = (gpu_dispatch){p->object, group, x, y, z};
     }
     return status;
 }
 
-static const gpu_list_item *stretch_of(gpu *g, gpu_list list, uint32_t first, uint32_t count)
+static const gpu_list_item *range_of(gpu *g, gpu_list list, uint32_t first, uint32_t count)
 {
     const gpu_list_item *l = gpu_handles_at(&g->lists, list);
     if (!l || first > l->n || count > l->n - first) {
@@ -318,7 +318,7 @@ static const gpu_list_item *stretch_of(gpu *g, gpu_list list, uint32_t first, ui
 
 bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, uint32_t count)
 {
-    const gpu_list_item *l = stretch_of(g, list, first, count);
+    const gpu_list_item *l = range_of(g, list, first, count);
     if (!l) {
         return false;
     }
@@ -341,7 +341,7 @@ bool gpu_native_encode(gpu *g, wgpu_encoder e, gpu_list list, uint32_t first, ui
 
 void gpu_replay(gpu *g, gpu_list list, uint32_t first, uint32_t count)
 {
-    if (!gpu_native_usable(g, NULL) || !stretch_of(g, list, first, count) || count == 0) {
+    if (!gpu_native_usable(g, NULL) || !range_of(g, list, first, count) || count == 0) {
         return;
     }
     wgpu_encoder e = g->fn.DeviceCreateCommandEncoder(g->device, NULL);
@@ -361,7 +361,7 @@ static bool time_some(gpu *g, const gpu_dispatch *d, uint32_t n, wgpu_queries qu
     wgpu_encoder e = fn->DeviceCreateCommandEncoder(g->device, NULL);
     for (uint32_t i = 0; i < n; i++) {
         wgpu_pass_times times = {.queries = queries, .begin = 2 * i, .end = 2 * i + 1};
-        wgpu_pass pass = fn->CommandEncoderBeginComputePass(e, &(wgpu_pass_wish){.times = &times});
+        wgpu_pass pass = fn->CommandEncoderBeginComputePass(e, &(wgpu_pass_desc){.times = &times});
         fn->ComputePassEncoderSetPipeline(pass, d[i].pipeline);
         fn->ComputePassEncoderSetBindGroup(pass, 0, d[i].group, 0, NULL);
         fn->ComputePassEncoderDispatchWorkgroups(pass, d[i].x, d[i].y, d[i].z);
@@ -383,15 +383,15 @@ static bool time_some(gpu *g, const gpu_dispatch *d, uint32_t n, wgpu_queries qu
 
 bool gpu_time_list(gpu *g, gpu_list list, uint32_t first, uint32_t count, double *ns)
 {
-    const gpu_list_item *l = gpu_native_usable(g, NULL) ? stretch_of(g, list, first, count) : NULL;
+    const gpu_list_item *l = gpu_native_usable(g, NULL) ? range_of(g, list, first, count) : NULL;
     if (!l || !g->limits.timestamps) {
         return false;
     }
     gpu_native_catch(g);
     wgpu_queries queries = g->fn.DeviceCreateQuerySet(
-        g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2 * TIMES_AT_ONCE});
+        g->device, &(wgpu_queries_desc){.type = WGPU_QUERY_TIMESTAMP, .count = 2 * TIMES_AT_ONCE});
     wgpu_buffer resolved = g->fn.DeviceCreateBuffer(
-        g->device, &(wgpu_buffer_wish){.usage = WGPU_USAGE_QUERY_RESOLVE | WGPU_USAGE_COPY_FROM,
+        g->device, &(wgpu_buffer_desc){.usage = WGPU_USAGE_QUERY_RESOLVE | WGPU_USAGE_COPY_FROM,
                                        .bytes = 2 * TIMES_AT_ONCE * sizeof(uint64_t)});
     bool good = gpu_native_caught(g, NULL, "") == BZ_OK && queries && resolved;
     for (uint32_t done = 0; good && done < count; done += TIMES_AT_ONCE) {

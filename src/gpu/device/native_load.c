@@ -1,4 +1,4 @@
-/* Finding a WebGPU library and the functions in it.
+/* The native device: finds a WebGPU library and the functions in it.
  *
  * Environment: BEZEL_WEBGPU_LIB, the library to load */
 #include "gpu/device/native.h"
@@ -60,7 +60,7 @@ bz_status gpu_native_load(gpu *g, bz_error *err)
         return status;
     }
     const char *name = g->library.name;
-    /* Its asynchronous pipelines and compiler messages end the process: "not implemented". */
+    /* It aborts in asynchronous pipeline creation and compilation info: "not implemented". */
     if (has(g, "wgpuGetVersion")) {
         return bz_fail(err, BZ_NO_WEBGPU,
                        "%.150s is wgpu-native, which cannot compile in the background. Set "
@@ -68,7 +68,7 @@ bz_status gpu_native_load(gpu *g, bz_error *err)
                        "Dawn library instead.",
                        name);
     }
-    /* Libraries that have this function have the structs we know as well; older ones do not. */
+    /* Libraries with this function have the struct layouts of webgpu_abi.h; older ones do not. */
     const char *missing = has(g, "wgpuBufferReadMappedRange") ? NULL : "BufferReadMappedRange";
 #define LOOK_UP(result, function, arguments)                                                       \
     if (!missing) {                                                                                \

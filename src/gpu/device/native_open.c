@@ -1,7 +1,7 @@
-/* Opening a device: the adapter, what it offers, the device itself, and which of its features work.
+/* The native device: adapter, limits, device, and which of its features work.
  *
  * Environment:
- *   BEZEL_DAWN_TOGGLES  for measuring: "name,-name", switches of Dawn to turn on and off
+ *   BEZEL_DAWN_TOGGLES  for measuring: "name,-name", toggles of Dawn to turn on and off
  */
 #include "gpu/device/native.h"
 
@@ -15,7 +15,7 @@ enum { OPEN_SECONDS = 60 };
 
 /* ---- the adapter ------------------------------------------------------------------- */
 
-/* Dawn's switches, for the adapter and the device alike; other libraries get none. */
+/* Dawn's toggles, for adapter and device; other libraries get none. */
 typedef struct toggles {
     char text[256];
     const char *on[8], *off[8];
@@ -42,7 +42,7 @@ static const wgpu_chain *fill_toggles(toggles *t, const gpu *g, const gpu_option
     t->chain.chain.type = WGPU_CHAIN_DAWN_TOGGLES;
     t->chain.enabled = t->on;
     t->chain.disabled = t->off;
-    /* Times in steps of 0.1 ms would be useless; browsers keep them so coarse on purpose. */
+    /* Timestamps are rounded to 0.1 ms by default, which is too coarse for kernels. */
     add_toggle(t, "-timestamp_quantization");
     if (!options->baseline && !options->no_f16) {
         add_toggle(t, "vulkan_enable_f16_on_nvidia"); /* unknown names are ignored */
@@ -62,8 +62,8 @@ static const wgpu_chain *fill_toggles(toggles *t, const gpu *g, const gpu_option
     return &t->chain.chain;
 }
 
-/* Each system's own, so that Dawn neither starts OpenGL to find it wanting nor, on a machine
- * without a GPU, hands out its "null" adapter, which computes nothing. */
+/* The native API of each system: otherwise Dawn would also try OpenGL, and on a machine without a
+ * GPU return its "null" adapter, which computes nothing. */
 #if defined(__APPLE__)
 enum { BACKEND = WGPU_BACKEND_METAL };
 #elif defined(_WIN32)
@@ -86,12 +86,12 @@ static void on_adapter(uint32_t status, wgpu_adapter adapter, wgpu_text message,
 
 static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
 {
-    wgpu_adapter_wish wish = {.next = chain,
+    wgpu_adapter_desc desc = {.next = chain,
                               .feature_level = WGPU_FEATURE_LEVEL_CORE,
                               .power = WGPU_POWER_HIGH,
                               .backend = BACKEND};
     g->callbacks++;
-    g->fn.InstanceRequestAdapter(g->instance, &wish,
+    g->fn.InstanceRequestAdapter(g->instance, &desc,
                                  (wgpu_adapter_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS,
                                                          .call = on_adapter,
                                                          .a = g});
@@ -108,7 +108,7 @@ static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
     return BZ_OK;
 }
 
-/* The kind of matrices that our kernels are written for. */
+/* The configuration that the kernels are written for. */
 static bool is_known(const wgpu_matrix_config *c)
 {
     return c->factors == WGPU_COMPONENT_F16 && c->sums == WGPU_COMPONENT_F32 && c->m == 16 &&
@@ -120,7 +120,7 @@ static uint32_t matrix_feature(const gpu *g)
     return g->library.new_numbers ? WGPU_NEW_MATRICES : WGPU_OLD_MATRICES;
 }
 
-/* Dawn alone has them, and it refuses the question where it does not offer them. */
+/* Only Dawn has them, and it rejects the query if the adapter has none. */
 static bool has_matrices(gpu *g)
 {
     wgpu_matrix_configs list = {.chain = {.type = WGPU_CHAIN_MATRICES}};
@@ -183,8 +183,8 @@ static void on_device(uint32_t status, wgpu_device device, wgpu_text message, vo
     gpu_native_line(message, g->answer, sizeof g->answer);
 }
 
-/* What the standard promises of every device. Nonsense here means that the library's structs are
- * not the ones we know. */
+/* The standard's minimum for every device. Other values mean that the library's structs have a
+ * different layout. */
 static bool plausible(const wgpu_limits *l)
 {
     uint32_t s = l->storage_alignment, u = l->uniform_alignment;
@@ -227,7 +227,7 @@ static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chai
         }
     }
 
-    wgpu_device_wish wish = {
+    wgpu_device_desc desc = {
         .next = chain,
         .n_features = n_features,
         .features = features,
@@ -235,9 +235,9 @@ static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chai
         .on_lost = {.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = gpu_native_on_lost, .a = g},
         .on_error = {.call = gpu_native_on_error, .a = g},
     };
-    g->callbacks += 2; /* the device's arrival, and some day its loss */
+    g->callbacks += 2; /* the new device, and later its loss */
     g->fn.AdapterRequestDevice(
-        g->adapter, &wish,
+        g->adapter, &desc,
         (wgpu_device_callback){.mode = WGPU_CALLBACK_IN_PROCESS_EVENTS, .call = on_device, .a = g});
     if (!gpu_native_wait(g, &g->answers, 2, OPEN_SECONDS) || !g->device) {
         return bz_fail(err, BZ_NO_ADAPTER, "%s gave no device: %.180s.", g->name,
@@ -262,7 +262,7 @@ static bz_status make_device(gpu *g, const gpu_options *options, const wgpu_chai
 
 /* ---- features -------------------------------------------------------------------------- */
 
-/* Asking is better than believing: numbers of features differ between libraries. */
+/* Feature numbers differ between libraries, so features are tested. */
 static bool compiles(gpu *g, const char *wgsl)
 {
     wgpu_wgsl source = {.chain = {.type = WGPU_CHAIN_WGSL}, .code = gpu_native_text(wgsl)};
@@ -280,7 +280,7 @@ static bool has_timestamps(gpu *g)
 {
     gpu_native_catch(g);
     wgpu_queries queries = g->fn.DeviceCreateQuerySet(
-        g->device, &(wgpu_queries_wish){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
+        g->device, &(wgpu_queries_desc){.type = WGPU_QUERY_TIMESTAMP, .count = 2});
     bool good = gpu_native_caught(g, NULL, "") == BZ_OK;
     if (queries) {
         g->fn.QuerySetRelease(queries);
@@ -306,7 +306,7 @@ static void find_features(gpu *g, const gpu_options *options)
             compiles(g, "@group(0) @binding(0) var<storage, read_write> x: array<i32>;\n"
                         "@compute @workgroup_size(1) fn main() { x[0] = dot4I8Packed(1u, 2u); }\n");
         g->limits.timestamps = has_timestamps(g);
-        /* Dawn alone knows the directive, and accepts it on a device that has the feature. */
+        /* Only Dawn knows the directive, and accepts it only if the device has the feature. */
         g->limits.matrices =
             g->limits.f16 && g->limits.subgroups &&
             compiles(g,

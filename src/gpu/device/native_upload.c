@@ -1,9 +1,9 @@
-/* Large writes, through buffers of ours that stay mapped until they are used.
+/* The native device: large writes, through a pool of mapped buffers.
  *
- * A queue's own write makes a staging buffer for every large stretch of bytes, whose fresh memory
- * costs more than the copy into it. Here a few buffers take turns: filled where they are mapped,
- * copied from on the GPU's timeline, and mapped again when that is over. Nothing waits: while all
- * are under way, the queue's own write does it. */
+ * wgpuQueueWriteBuffer creates a staging buffer for every large write, and its fresh memory costs
+ * more than the copy. Here a few buffers are reused: filled while mapped, copied from by the GPU,
+ * and mapped again after that. Nothing waits: while all are in flight, the caller uses the queue.
+ */
 #include "gpu/device/native.h"
 
 #if !defined(__wasm__)
@@ -14,7 +14,7 @@ enum { LEAST_BYTES = 256 << 10 };
 
 static void on_mapped(uint32_t status, wgpu_text message, void *a, void *b)
 {
-    (void)message; /* a lost device says so itself */
+    (void)message; /* a lost device is reported by its own callback */
     gpu *g = a;
     gpu_upload_slot *s = b;
     g->callbacks--;
@@ -23,20 +23,20 @@ static void on_mapped(uint32_t status, wgpu_text message, void *a, void *b)
                     : NULL;
 }
 
-/* One that is mapped, or NULL. */
+/* A mapped buffer, or NULL. */
 static gpu_upload_slot *free_slot(gpu *g)
 {
     g->fn.InstanceProcessEvents(g->instance);
     for (uint32_t i = 0; i < GPU_UPLOADS; i++) {
         gpu_upload_slot *s = &g->uploads[i];
         if (!s->object) {
-            const wgpu_buffer_wish wish = {.usage = WGPU_USAGE_MAP_WRITE | WGPU_USAGE_COPY_FROM,
+            const wgpu_buffer_desc desc = {.usage = WGPU_USAGE_MAP_WRITE | WGPU_USAGE_COPY_FROM,
                                            .bytes = GPU_UPLOAD_BYTES,
                                            .mapped = 1};
             gpu_native_catch(g);
-            s->object = g->fn.DeviceCreateBuffer(g->device, &wish);
+            s->object = g->fn.DeviceCreateBuffer(g->device, &desc);
             if (gpu_native_caught(g, NULL, "A buffer for uploads") != BZ_OK || !s->object) {
-                return NULL; /* there is no memory for it: then without */
+                return NULL; /* no memory for another: the caller uses the queue */
             }
             s->mapped = g->fn.BufferGetMappedRange(s->object, 0, GPU_UPLOAD_BYTES);
         }
@@ -76,11 +76,11 @@ static void drop(gpu *g, gpu_upload_slot *s)
     }
 }
 
-void gpu_rest(gpu *g)
+void gpu_free_upload_buffers(gpu *g)
 {
     g->fn.InstanceProcessEvents(g->instance);
     for (uint32_t i = 0; i < GPU_UPLOADS; i++) {
-        if (g->uploads[i].mapped) { /* others have a callback to come */
+        if (g->uploads[i].mapped) { /* the others have a callback outstanding */
             drop(g, &g->uploads[i]);
         }
     }

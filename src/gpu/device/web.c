@@ -1,9 +1,10 @@
-/* The GPU device over imports of module "gpu", which web/package/src/device.ts serves from a
- * GPUDevice. Handles are its handles. Sizes and offsets cross as doubles: exact to 2^53.
+/* The device in WebAssembly: imports of module "gpu", which web/package/src/device.ts implements
+ * with a GPUDevice. Handles are its handles. Sizes and offsets are passed as doubles: exact up to
+ * 2^53.
  *
- * In a browser an error is known only later. A buffer that could not be made, or bindings that do
- * not fit, show as GPU_FAILED; no fence passes before everything started earlier has been judged.
- */
+ * In a browser errors are reported later. A buffer that could not be created, or bindings that do
+ * not fit, show as GPU_FAILED; no fence passes before the result of everything started earlier is
+ * known. */
 #include "gpu/device/gpu.h"
 
 #if defined(__wasm__)
@@ -17,9 +18,9 @@ IMPORT(open) uint32_t js_open(uint32_t flags);
 IMPORT(close) void js_close(uint32_t device);
 /* One of gpu_state. */
 IMPORT(state) uint32_t js_state(uint32_t device);
-/* The status behind LOST or FAILED; the cause, one line, terminated, goes to text. */
+/* The bz_status of LOST or FAILED; writes the cause, one terminated line, to text. */
 IMPORT(failure) uint32_t js_failure(uint32_t device, char *text, uint32_t cap);
-IMPORT(describe) void js_describe(uint32_t device, double *facts, char *name, uint32_t name_cap);
+IMPORT(describe) void js_describe(uint32_t device, double *values, char *name, uint32_t name_cap);
 IMPORT(counts) void js_counts(uint32_t device, double *counts);
 
 IMPORT(buffer) uint32_t js_buffer(uint32_t device, double bytes, uint32_t usage);
@@ -33,7 +34,7 @@ void js_copy(uint32_t device, uint32_t from, double from_offset, uint32_t to, do
 IMPORT(pipeline)
 uint32_t js_pipeline(uint32_t device, const char *label, const char *wgsl, uint32_t n_wgsl,
                      const gpu_constant *constants, uint32_t n_constants);
-/* One of gpu_pipeline_state; the compiler's first message goes to text when it FAILED. */
+/* One of gpu_pipeline_state; if FAILED, writes the compiler's first message to text. */
 IMPORT(pipeline_state) uint32_t js_pipeline_state(uint32_t pipeline, char *text, uint32_t cap);
 IMPORT(pipeline_free) void js_pipeline_free(uint32_t pipeline);
 
@@ -150,7 +151,7 @@ gpu_state gpu_state_of(gpu *g, bz_error *err)
     return state;
 }
 
-/* Of calls that return a handle: 0 comes from a device that is LOST, FAILED or not there yet. */
+/* After a call returned the handle 0: the device is LOST, FAILED or not ready. */
 static uint32_t check(gpu *g, uint32_t handle, bz_error *err)
 {
     if (!handle && gpu_state_of(g, err) == GPU_STARTING) {
@@ -332,9 +333,9 @@ gpu_fence gpu_signal(gpu *g, bz_error *err)
     return check(g, js_signal(g->device), err);
 }
 
-void gpu_rest(gpu *g)
+void gpu_free_upload_buffers(gpu *g)
 {
-    (void)g; /* the queue keeps nothing of ours */
+    (void)g; /* the browser manages its own upload buffers */
 }
 
 bool gpu_signal_done(gpu *g, gpu_fence f)
@@ -345,7 +346,7 @@ bool gpu_signal_done(gpu *g, gpu_fence f)
 
 /* ---- measuring --------------------------------------------------------------------------- */
 
-/* It would have to block. Whoever measures in JavaScript asks device.ts, which can wait. */
+/* It would have to block. In JavaScript, device.ts measures instead. */
 bool gpu_time_list(gpu *g, gpu_list l, uint32_t first, uint32_t count, double *ns)
 {
     (void)g, (void)l, (void)first, (void)count, (void)ns;

@@ -1,10 +1,9 @@
-/* The part of WebGPU's C interface that Bezel calls, as facts of its binary interface: names of
- * functions, numbers, and the layout of structs, in the state the standard reached in spring 2025
- * and has kept since (feature numbers excepted, see below). Only gpu_native*.c include this.
+/* The part of WebGPU's C binary interface that Bezel calls: names of functions, numbers, and the
+ * layout of structs, as standardized in spring 2025 and unchanged since (except feature numbers,
+ * see below). Only native*.c include this.
  *
- * Nothing here is linked against. The functions are looked up by name in a library found at run
- * time and live in a table; a WebGPU function `wgpuDeviceCreateBuffer` is `DeviceCreateBuffer`
- * there.
+ * Nothing is linked. The functions are looked up by name in a library loaded at run time and stored
+ * in a table, where wgpuDeviceCreateBuffer is DeviceCreateBuffer.
  *
  * Enumerations are 32-bit numbers and flags 64-bit ones in that interface, so they are plain
  * integers here with their values in anonymous enums.
@@ -23,7 +22,7 @@ typedef struct wgpu_device_ *wgpu_device;
 typedef struct wgpu_queue_ *wgpu_queue;
 typedef struct wgpu_buffer_ *wgpu_buffer;
 typedef struct wgpu_shader_ *wgpu_shader;
-typedef struct wgpu_pipeline_ *wgpu_pipeline; /* a compute pipeline: we know no other kind */
+typedef struct wgpu_pipeline_ *wgpu_pipeline; /* a compute pipeline */
 typedef struct wgpu_group_layout_ *wgpu_group_layout;
 typedef struct wgpu_group_ *wgpu_group; /* a bind group */
 typedef struct wgpu_encoder_ *wgpu_encoder;
@@ -86,7 +85,7 @@ enum {
     WGPU_NEW_SUBGROUPS = 0x12
 };
 
-/* Dawn's own, experimental: subgroup matrices. */
+/* Dawn's experimental extension: subgroup matrices. */
 enum { WGPU_OLD_MATRICES = 0x00050037, WGPU_NEW_MATRICES = 0x00050034 };
 
 #define WGPU_WHOLE UINT64_MAX /* to the end of the buffer */
@@ -98,7 +97,7 @@ typedef struct wgpu_text { /* by length; (size_t)-1 means NUL-terminated */
     size_t length;
 } wgpu_text;
 
-/* The head of a struct that extends another: most structs begin with a pointer to such. */
+/* The head of a struct that extends another one. Most structs begin with a pointer to one. */
 typedef struct wgpu_chain {
     const struct wgpu_chain *next;
     uint32_t type;
@@ -108,19 +107,19 @@ typedef struct wgpu_future {
     uint64_t id;
 } wgpu_future;
 
-typedef struct wgpu_labelled { /* encoders, command buffers, queues and shaders need no more */
+typedef struct wgpu_labelled { /* descriptor of encoders, command buffers, queues and shaders */
     const wgpu_chain *next;
     wgpu_text label;
 } wgpu_labelled;
 
-typedef struct wgpu_adapter_wish {
+typedef struct wgpu_adapter_desc {
     const wgpu_chain *next;
     uint32_t feature_level;
     uint32_t power;
     uint32_t force_fallback;
     uint32_t backend;
     void *surface;
-} wgpu_adapter_wish;
+} wgpu_adapter_desc;
 
 typedef struct wgpu_adapter_info {
     const wgpu_chain *next;
@@ -130,7 +129,7 @@ typedef struct wgpu_adapter_info {
     uint32_t subgroup_min, subgroup_max;
 } wgpu_adapter_info;
 
-/* Dawn's own: what subgroup matrices the adapter multiplies, chained to its info. */
+/* Dawn's extension: the adapter's configurations of subgroup matrices, chained to its info. */
 typedef struct wgpu_matrix_config {
     uint32_t factors, sums; /* kinds of components */
     uint32_t m, n, k;
@@ -159,8 +158,7 @@ typedef struct wgpu_limits {
     uint32_t workgroup_x, workgroup_y, workgroup_z;
     uint32_t workgroups; /* per dimension */
     uint32_t immediates;
-    /* Dawn of spring 2025 has four more members, and a library that writes past the struct it is
-     * given must not write past ours. */
+    /* Dawn of spring 2025 has four more members, and other libraries may write more. */
     uint32_t spare[90];
 } wgpu_limits;
 
@@ -180,7 +178,7 @@ typedef struct wgpu_compilation wgpu_compilation;
 typedef void (*wgpu_on_compilation)(uint32_t status, const wgpu_compilation *info, void *a,
                                     void *b);
 
-/* A callback with the two pointers it is handed, in the layout all kinds share. */
+/* A callback and the two pointers that it gets, in the layout that all kinds share. */
 #define WGPU_CALLBACK_STRUCT(name, function)                                                       \
     typedef struct name {                                                                          \
         const wgpu_chain *next;                                                                    \
@@ -202,7 +200,7 @@ typedef struct wgpu_error_callback { /* the one kind without a mode */
     void *a, *b;
 } wgpu_error_callback;
 
-typedef struct wgpu_device_wish {
+typedef struct wgpu_device_desc {
     const wgpu_chain *next;
     wgpu_text label;
     size_t n_features;
@@ -211,9 +209,9 @@ typedef struct wgpu_device_wish {
     wgpu_labelled queue;
     wgpu_lost_callback on_lost;
     wgpu_error_callback on_error;
-} wgpu_device_wish;
+} wgpu_device_desc;
 
-/* Dawn's own: named switches, accepted in the wish for an adapter and for a device. */
+/* Dawn's extension: named toggles, in the descriptor of an adapter or a device. */
 typedef struct wgpu_dawn_toggles {
     wgpu_chain chain;
     size_t n_enabled;
@@ -222,13 +220,13 @@ typedef struct wgpu_dawn_toggles {
     const char *const *disabled;
 } wgpu_dawn_toggles;
 
-typedef struct wgpu_buffer_wish {
+typedef struct wgpu_buffer_desc {
     const wgpu_chain *next;
     wgpu_text label;
     uint64_t usage;
     uint64_t bytes;
     uint32_t mapped;
-} wgpu_buffer_wish;
+} wgpu_buffer_desc;
 
 typedef struct wgpu_wgsl {
     wgpu_chain chain;
@@ -255,7 +253,7 @@ typedef struct wgpu_constant {
     double value;
 } wgpu_constant;
 
-typedef struct wgpu_pipeline_wish {
+typedef struct wgpu_pipeline_desc {
     const wgpu_chain *next;
     wgpu_text label;
     void *layout; /* NULL: derived from the shader */
@@ -266,7 +264,7 @@ typedef struct wgpu_pipeline_wish {
         size_t n_constants;
         const wgpu_constant *constants;
     } compute;
-} wgpu_pipeline_wish;
+} wgpu_pipeline_desc;
 
 typedef struct wgpu_group_entry {
     const wgpu_chain *next;
@@ -276,13 +274,13 @@ typedef struct wgpu_group_entry {
     void *sampler, *texture;
 } wgpu_group_entry;
 
-typedef struct wgpu_group_wish {
+typedef struct wgpu_group_desc {
     const wgpu_chain *next;
     wgpu_text label;
     wgpu_group_layout layout;
     size_t n;
     const wgpu_group_entry *entries;
-} wgpu_group_wish;
+} wgpu_group_desc;
 
 typedef struct wgpu_pass_times {
     const wgpu_chain *next;
@@ -290,24 +288,24 @@ typedef struct wgpu_pass_times {
     uint32_t begin, end; /* indices of queries */
 } wgpu_pass_times;
 
-typedef struct wgpu_pass_wish {
+typedef struct wgpu_pass_desc {
     const wgpu_chain *next;
     wgpu_text label;
     const wgpu_pass_times *times;
-} wgpu_pass_wish;
+} wgpu_pass_desc;
 
-typedef struct wgpu_queries_wish {
+typedef struct wgpu_queries_desc {
     const wgpu_chain *next;
     wgpu_text label;
     uint32_t type, count;
-} wgpu_queries_wish;
+} wgpu_queries_desc;
 
-/* A wrong layout would corrupt memory without a word, so the compiler counts for us. */
+/* A wrong layout would silently corrupt memory. */
 #if UINTPTR_MAX == UINT64_MAX
 _Static_assert(sizeof(wgpu_text) == 16 && sizeof(wgpu_chain) == 16, "text, chain");
 _Static_assert(sizeof(wgpu_labelled) == 24, "labelled");
-_Static_assert(sizeof(wgpu_adapter_wish) == 32 && offsetof(wgpu_adapter_wish, surface) == 24,
-               "adapter wish");
+_Static_assert(sizeof(wgpu_adapter_desc) == 32 && offsetof(wgpu_adapter_desc, surface) == 24,
+               "adapter desc");
 _Static_assert(sizeof(wgpu_adapter_info) == 96 && offsetof(wgpu_adapter_info, backend) == 72,
                "adapter info");
 _Static_assert(sizeof(wgpu_matrix_config) == 20 && sizeof(wgpu_matrix_configs) == 32, "matrices");
@@ -318,50 +316,50 @@ _Static_assert(offsetof(wgpu_limits, spare) == 152 && sizeof(wgpu_limits) == 512
 _Static_assert(sizeof(wgpu_map_callback) == 40 && offsetof(wgpu_map_callback, call) == 16,
                "callback");
 _Static_assert(sizeof(wgpu_error_callback) == 32, "error callback");
-_Static_assert(sizeof(wgpu_device_wish) == 144 && offsetof(wgpu_device_wish, on_lost) == 72,
-               "device wish");
+_Static_assert(sizeof(wgpu_device_desc) == 144 && offsetof(wgpu_device_desc, on_lost) == 72,
+               "device desc");
 _Static_assert(sizeof(wgpu_dawn_toggles) == 48, "toggles");
-_Static_assert(sizeof(wgpu_buffer_wish) == 48 && offsetof(wgpu_buffer_wish, mapped) == 40,
-               "buffer wish");
+_Static_assert(sizeof(wgpu_buffer_desc) == 48 && offsetof(wgpu_buffer_desc, mapped) == 40,
+               "buffer desc");
 _Static_assert(sizeof(wgpu_wgsl) == 32, "wgsl");
 _Static_assert(sizeof(wgpu_message) == 64 && offsetof(wgpu_message, line) == 32, "message");
 _Static_assert(sizeof(wgpu_compilation) == 24, "compilation");
 _Static_assert(sizeof(wgpu_constant) == 32, "constant");
-_Static_assert(sizeof(wgpu_pipeline_wish) == 80 && offsetof(wgpu_pipeline_wish, compute) == 32,
-               "pipeline wish");
+_Static_assert(sizeof(wgpu_pipeline_desc) == 80 && offsetof(wgpu_pipeline_desc, compute) == 32,
+               "pipeline desc");
 _Static_assert(sizeof(wgpu_group_entry) == 56 && offsetof(wgpu_group_entry, offset) == 24,
                "group entry");
-_Static_assert(sizeof(wgpu_group_wish) == 48, "group wish");
-_Static_assert(sizeof(wgpu_pass_times) == 24 && sizeof(wgpu_pass_wish) == 32, "pass");
-_Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
+_Static_assert(sizeof(wgpu_group_desc) == 48, "group desc");
+_Static_assert(sizeof(wgpu_pass_times) == 24 && sizeof(wgpu_pass_desc) == 32, "pass");
+_Static_assert(sizeof(wgpu_queries_desc) == 32, "queries desc");
 #endif
 
 /* ---- functions ---------------------------------------------------------------------- */
 
 /* F(result, name, arguments). Not among them: wgpuQueueOnSubmittedWorkDone, whose callback has
- * a message argument in some libraries of our year and none in others. */
+ * a message argument in some libraries of 2025 and none in others. */
 #define WGPU_FUNCTIONS(F)                                                                          \
-    F(wgpu_instance, CreateInstance, (const void *wish))                                           \
+    F(wgpu_instance, CreateInstance, (const void *desc))                                           \
     F(void, InstanceProcessEvents, (wgpu_instance))                                                \
     F(wgpu_future, InstanceRequestAdapter,                                                         \
-      (wgpu_instance, const wgpu_adapter_wish *, wgpu_adapter_callback))                           \
+      (wgpu_instance, const wgpu_adapter_desc *, wgpu_adapter_callback))                           \
     F(void, InstanceRelease, (wgpu_instance))                                                      \
     F(uint32_t, AdapterGetInfo, (wgpu_adapter, wgpu_adapter_info *))                               \
     F(void, AdapterInfoFreeMembers, (wgpu_adapter_info))                                           \
     F(uint32_t, AdapterGetLimits, (wgpu_adapter, wgpu_limits *))                                   \
     F(uint32_t, AdapterHasFeature, (wgpu_adapter, uint32_t feature))                               \
     F(wgpu_future, AdapterRequestDevice,                                                           \
-      (wgpu_adapter, const wgpu_device_wish *, wgpu_device_callback))                              \
+      (wgpu_adapter, const wgpu_device_desc *, wgpu_device_callback))                              \
     F(void, AdapterRelease, (wgpu_adapter))                                                        \
     F(uint32_t, DeviceGetLimits, (wgpu_device, wgpu_limits *))                                     \
     F(wgpu_queue, DeviceGetQueue, (wgpu_device))                                                   \
-    F(wgpu_buffer, DeviceCreateBuffer, (wgpu_device, const wgpu_buffer_wish *))                    \
+    F(wgpu_buffer, DeviceCreateBuffer, (wgpu_device, const wgpu_buffer_desc *))                    \
     F(wgpu_shader, DeviceCreateShaderModule, (wgpu_device, const wgpu_labelled *))                 \
     F(wgpu_future, DeviceCreateComputePipelineAsync,                                               \
-      (wgpu_device, const wgpu_pipeline_wish *, wgpu_pipeline_callback))                           \
-    F(wgpu_group, DeviceCreateBindGroup, (wgpu_device, const wgpu_group_wish *))                   \
+      (wgpu_device, const wgpu_pipeline_desc *, wgpu_pipeline_callback))                           \
+    F(wgpu_group, DeviceCreateBindGroup, (wgpu_device, const wgpu_group_desc *))                   \
     F(wgpu_encoder, DeviceCreateCommandEncoder, (wgpu_device, const wgpu_labelled *))              \
-    F(wgpu_queries, DeviceCreateQuerySet, (wgpu_device, const wgpu_queries_wish *))                \
+    F(wgpu_queries, DeviceCreateQuerySet, (wgpu_device, const wgpu_queries_desc *))                \
     F(void, DevicePushErrorScope, (wgpu_device, uint32_t filter))                                  \
     F(wgpu_future, DevicePopErrorScope, (wgpu_device, wgpu_scope_callback))                        \
     F(void, DeviceDestroy, (wgpu_device))                                                          \
@@ -383,7 +381,7 @@ _Static_assert(sizeof(wgpu_queries_wish) == 32, "queries wish");
     F(void, ComputePipelineRelease, (wgpu_pipeline))                                               \
     F(void, BindGroupLayoutRelease, (wgpu_group_layout))                                           \
     F(void, BindGroupRelease, (wgpu_group))                                                        \
-    F(wgpu_pass, CommandEncoderBeginComputePass, (wgpu_encoder, const wgpu_pass_wish *))           \
+    F(wgpu_pass, CommandEncoderBeginComputePass, (wgpu_encoder, const wgpu_pass_desc *))           \
     F(void, CommandEncoderCopyBufferToBuffer,                                                      \
       (wgpu_encoder, wgpu_buffer from, uint64_t, wgpu_buffer to, uint64_t, uint64_t n))            \
     F(void, CommandEncoderResolveQuerySet,                                                         \

@@ -5,17 +5,16 @@
 #include "gpu/run/load.h"
 #include "plan/backend.h"
 
-/* For one session, over a model that is loaded; holds on to it. */
+/* A back end for one session or encoder, over a loaded model, to which it keeps a reference. */
 bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse,
                      bz_error *err);
-/* What towers multiply may be rounded to f16, where the device is then faster. Before a plan is
+/* Allows towers to round activations to f16, if the device is faster with it. Before a plan is
  * prepared. */
 void bz_gpu_allow_f16(bz_backend *backend);
 
-/* Where a schedule's time goes: one line per kernel and weight type, slowest first. Runs a pass of
- * all its rows from `position` on, and the choice of a token, kernel by kernel; what the caches
- * hold there is lost, and what passes were to leave must be said again. Needs timestamps. Returns
- * the number of lines, 0 without them. */
+/* The time of a schedule by kernel and weight type, slowest first. Runs a pass of all its rows from
+ * `position` on, and the choice of a token, dispatch by dispatch; overwrites the caches there and
+ * the request of set_topk. Needs timestamps. Returns the number of lines, 0 without timestamps. */
 typedef struct bz_gpu_line {
     char name[48];
     uint32_t dispatches;
@@ -26,7 +25,7 @@ typedef struct bz_gpu_line {
 size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *schedule, uint32_t position,
                       bz_gpu_line *lines, size_t cap);
 
-/* What a schedule became, dispatch by dispatch. */
+/* The dispatches of a schedule. */
 typedef struct bz_gpu_dispatch {
     char name[48]; /* of the kernel, with the type of its weights */
     uint32_t first_step,

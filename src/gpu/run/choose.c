@@ -1,7 +1,7 @@
-/* Passes that end in a short list: two dispatches behind those of the plan rank the row of logits
- * where it lies and choose a token, and a few kilobytes come back in the same submit. The next pass
- * can read the chosen token on the GPU, so that several passes are under way at once. Decoding one
- * token is one submit and two writes. */
+/* Passes that end in a short list: two dispatches after those of the plan rank the row of logits in
+ * the arena and choose a token, and a few kilobytes are read back in the same submit. The next pass
+ * reads the chosen token on the GPU, so that several passes are in flight. Decoding one token is
+ * one submit and two writes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 
 /* As choose/common.wgsl and choose/pick.wgsl lay them out, in words. */
 enum {
-    ASK_PLACE,
-    ASK_VOCAB,
-    ASK_N_EDITS,
-    ASK_WANTED,
-    ASK_FLAGS,
-    ASK_TOP_K,
-    ASK_TOP_P,
-    ASK_LOG_MIN_P,
-    ASK_TEMPERATURE,
-    ASK_REPETITION,
-    ASK_NIL,
-    ASK_EDITS = 12,
+    REQUEST_OFFSET,
+    REQUEST_VOCAB,
+    REQUEST_N_EDITS,
+    REQUEST_WANTED,
+    REQUEST_FLAGS,
+    REQUEST_TOP_K,
+    REQUEST_TOP_P,
+    REQUEST_LOG_MIN_P,
+    REQUEST_TEMPERATURE,
+    REQUEST_REPETITION,
+    REQUEST_UNUSED,
+    REQUEST_EDITS = 12,
     EDIT_WORDS = 4
 };
 enum { WANT_SUM = 1, WANT_RAW_SUM = 2, GREEDY = 4, MIN_P = 8 };
@@ -53,7 +53,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* ---- making -------------------------------------------------------------------------- */
+/* ---- preparing -------------------------------------------------------------------------- */
 
 bool gpu_chooses(const bz_schedule *s)
 {
@@ -65,7 +65,7 @@ static uint32_t blocks_of(uint32_t vocab)
     return (vocab + BLOCK - 1) / BLOCK;
 }
 
-/* Lists bind the new buffer, so they are recorded again. */
+/* Lists bind the old buffer: they are recorded again. */
 static bool replace(gpu_backend *b, gpu_buffer *buffer, uint64_t words, bz_error *err)
 {
     gpu_buffer fresh = gpu_buffer_new(b->g, words * sizeof(uint32_t), GPU_STORAGE, err);
@@ -80,13 +80,13 @@ static bool replace(gpu_backend *b, gpu_buffer *buffer, uint64_t words, bz_error
     return true;
 }
 
-static bz_status make_room(gpu_backend *b, uint32_t edits, bz_error *err)
+static bz_status reserve_edits(gpu_backend *b, uint32_t edits, bz_error *err)
 {
     gpu_chooser *c = &b->chooser;
     if (c->request && edits <= c->edit_capacity) {
         return BZ_OK;
     }
-    uint64_t words = ASK_EDITS + (uint64_t)EDIT_WORDS * edits;
+    uint64_t words = REQUEST_EDITS + (uint64_t)EDIT_WORDS * edits;
     uint32_t *block = calloc((size_t)words, sizeof *block);
     if (!block || !replace(b, &c->request, words, err)) {
         free(block);
@@ -110,7 +110,7 @@ bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err
     bool ok =
         (c->scan = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_SCAN, BZ_F32, none, &local)) != 0 &&
         (c->pick = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_PICK, BZ_F32, none, &local)) != 0 &&
-        make_room(b, 64, &local) == BZ_OK &&
+        reserve_edits(b, 64, &local) == BZ_OK &&
         (c->answer || replace(b, &c->answer, ANSWER_WORDS, &local));
     if (ok && vocab > c->vocab) {
         ok = replace(b, &c->work, (uint64_t)blocks * (BLOCK + BLOCK / RUN + PART_WORDS), &local);
@@ -129,9 +129,9 @@ bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
     const gpu_binding pick[] = {
         {c->request, 0, 0}, {b->arena, 0, 0}, {c->work, 0, 0}, {b->rows, 0, 0}, {c->answer, 0, 0}};
     uint32_t x = blocks_of(bz_plan_tensor(s->plan, s->plan->output)->cols), y = 1;
-    uint32_t most = gpu_limits_of(b->g)->max_workgroups;
-    if (x > most) {
-        y = (x + most - 1) / most;
+    uint32_t max = gpu_limits_of(b->g)->max_workgroups;
+    if (x > max) {
+        y = (x + max - 1) / max;
         x = (x + y - 1) / y;
     }
     bz_status status = gpu_list_add(b->g, s->list, c->scan, scan, 3, x, y, 1, err);
@@ -140,42 +140,43 @@ bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err)
 
 /* ---- passes ---------------------------------------------------------------------------- */
 
-static bz_status set_topk(bz_backend *backend, const bz_schedule *s, const bz_topk_request *w,
+static bz_status set_topk(bz_backend *backend, const bz_schedule *s, const bz_topk_request *request,
                           bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
-    const bz_edits *e = w->edits;
+    const bz_edits *e = request->edits;
     const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols;
-    uint64_t most =
-        (uint64_t)e->n_fixed + e->window; /* all there can be, so that no later call makes memory */
-    most = most > e->n ? most : e->n;
-    bz_status status = make_room(b, (uint32_t)(most < vocab ? most : vocab), err);
+    uint64_t max =
+        (uint64_t)e->n_fixed + e->window; /* the maximum, so that no later call allocates */
+    max = max > e->n ? max : e->n;
+    bz_status status = reserve_edits(b, (uint32_t)(max < vocab ? max : vocab), err);
     if (status != BZ_OK) {
         return status;
     }
     uint32_t *block = b->chooser.block;
-    block[ASK_PLACE] = (uint32_t)(gpu_lowered_offset(&s->lowered, s->plan->output) / sizeof(float));
-    block[ASK_VOCAB] = vocab;
-    block[ASK_N_EDITS] = e->n;
-    block[ASK_WANTED] = w->wanted;
-    block[ASK_FLAGS] = (w->sum ? WANT_SUM : 0u) | (w->raw_sum ? WANT_RAW_SUM : 0u) |
-                       (w->greedy ? GREEDY : 0u) | (w->min_p > 0 ? MIN_P : 0u);
-    block[ASK_TOP_K] = w->top_k;
-    block[ASK_TOP_P] = bits_of(w->top_p);
-    block[ASK_LOG_MIN_P] = bits_of(w->min_p > 0 ? logf(w->min_p) : 0);
-    block[ASK_TEMPERATURE] = bits_of(w->temperature);
-    block[ASK_REPETITION] = bits_of(e->repetition);
+    block[REQUEST_OFFSET] =
+        (uint32_t)(gpu_lowered_offset(&s->lowered, s->plan->output) / sizeof(float));
+    block[REQUEST_VOCAB] = vocab;
+    block[REQUEST_N_EDITS] = e->n;
+    block[REQUEST_WANTED] = request->wanted;
+    block[REQUEST_FLAGS] = (request->sum ? WANT_SUM : 0u) | (request->raw_sum ? WANT_RAW_SUM : 0u) |
+                           (request->greedy ? GREEDY : 0u) | (request->min_p > 0 ? MIN_P : 0u);
+    block[REQUEST_TOP_K] = request->top_k;
+    block[REQUEST_TOP_P] = bits_of(request->top_p);
+    block[REQUEST_LOG_MIN_P] = bits_of(request->min_p > 0 ? logf(request->min_p) : 0);
+    block[REQUEST_TEMPERATURE] = bits_of(request->temperature);
+    block[REQUEST_REPETITION] = bits_of(e->repetition);
     for (uint32_t i = 0; i < e->n; i++) {
         const bz_edit *edit = &e->list[i];
-        uint32_t *to = block + ASK_EDITS + EDIT_WORDS * i;
+        uint32_t *to = block + REQUEST_EDITS + EDIT_WORDS * i;
         to[0] = (uint32_t)edit->id;
         to[1] = bits_of(edit->bias);
         to[2] = edit->seen != 0;
         to[3] = bits_of((float)edit->seen * e->frequency + e->presence);
     }
     gpu_write(b->g, b->chooser.request, 0, block,
-              (ASK_EDITS + (uint64_t)EDIT_WORDS * e->n) * sizeof *block);
-    b->chooser.wanted = w->wanted;
+              (REQUEST_EDITS + (uint64_t)EDIT_WORDS * e->n) * sizeof *block);
+    b->chooser.wanted = request->wanted;
     return BZ_OK;
 }
 
@@ -253,7 +254,7 @@ static void begin_logits(bz_backend *backend)
     b->stage = PASS_READING;
 }
 
-/* Not with a table in the file: its rows are fetched for tokens that the host knows. */
+/* Not with a table in the file: the host must know a token to fetch its row. */
 static bool can_run_ahead(const bz_backend *backend)
 {
     return !((const gpu_backend *)(const void *)backend)->model->table;

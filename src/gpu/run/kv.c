@@ -1,5 +1,5 @@
-/* Caches in GPU buffers: per layer keys and values, [row][kv_heads * head_dim], f16 pairs or f32.
- * One that is larger than a binding may be lies in several pieces, cut between rows. */
+/* Caches in GPU buffers: keys and values of each layer, [row][kv_heads * head_dim], f16 or f32. A
+ * cache larger than one binding is cut between rows into several pieces. */
 #include <stdlib.h>
 
 #include "gpu/run/internal.h"
@@ -8,7 +8,7 @@ struct bz_snapshot {
     gpu *g;
     uint32_t pos;
     uint32_t n;
-    gpu_buffer k_and_v[]; /* [2 n], 0 where the layer has no ring */
+    gpu_buffer k_and_v[]; /* [2 n], 0 if the layer has no ring */
 };
 
 static uint64_t row_bytes(const bz_kv *kv, const kv_cache *c)
@@ -43,7 +43,7 @@ static uint32_t rows_in_piece(const kv_cache *c, uint32_t rows, uint32_t piece)
                                           : c->piece_rows;
 }
 
-/* A buffer of more rows with what the old one holds, which may be none. */
+/* Replaces a buffer, or none, by one of more rows with the same contents. */
 static bz_status resize_piece(bz_kv *kv, const kv_cache *c, gpu_buffer *buffer, uint32_t had,
                               uint32_t rows, bz_error *err)
 {
@@ -79,7 +79,7 @@ static bool more_pieces(kv_cache *c, uint32_t n)
     return k && v;
 }
 
-/* Pieces that are full stay where they are; the last one grows, and more follow. */
+/* Full pieces stay as they are; the last one grows, and more are added. */
 static bz_status resize(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t rows, bz_error *err)
 {
     if (c->piece_rows == 0 || (c->window && rows > c->piece_rows)) {
@@ -106,7 +106,7 @@ static bz_status resize(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t rows, b
     c->rows = status == BZ_OK ? rows : c->rows;
     for (uint32_t p = c->n_pieces; status != BZ_OK && p-- > 0 && (!c->k[p] || !c->v[p]);
          c->n_pieces = p) {
-        gpu_buffer_free(kv->g, c->k[p]); /* only pairs are of use */
+        gpu_buffer_free(kv->g, c->k[p]); /* keys without values are useless */
         gpu_buffer_free(kv->g, c->v[p]);
     }
     return status;
@@ -129,9 +129,9 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
                                   .kv_heads = caches[i].kv_heads,
                                   .window = caches[i].window};
         const gpu_limits *l = gpu_limits_of(b->g);
-        uint64_t most = (l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer) /
-                        row_bytes(kv, &kv->cache[i]);
-        kv->cache[i].piece_rows = most > 1u << 30 ? 1u << 30 : (uint32_t)most;
+        uint64_t max = (l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer) /
+                       row_bytes(kv, &kv->cache[i]);
+        kv->cache[i].piece_rows = max > 1u << 30 ? 1u << 30 : (uint32_t)max;
         status =
             resize(b, kv, &kv->cache[i], caches[i].window ? caches[i].window + slack : 256, err);
     }
@@ -143,16 +143,15 @@ static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32
     return BZ_OK;
 }
 
-/* Twice as large each time; where that does not fit, as large as it must be. What there is stays as
- * it is when even that is too much. */
+/* Doubles the cache; if that does not fit, makes it as large as needed. Unchanged on failure. */
 static bz_status grow(gpu_backend *b, bz_kv *kv, kv_cache *c, uint32_t positions, bz_error *err)
 {
-    uint32_t rows = c->rows, least = (positions + 255) / 256 * 256;
+    uint32_t rows = c->rows, needed = (positions + 255) / 256 * 256;
     while (rows < positions) {
-        rows = rows > UINT32_MAX / 2 ? least : rows * 2;
+        rows = rows > UINT32_MAX / 2 ? needed : rows * 2;
     }
     bz_status status = resize(b, kv, c, rows, err);
-    return status == BZ_OUT_OF_MEMORY && least < rows ? resize(b, kv, c, least, err) : status;
+    return status == BZ_OUT_OF_MEMORY && needed < rows ? resize(b, kv, c, needed, err) : status;
 }
 
 static bz_status kv_reserve(bz_backend *backend, bz_kv *kv, uint32_t positions, bz_error *err)
@@ -179,13 +178,13 @@ static uint64_t kv_bytes(const bz_kv *kv)
 
 static uint32_t kv_ring_rows(const bz_kv *kv)
 {
-    uint32_t least = UINT32_MAX;
+    uint32_t needed = UINT32_MAX;
     for (uint32_t i = 0; i < kv->n; i++) {
-        if (kv->cache[i].window && kv->cache[i].rows < least) {
-            least = kv->cache[i].rows;
+        if (kv->cache[i].window && kv->cache[i].rows < needed) {
+            needed = kv->cache[i].rows;
         }
     }
-    return least;
+    return needed;
 }
 
 /* ---- snapshots ---------------------------------------------------------------- */
@@ -222,7 +221,7 @@ static bz_snapshot *snapshot_new(const bz_kv *kv)
     return s;
 }
 
-/* The window's rows before pos lie in the ring in at most two stretches. */
+/* The window's rows before pos are at most two ranges of the ring. */
 static void copy_rings(const bz_snapshot *s, const bz_kv *kv, uint32_t pos, bool save)
 {
     for (uint32_t i = 0; i < 2 * kv->n; i++) {

@@ -1,9 +1,11 @@
-/* Loading weights: file -> (staging) -> their place on the GPU.
+/* Loads the weights of a model: file -> (staging) -> GPU buffers. Stepped by the jobs that open a
+ * model or an encoder.
  *
- * Bytes travel in slices of at most 4 MB, slices in batches of at most 32 MB, with two batches
- * under way. A slice comes from memory (a mapped file), or is read into memory of ours, or the host
- * reads it straight into a GPU buffer. Types with a layout of their own go to a staging buffer and
- * are repacked from there; the queue's order makes one staging buffer enough. */
+ * Bytes are uploaded in slices of at most 4 MB, slices in batches of at most 32 MB, with two
+ * batches in flight. A slice comes from memory (a mapped file), or is read into a buffer of ours,
+ * or the host reads it directly into a GPU buffer. Types with a GPU layout of their own go to a
+ * staging buffer and are repacked from there; since the queue runs in order, one staging buffer
+ * suffices. */
 #include "gpu/run/load.h"
 
 #include <stdlib.h>
@@ -21,9 +23,9 @@ enum {
 
 typedef struct slice {
     uint32_t weight, piece;
-    uint64_t at, bytes;  /* of the piece as the file holds it; whole rows where they are repacked */
-    uint64_t staged;     /* where it waits: bytes into the staging buffer, or into ours */
-    const uint8_t *from; /* NULL: the host put it on the GPU */
+    uint64_t at, bytes;  /* of the piece, as in the file; whole rows if it is repacked */
+    uint64_t staged;     /* offset in the staging buffer, or in `memory` */
+    const uint8_t *from; /* NULL: the host has written it to the GPU */
 } slice;
 
 typedef enum upload_stage { STARTING, MAKING, COMPILING, CHOOSING, SENDING, DRAINING } upload_stage;
@@ -31,11 +33,11 @@ typedef enum upload_stage { STARTING, MAKING, COMPILING, CHOOSING, SENDING, DRAI
 struct gpu_upload {
     upload_stage stage;
     bool repacks;
-    gpu_buffer staging, facts;
+    gpu_buffer staging, params;
     uint8_t *memory; /* BATCH_BYTES for reads */
 
-    uint32_t weight, piece; /* what comes next */
-    uint64_t next;          /* bytes of the piece in the file, done so far */
+    uint32_t weight, piece; /* next to be sent */
+    uint64_t next;          /* bytes of the piece that are done */
 
     slice batch[BATCH_SLICES];
     uint32_t n, sent;
@@ -49,7 +51,7 @@ static bool repacks(const bz_weight_info *t)
     return gpu_layout_of(t->type).repacked;
 }
 
-/* ---- making and freeing --------------------------------------------------------- */
+/* ---- creating and freeing --------------------------------------------------------- */
 
 static void free_upload(bz_gpu_model *m)
 {
@@ -60,8 +62,8 @@ static void free_upload(bz_gpu_model *m)
     if (u->staging) {
         gpu_buffer_free(m->g, u->staging);
     }
-    if (u->facts) {
-        gpu_buffer_free(m->g, u->facts);
+    if (u->params) {
+        gpu_buffer_free(m->g, u->params);
     }
     free(u->memory);
     free(u);
@@ -70,12 +72,12 @@ static void free_upload(bz_gpu_model *m)
 
 void bz_gpu_model_hold(bz_gpu_model *m)
 {
-    m->holders++;
+    m->references++;
 }
 
 void bz_gpu_model_drop(bz_gpu_model *m)
 {
-    if (!m || --m->holders > 0) {
+    if (!m || --m->references > 0) {
         return;
     }
     free_upload(m);
@@ -84,8 +86,8 @@ void bz_gpu_model_drop(bz_gpu_model *m)
         gpu_stream_free(m->stream);
         gpu_weights_free(&m->weights, m->g);
     }
-    if (m->beside) {
-        bz_gpu_model_drop(m->beside);
+    if (m->shares) {
+        bz_gpu_model_drop(m->shares);
     } else if (m->g) {
         gpu_pipelines_free(m->pipelines);
         gpu_close(m->g);
@@ -125,7 +127,7 @@ static bz_gpu_model *new_model(const bz_weights *table, const uint8_t *const *we
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
         return NULL;
     }
-    m->holders = 1;
+    m->references = 1;
     m->weights.map.table = table;
     m->weight_bytes = weight_bytes;
     return m;
@@ -139,7 +141,7 @@ bz_status bz_gpu_model_beside(bz_gpu_model **out, bz_gpu_model *other, const bz_
         return BZ_OUT_OF_MEMORY;
     }
     bz_gpu_model_hold(other);
-    m->beside = other;
+    m->shares = other;
     m->g = other->g;
     m->pipelines = other->pipelines;
     *out = m;
@@ -162,9 +164,8 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
     return BZ_OK;
 }
 
-/* Gives weights their places; the table of rows has none of its own when it is to stay in the file.
- */
-static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
+/* Assigns the weights their pieces; in_file gets none. */
+static bz_status place(bz_gpu_model *m, bz_weight in_file, bz_error *err)
 {
     const bz_weights *table = m->weights.map.table;
     const gpu_limits *limits = gpu_limits_of(m->g);
@@ -172,12 +173,12 @@ static bz_status place(bz_gpu_model *m, bz_weight left_out, bz_error *err)
     uint32_t streamed = 0;
     bz_status status = BZ_OK;
     gpu_weights_free(&m->weights, m->g);
-    m->weights.map.table = table; /* freeing on failure too */
+    m->weights.map.table = table; /* also needed to free after a failure */
     if (m->may_stream && m->memory) {
-        status = gpu_weights_fit(limits, table, left_out, m->memory, &streamed, err);
+        status = gpu_weights_fit(limits, table, in_file, m->memory, &streamed, err);
     }
     if (status == BZ_OK) {
-        status = gpu_weights_place_streamed(&m->weights, limits, table, left_out, streamed, err);
+        status = gpu_weights_place_streamed(&m->weights, limits, table, in_file, streamed, err);
     }
     if (status == BZ_OK && m->memory_given && m->weights.bytes > m->memory) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY,
@@ -203,7 +204,7 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
     const bz_weights *table = m->weights.map.table;
-    m->pipelines = m->beside ? m->pipelines : gpu_pipelines_new(m->g);
+    m->pipelines = m->shares ? m->pipelines : gpu_pipelines_new(m->g);
     if (!m->pipelines) {
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
         return BZ_JOB_ERROR;
@@ -222,7 +223,7 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
             return BZ_JOB_ERROR;
         }
         if (!gpu_pipelines_get(m->pipelines, GPU_REPACK, t->type, (gpu_overrides){{0}}, err)) {
-            return BZ_JOB_ERROR; /* they compile while buffers are made */
+            return BZ_JOB_ERROR; /* compiles while buffers are created */
         }
     }
     u->stage = MAKING;
@@ -241,25 +242,25 @@ static uint64_t bytes_made(const bz_gpu_model *m)
 static bz_progress make(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
-    const bz_weight left_out = m->weights.map.in_file;
+    const bz_weight in_file = m->weights.map.in_file;
     if (m->weights.n_made < m->weights.n_buffers) {
         const uint64_t had = bytes_made(m);
         bz_status status = gpu_weights_make(&m->weights, m->g, err);
         if (status == BZ_OUT_OF_MEMORY && m->may_stream && !m->memory && had) {
-            m->memory = had / 5 * 4; /* caches and activations need room, too */
-            status = place(m, left_out, err);
+            m->memory = had / 5 * 4; /* leaves memory for caches and activations */
+            status = place(m, in_file, err);
         } else if (status == BZ_OUT_OF_MEMORY && m->place == BZ_TABLE_AUTO && m->lookup.id &&
-                   !left_out.id) {
-            status = place(m, m->lookup, err); /* without it, then */
+                   !in_file.id) {
+            status = place(m, m->lookup, err); /* it stays in the file */
         }
         return status == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
     if (u->repacks) {
         u->staging = gpu_buffer_new(m->g, BATCH_BYTES + ALIGN, GPU_STORAGE,
-                                    err); /* kernels may read a word behind */
-        u->facts =
+                                    err); /* kernels may read one word past the end */
+        u->params =
             u->staging ? gpu_buffer_new(m->g, sizeof(gpu_repack_params), GPU_UNIFORM, err) : 0;
-        if (!u->facts) {
+        if (!u->params) {
             return BZ_JOB_ERROR;
         }
     }
@@ -274,10 +275,10 @@ static bz_progress compile(bz_gpu_model *m, bz_error *err)
     case GPU_PIPELINE_FAILED: return BZ_JOB_ERROR;
     case GPU_PIPELINE_READY: break;
     }
-    const bz_weight left_out = m->weights.map.in_file;
-    if (left_out.id &&
-        gpu_table_new(&m->table, m->g, m->pipelines, bz_weight_of(m->weights.map.table, left_out),
-                      m->weight_bytes[left_out.id - 1], err) != BZ_OK) {
+    const bz_weight in_file = m->weights.map.in_file;
+    if (in_file.id &&
+        gpu_table_new(&m->table, m->g, m->pipelines, bz_weight_of(m->weights.map.table, in_file),
+                      m->weight_bytes[in_file.id - 1], err) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
     m->upload->stage = CHOOSING;
@@ -290,14 +291,15 @@ static uint64_t begin_of(const bz_weight_info *t, const gpu_piece *p)
     return p->first_row * (uint64_t)bz_row_bytes(t->type, t->ne[0]);
 }
 
-/* Cuts the next slice; false when there is none, or it must wait for the next batch. */
+/* The next slice; false if there is none, or it has to wait for the next batch. */
 static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
 {
     gpu_upload *u = m->upload;
     const gpu_weights *w = &m->weights;
     while (u->weight < w->map.table->n &&
            (u->piece == w->map.first_piece[u->weight + 1] || w->streamed[u->weight])) {
-        u->piece = w->map.first_piece[++u->weight]; /* what is streamed comes with every pass */
+        u->piece =
+            w->map.first_piece[++u->weight]; /* streamed tensors are uploaded with every pass */
     }
     if (u->weight == w->map.table->n || (!m->weight_bytes[u->weight] && !can_read)) {
         return false;
@@ -305,8 +307,8 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
     const bz_weight_info *t = &w->map.table->info[u->weight];
     const gpu_piece *p = &w->map.pieces[u->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]), all = p->rows * row;
-    const uint64_t most = repacks(t) ? SLICE_BYTES / row * row : SLICE_BYTES;
-    const uint64_t n = all - u->next < most ? all - u->next : most;
+    const uint64_t max = repacks(t) ? SLICE_BYTES / row * row : SLICE_BYTES;
+    const uint64_t n = all - u->next < max ? all - u->next : max;
     if (u->batch_bytes + n + ALIGN > BATCH_BYTES) {
         return false;
     }
@@ -326,8 +328,8 @@ static bool next_slice(bz_gpu_model *m, bool can_read, slice *s)
     return true;
 }
 
-/* Where the bytes go as they come from the file. */
-static gpu_binding landing(const bz_gpu_model *m, const slice *s)
+/* Where the bytes of the file are written: the tensor, or the staging buffer. */
+static gpu_binding destination(const bz_gpu_model *m, const slice *s)
 {
     gpu_binding at = m->weights.map.pieces[s->piece].at;
     return repacks(&m->weights.map.table->info[s->weight])
@@ -344,7 +346,7 @@ static bool add_read(bz_gpu_model *m, slice *s, bz_need *need)
                    .offset = t->offset + begin_of(t, &m->weights.map.pieces[s->piece]) + s->at,
                    .length = s->bytes};
     if (gpu_limits_of(m->g)->direct_reads) {
-        gpu_binding to = landing(m, s);
+        gpu_binding to = destination(m, s);
         r->buffer = to.buffer;
         r->buffer_offset = to.offset;
         return true;
@@ -388,13 +390,13 @@ static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
     const bz_weight_info *t = &m->weights.map.table->info[s->weight];
     const gpu_piece *p = &m->weights.map.pieces[s->piece];
     const uint64_t row = bz_row_bytes(t->type, t->ne[0]);
-    const gpu_repack_params facts = {.first_row = (uint32_t)(s->at / row),
-                                     .rows = (uint32_t)(s->bytes / row),
-                                     .raw_bytes = (uint32_t)row,
-                                     .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
-                                     .piece_rows = p->rows,
-                                     .values = (uint32_t)t->ne[0]};
-    const gpu_binding bind[3] = {{m->upload->facts, 0, 0},
+    const gpu_repack_params params = {.first_row = (uint32_t)(s->at / row),
+                                      .rows = (uint32_t)(s->bytes / row),
+                                      .raw_bytes = (uint32_t)row,
+                                      .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
+                                      .piece_rows = p->rows,
+                                      .values = (uint32_t)t->ne[0]};
+    const gpu_binding bind[3] = {{m->upload->params, 0, 0},
                                  {m->upload->staging, s->staged, (s->bytes + 3) / 4 * 4 + 4},
                                  p->at};
     gpu_pipeline kernel =
@@ -403,9 +405,9 @@ static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
     if (!list) {
         return err->code;
     }
-    gpu_write(g, m->upload->facts, 0, &facts, sizeof facts);
-    bz_status status =
-        gpu_list_add(g, list, kernel, bind, 3, (facts.rows * facts.row_words + 63) / 64, 1, 1, err);
+    gpu_write(g, m->upload->params, 0, &params, sizeof params);
+    bz_status status = gpu_list_add(g, list, kernel, bind, 3,
+                                    (params.rows * params.row_words + 63) / 64, 1, 1, err);
     if (status == BZ_OK) {
         gpu_replay(g, list, 0, 1);
     }
@@ -420,7 +422,7 @@ static bz_progress send(bz_gpu_model *m, bz_need *need)
     while (u->sent < u->n) {
         const slice *s = &u->batch[u->sent];
         if (s->from) {
-            gpu_write_bytes(m->g, landing(m, s), s->from, s->bytes);
+            gpu_write_bytes(m->g, destination(m, s), s->from, s->bytes);
         }
         if (repacks(&m->weights.map.table->info[s->weight]) &&
             repack(m, s, &need->error) != BZ_OK) {
@@ -457,7 +459,7 @@ static bz_progress drain(bz_gpu_model *m, bz_error *err)
     }
     free_upload(m);
     if (!m->weights.n_streamed) {
-        gpu_rest(m->g);
+        gpu_free_upload_buffers(m->g);
     }
     m->ready = true;
     return BZ_JOB_DONE;

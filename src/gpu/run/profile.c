@@ -1,3 +1,5 @@
+/* Reports about a schedule: the time of each kernel, and the list of dispatches. Called by the
+ * API's debug functions and by benches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +26,11 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
                       bz_gpu_line *lines, size_t cap)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
-    if (!s->plan->tower) { /* those have rows of their own kind: as they were last */
+    if (!s->plan->tower) { /* a tower runs on the rows of its last pass */
         uint32_t block[ROWS_CHOSEN] = {s->plan->rows, s->plan->out_rows};
         for (uint32_t i = 0; i < s->plan->rows; i++) {
             block[ROWS_LIST + 3 * i] =
-                i * 7919 % vocabulary(s->plan); /* rows that choose different experts */
+                i * 7919 % vocabulary(s->plan); /* so that rows choose different experts */
             block[ROWS_LIST + 3 * i + 1] = position + i;
         }
         gpu_write(b->g, b->rows, 0, block, sizeof block);
@@ -37,7 +39,7 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
     const bz_topk_request usual = {
         .edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
     const gpu_dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
-                                 {.kernel = GPU_CHOOSE_PICK}}; /* behind the plan's */
+                                 {.kernel = GPU_CHOOSE_PICK}}; /* after those of the plan */
     const uint32_t total = s->n + (backend->set_topk && gpu_chooses(s) &&
                                            backend->set_topk(backend, s, &usual, NULL) == BZ_OK
                                        ? 2

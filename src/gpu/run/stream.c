@@ -1,3 +1,4 @@
+/* Streams layers through two slots: slices, batches, fences. Called by backend.c. */
 #include "gpu/run/stream.h"
 
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 enum {
     SLICE_BYTES = 4 << 20,
     BATCH_SLICES = 8, /* between two fences: 32 MB */
-    MOST_BATCHES = 4, /* under way */
-    MOST_READS = BATCH_SLICES
+    MAX_BATCHES = 4,  /* in flight */
+    MAX_READS = BATCH_SLICES
 };
 
 typedef struct slice {
@@ -16,28 +17,28 @@ typedef struct slice {
     uint64_t bytes;
     uint32_t file;
     uint64_t offset;     /* in the file */
-    const uint8_t *from; /* NULL: it must be read */
+    const uint8_t *from; /* NULL: must be read */
 } slice;
 
 struct gpu_stream {
     gpu *g;
     const gpu_weights *weights;
     const uint8_t *const *weight_bytes;
-    const void *owner;         /* whose pass has the slots */
-    uint32_t holds[GPU_SLOTS]; /* number of the layer that is whole there; 0: none */
+    const void *owner;         /* the session whose pass uses the slots */
+    uint32_t holds[GPU_SLOTS]; /* layer that is completely there; 0: none */
 
-    /* the layer on its way */
+    /* the layer being uploaded */
     uint32_t layer;  /* 0: none */
-    uint32_t weight; /* what comes next: tensor, piece, bytes of it done */
+    uint32_t weight; /* next: tensor, piece, bytes of the piece that are done */
     uint32_t piece;
     uint64_t done;
     uint32_t in_batch; /* slices since the last fence */
-    gpu_fence fences[MOST_BATCHES];
+    gpu_fence fences[MAX_BATCHES];
     uint32_t n_fences; /* oldest first */
 
-    slice reads[MOST_READS]; /* asked for */
+    slice reads[MAX_READS]; /* requested */
     uint32_t n_reads;
-    uint8_t *memory; /* for them, where the host does not read into buffers itself */
+    uint8_t *memory; /* for them, unless the host reads into GPU buffers */
 };
 
 bz_status gpu_stream_new(gpu_stream **out, gpu *g, const gpu_weights *weights,
@@ -65,19 +66,19 @@ void gpu_stream_free(gpu_stream *s)
     }
 }
 
-bool gpu_stream_take(gpu_stream *s, const void *who)
+bool gpu_stream_take(gpu_stream *s, const void *session)
 {
-    if (s->owner && s->owner != who) {
+    if (s->owner && s->owner != session) {
         return false;
     }
-    s->owner = who;
+    s->owner = session;
     return true;
 }
 
-/* A layer that is not whole yet is begun again by whoever needs it. */
-void gpu_stream_leave(gpu_stream *s, const void *who)
+/* An incomplete layer is uploaded from its beginning when it is needed next. */
+void gpu_stream_leave(gpu_stream *s, const void *session)
 {
-    if (s->owner == who) {
+    if (s->owner == session) {
         s->owner = NULL;
         s->layer = 0;
         s->n_reads = 0;
@@ -95,7 +96,7 @@ static void begin(gpu_stream *s, uint32_t layer)
     s->n_reads = 0;
 }
 
-/* Cuts the next slice of the layer; false: there is none. */
+/* The next slice of the layer; false: there is none. */
 static bool next_slice(gpu_stream *s, slice *out)
 {
     const gpu_weights *w = s->weights;
@@ -125,13 +126,13 @@ static bool next_slice(gpu_stream *s, slice *out)
     return true;
 }
 
-/* Room for another batch? */
-static bz_pass_state make_room(gpu_stream *s, bz_error *err)
+/* DONE: another slice may be sent. */
+static bz_pass_state wait_for_batch(gpu_stream *s, bz_error *err)
 {
     if (s->in_batch < BATCH_SLICES) {
         return BZ_PASS_DONE;
     }
-    if (s->n_fences == MOST_BATCHES) {
+    if (s->n_fences == MAX_BATCHES) {
         if (!gpu_signal_done(s->g, s->fences[0])) {
             return gpu_state_of(s->g, err) == GPU_READY ? BZ_PASS_WAIT : BZ_PASS_ERROR;
         }
@@ -157,7 +158,7 @@ static void send(gpu_stream *s, const slice *x)
     s->in_batch++;
 }
 
-/* Reads that were asked for have been done. */
+/* The requested reads have been done. */
 static void take_reads(gpu_stream *s)
 {
     for (uint32_t i = 0; i < s->n_reads; i++) {
@@ -168,18 +169,18 @@ static void take_reads(gpu_stream *s)
     s->n_reads = 0;
 }
 
-/* A batch of the slices that are not in memory. */
-static bz_pass_state ask(gpu_stream *s, slice first, bz_error *err)
+/* Requests a batch of slices that are not in memory. */
+static bz_pass_state request_reads(gpu_stream *s, slice first, bz_error *err)
 {
     if (!gpu_limits_of(s->g)->direct_reads && !s->memory &&
-        !(s->memory = malloc((size_t)MOST_READS * SLICE_BYTES))) {
+        !(s->memory = malloc((size_t)MAX_READS * SLICE_BYTES))) {
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to stream weights (%d MB).",
-                MOST_READS * (SLICE_BYTES >> 20));
+                MAX_READS * (SLICE_BYTES >> 20));
         return BZ_PASS_ERROR;
     }
     s->reads[s->n_reads++] = first;
-    while (s->n_reads < MOST_READS && next_slice(s, &s->reads[s->n_reads])) {
-        s->n_reads++; /* one file: if one slice of a layer is not in memory, none is */
+    while (s->n_reads < MAX_READS && next_slice(s, &s->reads[s->n_reads])) {
+        s->n_reads++; /* a file is mapped as a whole or not at all */
     }
     return BZ_PASS_BYTES;
 }
@@ -195,7 +196,7 @@ bz_pass_state gpu_stream_fetch(gpu_stream *s, uint32_t layer, uint64_t deadline,
     take_reads(s);
     for (;;) {
         slice x;
-        bz_pass_state state = make_room(s, err);
+        bz_pass_state state = wait_for_batch(s, err);
         if (state != BZ_PASS_DONE) {
             return state;
         }
@@ -205,7 +206,7 @@ bz_pass_state gpu_stream_fetch(gpu_stream *s, uint32_t layer, uint64_t deadline,
             return BZ_PASS_DONE;
         }
         if (!x.from) {
-            return ask(s, x, err);
+            return request_reads(s, x, err);
         }
         send(s, &x);
         if (deadline && bz_os_now() >= deadline) {

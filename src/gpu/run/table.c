@@ -1,3 +1,5 @@
+/* The cache of a table that stays in the file: slots in order of use, fetching, repacking. Called
+ * by backend.c. */
 #include "gpu/run/table.h"
 
 #include <stdlib.h>
@@ -15,23 +17,23 @@ struct gpu_table {
     const uint8_t *bytes;
     uint32_t ids;         /* rows of the table */
     uint32_t raw_bytes;   /* of a row in the file */
-    uint32_t row_bytes;   /* and in the buffer: a multiple of 4 */
-    uint32_t made, slots; /* rows the buffer has; rows in use */
+    uint32_t row_bytes;   /* in the buffer: a multiple of 4 */
+    uint32_t made, slots; /* rows of the buffer; rows in use */
     gpu_buffer rows;
 
-    /* Types with a layout of their own wait here, one dispatch each. */
+    /* Types that are repacked: rows as in the file, and one dispatch for each. */
     bool repacks;
-    gpu_buffer staging, facts;
+    gpu_buffer staging, params;
     gpu_list list;   /* [BATCH] */
-    uint8_t *memory; /* [BATCH][raw_bytes] of reads that do not go straight into a buffer */
+    uint8_t *memory; /* [BATCH][raw_bytes] for reads, unless the host reads into GPU buffers */
 
-    uint16_t *slot_of;       /* [ids] NONE: not there */
+    uint16_t *slot_of;       /* [ids] NONE: not cached */
     int32_t *id_of;          /* [slots] -1: empty */
     uint16_t *newer, *older; /* [slots] in the order of use */
     uint16_t newest, oldest;
 
-    const void *who;  /* is fetching; NULL: nobody */
-    uint32_t fetched; /* by them, for one pass */
+    const void *session; /* that is fetching; NULL: none */
+    uint32_t fetched;    /* rows, for its pass */
     struct {
         int32_t id;
         uint16_t slot;
@@ -39,14 +41,14 @@ struct gpu_table {
     uint32_t n_batch;
 };
 
-/* ---- making and freeing ------------------------------------------------------------- */
+/* ---- creating and freeing ------------------------------------------------------------- */
 
 static uint32_t padded_row(const bz_weight_info *info)
 {
     return (uint32_t)((gpu_row_bytes(info->type, info->ne[0]) + 3) / 4 * 4);
 }
 
-/* As many as asked for, or as one binding holds; kernels may read a word behind the last. */
+/* GPU_TABLE_ROWS, or as many as one binding holds; kernels may read one word past the last. */
 static uint32_t rows_that_fit(const gpu_limits *l, const bz_weight_info *info)
 {
     const uint64_t limit = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
@@ -65,7 +67,7 @@ void gpu_table_free(gpu_table *t)
     if (!t) {
         return;
     }
-    const gpu_buffer buffers[] = {t->rows, t->staging, t->facts};
+    const gpu_buffer buffers[] = {t->rows, t->staging, t->params};
     if (t->list) {
         gpu_list_free(t->g, t->list);
     }
@@ -82,7 +84,7 @@ void gpu_table_free(gpu_table *t)
     free(t);
 }
 
-/* Empties it; slots are used from 0 on. */
+/* Empties the cache; slots are used from the last one on. */
 static void clear(gpu_table *t)
 {
     memset(t->slot_of, 0xff, t->ids * sizeof *t->slot_of);
@@ -103,7 +105,8 @@ void gpu_table_limit(gpu_table *t, uint32_t rows)
 
 static uint64_t staged_at(const gpu_table *t, uint32_t k)
 {
-    return k * ((t->raw_bytes + 4ull + ALIGN - 1) / ALIGN * ALIGN); /* a word of reading behind */
+    return k * ((t->raw_bytes + 4ull + ALIGN - 1) / ALIGN *
+                ALIGN); /* kernels may read one word past the end */
 }
 
 static bz_status make_repacking(gpu_table *t, bz_error *err)
@@ -111,12 +114,12 @@ static bz_status make_repacking(gpu_table *t, bz_error *err)
     gpu_pipeline kernel =
         gpu_pipelines_get(t->pipelines, GPU_REPACK, t->info->type, (gpu_overrides){{0}}, err);
     if (!kernel || !(t->staging = gpu_buffer_new(t->g, staged_at(t, BATCH), GPU_STORAGE, err)) ||
-        !(t->facts = gpu_buffer_new(t->g, BATCH * ALIGN, GPU_UNIFORM, err)) ||
+        !(t->params = gpu_buffer_new(t->g, BATCH * ALIGN, GPU_UNIFORM, err)) ||
         !(t->list = gpu_list_new(t->g, err))) {
         return err->code;
     }
     for (uint32_t k = 0; k < BATCH; k++) {
-        const gpu_binding bind[3] = {{t->facts, k * (uint64_t)ALIGN, sizeof(gpu_repack_params)},
+        const gpu_binding bind[3] = {{t->params, k * (uint64_t)ALIGN, sizeof(gpu_repack_params)},
                                      {t->staging, staged_at(t, k), staged_at(t, 1)},
                                      {t->rows, 0, 0}};
         bz_status status =
@@ -134,7 +137,7 @@ static bz_status make(gpu_table *t, bz_error *err)
     t->made = t->slots = rows_that_fit(l, t->info);
     if (t->made < MAX_PASS && t->made < t->ids) {
         return bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                       "A row of the tensor %s is too large for this GPU to keep %d of them.",
+                       "A row of the tensor %s is too large for this GPU to cache %d of them.",
                        t->info->name, MAX_PASS);
     }
     t->slot_of = malloc(t->ids * sizeof *t->slot_of);
@@ -210,7 +213,7 @@ static void use_slot(gpu_table *t, uint16_t s)
     t->newest = s;
 }
 
-/* The slot unused longest, now empty and in use. */
+/* The least recently used slot, now empty and most recently used. */
 static uint16_t take_slot(gpu_table *t)
 {
     const uint16_t s = t->oldest;
@@ -234,8 +237,8 @@ static bool is_in_batch(const gpu_table *t, int32_t id)
     return false;
 }
 
-/* The next rows that are missing; the pass's other rows were just used, so that none of them is
- * given away. */
+/* The next rows that are missing. The pass's other rows are the most recently used, so that none of
+ * them is replaced. */
 static void choose_batch(gpu_table *t, const int32_t *ids, uint32_t n)
 {
     for (uint32_t i = 0; i < n && t->n_batch < BATCH; i++) {
@@ -246,8 +249,8 @@ static void choose_batch(gpu_table *t, const int32_t *ids, uint32_t n)
     }
 }
 
-/* Where the bytes of a row go as they come from the file. */
-static gpu_binding landing(const gpu_table *t, uint32_t k)
+/* Where the bytes of the file are written. */
+static gpu_binding destination(const gpu_table *t, uint32_t k)
 {
     return t->repacks ? (gpu_binding){t->staging, staged_at(t, k), 0}
                       : (gpu_binding){t->rows, (uint64_t)t->batch[k].slot * t->row_bytes, 0};
@@ -257,7 +260,7 @@ uint32_t gpu_table_reads(gpu_table *t, bz_read reads[BZ_MAX_READS])
 {
     const bool direct = gpu_limits_of(t->g)->direct_reads;
     for (uint32_t k = 0; k < t->n_batch; k++) {
-        const gpu_binding to = landing(t, k);
+        const gpu_binding to = destination(t, k);
         reads[k] = (bz_read){.file = t->info->file,
                              .offset = t->info->offset + (uint64_t)t->batch[k].id * t->raw_bytes,
                              .length = t->raw_bytes};
@@ -271,10 +274,10 @@ uint32_t gpu_table_reads(gpu_table *t, bz_read reads[BZ_MAX_READS])
     return t->n_batch;
 }
 
-/* The rows of the batch are in memory, or on the GPU as the file has them. */
-static void land(gpu_table *t)
+/* The rows of the batch have been read: writes and repacks them. */
+static void store_batch(gpu_table *t)
 {
-    uint8_t facts[BATCH * ALIGN] = {0};
+    uint8_t params[BATCH * ALIGN] = {0};
     const bool direct = !t->bytes && gpu_limits_of(t->g)->direct_reads;
     for (uint32_t k = 0; k < t->n_batch; k++) {
         const int32_t id = t->batch[k].id;
@@ -282,7 +285,7 @@ static void land(gpu_table *t)
         if (!direct) {
             const uint8_t *from = t->bytes ? t->bytes + (uint64_t)id * t->raw_bytes
                                            : t->memory + (size_t)k * t->raw_bytes;
-            gpu_write_bytes(t->g, landing(t, k), from, t->raw_bytes);
+            gpu_write_bytes(t->g, destination(t, k), from, t->raw_bytes);
         }
         const gpu_repack_params f = {.first_row = slot,
                                      .rows = 1,
@@ -290,12 +293,12 @@ static void land(gpu_table *t)
                                      .row_words = t->row_bytes / 4,
                                      .piece_rows = t->made,
                                      .values = (uint32_t)t->info->ne[0]};
-        memcpy(facts + (size_t)k * ALIGN, &f, sizeof f);
+        memcpy(params + (size_t)k * ALIGN, &f, sizeof f);
         t->slot_of[id] = slot;
         t->id_of[slot] = id;
     }
     if (t->repacks) {
-        gpu_write(t->g, t->facts, 0, facts, (uint64_t)t->n_batch * ALIGN);
+        gpu_write(t->g, t->params, 0, params, (uint64_t)t->n_batch * ALIGN);
         gpu_replay(t->g, t->list, 0, t->n_batch);
     }
     t->fetched += t->n_batch;
@@ -316,16 +319,16 @@ static bool find(gpu_table *t, const int32_t *ids, uint32_t n, uint32_t *slots)
     return all;
 }
 
-bz_pass_state gpu_table_fetch(gpu_table *t, const void *who, const int32_t *ids, uint32_t n,
+bz_pass_state gpu_table_fetch(gpu_table *t, const void *session, const int32_t *ids, uint32_t n,
                               uint32_t *slots, gpu_table_use *use, bz_error *err)
 {
     if (n > t->slots) {
         bz_fail(err, BZ_BAD_REQUEST,
-                "A pass of %u rows needs more of %s than the %u rows that are kept.", n,
+                "A pass of %u rows needs more rows of %s than the %u that are cached.", n,
                 t->info->name, t->slots);
         return BZ_PASS_ERROR;
     }
-    if (t->who && t->who != who) {
+    if (t->session && t->session != session) {
         if (!find(t, ids, n, slots)) {
             return BZ_PASS_WAIT;
         }
@@ -333,27 +336,27 @@ bz_pass_state gpu_table_fetch(gpu_table *t, const void *who, const int32_t *ids,
         return BZ_PASS_DONE;
     }
     if (t->n_batch) {
-        land(t); /* its bytes have come */
+        store_batch(t); /* its bytes have been read */
     }
     while (!find(t, ids, n, slots)) {
-        t->who = who;
+        t->session = session;
         choose_batch(t, ids, n);
         if (!t->bytes) {
             return BZ_PASS_BYTES;
         }
-        land(t);
+        store_batch(t);
     }
     use->misses += t->fetched;
     use->hits += n - t->fetched;
     t->fetched = 0;
-    t->who = NULL;
+    t->session = NULL;
     return BZ_PASS_DONE;
 }
 
-void gpu_table_give_up(gpu_table *t, const void *who)
+void gpu_table_give_up(gpu_table *t, const void *session)
 {
-    if (t->who == who) {
-        t->who = NULL;
-        t->n_batch = t->fetched = 0; /* the slots are empty */
+    if (t->session == session) {
+        t->session = NULL;
+        t->n_batch = t->fetched = 0; /* the slots stay empty */
     }
 }

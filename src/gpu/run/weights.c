@@ -1,3 +1,5 @@
+/* Which tensor lies in which buffer, and which layers are streamed. Called by load.c, and by
+ * api/fit.c to predict what a model needs. */
 #include "gpu/run/weights.h"
 
 #include <stdlib.h>
@@ -15,28 +17,28 @@ static uint64_t rows_of(const bz_weight_info *w)
     return w->ne[1] * w->ne[2];
 }
 
-/* Most rows of a tensor that one binding holds, a word of reading past the end included. */
+/* Rows of a tensor that one binding holds, including one word that kernels read past the end. */
 static uint64_t rows_per_piece(const gpu_limits *l, const bz_weight_info *w)
 {
     uint64_t limit = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
-    limit = limit < 1ull << 31 ? limit : 1ull << 31; /* kernels count bytes in 32 bits */
+    limit = limit < 1ull << 31 ? limit : 1ull << 31; /* kernels use 32-bit byte offsets */
     uint64_t rows = (limit - ALIGN) / gpu_row_bytes(w->type, w->ne[0]);
     if (rows >= rows_of(w)) {
         return rows_of(w);
     }
-    /* whole experts where they fit; else fours: kernels write four outputs at a time */
+    /* whole experts if they fit; else multiples of four: kernels write vec4s of outputs */
     return w->ne[2] > 1 && rows >= w->ne[1] ? rows / w->ne[1] * w->ne[1] : rows / 4 * 4;
 }
 
-/* Reading a block may touch the word behind it, so a piece is bound with one word more. */
+/* Reading a block may touch the word after it, so a piece is bound with one word more. */
 static uint64_t piece_bytes(const bz_weight_info *w, uint64_t rows)
 {
     return (rows * gpu_row_bytes(w->type, w->ne[0]) + 3) / 4 * 4 + 4;
 }
 
-/* ---- which layers take turns --------------------------------------------------------- */
+/* ---- streamed layers --------------------------------------------------------- */
 
-enum { LEAST_STREAMED = 4 << 10 }; /* bytes: what is smaller stays */
+enum { MIN_STREAMED = 4 << 10 }; /* bytes: smaller tensors stay */
 
 static uint32_t layers_of(const bz_weights *table)
 {
@@ -47,29 +49,29 @@ static uint32_t layers_of(const bz_weights *table)
     return most;
 }
 
-/* Layer l, from 1, of n, when k of them are streamed: 1 + its number among those, spread evenly, so
- * that a layer's bytes can come while others compute. */
+/* The number of layer l of n (both from 1) among k streamed layers, or 0. They are spread evenly,
+ * so that the bytes of one arrive while others compute. */
 static uint32_t number_of(uint32_t l, uint32_t n, uint32_t k)
 {
     return l && (uint64_t)l * k / n > (uint64_t)(l - 1) * k / n ? (uint32_t)((uint64_t)l * k / n)
                                                                 : 0;
 }
 
-/* Types that are repacked stay: that takes a kernel. */
+/* Types that are repacked stay: repacking would take a dispatch per pass. */
 static bool can_stream(const bz_weight_info *t)
 {
-    return rows_of(t) > 1 && t->size >= LEAST_STREAMED && !gpu_layout_of(t->type).repacked;
+    return rows_of(t) > 1 && t->size >= MIN_STREAMED && !gpu_layout_of(t->type).repacked;
 }
 
-/* ---- places ---------------------------------------------------------------------------- */
+/* ---- placement ---------------------------------------------------------------------------- */
 
-/* Buffers that are filled one after the other: those of what stays, or those of a slot, which every
- * layer of it fills anew. */
+/* Buffers that are filled one after the other: those of tensors that stay, or those of a slot,
+ * which each of its layers fills from the beginning. */
 typedef struct run {
     uint32_t first, n; /* buffers */
-    uint32_t at;       /* which is being filled, from 1; 0: none */
+    uint32_t at;       /* the one being filled, from 1; 0: none */
     uint64_t used;
-    uint32_t layer; /* a slot: whose turn it is */
+    uint32_t layer; /* of a slot: being placed */
 } run;
 
 static gpu_binding take(gpu_weights *w, run *r, uint64_t largest, uint64_t bytes)
@@ -88,7 +90,7 @@ static gpu_binding take(gpu_weights *w, run *r, uint64_t largest, uint64_t bytes
     return (gpu_binding){buffer, at, bytes};
 }
 
-/* Gives every piece a place. Called twice: to count, then with memory for the results. */
+/* Assigns every piece its buffer and offset. Called twice: to count, then to store the results. */
 static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run runs[1 + GPU_SLOTS],
                   uint32_t *n_pieces)
 {
@@ -101,7 +103,7 @@ static void place(gpu_weights *w, const gpu_limits *l, uint32_t streamed, run ru
         uint64_t per_piece = rows_per_piece(l, t), rows = rows_of(t);
         run *r = &runs[number ? 1 + number % GPU_SLOTS : 0];
         if (number &&
-            r->layer != number) { /* the slot's next layer begins where the one before began */
+            r->layer != number) { /* the next layer of the slot overwrites the previous one */
             r->layer = number;
             r->at = 0;
             r->used = 0;
@@ -201,7 +203,7 @@ bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err)
                          err, BZ_OUT_OF_MEMORY,
                          "The weights need %.2f GB on the GPU, which ran out of memory after %.2f "
                          "GB. Use a smaller "
-                         "quantisation, close other programs that use the GPU, or run on the CPU.",
+                         "quantization, close other programs that use the GPU, or run on the CPU.",
                          (double)w->bytes / 1e9, (double)had / 1e9)
                    : bz_fail(err, why.code, "%s", why.text);
     }
@@ -209,7 +211,7 @@ bz_status gpu_weights_make(gpu_weights *w, gpu *g, bz_error *err)
     for (uint32_t i = 0; w->n_made == w->n_buffers && i < w->map.first_piece[w->map.table->n];
          i++) {
         w->map.pieces[i].at.buffer =
-            w->buffers[w->map.pieces[i].at.buffer]; /* the number of a buffer becomes its handle */
+            w->buffers[w->map.pieces[i].at.buffer]; /* from the index of a buffer to its handle */
     }
     return BZ_OK;
 }
