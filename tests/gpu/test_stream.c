@@ -28,7 +28,8 @@ static void check_places(const bz_weights *table, const gpu_limits *limits, uint
 {
     gpu_weights w;
     bz_error err = {0};
-    if (!CHECKF(gpu_weights_place_streamed(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) == BZ_OK,
+    if (!CHECKF(gpu_weights_place_streamed(&w, limits, table, BZ_NO_WEIGHT, streamed, &err) ==
+                    BZ_OK,
                 "%s", err.text)) {
         return;
     }
