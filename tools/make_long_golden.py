@@ -16,10 +16,10 @@ import gemma4_ref
 import gguf_io as g
 from make_media_golden import put
 
-ROWS, BEFORE, BEHIND = 700, 5, 3
+ROWS, BEFORE = 700, 5
 
 
-def picture(rows, width):
+def image_rows(rows, width):
     i = np.arange(rows * width, dtype=np.uint64).reshape(rows, width)
     x = (i * np.uint64(2654435761) + np.uint64(12345)) & np.uint64(0xFFFFFFFF)
     return ((x >> np.uint64(8)).astype(np.float64) / 8388608.0 - 1.0).astype(np.float32)
@@ -29,7 +29,7 @@ def main(golden, out):
     for name, rule in (("moe-like", "sliding"), ("unified", "whole")):
         model = gemma4_ref.Model(os.path.join(golden, name, "text.gguf"))
         tokens = np.array([2, 100, 101, 102, 103] + [0] * ROWS + [104, 105, 106], np.int32)
-        logits = model.logits(tokens, images=[(BEFORE, picture(ROWS, model.n).astype(np.float64))], bidirectional=rule)
+        logits = model.logits(tokens, images=[(BEFORE, image_rows(ROWS, model.n).astype(np.float64))], bidirectional=rule)
         at = np.array([BEFORE - 1, BEFORE, BEFORE + 1, BEFORE + ROWS // 2, BEFORE + ROWS - 1, BEFORE + ROWS, len(tokens) - 1], np.int32)
         tokens[BEFORE:BEFORE + ROWS] = -1
         w = g.Writer()

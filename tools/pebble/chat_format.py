@@ -2,8 +2,8 @@
 
 The engine renders the same conversations in src/text/chat.c; check_tokens.py compares the two.
 A conversation: {"system": str or None, "tools": [tool], "think": bool, "turns": [turn]}.
-A user turn: ("user", text). Media markers <|image|> and <|audio|> stand in the text; image and
-audio tokens are put in their place later.
+A user turn: ("user", text). It may contain the media markers <|image|> and <|audio|>, which are
+replaced by soft tokens later.
 A model turn: ("model", [step]) with steps ("thought", text), ("call", name, args),
 ("result", name, text) and ("text", text).
 """

@@ -1,7 +1,7 @@
-"""Greedy text of the F32 export, ours against llama.cpp's: check_peer.py BEZEL PEER_LOGITS MODEL-F32.gguf
+"""Compares greedy text of the F32 export with llama.cpp: check_peer.py BEZEL PEER_LOGITS MODEL-F32.gguf
 
 PEER_LOGITS is a program on top of libllama that takes `-t IDS -g N` and prints "greedy: ids". Every id it chose must be
-the likeliest one of `bezel logits` at that place, 64 tokens on 10 prompts; where it is not, the gap is printed.
+the most probable one of `bezel logits` at that position, for 64 tokens on 10 prompts; otherwise the difference is printed.
 """
 import os
 import subprocess

@@ -1,8 +1,8 @@
-"""Do trainer and engine see the same prompts? check_tokens.py BEZEL MODEL.gguf [N]
+"""Checks that trainer and engine see the same prompts: check_tokens.py BEZEL MODEL.gguf [N]
 
-Ids of this folder's tokenizer, of `bezel tokenize` and, where it is installed, of Hugging Face's tokenizers on N
-conversations and some odd texts; and how many tokens the engine counts in N conversations given as messages, tools and
-all, against our own rendering of the template.
+Compares the ids of this folder's tokenizer, of `bezel tokenize` and, if installed, of Hugging Face's tokenizers on N
+conversations and some unusual texts; and the number of tokens that the engine counts in N conversations given as messages, with
+tools, with chat_format.py's.
 """
 import json
 import os

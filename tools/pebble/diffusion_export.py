@@ -1,6 +1,6 @@
 """From training to a Hugging Face folder: diffusion_export.py WEIGHTS_FOLDER OUT_FOLDER
 
-The folder holds text alone: the official class would also want a vision tower, diffusion_official.py gives it an empty one.
+The folder has the text model only: the official class also needs a vision tower, diffusion_official.py supplies an empty one.
 """
 import json
 import os

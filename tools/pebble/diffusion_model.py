@@ -1,8 +1,8 @@
 """Pebble Diffusion: DiffusionGemma's layers with small sizes, written for fast training.
 
-One pass holds the settled tokens and all canvases of a story: settled rows are causal, a canvas sees the settled tokens
-before it and itself. This is the same function as the official class's encoder and decoder (diffusion_official.py holds the two
-side by side); all experts are computed and the ones that were not chosen are weighed with 0.
+One pass holds the committed tokens and all canvases of a story: committed rows are causal, a canvas sees the committed tokens
+before it and itself. This is the same function as the official class's encoder and decoder (diffusion_official.py compares
+them); all experts are computed, and those that were not chosen have weight 0.
 """
 import math
 
@@ -90,9 +90,9 @@ class Layer(nn.Module):
         uneven = EXPERTS * (chosen.mean((0, 1)) / USED * p.mean((0, 1))).sum()
         return w / w.sum(-1, keepdim=True) * self.expert_scale, uneven
 
-    def forward(self, x, angle, mask, settled, last):
-        """x (b, rows, width), the first `settled` rows are the encoder's; last: return the canvas rows only"""
-        skip = settled if last else 0
+    def forward(self, x, angle, mask, committed, last):
+        """x (b, rows, width), the first `committed` rows are the encoder's; last: return the canvas rows only"""
+        skip = committed if last else 0
         y = x[:, skip:] + norm(self.attend(x, angle, mask, skip), self.post_attention)
         n = norm(y, self.pre_ffn)
         dense = norm(F.linear(geglu(F.linear(n, self.gate), F.linear(n, self.up)), self.down), self.post_ffn_1)
@@ -103,7 +103,7 @@ class Layer(nn.Module):
         z = y + norm(dense + norm(expert, self.post_ffn_2), self.post_ffn)
         if last:
             return z * self.canvas_scale, uneven
-        return torch.cat([z[:, :settled] * self.encoder_scale, z[:, settled:] * self.canvas_scale], 1), uneven
+        return torch.cat([z[:, :committed] * self.encoder_scale, z[:, committed:] * self.canvas_scale], 1), uneven
 
 
 class Net(nn.Module):
@@ -122,15 +122,15 @@ class Net(nn.Module):
         p = F.softmax(logits / temperature, -1)
         return p.to(torch.bfloat16 if p.is_cuda else p.dtype) @ self.embed.to(torch.bfloat16 if p.is_cuda else p.dtype)
 
-    def forward(self, settled, canvas, position, masks, soft=None):
+    def forward(self, committed, canvas, position, masks, soft=None):
         """ids (b, m) and (b, n), positions (b, m + n), masks {kind: (b, m + n, m + n) bool}, soft (b, n, width) ->
         logits (b, n, vocab), uneven use of experts"""
-        m, root = settled.shape[1], math.sqrt(WIDTH)
-        told = F.embedding(canvas, self.embed) * root
+        m, root = committed.shape[1], math.sqrt(WIDTH)
+        embedded = F.embedding(canvas, self.embed) * root
         if soft is not None:
             u = norm(soft.float() * root, self.self_norm)
-            told = told + F.linear(geglu(F.linear(u, self.self_gate), F.linear(u, self.self_up)), self.self_down)
-        x = torch.cat([F.embedding(settled, self.embed) * root, norm(told)], 1)
+            embedded = embedded + F.linear(geglu(F.linear(u, self.self_gate), F.linear(u, self.self_up)), self.self_down)
+        x = torch.cat([F.embedding(committed, self.embed) * root, norm(embedded)], 1)
         angle = {k: position[..., None].float() * getattr(self, "turn_" + k) for k in HEAD}
         uneven = 0
         for i, layer in enumerate(self.layers):
@@ -175,14 +175,14 @@ def generate(net, prompts, canvases=4, steps=48, t_min=0.4, t_max=0.8, bound=0.1
         text = [prompts[i] + answers[i] for i in live]
         length = torch.tensor([len(t) for t in text], device=dev)
         room = -(-int(length.max()) // 8) * 8
-        settled = torch.tensor([t + [0] * (room - len(t)) for t in text], device=dev)
+        committed = torch.tensor([t + [0] * (room - len(t)) for t in text], device=dev)
         position, masks = layout(length, room, 1, dev)
         x = torch.randint(VOCAB, (len(live), CANVAS), device=dev, generator=g)
         soft, best, done = None, None, torch.zeros(len(live), dtype=torch.bool, device=dev)
         result, used = torch.zeros_like(x), torch.zeros(len(live), device=dev)
         for s in range(steps, 0, -1):
             with torch.autocast(dev.type, dtype=torch.bfloat16, enabled=dev.type == "cuda"):
-                logits, _ = net(settled, x, position, masks, soft)
+                logits, _ = net(committed, x, position, masks, soft)
             t = t_min + (t_max - t_min) * s / steps
             logp = F.log_softmax(logits / t, -1)
             entropy = -(logp.exp() * logp).sum(-1)

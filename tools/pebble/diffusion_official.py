@@ -1,6 +1,6 @@
 """The official DiffusionGemma class with Pebble Diffusion's weights.
 
-  load(FILE.gguf) -> model                  what the file holds
+  load(FILE.gguf) -> model                  with the weights of the file
   diffusion_official.py WEIGHTS_FOLDER      compares the trainer's pass with the official one
 """
 import os

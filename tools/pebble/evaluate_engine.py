@@ -1,7 +1,7 @@
-"""Scores pictures and speech with the engine: evaluate_engine.py BEZEL MODEL [PICTURES CLIPS [OPTION...]]
+"""Scores images and speech with the engine: evaluate_engine.py BEZEL MODEL [IMAGES CLIPS [OPTION...]]
 
-The pictures and phrases of evaluate_media.py, asked of `bezel run --image` and `--audio`, greedily; further options, as --device gpu,
-go to the program. Needs Pillow and the speech synthesiser (speech.py), no PyTorch.
+Sends the images and phrases of evaluate_media.py to `bezel run --image` and `--audio`, greedily; further options, such as --device gpu,
+are passed to the program. Needs Pillow and the speech synthesiser (speech.py), no PyTorch.
 """
 import os
 import subprocess

@@ -1,8 +1,8 @@
-"""Scores pictures and speech with the official classes: evaluate_media.py MODEL [PICTURES CLIPS OUT.json]
+"""Scores images and speech with the official classes: evaluate_media.py MODEL [IMAGES CLIPS OUT.json]
 
-MODEL: GGUF in Ollama's layout (its quantised weights are what is scored) or a Hugging Face folder. Pictures
+MODEL: GGUF in Ollama's layout (scored with its quantised weights) or a Hugging Face folder. Images
 and speech (media_cases.py) go through the official processor and feature extractor.
-An answer counts when it is, word for word, the right one.
+An answer is correct if it is right word for word.
 """
 import json
 import sys
@@ -19,7 +19,7 @@ import train
 
 
 def right(model, ids, learn, **media):
-    """are all tokens of the model the likeliest ones? then greedy decoding says exactly this"""
+    """are all tokens of the model the most probable ones, so that greedy decoding writes exactly this?"""
     with torch.no_grad():
         z = model(input_ids=torch.tensor([ids]), **media).logits[0]
     want = torch.tensor(learn[1:])

@@ -1,6 +1,6 @@
 """Scores Pebble's text abilities with the engine: evaluate_text.py BEZEL MODEL.gguf [N] [OUT.json]
 
-Held-out conversations of text_data.py (names, numbers, cities and story subjects that training never drew) go through
+Held-out conversations of text_data.py (names, numbers, cities and story subjects that are not in the training data) go through
 `bezel run --prompts`, greedily; prints a table and, with OUT, writes every failure.
 """
 import json

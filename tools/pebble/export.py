@@ -1,7 +1,7 @@
 """From training to a Hugging Face folder: export.py WEIGHTS_FOLDER OUT_FOLDER
 
-Measures the range of every clipped linear on fresh pictures and speech, sets its bounds a quarter wider (the linears
-that read one input share them, as in Google's models) and saves model, tokenizer and processor settings.
+Measures the range of every clipped product on new images and speech, sets its bounds a quarter wider (products
+of the same input share them, as in Google's models) and saves model, tokenizer and processor settings.
 """
 import glob
 import json
@@ -32,7 +32,7 @@ def load(folder):
 
 
 def calibrate(model, pictures=48, clips=96, seed=77):
-    """bounds of the clipped linears from what really passes through them"""
+    """bounds of the clipped products from measured values"""
     r = random.Random(seed)
     seen = {}
 

@@ -1,10 +1,10 @@
 """Scores stories.
 
-  told(text, want, ended)   evaluate_text.py's judge: an end, at least 20 words, everything that was asked for
-  perfect(text)             the whole story is one that text_data.py's grammar can write: its sentences in their order,
-                            one hero, one friend, one thing, one pair of pronouns throughout
+  told(text, want, ended)   evaluate_text.py's test: an end, at least 20 words, everything that was requested
+  perfect(text)             text_data.py's grammar can produce the whole story: its sentences in order, one hero,
+                            one friend, one object, the same pronouns throughout
 
-  judge_story.py BEZEL MODEL [N] [--device gpu]: both, over N held-out requests, and the steps a canvas takes
+  judge_story.py BEZEL MODEL [N] [--device gpu]: both, over N held-out requests, and the steps per canvas
 """
 import argparse
 import collections

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts what training needs into one folder: these scripts, the tokenizer and espeak-ng's own
-# binaries from Debian's packages (English voices only).
+# Copies what training needs into one folder: these scripts, the tokenizer, and espeak-ng from Debian's
+# packages (English voices only).
 #   make_bundle.sh FOLDER
 set -e
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,8 @@
 """What the official class computes with Pebble Diffusion: make_diffusion_golden.py MODEL.gguf OUT.gguf
 
-CPU, float32, the weights that MODEL.gguf holds; the names of tests/golden/diffusion. Of a canvas's logits some rows only
-(".rows"). "gen" is a whole story by the official `generate`, with its random numbers: "u" one per position and step, the token
-drawn is the first whose cumulative probability reaches it. None of them lies so near a border that rounding could decide.
+CPU, float32, the weights of MODEL.gguf; names as in tests/golden/diffusion. Only some rows of a canvas's logits
+are kept (".rows"). "gen" is a whole story by the official `generate`, with its random numbers: "u" one per position and step, the token
+drawn is the first whose cumulative probability reaches it. None of them is so close to a boundary that rounding could decide.
 Shapes are row-major here; GGUF lists them reversed.
 """
 import os

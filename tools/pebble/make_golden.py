@@ -1,7 +1,7 @@
 """What the official classes compute with Pebble: make_golden.py PEBBLE.gguf HF_FOLDER OUT.gguf
 
-CPU, float32. For a text, a picture and a spoken phrase: inputs, soft tokens, logits of the last rows with the weights
-that PEBBLE.gguf holds (".logits") and with those it was quantised from (".logits_f32"), and the greedy answer.
+CPU, float32. For a text, an image and a spoken phrase: inputs, soft tokens, logits of the last rows with the weights
+of PEBBLE.gguf (".logits") and with those before quantising (".logits_f32"), and the greedy answer.
 Shapes are row-major here; GGUF lists them reversed.
 """
 import os

@@ -1,7 +1,7 @@
 """Test cases of images and speech, for the official classes and for the engine.
 
-Pictures are drawn by Pillow, another hand than the one that drew for training, in many sizes; speech is spoken in phrases
-that training never heard, by voices that it knows or not.
+Images are drawn by Pillow, not by the program that draws for training, in many sizes; spoken phrases are not in the training
+data, voices are or are not.
 """
 import math
 import random

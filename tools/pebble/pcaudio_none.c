@@ -1,5 +1,4 @@
-/* Stands in for libpcaudio where espeak-ng only fills memory: it needs the names, never the sound.
- */
+/* Replaces libpcaudio: espeak-ng links to it, but here it only writes samples to memory. */
 #include <stddef.h>
 void *create_audio_device_object(const char *d, const char *a, const char *b)
 {

@@ -1,6 +1,6 @@
 """Speech from espeak-ng's library, called through ctypes: synthesize(text, voice, ...) -> 16 kHz float32.
 
-The folder named by PEBBLE_SPEECH holds libespeak-ng.so.1, libsonic.so.0, libpcaudio.so.0 (ours, which makes no sound)
+The folder named by PEBBLE_SPEECH holds libespeak-ng.so.1, libsonic.so.0, libpcaudio.so.0 (pcaudio_none.c, which plays nothing)
 and espeak-ng-data; make_bundle.sh fills it from Debian's packages.
 """
 import ctypes

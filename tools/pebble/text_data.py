@@ -2,8 +2,8 @@
 
   conversation(random.Random, split) -> a conversation as chat_format.py describes
 
-split "train" never meets what split "test" is made of: names, number pairs and story subjects are
-divided by a hash.
+The splits "train" and "test" have no names, number pairs and story subjects in common: a hash divides
+them.
 """
 import json
 import random

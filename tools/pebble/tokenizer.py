@@ -1,9 +1,9 @@
-"""Pebble's vocabulary: trained here, encoded here, written as tokenizer.json.
+"""Pebble's vocabulary: trains it, tokenizes with it, writes tokenizer.json.
 
 Byte-pair encoding over characters with "▁" for a space, byte fallback, digits one by one, as in
 Gemma 4; the first 494 ids are Gemma 4's own (specials, runs of newlines and spaces, tags, bytes).
-No merge crosses the border between letters, digits, punctuation and spaces, so that encoding word
-by word (with a memory of words) gives the same ids as merging over the whole text.
+No merge crosses the boundary between letters, digits, punctuation and spaces, so that tokenizing word
+by word (with a cache of words) produces the same ids as merging over the whole text.
 """
 import collections
 import json

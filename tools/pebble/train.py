@@ -1,8 +1,8 @@
 """Trains Pebble: train.py --seconds N [--resume FILE] [--lr A --lr-end B] [--qat] ...
 
-Text, pictures and speech together, every batch fresh: worker processes write conversations, invent scenes and speak
-phrases; pictures are drawn and spectra computed on the GPU. The schedule follows the clock, since the machine is lent by
-the minute. Same seeds give the same data; how far a run gets depends on the machine.
+Text, images and speech together, every batch new: worker processes generate conversations, scenes and spoken
+phrases; images are drawn and spectra computed on the GPU. The schedule follows the clock, to fit a given time on a GPU.
+The same seed produces the same data; the number of steps depends on the machine.
 """
 import argparse
 import os

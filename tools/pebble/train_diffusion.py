@@ -1,9 +1,9 @@
 """Trains Pebble Diffusion: train_diffusion.py --seconds N [--weights FOLDER] [--lr A --lr-end B] [--qat-from SHARE] ...
 
 Denoising as DiffusionGemma does it: every canvas of a story is noised with uniform random tokens, each canvas to a level
-of its own, and the clean tokens are to be found over the settled tokens before it. What the step before would have seen
-(the same canvas with more noise in it) is predicted first, without gradients, and most examples are told of it. Behind
-the end of an answer stands <eos> to the end of its canvas. The schedule follows the clock, since the machine is lent by the minute.
+of its own, and the clean tokens are predicted given the committed tokens before it. A previous step (the same canvas with
+more noise) is computed first, without gradients, as self-conditioning for most examples. After the end of an answer its
+canvas is filled with <eos>. The schedule follows the clock, to fit a given time on a GPU.
 """
 import argparse
 import glob
@@ -40,7 +40,7 @@ def worker(q, seed, batch):
         rounds = 2 if r.random() < 0.15 else 1
         n = batch if rounds == 1 else batch // 2
         room = ROOM[rounds]
-        settled, clean = np.zeros((n, room), np.int16), np.full((n, CANVASES * CANVAS), FILL, np.int16)
+        committed, clean = np.zeros((n, room), np.int16), np.full((n, CANVASES * CANVAS), FILL, np.int16)
         length, canvases = np.zeros(n, np.int16), np.zeros(n, np.int16)
         k = 0
         while k < n:
@@ -50,9 +50,9 @@ def worker(q, seed, batch):
             clean[k, :len(answer)] = answer
             length[k], canvases[k] = len(prompt), -(-len(answer) // CANVAS)
             whole = np.concatenate([prompt, clean[k]])[:room]
-            settled[k, :len(whole)] = whole
+            committed[k, :len(whole)] = whole
             k += 1
-        q.put((settled, clean, length, canvases))
+        q.put((committed, clean, length, canvases))
 
 
 def rounded(x):
@@ -205,9 +205,9 @@ def main():
             kept = True
             torch.save({"net": [p.detach().clone() for p in net.parameters()], "adam": adam.state_dict(), "muon": muon.memory, "step": step, "seen": seen}, a.state)
             print(f"state saved after {time.time() - start:.0f} s", flush=True)
-        settled, clean, length, canvases = map(up, q.get())
+        committed, clean, length, canvases = map(up, q.get())
         b, n = clean.shape
-        position, masks = M.layout(length, settled.shape[1], CANVASES, dev)
+        position, masks = M.layout(length, committed.shape[1], CANVASES, dev)
         # noise levels of every canvas and of the step before it; a tenth starts from pure noise
         level = torch.rand(b, CANVASES, device=dev) * 1.1
         before = level + torch.rand(b, CANVASES, device=dev) ** 2 * (1 - level).clamp(min=0)
@@ -222,11 +222,11 @@ def main():
             flat.copy_(rounded(master))
         with torch.autocast(dev.type, dtype=torch.bfloat16, enabled=dev.type == "cuda"):
             with torch.no_grad():
-                z, _ = net(settled, earlier, position, masks)
+                z, _ = net(committed, earlier, position, masks)
                 temperature = torch.rand(b, 1, 1, device=dev) * 0.4 + 0.4
                 soft = net.soft(z, temperature) * (torch.rand(b, 1, 1, device=dev) < a.told)
                 del z
-            z, uneven = net(settled, x, position, masks, soft)
+            z, uneven = net(committed, x, position, masks, soft)
             here = (torch.arange(n, device=dev) // M.CANVAS)[None] < canvases[:, None]
             loss = (F.cross_entropy(z.flatten(0, 1), clean.flatten(), reduction="none").view(b, n) * here).sum() / here.sum()
         (loss + 0.01 * uneven).backward()
