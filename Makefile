@@ -18,7 +18,7 @@ LIBS     = -lm -pthread
 LIBBEZEL = $(B)/libbezel.a
 
 LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
-# Optional libraries of the program: pictures, sound, line editing. $(B)/libraries.mk is rewritten when
+# Optional libraries of the program: images, sound, line editing. $(B)/libraries.mk is rewritten when
 # one appears or goes; what depends on it is then built again.
 ifneq ($(filter-out clean format help setup,$(or $(MAKECMDGOALS),all)),)
 $(shell CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' sh tools/libraries.sh $(B)/libraries.mk)
@@ -63,11 +63,12 @@ help:
 #? Run
 #?   make run           build everything and serve the chat page; MODEL=file.gguf offers it there
 #? Test
-#?   make test          set up, build, and run every suite in its short form (also: make check)
+#?   make test          set up, build, and run every suite, long ones in a short form (also: make check)
+#?   make test-all      every suite in full
 #?   make test-gpu      the GPU suite in full, on a software adapter unless the environment names one
 #?   make test-web      the WebAssembly suite in full, in Node and Deno
 #?   make test-browser  the page's suite in full, in Chromium
-#?   make asan          the tests under AddressSanitizer and UBSan
+#?   make asan          the tests under AddressSanitizer and UBSan, in full
 #?   make tsan          the tests of threads under ThreadSanitizer
 #?   make arm64         the tests cross-built for arm64, under qemu
 #?   make fuzz          every parser for FUZZ_SECONDS=60
