@@ -20,8 +20,9 @@ LIBBEZEL = $(B)/libbezel.a
 LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
 # Optional libraries of the program: images, sound, line editing. $(B)/libraries.mk is rewritten when
 # one appears or goes; what depends on it is then built again.
+find_libraries = CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' sh tools/libraries.sh $(B)/libraries.mk
 ifneq ($(filter-out clean format help setup,$(or $(MAKECMDGOALS),all)),)
-$(shell CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' sh tools/libraries.sh $(B)/libraries.mk)
+$(shell $(find_libraries))
 include $(B)/libraries.mk
 endif
 CLI_SRC  = $(filter-out cli/media/% cli/chat/line_$(if $(EDIT_LINK),none,edit).c,$(sort $(wildcard cli/*.c cli/*/*.c)))
@@ -110,6 +111,10 @@ $(B)/gen/wgsl.c: tools/embed.sh $(WGSL)
 $(B)/gen/wgsl.o: $(B)/gen/wgsl.c
 	$(call say,CC $@)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+# After `make clean` in the same call.
+$(B)/libraries.mk:
+	@$(find_libraries)
 
 # Rewritten when the compiler or its flags change, so that objects of two builds never mix.
 $(B)/flags: FORCE
