@@ -1,4 +1,4 @@
-/* What the verbs of the command line share. */
+/* Shared by the verbs of the command line. */
 #ifndef BZ_CLI_H
 #define BZ_CLI_H
 
@@ -45,7 +45,7 @@ typedef struct cli_options {
     const char *kernels;
     const char *device;
     const char *system;
-    const char *ple; /* gpu: where the per-layer embeddings are */
+    const char *ple; /* gpu: where per-layer embeddings are kept */
     const char *gpu_memory;
     const char *prompts, *shard;
     const char *draws, *trace, *entropy_bound, *stability, *confidence; /* diffuse */
@@ -67,12 +67,12 @@ typedef struct cli_options {
     bool no_fuse; /* gpu: one kernel per step */
     bool wgsl;    /* show: a GPU kernel instead of a model; positional: its name and a block type */
     bool think, no_think, show_thinking, hide_thinking, no_color;
-    bool media; /* bench: pictures and sound */
+    bool media; /* bench: images and audio */
     bool open;  /* serve */
 } cli_options;
 
 /* Reads the options in `accepts`, a list of option letters as in the table of options.c.
- * Returns EXIT_OK, or the code to leave with (help printed, or a usage error). */
+ * Returns EXIT_OK, or the exit code (help was printed, or a usage error). */
 int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional,
               cli_options *o);
 
@@ -84,17 +84,18 @@ int32_t *cli_token_list(const char *verb, const char *text, size_t *n);
 
 typedef struct cli_model {
     bz_model *model;
-    bz_store_model store; /* where it came from; its makers' wishes, if it has a name */
-    bz_error err;         /* why it could not be opened, once that has been said */
+    bz_store_model store; /* where it came from, and the store's settings for it */
+    bz_error err;         /* why it could not be opened; already printed */
 } cli_model;
 
-/* MODEL: a path, else a name in Ollama's store, whose mmproj is taken unless --mmproj is given. */
+/* MODEL: a path, else a name in Ollama's store, whose mmproj file is used unless --mmproj is given.
+ */
 bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code);
 void cli_close_model(cli_model *m);
 bool cli_open(const cli_options *o, bz_model **model,
-              int *exit_code); /* the same for verbs without wishes */
+              int *exit_code); /* the same, without the store's settings */
 
-/* ---- small things ----------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------- */
 
 /* A whole stream as text; NULL after a message. The caller frees it. */
 char *cli_read_stream(FILE *f, size_t *len);

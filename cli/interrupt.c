@@ -8,8 +8,8 @@
 
 volatile sig_atomic_t interrupt_asked, interrupt_ended, interrupt_resized, interrupt_resumed;
 
-/* Any thread may be the one that gets a signal. What it writes here wakes the one that waits, also
- * if it comes just before the waiting begins. */
+/* The handler, on any thread, writes to this pipe. That wakes a thread in poll, also if the signal
+ * arrives just before poll is called. */
 static int wake[2] = {-1, -1};
 
 static void on_signal(int number)
@@ -22,7 +22,7 @@ static void on_signal(int number)
     default: interrupt_ended = number;
     }
     if (wake[1] >= 0 && write(wake[1], "", 1) < 0) {
-        /* it is full: whoever waits will wake up anyway */
+        /* the pipe is full, so poll returns anyway */
     }
     errno = before;
 }
@@ -43,7 +43,7 @@ void interrupt_catch_all(void)
 {
     static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT};
     if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
-        wake[0] = wake[1] = -1; /* poll passes over it; a signal may then have to wait for a key */
+        wake[0] = wake[1] = -1; /* poll ignores it; a signal may then wait for the next key */
     }
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         catch_one(caught[i], SA_RESTART);

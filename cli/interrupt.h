@@ -6,25 +6,26 @@
 #include <stdbool.h>
 
 extern volatile sig_atomic_t interrupt_asked;   /* Ctrl-C since it was last set to 0 */
-extern volatile sig_atomic_t interrupt_ended;   /* the signal that wants us gone, or 0 */
-extern volatile sig_atomic_t interrupt_resized; /* the window has another size */
-extern volatile sig_atomic_t interrupt_resumed; /* Ctrl-Z and fg: the terminal's modes are lost */
+extern volatile sig_atomic_t interrupt_ended;   /* the signal that ends the program, or 0 */
+extern volatile sig_atomic_t interrupt_resized; /* the window was resized */
+extern volatile sig_atomic_t
+    interrupt_resumed; /* after Ctrl-Z and fg: terminal modes must be set again */
 
-/* Ctrl-C, once: the second ends the program whatever it is doing. `restart`: a write that waits
- * goes on, so that no text is lost; else a read that waits comes back. */
+/* Catches one Ctrl-C; the second ends the program. `restart`: an interrupted write is resumed, so
+ * that no text is lost; otherwise an interrupted read returns. */
 void interrupt_catch(bool restart);
-/* All that a program which holds the terminal must know, again and again. */
+/* Catches every signal that a program which controls the terminal needs, any number of times. */
 void interrupt_catch_all(void);
 
-/* Can be read after a signal, for whoever waits by other means; -1: there is none. */
+/* Becomes readable after a signal, for callers with their own poll; -1: there is none. */
 int interrupt_fd(void);
 
-/* Waits until there is something to read; false: a signal came instead. */
+/* Waits until fd is readable; false: a signal came first. */
 bool interrupt_wait_input(int fd);
 
-int interrupt_finish(int code); /* the exit code; ends by the signal if one wants us gone */
+int interrupt_finish(int code); /* returns the code, or ends the program by the signal it got */
 
-/* An answer should end now. */
+/* The current answer should end. */
 static inline bool interrupt_stop(void)
 {
     return interrupt_asked || interrupt_ended;

@@ -22,22 +22,19 @@ static void print_help(FILE *f)
     for (int i = 0; i < N_VERBS; i++) {
         fprintf(f, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    fputs("\n'bezel VERB --help' explains a verb, 'man bezel' all of it; 'bezel --version' names "
-          "this build.\n",
-          f);
+    fputs("\nSee 'bezel VERB --help' and 'man bezel'; 'bezel --version' prints the version.\n", f);
 }
 
-/* What people who know other programs try first; NULL: nothing comes to mind. */
-static const char *known_elsewhere(const char *name)
+/* A hint for verbs that other programs have; NULL: none. */
+static const char *hint_for(const char *name)
 {
     static const struct {
         const char *name, *instead;
-    } others[] = {
-        {"pull",
-         "Bezel fetches nothing: it runs what 'ollama pull' has fetched, and any GGUF file."},
-        {"chat", "'bezel run MODEL' is a chat."},
-        {"generate", "'bezel run MODEL PROMPT' answers."},
-        {"rm", "Bezel changes nothing in Ollama's store; 'ollama rm' does."}};
+    } others[] = {{"pull", "Bezel downloads nothing: it runs models that 'ollama pull' downloaded, "
+                           "and any GGUF file."},
+                  {"chat", "'bezel run MODEL' starts a chat."},
+                  {"generate", "'bezel run MODEL PROMPT' prints an answer."},
+                  {"rm", "Bezel never changes Ollama's store; 'ollama rm' removes a model."}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i].name) == 0) {
             return others[i].instead;
@@ -84,8 +81,8 @@ int main(int argc, char **argv)
     if (verb) {
         return verb->run(argc - 1, argv + 1);
     }
-    const char *instead = known_elsewhere(argv[1]);
-    fprintf(stderr, "bezel: there is no verb '%s'.%s%s\nTry 'bezel --help'.\n", argv[1],
+    const char *instead = hint_for(argv[1]);
+    fprintf(stderr, "bezel: unknown verb '%s'.%s%s\nTry 'bezel --help'.\n", argv[1],
             instead ? " " : "", instead ? instead : "");
     return EXIT_USAGE;
 }

@@ -1,4 +1,4 @@
-/* Opening what MODEL names. */
+/* Opens the MODEL of the command line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool check_device(const cli_options *o, int *exit_code)
     if (!o->device || strcmp(o->device, "cpu") == 0 || strcmp(o->device, "gpu") == 0) {
         return true;
     }
-    fprintf(stderr, "bezel: there is no device '%s'; use cpu or gpu.\n", o->device);
+    fprintf(stderr, "bezel: unknown device '%s'; use cpu or gpu.\n", o->device);
     *exit_code = EXIT_USAGE;
     return false;
 }
@@ -47,14 +47,15 @@ static bool read_memory(const char *text, uint64_t *bytes, int *exit_code)
         }
     }
     if (!*bytes) {
-        fprintf(stderr, "bezel: '--gpu-memory' is a size such as 8GB or 800MB, not '%s'.\n", text);
+        fprintf(stderr, "bezel: '--gpu-memory' needs a size such as 8GB or 800MB, not '%s'.\n",
+                text);
         *exit_code = EXIT_USAGE;
     }
     return *bytes != 0;
 }
 
-/* What does not fit makes every pass slower: its user should know. */
-static void tell_streaming(const bz_model *model)
+/* Layers that do not fit make every pass slower. */
+static void report_streaming(const bz_model *model)
 {
     const bz_streaming s = bz_model_streaming(model);
     char size[BZ_UNITS_MAX], rest[BZ_UNITS_MAX];
@@ -93,7 +94,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
     term_idle();
     if (status != BZ_OK) {
-        if (found->name) { /* the path of a blob would tell nobody which model it is */
+        if (found->name) { /* the path of a blob does not name the model */
             bz_error why = err;
             bz_fail(&err, status, "%s: %s", found->name, why.text);
         }
@@ -101,7 +102,7 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
         cli_close_model(m);
         m->err = err;
     } else if (!o->quiet) {
-        tell_streaming(m->model);
+        report_streaming(m->model);
     }
     return status == BZ_OK;
 }

@@ -1,4 +1,4 @@
-/* One table of options for every verb: each names the letters it accepts. */
+/* One table of options for all verbs; each verb lists the letters it accepts. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@ typedef enum option_kind {
     FLAG,
     TEXT,
     NUMBER,
-    LIST /* of texts, one each time it is given */
+    LIST /* may be repeated; each adds a text */
 } option_kind;
 
 typedef struct option_row {
-    char letter; /* the verb's `accepts` string; options that belong together share one */
+    char letter; /* in the verb's `accepts` string; related options share one */
     const char *brief, *full;
     option_kind kind;
     size_t offset; /* into cli_options */
@@ -160,7 +160,8 @@ static int add_to_list(const cli_verb *verb, const option_row *r, const char **l
         n++;
     }
     if (n == CLI_STOPS) {
-        return cli_usage_error(verb->name, "'%s' can be given %d times.", r->full, CLI_STOPS);
+        return cli_usage_error(verb->name, "'%s' can be given at most %d times.", r->full,
+                               CLI_STOPS);
     }
     list[n] = value;
     return EXIT_OK;
@@ -179,7 +180,7 @@ static int store(const cli_verb *verb, const option_row *r, cli_options *o, cons
                                    value);
         }
         if (field == (void *)&o->image_tokens && (o->image_tokens < 70 || o->image_tokens > 1120)) {
-            return cli_usage_error(verb->name, "'%s' is 70 to 1120.", r->full);
+            return cli_usage_error(verb->name, "'%s' must be from 70 to 1120.", r->full);
         }
         break;
     }
@@ -193,7 +194,7 @@ static int parse_option(const cli_verb *verb, int argc, char **argv, int *i, con
     const char *a = argv[*i];
     const option_row *r = find_option(a, accepts);
     if (!r) {
-        return cli_usage_error(verb->name, "there is no option '%s'.", a);
+        return cli_usage_error(verb->name, "unknown option '%s'.", a);
     }
     const char *value = a[1] == '-' ? strchr(a, '=') : NULL;
     value = value ? value + 1 : NULL;
@@ -219,8 +220,9 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
         const char *a = argv[i];
         if (only_positional || a[0] != '-' || a[1] == 0) {
             if (n_positional == max_positional) {
-                return cli_usage_error(verb->name, "'%s' is one argument too many.%s", a,
-                                       max_positional == 2 ? " Put the text in quotes." : "");
+                return cli_usage_error(
+                    verb->name, "unexpected argument '%s'.%s", a,
+                    max_positional == 2 ? " Put a prompt of several words in quotes." : "");
             }
             *positional[n_positional++] = a;
         } else if (strcmp(a, "--") == 0) {
@@ -236,7 +238,8 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
         fputs(verb->usage, stdout);
     } else if (!o->model && !o->wgsl) {
         return cli_usage_error(
-            verb->name, "which model? Give the path of a GGUF file or a name from 'bezel list'.");
+            verb->name,
+            "no model given. Give the path of a GGUF file or a name from 'bezel list'.");
     }
     return EXIT_OK;
 }

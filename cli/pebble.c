@@ -10,7 +10,7 @@
 
 static bool find(const char *name, char out[PATH_MAX])
 {
-    /* the last is for builds of another kind, which live one folder deeper */
+    /* the last is for sanitizer and cross builds, which are one folder deeper */
     static const char *const places[] = {"../share/bezel/models", "../models", "../../models"};
     char program[PATH_MAX];
     char *slash = os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
@@ -42,7 +42,7 @@ bz_status pebble_resolve(const char *model, bz_store_model *out, bz_error *err)
     return status;
 }
 
-enum { NAMES_MOST = 4 };
+enum { MAX_NAMES = 4 };
 
 void pebble_introduce(void)
 {
@@ -50,13 +50,13 @@ void pebble_introduce(void)
     bz_error err = {0};
     const char *first = NULL;
     size_t found = 0;
-    fputs("bezel: no model was named; this is Pebble, a tiny demo model.", stderr);
+    fputs("bezel: no model given; this is Pebble, a tiny demo model.", stderr);
     if (bz_store_list_all(&list, &err) == BZ_OK) {
         for (size_t i = 0; i < list.n; i++) {
             if (!list_runs(&list.entries[i])) {
                 continue;
             }
-            if (found < NAMES_MOST) {
+            if (found < MAX_NAMES) {
                 fprintf(stderr, "%s%s", found ? ", " : " Ollama's store has ",
                         list.entries[i].name);
             }
@@ -64,12 +64,12 @@ void pebble_introduce(void)
             found++;
         }
     }
-    if (found > NAMES_MOST) {
-        fprintf(stderr, " and %zu more", found - NAMES_MOST);
+    if (found > MAX_NAMES) {
+        fprintf(stderr, " and %zu more", found - MAX_NAMES);
     }
     fprintf(stderr,
             found ? "; try 'bezel run %s'.\n"
-                  : " For a real one: 'bezel run %s', or a name from 'bezel list'.\n",
+                  : " For a full model: 'bezel run %s', or a name from 'bezel list'.\n",
             first ? first : "model.gguf");
     bz_store_list_free(&list);
 }

@@ -1,4 +1,4 @@
-/* Pebble and Pebble Diffusion, the little models that come with the program. */
+/* Pebble and Pebble Diffusion, the small demo models that come with the program. */
 #ifndef BZ_CLI_PEBBLE_H
 #define BZ_CLI_PEBBLE_H
 
@@ -10,14 +10,14 @@
 #define PEBBLE           "pebble"
 #define PEBBLE_DIFFUSION "pebble-diffusion"
 
-/* Pebble's file: beside an installed program, else in the source tree; false: it is in neither
- * place. */
+/* Finds Pebble's file beside an installed program or in the source tree; false: in neither. */
 bool pebble_find(char out[PATH_MAX]);
 
-/* A file, a name of Ollama's store, else the name of one of the little models. */
+/* A file, a name in Ollama's store, or the name of a demo model. */
 bz_status pebble_resolve(const char *model, bz_store_model *out, bz_error *err);
 
-/* One line to stderr: which model this is, which ones Ollama's store has, how to run one. */
+/* Prints one line to stderr: that Pebble is used, which models Ollama's store has, how to run one.
+ */
 void pebble_introduce(void);
 
 #endif

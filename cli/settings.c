@@ -14,27 +14,26 @@ static const struct {
     const char *name, *about;
     bool whole;
     double low, high;
-    const char *unset; /* what happens without it */
+    const char *unset; /* shown if it is not set */
 } table[SETTINGS] = {
-    [SET_TEMPERATURE] = {"temperature", "0: always the likeliest token", false, 0, 100,
+    [SET_TEMPERATURE] = {"temperature", "0: always the most likely token", false, 0, 100,
                          "the file's, or 1"},
-    [SET_TOP_K] = {"top_k", "choose among so many; 0: all", true, 0, 1 << 30, "the file's, or 64"},
-    [SET_TOP_P] = {"top_p", "... with so much of the probability", false, 0, 1,
-                   "the file's, or 0.95"},
-    [SET_MIN_P] = {"min_p", "... and so much of the likeliest's", false, 0, 1, "off"},
-    [SET_REPEAT_PENALTY] = {"repeat_penalty", "above 1: against repetition", false, 0.01, 100,
+    [SET_TOP_K] = {"top_k", "most likely tokens to choose from; 0: all", true, 0, 1 << 30,
+                   "the file's, or 64"},
+    [SET_TOP_P] = {"top_p", "total probability to choose from", false, 0, 1, "the file's, or 0.95"},
+    [SET_MIN_P] = {"min_p", "minimum probability, relative to the best", false, 0, 1, "off"},
+    [SET_REPEAT_PENALTY] = {"repeat_penalty", "above 1: fewer repetitions", false, 0.01, 100,
                             "off"},
-    [SET_REPEAT_LAST_N] = {"repeat_last_n", "tokens that it looks at; -1: all", true, -1, 1 << 30,
+    [SET_REPEAT_LAST_N] = {"repeat_last_n", "tokens it looks back at; -1: all", true, -1, 1 << 30,
                            "64"},
-    [SET_PRESENCE_PENALTY] = {"presence_penalty", "against tokens that have come", false, -100, 100,
-                              "off"},
-    [SET_FREQUENCY_PENALTY] = {"frequency_penalty", "... for each time they have", false, -100, 100,
-                               "off"},
-    [SET_SEED] = {"seed", "same seed, same answer", true, -1, 18446744073709549568.0,
-                  "a new one each time"},
-    [SET_NUM_PREDICT] = {"num_predict", "longest answer; -1: no limit", true, -2, 1 << 30,
-                         "no limit"},
-    [SET_NUM_CTX] = {"num_ctx", "tokens of a conversation", true, 1, 1 << 30, "what fits"},
+    [SET_PRESENCE_PENALTY] = {"presence_penalty", "penalty for tokens already used", false, -100,
+                              100, "off"},
+    [SET_FREQUENCY_PENALTY] = {"frequency_penalty", "penalty for each use of a token", false, -100,
+                               100, "off"},
+    [SET_SEED] = {"seed", "same seed, same answer", true, -1, 18446744073709549568.0, "random"},
+    [SET_NUM_PREDICT] = {"num_predict", "maximum tokens of an answer; -1: no limit", true, -2,
+                         1 << 30, "no limit"},
+    [SET_NUM_CTX] = {"num_ctx", "context size in tokens", true, 1, 1 << 30, "what fits in memory"},
 };
 
 void settings_free(settings *s)
@@ -63,16 +62,17 @@ int settings_find(const char *name, size_t len)
     return i;
 }
 
-/* ---- putting ------------------------------------------------------------------- */
+/* ---- setting ------------------------------------------------------------------- */
 
 bz_status settings_put_number(settings *s, setting id, double value, bz_error *err)
 {
     if (isnan(value) || value < table[id].low || value > table[id].high ||
         (table[id].whole && value != floor(value))) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%s is a %snumber from %.17g to %.17g.", table[id].name,
-                       table[id].whole ? "whole " : "", table[id].low, table[id].high);
+        return bz_fail(err, BZ_BAD_REQUEST, "%s must be a %snumber from %.17g to %.17g.",
+                       table[id].name, table[id].whole ? "whole " : "", table[id].low,
+                       table[id].high);
     }
-    if (id == SET_SEED && value < 0) { /* Ollama's way to say: any */
+    if (id == SET_SEED && value < 0) { /* in Ollama: a random seed */
         s->set[id] = false;
         return BZ_OK;
     }
@@ -99,7 +99,7 @@ bz_status settings_put_text(settings *s, setting id, const char *text, bz_error 
     }
     double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%s is a %snumber, not '%.40s'.", table[id].name,
+        return bz_fail(err, BZ_BAD_REQUEST, "%s must be a %snumber, not '%.40s'.", table[id].name,
                        table[id].whole ? "whole " : "", text);
     }
     return settings_put_number(s, id, value, err);
@@ -108,7 +108,8 @@ bz_status settings_put_text(settings *s, setting id, const char *text, bz_error 
 bz_status settings_add_stop(settings *s, const char *text, size_t len, bz_error *err)
 {
     if (len == 0 || memchr(text, 0, len)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A stop string is not empty and holds no zero byte.");
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A stop string must not be empty or contain a zero byte.");
     }
     char **more = realloc(s->stop, (s->n_stop + 1) * sizeof *more);
     char *copy = malloc(len + 1);
@@ -166,7 +167,7 @@ bz_status settings_from_store(settings *s, const bz_store_params *p, bz_error *e
     };
     bz_status status = BZ_OK;
     for (int i = 0; i < SETTINGS; i++) {
-        if (given[i]->set) { /* what makes no sense there is no reason to refuse the model */
+        if (given[i]->set) { /* an invalid value in the store is ignored; the model still runs */
             settings_put_number(s, (setting)i, given[i]->value, NULL);
         }
     }
@@ -197,7 +198,7 @@ bz_status settings_fill(settings *s, const settings *under, bz_error *err)
 
 /* ---- using ----------------------------------------------------------------------- */
 
-/* In the library's options zero means "not said"; here it was said. */
+/* In the library's options zero means "default"; here an explicit zero must be kept. */
 bz_generate_options settings_to_generate(const settings *s)
 {
     bz_generate_options o = {.size = sizeof o};
@@ -210,7 +211,7 @@ bz_generate_options settings_to_generate(const settings *s)
     if (s->set[SET_TOP_K]) {
         a->top_k = v[SET_TOP_K] == 0 ? -1 : (int32_t)v[SET_TOP_K];
     }
-    if (s->set[SET_TOP_P]) { /* none of the probability is still the likeliest token */
+    if (s->set[SET_TOP_P]) { /* 0 still leaves the most likely token */
         a->top_p = v[SET_TOP_P] >= 1 ? -1 : v[SET_TOP_P] < 1e-6 ? 1e-6f : (float)v[SET_TOP_P];
     }
     a->min_p = s->set[SET_MIN_P] ? (float)v[SET_MIN_P] : 0;
@@ -240,7 +241,7 @@ const char *settings_show(const settings *s, setting id, char out[SETTING_TEXT])
     return out;
 }
 
-/* Below 2^53, so that every JSON reader keeps it whole. */
+/* Below 2^53, so that every JSON reader keeps it exactly. */
 uint64_t settings_new_seed(void)
 {
     uint64_t seed;

@@ -16,14 +16,14 @@ enum { LINE_MAX_BYTES = 160, REDRAW_NS = 100 * 1000 * 1000 };
 static const uint64_t PATIENCE_NS = 1000000000u;
 
 static struct {
-    bool color, lines; /* of stderr; a line may be drawn and taken away */
+    bool color, lines; /* of stderr: colours; the progress line may be drawn */
     bool out_tty, err_tty;
 
     pthread_t thread;
     bool running; /* the thread */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* under the lock */
+    /* protected by the lock */
     const char *what, *unit;
     uint64_t done, total, since;
     bool stop, drawn;
@@ -135,7 +135,7 @@ void term_busy(const char *what)
     term.done = term.total = 0;
     term.since = bz_os_now();
     term.stop = term.drawn = false;
-    sigset_t all, before; /* signals are for the thread that works */
+    sigset_t all, before; /* signals go to the main thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     term.running = pthread_create(&term.thread, NULL, keep_drawing, NULL) == 0;

@@ -8,7 +8,7 @@
 
 enum { HOST_ROOM = 256 };
 
-/* The host of "host", "host:port" or "[v6]:port", without brackets and a dot at its end. */
+/* The host of "host", "host:port" or "[v6]:port", without brackets and a final dot. */
 static bool read_host(bz_str authority, char host[HOST_ROOM])
 {
     bz_str name = authority, port = {NULL, 0};
@@ -39,7 +39,7 @@ static bool read_host(bz_str authority, char host[HOST_ROOM])
     return true;
 }
 
-/* An address in 16 bytes, IPv4 as IPv6 writes it, so that one address has one form. */
+/* An address in 16 bytes, IPv4 mapped to IPv6, so that each address has one form. */
 static bool read_address(const char *text, uint8_t out[16])
 {
     static const uint8_t v4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};

@@ -1,9 +1,9 @@
-/* Who may ask. A page of some other site can make a browser send requests here; what such a request
- * cannot forge is the name it thinks this server has, and the page it comes from.
+/* Which requests are allowed. A page of another site can make a browser send requests here, but it
+ * cannot forge the fields Host and Origin.
  *
  * Host: a site may let its own name resolve to 127.0.0.1 (DNS rebinding); its pages then are "same
  * origin" with this server, but the name in Host is still theirs.
- * Origin: sent with everything that could change something; ours, or one that was allowed.
+ * Origin: sent with every request that could change something; it must be ours or an allowed one.
  */
 #ifndef BZ_SERVER_ACCESS_H
 #define BZ_SERVER_ACCESS_H
@@ -11,9 +11,8 @@
 #include "base/error.h"
 
 typedef struct access_rules {
-    const char *address; /* the address bound, as numbers: "127.0.0.1", "::1" */
-    const char *const
-        *names; /* [n_names] more hosts, without ports; NULL-terminated lists are fine */
+    const char *address;      /* the address bound, as numbers: "127.0.0.1", "::1" */
+    const char *const *names; /* [n_names] more hosts, without ports */
     size_t n_names;
 } access_rules;
 
@@ -22,9 +21,9 @@ typedef struct access_rules {
 bool access_host(const access_rules *rules, bz_str authority);
 
 /* A page of this server ("http://" and the request's own authority), or of one of the names,
- * whatever its scheme and port. "null" is nobody. */
+ * whatever its scheme and port. "null" is refused. */
 bool access_origin(const access_rules *rules, bz_str origin, bz_str authority);
 
-bool access_is_loopback(const char *address); /* nobody outside this machine reaches it */
+bool access_is_loopback(const char *address); /* only this machine can reach it */
 
 #endif

@@ -1,5 +1,5 @@
-/* One connection: a request comes in, its route answers, the answer goes out. */
-#include "server/inside.h"
+/* One connection: reads a request, calls the handler of its route, sends the answer. */
+#include "server/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "base/os.h"
 
 enum {
-    STEPS = 32,           /* before others have their turn */
-    FILE_PIECE = 1 << 20, /* bytes of a file in one step */
-    BODY_PIECE = 4096,    /* bytes of a body that buy more time */
-    LINGER_MS = 1000      /* for a client to see that all is said */
+    STEPS = 32,           /* before other connections are served */
+    FILE_PIECE = 1 << 20, /* bytes of a file per step */
+    BODY_PIECE = 4096,    /* bytes of a body that extend its deadline */
+    LINGER_MS = 1000      /* for a client to read the end of the answer */
 };
 
 typedef enum step { STEP_AGAIN, STEP_WAIT, STEP_CLOSE } step;
@@ -42,7 +42,8 @@ static unsigned methods_of(const server_route *r)
     return r->methods | (r->methods & HTTP_GET ? HTTP_HEAD : 0);
 }
 
-/* The route with the longest path that has the method; *all: the methods of all with that path. */
+/* The route with the longest matching path and this method; *all: the methods of all matching
+ * routes. */
 static const server_route *find_route(const server *s, bz_str path, http_method method,
                                       unsigned *all)
 {
@@ -82,8 +83,8 @@ static void tell_methods(exchange *x, unsigned all)
 /* ---- requests ----------------------------------------------------------------------------------
  */
 
-/* An answer in place of the handler's. What is left of the request is not read, so none can follow.
- */
+/* Answers instead of the handler. The rest of the request is not read, so the connection is closed
+ * afterwards. */
 static step refuse(exchange *x, int status, const char *why)
 {
     x->keep = x->keep && x->phase == PHASE_HEAD && !x->head.chunked && x->head.length == 0;
@@ -95,7 +96,7 @@ static step handle(exchange *x)
 {
     x->route->handle(x->route->user, x);
     if (x->phase != PHASE_SEND && x->phase != PHASE_LATER) {
-        exchange_text(x, 500, "There is no answer to this request.");
+        exchange_text(x, 500, "The server has no answer to this request.");
     }
     if (x->phase == PHASE_SEND) {
         x->deadline = in_ms(x->server->o.send_ms);
@@ -108,7 +109,7 @@ static bool may_change_something(http_method m)
     return m != HTTP_GET && m != HTTP_HEAD && m != HTTP_OPTIONS;
 }
 
-/* The head is read: may it be asked, who answers, does a body follow? */
+/* After the head: checks access, finds the route, prepares for a body. */
 static step begin_request(exchange *x)
 {
     server *s = x->server;
@@ -117,15 +118,17 @@ static step begin_request(exchange *x)
     unsigned all;
     x->keep = !h->close && !s->stopping;
     x->deadline = in_ms(s->o.send_ms);
-    /* HTTP/1.0 without Host: no browser, so no page is behind it. */
+    /* HTTP/1.0 without Host: not sent by a browser. */
     if (authority.len && !access_host(&s->o.access, authority)) {
-        return refuse(x, 403,
-                      "This server does not answer to that name; --allow-host NAME allows it.");
+        return refuse(
+            x, 403,
+            "This host name is not allowed; start the server with --allow-host NAME to allow it.");
     }
     if (origin.data && may_change_something(h->method) &&
         !access_origin(&s->o.access, origin, authority)) {
         return refuse(x, 403,
-                      "Pages of other sites may not do this; --allow-host NAME allows them.");
+                      "Pages of other sites are not allowed; start the server with --allow-host "
+                      "NAME to allow them.");
     }
     x->route = find_route(s, http_text(h, h->path), h->method, &all);
     if (h->method == HTTP_OPTIONS && !x->route) {
@@ -138,15 +141,15 @@ static step begin_request(exchange *x)
         if (all) {
             tell_methods(x, all);
         }
-        return all ? refuse(x, 405, "That method makes no sense here.")
-                   : refuse(x, 404, "There is nothing here.");
+        return all ? refuse(x, 405, "This address does not support the method.")
+                   : refuse(x, 404, "Not found.");
     }
     const bool needs_length =
         h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;
     if (needs_length && !h->sized && !h->chunked) {
-        return refuse(x, 411, "The request does not say how long it is.");
+        return refuse(x, 411, "The request has no Content-Length.");
     }
-    switch (http_body_begin(&x->body, h, x->route->body_most)) {
+    switch (http_body_begin(&x->body, h, x->route->body_max)) {
     case HTTP_BAD: return refuse(x, x->body.refusal.status, x->body.refusal.why);
     case HTTP_DONE: return handle(x);
     case HTTP_MORE: break;
@@ -154,7 +157,7 @@ static step begin_request(exchange *x)
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const long n = sizeof go_on - 1;
     if (h->expects_continue && x->n_in == h->size && os_send(x->fd, go_on, (size_t)n, false) != n) {
-        return STEP_CLOSE; /* nothing else is under way, so there is room for it unless the client
+        return STEP_CLOSE; /* nothing else is being sent, so this fails only if the client
                               is gone */
     }
     x->counted = 0;
@@ -162,7 +165,7 @@ static step begin_request(exchange *x)
     return STEP_AGAIN;
 }
 
-/* More bytes behind those that are there. */
+/* Reads more bytes into the buffer. */
 static step receive(exchange *x)
 {
     const long n = os_receive(x->fd, x->in + x->n_in, IN_ROOM - x->n_in);
@@ -191,7 +194,7 @@ static step read_head(exchange *x)
     }
 }
 
-/* Memory grows with what has come, never with what was promised. */
+/* Grows with the bytes received, never with the length announced. */
 static bool keep_content(exchange *x, const char *bytes, size_t n)
 {
     if (x->n_content + n > x->room_content) {
@@ -222,7 +225,7 @@ static step read_body(exchange *x)
         return refuse(x, x->body.refusal.status, x->body.refusal.why);
     }
     if (put && !keep_content(x, raw, put)) {
-        return refuse(x, 503, "There is no memory for the request.");
+        return refuse(x, 503, "Not enough memory for the request.");
     }
     memmove(raw, raw + used, n - used);
     x->n_in -= used;
@@ -277,7 +280,7 @@ static step send_answer(exchange *x)
 {
     long n;
     if (x->status && x->n_out == 0 && !x->has_task) {
-        return STEP_CLOSE; /* an answer that could not be made */
+        return STEP_CLOSE; /* the answer could not be completed */
     }
     if (x->sent < x->n_out) {
         n = os_send(x->fd, x->out + x->sent, x->n_out - x->sent, x->n_bytes || x->file_left);
@@ -300,8 +303,7 @@ static step send_answer(exchange *x)
         if (!exchange_fill(x)) {
             return STEP_CLOSE;
         }
-        x->deadline =
-            x->n_out ? in_ms(x->server->o.send_ms) : 0; /* it is not the client we wait for */
+        x->deadline = x->n_out ? in_ms(x->server->o.send_ms) : 0; /* not waiting for the client */
         return (x->waiting || x->busy) && !x->n_out ? STEP_WAIT : STEP_AGAIN;
     }
     return end_answer(x);

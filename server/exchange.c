@@ -1,10 +1,10 @@
-/* Answers: their heads, and where their bodies come from. */
+/* Answers: their heads, and the sources of their bodies. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/inside.h"
+#include "server/internal.h"
 
 const http_head *exchange_head(const exchange *x)
 {
@@ -25,7 +25,7 @@ void exchange_header(exchange *x, const char *name, const char *format, ...)
     const int length = vsnprintf(value, sizeof value, format, args);
     va_end(args);
     if (length < 0 || (size_t)length >= sizeof value || strpbrk(value, "\r\n")) {
-        return; /* half a field would say something else */
+        return; /* a truncated field would have another meaning */
     }
     const int n = snprintf(x->extra + x->n_extra, room, "%s: %s\r\n", name, value);
     if (n > 0 && (size_t)n < room) {
@@ -37,7 +37,7 @@ void exchange_header(exchange *x, const char *name, const char *format, ...)
 
 typedef enum framing { NO_BODY, SIZED, STREAMED } framing;
 
-/* The head into `out`; false: the exchange has its answer already. */
+/* Writes the head to `out`; false: there is an answer already. */
 static bool begin_answer(exchange *x, int status, const char *type, framing framed, uint64_t length)
 {
     char date[HTTP_DATE_ROOM], line[160] = "";
@@ -49,7 +49,7 @@ static bool begin_answer(exchange *x, int status, const char *type, framing fram
                  (unsigned long long)length);
     } else if (framed == STREAMED) {
         x->chunked = !x->head.old;
-        x->keep = x->keep && x->chunked; /* else the end of the connection is the end of the body */
+        x->keep = x->keep && x->chunked; /* else closing the connection ends the body */
         snprintf(line, sizeof line, "Content-Type: %.80s\r\n%s", type,
                  x->chunked ? "Transfer-Encoding: chunked\r\n" : "");
     }
@@ -60,8 +60,7 @@ static bool begin_answer(exchange *x, int status, const char *type, framing fram
                            !x->keep      ? "Connection: close\r\n"
                            : x->head.old ? "Connection: keep-alive\r\n"
                                          : "");
-    x->n_out =
-        n > 0 && n < OUT_ROOM ? (size_t)n : 0; /* both buffers of fields together are far smaller */
+    x->n_out = n > 0 && n < OUT_ROOM ? (size_t)n : 0; /* the fields always fit */
     x->sent = 0;
     x->status = status;
     x->phase = PHASE_SEND;
@@ -69,7 +68,7 @@ static bool begin_answer(exchange *x, int status, const char *type, framing fram
     return true;
 }
 
-/* An answer to HEAD has the head of the answer to GET, and nothing behind it. */
+/* An answer to HEAD has the head of the answer to GET and no body. */
 static bool wants_body(const exchange *x)
 {
     return x->head.method != HTTP_HEAD;
@@ -89,7 +88,7 @@ void exchange_bytes(exchange *x, int status, const char *type, const void *bytes
     x->bytes = malloc(n);
     if (!x->bytes) {
         x->keep = false;
-        x->n_out = 0; /* cut: too late for another answer */
+        x->n_out = 0; /* too late for another answer: the connection is cut */
         return;
     }
     memcpy(x->bytes, bytes, n);
@@ -129,7 +128,7 @@ void exchange_later(exchange *x, exchange_task task)
     x->has_task = true;
     x->waiting = true;
     x->phase = PHASE_LATER;
-    x->deadline = 0; /* an answer takes as long as it takes */
+    x->deadline = 0; /* no limit for the handler */
 }
 
 void exchange_stream(exchange *x, int status, const char *type, exchange_task task)
@@ -142,7 +141,7 @@ void exchange_stream(exchange *x, int status, const char *type, exchange_task ta
     }
 }
 
-/* Of every chunk: "1A2B\r\n" before it, "\r\n" behind it; "0\r\n\r\n" may follow the last. */
+/* Every chunk has "1A2B\r\n" before it and "\r\n" after it; "0\r\n\r\n" ends the body. */
 enum { CHUNK_BEFORE = 6, CHUNK_AFTER = 2, CHUNK_LAST = 5 };
 
 bool exchange_fill(exchange *x)

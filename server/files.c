@@ -10,7 +10,7 @@
 
 static void answer_nothing(exchange *x)
 {
-    exchange_text(x, 404, "There is nothing here.");
+    exchange_text(x, 404, "Not found.");
 }
 
 static void answer_busy(exchange *x)
@@ -19,7 +19,7 @@ static void answer_busy(exchange *x)
     exchange_text(x, 503, "Too many files are open; try again.");
 }
 
-/* The file, or the part of it that is asked for, or that nothing has changed. Closes it. */
+/* Answers with the file, the requested range, or "not modified". Closes the file. */
 static void answer_file(exchange *x, const os_file *f, const char *type, const char *coding,
                         const char *cache)
 {
@@ -46,51 +46,51 @@ static void answer_file(exchange *x, const os_file *f, const char *type, const c
         exchange_empty(x, 304);
     } else {
         exchange_text(x, p.status,
-                      p.status == 416 ? "The file does not reach that far."
-                                      : "The file is not the one you know.");
+                      p.status == 416 ? "The requested range is past the end of the file."
+                                      : "The file has changed.");
     }
 }
 
 /* ---- a folder ---------------------------------------------------------------------------------
  */
 
-/* In place of *f its compressed twin, if there is one, it is not older, and the client takes it;
- * its coding. A part of a file is a part of the plain one: who asks for it wants to know where it
- * lies. */
-static const char *choose_twin(const files_folder *folder, const exchange *x, const char *path,
-                               os_file *f)
+/* Replaces *f by its compressed version if there is one, it is not older and the client accepts it;
+ * returns its coding. Ranges always refer to the uncompressed file. */
+static const char *choose_compressed(const files_folder *folder, const exchange *x,
+                                     const char *path, os_file *f)
 {
     static const struct {
-        const char *coding, *ending;
-    } twins[] = {{"br", ".br"}, {"gzip", ".gz"}};
+        const char *coding, *suffix;
+    } versions[] = {{"br", ".br"}, {"gzip", ".gz"}};
     const http_head *h = exchange_head(x);
-    for (size_t i = 0; i < sizeof twins / sizeof *twins && !http_field(h, "Range").data; i++) {
-        char name[PATH_ROOM + 20]; /* a path with its page, and an ending */
-        os_file twin;
-        snprintf(name, sizeof name, "%s%s", path, twins[i].ending);
-        if (!static_accepts(h, twins[i].coding) ||
-            os_open_below(folder->fd, name, &twin) != OS_FOUND) {
+    for (size_t i = 0; i < sizeof versions / sizeof *versions && !http_field(h, "Range").data;
+         i++) {
+        char name[PATH_ROOM + 20]; /* a path, index.html and an extension */
+        os_file compressed;
+        snprintf(name, sizeof name, "%s%s", path, versions[i].suffix);
+        if (!static_accepts(h, versions[i].coding) ||
+            os_open_below(folder->fd, name, &compressed) != OS_FOUND) {
             continue;
         }
-        if (twin.folder || twin.modified < f->modified) {
-            os_close(twin.fd);
+        if (compressed.folder || compressed.modified < f->modified) {
+            os_close(compressed.fd);
             continue;
         }
         os_close(f->fd);
-        *f = twin;
-        return twins[i].coding;
+        *f = compressed;
+        return versions[i].coding;
     }
     return "";
 }
 
-/* A folder without '/' at its end: names in its page would be looked for one folder too high. */
+/* Redirects a folder without a final '/', so that relative links in its page work. */
 static void redirect(exchange *x)
 {
     const http_head *h = exchange_head(x);
     const bz_str path = http_text(h, h->path), query = http_text(h, h->query);
     exchange_header(x, "Location", "%.*s/%s%.*s", (int)path.len, path.data, query.len ? "?" : "",
                     (int)query.len, query.data);
-    exchange_text(x, 308, "The folder's address ends with a slash.");
+    exchange_text(x, 308, "The address of the folder ends with a slash.");
 }
 
 void files_serve_folder(void *user, exchange *x)
@@ -123,9 +123,9 @@ void files_serve_folder(void *user, exchange *x)
     const char *coding = "";
     if (type->compressible) {
         exchange_header(x, "Vary", "Accept-Encoding");
-        coding = choose_twin(folder, x, path, &f);
+        coding = choose_compressed(folder, x, path, &f);
     }
-    /* To ask costs nothing here, and a page whose files are of two builds is broken. */
+    /* Revalidating is cheap here, and files of two builds do not work together. */
     answer_file(x, &f, type->name, coding, "no-cache");
 }
 
@@ -143,7 +143,7 @@ static void list_models(const files_models *models, exchange *x)
     for (size_t i = 0; i < models->n; i++) {
         os_file f;
         if (os_open_file(models->list[i].path, &f, NULL) ==
-            BZ_OK) { /* one that is gone is offered no more */
+            BZ_OK) { /* a deleted file is not listed */
             os_close(f.fd);
             bz_json_object(&j);
             bz_json_put_text(&j, "name", models->list[i].name);
@@ -160,7 +160,7 @@ static void list_models(const files_models *models, exchange *x)
         exchange_header(x, "Cache-Control", "no-store");
         exchange_bytes(x, 200, "application/json", out.text, out.n);
     } else {
-        exchange_text(x, 500, "There is no memory for the list.");
+        exchange_text(x, 500, "Not enough memory for the list.");
     }
     free(out.text);
 }
@@ -188,7 +188,7 @@ void files_serve_models(void *user, exchange *x)
             bz_error err = {0};
             const bz_status status = os_open_file(models->list[i].path, &f, &err);
             if (status == BZ_OK) {
-                /* Not in the browser's cache: the page keeps what it wants, and once is enough. */
+                /* Not in the browser's cache: the page stores models itself. */
                 answer_file(x, &f, "application/octet-stream", "", "no-store");
             } else {
                 status == BZ_OUT_OF_MEMORY ? answer_busy(x) : answer_nothing(x);

@@ -1,4 +1,4 @@
-/* Handlers that answer with files: a folder, and models by name. */
+/* Handlers that serve files: a folder, and models by name. */
 #ifndef BZ_SERVER_FILES_H
 #define BZ_SERVER_FILES_H
 
@@ -14,8 +14,7 @@ void files_serve_folder(void *folder, exchange *x);
 typedef struct files_model {
     char *name; /* in addresses: "gemma-4-E2B-it-Q4_K_M.gguf"; no '/' */
     char *path;
-    const char *of; /* name of the model that it is a part of, or the mmproj file of; NULL: it is a
-                       model itself */
+    const char *of; /* the model that this is a part or the mmproj file of; NULL: a model itself */
 } files_model;
 
 typedef struct files_models {
@@ -23,8 +22,8 @@ typedef struct files_models {
     size_t n;
 } files_models;
 
-/* "/models/NAME" is that file; "/models/" tells names and sizes as JSON, and which belong together.
- * For HTTP_GET on "/models/". */
+/* "/models/NAME" is that file; "/models/" lists names, sizes and which files belong together, as
+ * JSON. For HTTP_GET on "/models/". */
 void files_serve_models(void *models, exchange *x);
 
 #endif

@@ -58,7 +58,7 @@ const char *http_method_name(http_method method)
 static bool read_method(http_head *h, bz_str name)
 {
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        if (bz_str_is(name, methods[i].name)) { /* methods are the one thing whose case counts */
+        if (bz_str_is(name, methods[i].name)) { /* methods are case-sensitive */
             h->method = methods[i].method;
             return true;
         }
@@ -76,8 +76,7 @@ static bz_str behind(bz_str s, size_t n)
     return (bz_str){s.data + n, s.len - n};
 }
 
-/* "http://" before a host that ends at the path: the form meant for proxies, which servers must
- * know. */
+/* "http://host/path", the form for proxies, which servers must accept. */
 static bool read_absolute(http_head *h, bz_str *target)
 {
     static const char scheme[] = "http://";
@@ -123,20 +122,20 @@ static http_answer read_request_line(http_head *h, bz_str line)
     bz_str target = space ? behind(line, n + 1) : (bz_str){NULL, 0};
     const char *second = target.data ? memchr(target.data, ' ', target.len) : NULL;
     if (!second) {
-        return refuse(&h->refusal, 400, "The first line is no request.");
+        return refuse(&h->refusal, 400, "The request line is malformed.");
     }
     bz_str version = behind(target, (size_t)(second - target.data) + 1);
     target.len = (size_t)(second - target.data);
     if (version.len != 8 || memcmp(version.data, "HTTP/", 5) != 0 || !is_digit(version.data[5]) ||
         version.data[6] != '.' || !is_digit(version.data[7])) {
-        return refuse(&h->refusal, 400, "The first line is no request.");
+        return refuse(&h->refusal, 400, "The request line is malformed.");
     }
     if (version.data[5] != '1') {
-        return refuse(&h->refusal, 505, "This server speaks HTTP/1.1.");
+        return refuse(&h->refusal, 505, "This server supports HTTP/1.1.");
     }
     h->old = version.data[7] == '0';
     if (!read_method(h, (bz_str){line.data, n})) {
-        return refuse(&h->refusal, 501, "This server does not know the method.");
+        return refuse(&h->refusal, 501, "The method is not supported.");
     }
     if (!read_target(h, target)) {
         return refuse(&h->refusal, 400, "The address in the request is malformed.");
@@ -153,7 +152,7 @@ static http_answer read_field(http_head *h, bz_str line)
     if (n == 0 || n == line.len || line.data[n] != ':') {
         return refuse(&h->refusal, 400, "A header field is malformed.");
     }
-    if (h->n_fields == HTTP_FIELDS_MOST) {
+    if (h->n_fields == HTTP_FIELDS_MAX) {
         return refuse(&h->refusal, 431, "The request has too many header fields.");
     }
     for (size_t i = n + 1; i < line.len; i++) {
@@ -214,7 +213,7 @@ bool http_list_has(const http_head *h, const char *name, const char *word)
 
 /* ---- what the fields mean together -------------------------------------------------------- */
 
-/* A host and perhaps a port: letters, digits and what addresses are made of. */
+/* A host and optionally a port: letters, digits and the punctuation of addresses. */
 static bool good_authority(bz_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -233,7 +232,8 @@ static http_answer read_host(http_head *h)
     const unsigned n = count_fields(h, "Host");
     if (n > 1 || (n == 0 && !h->old)) {
         return refuse(&h->refusal, 400,
-                      n ? "The request has two Host fields." : "The request has no Host field.");
+                      n ? "The request has more than one Host field."
+                        : "The request has no Host field.");
     }
     const bz_str host = http_field(h, "Host");
     if (n == 1 && !good_authority(host)) {
@@ -279,10 +279,10 @@ static http_answer read_coding(http_head *h)
         return HTTP_MORE;
     }
     if (h->sized || h->old || count_fields(h, "Transfer-Encoding") > 1) {
-        return refuse(&h->refusal, 400, "The length of the request is not certain.");
+        return refuse(&h->refusal, 400, "The length of the request is ambiguous.");
     }
     if (!http_same(coding, "chunked")) {
-        return refuse(&h->refusal, 501, "Of the transfer codings this server knows chunked alone.");
+        return refuse(&h->refusal, 501, "Only the transfer coding chunked is supported.");
     }
     h->chunked = true;
     return HTTP_MORE;
@@ -301,8 +301,7 @@ static http_answer read_meaning(http_head *h)
     const bz_str expect = http_field(h, "Expect");
     if (expect.data && !h->old) {
         if (!http_same(expect, "100-continue") || count_fields(h, "Expect") > 1) {
-            return refuse(&h->refusal, 417,
-                          "Of the expectations this server knows 100-continue alone.");
+            return refuse(&h->refusal, 417, "Only the expectation 100-continue is supported.");
         }
         h->expects_continue = h->chunked || h->length > 0;
     }
@@ -317,13 +316,13 @@ static http_answer too_long(http_head *h)
                     : refuse(&h->refusal, 414, "The address in the request is too long.");
 }
 
-/* A whole line, without its line end. */
+/* A complete line, without its line end. */
 static http_answer read_line(http_head *h, bz_str line)
 {
     if (line.len) {
         return h->begun ? read_field(h, line) : read_request_line(h, line);
     }
-    /* Empty lines before a request are left over from some clients' last body. */
+    /* Some clients send an empty line after a body; skip it. */
     return h->begun ? read_meaning(h) : HTTP_MORE;
 }
 
@@ -331,15 +330,14 @@ http_answer http_head_read(http_head *h, const char *bytes, size_t n)
 {
     h->bytes = bytes;
     for (;;) {
-        /* What cannot become a request (another protocol's hello, say) need not wait for a line
-         * end. */
+        /* Another protocol: no need to wait for a line end. */
         if (!h->begun && h->line < n && !is_token(bytes[h->line]) && bytes[h->line] != '\r') {
-            return refuse(&h->refusal, 400, "This is no HTTP request.");
+            return refuse(&h->refusal, 400, "This is not an HTTP request.");
         }
         const char *end = h->scanned < n ? memchr(bytes + h->scanned, '\n', n - h->scanned) : NULL;
         const size_t at = end ? (size_t)(end - bytes) : n;
-        /* The line, its \r and, where it has come, its \n. */
-        if (at - h->line > HTTP_LINE_MOST + 1 || at >= HTTP_HEAD_MOST) {
+        /* The line, its \r and, if it has arrived, its \n. */
+        if (at - h->line > HTTP_LINE_MAX + 1 || at >= HTTP_HEAD_MAX) {
             return too_long(h);
         }
         if (!end) {

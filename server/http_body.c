@@ -1,9 +1,9 @@
-/* Bodies: counted, or in chunks (RFC 9112, section 7.1). */
+/* Bodies: with a length, or chunked (RFC 9112, section 7.1). */
 #include <string.h>
 
 #include "server/http.h"
 
-enum { EXTRA_MOST = 4096 }; /* bytes of chunk extensions and trailers in one body */
+enum { EXTRA_MAX = 4096 }; /* bytes of chunk extensions and trailers in one body */
 
 enum {
     COUNTED,
@@ -30,10 +30,10 @@ static http_answer too_large(http_body *b)
     return refuse(b, 413, "The request is too large.");
 }
 
-http_answer http_body_begin(http_body *b, const http_head *h, uint64_t most)
+http_answer http_body_begin(http_body *b, const http_head *h, uint64_t max)
 {
-    *b = (http_body){.most = most, .state = h->chunked ? SIZE : COUNTED, .left = h->length};
-    if (!h->chunked && h->length > most) {
+    *b = (http_body){.max = max, .state = h->chunked ? SIZE : COUNTED, .left = h->length};
+    if (!h->chunked && h->length > max) {
         return too_large(b);
     }
     return h->chunked || h->length ? HTTP_MORE : HTTP_DONE;
@@ -52,7 +52,7 @@ static http_answer broken(http_body *b)
     return refuse(b, 400, "A chunk of the request is malformed.");
 }
 
-/* One digit more of a chunk's size, or what ends it. */
+/* Another digit of a chunk's size, or the byte that ends it. */
 static http_answer read_size(http_body *b, char c)
 {
     const int digit = hex_value(c);
@@ -64,7 +64,7 @@ static http_answer read_size(http_body *b, char c)
             return broken(b);
         }
         b->left = b->left << 4 | (uint64_t)digit;
-        return b->left > b->most - b->got ? too_large(b) : HTTP_MORE;
+        return b->left > b->max - b->got ? too_large(b) : HTTP_MORE;
     }
     if (b->digits == 0 || (c != '\r' && c != ';')) {
         return broken(b);
@@ -73,7 +73,7 @@ static http_answer read_size(http_body *b, char c)
     return HTTP_MORE;
 }
 
-/* A byte of an extension or a trailer: any but those that could end a line for somebody else. */
+/* A byte of an extension or a trailer: any that no server takes for a line end. */
 static http_answer pass_over(http_body *b, char c, int at_cr)
 {
     if (c == '\r') {
@@ -83,8 +83,8 @@ static http_answer pass_over(http_body *b, char c, int at_cr)
     if (((unsigned char)c < 0x20 && c != '\t') || c == 0x7F) {
         return broken(b);
     }
-    return ++b->extra > EXTRA_MOST ? refuse(b, 431, "The request has too many trailers.")
-                                   : HTTP_MORE;
+    return ++b->extra > EXTRA_MAX ? refuse(b, 431, "The request has too many trailers.")
+                                  : HTTP_MORE;
 }
 
 static http_answer want(http_body *b, char c, char wanted, int next)
@@ -93,7 +93,7 @@ static http_answer want(http_body *b, char c, char wanted, int next)
     return c == wanted ? HTTP_MORE : broken(b);
 }
 
-/* A byte that is not data. */
+/* A byte outside the data. */
 static http_answer read_frame(http_body *b, char c)
 {
     switch (b->state) {

@@ -1,4 +1,4 @@
-/* Words and values that requests and answers are made of. */
+/* Reason phrases, dates and helpers for field values. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -80,7 +80,7 @@ const char *http_reason(int status)
     return "Unknown";
 }
 
-/* ---- dates: never by the C library's words, which follow the user's language ------------ */
+/* ---- dates: without strftime, which follows the user's locale -------------------------- */
 
 static const char days[] = "SunMonTueWedThuFriSat";
 static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -90,7 +90,7 @@ const char *http_date_write(int64_t seconds, char out[HTTP_DATE_ROOM])
     const time_t t = (time_t)seconds;
     struct tm p = {0};
     out[0] = 0;
-    /* Years of four digits are all that the format has room for. */
+    /* The format has years of four digits. */
     if (gmtime_r(&t, &p) && p.tm_year >= -1900 && p.tm_year <= 9999 - 1900) {
         snprintf(out, HTTP_DATE_ROOM, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
                  days + 3 * p.tm_wday, (unsigned)p.tm_mday % 100, months + 3 * p.tm_mon,

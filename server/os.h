@@ -1,5 +1,5 @@
-/* All that the server asks of an operating system: sockets that never block, files below a folder.
- * os_posix.c alone makes system calls. */
+/* The operating system for the server: non-blocking sockets, files below a folder. Only os_posix.c
+ * makes system calls. */
 #ifndef BZ_SERVER_OS_H
 #define BZ_SERVER_OS_H
 
@@ -12,24 +12,24 @@ enum { OS_ADDRESS_ROOM = 64 };
 typedef struct os_listener {
     int fd;
     char address[OS_ADDRESS_ROOM]; /* as numbers: "127.0.0.1", "::1" */
-    uint16_t port;                 /* the true one, also if 0 was asked for */
+    uint16_t port;                 /* the actual port, also if 0 was requested */
 } os_listener;
 
-/* `host`: an address as numbers, or "localhost"; anything else is bad_request. Where the system
- * refuses (network), *err tells the reason alone; *taken: because another program listens there. */
+/* `host`: an address as numbers, or "localhost"; anything else is bad_request. If the
+ * system refuses (network), *err has only the reason; *taken: another program listens there. */
 bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken, bz_error *err);
 
 enum { OS_WAIT = -1, OS_GONE = -2, OS_FULL = -3 };
 
 /* A connection; OS_WAIT: there is none; OS_FULL: no more files may be open. */
 int os_accept(int listener);
-/* How many bytes, 0 at the end of what the other side sends, OS_WAIT or OS_GONE. */
+/* Returns the number of bytes, 0 at the end of the input, OS_WAIT or OS_GONE. */
 long os_receive(int fd, char *bytes, size_t n);
-/* How many bytes went, OS_WAIT or OS_GONE. `more`: others follow at once. */
+/* Returns the number of bytes sent, OS_WAIT or OS_GONE. `more`: more data follows at once. */
 long os_send(int fd, const char *bytes, size_t n, bool more);
-/* The same from a file, which must hold them: a file that has become shorter is OS_GONE. */
+/* The same from a file; OS_GONE if the file has become too short. */
 long os_send_file(int fd, int file, uint64_t from, size_t n);
-void os_finish_sending(int fd); /* the other side sees the end, and can still send */
+void os_finish_sending(int fd); /* closes our sending side only */
 void os_close(int fd);          /* -1 is fine */
 
 enum {
@@ -40,20 +40,20 @@ enum {
 
 typedef struct os_watch {
     int fd;       /* -1: nothing */
-    short wanted; /* of the above; an error counts as whatever was wanted, and as OS_LEFT */
+    short wanted; /* of the above; an error sets all wanted bits and OS_LEFT */
     short seen;
 } os_watch;
 
-/* Until something is seen, or a signal comes; milliseconds < 0: for ever. */
+/* Waits for an event or a signal; milliseconds < 0: without limit. */
 void os_wait(os_watch *watches, size_t n, int milliseconds);
 
-/* Two ends of a line that wakes whoever waits: out of any thread, also out of a signal handler. */
+/* A pipe that wakes os_wait, from any thread or signal handler. */
 bool os_alarm_open(int ends[2]);
 void os_alarm_ring(int end);
 void os_alarm_clear(int end);
 
-/* Closed sockets are errors, not signals; the limit on open files is as high as it may be: how
- * many. */
+/* Makes closed sockets errors instead of signals, raises the limit on open files as far as allowed
+ * and returns it. */
 uint64_t os_prepare(void);
 
 int64_t os_clock(void); /* seconds since 1970, for dates */
@@ -68,7 +68,7 @@ typedef struct os_file {
     uint32_t nanoseconds;
 } os_file;
 
-/* The reason alone goes to *err. */
+/* *err has only the reason. */
 bz_status os_open_folder(const char *path, int *fd, bz_error *err);
 /* A regular file. */
 bz_status os_open_file(const char *path, os_file *file, bz_error *err);
@@ -76,14 +76,13 @@ bz_status os_open_file(const char *path, os_file *file, bz_error *err);
 typedef enum os_found { OS_FOUND, OS_NOTHING, OS_TOO_MANY } os_found;
 
 /* A regular file or a folder at "a/b/c" below an open folder; "" is the folder itself. Symbolic
- * links are not followed, neither at the end nor on the way, so nothing outside can be reached;
- * what is no file (a pipe, a device) is nothing. */
+ * links are never followed, so nothing outside can be reached; pipes and devices are not found. */
 os_found os_open_below(int folder, const char *path, os_file *file);
 
-/* The path of this program; false: not known. */
+/* The path of this program; false: unknown. */
 bool os_program_path(char *out, size_t room);
 
-/* Starts the user's browser; false: there is none to start. */
+/* Starts the user's browser; false: there is none. */
 bool os_open_browser(const char *url);
 
 #endif

@@ -71,10 +71,10 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
     *taken = false;
     if (!read_address(host, port, &a, &n)) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "'%s' is no address; give numbers, such as 127.0.0.1 or ::1.", host);
+                       "'%s' is not a numeric address; give for example 127.0.0.1 or ::1.", host);
     }
     l->fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* Without this a port would stay taken for a minute after its last server. */
+    /* Without this a port would stay in use for a minute after its last server. */
     if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         bind(l->fd, &a.any, n) != 0 || listen(l->fd, SOMAXCONN) != 0) {
         const int why = errno;
@@ -95,8 +95,7 @@ int os_accept(int listener)
         return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? OS_FULL
                                                                                          : OS_WAIT;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes,
-               sizeof yes); /* tokens must not wait for company */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* send tokens at once */
     return fd;
 }
 
@@ -176,7 +175,7 @@ void os_alarm_ring(int end)
 {
     const int before = errno;
     if (write(end, "", 1) < 0) {
-        /* it is full: whoever waits will wake up anyway */
+        /* the pipe is full, so poll returns anyway */
     }
     errno = before;
 }
@@ -191,7 +190,7 @@ void os_alarm_clear(int end)
 uint64_t os_prepare(void)
 {
     struct rlimit limit;
-    signal(SIGPIPE, SIG_IGN); /* sendfile cannot be asked not to raise it */
+    signal(SIGPIPE, SIG_IGN); /* sendfile has no flag against it */
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return 256;
     }
@@ -214,7 +213,7 @@ int64_t os_clock(void)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* What an open file is; false (and closed): neither a regular file nor a folder. */
+/* Describes an open file; false, and closes it, if it is neither a regular file nor a folder. */
 static bool look(int fd, os_file *file)
 {
     struct stat st;
@@ -237,7 +236,7 @@ bz_status os_open_folder(const char *path, int *fd, bz_error *err)
 
 bz_status os_open_file(const char *path, os_file *file, bz_error *err)
 {
-    /* O_NONBLOCK: a pipe would make us wait for whoever writes to it. */
+    /* O_NONBLOCK: opening a pipe would wait for its writer. */
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
         const bool full = errno == EMFILE || errno == ENFILE;
@@ -248,7 +247,7 @@ bz_status os_open_file(const char *path, os_file *file, bz_error *err)
                        "%s", strerror(errno));
     }
     if (!look(fd, file)) {
-        return bz_fail(err, BZ_BAD_FILE, "It is no file");
+        return bz_fail(err, BZ_BAD_FILE, "It is not a regular file");
     }
     if (file->folder) {
         os_close(fd);
@@ -308,11 +307,11 @@ bool os_open_browser(const char *url)
         return false;
     }
     if (posix_spawnattr_init(&how) == 0) {
-        /* Its words are not ours, and Ctrl-C here is not meant for it. */
+        /* Without our output, and not affected by Ctrl-C here. */
         sigemptyset(&defaults);
         sigaddset(&defaults, SIGPIPE);
         sigaddset(&defaults, SIGCHLD);
-        signal(SIGCHLD, SIG_IGN); /* nobody waits for it */
+        signal(SIGCHLD, SIG_IGN); /* no zombie */
         started =
             posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) == 0 &&
             posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0) == 0 &&

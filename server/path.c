@@ -8,7 +8,8 @@ static int hex_value(char c)
                                   : -1;
 }
 
-/* The next character of a path, *i behind it; -1: malformed. *coded: it was written as %XX. */
+/* Reads the next character of a path and advances *i; -1: malformed. *coded: it was written as %XX.
+ */
 static int next_character(bz_str path, size_t *i, bool *coded)
 {
     *coded = path.data[*i] == '%';
@@ -23,7 +24,7 @@ static int next_character(bz_str path, size_t *i, bool *coded)
 
 path_answer path_decode(bz_str path, char out[PATH_ROOM], bool *folder)
 {
-    size_t n = 0, part = 0; /* bytes written; where the part being written begins */
+    size_t n = 0, part = 0; /* bytes written; start of the current part */
     bool hidden = false;
     if (path.len == 0 || path.data[0] != '/') {
         return PATH_BAD;
@@ -34,10 +35,9 @@ path_answer path_decode(bz_str path, char out[PATH_ROOM], bool *folder)
         if (c < 0x20 || c == 0x7F || c == '\\' || (c == '/' && coded)) {
             return PATH_BAD;
         }
-        hidden |=
-            n == part && (c == '.' || c == '/'); /* a dot first, or nothing between two slashes */
+        hidden |= n == part && (c == '.' || c == '/'); /* starts with a dot, or is empty */
         if (n + 1 >= PATH_ROOM) {
-            n = part = 0; /* the rest is read for its form alone */
+            n = part = 0; /* the rest is only checked */
             hidden = true;
         }
         out[n++] = (char)c;

@@ -1,5 +1,5 @@
-/* All connections: who waits for what, and for how long. */
-#include "server/inside.h"
+/* All connections: accepting, polling, deadlines. */
+#include "server/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/os.h"
 
 enum {
-    SOME_FILES = 32, /* that are open besides those of connections */
-    PAUSE_MS = 100   /* when no file is left for a new connection */
+    SOME_FILES = 32, /* open besides those of connections */
+    PAUSE_MS = 100   /* before accepting again after running out of files */
 };
 
 static uint64_t in_ms(uint64_t ms)
@@ -16,14 +16,14 @@ static uint64_t in_ms(uint64_t ms)
     return bz_os_now() + ms * 1000000;
 }
 
-/* ---- coming and going
+/* ---- accepting and closing
  * ------------------------------------------------------------------------------ */
 
 static void drop(server *s, size_t i)
 {
     exchange *x = s->list[i];
     if (x->phase == PHASE_SEND) {
-        connection_log(x); /* as far as it went */
+        connection_log(x); /* an incomplete answer */
     }
     exchange_clear(x);
     os_close(x->fd);
@@ -31,7 +31,7 @@ static void drop(server *s, size_t i)
     s->list[i] = s->list[--s->n];
 }
 
-/* The connection that has waited longest for a request which has not begun; s->n: none. */
+/* The connection that has been idle longest; s->n: none is idle. */
 static size_t find_idle(const server *s)
 {
     size_t found = s->n;
@@ -52,7 +52,7 @@ static bool add(server *s, int fd)
         os_close(fd);
         return false;
     }
-    memset(x, 0, offsetof(exchange, in)); /* the buffers are touched when they are needed */
+    memset(x, 0, offsetof(exchange, in)); /* not the buffers, which need no clearing */
     x->server = s;
     x->fd = fd;
     x->file = -1;
@@ -61,12 +61,12 @@ static bool add(server *s, int fd)
     return true;
 }
 
-/* Where all places are taken, the longest idle gives way; without one newcomers wait outside. */
+/* If all slots are in use, closes the longest idle connection; if none is idle, new ones wait. */
 static void accept_all(server *s)
 {
     for (;;) {
         const size_t idle = find_idle(s);
-        if (s->n == s->most && idle == s->n) {
+        if (s->n == s->max && idle == s->n) {
             return;
         }
         const int fd = os_accept(s->o.listener.fd);
@@ -74,7 +74,7 @@ static void accept_all(server *s)
             s->accept_at = fd == OS_FULL ? in_ms(PAUSE_MS) : s->accept_at;
             return;
         }
-        if (s->n == s->most) {
+        if (s->n == s->max) {
             drop(s, idle);
         }
         if (!add(s, fd)) {
@@ -86,7 +86,7 @@ static void accept_all(server *s)
 
 static void begin_stop(server *s)
 {
-    s->stop_at = s->stopping ? 0 : in_ms(s->o.stop_ms); /* the second time: now */
+    s->stop_at = s->stopping ? 0 : in_ms(s->o.stop_ms); /* a second request stops at once */
     s->stopping = true;
     os_close(s->o.listener.fd);
     s->o.listener.fd = -1;
@@ -107,7 +107,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return b && b < a ? b : a;
 }
 
-/* Fills the watches; how long to wait at most, in milliseconds. */
+/* Fills the poll list; returns the timeout in milliseconds. */
 static int plan_wait(server *s, uint64_t now)
 {
     uint64_t until = UINT64_MAX;
@@ -119,7 +119,7 @@ static int plan_wait(server *s, uint64_t now)
         until = sooner(until, x->deadline);
         busy |= x->busy;
     }
-    const bool open = !pause && (s->n < s->most || find_idle(s) < s->n);
+    const bool open = !pause && (s->n < s->max || find_idle(s) < s->n);
     s->watches[WATCH_LISTENER] = (os_watch){.fd = open ? s->o.listener.fd : -1, .wanted = OS_READ};
     s->watches[WATCH_ALARM] = (os_watch){.fd = s->alarm[0], .wanted = OS_READ};
     s->watches[WATCH_INTERRUPT] =
@@ -142,14 +142,13 @@ static bool turn(server *s)
     if (woken) {
         os_alarm_clear(s->alarm[0]);
     }
-    /* Backwards: a connection that is dropped gives its place to the last, which has had its turn.
-     */
+    /* Backwards: a removed connection is replaced by the last one, which was already served. */
     for (size_t i = n; i-- > 0;) {
         exchange *x = s->list[i];
         const short seen = s->watches[WATCH_FIRST + i].seen;
         const bool on = (seen & connection_wanted(x)) || x->busy || (woken && x->waiting);
         bool over = connection_left(x, seen) || (on && !connection_turn(x));
-        /* Asked afterwards: bytes that keep dripping in buy no time. */
+        /* After serving: single bytes do not extend the deadline. */
         over = over || (x->deadline && x->deadline <= now && !connection_give_up(x));
         if (over) {
             drop(s, i);
@@ -186,24 +185,25 @@ server *server_new(const server_options *options, bz_error *err)
 {
     server *s = calloc(1, sizeof *s);
     const uint64_t files = os_prepare();
-    const uint64_t most = files > 2 * SOME_FILES ? (files - SOME_FILES) / 2
-                                                 : SOME_FILES; /* a socket and a file each */
+    const uint64_t max = files > 2 * SOME_FILES
+                             ? (files - SOME_FILES) / 2
+                             : SOME_FILES; /* each may need a socket and a file */
     if (s) {
         server_options *o = &s->o;
         *o = *options;
-        o->most_connections = or_default(o->most_connections, 512);
-        s->most = o->most_connections < most ? o->most_connections : (size_t)most;
+        o->max_connections = or_default(o->max_connections, 512);
+        s->max = o->max_connections < max ? o->max_connections : (size_t)max;
         o->head_ms = or_default(o->head_ms, 10000);
         o->body_ms = or_default(o->body_ms, 20000);
         o->idle_ms = or_default(o->idle_ms, 60000);
         o->send_ms = or_default(o->send_ms, 120000);
         o->stop_ms = or_default(o->stop_ms, 400);
         s->alarm[0] = s->alarm[1] = -1;
-        s->list = calloc(s->most, sizeof *s->list);
-        s->watches = calloc(WATCH_FIRST + s->most, sizeof *s->watches);
+        s->list = calloc(s->max, sizeof *s->list);
+        s->watches = calloc(WATCH_FIRST + s->max, sizeof *s->watches);
     }
     if (!s || !s->list || !s->watches || !os_alarm_open(s->alarm)) {
-        bz_fail(err, BZ_OUT_OF_MEMORY, "there is no memory for a server.");
+        bz_fail(err, BZ_OUT_OF_MEMORY, "Not enough memory for a server.");
         if (s) {
             server_free(s);
         } else {

@@ -54,8 +54,7 @@ const static_type *static_type_of(const char *path)
         {".webm", {"video/webm", false}},
         {".pdf", {"application/pdf", false}},
     };
-    static const static_type other = {"application/octet-stream",
-                                      false}; /* GGUF files among them */
+    static const static_type other = {"application/octet-stream", false}; /* also GGUF */
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     for (size_t i = 0; dot && i < sizeof types / sizeof *types; i++) {
         if (http_same((bz_str){dot, strlen(dot)}, types[i].ending)) {
@@ -67,7 +66,7 @@ const static_type *static_type_of(const char *path)
 
 /* ---- codings -------------------------------------------------------------------------- */
 
-/* "q=0", "q=0.000": not wanted. */
+/* "q=0", "q=0.000": not acceptable. */
 static bool forbids(bz_str weight)
 {
     weight = http_trim(weight);
@@ -101,9 +100,8 @@ bool static_accepts(const http_head *h, const char *coding)
 
 /* ---- conditions -------------------------------------------------------------------------- */
 
-/* Whether a list of tags in the fields of that name holds ours, or is "*". Our tags hold no comma.
- * A weak one ("W/" before it) never promises the same bytes, so where that counts it is passed
- * over. */
+/* Whether the tags in the fields of that name include ours, or are "*". Our tags have no comma.
+ * Weak tags ("W/...") do not promise the same bytes and are ignored unless weak_too. */
 static bool names_tag(const http_head *h, const char *name, const char *tag, bool weak_too)
 {
     unsigned i = 0;
@@ -121,8 +119,7 @@ static bool names_tag(const http_head *h, const char *name, const char *tag, boo
     return false;
 }
 
-/* -1: the file is older than the date in that field, 1: younger, 0: the same, or there is no date.
- */
+/* -1: the file is older than the date in that field, 1: newer, 0: the same, or there is no date. */
 static int against_date(const http_head *h, const char *name, int64_t modified, bool *there)
 {
     int64_t date;
@@ -131,7 +128,7 @@ static int against_date(const http_head *h, const char *name, int64_t modified, 
     return !*there || modified == date ? 0 : modified < date ? -1 : 1;
 }
 
-/* RFC 9110, section 13.2.2: the order in which conditions count. 200: none stands in the way. */
+/* Evaluates conditions in the order of RFC 9110, section 13.2.2. 200: none applies. */
 static int check_conditions(const http_head *h, const static_file *f, const char *tag)
 {
     bool there;
@@ -150,7 +147,7 @@ static int check_conditions(const http_head *h, const static_file *f, const char
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-/* Digits up to something else; too large a number becomes the largest. False: no digit. */
+/* Reads a number; one that is too large becomes UINT64_MAX. False: no digit. */
 static bool read_number(bz_str *s, uint64_t *value)
 {
     size_t n = 0;
@@ -163,8 +160,8 @@ static bool read_number(bz_str *s, uint64_t *value)
     return n > 0;
 }
 
-/* "bytes=0-99", "bytes=100-", "bytes=-100". False: anything else (several ranges among them), which
- * may be answered with the whole file. */
+/* "bytes=0-99", "bytes=100-", "bytes=-100". False: anything else, also several ranges; the whole
+ * file is a valid answer then. */
 static bool read_range(bz_str text, uint64_t size, uint64_t *from, uint64_t *length)
 {
     static const char unit[] = "bytes=";
@@ -184,7 +181,7 @@ static bool read_range(bz_str text, uint64_t size, uint64_t *from, uint64_t *len
     if (text.len || (!has_first && !has_last) || (has_first && last < first)) {
         return false;
     }
-    if (!has_first) { /* the last so many */
+    if (!has_first) { /* the last N bytes */
         *length = last < size ? last : size;
         *from = size - *length;
     } else {
@@ -194,7 +191,7 @@ static bool read_range(bz_str text, uint64_t size, uint64_t *from, uint64_t *len
     return true;
 }
 
-/* The client has a part of a file and wants the rest, if it still is the same file. */
+/* If-Range: the client wants the rest of a file if it has not changed. */
 static bool range_holds(const http_head *h, const static_file *f, const char *tag)
 {
     const bz_str condition = http_field(h, "If-Range");

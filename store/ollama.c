@@ -1,4 +1,4 @@
-/* What somebody meant by MODEL, in words if it cannot be had; and the list of all. */
+/* Resolves MODEL to files, or explains why not; lists all models. */
 #include "store/ollama_internal.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "base/os.h"
 
-/* ---- finding what somebody meant -------------------------------------------------------- */
+/* ---- resolving a name ------------------------------------------------------------------- */
 
 static void append(bz_error *err, const char *format, ...) BZ_PRINTF(2, 3);
 
@@ -21,7 +21,7 @@ static void append(bz_error *err, const char *format, ...)
     va_end(args);
 }
 
-/* A list in words; what does not fit into the sentence together with its end is left out. */
+/* A list of names; those that do not fit into the message are only counted. */
 static void append_names(bz_error *err, const bz_found *const *names, size_t n, size_t more,
                          const char *last)
 {
@@ -81,15 +81,15 @@ static bz_status no_such_name(const bz_catalogue *c, const char *model, const bz
     }
     bz_store_name_text(asked, text);
     if (!readable && !locked) {
-        bz_fail(err, BZ_NOT_FOUND, "There is no file %.*s and no Ollama store (looked for ",
+        bz_fail(err, BZ_NOT_FOUND, "No file %.*s and no Ollama store was found (searched ",
                 BZ_SHOWN_NAME, model);
         append_roots(err, c, BZ_STORE_MISSING);
         append(err, "); give the path of a GGUF file.");
         return BZ_NOT_FOUND;
     }
-    bz_fail(err, BZ_NOT_FOUND, "There is no model %.*s in the Ollama store", BZ_SHOWN_NAME, text);
+    bz_fail(err, BZ_NOT_FOUND, "The Ollama store has no model %.*s", BZ_SHOWN_NAME, text);
     if (!readable) {
-        append(err, ", as far as can be seen: ");
+        append(err, ", as far as this user may read it: ");
     } else {
         append(err, " (");
         append_roots(err, c, BZ_STORE_THERE);
@@ -100,18 +100,18 @@ static bz_status no_such_name(const bz_catalogue *c, const char *model, const bz
         append_names(err, near, n, 0, " or ");
         append(err, "?");
     } else if (n) {
-        append(err, "it holds ");
+        append(err, "it has ");
         append_names(err, near, n, c->n - n, " and ");
         append(err, ".");
     } else if (locked) {
-        append(err, "%.*s may not be read by this user.", BZ_SHOWN_PATH, locked->shown);
+        append(err, "this user may not read %.*s.", BZ_SHOWN_PATH, locked->shown);
     } else {
-        append(err, "it is empty, so pull a model or give the path of a GGUF file.");
+        append(err, "it is empty; pull a model or give the path of a GGUF file.");
     }
     return BZ_NOT_FOUND;
 }
 
-/* A path for a sentence: its end, where the name of the file is, and no control characters. */
+/* A path for a message: its last part, without control characters. */
 static const char *show_path(const char *path, char out[BZ_SHOWN_PATH + 4])
 {
     const size_t n = strlen(path), skip = n > BZ_SHOWN_PATH ? n - BZ_SHOWN_PATH : 0;
@@ -139,8 +139,7 @@ static bz_status resolve_name(const bz_catalogue *c, const bz_found *f, bz_store
     if (status == BZ_OK || status == BZ_OUT_OF_MEMORY) {
         return status;
     }
-    if (status ==
-        BZ_UNSUPPORTED_MODEL) { /* then pulling again is no way out, but perhaps another model is */
+    if (status == BZ_UNSUPPORTED_MODEL) { /* pulling again does not help; another model may */
         bz_catalogue_nearest(c, &f->name, others, &n);
         if (n) {
             append(err, "; the store also has ");
@@ -183,9 +182,9 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     } else if (status == BZ_OK && looks_like_path(model)) {
         status = bz_fail(err, BZ_NOT_FOUND, "There is no file %s.", show_path(model, shown));
     } else if (status == BZ_OK && !named) {
-        status =
-            bz_fail(err, BZ_NOT_FOUND, "There is no file \"%s\", and Ollama has no such names: %s.",
-                    show_path(model, shown), why.text);
+        status = bz_fail(err, BZ_NOT_FOUND,
+                         "There is no file \"%s\", and it is not a valid Ollama name: %s.",
+                         show_path(model, shown), why.text);
     } else if (status == BZ_OK) {
         status = no_such_name(&c, model, &name, err);
     }
@@ -205,7 +204,7 @@ static int newest_first(const void *a, const void *b)
                                       : strcmp(x->name, y->name);
 }
 
-/* The same name in an earlier root is the one that bz_store_resolve finds. */
+/* bz_store_resolve finds the name in the first root that has it. */
 static bool hidden(const bz_catalogue *c, size_t index)
 {
     char text[BZ_NAME_TEXT], other[BZ_NAME_TEXT];
@@ -256,7 +255,7 @@ bz_status bz_store_list_all(bz_store_list *list, bz_error *err)
             status = add_entry(list, &c, &c.names[i], err);
         }
     }
-    memcpy(list->roots, c.roots, sizeof c.roots); /* theirs now */
+    memcpy(list->roots, c.roots, sizeof c.roots); /* moved */
     list->n_roots = c.n_roots;
     c.n_roots = 0;
     bz_catalogue_free(&c);

@@ -1,12 +1,11 @@
-/* Models by name, from the store that Ollama keeps on this machine. Read only.
+/* Models by name from Ollama's store on this machine. Read only.
  *
  *   <root>/manifests/<host>/<namespace>/<model>/<tag>    JSON: the layers of a model
  *   <root>/blobs/sha256-<64 digits>                      the layers, and a config in JSON
  *
  * The root is OLLAMA_MODELS; without it <home>/.ollama/models, then the folders of a system
  * service: /usr/share/ollama/.ollama/models and /var/lib/ollama/.ollama/models. A name is
- * looked for in each in turn.
- */
+ * searched in each of them in turn. */
 #ifndef BZ_FILE_OLLAMA_H
 #define BZ_FILE_OLLAMA_H
 
@@ -15,7 +14,7 @@
 
 /* ---- one model ------------------------------------------------------------------ */
 
-/* What somebody meant by MODEL. All strings are owned. */
+/* What MODEL resolves to. All strings are owned. */
 typedef struct bz_store_model {
     char *name;        /* "gemma4:e2b"; NULL: it was the path of a file */
     char *path;        /* of the GGUF */
@@ -27,19 +26,19 @@ typedef struct bz_store_model {
     bz_store_config config;
 } bz_store_model;
 
-/* A file of that path; if there is none, a name in the store. A path is not opened. The files
- * of a name are all there, with the sizes its manifest tells. Refusals, one sentence each:
- *   not_found:          no such file or name (the nearest names are told), a missing blob
- *   bad_file:           a folder; a broken or unreadable manifest, config, params or blob
- *   unsupported_model:  safetensors, adapters, models that run on somebody's servers */
+/* Resolves a path or, if there is no such file, a name in the store. Opens no model file, but
+ * checks that all files of a name exist with the sizes in its manifest. Errors: not_found: no such
+ * file or name (with similar names), a missing blob bad_file:           a folder; a broken or
+ * unreadable manifest, config, params or blob unsupported_model:  safetensors, adapters, models
+ * that run on a remote server */
 bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err);
-void bz_store_model_free(bz_store_model *m); /* all-zero structs are fine */
+void bz_store_model_free(bz_store_model *m); /* may be all zero */
 
 /* ---- all models ----------------------------------------------------------------- */
 
 typedef struct bz_store_entry {
     char *name;                  /* as bz_store_resolve takes it */
-    char *path;                  /* of the GGUF, which nobody has opened yet; NULL: see problem */
+    char *path;                  /* of the GGUF file, not opened yet; NULL: see problem */
     uint64_t size;               /* bytes of all layers */
     int64_t modified;            /* seconds since 1970 */
     char digest[BZ_DIGEST_TEXT]; /* of the GGUF; "" without one */
@@ -51,8 +50,8 @@ typedef enum bz_store_state { BZ_STORE_MISSING, BZ_STORE_LOCKED, BZ_STORE_THERE 
 
 typedef struct bz_store_root {
     char *path;
-    char *shown;          /* the same for people: "~/.ollama/models" */
-    bz_store_state state; /* locked: there is a folder, but we may not read it */
+    char *shown;          /* for messages: "~/.ollama/models" */
+    bz_store_state state; /* locked: the folder exists, but this user may not read it */
 } bz_store_root;
 
 enum { BZ_STORE_ROOTS = 3 };
@@ -60,7 +59,7 @@ enum { BZ_STORE_ROOTS = 3 };
 typedef struct bz_store_list {
     bz_store_entry *entries; /* [n], the newest first */
     size_t n;
-    bz_store_root roots[BZ_STORE_ROOTS]; /* where we looked */
+    bz_store_root roots[BZ_STORE_ROOTS]; /* searched folders */
     size_t n_roots;
 } bz_store_list;
 

@@ -1,4 +1,4 @@
-/* Where the store is, and every name in it. */
+/* Finds the store and all names in it. */
 #include "store/ollama_internal.h"
 
 #include <stdarg.h>
@@ -25,7 +25,7 @@ char *bz_store_text(const char *format, ...)
 
 bz_status bz_store_no_memory(bz_error *err)
 {
-    return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to look through the Ollama store.");
+    return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read the Ollama store.");
 }
 
 /* ---- roots ------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ void bz_store_roots_free(bz_store_root *roots, size_t n)
     }
 }
 
-/* Takes over both strings, which may be NULL for want of memory. */
+/* Takes ownership of both strings; NULL: no memory. */
 static bz_status add_root(bz_store_root *roots, size_t *n, char *path, char *shown, bz_error *err)
 {
     char *manifests = path ? bz_store_text("%s/manifests", path) : NULL;
@@ -56,7 +56,7 @@ static bz_status add_root(bz_store_root *roots, size_t *n, char *path, char *sho
     return BZ_OK;
 }
 
-/* The value as Ollama takes it: people put quotes into service files. */
+/* Like Ollama, without quotes, which service files may contain. */
 static bz_str models_variable(void)
 {
     const char *p = bz_os_env("OLLAMA_MODELS");
@@ -96,7 +96,7 @@ static bz_status find_roots(bz_store_root *roots, size_t *n, bz_error *err)
     return status;
 }
 
-/* ---- every name there is -------------------------------------------------------- */
+/* ---- all names ------------------------------------------------------------------ */
 
 typedef struct walk {
     bz_catalogue *all;
@@ -121,8 +121,7 @@ static void add_name(bz_catalogue *c, const walk *w)
     c->names[c->n++] = (bz_found){w->name, w->root};
 }
 
-/* What cannot be a part of a name (.DS_Store) is nothing of ours, nor is a folder we may not
- * read below one that we may. */
+/* Ignores entries that cannot be part of a name (.DS_Store), and unreadable folders. */
 static bool visit(void *user, const char *entry)
 {
     walk *w = user;

@@ -1,21 +1,21 @@
-/* Inside the lookup: what its files share. Everybody else includes file/ollama.h. */
+/* Shared by the files of the store. Others include store/ollama.h. */
 #ifndef BZ_FILE_OLLAMA_INSIDE_H
 #define BZ_FILE_OLLAMA_INSIDE_H
 
 #include "store/ollama.h"
 
 enum {
-    BZ_SHOWN_NAME = 80, /* most characters of a name in a sentence */
+    BZ_SHOWN_NAME = 80, /* maximum characters of a name in a message */
     BZ_SHOWN_PATH = 120,
     BZ_SUGGESTIONS = 3
 };
 
-/* A string of its own; NULL without memory. */
+/* An allocated string; NULL: no memory. */
 char *bz_store_text(const char *format, ...) BZ_PRINTF(1, 2);
 bz_status bz_store_no_memory(bz_error *err);
 void bz_store_roots_free(bz_store_root *roots, size_t n);
 
-/* ---- every name there is ------------------------------------------------------- */
+/* ---- all names ----------------------------------------------------------------- */
 
 typedef struct bz_found {
     bz_store_name name;
@@ -30,21 +30,22 @@ typedef struct bz_catalogue {
     bool no_memory;
 } bz_catalogue;
 
-bz_status bz_catalogue_read(bz_catalogue *c, bz_error *err); /* a zeroed one; free it either way */
+bz_status bz_catalogue_read(bz_catalogue *c,
+                            bz_error *err); /* zero-initialise; free it in any case */
 void bz_catalogue_free(bz_catalogue *c);
 
-/* Exactly that name if there is one, else one that differs in case only, else NULL. */
+/* The exact name, else one that differs only in case, else NULL. */
 const bz_found *bz_catalogue_find(const bz_catalogue *c, const bz_store_name *name);
 
-/* Up to three other names, the nearest to what was asked for first. True: they are near enough
- * to be what was meant. */
+/* Up to three other names, the most similar first. True: they are similar enough for a suggestion.
+ */
 bool bz_catalogue_nearest(const bz_catalogue *c, const bz_store_name *asked,
                           const bz_found *best[BZ_SUGGESTIONS], size_t *n);
 
 /* ---- one model ------------------------------------------------------------------ */
 
-/* Fills the model (free it either way), and of the entry what there is to know even of a model
- * that is refused. The sentence of a refusal ends without a full stop: it may go on. */
+/* Fills the model (free it in any case) and the entry, as far as possible also for a model that is
+ * refused. The error has no full stop, so that callers can extend it. */
 bz_status bz_store_load(const bz_catalogue *c, const bz_found *f, bz_store_model *model,
                         bz_store_entry *entry, bz_error *err);
 

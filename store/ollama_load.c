@@ -1,4 +1,4 @@
-/* One model: its manifest, its config, and the layers we have a use for. */
+/* Loads one model: its manifest, config and the layers that Bezel uses. */
 #include "store/ollama_internal.h"
 
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 
 #include "base/os.h"
 
-enum { SMALL_FILE = 1 << 20 }; /* most bytes of a manifest, config, params or system layer */
+enum { SMALL_FILE = 1 << 20 }; /* maximum bytes of a manifest, config, params or system layer */
 
-/* Pulling alone would keep a blob that has the right name. */
+/* Pulling alone would keep a blob with the right name. */
 static const char start_over[] = "remove the model with 'ollama rm' and pull it again";
 
 typedef struct loading {
@@ -20,7 +20,7 @@ typedef struct loading {
     bz_error *err;
 } loading;
 
-/* `what` is the role of the blob in a sentence. */
+/* `what`: the role of the blob, for messages. */
 static bz_status check_blob(const loading *l, const bz_store_layer *layer, const char *what,
                             char **path)
 {
@@ -32,10 +32,10 @@ static bz_status check_blob(const loading *l, const bz_store_layer *layer, const
     }
     bz_status status = bz_os_stat(*path, &info, &why);
     if (status == BZ_NOT_FOUND) {
-        return bz_fail(
-            l->err, status,
-            "The %s of %.*s is missing from the Ollama store; 'ollama pull %.*s' fetches it again",
-            what, BZ_SHOWN_NAME, l->name, BZ_SHOWN_NAME, l->name);
+        return bz_fail(l->err, status,
+                       "The %s of %.*s is missing from the Ollama store; 'ollama pull %.*s' "
+                       "downloads it again",
+                       what, BZ_SHOWN_NAME, l->name, BZ_SHOWN_NAME, l->name);
     }
     if (status != BZ_OK || info.folder) {
         return bz_fail(l->err, BZ_BAD_FILE, "The %s of %.*s cannot be read: %s", what,
@@ -43,7 +43,7 @@ static bz_status check_blob(const loading *l, const bz_store_layer *layer, const
     }
     if (info.size != layer->size) {
         return bz_fail(l->err, BZ_BAD_FILE,
-                       "The %s of %.*s has %" PRIu64 " bytes where its manifest says %" PRIu64
+                       "The %s of %.*s has %" PRIu64 " bytes, but its manifest says %" PRIu64
                        "; %s",
                        what, BZ_SHOWN_NAME, l->name, info.size, layer->size, start_over);
     }
@@ -98,7 +98,7 @@ static bz_status read_manifest(const loading *l, const bz_store_name *n, bz_stor
     if (status == BZ_OUT_OF_MEMORY) {
         return bz_store_no_memory(l->err);
     }
-    if (status != BZ_OK) { /* not_found too: there was a name a moment ago */
+    if (status != BZ_OK) { /* also not_found: the name was listed a moment ago */
         return bz_fail(l->err, BZ_BAD_FILE, "The manifest of %.*s cannot be read: %s",
                        BZ_SHOWN_NAME, l->name, why.text);
     }
@@ -142,7 +142,7 @@ static int host_only(const char **host)
     return (int)strcspn(*host, ":/");
 }
 
-/* Is it of a kind that could run here at all? */
+/* Refuses kinds of models that cannot run here. */
 static bz_status check_kind(const loading *l, const bz_store_manifest *m)
 {
     const bz_store_config *c = &l->model->config;
@@ -187,7 +187,7 @@ static bz_status add_projector(const loading *l, const bz_store_layer *layer)
     return check_blob(l, layer, "projector", &more[m->n_projectors++]);
 }
 
-/* Where a kind of layer that there should be one of comes twice, the last counts. */
+/* If a layer that should be unique comes twice, the last one is used. */
 static bz_status read_layer(const loading *l, const bz_store_layer *layer)
 {
     bz_store_model *m = l->model;

@@ -6,7 +6,7 @@
 
 #include "base/json_read.h"
 
-/* The root of one JSON object; its tree lives in the arena. */
+/* Parses one JSON object into the arena. */
 static bz_status read_object(const bz_json_node **root, const char *json, size_t len,
                              bz_arena *arena, bz_error *err)
 {
@@ -15,14 +15,14 @@ static bz_status read_object(const bz_json_node **root, const char *json, size_t
     if (status == BZ_OUT_OF_MEMORY) {
         return bz_fail(err, status, "%s", why.text);
     }
-    if (status != BZ_OK) { /* a sentence that becomes the second half of one */
+    if (status != BZ_OK) { /* a sentence that will follow a colon */
         size_t n = strlen(why.text);
         bool the = strncmp(why.text, "The ", 4) == 0;
         return bz_fail(err, BZ_BAD_FILE, "%s%.*s", the ? "t" : "",
                        (int)(n - the - (n && why.text[n - 1] == '.')), why.text + the);
     }
     if (!bz_json_is(*root, BZ_JSON_OBJECT)) {
-        return bz_fail(err, BZ_BAD_FILE, "it is no JSON object");
+        return bz_fail(err, BZ_BAD_FILE, "it is not a JSON object");
     }
     return BZ_OK;
 }
@@ -81,8 +81,8 @@ static bz_status read_layer(bz_store_manifest *m, bz_store_layer *layer, const b
                          "the digest of its config is not \"sha256:\" and 64 hexadecimal digits");
     }
     if (!bz_json_to_int(bz_json_get(node, "size"), &size) || size < 0) {
-        return number ? bz_fail(err, BZ_BAD_FILE, "layer %zu does not tell its size", number)
-                      : bz_fail(err, BZ_BAD_FILE, "its config does not tell its size");
+        return number ? bz_fail(err, BZ_BAD_FILE, "layer %zu has no size", number)
+                      : bz_fail(err, BZ_BAD_FILE, "its config has no size");
     }
     layer->kind = kind_of(bz_json_string(bz_json_get(node, "mediaType")));
     memcpy(layer->digest, digest.data, digest.len);
@@ -96,9 +96,9 @@ static bz_status read_manifest(bz_store_manifest *m, const bz_json_node *root, b
 {
     const bz_json_node *config = bz_json_get(root, "config"), *layers = bz_json_get(root, "layers");
     if (layers && !bz_json_is(layers, BZ_JSON_ARRAY) && !bz_json_is(layers, BZ_JSON_NULL)) {
-        return bz_fail(err, BZ_BAD_FILE, "its layers are no list");
+        return bz_fail(err, BZ_BAD_FILE, "its layers are not a list");
     }
-    /* No config, and one without a digest, are the same to Ollama. */
+    /* A config without a digest is no config, as in Ollama. */
     if (bz_json_string(bz_json_get(config, "digest")).len) {
         bz_status status = read_layer(m, &m->config, config, 0, err);
         if (status != BZ_OK) {
@@ -211,22 +211,22 @@ static const struct {
 #undef ROW
 };
 
-/* Text for C: a NUL inside would cut it without a word. */
+/* A C string: a NUL inside would truncate it. */
 static bz_status add_stop(bz_store_params *p, const bz_json_node *node, bz_error *err)
 {
     const bz_str s = bz_json_string(node);
     if (!bz_json_is(node, BZ_JSON_STRING) || (s.len && memchr(s.data, 0, s.len))) {
-        return bz_fail(err, BZ_BAD_FILE, "the option \"stop\" is no list of texts");
+        return bz_fail(err, BZ_BAD_FILE, "the option \"stop\" is not a list of strings");
     }
     if (s.len == 0) {
-        return BZ_OK; /* it would stop every answer before it begins */
+        return BZ_OK; /* an empty string would stop every answer at once */
     }
     char *text = malloc(s.len + 1);
     char **more = realloc(p->stop, (p->n_stop + 1) * sizeof *more);
     p->stop = more ? more : p->stop;
     if (!text || !more) {
         free(text);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a stop text.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a stop string.");
     }
     memcpy(text, s.data, s.len);
     text[s.len] = 0;
@@ -244,7 +244,7 @@ static bz_status read_params(bz_store_params *p, const bz_json_node *root, bz_er
         }
         if (!bz_json_to_double(node, &to->value) ||
             (numbers[i].whole && to->value != floor(to->value))) {
-            return bz_fail(err, BZ_BAD_FILE, "the option \"%s\" is no %snumber", numbers[i].name,
+            return bz_fail(err, BZ_BAD_FILE, "the option \"%s\" is not a %snumber", numbers[i].name,
                            numbers[i].whole ? "whole " : "");
         }
         to->set = true;

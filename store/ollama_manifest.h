@@ -1,9 +1,8 @@
-/* What the JSON files of Ollama's store say. Nothing is read here: text in, structs out.
+/* Parses the JSON files of Ollama's store: text in, structs out.
  *
- * Everything comes from outside, so a digest is checked before it can become a file name, and
- * texts that will be shown hold printable ASCII only.
- * A refusal is bad_file with a sentence's second half, such as "layer 2 does not tell its size".
- */
+ * The files are untrusted: a digest is checked before it becomes a file name, and texts for
+ * messages are printable ASCII only. An error is bad_file with half a sentence, such as "layer 2
+ * has no size". */
 #ifndef BZ_FILE_OLLAMA_MANIFEST_H
 #define BZ_FILE_OLLAMA_MANIFEST_H
 
@@ -19,7 +18,7 @@ typedef enum bz_layer_kind {
     BZ_LAYER_PARAMS,    /* JSON, see below */
     BZ_LAYER_SYSTEM,    /* text */
     BZ_LAYER_TENSOR,    /* of a model stored as safetensors */
-    BZ_LAYER_OTHER      /* template, licence, seed messages and what is to come */
+    BZ_LAYER_OTHER      /* template, licence, messages and unknown ones */
 } bz_layer_kind;
 
 enum { BZ_DIGEST_TEXT = 72 };
@@ -43,7 +42,7 @@ void bz_store_manifest_free(bz_store_manifest *m);
 
 /* ---- config: what kind of model it is --------------------------------------------- */
 
-/* "" where the file does not say. */
+/* "": not in the file. */
 typedef struct bz_store_config {
     char format[32];       /* "gguf", "safetensors" */
     char family[64];       /* "gemma4" */
@@ -51,19 +50,19 @@ typedef struct bz_store_config {
     char quantisation[32]; /* "Q4_K_M" */
     char renderer[64];     /* "gemma4-small" */
     char parser[64];       /* "gemma4-no-thinking" */
-    char remote_host[128]; /* set for a model that runs on somebody's servers */
+    char remote_host[128]; /* set for a model that runs on a remote server */
 } bz_store_config;
 
 bz_status bz_store_config_parse(bz_store_config *c, const char *json, size_t len, bz_error *err);
 
-/* ---- params: how its makers want it run ---------------------------------------------- */
+/* ---- params: default settings -------------------------------------------------------- */
 
 typedef struct bz_store_number {
     bool set;
     double value; /* finite; a whole number where the option is one */
 } bz_store_number;
 
-/* Names are Ollama's; options it does not have here are passed over. */
+/* Names are Ollama's; other options are ignored. */
 typedef struct bz_store_params {
     bz_store_number temperature, top_p, min_p, typical_p;
     bz_store_number repeat_penalty, presence_penalty, frequency_penalty;

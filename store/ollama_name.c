@@ -56,7 +56,7 @@ bool bz_store_name_set(bz_store_name *name, int level, const char *part)
     return set_part(name, level, (bz_str){part, strlen(part)}, NULL) == BZ_OK;
 }
 
-/* What follows the last `c` of *s, which becomes what stands before it. */
+/* Splits *s at the last `c`: returns what follows it and keeps what is before it. */
 static bool cut_last(bz_str *s, char c, bz_str *after)
 {
     for (size_t i = s->len; i-- > 0;) {
@@ -90,7 +90,7 @@ bz_status bz_store_name_parse(bz_store_name *name, const char *text, bz_error *e
     memcpy(name->tag, default_tag, sizeof default_tag);
 
     const char *slash = strrchr(text, '/'), *colon = strrchr(text, ':');
-    if (colon && (!slash || colon > slash)) { /* else it belongs to a host's port */
+    if (colon && (!slash || colon > slash)) { /* else it precedes a host's port */
         cut_last(&rest, ':', &after);
         status = set_part(name, TAG, after, err);
     }
@@ -139,7 +139,7 @@ bool bz_store_name_same(const bz_store_name *a, const bz_store_name *b)
            same(a->tag, b->tag);
 }
 
-/* Letters to insert, drop or replace to make one text of the other. */
+/* Edit distance. */
 static unsigned edits(const char *a, const char *b)
 {
     unsigned row[BZ_NAME_TEXT + 1];
@@ -180,7 +180,7 @@ unsigned bz_store_name_distance(const bz_store_name *asked, const bz_store_name 
     to_lower(a);
     to_lower(b);
     to_lower(model);
-    if (same(asked->tag, default_tag)) { /* hardly anybody types it */
+    if (same(asked->tag, default_tag)) { /* usually omitted */
         a[strlen(a) - strlen(asked->tag) - 1] = 0;
     }
     const unsigned n = edits(a, b), letters = (unsigned)strlen(a);

@@ -1,10 +1,9 @@
 /* Names of models as Ollama writes them: [host/][namespace/]model[:tag].
  *
- * What is left out is registry.ollama.ai, library and latest. Every part begins with a
+ * The defaults are registry.ollama.ai, library and latest. Every part begins with a
  * letter, a digit or an underscore and goes on with those, '-' and (except in a namespace)
  * '.'; a host may hold ':' too, before its port. So no part can be "..", a path or an option,
- * and the four of them may become folders. Letters count the same in either case.
- */
+ * and all four are safe as folder names. Case is ignored. */
 #ifndef BZ_FILE_OLLAMA_NAME_H
 #define BZ_FILE_OLLAMA_NAME_H
 
@@ -19,12 +18,12 @@ typedef struct bz_store_name {
     char tag[BZ_NAME_PART + 1];
 } bz_store_name;
 
-/* bad_request, with a sentence's second half such as "its tag holds a '+'", for what is no
- * name. "https://" before a host is passed over, as Ollama does. */
+/* An invalid name is bad_request with half a sentence, such as "its tag holds '+'". "https://"
+ * before a host is ignored, as in Ollama. */
 bz_status bz_store_name_parse(bz_store_name *name, const char *text, bz_error *err);
 
 /* One part of a path below manifests/: level 0 is the host, 3 the tag. False, and nothing
- * set, for what cannot be that part. */
+ * set, if it cannot be that part. */
 bool bz_store_name_set(bz_store_name *name, int level, const char *part);
 
 enum { BZ_NAME_TEXT = BZ_NAME_HOST + 3 * BZ_NAME_PART + 4 };
@@ -32,10 +31,10 @@ enum { BZ_NAME_TEXT = BZ_NAME_HOST + 3 * BZ_NAME_PART + 4 };
 /* The shortest form, always with its tag: "gemma4:e2b", "user/model:latest". Returns out. */
 const char *bz_store_name_text(const bz_store_name *name, char out[BZ_NAME_TEXT]);
 
-bool bz_store_name_same(const bz_store_name *a, const bz_store_name *b); /* whatever the case */
+bool bz_store_name_same(const bz_store_name *a, const bz_store_name *b); /* ignores case */
 
-/* How far `name` is from what somebody asked for: 0 for another tag of the same model, then
- * the letters to change. BZ_NAME_FAR: nobody can have meant it. */
+/* Distance of `name` from what was requested: 0 for another tag of the same model, else the edit
+ * distance. BZ_NAME_FAR: too far for a suggestion. */
 enum { BZ_NAME_FAR = 1000 };
 unsigned bz_store_name_distance(const bz_store_name *asked, const bz_store_name *name);
 

@@ -225,11 +225,11 @@ static char *append(char *at, const char *text)
 
 static void test_limits(void)
 {
-    static char text[4 * HTTP_HEAD_MOST];
+    static char text[4 * HTTP_HEAD_MAX];
     begin("a line of the maximum length, and one longer");
     for (size_t extra = 0; extra < 2; extra++) {
         char *at = append(text, "GET /");
-        at = grow(at, 'a', HTTP_LINE_MOST - strlen("GET / HTTP/1.1") + extra);
+        at = grow(at, 'a', HTTP_LINE_MAX - strlen("GET / HTTP/1.1") + extra);
         at = append(at, " HTTP/1.1\r\n" HOST "\r\n");
         *at = 0;
         if (extra) {
@@ -241,7 +241,7 @@ static void test_limits(void)
             accepted(text);
         }
         at = append(text, "GET / HTTP/1.1\r\n" HOST "A:");
-        at = grow(at, 'a', HTTP_LINE_MOST - 2 + extra);
+        at = grow(at, 'a', HTTP_LINE_MAX - 2 + extra);
         at = append(at, "\r\n\r\n");
         *at = 0;
         if (extra) {
@@ -259,7 +259,7 @@ static void test_limits(void)
             at = grow(at, 'a', 8000);
             at = append(at, "\r\n");
         }
-        const size_t left = HTTP_HEAD_MOST - (size_t)(at - text) - strlen("A:\r\n\r\n") + extra;
+        const size_t left = HTTP_HEAD_MAX - (size_t)(at - text) - strlen("A:\r\n\r\n") + extra;
         at = append(at, "A:");
         at = grow(at, 'a', left);
         at = append(at, "\r\n\r\n");
@@ -267,11 +267,11 @@ static void test_limits(void)
         if (extra) {
             refused(431, text);
         } else {
-            CHECK(accepted(text).size == HTTP_HEAD_MOST);
+            CHECK(accepted(text).size == HTTP_HEAD_MAX);
         }
     }
     char *at = grow(text, '\r', 0);
-    for (int i = 0; i < HTTP_HEAD_MOST / 2; i++) {
+    for (int i = 0; i < HTTP_HEAD_MAX / 2; i++) {
         at = append(at, "\r\n");
     }
     *append(at, "GET / HTTP/1.1\r\n") = 0;
@@ -280,14 +280,14 @@ static void test_limits(void)
     begin("the maximum number of fields, and one more");
     for (size_t extra = 0; extra < 2; extra++) {
         at = append(text, "GET / HTTP/1.1\r\n" HOST);
-        for (size_t i = 1; i < HTTP_FIELDS_MOST + extra; i++) {
+        for (size_t i = 1; i < HTTP_FIELDS_MAX + extra; i++) {
             at = append(at, "A: b\r\n");
         }
         *append(at, "\r\n") = 0;
         if (extra) {
             refused(431, text);
         } else {
-            CHECK(accepted(text).n_fields == HTTP_FIELDS_MOST);
+            CHECK(accepted(text).n_fields == HTTP_FIELDS_MAX);
         }
     }
 }

@@ -381,10 +381,10 @@ static void test_paths(void)
     expect("~/x", BZ_NOT_FOUND, "There is no file ~/x.");
     expect("..\\x\n.gguf", BZ_NOT_FOUND, "There is no file ..\\x?.gguf.");
     expect("a/../b", BZ_NOT_FOUND,
-           "There is no file \"a/../b\", and Ollama has no such names: its namespace begins with "
+           "There is no file \"a/../b\", and it is not a valid Ollama name: its namespace begins with "
            "'.'.");
     expect("m:t+u", BZ_NOT_FOUND,
-           "There is no file \"m:t+u\", and Ollama has no such names: its tag holds '+'.");
+           "There is no file \"m:t+u\", and it is not a valid Ollama name: its tag holds '+'.");
 
     begin("a path of 5000 letters");
     char *text = malloc(5001);
@@ -410,7 +410,7 @@ static void test_missing(void)
     begin("an empty store");
     new_store();
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no model gemma4:latest in the Ollama store (ROOT); it is empty, so pull a "
+           "The Ollama store has no model gemma4:latest (ROOT); it is empty; pull a "
            "model or give "
            "the path of "
            "a GGUF file.");
@@ -418,29 +418,29 @@ static void test_missing(void)
     begin("no similar name");
     plain_model("registry.ollama.ai/library/qwen3/8b");
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no model gemma4:latest in the Ollama store (ROOT); it holds qwen3:8b.");
+           "The Ollama store has no model gemma4:latest (ROOT); it has qwen3:8b.");
     plain_model("registry.ollama.ai/library/llama3/8b");
     plain_model("registry.ollama.ai/library/mistral/7b");
     plain_model("registry.ollama.ai/library/phi/1b");
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no model gemma4:latest in the Ollama store (ROOT); it holds llama3:8b, "
+           "The Ollama store has no model gemma4:latest (ROOT); it has llama3:8b, "
            "mistral:7b, "
            "phi:1b and 1 more.");
 
     begin("similar names");
     plain_model("registry.ollama.ai/library/gemma4/e2b");
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no model gemma4:latest in the Ollama store (ROOT); did you mean gemma4:e2b?");
+           "The Ollama store has no model gemma4:latest (ROOT); did you mean gemma4:e2b?");
     expect("gema4:e2b", BZ_NOT_FOUND,
-           "There is no model gema4:e2b in the Ollama store (ROOT); did you mean gemma4:e2b?");
+           "The Ollama store has no model gema4:e2b (ROOT); did you mean gemma4:e2b?");
     plain_model("registry.ollama.ai/library/gemma4/e4b");
     expect("gemma4:e9b", BZ_NOT_FOUND,
-           "There is no model gemma4:e9b in the Ollama store (ROOT); did you mean gemma4:e2b or "
+           "The Ollama store has no model gemma4:e9b (ROOT); did you mean gemma4:e2b or "
            "gemma4:e4b?");
     plain_model("registry.ollama.ai/library/gemma4/12b");
     plain_model("hf.co/some/gemma-4-E2B-it-GGUF/Q4_K_M");
     expect("hf.co/some/gemma-4-E2B-it-GGUF:Q8_0", BZ_NOT_FOUND,
-           "There is no model hf.co/some/gemma-4-E2B-it-GGUF:Q8_0 in the Ollama store (ROOT); did "
+           "The Ollama store has no model hf.co/some/gemma-4-E2B-it-GGUF:Q8_0 (ROOT); did "
            "you mean "
            "hf.co/some/gemma-4-E2B-it-GGUF:Q4_K_M?");
 
@@ -463,7 +463,7 @@ static void test_missing(void)
     write_file(at(root, "manifests/registry.ollama.ai/library/stray"), "x");
     make_folders(at(root, "manifests/registry.ollama.ai/library/gemma4/folder/x"));
     expect("gemma4:folder", BZ_NOT_FOUND,
-           "There is no model gemma4:folder in the Ollama store (ROOT); it is empty, so pull a "
+           "The Ollama store has no model gemma4:folder (ROOT); it is empty; pull a "
            "model or give "
            "the path of a "
            "GGUF file.");
@@ -472,7 +472,7 @@ static void test_missing(void)
     snprintf(root, sizeof root, "%s/nowhere", top);
     setenv("OLLAMA_MODELS", root, 1);
     expect("gemma4", BZ_NOT_FOUND,
-           "There is no file gemma4 and no Ollama store (looked for ROOT); give the path of a GGUF "
+           "No file gemma4 and no Ollama store was found (searched ROOT); give the path of a GGUF "
            "file.");
 
     if (geteuid() != 0) { /* root may read everything */
@@ -480,7 +480,7 @@ static void test_missing(void)
         new_store();
         chmod(at(root, "manifests"), 0);
         expect("gemma4", BZ_NOT_FOUND,
-               "There is no model gemma4:latest in the Ollama store, as far as can be seen: ROOT "
+               "The Ollama store has no model gemma4:latest, as far as this user may read it: ROOT "
                "may not be "
                "read by this "
                "user.");
@@ -521,7 +521,7 @@ static void test_broken(void)
         snprintf(name, sizeof name, "broken:missing-%s", kinds[i].kind);
         snprintf(
             want, sizeof want,
-            "The %s of %s is missing from the Ollama store; 'ollama pull %s' fetches it again.",
+            "The %s of %s is missing from the Ollama store; 'ollama pull %s' downloads it again.",
             kinds[i].title, name, name);
         expect(name, BZ_NOT_FOUND, want);
 
@@ -533,7 +533,7 @@ static void test_broken(void)
         snprintf(name, sizeof name, "broken:cut-%s", kinds[i].kind);
         snprintf(
             want, sizeof want,
-            "The %s of %s has 2 bytes where its manifest says 1234567890123; remove the model with "
+            "The %s of %s has 2 bytes, but its manifest says 1234567890123; remove the model with "
             "'ollama rm' and "
             "pull it again.",
             kinds[i].title, name);
@@ -551,7 +551,7 @@ static void test_broken(void)
     b = text_blob("{\"top_k\":\"many\"}");
     broken_layer("params", "params", &b);
     expect("broken:params", BZ_BAD_FILE,
-           "The parameter file of broken:params is broken: the option \"top_k\" is no whole "
+           "The parameter file of broken:params is broken: the option \"top_k\" is not a whole "
            "number; remove "
            "the model with "
            "'ollama rm' and pull it again.");
@@ -573,7 +573,7 @@ static void test_broken(void)
     begin("broken manifest");
     write_file(at(root, "manifests/registry.ollama.ai/library/broken/list"), "[]");
     expect("broken:list", BZ_BAD_FILE,
-           "The manifest of broken:list is broken: it is no JSON object; pull the model again.");
+           "The manifest of broken:list is broken: it is not a JSON object; pull the model again.");
     write_file(at(root, "manifests/registry.ollama.ai/library/broken/digest"),
                "{\"layers\":[{\"digest\":\"../x\",\"size\":1}]}");
     expect(

@@ -192,8 +192,8 @@ static void test_manifests(void)
         {"cut", "{\"layers\":[", NULL},
         {"empty", "", NULL},
         {"two values", "{}{}", NULL},
-        {"a list", "[]", "it is no JSON object"},
-        {"layers are a number", "{\"layers\":3}", "its layers are no list"},
+        {"a list", "[]", "it is not a JSON object"},
+        {"layers are a number", "{\"layers\":3}", "its layers are not a list"},
         {"a layer is a number", "{\"layers\":[3]}",
          "the digest of layer 1 is not \"sha256:\" and 64 hexadecimal digits"},
         {"a path as digest",
@@ -215,15 +215,15 @@ static void test_manifests(void)
         {"digest of another kind", "{\"config\":{\"digest\":\"sha512:" HEX64 "\",\"size\":1}}",
          "the digest of its config is not \"sha256:\" and 64 hexadecimal digits"},
         {"no size", "{\"layers\":[{\"digest\":\"sha256:" HEX64 "\"}]}",
-         "layer 1 does not tell its size"},
+         "layer 1 has no size"},
         {"negative size", "{\"layers\":[" LAYER("model", "-1") "]}",
-         "layer 1 does not tell its size"},
+         "layer 1 has no size"},
         {"half a byte", "{\"layers\":[" LAYER("model", "1.5") "]}",
-         "layer 1 does not tell its size"},
+         "layer 1 has no size"},
         {"size is text", "{\"layers\":[" LAYER("model", "\"1\"") "]}",
-         "layer 1 does not tell its size"},
+         "layer 1 has no size"},
         {"size past 64 bits", "{\"config\":" LAYER("x", "99999999999999999999") "}",
-         "its config does not tell its size"},
+         "its config has no size"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         begin("broken manifest: %s", bad[i].title);
@@ -298,15 +298,15 @@ static void test_params(void)
     static const struct {
         const char *json, *why;
     } bad[] = {
-        {"{\"temperature\":\"hot\"}", "the option \"temperature\" is no number"},
-        {"{\"top_p\":true}", "the option \"top_p\" is no number"},
-        {"{\"min_p\":1e999}", "the option \"min_p\" is no number"},
-        {"{\"top_k\":1.5}", "the option \"top_k\" is no whole number"},
-        {"{\"num_ctx\":[]}", "the option \"num_ctx\" is no whole number"},
-        {"{\"stop\":[\"a\",1]}", "the option \"stop\" is no list of texts"},
-        {"{\"stop\":{}}", "the option \"stop\" is no list of texts"},
-        {"{\"stop\":\"a\\u0000b\"}", "the option \"stop\" is no list of texts"},
-        {"null", "it is no JSON object"},
+        {"{\"temperature\":\"hot\"}", "the option \"temperature\" is not a number"},
+        {"{\"top_p\":true}", "the option \"top_p\" is not a number"},
+        {"{\"min_p\":1e999}", "the option \"min_p\" is not a number"},
+        {"{\"top_k\":1.5}", "the option \"top_k\" is not a whole number"},
+        {"{\"num_ctx\":[]}", "the option \"num_ctx\" is not a whole number"},
+        {"{\"stop\":[\"a\",1]}", "the option \"stop\" is not a list of strings"},
+        {"{\"stop\":{}}", "the option \"stop\" is not a list of strings"},
+        {"{\"stop\":\"a\\u0000b\"}", "the option \"stop\" is not a list of strings"},
+        {"null", "it is not a JSON object"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         begin("broken params: %s", bad[i].json);

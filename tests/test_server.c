@@ -146,7 +146,7 @@ static void start(unsigned connections, bool impatient)
                         .n_routes = sizeof routes / sizeof *routes,
                         .access = {.address = "127.0.0.1"},
                         .headers = "X-Always: here\r\n",
-                        .most_connections = connections,
+                        .max_connections = connections,
                         .head_ms = impatient ? HEAD_MS : 0,
                         .body_ms = impatient ? HEAD_MS : 0,
                         .idle_ms = impatient ? IDLE_MS : 0,

@@ -13,15 +13,15 @@
 
 static const char BEGINNING[] = "{\"line\":";
 enum { BEGINNING_LEN = sizeof BEGINNING - 1 };
-static const uint64_t SYNC_NS = 200000000u; /* lines of so much time share a sync */
+static const uint64_t SYNC_NS = 200000000u; /* lines appended within this time share one fsync */
 
 struct journal {
     char *path; /* NULL: stdout */
     int fd;
-    FILE *old; /* being compared; NULL once we append */
+    FILE *old; /* results being compared; NULL once lines are appended */
     char *line;
     size_t cap;
-    uint64_t good; /* bytes of lines that are there */
+    uint64_t good; /* bytes of complete lines that match */
     uint64_t synced;
     bool dirty;
 };
@@ -46,7 +46,9 @@ bz_status journal_open(journal **out, const char *path, bz_error *err)
         if (j->fd < 0) {
             status = fail_path(j, "opened", err);
         } else if (flock(j->fd, LOCK_EX | LOCK_NB) != 0) {
-            status = bz_fail(err, BZ_BAD_REQUEST, "Another run is writing %s.", path);
+            status =
+                bz_fail(err, BZ_BAD_REQUEST,
+                        "Another run is writing %s; wait for it or choose another '--out'.", path);
         } else if (!(j->old = fopen(path, "rbe"))) {
             status = fail_path(j, "read", err);
         }
@@ -87,7 +89,7 @@ bz_status journal_close(journal *j, bz_error *err)
     return status;
 }
 
-/* ---- what is there ---------------------------------------------------------------------- */
+/* ---- old results ------------------------------------------------------------------------ */
 
 typedef enum record { NOT_WHOLE, OTHERS, OURS } record;
 
@@ -107,7 +109,7 @@ static record look_at(const char *text, size_t n, uint64_t line, const char *key
     return found;
 }
 
-/* From here on the file is ours to write: what comes behind the good lines was torn. */
+/* Starts appending. What follows the complete lines is an incomplete one: it is cut off. */
 static bz_status begin_appending(journal *j, bz_error *err)
 {
     fclose(j->old);
@@ -131,14 +133,14 @@ bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_
     const size_t known = (size_t)n < BEGINNING_LEN ? (size_t)n : BEGINNING_LEN;
     record found = look_at(j->line, (size_t)n, line, key);
     if (found == NOT_WHOLE && j->good == 0 && memcmp(j->line, BEGINNING, known) != 0) {
-        found = OTHERS; /* never ours, not even torn */
+        found = OTHERS; /* not a result, not even an incomplete one */
     }
     if (found == OTHERS) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "%s does not hold the results of these prompts with these options (prompt "
-                       "%llu is not what it "
-                       "was); name another file or remove it.",
-                       j->path, (unsigned long long)line);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "%s has results of other prompts or other options (prompt %llu differs); choose "
+            "another '--out' or remove the file.",
+            j->path, (unsigned long long)line);
     }
     if (found == NOT_WHOLE) {
         return begin_appending(j, err);
@@ -151,7 +153,10 @@ bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_
 bz_status journal_check_end(journal *j, bz_error *err)
 {
     if (j->old && getline(&j->line, &j->cap, j->old) > 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%s has more lines than there are prompts.", j->path);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "%s has more lines than there are prompts; choose another '--out' or remove the file.",
+            j->path);
     }
     return BZ_OK;
 }

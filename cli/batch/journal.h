@@ -1,9 +1,8 @@
-/* A file of results that grows by one line per prompt and survives a kill at any moment.
+/* A file of results that grows by one line per prompt and survives a kill at any time.
  *
- * Every line begins {"line":N,"key":"..."}: the prompt's number, and a sum over the prompt and how
- * it was asked. On the next run the lines are compared with the prompts one by one; a last line
- * that was torn is cut off and made again. A file that is no result of these prompts is left alone.
- */
+ * Every line begins {"line":N,"key":"..."}: the number of the prompt, and a hash of the prompt and
+ * its settings. The next run compares the lines with the prompts; an incomplete last line is cut
+ * off and written again. A file with results of other prompts is not changed. */
 #ifndef BZ_CLI_JOURNAL_H
 #define BZ_CLI_JOURNAL_H
 
@@ -13,17 +12,18 @@ typedef struct journal journal;
 
 enum { JOURNAL_KEY = 17 }; /* 16 digits and a terminator */
 
-/* path NULL: lines go to stdout and nothing is kept. Nobody else may write the file meanwhile. */
+/* path NULL: lines go to stdout. The file is locked against other runs. */
 bz_status journal_open(journal **out, const char *path, bz_error *err);
-/* Syncs and closes; tells whether all of it is on the disk. */
+/* Syncs and closes; an error if something could not be written. */
 bz_status journal_close(journal *j, bz_error *err);
 
-/* Is this prompt's line there? Ask for each prompt in turn; from the first that is not, append. */
+/* Whether the file has the line of this prompt. Call it for each prompt in order; once it is false,
+ * append. */
 bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_error *err);
-/* After the last prompt: are there lines left that belong to none? */
+/* After the last prompt: an error if the file has more lines. */
 bz_status journal_check_end(journal *j, bz_error *err);
 
 bz_status journal_append(journal *j, const char *text, size_t len,
-                         bz_error *err); /* a line, with its end */
+                         bz_error *err); /* a line with its newline */
 
 #endif

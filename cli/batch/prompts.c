@@ -26,9 +26,10 @@ static bz_status add_stops(settings *s, const bz_json_node *stop, bz_error *err)
     s->stop_set = true;
     for (const bz_json_node *item = list ? stop->of.first : stop; item && status == BZ_OK;
          item = item->next) {
-        status = item->kind == BZ_JSON_STRING
-                     ? settings_add_stop(s, item->of.text.data, item->of.text.len, err)
-                     : bz_fail(err, BZ_BAD_REQUEST, "stop is a text or a list of texts.");
+        status =
+            item->kind == BZ_JSON_STRING
+                ? settings_add_stop(s, item->of.text.data, item->of.text.len, err)
+                : bz_fail(err, BZ_BAD_REQUEST, "\"stop\" must be a string or a list of strings.");
         if (!list) {
             break;
         }
@@ -40,14 +41,14 @@ static bz_status put_number(settings *s, setting id, const bz_json_node *value, 
 {
     char text[64];
     if (value->kind != BZ_JSON_NUMBER || value->of.text.len >= sizeof text) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%s is a number.", settings_name(id));
+        return bz_fail(err, BZ_BAD_REQUEST, "\"%s\" must be a number.", settings_name(id));
     }
     memcpy(text, value->of.text.data, value->of.text.len);
     text[value->of.text.len] = 0;
     return settings_put_text(s, id, text, err);
 }
 
-/* How much of the machine is used is our business, not a line's, and changes no answer. */
+/* Options about the machine, which never change an answer: ignored. */
 static bool changes_nothing(bz_str name)
 {
     static const char *const names[] = {"num_ctx",  "num_keep",   "num_batch", "num_gpu",
@@ -69,7 +70,7 @@ static bz_status read_options(prompt_line *p, bz_error *err)
         return BZ_OK;
     }
     if (options->kind != BZ_JSON_OBJECT) {
-        return bz_fail(err, BZ_BAD_REQUEST, "options is an object.");
+        return bz_fail(err, BZ_BAD_REQUEST, "\"options\" must be an object.");
     }
     for (const bz_json_node *o = options->of.first; o && status == BZ_OK; o = o->next) {
         const int id = settings_find(o->key.data, o->key.len);
@@ -82,14 +83,14 @@ static bz_status read_options(prompt_line *p, bz_error *err)
             status = put_number(&p->own, (setting)id, o, err);
         } else {
             char shown[200];
-            status = bz_fail(err, BZ_BAD_REQUEST, "There is no option '%s'.",
-                             bz_str_show(o->key, shown));
+            status =
+                bz_fail(err, BZ_BAD_REQUEST, "Unknown option \"%s\".", bz_str_show(o->key, shown));
         }
     }
     return status;
 }
 
-/* OpenAI's names, beside the messages. They come second and so win over options. */
+/* OpenAI's names, beside the messages. They override "options". */
 static bz_status read_beside(prompt_line *p, bz_error *err)
 {
     static const struct {
@@ -127,21 +128,22 @@ static bz_status read_question(const prompt_line *p, bz_error *err)
                        *images = bz_json_get(p->root, "images");
     if (is_null(prompt) == is_null(messages)) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       is_null(prompt) ? "The line has neither a prompt nor messages."
-                                       : "The line has both a prompt and messages.");
+                       is_null(prompt)
+                           ? "The line has neither \"prompt\" nor \"messages\"."
+                           : "The line has both \"prompt\" and \"messages\"; give one of them.");
     }
     if (!is_null(prompt) && prompt->kind != BZ_JSON_STRING) {
-        return bz_fail(err, BZ_BAD_REQUEST, "prompt is a text.");
+        return bz_fail(err, BZ_BAD_REQUEST, "\"prompt\" must be a string.");
     }
     if (!is_null(messages) && messages->kind != BZ_JSON_ARRAY) {
-        return bz_fail(err, BZ_BAD_REQUEST, "messages is a list.");
+        return bz_fail(err, BZ_BAD_REQUEST, "\"messages\" must be a list.");
     }
     if (is_null(prompt) && !is_null(images)) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "images stand beside a prompt, or in one of the messages.");
+                       "\"images\" must be a list beside \"prompt\" or in a message.");
     }
     if (!is_null(system) && system->kind != BZ_JSON_STRING) {
-        return bz_fail(err, BZ_BAD_REQUEST, "system is a text.");
+        return bz_fail(err, BZ_BAD_REQUEST, "\"system\" must be a string.");
     }
     return BZ_OK;
 }
@@ -154,12 +156,12 @@ bz_status prompt_line_read(prompt_line *p, const char *text, size_t len, bz_erro
         return status == BZ_BAD_FILE ? (bz_status)(err->code = BZ_BAD_REQUEST) : status;
     }
     if (root->kind != BZ_JSON_OBJECT) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The line is no JSON object.");
+        return bz_fail(err, BZ_BAD_REQUEST, "The line is not a JSON object.");
     }
     p->root = root;
     const bz_json_node *id = bz_json_get(root, "id");
     if (!is_null(id) && id->kind != BZ_JSON_STRING && id->kind != BZ_JSON_NUMBER) {
-        return bz_fail(err, BZ_BAD_REQUEST, "id is a text or a number.");
+        return bz_fail(err, BZ_BAD_REQUEST, "\"id\" must be a string or a number.");
     }
     p->id = is_null(id) ? NULL : id;
     status = read_question(p, err);

@@ -1,4 +1,4 @@
-/* A line of a prompts file on its way to its answer, and how that is written down. */
+/* One line of a prompts file while it is answered, and its line of results. */
 #ifndef BZ_CLI_PROMPTS_TASK_H
 #define BZ_CLI_PROMPTS_TASK_H
 
@@ -16,12 +16,12 @@ typedef struct task {
     uint32_t slot;
     uint64_t prompt_tokens, seed;
     ask_answer answer;
-    bool ended; /* the turn */
+    bool ended; /* the turn has ended */
 } task;
 
 void prompts_task_free(task *t);
 
-/* Nothing it writes depends on time or on what was reused: the same prompts give the same bytes. */
+/* Writes nothing that depends on time or reuse: the same prompts produce the same bytes. */
 bz_status prompts_task_write(task *t, journal *out, bz_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* run --prompts: a file of prompts in, a file of answers out, in the same order. */
+/* run --prompts: answers a file of prompts, in order, several at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "cli/verbs/run.h"
 #include "cli/term.h"
 
-/* Answers that wait for an earlier one to be written; a kill loses no more than these. */
+/* Answers that may wait for an earlier one to be written; the most that a kill loses. */
 enum { WINDOW = 32, DEFAULT_PARALLEL = 4 };
 
 typedef struct prompts_run {
@@ -21,58 +21,57 @@ typedef struct prompts_run {
     FILE *in;
     journal *journal;
     bz_batch *batch;
-    bz_session *seeing; /* for lines with pictures and sounds, one after the other; NULL: there was
-                           none yet */
+    bz_session *media_session; /* for lines with images or audio; made when first needed */
     bz_session_options session_options;
-    uint64_t sum;       /* of all that is the same for every line */
+    uint64_t hash;      /* of everything that is the same for every line */
     uint64_t shard, of; /* this process answers lines shard, shard + of, ... */
-    uint64_t line;      /* read last, from 1 */
+    uint64_t line;      /* number of the last line read, from 1 */
     bool input_ended;
     char *text;
     size_t cap;
 
-    task tasks[WINDOW]; /* a ring, in order of the lines */
+    task tasks[WINDOW]; /* ring buffer, in order of the lines */
     uint32_t first, n;
     uint32_t parallel;
     task *in_slot[BZ_BATCH_MAX_SLOTS];
-    bz_error failed; /* inside an event */
+    bz_error failed; /* in a callback */
 
-    uint64_t there, answered, bad, tokens;
+    uint64_t already, answered, failed_lines, tokens;
 } prompts_run;
 
-/* ---- sums and seeds ------------------------------------------------------------------ */
+/* ---- hashes and seeds ---------------------------------------------------------------- */
 
-static uint64_t add_sum(uint64_t sum, const void *bytes, size_t n)
+static uint64_t add_hash(uint64_t hash, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
     for (size_t i = 0; i < n; i++) {
-        sum = (sum ^ p[i]) * 0x100000001B3u; /* FNV-1a */
+        hash = (hash ^ p[i]) * 0x100000001B3u; /* FNV-1a */
     }
-    return sum;
+    return hash;
 }
 
-static uint64_t sum_of_settings(const run_state *r, const settings *s)
+static uint64_t hash_of_settings(const run_state *r, const settings *s)
 {
-    uint64_t sum = 0xCBF29CE484222325u;
+    uint64_t hash = 0xCBF29CE484222325u;
     const uint64_t size = bz_debug_model_bytes(r->m.model);
     const unsigned char flags = (unsigned char)(r->think | r->o->ignore_end << 1);
-    sum = add_sum(sum, &size, sizeof size);
-    sum = add_sum(sum, &flags, 1);
+    hash = add_hash(hash, &size, sizeof size);
+    hash = add_hash(hash, &flags, 1);
     for (int i = 0; i < SETTINGS; i++) {
         if (s->set[i] && i != SET_NUM_CTX) {
             const unsigned char which = (unsigned char)i;
-            sum = add_sum(add_sum(sum, &which, 1), &s->value[i], sizeof s->value[i]);
+            hash = add_hash(add_hash(hash, &which, 1), &s->value[i], sizeof s->value[i]);
         }
     }
-    sum = s->set[SET_SEED] ? add_sum(sum, &s->seed, sizeof s->seed) : sum;
+    hash = s->set[SET_SEED] ? add_hash(hash, &s->seed, sizeof s->seed) : hash;
     for (size_t i = 0; i < s->n_stop; i++) {
-        sum = add_sum(sum, s->stop[i], strlen(s->stop[i]) + 1);
+        hash = add_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
     }
     const char *system = r->talk.system ? r->talk.system : "";
-    return add_sum(sum, system, strlen(system) + 1);
+    return add_hash(hash, system, strlen(system) + 1);
 }
 
-/* A seed per line: the same prompt on two lines should not have the same answer twice. */
+/* A seed per line, so that the same prompt on two lines gets two answers. */
 static uint64_t seed_of_line(uint64_t seed, uint64_t line)
 {
     uint64_t x = seed + line * 0x9E3779B97F4A7C15u;
@@ -88,13 +87,13 @@ static bz_status write_done(prompts_run *p, bz_error *err)
     bz_status status = BZ_OK;
     while (p->n && p->tasks[p->first].done && status == BZ_OK) {
         task *t = &p->tasks[p->first];
-        p->bad += t->error.code != BZ_OK;
+        p->failed_lines += t->error.code != BZ_OK;
         p->answered += t->error.code == BZ_OK;
         status = prompts_task_write(t, p->journal, err);
         prompts_task_free(t);
         p->first = (p->first + 1) % WINDOW;
         p->n--;
-        term_progress(p->there + p->answered + p->bad, 0, "prompts");
+        term_progress(p->already + p->answered + p->failed_lines, 0, "prompts");
     }
     return status;
 }
@@ -136,7 +135,7 @@ static void on_token(void *user, const bz_batch_event *e)
     if (!t->ended) {
         bz_turn_push(t->turn, -1, &p->failed);
         drain(p, t);
-        t->ended = false; /* by the end of its tokens, not by a stop string */
+        t->ended = false; /* ended by its tokens, not by a stop string */
     }
     a->finish = ask_finish_of(e->finish, t->ended);
     bz_batch_stop(p->batch, e->slot);
@@ -146,7 +145,7 @@ static void on_token(void *user, const bz_batch_event *e)
     t->done = true;
 }
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- prompts ------------------------------------------------------------------------------ */
 
 static bool take_id(task *t, const bz_json_node *id)
 {
@@ -156,21 +155,20 @@ static bool take_id(task *t, const bz_json_node *id)
     return bz_json_finish(&j);
 }
 
-/* A line with pictures or sounds is answered on the spot: what is seen cannot share a pass with
- * other lines so far. */
-static bz_status see_line(prompts_run *p, task *t, const bz_json_buffer *request,
-                          const bz_generate_options *go, bz_error *err)
+/* Answers a line with images or audio at once: a batch does not take media. */
+static bz_status answer_media_line(prompts_run *p, task *t, const bz_json_buffer *request,
+                                   const bz_generate_options *go, bz_error *err)
 {
     run_state *r = p->r;
     bz_status status = run_encoder(r, err);
-    if (status == BZ_OK && !p->seeing) {
-        status = bz_session_new(&p->seeing, r->m.model, &p->session_options, err);
+    if (status == BZ_OK && !p->media_session) {
+        status = bz_session_new(&p->media_session, r->m.model, &p->session_options, err);
     }
     if (status != BZ_OK) {
         return status;
     }
     const ask_options o = {.generate = *go, .encoder = r->encoder};
-    status = ask(p->seeing, r->m.model, request->text, request->n, &o, &t->answer, err);
+    status = ask(p->media_session, r->m.model, request->text, request->n, &o, &t->answer, err);
     t->prompt_tokens = t->answer.prompt_tokens;
     t->done = status == BZ_OK && t->answer.finish != ASK_INTERRUPTED;
     p->tokens += t->answer.generated;
@@ -191,7 +189,7 @@ static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, co
     if (status == BZ_OK && bz_turn_media(t->turn)) {
         bz_turn_free(t->turn);
         t->turn = NULL;
-        status = see_line(p, t, &request, &go, err);
+        status = answer_media_line(p, t, &request, &go, err);
         free(request.text);
         return status;
     }
@@ -210,7 +208,7 @@ static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, co
     return status;
 }
 
-/* A bad line is an answer, too: only what concerns all of them is an error here. */
+/* An invalid line is a result with an error; only errors that concern all lines are returned. */
 static bz_status start_task(prompts_run *p, task *t, const char *text, size_t len, bz_error *err)
 {
     prompt_line line = {0};
@@ -254,7 +252,7 @@ static bool blank(const char *text, size_t n)
     return true;
 }
 
-/* The next line of ours that has no result yet; *len 0: the input has ended. */
+/* Reads the next line of this shard that has no result yet; *len 0: the input has ended. */
 static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, bz_error *err)
 {
     *len = 0;
@@ -263,7 +261,7 @@ static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, b
         if (n <= 0) {
             p->input_ended = true;
             if (ferror(p->in) && !interrupt_stop()) {
-                return bz_fail(err, BZ_BAD_FILE, "%s cannot be read: %s.", p->r->o->prompts,
+                return bz_fail(err, BZ_BAD_FILE, "Cannot read %s: %s.", p->r->o->prompts,
                                strerror(errno));
             }
             return interrupt_stop() ? BZ_OK : journal_check_end(p->journal, err);
@@ -277,13 +275,14 @@ static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, b
             bytes--;
         }
         bool has;
-        snprintf(key, JOURNAL_KEY, "%016llx", (unsigned long long)add_sum(p->sum, p->text, bytes));
+        snprintf(key, JOURNAL_KEY, "%016llx",
+                 (unsigned long long)add_hash(p->hash, p->text, bytes));
         const bz_status status = journal_has(p->journal, p->line, key, &has, err);
         if (status != BZ_OK || !has) {
             *len = bytes;
             return status;
         }
-        p->there++;
+        p->already++;
     }
 }
 
@@ -310,7 +309,7 @@ static bz_status fill_slots(prompts_run *p, bz_error *err)
             status = start_task(p, t, p->text, len, err);
         }
         if (status == BZ_OK) {
-            status = write_done(p, err); /* bad lines need no slot */
+            status = write_done(p, err); /* invalid lines need no slot */
         }
     }
     return status;
@@ -332,13 +331,13 @@ static bz_status answer_all(prompts_run *p, bz_error *err)
             status = write_done(p, err);
         }
         if (interrupt_stop()) {
-            return bz_fail(err, BZ_ABORTED, "Stopped; the same command goes on from here.");
+            return bz_fail(err, BZ_ABORTED, "Interrupted; the same command continues from here.");
         }
     } while (status == BZ_OK && (p->n || !p->input_ended));
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the run -------------------------------------------------------------------------------- */
 
 static bool read_shard(const char *text, uint64_t *shard, uint64_t *of)
 {
@@ -364,8 +363,8 @@ static bz_status open_all(prompts_run *p, bz_error *err)
     settings s;
     p->in = dash ? stdin : fopen(o->prompts, "rbe");
     if (!p->in) {
-        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE,
-                       "%s cannot be read: %s.", o->prompts, strerror(errno));
+        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "Cannot read %s: %s.",
+                       o->prompts, strerror(errno));
     }
     bz_status status =
         journal_open(&p->journal, o->out && strcmp(o->out, "-") != 0 ? o->out : NULL, err);
@@ -376,9 +375,9 @@ static bz_status open_all(prompts_run *p, bz_error *err)
         return status;
     }
     if (!r->given.set[SET_SEED] && !r->made.set[SET_SEED]) {
-        s.set[SET_SEED] = false; /* a run can be repeated unless somebody asks otherwise */
+        s.set[SET_SEED] = false; /* without --seed a run is repeatable */
     }
-    p->sum = sum_of_settings(r, &s);
+    p->hash = hash_of_settings(r, &s);
     const bz_session_options so = {.size = sizeof so,
                                    .context = run_context(r, &s),
                                    .threads = o->threads,
@@ -393,16 +392,16 @@ static bz_status open_all(prompts_run *p, bz_error *err)
 static void report(const prompts_run *p, double seconds)
 {
     fprintf(stderr, "bezel: %llu answered", (unsigned long long)p->answered);
-    if (p->there) {
-        fprintf(stderr, ", %llu were there already", (unsigned long long)p->there);
+    if (p->already) {
+        fprintf(stderr, ", %llu already had results", (unsigned long long)p->already);
     }
-    if (p->bad) {
-        fprintf(stderr, ", %llu bad (see \"error\")", (unsigned long long)p->bad);
+    if (p->failed_lines) {
+        fprintf(stderr, ", %llu failed (see \"error\")", (unsigned long long)p->failed_lines);
     }
     fprintf(stderr, "; %llu tokens in %.1f s, %.1f tokens/s\n", (unsigned long long)p->tokens,
             seconds, (double)p->tokens / (seconds > 1e-3 ? seconds : 1e-3));
     if (p->r->verbose) {
-        fprintf(stderr, "bezel: %llu prompt tokens were reused\n",
+        fprintf(stderr, "bezel: %llu prompt tokens reused\n",
                 (unsigned long long)bz_batch_reused(p->batch));
     }
 }
@@ -420,12 +419,12 @@ int run_prompts(run_state *r)
     p->parallel = r->o->parallel ? r->o->parallel : DEFAULT_PARALLEL;
     p->parallel = bz_model_canvas(r->m.model) && p->parallel <= BZ_BATCH_MAX_SLOTS
                       ? 1
-                      : p->parallel; /* a canvas fills a pass */
+                      : p->parallel; /* a diffusion model answers one at a time */
     if (p->parallel > BZ_BATCH_MAX_SLOTS) {
-        code = cli_usage_error("run", "'--parallel' goes from 1 to %d.", BZ_BATCH_MAX_SLOTS);
+        code = cli_usage_error("run", "'--parallel' must be from 1 to %d.", BZ_BATCH_MAX_SLOTS);
     } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {
-        code =
-            cli_usage_error("run", "'--shard' is I/N with I from 1 to N, not '%s'.", r->o->shard);
+        code = cli_usage_error("run", "'--shard' must be I/N with I from 1 to N, not '%s'.",
+                               r->o->shard);
     } else {
         const double start = cli_seconds();
         bz_status status = open_all(p, &err);
@@ -450,7 +449,7 @@ int run_prompts(run_state *r)
         p->n--;
     }
     bz_batch_free(p->batch);
-    bz_session_free(p->seeing);
+    bz_session_free(p->media_session);
     if (p->in && p->in != stdin) {
         fclose(p->in);
     }

@@ -7,11 +7,11 @@
 #include "base/os.h"
 #include "base/pool.h"
 
-enum { PIECE = 1 << 20, MOST_PIECES = 512, ROUNDS = 5 };
+enum { PIECE = 1 << 20, MAX_PIECES = 512, ROUNDS = 5 };
 
 typedef struct reading {
     const uint64_t *buffer;
-    uint64_t *sums; /* [pieces]: what was read must be used */
+    uint64_t *sums; /* [pieces]: so that the reads are not optimised away */
 } reading;
 
 static void read_piece(void *context, uint32_t piece, unsigned worker)
@@ -28,7 +28,8 @@ static void read_piece(void *context, uint32_t piece, unsigned worker)
     r->sums[piece] = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
 }
 
-/* Every page once, by the threads that will read it: they get memory near to them. */
+/* Each page is first written by the thread that will read it, so that it is in memory near that
+ * thread. */
 static void fill_piece(void *context, uint32_t piece, unsigned worker)
 {
     const reading *r = context;
@@ -39,7 +40,7 @@ static void fill_piece(void *context, uint32_t piece, unsigned worker)
 double bandwidth_measure(unsigned threads)
 {
     const uint64_t available = bz_os_memory_available();
-    uint32_t pieces = MOST_PIECES;
+    uint32_t pieces = MAX_PIECES;
     while (pieces > 16 && available && (uint64_t)pieces * PIECE > available / 4) {
         pieces /= 2;
     }

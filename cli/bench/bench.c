@@ -1,4 +1,4 @@
-/* bezel bench: how fast this machine runs a model. */
+/* bezel bench: measures how fast this machine runs a model. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 #include "cli/bench/bench_media.h"
 #include "cli/output.h"
 
-enum { WARM_UP_TOKENS = 8, MOST_RUNS = 1000 };
+enum { WARM_UP_TOKENS = 8, MAX_RUNS = 1000 };
 
 typedef struct speeds {
     double best, median; /* tokens per second */
-    double *runs;        /* [n] in order of time */
+    double *runs;        /* [n] in the order they were measured */
 } speeds;
 
 typedef struct bench {
@@ -36,8 +36,8 @@ typedef struct bench {
     unsigned threads;
 } bench;
 
-/* Tokens spread over the whole vocabulary, so that every expert and every page of the tables
- * has its turn. The first one tells the runs apart: no run can reuse what another computed. */
+/* Tokens from the whole vocabulary, so that every expert and every page of the tables is used. The
+ * first token differs between runs, so that no run reuses what another computed. */
 static void fill_ids(const bench *b, unsigned run, size_t n)
 {
     uint32_t vocab = bz_model_vocab(b->model);
@@ -108,10 +108,10 @@ static bz_status measure_all(bench *b, bz_error *err)
     const cli_options *o = b->o;
     const bool watched = isatty(STDERR_FILENO);
     double p, d;
-    /* Threads start and the file's pages come into memory before anything is measured. */
-    size_t few = o->prompt_tokens < WARM_UP_TOKENS ? o->prompt_tokens : WARM_UP_TOKENS;
-    few = b->gpu ? o->prompt_tokens : few; /* a GPU compiles the very kernels the runs will use */
-    bz_status status = measure(b, 0, few, o->max_tokens ? 1 : 0, &p, &d, err);
+    /* Starts threads and loads the file's pages before measuring. */
+    size_t warm_up = o->prompt_tokens < WARM_UP_TOKENS ? o->prompt_tokens : WARM_UP_TOKENS;
+    warm_up = b->gpu ? o->prompt_tokens : warm_up; /* compiles the kernels that the runs use */
+    bz_status status = measure(b, 0, warm_up, o->max_tokens ? 1 : 0, &p, &d, err);
     b->warm_up_s = p + d;
     for (unsigned i = 0; status == BZ_OK && i < o->repeat; i++) {
         if (watched) {
@@ -144,18 +144,18 @@ static uint64_t model_bytes(const bench *b)
     return bz_debug_model_bytes(b->model);
 }
 
-/* Tokens per second if reading the weights were all there is to do. */
+/* Tokens per second if reading the weights took all the time. */
 static double roof(const bench *b)
 {
     return b->roof.bytes_per_s / (double)b->memory.token_bytes;
 }
 
-enum { MOST_LINES = 48 };
+enum { MAX_KERNELS = 48 };
 
 static void print_profile(const bench *b, const char *what, bz_debug_pass pass, uint32_t position)
 {
-    bz_debug_kernel_time lines[MOST_LINES];
-    size_t n = bz_debug_profile(b->session, pass, position, lines, MOST_LINES);
+    bz_debug_kernel_time lines[MAX_KERNELS];
+    size_t n = bz_debug_profile(b->session, pass, position, lines, MAX_KERNELS);
     double total = 0;
     for (size_t i = 0; i < n; i++) {
         total += lines[i].microseconds;
@@ -207,12 +207,11 @@ static void print_text(const bench *b)
         printf(", %s written\n", bz_bytes_text(b->counts.written_bytes / o->max_tokens, size));
     }
     if (b->has_roof) {
-        printf("  roof     %.1f GB/s read by a kernel that does nothing else, %.2f us from "
-               "dispatch to dispatch\n",
+        printf("  limit    %.1f GB/s memory bandwidth, %.2f us per dispatch\n",
                b->roof.bytes_per_s / 1e9, b->roof.dispatch_s * 1e6);
-        printf("           %.1f tokens/s by memory alone", roof(b));
+        printf("           %.1f tokens/s by bandwidth alone", roof(b));
         if (o->max_tokens) {
-            printf(", of which decode reaches %.1f%%", 100 * b->decode.best / roof(b));
+            printf("; decode reaches %.1f%% of it", 100 * b->decode.best / roof(b));
         }
         putchar('\n');
     }
@@ -245,8 +244,8 @@ static void put_speeds(bz_json *j, const char *key, const speeds *s, unsigned to
 static void put_profile(bz_json *j, const char *key, const bench *b, bz_debug_pass pass,
                         uint32_t position)
 {
-    bz_debug_kernel_time lines[MOST_LINES];
-    size_t n = bz_debug_profile(b->session, pass, position, lines, MOST_LINES);
+    bz_debug_kernel_time lines[MAX_KERNELS];
+    size_t n = bz_debug_profile(b->session, pass, position, lines, MAX_KERNELS);
     bz_json_key(j, key);
     bz_json_array(j);
     for (size_t i = 0; i < n; i++) {
@@ -323,8 +322,9 @@ static int bench_model(bench *b)
                                    .no_fuse = o->no_fuse,
                                    .exact = o->exact};
     if (so.context > bz_model_context(b->model)) {
-        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.",
-                               so.context, bz_model_context(b->model));
+        return cli_usage_error(
+            "bench", "%u tokens exceed this model's context of %u; give smaller '-p' and '-n'.",
+            so.context, bz_model_context(b->model));
     }
     b->ids = calloc(o->prompt_tokens, sizeof *b->ids);
     b->prefill.runs = calloc(o->repeat, sizeof *b->prefill.runs);
@@ -359,10 +359,9 @@ static int run(int argc, char **argv)
     }
     const bool asked = o.prompt_tokens != UINT_MAX;
     o.prompt_tokens = asked ? o.prompt_tokens : 512;
-    if (!o.prompt_tokens || !o.repeat || o.repeat > MOST_RUNS) {
-        return cli_usage_error("bench", !o.prompt_tokens
-                                            ? "a prompt has at least one token."
-                                            : "the number of runs is between 1 and 1000.");
+    if (!o.prompt_tokens || !o.repeat || o.repeat > MAX_RUNS) {
+        return cli_usage_error("bench", !o.prompt_tokens ? "'-p' must be at least 1."
+                                                         : "'--repeat' must be from 1 to 1000.");
     }
     bench b = {.o = &o};
     double t0 = cli_seconds();
@@ -383,25 +382,25 @@ static int run(int argc, char **argv)
 }
 
 const cli_verb cli_bench_verb = {
-    "bench", run, "measure prompt and answer speed",
+    "bench", run, "measure the speed of reading prompts and generating",
     "Usage: bezel bench MODEL [options]\n\n"
     "  bezel bench model.gguf -p 2048 -n 128\n\n"
-    "Runs made-up tokens through the model, after a short warm-up. Of a diffusion model: steps "
-    "over a\n"
-    "canvas behind prompts of 256 and 2,048 tokens, or of -p.\n\n"
+    "Runs random tokens through the model, after a short warm-up. For a diffusion model it "
+    "measures steps\n"
+    "over a canvas after prompts of 256 and 2048 tokens, or of -p tokens.\n\n"
     "  -p, --prompt-tokens N   tokens of the prompt (512)\n"
-    "  -n, --max-tokens N      tokens generated after it (64); 0: only the prompt\n"
-    "      --repeat N          runs (3)\n"
+    "  -n, --max-tokens N      tokens to generate (64); 0: measure only the prompt\n"
+    "      --repeat N          number of runs (3)\n"
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
     "      --kernels NAME      avx2, neon or plain\n"
     "      --device NAME       cpu or gpu\n"
-    "      --ple PLACE         gpu: per-layer embeddings resident, in the file, or auto\n"
-    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are "
+    "      --ple PLACE         gpu: where per-layer embeddings are kept: resident, file or auto\n"
+    "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
-    "      --no-fuse           gpu: every step a kernel of its own\n"
-    "      --exact             activations stay floats\n"
-    "      --media             instead: a made-up picture of 960 x 672 pixels, and 30 seconds of "
-    "sound\n"
+    "      --no-fuse           gpu: one kernel per step\n"
+    "      --exact             float32 activations instead of int8\n"
+    "      --media             measure an image of 960 x 672 pixels and 30 seconds of audio "
+    "instead\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
-    "      --json              one JSON object; speeds in tokens per second\n"};
+    "      --json              print one JSON object; speeds in tokens per second\n"};

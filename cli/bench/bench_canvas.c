@@ -9,16 +9,16 @@
 #include "bezel_diffusion.h"
 #include "cli/output.h"
 
-enum { MOST_PROMPTS = 2, MOST_STEPS = 1000, STEPS_PER_RUN = 4, MOST_LINES = 48 };
+enum { MAX_PROMPTS = 2, MAX_STEPS = 1000, STEPS_PER_RUN = 4, MAX_KERNELS = 48 };
 
-/* Behind one prompt. */
+/* After one prompt. */
 typedef struct canvas_speed {
     uint32_t prompt;
-    double encode;           /* tokens per second */
-    double step[MOST_STEPS]; /* seconds, sorted */
+    double encode;          /* tokens per second */
+    double step[MAX_STEPS]; /* seconds, sorted */
     uint32_t n;
     bz_debug_gpu_counts counts; /* of the last step */
-    bz_debug_kernel_time lines[MOST_LINES];
+    bz_debug_kernel_time lines[MAX_KERNELS];
     size_t n_lines;
 } canvas_speed;
 
@@ -30,11 +30,11 @@ typedef struct canvas_bench {
     double load_s, warm_up_s;
     bz_debug_memory memory;
     uint64_t gpu_bytes; /* all buffers */
-    canvas_speed at[MOST_PROMPTS];
+    canvas_speed at[MAX_PROMPTS];
     uint32_t n;
-    canvas_speed *now; /* being measured */
+    canvas_speed *now; /* currently measured */
     double last;
-    bool warm; /* steps count from now on */
+    bool warm; /* steps are recorded */
     bz_debug_gpu_counts before;
 } canvas_bench;
 
@@ -47,7 +47,7 @@ static int on_step(void *user, const bz_event *e)
     const double now = cli_seconds();
     canvas_speed *s = b->now;
     if (b->warm && e->done > 1 &&
-        s->n < MOST_STEPS) { /* before the first of a canvas there is more to do */
+        s->n < MAX_STEPS) { /* the first step of a canvas includes other work */
         s->step[s->n++] = now - b->last;
     }
     if (b->gpu) {
@@ -67,8 +67,9 @@ static bz_status steps(canvas_bench *b, uint32_t n, uint64_t seed, bz_error *err
 {
     const bz_generate_options go = {
         .size = sizeof go, .max_tokens = 1, .ignore_end = true, .sampling = {.seed = seed}};
-    const bz_denoise_options d = {
-        .size = sizeof d, .steps = n + 1, .confidence = -1}; /* never sure: all steps are made */
+    const bz_denoise_options d = {.size = sizeof d,
+                                  .steps = n + 1,
+                                  .confidence = -1}; /* never settles early: all steps run */
     bz_job *job = NULL;
     bz_status status = bz_session_diffuse(b->session, &go, &d, &job, err);
     if (status == BZ_OK) {
@@ -87,7 +88,8 @@ static bz_status encode(canvas_bench *b, uint32_t n, unsigned run, double *secon
     if (!ids) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %u tokens.", n);
     }
-    for (uint32_t i = 0; i < n; i++) { /* all over the vocabulary; the first one tells runs apart */
+    for (uint32_t i = 0; i < n;
+         i++) { /* from the whole vocabulary; the first differs between runs */
         state = state * 6364136223846793005u + 1442695040888963407u;
         ids[i] = (int32_t)((i ? state >> 33 : run) % bz_model_vocab(b->model));
     }
@@ -109,7 +111,7 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
     b->now = s;
     b->warm = false;
     bz_status status =
-        encode(b, s->prompt, 1000, &seconds, err); /* compiles kernels, brings pages into memory */
+        encode(b, s->prompt, 1000, &seconds, err); /* compiles kernels, loads pages */
     if (status == BZ_OK) {
         status = steps(b, 1, 0, err);
     }
@@ -124,7 +126,8 @@ static bz_status measure(canvas_bench *b, canvas_speed *s, bz_error *err)
     }
     cli_sort(s->step, s->n);
     if (status == BZ_OK && b->gpu) {
-        s->n_lines = bz_debug_profile(b->session, BZ_DEBUG_CANVAS, s->prompt, s->lines, MOST_LINES);
+        s->n_lines =
+            bz_debug_profile(b->session, BZ_DEBUG_CANVAS, s->prompt, s->lines, MAX_KERNELS);
     }
     return status;
 }
@@ -163,7 +166,7 @@ static void print_text(const canvas_bench *b)
                (unsigned long long)s->counts.dispatches, (unsigned long long)s->counts.submits,
                bz_bytes_text(s->counts.read_bytes, size),
                bz_bytes_text(s->counts.written_bytes, other));
-        printf("  memory   %s in buffers of the GPU\n", bz_bytes_text(b->gpu_bytes, size));
+        printf("  memory   %s in GPU buffers\n", bz_bytes_text(b->gpu_bytes, size));
     }
     for (uint32_t i = 0; i < b->n; i++) {
         double total = 0;
@@ -171,7 +174,7 @@ static void print_text(const canvas_bench *b)
             total += b->at[i].lines[k].microseconds;
         }
         if (b->at[i].n_lines) {
-            printf("\n  step behind %u tokens: %.0f us in kernels\n", b->at[i].prompt, total);
+            printf("\n  step after %u tokens: %.0f us in kernels\n", b->at[i].prompt, total);
         }
         for (size_t k = 0; k < b->at[i].n_lines; k++) {
             const bz_debug_kernel_time *l = &b->at[i].lines[k];
@@ -227,7 +230,7 @@ static int print_json(const canvas_bench *b)
     return cli_json_end(&j);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------------------------- */
 
 static int run_bench(canvas_bench *b, uint32_t longest)
 {
@@ -241,7 +244,8 @@ static int run_bench(canvas_bench *b, uint32_t longest)
                                    .no_fuse = o->no_fuse,
                                    .exact = o->exact};
     if (so.context > bz_model_context(b->model)) {
-        return cli_usage_error("bench", "%u tokens are more than this model's context of %u.",
+        return cli_usage_error("bench",
+                               "%u tokens exceed this model's context of %u; give a smaller '-p'.",
                                so.context, bz_model_context(b->model));
     }
     bz_status status = bz_session_new(&b->session, b->model, &so, &err);

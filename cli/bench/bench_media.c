@@ -9,16 +9,16 @@
 #include "cli/output.h"
 #include "cli/chat/see.h"
 
-/* The picture fills the usual budget of 280 tokens exactly. */
-enum { WIDE = 960, HIGH = 672, RATE = 16000, SECONDS = 30, MOST_LINES = 48, MOST_RUNS = 1000 };
+/* The image has exactly the default budget of 280 tokens. */
+enum { WIDE = 960, HIGH = 672, RATE = 16000, SECONDS = 30, MAX_KERNELS = 48, MAX_RUNS = 1000 };
 
 typedef struct media_speed {
     const char *what;
     bz_media_kind kind;
     uint32_t tokens;
-    double first;          /* seconds, with loading and compiling */
-    double run[MOST_RUNS]; /* sorted */
-    bz_debug_kernel_time lines[MOST_LINES];
+    double first;         /* seconds, including loading and compiling */
+    double run[MAX_RUNS]; /* sorted */
+    bz_debug_kernel_time lines[MAX_KERNELS];
     size_t n_lines;
 } media_speed;
 
@@ -29,7 +29,7 @@ typedef struct media_bench {
     float *pcm;   /* [RATE * SECONDS] */
 } media_bench;
 
-/* What was encoded before is remembered, so every run gets another input. */
+/* The encoder caches results by content, so every run changes the input. */
 static bz_status once(media_bench *b, media_speed *s, unsigned run, double *seconds, bz_error *err)
 {
     bz_job *job = NULL;
@@ -65,7 +65,7 @@ static bz_status measure(media_bench *b, media_speed *s, bz_error *err)
     }
     cli_sort(s->run, b->o->repeat);
     if (status == BZ_OK) {
-        s->n_lines = bz_debug_profile_encoder(b->encoder, s->kind, s->lines, MOST_LINES);
+        s->n_lines = bz_debug_profile_encoder(b->encoder, s->kind, s->lines, MAX_KERNELS);
     }
     return status;
 }
@@ -85,7 +85,7 @@ static void print_one(const media_bench *b, const media_speed *s)
     }
 }
 
-/* Soft edges and noise, a tone that rises: anything that is not all the same. */
+/* A noisy gradient and a rising tone. */
 static bool make_inputs(media_bench *b)
 {
     b->rgb = malloc((size_t)WIDE * HIGH * 3);
@@ -116,19 +116,20 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
                                    .exact = o->exact};
     bz_status status = speeds && make_inputs(&b)
                            ? BZ_OK
-                           : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+                           : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the input.");
     if (status == BZ_OK && !bz_model_takes(model, BZ_MEDIA_IMAGE) &&
         !bz_model_takes(model, BZ_MEDIA_AUDIO)) {
-        status = bz_fail(&err, BZ_UNSUPPORTED_MODEL,
-                         "This file has neither eyes nor ears; of a model in two files name the "
-                         "other one with --mmproj.");
+        status =
+            bz_fail(&err, BZ_UNSUPPORTED_MODEL,
+                    "This file has neither a vision nor an audio tower; for a model in two files "
+                    "give the other one with --mmproj.");
     }
     if (status == BZ_OK) {
         status = bz_encoder_new(&b.encoder, model, &eo, &err);
     }
     if (status == BZ_OK) {
-        speeds[0] = (media_speed){.what = "picture", .kind = BZ_MEDIA_IMAGE};
-        speeds[1] = (media_speed){.what = "sound", .kind = BZ_MEDIA_AUDIO};
+        speeds[0] = (media_speed){.what = "image", .kind = BZ_MEDIA_IMAGE};
+        speeds[1] = (media_speed){.what = "audio", .kind = BZ_MEDIA_AUDIO};
         for (int i = 0; i < 2 && status == BZ_OK; i++) {
             if (bz_model_takes(model, speeds[i].kind)) {
                 status = measure(&b, &speeds[i], &err);
@@ -136,7 +137,7 @@ int bench_media(const cli_options *o, bz_model *model, double load_s)
         }
     }
     if (status == BZ_OK) {
-        printf("%s%s%s\nbezel %s; a picture of %d x %d, %d seconds of sound; load %.3f s\n\n",
+        printf("%s%s%s\nbezel %s; an image of %d x %d, %d seconds of audio; load %.3f s\n\n",
                o->model, o->mmproj ? ", " : "", o->mmproj ? o->mmproj : "", bz_version(), WIDE,
                HIGH, SECONDS, load_s);
         printf("           tokens        best         median          first\n");

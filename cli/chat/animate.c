@@ -9,10 +9,10 @@
 #include "base/utf8.h"
 #include "cli/term.h"
 
-enum { LEAST_ROWS = 4 }; /* for what was said, a line of the canvas and one about it */
+enum { MIN_ROWS = 4 }; /* the last line of the answer, the canvas, the step counter */
 
-/* Columns of a character. Where terminals disagree, the greater number: a line broken early is
- * harmless, one that the terminal breaks itself is not. */
+/* Columns of a character; where terminals disagree, the larger number: breaking a line too early is
+ * harmless, a line that the terminal wraps is not. */
 static int width_of(uint32_t cp)
 {
     if ((cp >= 0x300 && cp <= 0x36F) || (cp >= 0x200B && cp <= 0x200F) ||
@@ -38,7 +38,7 @@ bool animate_can(void)
 {
     const char *kind = getenv("TERM");
     return term_talks() && kind && kind[0] && strcmp(kind, "dumb") != 0 &&
-           screen_rows() >= LEAST_ROWS;
+           screen_rows() >= MIN_ROWS;
 }
 
 void animate_said(animation *a, const char *text, size_t len)
@@ -61,7 +61,7 @@ void animate_said(animation *a, const char *text, size_t len)
 /* ---- drawing --------------------------------------------------------------------------- */
 
 typedef struct pen {
-    int column, line, columns, lines; /* the last two: what there is room for */
+    int column, line, columns, lines; /* position; size of the area */
 } pen;
 
 static void break_line(pen *p)
@@ -72,7 +72,7 @@ static void break_line(pen *p)
     p->column = 0;
 }
 
-/* One character; what could move the cursor is shown as U+FFFD. */
+/* Draws one character; control characters as U+FFFD. */
 static void put(pen *p, const char *bytes, size_t n, uint32_t cp)
 {
     const bool unsafe = cp < 0x20 || (cp >= 0x7F && cp < 0xA0);
@@ -118,7 +118,7 @@ void animate_draw(animation *a, const bz_model *model, const bz_canvas *c, uint6
     fputc('\n', stderr);
     for (uint32_t i = 0; i < c->n && !bz_token_ends(model, c->best[i]); i++) {
         const size_t len = bz_text_push(&stream, model, c->best[i], false, text);
-        if (dim == c->accepted[i]) { /* what is not settled is dim */
+        if (dim == c->accepted[i]) { /* tokens that are not accepted are dim */
             dim = !c->accepted[i];
             fputs(dim ? term_dim() : term_plain(), stderr);
         }
@@ -133,7 +133,7 @@ void animate_draw(animation *a, const bz_model *model, const bz_canvas *c, uint6
              (unsigned long long)total);
     fprintf(stderr, "\n%s%.*s%s", term_dim(), p.columns - 1, line, term_plain());
     fflush(stderr);
-    a->lines = p.line + 2; /* the text's lines, and this one */
+    a->lines = p.line + 2; /* the lines of text and the step counter */
 }
 
 void animate_clear(animation *a)
@@ -142,8 +142,7 @@ void animate_clear(animation *a)
         return;
     }
     const int columns = term_width();
-    const bool full =
-        a->column >= columns; /* a line that is full to the brim is left for the next */
+    const bool full = a->column >= columns; /* after a full line the cursor is on the next one */
     const int up = a->lines - full;
     fputc('\r', stderr);
     if (up > 0) {

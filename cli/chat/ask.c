@@ -64,15 +64,15 @@ ask_finish ask_finish_of(bz_finish finish, bool stopped)
                                                : ASK_LENGTH;
 }
 
-/* ---- what is said ------------------------------------------------------------------ */
+/* ---- the answer -------------------------------------------------------------------- */
 
 typedef struct asking {
     const ask_options *o;
     const bz_model *model;
     bz_turn *turn;
     ask_answer *a;
-    bool quiet; /* nothing has been told yet: the progress line may show */
-    bool ended; /* the turn, by an end token or a stop string */
+    bool quiet; /* no part yet: the progress line may show */
+    bool ended; /* the turn has ended, by an end token or a stop string */
     bool full;  /* no memory */
 } asking;
 
@@ -86,20 +86,20 @@ static void drain(asking *k)
             k->ended = true;
             continue;
         }
-        if (k->quiet && (part != BZ_TURN_THINKING || k->o->tells_thinking)) {
+        if (k->quiet && (part != BZ_TURN_THINKING || k->o->reports_thinking)) {
             k->quiet = false;
             term_idle();
         }
         k->full = !ask_answer_keep(k->a, part, text, len) || k->full;
-        if (k->o->told) {
-            k->o->told(k->o->user, part, text, len);
+        if (k->o->on_part) {
+            k->o->on_part(k->o->user, part, text, len);
         }
     }
 }
 
 /* ---- jobs --------------------------------------------------------------------------- */
 
-/* A canvas is being drawn, or counted in the line. */
+/* Draws the canvas, or counts its steps on the progress line. */
 static void on_canvas(asking *k, const bz_job *job, const bz_event *e)
 {
     if (!k->o->canvas) {
@@ -135,13 +135,13 @@ static bz_status on_event(asking *k, const bz_event *e, bz_error *err)
     return k->full ? bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.") : status;
 }
 
-/* Steps a job until it is done, the turn has ended or somebody pressed Ctrl-C, which we look
- * for after every few milliseconds of work. */
+/* Steps a job until it is done, the turn has ended or the user pressed Ctrl-C, which is checked
+ * between steps of a few milliseconds. */
 static bz_status run(asking *k, bz_job *job, bz_error *err)
 {
     while (!k->ended) {
         if (interrupt_stop()) {
-            return bz_fail(err, BZ_ABORTED, "Stopped on request.");
+            return bz_fail(err, BZ_ABORTED, "Interrupted.");
         }
         bz_need need = {0};
         bz_status status = BZ_OK;
@@ -175,7 +175,7 @@ static void busy(asking *k, const char *what)
     }
 }
 
-/* How many of the request before the i-th are called the same. */
+/* How many media of the request before the i-th have the same source. */
 static size_t named_before(const bz_turn *turn, size_t i)
 {
     const char *source, *other;
@@ -188,7 +188,7 @@ static size_t named_before(const bz_turn *turn, size_t i)
     return n;
 }
 
-/* One picture or sound of the request, from the file that it names unless it was seen before. */
+/* Attaches image or audio i of the request: from the cache, else from the file that it names. */
 static bz_status attach_one(asking *k, size_t i, bz_error *err)
 {
     const char *source;
@@ -214,7 +214,7 @@ static bz_status attach_one(asking *k, size_t i, bz_error *err)
     }
     return seen_keep(k->o->seen, kind, source, len, media)
                ? BZ_OK
-               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a picture.");
+               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an image.");
 }
 
 static bz_status attach(asking *k, bz_error *err)
@@ -281,7 +281,7 @@ bz_status ask(bz_session *session, const bz_model *model, const char *request, s
         status = generate(&k, session, err);
     }
     if (status == BZ_OK ||
-        status == BZ_ABORTED) { /* what was still held back belongs to the answer */
+        status == BZ_ABORTED) { /* text held back for stop strings belongs to the answer */
         if (!k.ended && bz_turn_push(k.turn, -1, err) == BZ_OK) {
             drain(&k);
         }

@@ -1,4 +1,5 @@
-/* One answer: a request in, what is said as it comes, and the figures afterwards. */
+/* One answer: takes a request, reports the parts of the answer as they are generated, returns
+ * counts and times. */
 #ifndef BZ_CLI_ASK_H
 #define BZ_CLI_ASK_H
 
@@ -7,21 +8,21 @@
 #include "cli/chat/seen.h"
 
 typedef enum ask_finish {
-    ASK_END,     /* the model had said all */
-    ASK_STOP,    /* a stop string came */
+    ASK_END,     /* an end token */
+    ASK_STOP,    /* a stop string */
     ASK_LENGTH,  /* num_predict */
     ASK_CONTEXT, /* the context is full */
     ASK_INTERRUPTED
 } ask_finish;
 
-const char *ask_finish_name(ask_finish finish); /* "end", ... as in all JSON we write */
-/* stopped: the turn has ended where the tokens had not, that is by a stop string. */
+const char *ask_finish_name(ask_finish finish); /* "end", ... as in JSON output */
+/* stopped: the turn ended before the tokens did, that is by a stop string. */
 ask_finish ask_finish_of(bz_finish finish, bool stopped);
 
 typedef struct ask_answer {
     ask_finish finish;
     uint64_t prompt_tokens; /* of the whole prompt */
-    uint64_t reused;        /* of them, those that needed no computing */
+    uint64_t reused;        /* of them, tokens that needed no computing */
     uint64_t generated;
     double prompt_s, generate_s;
     uint64_t seed;
@@ -30,27 +31,25 @@ typedef struct ask_answer {
 } ask_answer;
 
 void ask_answer_free(ask_answer *a);
-/* Adds what bz_turn_next told; false: no memory. */
+/* Appends a part that bz_turn_next returned; false: no memory. */
 bool ask_answer_keep(ask_answer *a, bz_turn_part part, const char *text, size_t len);
-/* A JSON array as in a message's tool_calls, [{"function": {"name", "arguments"}}]; empty without
- * any. */
+/* A JSON array as in a message's tool_calls, [{"function": {"name", "arguments"}}]; empty if there
+ * are none. */
 bz_str ask_answer_calls(ask_answer *a);
 
 typedef struct ask_options {
     bz_generate_options generate;
-    bool show_progress;  /* a line on a terminal, while nothing is told */
-    bool tells_thinking; /* ... which thinking is, then */
-    bz_encoder *encoder; /* for pictures and sound; NULL: they are refused */
-    seen_list *
-        seen; /* those that need not be read again, and to keep the others in; NULL: all are read */
-    void (*told)(void *user, bz_turn_part part, const char *text,
-                 size_t len); /* NULL: the answer is enough */
+    bool show_progress;    /* a progress line until the first part */
+    bool reports_thinking; /* thinking counts as a part: it removes the progress line */
+    bz_encoder *encoder;   /* for images and audio; NULL: they are refused */
+    seen_list *seen; /* encoded media to reuse; new ones are added. NULL: all files are read */
+    void (*on_part)(void *user, bz_turn_part part, const char *text, size_t len); /* may be NULL */
     void (*canvas)(void *user, const bz_job *job,
-                   const bz_event *e); /* a diffusion model's step; NULL: a line tells of it */
+                   const bz_event *e); /* a diffusion model's step; NULL: progress line only */
     void *user;
 } ask_options;
 
-/* Ctrl-C ends it with BZ_OK and ASK_INTERRUPTED; *a holds what was said until then. */
+/* Ctrl-C ends it with BZ_OK and ASK_INTERRUPTED; *a then holds the answer so far. */
 bz_status ask(bz_session *session, const bz_model *model, const char *request, size_t len,
               const ask_options *o, ask_answer *a, bz_error *err);
 

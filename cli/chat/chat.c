@@ -8,38 +8,39 @@
 #include "cli/interrupt.h"
 #include "cli/term.h"
 
-/* What the user should know about how the answer ended. */
+/* Notes on how the answer ended. */
 static void tell_finish(const chat *c, const ask_answer *a)
 {
     if (a->finish == ASK_CONTEXT) {
         fprintf(stderr,
-                "%s(The context is full. /clear begins anew; 'bezel run -c' gives more room.)%s\n",
+                "%s(The context is full. /clear starts a new conversation; 'bezel run -c' sets a "
+                "larger context.)%s\n",
                 term_dim(), term_plain());
     } else if (a->finish == ASK_LENGTH && !c->r->o->quiet) {
-        fprintf(stderr, "%s(cut at num_predict)%s\n", term_dim(), term_plain());
+        fprintf(stderr, "%s(stopped at num_predict tokens)%s\n", term_dim(), term_plain());
     }
 }
 
-/* Stopped before anything was said, as if it had never been asked. */
+/* Interrupted before the first part of the answer: the question is dropped. */
 static bool said_nothing(const ask_answer *a)
 {
     return a->finish == ASK_INTERRUPTED && a->text.n == 0 && a->calls.n == 0;
 }
 
-/* A question is taken back; its pictures and sounds wait for the next one, unless they are why it
- * did not fit. */
+/* Removes a question. Its images and audio stay attached for the next one, unless the context was
+ * too small for them. */
 static void take_back(run_state *r, size_t before, bool too_long)
 {
     talk_cut(&r->talk, before);
     if (r->n_files && too_long) {
         run_set_aside(r);
-        fputs("Its pictures and sounds are put aside.\n", stderr);
+        fputs("Its images and audio are dropped.\n", stderr);
     } else if (r->n_files) {
-        fputs("Its pictures and sounds go with the next message instead.\n", stderr);
+        fputs("Its images and audio stay attached to the next message.\n", stderr);
     }
 }
 
-/* A question that could not be answered is taken back: the next one must not build on it. */
+/* A question without an answer is removed: the next one must not build on it. */
 static void answer(chat *c, const char *text)
 {
     run_state *r = c->r;
@@ -65,11 +66,12 @@ static void answer(chat *c, const char *text)
         if (r->verbose) {
             run_print_timings(r, &a);
         }
-        r->load_s = 0; /* it was the first answer's */
+        r->load_s = 0; /* counts for the first answer only */
     } else {
         cli_error(&err);
         if (status == BZ_CONTEXT_FULL) {
-            fputs("/clear begins anew; 'bezel run -c' gives more room.\n", stderr);
+            fputs("/clear starts a new conversation; 'bezel run -c' sets a larger context.\n",
+                  stderr);
         }
     }
     if (status != BZ_OK || said_nothing(&a)) {
@@ -90,7 +92,7 @@ static bool blank(const char *text)
 static void greet(const chat *c)
 {
     if (!c->r->o->quiet) {
-        fprintf(stderr, "%s. /help lists the commands, Ctrl-D leaves.\n", c->r->name);
+        fprintf(stderr, "%s. /help lists the commands, Ctrl-D ends the chat.\n", c->r->name);
     }
 }
 
@@ -110,7 +112,7 @@ static void take_message(chat *c, const char *text)
 
 static int talk_to(chat *c)
 {
-    bool warned = false; /* Ctrl-C came where there was nothing to stop */
+    bool warned = false; /* after a Ctrl-C with nothing to interrupt */
     while (!c->leave) {
         char *text = NULL;
         const line_status status = line_read_message(c->lines, ">>> ", "... ", &text);
@@ -118,10 +120,10 @@ static int talk_to(chat *c)
             warned = false;
             take_message(c, text);
         } else if (status == LINE_INTERRUPTED && text) {
-            warned = false; /* it threw away what was typed, as in a shell */
+            warned = false; /* it discarded the line, as in a shell */
         } else if (status == LINE_INTERRUPTED && !warned) {
             warned = true;
-            fputs("Ctrl-C once more, Ctrl-D or /bye leaves.\n", stderr);
+            fputs("Press Ctrl-C again, Ctrl-D or type /bye to end the chat.\n", stderr);
         } else {
             free(text);
             fputs(status == LINE_END ? "\n" : "", stderr);

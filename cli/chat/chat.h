@@ -8,11 +8,11 @@
 typedef struct chat {
     run_state *r;
     line_reader *lines;
-    bool no_history; /* what is typed is not written to the history file */
+    bool no_history; /* typed lines are not written to the history file */
     bool leave;
 } chat;
 
-/* Does what a line beginning with '/' says; false: it is no command but text. */
+/* Runs a line that begins with '/'; false: it is text, not a command. */
 bool chat_command(chat *c, const char *line);
 
 #endif

@@ -1,5 +1,6 @@
-/* The commands of a chat: /set temperature 0.5 and the like. They talk on stderr, as all that is
- * no answer does. */
+/* The commands of a chat, such as /set temperature 0.5. They print to stderr; stdout is for
+ * answers.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 /* ---- words ------------------------------------------------------------------------- */
 
-/* Takes the next word off *rest; len 0: there is none. */
+/* Removes the next word from *rest; len 0: there is none. */
 static bz_str next_word(const char **rest)
 {
     const char *p = *rest + strspn(*rest, " \t\n");
@@ -28,7 +29,7 @@ static bool is(bz_str word, const char *text)
     return bz_str_is(word, text);
 }
 
-/* How long the rest is without white space at its end. */
+/* Length without trailing white space. */
 static size_t trimmed(const char *rest)
 {
     size_t n = strlen(rest);
@@ -38,7 +39,7 @@ static size_t trimmed(const char *rest)
     return n;
 }
 
-/* The rest without quotation marks around it; to be freed. */
+/* The rest without enclosing quotation marks; the caller frees it. */
 static char *rest_text(const char *rest)
 {
     size_t n = trimmed(rest);
@@ -49,7 +50,7 @@ static char *rest_text(const char *rest)
     return strndup(rest, n);
 }
 
-/* A path; to be freed. */
+/* The rest as a path; the caller frees it. */
 static char *rest_path(const char *rest)
 {
     return typed_path(rest, trimmed(rest));
@@ -71,21 +72,21 @@ static void help(chat *c, const char *rest)
 {
     (void)c;
     (void)rest;
-    fputs("  /set                 what can be set, and how it is\n"
-          "  /set NAME VALUE      such as /set temperature 0.5, /set system You are a poet.\n"
-          "  /set NAME default    back to what the model's makers say\n"
-          "  /set think, nothink  think before answering or not\n"
-          "  /set verbose, quiet  timings after each answer or not\n"
-          "  /image FILE          a picture that goes with the next message\n"
-          "  /audio FILE          a sound\n"
-          "  /show                the model, the conversation, what is set\n"
+    fputs("  /set                 list all settings\n"
+          "  /set NAME VALUE      for example /set temperature 0.5, /set system You are a poet.\n"
+          "  /set NAME default    back to the model's own value\n"
+          "  /set think, nothink  turn thinking on or off\n"
+          "  /set verbose, quiet  turn timings after each answer on or off\n"
+          "  /image FILE          attach an image to the next message\n"
+          "  /audio FILE          attach an audio file\n"
+          "  /show                the model, the conversation, the settings\n"
           "  /show system, messages\n"
-          "  /clear               begin a new conversation\n"
-          "  /save FILE           write the conversation to a file\n"
-          "  /load FILE           go on with a saved one\n"
-          "  /bye                 leave (also Ctrl-D)\n\n"
-          "Several lines: begin and end with \"\"\", or end a line with \\.\n"
-          "Ctrl-C stops an answer; the arrow keys recall what was typed.\n",
+          "  /clear               start a new conversation\n"
+          "  /save FILE           save the conversation to a file\n"
+          "  /load FILE           continue a saved conversation\n"
+          "  /bye                 end the chat (also Ctrl-D)\n\n"
+          "For several lines begin and end with \"\"\", or end each line but the last with \\.\n"
+          "Ctrl-C interrupts an answer; the arrow keys recall earlier lines.\n",
           stderr);
 }
 
@@ -110,7 +111,7 @@ static void print_settings(const chat *c, bool explain)
     if (settings_fill(&s, &r->given, NULL) == BZ_OK && settings_fill(&s, &r->made, NULL) == BZ_OK) {
         for (int i = 0; i < SETTINGS; i++) {
             if (settings_draws((setting)i) && bz_model_canvas(r->m.model)) {
-                continue; /* nothing there to set */
+                continue; /* not set */
             }
             const char *value = settings_show(&s, (setting)i, text);
             if (explain) {
@@ -133,9 +134,9 @@ static void set_system(chat *c, const char *rest)
     const bool reset = text && strcmp(text, "default") == 0;
     const char *system = reset ? c->r->m.store.system : text;
     if (!text || !talk_set_system(&c->r->talk, system && system[0] ? system : NULL)) {
-        say("There is no memory for it.");
+        say("Not enough memory.");
     } else {
-        say(c->r->talk.system ? "The system prompt is set." : "There is no system prompt now.");
+        say(c->r->talk.system ? "The system prompt is set." : "The system prompt is removed.");
     }
     free(text);
 }
@@ -148,12 +149,12 @@ static void set_stop(chat *c, const char *rest)
     if (text && strcmp(text, "default") == 0) {
         settings_clear_stops(s);
     } else if (!text || settings_add_stop(s, text, strlen(text), &err) != BZ_OK) {
-        say(text ? err.text : "There is no memory for it.");
+        say(text ? err.text : "Not enough memory.");
     }
     free(text);
 }
 
-/* The context belongs to the session: a new one begins, and the conversation is read again. */
+/* The context size belongs to the session: makes a new one, which reads the conversation again. */
 static void new_context(chat *c, double before, bool was_set)
 {
     bz_error err = {0};
@@ -161,10 +162,10 @@ static void new_context(chat *c, double before, bool was_set)
     const uint32_t limit = bz_model_context(r->m.model);
     bz_status status = BZ_OK;
     if (r->given.set[SET_NUM_CTX] && r->given.value[SET_NUM_CTX] > limit) {
-        status = bz_fail(&err, BZ_BAD_REQUEST, "This model's context goes up to %u.", limit);
+        status = bz_fail(&err, BZ_BAD_REQUEST, "This model's largest context is %u.", limit);
     } else if (r->o->context) {
         status = bz_fail(&err, BZ_BAD_REQUEST,
-                         "The context was given with -c; leave and begin without it.");
+                         "The context was set with '-c'; start the chat again without it.");
     } else {
         status = run_session(r, &err);
     }
@@ -183,12 +184,12 @@ static void set_number(chat *c, setting id, const char *rest)
     char *text = rest_text(rest);
     bz_error err = {0};
     if (!text || !text[0]) {
-        fprintf(stderr, "Which value? Such as: /set %s %s\n", settings_name(id),
+        fprintf(stderr, "Give a value, for example /set %s %s\n", settings_name(id),
                 id == SET_TEMPERATURE || id == SET_TOP_P || id == SET_MIN_P ? "0.5" : "10");
     } else if (strcmp(text, "default") == 0) {
         settings_unset(s, id);
-    } else if (!run_heeds(c->r, id)) {
-        /* which is said */
+    } else if (!setting_applies(c->r, id)) {
+        /* setting_applies has printed a note */
     } else if (settings_put_text(s, id, text, &err) != BZ_OK) {
         complain(&err);
     }
@@ -225,7 +226,7 @@ static bool set_switch(chat *c, bz_str name)
 static void set(chat *c, const char *rest)
 {
     bz_str name = next_word(&rest);
-    if (is(name, "parameter") && rest[0]) { /* as Ollama wants it */
+    if (is(name, "parameter") && rest[0]) { /* as in Ollama */
         name = next_word(&rest);
     }
     const int id = settings_find(name.data, name.len);
@@ -239,8 +240,7 @@ static void set(chat *c, const char *rest)
         set_number(c, (setting)id, rest);
     } else if (!set_switch(c, name)) {
         char shown[200];
-        fprintf(stderr, "There is nothing called '%s' to set; /set lists what there is.\n",
-                bz_str_show(name, shown));
+        fprintf(stderr, "There is no setting '%s'; /set lists them.\n", bz_str_show(name, shown));
     }
 }
 
@@ -265,7 +265,7 @@ static void show_messages(const chat *c)
         bz_arena_free(&arena);
     }
     if (t->n == 0) {
-        say("Nothing has been said yet.");
+        say("The conversation is empty.");
     }
 }
 
@@ -273,7 +273,7 @@ static void show_system(const chat *c)
 {
     const char *system = c->r->talk.system;
     if (system) {
-        term_write_model_text(2, system, strlen(system)); /* it may come from a stranger's model */
+        term_write_model_text(2, system, strlen(system)); /* may come from a model file */
         fputc('\n', stderr);
     } else {
         say("There is no system prompt.");
@@ -301,7 +301,7 @@ static void show(chat *c, const char *rest)
         fprintf(stderr, "  %-18s %zu\n", "messages", r->talk.n);
         for (size_t i = 0; i < r->n_files; i++) {
             char path[SHOW_SAFE_MAX];
-            fprintf(stderr, "  %-18s %s\n", i ? "" : "for the next one",
+            fprintf(stderr, "  %-18s %s\n", i ? "" : "attached",
                     show_safe((bz_str){r->files[i].path, strlen(r->files[i].path)}, 100, path));
         }
         fprintf(stderr, "  %-18s %s\n", "system prompt",
@@ -309,7 +309,7 @@ static void show(chat *c, const char *rest)
         print_settings(c, false);
         settings_free(&s);
     } else {
-        say("/show, /show system, /show messages and /show parameters are what there is.");
+        say("Use /show, /show system, /show messages or /show parameters.");
     }
 }
 
@@ -322,7 +322,7 @@ static void clear(chat *c, const char *rest)
     talk_cut(&c->r->talk, 0);
     run_detach(c->r);
     seen_clear(&c->r->seen);
-    say(waiting ? "A new conversation; pictures and sounds that waited are put aside."
+    say(waiting ? "A new conversation; attached images and audio are dropped."
                 : "A new conversation.");
 }
 
@@ -331,11 +331,11 @@ static void save(chat *c, const char *rest)
     char *path = rest_path(rest);
     bz_error err = {0};
     if (!path || !path[0]) {
-        say("Where to? Such as: /save chat.json");
+        say("Give a file, for example /save chat.json");
     } else if (talk_save(&c->r->talk, path, c->r->name, &err) != BZ_OK) {
         complain(&err);
     } else {
-        fprintf(stderr, "%zu messages are saved in %s.\n", c->r->talk.n, path);
+        fprintf(stderr, "Saved %zu messages to %s.\n", c->r->talk.n, path);
     }
     free(path);
 }
@@ -345,12 +345,13 @@ static void load(chat *c, const char *rest)
     char *path = rest_path(rest);
     bz_error err = {0};
     if (!path || !path[0]) {
-        say("Which file? Such as: /load chat.json");
+        say("Give a file, for example /load chat.json");
     } else if (talk_load(&c->r->talk, path, &err) != BZ_OK) {
         complain(&err);
     } else {
-        seen_clear(&c->r->seen); /* it was another conversation's; what waits is read again */
-        fprintf(stderr, "%zu messages are loaded from %s.\n", c->r->talk.n, path);
+        seen_clear(
+            &c->r->seen); /* belongs to the old conversation; attached files are read again */
+        fprintf(stderr, "Loaded %zu messages from %s.\n", c->r->talk.n, path);
     }
     free(path);
 }
@@ -361,12 +362,12 @@ static void attach(chat *c, bz_media_kind kind, const char *rest)
     bz_error err = {0};
     uint32_t tokens;
     if (!path || !path[0]) {
-        say(kind == BZ_MEDIA_IMAGE ? "Which picture? Such as: /image cat.jpg"
-                                   : "Which sound? Such as: /audio voice.wav");
+        say(kind == BZ_MEDIA_IMAGE ? "Give a file, for example /image cat.jpg"
+                                   : "Give a file, for example /audio voice.wav");
     } else if (run_attach(c->r, kind, path, &tokens, &err) != BZ_OK) {
         complain(&err);
     } else {
-        fprintf(stderr, "%s goes with the next message (%u tokens).\n", path, tokens);
+        fprintf(stderr, "%s is attached to the next message (%u tokens).\n", path, tokens);
     }
     interrupt_asked = 0;
     free(path);

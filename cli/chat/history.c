@@ -13,7 +13,8 @@
 static char *history_path(bool make)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    const bool given = state && state[0] == '/'; /* the specification wants others ignored */
+    const bool given =
+        state && state[0] == '/'; /* relative paths are ignored, as the specification says */
     if (!given && (!home || home[0] != '/')) {
         return NULL;
     }
@@ -63,7 +64,7 @@ static bool put_entry(FILE *f, const char *text)
     return ok;
 }
 
-/* Twice as many as anybody will see: begin a new file with the newest. */
+/* The file has twice as many entries as are read: rewrites it with the newest. */
 static void shorten(const char *path, char *const *ring, size_t n, size_t next)
 {
     const size_t room = strlen(path) + 8;
@@ -76,7 +77,7 @@ static void shorten(const char *path, char *const *ring, size_t n, size_t next)
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     bool ok = f != NULL;
     for (size_t i = 0; i < n && ok; i++) {
-        ok = put_entry(f, ring[(next + HISTORY_MOST - n + i) % HISTORY_MOST]);
+        ok = put_entry(f, ring[(next + HISTORY_MAX - n + i) % HISTORY_MAX]);
     }
     ok = f && fclose(f) == 0 && ok;
     if (!ok || rename(beside, path) != 0) {
@@ -89,7 +90,7 @@ void history_load(void (*each)(void *user, const char *text), void *user)
 {
     char *path = history_path(false), *line = NULL;
     FILE *f = path ? fopen(path, "re") : NULL;
-    char *ring[HISTORY_MOST] = {0};
+    char *ring[HISTORY_MAX] = {0};
     size_t n = 0, next = 0, seen = 0, cap = 0;
     ssize_t len;
     while (f && (len = getline(&line, &cap, f)) > 0) {
@@ -98,20 +99,20 @@ void history_load(void (*each)(void *user, const char *text), void *user)
         if (text) {
             free(ring[next]);
             ring[next] = text;
-            next = (next + 1) % HISTORY_MOST;
-            n = n < HISTORY_MOST ? n + 1 : n;
+            next = (next + 1) % HISTORY_MAX;
+            n = n < HISTORY_MAX ? n + 1 : n;
         }
     }
     if (f) {
         fclose(f);
     }
     for (size_t i = 0; i < n; i++) {
-        each(user, ring[(next + HISTORY_MOST - n + i) % HISTORY_MOST]);
+        each(user, ring[(next + HISTORY_MAX - n + i) % HISTORY_MAX]);
     }
-    if (seen > 2 * HISTORY_MOST) {
+    if (seen > 2 * HISTORY_MAX) {
         shorten(path, ring, n, next);
     }
-    for (size_t i = 0; i < HISTORY_MOST; i++) {
+    for (size_t i = 0; i < HISTORY_MAX; i++) {
         free(ring[i]);
     }
     free(line);

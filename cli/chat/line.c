@@ -80,7 +80,7 @@ void line_remember(line_reader *r, const char *text)
 
 static const char QUOTES[] = "\"\"\"";
 
-/* Takes the closing quotation marks off. */
+/* Removes the closing quotation marks. */
 static bool ends_quoted(char *line)
 {
     size_t n = strlen(line);
@@ -99,7 +99,7 @@ typedef struct message {
     bool begun, quoted;
 } message;
 
-/* Adds a line; false: more are to come. */
+/* Appends a line; false: the message continues. */
 static bool add_line(message *m, char *line, bool pasting)
 {
     bool done = !pasting;

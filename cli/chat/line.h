@@ -1,5 +1,4 @@
-/* Lines that somebody types: with an editor and a history where there are a terminal and libedit,
- * plainly otherwise. */
+/* Reads lines from the user: with editing and history on a terminal with libedit, else plainly. */
 #ifndef BZ_CLI_LINE_H
 #define BZ_CLI_LINE_H
 
@@ -7,21 +6,21 @@
 
 typedef enum line_status {
     LINE_OK,
-    LINE_END,         /* Ctrl-D, or the input has ended */
-    LINE_INTERRUPTED, /* Ctrl-C; the text is what is lost with it, or NULL */
-    LINE_GONE         /* a signal wants the program to end */
+    LINE_END,         /* Ctrl-D, or the end of the input */
+    LINE_INTERRUPTED, /* Ctrl-C; the text is the discarded line, or NULL */
+    LINE_GONE         /* a signal ends the program */
 } line_status;
 
-/* What libedit's half (line_edit.c, or line_none.c without it) offers. */
+/* Implemented by line_edit.c, with libedit. */
 typedef struct line_editor {
     void *(*open)(void); /* NULL: not on this terminal */
     void (*close)(void *editor);
-    /* A line without its end, to be freed. *pasting: it ended inside pasted text, which goes on. */
+    /* A line without its newline; the caller frees it. *pasting: more pasted lines follow. */
     line_status (*read)(void *editor, const char *prompt, char **text, bool *pasting);
-    void (*remember)(void *editor, const char *text); /* for the up arrow */
+    void (*remember)(void *editor, const char *text); /* adds to the history of the up arrow */
 } line_editor;
 
-const line_editor *line_editor_here(void); /* NULL: built without one */
+const line_editor *line_editor_here(void); /* NULL: built without libedit */
 
 /* The prompt is on stderr. */
 typedef struct line_reader line_reader;
@@ -29,8 +28,8 @@ line_reader *line_open(void); /* NULL: no memory */
 void line_close(line_reader *r);
 void line_remember(line_reader *r, const char *text);
 
-/* A message of one or more lines: begun and ended by three quotation marks, pasted, or with a
- * backslash at the end of each line but the last. To be freed. */
+/* A message of one or more lines: between three quotation marks, pasted, or with a backslash at the
+ * end of each line but the last. The caller frees it. */
 line_status line_read_message(line_reader *r, const char *prompt, const char *more_prompt,
                               char **text);
 

@@ -1,5 +1,5 @@
-/* Line editing by libedit. We read the keys ourselves: Ctrl-C, a resized window and pasted text
- * reach us in the middle of a line, and UTF-8 is taken as such whatever the locale says. */
+/* Line editing with libedit. Keys are read here, so that Ctrl-C, a resized window and pasted text
+ * are handled within a line, and input is UTF-8 in every locale. */
 #include "cli/chat/line.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ typedef struct editor {
     unsigned char queue[QUEUE]; /* bytes read ahead */
     size_t n_queue;
     bool pasting;
-    bool quoted; /* the next key is text whatever it is */
+    bool quoted; /* the next key is inserted as text */
 } editor;
 
 /* ---- keys ---------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static int rows_above(const editor *e)
     return column / width;
 }
 
-/* Draws prompt and line anew, from `up` rows above. */
+/* Redraws prompt and line, starting `up` rows above the cursor. */
 static void redraw(editor *e, int up)
 {
     if (up) {
@@ -60,8 +60,8 @@ static void redraw(editor *e, int up)
     el_set(e->el, EL_REFRESH);
 }
 
-/* The terminal has changed under us while we waited. Most of them break lines anew when they are
- * resized: so many rows as the new width makes of them are ours. */
+/* The terminal has changed. Most terminals rewrap lines when they are resized, so the rows to
+ * redraw follow from the new width. */
 static void look_around(editor *e)
 {
     if (interrupt_resized) {
@@ -70,7 +70,7 @@ static void look_around(editor *e)
         el_resize(e->el);
         redraw(e, up);
     }
-    if (interrupt_resumed) { /* libedit believes its modes still hold */
+    if (interrupt_resumed) { /* libedit does not notice that its modes are gone */
         interrupt_resumed = 0;
         el_set(e->el, EL_PREP_TERM, 0);
         el_set(e->el, EL_PREP_TERM, 1);
@@ -78,7 +78,7 @@ static void look_around(editor *e)
     }
 }
 
-/* 1: a byte; 0: the end; -1: Ctrl-C or worse. */
+/* 1: a byte; 0: the end; -1: a signal. */
 static int read_byte(editor *e, unsigned char *byte)
 {
     if (e->n_queue) {
@@ -96,8 +96,8 @@ static int read_byte(editor *e, unsigned char *byte)
     return -1;
 }
 
-/* After an escape: reads on as long as it can become one of the marks around pasted text. What is
- * no mark waits in the queue. */
+/* After an escape: reads on while it can be one of the marks around pasted text. Bytes that are not
+ * stay in the queue. */
 static bool read_mark(editor *e)
 {
     unsigned char got[PASTE_MARK] = {0x1B};
@@ -144,7 +144,7 @@ static int read_character(editor *e, unsigned char first, wchar_t *out)
         bytes[n++] = (char)next;
     }
     const size_t used = bz_utf8_decode(bytes, n, &cp);
-    for (size_t i = n; i > used; i--) { /* bytes behind a bad one are looked at again */
+    for (size_t i = n; i > used; i--) { /* bytes after an invalid one are read again */
         memmove(e->queue + 1, e->queue, e->n_queue++);
         e->queue[0] = (unsigned char)bytes[i - 1];
     }
@@ -152,7 +152,7 @@ static int read_character(editor *e, unsigned char first, wchar_t *out)
     return 1;
 }
 
-/* Pasted text is text: its line ends end a line, other control characters insert themselves. */
+/* In pasted text a newline ends the line; other control characters are inserted. */
 static int get_key(EditLine *el, wchar_t *out)
 {
     editor *e;
@@ -200,7 +200,7 @@ static line_status edit_read(void *editor_, const char *prompt, char **text, boo
 {
     editor *e = editor_;
     const char *bold = term_bold();
-    /* \1 around what takes no room */
+    /* \1 around escape sequences, which take no columns */
     snprintf(e->prompt, sizeof e->prompt, bold[0] ? "\1%s\1%s\1%s\1" : "%s%s%s", bold, prompt,
              term_plain());
     e->prompt_width = (int)strlen(prompt);
@@ -279,7 +279,7 @@ static void bind(editor *e)
 
 static void *edit_open(void)
 {
-    /* Only how characters are written; numbers keep their point. */
+    /* only the encoding: numbers keep the decimal point */
     setlocale(LC_CTYPE, "");
     if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) {
         setlocale(LC_CTYPE, "C.UTF-8");
@@ -295,7 +295,7 @@ static void *edit_open(void)
         edit_close(e);
         return NULL;
     }
-    history(e->history, &event, H_SETSIZE, HISTORY_MOST);
+    history(e->history, &event, H_SETSIZE, HISTORY_MAX);
     history(e->history, &event, H_SETUNIQUE, 1);
     el_set(e->el, EL_CLIENTDATA, e);
     el_set(e->el, EL_SIGNAL, 0);
@@ -304,7 +304,7 @@ static void *edit_open(void)
     el_set(e->el, EL_HIST, history, e->history);
     el_wset(e->el, EL_GETCFN, get_key);
     bind(e);
-    el_source(e->el, NULL); /* the user's own ~/.editrc has the last word */
+    el_source(e->el, NULL); /* the user's ~/.editrc overrides all of this */
     history_load(remember, e->history);
     return e;
 }

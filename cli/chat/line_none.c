@@ -1,4 +1,4 @@
-/* Built without libedit: lines are read plainly. */
+/* Built without libedit. */
 #include "cli/chat/line.h"
 
 #include <stddef.h>

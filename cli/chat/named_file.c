@@ -12,8 +12,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Of the word at text[0]: up to a blank that neither quotation marks nor a backslash make a part of
- * it. */
+/* Length of the word at text[0]: up to a blank that is neither quoted nor escaped. */
 static size_t word_length(const char *text, size_t n)
 {
     char mark = 0;
@@ -24,14 +23,14 @@ static size_t word_length(const char *text, size_t n)
         } else if (mark) {
             mark = text[i] == mark ? 0 : mark;
         } else if ((text[i] == '"' || text[i] == '\'') &&
-                   i == 0) { /* inside a word it is an apostrophe */
+                   i == 0) { /* within a word it is an apostrophe */
             mark = text[i];
         }
     }
-    return mark ? 1 : i; /* one that is not closed is no quotation */
+    return mark ? 1 : i; /* an unclosed mark does not quote */
 }
 
-/* Also before a quotation mark that closes. */
+/* Ignores a closing quotation mark. */
 static bool ends_as(const char *word, size_t n, const char *const *endings, size_t n_endings)
 {
     n -= n && (word[n - 1] == '"' || word[n - 1] == '\'');
@@ -61,7 +60,7 @@ static bool is_file(const char *word, size_t n)
     return there;
 }
 
-bool named_file(const char *text, size_t n, bz_media_kind *kind, char name[NAMED_FILE_ROOM])
+bool named_file(const char *text, size_t n, bz_media_kind *kind, char name[NAMED_FILE_MAX])
 {
     for (size_t i = 0; i < n;) {
         if (is_blank(text[i])) {
@@ -73,7 +72,7 @@ bool named_file(const char *text, size_t n, bz_media_kind *kind, char name[NAMED
         while (len && strchr(".,;:!?)", text[i + len - 1])) {
             len--;
         }
-        if (len < NAMED_FILE_ROOM && kind_of(text + i, len, kind) && is_file(text + i, len)) {
+        if (len < NAMED_FILE_MAX && kind_of(text + i, len, kind) && is_file(text + i, len)) {
             memcpy(name, text + i, len);
             name[len] = 0;
             return true;

@@ -10,7 +10,7 @@
 #include "cli/chat/source.h"
 #include "cli/term.h"
 
-void see_tell(void *user, const char *text)
+void see_note(void *user, const char *text)
 {
     (void)user;
     fprintf(stderr, "%s(%s)%s\n", term_dim(), text, term_plain());
@@ -26,7 +26,7 @@ void see_name_option(bz_error *err)
 {
     if (err->code == BZ_UNSUPPORTED_MODEL && strstr(err->text, "mmproj")) {
         const bz_error why = *err;
-        bz_fail(err, why.code, "%s That is what --mmproj is for.", why.text);
+        bz_fail(err, why.code, "%s Use --mmproj.", why.text);
     }
 }
 
@@ -48,7 +48,7 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
 {
     watching w = {progress};
     if (progress) {
-        term_busy(kind == BZ_MEDIA_IMAGE ? "looking" : "listening");
+        term_busy(kind == BZ_MEDIA_IMAGE ? "encoding the image" : "encoding the audio");
     }
     const bz_status status =
         bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = &w}, err);
@@ -71,35 +71,35 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
     return BZ_OK;
 }
 
-static void tell_sound(const bz_sound *s, const bz_media *m, const char *name, see_note note,
+static void note_audio(const bz_sound *s, const bz_media *m, const char *name, see_callback note,
                        void *user)
 {
     char text[200];
     if (s->cut) {
-        snprintf(text, sizeof text, "%.80s is cut off: %.1f seconds of it are there", name,
+        snprintf(text, sizeof text, "%.80s is cut off; using its %.1f seconds", name,
                  (double)s->frames / s->rate);
         note(user, text);
     }
     if (bz_media_pieces(m) > 1) {
-        snprintf(text, sizeof text, "%.80s lasts longer than 30 seconds: taken in %u pieces", name,
-                 bz_media_pieces(m));
+        snprintf(text, sizeof text, "%.80s is longer than 30 seconds; encoding it in %u pieces",
+                 name, bz_media_pieces(m));
         note(user, text);
     }
 }
 
 bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress,
-                   see_note note, void *user, see_features *features, bz_media **media,
+                   see_callback note, void *user, see_features *features, bz_media **media,
                    bz_error *err)
 {
     source from;
     rgb_image p = {0};
     bz_sound s = {0};
     bz_job *job = NULL;
-    const char *told = bz_encoder_notice(encoder);
+    const bool noted = bz_encoder_notice(encoder) != NULL;
     bz_status status = source_open(&from, path, err);
     if (status != BZ_OK) {
         source_close(&from);
-        return status; /* it names the file */
+        return status; /* the error names the file */
     }
     if (from.size == 0) {
         status = bz_fail(err, BZ_BAD_FILE, "The file is empty.");
@@ -117,9 +117,9 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
         status = encode(job, progress, kind, features, media, err);
     }
     if (status == BZ_OK && kind == BZ_MEDIA_AUDIO && note) {
-        tell_sound(&s, *media, from.name, note, user);
+        note_audio(&s, *media, from.name, note, user);
     }
-    if (status == BZ_OK && note && bz_encoder_notice(encoder) && !told) {
+    if (status == BZ_OK && note && bz_encoder_notice(encoder) && !noted) {
         note(user, bz_encoder_notice(encoder));
     }
     see_name_option(err);

@@ -6,7 +6,7 @@
 
 #include "base/base64.h"
 
-enum { LEAST_BARE = 64 }; /* characters of base64 that may come without a word about it */
+enum { MIN_BARE_BASE64 = 64 }; /* characters; anything shorter is a file name */
 
 static bool begins(const char *text, size_t len, const char *with)
 {
@@ -21,16 +21,15 @@ static bz_status read_base64(source *s, const char *text, size_t len, bz_error *
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for %.127s.", s->name);
     }
     if (!bz_base64_read(text, len, s->owned, &s->size)) {
-        return bz_fail(
-            err, BZ_BAD_REQUEST,
-            "%.127s is not base64: a character does not belong there, or the end is missing.",
-            s->name);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%.127s is not valid base64: it has a wrong character or is cut off.",
+                       s->name);
     }
     s->data = s->owned;
     return BZ_OK;
 }
 
-/* data:image/png;base64,... What it says of its kind is not looked at: its bytes know better. */
+/* data:image/png;base64,... The media type is ignored: the format is recognised by the bytes. */
 bz_status source_read_data(source *s, const char *text, size_t len, bz_error *err)
 {
     static const char mark[] = ";base64";
@@ -38,18 +37,16 @@ bz_status source_read_data(source *s, const char *text, size_t len, bz_error *er
     const size_t head = comma ? (size_t)(comma - text) : len;
     snprintf(s->name, sizeof s->name, "%.*s", (int)(head < 60 ? head : 60), text);
     if (!comma) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "%.127s has no comma, behind which the data would begin.", s->name);
+        return bz_fail(err, BZ_BAD_REQUEST, "%.127s has no comma before its data.", s->name);
     }
     if (head < sizeof mark - 1 || strncmp(comma - (sizeof mark - 1), mark, sizeof mark - 1) != 0) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "%.127s is not base64, which is the one kind of data: address that is read.",
-                       s->name);
+                       "%.127s is not base64; other data: URLs are not supported.", s->name);
     }
     return read_base64(s, comma + 1, len - head - 1, err);
 }
 
-/* The last part of a path says enough. */
+/* For messages: the last part of the path. */
 static void name_after(source *s, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -63,7 +60,7 @@ static int hex_digit(char c)
                                                 : -1;
 }
 
-/* The path of a file:// address, in which blanks and the like are %20; to be freed. */
+/* The path of a file:// URL, with %20 and the like decoded; the caller frees it. */
 static char *path_of_address(const char *path)
 {
     char *to = malloc(strlen(path) + 1);
@@ -83,7 +80,7 @@ static char *path_of_address(const char *path)
 static bz_status open_file(source *s, const char *path, bz_error *err)
 {
     name_after(s, path);
-    const bz_status status = bz_os_map_file(path, &s->map, err); /* it names the file */
+    const bz_status status = bz_os_map_file(path, &s->map, err); /* the error names the file */
     s->data = s->map.data;
     s->size = (size_t)s->map.size;
     return status;
@@ -105,7 +102,7 @@ bz_status source_open(source *s, const char *text, bz_error *err)
     *s = (source){0};
     if (len == 0) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "A picture or a sound has no name; give that of a file.");
+                       "An image or audio part has an empty source; give a file name.");
     }
     if (begins(text, len, "data:")) {
         return source_read_data(s, text, len, err);
@@ -113,14 +110,14 @@ bz_status source_open(source *s, const char *text, bz_error *err)
     if (begins(text, len, "http:") || begins(text, len, "https:")) {
         return bz_fail(
             err, BZ_BAD_REQUEST,
-            "%.100s is not fetched, as nothing is from the network; save it and name the file.",
+            "%.100s cannot be used: Bezel does not access the network. Save it to a file first.",
             text);
     }
     if (begins(text, len, file)) {
         return open_address(s, text + sizeof file - 1, err);
     }
-    if (len >= LEAST_BARE &&
-        !bz_os_file_exists(text)) { /* the data of an input_audio has no address */
+    if (len >= MIN_BARE_BASE64 &&
+        !bz_os_file_exists(text)) { /* the data of an input_audio part has no prefix */
         snprintf(s->name, sizeof s->name, "%.20s...", text);
         bz_error other = {0};
         if (read_base64(s, text, len, &other) == BZ_OK) {

@@ -1,5 +1,4 @@
-/* A picture or a sound as somebody names it: a file, a data: address, or base64 as requests carry
- * it. */
+/* The source of an image or audio part: a file, a data: URL, or plain base64. */
 #ifndef BZ_CLI_SOURCE_H
 #define BZ_CLI_SOURCE_H
 
@@ -13,11 +12,11 @@ typedef struct source {
     bz_os_map map;
 } source;
 
-/* Errors name what it is. The network is never asked. */
+/* Errors name the source. The network is never used. */
 bz_status source_open(source *s, const char *text, bz_error *err);
 void source_close(source *s);
 
-/* Of a data: address of len bytes. For source_open and for fuzzing. */
+/* Decodes a data: URL of len bytes. For source_open and for fuzzing. */
 bz_status source_read_data(source *s, const char *text, size_t len, bz_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/os.h"
 
-enum { SAVED_MOST = 256 << 20 }; /* bytes of a file to load */
+enum { MAX_SAVED_BYTES = 256 << 20 }; /* of a file to load */
 
 void talk_free(talk *t)
 {
@@ -51,7 +51,7 @@ static bool put_quoted(bz_json_buffer *b, bz_str text)
     return bz_json_finish(&j);
 }
 
-/* Takes the buffer's text. */
+/* Takes ownership of the buffer's text. */
 static bool add(talk *t, bz_json_buffer *b, bool ok)
 {
     char **more = ok ? realloc(t->messages, (t->n + 1) * sizeof *more) : NULL;
@@ -125,7 +125,7 @@ bool talk_request(const talk *t, bool think, const settings *s, bz_json_buffer *
 
 /* ---- files ------------------------------------------------------------------------ */
 
-/* A file that is no conversation must not be lost to a slip of the fingers. */
+/* Does not overwrite a file that is not a saved chat. */
 static bz_status check_target(const char *path, bz_error *err)
 {
     talk old = {0};
@@ -137,7 +137,7 @@ static bz_status check_target(const char *path, bz_error *err)
     return status == BZ_OK
                ? BZ_OK
                : bz_fail(err, BZ_BAD_REQUEST,
-                         "%s is there already and is no saved chat; choose another name.", path);
+                         "%s exists and is not a saved chat; choose another name.", path);
 }
 
 static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error *err)
@@ -156,7 +156,7 @@ static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error
     ok = ok && rename(beside, path) == 0;
     bz_status status = BZ_OK;
     if (!ok) {
-        status = bz_fail(err, BZ_BAD_REQUEST, "%s cannot be written: %s.", path, strerror(errno));
+        status = bz_fail(err, BZ_BAD_REQUEST, "Cannot write %s: %s.", path, strerror(errno));
         if (f) {
             unlink(beside);
         }
@@ -172,7 +172,7 @@ bz_status talk_save(const talk *t, const char *path, const char *model, bz_error
     if (status == BZ_OK &&
         !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
           put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
-        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to write the chat.");
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to save the chat.");
     }
     if (status == BZ_OK) {
         status = write_whole(path, &b, err);
@@ -206,13 +206,14 @@ static bz_status read_talk(talk *t, const char *path, const bz_json_node *root, 
 {
     const bz_json_node *messages = bz_json_get(root, "messages");
     if (!bz_json_is(messages, BZ_JSON_ARRAY)) {
-        return bz_fail(err, BZ_BAD_FILE, "%s is no saved chat: it has no list of messages.", path);
+        return bz_fail(err, BZ_BAD_FILE, "%s is not a saved chat: it has no list of messages.",
+                       path);
     }
     for (const bz_json_node *m = messages->of.first; m; m = m->next) {
         if (!is_role(m, "system") && !is_role(m, "user") && !is_role(m, "assistant") &&
             !is_role(m, "tool")) {
             return bz_fail(err, BZ_BAD_FILE,
-                           "%s is no saved chat: message %zu has no role that is known.", path,
+                           "%s is not a saved chat: message %zu has an unknown role.", path,
                            t->n + 1);
         }
         if (!take(t, m)) {
@@ -227,16 +228,16 @@ bz_status talk_load(talk *t, const char *path, bz_error *err)
     char *text = NULL;
     size_t len;
     bz_error why = {0};
-    bz_status status = bz_os_read_small(path, SAVED_MOST, &text, &len, &why);
+    bz_status status = bz_os_read_small(path, MAX_SAVED_BYTES, &text, &len, &why);
     if (status != BZ_OK) {
-        return bz_fail(err, status, "%s cannot be read: %s.", path, why.text);
+        return bz_fail(err, status, "Cannot read %s: %s.", path, why.text);
     }
     bz_arena arena = {0};
     const bz_json_node *root;
     talk fresh = {0};
     status = bz_json_read(&root, text, len, &arena, &why);
     if (status != BZ_OK) {
-        bz_fail(err, status, "%s is no saved chat: %s", path, why.text);
+        bz_fail(err, status, "%s is not a saved chat: %s", path, why.text);
     } else {
         status = read_talk(&fresh, path, root, err);
     }
@@ -251,7 +252,7 @@ bz_status talk_load(talk *t, const char *path, bz_error *err)
     return BZ_OK;
 }
 
-/* What a message's list of parts says, files in parentheses. */
+/* The text of a message's list of parts; files in parentheses. */
 static bz_str parts_text(const bz_json_node *content, bz_arena *arena)
 {
     bz_json_buffer b = {0};

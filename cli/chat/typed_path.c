@@ -7,11 +7,11 @@
 
 #include "base/os.h"
 
-/* One word of a shell, into `to` [n + 1]. False: it is none, as a quotation mark is not closed or
- * there are several. */
+/* Unquotes one shell word into `to` [n + 1]. False: a quotation mark is not closed, or there are
+ * several words. */
 static bool read_word(const char *text, size_t n, char *to)
 {
-    char mark = 0; /* the quotation mark we are behind */
+    char mark = 0; /* the open quotation mark, or 0 */
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         const char c = text[i];
@@ -36,7 +36,7 @@ static bool read_word(const char *text, size_t n, char *to)
     return !mark && len > 0;
 }
 
-/* Takes path. */
+/* Takes ownership of path. */
 static char *at_home(char *path)
 {
     const char *home = getenv("HOME");
@@ -60,8 +60,7 @@ char *typed_path(const char *text, size_t n)
         return literal;
     }
     if (!read_word(text, n, word)) {
-        const bool marked = n >= 2 && text[0] == '"' &&
-                            text[n - 1] == '"'; /* around the whole, whatever is inside */
+        const bool marked = n >= 2 && text[0] == '"' && text[n - 1] == '"'; /* around all of it */
         free(word);
         if (!marked) {
             return literal;

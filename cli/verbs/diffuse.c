@@ -1,4 +1,5 @@
-/* bezel diffuse: what a diffusion model writes behind given tokens, step by step, for checking. */
+/* bezel diffuse: runs a diffusion model after given tokens, step by step, to compare with other
+ * implementations. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,10 +14,10 @@ typedef struct tracer {
     FILE *draws, *trace;
     const bz_job *job;
     size_t said;
-    bool failed; /* nothing more can be written */
+    bool failed; /* the trace cannot be written */
 } tracer;
 
-/* The file is one stream of little-endian words: of every canvas its n ids, then of every step n
+/* The file is a stream of little-endian 32-bit words: for every canvas n ids, then for every step n
  * floats and n ids. */
 static bool from_file(void *user, uint32_t n, float *units, int32_t *ids)
 {
@@ -100,7 +101,7 @@ static bool number(const char *name, const char *text, double *out, int *code)
     return true;
 }
 
-/* In the API zero stands for the file's own number, below zero for zero. */
+/* In the API zero means the file's value and a negative number means zero. */
 static bool read_rule(const cli_options *o, bz_denoise_options *d, uint64_t *seed, int *code)
 {
     double bound = 0, confidence = 0, stability = 0, number_of_seed = 0;
@@ -120,7 +121,7 @@ static bool read_rule(const cli_options *o, bz_denoise_options *d, uint64_t *see
     return true;
 }
 
-static FILE *open_or_say(const char *path, const char *mode, int *code)
+static FILE *open_file(const char *path, const char *mode, int *code)
 {
     FILE *f = fopen(path, mode);
     if (!f) {
@@ -166,8 +167,8 @@ static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_gene
                                    .exact = !o->fast};
     go->max_tokens = o->max_tokens ? o->max_tokens : bz_model_canvas(model);
     if (!bz_model_canvas(model)) {
-        code = cli_usage_error("diffuse", "%s is no diffusion model; 'bezel run' answers with it.",
-                               o->model);
+        code =
+            cli_usage_error("diffuse", "%s is not a diffusion model; use 'bezel run'.", o->model);
     } else if (bz_session_new(&session, model, &so, &err) != BZ_OK ||
                bz_session_prefill(session, ids, n, NULL, &job, &err) != BZ_OK ||
                bz_job_run(job, NULL, &err) != BZ_OK) {
@@ -198,7 +199,7 @@ static int run(int argc, char **argv)
         return code;
     }
     if (!o.tokens) {
-        return cli_usage_error("diffuse", "behind which tokens? Give -t 2,10,11.");
+        return cli_usage_error("diffuse", "no tokens given; use for example '-t 2,10,11'.");
     }
     tracer t = {0};
     bz_denoise_options d = {.size = sizeof d};
@@ -212,12 +213,12 @@ static int run(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (o.draws) {
-        t.draws = open_or_say(o.draws, "rb", &code);
+        t.draws = open_file(o.draws, "rb", &code);
         d.draw = from_file;
         d.user = &t;
     }
     if (o.trace && code == EXIT_OK) {
-        t.trace = open_or_say(o.trace, "wb", &code);
+        t.trace = open_file(o.trace, "wb", &code);
     }
     if (code == EXIT_OK) {
         code = run_model(&o, ids, n, &go, &d, &t);
@@ -234,28 +235,29 @@ static int run(int argc, char **argv)
 }
 
 const cli_verb cli_diffuse_verb = {
-    "diffuse", run, "what a diffusion model writes behind given tokens, step by step",
+    "diffuse", run, "run a diffusion model after given tokens, step by step",
     "Usage: bezel diffuse MODEL -t IDS [options]\n\n"
-    "Prints the ids of what is written. Exact by default: float activations and an f32 cache.\n\n"
+    "Prints the generated ids. Exact by default: float32 activations and an f32 cache.\n\n"
     "  -t, --tokens IDS       comma-separated token ids, or @FILE\n"
-    "      --draws FILE       random numbers, little-endian words of 32 bits: for every canvas its "
+    "      --draws FILE       random numbers, little-endian 32-bit words: for every canvas its "
     "ids,\n"
     "                         then for every step over it floats of [0, 1) and ids, one per "
     "position\n"
-    "      --seed N           random numbers from a seed instead\n"
+    "      --seed N           random numbers from a seed\n"
     "      --trace FILE       one JSON object per step: canvas, step (steps left), temperature,\n"
     "                         canvas_in, argmax, sampled, entropy, accepted, canvas_out, stop, "
     "text\n"
-    "  -n, --max-tokens N     longest answer (one canvas)\n"
-    "      --steps N          most steps over a canvas\n"
-    "      --entropy-bound X, --stability N, --confidence X   instead of the file's\n"
-    "      --ignore-end       go on past end tokens\n"
-    "      --fast             compute as generation does: 8-bit activations, f16 cache\n"
-    "  -c, --ctx N            positions\n"
+    "  -n, --max-tokens N     maximum tokens (one canvas)\n"
+    "      --steps N          maximum steps per canvas\n"
+    "      --entropy-bound X, --stability N, --confidence X   override the file's values\n"
+    "      --ignore-end       continue past end tokens\n"
+    "      --fast             as in generation: int8 activations, f16 cache\n"
+    "  -c, --ctx N            context size in tokens\n"
     "      --chunk N          tokens per pass of the prompt (does not change the result)\n"
     "      --threads N        threads (does not change the result)\n"
     "      --kernels NAME     avx2, neon or plain\n"
     "      --device NAME      cpu or gpu\n"
-    "      --gpu-memory SIZE  gpu: weights take at most that; layers that do not fit are streamed\n"
-    "      --no-fuse          gpu: every step a kernel of its own, for checking\n"
+    "      --gpu-memory SIZE  gpu: limit for the weights, such as 8GB; layers beyond it are "
+    "streamed\n"
+    "      --no-fuse          gpu: one kernel per step\n"
     "      --mmproj FILE      vision file of a two-file model\n"};

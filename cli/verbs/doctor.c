@@ -1,4 +1,4 @@
-/* bezel doctor: what this machine offers, and what Bezel makes of it. */
+/* bezel doctor: what this machine has, and what Bezel uses of it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -18,16 +18,16 @@
 enum { NAME_MAX_BYTES = 128, FEATURES_MAX = 12 };
 
 typedef struct facts {
-    char processor[NAME_MAX_BYTES]; /* "": not told */
+    char processor[NAME_MAX_BYTES]; /* "": unknown */
     const char *features[FEATURES_MAX];
     size_t n_features;
     unsigned cores;
     const char *kernels;
-    uint64_t memory, memory_limit, available; /* bytes; 0: not known, or no limit */
+    uint64_t memory, memory_limit, available; /* bytes; 0: unknown, or no limit */
     double bandwidth;
     bz_store_list store;
     bz_error store_error;
-    uint64_t disk_free; /* where the models are, else here */
+    uint64_t disk_free; /* of the store, else of the current folder */
     const char *disk_path;
     bool has_gpu;
     bz_debug_gpu_info gpu;
@@ -64,7 +64,7 @@ static void add_feature(facts *f, const char *name, bool there)
     }
 }
 
-static void look_at_processor(facts *f)
+static void inspect_processor(facts *f)
 {
     read_value("/proc/cpuinfo", "model name", f->processor, sizeof f->processor);
 #if defined(__x86_64__)
@@ -87,7 +87,7 @@ static void look_at_processor(facts *f)
 
 /* ---- memory and disk ---------------------------------------------------------------- */
 
-/* A container may have less than the machine. */
+/* The memory limit of a container; 0: none. */
 static uint64_t container_limit(void)
 {
     FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
@@ -101,7 +101,7 @@ static uint64_t container_limit(void)
     return limit;
 }
 
-static void look_at_memory(facts *f)
+static void inspect_memory(facts *f)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     f->memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
@@ -111,7 +111,7 @@ static void look_at_memory(facts *f)
     f->bandwidth = bandwidth_measure(f->cores);
 }
 
-static void look_at_store(facts *f)
+static void inspect_store(facts *f)
 {
     f->disk_path = ".";
     bz_store_list_all(&f->store, &f->store_error);
@@ -128,7 +128,7 @@ static void look_at_store(facts *f)
 
 /* ---- the GPU -------------------------------------------------------------------------- */
 
-static void look_at_gpu(facts *f)
+static void inspect_gpu(facts *f)
 {
     bz_debug_gpu *gpu = NULL;
     f->has_gpu = bz_debug_gpu_open(&gpu, &f->gpu_error) == BZ_OK;
@@ -152,14 +152,14 @@ static void print_store(const facts *f)
         const bz_store_root *r = &f->store.roots[i];
         if (r->state != BZ_STORE_MISSING) {
             printf("  store      %s%s\n", r->shown,
-                   r->state == BZ_STORE_LOCKED ? " (not readable by this user)" : "");
+                   r->state == BZ_STORE_LOCKED ? " (this user may not read it)" : "");
             any = true;
         }
     }
     if (any) {
-        printf("  models     %zu; 'bezel list' names them\n", f->store.n);
+        printf("  models     %zu; 'bezel list' lists them\n", f->store.n);
     } else {
-        printf("  store      no Ollama store here; GGUF files need none\n");
+        printf("  store      no Ollama store found; GGUF files need none\n");
     }
 }
 
@@ -167,12 +167,12 @@ static void print_text(const facts *f)
 {
     char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
     printf("bezel %s\n\n", bz_version());
-    printf("  processor  %s\n", f->processor[0] ? f->processor : "not named by the system");
-    printf("  cores      %u to use\n  features  ", f->cores);
+    printf("  processor  %s\n", f->processor[0] ? f->processor : "unknown");
+    printf("  cores      %u usable\n  features  ", f->cores);
     for (size_t i = 0; i < f->n_features; i++) {
         printf(" %s", f->features[i]);
     }
-    printf("%s\n  kernels    %s\n", f->n_features ? "" : " none that Bezel looks for", f->kernels);
+    printf("%s\n  kernels    %s\n", f->n_features ? "" : " none that Bezel uses", f->kernels);
     printf("  memory     %s", bz_bytes_text(f->memory, a));
     if (f->memory_limit) {
         printf(", limited to %s", bz_bytes_text(f->memory_limit, a));
@@ -217,7 +217,7 @@ static void print_gpu(const facts *f)
         printf("             bandwidth  %.1f GB/s; a model that reads 1 GB per token cannot be "
                "faster than %.1f tokens/s\n",
                f->speed.bytes_per_s / 1e9, f->speed.bytes_per_s / 1e9);
-        printf("             dispatch   %.2f us each in a chain, %.0f us there and back\n",
+        printf("             dispatch   %.2f us each in a chain, %.0f us round trip\n",
                f->speed.dispatch_s * 1e6, f->speed.round_trip_s * 1e6);
     } else {
         printf("             bandwidth  not measured: %s\n", f->gpu_error.text);
@@ -310,23 +310,23 @@ static int print_json(const facts *f)
 
 static int run(int argc, char **argv)
 {
-    cli_options o = {.model = ""}; /* this verb wants none */
+    cli_options o = {.model = ""}; /* no positional model */
     int code = cli_parse(&cli_doctor_verb, argc, argv, "j", 0, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
     facts *f = calloc(1, sizeof *f);
     if (!f) {
-        fprintf(stderr, "bezel: no memory to look around.\n");
+        fprintf(stderr, "bezel: not enough memory.\n");
         return EXIT_CANNOT;
     }
-    look_at_processor(f);
-    look_at_memory(f);
-    look_at_store(f);
+    inspect_processor(f);
+    inspect_memory(f);
+    inspect_store(f);
     if (!o.json) {
-        print_text(f); /* a driver may crash: what is known is out before it is asked */
+        print_text(f); /* before the GPU driver is loaded, which may crash */
     }
-    look_at_gpu(f);
+    inspect_gpu(f);
     if (o.json) {
         code = print_json(f);
     } else {
@@ -338,13 +338,11 @@ static int run(int argc, char **argv)
     return code;
 }
 
-const cli_verb cli_doctor_verb = {"doctor", run,
-                                  "what this machine offers, and what Bezel makes of it",
-                                  "Usage: bezel doctor [--json]\n\n"
-                                  "  bezel doctor\n\n"
-                                  "Processor and kernels in use, memory and how fast it is read, "
-                                  "GPU with its limits, how fast it reads\n"
-                                  "and what a dispatch costs (half a second each), Ollama's store, "
-                                  "free disk. Nothing is changed and\n"
-                                  "nothing is sent anywhere.\n\n"
-                                  "      --json   the same as one JSON object\n"};
+const cli_verb cli_doctor_verb = {
+    "doctor", run, "report what this machine has and what Bezel uses of it",
+    "Usage: bezel doctor [--json]\n\n"
+    "  bezel doctor\n\n"
+    "Reports the processor and its kernels, memory and its bandwidth, the GPU with its limits,\n"
+    "bandwidth and dispatch time, Ollama's store, and free disk space. Measuring takes about a\n"
+    "second. It changes nothing and sends nothing.\n\n"
+    "      --json   print one JSON object\n"};

@@ -1,4 +1,4 @@
-/* bezel encode: what a model sees of a picture or hears of a sound, for checking against other
+/* bezel encode: writes the rows of an encoded image or audio file, to compare with other
  * implementations. */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int encode_one(const cli_options *o, bz_model *model)
     const double start = cli_seconds();
     if (bz_encoder_new(&encoder, model, &eo, &err) != BZ_OK ||
         see_file(encoder, image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO,
-                 image ? o->images[0] : o->sounds[0], !o->quiet, see_tell, NULL,
+                 image ? o->images[0] : o->sounds[0], !o->quiet, see_note, NULL,
                  o->features ? &features : NULL, &media, &err) != BZ_OK) {
         code = cli_error(&err);
     } else {
@@ -71,9 +71,9 @@ static int run(int argc, char **argv)
     const bool two = (o.images[0] && (o.images[1] || o.sounds[0])) || (o.sounds[0] && o.sounds[1]);
     if (two || (!o.images[0] && !o.sounds[0]) || !o.out) {
         return cli_usage_error("encode", "%s",
-                               two     ? "one file at a time."
-                               : o.out ? "what? Give --image FILE or --audio FILE."
-                                       : "where to? Give -o OUT.f32.");
+                               two     ? "give only one file."
+                               : o.out ? "no input given; use '--image FILE' or '--audio FILE'."
+                                       : "no output file given; use '-o OUT.f32'.");
     }
     bz_model *model = NULL;
     term_setup(false, o.quiet);
@@ -86,20 +86,20 @@ static int run(int argc, char **argv)
 }
 
 const cli_verb cli_encode_verb = {
-    "encode", run, "write what a model sees of a picture or hears of a sound",
+    "encode", run, "write the encoded rows of an image or audio file",
     "Usage: bezel encode MODEL --image FILE|--audio FILE -o OUT.f32 [options]\n\n"
-    "Writes float32 [tokens][width], little-endian: the rows that stand in a prompt for the "
-    "picture\n"
-    "(JPEG, PNG, WebP, GIF, PPM) or the sound (WAV, FLAC, OGG, MP3).\n\n"
-    "      --image FILE       a picture\n"
-    "      --audio FILE       a sound\n"
-    "  -o, --out FILE         where the rows go\n"
-    "      --features FILE    also what goes into the tower: patches, or mel features, one row "
-    "each\n"
-    "      --image-tokens N   most tokens of a picture, 70 to 1120 (280)\n"
+    "Writes float32 [tokens][width], little-endian: the rows that represent the image "
+    "(JPEG,\n"
+    "PNG, WebP, GIF, PPM) or the audio (WAV, FLAC, OGG, MP3) in a prompt.\n\n"
+    "      --image FILE       image file\n"
+    "      --audio FILE       audio file\n"
+    "  -o, --out FILE         output file\n"
+    "      --features FILE    also write the input of the tower: one row per patch or "
+    "mel frame\n"
+    "      --image-tokens N   maximum tokens per image, 70 to 1120 (280)\n"
     "      --threads N        threads (does not change the result)\n"
     "      --kernels NAME     avx2, neon or plain\n"
     "      --device NAME      cpu or gpu\n"
-    "      --fast             as generation does it: a GPU may round to 16 bits\n"
-    "  -q, --quiet            no progress, no figures\n"
+    "      --fast             as in generation: a GPU may round to f16\n"
+    "  -q, --quiet            no progress, no summary\n"
     "      --mmproj FILE      vision and audio file of a two-file model\n"};

@@ -10,14 +10,14 @@
 #include "cli/verbs/list.h"
 #include "cli/output.h"
 
-enum { NAME_MOST = 60, AGE_MAX = 48, TIME_MAX = 32 };
+enum { MAX_NAME = 60, AGE_MAX = 48, TIME_MAX = 32 };
 
-/* A model as the table shows it. */
+/* A row of the table. */
 typedef struct row {
     const bz_store_entry *entry;
     bool runs;
-    char architecture[64]; /* "": not known */
-    bz_error why;          /* a sentence, when it does not run */
+    char architecture[64]; /* "": unknown */
+    bz_error why;          /* if it does not run */
 } row;
 
 /* ---- does it run? ------------------------------------------------------------- */
@@ -59,12 +59,12 @@ bool list_runs(const bz_store_entry *entry)
     return r.runs;
 }
 
-/* ---- as a table ----------------------------------------------------------------- */
+/* ---- table ---------------------------------------------------------------------- */
 
 static const char *age_of(int64_t modified, char out[AGE_MAX])
 {
     static const struct {
-        int64_t seconds, until; /* of one; named up to so many seconds */
+        int64_t seconds, until; /* length of the unit; used below this age */
         const char *name;
     } units[] = {
         {1, 60, "second"},
@@ -80,7 +80,7 @@ static const char *age_of(int64_t modified, char out[AGE_MAX])
     if (modified == 0) {
         return "-";
     }
-    if (seconds < 1) { /* clocks of two machines differ, too */
+    if (seconds < 1) { /* or in the future: clocks differ */
         return "just now";
     }
     while (seconds >= units[i].until) {
@@ -91,13 +91,13 @@ static const char *age_of(int64_t modified, char out[AGE_MAX])
     return out;
 }
 
-/* Another architecture needs no sentence. */
+/* Another architecture needs no explanation. */
 static bool needs_note(const row *r)
 {
     return !r->runs && !(r->architecture[0] && r->why.code == BZ_UNSUPPORTED_MODEL);
 }
 
-/* Where a model that does not run gets its sentence; those of the store name it themselves. */
+/* Explains why models do not run. Messages of the store name the model themselves. */
 static void print_notes(const row *rows, size_t n)
 {
     bool first = true;
@@ -116,7 +116,7 @@ static void print_table(const row *rows, size_t n)
     int width = 4;
     for (size_t i = 0; i < n; i++) {
         int len = (int)strlen(rows[i].entry->name);
-        width = len > width && len <= NAME_MOST ? len : width;
+        width = len > width && len <= MAX_NAME ? len : width;
     }
     printf("%-*s  %8s  %-14s  %s\n", width, "NAME", "SIZE", "MODIFIED", "RUNS");
     for (size_t i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ static void print_table(const row *rows, size_t n)
         printf("%-*s  %8s  %-14s  ", width, e->name, e->size ? bz_bytes_text(e->size, size) : "-",
                age_of(e->modified, age));
         if (rows[i].runs || needs_note(&rows[i])) {
-            puts(rows[i].runs ? "yes" : "no, see below");
+            puts(rows[i].runs ? "yes" : "no (reason below)");
         } else {
             printf("no (%s)\n", rows[i].architecture);
         }
@@ -133,23 +133,22 @@ static void print_table(const row *rows, size_t n)
     print_notes(rows, n);
 }
 
-/* Where there is nothing to list: where we looked, and what to do. */
+/* Nothing to list: where the store was searched, and what to do. */
 static void print_empty(const bz_store_list *list)
 {
     size_t there = 0;
     for (size_t i = 0; i < list->n_roots; i++) {
         there += list->roots[i].state != BZ_STORE_MISSING;
     }
-    puts(there ? "There are no models in the Ollama store:"
-               : "There is no Ollama store on this machine. Looked for:");
+    puts(there ? "The Ollama store has no models:" : "No Ollama store was found. Searched:");
     for (size_t i = 0; i < list->n_roots; i++) {
         const bz_store_root *r = &list->roots[i];
         if (!there || r->state != BZ_STORE_MISSING) {
             printf("  %s%s\n", r->shown,
-                   r->state == BZ_STORE_LOCKED ? "   (not readable by this user)" : "");
+                   r->state == BZ_STORE_LOCKED ? "   (this user may not read it)" : "");
         }
     }
-    puts("\nOLLAMA_MODELS names another folder. A GGUF file needs no store:\n"
+    puts("\nSet OLLAMA_MODELS if the store is elsewhere. A GGUF file runs without a store:\n"
          "  bezel run model.gguf \"Why is the sky blue?\"");
 }
 
@@ -157,15 +156,14 @@ static void print_locked(const bz_store_list *list)
 {
     for (size_t i = 0; i < list->n_roots; i++) {
         if (list->roots[i].state == BZ_STORE_LOCKED) {
-            fprintf(stderr, "bezel: the store %s is not readable by this user.\n",
-                    list->roots[i].shown);
+            fprintf(stderr, "bezel: this user may not read the store %s.\n", list->roots[i].shown);
         }
     }
 }
 
-/* ---- as JSON --------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------ */
 
-/* An empty text is one that nobody told. */
+/* null for an empty text: unknown. */
 static void key_text(bz_json *j, const char *key, const char *text)
 {
     bz_json_put_text(j, key, text && text[0] ? text : NULL);
@@ -235,7 +233,7 @@ static int print_json(const bz_store_list *list, const row *rows)
 
 static int run(int argc, char **argv)
 {
-    cli_options o = {.model = ""}; /* this verb wants none */
+    cli_options o = {.model = ""}; /* no positional model */
     int code = cli_parse(&cli_list_verb, argc, argv, "j", 0, &o);
     if (code != EXIT_OK || o.help) {
         return code;
@@ -272,10 +270,11 @@ static int run(int argc, char **argv)
 }
 
 const cli_verb cli_list_verb = {
-    "list", run, "models in Ollama's store, and which of them Bezel runs",
+    "list", run, "list the models in Ollama's store and whether Bezel runs them",
     "Usage: bezel list [--json]      (also: bezel ls)\n\n"
     "  bezel list\n"
     "  bezel list --json | jq -r '.models[] | select(.runs) | .name'\n\n"
-    "Looks into the folder OLLAMA_MODELS, else into ~/.ollama/models and the folders of a\n"
-    "system service, and changes nothing there. Every name it prints can be a MODEL.\n\n"
-    "      --json   all that is known, as one JSON object\n"};
+    "Reads the folder OLLAMA_MODELS if it is set, else ~/.ollama/models and the folders of a "
+    "system\n"
+    "service, and changes nothing there. Every name it prints can be used as MODEL.\n\n"
+    "      --json   print one JSON object with more details\n"};

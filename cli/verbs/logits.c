@@ -1,4 +1,4 @@
-/* bezel logits: raw logits of given tokens, for checking against other implementations. */
+/* bezel logits: writes raw logits of given tokens, to compare with other implementations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "cli/chat/see.h"
 #include "cli/term.h"
 
-/* Most memory for one pass's rows unless --chunk says otherwise; on a GPU they lie in one binding,
- * which may be of 128 MB. */
+/* Memory limit for one pass's rows without --chunk; on a GPU they are in one binding, which may be
+ * limited to 128 MB. */
 enum { LOGITS_BYTES = 256 << 20, LOGITS_BYTES_GPU = 64 << 20 };
 
 typedef struct writer {
@@ -27,9 +27,9 @@ static int on_event(void *user, const bz_event *e)
     return 0;
 }
 
-/* Encodes the files, and lists what came of them in the order of their places among the ids. */
-static bz_status see_all(const cli_options *o, const bz_model *model, const int32_t *ids, size_t n,
-                         bz_media **list, size_t *count, bz_error *err)
+/* Encodes the files and lists them in the order of their tokens among the ids. */
+static bz_status encode_all(const cli_options *o, const bz_model *model, const int32_t *ids,
+                            size_t n, bz_media **list, size_t *count, bz_error *err)
 {
     const bz_encoder_options eo = {.size = sizeof eo,
                                    .budget = o->image_tokens,
@@ -54,7 +54,7 @@ static bz_status see_all(const cli_options *o, const bz_model *model, const int3
         }
         const bool is_image = ids[i] == image;
         status = see_file(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false,
-                          see_tell, NULL, NULL, &list[*count], err);
+                          see_note, NULL, NULL, &list[*count], err);
         if (status == BZ_OK) {
             uint32_t rows, width;
             bz_media_rows(list[(*count)++], &rows, &width);
@@ -65,7 +65,7 @@ static bz_status see_all(const cli_options *o, const bz_model *model, const int3
     }
     bz_encoder_free(encoder);
     if (status == BZ_OK && (o->images[images] || o->sounds[sounds])) {
-        status = bz_fail(err, BZ_BAD_REQUEST, "The tokens have no place for %s.",
+        status = bz_fail(err, BZ_BAD_REQUEST, "No <|image|> or <|audio|> tokens are left for %s.",
                          o->images[images] ? o->images[images] : o->sounds[sounds]);
     }
     return status;
@@ -73,7 +73,7 @@ static bz_status see_all(const cli_options *o, const bz_model *model, const int3
 
 /* ---- diffusion models -------------------------------------------------------------- */
 
-/* Rows of the canvas, conditioned on the rows that an earlier call wrote, if any. */
+/* A canvas, and the logits of an earlier step that it is conditioned on, if any. */
 typedef struct canvas_request {
     int32_t *ids;    /* [n] */
     float *previous; /* [n][vocabulary]; NULL: none */
@@ -85,9 +85,9 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
 {
     const uint32_t want = bz_model_canvas(model), vocab = bz_model_vocab(model);
     if (!want != !o->canvas) {
-        return cli_usage_error("logits",
-                               want ? "a diffusion model has logits of a canvas: give --canvas IDS."
-                                    : "this is no diffusion model: leave '--canvas' away.");
+        return cli_usage_error(
+            "logits", want ? "this is a diffusion model; give the canvas with '--canvas IDS'."
+                           : "this is not a diffusion model; remove '--canvas'.");
     }
     if (!want) {
         return EXIT_OK;
@@ -97,13 +97,13 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
         return EXIT_USAGE;
     }
     if (c->n != want) {
-        return cli_usage_error("logits", "the canvas has %zu ids; this model's has %u.", c->n,
+        return cli_usage_error("logits", "'--canvas' has %zu ids; this model needs %u.", c->n,
                                want);
     }
     char *end = NULL;
     c->temperature = o->self_cond_temp ? strtof(o->self_cond_temp, &end) : 0.8f;
     if (!(c->temperature > 0) || (end && *end)) {
-        return cli_usage_error("logits", "'--self-cond-temp' needs a number above 0.");
+        return cli_usage_error("logits", "'--self-cond-temp' must be a number above 0.");
     }
     if (!o->self_cond) {
         return EXIT_OK;
@@ -118,7 +118,7 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
         fclose(f);
     }
     if (!whole) {
-        fprintf(stderr, "bezel: %s does not hold %u rows of %u floats.\n", o->self_cond, want,
+        fprintf(stderr, "bezel: %s does not have %u rows of %u floats.\n", o->self_cond, want,
                 vocab);
         return EXIT_FAILED;
     }
@@ -148,8 +148,8 @@ static int run(int argc, char **argv)
     }
     if (!o.tokens || !o.out) {
         return cli_usage_error("logits", "%s",
-                               !o.tokens ? "which tokens? Give -t 2,10,11."
-                                         : "where to? Give -o OUT.f32.");
+                               !o.tokens ? "no tokens given; use for example '-t 2,10,11'."
+                                         : "no output file given; use '-o OUT.f32'.");
     }
     size_t n;
     int32_t *ids = cli_token_list("logits", o.tokens, &n);
@@ -198,7 +198,7 @@ static int run(int argc, char **argv)
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
         code = EXIT_FAILED;
     } else if (((o.images[0] || o.sounds[0]) &&
-                see_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
+                encode_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
                bz_session_new(&session, model, &so, &err) != BZ_OK ||
                bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) !=
                    BZ_OK ||
@@ -229,24 +229,24 @@ static int run(int argc, char **argv)
 const cli_verb cli_logits_verb = {
     "logits", run, "write raw logits of given tokens, one row per position",
     "Usage: bezel logits MODEL -t IDS -o OUT.f32 [options]\n\n"
-    "Writes float32 [tokens][vocabulary], little-endian. Exact by default: float activations\n"
+    "Writes float32 [tokens][vocabulary], little-endian. Exact by default: float32 activations\n"
     "and an f32 cache.\n\n"
     "  -t, --tokens IDS     comma-separated token ids, or @FILE\n"
-    "  -o, --out FILE       where the rows go\n"
-    "      --image FILE, --audio FILE   what stands where <|image|> and <|audio|> tokens are, in "
+    "  -o, --out FILE       output file\n"
+    "      --image FILE, --audio FILE   files for the <|image|> and <|audio|> tokens, in "
     "order\n"
-    "      --image-tokens N most tokens of a picture (280)\n"
-    "      --fast           compute as generation does: 8-bit activations, f16 cache\n"
+    "      --image-tokens N maximum tokens per image (280)\n"
+    "      --fast           as in generation: int8 activations, f16 cache\n"
     "      --chunk N        tokens per pass (does not change the result)\n"
     "      --threads N      threads (does not change the result)\n"
     "      --kernels NAME   avx2, neon or plain\n"
     "      --device NAME    cpu or gpu\n"
-    "      --ple PLACE      gpu: per-layer embeddings resident, in the file, or auto\n"
-    "      --gpu-memory SIZE   gpu: weights take at most that; layers that do not fit are "
+    "      --ple PLACE      gpu: where per-layer embeddings are kept: resident, file or auto\n"
+    "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
-    "      --no-fuse        gpu: every step a kernel of its own, for checking\n"
+    "      --no-fuse        gpu: one kernel per step\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n\n"
-    "Diffusion models: rows of a canvas behind the tokens.\n"
-    "      --canvas IDS     its ids, or @FILE\n"
-    "      --self-cond FILE   conditioned on these rows, as a call before wrote them\n"
-    "      --self-cond-temp X   at the temperature of their step (0.8)\n"};
+    "Diffusion models: logits of a canvas after the tokens.\n"
+    "      --canvas IDS     ids of the canvas, or @FILE\n"
+    "      --self-cond FILE   condition on these logits of an earlier call\n"
+    "      --self-cond-temp X   temperature of that step (0.8)\n"};

@@ -24,12 +24,12 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     run_printer printer = {.r = r};
     ask_options ask_o = {.generate = settings_to_generate(&s),
                          .show_progress = !r->o->quiet,
-                         .tells_thinking = r->show_thinking || r->o->json,
-                         .told = r->o->json ? run_json_told : run_print_told,
+                         .reports_thinking = r->show_thinking || r->o->json,
+                         .on_part = r->o->json ? run_json_part : run_print_part,
                          .user = &printer};
     if (!r->encoder && (bz_model_takes(r->m.model, BZ_MEDIA_IMAGE) ||
                         bz_model_takes(r->m.model, BZ_MEDIA_AUDIO))) {
-        status = run_encoder(r, err); /* a loaded chat may hold pictures */
+        status = run_encoder(r, err); /* a loaded chat may contain images or audio */
     }
     ask_o.encoder = r->encoder;
     ask_o.seen = &r->seen;
@@ -75,8 +75,8 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
         run_print_timings(r, &a);
     }
     if (status == BZ_OK && a.finish == ASK_CONTEXT && !r->o->json) {
-        fprintf(stderr, "bezel: the context is full%s; -c gives more room.\n",
-                a.generated ? "" : " before anything is said");
+        fprintf(stderr, "bezel: the context is full%s; use a larger '-c'.\n",
+                a.generated ? "" : " before the first token");
     }
     const bool empty = a.finish == ASK_CONTEXT && a.generated == 0;
     ask_answer_free(&a);
@@ -111,46 +111,46 @@ static int take_settings(run_state *r)
 static int check_options(const cli_options *o)
 {
     if (o->think && o->no_think) {
-        return cli_usage_error("run", "'--think' and '--no-think' exclude each other.");
+        return cli_usage_error("run", "'--think' and '--no-think' cannot be used together.");
     }
     if (o->show_thinking && o->hide_thinking) {
         return cli_usage_error("run",
-                               "'--show-thinking' and '--hide-thinking' exclude each other.");
+                               "'--show-thinking' and '--hide-thinking' cannot be used together.");
     }
     if (o->prompts && o->prompt) {
-        return cli_usage_error("run", "with '--prompts' there is no prompt beside it.");
+        return cli_usage_error("run", "give either '--prompts' or a prompt, not both.");
     }
     if (o->prompts && (o->images[0] || o->sounds[0])) {
-        return cli_usage_error("run", "with '--prompts' pictures and sounds stand in the lines, as "
-                                      "image_url and input_audio parts.");
+        return cli_usage_error(
+            "run", "'--image' and '--audio' do not work with '--prompts'; put image_url "
+                   "and input_audio parts into its lines.");
     }
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
-        return cli_usage_error("run", "'--out', '--shard' and '--parallel' go with '--prompts'.");
+        return cli_usage_error("run", "'--out', '--shard' and '--parallel' need '--prompts'.");
     }
     if (o->prompts && o->device && strcmp(o->device, "cpu") != 0) {
-        return cli_usage_error("run",
-                               "a file of prompts runs on the CPU so far; leave '--device' away.");
+        return cli_usage_error("run", "'--prompts' runs on the CPU only; remove '--device'.");
     }
     return EXIT_OK;
 }
 
-bool run_heeds(const run_state *r, setting id)
+bool setting_applies(const run_state *r, setting id)
 {
-    const bool heeds = !settings_draws(id) || !bz_model_canvas(r->m.model);
-    if (!heeds && !r->o->quiet) {
-        fprintf(stderr, "%s(%s changes nothing: a diffusion model has a schedule of its own)%s\n",
+    const bool applies = !settings_draws(id) || !bz_model_canvas(r->m.model);
+    if (!applies && !r->o->quiet) {
+        fprintf(stderr, "%s(%s is ignored: diffusion models use their own schedule)%s\n",
                 term_dim(), settings_name(id), term_plain());
     }
-    return heeds;
+    return applies;
 }
 
-/* The model's own wishes: sampling, system prompt, whether it can think at all. */
-static bz_status take_wishes(run_state *r, bz_error *err)
+/* Settings from the store: sampling, system prompt, whether the model can think. */
+static bz_status take_store_settings(run_state *r, bz_error *err)
 {
     const bz_store_model *store = &r->m.store;
     const char *slash = strrchr(r->o->model, '/');
     r->name = store->name ? store->name : slash && slash[1] ? slash + 1 : r->o->model;
-    /* a diffusion model would fill whole canvases with thoughts: only when asked to */
+    /* a diffusion model would fill whole canvases with thinking: only with --think */
     const bool thinks =
         !strstr(store->config.parser, "no-thinking") && !bz_model_canvas(r->m.model);
     r->think = r->o->think || (!r->o->no_think && thinks);
@@ -158,7 +158,7 @@ static bz_status take_wishes(run_state *r, bz_error *err)
     r->verbose = r->o->verbose;
     const char *system = r->o->system ? r->o->system : store->system;
     for (int id = 0; id < SETTINGS; id++) {
-        if (r->given.set[id] && !run_heeds(r, (setting)id)) {
+        if (r->given.set[id] && !setting_applies(r, (setting)id)) {
             settings_unset(&r->given, (setting)id);
         }
     }
@@ -170,7 +170,7 @@ static bz_status take_wishes(run_state *r, bz_error *err)
 
 /* ---- the verb -------------------------------------------------------------------- */
 
-/* Before there is an answer. */
+/* An error before the answer. */
 static int fail(const run_state *r, const bz_error *err)
 {
     if (r->o->json) {
@@ -190,7 +190,7 @@ static int run_model(run_state *r, const char *prompt, size_t len)
         }
         return code;
     }
-    if (take_wishes(r, &err) != BZ_OK) {
+    if (take_store_settings(r, &err) != BZ_OK) {
         return fail(r, &err);
     }
     if (r->o->prompts) {
@@ -213,7 +213,7 @@ static int run_model(run_state *r, const char *prompt, size_t len)
     return prompt ? one_answer(r, prompt, len) : run_chat(r);
 }
 
-/* A lone argument that no model can be called is a prompt. */
+/* A single argument that cannot be the name of a model is a prompt. */
 static bool is_prompt(const char *argument)
 {
     return strpbrk(argument, " \n") && !bz_os_file_exists(argument);
@@ -238,7 +238,7 @@ static int run(int argc, char **argv)
     }
     if (!o.model) {
         return cli_usage_error(
-            "run", "which model? Give the path of a GGUF file or a name from 'bezel list'.");
+            "run", "no model given. Give the path of a GGUF file or a name from 'bezel list'.");
     }
     run_state r = {.o = &o};
     code = check_options(&o);
@@ -287,57 +287,54 @@ const cli_verb cli_run_verb = {
     "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
     "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
-    "MODEL is a GGUF file, a name from 'bezel list', or one of the tiny demo models that come with "
-    "Bezel:\n"
-    "pebble, and pebble-diffusion, whose text condenses out of noise. Without one, or with a "
+    "MODEL is a GGUF file, a name from 'bezel list', or a tiny demo model that comes with Bezel:\n"
+    "pebble, or pebble-diffusion, which turns noise into text. The default is pebble, also if a "
     "prompt of\n"
-    "several words alone, it is Pebble. Without a prompt: a chat on a terminal, else the prompt "
-    "comes\n"
-    "from standard input.\n"
-    "The answer goes to stdout, everything else to stderr.\n\n"
-    "  -n, --max-tokens N         longest answer, thinking included\n"
-    "  -c, --ctx N                tokens a conversation can have (default: what fits, up to "
+    "several words is the only argument. Without PROMPT, 'run' starts a chat on a terminal; "
+    "elsewhere it\n"
+    "reads the prompt from standard input. The answer goes to stdout, everything else to "
+    "stderr.\n\n"
+    "  -n, --max-tokens N         maximum tokens of the answer, thinking included\n"
+    "  -c, --ctx N                context size in tokens (default: what fits in memory, up to "
     "32768)\n"
-    "      --image FILE           a picture that goes with the prompt; may be repeated\n"
-    "      --audio FILE           a sound\n"
-    "      --image-tokens N       most tokens of a picture, 70 to 1120 (280)\n"
+    "      --image FILE           send an image with the prompt; may be repeated\n"
+    "      --audio FILE           send an audio file with the prompt; may be repeated\n"
+    "      --image-tokens N       maximum tokens per image, 70 to 1120 (280)\n"
     "      --system TEXT          system prompt\n"
-    "      --temp X               temperature; 0: always the likeliest token\n"
+    "      --temp X               temperature; 0: always the most likely token\n"
     "      --top-k N, --top-p X, --min-p X\n"
     "      --repeat-penalty X, --presence-penalty X, --frequency-penalty X, --repeat-last-n N\n"
     "      --seed N               same seed, same answer\n"
-    "      --stop TEXT            ends the answer and is not shown; may be repeated\n"
-    "      --no-think             answer at once (--think: first think, default but for "
-    "diffusion)\n"
-    "      --hide-thinking        think in silence, the default unless the answer goes to a "
-    "terminal\n"
-    "      --show-thinking        show it, on stderr\n"
-    "      --json                 one JSON object per line: thinking, text, tool_call, done\n"
-    "  -v, --verbose              timings after the answer\n"
+    "      --stop TEXT            end the answer before this text; may be repeated\n"
+    "      --no-think             answer without thinking\n"
+    "      --think                think first (default, except for diffusion models)\n"
+    "      --hide-thinking        do not print the thinking (default unless stdout is a terminal)\n"
+    "      --show-thinking        print it to stderr\n"
+    "      --json                 print events, one JSON object per line: thinking, text, "
+    "tool_call, done\n"
+    "  -v, --verbose              print timings after the answer\n"
     "  -q, --quiet                no progress, no greeting\n"
-    "      --no-color             as with the variable NO_COLOR\n"
-    "      --no-animation         diffusion models: show text when it is settled, not while it "
-    "condenses\n"
+    "      --no-color             no colours, as with the environment variable NO_COLOR\n"
+    "      --no-animation         diffusion models: print finished text only\n"
     "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N, --no-fuse\n"
-    "      --exact                activations stay floats: slower, closer to the model's own "
-    "arithmetic\n"
-    "      --ple auto|resident|file   gpu: where the per-layer embeddings of small models are\n"
-    "      --gpu-memory SIZE      gpu: weights take at most 8GB, say; layers that do not fit are "
+    "      --exact                float32 activations instead of int8: slower, more precise\n"
+    "      --ple auto|resident|file   gpu: where per-layer embeddings are kept\n"
+    "      --gpu-memory SIZE      gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
     "      --mmproj FILE          vision and audio file of a two-file model\n"
-    "      --ignore-end           go on past end tokens\n\n"
+    "      --ignore-end           continue past end tokens\n\n"
     "Many prompts:\n"
     "      --prompts FILE         one JSON object per line: {\"prompt\": TEXT} or {\"messages\": "
     "[...]}, "
     "and\n"
-    "                             id, system, tools, think, options if wanted; -: standard input\n"
-    "  -o, --out FILE             one line per prompt, in order. Run again after a kill, it goes "
-    "on where\n"
-    "                             it was; without it the lines go to stdout\n"
+    "                             optionally id, system, tools, think, options; -: standard input\n"
+    "  -o, --out FILE             one line per prompt, in order (default: stdout). After an "
+    "interruption\n"
+    "                             the same command continues where it stopped\n"
     "      --shard I/N            only lines I, I+N, I+2N ... (from 1)\n"
-    "      --parallel N           sequences decoded together, 1 to 8 (4); never changes an "
+    "      --parallel N           prompts answered together, 1 to 8 (4); does not change any "
     "answer\n\n"
-    "Diffusion models take no sampling options but the seed: they have a schedule of their own.\n"
-    "Sampling options left out come from the model's entry in Ollama's store, then from its file, "
-    "then\n"
-    "are 1.0, 64 and 0.95. 'man bezel' tells more.\n"};
+    "Diffusion models use their own schedule: of the sampling options only --seed applies.\n"
+    "The other sampling defaults come from the model's entry in Ollama's store, then from its "
+    "file,\n"
+    "then are temperature 1.0, top-k 64 and top-p 0.95. See also 'man bezel'.\n"};

@@ -1,4 +1,4 @@
-/* What the ways to run a model share: one answer, a chat, a file of prompts. */
+/* Shared by the forms of `bezel run`: one answer, a chat, a file of prompts. */
 #ifndef BZ_CLI_RUN_H
 #define BZ_CLI_RUN_H
 
@@ -11,44 +11,45 @@
 typedef struct run_state {
     const cli_options *o;
     cli_model m;
-    const char *name; /* of the model, as its user knows it */
+    const char *name; /* of the model, for messages */
     bz_session *session;
     settings given; /* by options and /set */
-    settings made;  /* by the model's makers */
+    settings made;  /* from Ollama's store */
     talk talk;
     bz_encoder *encoder; /* made when first needed */
-    talk_file *files;    /* [n_files] pictures and sounds that go with the next message */
+    talk_file *files;    /* [n_files] images and audio attached to the next message */
     size_t n_files;
-    seen_list seen; /* all of the conversation, and those */
+    seen_list seen; /* encoded media of the conversation and of `files` */
     bool think, show_thinking, verbose;
     double load_s;
 } run_state;
 
-/* What counts: given, else made; with a seed of its own where nobody gave one. Free it. */
+/* The settings that apply: given, else from the store; a random seed if none is set. Free them. */
 bz_status run_settings(const run_state *r, settings *out, bz_error *err);
 
-/* Whether it changes anything for this model; that it does not, is said. */
-bool run_heeds(const run_state *r, setting id);
+/* Whether a setting has an effect with this model; prints a note if it has none. */
+bool setting_applies(const run_state *r, setting id);
 
-/* A session of the size that was asked for, else the largest that makes sense here: the model's
- * limit, what fits into memory, 32,768. */
+/* Makes the session. Its context is the requested one, else the smallest of the model's limit, what
+ * fits in memory, and 32,768. */
 bz_status run_session(run_state *r, bz_error *err);
 uint32_t run_context(const run_state *r, const settings *s);
 
-/* Asks what stands in r->talk and prints the answer as text or, with --json, as events. */
+/* Answers the conversation in r->talk and prints the answer as text or, with --json, as events. */
 bz_status run_answer(run_state *r, ask_answer *a, bz_error *err);
 
-bz_status run_encoder(run_state *r, bz_error *err); /* there is one afterwards */
-/* A picture or sound for the next message, looked at now: what is wrong with it is said at once. */
+bz_status run_encoder(run_state *r, bz_error *err); /* makes r->encoder unless it exists */
+/* Attaches an image or audio file to the next message. It is encoded now, so that errors show at
+ * once. */
 bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens,
                      bz_error *err);
-void run_detach(run_state *r);    /* none waits any longer: they are in the talk, or not wanted */
-void run_set_aside(run_state *r); /* nor is it remembered what they were like */
-/* A file that is only named in a message: how it would be attached, by `commands` for pictures and
- * for sounds. */
+void run_detach(run_state *r);    /* clears the attached files; r->seen keeps them encoded */
+void run_set_aside(run_state *r); /* clears them and forgets their encoding */
+/* If a message only names a file, prints how to attach it: with commands[BZ_MEDIA_IMAGE] or
+ * commands[BZ_MEDIA_AUDIO]. */
 void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2]);
-/* To the talk, with what is attached, which waits on until run_detach: the talk may be cut again.
- * False: no memory. */
+/* Adds a user message with the attached files to r->talk. They stay attached until run_detach, as
+ * the message may be removed again. False: no memory. */
 bool run_add_user(run_state *r, const char *text, size_t len);
 
 int run_chat(run_state *r);    /* on a terminal; returns an exit code */
@@ -58,20 +59,20 @@ int run_prompts(run_state *r); /* --prompts */
 
 typedef struct run_printer {
     const run_state *r;
-    bool thinking;       /* its text is being shown */
-    bool open_line;      /* stdout does not stand at the beginning of a line */
+    bool thinking;       /* is being printed */
+    bool open_line;      /* the last line on stdout has no newline yet */
     animation animation; /* of a diffusion model's canvas */
 } run_printer;
 
 void run_print_canvas(void *printer, const bz_job *job, const bz_event *e);
 
-void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len);
+void run_print_part(void *printer, bz_turn_part part, const char *text, size_t len);
 void run_print_end(run_printer *p);
-/* Where nothing was said at all, that is said; `how` it could be otherwise. */
+/* Prints a note if the answer is empty; `how`: the option that avoids thinking. */
 void run_print_silence(const run_state *r, const ask_answer *a, const char *how);
 void run_print_timings(const run_state *r, const ask_answer *a); /* --verbose */
 
-void run_json_told(void *printer, bz_turn_part part, const char *text, size_t len);
+void run_json_part(void *printer, bz_turn_part part, const char *text, size_t len);
 void run_json_end(const run_state *r, const ask_answer *a);
 void run_json_error(const bz_error *err);
 

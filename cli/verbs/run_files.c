@@ -1,4 +1,4 @@
-/* Pictures and sounds that go with a message of a chat. */
+/* Images and audio files attached to a message. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,7 @@
 #include "cli/show/show.h"
 #include "cli/term.h"
 
-/* One for the whole chat: it remembers what was encoded, so a second question costs nothing of it.
- */
+/* One for the whole chat: it caches what it has encoded. */
 bz_status run_encoder(run_state *r, bz_error *err)
 {
     const bz_encoder_options o = {.size = sizeof o,
@@ -27,7 +26,7 @@ bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_
     bz_media *media = NULL;
     bz_status status = run_encoder(r, err);
     if (status == BZ_OK) {
-        status = see_file(r->encoder, kind, path, !r->o->quiet, r->o->quiet ? NULL : see_tell, NULL,
+        status = see_file(r->encoder, kind, path, !r->o->quiet, r->o->quiet ? NULL : see_note, NULL,
                           NULL, &media, err);
     }
     if (status != BZ_OK) {
@@ -71,12 +70,12 @@ void run_set_aside(run_state *r)
 void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2])
 {
     bz_media_kind kind;
-    char name[NAMED_FILE_ROOM], shown[SHOW_SAFE_MAX];
+    char name[NAMED_FILE_MAX], shown[SHOW_SAFE_MAX];
     if (!r->n_files && !r->o->quiet && named_file(text, len, &kind, name) &&
         bz_model_takes(r->m.model, kind)) {
-        fprintf(stderr, "%s(A name is all that the model sees of the file; %s %s %s it.)%s\n",
+        fprintf(stderr, "%s(The model only sees the name of the file; %s %s attaches it.)%s\n",
                 term_dim(), commands[kind], show_safe((bz_str){name, strlen(name)}, 200, shown),
-                kind == BZ_MEDIA_IMAGE ? "shows" : "plays", term_plain());
+                term_plain());
     }
 }
 

@@ -1,4 +1,4 @@
-/* Answers as events, one JSON object per line. */
+/* Prints answers as events, one JSON object per line. */
 #include "cli/output.h"
 #include "cli/verbs/run.h"
 
@@ -12,17 +12,17 @@ static void begin(bz_json *j, const char *type)
 static void end(bz_json *j)
 {
     bz_json_end(j);
-    cli_json_end(j); /* a broken stdout is found out at the end of the program */
+    cli_json_end(j); /* an error on stdout is reported at the end of the program */
 }
 
-/* A call is a JSON object already: its members are written as they came. */
+/* A call is a JSON object already: its members are copied. */
 static void print_call(const char *text, size_t len)
 {
     printf("{\"type\":\"tool_call\",%.*s\n", (int)len - 1, text + 1);
     fflush(stdout);
 }
 
-void run_json_told(void *printer, bz_turn_part part, const char *text, size_t len)
+void run_json_part(void *printer, bz_turn_part part, const char *text, size_t len)
 {
     (void)printer;
     if (part == BZ_TURN_CALL) {

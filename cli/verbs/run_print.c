@@ -1,4 +1,4 @@
-/* Answers as text. stdout gets the answer and nothing else; thinking goes to stderr. */
+/* Prints answers as text: the answer to stdout, everything else to stderr. */
 #include <unistd.h>
 
 #include "cli/verbs/run.h"
@@ -33,7 +33,7 @@ static void end_line(run_printer *p)
     }
 }
 
-void run_print_told(void *printer, bz_turn_part part, const char *text, size_t len)
+void run_print_part(void *printer, bz_turn_part part, const char *text, size_t len)
 {
     run_printer *p = printer;
     animate_clear(&p->animation);
@@ -49,10 +49,10 @@ void run_print_told(void *printer, bz_turn_part part, const char *text, size_t l
         term_write_model_text(STDOUT_FILENO, text, len);
         animate_said(&p->animation, text, len);
         p->open_line = text[len - 1] != '\n';
-    } else if (part == BZ_TURN_CALL) { /* nobody here can run it, but it should not go unseen */
+    } else if (part == BZ_TURN_CALL) { /* cannot be run here, but should be visible */
         end_thinking(p);
         end_line(p);
-        fprintf(stderr, "%sThe model calls a tool: ", term_dim());
+        fprintf(stderr, "%sThe model called a tool: ", term_dim());
         term_write_model_text(STDERR_FILENO, text, len);
         fprintf(stderr, "%s\n", term_plain());
     }
@@ -73,15 +73,16 @@ void run_print_end(run_printer *p)
 
 void run_print_silence(const run_state *r, const ask_answer *a, const char *how)
 {
-    const bool told = a->finish == ASK_INTERRUPTED || a->finish == ASK_CONTEXT;
-    if (told || r->o->json || r->o->quiet || a->text.n || a->calls.n) {
+    const bool reported = a->finish == ASK_INTERRUPTED || a->finish == ASK_CONTEXT;
+    if (reported || r->o->json || r->o->quiet || a->text.n || a->calls.n) {
         return;
     }
     if (a->thinking.n) {
-        fprintf(stderr, "%s(The model thought, then said nothing; %s makes it answer at once.)%s\n",
+        fprintf(stderr,
+                "%s(The answer is empty: the model only thought. %s turns thinking off.)%s\n",
                 term_dim(), how, term_plain());
     } else {
-        fprintf(stderr, "%s(The model said nothing.)%s\n", term_dim(), term_plain());
+        fprintf(stderr, "%s(The answer is empty.)%s\n", term_dim(), term_plain());
     }
 }
 

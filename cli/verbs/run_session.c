@@ -1,9 +1,9 @@
-/* How large a conversation may get on this machine, and the session for it. */
+/* Settings, context size and session of `bezel run`. */
 #include "base/os.h"
 #include "bezel_debug.h"
 #include "cli/verbs/run.h"
 
-enum { MOST_CONTEXT = 32768, LEAST_CONTEXT = 2048, SNAPSHOTS = 4 };
+enum { MAX_CONTEXT = 32768, MIN_CONTEXT = 2048, SNAPSHOTS = 4 };
 
 bz_status run_settings(const run_state *r, settings *out, bz_error *err)
 {
@@ -22,19 +22,19 @@ bz_status run_settings(const run_state *r, settings *out, bz_error *err)
     return status;
 }
 
-/* Weights are mapped: what does not fit is read again and again, which is slow but works, and a
- * smaller cache would not help. So the cache counts in full, the weights where they can fit. */
-static uint32_t context_that_fits(const bz_model *m, uint32_t most)
+/* Weights are mapped: those that do not fit are read again for every pass, which is slow but works,
+ * and a smaller cache would not help. So the cache always counts, the weights only if they fit. */
+static uint32_t context_that_fits(const bz_model *m, uint32_t limit)
 {
     bz_debug_memory need;
     const uint64_t available = bz_os_memory_available();
     if (available == 0 || bz_debug_model_memory(m, 0, &need, NULL) != BZ_OK) {
-        return most;
+        return limit;
     }
     uint64_t fixed = need.activation_bytes + SNAPSHOTS * need.snapshot_bytes;
     fixed += need.weight_bytes + fixed < available ? need.weight_bytes : 0;
-    uint32_t context = most;
-    while (context > LEAST_CONTEXT && fixed + bz_debug_cache_bytes(m, context, 0) > available) {
+    uint32_t context = limit;
+    while (context > MIN_CONTEXT && fixed + bz_debug_cache_bytes(m, context, 0) > available) {
         context /= 2;
     }
     return context;
@@ -49,7 +49,7 @@ uint32_t run_context(const run_state *r, const settings *s)
     if (s->set[SET_NUM_CTX] && s->value[SET_NUM_CTX] <= limit) {
         return (uint32_t)s->value[SET_NUM_CTX];
     }
-    return context_that_fits(r->m.model, limit < MOST_CONTEXT ? limit : MOST_CONTEXT);
+    return context_that_fits(r->m.model, limit < MAX_CONTEXT ? limit : MAX_CONTEXT);
 }
 
 bz_status run_session(run_state *r, bz_error *err)

@@ -36,7 +36,7 @@ static bool has_page(const char *folder)
     return n > 0 && n < (int)sizeof page && bz_os_file_exists(page);
 }
 
-/* Beside an installed program, else where the source tree builds it; else `out` is empty. */
+/* Finds the page beside an installed program or in the build folder; else `out` is empty. */
 static void find_page(char out[PATH_MAX])
 {
     static const char *const places[] = {"../share/bezel/web", "web/app"};
@@ -47,7 +47,7 @@ static void find_page(char out[PATH_MAX])
         char folder[PATH_MAX];
         *slash = 0;
         const int n = snprintf(folder, sizeof folder, "%s/%s", program, places[i]);
-        /* Without "..", as people would write it. */
+        /* without ".." */
         if (n > 0 && n < (int)sizeof folder && has_page(folder) && realpath(folder, out)) {
             return;
         }
@@ -64,7 +64,7 @@ static int open_folder(const cli_options *o, serving *s)
         find_page(s->folder_path);
     }
     if (!s->folder_path[0]) {
-        fprintf(stderr, "bezel: there is no page to serve yet; 'make web' builds it, or name a "
+        fprintf(stderr, "bezel: the web page is not built; run 'make web', or name a "
                         "folder with --dir.\n");
         return EXIT_FAILED;
     }
@@ -75,7 +75,7 @@ static int open_folder(const cli_options *o, serving *s)
     return EXIT_OK;
 }
 
-/* What it is called in addresses: the last part of its name, without what those cannot hold. */
+/* Name of a model in URLs: the last part of its path, without characters that URLs do not allow. */
 static char *address_name(const char *name, bool from_store)
 {
     const char *slash = strrchr(name, '/');
@@ -106,7 +106,7 @@ static int check_model(const char *path)
     return EXIT_OK;
 }
 
-/* owner: the place in the list of the model that the file belongs to; the file's own: it is one. */
+/* owner: index of the model that the file belongs to; the next free index: a model itself. */
 static int add_file(serving *s, size_t owner, const char *name, const char *path, bool from_store)
 {
     const int code = check_model(path);
@@ -127,7 +127,10 @@ static int add_file(serving *s, size_t owner, const char *name, const char *path
     s->models.list[s->models.n++] = m;
     for (size_t i = 0; i + 1 < s->models.n; i++) {
         if (strcmp(s->models.list[i].name, m.name) == 0) {
-            fprintf(stderr, "bezel: two models would be called %s; serve one of them.\n", m.name);
+            fprintf(
+                stderr,
+                "bezel: two models would have the address /models/%s; serve only one of them.\n",
+                m.name);
             return EXIT_USAGE;
         }
     }
@@ -169,8 +172,7 @@ static int add_models(const cli_options *o, serving *s)
 {
     int code = EXIT_OK;
     if (o->mmproj && (!o->models[0] || o->models[1])) {
-        return cli_usage_error("serve",
-                               "'--mmproj' belongs to one model: give one '--model' with it.");
+        return cli_usage_error("serve", "'--mmproj' needs exactly one '--model'.");
     }
     for (size_t i = 0; code == EXIT_OK && o->models[i]; i++) {
         code = add_model(s, o->models[i], o->mmproj);
@@ -189,7 +191,7 @@ static int begin_listening(const cli_options *o, serving *s)
     bool taken = true;
     bz_error err = {0};
     if (first > 65535) {
-        return cli_usage_error("serve", "there is no port %d; the highest is 65535.", first);
+        return cli_usage_error("serve", "port %d does not exist; the highest is 65535.", first);
     }
     for (int port = first; taken && port <= last; port++) {
         if (os_listen(&s->listener, host, (uint16_t)port, &taken, &err) == BZ_OK) {
@@ -198,23 +200,23 @@ static int begin_listening(const cli_options *o, serving *s)
     }
     if (taken && given) {
         fprintf(stderr,
-                "bezel: port %d of %s is taken by another program; choose another, or leave --port "
-                "out.\n",
+                "bezel: port %d of %s is in use by another program; give another --port, or "
+                "none.\n",
                 first, host);
     } else if (taken) {
         fprintf(stderr,
-                "bezel: the ports %d to %d of %s are taken by other programs; choose one with "
+                "bezel: ports %d to %d of %s are in use by other programs; give a free one with "
                 "--port.\n",
                 first, last, host);
     } else if (err.code == BZ_BAD_REQUEST) {
         return cli_usage_error("serve", "%s", err.text);
     } else {
-        fprintf(stderr, "bezel: cannot listen at port %d of %s: %s.\n", first, host, err.text);
+        fprintf(stderr, "bezel: cannot listen on port %d of %s: %s.\n", first, host, err.text);
     }
     return EXIT_FAILED;
 }
 
-/* For a browser on this machine: "everywhere" is no address that it could ask. */
+/* For a browser on this machine, which cannot connect to a wildcard address. */
 static void write_url(serving *s)
 {
     const char *a = s->listener.address;
@@ -224,16 +226,17 @@ static void write_url(serving *s)
              s->listener.port);
 }
 
-static int say_where(const serving *s)
+static int print_address(const serving *s)
 {
     printf("%s serves %s", s->url, s->folder_path);
     for (size_t i = 0; i < s->models.n; i++) {
         printf("%s /models/%s", i ? "," : " and", s->models.list[i].name);
     }
-    puts("; Ctrl-C ends it");
+    puts("; stop it with Ctrl-C");
     if (!access_is_loopback(s->listener.address)) {
-        fprintf(stderr, "bezel: other machines can reach this server. Their browsers offer WebGPU "
-                        "to https only.\n");
+        fprintf(stderr,
+                "bezel: other machines can reach this server, but their browsers allow WebGPU "
+                "only over https.\n");
     }
     return cli_flush();
 }
@@ -241,7 +244,7 @@ static int say_where(const serving *s)
 /* ---- the verb
  * ------------------------------------------------------------------------------------ */
 
-static bool asked_to_stop(void *user)
+static bool should_stop(void *user)
 {
     (void)user;
     const bool asked = interrupt_stop();
@@ -285,7 +288,7 @@ static int serve(const cli_options *o, serving *s)
         .access = {.address = s->listener.address, .names = o->hosts, .n_names = n_hosts},
         .headers = static_headers,
         .interrupt = interrupt_fd(),
-        .stop = asked_to_stop,
+        .stop = should_stop,
         .log = o->verbose ? log_line : NULL,
     };
     bz_error err = {0};
@@ -293,12 +296,12 @@ static int serve(const cli_options *o, serving *s)
     if (!running) {
         return cli_error(&err);
     }
-    const int code = say_where(s);
+    const int code = print_address(s);
     if (code == EXIT_OK) {
         if (o->open && !os_open_browser(s->url)) {
             fprintf(
                 stderr,
-                "bezel: cannot open a browser (xdg-open is missing); open the address yourself.\n");
+                "bezel: cannot open a browser (xdg-open is missing); open the address by hand.\n");
         }
         server_run(running);
     }
@@ -308,7 +311,7 @@ static int serve(const cli_options *o, serving *s)
 
 static int run(int argc, char **argv)
 {
-    cli_options o = {.model = "", .port = NO_PORT}; /* the model is an option here */
+    cli_options o = {.model = "", .port = NO_PORT}; /* no positional model */
     int code = cli_parse(&cli_serve_verb, argc, argv, "wvm", 0, &o);
     if (code != EXIT_OK || o.help) {
         return code;
@@ -337,17 +340,17 @@ static int run(int argc, char **argv)
 }
 
 const cli_verb cli_serve_verb = {
-    "serve", run, "the page for a browser, from this machine",
+    "serve", run, "serve the web page to a browser",
     "Usage: bezel serve [options]\n\n"
     "  bezel serve --open\n"
     "  bezel serve --model model.gguf --port 8080\n\n"
-    "Prints the address and serves until Ctrl-C. Only this machine can reach it.\n\n"
-    "      --port N            11435 or the next free one, if it is not given\n"
-    "      --host ADDR         listen at this address of the machine; 127.0.0.1\n"
+    "Prints the address and serves until Ctrl-C. By default only this machine can connect.\n\n"
+    "      --port N            port (default: 11435, or the next free one)\n"
+    "      --host ADDR         address to listen on (127.0.0.1)\n"
     "      --dir FOLDER        serve these files instead of Bezel's own page\n"
-    "      --model MODEL       offer a model to the page: a file or a name from 'bezel list'\n"
-    "                          (several times)\n"
-    "      --mmproj FILE       vision and audio file of that model, if it is one of two files\n"
-    "      --allow-host NAME   answer to this name, too, besides localhost (several times)\n"
+    "      --model MODEL       offer a model to the page: a file or a name from 'bezel list';\n"
+    "                          may be repeated\n"
+    "      --mmproj FILE       vision and audio file of a two-file model\n"
+    "      --allow-host NAME   accept requests to this host name too; may be repeated\n"
     "      --open              open the page in the browser\n"
-    "  -v, --verbose           a line for every request, on standard error\n"};
+    "  -v, --verbose           log every request to stderr\n"};

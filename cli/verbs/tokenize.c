@@ -1,4 +1,4 @@
-/* bezel tokenize: text to ids, one line. */
+/* bezel tokenize: prints the token ids of a text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,9 +71,9 @@ static int run(int argc, char **argv)
 }
 
 const cli_verb cli_tokenize_verb = {
-    "tokenize", run, "text to token ids",
+    "tokenize", run, "print the token ids of a text",
     "Usage: bezel tokenize MODEL [TEXT|-] [options]\n\n"
-    "Prints ids separated by commas; reads standard input without TEXT.\n\n"
-    "      --special   texts of control tokens become those tokens\n"
-    "      --no-bos    without the <bos> every sequence starts with\n"
-    "      --json      ids with their pieces\n"};
+    "Prints ids separated by commas. Without TEXT it reads standard input.\n\n"
+    "      --special   tokenize the text of control tokens as those tokens\n"
+    "      --no-bos    omit the <bos> token at the start\n"
+    "      --json      print a JSON array of ids and their text\n"};

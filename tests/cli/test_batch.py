@@ -93,7 +93,7 @@ def one_by_one():
 
 def reuse():
     _, err = bezel(TINY, "--prompts", path("few"), "--system", SYSTEM, "-v", "--parallel", "2")
-    reused = int(err.split(" prompt tokens were reused")[0].split()[-1])
+    reused = int(err.split(" prompt tokens reused")[0].split()[-1])
     total = sum(r["usage"]["prompt_tokens"] for r in records(bezel(TINY, "--prompts", path("few"), "--system", SYSTEM)[0]))
     need(reused > total // 2, f"{reused} of {total} tokens were reused")
 
@@ -119,7 +119,7 @@ def bad_lines():
     same(sorted(n for n, r in got.items() if "error" not in r), [1, 15], "good lines")
     same([got[n]["error"]["code"] for n in (2, 3, 9, 14)], ["bad_request"] * 3 + ["context_full"], "codes")
     same(got[4]["id"], "x", "the id of a bad line")
-    need("There is no option 'temprature'." == got[9]["error"]["message"], str(got[9]))
+    need("Unknown option "temprature'." == got[9]["error"]["message"], str(got[9]))
     need("2 answered, 11 bad" in err, err)
 
 
@@ -196,7 +196,7 @@ def interrupted():
     bezel(TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("int"))
     need(read("int") == read("whole"), "the file differs")
     _, err = bezel(TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("int"))
-    need(f"0 answered, {N} were there already" in err, err)
+    need(f"0 answered, {N} already had results" in err, err)
 
 
 def shards():

@@ -139,7 +139,7 @@ def thinking(chat):
     plain.say("Why?")
     need(b"\x1b[2m" not in plain.raw and "Thinking..." in plain.screen.text(), "colours with NO_COLOR")
     silent = chat(MUSE, "--hide-thinking")
-    same(silent.say("Why?"), "(The model thought, then said nothing; /set nothink makes it answer at once.)\n\n>>>", "thoughts alone")
+    same(silent.say("Why?"), "(The answer is empty: the model only thought. /set nothink turns thinking off.)\n\n>>>", "thoughts alone")
     hidden = chat(THINK, "--hide-thinking")
     same(hidden.say("Why?"), "The sky is blue.\n\n>>>", "the answer with --hide-thinking")
 
@@ -285,21 +285,21 @@ def commands(chat):
         need(re.search(line, out), f"{line}: {out}")
     same(c.say("/show system"), "Be brief.\n>>>", "/show system")
     out = c.say("Why?")
-    need("The sky is\n(cut at num_predict)" in out and "eval rate" in out, out)
+    need("The sky is\n(stopped at num_predict tokens)" in out and "eval rate" in out, out)
     for line in "num_predict default", "seed default", "quiet", "stop default", "system default":
         c.say("/set " + line)
     same(c.say("Why?"), "The sky is blue.\n\n>>>", "the answer after resetting")
     c.say("/set stop blue")
     same(c.say("Why?"), "The sky is\n\n>>>", "the answer with a stop string")
     for line, answer in (("/set temperature hot", "temperature is a number, not 'hot'."), ("/set top_p 3", "top_p is a number from 0 to 1."),
-                         ("/set volume 11", "There is nothing called 'volume' to set; /set lists what there is."),
-                         ("/set temperature", "Which value? Such as: /set temperature 0.5"),
-                         ("/set num_ctx 9999999", "This model's context goes up to 4096."),
+                         ("/set volume 11", "There is no setting 'volume'; /set lists them."),
+                         ("/set temperature", "Give a value, for example /set temperature 0.5"),
+                         ("/set num_ctx 9999999", "This model's largest context is 4096."),
                          ("/frobnicate", "There is no command '/frobnicate'; /help lists them."),
-                         ("/save", "Where to? Such as: /save chat.json"), ("/load", "Which file? Such as: /load chat.json"),
+                         ("/save", "Give a file, for example /save chat.json"), ("/load", "Give a file, for example /load chat.json"),
                          ("/show system", "There is no system prompt."), ("/clear", "A new conversation.")):
         same(c.say(line), answer + "\n>>>", line)
-    same(c.say("/show messages"), "Nothing has been said yet.\n>>>", "messages after /clear")
+    same(c.say("/show messages"), "The conversation is empty.\n>>>", "messages after /clear")
     c.say("/set num_ctx 128")
     need("of 128 tokens" in c.say("/show"), "num_ctx")
     need("\n\n>>>" in c.say("/usr/bin is a path"), "a path is no command")
@@ -354,7 +354,7 @@ def stopping(chat):
     c.shows_line(">>>", "the line after Ctrl-C")
     need("once more" not in c.screen.text(), "Ctrl-C on a line only throws it away")
     c.type("\x03")
-    c.until(lambda: "Ctrl-C once more, Ctrl-D or /bye leaves." in c.screen.text(), what="a word of warning")
+    c.until(lambda: "Press Ctrl-C again, Ctrl-D or type /bye to end the chat." in c.screen.text(), what="a word of warning")
     c.prompt()
     c.type("\x03")
     same(c.finish(), 130, "the status after the second Ctrl-C")
@@ -450,7 +450,7 @@ def progress(chat):
     seconds = time.time() - start
     need(seconds < 1.2 or shown, f"no line in {seconds:.1f} s")
     need(len(shown) <= 10 * seconds + 1, f"{len(shown)} times in {seconds:.1f} s")
-    same(out, "one\n(cut at num_predict)\n\n>>>", "what is left of it")
+    same(out, "one\n(stopped at num_predict tokens)\n\n>>>", "what is left of it")
 
 
 # ---- pictures and sounds ----

@@ -54,7 +54,7 @@ def accepted():
         for option in options_of_help(verb):
             # else serve would serve, and run answer, and not end
             r = bezel(verb, *(["/nowhere"] if verb == "run" else []), option, *(["--dir", "/nowhere"] if verb == "serve" else []))
-            need("there is no option" not in r.stderr, f"{verb} {option}: {r.stderr}")
+            need("unknown option" not in r.stderr, f"{verb} {option}: {r.stderr}")
 
 
 def settings():

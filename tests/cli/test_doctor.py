@@ -30,7 +30,7 @@ def as_text():
     out, err = doctor()
     need(err == "", err)
     need(out.startswith("bezel "), out)
-    for pattern in (r"^  processor  \S", r"^  cores +\d+ to use$", r"^  features +\S", r"^  kernels +(avx2|neon|plain)$", r"^  memory +[\d.]+ GB",
+    for pattern in (r"^  processor  \S", r"^  cores +\d+ usable$", r"^  features +\S", r"^  kernels +(avx2|neon|plain)$", r"^  memory +[\d.]+ GB",
                     r"^  bandwidth +[\d.]+ GB/s", r"^  store +\S", r"^  disk +[\d.]+ .?B free in ", r"^  gpu +none: ", r"^  editing +\S"):
         need(re.search(pattern, out, re.M), f"{pattern}: {out}")
 

@@ -102,8 +102,8 @@ def table():
     same(got["gemma4:e2b"], ["2.23 MB", "3 days ago", "yes"], "gemma4:e2b")
     same(got["hf.co/some/model-GGUF:F16"], ["2.23 MB", "1 minute ago", "yes"], "hf.co/...")
     same(got["qwen3:8b"][1:], ["1 hour ago", "no (qwen3)"], "qwen3:8b")
-    same(got["gemma4:31b-cloud"][1:], ["2 hours ago", "no, see below"], "gemma4:31b-cloud")
-    same(got["odd:file"][2], "no, see below", "odd:file")
+    same(got["gemma4:31b-cloud"][1:], ["2 hours ago", "no (reason below)"], "gemma4:31b-cloud")
+    same(got["odd:file"][2], "no (reason below)", "odd:file")
     need("gemma4:31b-cloud runs on the servers of ollama.com and has no model file on this machine." in out, out)
     need("gemma4:mlx is stored as safetensors, but Bezel runs GGUF files only." in out, out)
     need("odd:file: The model file cannot be read: " in out and "a web page" in out, out)
@@ -134,12 +134,12 @@ def as_json():
 def empty():
     folder = os.path.join(tempfile.gettempdir(), "bezel-no-such-folder")
     out, _ = bezel("list", env={"OLLAMA_MODELS": folder})
-    need(folder in out and "bezel run model.gguf" in out and "no Ollama store" in out, out)
+    need(folder in out and "bezel run model.gguf" in out and "No Ollama store" in out, out)
     same(json.loads(bezel("list", "--json", env={"OLLAMA_MODELS": folder})[0]),
          dict(models=[], stores=[dict(path=folder, state="missing")]), "JSON")
     os.makedirs(os.path.join(store, "..", "empty", "manifests"))
     out, _ = bezel("list", env={"OLLAMA_MODELS": os.path.join(store, "..", "empty")})
-    need("no models in the Ollama store" in out, out)
+    need("The Ollama store has no models" in out, out)
 
 
 def usage():
@@ -182,7 +182,7 @@ def not_found():
 
     says("gemma4", 3, "no model gemma4:latest", "did you mean gemma4:")
     says("gemma9:e2b", 3, "did you mean gemma4:e2b")
-    says("nothing-like-it", 3, "it holds ", " and 4 more")
+    says("nothing-like-it", 3, "it has ", " and 4 more")
     says("nothing.gguf", 3, "There is no file nothing.gguf.")
     says("../x", 3, "There is no file ../x.")
     says("gemma4:31b-cloud", 4, "runs on the servers of ollama.com", "the store also has ")
@@ -206,7 +206,7 @@ def truncated():
     with open(path, "wb") as f:
         f.write(whole[:1000])
     _, err = bezel("run", "gemma4:e2b", "x", code=1)
-    need("has 1000 bytes where its manifest says %d" % len(whole) in err, err)
+    need("has 1000 bytes, but its manifest says %d" % len(whole) in err, err)
     os.unlink(path)
     _, err = bezel("run", "gemma4:e2b", "x", code=3)
     need("is missing from the Ollama store" in err, err)

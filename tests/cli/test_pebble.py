@@ -67,7 +67,7 @@ def not_there():
         alone = os.path.join(d, "a", "b", "bezel")
         os.makedirs(os.path.dirname(alone))
         shutil.copy(PROGRAM, alone)
-        need("which model?" in run("run", code=2, program=alone).stderr, "no model, no name: a usage error")
+        need("no model given" in run("run", code=2, program=alone).stderr, "no model, no name: a usage error")
         share = os.path.join(d, "a", "share", "bezel", "models")
         os.makedirs(share)
         shutil.copy(PEBBLE, share)

@@ -47,7 +47,7 @@ def says_what_changes_nothing():
     p = subprocess.run([PROGRAM, "run", *ASK, "-n", "4", "--temp", "0.5", "--min-p", "0.1"], capture_output=True, text=True, timeout=300)
     need(p.returncode == 0 and STORY.startswith(p.stdout.strip()), str(p))
     for name in ("temperature", "min_p"):
-        need(f"({name} changes nothing: a diffusion model has a schedule of its own)" in p.stderr, p.stderr)
+        need(f"({name} is ignored: diffusion models use their own schedule)" in p.stderr, p.stderr)
     need("seed" not in p.stderr, p.stderr)
 
 
@@ -74,7 +74,7 @@ def by_name_where_it_is_installed():
 
 def says_when_no_canvas_fits():
     p = subprocess.run([PROGRAM, "run", *ASK, "-q", "-c", str(CANVAS)], capture_output=True, text=True, timeout=300)
-    need(p.returncode == 1 and not p.stdout.strip() and p.stderr == "bezel: the context is full before anything is said; -c gives more room.\n", str(p))
+    need(p.returncode == 1 and not p.stdout.strip() and p.stderr == "bezel: the context is full before the first token; use a larger '-c'.\n", str(p))
 
 
 def condenses_in_a_terminal():

@@ -357,32 +357,32 @@ def signals(site):
 
 def ports(site):
     with Server("--dir", site.root, "--port", "0") as s:
-        need(s.line == f"http://127.0.0.1:{s.port}/ serves {site.root}; Ctrl-C ends it\n", s.line)
-        fails("--dir", site.root, "--port", str(s.port), code=1, why=f"port {s.port} of 127.0.0.1 is taken by another program")
+        need(s.line == f"http://127.0.0.1:{s.port}/ serves {site.root}; stop it with Ctrl-C\n", s.line)
+        fails("--dir", site.root, "--port", str(s.port), code=1, why=f"port {s.port} of 127.0.0.1 is in use by another program")
         with Server("--dir", site.root) as first, Server("--dir", site.root) as second:
             need(11435 <= first.port < second.port < 11535, f"{first.port} {second.port}")
     with Server("--dir", site.root, "--port", str(s.port)) as again:  # free at once
         need(again.port == s.port, "another port")
         again.ask("/")
-    fails("--dir", site.root, "--port", "70000", code=2, why="no port 70000")
+    fails("--dir", site.root, "--port", "70000", code=2, why="port 70000 does not exist")
     fails("--dir", site.root, "--port", "x", code=2, why="needs a whole number")
-    fails("--dir", site.root, "--host", "example.com", code=2, why="'example.com' is no address")
-    fails("--dir", site.root, "--host", "192.0.2.1", code=1, why="cannot listen at port 11435 of 192.0.2.1")
+    fails("--dir", site.root, "--host", "example.com", code=2, why="'example.com' is not a numeric address")
+    fails("--dir", site.root, "--host", "192.0.2.1", code=1, why="cannot listen on port 11435 of 192.0.2.1")
 
 
 def places(site):
     fails("--dir", os.path.join(site.top, "none"), code=1, why="No such file")
     fails("--dir", site.huge, code=1, why="Not a directory")
     fails("--dir", site.root, "--model", "no-such-file.gguf", code=3, why="no-such-file.gguf")
-    fails("--dir", site.root, "--model", NANO, "--model", NANO, code=2, why="two models would be called nano-e-f32.gguf")
-    fails("extra", code=2, why="one argument too many")
+    fails("--dir", site.root, "--model", NANO, "--model", NANO, code=2, why="two models would have the address")
+    fails("extra", code=2, why="unexpected argument")
     # Installed, in a source tree, and without a page.
     tree = os.path.join(site.top, "tree")
     program = os.path.join(tree, "bin", "bezel")
     os.makedirs(os.path.dirname(program))
     shutil.copy2(BEZEL, program)
     p = subprocess.run([program, "serve"], capture_output=True, text=True, timeout=PATIENCE)
-    need(p.returncode == 1 and "'make web' builds it" in p.stderr and not p.stdout, f"{p.returncode} {p.stderr}")
+    need(p.returncode == 1 and "run 'make web'" in p.stderr and not p.stdout, f"{p.returncode} {p.stderr}")
     for folder in (os.path.join(tree, "bin", "web", "app"), os.path.join(tree, "share", "bezel", "web")):
         write(os.path.join(folder, "index.html"), b"found")
         p = subprocess.Popen([program, "serve"], stdout=subprocess.PIPE)
@@ -398,8 +398,8 @@ def more_options(site):
     with Server("--dir", site.root, "--model", os.path.join(golden, "text.gguf"), *eyes) as s:
         got = json.loads(s.ask("/models/")[2])["models"]
         need([(m["name"], m.get("of")) for m in got] == [("text.gguf", None), ("mmproj.gguf", "text.gguf")], str(got))
-    fails("--dir", site.root, *eyes, code=2, why="belongs to one model")
-    fails("--dir", site.root, "--model", NANO, "--model", os.path.join(golden, "text.gguf"), *eyes, code=2, why="belongs to one model")
+    fails("--dir", site.root, *eyes, code=2, why="needs exactly one '--model'")
+    fails("--dir", site.root, "--model", NANO, "--model", os.path.join(golden, "text.gguf"), *eyes, code=2, why="needs exactly one '--model'")
     split = os.path.join(MODELS, "nano-e-f32-00002-of-00003.gguf")
     with Server("--dir", site.root, "--model", split, "-v", "--host", "::1") as s:
         need(s.host == "::1" and " and /models/nano-e-f32-00001-of-00003.gguf, /models/nano-e-f32-00002-of" in s.line, s.line)
@@ -423,7 +423,7 @@ def more_options(site):
         _, code, out, err = s.end()
         need(code == 0 and out == "" and err == "", f"{code} {out} {err}")
     with Server("--dir", site.root, "--open", env={"PATH": "/nowhere"}) as s:
-        need(s.ask("/")[0] == 200 and "open the address yourself" in s.end()[3], "no browser")
+        need(s.ask("/")[0] == 200 and "open the address by hand" in s.end()[3], "no browser")
     # Ollama's names.
     store = os.path.join(site.top, "store")
     digest = "sha256-" + "ab" * 32

@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as d:
     case("--version", ["--version"], ["bezel 0."])
     case("run with a prompt", ["run", NANO, "hello", "-n", "5", "--seed", "1", "--no-think", "-v"],
          ["total duration", "eval rate", "finish"])
-    case("list", ["list"], ["There is no Ollama store on this machine", "bezel run model.gguf"])
+    case("list", ["list"], ["No Ollama store was found", "bezel run model.gguf"])
     case("show", ["show", NANO], ["Bezel runs this model", "Tokenizer", "Weights by type", "Memory by context size", "Metadata"])
     case("show --plan", ["show", NANO, "--plan"], ["embed", "attn_norm", "q_proj", "attend", "lm_head", "logits"])
     case("tokenize", ["tokenize", NANO, "the people"], ["2,"])

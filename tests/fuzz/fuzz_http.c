@@ -42,7 +42,7 @@ static void check_refusal(http_refusal r)
 
 static void check_head(const http_head *h)
 {
-    must(h->size <= HTTP_HEAD_MOST && h->n_fields <= HTTP_FIELDS_MOST);
+    must(h->size <= HTTP_HEAD_MAX && h->n_fields <= HTTP_FIELDS_MAX);
     must(inside(h, h->path) && inside(h, h->query) && inside(h, h->authority) && h->path.len > 0);
     must(http_text(h, h->path).data[0] == '/' || bz_str_is(http_text(h, h->path), "*"));
     must(!(h->chunked && h->sized) && (h->sized || h->length == 0) &&
@@ -172,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const http_answer a = http_head_read(&h, bytes, size);
         must(read_in_pieces(&pieces, bytes, size, (unsigned)size) == a);
         if (a == HTTP_MORE) {
-            must(size < HTTP_HEAD_MOST);
+            must(size < HTTP_HEAD_MAX);
             break;
         }
         check_same(&h, &pieces);
