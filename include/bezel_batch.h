@@ -3,7 +3,7 @@
  * A pass reads the weights once for all sequences, so several together take far less time than one
  * after the other. Each gets, bit for bit, the tokens that a session of its own would produce.
  *
- *     bz_batch_new(&batch, model, &options, 4, &err);
+ *     bz_batch_new(&batch, model, &options, &err);
  *     while (there is work) {
  *         while (a slot is free) bz_batch_start(batch, ids, n, &generate, &slot, &err);
  *         bz_batch_step(batch, on_event, user, &err);
@@ -25,14 +25,23 @@ typedef struct bz_batch bz_batch;
 
 enum { BZ_BATCH_MAX_SLOTS = 8 };
 
-/* `slots` sequences at the same time, at most BZ_BATCH_MAX_SLOTS. Of `options`, context, chunk,
- * threads and kernels apply, to each sequence. Free the batch before the model. */
+typedef struct bz_batch_options {
+    size_t size;
+    uint32_t slots;      /* sequences at the same time, at most BZ_BATCH_MAX_SLOTS; 0: 4 */
+    uint32_t context;    /* positions of each sequence; 0: the model's limit, at most 32,768 */
+    uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
+    unsigned threads;    /* 0: every processor */
+    const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
+} bz_batch_options;
+
+/* options may be NULL. Free the batch before the model. */
 BZ_API bz_status bz_batch_new(bz_batch **batch, const bz_model *model,
-                              const bz_session_options *options, uint32_t slots, bz_error *err);
+                              const bz_batch_options *options, bz_error *err);
 BZ_API void bz_batch_free(bz_batch *batch);
 
 /* Starts a sequence in a free slot, the one that can reuse the longest prefix, and returns its
- * number. Of `options`, sampling, max_tokens and ignore_end apply. The ids are copied. */
+ * number. Of `options`, sampling, max_tokens and ignore_end may be set; the others are refused. The
+ * ids are copied. */
 BZ_API bz_status bz_batch_start(bz_batch *batch, const int32_t *ids, size_t n,
                                 const bz_generate_options *options, uint32_t *slot, bz_error *err);
 /* Ends the sequence of a slot and frees the slot. Only in a callback for that slot. */

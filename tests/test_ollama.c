@@ -380,9 +380,10 @@ static void test_paths(void)
     expect("/no/such/file", BZ_NOT_FOUND, "There is no file /no/such/file.");
     expect("~/x", BZ_NOT_FOUND, "There is no file ~/x.");
     expect("..\\x\n.gguf", BZ_NOT_FOUND, "There is no file ..\\x?.gguf.");
-    expect("a/../b", BZ_NOT_FOUND,
-           "There is no file \"a/../b\", and it is not a valid Ollama name: its namespace begins with "
-           "'.'.");
+    expect(
+        "a/../b", BZ_NOT_FOUND,
+        "There is no file \"a/../b\", and it is not a valid Ollama name: its namespace begins with "
+        "'.'.");
     expect("m:t+u", BZ_NOT_FOUND,
            "There is no file \"m:t+u\", and it is not a valid Ollama name: its tag holds '+'.");
 

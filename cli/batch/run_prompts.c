@@ -378,13 +378,19 @@ static bz_status open_all(prompts_run *p, bz_error *err)
         s.set[SET_SEED] = false; /* without --seed a run is repeatable */
     }
     p->hash = hash_of_settings(r, &s);
-    const bz_session_options so = {.size = sizeof so,
-                                   .context = run_context(r, &s),
-                                   .threads = o->threads,
-                                   .chunk = o->chunk,
-                                   .kernels = o->kernels};
-    p->session_options = so;
-    status = bz_batch_new(&p->batch, r->m.model, &so, p->parallel, err);
+    const uint32_t context = run_context(r, &s);
+    p->session_options = (bz_session_options){.size = sizeof p->session_options,
+                                              .context = context,
+                                              .threads = o->threads,
+                                              .chunk = o->chunk,
+                                              .kernels = o->kernels};
+    const bz_batch_options bo = {.size = sizeof bo,
+                                 .slots = p->parallel,
+                                 .context = context,
+                                 .chunk = o->chunk,
+                                 .threads = o->threads,
+                                 .kernels = o->kernels};
+    status = bz_batch_new(&p->batch, r->m.model, &bo, err);
     settings_free(&s);
     return status;
 }

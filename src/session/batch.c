@@ -1,9 +1,11 @@
-/* Sequences over one model: what they need is made and freed here. */
+/* Makes and frees a batch and its slots. */
 #include <stdlib.h>
 
 #include "base/options.h"
 #include "session/batch_internal.h"
 #include "cpu/cpu.h"
+
+enum { DEFAULT_SLOTS = 4 };
 
 static void free_plan(bz_batch *b, session_plan *p)
 {
@@ -67,27 +69,30 @@ static bz_status make_slots(bz_batch *b, uint32_t slots, bz_error *err)
     return status;
 }
 
-bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_options *options,
-                       uint32_t slots, bz_error *err)
+bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_options *options,
+                       bz_error *err)
 {
     const bz_config *c = &model->text.config;
-    bz_session_options o;
-    bz_status status = BZ_READ_SESSION(&o, options, err);
+    bz_batch_options o;
+    bz_status status = BZ_READ_BATCH(&o, options, err);
     if (status != BZ_OK) {
         return status;
     }
+    if (o.slots > BZ_BATCH_MAX_SLOTS) {
+        return bz_fail(err, BZ_BAD_REQUEST, "A batch has at most %d slots, not %u.",
+                       BZ_BATCH_MAX_SLOTS, o.slots);
+    }
     if (o.context > c->context) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "A context of %u was asked for; this model goes up to %u.", o.context,
-                       c->context);
+                       "A context of %u is more than this model's %u; request a smaller one.",
+                       o.context, c->context);
     }
     if (model->headers_only) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The model was opened for its header alone; open it with its weights.");
+                       "The model was opened for its header only; open it with its weights.");
     }
     if (model->gpu) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "Several sequences at once run on the CPU so far; open the model there.");
+        return bz_fail(err, BZ_BAD_REQUEST, "A batch runs on the CPU only; open the model there.");
     }
     bz_batch *b = calloc(1, sizeof *b);
     if (!b) {
@@ -95,7 +100,12 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
     }
     b->model = model;
     if (c->canvas) {
-        status = bz_canvas_batch_new(&b->canvas, model, &o, err);
+        const bz_session_options so = {.size = sizeof so,
+                                       .context = o.context,
+                                       .chunk = o.chunk,
+                                       .threads = o.threads,
+                                       .kernels = o.kernels};
+        status = bz_canvas_batch_new(&b->canvas, model, &so, err);
         if (status != BZ_OK) {
             bz_batch_free(b);
             return status;
@@ -115,7 +125,7 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_session_o
                             (const uint8_t *const *)model->weight_bytes, &cpu, err);
     }
     if (status == BZ_OK) {
-        status = make_slots(b, slots < BZ_BATCH_MAX_SLOTS ? slots : BZ_BATCH_MAX_SLOTS, err);
+        status = make_slots(b, o.slots ? o.slots : DEFAULT_SLOTS, err);
     }
     if (status != BZ_OK) {
         bz_batch_free(b);

@@ -67,6 +67,11 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
     if (status != BZ_OK) {
         return status;
     }
+    if (o.n_stop || o.n_stop_ids || o.log_probs || o.top_log_probs || o.show_control) {
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "A batch takes no stop strings, stop ids, log-probabilities or control text.");
+    }
     if (b->canvas) {
         return bz_canvas_batch_start(b->canvas, ids, n, &o, index, err);
     }
