@@ -95,6 +95,8 @@ void cli_close_model(cli_model *m);
 bool cli_open(const cli_options *o, bz_model **model,
               int *exit_code); /* the same, without the store's settings */
 
+uint64_t cli_model_bytes(const bz_model *model); /* size of all its files */
+
 /* ---- helpers --------------------------------------------------------------- */
 
 /* A whole stream as text; NULL after a message. The caller frees it. */

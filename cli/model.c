@@ -114,6 +114,12 @@ void cli_close_model(cli_model *m)
     *m = (cli_model){0};
 }
 
+uint64_t cli_model_bytes(const bz_model *model)
+{
+    bz_model_facts facts = {.size = sizeof facts};
+    return bz_model_info(model, &facts, NULL) == BZ_OK ? facts.bytes : 0;
+}
+
 bool cli_open(const cli_options *o, bz_model **model, int *exit_code)
 {
     cli_model m;

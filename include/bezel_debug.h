@@ -148,7 +148,6 @@ BZ_API bz_status bz_debug_model_memory(const bz_model *model, uint32_t chunk,
                                        bz_debug_memory *memory, bz_error *err);
 /* Bytes of keys and values in f16. */
 BZ_API uint64_t bz_debug_cache_bytes(const bz_model *model, uint32_t context, uint32_t chunk);
-BZ_API uint64_t bz_debug_model_bytes(const bz_model *model); /* of all its files */
 
 /* ---- CPU ---------------------------------------------------------------- */
 

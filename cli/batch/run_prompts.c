@@ -1,14 +1,13 @@
 /* run --prompts: answers a file of prompts, in order, several at a time. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "bezel_batch.h"
-#include "bezel_debug.h"
 #include "bezel_diffusion.h"
 #include "cli/interrupt.h"
 #include "cli/batch/prompts.h"
+#include "cli/batch/prompts_input.h"
 #include "cli/batch/prompts_task.h"
 #include "cli/verbs/run.h"
 #include "cli/term.h"
@@ -18,17 +17,12 @@ enum { WINDOW = 32, DEFAULT_PARALLEL = 4 };
 
 typedef struct prompts_run {
     run_state *r;
-    FILE *in;
+    prompts_input in;
     journal *journal;
     bz_batch *batch;
     bz_session *media_session; /* for lines with images or audio; made when first needed */
     bz_session_options session_options;
-    uint64_t hash;      /* of everything that is the same for every line */
-    uint64_t shard, of; /* this process answers lines shard, shard + of, ... */
-    uint64_t line;      /* number of the last line read, from 1 */
-    bool input_ended;
-    char *text;
-    size_t cap;
+    uint64_t hash; /* of everything that is the same for every line */
 
     task tasks[WINDOW]; /* ring buffer, in order of the lines */
     uint32_t first, n;
@@ -39,45 +33,27 @@ typedef struct prompts_run {
     uint64_t already, answered, failed_lines, tokens;
 } prompts_run;
 
-/* ---- hashes and seeds ---------------------------------------------------------------- */
-
-static uint64_t add_hash(uint64_t hash, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ p[i]) * 0x100000001B3u; /* FNV-1a */
-    }
-    return hash;
-}
+/* ---- settings ------------------------------------------------------------------------ */
 
 static uint64_t hash_of_settings(const run_state *r, const settings *s)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
-    const uint64_t size = bz_debug_model_bytes(r->m.model);
+    uint64_t hash = PROMPTS_HASH;
+    const uint64_t size = cli_model_bytes(r->m.model);
     const unsigned char flags = (unsigned char)(r->think | r->o->ignore_end << 1);
-    hash = add_hash(hash, &size, sizeof size);
-    hash = add_hash(hash, &flags, 1);
+    hash = prompts_hash(hash, &size, sizeof size);
+    hash = prompts_hash(hash, &flags, 1);
     for (int i = 0; i < SETTINGS; i++) {
         if (s->set[i] && i != SET_NUM_CTX) {
             const unsigned char which = (unsigned char)i;
-            hash = add_hash(add_hash(hash, &which, 1), &s->value[i], sizeof s->value[i]);
+            hash = prompts_hash(prompts_hash(hash, &which, 1), &s->value[i], sizeof s->value[i]);
         }
     }
-    hash = s->set[SET_SEED] ? add_hash(hash, &s->seed, sizeof s->seed) : hash;
+    hash = s->set[SET_SEED] ? prompts_hash(hash, &s->seed, sizeof s->seed) : hash;
     for (size_t i = 0; i < s->n_stop; i++) {
-        hash = add_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
+        hash = prompts_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
     }
     const char *system = r->talk.system ? r->talk.system : "";
-    return add_hash(hash, system, strlen(system) + 1);
-}
-
-/* A seed per line, so that the same prompt on two lines gets two answers. */
-static uint64_t seed_of_line(uint64_t seed, uint64_t line)
-{
-    uint64_t x = seed + line * 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return (x ^ (x >> 31)) >> 32;
+    return prompts_hash(hash, system, strlen(system) + 1);
 }
 
 /* ---- results -------------------------------------------------------------------------- */
@@ -226,7 +202,7 @@ static bz_status start_task(prompts_run *p, task *t, const char *text, size_t le
         }
         if (status == BZ_OK) {
             t->seed = line.own.set[SET_SEED] ? line.own.seed
-                                             : seed_of_line(s.set[SET_SEED] ? s.seed : 0, t->line);
+                                             : prompts_seed(s.set[SET_SEED] ? s.seed : 0, t->line);
             start_line(p, t, &line, &s, &t->error);
         }
     } else {
@@ -242,44 +218,21 @@ static bz_status start_task(prompts_run *p, task *t, const char *text, size_t le
     return status;
 }
 
-static bool blank(const char *text, size_t n)
+/* Reads the next line that has no result yet; p->in.ended: there is none. */
+static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], bz_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!strchr(" \t\r\n", text[i]) || text[i] == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Reads the next line of this shard that has no result yet; *len 0: the input has ended. */
-static bz_status next_line(prompts_run *p, char key[JOURNAL_KEY], size_t *len, bz_error *err)
-{
-    *len = 0;
     for (;;) {
-        const ssize_t n = getline(&p->text, &p->cap, p->in);
-        if (n <= 0) {
-            p->input_ended = true;
-            if (ferror(p->in) && !interrupt_stop()) {
-                return bz_fail(err, BZ_BAD_FILE, "Cannot read %s: %s.", p->r->o->prompts,
-                               strerror(errno));
-            }
+        bz_status status = prompts_input_next(&p->in, err);
+        if (status == BZ_OK && p->in.ended) {
             return interrupt_stop() ? BZ_OK : journal_check_end(p->journal, err);
         }
-        p->line++;
-        if (blank(p->text, (size_t)n) || (p->line - p->shard) % p->of != 0 || p->line < p->shard) {
-            continue;
+        bool has = false;
+        if (status == BZ_OK) {
+            snprintf(key, JOURNAL_KEY, "%016llx",
+                     (unsigned long long)prompts_hash(p->hash, p->in.text, p->in.len));
+            status = journal_has(p->journal, p->in.line, key, &has, err);
         }
-        size_t bytes = (size_t)n;
-        while (bytes && (p->text[bytes - 1] == '\n' || p->text[bytes - 1] == '\r')) {
-            bytes--;
-        }
-        bool has;
-        snprintf(key, JOURNAL_KEY, "%016llx",
-                 (unsigned long long)add_hash(p->hash, p->text, bytes));
-        const bz_status status = journal_has(p->journal, p->line, key, &has, err);
         if (status != BZ_OK || !has) {
-            *len = bytes;
             return status;
         }
         p->already++;
@@ -298,15 +251,14 @@ static uint32_t running(const prompts_run *p)
 static bz_status fill_slots(prompts_run *p, bz_error *err)
 {
     bz_status status = BZ_OK;
-    while (status == BZ_OK && !p->input_ended && p->n < WINDOW && running(p) < p->parallel &&
+    while (status == BZ_OK && !p->in.ended && p->n < WINDOW && running(p) < p->parallel &&
            !interrupt_stop()) {
         task *t = &p->tasks[(p->first + p->n) % WINDOW];
-        size_t len;
-        status = next_line(p, t->key, &len, err);
-        if (status == BZ_OK && len) {
-            t->line = p->line;
+        status = next_line(p, t->key, err);
+        if (status == BZ_OK && !p->in.ended) {
+            t->line = p->in.line;
             p->n++;
-            status = start_task(p, t, p->text, len, err);
+            status = start_task(p, t, p->in.text, p->in.len, err);
         }
         if (status == BZ_OK) {
             status = write_done(p, err); /* invalid lines need no slot */
@@ -333,41 +285,21 @@ static bz_status answer_all(prompts_run *p, bz_error *err)
         if (interrupt_stop()) {
             return bz_fail(err, BZ_ABORTED, "Interrupted; the same command continues from here.");
         }
-    } while (status == BZ_OK && (p->n || !p->input_ended));
+    } while (status == BZ_OK && (p->n || !p->in.ended));
     return status;
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static bool read_shard(const char *text, uint64_t *shard, uint64_t *of)
-{
-    *shard = *of = 1;
-    if (!text) {
-        return true;
-    }
-    unsigned i, n;
-    char rest;
-    if (sscanf(text, "%9u/%9u%c", &i, &n, &rest) != 2 || i < 1 || i > n) {
-        return false;
-    }
-    *shard = i;
-    *of = n;
-    return true;
-}
-
 static bz_status open_all(prompts_run *p, bz_error *err)
 {
     const run_state *r = p->r;
     const cli_options *o = r->o;
-    const bool dash = strcmp(o->prompts, "-") == 0;
     settings s;
-    p->in = dash ? stdin : fopen(o->prompts, "rbe");
-    if (!p->in) {
-        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "Cannot read %s: %s.",
-                       o->prompts, strerror(errno));
+    bz_status status = prompts_input_open(&p->in, o->prompts, err);
+    if (status == BZ_OK) {
+        status = journal_open(&p->journal, o->out && strcmp(o->out, "-") != 0 ? o->out : NULL, err);
     }
-    bz_status status =
-        journal_open(&p->journal, o->out && strcmp(o->out, "-") != 0 ? o->out : NULL, err);
     if (status == BZ_OK) {
         status = run_settings(r, &s, err);
     }
@@ -428,7 +360,7 @@ int run_prompts(run_state *r)
                       : p->parallel; /* a diffusion model answers one at a time */
     if (p->parallel > BZ_BATCH_MAX_SLOTS) {
         code = cli_usage_error("run", "'--parallel' must be from 1 to %d.", BZ_BATCH_MAX_SLOTS);
-    } else if (!read_shard(r->o->shard, &p->shard, &p->of)) {
+    } else if (!prompts_input_shard(&p->in, r->o->shard)) {
         code = cli_usage_error("run", "'--shard' must be I/N with I from 1 to N, not '%s'.",
                                r->o->shard);
     } else {
@@ -456,10 +388,7 @@ int run_prompts(run_state *r)
     }
     bz_batch_free(p->batch);
     bz_session_free(p->media_session);
-    if (p->in && p->in != stdin) {
-        fclose(p->in);
-    }
-    free(p->text);
+    prompts_input_close(&p->in);
     free(p);
     return code;
 }

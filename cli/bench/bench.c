@@ -141,7 +141,7 @@ static double gigabytes_per_second(const bench *b)
 
 static uint64_t model_bytes(const bench *b)
 {
-    return bz_debug_model_bytes(b->model);
+    return cli_model_bytes(b->model);
 }
 
 /* Tokens per second if reading the weights took all the time. */

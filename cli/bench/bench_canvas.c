@@ -143,7 +143,7 @@ static void print_text(const canvas_bench *b)
 {
     const cli_options *o = b->o;
     char size[BZ_UNITS_MAX], other[BZ_UNITS_MAX];
-    printf("%s, %s\n", o->model, bz_bytes_text(bz_debug_model_bytes(b->model), size));
+    printf("%s, %s\n", o->model, bz_bytes_text(cli_model_bytes(b->model), size));
     if (b->gpu) {
         printf("bezel %s on gpu, %s", bz_version(), bz_debug_gpu_get_info(b->gpu).adapter);
     } else {
@@ -191,7 +191,7 @@ static int print_json(const canvas_bench *b)
     bz_json_object(&j);
     bz_json_put_text(&j, "version", bz_version());
     bz_json_put_text(&j, "model", b->o->model);
-    bz_json_put_uint(&j, "model_bytes", bz_debug_model_bytes(b->model));
+    bz_json_put_uint(&j, "model_bytes", cli_model_bytes(b->model));
     bz_json_put_text(&j, "device", b->gpu ? "gpu" : "cpu");
     bz_json_put_text(&j, "adapter", b->gpu ? bz_debug_gpu_get_info(b->gpu).adapter : NULL);
     bz_json_put_bool(&j, "exact", b->o->exact);

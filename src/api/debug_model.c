@@ -38,11 +38,6 @@ uint64_t bz_debug_cache_bytes(const bz_model *model, uint32_t context, uint32_t 
     return bz_memory_cache(&model->text, context, chunk ? chunk : BZ_MAX_CHUNK);
 }
 
-uint64_t bz_debug_model_bytes(const bz_model *model)
-{
-    return model->set.total_size;
-}
-
 /* ---- the CPU -------------------------------------------------------------- */
 
 const char *bz_debug_kernels(const char *name)

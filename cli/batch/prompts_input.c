@@ -1,0 +1,89 @@
+#include "cli/batch/prompts_input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/interrupt.h"
+
+bool prompts_input_shard(prompts_input *in, const char *text)
+{
+    unsigned shard = 1, of = 1;
+    char rest;
+    if (text && (sscanf(text, "%9u/%9u%c", &shard, &of, &rest) != 2 || shard < 1 || shard > of)) {
+        return false;
+    }
+    in->shard = shard;
+    in->of = of;
+    return true;
+}
+
+bz_status prompts_input_open(prompts_input *in, const char *path, bz_error *err)
+{
+    in->path = path;
+    in->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rbe");
+    if (!in->file) {
+        return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "Cannot read %s: %s.",
+                       path, strerror(errno));
+    }
+    return BZ_OK;
+}
+
+void prompts_input_close(prompts_input *in)
+{
+    if (in->file && in->file != stdin) {
+        fclose(in->file);
+    }
+    free(in->text);
+    *in = (prompts_input){0};
+}
+
+static bool blank(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!strchr(" \t\r\n", text[i]) || text[i] == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bz_status prompts_input_next(prompts_input *in, bz_error *err)
+{
+    for (;;) {
+        const ssize_t n = getline(&in->text, &in->cap, in->file);
+        if (n <= 0) {
+            in->ended = true;
+            return ferror(in->file) && !interrupt_stop()
+                       ? bz_fail(err, BZ_BAD_FILE, "Cannot read %s: %s.", in->path, strerror(errno))
+                       : BZ_OK;
+        }
+        in->line++;
+        in->len = (size_t)n;
+        if (blank(in->text, in->len) || in->line < in->shard ||
+            (in->line - in->shard) % in->of != 0) {
+            continue;
+        }
+        while (in->len && (in->text[in->len - 1] == '\n' || in->text[in->len - 1] == '\r')) {
+            in->len--;
+        }
+        return BZ_OK;
+    }
+}
+
+uint64_t prompts_hash(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ p[i]) * 0x100000001B3u;
+    }
+    return hash;
+}
+
+uint64_t prompts_seed(uint64_t seed, uint64_t line)
+{
+    uint64_t x = seed + line * 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return (x ^ (x >> 31)) >> 32;
+}
