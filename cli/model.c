@@ -23,7 +23,9 @@ static bool check_device(const cli_options *o, int *exit_code)
 static int on_event(void *user, const bz_event *e)
 {
     (void)user;
-    term_progress(e->done >> 20, e->total >> 20, "MB");
+    if (e->kind == BZ_EVENT_PROGRESS) {
+        term_progress(e->done >> 20, e->total >> 20, "MB");
+    }
     return interrupt_stop();
 }
 

@@ -101,8 +101,9 @@ typedef enum bz_event_kind {
     BZ_EVENT_LOGITS,   /* rows of logits, when requested */
     BZ_EVENT_RELOAD,   /* the GPU was lost: done of total bytes are loaded again, then the job
                           continues */
-    BZ_EVENT_CANVAS    /* done of total steps over a canvas, and its current text. See
-                          bezel_diffusion.h */
+    BZ_EVENT_CANVAS,   /* done of total steps over a canvas, and its current text. See
+                            bezel_diffusion.h */
+    BZ_EVENT_STEP      /* bz_job_run only: a step ended without another event */
 } bz_event_kind;
 
 /* Natural logarithm of the probability that the model computed: before bias, penalties and
@@ -140,7 +141,9 @@ BZ_API bz_progress bz_job_step(bz_job *job, bz_need *need);
 BZ_API void bz_job_free(bz_job *job);
 
 /* The loop for programs that may block. Both callbacks may be NULL; a non-zero return of `event`
- * ends the job with status aborted, of `read` with bad_file. Does not free the job. */
+ * ends the job with status aborted, of `read` with bad_file. `event` is called after every step, at
+ * the latest every few hundredths of a second: to cancel from another thread or a signal handler,
+ * set a flag that it returns. Does not free the job. */
 typedef struct bz_host {
     size_t size;
     int (*read)(void *user, const bz_read *read);

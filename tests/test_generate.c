@@ -269,6 +269,9 @@ typedef struct probs_seen {
 static int on_probs(void *user, const bz_event *e)
 {
     probs_seen *p = user;
+    if (e->kind != BZ_EVENT_TOKEN) {
+        return 0;
+    }
     const float *logits = bz_session_logits(p->s); /* the row this token was chosen from */
     const uint32_t vocab = p->s->model->text.config.vocab;
     CHECK(e->n_top == 300 &&

@@ -351,6 +351,82 @@ static void test_requests(const bz_model *m)
     bz_session_free(s);
 }
 
+/* ---- cancelling ------------------------------------------------------------------- */
+
+/* Counts steps, and cancels at the given one. */
+typedef struct canceller {
+    unsigned steps, cancel_at, after; /* after: calls since it asked to cancel */
+    unsigned progress;
+} canceller;
+
+static int on_step(void *user, const bz_event *e)
+{
+    canceller *c = user;
+    c->after += c->cancel_at && c->steps >= c->cancel_at;
+    c->steps += e->kind == BZ_EVENT_STEP;
+    c->progress += e->kind == BZ_EVENT_PROGRESS;
+    return c->cancel_at && c->steps >= c->cancel_at;
+}
+
+/* A prompt of one chunk that takes many steps. */
+static void test_cancel(void)
+{
+    enum { LONG = 400 };
+    bz_model *m = open_or_fail("models/pebble.gguf");
+    int32_t ids[LONG];
+    for (int i = 0; i < LONG; i++) {
+        ids[i] = 4 + i % 500;
+    }
+    bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                             .exact = true,
+                                                             .kernels = "plain",
+                                                             .threads = 1});
+    bz_error err = {0};
+    bz_job *job = NULL;
+    begin("the event callback is called inside a long pass");
+    canceller c = {0};
+    const bz_host host = {.size = sizeof host, .event = on_step, .user = &c};
+    CHECK(bz_session_prefill(s, ids, LONG, NULL, &job, &err) == BZ_OK);
+    CHECK(bz_job_run(job, &host, &err) == BZ_OK);
+    bz_job_free(job);
+    CHECKF(c.progress == 1 && c.steps >= 4, "%u steps, %u progress events", c.steps, c.progress);
+    const unsigned all = c.steps;
+
+    begin("a flag cancels a long pass after the step that sees it");
+    c = (canceller){.cancel_at = all / 2};
+    ids[0] = 7; /* nothing can be reused */
+    CHECK(bz_session_prefill(s, ids, LONG, NULL, &job, &err) == BZ_OK);
+    CHECK(bz_job_run(job, &host, &err) == BZ_ABORTED && err.code == BZ_ABORTED);
+    bz_job_free(job);
+    CHECKF(c.steps == all / 2 && c.after == 0 && c.progress == 0, "%u steps, %u after", c.steps,
+           c.after);
+    CHECK(bz_session_get_stats(s).position == 0);
+
+    begin("a cancelled session goes on as if nothing had happened");
+    c = (canceller){0};
+    CHECK(bz_session_prefill(s, ids, LONG, NULL, &job, &err) == BZ_OK);
+    CHECK(bz_job_run(job, &host, &err) == BZ_OK && bz_session_get_stats(s).position == LONG);
+    bz_job_free(job);
+    bz_session_free(s);
+    bz_model_free(m);
+}
+
+static void test_cancel_open(void)
+{
+    begin("a flag cancels opening after the step that sees it");
+    canceller c = {.cancel_at = 1};
+    const bz_host host = {.size = sizeof host, .event = on_step, .user = &c};
+    const bz_open_options o = {.size = sizeof o, .host = &host};
+    bz_model *m = NULL;
+    bz_error err = {0};
+    CHECK(bz_model_open_file(&m, "models/pebble.gguf", NULL, &o, &err) == BZ_ABORTED && !m);
+    CHECK(c.steps == 1 && c.after == 0);
+    c = (canceller){0};
+    CHECK(bz_model_open_file(&m, "models/pebble.gguf", NULL, &o, &err) == BZ_OK);
+    CHECKF(c.steps >= 5, "opening takes %u steps", c.steps); /* header, model, tokenizer, ... */
+    bz_model_free(m);
+}
+
 int main(void)
 {
     const char *const names[] = {"nano-e-q4_0", "nano-moe-q8_0", "nano-dense-f32"};
@@ -372,5 +448,7 @@ int main(void)
         bz_model_free(m);
     }
     test_long();
+    test_cancel();
+    test_cancel_open();
     return finish();
 }

@@ -3,6 +3,8 @@
 #include "base/options.h"
 #include "base/os.h"
 
+enum { GPU_WAIT_US = 20 * 1000 };
+
 bz_progress bz_job_step(bz_job *job, bz_need *need)
 {
     if (job->ended) {
@@ -48,9 +50,10 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
     }
     for (;;) {
         bz_need need = {0};
+        const bz_event step = {.kind = BZ_EVENT_STEP}, *event = &step;
         switch (bz_job_step(job, &need)) {
         case BZ_JOB_AGAIN: break;
-        case BZ_JOB_NEED_GPU: bz_os_sleep(20 * 1000); break;
+        case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_WAIT_US); break;
         case BZ_JOB_NEED_BYTES:
             for (uint32_t i = 0; i < need.n_reads; i++) {
                 if (!h.read || h.read(h.user, &need.reads[i]) != 0) {
@@ -61,17 +64,16 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
                 }
             }
             break;
-        case BZ_JOB_EVENT:
-            if (h.event && h.event(h.user, &need.event) != 0) {
-                return bz_fail(err, BZ_ABORTED, "Stopped on request.");
-            }
-            break;
+        case BZ_JOB_EVENT: event = &need.event; break;
         case BZ_JOB_DONE: return BZ_OK;
         case BZ_JOB_ERROR:
             if (err) {
                 *err = need.error;
             }
             return need.error.code;
+        }
+        if (h.event && h.event(h.user, event) != 0) {
+            return bz_fail(err, BZ_ABORTED, "Stopped on request.");
         }
     }
 }

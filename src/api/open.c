@@ -16,7 +16,16 @@ enum {
     SLICE_BYTES = 4 << 20 /* of one read of weights: 16 of them are the 64 MB allowed in flight */
 };
 
-typedef enum open_state { HEADERS, TABLES, WEIGHTS, CHECK, UPLOAD, OPENED } open_state;
+typedef enum open_state {
+    HEADERS,
+    MODEL,
+    TOKENIZER,
+    TABLES,
+    WEIGHTS,
+    CHECK,
+    UPLOAD,
+    OPENED
+} open_state;
 
 typedef struct open_job {
     bz_job job;
@@ -81,7 +90,7 @@ static void name_file(bz_error *err, const char *name)
 static bz_progress step_headers(open_job *j, bz_need *need)
 {
     if (j->file == j->model->n_files) {
-        j->state = TABLES;
+        j->state = MODEL;
         return BZ_JOB_AGAIN;
     }
     model_file *f = &j->model->files[j->file];
@@ -147,15 +156,29 @@ static char *copy_text(const bz_gguf *gguf, const char *key)
     return copy;
 }
 
-static bz_progress step_tables(open_job *j, bz_need *need)
+static bz_progress step_model(open_job *j, bz_need *need)
 {
     bz_model *m = j->model;
     if (bz_files_init(&m->set, m->parsed, m->n_files, &need->error) != BZ_OK ||
         bz_text_model_new(&m->text, &m->set, &need->error) != BZ_OK ||
-        bz_towers_bind(&m->towers, &m->set, m->text.config.width, &need->error) != BZ_OK ||
-        bz_tokenizer_new(&m->tokenizer, m->set.main, &need->error) != BZ_OK) {
+        bz_towers_bind(&m->towers, &m->set, m->text.config.width, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
+    j->state = TOKENIZER;
+    return BZ_JOB_AGAIN;
+}
+
+static bz_progress step_tokenizer(open_job *j, bz_need *need)
+{
+    j->state = TABLES;
+    return bz_tokenizer_new(&j->model->tokenizer, j->model->set.main, &need->error) == BZ_OK
+               ? BZ_JOB_AGAIN
+               : BZ_JOB_ERROR;
+}
+
+static bz_progress step_tables(open_job *j, bz_need *need)
+{
+    bz_model *m = j->model;
     if ((uint32_t)bz_tokenizer_size(m->tokenizer) != m->text.config.vocab) {
         bz_fail(&need->error, BZ_BAD_FILE,
                 "The key tokenizer.ggml.tokens has %d entries, but token_embd.weight has %u rows.",
@@ -270,6 +293,8 @@ static bz_progress step(bz_job *job, bz_need *need)
     need->n_reads = 0;
     switch (j->state) {
     case HEADERS: return step_headers(j, need);
+    case MODEL: return step_model(j, need);
+    case TOKENIZER: return step_tokenizer(j, need);
     case TABLES: return step_tables(j, need);
     case WEIGHTS: return step_weights(j, need);
     case CHECK: return step_check(j, need);

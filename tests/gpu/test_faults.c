@@ -55,7 +55,8 @@ static void take_event(host *h, const bz_event *e)
     case BZ_EVENT_TOKEN: h->made[h->tokens++] = e->token; break;
     case BZ_EVENT_PROGRESS:
     case BZ_EVENT_LOGITS:
-    case BZ_EVENT_CANVAS: break;
+    case BZ_EVENT_CANVAS:
+    case BZ_EVENT_STEP: break;
     }
     h->events++;
 }
