@@ -2,9 +2,8 @@
  *
  *   see model.gguf picture.ppm "What is this?" [mmproj.gguf]
  *
- * The library takes pixels and knows no formats: how they come out of a JPEG is the program's
- * affair. A PPM file is little more than pixels, so that this one needs no other library. The
- * answer goes to stdout.
+ * The library takes pixels and knows no file formats: the program decodes. A PPM file is little
+ * more than pixels, so that this one needs no other library. The answer goes to stdout.
  */
 #include <bezel_media.h>
 #include <stdio.h>
@@ -38,15 +37,14 @@ static uint8_t *read_ppm(const char *path, uint32_t *width, uint32_t *height, bz
     }
     if (!rgb) {
         *err = (bz_error){BZ_BAD_FILE,
-                          "The picture is not there, or is no PPM file of 8 bits a colour (P6)."};
+                          "The picture is missing, or is not a PPM file of 8 bits a colour (P6)."};
     }
     return rgb;
 }
 
-/* Looks at the picture. Encoding is a job as prefilling is; the pixels must stay until it is freed.
- */
-static bz_media *look(bz_encoder *encoder, const uint8_t *rgb, uint32_t width, uint32_t height,
-                      bz_error *err)
+/* Encoding is a job; the pixels must stay until it is freed. */
+static bz_media *encode(bz_encoder *encoder, const uint8_t *rgb, uint32_t width, uint32_t height,
+                        bz_error *err)
 {
     bz_job *job = NULL;
     bz_media *media = NULL;
@@ -62,10 +60,10 @@ static bz_media *look(bz_encoder *encoder, const uint8_t *rgb, uint32_t width, u
  * we read the picture. To be freed. */
 static char *write_request(const char *question)
 {
-    static const char begin[] =
-        "{\"think\": false, \"messages\": [{\"role\": \"user\", \"content\": ["
-        "{\"type\": \"image_url\", \"image_url\": {\"url\": \"picture\"}},"
-        "{\"type\": \"text\", \"text\": \"";
+    static const char begin[] = "{\"temperature\": 0, \"max_tokens\": 200, \"messages\": "
+                                "[{\"role\": \"user\", \"content\": ["
+                                "{\"type\": \"image_url\", \"image_url\": {\"url\": \"picture\"}},"
+                                "{\"type\": \"text\", \"text\": \"";
     static const char end[] = "\"}]}]}";
     char *request = malloc(sizeof begin + 6 * strlen(question) + sizeof end);
     if (!request) {
@@ -83,60 +81,29 @@ static char *write_request(const char *question)
     return request;
 }
 
-/* Tokens go through the turn, which knows thinking from answer. */
-static int show(void *user, const bz_event *event)
+static int show(void *user, bz_turn_part part, const char *text, size_t len)
 {
-    bz_turn *turn = user;
-    const char *text;
-    size_t len;
-    bz_turn_part part;
-    if (event->kind != BZ_EVENT_TOKEN || bz_turn_push(turn, event->token, NULL) != BZ_OK) {
-        return 0;
+    (void)user;
+    if (part == BZ_TURN_ANSWER) {
+        fwrite(text, 1, len, stdout);
+        fflush(stdout);
     }
-    while ((part = bz_turn_next(turn, &text, &len)) != BZ_TURN_NOTHING) {
-        if (part == BZ_TURN_ANSWER) {
-            fwrite(text, 1, len, stdout);
-            fflush(stdout);
-        }
-    }
-    return ferror(stdout);
-}
-
-static bz_status answer(bz_session *session, bz_turn *turn, bz_error *err)
-{
-    const bz_generate_options options = {
-        .size = sizeof options, .max_tokens = 200, .sampling = {.greedy = true}};
-    bz_job *job = NULL;
-    bz_status status =
-        bz_turn_prefill(session, turn, &job, err); /* the picture's rows among the tokens */
-    if (status == BZ_OK) {
-        status = bz_job_run(job, NULL, err);
-    }
-    bz_job_free(job);
-    job = NULL;
-    if (status == BZ_OK) {
-        status = bz_session_generate(session, &options, &job, err);
-    }
-    if (status == BZ_OK) {
-        status =
-            bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = show, .user = turn}, err);
-    }
-    bz_job_free(job);
-    return status;
+    return ferror(stdout); /* non-zero cancels */
 }
 
 int main(int argc, char **argv)
 {
     bz_model *model = NULL;
     bz_encoder *encoder = NULL;
-    bz_session *session = NULL;
-    bz_turn *turn = NULL;
     bz_media *media = NULL;
     uint8_t *rgb = NULL;
-    char *request = NULL;
+    char *request = NULL, *answer = NULL;
     uint32_t width, height;
     bz_error err = {0};
     int code = EXIT_SUCCESS;
+    /* The request's first and only picture. */
+    const bz_chat_options options = {
+        .size = sizeof options, .part = show, .media = &media, .n_media = 1};
 
     if (argc < 4 || argc > 5) {
         fprintf(stderr, "usage: see model.gguf picture.ppm \"What is this?\" [mmproj.gguf]\n");
@@ -145,25 +112,20 @@ int main(int argc, char **argv)
     if (bz_model_open_file(&model, argv[1], argc == 5 ? argv[4] : NULL, NULL, &err) != BZ_OK ||
         (rgb = read_ppm(argv[2], &width, &height, &err)) == NULL ||
         bz_encoder_new(&encoder, model, NULL, &err) != BZ_OK ||
-        (media = look(encoder, rgb, width, height, &err)) == NULL ||
-        bz_session_new(&session, model, NULL, &err) != BZ_OK) {
+        (media = encode(encoder, rgb, width, height, &err)) == NULL) {
         code = fail(&err);
     } else if ((request = write_request(argv[3])) == NULL) {
         code = fail(&(bz_error){BZ_OUT_OF_MEMORY, "No memory for the question."});
-    } else if (bz_turn_new_media(&turn, model, request, strlen(request), &err) != BZ_OK ||
-               bz_turn_attach(turn, 0, media, &err) !=
-                   BZ_OK || /* the request's first and only one */
-               answer(session, turn, &err) != BZ_OK) {
+    } else if (bz_chat(model, request, strlen(request), &options, &answer, &err) != BZ_OK) {
         code = fail(&err);
     } else {
         putchar('\n');
     }
+    bz_free(answer); /* the same as JSON */
     free(request);
     free(rgb);
-    bz_turn_free(turn);
     bz_media_free(media);
-    bz_session_free(session);
-    bz_encoder_free(encoder); /* sessions and encoders before their model; NULL is fine for each */
+    bz_encoder_free(encoder); /* before its model; NULL is fine for each */
     bz_model_free(model);
     return code;
 }

@@ -363,27 +363,68 @@ BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);
 BZ_API const float *bz_session_logits(const bz_session *session);
 
 /* ---- chat --------------------------------------------------------------- */
-/* One turn of a conversation. The request is JSON: messages, tools, think, stop ... in OpenAI's
- * form or Ollama's. Prefill its prompt with a snapshot where it says; push every generated token,
- * then -1. */
+
+/* Requests are JSON in the form of OpenAI's chat API, or of Ollama's: messages, tools, temperature,
+ * top_p, top_k, seed, stop, max_tokens ... Every setting that OpenAI's API has is obeyed or refused
+ * with a sentence that names it; keys that neither API has are not looked at. Without think,
+ * reasoning_effort or the like the model answers without thinking. */
+
+/* Parts of an answer, in the order in which they come. */
+typedef enum bz_turn_part {
+    BZ_TURN_NOTHING,
+    BZ_TURN_THINKING,    /* text: more of it */
+    BZ_TURN_ANSWER,      /* text: more of it */
+    BZ_TURN_CALL_BEGIN,  /* text: the name of the tool */
+    BZ_TURN_CALL,        /* text: {"name": ..., "arguments": {...}} */
+    BZ_TURN_BROKEN_CALL, /* text: what the model wrote, which is not a call */
+    BZ_TURN_END
+} bz_turn_part;
+
+struct bz_media; /* bezel_media.h */
+
+typedef struct bz_chat_options {
+    size_t size;
+    bz_session *session; /* reuses what it has computed of the conversation; NULL: a new one, */
+    const bz_session_options *session_options; /* with these options, freed afterwards */
+    /* Called for every part as it comes (never NOTHING or END); non-zero cancels. May be NULL. */
+    int (*part)(void *user, bz_turn_part part, const char *text, size_t len);
+    void *user;
+    const bz_host *host; /* callbacks of the jobs: progress, canvases, steps; NULL: none */
+    uint64_t seed;       /* for a request without one */
+    /* [n_media] the request's images and audio, encoded, in order (bezel_media.h). */
+    struct bz_media *const *media;
+    size_t n_media;
+} bz_chat_options;
+
+/* Answers a request, and waits for it. *answer is JSON, terminated, in the form of OpenAI's
+ * chat.completion (without id and created), to be freed with bz_free:
+ *
+ *   {"object": "chat.completion", "model": "...", "choices": [{"index": 0, "message":
+ *    {"role": "assistant", "content": "...", "reasoning_content": "...", "tool_calls": [...]},
+ *    "finish_reason": "stop"}], "usage": {"prompt_tokens": ..., "completion_tokens": ..., ...}}
+ *
+ * finish_reason is "stop", "length" (max_tokens, or the context is full) or "tool_calls". To
+ * continue the conversation, append the message to the request's messages. Cancelled: status
+ * aborted and no answer. */
+BZ_API bz_status bz_chat(const bz_model *model, const char *request, size_t len,
+                         const bz_chat_options *options, char **answer, bz_error *err);
+BZ_API void bz_free(void *memory); /* NULL is fine */
+
+/* The same step by step. Prefill the turn's prompt with a snapshot where it says, generate with its
+ * options, push every token, then -1; take the parts after each push. After END free the job. */
 typedef struct bz_turn bz_turn;
 BZ_API bz_status bz_turn_new(bz_turn **turn, const bz_model *model, const char *request, size_t len,
                              bz_error *err);
 BZ_API void bz_turn_free(bz_turn *turn);
 BZ_API const int32_t *bz_turn_prompt(const bz_turn *turn, size_t *n, uint32_t *snapshot_at);
+/* The request's settings for bz_session_generate, valid as long as the turn. Stop strings are not
+ * among them: the turn finds them itself, in the answer but not in thinking. */
+BZ_API const bz_generate_options *bz_turn_options(const bz_turn *turn, bool *has_seed);
 BZ_API bz_status bz_turn_push(bz_turn *turn, int32_t token, bz_error *err);
-/* What was said, valid until the next call. Of a call: its name, then {"name", "arguments"}. After
- * END free the job. */
-typedef enum bz_turn_part {
-    BZ_TURN_NOTHING,
-    BZ_TURN_THINKING,
-    BZ_TURN_ANSWER,
-    BZ_TURN_CALL_BEGIN,
-    BZ_TURN_CALL,
-    BZ_TURN_BROKEN_CALL,
-    BZ_TURN_END
-} bz_turn_part;
 BZ_API bz_turn_part bz_turn_next(bz_turn *turn, const char **text, size_t *len);
+/* STOP: a stop string was found. END: the model's end token was pushed. NONE: neither; then
+ * bz_job_finish says why the answer ended. */
+BZ_API bz_finish bz_turn_finish(const bz_turn *turn);
 
 #ifdef __cplusplus
 }

@@ -167,7 +167,7 @@ static void requests(void)
     bz_message messages[] = {{.role = BZ_ROLE_USER, .text = {"hi", 2}},
                              {.role = BZ_ROLE_ASSISTANT, .calls = &call, .n_calls = 1},
                              {.role = BZ_ROLE_TOOL, .text = {"r", 1}, .name = {"f", 1}}};
-    bz_chat chat = {.messages = messages, .n_messages = 3, .add_generation_prompt = true};
+    bz_conversation chat = {.messages = messages, .n_messages = 3, .add_generation_prompt = true};
     bz_prompt p = {0};
     size_t n;
     CHECK(bz_chat_render(&p, &chat, NULL) == BZ_OK);

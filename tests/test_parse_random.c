@@ -195,7 +195,8 @@ static void random_conversations(const bz_tokenizer *t, int count)
         bz_tool_call lists[8][MAX_CALLS];
         story want = {.last = -1}, told = {.last = -1};
         bool plain = below(4) == 0; /* no whole markers: then the flat text must parse the same */
-        bz_chat chat = {.messages = messages, .enable_thinking = below(2), .no_ple = below(2)};
+        bz_conversation chat = {
+            .messages = messages, .enable_thinking = below(2), .no_ple = below(2)};
         size_t n = below(7);
         for (size_t i = 0; i < n; i++) {
             story dropped = {0};

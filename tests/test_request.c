@@ -7,8 +7,7 @@
 
 typedef struct reading {
     bz_arena arena;
-    bz_generate_options o;
-    bool seeded;
+    bz_request request;
     bz_error err;
     bz_status status;
 } reading;
@@ -19,7 +18,7 @@ static reading read_text(const char *text)
     const bz_json_node *root;
     r.status = bz_json_read(&root, text, strlen(text), &r.arena, &r.err);
     if (CHECKF(r.status == BZ_OK, "%s: %s", text, r.err.text)) {
-        r.status = bz_request_read(&r.o, &r.seeded, root, &r.arena, &r.err);
+        r.status = bz_request_read(&r.request, root, &r.arena, &r.err);
     }
     return r;
 }
@@ -30,7 +29,8 @@ static void test_fields(void)
     reading r =
         read_text("{\"messages\":[],\"temperature\":null,\"seed\":null,\"logit_bias\":null}");
     const bz_generate_options nothing = {.size = sizeof nothing};
-    CHECK(r.status == BZ_OK && !r.seeded && memcmp(&r.o, &nothing, sizeof nothing) == 0);
+    CHECK(r.status == BZ_OK && !r.request.has_seed &&
+          memcmp(&r.request.generate, &nothing, sizeof nothing) == 0);
     bz_arena_free(&r.arena);
 
     begin("OpenAI's fields");
@@ -39,36 +39,58 @@ static void test_fields(void)
                   "\"presence_penalty\":-2,\"frequency_penalty\":0.5,\"seed\":12,\"max_tokens\":3,"
                   "\"logprobs\":true,\"top_logprobs\":4,\"logit_bias\":{\"7\":-100,\"12\":2.5},"
                   "\"tool_choice\":\"auto\",\"response_format\":{\"type\":\"text\"},\"n\":1}");
-    const bz_sampling *s = &r.o.sampling;
+    const bz_sampling *s = &r.request.generate.sampling;
     CHECKF(r.status == BZ_OK, "%s", r.err.text);
     CHECK(s->temperature == 0.5f && s->top_p == 0.25f && s->top_k == 7 && s->min_p == 0.125f &&
           !s->greedy);
     CHECK(s->repetition == 1.5f && s->presence == -2 && s->frequency == 0.5f && s->seed == 12 &&
-          r.seeded);
-    CHECK(r.o.max_tokens == 3 && r.o.log_probs && r.o.top_log_probs == 4);
+          r.request.has_seed);
+    CHECK(r.request.generate.max_tokens == 3 && r.request.generate.log_probs &&
+          r.request.generate.top_log_probs == 4);
     CHECK(s->n_bias == 2 && s->bias[0].token == 7 && isinf(s->bias[0].bias) &&
           s->bias[1].bias == 2.5f);
+    bz_arena_free(&r.arena);
+
+    begin("stop strings");
+    r = read_text("{\"stop\":\"END\"}");
+    CHECK(r.status == BZ_OK && r.request.n_stop == 1 && strcmp(r.request.stop[0], "END") == 0);
+    CHECK(r.request.generate.n_stop == 0); /* they are searched in the answer alone */
+    bz_arena_free(&r.arena);
+    r = read_text("{\"stop\":null,\"options\":{\"stop\":[\"a\",\"b\"]}}");
+    CHECK(r.status == BZ_OK && r.request.n_stop == 2 && strcmp(r.request.stop[1], "b") == 0);
+    bz_arena_free(&r.arena);
+
+    begin("keys that cannot change the answer, and keys of nobody");
+    r = read_text("{\"model\":\"x\",\"user\":\"me\",\"stream\":true,\"stream_options\":{},"
+                  "\"metadata\":{},\"store\":false,\"service_tier\":\"auto\","
+                  "\"parallel_tool_calls\":true,\"modalities\":[\"text\"],\"verbosity\":"
+                  "\"medium\",\"audio\":null,\"functions\":null,\"format\":\"\","
+                  "\"safety_identifier\":\"a\",\"prompt_cache_key\":\"b\",\"colour\":\"blue\"}");
+    CHECKF(r.status == BZ_OK, "%s", r.err.text);
     bz_arena_free(&r.arena);
 
     begin("Ollama's options; what stands beside the messages wins");
     r = read_text("{\"options\":{\"num_predict\":-1,\"seed\":-1,\"repeat_last_n\":-1,\"top_k\":5,"
                   "\"temperature\":2},"
                   "\"temperature\":0.5}");
-    CHECK(r.status == BZ_OK && r.o.max_tokens == 0 && !r.seeded && r.o.sampling.window == -1);
-    CHECK(r.o.sampling.top_k == 5 && r.o.sampling.temperature == 0.5f);
+    CHECK(r.status == BZ_OK && r.request.generate.max_tokens == 0 && !r.request.has_seed &&
+          r.request.generate.sampling.window == -1);
+    CHECK(r.request.generate.sampling.top_k == 5 &&
+          r.request.generate.sampling.temperature == 0.5f);
     bz_arena_free(&r.arena);
 
     begin("zeros are values, not defaults");
     r = read_text("{\"temperature\":0,\"top_k\":0,\"min_p\":0,\"options\":{\"repeat_last_n\":0,"
                   "\"repeat_penalty\":2}}");
-    CHECK(r.o.sampling.temperature < 0 && r.o.sampling.top_k < 0 && r.o.sampling.min_p < 0);
-    CHECK(r.o.sampling.repetition == 1);
+    CHECK(r.request.generate.sampling.temperature < 0 && r.request.generate.sampling.top_k < 0 &&
+          r.request.generate.sampling.min_p < 0);
+    CHECK(r.request.generate.sampling.repetition == 1);
     bz_arena_free(&r.arena);
     r = read_text("{\"top_p\":0}");
-    CHECK(r.o.sampling.greedy);
+    CHECK(r.request.generate.sampling.greedy);
     bz_arena_free(&r.arena);
     r = read_text("{\"max_tokens\":5,\"max_completion_tokens\":9}");
-    CHECK(r.o.max_tokens == 9);
+    CHECK(r.request.generate.max_tokens == 9);
     bz_arena_free(&r.arena);
 }
 
@@ -100,6 +122,24 @@ static void test_refusals(void)
         {"{\"tool_choice\":{\"type\":\"function\"}}", BZ_BAD_REQUEST, "tool_choice"},
         {"{\"response_format\":{\"type\":\"json_schema\"}}", BZ_BAD_SCHEMA, "response_format"},
         {"{\"response_format\":\"json\"}", BZ_BAD_SCHEMA, "response_format"},
+        {"{\"format\":\"json\"}", BZ_BAD_SCHEMA, "format"},
+        {"{\"format\":{\"type\":\"object\"}}", BZ_BAD_SCHEMA, "format"},
+        {"{\"modalities\":[\"text\",\"audio\"]}", BZ_BAD_REQUEST, "modalities"},
+        {"{\"audio\":{\"voice\":\"x\"}}", BZ_BAD_REQUEST, "audio"},
+        {"{\"functions\":[]}", BZ_BAD_REQUEST, "functions"},
+        {"{\"function_call\":\"auto\"}", BZ_BAD_REQUEST, "function_call"},
+        {"{\"prediction\":{\"type\":\"content\"}}", BZ_BAD_REQUEST, "prediction"},
+        {"{\"web_search_options\":{}}", BZ_BAD_REQUEST, "web_search_options"},
+        {"{\"store\":true}", BZ_BAD_REQUEST, "store"},
+        {"{\"verbosity\":\"low\"}", BZ_BAD_REQUEST, "verbosity"},
+        {"{\"parallel_tool_calls\":false}", BZ_BAD_REQUEST, "parallel_tool_calls"},
+        {"{\"think\":3}", BZ_BAD_REQUEST, "think"},
+        {"{\"reasoning_effort\":{}}", BZ_BAD_REQUEST, "reasoning_effort"},
+        {"{\"stop\":3}", BZ_BAD_REQUEST, "stop"},
+        {"{\"stop\":[\"a\",null]}", BZ_BAD_REQUEST, "stop"},
+        {"{\"stop\":\"a\\u0000b\"}", BZ_BAD_REQUEST, "stop"},
+        {"{\"options\":[]}", BZ_BAD_REQUEST, "options"},
+        {"[]", BZ_BAD_REQUEST, "object"},
     };
     begin("what cannot be done is refused by name");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

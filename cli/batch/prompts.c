@@ -16,6 +16,18 @@ static bool is_null(const bz_json_node *node)
     return !node || node->kind == BZ_JSON_NULL;
 }
 
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static bool is_one_of(bz_str key, const char *const *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bz_str_is(key, keys[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- options ------------------------------------------------------------------------ */
 
 static bz_status add_stops(settings *s, const bz_json_node *stop, bz_error *err)
@@ -54,12 +66,7 @@ static bool changes_nothing(bz_str name)
     static const char *const names[] = {"num_ctx",  "num_keep",   "num_batch", "num_gpu",
                                         "main_gpu", "num_thread", "use_mmap",  "use_mlock",
                                         "numa",     "low_vram",   "vocab_only"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bz_str_is(name, names[i])) {
-            return true;
-        }
-    }
-    return false;
+    return is_one_of(name, names, COUNT(names));
 }
 
 static bz_status read_options(prompt_line *p, bz_error *err)
@@ -101,13 +108,18 @@ static bz_status read_beside(prompt_line *p, bz_error *err)
         {"top_p", SET_TOP_P},
         {"top_k", SET_TOP_K},
         {"min_p", SET_MIN_P},
+        {"repetition_penalty", SET_REPEAT_PENALTY},
         {"presence_penalty", SET_PRESENCE_PENALTY},
         {"frequency_penalty", SET_FREQUENCY_PENALTY},
         {"seed", SET_SEED},
         {"max_tokens", SET_NUM_PREDICT},
         {"max_completion_tokens", SET_NUM_PREDICT},
     };
-    const bz_json_node *stop = bz_json_get(p->root, "stop");
+    const bz_json_node *stop = bz_json_get(p->root, "stop"),
+                       *probs = bz_json_get(p->root, "logprobs");
+    if (!is_null(probs) && probs->kind != BZ_JSON_FALSE) {
+        return bz_fail(err, BZ_BAD_REQUEST, "logprobs is false: answers do not have them.");
+    }
     bz_status status = is_null(stop) ? BZ_OK : add_stops(&p->own, stop, err);
     for (size_t i = 0; i < sizeof names / sizeof *names && status == BZ_OK; i++) {
         const bz_json_node *value = bz_json_get(p->root, names[i].key);
@@ -213,29 +225,32 @@ static void put_messages(bz_json *j, const bz_json_node *root, const char *syste
     bz_json_end(j);
 }
 
+/* Keys that put_messages and `stop` below write, or that are no part of a request. The numbers of
+ * `options` are in the settings already. */
+static bool is_read_here(bz_str key)
+{
+    static const char *const keys[] = {"id",     "prompt",  "messages", "system",
+                                       "images", "options", "stop"};
+    return is_one_of(key, keys, COUNT(keys));
+}
+
 bool prompt_line_request(const prompt_line *p, const char *system, bool think, const settings *s,
                          bz_json_buffer *out)
 {
-    static const char *const passed[] = {"tools",
-                                         "think",
-                                         "enable_thinking",
-                                         "reasoning_effort",
-                                         "preserve_thinking",
-                                         "chat_template_kwargs"};
-    bool said = false;
+    static const char *const thinking[] = {"think", "enable_thinking", "reasoning_effort"};
+    bool chosen = false; /* whether to think */
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, out);
     bz_json_object(&j);
     put_messages(&j, p->root, system);
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
-        const bz_json_node *value = bz_json_get(p->root, passed[i]);
-        if (!is_null(value)) {
-            said = said || (i >= 1 && i <= 3);
-            bz_json_key(&j, passed[i]);
+    for (const bz_json_node *value = p->root->of.first; value; value = value->next) {
+        if (!is_null(value) && !is_read_here(value->key)) {
+            chosen = chosen || is_one_of(value->key, thinking, COUNT(thinking));
+            bz_json_key_str(&j, value->key);
             bz_json_node_write(&j, value);
         }
     }
-    if (!said) {
+    if (!chosen) {
         bz_json_put_bool(&j, "think", think);
     }
     bz_json_key(&j, "stop");

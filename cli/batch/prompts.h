@@ -5,9 +5,9 @@
  * 1}}
  *
  * Keys are those of Ollama's API and of OpenAI's: id, prompt or messages, system, tools, think,
- * options; and beside options temperature, top_p, top_k, seed, stop, max_tokens ... Other keys of a
- * request (model, stream, ...) are ignored. An unknown option is an error: applying it would change
- * the answer. */
+ * options; and beside options temperature, top_p, top_k, seed, stop, max_tokens ... Every
+ * other key goes into the request, where the library obeys or refuses it (bezel.h). An unknown key
+ * of `options` is an error. */
 #ifndef BZ_CLI_PROMPTS_H
 #define BZ_CLI_PROMPTS_H
 

@@ -162,10 +162,16 @@ static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, co
     bz_generate_options go = settings_to_generate(s);
     go.ignore_end = r->o->ignore_end;
     go.sampling.seed = t->seed;
+    if (status == BZ_OK) {
+        bool has_seed;
+        const bz_generate_options *own = bz_turn_options(t->turn, &has_seed);
+        go.sampling.bias = own->sampling.bias;
+        go.sampling.n_bias = own->sampling.n_bias;
+    }
     if (status == BZ_OK && bz_turn_media(t->turn)) {
+        status = answer_media_line(p, t, &request, &go, err);
         bz_turn_free(t->turn);
         t->turn = NULL;
-        status = answer_media_line(p, t, &request, &go, err);
         free(request.text);
         return status;
     }

@@ -1,428 +1,370 @@
-/* The public face of the chat template and of the output parser: one turn of a conversation,
- * from the request to the last word of the answer. */
+/* bz_chat: a whole request in one call, on top of turns, sessions and jobs. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/media.h"
-#include "session/model.h"
-#include "sample/stop.h"
-#include "text/chat.h"
-#include "text/parse.h"
+#include "base/json_read.h"
+#include "base/options.h"
+#include "bezel_media.h"
+#include "session/session.h"
 
-/* A picture or sound of the request. */
-typedef struct turn_media {
-    bz_part part;
-    bz_media *media; /* NULL: not attached yet */
-} turn_media;
-
-struct bz_turn {
+typedef struct chat_run {
+    const bz_chat_options *o;
     const bz_model *model;
-    bz_arena arena; /* the request's tree, which the parser goes on looking at */
-    bz_ids prompt;
-    uint32_t snapshot_at;
-    bz_ids
-        short_prompt; /* with one token in the place of each picture or sound; empty without any */
-    uint32_t short_snapshot;
-    turn_media *media;
-    size_t n_media;
+    bz_session *session;
+    bz_turn *turn;
+    bz_host host; /* the caller's */
 
-    bz_parser *parser;
-    bz_stop *stop; /* NULL: none */
-    bz_said said;  /* waits until text that was held back before it is out */
-    bool waiting;
-    bool ended;
-    bz_json_buffer text; /* of the last thing told */
-};
+    bz_json_buffer content, thinking;
+    bz_json_buffer calls; /* items of message.tool_calls, separated by commas */
+    uint32_t n_calls;
+    bool ended;     /* by an end token or a stop string */
+    bool cancelled; /* by the caller's callback */
+    bz_error error; /* inside a callback */
+    uint64_t prompt_tokens, reused, generated;
+    bz_finish finish;
+} chat_run;
 
-void bz_turn_free(bz_turn *t)
+void bz_free(void *p)
 {
-    if (!t) {
-        return;
-    }
-    bz_parser_free(t->parser);
-    bz_stop_free(t->stop);
-    bz_ids_free(&t->prompt);
-    bz_ids_free(&t->short_prompt);
-    for (size_t i = 0; i < t->n_media; i++) {
-        bz_media_free(t->media[i].media);
-    }
-    free(t->media);
-    bz_arena_free(&t->arena);
-    free(t->text.text);
-    free(t);
+    free(p);
 }
 
-/* ---- the prompt -------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------ */
 
-/* Two calls: tokens are cut where the generation prompt begins, so that a later turn, whose
- * prompt goes on differently from there, has the same tokens before it. */
-static bz_status encode(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_error *err)
+static bool append(bz_json_buffer *to, const char *text, size_t len)
 {
-    bz_status status = bz_tokenizer_encode(m->tokenizer, p->pieces, p->generation, &t->prompt, err);
-    t->snapshot_at = p->generation < p->n ? (uint32_t)t->prompt.n : 0;
-    if (status == BZ_OK) {
-        status = bz_tokenizer_encode(m->tokenizer, p->pieces + p->generation, p->n - p->generation,
-                                     &t->prompt, err);
-    }
-    return status;
+    return len == 0 || bz_json_to_buffer(to, text, len);
 }
 
-static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_error *err)
+/* {"id", "type", "function": {"name", "arguments"}} of the turn's {"name", "arguments"}; arguments
+ * become a string, as in OpenAI's API. */
+static bool append_call(chat_run *c, const char *text, size_t len)
 {
-    if (p->n_media && !allowed) {
-        return bz_fail(
-            err, BZ_BAD_REQUEST,
-            "The conversation holds pictures or sounds, which this way of asking does not take.");
+    bz_arena arena = {0};
+    const bz_json_node *call;
+    bz_json_buffer arguments = {0};
+    bz_json j, inner;
+    char id[16] = "call_";
+    bool ok = bz_json_read(&call, text, len, &arena, NULL) == BZ_OK;
+    if (ok) {
+        bz_json_init(&inner, bz_json_to_buffer, &arguments);
+        bz_json_node_write(&inner, bz_json_get(call, "arguments"));
+        ok = bz_json_finish(&inner) && append(&c->calls, ",", c->n_calls ? 1 : 0);
     }
-    t->media = calloc(p->n_media + 1, sizeof *t->media);
-    if (!t->media) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
-    }
-    for (size_t i = 0; i < p->n_media; i++) {
-        if (p->media[i].part.kind == BZ_PART_VIDEO) {
-            return bz_fail(err, BZ_BAD_REQUEST,
-                           "The conversation holds a video; pictures and sounds are taken.");
+    if (ok) {
+        size_t n = strlen(id), digit = 1;
+        for (; c->n_calls / digit >= 10; digit *= 10) {
         }
-        t->media[t->n_media++].part = p->media[i].part;
-    }
-    return BZ_OK;
-}
-
-static bz_status render(bz_turn *t, const bz_model *m, const bz_chat *chat, bool media,
-                        bool *thinking_open, bz_error *err)
-{
-    bz_prompt prompt = {0};
-    bz_status status = bz_chat_render(&prompt, chat, err);
-    if (status == BZ_OK) {
-        status = take_media(t, &prompt, media, err);
-    }
-    if (status == BZ_OK) {
-        *thinking_open = prompt.thinking_open;
-        status = encode(t, m, &prompt, err);
-    }
-    if (status == BZ_OK && t->n_media) { /* the prompt is made when it is known how long they are */
-        t->short_prompt = t->prompt;
-        t->short_snapshot = t->snapshot_at;
-        t->prompt = (bz_ids){0};
-    }
-    bz_prompt_free(&prompt);
-    return status;
-}
-
-/* ---- stop strings -------------------------------------------------------------- */
-
-static bz_status stop_string(const bz_json_node *node, bz_arena *arena, const char **out,
-                             bz_error *err)
-{
-    if (!bz_json_is(node, BZ_JSON_STRING) || memchr(node->of.text.data, 0, node->of.text.len)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A stop string is a text without zero bytes.");
-    }
-    char *copy = bz_arena_alloc(arena, node->of.text.len + 1);
-    if (!copy) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a stop string.");
-    }
-    memcpy(copy, node->of.text.data, node->of.text.len);
-    copy[node->of.text.len] = 0;
-    *out = copy;
-    return BZ_OK;
-}
-
-/* OpenAI: `stop`, a string or a list. Ollama: the same inside `options`. */
-static bz_status read_stops(bz_turn *t, const bz_json_node *request, bz_error *err)
-{
-    const bz_json_node *stop = bz_json_get(request, "stop");
-    stop = stop ? stop : bz_json_get(bz_json_get(request, "options"), "stop");
-    if (!stop || stop->kind == BZ_JSON_NULL) {
-        return BZ_OK;
-    }
-    const bool list = stop->kind == BZ_JSON_ARRAY;
-    const size_t n = list ? stop->n : 1;
-    const char **strings = bz_arena_array(&t->arena, n + 1, sizeof *strings);
-    if (!strings) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the stop strings.");
-    }
-    bz_status status = BZ_OK;
-    const bz_json_node *item = list ? stop->of.first : stop;
-    for (size_t i = 0; i < n && status == BZ_OK; i++, item = item->next) {
-        status = stop_string(item, &t->arena, &strings[i], err);
-    }
-    return status != BZ_OK || n == 0 ? status : bz_stop_new(&t->stop, strings, n, err);
-}
-
-/* ---- making one ----------------------------------------------------------------- */
-
-static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bool media,
-                      bz_error *err)
-{
-    const bz_json_node *root;
-    bz_chat chat;
-    bool thinking_open = false;
-    bz_status status = bz_json_read(&root, request, len, &t->arena, err);
-    if (status == BZ_OK) {
-        status = bz_chat_read(&chat, root, &t->arena, err);
-    }
-    if (status == BZ_OK) {
-        status = read_stops(t, root, err);
-    }
-    if (status == BZ_OK) {
-        chat.no_ple = m->text.config.ple_width == 0;
-        status = render(t, m, &chat, media, &thinking_open, err);
-    }
-    if (status == BZ_OK) {
-        const bz_parser_options o = {
-            .thinking = chat.enable_thinking, .thinking_open = thinking_open, .tools = chat.tools};
-        status = bz_parser_new(&t->parser, m->tokenizer, &o, err);
-    }
-    return status;
-}
-
-static bz_status new_turn(bz_turn **out, const bz_model *m, const char *request, size_t len,
-                          bool media, bz_error *err)
-{
-    bz_turn *t = calloc(1, sizeof *t);
-    if (!t) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a turn of the conversation.");
-    }
-    t->model = m;
-    bz_status status = fill(t, m, request, len, media, err);
-    if (status != BZ_OK) {
-        bz_turn_free(t);
-        return status;
-    }
-    *out = t;
-    return BZ_OK;
-}
-
-bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len,
-                      bz_error *err)
-{
-    return new_turn(out, m, request, len, false, err);
-}
-
-/* ---- pictures and sounds ---------------------------------------------------------- */
-
-bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len,
-                            bz_error *err)
-{
-    return new_turn(out, m, request, len, true, err);
-}
-
-size_t bz_turn_media(const bz_turn *t)
-{
-    return t->n_media;
-}
-
-bz_media_kind bz_turn_media_source(const bz_turn *t, size_t i, const char **source, size_t *len)
-{
-    *source = t->media[i].part.text.data;
-    *len = t->media[i].part.text.len;
-    return t->media[i].part.kind == BZ_PART_IMAGE ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
-}
-
-/* The whole prompt, once all are there: begin, as many marks as there are rows, end. */
-static bz_status expand(bz_turn *t, bz_error *err)
-{
-    const bz_special_ids *special = bz_tokenizer_special(t->model->tokenizer);
-    size_t n = t->short_prompt.n, next = 0, at = 0;
-    for (size_t i = 0; i < t->n_media; i++) {
-        if (!t->media[i].media) {
-            return BZ_OK;
+        for (; digit && n + 1 < sizeof id; digit /= 10) {
+            id[n++] = (char)('0' + c->n_calls / digit % 10);
         }
-        n += t->media[i].media->rows + 1;
+        bz_json_init(&j, bz_json_to_buffer, &c->calls);
+        bz_json_object(&j);
+        bz_json_put_text(&j, "id", id);
+        bz_json_put_text(&j, "type", "function");
+        bz_json_key(&j, "function");
+        bz_json_object(&j);
+        bz_json_put_str(&j, "name", bz_json_string(bz_json_get(call, "name")));
+        bz_json_put_str(&j, "arguments", (bz_str){arguments.text, arguments.n});
+        bz_json_end(&j);
+        bz_json_end(&j);
+        ok = bz_json_finish(&j);
+        c->n_calls++;
     }
-    int32_t *ids = realloc(t->prompt.id, n * sizeof *ids);
-    if (!ids) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+    free(arguments.text);
+    bz_arena_free(&arena);
+    return ok;
+}
+
+static bool keep_part(chat_run *c, bz_turn_part part, const char *text, size_t len)
+{
+    switch (part) {
+    case BZ_TURN_THINKING: return append(&c->thinking, text, len);
+    case BZ_TURN_ANSWER:
+    case BZ_TURN_BROKEN_CALL: return append(&c->content, text, len);
+    case BZ_TURN_CALL: return append_call(c, text, len);
+    case BZ_TURN_CALL_BEGIN:
+    case BZ_TURN_NOTHING:
+    case BZ_TURN_END: break;
     }
-    t->prompt.id = ids;
-    t->prompt.cap = n;
-    for (size_t i = 0; i < t->short_prompt.n; i++) {
-        const int32_t id = t->short_prompt.id[i];
-        if (i == t->short_snapshot) {
-            t->snapshot_at = (uint32_t)at;
-        }
-        if (next == t->n_media || (id != special->image && id != special->audio)) {
-            ids[at++] = id;
+    return true;
+}
+
+/* Hands out the parts that are complete. Returns non-zero to end the job. */
+static int drain(chat_run *c)
+{
+    const char *text;
+    size_t len;
+    bz_turn_part part;
+    while ((part = bz_turn_next(c->turn, &text, &len)) != BZ_TURN_NOTHING) {
+        if (part == BZ_TURN_END) {
+            c->ended = true;
             continue;
         }
-        const bool image = id == special->image;
-        ids[at++] = image ? special->image_begin : special->audio_begin;
-        for (uint32_t row = 0; row < t->media[next].media->rows; row++) {
-            ids[at++] = id;
+        if (!keep_part(c, part, text, len)) {
+            bz_fail(&c->error, BZ_OUT_OF_MEMORY, "No memory for the answer.");
+            return 1;
         }
-        ids[at++] = image ? special->image_end : special->audio_end;
-        next++;
+        if (c->o->part && c->o->part(c->o->user, part, text, len) != 0) {
+            c->cancelled = true;
+            return 1;
+        }
     }
-    t->snapshot_at = t->short_snapshot == t->short_prompt.n ? (uint32_t)at
-                     : t->short_snapshot                    ? t->snapshot_at
-                                                            : 0;
-    t->prompt.n = at;
-    return next == t->n_media
-               ? BZ_OK
-               : bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                         "This model's vocabulary has no tokens for pictures and sound.");
+    return c->ended;
 }
 
-bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *err)
+/* ---- jobs ------------------------------------------------------------------------- */
+
+static int on_read(void *user, const bz_read *read)
 {
-    if (i >= t->n_media) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The conversation has %zu pictures and sounds; there is no number %zu.",
-                       t->n_media, i + 1);
-    }
-    const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
-    if (image != (media->kind == BZ_MEDIA_IMAGE)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the conversation's media is a %s.",
-                       i + 1, image ? "picture" : "sound");
-    }
-    bz_media *held = bz_media_hold(media);
-    bz_media_free(t->media[i].media);
-    t->media[i].media = held;
-    return expand(t, err);
+    const chat_run *c = user;
+    return c->host.read ? c->host.read(c->host.user, read) : 1;
 }
 
-bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_error *err)
+static int on_event(void *user, const bz_event *event)
 {
-    if (t->prompt.n == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The conversation has pictures or sounds that were not attached yet.");
+    chat_run *c = user;
+    if (c->host.event && c->host.event(c->host.user, event) != 0) {
+        c->cancelled = true;
+        return 1;
     }
-    bz_media **list = malloc((t->n_media + 1) * sizeof *list);
-    if (!list) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+    if (event->kind != BZ_EVENT_TOKEN) {
+        return 0;
     }
-    for (size_t i = 0; i < t->n_media; i++) {
-        list[i] = t->media[i].media;
+    c->generated++;
+    return bz_turn_push(c->turn, event->token, &c->error) == BZ_OK ? drain(c) : 1;
+}
+
+/* Runs a job to its end, or to the end of the turn, and frees it. */
+static bz_status run_job(chat_run *c, bz_job *job, bz_error *err)
+{
+    const bz_host host = {.size = sizeof host, .read = on_read, .event = on_event, .user = c};
+    bz_error error = {0};
+    bz_status status = bz_job_run(job, &host, &error);
+    c->finish = bz_job_finish(job);
+    bz_job_free(job);
+    if (c->error.code) { /* aborted for that reason */
+        error = c->error;
+    } else if (status == BZ_ABORTED && c->ended && !c->cancelled) {
+        return BZ_OK; /* the turn ended before the job: a stop string */
     }
-    const bz_prefill_options o = {.size = sizeof o, .snapshot_at = t->snapshot_at};
-    const bz_status status = bz_session_prefill_media(session, t->prompt.id, t->prompt.n, list,
-                                                      t->n_media, &o, job, err);
-    free(list);
+    if (error.code && err) {
+        *err = error;
+    }
+    return error.code;
+}
+
+static bz_status attach_media(chat_run *c, bz_error *err)
+{
+    const size_t n = bz_turn_media(c->turn);
+    bz_status status = BZ_OK;
+    if (n != c->o->n_media) {
+        return n && !c->o->n_media
+                   ? bz_fail(err, BZ_BAD_REQUEST,
+                             "The request has image or audio content (image_url, input_audio); "
+                             "encode it and pass it in bz_chat_options.media.")
+                   : bz_fail(err, BZ_BAD_REQUEST,
+                             "The request has %zu pictures and sounds; %zu were passed.", n,
+                             c->o->n_media);
+    }
+    for (size_t i = 0; i < n && status == BZ_OK; i++) {
+        status = bz_turn_attach(c->turn, i, c->o->media[i], err);
+    }
     return status;
 }
 
-const int32_t *bz_turn_prompt(const bz_turn *t, size_t *n, uint32_t *snapshot_at)
+/* Settings that are read but cannot be obeyed here. */
+static bz_status check_settings(const chat_run *c, bz_error *err)
 {
-    *n = t->prompt.n;
-    *snapshot_at = t->snapshot_at;
-    return t->prompt.id;
+    bool has_seed;
+    const bz_generate_options *o = bz_turn_options(c->turn, &has_seed);
+    const bz_sampling *s = &o->sampling;
+    if (o->log_probs) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "logprobs is false: bz_chat does not return them; generate with a session.");
+    }
+    const bool samples = s->greedy || s->temperature != 0 || s->top_k || s->top_p != 0 ||
+                         s->min_p != 0 || s->repetition != 0 || s->presence != 0 ||
+                         s->frequency != 0 || s->window || s->n_bias;
+    if (c->model->text.config.canvas && samples) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "temperature, top_p, penalties and the like do not apply to a diffusion "
+                       "model; leave them out.");
+    }
+    return BZ_OK;
 }
 
-/* ---- what is said ----------------------------------------------------------------- */
-
-bz_status bz_turn_push(bz_turn *t, int32_t token, bz_error *err)
+static bz_status prefill(chat_run *c, bz_error *err)
 {
-    return token < 0 ? bz_parser_finish(t->parser, err) : bz_parser_push(t->parser, token, err);
+    const uint64_t reused = bz_session_get_stats(c->session).reused;
+    uint32_t snapshot_at;
+    size_t n;
+    bz_job *job = NULL;
+    bz_turn_prompt(c->turn, &n, &snapshot_at);
+    c->prompt_tokens = n;
+    bz_status status = bz_turn_prefill(c->session, c->turn, &job, err);
+    if (status == BZ_OK) {
+        status = run_job(c, job, err);
+    }
+    c->reused = bz_session_get_stats(c->session).reused - reused;
+    return status;
 }
 
-/* Room for n bytes of text and a terminator. */
-static bool make_room(bz_turn *t, size_t n)
+/* No more tokens: parts that were held back. */
+static bz_status flush_turn(chat_run *c, bz_error *err)
 {
-    t->text.n = 0;
-    if (t->text.cap <= n) {
-        char *more = realloc(t->text.text, 2 * n + 64);
-        if (!more) {
-            return false;
+    const bz_status status = bz_turn_push(c->turn, -1, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    drain(c);
+    if (c->error.code && err) {
+        *err = c->error;
+    }
+    return c->cancelled ? bz_fail(err, BZ_ABORTED, "Stopped on request.") : c->error.code;
+}
+
+static bz_status generate(chat_run *c, bz_error *err)
+{
+    bool has_seed;
+    bz_generate_options o = *bz_turn_options(c->turn, &has_seed);
+    bz_job *job = NULL;
+    o.sampling.seed = has_seed ? o.sampling.seed : c->o->seed;
+    bz_status status = bz_session_generate(c->session, &o, &job, err);
+    if (status == BZ_OK) {
+        status = run_job(c, job, err);
+    }
+    if (status == BZ_OK && !c->ended) {
+        status = flush_turn(c, err);
+    }
+    const bz_finish finish = bz_turn_finish(c->turn);
+    c->finish = finish != BZ_FINISH_NONE ? finish : c->finish;
+    return status;
+}
+
+/* ---- the answer ------------------------------------------------------------------- */
+
+static const char *finish_reason(const chat_run *c)
+{
+    return c->finish == BZ_FINISH_LENGTH || c->finish == BZ_FINISH_CONTEXT ? "length"
+           : c->n_calls                                                    ? "tool_calls"
+                                                                           : "stop";
+}
+
+static void put_message(bz_json *j, const chat_run *c)
+{
+    bz_json_object(j);
+    bz_json_put_text(j, "role", "assistant");
+    if (c->content.n || !c->n_calls) {
+        bz_json_put_str(j, "content", (bz_str){c->content.text, c->content.n});
+    } else {
+        bz_json_put_text(j, "content", NULL);
+    }
+    if (c->thinking.n) {
+        bz_json_put_str(j, "reasoning_content", (bz_str){c->thinking.text, c->thinking.n});
+    }
+    if (c->n_calls) {
+        bz_arena arena = {0};
+        const bz_json_node *calls = NULL;
+        bz_json_key(j, "tool_calls");
+        if (bz_json_read(&calls, c->calls.text, c->calls.n, &arena, NULL) == BZ_OK) {
+            bz_json_node_write(j, calls);
+        } else {
+            j->failed = true; /* no memory */
         }
-        t->text.text = more;
-        t->text.cap = 2 * n + 64;
+        bz_arena_free(&arena);
     }
-    return true;
+    bz_json_end(j);
 }
 
-/* The answer without stop strings; what may be the beginning of one stays behind. */
-static bool filter(bz_turn *t, bz_str said)
+static bz_status write_answer(const chat_run *c, char **answer, bz_error *err)
 {
-    if (!make_room(t, said.len + bz_stop_longest(t->stop))) {
-        return false;
-    }
-    t->text.n = bz_stop_push(t->stop, said.data, said.len, t->text.text);
-    return true;
-}
-
-static bool flush(bz_turn *t)
-{
-    if (!make_room(t, bz_stop_longest(t->stop))) {
-        return false;
-    }
-    t->text.n = bz_stop_flush(t->stop, t->text.text);
-    return true;
-}
-
-/* {"name":..., "arguments":...}; the arguments are JSON already. */
-static bool write_call(bz_turn *t, const bz_said *said)
-{
-    static const char before[] = "{\"name\":", between[] = ",\"arguments\":";
+    bz_json_buffer text = {0};
     bz_json j;
-    t->text.n = 0;
-    bool ok = bz_json_to_buffer(&t->text, before, sizeof before - 1);
-    bz_json_init(&j, bz_json_to_buffer, &t->text);
-    bz_json_str(&j, said->name);
-    return ok && bz_json_finish(&j) && bz_json_to_buffer(&t->text, between, sizeof between - 1) &&
-           bz_json_to_buffer(&t->text, said->text.data, said->text.len) &&
-           bz_json_to_buffer(&t->text, "}", 1);
-}
-
-static bz_turn_part tell(bz_turn *t, bz_turn_part part, bz_str said, const char **text, size_t *len)
-{
-    t->ended = t->ended || part == BZ_TURN_END;
-    *text = said.data;
-    *len = said.len;
-    return part;
-}
-
-static bz_str own_text(const bz_turn *t)
-{
-    return (bz_str){t->text.text, t->text.n};
-}
-
-static const bz_str nothing = {"", 0};
-
-/* Without memory for a text the turn ends there: a hole in the middle would go unnoticed. */
-static bz_turn_part tell_said(bz_turn *t, const bz_said *said, const char **text, size_t *len)
-{
-    switch (said->kind) {
-    case BZ_SAID_THINKING: return tell(t, BZ_TURN_THINKING, said->text, text, len);
-    case BZ_SAID_ANSWER: return tell(t, BZ_TURN_ANSWER, said->text, text, len);
-    case BZ_SAID_CALL_BEGIN: return tell(t, BZ_TURN_CALL_BEGIN, said->name, text, len);
-    case BZ_SAID_BROKEN_CALL: return tell(t, BZ_TURN_BROKEN_CALL, said->text, text, len);
-    case BZ_SAID_CALL:
-        if (write_call(t, said)) {
-            return tell(t, BZ_TURN_CALL, own_text(t), text, len);
-        }
-        break;
-    case BZ_SAID_END: break;
+    bz_json_init(&j, bz_json_to_buffer, &text);
+    bz_json_object(&j);
+    bz_json_put_text(&j, "object", "chat.completion");
+    bz_json_put_text(&j, "model", c->model->name);
+    bz_json_key(&j, "choices");
+    bz_json_array(&j);
+    bz_json_object(&j);
+    bz_json_put_uint(&j, "index", 0);
+    bz_json_key(&j, "message");
+    put_message(&j, c);
+    bz_json_put_text(&j, "finish_reason", finish_reason(c));
+    bz_json_end(&j);
+    bz_json_end(&j);
+    bz_json_key(&j, "usage");
+    bz_json_object(&j);
+    bz_json_put_uint(&j, "prompt_tokens", c->prompt_tokens);
+    bz_json_put_uint(&j, "completion_tokens", c->generated);
+    bz_json_put_uint(&j, "total_tokens", c->prompt_tokens + c->generated);
+    bz_json_key(&j, "prompt_tokens_details");
+    bz_json_object(&j);
+    bz_json_put_uint(&j, "cached_tokens", c->reused);
+    bz_json_end(&j);
+    bz_json_end(&j);
+    bz_json_end(&j);
+    if (!bz_json_finish(&j)) {
+        free(text.text);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
     }
-    return tell(t, BZ_TURN_END, nothing, text, len);
+    *answer = text.text;
+    return BZ_OK;
 }
 
-bz_turn_part bz_turn_next(bz_turn *t, const char **text, size_t *len)
+/* ---- the call --------------------------------------------------------------------- */
+
+static bz_status run(chat_run *c, const char *request, size_t len, char **answer, bz_error *err)
 {
-    if (t->waiting) {
-        t->waiting = false;
-        return tell_said(t, &t->said, text, len);
+    bz_status status = bz_turn_new_media(&c->turn, c->model, request, len, err);
+    if (status == BZ_OK) {
+        status = check_settings(c, err);
     }
-    while (!t->ended) {
-        if (t->stop && bz_stop_matched(t->stop)) {
-            return tell(t, BZ_TURN_END, nothing, text, len);
-        }
-        if (!bz_parser_next(t->parser, &t->said)) {
-            break;
-        }
-        const bool answer = t->said.kind == BZ_SAID_ANSWER;
-        if (!t->stop) {
-            return tell_said(t, &t->said, text, len);
-        }
-        if (answer ? !filter(t, t->said.text) : !flush(t)) {
-            return tell(t, BZ_TURN_END, nothing, text, len);
-        }
-        if (t->text.n) { /* what was held back comes first */
-            t->waiting = !answer;
-            return tell(t, BZ_TURN_ANSWER, own_text(t), text, len);
-        }
-        if (!answer) {
-            return tell_said(t, &t->said, text, len);
-        }
+    if (status == BZ_OK) {
+        status = attach_media(c, err);
     }
-    return tell(t, BZ_TURN_NOTHING, nothing, text, len);
+    if (status == BZ_OK && !c->session) {
+        status = bz_session_new(&c->session, c->model, c->o->session_options, err);
+    }
+    if (status == BZ_OK) {
+        status = prefill(c, err);
+    }
+    if (status == BZ_OK) {
+        status = generate(c, err);
+    }
+    if (status == BZ_OK && c->n_calls && !(append(&c->calls, "]", 1))) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
+    }
+    return status == BZ_OK ? write_answer(c, answer, err) : status;
+}
+
+bz_status bz_chat(const bz_model *model, const char *request, size_t len,
+                  const bz_chat_options *options, char **answer, bz_error *err)
+{
+    bz_chat_options o;
+    chat_run c = {.o = &o, .model = model};
+    *answer = NULL;
+    bz_status status = BZ_READ_CHAT(&o, options, err);
+    if (status == BZ_OK) {
+        status = BZ_READ_HOST(&c.host, o.host, err);
+    }
+    if (status == BZ_OK && o.session && o.session->model != model) {
+        status = bz_fail(err, BZ_BAD_REQUEST, "The session belongs to another model.");
+    }
+    if (status == BZ_OK && !append(&c.calls, "[", 1)) {
+        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
+    }
+    if (status == BZ_OK) {
+        c.session = o.session;
+        status = run(&c, request, len, answer, err);
+    }
+    bz_turn_free(c.turn);
+    if (c.session != o.session) {
+        bz_session_free(c.session);
+    }
+    free(c.content.text);
+    free(c.thinking.text);
+    free(c.calls.text);
+    return status;
 }

@@ -33,6 +33,7 @@ bz_status bz_write_sized(void *to, const void *from, size_t known, size_t first,
 #define BZ_READ_PREFILL(to, from, err)  BZ_READ_OPTIONS(bz_prefill_options, logits, to, from, err)
 #define BZ_READ_GENERATE(to, from, err) BZ_READ_OPTIONS(bz_generate_options, n_stop, to, from, err)
 #define BZ_WRITE_FIT(to, from, err)     BZ_WRITE_SIZED(bz_fit, max_context, to, from, err)
+#define BZ_READ_CHAT(to, from, err)     BZ_READ_OPTIONS(bz_chat_options, n_media, to, from, err)
 #define BZ_READ_ENCODER(to, from, err)  BZ_READ_OPTIONS(bz_encoder_options, exact, to, from, err)
 #define BZ_READ_BATCH(to, from, err)    BZ_READ_OPTIONS(bz_batch_options, kernels, to, from, err)
 #define BZ_READ_DENOISE(to, from, err)  BZ_READ_OPTIONS(bz_denoise_options, user, to, from, err)

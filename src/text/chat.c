@@ -270,7 +270,7 @@ static bz_status put_system_text(bz_prompt *p, const bz_message *m, bz_error *er
     return BZ_OK;
 }
 
-static bz_status put_system(bz_prompt *p, const bz_chat *chat, const bz_message *system,
+static bz_status put_system(bz_prompt *p, const bz_conversation *chat, const bz_message *system,
                             bz_error *err)
 {
     bz_status status = BZ_OK;
@@ -355,7 +355,7 @@ static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending
     return BZ_OK;
 }
 
-static bz_status put_messages(bz_prompt *p, const bz_chat *chat, size_t first, ending *end,
+static bz_status put_messages(bz_prompt *p, const bz_conversation *chat, size_t first, ending *end,
                               bz_error *err)
 {
     const bz_message *messages = chat->messages;
@@ -392,7 +392,7 @@ static bz_status put_messages(bz_prompt *p, const bz_chat *chat, size_t first, e
     return BZ_OK;
 }
 
-static void put_generation_prompt(bz_prompt *p, const bz_chat *chat, ending end)
+static void put_generation_prompt(bz_prompt *p, const bz_conversation *chat, ending end)
 {
     p->generation = p->n;
     if (!chat->add_generation_prompt) {
@@ -410,7 +410,7 @@ static void put_generation_prompt(bz_prompt *p, const bz_chat *chat, ending end)
     }
 }
 
-bz_status bz_chat_render(bz_prompt *p, const bz_chat *chat, bz_error *err)
+bz_status bz_chat_render(bz_prompt *p, const bz_conversation *chat, bz_error *err)
 {
     bz_status status = BZ_OK;
     ending end = CLOSED;

@@ -55,7 +55,7 @@ typedef struct bz_message {
     bz_str tool_call_id, name;
 } bz_message;
 
-typedef struct bz_chat {
+typedef struct bz_conversation {
     const bz_message *messages;
     size_t n_messages;
     const bz_json_node *tools; /* an array of declarations in OpenAI's form, or NULL */
@@ -64,7 +64,7 @@ typedef struct bz_chat {
     bool add_generation_prompt; /* the model is to speak next */
     bool continue_final; /* in the message that the assistant has begun, if that is the last one */
     bool no_ple;         /* a model without per-layer embeddings */
-} bz_chat;
+} bz_conversation;
 
 /* Fills *chat from a request: an object with `messages`, `tools` and the switches above, in
  * the form of OpenAI's API or of Ollama's. Thinking is on where the request says so (think,
@@ -72,7 +72,8 @@ typedef struct bz_chat {
  * add_generation_prompt false. With continue_final_message it goes on where the assistant's last
  * message breaks off. `no_ple` is left to the caller. Everything lies in the arena or in the
  * request's tree. */
-bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *arena, bz_error *err);
+bz_status bz_chat_read(bz_conversation *chat, const bz_json_node *request, bz_arena *arena,
+                       bz_error *err);
 
 /* ---- a prompt --------------------------------------------------------------- */
 
@@ -97,7 +98,7 @@ typedef struct bz_prompt {
 } bz_prompt;
 
 /* The prompt lives as long as the conversation. On error it is empty. */
-bz_status bz_chat_render(bz_prompt *prompt, const bz_chat *chat, bz_error *err);
+bz_status bz_chat_render(bz_prompt *prompt, const bz_conversation *chat, bz_error *err);
 void bz_prompt_free(bz_prompt *prompt);
 
 /* All pieces as one text, terminated, for tests and for people; the caller frees it. */

@@ -284,7 +284,7 @@ static bool read_switch(const bz_json_node *node, bool *on)
     return false;
 }
 
-static void read_switches(bz_chat *chat, const bz_json_node *object)
+static void read_switches(bz_conversation *chat, const bz_json_node *object)
 {
     static const char *const thinking[] = {"reasoning_effort", "think", "enable_thinking"};
     for (size_t i = 0; i < sizeof thinking / sizeof *thinking; i++) {
@@ -295,13 +295,14 @@ static void read_switches(bz_chat *chat, const bz_json_node *object)
     read_switch(bz_json_get(object, "continue_final_message"), &chat->continue_final);
 }
 
-bz_status bz_chat_read(bz_chat *chat, const bz_json_node *request, bz_arena *arena, bz_error *err)
+bz_status bz_chat_read(bz_conversation *chat, const bz_json_node *request, bz_arena *arena,
+                       bz_error *err)
 {
     reading r = {arena, err, 0};
     const bz_json_node *messages = bz_json_get(request, "messages"),
                        *tools = bz_json_get(request, "tools");
     bz_status status = BZ_OK;
-    *chat = (bz_chat){.add_generation_prompt = true};
+    *chat = (bz_conversation){.add_generation_prompt = true};
     if (!bz_json_is(messages, BZ_JSON_ARRAY)) {
         return bz_fail(err, BZ_BAD_REQUEST, "The request has no list of messages.");
     }

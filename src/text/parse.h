@@ -26,7 +26,7 @@ typedef struct bz_parser_options {
     bool thinking;      /* false: thoughts are dropped */
     bool thinking_open; /* the prompt ended inside a thought: bz_prompt.thinking_open */
     const bz_json_node
-        *tools; /* as in bz_chat, for repairs; must outlive the parser; may be NULL */
+        *tools; /* as in bz_conversation, for repairs; must outlive the parser; may be NULL */
 } bz_parser_options;
 
 typedef enum bz_said_kind {

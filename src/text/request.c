@@ -1,6 +1,9 @@
 #include "text/request.h"
 
 #include <math.h>
+#include <string.h>
+
+/* ---- numbers ---------------------------------------------------------------------- */
 
 typedef enum field {
     TEMPERATURE,
@@ -15,7 +18,7 @@ typedef enum field {
     TOP_LOG_PROBS
 } field;
 
-/* Of two names for one thing the later line wins. */
+/* Of two names for one setting the later line wins. */
 static const struct {
     const char *name;
     field field;
@@ -37,12 +40,12 @@ static const struct {
     {"top_logprobs", TOP_LOG_PROBS, true, 0, 20},
 };
 
-static bool is_nothing(const bz_json_node *node)
+static bool is_absent(const bz_json_node *node)
 {
     return !node || node->kind == BZ_JSON_NULL;
 }
 
-/* Zero is a default in our options and a value in a request. */
+/* Zero is a default in bz_generate_options and a value in a request. */
 static void put(bz_generate_options *o, field f, double value)
 {
     bz_sampling *s = &o->sampling;
@@ -50,14 +53,14 @@ static void put(bz_generate_options *o, field f, double value)
     case TEMPERATURE: s->temperature = value > 0 ? (float)value : -1; break;
     case TOP_P:
         s->top_p = (float)value;
-        s->greedy = s->greedy || value <= 0; /* the likeliest token alone has that much */
+        s->greedy = s->greedy || value <= 0; /* the likeliest token alone suffices */
         break;
     case TOP_K: s->top_k = value > 0 ? (int32_t)value : -1; break;
     case MIN_P: s->min_p = value > 0 ? (float)value : -1; break;
     case REPETITION: s->repetition = (float)value; break;
     case WINDOW:
         s->window = (int32_t)value;
-        s->repetition = value == 0 ? 1 : s->repetition; /* it looks at no token */
+        s->repetition = value == 0 ? 1 : s->repetition; /* no token counts as seen */
         break;
     case PRESENCE: s->presence = (float)value; break;
     case FREQUENCY: s->frequency = (float)value; break;
@@ -71,7 +74,7 @@ static bz_status read_numbers(bz_generate_options *o, const bz_json_node *object
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const bz_json_node *node = bz_json_get(object, names[i].name);
         double value;
-        if (is_nothing(node)) {
+        if (is_absent(node)) {
             continue;
         }
         if (!bz_json_to_double(node, &value) || value < names[i].low || value > names[i].high ||
@@ -85,26 +88,25 @@ static bz_status read_numbers(bz_generate_options *o, const bz_json_node *object
     return BZ_OK;
 }
 
-/* Below zero: any, as Ollama says it. */
-static bz_status read_seed(bz_generate_options *o, bool *seeded, const bz_json_node *node,
-                           bz_error *err)
+/* Below zero: any seed, as in Ollama's API. */
+static bz_status read_seed(bz_request *r, const bz_json_node *node, bz_error *err)
 {
     int64_t seed;
-    if (is_nothing(node)) {
+    if (is_absent(node)) {
         return BZ_OK;
     }
     if (!bz_json_to_int(node, &seed)) {
         return bz_fail(err, BZ_BAD_REQUEST, "seed is a whole number.");
     }
-    *seeded = seed >= 0;
-    o->sampling.seed = *seeded ? (uint64_t)seed : 0;
+    r->has_seed = seed >= 0;
+    r->generate.sampling.seed = r->has_seed ? (uint64_t)seed : 0;
     return BZ_OK;
 }
 
 /* {"1234": -100}: keys are tokens. OpenAI's -100 means never. */
 static bz_status read_bias(bz_sampling *s, const bz_json_node *node, bz_arena *arena, bz_error *err)
 {
-    if (is_nothing(node)) {
+    if (is_absent(node)) {
         return BZ_OK;
     }
     bz_bias *all = bz_json_is(node, BZ_JSON_OBJECT)
@@ -137,7 +139,7 @@ static bz_status read_bias(bz_sampling *s, const bz_json_node *node, bz_arena *a
 static bz_status read_log_probs(bz_generate_options *o, const bz_json_node *request, bz_error *err)
 {
     const bz_json_node *wanted = bz_json_get(request, "logprobs");
-    if (!is_nothing(wanted) && wanted->kind != BZ_JSON_TRUE && wanted->kind != BZ_JSON_FALSE) {
+    if (!is_absent(wanted) && wanted->kind != BZ_JSON_TRUE && wanted->kind != BZ_JSON_FALSE) {
         return bz_fail(err, BZ_BAD_REQUEST, "logprobs is true or false.");
     }
     o->log_probs = bz_json_is(wanted, BZ_JSON_TRUE);
@@ -147,49 +149,165 @@ static bz_status read_log_probs(bz_generate_options *o, const bz_json_node *requ
     return BZ_OK;
 }
 
-/* What we cannot do yet must not look as if it had been done. */
-static bz_status refuse(const bz_json_node *request, bz_error *err)
+/* ---- stop strings ------------------------------------------------------------------- */
+
+static bz_status read_stop_string(const bz_json_node *node, bz_arena *arena, const char **out,
+                                  bz_error *err)
+{
+    if (!bz_json_is(node, BZ_JSON_STRING) || memchr(node->of.text.data, 0, node->of.text.len)) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "stop is a text without zero bytes, or a list of such texts.");
+    }
+    char *copy = bz_arena_alloc(arena, node->of.text.len + 1);
+    if (!copy) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a stop string.");
+    }
+    memcpy(copy, node->of.text.data, node->of.text.len);
+    copy[node->of.text.len] = 0;
+    *out = copy;
+    return BZ_OK;
+}
+
+static bz_status read_stop(bz_request *r, const bz_json_node *stop, bz_arena *arena, bz_error *err)
+{
+    if (is_absent(stop)) {
+        return BZ_OK;
+    }
+    const bool list = stop->kind == BZ_JSON_ARRAY;
+    const size_t n = list ? stop->n : 1;
+    const char **strings = bz_arena_array(arena, n + 1, sizeof *strings);
+    if (!strings) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the stop strings.");
+    }
+    bz_status status = BZ_OK;
+    const bz_json_node *item = list ? stop->of.first : stop;
+    for (size_t i = 0; i < n && status == BZ_OK; i++, item = item->next) {
+        status = read_stop_string(item, arena, &strings[i], err);
+    }
+    r->stop = strings;
+    r->n_stop = n;
+    return status;
+}
+
+/* ---- what is refused ----------------------------------------------------------------- */
+
+static bool is_list_of_text_alone(const bz_json_node *node)
+{
+    return bz_json_is(node, BZ_JSON_ARRAY) && node->n == 1 &&
+           bz_str_is(bz_json_string(node->of.first), "text");
+}
+
+/* Keys for which only one value can be served, besides null. */
+static bz_status check_values(const bz_json_node *request, bz_error *err)
 {
     const bz_json_node *n = bz_json_get(request, "n"),
-                       *choice = bz_json_get(request, "tool_choice");
-    const bz_json_node *format = bz_json_get(request, "response_format");
+                       *choice = bz_json_get(request, "tool_choice"),
+                       *format = bz_json_get(request, "response_format"),
+                       *ollama_format = bz_json_get(request, "format"),
+                       *modalities = bz_json_get(request, "modalities"),
+                       *parallel = bz_json_get(request, "parallel_tool_calls"),
+                       *verbosity = bz_json_get(request, "verbosity");
     const bz_str word = bz_json_string(choice);
     int64_t answers;
-    if (!is_nothing(n) && (!bz_json_to_int(n, &answers) || answers != 1)) {
+    if (!is_absent(n) && (!bz_json_to_int(n, &answers) || answers != 1)) {
         return bz_fail(err, BZ_BAD_REQUEST, "n is 1: one answer per request.");
     }
-    if (!is_nothing(choice) && !bz_str_is(word, "auto") && !bz_str_is(word, "none")) {
+    if (!is_absent(choice) && !bz_str_is(word, "auto") && !bz_str_is(word, "none")) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "tool_choice is auto or none; a tool cannot be forced yet.");
     }
-    if (!is_nothing(format) && !bz_str_is(bz_json_string(bz_json_get(format, "type")), "text")) {
+    if (!is_absent(format) && !bz_str_is(bz_json_string(bz_json_get(format, "type")), "text")) {
         return bz_fail(err, BZ_BAD_SCHEMA,
                        "response_format is text; JSON and schemas are not supported yet.");
+    }
+    if (!is_absent(ollama_format) &&
+        !(ollama_format->kind == BZ_JSON_STRING && ollama_format->of.text.len == 0)) {
+        return bz_fail(err, BZ_BAD_SCHEMA,
+                       "format is empty; JSON and schemas are not supported yet.");
+    }
+    if (!is_absent(modalities) && !is_list_of_text_alone(modalities)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "modalities is [\"text\"]: answers are text.");
+    }
+    if (!is_absent(parallel) && parallel->kind != BZ_JSON_TRUE) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "parallel_tool_calls is true; the number of calls cannot be limited.");
+    }
+    if (!is_absent(verbosity) && !bz_str_is(bz_json_string(verbosity), "medium")) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "verbosity is medium; ask for a shorter or longer answer in a message.");
     }
     return BZ_OK;
 }
 
-bz_status bz_request_read(bz_generate_options *o, bool *seeded, const bz_json_node *request,
-                          bz_arena *arena, bz_error *err)
+/* Keys that cannot be obeyed at all. */
+static bz_status check_keys(const bz_json_node *request, bz_error *err)
 {
-    const bz_json_node *options = bz_json_get(request, "options");
-    *o = (bz_generate_options){.size = sizeof(bz_generate_options)};
-    *seeded = false;
-    bz_status status = refuse(request, err);
-    if (status == BZ_OK) {
-        status = read_numbers(o, options, err);
+    static const struct {
+        const char *key, *advice;
+    } refused[] = {
+        {"audio", "answers are text"},
+        {"function_call", "use tool_choice"},
+        {"functions", "use tools"},
+        {"prediction", "leave it out"},
+        {"web_search_options", "nothing is fetched from the network"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        if (!is_absent(bz_json_get(request, refused[i].key))) {
+            return bz_fail(err, BZ_BAD_REQUEST, "%s is not supported: %s.", refused[i].key,
+                           refused[i].advice);
+        }
     }
-    if (status == BZ_OK) {
-        status = read_numbers(o, request, err);
+    if (bz_json_is(bz_json_get(request, "store"), BZ_JSON_TRUE)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "store is false: answers are not stored.");
     }
-    if (status == BZ_OK) {
-        status = read_seed(o, seeded, bz_json_get(options, "seed"), err);
+    return BZ_OK;
+}
+
+/* Switches that the chat template reads (chat_json.c). */
+static bz_status check_switches(const bz_json_node *object, bz_error *err)
+{
+    static const char *const keys[] = {"think",
+                                       "enable_thinking",
+                                       "reasoning_effort",
+                                       "preserve_thinking",
+                                       "add_generation_prompt",
+                                       "continue_final_message"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const bz_json_node *node = bz_json_get(object, keys[i]);
+        if (!is_absent(node) && node->kind != BZ_JSON_TRUE && node->kind != BZ_JSON_FALSE &&
+            node->kind != BZ_JSON_STRING) {
+            return bz_fail(err, BZ_BAD_REQUEST, "%s is true, false or a word.", keys[i]);
+        }
     }
-    if (status == BZ_OK) {
-        status = read_seed(o, seeded, bz_json_get(request, "seed"), err);
+    return BZ_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------ */
+
+bz_status bz_request_read(bz_request *r, const bz_json_node *request, bz_arena *arena,
+                          bz_error *err)
+{
+    const bz_json_node *options = bz_json_get(request, "options"),
+                       *stop = bz_json_get(request, "stop");
+    *r = (bz_request){.generate = {.size = sizeof r->generate}};
+    if (!bz_json_is(request, BZ_JSON_OBJECT)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The request is not a JSON object.");
     }
-    if (status == BZ_OK) {
-        status = read_bias(&o->sampling, bz_json_get(request, "logit_bias"), arena, err);
+    if (!is_absent(options) && options->kind != BZ_JSON_OBJECT) {
+        return bz_fail(err, BZ_BAD_REQUEST, "options is an object.");
     }
-    return status == BZ_OK ? read_log_probs(o, request, err) : status;
+    bz_status status = check_values(request, err);
+    status = status == BZ_OK ? check_keys(request, err) : status;
+    status = status == BZ_OK ? check_switches(request, err) : status;
+    status = status == BZ_OK ? read_numbers(&r->generate, options, err) : status;
+    status = status == BZ_OK ? read_numbers(&r->generate, request, err) : status;
+    status = status == BZ_OK ? read_seed(r, bz_json_get(options, "seed"), err) : status;
+    status = status == BZ_OK ? read_seed(r, bz_json_get(request, "seed"), err) : status;
+    status = status == BZ_OK
+                 ? read_stop(r, is_absent(stop) ? bz_json_get(options, "stop") : stop, arena, err)
+                 : status;
+    status = status == BZ_OK
+                 ? read_bias(&r->generate.sampling, bz_json_get(request, "logit_bias"), arena, err)
+                 : status;
+    return status == BZ_OK ? read_log_probs(&r->generate, request, err) : status;
 }

@@ -1,13 +1,22 @@
-/* How the answer to a request is to be chosen: OpenAI's fields, or Ollama's under `options`. */
+/* The settings of a chat request: OpenAI's keys, or Ollama's under `options`.
+ *
+ * Every setting that OpenAI's chat API knows is obeyed or refused with a sentence that names it,
+ * also by its value: nothing is rounded, clamped or dropped. Keys that cannot change the answer
+ * (model, user, stream, metadata ...) are accepted. Keys that neither API has are not looked at. */
 #ifndef BZ_TEXT_REQUEST_H
 #define BZ_TEXT_REQUEST_H
 
 #include "base/json_read.h"
 
-/* Lists lie in the arena. Stop strings are not read here: a bz_turn looks for them in the answer
- * alone. What is not there keeps its default; without a seed *seeded is false, and the caller draws
- * one. What cannot be done (several answers, a forced tool, a schema) is refused, never ignored. */
-bz_status bz_request_read(bz_generate_options *o, bool *seeded, const bz_json_node *request,
-                          bz_arena *arena, bz_error *err);
+/* Lists are allocated in the arena. What the request does not have keeps its default. */
+typedef struct bz_request {
+    bz_generate_options generate; /* without stop strings: see below */
+    bool has_seed;                /* false: the caller chooses one */
+    const char *const *stop;      /* [n_stop] to be searched in the answer, not in thinking */
+    size_t n_stop;
+} bz_request;
+
+bz_status bz_request_read(bz_request *out, const bz_json_node *request, bz_arena *arena,
+                          bz_error *err);
 
 #endif

@@ -332,14 +332,13 @@ EXPORT(answer)
 bz_job *wasm_answer(host *h, bz_session *s, const char *request, uint32_t len, double seed)
 {
     bz_arena arena = {0};
-    bz_generate_options options;
+    bz_request r;
     const bz_json_node *root;
-    bool seeded;
     bz_job *job = NULL;
     if (bz_json_read(&root, request, len, &arena, &h->error) == BZ_OK &&
-        bz_request_read(&options, &seeded, root, &arena, &h->error) == BZ_OK) {
-        options.sampling.seed = seeded ? options.sampling.seed : (uint64_t)seed;
-        bz_session_generate(s, &options, &job, &h->error);
+        bz_request_read(&r, root, &arena, &h->error) == BZ_OK) {
+        r.generate.sampling.seed = r.has_seed ? r.generate.sampling.seed : (uint64_t)seed;
+        bz_session_generate(s, &r.generate, &job, &h->error);
     }
     bz_arena_free(&arena);
     return job;
@@ -370,27 +369,11 @@ EXPORT(session_stats) void wasm_session_stats(host *h, const bz_session *s)
 /* ---- chat --------------------------------------------------------------------------------------
  */
 
-static bool check_request(host *h, const char *request, uint32_t len)
-{
-    bz_arena arena = {0};
-    bz_generate_options options;
-    const bz_json_node *root;
-    bool seeded;
-    const bool ok = bz_json_read(&root, request, len, &arena, &h->error) == BZ_OK &&
-                    bz_request_read(&options, &seeded, root, &arena, &h->error) == BZ_OK;
-    bz_arena_free(&arena);
-    return ok;
-}
-
-/* Also looks at the settings that `answer` will read: a wrong one is said before the prompt is
- * computed. */
 EXPORT(turn_new)
 bz_turn *wasm_turn_new(host *h, const bz_model *m, const char *request, uint32_t len)
 {
     bz_turn *turn = NULL;
-    if (check_request(h, request, len)) {
-        bz_turn_new_media(&turn, m, request, len, &h->error);
-    }
+    bz_turn_new_media(&turn, m, request, len, &h->error);
     return turn;
 }
 

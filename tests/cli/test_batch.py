@@ -112,15 +112,19 @@ def bad_lines():
     write("bad", ['{"prompt": "hi", "id": 1}', "no JSON at all", "[1, 2]", '{"id": "x"}', '{"prompt": "a", "messages": []}',
                   '{"prompt": 7}', "", "   ", '{"prompt": "a", "options": {"temprature": 1}}', '{"prompt": "a", "options": {"top_p": 7}}',
                   '{"messages": [{"role": "martian", "content": "x"}]}', '{"prompt": "a", "stop": [1]}', '{"id": [1], "prompt": "a"}',
-                  json.dumps(dict(prompt="word " * 2000)), '{"prompt": "a", "options": {"num_ctx": 99, "num_thread": 3}, "model": "m"}'])
+                  json.dumps(dict(prompt="word " * 2000)), '{"prompt": "a", "options": {"num_ctx": 99, "num_thread": 3}, "model": "m"}',
+                  '{"prompt": "a", "response_format": {"type": "json_object"}}', '{"prompt": "a", "n": 2}', '{"prompt": "a", "logprobs": true}',
+                  '{"prompt": "a", "temperature": "hot"}', '{"prompt": "a", "functions": []}'])
     out, err = bezel(TINY, "--prompts", path("bad"), "-n", "3")
     got = {r["line"]: r for r in records(out)}
-    same(sorted(got), [1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15], "lines")
+    same(sorted(got), [1, 2, 3, 4, 5, 6] + list(range(9, 21)), "lines")
     same(sorted(n for n, r in got.items() if "error" not in r), [1, 15], "good lines")
     same([got[n]["error"]["code"] for n in (2, 3, 9, 14)], ["bad_request"] * 3 + ["context_full"], "codes")
     same(got[4]["id"], "x", "the id of a bad line")
-    need("Unknown option "temprature'." == got[9]["error"]["message"], str(got[9]))
-    need("2 answered, 11 bad" in err, err)
+    for n, word in ((16, "response_format"), (17, "n is 1"), (18, "logprobs"), (19, "temperature"), (20, "functions")):
+        need(word in got[n]["error"]["message"], str(got[n]))
+    need('Unknown option "temprature".' == got[9]["error"]["message"], str(got[9]))
+    need("2 answered, 16 bad" in err, err)
 
 
 def structure():

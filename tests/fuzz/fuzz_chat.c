@@ -1,9 +1,11 @@
 /* Any JSON as a chat request: refused with a reason, or a prompt in which every control
  * token is one that the template wrote. */
 #include "text/chat.h"
+#include "text/request.h"
 #include "text/parse.h"
 #include "../support/small_vocab.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ static size_t count_controls(const bz_piece *pieces, size_t n)
     return count;
 }
 
-static void check_prompt(const bz_prompt *p, const bz_chat *chat)
+static void check_prompt(const bz_prompt *p, const bz_conversation *chat)
 {
     size_t ours = 0, n;
     must(p->n > 0 && p->generation <= p->n && !p->failed);
@@ -49,7 +51,7 @@ static void check_prompt(const bz_prompt *p, const bz_chat *chat)
 }
 
 /* What was written as the assistant's must be readable as the model's. */
-static void parse_back(const bz_prompt *p, const bz_chat *chat)
+static void parse_back(const bz_prompt *p, const bz_conversation *chat)
 {
     const bz_tokenizer *t = small_tokenizer();
     bz_ids ids = {0};
@@ -69,14 +71,34 @@ static void parse_back(const bz_prompt *p, const bz_chat *chat)
     bz_ids_free(&ids);
 }
 
+/* Settings are in range or refused with a sentence. */
+static void check_settings(const bz_json_node *request, bz_arena *arena)
+{
+    bz_error err = {0};
+    bz_request r;
+    const bz_status status = bz_request_read(&r, request, arena, &err);
+    if (status != BZ_OK) {
+        must((status == BZ_BAD_REQUEST || status == BZ_BAD_SCHEMA) && err.code == status &&
+             err.text[0]);
+        return;
+    }
+    const bz_sampling *s = &r.generate.sampling;
+    must(isfinite(s->temperature) && s->top_p >= 0 && s->top_p <= 1 && s->min_p <= 1);
+    must(r.generate.n_stop == 0 && r.generate.top_log_probs <= 20);
+    for (size_t i = 0; i < r.n_stop; i++) {
+        must(r.stop[i] != NULL);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bz_arena arena = {0};
     bz_error err = {0};
-    bz_chat chat;
+    bz_conversation chat;
     bz_prompt prompt = {0};
     const bz_json_node *request;
     if (size < 1 << 16 && bz_json_read(&request, (const char *)data, size, &arena, &err) == BZ_OK) {
+        check_settings(request, &arena);
         bz_status status = bz_chat_read(&chat, request, &arena, &err);
         if (!status) {
             chat.no_ple = size & 1;

@@ -47,14 +47,13 @@ static void check_request(const prompt_line *line, const settings *s)
     bz_json_buffer request = {0};
     bz_arena arena = {0};
     const bz_json_node *root;
-    bz_chat chat;
+    bz_conversation chat;
     bz_prompt prompt = {0};
     bz_error err = {0};
     if (prompt_line_request(line, "Be brief.", true, s, &request)) {
         must(bz_json_read(&root, request.text, request.n, &arena, &err) == BZ_OK);
         must(bz_json_is(bz_json_get(root, "stop"), BZ_JSON_ARRAY));
         if (bz_chat_read(&chat, root, &arena, &err) == BZ_OK) {
-            must(chat.add_generation_prompt);
             if (bz_chat_render(&prompt, &chat, &err) == BZ_OK) {
                 must(prompt.n > 0 && prompt.generation <= prompt.n);
             }

@@ -162,6 +162,11 @@ def main(box):
         case(f"a file that is not there, {kind}", [] if code == 1 and not out and "(not_found)" in err else [f"{code}: {out}{err}"])
         code, out, err = run([f"{work}/embed_jobs", f"{home}/include/bezel.h", "3", "a", "b"], shared_env)
         case(f"a file that is no model, {kind}", [] if code == 1 and not out and "bezel.h: " in err else [f"{code}: {out}{err}"])
+        talk = subprocess.run([f"{work}/chat", PEBBLE], input=b"My name is Tom.\nWhat is my name?\n", stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env={**os.environ, **shared_env})
+        spoken = talk.stdout.decode("utf-8", "replace").splitlines()
+        case(f"chat remembers what was said, {kind}", [] if talk.returncode == 0 and len(spoken) == 2 and "Tom" in spoken[1]
+             else [f"{talk.returncode}: {talk.stdout!r} {talk.stderr!r}"])
         problems, out = must([f"{work}/see", PEBBLE, picture, "What is \"this\"?"], shared_env)
         case(f"see tells what is in a picture, {kind}", problems or ([] if "red circle" in out else [out]))
         code, out, err = run([f"{work}/see", MODEL, picture, "x"], shared_env)

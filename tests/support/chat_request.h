@@ -8,7 +8,7 @@
 
 typedef struct rendered {
     bz_arena arena;
-    bz_chat chat;
+    bz_conversation chat;
     bz_prompt prompt;
     bz_error err;
     bz_status status;

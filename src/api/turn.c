@@ -1,0 +1,410 @@
+/* One turn of a conversation: a request in, its prompt out; tokens in, parts of the answer out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/media.h"
+#include "session/model.h"
+#include "sample/stop.h"
+#include "text/chat.h"
+#include "text/parse.h"
+#include "text/request.h"
+
+/* A picture or sound of the request. */
+typedef struct turn_media {
+    bz_part part;
+    bz_media *media; /* NULL: not attached yet */
+} turn_media;
+
+struct bz_turn {
+    const bz_model *model;
+    bz_arena arena; /* the request's tree, which the parser keeps reading, and its settings */
+    bz_request request;
+    bz_ids prompt;
+    uint32_t snapshot_at;
+    bz_ids short_prompt; /* with one token per picture or sound; empty without any */
+    uint32_t short_snapshot;
+    turn_media *media;
+    size_t n_media;
+
+    bz_parser *parser;
+    bz_stop *stop; /* NULL: none */
+    bz_said said;  /* waits until text that was held back before it is returned */
+    bool waiting;
+    bool ended;
+    bz_finish finish;    /* END or STOP, once it is known */
+    bz_json_buffer text; /* of the part returned last */
+};
+
+void bz_turn_free(bz_turn *t)
+{
+    if (!t) {
+        return;
+    }
+    bz_parser_free(t->parser);
+    bz_stop_free(t->stop);
+    bz_ids_free(&t->prompt);
+    bz_ids_free(&t->short_prompt);
+    for (size_t i = 0; i < t->n_media; i++) {
+        bz_media_free(t->media[i].media);
+    }
+    free(t->media);
+    bz_arena_free(&t->arena);
+    free(t->text.text);
+    free(t);
+}
+
+/* ---- the prompt -------------------------------------------------------------- */
+
+/* Two calls: tokens are split where the generation prompt begins, so that a later turn, whose
+ * prompt continues differently from there, has the same tokens before it. */
+static bz_status tokenize(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_error *err)
+{
+    bz_status status = bz_tokenizer_encode(m->tokenizer, p->pieces, p->generation, &t->prompt, err);
+    t->snapshot_at = p->generation < p->n ? (uint32_t)t->prompt.n : 0;
+    if (status == BZ_OK) {
+        status = bz_tokenizer_encode(m->tokenizer, p->pieces + p->generation, p->n - p->generation,
+                                     &t->prompt, err);
+    }
+    return status;
+}
+
+static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_error *err)
+{
+    if (p->n_media && !allowed) {
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "The request has image or audio content (image_url, input_audio), which is not taken "
+            "here; encode it and attach it (bezel_media.h).");
+    }
+    t->media = calloc(p->n_media + 1, sizeof *t->media);
+    if (!t->media) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+    }
+    for (size_t i = 0; i < p->n_media; i++) {
+        if (p->media[i].part.kind == BZ_PART_VIDEO) {
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "The request has video content; images and audio are taken.");
+        }
+        t->media[t->n_media++].part = p->media[i].part;
+    }
+    return BZ_OK;
+}
+
+static bz_status render(bz_turn *t, const bz_model *m, const bz_conversation *chat, bool media,
+                        bool *thinking_open, bz_error *err)
+{
+    bz_prompt prompt = {0};
+    bz_status status = bz_chat_render(&prompt, chat, err);
+    if (status == BZ_OK) {
+        status = take_media(t, &prompt, media, err);
+    }
+    if (status == BZ_OK) {
+        *thinking_open = prompt.thinking_open;
+        status = tokenize(t, m, &prompt, err);
+    }
+    if (status == BZ_OK && t->n_media) { /* expanded when the rows of all media are known */
+        t->short_prompt = t->prompt;
+        t->short_snapshot = t->snapshot_at;
+        t->prompt = (bz_ids){0};
+    }
+    bz_prompt_free(&prompt);
+    return status;
+}
+
+/* ---- making one ----------------------------------------------------------------- */
+
+static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bool media,
+                      bz_error *err)
+{
+    const bz_json_node *root;
+    bz_conversation chat;
+    bool thinking_open = false;
+    bz_status status = bz_json_read(&root, request, len, &t->arena, err);
+    if (status == BZ_OK) {
+        status = bz_request_read(&t->request, root, &t->arena, err);
+    }
+    if (status == BZ_OK) {
+        status = bz_chat_read(&chat, root, &t->arena, err);
+    }
+    if (status == BZ_OK && t->request.n_stop) {
+        status = bz_stop_new(&t->stop, t->request.stop, t->request.n_stop, err);
+    }
+    if (status == BZ_OK) {
+        chat.no_ple = m->text.config.ple_width == 0;
+        status = render(t, m, &chat, media, &thinking_open, err);
+    }
+    if (status == BZ_OK) {
+        const bz_parser_options o = {
+            .thinking = chat.enable_thinking, .thinking_open = thinking_open, .tools = chat.tools};
+        status = bz_parser_new(&t->parser, m->tokenizer, &o, err);
+    }
+    return status;
+}
+
+static bz_status new_turn(bz_turn **out, const bz_model *m, const char *request, size_t len,
+                          bool media, bz_error *err)
+{
+    bz_turn *t = calloc(1, sizeof *t);
+    if (!t) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a turn of the conversation.");
+    }
+    t->model = m;
+    bz_status status = fill(t, m, request, len, media, err);
+    if (status != BZ_OK) {
+        bz_turn_free(t);
+        return status;
+    }
+    *out = t;
+    return BZ_OK;
+}
+
+bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, size_t len,
+                      bz_error *err)
+{
+    return new_turn(out, m, request, len, false, err);
+}
+
+/* ---- pictures and sounds ---------------------------------------------------------- */
+
+bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len,
+                            bz_error *err)
+{
+    return new_turn(out, m, request, len, true, err);
+}
+
+size_t bz_turn_media(const bz_turn *t)
+{
+    return t->n_media;
+}
+
+bz_media_kind bz_turn_media_source(const bz_turn *t, size_t i, const char **source, size_t *len)
+{
+    *source = t->media[i].part.text.data;
+    *len = t->media[i].part.text.len;
+    return t->media[i].part.kind == BZ_PART_IMAGE ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
+}
+
+/* The whole prompt, once all media are attached: for each a begin token, one token per row, an end
+ * token. */
+static bz_status expand(bz_turn *t, bz_error *err)
+{
+    const bz_special_ids *special = bz_tokenizer_special(t->model->tokenizer);
+    size_t n = t->short_prompt.n, next = 0, at = 0;
+    for (size_t i = 0; i < t->n_media; i++) {
+        if (!t->media[i].media) {
+            return BZ_OK;
+        }
+        n += t->media[i].media->rows + 1;
+    }
+    int32_t *ids = realloc(t->prompt.id, n * sizeof *ids);
+    if (!ids) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+    }
+    t->prompt.id = ids;
+    t->prompt.cap = n;
+    for (size_t i = 0; i < t->short_prompt.n; i++) {
+        const int32_t id = t->short_prompt.id[i];
+        if (i == t->short_snapshot) {
+            t->snapshot_at = (uint32_t)at;
+        }
+        if (next == t->n_media || (id != special->image && id != special->audio)) {
+            ids[at++] = id;
+            continue;
+        }
+        const bool image = id == special->image;
+        ids[at++] = image ? special->image_begin : special->audio_begin;
+        for (uint32_t row = 0; row < t->media[next].media->rows; row++) {
+            ids[at++] = id;
+        }
+        ids[at++] = image ? special->image_end : special->audio_end;
+        next++;
+    }
+    t->snapshot_at = t->short_snapshot == t->short_prompt.n ? (uint32_t)at
+                     : t->short_snapshot                    ? t->snapshot_at
+                                                            : 0;
+    t->prompt.n = at;
+    return next == t->n_media
+               ? BZ_OK
+               : bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                         "This model's vocabulary has no tokens for pictures and sound.");
+}
+
+bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *err)
+{
+    if (i >= t->n_media) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The request has %zu pictures and sounds; there is no number %zu.",
+                       t->n_media, i + 1);
+    }
+    const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
+    if (image != (media->kind == BZ_MEDIA_IMAGE)) {
+        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the request's media is a %s.", i + 1,
+                       image ? "picture" : "sound");
+    }
+    bz_media *held = bz_media_hold(media);
+    bz_media_free(t->media[i].media);
+    t->media[i].media = held;
+    return expand(t, err);
+}
+
+bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_error *err)
+{
+    if (t->prompt.n == 0) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The request has pictures or sounds that were not attached yet.");
+    }
+    bz_media **list = malloc((t->n_media + 1) * sizeof *list);
+    if (!list) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+    }
+    for (size_t i = 0; i < t->n_media; i++) {
+        list[i] = t->media[i].media;
+    }
+    const bz_prefill_options o = {.size = sizeof o, .snapshot_at = t->snapshot_at};
+    const bz_status status = bz_session_prefill_media(session, t->prompt.id, t->prompt.n, list,
+                                                      t->n_media, &o, job, err);
+    free(list);
+    return status;
+}
+
+const int32_t *bz_turn_prompt(const bz_turn *t, size_t *n, uint32_t *snapshot_at)
+{
+    *n = t->prompt.n;
+    *snapshot_at = t->snapshot_at;
+    return t->prompt.id;
+}
+
+/* ---- parts of the answer ----------------------------------------------------------- */
+
+bz_status bz_turn_push(bz_turn *t, int32_t token, bz_error *err)
+{
+    if (token >= 0 && t->finish == BZ_FINISH_NONE && bz_token_ends(t->model, token)) {
+        t->finish = BZ_FINISH_END;
+    }
+    return token < 0 ? bz_parser_finish(t->parser, err) : bz_parser_push(t->parser, token, err);
+}
+
+/* Makes t->text an empty buffer for n bytes and a terminator. */
+static bool reserve_text(bz_turn *t, size_t n)
+{
+    t->text.n = 0;
+    if (t->text.cap <= n) {
+        char *more = realloc(t->text.text, 2 * n + 64);
+        if (!more) {
+            return false;
+        }
+        t->text.text = more;
+        t->text.cap = 2 * n + 64;
+    }
+    return true;
+}
+
+/* The answer without stop strings; what may be the beginning of one is held back. */
+static bool filter_answer(bz_turn *t, bz_str said)
+{
+    if (!reserve_text(t, said.len + bz_stop_longest(t->stop))) {
+        return false;
+    }
+    t->text.n = bz_stop_push(t->stop, said.data, said.len, t->text.text);
+    return true;
+}
+
+static bool flush_held(bz_turn *t)
+{
+    if (!reserve_text(t, bz_stop_longest(t->stop))) {
+        return false;
+    }
+    t->text.n = bz_stop_flush(t->stop, t->text.text);
+    return true;
+}
+
+/* {"name":..., "arguments":...}; the arguments are JSON already. */
+static bool write_call(bz_turn *t, const bz_said *said)
+{
+    static const char before[] = "{\"name\":", between[] = ",\"arguments\":";
+    bz_json j;
+    t->text.n = 0;
+    bool ok = bz_json_to_buffer(&t->text, before, sizeof before - 1);
+    bz_json_init(&j, bz_json_to_buffer, &t->text);
+    bz_json_str(&j, said->name);
+    return ok && bz_json_finish(&j) && bz_json_to_buffer(&t->text, between, sizeof between - 1) &&
+           bz_json_to_buffer(&t->text, said->text.data, said->text.len) &&
+           bz_json_to_buffer(&t->text, "}", 1);
+}
+
+static bz_turn_part return_part(bz_turn *t, bz_turn_part part, bz_str said, const char **text,
+                                size_t *len)
+{
+    t->ended = t->ended || part == BZ_TURN_END;
+    *text = said.data;
+    *len = said.len;
+    return part;
+}
+
+static bz_str own_text(const bz_turn *t)
+{
+    return (bz_str){t->text.text, t->text.n};
+}
+
+static const bz_str nothing = {"", 0};
+
+/* Without memory for a text the turn ends: missing text would go unnoticed. */
+static bz_turn_part return_said(bz_turn *t, const bz_said *said, const char **text, size_t *len)
+{
+    switch (said->kind) {
+    case BZ_SAID_THINKING: return return_part(t, BZ_TURN_THINKING, said->text, text, len);
+    case BZ_SAID_ANSWER: return return_part(t, BZ_TURN_ANSWER, said->text, text, len);
+    case BZ_SAID_CALL_BEGIN: return return_part(t, BZ_TURN_CALL_BEGIN, said->name, text, len);
+    case BZ_SAID_BROKEN_CALL: return return_part(t, BZ_TURN_BROKEN_CALL, said->text, text, len);
+    case BZ_SAID_CALL:
+        if (write_call(t, said)) {
+            return return_part(t, BZ_TURN_CALL, own_text(t), text, len);
+        }
+        break;
+    case BZ_SAID_END: break;
+    }
+    return return_part(t, BZ_TURN_END, nothing, text, len);
+}
+
+bz_turn_part bz_turn_next(bz_turn *t, const char **text, size_t *len)
+{
+    if (t->waiting) {
+        t->waiting = false;
+        return return_said(t, &t->said, text, len);
+    }
+    while (!t->ended) {
+        if (t->stop && bz_stop_matched(t->stop)) {
+            t->finish = BZ_FINISH_STOP;
+            return return_part(t, BZ_TURN_END, nothing, text, len);
+        }
+        if (!bz_parser_next(t->parser, &t->said)) {
+            break;
+        }
+        const bool answer = t->said.kind == BZ_SAID_ANSWER;
+        if (!t->stop) {
+            return return_said(t, &t->said, text, len);
+        }
+        if (answer ? !filter_answer(t, t->said.text) : !flush_held(t)) {
+            return return_part(t, BZ_TURN_END, nothing, text, len);
+        }
+        if (t->text.n) { /* text that was held back comes first */
+            t->waiting = !answer;
+            return return_part(t, BZ_TURN_ANSWER, own_text(t), text, len);
+        }
+        if (!answer) {
+            return return_said(t, &t->said, text, len);
+        }
+    }
+    return return_part(t, BZ_TURN_NOTHING, nothing, text, len);
+}
+
+const bz_generate_options *bz_turn_options(const bz_turn *t, bool *has_seed)
+{
+    *has_seed = t->request.has_seed;
+    return &t->request.generate;
+}
+
+bz_finish bz_turn_finish(const bz_turn *t)
+{
+    return t->finish;
+}
