@@ -156,6 +156,8 @@ static void test_mistakes(void)
          "Kernel dir/k.wgsl: dir/k uses comon, which src/gpu/kernels does not have."},
         {"a misspelt part of a part", "// uses: a\n", "// uses: b\n", NULL, NULL,
          "Kernel dir/k.wgsl: a uses b, which src/gpu/kernels does not have."},
+        {"a misspelt family of params", "// uses: params.prodct\n", "A\n", NULL, NULL,
+         "Kernel dir/k.wgsl: dir/k uses params.prodct, which params.h does not have."},
         {"a missing section", "// uses: type.dot\n", "A\n", "a.wgsl", NULL,
          "Kernel dir/k.wgsl: dir/k uses type.dot, which a.wgsl does not have."},
         {"a section without a block type", "// uses: type.dot\n", "A\n", NULL, NULL,

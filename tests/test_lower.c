@@ -519,9 +519,9 @@ static void test_weight_pieces(uint32_t rows)
     for (uint32_t i = 0; i < l.n && ok; i++) {
         const gpu_dispatch *d = &l.dispatches[i];
         if (d->weights.kind == GPU_BOUND_WEIGHT && plan->steps[d->first_step].op == BZ_OP_LINEAR) {
-            CHECKF(d->params.first_row == next, "piece begins at %u, not %u", d->params.first_row,
-                   next);
-            next += d->params.row_count;
+            CHECKF(d->params.product.first_row == next, "piece begins at %u, not %u",
+                   d->params.product.first_row, next);
+            next += d->params.product.row_count;
             pieces++;
         }
     }
@@ -559,12 +559,13 @@ static void test_cache_pieces(uint32_t rows)
                   BZ_OK);
             for (uint32_t k = 0; k < n; k++) {
                 const gpu_dispatch *d = &list[k];
-                CHECK(!d->cache || d->params.ring == (shapes[i].ring ? shapes[i].rows : 0));
+                CHECK(!d->cache ||
+                      d->params.attention.ring == (shapes[i].ring ? shapes[i].rows : 0));
                 CHECK(!d->cache || shapes[i].ring ||
-                      d->params.first_row == d->cache_piece * shapes[i].piece_rows);
+                      d->params.attention.first_row == d->cache_piece * shapes[i].piece_rows);
                 binding += d->cache != 0;
-                parts = d->cache && d->splits ? d->params.parts : parts;
-                combined += d->combines ? d->params.parts : 0;
+                parts = d->cache && d->splits ? d->params.attention.parts : parts;
+                combined += d->combines ? d->params.attention.parts : 0;
             }
             CHECKF(binding == 2 * shapes[i].n_pieces, "%u dispatches bind the cache", binding);
             CHECKF(combined == (parts > 1 ? parts : 0) && parts % shapes[i].n_pieces == 0,

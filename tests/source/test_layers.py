@@ -71,7 +71,7 @@ for root, allowed in [(f"src/{folder}", may) for folder, may in MAY.items()] + l
 GPU_MAY = {
     "device": ["gpu/device/"],
     "kernels": ["gpu/kernels/"],
-    "lower": ["gpu/lower/", "gpu/device/gpu.h", "gpu/kernels/catalog.h", "gpu/kernels/layout.h"],
+    "lower": ["gpu/lower/", "gpu/device/gpu.h", "gpu/kernels/catalog.h", "gpu/kernels/layout.h", "gpu/kernels/params.h"],
     "run": ["gpu/"],
 }
 case("every folder of src/gpu has a rule", sorted({d for d in os.listdir("src/gpu") if os.path.isdir("src/gpu/" + d)} ^ set(GPU_MAY)))

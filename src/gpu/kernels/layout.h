@@ -17,9 +17,4 @@ gpu_layout gpu_layout_of(bz_type type);
 /* Bytes of a row of n values in the buffer. */
 size_t gpu_row_bytes(bz_type type, uint64_t n);
 
-/* The uniform of the repacking kernel: struct Slice of types/repack.wgsl. */
-typedef struct gpu_repack_params {
-    uint32_t first_row, rows, raw_bytes, row_words, piece_rows, values, pad[2];
-} gpu_repack_params;
-
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/kernels/params.h"
+
 enum { MAX_PARTS = 32, MAX_NAME = 64 };
 
 #define USES    "// uses: "
@@ -95,13 +97,20 @@ static bool find_section(span file, const char *name, span *text, span *uses)
     return found;
 }
 
-/* The text of "common/pass", "type.dot" or "type." (the type's opening comment). */
+/* The text of "common/pass", "params.product", "type.dot" or "type." (the type's opening comment).
+ */
 static bool find_part(const linker *l, const char *name, span *text, span *uses)
 {
     if (strncmp(name, "type.", 5) == 0) {
         span file;
         return l->in->type_file && find_file(l, l->in->type_file, &file) &&
                find_section(file, name + 5, text, uses);
+    }
+    if (strncmp(name, "params.", 7) == 0) {
+        const char *wgsl = gpu_params_wgsl(name + 7);
+        *text = (span){wgsl, wgsl ? strlen(wgsl) : 0};
+        *uses = (span){wgsl, 0};
+        return wgsl != NULL;
     }
     char path[MAX_NAME + 8];
     snprintf(path, sizeof path, "%s.wgsl", name);
@@ -189,9 +198,10 @@ static bool add_part(linker *l, const char *user, const char *name)
     if (!find_part(l, name, &text, &uses)) {
         bz_fail(l->err, BZ_NOT_FOUND, "Kernel %s: %s uses %s, which %s does not have.", l->in->file,
                 user, name,
-                strncmp(name, "type.", 5) != 0 ? "src/gpu/kernels"
-                : l->in->type_file             ? l->in->type_file
-                                               : "a kernel without a block type");
+                strncmp(name, "params.", 7) == 0 ? "params.h"
+                : strncmp(name, "type.", 5) != 0 ? "src/gpu/kernels"
+                : l->in->type_file               ? l->in->type_file
+                                                 : "a kernel without a block type");
         return false;
     }
     snprintf(l->open[l->n_open++], MAX_NAME, "%s", name);

@@ -5,6 +5,7 @@
  *     // uses: common/pass <shape> type.run|product/run_unpacked
  *     // section dot, uses: product/dot_vec4 type.scales
  *   common/pass   the file common/pass.wgsl
+ *   params.norm   the uniform of that family (params.h)
  *   type.run      the section `run` of the current block type's file, types/q4_k.wgsl
  *   <shape>       a slot, which the catalogue fills for this kernel; <sum> is filled by `subgroups`
  *   a|b           the first of these that exists

@@ -23,7 +23,9 @@ void gpu_lower_kv(builder *x, const gpu_group *g)
 {
     const bz_step *k = x->step, *rope = k + 1, *v = k + 2, *write = k + 3;
     gpu_dispatch d = {.params = gpu_params_of(x, k), .cache = write->cache.id};
-    step_params *p = &d.params;
+    gpu_attention_params *p = &d.params.attention;
+    p->width = k->width;
+    p->eps = k->eps;
     d.extra[0] = gpu_bind_weight(x, k->w[0]);
     d.x = p->kv_heads = x->plan->caches[write->cache.id - 1].kv_heads;
     d.y = bz_plan_rows_of(x->plan, k->out[0]);
@@ -31,19 +33,21 @@ void gpu_lower_kv(builder *x, const gpu_group *g)
     p->in1_stride = gpu_stride_of(x, v->in[0]);
     p->in2 = gpu_offset_of(x, rope->in[1]);
     p->in2_stride = gpu_stride_of(x, rope->in[1]);
-    const uint32_t keys = gpu_read_partial_sums(x, k->in[0], p, &p->in0, &p->in0_stride);
-    const uint32_t values = gpu_read_partial_sums(x, v->in[0], p, &p->in1, &p->in1_stride);
+    const uint32_t keys =
+        gpu_read_partial_sums(x, k->in[0], &p->in0, &p->in0_stride, &p->split_rows);
+    const uint32_t values =
+        gpu_read_partial_sums(x, v->in[0], &p->in1, &p->in1_stride, &p->split_rows);
     uint32_t queries = 0;
     d.extra[1] = gpu_bind_weight(x, BZ_NO_WEIGHT);
     if (g->count > 4) { /* norm and rope of queries follow */
         const bz_step *q = k + 4, *rotated = k + 5;
         d.extra[1] = gpu_bind_weight(x, q->w[0]);
         d.x += bz_plan_tensor(x->plan, q->in[0])->cols / q->width;
-        p->in3 = gpu_offset_of(x, q->in[0]);
-        p->in3_stride = gpu_stride_of(x, q->in[0]);
+        p->query = gpu_offset_of(x, q->in[0]);
+        p->query_stride = gpu_stride_of(x, q->in[0]);
         p->out0 = gpu_offset_of(x, rotated->out[0]);
         p->out0_stride = gpu_stride_of(x, rotated->out[0]);
-        queries = gpu_read_partial_sums(x, q->in[0], p, &p->in3, &p->in3_stride);
+        queries = gpu_read_partial_sums(x, q->in[0], &p->query, &p->query_stride, &p->split_rows);
     }
     gpu_emit(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->in->f32_cache, keys, values, queries}},
              d);
@@ -67,11 +71,16 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
     const bz_cache_info *cache = &x->plan->caches[step->cache.id - 1];
     gpu_dispatch d = {
         .params = gpu_params_of(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
-    step_params *p = &d.params;
+    gpu_attention_params *p = &d.params.attention;
     gpu_flush_partial_sums(x);
+    p->width = step->width;
+    p->heads = step->heads;
+    p->window = step->window;
+    p->bidirectional = step->bidirectional;
+    p->eps = step->eps;
     d.y = x->rows = bz_plan_rows_of(x->plan, step->out[0]);
     p->kv_heads = cache->kv_heads;
-    p->blocks = (uint32_t)step->image_attention;
+    p->image_attention = (uint32_t)step->image_attention;
     p->out1 = (uint32_t)(x->out->arena_bytes / 4); /* partial results: after the arena */
     const uint32_t per_vector = x->in->f32_cache ? 4 : 8, vectors = step->width / per_vector;
     const bool can_tile = step->width % 64 == 0 && step->width <= 512 &&

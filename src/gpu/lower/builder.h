@@ -57,8 +57,8 @@ static inline uint32_t divide_up(uint64_t a, uint64_t b)
 /* Offset of a tensor in the arena, in f32 values; 0 for none. */
 uint32_t gpu_offset_of(const builder *x, bz_tensor t);
 uint32_t gpu_stride_of(const builder *x, bz_tensor t);
-/* Parameters that follow from the step alone. */
-step_params gpu_params_of(const builder *x, const bz_step *step);
+/* The common parameters of a step; the rest of the family is 0. */
+gpu_params gpu_params_of(const builder *x, const bz_step *step);
 /* A weight of one piece, such as a norm's; or GPU_BOUND_EMPTY. */
 gpu_dispatch_binding gpu_bind_weight(const builder *x, bz_weight w);
 gpu_dispatch_binding gpu_bind_piece(const gpu_piece *piece);
@@ -124,10 +124,10 @@ void gpu_release_int8(builder *x);
 uint32_t gpu_place_partial_sums(builder *x, uint64_t bytes);
 /* Emits `sum`, which adds up the partial sums of t, or leaves that to the reader of t. */
 void gpu_add_partial_sums(builder *x, bz_tensor t, const gpu_dispatch *sum);
-/* The number of partial sums of t that the current group has to add up, and where they lie; 0: t is
- * an ordinary tensor, and offset and stride stay as they are. */
-uint32_t gpu_read_partial_sums(const builder *x, bz_tensor t, step_params *params, uint32_t *offset,
-                               uint32_t *stride);
+/* The number of partial sums of t that the current group has to add up, where they lie and how many
+ * rows each has; 0: t is an ordinary tensor, and the rest stays as it is. */
+uint32_t gpu_read_partial_sums(const builder *x, bz_tensor t, uint32_t *offset, uint32_t *stride,
+                               uint32_t *split_rows);
 /* Adds up all that are pending: before a dispatch that writes after the arena itself. */
 void gpu_flush_partial_sums(builder *x);
 void gpu_release_partial_sums(builder *x); /* those that the current group has read */

@@ -10,7 +10,7 @@ static uint32_t pieces_of(const gpu_cache_shape *caches, uint32_t cache)
 }
 
 /* Partial results that attention leaves for the combining dispatch, after the arena. */
-static uint64_t partial_bytes(const step_params *p, uint32_t rows, uint32_t parts)
+static uint64_t partial_bytes(const gpu_attention_params *p, uint32_t rows, uint32_t parts)
 {
     return 4ull * rows * p->heads * parts * (p->width + 4);
 }
@@ -23,7 +23,7 @@ static uint32_t splits_of(const gpu_lowered *l, uint64_t max_binding, const gpu_
     const uint64_t left = max_binding > l->arena_bytes ? max_binding - l->arena_bytes : 0;
     uint32_t splits = d->splits;
     while (d->split_rows && splits > 1 &&
-           partial_bytes(&d->params, d->split_rows, pieces * splits) > left) {
+           partial_bytes(&d->params.attention, d->split_rows, pieces * splits) > left) {
         splits--;
     }
     return splits;
@@ -34,11 +34,12 @@ static void set_piece(gpu_dispatch *d, const gpu_cache_shape *c, uint32_t piece,
 {
     const bool ring = c && c->ring;
     d->cache_piece = piece;
-    d->params.ring = ring ? c->rows : 0;
-    d->params.first_row = c && !ring ? piece * c->piece_rows : 0;
-    d->params.row_count = c && !ring ? c->piece_rows : UINT32_MAX;
-    d->params.parts = parts;
-    d->params.first_part = piece * splits;
+    gpu_attention_params *p = &d->params.attention;
+    p->ring = ring ? c->rows : 0;
+    p->first_row = c && !ring ? piece * c->piece_rows : 0;
+    p->row_count = c && !ring ? c->piece_rows : UINT32_MAX;
+    p->parts = parts;
+    p->first_part = piece * splits;
     d->z = d->split_rows ? splits : d->z;
 }
 
@@ -70,8 +71,8 @@ bz_status gpu_split_caches(const gpu_lowered *l, const gpu_cache_shape *caches,
             if (d->cache) {
                 set_piece(e, caches ? &caches[d->cache - 1] : NULL, p, splits, parts);
             } else if (d->combines) {
-                e->params.parts = parts;
-                const uint64_t bytes = partial_bytes(&d->params, d->y, parts);
+                e->params.attention.parts = parts;
+                const uint64_t bytes = partial_bytes(&d->params.attention, d->y, parts);
                 *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
             }
         }

@@ -33,9 +33,10 @@ static gpu_dispatch begin(builder *x)
     const bz_tensor_info *logits = bz_plan_tensor(x->plan, x->step->in[0]);
     gpu_flush_partial_sums(x);
     x->rows = bz_plan_rows_of(x->plan, x->step->in[0]);
-    d.params.logits = !logits->whole_pass;
-    d.params.k = logits->cols;
-    d.params.row0 = x->step->first_row;
+    d.params.logit_rows = !logits->whole_pass;
+    d.params.canvas.vocab = logits->cols;
+    d.params.canvas.first_wanted = x->step->first_row;
+    d.params.canvas.scale = x->step->scale;
     d.params.out1 = (uint32_t)(x->out->arena_bytes / 4); /* after the arena */
     return d;
 }
@@ -43,9 +44,10 @@ static gpu_dispatch begin(builder *x)
 void gpu_lower_judge(builder *x)
 {
     gpu_dispatch d = begin(x);
-    d.params.parts = divide_up(d.params.k, LOGITS_PER_GROUP);
-    gpu_reserve_scratch(x, 16ull * x->rows * d.params.parts);
-    d.x = d.params.parts;
+    const uint32_t ranges = divide_up(d.params.canvas.vocab, LOGITS_PER_GROUP);
+    d.params.canvas.ranges = ranges;
+    gpu_reserve_scratch(x, 16ull * x->rows * ranges);
+    d.x = ranges;
     d.y = x->rows;
     gpu_emit(x, GPU_JUDGE_SCAN, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = 1;
@@ -66,11 +68,11 @@ typedef struct soft_memory {
 } soft_memory;
 
 /* The list gets LISTED_FRACTION of the vocabulary, or less if that does not fit. */
-static soft_memory divide_memory(const builder *x, const step_params *p)
+static soft_memory divide_memory(const builder *x, const gpu_canvas_params *p)
 {
-    const uint64_t left = gpu_scratch_left(x) / 4, groups = divide_up(p->k, LOGITS_PER_GROUP);
+    const uint64_t left = gpu_scratch_left(x) / 4, groups = divide_up(p->vocab, LOGITS_PER_GROUP);
     soft_memory m = {.counts = round_up4(1 + x->rows * (3 + groups * (2 + HISTOGRAM_WORDS))),
-                     .list = round_up4((uint64_t)x->rows * divide_up(p->k, LISTED_FRACTION))};
+                     .list = round_up4((uint64_t)x->rows * divide_up(p->vocab, LISTED_FRACTION))};
     if (m.counts + m.list > left / 2) {
         m.list = left / 2 > m.counts ? (left / 2 - m.counts) / 8 * 4 : 0;
     }
@@ -87,9 +89,9 @@ static void emit_splits(builder *x, gpu_kernel kernel, gpu_overrides overrides, 
     for (uint32_t i = 0; i < pieces.n; i++) {
         gpu_dispatch piece = d;
         piece.weights = gpu_bind_piece(&pieces.piece[i]);
-        piece.params.first_row = pieces.piece[i].first_row;
-        piece.params.row_count = pieces.piece[i].rows;
-        piece.params.first_part = *splits;
+        piece.params.canvas.first_row = pieces.piece[i].first_row;
+        piece.params.canvas.row_count = pieces.piece[i].rows;
+        piece.params.canvas.first_part = *splits;
         piece.z = tokens ? divide_up(pieces.piece[i].rows, tokens) : d.z;
         *splits += piece.z;
         gpu_emit(x, kernel, bz_weight_of(x->in->weights->table, w)->type, overrides, piece);
@@ -97,10 +99,10 @@ static void emit_splits(builder *x, gpu_kernel kernel, gpu_overrides overrides, 
 }
 
 /* Can the product with the whole table read and write vec4s? */
-static bool is_vec4_aligned(const builder *x, const step_params *p)
+static bool is_vec4_aligned(const builder *x, const gpu_canvas_params *p)
 {
     const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
-    uint32_t all = p->in0 | p->in0_stride | p->in2 | p->out1;
+    uint32_t all = p->in0 | p->in0_stride | p->counts | p->out1;
     for (uint32_t i = 0; i < pieces.n; i++) {
         all |= pieces.piece[i].first_row | pieces.piece[i].rows;
     }
@@ -121,13 +123,13 @@ void gpu_lower_soft_embed(builder *x)
         return;
     }
     gpu_dispatch d = begin(x);
-    step_params *p = &d.params;
+    gpu_canvas_params *p = &d.params.canvas;
     const soft_memory m = divide_memory(x, p);
-    p->eps = x->in->packed ? OMITTED_ROUNDED : OMITTED_EXACT;
-    p->in2 = p->out1;
-    p->in2_stride = (uint32_t)(p->in2 + m.counts);
-    p->heads = (uint32_t)m.list;
-    p->out1 = (uint32_t)(p->in2_stride + m.list);
+    p->omitted = x->in->packed ? OMITTED_ROUNDED : OMITTED_EXACT;
+    p->counts = p->out1;
+    p->list = (uint32_t)(p->counts + m.counts);
+    p->list_capacity = (uint32_t)m.list;
+    p->out1 = (uint32_t)(p->list + m.list);
     p->cols = (uint32_t)w->ne[0];
     p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
     p->out1_stride = x->rows * p->cols;
@@ -135,36 +137,37 @@ void gpu_lower_soft_embed(builder *x)
     const uint64_t fit = m.sums_left / p->out1_stride;
     const uint32_t max_splits = fit > UINT32_MAX ? UINT32_MAX : (uint32_t)fit,
                    per_piece = max_splits / pieces ? max_splits / pieces : 1;
-    p->experts = per_piece < MAX_LIST_SPLITS ? per_piece : MAX_LIST_SPLITS;
+    p->list_parts = per_piece < MAX_LIST_SPLITS ? per_piece : MAX_LIST_SPLITS;
 
     d.y = x->rows;
-    d.x = divide_up(p->k, LOGITS_PER_GROUP);
+    d.x = divide_up(p->vocab, LOGITS_PER_GROUP);
     gpu_emit(x, GPU_SOFT_WEIGH, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = 1;
     gpu_emit(x, GPU_SOFT_CUT, BZ_F32, (gpu_overrides){{0}}, d);
     d.y = 1;
     gpu_emit(x, GPU_SOFT_PLACE, BZ_F32, (gpu_overrides){{0}}, d);
     d.y = x->rows;
-    d.x = divide_up(p->k, LOGITS_PER_GROUP);
+    d.x = divide_up(p->vocab, LOGITS_PER_GROUP);
     gpu_emit(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);
     const uint32_t threads = 2 * divide_up(p->cols, 2 * GATHER_COLUMNS);
     d.x = divide_up(threads, MAX_GATHER_THREADS);
-    d.z = p->experts;
+    d.z = p->list_parts;
     emit_splits(x, p->cols % (2 * GATHER_COLUMNS) ? GPU_SOFT_GATHER_ANY : GPU_SOFT_GATHER,
-                (gpu_overrides){{divide_up(divide_up(threads, d.x), 32) * 32}}, d, 0, &p->kv_heads);
+                (gpu_overrides){{divide_up(divide_up(threads, d.x), 32) * 32}}, d, 0,
+                &p->all_list_parts);
 
     d.x = divide_up(p->cols, TILE_COLUMNS);
     d.y = divide_up(x->rows, TILE_ROWS);
     uint32_t splits = divide_up(GROUP_TARGET, d.x * d.y);
     splits =
         splits + pieces > max_splits ? (max_splits > pieces ? max_splits - pieces : 1) : splits;
-    p->stretch = divide_up(divide_up(w->ne[1], splits), TILE_TOKENS) * TILE_TOKENS;
-    p->stretch = p->stretch < MIN_TOKENS ? MIN_TOKENS : p->stretch;
+    p->part_tokens = divide_up(divide_up(w->ne[1], splits), TILE_TOKENS) * TILE_TOKENS;
+    p->part_tokens = p->part_tokens < MIN_TOKENS ? MIN_TOKENS : p->part_tokens;
     emit_splits(x, is_vec4_aligned(x, p) ? GPU_SOFT_EMBED : GPU_SOFT_EMBED_ANY,
-                (gpu_overrides){{0}}, d, p->stretch, &p->parts);
+                (gpu_overrides){{0}}, d, p->part_tokens, &p->table_parts);
 
-    const uint64_t sums = p->parts > p->kv_heads ? p->parts : p->kv_heads;
+    const uint64_t sums = p->table_parts > p->all_list_parts ? p->table_parts : p->all_list_parts;
     gpu_reserve_scratch(x, 4 * (m.counts + m.list + sums * p->out1_stride));
-    gpu_dispatch sum = {.params = *p, .x = divide_up(p->cols, 64), .y = x->rows};
+    gpu_dispatch sum = {.params = d.params, .x = divide_up(p->cols, 64), .y = x->rows};
     gpu_emit(x, GPU_SOFT_SUM, BZ_F32, (gpu_overrides){{0}}, sum);
 }

@@ -5,26 +5,7 @@
 #include "file/quant.h"
 #include "gpu/device/gpu.h"
 #include "gpu/kernels/catalog.h"
-
-/* The uniform of a dispatch, laid out as struct Step of kernels/common/step.wgsl. */
-typedef struct step_params {
-    uint32_t in0, in0_stride, in1, in1_stride, in2, in2_stride, out0, out0_stride, out1,
-        out1_stride;
-    uint32_t cols, k, width, heads, kv_heads, window, experts, slotted, ring, logits;
-    uint32_t first_row, row_count, row_bytes, has_weight;
-    float scale, eps, eps2, cap;
-    uint32_t part0_at;
-    struct {
-        uint32_t first, at, out, stride;
-    } part[2];
-    uint32_t stretch, expert0, expert_count;
-    uint32_t parts, first_part, row0, both_ways, blocks, sum_rows, in3, in3_stride;
-    struct {
-        float low, high;
-    } bound[4];
-} step_params;
-
-_Static_assert(sizeof(step_params) == 224, "struct Step of common/step.wgsl");
+#include "gpu/kernels/params.h"
 
 /* What a binding holds. Buffers of weights have handles when a plan is lowered; buffers of the
  * back end are named and resolved when the list is recorded. */
@@ -48,7 +29,7 @@ typedef struct gpu_dispatch {
     gpu_kernel kernel;
     bz_type type; /* block type of the weights, for kernels that read blocks */
     gpu_overrides overrides;
-    step_params params;
+    gpu_params params;
     gpu_dispatch_binding weights;
     gpu_dispatch_binding extra[GPU_MAX_EXTRA_BINDINGS];
     uint32_t cache;       /* bz_cache id: binds its keys and values; 0: none */

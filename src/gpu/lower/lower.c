@@ -26,30 +26,23 @@ uint32_t gpu_stride_of(const builder *x, bz_tensor t)
     return bz_plan_tensor(x->plan, t)->stride;
 }
 
-step_params gpu_params_of(const builder *x, const bz_step *s)
+gpu_params gpu_params_of(const builder *x, const bz_step *s)
 {
     const bz_tensor_info *shape = bz_plan_tensor(x->plan, s->out[0].id ? s->out[0] : s->in[0]);
-    return (step_params){.in0 = gpu_offset_of(x, s->in[0]),
-                         .in0_stride = gpu_stride_of(x, s->in[0]),
-                         .in1 = gpu_offset_of(x, s->in[1]),
-                         .in1_stride = gpu_stride_of(x, s->in[1]),
-                         .in2 = gpu_offset_of(x, s->in[2]),
-                         .in2_stride = gpu_stride_of(x, s->in[2]),
-                         .out0 = gpu_offset_of(x, s->out[0]),
-                         .out0_stride = gpu_stride_of(x, s->out[0]),
-                         .out1 = gpu_offset_of(x, s->out[1]),
-                         .out1_stride = gpu_stride_of(x, s->out[1]),
-                         .cols = shape->cols,
-                         .width = s->width,
-                         .heads = s->heads,
-                         .window = s->window,
-                         .experts = s->experts_used,
-                         .logits = !shape->whole_pass,
-                         .has_weight = s->w[0].id != 0,
-                         .row0 = s->first_row,
-                         .both_ways = s->bidirectional,
-                         .scale = s->scale,
-                         .eps = s->eps};
+    gpu_params p = {0};
+    p.in0 = gpu_offset_of(x, s->in[0]);
+    p.in0_stride = gpu_stride_of(x, s->in[0]);
+    p.in1 = gpu_offset_of(x, s->in[1]);
+    p.in1_stride = gpu_stride_of(x, s->in[1]);
+    p.in2 = gpu_offset_of(x, s->in[2]);
+    p.in2_stride = gpu_stride_of(x, s->in[2]);
+    p.out0 = gpu_offset_of(x, s->out[0]);
+    p.out0_stride = gpu_stride_of(x, s->out[0]);
+    p.out1 = gpu_offset_of(x, s->out[1]);
+    p.out1_stride = gpu_stride_of(x, s->out[1]);
+    p.cols = shape->cols;
+    p.logit_rows = !shape->whole_pass;
+    return p;
 }
 
 gpu_dispatch_binding gpu_bind_piece(const gpu_piece *piece)

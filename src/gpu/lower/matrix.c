@@ -123,14 +123,14 @@ static uint32_t f16_input(builder *x, bz_tensor t)
     const bz_tensor_info *info = bz_plan_tensor(x->plan, t);
     const uint32_t at = f16_offset(x, t);
     if (!x->stored_f16[t.id]) {
-        gpu_dispatch d = {.params = {.in0 = gpu_offset_of(x, t),
-                                     .in0_stride = info->stride,
-                                     .k = info->cols,
-                                     .out0 = at,
-                                     .logits = !info->whole_pass},
-                          .side = true,
-                          .x = divide_up(info->cols, 64),
-                          .y = divide_up(rows_of(x, t), SLAB_ROWS)};
+        gpu_dispatch d = {
+            .side = true, .x = divide_up(info->cols, 64), .y = divide_up(rows_of(x, t), SLAB_ROWS)};
+        gpu_convert_params *p = &d.params.convert;
+        p->in0 = gpu_offset_of(x, t);
+        p->in0_stride = info->stride;
+        p->k = info->cols;
+        p->out0 = at;
+        p->logit_rows = !info->whole_pass;
         gpu_emit(x, GPU_HALVES, BZ_F32, (gpu_overrides){{0}}, d);
         x->stored_f16[t.id] = true;
     }
@@ -154,10 +154,10 @@ bool gpu_lower_matrix_product(builder *x)
                           .weights = gpu_bind_piece(&pieces.piece[i]),
                           .side = true};
         d.params.in0 = at;
-        d.params.k = (uint32_t)w->ne[0];
-        d.params.row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
-        d.params.first_row = pieces.piece[i].first_row;
-        d.params.row_count = pieces.piece[i].rows;
+        d.params.product.k = (uint32_t)w->ne[0];
+        d.params.product.row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
+        d.params.product.first_row = pieces.piece[i].first_row;
+        d.params.product.row_count = pieces.piece[i].rows;
         d.x = divide_up(pieces.piece[i].rows, OUTS);
         d.y = divide_up(x->rows, ROWS);
         gpu_emit(x, GPU_LINEAR_MATRIX, BZ_F32, (gpu_overrides){{0}}, d);

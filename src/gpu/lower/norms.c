@@ -10,7 +10,9 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
     const bz_step *s = x->step, *last = s + g->count - 1;
     const gpu_dispatch_binding empty = {.kind = GPU_BOUND_EMPTY};
     gpu_dispatch d = {.params = gpu_params_of(x, s), .side = true, .x = 1};
-    step_params *p = &d.params;
+    gpu_params *p = &d.params;
+    p->norm.eps = s->eps;
+    p->norm.scale = s->scale;
     gpu_dispatch_binding weight[4] = {empty, empty, empty, empty};
     uint32_t n = 0, flags = (g->norms.has_scale ? FLAG_SCALE : 0) |
                             (g->norms.adds && g->norms.keeps_sum ? FLAG_KEEP_SUM : 0);
@@ -31,9 +33,9 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
         weight[n++] = gpu_bind_weight(x, last->w[0]);
     }
     /* offset and stride of each norm; of int8 rows: offset of the values, of the scales */
-    uint32_t *const outs[GPU_MAX_NORMS][2] = {{&p->out1, &p->out1_stride},
-                                              {&p->part[0].out, &p->part[0].stride},
-                                              {&p->part[1].out, &p->part[1].stride}};
+    uint32_t *const outs[GPU_MAX_NORMS][2] = {{&p->norm.norm0_out, &p->norm.norm0_stride},
+                                              {&p->norm.norm1_out, &p->norm.norm1_stride},
+                                              {&p->norm.norm2_out, &p->norm.norm2_stride}};
     for (uint32_t i = 0; i < g->norms.n; i++) {
         const bz_step *norm = &plan->steps[g->norms.norm[i]],
                       *end = norm + gpu_norm_steps(plan, g->norms.norm[i]) - 1;
@@ -46,14 +48,15 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
         }
         if (end != norm) {
             flags |= (i + 1) * FLAG_MUL;
-            p->scale = end->scale;
+            p->norm.scale = end->scale;
         }
     }
     d.weights = weight[0];
     d.extra[0] = weight[1];
     d.extra[1] = weight[2];
     d.extra[2] = weight[3];
-    const uint32_t sums = gpu_read_partial_sums(x, s->in[0], p, &p->in0, &p->in0_stride);
+    const uint32_t sums =
+        gpu_read_partial_sums(x, s->in[0], &p->in0, &p->in0_stride, &p->norm.split_rows);
     gpu_emit(x, GPU_NORMS, BZ_F32,
              (gpu_overrides){
                  {g->norms.adds, g->norms.n, flags, divide_up(s->width, 256), sums, s->width}},

@@ -7,10 +7,10 @@
 #include "gpu/lower/builder.h"
 
 /* In the dispatch that adds up: out1 is the offset of the partial sums, out1_stride the values of
- * one of them, heads their number. */
+ * one of them. */
 static uint64_t bytes_of(const gpu_dispatch *sum)
 {
-    return divide_up(4ull * sum->params.heads * sum->params.out1_stride, 64) * 64ull;
+    return divide_up(4ull * sum->params.product.splits * sum->params.out1_stride, 64) * 64ull;
 }
 
 uint32_t gpu_place_partial_sums(builder *x, uint64_t bytes)
@@ -45,16 +45,16 @@ void gpu_flush_partial_sums(builder *x)
     x->pending_bytes = 0;
 }
 
-uint32_t gpu_read_partial_sums(const builder *x, bz_tensor t, step_params *params, uint32_t *offset,
-                               uint32_t *stride)
+uint32_t gpu_read_partial_sums(const builder *x, bz_tensor t, uint32_t *offset, uint32_t *stride,
+                               uint32_t *split_rows)
 {
     for (uint32_t i = 0; i < x->n_pending; i++) {
-        const step_params *sum = &x->pending[i].sum.params;
+        const gpu_product_params *sum = &x->pending[i].sum.params.product;
         if (x->pending[i].tensor.id == t.id) {
             *offset = sum->out1;
             *stride = sum->cols;
-            params->sum_rows = sum->out1_stride / sum->cols;
-            return sum->heads;
+            *split_rows = sum->out1_stride / sum->cols;
+            return sum->splits;
         }
     }
     return 0;

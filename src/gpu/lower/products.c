@@ -25,17 +25,17 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
 {
     const bz_step *s = x->step, *product = s + g->products.first_product,
                   *norm = g->products.has_norm ? product - 1 : NULL;
-    step_params *p = &d->params;
+    gpu_fused_product_params *p = &d->params.fused_product;
     uint32_t flags = 0;
     p->in0 = gpu_offset_of(x, product->in[0]);
     p->in0_stride = gpu_stride_of(x, product->in[0]);
     if (norm) {
         flags |= FLAG_NORM | (g->products.keeps_norm ? FLAG_KEEP_NORM : 0);
         p->in0 = gpu_offset_of(x, norm->in[0]);
-        p->eps2 = norm->eps;
+        p->norm_eps = norm->eps;
         d->extra[1] = gpu_bind_weight(x, norm->w[0]);
-        p->in2 = gpu_offset_of(x, norm->out[0]);
-        p->in2_stride = gpu_stride_of(x, norm->out[0]);
+        p->norm_out = gpu_offset_of(x, norm->out[0]);
+        p->norm_out_stride = gpu_stride_of(x, norm->out[0]);
     }
     if (g->products.add) {
         const bz_step *add = s + 1, *last = g->products.scale ? s + g->products.scale : add;
@@ -43,7 +43,7 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
                  (g->products.keeps_sum ? FLAG_KEEP_SUM : 0);
         p->in0 = gpu_offset_of(x, s->in[0]);
         p->in0_stride = gpu_stride_of(x, s->in[0]);
-        p->eps = s->eps;
+        p->add_eps = s->eps;
         d->extra[0] = gpu_bind_weight(x, s->w[0]);
         p->in1 = gpu_offset_of(x, add->in[0]);
         p->in1_stride = gpu_stride_of(x, add->in[0]);
@@ -55,7 +55,7 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
 }
 
 /* What comes after the products: where the result goes. */
-static uint32_t lower_epilogue(const builder *x, const gpu_group *g, step_params *p)
+static uint32_t lower_epilogue(const builder *x, const gpu_group *g, gpu_fused_product_params *p)
 {
     const bz_step *product = x->step + g->products.first_product,
                   *epilogue = x->step + g->products.epilogue;
@@ -72,28 +72,35 @@ static uint32_t lower_epilogue(const builder *x, const gpu_group *g, step_params
     if (g->products.n == 2 || !epilogue->in[1].id) {
         return FLAG_GEGLU;
     }
-    p->in2 = gpu_offset_of(x, epilogue->in[1]);
-    p->in2_stride = gpu_stride_of(x, epilogue->in[1]);
+    p->up = gpu_offset_of(x, epilogue->in[1]);
+    p->up_stride = gpu_stride_of(x, epilogue->in[1]);
     return FLAG_GEGLU_WITH;
 }
 
 /* Where the matrices lie in the span, in vec4s, and where the results of the second and third go.
  * With geglu the second has the first one's outputs. */
-static void set_matrices(const builder *x, const gpu_group *g, gpu_binding span, step_params *p)
+static void set_matrices(const builder *x, const gpu_group *g, gpu_binding span,
+                         gpu_fused_product_params *p)
 {
     const bz_step *product = x->step + g->products.first_product;
     uint32_t outputs = 0;
-    p->part[0].first = p->part[1].first = UINT32_MAX;
+    p->matrix1_first = p->matrix2_first = UINT32_MAX;
     for (uint32_t i = 0; i < g->products.n; i++) {
         const gpu_piece *piece = gpu_pieces_of(x->in->weights, product[i].w[0]).piece;
         const uint32_t at = (uint32_t)((piece->at.offset - span.offset) / 16);
+        const uint32_t first = g->products.epilogue ? UINT32_MAX : outputs;
         if (i == 0) {
-            p->part0_at = at;
+            p->matrix0 = at;
+        } else if (i == 1) {
+            p->matrix1 = at;
+            p->matrix1_first = first;
+            p->matrix1_out = gpu_offset_of(x, product[i].out[0]);
+            p->matrix1_stride = gpu_stride_of(x, product[i].out[0]);
         } else {
-            p->part[i - 1].first = g->products.epilogue ? UINT32_MAX : outputs;
-            p->part[i - 1].at = at;
-            p->part[i - 1].out = gpu_offset_of(x, product[i].out[0]);
-            p->part[i - 1].stride = gpu_stride_of(x, product[i].out[0]);
+            p->matrix2 = at;
+            p->matrix2_first = first;
+            p->matrix2_out = gpu_offset_of(x, product[i].out[0]);
+            p->matrix2_stride = gpu_stride_of(x, product[i].out[0]);
         }
         outputs += i && g->products.epilogue
                        ? 0
@@ -109,23 +116,23 @@ static uint32_t set_experts(const builder *x, const gpu_group *g, const gpu_piec
 {
     const bz_step *product = x->step + g->products.first_product;
     const bz_weight_info *w = bz_weight_of(x->in->weights->table, product->w[0]);
-    step_params *p = &d->params;
+    gpu_fused_product_params *p = &d->params.fused_product;
     if (product->op != BZ_OP_EXPERT_LINEAR) {
         return 0;
     }
     p->in1 = gpu_offset_of(x, product->in[1]);
     p->in1_stride = gpu_stride_of(x, product->in[1]);
-    p->experts = product->experts_used;
+    p->slots = product->experts_used;
     p->cols = (uint32_t)w->ne[1];
-    p->slotted = bz_plan_tensor(x->plan, product->in[0])->cols != w->ne[0];
+    p->input_per_slot = bz_plan_tensor(x->plan, product->in[0])->cols != w->ne[0];
     p->expert0 = piece->first_row / p->cols;
     p->expert_count = piece->rows / p->cols;
     p->row_count = p->cols;
     if (g->products.epilogue && g->products.n == 1) { /* gates, then ups */
-        p->width = p->row_count = x->step[g->products.epilogue].width;
-        p->part[0].at = p->part0_at;
+        p->up_rows = p->row_count = x->step[g->products.epilogue].width;
+        p->matrix1 = p->matrix0;
     }
-    d->y = x->rows * p->experts;
+    d->y = x->rows * p->slots;
     return FLAG_EXPERTS;
 }
 
@@ -146,10 +153,10 @@ void gpu_lower_products(builder *x, const gpu_group *g)
     for (uint32_t i = 0; i < pieces.n; i++) {
         const gpu_piece *piece = &pieces.piece[i];
         gpu_dispatch d = {.extra = {empty, empty, empty}};
-        step_params *p = &d.params;
+        gpu_fused_product_params *p = &d.params.fused_product;
         p->k = (uint32_t)w->ne[0];
         p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
-        p->logits = !bz_plan_tensor(x->plan, product->out[0])->whole_pass;
+        p->logit_rows = !bz_plan_tensor(x->plan, product->out[0])->whole_pass;
         uint32_t flags = lower_prologue(x, g, &d) | lower_epilogue(x, g, p);
         if (pieces.n == 1) {
             d.weights = (gpu_dispatch_binding){GPU_BOUND_WEIGHT,
@@ -158,9 +165,9 @@ void gpu_lower_products(builder *x, const gpu_group *g)
         } else { /* a single product, one dispatch per piece */
             d.weights = gpu_bind_piece(piece);
             p->row_count = piece->rows;
-            p->part[0].first = p->part[1].first = UINT32_MAX;
+            p->matrix1_first = p->matrix2_first = UINT32_MAX;
             p->out0 += product->op == BZ_OP_LINEAR ? piece->first_row : 0;
-            p->in2 += flags & FLAG_GEGLU_WITH ? piece->first_row : 0;
+            p->up += flags & FLAG_GEGLU_WITH ? piece->first_row : 0;
             flags &= i ? ~(uint32_t)(FLAG_KEEP_SUM | FLAG_KEEP_NORM) : ~0u; /* written once */
         }
         flags |= set_experts(x, g, piece, &d);

@@ -31,7 +31,8 @@ void gpu_group_by_expert(builder *x, uint32_t tile_rows)
     x->table_tile_rows = tile_rows;
     d.params.in0 = d.params.in1;
     d.params.in0_stride = d.params.in1_stride;
-    d.params.width = (uint32_t)bz_weight_of(x->in->weights->table, x->step->w[0])->ne[2];
+    d.params.expert.experts = (uint32_t)bz_weight_of(x->in->weights->table, x->step->w[0])->ne[2];
+    d.params.expert.slots = x->step->experts_used;
     d.params.out0 = 0;
     d.params.out1 = 1 + gpu_max_expert_tiles(x, x->step, tile_rows);
     const uint32_t words = divide_up(x->plan->rows, 32);
@@ -99,27 +100,29 @@ void gpu_int8_input(const builder *x, uint32_t k, uint32_t inputs, uint32_t *val
 void gpu_quantize(builder *x, uint32_t k, uint32_t inputs)
 {
     gpu_dispatch d = {.params = gpu_params_of(x, x->step), .side = true, .y = x->rows};
-    step_params *p = &d.params;
+    gpu_params *p = &d.params;
     uint32_t stored;
     if (x->int8_tensor.id == x->step->in[0].id || is_stored(x, &stored)) {
         return;
     }
     x->int8_tensor = x->step->in[0];
     gpu_reserve_side(x, 16ull * (x->table_vec4s + (uint64_t)int8_vec4s(x->rows, k, inputs)));
-    p->k = k;
-    p->width = inputs;
+    p->convert.k = k;
+    p->convert.inputs = inputs;
     gpu_int8_input(x, k, inputs, &p->out0, &p->out1);
     d.x = divide_up((uint64_t)inputs * divide_up(k, INT8_STEP) * 16, 256);
     gpu_overrides o = {{GEGLU_NONE}};
     if (x->geglu) {
-        const step_params geglu = gpu_params_of(x, x->geglu);
+        const gpu_params geglu = gpu_params_of(x, x->geglu);
         p->in0 = geglu.in0;
         p->in0_stride = geglu.in0_stride;
         p->in1 = geglu.in1;
         p->in1_stride = geglu.in1_stride;
         o.value[0] = x->geglu->in[1].id ? GEGLU_TWO_TENSORS : GEGLU_ONE_TENSOR;
-        o.value[1] = gpu_read_partial_sums(x, x->geglu->in[0], p, &p->in0, &p->in0_stride);
-        o.value[2] = gpu_read_partial_sums(x, x->geglu->in[1], p, &p->in1, &p->in1_stride);
+        o.value[1] = gpu_read_partial_sums(x, x->geglu->in[0], &p->in0, &p->in0_stride,
+                                           &p->convert.split_rows);
+        o.value[2] = gpu_read_partial_sums(x, x->geglu->in[1], &p->in1, &p->in1_stride,
+                                           &p->convert.split_rows);
     }
     gpu_emit(x, GPU_QUANTIZE, BZ_F32, o, d);
 }

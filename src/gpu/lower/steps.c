@@ -24,14 +24,19 @@ static void elementwise(builder *x, uint32_t op)
 {
     gpu_dispatch d = {.params = gpu_params_of(x, x->step),
                       .weights = gpu_bind_weight(x, x->step->w[0])};
-    step_params *p = &d.params;
+    gpu_params *p = &d.params;
+    p->norm.width = x->step->width;
+    p->norm.scale = x->step->scale;
+    p->norm.first_wanted = x->step->first_row;
     const uint32_t each = (uint64_t)p->cols * x->rows > SEVERAL_PER_THREAD ? 8 : 1;
     d.x = divide_up(p->cols, 64 * each);
     d.y = x->rows;
     gpu_overrides o = {{op, each}};
     if (op == OP_GEGLU) {
-        o.value[2] = gpu_read_partial_sums(x, x->step->in[0], p, &p->in0, &p->in0_stride);
-        o.value[3] = gpu_read_partial_sums(x, x->step->in[1], p, &p->in1, &p->in1_stride);
+        o.value[2] =
+            gpu_read_partial_sums(x, x->step->in[0], &p->in0, &p->in0_stride, &p->norm.split_rows);
+        o.value[3] =
+            gpu_read_partial_sums(x, x->step->in[1], &p->in1, &p->in1_stride, &p->norm.split_rows);
     }
     gpu_emit(x, GPU_ELEMENTWISE, BZ_F32, o, d);
 }
@@ -45,45 +50,61 @@ static void fold(const builder *x, gpu_dispatch *d)
     d->x = d->y > 1 ? divide_up(d->x, d->y) : d->x;
 }
 
-/* A matrix product or a table: one dispatch per piece. */
+/* A matrix product of few rows: one dispatch per piece. */
 static void lower_pieces(builder *x, gpu_kernel kernel)
 {
     const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
     const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
+    const uint32_t k = (uint32_t)w->ne[0];
     for (uint32_t i = 0; i < pieces.n; i++) {
         const gpu_piece *piece = &pieces.piece[i];
         gpu_dispatch d = {.params = gpu_params_of(x, x->step), .weights = gpu_bind_piece(piece)};
-        step_params *p = &d.params;
+        gpu_product_params *p = &d.params.product;
         gpu_overrides overrides = {{0}};
-        p->k = (uint32_t)w->ne[0];
+        p->k = k;
         p->first_row = piece->first_row;
         p->row_count = piece->rows;
         p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         switch (kernel) {
-        case GPU_EMBED:
-            p->slotted = x->step->accepts_soft;
-            d.x = divide_up(divide_up(p->cols, 8), 64);
-            d.y = x->rows;
-            break;
         case GPU_LINEAR_ROW:
         case GPU_LINEAR_ANY:
             /* more threads for longer rows: each walks a few steps only */
-            overrides = (gpu_overrides){{p->k <= 2048 ? 32 : 64, x->rows}};
+            overrides = (gpu_overrides){{k <= 2048 ? 32 : 64, x->rows}};
             d.x = divide_up(piece->rows, 2 * 128 / overrides.value[0]);
             fold(x, &d);
             break;
         case GPU_LINEAR_WIDE:
-            overrides = (gpu_overrides){{p->k <= 2048 ? 16 : p->k <= 4096 ? 32 : 64, x->rows}};
+            overrides = (gpu_overrides){{k <= 2048 ? 16 : k <= 4096 ? 32 : 64, x->rows}};
             d.x = divide_up(piece->rows, 4 * 64 / overrides.value[0]);
             fold(x, &d);
             break;
         default: /* GPU_EXPERT_LINEAR */
             p->cols = (uint32_t)w->ne[1];
-            p->slotted = bz_plan_tensor(x->plan, x->step->in[0])->cols != w->ne[0];
+            p->slots = x->step->experts_used;
+            p->input_per_slot = bz_plan_tensor(x->plan, x->step->in[0])->cols != w->ne[0];
             d.x = divide_up(w->ne[1], 4);
             d.y = x->rows * x->step->experts_used;
         }
         gpu_emit(x, kernel, w->type, overrides, d);
+    }
+}
+
+static void embed(builder *x)
+{
+    const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
+    const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
+    for (uint32_t i = 0; i < pieces.n; i++) {
+        const gpu_piece *piece = &pieces.piece[i];
+        gpu_dispatch d = {
+            .params = gpu_params_of(x, x->step), .weights = gpu_bind_piece(piece), .y = x->rows};
+        gpu_embed_params *p = &d.params.embed;
+        p->first_row = piece->first_row;
+        p->row_count = piece->rows;
+        p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
+        p->skip_soft = x->step->accepts_soft;
+        p->scale = x->step->scale;
+        d.x = divide_up(divide_up(p->cols, 8), 64);
+        gpu_emit(x, GPU_EMBED, w->type, (gpu_overrides){{0}}, d);
     }
 }
 
@@ -95,8 +116,9 @@ static void embed_from_file(builder *x)
                       .weights = {GPU_BOUND_WEIGHT, x->in->table.at},
                       .extra = {{.kind = GPU_BOUND_SLOTS}},
                       .y = x->rows};
-    d.params.row_count = x->in->table.rows;
-    d.params.row_bytes = x->in->table.row_bytes;
+    d.params.embed.row_count = x->in->table.rows;
+    d.params.embed.row_bytes = x->in->table.row_bytes;
+    d.params.embed.scale = x->step->scale;
     d.x = divide_up(divide_up(d.params.cols, 8), 64);
     gpu_emit(x, GPU_EMBED_SLOTS, w->type, (gpu_overrides){{0}}, d);
 }
@@ -106,7 +128,7 @@ static bool is_vec4_aligned(const builder *x)
 {
     const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
     const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
-    const step_params p = gpu_params_of(x, x->step);
+    const gpu_params p = gpu_params_of(x, x->step);
     bool aligned = w->ne[0] % 32 == 0 && w->ne[1] % 4 == 0 &&
                    (p.in0 | p.in0_stride | p.out0 | p.out0_stride) % 4 == 0;
     for (uint32_t i = 0; i < pieces.n; i++) {
@@ -133,7 +155,11 @@ void gpu_lower_norm(builder *x, const bz_step *last)
     gpu_dispatch d = {.params = gpu_params_of(x, s),
                       .weights = gpu_bind_weight(x, s->w[0]),
                       .extra = {{.kind = GPU_BOUND_EMPTY}}};
-    step_params *p = &d.params;
+    gpu_params *p = &d.params;
+    p->norm.width = s->width;
+    p->norm.has_weight = s->w[0].id != 0;
+    p->norm.scale = s->scale;
+    p->norm.eps = s->eps;
     uint32_t after = AFTER_NOTHING;
     bz_tensor other = BZ_NO_TENSOR;
     switch (x->group->fusion) {
@@ -153,8 +179,8 @@ void gpu_lower_norm(builder *x, const bz_step *last)
     case GPU_FUSE_NORM_MUL:
         after = AFTER_MUL;
         d.weights = gpu_bind_weight(x, last->w[0]);
-        p->has_weight = 1;
-        p->scale = last->scale;
+        p->norm.has_weight = 1;
+        p->norm.scale = last->scale;
         break;
     default: break;
     }
@@ -164,7 +190,8 @@ void gpu_lower_norm(builder *x, const bz_step *last)
     p->out0_stride = gpu_stride_of(x, last->out[0]);
     d.x = p->cols / s->width;
     d.y = x->rows = bz_plan_rows_of(x->plan, s->out[0]);
-    const uint32_t sums = gpu_read_partial_sums(x, s->in[0], p, &p->in0, &p->in0_stride);
+    const uint32_t sums =
+        gpu_read_partial_sums(x, s->in[0], &p->in0, &p->in0_stride, &p->norm.split_rows);
     const uint32_t held = sums ? s->width : 1; /* values in workgroup memory */
     gpu_emit(x, GPU_NORM, BZ_F32, (gpu_overrides){{after, divide_up(s->width, 256), sums, held}},
              d);
@@ -176,8 +203,8 @@ void gpu_lower_norm(builder *x, const bz_step *last)
 static void rope(builder *x)
 {
     gpu_dispatch d = {.params = gpu_params_of(x, x->step), .y = x->rows};
-    d.params.experts =
-        bz_plan_tensor(x->plan, x->step->in[1])->cols / x->step->width; /* axes of the table */
+    d.params.attention.width = x->step->width;
+    d.params.attention.axes = bz_plan_tensor(x->plan, x->step->in[1])->cols / x->step->width;
     d.x = divide_up(d.params.cols / 2, 64);
     gpu_emit(x, GPU_ROPE, BZ_F32, (gpu_overrides){{0}}, d);
 }
@@ -185,17 +212,19 @@ static void rope(builder *x)
 static void route(builder *x)
 {
     gpu_dispatch d = {.params = gpu_params_of(x, x->step), .x = 1, .y = x->rows};
-    step_params *p = &d.params;
-    p->width = bz_plan_tensor(x->plan, x->step->in[0])->cols;
-    if (p->width > MAX_EXPERTS || p->experts > MAX_CHOSEN) {
+    gpu_expert_params *p = &d.params.expert;
+    p->experts = bz_plan_tensor(x->plan, x->step->in[0])->cols;
+    p->slots = x->step->experts_used;
+    if (p->experts > MAX_EXPERTS || p->slots > MAX_CHOSEN) {
         gpu_lower_fail(x, BZ_UNSUPPORTED_MODEL,
                        "The model chooses %u of %u experts; the GPU supports up to %d of %d. Run "
                        "it on the CPU.",
-                       p->experts, p->width, MAX_CHOSEN, MAX_EXPERTS);
+                       p->slots, p->experts, MAX_CHOSEN, MAX_EXPERTS);
         return;
     }
-    const uint32_t sums = gpu_read_partial_sums(x, x->step->in[0], p, &p->in0, &p->in0_stride);
-    gpu_emit(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{sums, divide_up(p->width, 4)}}, d);
+    const uint32_t sums =
+        gpu_read_partial_sums(x, x->step->in[0], &p->in0, &p->in0_stride, &p->split_rows);
+    gpu_emit(x, GPU_ROUTE, BZ_F32, (gpu_overrides){{sums, divide_up(p->experts, 4)}}, d);
 }
 
 static void expert_sum(builder *x)
@@ -203,6 +232,8 @@ static void expert_sum(builder *x)
     gpu_dispatch d = {.params = gpu_params_of(x, x->step),
                       .weights = gpu_bind_weight(x, x->step->w[0]),
                       .y = x->rows};
+    d.params.expert.slots = x->step->experts_used;
+    d.params.expert.has_weight = x->step->w[0].id != 0;
     d.x = divide_up(d.params.cols, 64);
     gpu_emit(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
 }
@@ -244,7 +275,7 @@ void gpu_lower_step(builder *x)
         if (s->w[0].id == x->in->weights->in_file.id) {
             embed_from_file(x);
         } else {
-            lower_pieces(x, GPU_EMBED);
+            embed(x);
         }
         break;
     case BZ_OP_LINEAR:

@@ -44,7 +44,7 @@ static bool is_vec4_aligned(const builder *x, uint32_t k_step)
 {
     const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
     const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
-    const step_params p = gpu_params_of(x, x->step);
+    const gpu_params p = gpu_params_of(x, x->step);
     bool aligned = w->ne[0] % k_step == 0 && w->ne[1] % 4 == 0 &&
                    (p.in0 | p.in0_stride | p.out0 | p.out0_stride) % 4 == 0 &&
                    x->out->arena_bytes % 16 == 0;
@@ -110,14 +110,15 @@ void gpu_lower_tiles(builder *x)
         gpu_release_partial_sums(x);
     }
     gpu_dispatch whole = {.params = gpu_params_of(x, x->step), .side = true, .y = y, .z = splits};
-    step_params *p = &whole.params;
+    gpu_product_params *p = &whole.params.product;
     p->k = k;
+    p->slots = x->step->experts_used;
     p->row_bytes = (uint32_t)gpu_row_bytes(w->type, k);
     p->cols = (uint32_t)w->ne[1];
-    p->slotted = inputs > 1;
-    p->stretch = split_steps;
-    p->in2 = 1; /* the expert table: its tiles, then its list of rows */
-    p->in2_stride = experts ? 1 + gpu_max_expert_tiles(x, x->step, shape.rows) : 0;
+    p->input_per_slot = inputs > 1;
+    p->split_steps = split_steps;
+    p->tiles = 1; /* the expert table: its tiles, then its list of rows */
+    p->pairs = experts ? 1 + gpu_max_expert_tiles(x, x->step, shape.rows) : 0;
     if (int8) {
         gpu_int8_input(x, k, inputs, &p->in0, &p->in1);
     }
@@ -128,14 +129,14 @@ void gpu_lower_tiles(builder *x)
     for (uint32_t i = 0; i < pieces.n; i++) {
         gpu_dispatch d = whole;
         d.weights = gpu_bind_piece(&pieces.piece[i]);
-        d.params.first_row = pieces.piece[i].first_row;
-        d.params.row_count = pieces.piece[i].rows;
+        d.params.product.first_row = pieces.piece[i].first_row;
+        d.params.product.row_count = pieces.piece[i].rows;
         d.x = divide_up(experts ? w->ne[1] : pieces.piece[i].rows, shape.outs);
         gpu_emit(x, shape.kernel, w->type, (gpu_overrides){{0}}, d);
     }
     if (splits > 1) {
         gpu_dispatch d = {.params = whole.params, .x = divide_up(w->ne[1], 64), .y = x->rows};
-        d.params.heads = splits;
+        d.params.product.splits = splits;
         gpu_add_partial_sums(x, x->step->out[0], &d);
     }
 }

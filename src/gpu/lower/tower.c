@@ -55,22 +55,24 @@ static uint32_t weight_kind(builder *x)
 }
 
 /* Bounds of a clamp, or none for NULL. Finite, since WGSL has no literal for infinity. */
-static void set_bound(step_params *p, int i, const bz_step *clamp)
+static void set_bounds(float *low, float *high, const bz_step *clamp)
 {
-    p->bound[i].low = clamp && !isinf(clamp->low) ? clamp->low : -3e38f;
-    p->bound[i].high = clamp && !isinf(clamp->high) ? clamp->high : 3e38f;
+    *low = clamp && !isinf(clamp->low) ? clamp->low : -3e38f;
+    *high = clamp && !isinf(clamp->high) ? clamp->high : 3e38f;
 }
 
 static void values(builder *x, uint32_t op)
 {
     const bz_step *s = x->step;
     gpu_dispatch d = {.params = gpu_params_of(x, s), .weights = gpu_bind_weight(x, s->w[0])};
+    gpu_tower_params *p = &d.params.tower;
+    p->width = s->width;
+    p->scale = s->scale;
+    p->has_weight = s->w[0].id != 0;
     if (op == OP_CLAMP) {
-        set_bound(&d.params, 0, s);
-        d.params.scale = d.params.bound[0].low;
-        d.params.eps = d.params.bound[0].high;
+        set_bounds(&p->low0, &p->high0, s);
     } else if (op == OP_PLACE) {
-        d.params.row_count = (uint32_t)bz_weight_of(x->in->weights->table, s->w[0])->ne[1];
+        p->positions = (uint32_t)bz_weight_of(x->in->weights->table, s->w[0])->ne[1];
     }
     d.x = divide_up(d.params.cols, 64);
     d.y = x->rows;
@@ -89,14 +91,14 @@ static void attend_all(builder *x, const bz_step *clamp)
     }
     gpu_dispatch d = {
         .params = gpu_params_of(x, s), .x = s->heads, .y = divide_up(x->rows, 8 * down)};
-    step_params *p = &d.params;
+    gpu_tower_params *p = &d.params.tower;
     if (s->width > MAX_HEAD || s->width % 4 ||
         (p->in0 | p->in0_stride | p->in1 | p->in1_stride | p->in2 | p->in2_stride | p->out0 |
          p->out0_stride) %
             4) {
         refuse(x, "its heads are too wide or not multiples of 4");
     }
-    set_bound(p, 0, clamp);
+    set_bounds(&p->low0, &p->high0, clamp);
     p->out0 = gpu_offset_of(x, clamp ? clamp->out[0] : s->out[0]);
     if (!gpu_lower_matrix_attention(x, &d)) {
         gpu_emit(x, GPU_TOWER_ATTEND, BZ_F32, (gpu_overrides){{s->width, down, slice}}, d);
@@ -122,6 +124,8 @@ void gpu_lower_tower_step(builder *x)
     case BZ_OP_LAYER_NORM: {
         gpu_dispatch d = {
             .params = gpu_params_of(x, s), .weights = gpu_bind_weight(x, s->w[0]), .y = x->rows};
+        d.params.tower.width = s->width;
+        d.params.tower.eps = s->eps;
         d.x = d.params.cols / s->width;
         d.params.out0 =
             gpu_offset_of(x, s[x->group->count - 1].out[0]); /* relu has the same shape */
@@ -133,10 +137,12 @@ void gpu_lower_tower_step(builder *x)
     case BZ_OP_CONV: {
         gpu_dispatch d = {
             .params = gpu_params_of(x, s), .weights = gpu_bind_weight(x, s->w[0]), .y = x->rows};
-        d.params.k = (uint32_t)bz_weight_of(x->in->weights->table, s->w[0])->ne[1];
-        d.params.experts = s->frames;
-        d.params.heads = s->channels;
-        d.x = divide_up(d.params.k, CONV_SIDE) * divide_up(s->width / 2, CONV_SIDE);
+        gpu_tower_params *p = &d.params.tower;
+        p->outputs = (uint32_t)bz_weight_of(x->in->weights->table, s->w[0])->ne[1];
+        p->width = s->width;
+        p->frames = s->frames;
+        p->channels = s->channels;
+        d.x = divide_up(p->outputs, CONV_SIDE) * divide_up(s->width / 2, CONV_SIDE);
         d.z = s->frames / 2;
         gpu_emit(x, GPU_TOWER_CONV, BZ_F32, (gpu_overrides){{weight_kind(x)}}, d);
         break;
@@ -145,6 +151,10 @@ void gpu_lower_tower_step(builder *x)
     case BZ_OP_LOCAL_SUM: {
         const bool sum = s->op == BZ_OP_LOCAL_SUM;
         gpu_dispatch d = {.params = gpu_params_of(x, s), .y = x->rows};
+        d.params.tower.width = s->width;
+        d.params.tower.heads = s->heads;
+        d.params.tower.window = s->window;
+        d.params.tower.scale = s->scale;
         d.x = divide_up(sum ? d.params.cols : s->heads, 64);
         gpu_emit(x, GPU_TOWER_LOCAL, BZ_F32, (gpu_overrides){{sum}}, d);
         break;
@@ -176,13 +186,13 @@ static void lower_rows(builder *x, const gpu_group *g)
                       .extra = {gpu_bind_weight(x, out_norm ? out_norm->w[0] : BZ_NO_WEIGHT)},
                       .x = 1,
                       .y = x->rows};
-    step_params *p = &d.params;
+    gpu_tower_params *p = &d.params.tower;
     uint32_t flags =
         (norm ? ROWS_NORM : 0) | (out_norm ? ROWS_OUT_NORM : 0) | (g->rows.silu ? ROWS_SILU : 0);
     locate(x, first->in[0], &p->in0, &p->in0_stride);
-    set_bound(p, 0, step_at(x, g->rows.clamp));
+    set_bounds(&p->low0, &p->high0, step_at(x, g->rows.clamp));
     p->eps = norm ? norm->eps : 0;
-    p->eps2 = out_norm ? out_norm->eps : 0;
+    p->out_eps = out_norm ? out_norm->eps : 0;
     if (add) {
         const bool keeps = bz_plan_tensor(x->plan, add->out[0])->last >=
                            (int32_t)(first - x->plan->steps + (ptrdiff_t)g->count);
@@ -192,14 +202,16 @@ static void lower_rows(builder *x, const gpu_group *g)
         p->scale = add->scale;
     }
     bz_tensor written[GPU_MAX_ROWS_OUTS] = {{0}};
+    uint32_t *const offsets[GPU_MAX_ROWS_OUTS] = {&p->out0, &p->copy1_out, &p->copy2_out},
+                    *const strides[] = {&p->out0_stride, &p->copy1_stride, &p->copy2_stride};
+    float *const low[] = {&p->low1, &p->low2, &p->low3}, *const high[] = {&p->high1, &p->high2,
+                                                                          &p->high3};
     for (uint32_t i = 0; i < g->rows.n_outs; i++) {
         const bz_step *s = step_at(x, g->rows.outs[i]);
-        set_bound(p, (int)i + 1, s->op == BZ_OP_CLAMP ? s : NULL);
-        locate(x, s->out[0], i ? &p->part[i - 1].out : &p->out0,
-               i ? &p->part[i - 1].stride : &p->out0_stride);
+        set_bounds(low[i], high[i], s->op == BZ_OP_CLAMP ? s : NULL);
+        locate(x, s->out[0], offsets[i], strides[i]);
         written[i] = s->out[0];
     }
-    uint32_t *const offsets[GPU_MAX_ROWS_OUTS] = {&p->out0, &p->part[0].out, &p->part[1].out};
     d.side = gpu_store_f16(x, written, offsets, g->rows.n_outs);
     const uint32_t vec4s = bz_plan_tensor(x->plan, first->in[0])->cols / 4;
     gpu_emit(x, d.side ? GPU_TOWER_ROWS_HALVES : GPU_TOWER_ROWS, BZ_F32,
@@ -212,13 +224,14 @@ static void lower_heads(builder *x, const gpu_group *g)
                   *last = rope ? rope : norm;
     gpu_dispatch d = {
         .params = gpu_params_of(x, norm), .weights = gpu_bind_weight(x, norm->w[0]), .y = x->rows};
-    step_params *p = &d.params;
+    gpu_tower_params *p = &d.params.tower;
+    p->eps = norm->eps;
     locate(x, x->step->in[0], &p->in0, &p->in0_stride);
     locate(x, last->out[0], &p->out0, &p->out0_stride);
     if (rope) {
         locate(x, rope->in[1], &p->in1, &p->in1_stride);
     }
-    set_bound(p, 0, step_at(x, g->heads.clamp));
+    set_bounds(&p->low0, &p->high0, step_at(x, g->heads.clamp));
     d.x = divide_up(p->cols / norm->width, 4);
     const uint32_t axis = rope ? rope->width : norm->width,
                    all = p->in0 | p->in0_stride | p->out0 | p->out0_stride |
@@ -238,17 +251,17 @@ static void lower_gate(builder *x, const gpu_group *g)
     const bz_step *s = step_at(x, g->gate.op), *a = step_at(x, g->gate.clamp[0]),
                   *b = step_at(x, g->gate.clamp[1]), *out = step_at(x, g->gate.clamp_out);
     gpu_dispatch d = {.params = gpu_params_of(x, s), .y = x->rows};
-    step_params *p = &d.params;
-    set_bound(p, 0, a);
-    set_bound(p, 1, b);
-    set_bound(p, 2, out);
+    gpu_tower_params *p = &d.params.tower;
+    set_bounds(&p->low0, &p->high0, a);
+    set_bounds(&p->low1, &p->high1, b);
+    set_bounds(&p->low2, &p->high2, out);
     locate(x, a ? a->in[0] : s->in[0], &p->in0, &p->in0_stride);
     if (s->op == BZ_OP_GEGLU) {
         locate(x, b ? b->in[0] : s->in[1], &p->in1, &p->in1_stride);
     } else { /* glu: the other half of the same rows */
         p->in1 = p->in0 + p->cols;
         p->in1_stride = p->in0_stride;
-        p->bound[1] = p->bound[0];
+        set_bounds(&p->low1, &p->high1, a);
     }
     const bz_tensor written = out ? out->out[0] : s->out[0];
     uint32_t *const offset = &p->out0;
@@ -274,19 +287,22 @@ static void lower_local_attend(builder *x, const gpu_group *g)
     gpu_dispatch d = {.params = gpu_params_of(x, scores),
                       .weights = gpu_bind_weight(x, scaled[0]->w[0]),
                       .y = x->rows};
-    step_params *p = &d.params;
+    gpu_tower_params *p = &d.params.tower;
     for (int i = 0; i < 3; i++) {
         clamp[i] = step_at(x, g->local.clamp[i]);
-        set_bound(p, i, clamp[i]);
     }
-    set_bound(p, 3, clamp_out);
+    set_bounds(&p->low0, &p->high0, clamp[0]);
+    set_bounds(&p->low1, &p->high1, clamp[1]);
+    set_bounds(&p->low2, &p->high2, clamp[2]);
+    set_bounds(&p->low3, &p->high3, clamp_out);
+    p->heads = scores->heads;
     locate(x, clamp[0] ? clamp[0]->in[0] : scaled[0]->in[0], &p->in0, &p->in0_stride);
     locate(x, clamp[1] ? clamp[1]->in[0] : scaled[1]->in[0], &p->in1, &p->in1_stride);
     locate(x, clamp[2] ? clamp[2]->in[0] : sum->in[1], &p->in2, &p->in2_stride);
-    locate(x, scores->in[2], &p->part[0].out, &p->part[0].stride);
+    locate(x, scores->in[2], &p->far, &p->far_stride);
     locate(x, (clamp_out ? clamp_out : sum)->out[0], &p->out0, &p->out0_stride);
     p->scale = scaled[0]->scale;
-    p->eps2 = scaled[1]->scale;
+    p->key_scale = scaled[1]->scale;
     p->cap = scores->scale;
     d.x = divide_up(scores->heads, 4);
     gpu_emit(x, GPU_TOWER_NEAR, BZ_F32, (gpu_overrides){{scores->width, scores->window}}, d);

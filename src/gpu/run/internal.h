@@ -6,10 +6,7 @@
 #include "gpu/run/load.h"
 #include "plan/backend.h"
 
-enum {
-    GPU_MAX_ROWS = 1120,
-    GPU_PARAMS_SLOT = 256 /* bytes of uniform memory per dispatch */
-};
+enum { GPU_MAX_ROWS = 1120 };
 
 /* ---- schedules -------------------------------------------------------------------------- */
 

@@ -393,9 +393,8 @@ static bz_status repack(bz_gpu_model *m, const slice *s, bz_error *err)
     const gpu_repack_params params = {.first_row = (uint32_t)(s->at / row),
                                       .rows = (uint32_t)(s->bytes / row),
                                       .raw_bytes = (uint32_t)row,
-                                      .row_words = (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4),
-                                      .piece_rows = p->rows,
-                                      .values = (uint32_t)t->ne[0]};
+                                      .row_words =
+                                          (uint32_t)(gpu_row_bytes(t->type, t->ne[0]) / 4)};
     const gpu_binding bind[3] = {{m->upload->params, 0, 0},
                                  {m->upload->staging, s->staged, (s->bytes + 3) / 4 * 4 + 4},
                                  p->at};

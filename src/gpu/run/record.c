@@ -61,7 +61,7 @@ static bool write_params(gpu_backend *b, bz_schedule *s, bz_error *err)
         s->params_capacity = s->n;
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        memcpy(slots + (size_t)i * GPU_PARAMS_SLOT, &s->dispatches[i].params, sizeof(step_params));
+        memcpy(slots + (size_t)i * GPU_PARAMS_SLOT, &s->dispatches[i].params, sizeof(gpu_params));
     }
     gpu_write(b->g, s->params, 0, slots, (uint64_t)s->n * GPU_PARAMS_SLOT);
     free(slots);
@@ -156,7 +156,7 @@ static uint32_t bindings_of(const gpu_backend *b, const bz_schedule *s, const bz
 {
     const gpu_dispatch *d = &s->dispatches[i];
     uint32_t n = 0;
-    bind[n++] = (gpu_binding){s->params, (uint64_t)i * GPU_PARAMS_SLOT, sizeof(step_params)};
+    bind[n++] = (gpu_binding){s->params, (uint64_t)i * GPU_PARAMS_SLOT, sizeof(gpu_params)};
     bind[n++] = (gpu_binding){b->rows, 0, 0};
     bind[n++] = (gpu_binding){b->arena, 0, 0};
     if (d->cache) {

@@ -287,12 +287,8 @@ static void store_batch(gpu_table *t)
                                            : t->memory + (size_t)k * t->raw_bytes;
             gpu_write_bytes(t->g, destination(t, k), from, t->raw_bytes);
         }
-        const gpu_repack_params f = {.first_row = slot,
-                                     .rows = 1,
-                                     .raw_bytes = t->raw_bytes,
-                                     .row_words = t->row_bytes / 4,
-                                     .piece_rows = t->made,
-                                     .values = (uint32_t)t->info->ne[0]};
+        const gpu_repack_params f = {
+            .first_row = slot, .rows = 1, .raw_bytes = t->raw_bytes, .row_words = t->row_bytes / 4};
         memcpy(params + (size_t)k * ALIGN, &f, sizeof f);
         t->slot_of[id] = slot;
         t->id_of[slot] = id;

@@ -1,4 +1,4 @@
-// uses: attention/visible attention/cache common/arena
+// uses: params.attention attention/visible attention/cache common/arena
 // attend: y = softmax(q K^T) V for a head of any size up to 1024; attend_split and attend_tile are the fast forms.
 // q: [rows][heads][width] (in0); K, V: the cache, [position][kv_heads][width]; y: [rows][heads][width] (out0), or
 // partial results (max, sum, two unused, columns) at out1 where the cache needs several bindings.
@@ -20,14 +20,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let head = group.x;
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let d = step.width;
-    let kv_head = head / (step.heads / step.kv_heads);
-    let begin = max(first_visible(row), step.first_row);
-    let end = min(last_visible(row) + 1u, step.first_row + step.row_count);
+    let d = params.width;
+    let kv_head = head / (params.heads / params.kv_heads);
+    let begin = max(first_visible(row), params.first_row);
+    let end = min(last_visible(row) + 1u, params.first_row + params.row_count);
     let words = select(d, d / 2u, F16);
-    let row_words = step.kv_heads * words;
+    let row_words = params.kv_heads * words;
     let head_word = kv_head * words;
-    let q = step.in0 + row * step.in0_stride + head * d;
+    let q = params.in0 + row * params.in0_stride + head * d;
     for (var i = local; i < d; i += 256u) { query[i] = arena[q + i]; }
     workgroupBarrier();
 
@@ -79,10 +79,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier(); // before score is overwritten
     }
     var scale = 1.0;
-    var y = step.out1 + ((row * step.heads + head) * step.parts + step.first_part) * (d + 4u) + 4u;
-    if (step.parts == 1u) {
+    var y = params.out1 + ((row * params.heads + head) * params.parts + params.first_part) * (d + 4u) + 4u;
+    if (params.parts == 1u) {
         scale = 1.0 / total;
-        y = step.out0 + row * step.out0_stride + head * d;
+        y = params.out0 + row * params.out0_stride + head * d;
     } else if (local == 0u) {
         arena[y - 4u] = best;
         arena[y - 3u] = total;

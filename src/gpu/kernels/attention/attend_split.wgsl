@@ -1,4 +1,4 @@
-// uses: attention/visible attention/cache attention/cache_vec4 common/arena
+// uses: params.attention attention/visible attention/cache attention/cache_vec4 common/arena
 // attend_split: attend for up to 8 rows, decoding. Partial results of attention over a range of the visible positions,
 // and before it the query's norm and rope (ROTATE).
 // q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; out1: [row][head][part] of (max, sum, two
@@ -25,7 +25,7 @@ var<workgroup> score: array<f32, 256>;                    // [KEYS][16 threads];
 var<workgroup> column: array<f32, 256u * CACHE_PER_VEC4>; // [PARTS][HEAD]
 
 fn load_query(row: u32, head: u32, local: u32) {
-    let q = step.in0 + row * step.in0_stride + head * HEAD;
+    let q = params.in0 + row * params.in0_stride + head * HEAD;
     var sum = 0.0;
     for (var i = local; i < HEAD; i += 256u) {
         let x = arena[q + i];
@@ -39,8 +39,8 @@ fn load_query(row: u32, head: u32, local: u32) {
             if (local < half) { score[local] += score[local + half]; }
             workgroupBarrier();
         }
-        let r = 1.0 / sqrt(score[0] / f32(HEAD) + step.eps);
-        let angles = step.in1 + row * step.in1_stride;
+        let r = 1.0 / sqrt(score[0] / f32(HEAD) + params.eps);
+        let angles = params.in1 + row * params.in1_stride;
         for (var i = local; i < HEAD / 2u; i += 256u) { // both values of a pair are in one thread
             let a = query[i] * r * query_weight[i];
             let b = query[HEAD / 2u + i] * r * query_weight[HEAD / 2u + i];
@@ -61,9 +61,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let split = group.x % SPLITS;
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let kv_head = head / (step.heads / step.kv_heads);
-    let first = max(first_visible(row), step.first_row);
-    let stop = max(min(last_visible(row) + 1u, step.first_row + step.row_count), first);
+    let kv_head = head / (params.heads / params.kv_heads);
+    let first = max(first_visible(row), params.first_row);
+    let stop = max(min(last_visible(row) + 1u, params.first_row + params.row_count), first);
     // ranges of whole groups of KEYS, equal for all splits
     let range = (stop - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
     let begin = first + split * range;
@@ -79,7 +79,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var a = vec4<f32>(); // columns from CACHE_PER_VEC4 * vector on
     var b = vec4<f32>();
     for (var j = begin; j < end; j += KEYS) {
-        let at = (cache_row(min(j + key, stop - 1u)) * step.kv_heads + kv_head) * VECTORS;
+        let at = (cache_row(min(j + key, stop - 1u)) * params.kv_heads + kv_head) * VECTORS;
         var s = 0.0;
         for (var i = 0u; i < (VECTORS + 15u) / 16u; i++) {
             let u = i * 16u + lane;
@@ -106,7 +106,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             for (var t = 0u; t < KEYS / PARTS; t++) {
                 let own = t * PARTS + part;
                 let p = select(0.0, exp(max(score[own * 16u] - best, -80.0)), j + own < end);
-                let v = values[(cache_row(min(j + own, stop - 1u)) * step.kv_heads + kv_head) * VECTORS + vector];
+                let v = values[(cache_row(min(j + own, stop - 1u)) * params.kv_heads + kv_head) * VECTORS + vector];
                 total += p;
                 a += p * low_half(v);
                 if (CACHE_PER_VEC4 == 8u) { b += p * high_half(v); }
@@ -123,7 +123,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    let y = step.out1 + ((row * step.heads + head) * step.parts + step.first_part + split) * (HEAD + 4u);
+    let y = params.out1 + ((row * params.heads + head) * params.parts + params.first_part + split) * (HEAD + 4u);
     for (var i = local; i < HEAD; i += 256u) {
         var sum = 0.0;
         for (var t = 0u; t < PARTS; t++) { sum += column[t * HEAD + i]; }

@@ -1,4 +1,4 @@
-// uses: attention/visible attention/cache attention/cache_vec4 common/arena4 common/sums4x4
+// uses: params.attention attention/visible attention/cache attention/cache_vec4 common/arena4 common/sums4x4
 // attend_tile: attend for more than 8 rows, prompts. y = softmax(q K^T) V, scores, maxima and sums in f32.
 // q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; y: [rows][heads][HEAD] (out0), or partial
 // results (max, sum, two unused, columns) at out1 for attention/combine where there are several splits or bindings.
@@ -40,12 +40,12 @@ fn key_slot(key: u32, i: u32) -> u32 {
 fn query_slot(row: u32, i: u32) -> u32 { return row * 8u + (i ^ ((row >> 2u) & 7u)); }
 fn score_slot(key: u32, four: u32) -> u32 { return key * 8u + (four ^ (key & 7u)); }
 
-fn key_at(position: u32, kv_head: u32) -> u32 { return (cache_row(position) * step.kv_heads + kv_head) * VECTORS; }
+fn key_at(position: u32, kv_head: u32) -> u32 { return (cache_row(position) * params.kv_heads + kv_head) * VECTORS; }
 
 // Values of position `first` + i, where `first` is a cache row.
 fn value_at(first: u32, i: u32, kv_head: u32) -> u32 {
     let row = first + i;
-    return ((row - select(0u, step.ring, step.ring > 0u && row >= step.ring)) * step.kv_heads + kv_head) * VECTORS;
+    return ((row - select(0u, params.ring, params.ring > 0u && row >= params.ring)) * params.kv_heads + kv_head) * VECTORS;
 }
 
 // Scores: a thread has eight positions, eight apart, of four rows.
@@ -204,16 +204,16 @@ fn add(position: u32, value: vec4<u32>, row: u32) {
 
 // Partial result of a row: maximum and sum, then columns.
 fn partial_at(row: u32, group: vec3<u32>) -> u32 {
-    return (step.out1 + ((row * step.heads + group.x) * step.parts + step.first_part + group.z) * (HEAD + 4u)) / 4u;
+    return (params.out1 + ((row * params.heads + group.x) * params.parts + params.first_part + group.z) * (HEAD + 4u)) / 4u;
 }
 
 fn store(sum: vec4<f32>, at: u32, row0: u32, last: u32, group: vec3<u32>, column: u32) {
     let row = row0 + at;
     if (row > last) { return; }
-    if (step.parts > 1u) {
+    if (params.parts > 1u) {
         arena4[partial_at(row, group) + 1u + column] = sum;
     } else {
-        arena4[(step.out0 + row * step.out0_stride + group.x * HEAD) / 4u + column] = sum / row_sum[at];
+        arena4[(params.out0 + row * params.out0_stride + group.x * HEAD) / 4u + column] = sum / row_sum[at];
     }
 }
 
@@ -233,10 +233,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let n = live_rows();
     let row0 = group.y * 32u;
     if (row0 >= n) { return; }
-    let kv_head = group.x / (step.heads / step.kv_heads);
+    let kv_head = group.x / (params.heads / params.kv_heads);
     let last = min(row0 + 31u, n - 1u);
-    let first_position = max(first_visible(row0), step.first_row);
-    let end_position = max(min(last_visible(last) + 1u, step.first_row + step.row_count), first_position);
+    let first_position = max(first_visible(row0), params.first_row);
+    let end_position = max(min(last_visible(last) + 1u, params.first_row + params.row_count), first_position);
     let range = (end_position - first_position + KEYS * groups.z - 1u) / (KEYS * groups.z) * KEYS;
     let begin = min(first_position + group.z * range, end_position);
     let end = min(begin + range, end_position);
@@ -245,8 +245,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let k_vector = local % CHUNK;
     let q_row = local / 8u;
     let q_vector = local % 8u;
-    let q0 = (step.in0 + min(row0 + q_row, last) * step.in0_stride + group.x * HEAD) / 4u + q_vector;
-    let q1 = (step.in0 + min(row0 + q_row + 16u, last) * step.in0_stride + group.x * HEAD) / 4u + q_vector;
+    let q0 = (params.in0 + min(row0 + q_row, last) * params.in0_stride + group.x * HEAD) / 4u + q_vector;
+    let q1 = (params.in0 + min(row0 + q_row + 16u, last) * params.in0_stride + group.x * HEAD) / 4u + q_vector;
     // scoring
     let key = local % 8u;
     let four = (local / 8u) % 8u;
@@ -412,7 +412,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         store4(y2, down + 8u, row0, last, group, column);
         store4(y3, down + 12u, row0, last, group, column);
     }
-    if (step.parts > 1u && local < 32u && row0 + local <= last) {
+    if (params.parts > 1u && local < 32u && row0 + local <= last) {
         arena4[partial_at(row0 + local, group)] = vec4<f32>(row_max[local], row_sum[local], 0.0, 0.0);
     }
 }

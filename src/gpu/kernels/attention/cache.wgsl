@@ -1,5 +1,5 @@
-// uses: common/step
+// uses: params.attention
 // Cache row of a position: in a ring, or in the bound range of the cache.
 fn cache_row(position: u32) -> u32 {
-    return select(position - step.first_row, position % max(step.ring, 1u), step.ring > 0u);
+    return select(position - params.first_row, position % max(params.ring, 1u), params.ring > 0u);
 }

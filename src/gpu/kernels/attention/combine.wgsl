@@ -1,4 +1,4 @@
-// uses: common/pass common/arena
+// uses: params.attention common/pass common/arena
 // combine: partial results of attention -> y. With m = max over the parts: y = sum exp(max_i - m) columns_i / sum
 // exp(max_i - m) sum_i.
 // out1: [row][head][part] of (max, sum, two unused, width columns); y: [rows][heads][width] (out0).
@@ -12,20 +12,20 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let head = group.x;
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let d = step.width;
-    let first = step.out1 + (row * step.heads + head) * step.parts * (d + 4u);
+    let d = params.width;
+    let first = params.out1 + (row * params.heads + head) * params.parts * (d + 4u);
     var best = -3.0e38;
-    for (var s = 0u; s < step.parts; s += BATCH) {
-        for (var t = 0u; t < BATCH; t++) { best = max(best, arena[first + min(s + t, step.parts - 1u) * (d + 4u)]); }
+    for (var s = 0u; s < params.parts; s += BATCH) {
+        for (var t = 0u; t < BATCH; t++) { best = max(best, arena[first + min(s + t, params.parts - 1u) * (d + 4u)]); }
     }
-    let y = step.out0 + row * step.out0_stride + head * d;
+    let y = params.out0 + row * params.out0_stride + head * d;
     for (var i = local; i < d; i += 256u) {
         var total = 0.0;
         var sum = 0.0;
-        for (var s = 0u; s < step.parts; s += BATCH) {
+        for (var s = 0u; s < params.parts; s += BATCH) {
             for (var t = 0u; t < BATCH; t++) {
-                let part = first + min(s + t, step.parts - 1u) * (d + 4u);
-                let weight = select(0.0, exp(max(arena[part] - best, -80.0)), s + t < step.parts);
+                let part = first + min(s + t, params.parts - 1u) * (d + 4u);
+                let weight = select(0.0, exp(max(arena[part] - best, -80.0)), s + t < params.parts);
                 total += weight * arena[part + 1u];
                 sum += weight * arena[part + 4u + i];
             }

@@ -1,6 +1,6 @@
-// uses: common/pass attention/cache common/arena common/split_input
+// uses: params.attention common/pass attention/cache common/arena common/split_input
 // kv_norm: rope(rms_norm(k) * key_weight) and rms_norm(v) -> the cache; rope(rms_norm(q) * query_weight) -> out0.
-// in0: keys, in1: values, [rows][kv_heads][width]; in2: angles; in3: queries, [rows][heads][width].
+// in0: keys, in1: values, [rows][kv_heads][width]; in2: angles; query: queries, [rows][heads][width].
 //
 // One workgroup per row and KV head; the workgroups after those do the queries' heads.
 override F16: bool = true;
@@ -27,21 +27,21 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let position = position_of(row);
-    let of_query = group.x >= step.kv_heads;
-    if (of_query && step.first_row > 0u) { return; } // done with the first binding
-    if (!of_query && (position < step.first_row || position - step.first_row >= step.row_count)) { return; } // in another binding
-    let d = step.width;
-    let head = group.x - step.kv_heads; // of the queries
-    let k = step.in0 + row * step.in0_stride + group.x * d;
-    let v = step.in1 + row * step.in1_stride + group.x * d;
+    let of_query = group.x >= params.kv_heads;
+    if (of_query && params.first_row > 0u) { return; } // done with the first binding
+    if (!of_query && (position < params.first_row || position - params.first_row >= params.row_count)) { return; } // in another binding
+    let d = params.width;
+    let head = group.x - params.kv_heads; // of the queries
+    let k = params.in0 + row * params.in0_stride + group.x * d;
+    let v = params.in1 + row * params.in1_stride + group.x * d;
     var sum = vec2<f32>();
     for (var i = local; i < d; i += 256u) {
         var pair = vec2<f32>();
         if (of_query) {
-            pair.x = sum_splits(step.in3 + row * step.in3_stride + head * d + i, step.in3_stride * step.sum_rows, QUERY_SUMS);
+            pair.x = sum_splits(params.query + row * params.query_stride + head * d + i, params.query_stride * params.split_rows, QUERY_SUMS);
         } else {
-            pair = vec2<f32>(sum_splits(k + i, step.in0_stride * step.sum_rows, KEY_SUMS),
-                             sum_splits(v + i, step.in1_stride * step.sum_rows, VALUE_SUMS));
+            pair = vec2<f32>(sum_splits(k + i, params.in0_stride * params.split_rows, KEY_SUMS),
+                             sum_splits(v + i, params.in1_stride * params.split_rows, VALUE_SUMS));
         }
         key[i] = pair.x;
         value[i] = pair.y;
@@ -53,9 +53,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         if (local < half) { sums[local] += sums[local + half]; }
         workgroupBarrier();
     }
-    let r = vec2<f32>(1.0) / sqrt(sums[0] / f32(d) + step.eps);
+    let r = vec2<f32>(1.0) / sqrt(sums[0] / f32(d) + params.eps);
     let pairs = d / 2u;
-    let angles = step.in2 + row * step.in2_stride;
+    let angles = params.in2 + row * params.in2_stride;
     for (var i = local; i < pairs; i += 256u) { // both values of a pair are in one thread
         let a = key[i] * r.x * weight(of_query, i);
         let b = key[pairs + i] * r.x * weight(of_query, pairs + i);
@@ -66,11 +66,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     if (of_query) {
-        for (var i = local; i < d; i += 256u) { arena[step.out0 + row * step.out0_stride + head * d + i] = key[i]; }
+        for (var i = local; i < d; i += 256u) { arena[params.out0 + row * params.out0_stride + head * d + i] = key[i]; }
         return;
     }
     let words = select(d, pairs, F16);
-    let offset = (cache_row(position) * step.kv_heads + group.x) * words;
+    let offset = (cache_row(position) * params.kv_heads + group.x) * words;
     for (var i = local; i < words; i += 256u) {
         if (F16) {
             keys[offset + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));

@@ -1,4 +1,4 @@
-// uses: common/pass attention/cache common/arena
+// uses: params.attention common/pass attention/cache common/arena
 // kv_write: a row's keys (in0) and values (in1) -> the cache, [position][kv_heads * head], as f32 or as pairs of f16 in
 // a word.
 // One thread per word.
@@ -10,14 +10,14 @@ override F16: bool = true;
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let row = thread.y;
-    let words = select(step.cols, step.cols / 2u, F16);
+    let words = select(params.cols, params.cols / 2u, F16);
     let i = thread.x;
     if (row >= live_rows() || i >= words) { return; }
     let position = position_of(row);
-    if (position < step.first_row || position - step.first_row >= step.row_count) { return; } // in another binding
+    if (position < params.first_row || position - params.first_row >= params.row_count) { return; } // in another binding
     let offset = cache_row(position) * words + i;
-    let k = step.in0 + row * step.in0_stride;
-    let v = step.in1 + row * step.in1_stride;
+    let k = params.in0 + row * params.in0_stride;
+    let v = params.in1 + row * params.in1_stride;
     if (F16) {
         keys[offset] = pack2x16float(vec2<f32>(arena[k + 2u * i], arena[k + 2u * i + 1u]));
         values[offset] = pack2x16float(vec2<f32>(arena[v + 2u * i], arena[v + 2u * i + 1u]));

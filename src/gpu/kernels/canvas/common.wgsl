@@ -1,4 +1,4 @@
-// uses: common/pass common/arena
+// uses: params.canvas common/pass common/arena
 // Shared by the kernels of a canvas: logits divided by the temperature, in ranges of RANGE values.
 const LOWEST = -3.0e38;
 const RANGE = 2048u; // values per workgroup of judge_scan

@@ -10,14 +10,14 @@ var<workgroup> first_best: atomic<u32>; // first range with the largest
 var<workgroup> chosen: u32;             // range of the drawn token
 var<workgroup> before: f32;             // sum of the ranges before it
 
-fn part(row: u32, i: u32) -> u32 { return step.out1 + (row * step.parts + i) * 4u; }
+fn part(row: u32, i: u32) -> u32 { return params.out1 + (row * params.ranges + i) * 4u; }
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
     var peak = LOWEST;
-    for (var i = local; i < step.parts; i += 256u) { peak = max(peak, arena[part(row, i)]); }
+    for (var i = local; i < params.ranges; i += 256u) { peak = max(peak, arena[part(row, i)]); }
     top[local] = peak;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
@@ -27,7 +27,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     peak = top[0];
     var sum = 0.0;
     var below = 0.0;
-    for (var i = local; i < step.parts; i += 256u) {
+    for (var i = local; i < params.ranges; i += 256u) {
         let p = part(row, i);
         let rescale = exp_below(arena[p], peak);
         if (rescale > 0.0) {
@@ -47,18 +47,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     let all = total[0];
     let entropy = max(log(all) - weighted[0] / all, 0.0);
-    let reach = draw_of(step.row0 + row) * all;
-    let y = step.out0 + (step.row0 + row) * step.out0_stride;
+    let reach = draw_of(params.first_wanted + row) * all;
+    let y = params.out0 + (params.first_wanted + row) * params.out0_stride;
     workgroupBarrier(); // total is reused below
     if (local == 0u) { atomicStore(&first_best, 0xffffffffu); }
     var at = 0u; // last range with a sum above 0, up to the one that reaches the draw; thread 0 only
     var gone = 0.0;
     var all_before = 0.0;
     var reached = false;
-    for (var i0 = 0u; i0 < step.parts; i0 += 256u) { // loaded by all, walked by one
+    for (var i0 = 0u; i0 < params.ranges; i0 += 256u) { // loaded by all, walked by one
         workgroupBarrier();
         var here = 0.0;
-        if (i0 + local < step.parts) {
+        if (i0 + local < params.ranges) {
             let p = part(row, i0 + local);
             here = exp_below(arena[p], peak) * arena[p + 2u];
             if (arena[p] == peak) { atomicMin(&first_best, i0 + local); }
@@ -77,7 +77,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     if (local == 0u) {
-        let best = bitcast<u32>(arena[part(row, min(atomicLoad(&first_best), step.parts - 1u)) + 1u]);
+        let best = bitcast<u32>(arena[part(row, min(atomicLoad(&first_best), params.ranges - 1u)) + 1u]);
         chosen = at;
         before = all_before;
         let none = peak == LOWEST;
@@ -88,9 +88,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     let first = chosen * RANGE + local * 8u; // eight neighbours per thread
-    let z0 = step.in0 + row * step.in0_stride;
+    let z0 = params.in0 + row * params.in0_stride;
     var mine = 0.0;
-    for (var i = first; i < min(first + 8u, step.k); i++) { mine += exp_below(scaled_logit(z0 + i), peak); }
+    for (var i = first; i < min(first + 8u, params.vocab); i++) { mine += exp_below(scaled_logit(z0 + i), peak); }
     total[local] = mine;
     workgroupBarrier();
     if (local == 0u) {
@@ -108,7 +108,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         let from0 = chosen * RANGE + octet * 8u;
         var drawn = from0;
         gone = gone_before;
-        for (var i = from0; i < min(from0 + 8u, step.k); i++) {
+        for (var i = from0; i < min(from0 + 8u, params.vocab); i++) {
             let e = exp_below(scaled_logit(z0 + i), peak);
             if (e > 0.0) {
                 drawn = i;

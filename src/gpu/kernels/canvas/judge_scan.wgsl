@@ -11,7 +11,7 @@ var<workgroup> weighted: array<f32, 256>;
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let z0 = step.in0 + row * step.in0_stride;
+    let z0 = params.in0 + row * params.in0_stride;
     let first = group.x * RANGE;
     var z: array<f32, 8>;
     var top = LOWEST;
@@ -19,7 +19,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var i = 0u; i < 8u; i++) {
         let v = first + i * 256u + local;
         z[i] = LOWEST;
-        if (v < step.k) { z[i] = scaled_logit(z0 + v); }
+        if (v < params.vocab) { z[i] = scaled_logit(z0 + v); }
         if (z[i] > top) {
             top = z[i];
             best = v;
@@ -57,7 +57,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier();
     }
     if (local == 0u) {
-        let at = step.out1 + (row * step.parts + group.x) * 4u;
+        let at = params.out1 + (row * params.ranges + group.x) * 4u;
         arena[at] = peak;
         arena[at + 1u] = bitcast<f32>(index_of[0]);
         arena[at + 2u] = total[0];

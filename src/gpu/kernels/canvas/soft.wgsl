@@ -1,25 +1,23 @@
 // uses: canvas/common
 // Shared by the kernels of soft_embed, y = sum of p(token) * table[token] * scale over the vocabulary:
 //   soft_weigh    replaces logits by e = exp(z - peak) and counts them by size
-//   soft_cut      finds for each row the size below which all e together are less than `eps` of the row's sum
+//   soft_cut      finds for each row the size below which all e together are less than `omitted` of the row's sum
 //   soft_offsets  sets where each row's tokens begin in the list
 //   soft_list     lists the tokens that are left
 //   soft_gather   accumulates their rows of the table
-//   soft_embed    takes the whole table instead, where distributions are so flat that the list (`heads` entries) is
+//   soft_embed    takes the whole table instead, where distributions are so flat that the list (`list_capacity`) is
 //                 too short
 //   soft_sum      adds the partial sums of either
-// in2: how many tokens are listed in all;
-//      [row]: how many of it, the first bin that is left out, how many in the rows before;
-//      [row][range]: how many are listed before the range, and in it;
-//      [row][range][BINS / 2]: counts of two bins, first + PAIR_BASE * second
-// in2_stride: the list of tokens
-// experts: maximal number of partial sums of a row's list, which soft_gather writes for each binding
+// counts: how many tokens are listed in all;
+//         [row]: how many of it, the first bin that is left out, how many in the rows before;
+//         [row][range]: how many are listed before the range, and in it;
+//         [row][range][BINS / 2]: counts of two bins, first + PAIR_BASE * second
 const BINS = 160u; // four per power of 2, from 1 down; the last one has all smaller values
 const PAIRS = BINS / 2u;
 const PAIR_BASE = 4096.0; // more than RANGE; both counts together fit in the 24 bits of an f32
 
-fn ranges() -> u32 { return (step.k + RANGE - 1u) / RANGE; }
-fn row_note(row: u32) -> u32 { return step.in2 + 1u + 3u * row; }
+fn ranges() -> u32 { return (params.vocab + RANGE - 1u) / RANGE; }
+fn row_note(row: u32) -> u32 { return params.counts + 1u + 3u * row; }
 fn range_note(row: u32, i: u32) -> u32 { return row_note(live_rows()) + (row * ranges() + i) * 2u; }
 fn counts_of(row: u32, i: u32) -> u32 {
     return row_note(live_rows()) + 2u * live_rows() * ranges() + (row * ranges() + i) * PAIRS;
@@ -39,9 +37,9 @@ fn two_counts(at: u32) -> vec2<f32> {
 const MIN_ENTRIES = 16u; // of a partial sum
 
 fn listed_of(row: u32) -> u32 { return u32(arena[row_note(row)]); }
-fn part_entries(count: u32) -> u32 { return max((count + step.experts - 1u) / step.experts, MIN_ENTRIES); }
+fn part_entries(count: u32) -> u32 { return max((count + params.list_parts - 1u) / params.list_parts, MIN_ENTRIES); }
 fn listed_before(row: u32) -> u32 { return u32(arena[row_note(row) + 2u]); }
-fn all_fit() -> bool { return u32(arena[step.in2]) <= step.heads; }
+fn all_fit() -> bool { return u32(arena[params.counts]) <= params.list_capacity; }
 
 // Uniform in the workgroup, so that barriers may follow.
 var<workgroup> all_fit_flag: u32;

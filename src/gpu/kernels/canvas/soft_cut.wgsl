@@ -22,7 +22,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     // all threads compute the same: drop bins from the smallest up
-    let budget = step.eps * arena[step.in1 + (step.row0 + row) * step.in1_stride + 4u];
+    let budget = params.omitted * arena[params.in1 + (params.first_wanted + row) * params.in1_stride + 4u];
     var cut = BINS;
     var dropped = 0.0;
     while (cut > 1u) {

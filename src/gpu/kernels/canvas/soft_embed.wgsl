@@ -1,4 +1,4 @@
-// uses: common/pass <sixteen> common/sums4x4 <shape>
+// uses: params.canvas common/pass <sixteen> common/sums4x4 <shape>
 // soft_embed, flat distributions: partial sums of e * table[token] over a range of the vocabulary, as a matrix product.
 // in0: e, [rows][vocabulary] (canvas/soft_weigh); table: [vocabulary][cols]; out1: [part][rows][cols].
 //
@@ -59,20 +59,20 @@ fn store_p(v: u32, at: u32, c: u32, e: vec4<f32>) {
 
 fn store(s: Sums4x4, row: u32, column: u32, y: u32) {
     let n = live_rows();
-    if (row < n) { store4(y + row * step.cols, column, s.a); }
-    if (row + 1u < n) { store4(y + (row + 1u) * step.cols, column, s.b); }
-    if (row + 2u < n) { store4(y + (row + 2u) * step.cols, column, s.c); }
-    if (row + 3u < n) { store4(y + (row + 3u) * step.cols, column, s.d); }
+    if (row < n) { store4(y + row * params.cols, column, s.a); }
+    if (row + 1u < n) { store4(y + (row + 1u) * params.cols, column, s.b); }
+    if (row + 2u < n) { store4(y + (row + 2u) * params.cols, column, s.c); }
+    if (row + 3u < n) { store4(y + (row + 3u) * params.cols, column, s.d); }
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    if (local == 0u) { all_fit = select(0u, 1u, listed_total() <= step.heads); }
+    if (local == 0u) { all_fit = select(0u, 1u, listed_total() <= params.list_capacity); }
     if (workgroupUniformLoad(&all_fit) == 1u) { return; }
     let column0 = group.x * COLS;
     let row0 = group.y * ROWS;
-    let begin = group.z * step.stretch; // tokens of this binding
-    let end = min(begin + step.stretch, step.row_count);
+    let begin = group.z * params.part_tokens; // tokens of this binding
+    let end = min(begin + params.part_tokens, params.row_count);
     // 8 by 4 threads of a subgroup of 32, so that they share their loads
     let tx = (local & 7u) | ((local >> 2u) & 8u);
     let ty = ((local >> 3u) & 3u) | ((local >> 4u) & 4u);
@@ -81,14 +81,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let r = local >> 2u;
     let v = local & 3u;
     let last = live_rows() - 1u;
-    let e0 = step.in0 + step.first_row + min(row0 + r, last) * step.in0_stride;
-    let e1 = step.in0 + step.first_row + min(row0 + r + 32u, last) * step.in0_stride;
+    let e0 = params.in0 + params.first_row + min(row0 + r, last) * params.in0_stride;
+    let e1 = params.in0 + params.first_row + min(row0 + r + 32u, last) * params.in0_stride;
     let p_at = (r >> 2u) ^ (2u * v);
     let t = local >> 3u;
     let j = local & 7u;
-    let unit = min(column0 / 16u + j, (step.cols - 1u) / 16u);
+    let unit = min(column0 / 16u + j, (params.cols - 1u) / 16u);
 
-    sixteen(min(begin + t, end - 1u) * step.row_bytes, unit);
+    sixteen(min(begin + t, end - 1u) * params.row_bytes, unit);
     var next0 = load_e(e0, begin + 4u * v, end);
     var next1 = load_e(e1, begin + 4u * v, end);
     for (var v0 = begin; v0 < end; v0 += TOKENS) {
@@ -100,7 +100,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         store_p(v, p_at ^ 8u, r & 3u, next1);
         workgroupBarrier();
         let then = select(v0, v0 + TOKENS, v0 + TOKENS < end);
-        sixteen(min(then + t, end - 1u) * step.row_bytes, unit);
+        sixteen(min(then + t, end - 1u) * params.row_bytes, unit);
         next0 = load_e(e0, then + 4u * v, end);
         next1 = load_e(e1, then + 4u * v, end);
         four(0u, w_at, ty);
@@ -109,7 +109,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         four(3u, w_at, ty);
         workgroupBarrier();
     }
-    let y = step.out1 + (step.first_part + group.z) * step.out1_stride;
+    let y = params.out1 + (params.first_part + group.z) * params.out1_stride;
     let row = row0 + 4u * ty;
     let column = column0 + 4u * tx;
     store(s00, row, column, y);

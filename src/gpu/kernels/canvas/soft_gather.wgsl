@@ -22,7 +22,7 @@ fn first_from(list: u32, begin: u32, end: u32, token: u32) -> u32 {
 
 fn store(y: u32, column: u32, v: vec4<f32>) {
     for (var i = 0u; i < 4u; i++) {
-        if (column + i < step.cols) { arena[y + column + i] = v[i]; }
+        if (column + i < params.cols) { arena[y + column + i] = v[i]; }
     }
 }
 
@@ -30,29 +30,29 @@ fn store(y: u32, column: u32, v: vec4<f32>) {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows() || !group_all_fit(local)) { return; }
-    let list = step.in2_stride + listed_before(row);
+    let list = params.list + listed_before(row);
     if (local == 0u) {
         let count = listed_of(row);
         var begin = min(group.z * part_entries(count), count);
         var end = min(begin + part_entries(count), count);
         let exists = select(0u, 1u, begin < end);
-        if (step.row_count < step.k) { // one of several bindings
-            begin = first_from(list, begin, end, step.first_row);
-            end = first_from(list, begin, end, step.first_row + step.row_count);
+        if (params.row_count < params.vocab) { // one of several bindings
+            begin = first_from(list, begin, end, params.first_row);
+            end = first_from(list, begin, end, params.first_row + params.row_count);
         }
         span = vec3<u32>(exists, begin, end);
     }
     let part = workgroupUniformLoad(&span);
     if (part.x == 0u) { return; }
-    let e0 = step.in0 + row * step.in0_stride;
+    let e0 = params.in0 + row * params.in0_stride;
     let mine = group.x * THREADS + local;
-    let t = min(mine, 2u * ((step.cols + 63u) / 64u) - 1u);
+    let t = min(mine, 2u * ((params.cols + 63u) / 64u) - 1u);
     for (var first = part.y; first < part.z; first += STAGE) {
         workgroupBarrier();
         for (var i = local; i < STAGE; i += THREADS) { // past the end: the last one, times 0
             let token = u32(arena[list + min(first + i, part.z - 1u)]);
             let e = select(0.0, arena[e0 + token], first + i < part.z);
-            entries[i] = vec2<u32>((token - step.first_row) * step.row_bytes, bitcast<u32>(e));
+            entries[i] = vec2<u32>((token - params.first_row) * params.row_bytes, bitcast<u32>(e));
         }
         workgroupBarrier();
         for (var i = 0u; i < min(STAGE, part.z - first); i += 4u) {
@@ -71,7 +71,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     if (mine != t) { return; }
-    let y = step.out1 + (step.first_part + group.z) * step.out1_stride + row * step.cols;
+    let y = params.out1 + (params.first_part + group.z) * params.out1_stride + row * params.cols;
     let low = low_column(t);
     let high = high_column(t);
     store(y, low, a0);

@@ -14,10 +14,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (workgroupUniformLoad(&in_range) == 0u) { return; }
     let cut = u32(arena[row_note(row) + 1u]);
     let first = group.x * RANGE;
-    let e0 = step.in0 + row * step.in0_stride + first;
+    let e0 = params.in0 + row * params.in0_stride + first;
     for (var i = local; i < RANGE; i += 256u) {
         var e = 0.0;
-        if (first + i < step.k) { e = arena[e0 + i]; }
+        if (first + i < params.vocab) { e = arena[e0 + i]; }
         exponentials[i + (i >> 3u)] = e;
     }
     workgroupBarrier();
@@ -35,7 +35,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         end_of[local] += other;
         workgroupBarrier();
     }
-    var at = step.in2_stride + listed_before(row) + u32(arena[note]) + end_of[local] - countOneBits(is_listed);
+    var at = params.list + listed_before(row) + u32(arena[note]) + end_of[local] - countOneBits(is_listed);
     for (var i = 0u; i < 8u; i++) {
         if ((is_listed & (1u << i)) != 0u) {
             arena[at] = f32(first + 8u * local + i);

@@ -25,5 +25,5 @@ fn main(@builtin(local_invocation_index) local: u32) {
     for (var r = local; r < n; r += 256u) {
         arena[row_note(r) + 2u] = f32(sum[r]) - arena[row_note(r)];
     }
-    if (local == 0u) { arena[step.in2] = f32(sum[ROWS - 1u]); }
+    if (local == 0u) { arena[params.counts] = f32(sum[ROWS - 1u]); }
 }

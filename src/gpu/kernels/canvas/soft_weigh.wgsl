@@ -8,12 +8,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     if (local < BINS) { atomicStore(&count[local], 0u); }
-    let peak = arena[step.in1 + (step.row0 + row) * step.in1_stride + 3u];
-    let z0 = step.in0 + row * step.in0_stride;
+    let peak = arena[params.in1 + (params.first_wanted + row) * params.in1_stride + 3u];
+    let z0 = params.in0 + row * params.in0_stride;
     workgroupBarrier();
     for (var i = 0u; i < 8u; i++) {
         let v = group.x * RANGE + i * 256u + local;
-        if (v < step.k) {
+        if (v < params.vocab) {
             let e = exp_below(scaled_logit(z0 + v), peak);
             arena[z0 + v] = e;
             if (e > 0.0) { atomicAdd(&count[bin_of(e)], 1u); }

@@ -1,11 +1,11 @@
-// uses: common/step common/pass_layout
+// uses: common/pass_layout
 // The parameter block of the pass (enum ROWS_* of gpu/run/internal.h), in words: row count, count of rows that want
 // logits, draw, flag "use the chosen token"; then id, position and wanted row of each row; the token that the previous
 // pass chose; of a canvas: fresh flag, temperature, a draw per row; then the first and last position of each row's
 // picture.
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 
-fn live_rows() -> u32 { return select(rows[0], rows[1], step.logits == 1u); }
+fn live_rows() -> u32 { return select(rows[0], rows[1], params.logit_rows == 1u); }
 fn token_of(row: u32) -> u32 { return select(rows[4u + 3u * row] & 0x3fffffffu, rows[CHOSEN], rows[3] == 1u); }
 fn position_of(row: u32) -> u32 { return rows[5u + 3u * row]; }
 fn wanted_row(i: u32) -> u32 { return rows[6u + 3u * i]; }

@@ -1,4 +1,4 @@
-// uses: common/pass common/arena common/split_input common/gelu common/tanh
+// uses: params.norm common/pass common/arena common/split_input common/gelu common/tanh
 // elementwise: y = f(x), one formula per OP:
 //   ADD (in0 + in1) * scale;  SCALE in0 * weights[0];  MUL_VECTOR in0 * scale * weights[c];  GEGLU gelu(in0) * in1
 //   SOFTCAP scale * tanh(in0 / scale); TAKE_ROWS the wanted rows of in0; RECALL in0, or 0 in the first pass of a canvas
@@ -19,25 +19,25 @@ const RECALL = 7u;
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
 
 fn value(row: u32, c: u32) -> f32 {
-    let a = step.in0 + row * step.in0_stride;
-    if (OP == ADD) { return (arena[a + c] + arena[step.in1 + row * step.in1_stride + c]) * step.scale; }
+    let a = params.in0 + row * params.in0_stride;
+    if (OP == ADD) { return (arena[a + c] + arena[params.in1 + row * params.in1_stride + c]) * params.scale; }
     if (OP == SCALE) { return arena[a + c] * weights[0]; }
-    if (OP == MUL_VECTOR) { return arena[a + c] * step.scale * weights[c]; }
+    if (OP == MUL_VECTOR) { return arena[a + c] * params.scale * weights[c]; }
     if (OP == GEGLU) {
-        return gelu(sum_splits(a + c, step.in0_stride * step.sum_rows, SUMS0)) *
-               sum_splits(step.in1 + row * step.in1_stride + c, step.in1_stride * step.sum_rows, SUMS1);
+        return gelu(sum_splits(a + c, params.in0_stride * params.split_rows, SUMS0)) *
+               sum_splits(params.in1 + row * params.in1_stride + c, params.in1_stride * params.split_rows, SUMS1);
     }
     if (OP == GEGLU_FUSED) {
-        let gate = a + (c / step.width) * 2u * step.width + c % step.width;
-        return gelu(arena[gate]) * arena[gate + step.width];
+        let gate = a + (c / params.width) * 2u * params.width + c % params.width;
+        return gelu(arena[gate]) * arena[gate + params.width];
     }
     if (OP == SOFTCAP) {
         let x = arena[a + c];
         let not_nan = (bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u; // by bits, so that NaN stays NaN
-        return select(x, step.scale * exact_tanh(x / step.scale), not_nan);
+        return select(x, params.scale * exact_tanh(x / params.scale), not_nan);
     }
     if (OP == RECALL) { return select(0.0, arena[a + c], rows[5u + 3u * MAX_ROWS] == 0u); }
-    return arena[step.in0 + (step.row0 + wanted_row(row)) * step.in0_stride + c];
+    return arena[params.in0 + (params.first_wanted + wanted_row(row)) * params.in0_stride + c];
 }
 
 @compute @workgroup_size(64)
@@ -46,6 +46,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     for (var i = 0u; i < PER_THREAD; i++) {
         let c = (group.x * PER_THREAD + i) * 64u + local;
-        if (c < step.cols) { arena[step.out0 + row * step.out0_stride + c] = value(row, c); }
+        if (c < params.cols) { arena[params.out0 + row * params.out0_stride + c] = value(row, c); }
     }
 }

@@ -1,4 +1,4 @@
-// uses: common/pass common/arena common/split_input
+// uses: params.norm common/pass common/arena common/split_input
 // norm: rms_norm, alone or with the step that follows it: n = x / sqrt(mean(x^2) + eps) * weight.
 // AFTER: in1 + n; (in1 + n) * scale_weight; rope(n); n * scale.
 // in0: [rows][groups][width]. One workgroup per group of `width` values. PER_THREAD is an override, so that all loads
@@ -19,7 +19,7 @@ var<workgroup> partial: array<f32, 256>;
 var<workgroup> cached: array<f32, CACHED>;
 
 fn weight(i: u32) -> f32 {
-    return select(1.0, weights[min(i, arrayLength(&weights) - 1u)], step.has_weight == 1u);
+    return select(1.0, weights[min(i, arrayLength(&weights) - 1u)], params.has_weight == 1u);
 }
 
 fn input_value(x: u32, i: u32) -> f32 {
@@ -31,14 +31,14 @@ fn input_value(x: u32, i: u32) -> f32 {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let x = step.in0 + row * step.in0_stride + group.x * step.width;
-    let y = step.out0 + row * step.out0_stride + group.x * step.width;
-    let other = step.in1 + row * step.in1_stride;
+    let x = params.in0 + row * params.in0_stride + group.x * params.width;
+    let y = params.out0 + row * params.out0_stride + group.x * params.width;
+    let other = params.in1 + row * params.in1_stride;
     var sum = 0.0;
     for (var n = 0u; n < PER_THREAD; n++) {
         let i = local + n * 256u;
-        let value = select(0.0, sum_splits(x + min(i, step.width - 1u), step.in0_stride * step.sum_rows, SUMS), i < step.width);
-        if (SUMS > 0u && i < step.width) { cached[i] = value; }
+        let value = select(0.0, sum_splits(x + min(i, params.width - 1u), params.in0_stride * params.split_rows, SUMS), i < params.width);
+        if (SUMS > 0u && i < params.width) { cached[i] = value; }
         sum += value * value;
     }
     partial[local] = sum;
@@ -47,9 +47,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         if (local < half) { partial[local] += partial[local + half]; }
         workgroupBarrier();
     }
-    let r = 1.0 / sqrt(partial[0] / f32(step.width) + step.eps);
+    let r = 1.0 / sqrt(partial[0] / f32(params.width) + params.eps);
     if (AFTER == ROPE) {
-        let pairs = step.width / 2u;
+        let pairs = params.width / 2u;
         for (var i = local; i < pairs; i += 256u) {
             let a = input_value(x, i) * r * weight(i);
             let b = input_value(x, pairs + i) * r * weight(pairs + i);
@@ -61,11 +61,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     } else {
         for (var n = 0u; n < PER_THREAD; n++) {
             let i = local + n * 256u;
-            if (i >= step.width) { break; }
+            if (i >= params.width) { break; }
             var value = input_value(x, i) * r * weight(i);
             if (AFTER == ADD || AFTER == ADD_SCALE) { value = arena[other + i] + value; }
             if (AFTER == ADD_SCALE) { value *= scale_weight[0]; }
-            if (AFTER == MUL) { value *= step.scale; }
+            if (AFTER == MUL) { value *= params.scale; }
             arena[y + i] = value;
         }
     }

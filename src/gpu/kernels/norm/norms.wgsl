@@ -1,10 +1,10 @@
-// uses: common/pass common/arena common/split_input common/int8
+// uses: params.norm common/pass common/arena common/split_input common/int8
 // norms: everything between two products of many rows, fused (gpu/lower/fuse.c). norm is norm/norm's rms_norm, bit for
 // bit.
 //   v = in0;  v = in1 + norm(v) where ADDS > 0;  v = in2 + norm(v) where ADDS > 1;  v *= weight where SCALED
-//   out0 = v where KEEPS;  up to three norms of v to out1, part1_out, part2_out, number TIMES multiplied by `scale`
-// A norm that only int8 products read goes to the side buffer as product/quantize writes it: integers at vector out1,
-// scales at vector out1_stride; likewise part1_out and part1_stride, part2_out and part2_stride.
+//   out0 = v where KEEPS;  up to three norms of v to norm0_out, norm1_out, norm2_out, number TIMES multiplied by `scale`
+// A norm that only int8 products read goes to the side buffer as product/quantize writes it: integers at vector
+// norm0_out, scales at vector norm0_stride, and so on.
 // The vectors a, b, c and d are the norms' weights and the factor, in that order.
 //
 // One workgroup per row: each value is read once.
@@ -46,7 +46,7 @@ fn factor(local: u32, squares: f32) -> f32 {
     }
     let sum = bitcast<f32>(partial[0]);
     workgroupBarrier();
-    return 1.0 / sqrt(sum / f32(WIDTH) + step.eps);
+    return 1.0 / sqrt(sum / f32(WIDTH) + params.eps);
 }
 
 // v = other + norm number n of v; returns the thread's partial sum of the new squares.
@@ -66,7 +66,7 @@ fn add_norm(local: u32, r: f32, n: u32, other: u32) -> f32 {
 // Norm number n of v.
 fn normed(i: u32, r: f32, n: u32) -> f32 {
     let value = v[i] * r * weight(ADDS + (FLAGS & SCALED) + n, i);
-    if (((FLAGS >> 2u) & 3u) == n + 1u) { return value * step.scale; }
+    if (((FLAGS >> 2u) & 3u) == n + 1u) { return value * params.scale; }
     return value;
 }
 
@@ -122,17 +122,17 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var k = 0u; k < PER_THREAD; k++) {
         let i = local + k * 256u;
         if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
-        let value = sum_splits(step.in0 + row * step.in0_stride + i, step.in0_stride * step.sum_rows, SUMS);
+        let value = sum_splits(params.in0 + row * params.in0_stride + i, params.in0_stride * params.split_rows, SUMS);
         v[i] = value;
         squares += value * value;
     }
     var r = factor(local, squares);
-    if (ADDS > 0u) { r = factor(local, add_norm(local, r, 0u, step.in1 + row * step.in1_stride)); }
-    if (ADDS > 1u) { r = factor(local, add_norm(local, r, 1u, step.in2 + row * step.in2_stride)); }
+    if (ADDS > 0u) { r = factor(local, add_norm(local, r, 0u, params.in1 + row * params.in1_stride)); }
+    if (ADDS > 1u) { r = factor(local, add_norm(local, r, 1u, params.in2 + row * params.in2_stride)); }
     if ((FLAGS & KEEPS) != 0u) {
-        for (var i = local; i < WIDTH; i += 256u) { arena[step.out0 + row * step.out0_stride + i] = v[i]; }
+        for (var i = local; i < WIDTH; i += 256u) { arena[params.out0 + row * params.out0_stride + i] = v[i]; }
     }
-    if (OUTS > 0u) { store_norm(local, row, r, 0u, step.out1, step.out1_stride); }
-    if (OUTS > 1u) { store_norm(local, row, r, 1u, step.part1_out, step.part1_stride); }
-    if (OUTS > 2u) { store_norm(local, row, r, 2u, step.part2_out, step.part2_stride); }
+    if (OUTS > 0u) { store_norm(local, row, r, 0u, params.norm0_out, params.norm0_stride); }
+    if (OUTS > 1u) { store_norm(local, row, r, 1u, params.norm1_out, params.norm1_stride); }
+    if (OUTS > 2u) { store_norm(local, row, r, 2u, params.norm2_out, params.norm2_stride); }
 }

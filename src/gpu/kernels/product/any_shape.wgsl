@@ -1,14 +1,14 @@
-// uses: common/step common/arena types/eight
+// uses: params.product common/arena types/eight
 // Tiles (product/tile) of any shape; values past the end of a row count as 0.
 fn input4(at: u32, k: u32) -> vec4<f32> {
     var x = vec4<f32>();
     for (var j = 0u; j < 4u; j++) {
-        if (k + j < step.k) { x[j] = arena[at + k + j]; }
+        if (k + j < params.k) { x[j] = arena[at + k + j]; }
     }
     return x;
 }
 
-fn masked(k: u32, w: vec4<f32>) -> vec4<f32> { return select(vec4<f32>(), w, vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(step.k)); }
+fn masked(k: u32, w: vec4<f32>) -> vec4<f32> { return select(vec4<f32>(), w, vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.k)); }
 
 // Zeroes those of wa, wb past the end of the row; wa begins at value k.
 fn mask8(k: u32) {

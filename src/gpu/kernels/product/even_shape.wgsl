@@ -1,4 +1,4 @@
-// uses: common/arena4
+// uses: params.product common/arena4
 // Tiles (product/tile) where k is a multiple of K_STEP, and offsets, strides and outputs are multiples of four.
 fn input4(at: u32, k: u32) -> vec4<f32> { return arena4[(at + k) / 4u]; }
 

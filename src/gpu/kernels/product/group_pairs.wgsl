@@ -1,6 +1,6 @@
-// uses: common/pass common/arena
+// uses: params.expert common/pass common/arena
 // group_pairs: lists rows by the expert they chose, for the grouped tile kernels.
-// in0: [row][slots] chosen experts; `width`: number of experts. A pair is row * slots + slot. A row never chooses an
+// in0: [row][slots] chosen experts. A pair is row * slots + slot. A row never chooses an
 // expert twice, so the pairs of an expert are a set of rows, kept as bits: the index of a pair in its expert's list is
 // the number of bits below.
 // Writes to the side buffer
@@ -19,20 +19,20 @@ var<workgroup> pairs: array<u32, 128>;              // count of each expert, the
 var<workgroup> tiles: array<u32, 128>;              // the same of tiles
 
 fn expert_of(pair: u32) -> u32 {
-    return u32(arena[step.in0 + pair / step.experts * step.in0_stride + pair % step.experts]);
+    return u32(arena[params.in0 + pair / params.slots * params.in0_stride + pair % params.slots]);
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32) {
-    let all = live_rows() * step.experts;
+    let all = live_rows() * params.slots;
     var n_pairs = 0u; // of the experts of earlier rounds
     var n_tiles = 0u;
-    for (var first = 0u; first < step.width; first += EXPERTS) {
+    for (var first = 0u; first < params.experts; first += EXPERTS) {
         for (var i = local; i < EXPERTS * WORDS; i += THREADS) { atomicStore(&chosen_by[i], 0u); }
         workgroupBarrier();
         for (var p = local; p < all; p += THREADS) {
             let e = expert_of(p) - first;
-            let row = p / step.experts;
+            let row = p / params.slots;
             if (e < EXPERTS) { atomicOr(&chosen_by[e * WORDS + row / 32u], 1u << (row & 31u)); }
         }
         workgroupBarrier();
@@ -63,7 +63,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
             let count = pairs[local] - before;
             var tile = n_tiles + select(0u, tiles[max(local, 1u) - 1u], local > 0u);
             for (var done = 0u; done < count; done += TILE) {
-                let at = (step.out0 + 1u + tile) * 4u;
+                let at = (params.out0 + 1u + tile) * 4u;
                 side[at] = first + local;
                 side[at + 1u] = n_pairs + before + done;
                 side[at + 2u] = min(count - done, TILE);
@@ -72,17 +72,17 @@ fn main(@builtin(local_invocation_index) local: u32) {
         }
         for (var p = local; p < all; p += THREADS) {
             let e = expert_of(p) - first;
-            let row = p / step.experts;
+            let row = p / params.slots;
             if (e < EXPERTS) {
                 var offset = n_pairs + select(0u, pairs[max(e, 1u) - 1u], e > 0u);
                 for (var w = 0u; w < row / 32u; w++) { offset += countOneBits(atomicLoad(&chosen_by[e * WORDS + w])); }
                 offset += countOneBits(atomicLoad(&chosen_by[e * WORDS + row / 32u]) & ((1u << (row & 31u)) - 1u));
-                side[step.out1 * 4u + offset] = p;
+                side[params.out1 * 4u + offset] = p;
             }
         }
         n_pairs += pairs[EXPERTS - 1u];
         n_tiles += tiles[EXPERTS - 1u];
         workgroupBarrier(); // before the next round clears
     }
-    if (local == 0u) { side[step.out0 * 4u] = n_tiles; }
+    if (local == 0u) { side[params.out0 * 4u] = n_tiles; }
 }

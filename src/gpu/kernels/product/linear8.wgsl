@@ -1,7 +1,7 @@
-// uses: <sum> common/pass common/fold common/arena4 product/dot type.dot
+// uses: <sum> params.fused_product common/pass common/fold common/arena4 product/dot type.dot
 // linear8: y = W x for up to 8 rows, with int8 activations. The products of decoding.
 //   before the product (FLAGS): t = in1 + norm(in0) [* scale_weight]; x = norm(t); both may be stored for later steps
-//   after it: gelu(W0 x) * (W1 x), gelu(W x) * in2, or softcap
+//   after it: gelu(W0 x) * (W1 x), gelu(W x) * up, or softcap
 // x: [rows][k]; W: up to three matrices [outputs][k] that share the input, or those of the experts that each row chose.
 //
 // Each workgroup quantizes the input row for itself into workgroup memory, 16 values per scale: that is cheaper than a
@@ -17,11 +17,11 @@ const ADD = 1u;        // t -> in1 + norm(t) * add_weight
 const SCALE = 2u;      // ... * scale_weight[0]
 const KEEP = 4u;       // t is stored at out1
 const NORM = 8u;       // u -> norm(u) * norm_weight
-const KEEP_NORM = 16u; // x is stored at in2
+const KEEP_NORM = 16u; // x is stored at norm_out
 const GEGLU = 32u;     // gelu(first matrix) * second matrix
-const GATED = 64u;     // gelu(product) * in2
+const GATED = 64u;     // gelu(product) * up
 const SOFTCAP = 128u;
-const EXPERTS = 256u; // in1: their indices; `width`: weight rows from a gate row to its up row
+const EXPERTS = 256u; // in1: their indices; `up_rows`: weight rows from a gate row to its up row
 
 @group(0) @binding(4) var<storage, read> add_weight: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> norm_weight: array<vec4<f32>>;
@@ -49,8 +49,8 @@ fn quantize16(u: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
 
 // Values k0 .. k0 + CHUNK of a row, without a norm.
 fn load_plain(row: u32, slot: u32, k0: u32, local: u32) {
-    let x = (step.in0 + row * step.in0_stride + select(0u, slot * step.k, step.slotted == 1u) + k0) / 4u;
-    for (var u = local; u < CHUNK / 16u && k0 + u * 16u < step.k; u += 256u) {
+    let x = (params.in0 + row * params.in0_stride + select(0u, slot * params.k, params.input_per_slot == 1u) + k0) / 4u;
+    for (var u = local; u < CHUNK / 16u && k0 + u * 16u < params.k; u += 256u) {
         let i = x + u * 4u;
         quantize16(u, arena4[i], arena4[i + 1u], arena4[i + 2u], arena4[i + 3u]);
     }
@@ -71,7 +71,7 @@ fn load_normed(row: u32, local: u32, writes: bool) {
     let has = local < CHUNK / 16u;
     let u = min(local, CHUNK / 16u - 1u);
     let i = u * 4u;
-    let x = (step.in0 + row * step.in0_stride) / 4u + i;
+    let x = (params.in0 + row * params.in0_stride) / 4u + i;
     var a = arena4[x];
     var b = arena4[x + 1u];
     var c = arena4[x + 2u];
@@ -87,7 +87,7 @@ fn load_normed(row: u32, local: u32, writes: bool) {
         nd = norm_weight[i + 3u];
     }
     if ((FLAGS & ADD) != 0u) {
-        let y = (step.in1 + row * step.in1_stride) / 4u + i;
+        let y = (params.in1 + row * params.in1_stride) / 4u + i;
         let ya = arena4[y];
         let yb = arena4[y + 1u];
         let yc = arena4[y + 2u];
@@ -98,20 +98,20 @@ fn load_normed(row: u32, local: u32, writes: bool) {
         let wd = add_weight[i + 3u];
         var by = 1.0;
         if ((FLAGS & SCALE) != 0u) { by = scale_weight[0]; }
-        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + step.eps);
+        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + params.add_eps);
         a = (ya + a * r * wa) * by;
         b = (yb + b * r * wb) * by;
         c = (yc + c * r * wc) * by;
         d = (yd + d * r * wd) * by;
-        if ((FLAGS & KEEP) != 0u && writes && has) { store16((step.out1 + row * step.out1_stride) / 4u + i, a, b, c, d); }
+        if ((FLAGS & KEEP) != 0u && writes && has) { store16((params.out1 + row * params.out1_stride) / 4u + i, a, b, c, d); }
     }
     if ((FLAGS & NORM) != 0u) {
-        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + step.eps2);
+        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + params.norm_eps);
         a = a * r * na;
         b = b * r * nb;
         c = c * r * nc;
         d = d * r * nd;
-        if ((FLAGS & KEEP_NORM) != 0u && writes && has) { store16((step.in2 + row * step.in2_stride) / 4u + i, a, b, c, d); }
+        if ((FLAGS & KEEP_NORM) != 0u && writes && has) { store16((params.norm_out + row * params.norm_out_stride) / 4u + i, a, b, c, d); }
     }
     if (has) { quantize16(u, a, b, c, d); }
 }
@@ -162,31 +162,31 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var before = 0u; // weight rows of the preceding experts
     if ((FLAGS & EXPERTS) != 0u) {
         first = group.x * outputs;
-        begin = group.y / step.experts;
+        begin = group.y / params.slots;
         end = select(begin, begin + 1u, begin < live_rows());
-        slot = group.y % step.experts;
-        let at = step.in1 + begin * step.in1_stride + slot;
-        if (local == 0u) { chosen = u32(arena4[at / 4u][at & 3u]) - step.expert0; }
+        slot = group.y % params.slots;
+        let at = params.in1 + begin * params.in1_stride + slot;
+        if (local == 0u) { chosen = u32(arena4[at / 4u][at & 3u]) - params.expert0; }
         let expert = workgroupUniformLoad(&chosen);
-        if (expert >= step.expert_count) { return; } // in another binding
-        before = expert * step.cols;
+        if (expert >= params.expert_count) { return; } // in another binding
+        before = expert * params.cols;
     }
-    let mine = min(first + local / LANES * OUTS, step.row_count - OUTS);
-    var w = row_at(step.part0_at, before + mine);
-    if (mine >= step.part2) { w = row_at(step.part2_at, mine - step.part2); }
-    else if (mine >= step.part1) { w = row_at(step.part1_at, mine - step.part1); }
-    let pair = row_at(step.part1_at, before + mine + step.width);
+    let mine = min(first + local / LANES * OUTS, params.row_count - OUTS);
+    var w = row_at(params.matrix0, before + mine);
+    if (mine >= params.matrix2_first) { w = row_at(params.matrix2, mine - params.matrix2_first); }
+    else if (mine >= params.matrix1_first) { w = row_at(params.matrix1, mine - params.matrix1_first); }
+    let pair = row_at(params.matrix1, before + mine + params.up_rows);
     for (var r = begin; r < end; r++) {
         var s = vec4<f32>();
         var t = vec4<f32>();
-        for (var k0 = 0u; k0 < step.k; k0 += CHUNK) {
+        for (var k0 = 0u; k0 < params.k; k0 += CHUNK) {
             if ((FLAGS & (ADD | NORM)) != 0u) {
                 load_normed(r, local, first == 0u && slot == 0u);
             } else {
                 load_plain(r, slot, k0, local);
             }
             workgroupBarrier();
-            let units = min(CHUNK, step.k - k0) / 32u;
+            let units = min(CHUNK, params.k - k0) / 32u;
             for (var u = lane; u < units; u += LANES) {
                 load_unit(u);
                 s += dot_rows(w, k0 / 32u + u);
@@ -212,22 +212,22 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier();
         // four outputs at a time: only whole vectors are stored
         let o = first + local * 4u;
-        if (local * 4u < outputs && o < step.row_count) {
+        if (local * 4u < outputs && o < params.row_count) {
             var value = vec4<f32>(shared_sum[local * 4u], shared_sum[local * 4u + 1u], shared_sum[local * 4u + 2u],
                                   shared_sum[local * 4u + 3u]);
             if ((FLAGS & GATED) != 0u) {
                 let gate = vec4<f32>(gelu(value.x), gelu(value.y), gelu(value.z), gelu(value.w));
-                value = gate * arena4[(step.in2 + r * step.in2_stride + o) / 4u];
+                value = gate * arena4[(params.up + r * params.up_stride + o) / 4u];
             }
             if ((FLAGS & SOFTCAP) != 0u) {
-                let x = value / step.cap;
-                let capped = step.cap * vec4<f32>(clamped_tanh(x.x), clamped_tanh(x.y), clamped_tanh(x.z), clamped_tanh(x.w));
+                let x = value / params.cap;
+                let capped = params.cap * vec4<f32>(clamped_tanh(x.x), clamped_tanh(x.y), clamped_tanh(x.z), clamped_tanh(x.w));
                 // by bits, so that NaN stays NaN
                 value = select(value, capped, (bitcast<vec4<u32>>(value) & vec4<u32>(0x7fffffffu)) <= vec4<u32>(0x7f800000u));
             }
-            var y = step.out0 + r * step.out0_stride + slot * step.row_count + o;
-            if (o >= step.part2) { y = step.part2_out + r * step.part2_stride + o - step.part2; }
-            else if (o >= step.part1) { y = step.part1_out + r * step.part1_stride + o - step.part1; }
+            var y = params.out0 + r * params.out0_stride + slot * params.row_count + o;
+            if (o >= params.matrix2_first) { y = params.matrix2_out + r * params.matrix2_stride + o - params.matrix2_first; }
+            else if (o >= params.matrix1_first) { y = params.matrix1_out + r * params.matrix1_stride + o - params.matrix1_first; }
             arena4[y / 4u] = value;
         }
     }

@@ -1,4 +1,4 @@
-// uses: common/pass common/fold common/arena type.unpack product/dot8
+// uses: params.product common/pass common/fold common/arena type.unpack product/dot8
 // linear_any: y = W x for up to 8 rows of any shape; product/linear_row is the fast form for even shapes.
 // x: [rows][k], W: [outputs][k].
 //
@@ -18,19 +18,19 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let first = (folded(group, groups) * (THREADS / LANES) + local / LANES) * PAIR; // in this binding
     let lane = local % LANES;
     // a last odd output is computed twice and stored once
-    let second = min(first + 1u, step.row_count - 1u);
+    let second = min(first + 1u, params.row_count - 1u);
     var sum0: array<f32, 8>;
     var sum1: array<f32, 8>;
-    if (first < step.row_count) {
-        for (var u = lane; u * 8u < step.k; u += LANES) {
-            unpack8(first * step.row_bytes, u);
+    if (first < params.row_count) {
+        for (var u = lane; u * 8u < params.k; u += LANES) {
+            unpack8(first * params.row_bytes, u);
             let a0 = wa;
             let b0 = wb;
-            unpack8(second * step.row_bytes, u);
-            let left = step.k - u * 8u;
+            unpack8(second * params.row_bytes, u);
+            let left = params.k - u * 8u;
             for (var r = 0u; r < MAX_N; r++) {
                 if (r < n) {
-                    let x = step.in0 + r * step.in0_stride + u * 8u;
+                    let x = params.in0 + r * params.in0_stride + u * 8u;
                     if (left >= 8u) {
                         let xa = vec4<f32>(arena[x], arena[x + 1u], arena[x + 2u], arena[x + 3u]);
                         let xb = vec4<f32>(arena[x + 4u], arena[x + 5u], arena[x + 6u], arena[x + 7u]);
@@ -61,10 +61,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             }
             workgroupBarrier();
         }
-        if (first < step.row_count && lane == 0u && r < n) {
-            let y = step.out0 + r * step.out0_stride + step.first_row;
+        if (first < params.row_count && lane == 0u && r < n) {
+            let y = params.out0 + r * params.out0_stride + params.first_row;
             arena[y + first] = partial[local];
-            if (first + 1u < step.row_count) { arena[y + first + 1u] = partial[THREADS + local]; }
+            if (first + 1u < params.row_count) { arena[y + first + 1u] = partial[THREADS + local]; }
         }
         workgroupBarrier();
     }

@@ -1,4 +1,4 @@
-// uses: common/matrices common/pass common/arena
+// uses: common/matrices params.product common/pass common/arena
 // linear_matrix: Y = X W^T for more than 64 rows, f16 weights, on subgroup matrices. Encoders on devices that have
 // them.
 // X: [rows][k] in f16 slabs of the side buffer (product/to_f16); W: [outputs][k]; sums are f32.
@@ -21,7 +21,7 @@ var<private> w0: vec4<u32>;
 var<private> w1: vec4<u32>;
 
 fn fetch(x: u32, w: u32, k: u32, part: u32) {
-    let last = step.k / 16u - 1u;
+    let last = params.k / 16u - 1u;
     let then = min(k + 1u, last);
     x0 = side[x + 64u * k];
     x1 = side[x + 64u * k + 32u];
@@ -32,7 +32,7 @@ fn fetch(x: u32, w: u32, k: u32, part: u32) {
     w1 = weights[at + 1u];
 }
 
-fn offset_of(row: u32, output: u32) -> u32 { return step.out0 + row * step.out0_stride + step.first_row + output; }
+fn offset_of(row: u32, output: u32) -> u32 { return params.out0 + row * params.out0_stride + params.first_row + output; }
 
 // Stores a matrix that may reach past the last row or output.
 fn store_some(m: Sums, row: u32, output: u32, s: u32, lane: u32) {
@@ -42,7 +42,7 @@ fn store_some(m: Sums, row: u32, output: u32, s: u32, lane: u32) {
     let y = row + lane / 2u;
     let first = output + 8u * (lane % 2u);
     for (var i = 0u; i < 8u; i++) {
-        if (y < live_rows() && first + i < step.row_count) { arena[offset_of(y, first + i)] = corner[s][8u * lane + i]; }
+        if (y < live_rows() && first + i < params.row_count) { arena[offset_of(y, first + i)] = corner[s][8u * lane + i]; }
     }
 }
 
@@ -52,10 +52,10 @@ fn main(@builtin(local_invocation_id) id: vec3<u32>, @builtin(workgroup_id) grou
     let row0 = group.y * 128u;
     if (row0 >= n) { return; }
     let output0 = group.x * 64u;
-    let slabs = step.k / 16u;
+    let slabs = params.k / 16u;
     let s = id.y;
-    let x = step.in0 + (row0 / 32u + s) * slabs * 64u + id.x;
-    let w = min(output0 + (s / 2u) * 32u + id.x, step.row_count - 1u) * (step.row_bytes / 16u);
+    let x = params.in0 + (row0 / 32u + s) * slabs * 64u + id.x;
+    let w = min(output0 + (s / 2u) * 32u + id.x, params.row_count - 1u) * (params.row_bytes / 16u);
     let down = s / 2u * 4u; // first slabs of this subgroup's rows and outputs
     let over = s % 2u * 2u;
     var c00 = Sums();
@@ -171,15 +171,15 @@ fn main(@builtin(local_invocation_id) id: vec3<u32>, @builtin(workgroup_id) grou
     }
     let row = row0 + s / 2u * 64u;
     let output = output0 + s % 2u * 32u;
-    if (row0 + 128u <= n && output0 + 64u <= step.row_count) {
-        subgroupMatrixStore(&arena, offset_of(row, output), c00, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row, output + 16u), c01, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row + 16u, output), c10, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row + 16u, output + 16u), c11, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row + 32u, output), c20, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row + 32u, output + 16u), c21, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row + 48u, output), c30, false, step.out0_stride);
-        subgroupMatrixStore(&arena, offset_of(row + 48u, output + 16u), c31, false, step.out0_stride);
+    if (row0 + 128u <= n && output0 + 64u <= params.row_count) {
+        subgroupMatrixStore(&arena, offset_of(row, output), c00, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row, output + 16u), c01, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row + 16u, output), c10, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row + 16u, output + 16u), c11, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row + 32u, output), c20, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row + 32u, output + 16u), c21, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row + 48u, output), c30, false, params.out0_stride);
+        subgroupMatrixStore(&arena, offset_of(row + 48u, output + 16u), c31, false, params.out0_stride);
     } else {
         store_some(c00, row, output, s, id.x);
         store_some(c01, row, output + 16u, s, id.x);

@@ -1,4 +1,4 @@
-// uses: common/pass common/fold common/arena4 type.unpack
+// uses: params.product common/pass common/fold common/arena4 type.unpack
 // linear_row: y = W x for up to 8 rows, f32 activations, any block type. Decoding where no faster kernel has the type.
 // x: [rows][k], k a multiple of 32; W: [outputs][k], outputs a multiple of 4.
 //
@@ -27,13 +27,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let outputs = 2u * THREADS / LANES; // per workgroup, a multiple of 2
     let first = folded(group, groups) * outputs + local / LANES * 2u;
     let lane = local % LANES;
-    let at0 = min(first, step.row_count - 2u) * step.row_bytes;
-    let at1 = at0 + step.row_bytes;
+    let at0 = min(first, params.row_count - 2u) * params.row_bytes;
+    let at1 = at0 + params.row_bytes;
     for (var r = 0u; r < MAX_N; r++) {
         if (r >= n) { break; }
-        let x = (step.in0 + r * step.in0_stride) / 4u;
+        let x = (params.in0 + r * params.in0_stride) / 4u;
         var sum = vec2<f32>();
-        for (var g = lane; g * 32u < step.k; g += LANES) {
+        for (var g = lane; g * 32u < params.k; g += LANES) {
             sum += part(at0, at1, 4u * g, x + 8u * g);
             sum += part(at0, at1, 4u * g + 1u, x + 8u * g + 2u);
             sum += part(at0, at1, 4u * g + 2u, x + 8u * g + 4u);
@@ -52,9 +52,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         // four outputs at a time: only whole vectors are stored
         let four = folded(group, groups) * outputs + local * 4u;
-        if (local * 4u < max(outputs, 4u) && four < step.row_count) {
+        if (local * 4u < max(outputs, 4u) && four < params.row_count) {
             let p = local * 4u * LANES;
-            let y = (step.out0 + r * step.out0_stride + step.first_row + four) / 4u;
+            let y = (params.out0 + r * params.out0_stride + params.first_row + four) / 4u;
             arena4[y] = vec4<f32>(partial[p], partial[p + LANES], partial[p + 2u * LANES], partial[p + 3u * LANES]);
         }
         workgroupBarrier();

@@ -1,4 +1,4 @@
-// uses: common/pass <shape> <tile> <run> product/tile
+// uses: params.product common/pass <shape> <tile> <run> product/tile
 // linear_short: Y = X W^T for 9 to 64 rows, or for rows grouped by expert (GROUPED), f32.
 // X: [rows][k], W: [outputs][k] or [expert][outputs][k], Y: [rows][outputs].
 //
@@ -66,8 +66,8 @@ fn store_quarter(run: ptr<function, Run>, j: u32, o: u32, v: u32, other: u32, k:
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let t = tile_of(group, ROWS, OUTS);
     if (t.count == 0u) { return; }
-    let begin = group.z * step.stretch * K_STEP;
-    let end = min(begin + step.stretch * K_STEP, step.k);
+    let begin = group.z * params.split_steps * K_STEP;
+    let end = min(begin + params.split_steps * K_STEP, params.k);
     let tx = local % ACROSS;
     let ty = local / ACROSS;
     let row = select(0u, 4u * ty, GROUPED); // experts: threads without rows, at least 32 neighbours, idle

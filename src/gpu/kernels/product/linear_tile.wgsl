@@ -1,4 +1,4 @@
-// uses: common/pass <shape> <eight> product/tile
+// uses: params.product common/pass <shape> <eight> product/tile
 // linear_tile: Y = X W^T for more than 64 rows, f32. Prompts, and encoders whose weights are f16 or f32.
 // X: [rows][k], W: [outputs][k], Y: [rows][outputs]. With several splits of k (group.z) each leaves partial sums at
 // out1.
@@ -48,8 +48,8 @@ fn four(c: u32, tx: u32, ty: u32) {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let t = tile_of(group, ROWS, OUTS);
     if (t.count == 0u) { return; }
-    let begin = group.z * step.stretch * K_STEP;
-    let end = min(begin + step.stretch * K_STEP, step.k);
+    let begin = group.z * params.split_steps * K_STEP;
+    let end = min(begin + params.split_steps * K_STEP, params.k);
     // 8 by 4 threads of a subgroup of 32, so that they share their loads
     let tx = local & 7u;
     let ty = local >> 3u;

@@ -1,4 +1,4 @@
-// uses: common/pass common/arena <tile> type.tile
+// uses: params.product common/pass common/arena <tile> type.tile
 // linear_tile8: Y = X W^T for more than 8 rows, int8 activations, weights with the integers of their blocks. Prompts.
 // X: [rows][k] as product/quantize wrote it (in0: integers, in1: scales); W: [outputs][k] or [expert][outputs][k].
 // Products are summed as integers within a group of 32, then scaled.
@@ -6,8 +6,8 @@
 // A workgroup computes a tile of ROWS rows by OUTS outputs (<tile>), 64 values of k at a time through workgroup memory,
 // while the next are loaded; a thread computes 8 rows by 4 outputs.
 //
-// GROUPED: a tile holds rows that chose the same expert, as product/group_pairs lists them (in2: tiles, in2_stride:
-// list of pairs, as vectors of the side buffer). With several splits (group.z) each takes `stretch` steps of k and
+// GROUPED: a tile holds rows that chose the same expert, as product/group_pairs lists them (`tiles` and `pairs` of the side
+// buffer). With several splits (group.z) each takes `split_steps` steps of k and
 // leaves partial sums at out1 for product/split_sum.
 const THREADS = ROWS / 8u * (OUTS / 4u);
 const X_EACH = 128u / OUTS;                             // vectors of activations that a thread loads: 1 or 2
@@ -76,7 +76,7 @@ fn fetch_step(s: u32, at: Offsets) -> Fetched {
 // The row of activations for row r of the tile.
 fn input_of(r: u32) -> u32 {
     let row = row_of[r];
-    if (GROUPED && step.slotted == 0u) { return row / max(step.experts, 1u); }
+    if (GROUPED && params.input_per_slot == 0u) { return row / max(params.slots, 1u); }
     return row;
 }
 
@@ -84,11 +84,11 @@ fn input_of(r: u32) -> u32 {
 fn store(at: u32, sum: vec4<f32>, count: u32, output: u32, low: u32, high: u32, split: u32) {
     if (at >= count) { return; }
     let row = row_of[at];
-    var y = step.out0 + row * step.out0_stride + step.first_row;
+    var y = params.out0 + row * params.out0_stride + params.first_row;
     if (GROUPED) {
-        y = step.out0 + row / step.experts * step.out0_stride + row % step.experts * step.cols;
-    } else if (step.stretch < (step.k + 63u) / 64u) {
-        y = step.out1 + split * step.out1_stride + row * step.cols + step.first_row;
+        y = params.out0 + row / params.slots * params.out0_stride + row % params.slots * params.cols;
+    } else if (params.split_steps < (params.k + 63u) / 64u) {
+        y = params.out1 + split * params.out1_stride + row * params.cols + params.first_row;
     }
     for (var c = 0u; c < 4u; c++) {
         let o = output + c * (OUTS / 4u);
@@ -103,16 +103,16 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var first = group.y * ROWS;
     var count = 0u;
     var low = 0u;
-    var high = step.row_count;
+    var high = params.row_count;
     var weight0 = 0u; // weight row of output 0; may wrap below 0
     if (GROUPED) {
-        let tile = side[step.in2 + group.y]; // expert, first of the list, pairs
+        let tile = side[params.tiles + group.y]; // expert, first of the list, pairs
         first = tile.y;
-        count = select(0u, tile.z, group.y < side[step.in2 - 1u].x);
-        let begin = tile.x * step.cols; // weight rows of the expert
-        low = select(0u, step.first_row - begin, step.first_row > begin);
-        high = select(0u, min(step.first_row + step.row_count - begin, step.cols), step.first_row + step.row_count > begin);
-        weight0 = begin - step.first_row;
+        count = select(0u, tile.z, group.y < side[params.tiles - 1u].x);
+        let begin = tile.x * params.cols; // weight rows of the expert
+        low = select(0u, params.first_row - begin, params.first_row > begin);
+        high = select(0u, min(params.first_row + params.row_count - begin, params.cols), params.first_row + params.row_count > begin);
+        weight0 = begin - params.first_row;
     } else {
         let n = live_rows();
         count = select(0u, min(n - first, ROWS), n > first);
@@ -120,14 +120,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (count == 0u || low >= high || output0 >= high || output0 + OUTS <= low) { return; }
     for (var r = local; r < ROWS; r += THREADS) {
         var row = first + min(r, count - 1u);
-        if (GROUPED) { row = side[step.in2_stride + row / 4u][row & 3u]; }
+        if (GROUPED) { row = side[params.pairs + row / 4u][row & 3u]; }
         row_of[r] = row;
     }
     workgroupBarrier();
 
-    let steps = (step.k + 63u) / 64u;
-    let begin = group.z * step.stretch;
-    let end = min(begin + step.stretch, steps);
+    let steps = (params.k + 63u) / 64u;
+    let begin = group.z * params.split_steps;
+    let end = min(begin + params.split_steps, steps);
     // 8 by 4 threads of a subgroup of 32, so that they share their loads
     let across = OUTS / 4u;
     let tx = (local & 7u) + 8u * ((local >> 5u) % (across / 8u));
@@ -141,9 +141,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let x_slot = x_row * 4u + ((local & 3u) ^ ((x_row >> 1u) & 3u)); // for row + THREADS / 4: x_slot + THREADS
     let first_out = local / PARTS;
     var at: Offsets;
-    at.x0 = step.in0 + input_of(x_row) * steps * 4u + (local & 3u);
-    at.x1 = step.in0 + input_of(min(x_row + THREADS / 4u, ROWS - 1u)) * steps * 4u + (local & 3u);
-    at.scale = step.in1 + input_of(min(local, ROWS - 1u)) * steps;
+    at.x0 = params.in0 + input_of(x_row) * steps * 4u + (local & 3u);
+    at.x1 = params.in0 + input_of(min(x_row + THREADS / 4u, ROWS - 1u)) * steps * 4u + (local & 3u);
+    at.scale = params.in1 + input_of(min(local, ROWS - 1u)) * steps;
     at.w0 = weight0 + clamp(output0 + min(first_out, OUTS - 1u), low, high - 1u);
     at.w1 = weight0 + clamp(output0 + first_out + THREADS / PARTS, low, high - 1u);
     at.w2 = weight0 + clamp(output0 + first_out + 2u * THREADS / PARTS, low, high - 1u);

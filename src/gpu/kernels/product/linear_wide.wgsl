@@ -1,4 +1,4 @@
-// uses: common/pass common/fold common/arena4 type.wide
+// uses: params.product common/pass common/fold common/arena4 type.wide
 // linear_wide: y = W x for up to 8 rows, f32 activations, K-quantized weights. Decoding where int8 activations are off.
 // x: [rows][k], W: [outputs][k], outputs a multiple of 4.
 //
@@ -33,12 +33,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let first = (folded(group, groups) * (THREADS / LANES) + local / LANES) * 4u;
     let lane = local % LANES;
     let v = lane & 7u;
-    let blocks = step.k / 256u;
+    let blocks = params.k / 256u;
     let row = blocks * BLOCK; // vectors of a weight row
-    let w = min(first, step.row_count - 4u) * row;
+    let w = min(first, params.row_count - 4u) * row;
     for (var r = 0u; r < MAX_N; r++) {
         if (r >= n) { break; }
-        let x = (step.in0 + r * step.in0_stride) / 4u;
+        let x = (params.in0 + r * params.in0_stride) / 4u;
         var sum = vec4<f32>();
         for (var b = lane / 8u; b < blocks; b += LANES / 8u) {
             fetch(x + b * 64u, v);
@@ -51,8 +51,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             if (lane < half) { partial[local] += partial[local + half]; }
             workgroupBarrier();
         }
-        if (lane == 0u && first < step.row_count) {
-            arena4[(step.out0 + r * step.out0_stride + step.first_row + first) / 4u] = partial[local];
+        if (lane == 0u && first < params.row_count) {
+            arena4[(params.out0 + r * params.out0_stride + params.first_row + first) / 4u] = partial[local];
         }
         workgroupBarrier();
     }

@@ -1,6 +1,6 @@
-// uses: common/pass common/split_input common/gelu common/int8
+// uses: params.convert common/pass common/split_input common/gelu common/int8
 // quantize: rows of activations as int8 (common/int8), for product/linear_tile8.
-// in0: [rows][width][k] f32: a row may be `width` inputs of k values (slots of experts); each is padded to steps of 64
+// in0: [rows][inputs][k] f32: a row may be several inputs of k values (slots of experts); each is padded to steps of 64
 // values and becomes a row of its own:
 //   integers at vector out0: [row][step][4] of 16;  scales at vector out1: [row][step] of (d, sum, d, sum)
 // GATE: the input is gelu(gate) * up, computed here.
@@ -25,18 +25,18 @@ fn load4(at: u32, between: u32, n: u32) -> vec4<f32> {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let steps = (step.k + 63u) / 64u;
+    let steps = (params.k + 63u) / 64u;
     let i = group.x * 256u + local;
     let input = i / (steps * 16u);
     let four = i % (steps * 16u);
-    let here = input < step.width;
+    let here = input < params.inputs;
     var x = vec4<f32>();
-    if (here && four * 4u < step.k) {
-        let at = step.in0 + row * step.in0_stride + select(1u, 2u, GATE == ONE) * input * step.k + four * 4u;
-        x = load4(at, step.in0_stride * step.sum_rows, SUMS0);
+    if (here && four * 4u < params.k) {
+        let at = params.in0 + row * params.in0_stride + select(1u, 2u, GATE == ONE) * input * params.k + four * 4u;
+        x = load4(at, params.in0_stride * params.split_rows, SUMS0);
         if (GATE != 0u) {
-            let up = select(step.in1 + row * step.in1_stride + input * step.k + four * 4u, at + step.k, GATE == ONE);
-            x = vec4<f32>(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w)) * load4(up, step.in1_stride * step.sum_rows, SUMS1);
+            let up = select(params.in1 + row * params.in1_stride + input * params.k + four * 4u, at + params.k, GATE == ONE);
+            x = vec4<f32>(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w)) * load4(up, params.in1_stride * params.split_rows, SUMS1);
         }
     }
     largest[local] = max_bits(x);
@@ -48,13 +48,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     integer_sum[local] = q.x + q.y + q.z + q.w;
     workgroupBarrier();
     if (!here) { return; }
-    let to = row * step.width + input;
-    side[step.out0 * 4u + to * steps * 16u + four] = pack_bytes(q);
+    let to = row * params.inputs + input;
+    side[params.out0 * 4u + to * steps * 16u + four] = pack_bytes(q);
     if ((local & 7u) == 0u) {
         var sum = 0;
         for (var t = 0u; t < 8u; t++) { sum += integer_sum[first + t]; }
         let both = scale_and_sum(highest, sum);
-        let at = step.out1 * 4u + to * steps * 4u + four / 8u * 2u;
+        let at = params.out1 * 4u + to * steps * 4u + four / 8u * 2u;
         side[at] = both.x;
         side[at + 1u] = both.y;
     }

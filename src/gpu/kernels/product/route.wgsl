@@ -1,6 +1,6 @@
-// uses: common/pass common/arena common/split_input
-// route: the router of a mixture of experts. The `experts` largest of a row's logits, ties by index, and their softmax.
-// in0: [rows][width] logits -> out0: [rows][experts] indices, out1: [rows][experts] weights. Up to 64 of 1024.
+// uses: params.expert common/pass common/arena common/split_input
+// route: the router of a mixture of experts. The `slots` largest of a row's logits, ties by index, and their softmax.
+// in0: [rows][experts] logits -> out0: [rows][slots] indices, out1: [rows][slots] weights. Up to 64 of 1024.
 //
 // One workgroup per row. The rank of an expert is the number of those that precede it: all are counted at once, where
 // finding one maximum after the other would synchronize the workgroup for each.
@@ -25,7 +25,7 @@ fn before(four: vec4<u32>, i: u32, key: u32, expert: u32) -> u32 {
 }
 
 fn logit(row: u32, expert: u32) -> f32 {
-    return sum_splits(step.in0 + row * step.in0_stride + expert, step.in0_stride * step.sum_rows, SUMS);
+    return sum_splits(params.in0 + row * params.in0_stride + expert, params.in0_stride * params.split_rows, SUMS);
 }
 
 @compute @workgroup_size(THREADS)
@@ -34,23 +34,23 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     for (var e = local; e < 4u * VECTORS; e += THREADS) {
         var key = 0u;
-        if (e < step.width) { key = key_of(logit(row, e)); }
+        if (e < params.experts) { key = key_of(logit(row, e)); }
         keys[e / 4u][e % 4u] = key;
     }
     workgroupBarrier();
-    for (var e = local; e < step.width; e += THREADS) {
+    for (var e = local; e < params.experts; e += THREADS) {
         let key = keys[e / 4u][e % 4u];
         var rank = 0u;
         for (var i = 0u; i < VECTORS; i++) { rank += before(keys[i], i, key, e); }
-        if (rank < step.experts) {
+        if (rank < params.slots) {
             best[rank] = logit(row, e);
-            arena[step.out0 + row * step.out0_stride + rank] = f32(e); // as a float: the bits of a small integer may be flushed
+            arena[params.out0 + row * params.out0_stride + rank] = f32(e); // as a float: the bits of a small integer may be flushed
         }
     }
     workgroupBarrier();
-    if (local < step.experts) {
+    if (local < params.slots) {
         var total = 0.0;
-        for (var i = 0u; i < step.experts; i++) { total += exp(max(best[i] - best[0], -80.0)); }
-        arena[step.out1 + row * step.out1_stride + local] = exp(max(best[local] - best[0], -80.0)) / total;
+        for (var i = 0u; i < params.slots; i++) { total += exp(max(best[i] - best[0], -80.0)); }
+        arena[params.out1 + row * params.out1_stride + local] = exp(max(best[local] - best[0], -80.0)) / total;
     }
 }

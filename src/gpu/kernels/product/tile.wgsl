@@ -1,4 +1,4 @@
-// uses: common/pass common/sums4x4
+// uses: params.product common/pass common/sums4x4
 // Shared by the f32 tile kernels: which rows and outputs a workgroup computes, and where they are. product/even_shape
 // loads and stores vec4, product/any_shape scalars. The kernel defines GROUPED (rows by expert), K_STEP, x_tile and
 // w_tile.
@@ -12,16 +12,16 @@ struct Tile {
 }
 
 fn tile_of(group: vec3<u32>, rows_of_tile: u32, outputs: u32) -> Tile {
-    var t = Tile(group.x * outputs, group.y * rows_of_tile, 0u, 0u, step.row_count, 0u);
+    var t = Tile(group.x * outputs, group.y * rows_of_tile, 0u, 0u, params.row_count, 0u);
     if (GROUPED) {
-        let listed = side[step.in2 + group.y]; // expert, first of the list, pairs
+        let listed = side[params.tiles + group.y]; // expert, first of the list, pairs
         t.first = listed.y;
-        t.count = select(0u, listed.z, group.y < side[step.in2 - 1u].x);
-        let begin = listed.x * step.cols; // weight rows of the expert
-        let end = step.first_row + step.row_count;
-        t.low = select(0u, step.first_row - begin, step.first_row > begin);
-        t.high = select(0u, min(end - begin, step.cols), end > begin);
-        t.weight0 = begin - step.first_row;
+        t.count = select(0u, listed.z, group.y < side[params.tiles - 1u].x);
+        let begin = listed.x * params.cols; // weight rows of the expert
+        let end = params.first_row + params.row_count;
+        t.low = select(0u, params.first_row - begin, params.first_row > begin);
+        t.high = select(0u, min(end - begin, params.cols), end > begin);
+        t.weight0 = begin - params.first_row;
     } else {
         let n = live_rows();
         t.count = select(0u, min(n - t.first, rows_of_tile), n > t.first);
@@ -33,25 +33,25 @@ fn tile_of(group: vec3<u32>, rows_of_tile: u32, outputs: u32) -> Tile {
 // The row, or pair, at index `at` of the tile; past the end, the last one.
 fn row_at(t: Tile, at: u32) -> u32 {
     let row = t.first + min(at, t.count - 1u);
-    if (GROUPED) { return side[step.in2_stride + row / 4u][row & 3u]; }
+    if (GROUPED) { return side[params.pairs + row / 4u][row & 3u]; }
     return row;
 }
 
 fn input_of(row: u32) -> u32 {
     if (GROUPED) {
-        return step.in0 + row / step.experts * step.in0_stride + select(0u, row % step.experts * step.k, step.slotted == 1u);
+        return params.in0 + row / params.slots * params.in0_stride + select(0u, row % params.slots * params.k, params.input_per_slot == 1u);
     }
-    return step.in0 + row * step.in0_stride;
+    return params.in0 + row * params.in0_stride;
 }
 
 fn output_of(row: u32, split: u32) -> u32 {
-    if (GROUPED) { return step.out0 + row / step.experts * step.out0_stride + row % step.experts * step.cols; }
-    if (step.stretch < (step.k + K_STEP - 1u) / K_STEP) { return step.out1 + split * step.out1_stride + row * step.cols + step.first_row; }
-    return step.out0 + row * step.out0_stride + step.first_row;
+    if (GROUPED) { return params.out0 + row / params.slots * params.out0_stride + row % params.slots * params.cols; }
+    if (params.split_steps < (params.k + K_STEP - 1u) / K_STEP) { return params.out1 + split * params.out1_stride + row * params.cols + params.first_row; }
+    return params.out0 + row * params.out0_stride + params.first_row;
 }
 
 // First byte of the weights of output `at`, clamped to the outputs of this binding.
-fn weights_of(t: Tile, at: u32) -> u32 { return (t.weight0 + clamp(t.output0 + at, t.low, t.high - 1u)) * step.row_bytes; }
+fn weights_of(t: Tile, at: u32) -> u32 { return (t.weight0 + clamp(t.output0 + at, t.low, t.high - 1u)) * params.row_bytes; }
 
 // Four neighbouring k of a row or output, into component c of vector `at` of workgroup memory.
 fn store_x(v: u32, at: u32, c: u32, x: vec4<f32>) {

@@ -1,4 +1,4 @@
-// uses: common/step
+// uses: params.product
 // Weights as int8 for linear_tile8, in steps of 64 values of a weight row. type.tile defines
 //   PARTS       threads that unpack a step of one weight row together
 //   Raw, fetch(row, s, part)     part `part` of step s of a weight row, as loaded

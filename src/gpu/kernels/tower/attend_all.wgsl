@@ -1,4 +1,4 @@
-// uses: common/pass common/arena4 tower/clamp
+// uses: params.tower common/pass common/arena4 tower/clamp
 // tower_attend: y = clamp(softmax(q K^T) V), every row sees all rows. Vision encoder.
 // q, K, V: [rows][heads][HEAD] (in0, in1, in2); y: [rows][heads][HEAD].
 //
@@ -39,9 +39,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row0 = group.y * ROWS;
     if (row0 >= n) { return; }
     let head = group.x * (HEAD / 4u);
-    let q = step.in0 / 4u + head;
-    let k = step.in1 / 4u + head;
-    let v = step.in2 / 4u + head;
+    let q = params.in0 / 4u + head;
+    let k = params.in1 / 4u + head;
+    let v = params.in2 / 4u + head;
     let tx = local % COL_THREADS;
     let ty = local / COL_THREADS;
     for (var r = local; r < ROWS; r += THREADS) { best[r] = LOWEST; }
@@ -53,11 +53,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var i = 0u; i < 16u; i++) { out[i] = vec4<f32>(); }
     for (var e = 0u; e < Q_PARTS; e++) {
         let i = local + e * THREADS;
-        next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, i % SLICE);
+        next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), params.in0_stride, i % SLICE);
     }
     for (var e = 0u; e < K_PARTS; e++) {
         let i = local + e * THREADS;
-        next_kv[e] = fetch(k, min(i / SLICE, n - 1u), step.in1_stride, i % SLICE);
+        next_kv[e] = fetch(k, min(i / SLICE, n - 1u), params.in1_stride, i % SLICE);
     }
     for (var j = 0u; j < n; j += KEYS) {
         var s: array<vec4<f32>, 16>;  // [row][2]: keys tx + COL_THREADS * (0..3), (4..7)
@@ -76,16 +76,16 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             if (c + SLICE < COLS) {
                 for (var e = 0u; e < Q_PARTS; e++) {
                     let i = local + e * THREADS;
-                    next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, c + SLICE + i % SLICE);
+                    next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), params.in0_stride, c + SLICE + i % SLICE);
                 }
                 for (var e = 0u; e < K_PARTS; e++) {
                     let i = local + e * THREADS;
-                    next_kv[e] = fetch(k, min(j + i / SLICE, n - 1u), step.in1_stride, c + SLICE + i % SLICE);
+                    next_kv[e] = fetch(k, min(j + i / SLICE, n - 1u), params.in1_stride, c + SLICE + i % SLICE);
                 }
             } else { // load the first values
                 for (var e = 0u; e < K_PARTS; e++) {
                     let i = local + e * THREADS;
-                    next_kv[e] = fetch(v, min(j + i / COLS, n - 1u), step.in2_stride, i % COLS);
+                    next_kv[e] = fetch(v, min(j + i / COLS, n - 1u), params.in2_stride, i % COLS);
                 }
             }
             for (var t = 0u; t < SLICE; t++) {
@@ -155,16 +155,16 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             if (c + SLICE < COLS) {
                 for (var e = 0u; e < K_PARTS; e++) {
                     let i = local + e * THREADS;
-                    next_kv[e] = fetch(v, min(j + 4u * (c + SLICE) + i / COLS, n - 1u), step.in2_stride, i % COLS);
+                    next_kv[e] = fetch(v, min(j + 4u * (c + SLICE) + i / COLS, n - 1u), params.in2_stride, i % COLS);
                 }
             } else { // load the next keys
                 for (var e = 0u; e < Q_PARTS; e++) {
                     let i = local + e * THREADS;
-                    next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), step.in0_stride, i % SLICE);
+                    next_q[e] = fetch(q, min(row0 + i / SLICE, n - 1u), params.in0_stride, i % SLICE);
                 }
                 for (var e = 0u; e < K_PARTS; e++) {
                     let i = local + e * THREADS;
-                    next_kv[e] = fetch(k, min(j + KEYS + i / SLICE, n - 1u), step.in1_stride, i % SLICE);
+                    next_kv[e] = fetch(k, min(j + KEYS + i / SLICE, n - 1u), params.in1_stride, i % SLICE);
                 }
             }
             for (var t = 0u; t < SLICE; t++) {
@@ -198,10 +198,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let at = (ty + ROW_THREADS * i) * WIDE + t;
             whole += left[at / 4u][at % 4u];
         }
-        let y = (step.out0 + row * step.out0_stride) / 4u + head + tx;
+        let y = (params.out0 + row * params.out0_stride) / 4u + head + tx;
         if (row < n) {
-            arena4[y] = clamp4(out[2u * i] / whole, step.bounds01.xy);
-            if (tx + COL_THREADS < HEAD / 4u) { arena4[y + COL_THREADS] = clamp4(out[2u * i + 1u] / whole, step.bounds01.xy); }
+            arena4[y] = clamp4(out[2u * i] / whole, vec2<f32>(params.low0, params.high0));
+            if (tx + COL_THREADS < HEAD / 4u) { arena4[y + COL_THREADS] = clamp4(out[2u * i + 1u] / whole, vec2<f32>(params.low0, params.high0)); }
         }
     }
 }

@@ -1,4 +1,4 @@
-// uses: common/matrices common/pass common/arena4 tower/clamp
+// uses: common/matrices params.tower common/pass common/arena4 tower/clamp
 // tower_attend_matrix: y = clamp(softmax(q K^T) V) for heads of 64, on subgroup matrices. Vision encoder on devices
 // that have them.
 // q, K, V: [rows][heads][64] in f16 slabs of the side buffer (product/to_f16); y: [rows][heads][64] f32.
@@ -32,10 +32,10 @@ var<private> v0: vec4<u32>;
 var<private> v1: vec4<u32>;
 
 fn fetch(at: u32) {
-    k0 = side[step.in1 + at];
-    k1 = side[step.in1 + at + 32u];
-    v0 = side[step.in2 + at];
-    v1 = side[step.in2 + at + 32u];
+    k0 = side[params.in1 + at];
+    k1 = side[params.in1 + at + 32u];
+    v0 = side[params.in2 + at];
+    v1 = side[params.in2 + at + 32u];
 }
 
 fn store_key(slab: u32, at: u32, low: vec4<u32>, high: vec4<u32>) {
@@ -109,8 +109,8 @@ fn masked(score: vec4<f32>, key: u32, n: u32) -> vec4<f32> {
 }
 
 fn store(s: u32, lane: u32, row: u32, column: u32, sum: f32) {
-    let y = (step.out0 + row * step.out0_stride + column) / 4u;
-    for (var i = 0u; i < 8u; i++) { arena4[y + i] = clamp4(score4(s, lane * SCORE_PITCH + 4u * i) / sum, step.bounds01.xy); }
+    let y = (params.out0 + row * params.out0_stride + column) / 4u;
+    for (var i = 0u; i < 8u; i++) { arena4[y + i] = clamp4(score4(s, lane * SCORE_PITCH + 4u * i) / sum, vec2<f32>(params.low0, params.high0)); }
 }
 
 @compute @workgroup_size(32, 4)
@@ -119,10 +119,10 @@ fn main(@builtin(local_invocation_id) id: vec3<u32>, @builtin(workgroup_id) grou
     let row0 = group.y * 128u;
     if (row0 >= n) { return; }
     let s = id.y;
-    let deep = step.cols * 4u;                        // vectors per 32 rows
+    let deep = params.cols * 4u;                        // vectors per 32 rows
     let here = (group.x * 4u + s) * 64u + id.x;       // this thread's vector of them
     let last = (n - 1u) / 32u * deep + here;
-    let query = step.in0 + (row0 / 32u + s) * deep + group.x * 256u + id.x;
+    let query = params.in0 + (row0 / 32u + s) * deep + group.x * 256u + id.x;
     store_key(id.y, id.x * PITCH, side[query], side[query + 32u]);
     workgroupBarrier();
     let q00 = subgroupMatrixLoad<Left>(&keys[s], 0u, false, PITCH);

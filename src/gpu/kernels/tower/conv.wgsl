@@ -1,7 +1,7 @@
-// uses: common/pass common/arena tower/weights
+// uses: params.tower common/pass common/arena tower/weights
 // tower_conv: 3 x 3 convolution over time and frequency with stride 2. Audio encoder.
-// in0: [rows][experts][width][heads]: a row holds `experts` times of `width` frequencies of `heads` channels
-// out0: half as many times and frequencies, of `k` channels. Weights: [output][channel][9 taps].
+// in0: [rows][frames][width][channels]: a row holds `frames` times of `width` frequencies
+// out0: half as many times and frequencies, of `outputs` channels. Weights: [output][channel][9 taps].
 //
 // A workgroup computes 32 frequencies by 32 outputs of one time, 8 channels at a time through workgroup memory; a
 // thread computes 4 frequencies by 4 outputs.
@@ -15,13 +15,13 @@ var<workgroup> w_tile: array<vec4<f32>, 9u * 8u * SIDE / 4u>; // [tap][channel][
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let channels = step.heads;
-    let out_frequencies = step.width / 2u; // frequencies
-    let across = (step.k + SIDE - 1u) / SIDE;
+    let channels = params.channels;
+    let out_frequencies = params.width / 2u; // frequencies
+    let across = (params.outputs + SIDE - 1u) / SIDE;
     let output0 = group.x % across * SIDE;
     let frequency0 = group.x / across * SIDE;
-    let time = i32(row * (step.experts / 2u) + group.z);
-    let rate = 4u / step.experts;
+    let time = i32(row * (params.frames / 2u) + group.z);
+    let rate = 4u / params.frames;
     let valid = i32((rows[3u + 1u] + rate - 1u) / rate); // times of the sound at this step's rate
     let o = local % 8u;
     let p = local / 8u;
@@ -36,8 +36,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let frequency = i32(2u * frequency0 + i / 8u % INPUTS) - 1;
             let channel = c + i % 8u;
             var x = 0.0;
-            if (at >= 0 && at < valid && frequency >= 0 && frequency < i32(step.width) && channel < channels) {
-                x = arena[step.in0 + u32(at) / step.experts * step.in0_stride + (u32(at) % step.experts * step.width + u32(frequency)) * channels + channel];
+            if (at >= 0 && at < valid && frequency >= 0 && frequency < i32(params.width) && channel < channels) {
+                x = arena[params.in0 + u32(at) / params.frames * params.in0_stride + (u32(at) % params.frames * params.width + u32(frequency)) * channels + channel];
             }
             x_tile[i / 4u][i % 4u] = x;
         }
@@ -45,7 +45,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let output = i / 72u;
             let channel = i % 72u / 9u;
             var w = 0.0;
-            if (output0 + output < step.k && c + channel < channels) { w = weight_at(((output0 + output) * channels + c) * 9u + i % 72u); }
+            if (output0 + output < params.outputs && c + channel < channels) { w = weight_at(((output0 + output) * channels + c) * 9u + i % 72u); }
             let to = (i % 9u * 8u + channel) * SIDE + output;
             w_tile[to / 4u][to % 4u] = w;
         }
@@ -75,8 +75,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         let y = select(vec4<f32>(), select(select(y2, y3, i == 3u), select(y0, y1, i == 1u), i < 2u), exists);
         for (var c = 0u; c < 4u; c++) {
             let output = output0 + 4u * o + c;
-            if (frequency < out_frequencies && output < step.k) {
-                arena[step.out0 + row * step.out0_stride + (group.z * out_frequencies + frequency) * step.k + output] = y[c];
+            if (frequency < out_frequencies && output < params.outputs) {
+                arena[params.out0 + row * params.out0_stride + (group.z * out_frequencies + frequency) * params.outputs + output] = y[c];
             }
         }
     }

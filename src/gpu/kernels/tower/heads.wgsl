@@ -1,4 +1,4 @@
-// uses: common/pass common/arena tower/clamp
+// uses: params.tower common/pass common/arena tower/clamp
 // tower_heads_any: tower_heads in scalars, for shapes that vec4 does not fit: the axes of the large encoder rotate 36
 // values.
 // in0: [rows][heads][HEAD]; in1: [rows] of cosines, then sines, per axis. 16 threads per head, four heads per
@@ -20,11 +20,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let head = group.x * 4u + local / 16u;
     let lane = local % 16u;
     let mine = local / 16u * 128u;
-    let exists = head * HEAD < step.cols;
-    let x = step.in0 + row * step.in0_stride + min(head * HEAD, step.cols - HEAD);
+    let exists = head * HEAD < params.cols;
+    let x = params.in0 + row * params.in0_stride + min(head * HEAD, params.cols - HEAD);
     var squares = 0.0;
     for (var i = lane; i < HEAD; i += 16u) {
-        let v = clamp1(arena[x + i], step.bounds01.x, step.bounds01.y);
+        let v = clamp1(arena[x + i], params.low0, params.high0);
         cached[mine + i] = v;
         squares += v * v;
     }
@@ -32,7 +32,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     workgroupBarrier();
     var sum = 0.0;
     for (var i = 0u; i < 16u; i++) { sum += partial[local / 16u * 16u + i]; }
-    let r = 1.0 / sqrt(sum / f32(HEAD) + step.eps);
+    let r = 1.0 / sqrt(sum / f32(HEAD) + params.eps);
     if (ROTATE) { // other threads' values are needed too
         for (var i = lane; i < HEAD; i += 16u) {
             cached[mine + i] = cached[mine + i] * r * weights[i];
@@ -40,13 +40,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         workgroupBarrier();
     }
     if (!exists) { return; }
-    let y = step.out0 + row * step.out0_stride + head * HEAD;
+    let y = params.out0 + row * params.out0_stride + head * HEAD;
     for (var i = lane; i < HEAD; i += 16u) {
         var v = cached[mine + i];
         if (ROTATE) {
             let pairs = AXIS / 2u;
             let at = i % AXIS;
-            let angle = step.in1 + row * step.in1_stride + i - at + at % pairs; // cosines of an axis, then its sines
+            let angle = params.in1 + row * params.in1_stride + i - at + at % pairs; // cosines of an axis, then its sines
             let c = arena[angle];
             let s = arena[angle + pairs];
             let is_first = at < pairs;

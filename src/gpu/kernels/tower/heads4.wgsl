@@ -1,4 +1,4 @@
-// uses: common/pass common/arena4 tower/clamp <output>
+// uses: params.tower common/pass common/arena4 tower/clamp <output>
 // tower_heads: y = rope(rms_norm(clamp(x)) * weights) per head, as far as the encoder has each (ROTATE, HAS_WEIGHT), as
 // vec4: HEAD is a multiple of 4 and AXIS of 8.
 // in0: [rows][heads][HEAD]; in1: [rows] of cosines, then sines, per axis. 16 threads per head, four heads per
@@ -21,11 +21,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let head = group.x * 4u + local / 16u;
     let lane = local % 16u;
     let mine = local / 16u * 32u;
-    let exists = head * HEAD < step.cols;
-    let x = (step.in0 + row * step.in0_stride + min(head * HEAD, step.cols - HEAD)) / 4u;
+    let exists = head * HEAD < params.cols;
+    let x = (params.in0 + row * params.in0_stride + min(head * HEAD, params.cols - HEAD)) / 4u;
     var squares = 0.0;
     for (var i = lane; i < HEAD / 4u; i += 16u) {
-        let v = clamp4(arena4[x + i], step.bounds01.xy);
+        let v = clamp4(arena4[x + i], vec2<f32>(params.low0, params.high0));
         cached[mine + i] = v;
         squares += dot(v, v);
     }
@@ -33,7 +33,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     workgroupBarrier();
     var sum = 0.0;
     for (var i = 0u; i < 16u; i++) { sum += partial[local / 16u * 16u + i]; }
-    let r = 1.0 / sqrt(sum / f32(HEAD) + step.eps);
+    let r = 1.0 / sqrt(sum / f32(HEAD) + params.eps);
     if (ROTATE) { // other threads' values are needed too
         for (var i = lane; i < HEAD / 4u; i += 16u) { cached[mine + i] = cached[mine + i] * r * weights[i]; }
         workgroupBarrier();
@@ -44,7 +44,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         if (ROTATE) {
             let pairs = AXIS / 8u; // vectors
             let at = i % (AXIS / 4u);
-            let angle = (step.in1 + row * step.in1_stride) / 4u + i - at + at % pairs; // cosines of an axis, then its sines
+            let angle = (params.in1 + row * params.in1_stride) / 4u + i - at + at % pairs; // cosines of an axis, then its sines
             let c = arena4[angle];
             let s = arena4[angle + pairs];
             let is_first = at < pairs;
@@ -54,6 +54,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             v *= r;
             if (HAS_WEIGHT) { v *= weights[i]; }
         }
-        store4(step.out0, step.out0_stride, row, head * (HEAD / 4u) + i, v);
+        store4(params.out0, params.out0_stride, row, head * (HEAD / 4u) + i, v);
     }
 }

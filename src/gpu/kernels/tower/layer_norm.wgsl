@@ -1,4 +1,4 @@
-// uses: common/pass common/arena tower/clamp tower/weights
+// uses: params.tower common/pass common/arena tower/clamp tower/weights
 // tower_layer_norm: y = (x - mean) / sqrt(variance + eps) * weight, and relu (RELU). Audio encoder.
 // in0: [rows][groups][width]. One workgroup per group of `width` values.
 override RELU: bool = false;
@@ -20,18 +20,18 @@ fn total(local: u32, mine: f32) -> f32 {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
-    let x = step.in0 + row * step.in0_stride + group.x * step.width;
-    let y = step.out0 + row * step.out0_stride + group.x * step.width;
+    let x = params.in0 + row * params.in0_stride + group.x * params.width;
+    let y = params.out0 + row * params.out0_stride + group.x * params.width;
     var sum = 0.0;
-    for (var i = local; i < step.width; i += 64u) { sum += arena[x + i]; }
-    let mean = total(local, sum) / f32(step.width);
+    for (var i = local; i < params.width; i += 64u) { sum += arena[x + i]; }
+    let mean = total(local, sum) / f32(params.width);
     var squares = 0.0;
-    for (var i = local; i < step.width; i += 64u) {
+    for (var i = local; i < params.width; i += 64u) {
         let d = arena[x + i] - mean;
         squares += d * d;
     }
-    let r = 1.0 / sqrt(total(local, squares) / f32(step.width) + step.eps);
-    for (var i = local; i < step.width; i += 64u) {
+    let r = 1.0 / sqrt(total(local, squares) / f32(params.width) + params.eps);
+    for (var i = local; i < params.width; i += 64u) {
         let v = (arena[x + i] - mean) * r * weight_at(i);
         arena[y + i] = select(v, clamp1(v, 0.0, 3.0e38), RELU);
     }

@@ -1,8 +1,8 @@
-// uses: common/pass common/arena4 tower/clamp common/tanh
+// uses: params.tower common/pass common/arena4 tower/clamp common/tanh
 // tower_near: attention over the last WINDOW rows (at most 16) with the clamps and scales around it. Audio encoder.
-//   q = clamp(in0) * scale * weights;  k = clamp(in1) * eps2;  s = cap * tanh(q (k + far) / cap)
+//   q = clamp(in0) * scale * weights;  k = clamp(in1) * key_scale;  s = cap * tanh(q (k + far) / cap)
 //   y = clamp(softmax(s) clamp(in2))
-// in0, in1, in2: [rows][heads][HEAD]; far (part1_out): [WINDOW][heads][HEAD].
+// in0, in1, in2: [rows][heads][HEAD]; far: [WINDOW][heads][HEAD].
 //
 // 16 threads per head, four heads of one row per workgroup; vectors are read in place, since neighbours read nearly the
 // same.
@@ -20,8 +20,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let lane = local % 16u;
-    let head = min(group.x * 4u + local / 16u, step.heads - 1u);
-    let exists = group.x * 4u + local / 16u < step.heads;
+    let head = min(group.x * 4u + local / 16u, params.heads - 1u);
+    let exists = group.x * 4u + local / 16u < params.heads;
     let visible = min(row + 1u, WINDOW);
     let column = head * HEAD / 4u;
     var query: array<vec4<f32>, VECTORS>;
@@ -29,16 +29,16 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         let i = lane + 16u * t;
         query[t] = vec4<f32>();
         if (i < HEAD / 4u) {
-            query[t] = clamp4(arena4[(step.in0 + row * step.in0_stride) / 4u + column + i], step.bounds01.xy) * step.scale * weights[i];
+            query[t] = clamp4(arena4[(params.in0 + row * params.in0_stride) / 4u + column + i], vec2<f32>(params.low0, params.high0)) * params.scale * weights[i];
         }
     }
     for (var d = 0u; d < visible; d++) {
-        let k = (step.in1 + (row - d) * step.in1_stride) / 4u + column;
-        let far = (step.part1_out + d * step.part1_stride) / 4u + column;
+        let k = (params.in1 + (row - d) * params.in1_stride) / 4u + column;
+        let far = (params.far + d * params.far_stride) / 4u + column;
         var s = 0.0;
         for (var t = 0u; t < (HEAD + 63u) / 64u; t++) {
             let i = lane + 16u * t;
-            if (i < HEAD / 4u) { s += dot(query[t], clamp4(arena4[k + i], step.bounds01.zw) * step.eps2 + arena4[far + i]); }
+            if (i < HEAD / 4u) { s += dot(query[t], clamp4(arena4[k + i], vec2<f32>(params.low1, params.high1)) * params.key_scale + arena4[far + i]); }
         }
         partial[d * 64u + local] = s;
     }
@@ -46,7 +46,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (lane < visible) {
         var s = 0.0;
         for (var i = 0u; i < 16u; i++) { s += partial[lane * 64u + local / 16u * 16u + i]; }
-        weight[local] = step.cap * exact_tanh(s / step.cap);
+        weight[local] = params.cap * exact_tanh(s / params.cap);
     }
     workgroupBarrier();
     let mine = local / 16u * 16u;
@@ -57,18 +57,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var total = 0.0;
     for (var d = 0u; d < visible; d++) {
         let e = exp(max(weight[mine + d] - high, -80.0));
-        let v = (step.in2 + (row - d) * step.in2_stride) / 4u + column;
+        let v = (params.in2 + (row - d) * params.in2_stride) / 4u + column;
         total += e;
         for (var t = 0u; t < (HEAD + 63u) / 64u; t++) {
             let i = lane + 16u * t;
-            if (i < HEAD / 4u) { y[t] += e * clamp4(arena4[v + i], step.bounds23.xy); }
+            if (i < HEAD / 4u) { y[t] += e * clamp4(arena4[v + i], vec2<f32>(params.low2, params.high2)); }
         }
     }
     if (!exists) { return; }
     for (var t = 0u; t < (HEAD + 63u) / 64u; t++) {
         let i = lane + 16u * t;
         if (i < HEAD / 4u) {
-            arena4[(step.out0 + row * step.out0_stride) / 4u + column + i] = clamp4(y[t] / total, step.bounds23.zw);
+            arena4[(params.out0 + row * params.out0_stride) / 4u + column + i] = clamp4(y[t] / total, vec2<f32>(params.low3, params.high3));
         }
     }
 }

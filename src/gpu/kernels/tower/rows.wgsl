@@ -1,4 +1,4 @@
-// uses: common/pass common/arena4 tower/clamp <output>
+// uses: params.tower common/pass common/arena4 tower/clamp <output>
 // tower_rows: everything between two products of an encoder, fused:
 //   y = in1 + scale * norm(clamp(in0))       stored at out1
 //   z = silu(norm(y))                        up to three copies, each with a clamp of its own
@@ -41,17 +41,17 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     var x: array<vec4<f32>, 8>;
-    let in0 = (step.in0 + row * step.in0_stride) / 4u;
-    let in1 = (step.in1 + row * step.in1_stride) / 4u;
+    let in0 = (params.in0 + row * params.in0_stride) / 4u;
+    let in1 = (params.in1 + row * params.in1_stride) / 4u;
     for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) {
         let i = local + 64u * t;
         x[t] = vec4<f32>();
-        if (i < VECTORS) { x[t] = clamp4(arena4[in0 + i], step.bounds01.xy); }
+        if (i < VECTORS) { x[t] = clamp4(arena4[in0 + i], vec2<f32>(params.low0, params.high0)); }
     }
     if ((FLAGS & NORM) != 0u) {
         var squares = 0.0;
         for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) { squares += dot(x[t], x[t]); }
-        let r = inverse_rms(local, squares, step.eps);
+        let r = inverse_rms(local, squares, params.eps);
         for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) {
             x[t] = x[t] * r * first_weights[min(local + 64u * t, VECTORS - 1u)];
         }
@@ -60,15 +60,15 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) {
             let i = local + 64u * t;
             if (i < VECTORS) {
-                x[t] = arena4[in1 + i] + step.scale * x[t];
-                if ((FLAGS & KEEP) != 0u) { arena4[(step.out1 + row * step.out1_stride) / 4u + i] = x[t]; }
+                x[t] = arena4[in1 + i] + params.scale * x[t];
+                if ((FLAGS & KEEP) != 0u) { arena4[(params.out1 + row * params.out1_stride) / 4u + i] = x[t]; }
             }
         }
     }
     if ((FLAGS & NORM2) != 0u) {
         var squares = 0.0;
         for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) { squares += dot(x[t], x[t]); }
-        let r = inverse_rms(local, squares, step.eps2);
+        let r = inverse_rms(local, squares, params.out_eps);
         for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) {
             x[t] = x[t] * r * second_weights[min(local + 64u * t, VECTORS - 1u)];
             if ((FLAGS & SILU) != 0u) { x[t] = silu(x[t]); }
@@ -77,9 +77,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var t = 0u; t < (VECTORS + 63u) / 64u; t++) {
         let i = local + 64u * t;
         if (i < VECTORS) {
-            if (OUTS > 0u) { store4(step.out0, step.out0_stride, row, i, clamp4(x[t], step.bounds01.zw)); }
-            if (OUTS > 1u) { store4(step.part1_out, step.part1_stride, row, i, clamp4(x[t], step.bounds23.xy)); }
-            if (OUTS > 2u) { store4(step.part2_out, step.part2_stride, row, i, clamp4(x[t], step.bounds23.zw)); }
+            if (OUTS > 0u) { store4(params.out0, params.out0_stride, row, i, clamp4(x[t], vec2<f32>(params.low1, params.high1))); }
+            if (OUTS > 1u) { store4(params.copy1_out, params.copy1_stride, row, i, clamp4(x[t], vec2<f32>(params.low2, params.high2))); }
+            if (OUTS > 2u) { store4(params.copy2_out, params.copy2_stride, row, i, clamp4(x[t], vec2<f32>(params.low3, params.high3))); }
         }
     }
 }

@@ -1,7 +1,7 @@
-// uses: common/pass common/arena tower/clamp tower/weights
+// uses: params.tower common/pass common/arena tower/clamp tower/weights
 // tower_values: steps of encoders that work value by value, one formula per OP:
-//   POSITION    x + weight[x position] + weight[row_count + y position]
-//   CLAMP       x clamped to scale .. eps
+//   POSITION    x + weight[x position] + weight[positions + y position]
+//   CLAMP       x clamped to low0 .. high0
 //   ADD_VECTOR  x + scale * weight;  ADD_SCALED in0 + scale * in1;  MUL_VECTOR x * scale * weight[c % width]
 //   RELU, SILU; GLU  x * sigmoid(the value `width` later)
 //   POOL        scale * mean of width x width patches;  CONV_TIME  causal convolution over `width` rows, per channel
@@ -30,42 +30,42 @@ fn sigmoid(x: f32) -> f32 {
 fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let c = thread.x;
     let row = thread.y;
-    if (row >= live_rows() || c >= step.cols) { return; }
-    let a = step.in0 + row * step.in0_stride;
+    if (row >= live_rows() || c >= params.cols) { return; }
+    let a = params.in0 + row * params.in0_stride;
     var y = 0.0;
     if (OP == POSITION) {
         let x_position = row % across();
         let y_position = row / across();
-        y = arena[a + c] + (weight_at(x_position * step.cols + c) + weight_at((step.row_count + y_position) * step.cols + c));
+        y = arena[a + c] + (weight_at(x_position * params.cols + c) + weight_at((params.positions + y_position) * params.cols + c));
     } else if (OP == CLAMP) {
-        y = clamp1(arena[a + c], step.scale, step.eps);
+        y = clamp1(arena[a + c], params.low0, params.high0);
     } else if (OP == ADD_VECTOR) {
-        y = arena[a + c] + step.scale * weight_at(c);
+        y = arena[a + c] + params.scale * weight_at(c);
     } else if (OP == ADD_SCALED) {
-        y = arena[a + c] + step.scale * arena[step.in1 + row * step.in1_stride + c];
+        y = arena[a + c] + params.scale * arena[params.in1 + row * params.in1_stride + c];
     } else if (OP == RELU) {
         y = clamp1(arena[a + c], 0.0, 3.0e38);
     } else if (OP == SILU) {
         y = arena[a + c] * sigmoid(arena[a + c]);
     } else if (OP == GLU) {
-        y = arena[a + c] * sigmoid(arena[a + step.width + c]);
+        y = arena[a + c] * sigmoid(arena[a + params.width + c]);
     } else if (OP == MUL_VECTOR) {
-        y = arena[a + c] * step.scale;
-        if (step.has_weight == 1u) { y *= weight_at(c % step.width); }
+        y = arena[a + c] * params.scale;
+        if (params.has_weight == 1u) { y *= weight_at(c % params.width); }
     } else if (OP == POOL) {
-        let side = step.width;
+        let side = params.width;
         let tokens = across() / side;
         let first = row / tokens * side * across() + row % tokens * side;
         for (var p = 0u; p < side * side; p++) {
-            y += arena[step.in0 + (first + p / side * across() + p % side) * step.in0_stride + c];
+            y += arena[params.in0 + (first + p / side * across() + p % side) * params.in0_stride + c];
         }
-        y = y / f32(side * side) * step.scale;
+        y = y / f32(side * side) * params.scale;
     } else {
-        for (var j = 0u; j < step.width; j++) {
-            if (row + j + 1u >= step.width) {
-                y += weight_at(c * step.width + j) * arena[step.in0 + (row + j + 1u - step.width) * step.in0_stride + c];
+        for (var j = 0u; j < params.width; j++) {
+            if (row + j + 1u >= params.width) {
+                y += weight_at(c * params.width + j) * arena[params.in0 + (row + j + 1u - params.width) * params.in0_stride + c];
             }
         }
     }
-    arena[step.out0 + row * step.out0_stride + c] = y;
+    arena[params.out0 + row * params.out0_stride + c] = y;
 }

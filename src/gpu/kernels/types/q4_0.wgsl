@@ -52,7 +52,7 @@ struct Raw { at: u32, head: u32, q: Bytes }
 
 fn fetch(row: u32, s: u32, part: u32) -> Raw {
     let b = 2u * s + part;
-    let at = row * step.row_bytes + 18u * select(0u, b, b * 32u < step.k); // the last step may have one block only
+    let at = row * params.row_bytes + 18u * select(0u, b, b * 32u < params.k); // the last step may have one block only
     return Raw(at, weights[at >> 2u], fetch16(at + 2u));
 }
 
@@ -60,6 +60,6 @@ fn unpack(o: u32, s: u32, part: u32, raw: Raw) {
     let q = join16(raw.q, raw.at + 2u);
     store16(o, 2u * part, signed_bytes(q & vec4<u32>(0x0f0f0f0fu), 0x08080808u, 30u));
     store16(o, 2u * part + 1u, signed_bytes((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu), 0x08080808u, 30u));
-    let here = (2u * s + part) * 32u < step.k;
+    let here = (2u * s + part) * 32u < params.k;
     w_scale[o * 2u + part] = vec2<u32>(bitcast<u32>(select(0.0, f16_value(u16_of(raw.head, raw.at)), here)), 0u);
 }

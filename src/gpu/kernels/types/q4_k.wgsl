@@ -82,7 +82,7 @@ const TWO_SCALES = false;
 struct Raw { head: vec4<u32>, q: vec4<u32> }
 
 fn fetch(row: u32, s: u32, part: u32) -> Raw {
-    let block = (row * (step.k / 256u) + (s >> 2u)) * 9u;
+    let block = (row * (params.k / 256u) + (s >> 2u)) * 9u;
     return Raw(weights[block], weights[block + 1u + 2u * (s & 3u) + part]);
 }
 

@@ -33,7 +33,7 @@ struct Raw { at: u32, head: u32, fifth: u32, q: Bytes }
 
 fn fetch(row: u32, s: u32, part: u32) -> Raw { // blocks begin at multiples of 4
     let b = 2u * s + part;
-    let at = row * step.row_bytes + 24u * select(0u, b, b * 32u < step.k); // the last step may have one block only
+    let at = row * params.row_bytes + 24u * select(0u, b, b * 32u < params.k); // the last step may have one block only
     return Raw(at, weights[at >> 2u], weights[(at >> 2u) + 1u], fetch16(at + 8u));
 }
 
@@ -42,5 +42,5 @@ fn unpack(o: u32, s: u32, part: u32, raw: Raw) {
     store16(o, 2u * part, (q & vec4<u32>(0x0f0f0f0fu)) | spread_bits(raw.fifth));
     store16(o, 2u * part + 1u, ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | spread_bits(raw.fifth >> 16u));
     let scale = vec2<f32>(f16_value(raw.head & 0xffffu), -f16_value(raw.head >> 16u));
-    w_scale[o * 2u + part] = bitcast<vec2<u32>>(select(vec2<f32>(), scale, (2u * s + part) * 32u < step.k));
+    w_scale[o * 2u + part] = bitcast<vec2<u32>>(select(vec2<f32>(), scale, (2u * s + part) * 32u < params.k));
 }

@@ -93,7 +93,7 @@ const TWO_SCALES = false;
 struct Raw { head: vec4<u32>, fifth: vec4<u32>, q: vec4<u32> }
 
 fn fetch(row: u32, s: u32, part: u32) -> Raw {
-    let block = (row * (step.k / 256u) + (s >> 2u)) * 11u;
+    let block = (row * (params.k / 256u) + (s >> 2u)) * 11u;
     return Raw(weights[block], weights[block + 1u + part], weights[block + 3u + 2u * (s & 3u) + part]);
 }
 

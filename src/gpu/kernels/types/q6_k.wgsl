@@ -111,7 +111,7 @@ struct Raw { low: vec4<u32>, high: vec4<u32>, scales: u32, d: u32 }
 fn run_of(s: u32, part: u32) -> u32 { return 2u * (s & 1u) + (part >> 1u); }
 
 fn fetch(row: u32, s: u32, part: u32) -> Raw {
-    let block = (row * (step.k / 256u) + (s >> 2u)) * 14u;
+    let block = (row * (params.k / 256u) + (s >> 2u)) * 14u;
     let n = (s >> 1u) & 1u;
     let r = run_of(s, part);
     let h = part & 1u;
@@ -206,11 +206,11 @@ fn sixteen(at: u32, u: u32) {
 // Blocks of 210 bytes become 56 words: 52 as they are, the f16 scale, padding.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
-    if (thread.x >= slice.rows * slice.row_words) { return; }
-    let row = thread.x / slice.row_words;
-    let i = thread.x % slice.row_words;
-    let block = row * slice.raw_bytes + 210u * (i / 56u);
+    if (thread.x >= params.rows * params.row_words) { return; }
+    let row = thread.x / params.row_words;
+    let i = thread.x % params.row_words;
+    let block = row * params.raw_bytes + 210u * (i / 56u);
     let k = i % 56u;
     let word = raw_word(block + 4u * min(k, 52u));
-    piece[(slice.first_row + row) * slice.row_words + i] = select(select(0u, word & 0xffffu, k == 52u), word, k < 52u);
+    piece[(params.first_row + row) * params.row_words + i] = select(select(0u, word & 0xffffu, k == 52u), word, k < 52u);
 }

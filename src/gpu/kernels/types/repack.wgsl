@@ -1,17 +1,6 @@
-// uses: type.repack
+// uses: params.repack type.repack
 // Loading: rows of weights as in the file -> rows as the kernels read them, for types whose GPU layout differs.
 // type.repack has the entry point. One thread per 32-bit word of the output.
-struct Slice {
-    first_row: u32,  // first row of the slice in the piece
-    rows: u32,
-    raw_bytes: u32,  // bytes of a row in the file
-    row_words: u32,  // words of a row in the piece
-    piece_rows: u32, // rows of the whole piece
-    values: u32,     // values of a row
-    pad0: u32, pad1: u32,
-}
-
-@group(0) @binding(0) var<uniform> slice: Slice;
 @group(0) @binding(1) var<storage, read> raw: array<u32>;
 @group(0) @binding(2) var<storage, read_write> piece: array<u32>;
 
