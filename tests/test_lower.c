@@ -618,7 +618,7 @@ static void test_features(void)
         if (CHECK(gpu_lower(&in, &l, NULL) == BZ_OK)) {
             CHECK(has_kernel(&l, GPU_LINEAR_TILE8) == (in.packed && rows > 8));
             CHECK(has_kernel(&l, GPU_LINEAR_MATRIX) == (in.matrices && rows > 8));
-            CHECK(has_kernel(&l, GPU_HALVES) == has_kernel(&l, GPU_LINEAR_MATRIX));
+            CHECK(has_kernel(&l, GPU_TO_F16) == has_kernel(&l, GPU_LINEAR_MATRIX));
             gpu_lowered_free(&l);
         }
         bz_plan_free(plan);

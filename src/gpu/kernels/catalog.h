@@ -10,66 +10,72 @@
 #include "file/quant.h"
 
 typedef enum gpu_kernel {
+    /* product/: "few rows" are up to 8, "even" shapes allow vec4 access */
     GPU_EMBED,
-    GPU_EMBED_SLOTS, /* of a table that stays in the file */
-    GPU_LINEAR8, /* up to 8 rows, 8-bit activations, with what comes before and behind; experts too
-                  */
-    GPU_LINEAR_WIDE, /* up to 8 rows, Q4_K, Q5_K and Q6_K */
-    GPU_LINEAR_ROW,  /* up to 8 rows, even shapes */
-    GPU_LINEAR_ANY,  /* up to 8 rows, any shape */
-    GPU_LINEAR_TILE, /* more than 64, even shapes */
+    GPU_EMBED_SLOTS, /* rows of a table that stays in the file */
+    GPU_LINEAR8,     /* few rows, int8 activations, fused with what is around; experts too */
+    GPU_LINEAR_WIDE, /* few rows, K-quantized weights */
+    GPU_LINEAR_ROW,  /* few rows, even shapes */
+    GPU_LINEAR_ANY,  /* few rows, any shape */
+    GPU_LINEAR_TILE, /* more than 64 rows, even shapes */
     GPU_LINEAR_TILE_ANY,
-    GPU_LINEAR_SHORT, /* 9 to 64, even shapes */
+    GPU_LINEAR_SHORT, /* 9 to 64 rows, even shapes */
     GPU_LINEAR_SHORT_ANY,
-    GPU_EXPERT_SHORT, /* rows by expert, even shapes */
+    GPU_EXPERT_SHORT, /* rows grouped by expert, even shapes */
     GPU_EXPERT_SHORT_ANY,
-    GPU_LINEAR_TILE8,  /* more, activations and weights as integers */
-    GPU_EXPERT_TILE8,  /* ... by experts */
-    GPU_QUANTIZE,      /* activations for it */
-    GPU_LINEAR_MATRIX, /* more than 64, weights in f16, on subgroup matrices */
-    GPU_HALVES,        /* activations for it, and for attention */
-    GPU_SPLIT_SUM,     /* of the splits of a tile kernel */
-    GPU_GROUP_PAIRS,   /* rows by expert, for the tile kernels */
+    GPU_LINEAR_TILE8,  /* more than 8 rows, int8 */
+    GPU_EXPERT_TILE8,  /* rows grouped by expert, int8 */
+    GPU_QUANTIZE,      /* int8 activations for the tile8 kernels */
+    GPU_LINEAR_MATRIX, /* more than 64 rows, f16 weights, on subgroup matrices */
+    GPU_TO_F16,        /* f16 activations for kernels on subgroup matrices */
+    GPU_SPLIT_SUM,     /* adds the partial sums of a tile kernel */
+    GPU_GROUP_PAIRS,   /* lists rows by expert */
+    /* norm/ */
     GPU_NORM,
-    GPU_NORMS, /* of many rows, with what is added between */
+    GPU_NORMS, /* everything between two products of many rows */
     GPU_ELEMENTWISE,
+    /* attention/ */
     GPU_ROPE,
     GPU_KV_WRITE,
-    GPU_KV_NORM,     /* norm, rope and kv_write */
-    GPU_ATTEND,      /* any head size */
-    GPU_ATTEND_TILE, /* more than 8 rows */
-    GPU_ATTEND_FEW,  /* up to 8 rows, in splits */
-    GPU_COMBINE,     /* of the splits */
+    GPU_KV_NORM,      /* norm, rope and kv_write */
+    GPU_ATTEND,       /* any head size */
+    GPU_ATTEND_TILE,  /* more than 8 rows */
+    GPU_ATTEND_SPLIT, /* few rows, partial results */
+    GPU_COMBINE,      /* the partial results of attention */
+    /* product/: experts */
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
-    GPU_JUDGE_SCAN, /* a canvas: stretches of its logits */
+    /* canvas/ */
+    GPU_JUDGE_SCAN, /* ranges of the logits */
     GPU_JUDGE_PICK,
-    GPU_SOFT_WEIGH, /* the mean embedding: logits become exponentials */
+    GPU_SOFT_WEIGH, /* mean embedding: logits become exponentials */
     GPU_SOFT_CUT,
-    GPU_SOFT_PLACE,
+    GPU_SOFT_OFFSETS,
     GPU_SOFT_LIST,
-    GPU_SOFT_GATHER, /* shares of it: of listed tokens, columns a multiple of 64 */
+    GPU_SOFT_GATHER, /* listed tokens; columns a multiple of 64 */
     GPU_SOFT_GATHER_ANY,
     GPU_SOFT_SUM,
-    GPU_SOFT_EMBED, /* ... of the whole table, even shapes */
+    GPU_SOFT_EMBED, /* the whole table, even shapes */
     GPU_SOFT_EMBED_ANY,
-    GPU_TOWER_VALUES, /* towers: value by value */
+    /* tower/: vision and audio encoders */
+    GPU_TOWER_VALUES, /* value by value */
     GPU_TOWER_LAYER_NORM,
     GPU_TOWER_ATTEND,
     GPU_TOWER_ATTEND_MATRIX, /* heads of 64, on subgroup matrices */
     GPU_TOWER_CONV,
-    GPU_TOWER_LOCAL,
-    GPU_TOWER_ROWS,  /* what stands between products */
+    GPU_TOWER_LOCAL, /* attention over the last rows, unfused */
+    GPU_TOWER_ROWS,  /* everything between two products */
     GPU_TOWER_HEADS, /* clamp, norm and rope of heads; even shapes */
     GPU_TOWER_GATE,
-    GPU_TOWER_ROWS_HALVES, /* the same, for what is read by kernels on matrices alone */
-    GPU_TOWER_HEADS_HALVES,
-    GPU_TOWER_GATE_HALVES,
+    GPU_TOWER_ROWS_F16, /* the same three for kernels on subgroup matrices */
+    GPU_TOWER_HEADS_F16,
+    GPU_TOWER_GATE_F16,
     GPU_TOWER_HEADS_ANY,
-    GPU_TOWER_NEAR,  /* attention over the last rows */
-    GPU_REPACK,      /* of weights, while loading */
-    GPU_CHOOSE_SCAN, /* the end of a pass: keys, maxima, sums */
+    GPU_TOWER_ATTEND_LOCAL, /* attention over the last rows with what is around */
+    /* types/, choose/ */
+    GPU_REPACK,      /* weights, while loading */
+    GPU_CHOOSE_SCAN, /* end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */
     GPU_N_KERNELS
 } gpu_kernel;

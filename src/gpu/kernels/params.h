@@ -163,11 +163,11 @@
     F(S, u32, positions, "rows of a table of positions")                                           \
     F(S, u32, has_weight, "1: the step has a weight")                                              \
     F(S, f32, scale, "constant factor")                                                            \
-    F(S, f32, key_scale, "tower_near: of the keys")                                                \
+    F(S, f32, key_scale, "attend_local: of the keys")                                                \
     F(S, f32, cap, "of scores")                                                                    \
     F(S, f32, eps, "of the norm")                                                                  \
     F(S, f32, out_eps, "tower_rows: of the second norm")                                           \
-    F(S, u32, far, "tower_near: keys by distance")                                                 \
+    F(S, u32, far, "attend_local: keys by distance")                                                 \
     F(S, u32, far_stride, "values from row to row")                                                \
     F(S, u32, copy1_out, "tower_rows: second copy of the output")                                  \
     F(S, u32, copy1_stride, "values from row to row")                                              \

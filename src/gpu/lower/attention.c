@@ -112,7 +112,7 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
         d.splits = ROW_SPLITS;
         d.x = step->heads * ROW_SPLITS;
         gpu_emit(
-            x, GPU_ATTEND_FEW, BZ_F32,
+            x, GPU_ATTEND_SPLIT, BZ_F32,
             (gpu_overrides){{per_vector, ROW_SPLITS, step->width, query_norm != NULL, positions}},
             d);
     }

@@ -145,7 +145,7 @@ void gpu_lower_soft_embed(builder *x)
     d.x = 1;
     gpu_emit(x, GPU_SOFT_CUT, BZ_F32, (gpu_overrides){{0}}, d);
     d.y = 1;
-    gpu_emit(x, GPU_SOFT_PLACE, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_SOFT_OFFSETS, BZ_F32, (gpu_overrides){{0}}, d);
     d.y = x->rows;
     d.x = divide_up(p->vocab, LOGITS_PER_GROUP);
     gpu_emit(x, GPU_SOFT_LIST, BZ_F32, (gpu_overrides){{0}}, d);

@@ -131,7 +131,7 @@ static uint32_t f16_input(builder *x, bz_tensor t)
         p->k = info->cols;
         p->out0 = at;
         p->logit_rows = !info->whole_pass;
-        gpu_emit(x, GPU_HALVES, BZ_F32, (gpu_overrides){{0}}, d);
+        gpu_emit(x, GPU_TO_F16, BZ_F32, (gpu_overrides){{0}}, d);
         x->stored_f16[t.id] = true;
     }
     return at;

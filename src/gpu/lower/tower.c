@@ -16,7 +16,7 @@ enum {
     OP_CONV_TIME
 }; /* OP of values.wgsl */
 
-enum { ATTEND_THREADS = 128, MAX_ROW_BLOCKS = 16, MAX_HEAD = 96 }; /* of attend_all.wgsl */
+enum { ATTEND_THREADS = 128, MAX_ROW_BLOCKS = 16, MAX_HEAD = 96 }; /* of tower/attend.wgsl */
 
 enum { CONV_SIDE = 32 }; /* pitches and outputs of a workgroup of conv.wgsl */
 
@@ -214,7 +214,7 @@ static void lower_rows(builder *x, const gpu_group *g)
     }
     d.side = gpu_store_f16(x, written, offsets, g->rows.n_outs);
     const uint32_t vec4s = bz_plan_tensor(x->plan, first->in[0])->cols / 4;
-    gpu_emit(x, d.side ? GPU_TOWER_ROWS_HALVES : GPU_TOWER_ROWS, BZ_F32,
+    gpu_emit(x, d.side ? GPU_TOWER_ROWS_F16 : GPU_TOWER_ROWS, BZ_F32,
              (gpu_overrides){{flags, g->rows.n_outs, vec4s}}, d);
 }
 
@@ -239,7 +239,7 @@ static void lower_heads(builder *x, const gpu_group *g)
     const bool aligned = norm->width % 4 == 0 && (!rope || axis % 8 == 0) && all % 4 == 0;
     uint32_t *const offset = &p->out0;
     d.side = aligned && gpu_store_f16(x, &last->out[0], &offset, 1);
-    const gpu_kernel kernel = d.side    ? GPU_TOWER_HEADS_HALVES
+    const gpu_kernel kernel = d.side    ? GPU_TOWER_HEADS_F16
                               : aligned ? GPU_TOWER_HEADS
                                         : GPU_TOWER_HEADS_ANY;
     gpu_emit(x, kernel, BZ_F32,
@@ -271,7 +271,7 @@ static void lower_gate(builder *x, const gpu_group *g)
     const uint32_t op = s->op == BZ_OP_GEGLU  ? GATE_GEGLU
                         : s->op == BZ_OP_SILU ? GATE_SILU
                                               : GATE_GLU;
-    gpu_emit(x, d.side ? GPU_TOWER_GATE_HALVES : GPU_TOWER_GATE, BZ_F32, (gpu_overrides){{op}}, d);
+    gpu_emit(x, d.side ? GPU_TOWER_GATE_F16 : GPU_TOWER_GATE, BZ_F32, (gpu_overrides){{op}}, d);
 }
 
 static void lower_local_attend(builder *x, const gpu_group *g)
@@ -305,7 +305,8 @@ static void lower_local_attend(builder *x, const gpu_group *g)
     p->key_scale = scaled[1]->scale;
     p->cap = scores->scale;
     d.x = divide_up(scores->heads, 4);
-    gpu_emit(x, GPU_TOWER_NEAR, BZ_F32, (gpu_overrides){{scores->width, scores->window}}, d);
+    gpu_emit(x, GPU_TOWER_ATTEND_LOCAL, BZ_F32, (gpu_overrides){{scores->width, scores->window}},
+             d);
 }
 
 void gpu_lower_tower_group(builder *x, const gpu_group *g)

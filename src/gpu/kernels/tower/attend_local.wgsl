@@ -1,5 +1,5 @@
 // uses: params.tower common/pass common/arena4 tower/clamp common/tanh
-// tower_near: attention over the last WINDOW rows (at most 16) with the clamps and scales around it. Audio encoder.
+// tower_attend_local: attention over the last WINDOW rows (at most 16) with the clamps and scales around it. Audio encoder.
 //   q = clamp(in0) * scale * weights;  k = clamp(in1) * key_scale;  s = cap * tanh(q (k + far) / cap)
 //   y = clamp(softmax(s) clamp(in2))
 // in0, in1, in2: [rows][heads][HEAD]; far: [WINDOW][heads][HEAD].
