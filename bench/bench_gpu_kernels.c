@@ -1,5 +1,5 @@
-/* Speed of the GPU's products on the shapes of the published models, by timestamps: float against
- * 8-bit activations.
+/* Speed of the GPU's products on the shapes of the published models, by timestamps: f32 against
+ * int8 activations.
  *
  *   bench_gpu_kernels [--small] [CASE]    --small: shapes for a software adapter; CASE: part of a
  * case's name
@@ -20,8 +20,8 @@ typedef struct shape {
     const char *name;
     bz_type type;
     uint32_t rows, k, outputs, experts; /* experts 0: one matrix */
-    bool slotted;                       /* an input for each slot */
-    bool gated;                         /* GEGLU behind, gates and ups being one matrix */
+    bool input_per_slot;                /* every slot has an input row of its own */
+    bool gated;                         /* followed by GEGLU; gates and ups are one matrix */
 } shape;
 
 static uint32_t seed = 1;
@@ -47,14 +47,14 @@ static uint8_t *random_blocks(bz_type type, uint64_t values, uint32_t k)
     double unit = 1.0 / sqrt(k);
     for (uint64_t b = 0; b < blocks; b++) {
         uint8_t *block = bytes + b * info->block_bytes;
-        uint16_t d, least;
+        uint16_t d, minimum;
         switch (type) {
         case BZ_Q4_K:
         case BZ_Q5_K:
             d = bz_f32_to_f16((float)(unit / 32 / (type == BZ_Q4_K ? 8 : 16)));
-            least = bz_f32_to_f16((float)(unit / 32));
+            minimum = bz_f32_to_f16((float)(unit / 32));
             memcpy(block, &d, 2);
-            memcpy(block + 2, &least, 2);
+            memcpy(block + 2, &minimum, 2);
             break;
         case BZ_Q6_K:
             d = bz_f32_to_f16((float)(unit / 64 / 32));
@@ -70,7 +70,7 @@ static uint8_t *random_blocks(bz_type type, uint64_t values, uint32_t k)
             memcpy(block, &d, 2);
             break;
         }
-        default: /* 32 values under an f16 */
+        default: /* 32 values with an f16 scale */
             d = bz_f32_to_f16((float)(unit / (type == BZ_Q8_0 ? 128 : type == BZ_Q5_0 ? 16 : 8)));
             memcpy(block, &d, 2);
         }
@@ -92,7 +92,7 @@ typedef struct product {
 
 static void make_product(product *p, const shape *s)
 {
-    uint32_t inputs = s->slotted ? USED : 1;
+    uint32_t inputs = s->input_per_slot ? USED : 1;
     *p = (product){.shape = s};
     p->info[W_INPUT] =
         (bz_weight_info){.name = "input", .type = BZ_F32, .ne = {s->k * inputs, ROWS, 1}};
@@ -211,9 +211,8 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
                  ops = 2.0 * pairs * s->k * s->outputs;
     const double bytes = (double)bz_row_bytes(s->type, s->k) * s->outputs *
                          (s->experts ? fmin(s->experts, pairs) : 1);
-    printf("  %-6s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", exact ? "float" : "8-bit",
-           t.total, ops / t.total / 1e6, bytes / t.total / 1e3,
-           plain ? error_of(got, plain, n) : 0.0);
+    printf("  %-6s %9.1f us  %6.1f Top/s  %7.1f GB/s  error %.1e ", exact ? "f32" : "int8", t.total,
+           ops / t.total / 1e6, bytes / t.total / 1e3, plain ? error_of(got, plain, n) : 0.0);
     for (size_t l = 0; l < t.n; l++) {
         if (is_own(&t.lines[l])) {
             printf(" %s %.1f", t.lines[l].name, t.lines[l].microseconds);

@@ -3,7 +3,7 @@
  *
  *   bench_gpu_mean [--small]    --small: shapes for a software adapter
  *
- * 64 rows, a quarter of DiffusionGemma's canvas, of normal logits behind its soft cap, and a table
+ * 64 rows, a quarter of DiffusionGemma's canvas, of normal logits after its softcap, and a table
  * of Q6_K. Every line: deviation and temperature, tokens per row that count in exact and in other
  * sessions, then what each kernel took. */
 #include <math.h>
@@ -19,7 +19,7 @@ enum {
     REPEATS = 80,
     FEW_REPEATS = 2,
     MAX_LINES = 16
-}; /* a card that was idle comes to its clock in tens of them */
+}; /* an idle GPU reaches its full clock only after tens of runs */
 
 typedef struct mean {
     uint32_t width, vocab;
@@ -57,7 +57,7 @@ static void make_table(mean *m)
     m->bytes[0] = bytes;
 }
 
-static float *some_logits(const mean *m, double deviation)
+static float *random_logits(const mean *m, double deviation)
 {
     float *z = malloc((size_t)ROWS * m->vocab * sizeof *z);
     for (size_t i = 0; z && i < (size_t)ROWS * m->vocab; i++) {
@@ -70,20 +70,20 @@ static float *some_logits(const mean *m, double deviation)
     return z;
 }
 
-/* Tokens of a row that hold all but eps of it, if they are taken from the top on. */
-static int downwards(const void *a, const void *b)
+/* How many of the most likely tokens hold all but eps of the row's sum. */
+static int descending(const void *a, const void *b)
 {
     const float x = *(const float *)a, y = *(const float *)b;
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static uint32_t needed(const mean *m, const float *row, double temperature, double eps)
+static uint32_t tokens_needed(const mean *m, const float *row, double temperature, double eps)
 {
     float *z = malloc(m->vocab * sizeof *z);
     double total = 0, sum = 0;
     uint32_t n = 0;
     memcpy(z, row, m->vocab * sizeof *z);
-    qsort(z, m->vocab, sizeof *z, downwards);
+    qsort(z, m->vocab, sizeof *z, descending);
     for (uint32_t i = 0; i < m->vocab; i++) {
         total += exp(((double)z[i] - (double)z[0]) / temperature);
     }
@@ -136,7 +136,7 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
     run_pass(b, schedule, &rows);
     bz_gpu_line best[MAX_LINES];
     size_t n_best = 0;
-    double least = 1e30;
+    double fastest = 1e30;
     for (int i = 0; i < m->repeats; i++) {
         bz_gpu_line lines[MAX_LINES];
         const size_t n = bz_gpu_profile(b, schedule, 0, lines, MAX_LINES);
@@ -144,13 +144,13 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
         for (size_t l = 0; l < n; l++) {
             total += strstr(lines[l].name, "soft_") ? lines[l].microseconds : 0;
         }
-        if (n && total < least) {
-            least = total;
+        if (n && total < fastest) {
+            fastest = total;
             n_best = n;
             memcpy(best, lines, n * sizeof *lines);
         }
     }
-    printf("  %-5s %8.1f us:", exact ? "exact" : "8-bit", least);
+    printf("  %-5s %8.1f us:", exact ? "exact" : "int8", fastest);
     for (size_t l = 0; l < n_best; l++) {
         if (strstr(best[l].name, "soft_")) {
             printf(" %s %.1f", strstr(best[l].name, "soft_") + 5, best[l].microseconds);
@@ -175,14 +175,14 @@ int main(int argc, char **argv)
     make_table(&m);
     m.model = load_weights(&m.table, m.bytes, "table");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        float *z = some_logits(&m, cases[i][0]);
+        float *z = random_logits(&m, cases[i][0]);
         if (!z) {
             fail("logits", &(bz_error){.text = "out of memory"});
         }
         printf(
             "deviation %g, temperature %g: %u and %u tokens hold a row but for 2^-16 and 2^-12\n",
-            cases[i][0], cases[i][1], needed(&m, z, cases[i][1], 0x1p-16),
-            needed(&m, z, cases[i][1], 0x1p-12));
+            cases[i][0], cases[i][1], tokens_needed(&m, z, cases[i][1], 0x1p-16),
+            tokens_needed(&m, z, cases[i][1], 0x1p-12));
         measure(&m, z, cases[i][1], true);
         measure(&m, z, cases[i][1], false);
         free(z);

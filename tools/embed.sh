@@ -1,5 +1,5 @@
 #!/bin/sh
-# embed.sh FOLDER FILE... : C source that holds the files' bytes, named by their path inside FOLDER.
+# embed.sh FOLDER FILE...: prints C source with the bytes of the files, named by their path in FOLDER.
 set -eu
 folder=$1
 shift

@@ -1,15 +1,14 @@
-/* The GPU's kernels against the CPU's exact ones on random shapes: products of every type, tables,
- * norms, rotation, and what works value by value. test_attend.c has attention, test_experts.c the
- * experts, test_fuse.c steps done together, test_limits.c small bindings and dispatches.
+/* GPU kernels against the exact CPU kernels on random shapes: products of every block type, tables,
+ * norms, rope and elementwise steps. test_attend.c has attention, test_experts.c the experts,
+ * test_fuse.c fused steps, test_limits.c small bindings and dispatches.
  *
  *   sh tools/gpu-env.sh build/tests/gpu/test_kernels [part of a group's name] [part of a type's
  * name]
  *
- * BEZEL_SEED gives other random numbers. A software adapter takes seconds to compile some kernels,
- * so that a few combinations of type, shape and rows are left out unless BEZEL_THOROUGH is set;
- * BEZEL_QUICK takes a few types only. Bounds: float kernels differ from the CPU by the order of
- * additions and by fused multiply-adds, so a sum of k products may be off by some units in its last
- * place.
+ * BEZEL_SEED sets the random numbers. A software adapter takes seconds to compile some kernels, so
+ * a few combinations of type, shape and rows are omitted unless BEZEL_THOROUGH is set; BEZEL_QUICK
+ * tests a few types only. Bounds: float kernels differ from the CPU in the order of additions and
+ * in fused multiply-adds, so a sum of k products may be off by some units in its last place.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@ static const bz_type types[] = {BZ_F32,  BZ_F16,    BZ_BF16,   BZ_Q8_0, BZ_Q4_0,
                                 BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
 enum { N_TYPES = sizeof types / sizeof *types };
 
-/* A float type, blocks of 32 that begin at odd places, wide loads. */
+/* A float type, blocks of 32 at odd offsets, wide loads. */
 static bool is_chosen(bz_type t)
 {
     return t == BZ_F32 || t == BZ_MXFP4 || t == BZ_Q4_K;
@@ -66,7 +65,7 @@ enum { N_BUCKETS = 4 };
 
 typedef struct shape {
     uint32_t k, outputs;
-    bool seldom; /* its kernels are slow to compile: of a few types only */
+    bool slow_to_compile; /* tested for a few types only */
 } shape;
 
 enum { MOST_SHAPES = 10 };
@@ -82,7 +81,7 @@ static uint32_t shapes_of(bz_type type, shape *out)
     const shape *from = per_block > 1 ? blocks : floats;
     size_t count = per_block > 1 ? sizeof blocks / sizeof *blocks : sizeof floats / sizeof *floats;
     for (size_t i = 0; i < count; i++) {
-        out[n++] = (shape){from[i].k * per_block, from[i].outputs, from[i].seldom};
+        out[n++] = (shape){from[i].k * per_block, from[i].outputs, from[i].slow_to_compile};
     }
     for (size_t i = 0; per_block > 1 && i < sizeof longer / sizeof *longer; i++) {
         out[n++] = longer[i];
@@ -90,20 +89,20 @@ static uint32_t shapes_of(bz_type type, shape *out)
     return n;
 }
 
-/* Has the type a kernel for few rows with 8-bit activations? All have one for many. */
+/* Does the type have a kernel for few rows with int8 activations? All have one for many rows. */
 static bool has_few8(bz_type t)
 {
     return t == BZ_Q4_K || t == BZ_Q5_K || t == BZ_Q6_K;
 }
 
-/* Kernels that round activations to 8 bits get such as are not changed by it, and the same bound.
- */
+/* Kernels that round activations to int8 get activations that rounding does not change, and the
+ * same bound. */
 static void test_linear(bz_type type, bool exact, gpu_options options, const char *device)
 {
     shape shapes[MOST_SHAPES];
     uint32_t n_shapes = shapes_of(type, shapes);
     bool all = thorough() || is_chosen(type);
-    begin("linear %s%s%s", bz_type_of((uint32_t)type)->name, exact ? "" : ", 8-bit activations",
+    begin("linear %s%s%s", bz_type_of((uint32_t)type)->name, exact ? "" : ", int8 activations",
           device);
     memory_weights w = {0};
     bz_weight x[MOST_SHAPES], m[MOST_SHAPES];
@@ -115,12 +114,12 @@ static void test_linear(bz_type type, bool exact, gpu_options options, const cha
     parity p;
     parity_run runs[MOST_SHAPES][N_BUCKETS] = {0};
     bool open = parity_open(&p, &w, &(parity_options){.f32_cache = exact, .device = options});
-    for (uint32_t i = 0; open && i < n_shapes; i++) { /* all at once: they compile side by side */
+    for (uint32_t i = 0; open && i < n_shapes; i++) { /* all at once: they compile in parallel */
         for (int b = 0; b < N_BUCKETS; b++) {
             bool odd = shapes[i].outputs % 4 != 0;
             bool again = !exact && !has_few8(type) &&
                          buckets[b].bucket <= 8; /* the exact kernels, once more */
-            if (all || (!again && !shapes[i].seldom && !(odd && buckets[b].bucket == 8))) {
+            if (all || (!again && !shapes[i].slow_to_compile && !(odd && buckets[b].bucket == 8))) {
                 bz_plan *plan = parity_plan(&p, buckets[b].bucket);
                 runs[i][b] = parity_prepare(
                     &p, plan, bz_linear(plan, bz_embed(plan, x[i], 1, "x"), m[i], "y"));
@@ -242,8 +241,8 @@ static void test_norms(void)
 /* ---- value by value -----------------------------------------------------------------------------
  */
 
-/* Columns of a wide table, so that every step also sees views: odd places, strides that are not its
- * width. */
+/* Columns of a wide table, so that every step also sees views: odd offsets, strides other than
+ * their width. */
 static void test_elementwise(void)
 {
     static const uint32_t widths[] = {1,  3,    64,
@@ -264,7 +263,7 @@ static void test_elementwise(void)
             for (int op = 0; op < 9; op++) {
                 const uint32_t n = widths[i], bucket = rows[c][0];
                 bz_plan *plan = parity_plan(&p, bucket);
-                const float large = op == 5 ? 60 : 6; /* 60: far beyond where tanh is 1 */
+                const float large = op == 5 ? 60 : 6; /* 60: tanh is 1 */
                 bz_tensor x = bz_embed(plan, wide, large, "x");
                 bz_tensor a = bz_columns(plan, x, 5, n), b = bz_columns(plan, x, 5 + n, n), y = {0};
                 bound limit = {.of_value = 1e-6};
@@ -275,7 +274,7 @@ static void test_elementwise(void)
                 case 3: y = bz_mul_vector(plan, a, v[i], 0.3f, "y"); break;
                 case 4:
                 case 5: y = bz_geglu(plan, a, b, "y"); break;
-                case 6: /* gates and ups of so many values in turn */
+                case 6: /* alternating groups of gates and ups */
                     y = bz_geglu_fused(plan, bz_columns(plan, x, 7, 2 * n), n % 5 ? n : n / 5, "y");
                     break;
                 case 7:
@@ -333,7 +332,7 @@ static void test_rope(void)
                  {512, 64, 2, 0}, {512, 256, 3, 1}};
     enum { N = sizeof cases / sizeof *cases };
     static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 66}};
-    begin("rope of widths 2 to 512, partly turned, with factors, at far positions");
+    begin("rope of widths 2 to 512, partly rotated, with factors, at large positions");
     memory_weights w = {0};
     bz_weight x[N], f[N];
     for (int i = 0; i < N; i++) {

@@ -1,7 +1,7 @@
-/* Products and attention on subgroup matrices: which steps they take, and what comes out of them.
- * Software adapters have no such matrices: there the device pretends to, as far as choosing goes,
- * and the rest of the cases see the kernels that stand in for them (tests/web/test_matrices.ts
- * compiles the others). */
+/* Products and attention on subgroup matrices: which steps run there, and their results. Software
+ * adapters have no such matrices. There the choice of kernels is tested with a device whose limits
+ * say that it has them, and the other cases test the kernels that replace them
+ * (tests/web/test_matrices.ts compiles those on matrices). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,23 +12,24 @@
 #include "support/parity.h"
 #include "support/random.h"
 
-enum { ROWS = 512, MOST = 64 };
+enum { ROWS = 512, MAX_DISPATCHES = 64 };
 
 static gpu_limits real;
 
-/* ---- which ------------------------------------------------------------------------------ */
+/* ---- choice of kernels
+ * ------------------------------------------------------------------------------ */
 
-typedef struct wish {
+typedef struct choice {
     const char *what;
-    bool offered, exact, baseline; /* the device has them; the caller wants nothing rounded; an
-                                      adapter without features */
+    bool offered, exact, baseline; /* the device has matrices; f32 activations; an adapter without
+                                      features */
     uint32_t storage;              /* bytes of workgroup memory */
     bz_type type;
     uint32_t rows, k, outputs, width; /* of heads */
-    const char *kernels; /* that must be there, in this order, before the last step's */
-} wish;
+    const char *kernels;              /* expected, in this order */
+} choice;
 
-static const wish wishes[] = {
+static const choice choices[] = {
     {"both", true, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
      "to_f16 linear_matrix to_f16 to_f16 to_f16 tower_attend_matrix"},
     {"not offered", false, false, false, 49152, BZ_F16, ROWS, 64, 2048, 64,
@@ -48,7 +49,7 @@ static const wish wishes[] = {
      "linear_tile_any F16 tower_attend"},
 };
 
-static void test_choice(const wish *c)
+static void test_choice(const choice *c)
 {
     begin("matrices are chosen: %s", c->what);
     memory_weights w = {0};
@@ -71,10 +72,11 @@ static void test_choice(const wish *c)
         bz_tensor a = bz_embed(plan, q, 1, "q"), b = bz_embed(plan, q, 1, "k"),
                   v = bz_embed(plan, q, 1, "v");
         parity_run r = parity_prepare(&p, plan, bz_attend_all(plan, a, b, v, 2, c->width, "o"));
-        bz_gpu_dispatch made[MOST];
-        const size_t n = r.plan ? bz_gpu_dispatches(r.schedule[1], made, MOST) : 0;
+        bz_gpu_dispatch made[MAX_DISPATCHES];
+        const size_t n = r.plan ? bz_gpu_dispatches(r.schedule[1], made, MAX_DISPATCHES) : 0;
         char got[1024] = "";
-        for (size_t i = 0; i < n && i < MOST; i++) { /* less what only brings values in and out */
+        for (size_t i = 0; i < n && i < MAX_DISPATCHES;
+             i++) { /* without those that only load and store values */
             if (strncmp(made[i].name, "embed", 5) != 0 &&
                 strncmp(made[i].name, "elementwise", 11) != 0 &&
                 strcmp(made[i].name, "split_sum") != 0) {
@@ -90,7 +92,7 @@ static void test_choice(const wish *c)
     weights_free(&w);
 }
 
-/* ---- what comes out ----------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------- */
 
 static void test_products(void)
 {
@@ -100,7 +102,7 @@ static void test_products(void)
                   {544, 2100, {512, 200}},
                   {16 * 17 * 2, 2049, {130}},
                   {32, 4096, {96, 97}}};
-    begin("products on matrices: values that f16 holds come out as in f32");
+    begin("products on matrices: values that f16 represents give the f32 result");
     memory_weights w = {0};
     bz_weight x[4], m[4];
     for (int i = 0; i < 4; i++) {
@@ -175,13 +177,13 @@ static void test_edges(void)
     free(values);
 }
 
-/* Scores that grow along the keys, so that a row's best one moves many times; and such as are all
- * alike. Queries and keys are what f16 holds, so that scores are the same; shares and values are
+/* Scores that grow along the keys, so that a row's maximum moves many times; and scores that are
+ * all alike. Queries and keys are exact in f16, so scores are exact; weights and values are
  * rounded. */
 static void test_attention(uint32_t doublings)
 {
     enum { HEADS = 3, WIDTH = 64, COLS = HEADS * WIDTH };
-    begin("attention on matrices: keys that grow %u times twofold", doublings);
+    begin("attention on matrices: keys that double %u times", doublings);
     memory_weights w = {0};
     float *k = malloc(sizeof *k * COLS * ROWS);
     for (uint32_t i = 0; i < COLS * ROWS; i++) {
@@ -213,9 +215,9 @@ static void test_attention(uint32_t doublings)
 int main(void)
 {
     real = parity_limits();
-    printf("  matrices are %soffered here\n", real.matrices ? "" : "not ");
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        test_choice(&wishes[i]);
+    printf("  this device has %ssubgroup matrices\n", real.matrices ? "" : "no ");
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        test_choice(&choices[i]);
     }
     test_products();
     test_edges();
