@@ -1,5 +1,6 @@
 /** The Markdown parser: complete, incomplete and malicious input. */
-import { parseBlocks, parseInline, safeHref, type Block, type Inline } from "../../web/app/src/markdown.js";
+import { parseBlocks, type Block } from "../../web/app/src/markdown.js";
+import { parseInline, safeHref, type Inline } from "../../web/app/src/markdown_inline.js";
 import { check, checkEqual, finish, test } from "../web/check.js";
 
 /** A tree as text: p[...], strong(...). */

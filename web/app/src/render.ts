@@ -1,7 +1,8 @@
 /** Renders a Markdown tree as elements, incrementally for a streamed text. */
 import { h, type Child } from "./dom.js";
 import { icon } from "./icons.js";
-import { parseBlocks, type Block, type Inline } from "./markdown.js";
+import { parseBlocks, type Block } from "./markdown.js";
+import type { Inline } from "./markdown_inline.js";
 
 function inline(nodes: Inline[]): Child[] {
     return nodes.map((node) => {
