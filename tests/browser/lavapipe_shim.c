@@ -57,16 +57,16 @@ static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device,
 }
 
 /* The driver's function, or our replacement. "...2" is also requested as "...2KHR". */
-static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction f)
+static PFN_vkVoidFunction with_our_properties(const char *name, PFN_vkVoidFunction f)
 {
-    static const char second[] = "vkGetPhysicalDeviceProperties2";
+    static const char properties2_name[] = "vkGetPhysicalDeviceProperties2";
     if (!f)
         return f;
     if (!strcmp(name, "vkGetPhysicalDeviceProperties")) {
         driver.properties = (PFN_vkGetPhysicalDeviceProperties)f;
         return (PFN_vkVoidFunction)properties;
     }
-    if (!strncmp(name, second, sizeof second - 1)) {
+    if (!strncmp(name, properties2_name, sizeof properties2_name - 1)) {
         driver.properties2 = (PFN_vkGetPhysicalDeviceProperties2)f;
         return (PFN_vkVoidFunction)properties2;
     }
@@ -76,13 +76,14 @@ static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction f)
 PUBLIC PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char *name)
 {
     open_driver();
-    return driver.address ? replaced(name, driver.address(instance, name)) : NULL;
+    return driver.address ? with_our_properties(name, driver.address(instance, name)) : NULL;
 }
 
 PUBLIC PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const char *name)
 {
     open_driver();
-    return driver.device_address ? replaced(name, driver.device_address(instance, name)) : NULL;
+    return driver.device_address ? with_our_properties(name, driver.device_address(instance, name))
+                                 : NULL;
 }
 
 PUBLIC VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version)
