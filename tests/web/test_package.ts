@@ -251,17 +251,17 @@ await test("cancelling: before the start, while streaming, by leaving the loop, 
                 }
             }
         };
-        checkEqual(await codeOf(run), "aborted", "in the middle");
+        checkEqual(await codeOf(run), "aborted", "while streaming");
         for await (const chunk of await model.chat.completions.create(endless)) {
             if (chunk.choices[0]?.delta.content) {
                 break;
             }
         }
         const long = await model.chat.completions.create(endless);
-        const waits = new AbortController();
-        const waiting = codeOf(() => model.chat.completions.create({ messages: question }, { signal: waits.signal }));
-        waits.abort();
-        checkEqual(await waiting, "aborted", "in line");
+        const abortQueued = new AbortController();
+        const queued = codeOf(() => model.chat.completions.create({ messages: question }, { signal: abortQueued.signal }));
+        abortQueued.abort();
+        checkEqual(await queued, "aborted", "while queued");
         await long.return?.();
         const { usage } = await model.chat.completions.create({ messages: question, max_tokens: 3, temperature: 0 });
         checkEqual(usage.completion_tokens, 3, "next request");
@@ -383,7 +383,7 @@ await test("inspecting reads only the header", async () => {
     let maxEnd = 0;
     const watched = { ...file, read: (offset: number, n: number) => ((maxEnd = Math.max(maxEnd, offset + n)), file.read(offset, n)) };
     const got = await Bezel.inspect(watched, await localOptions());
-    checkEqual([got.runs, got.code, got.architecture, got.bytes], [true, "ok", "gemma4", file.size], "verdict");
+    checkEqual([got.runs, got.code, got.architecture, got.bytes], [true, "ok", "gemma4", file.size], "inspection");
     check(maxEnd < file.size / 2 && maxEnd >= (got.files[0]?.headerBytes ?? 0), `${maxEnd} bytes of ${file.size} were read`);
     check(got.types.some(({ type, runs }) => type.toLowerCase() === "q8_0" && runs), JSON.stringify(got.types));
     check((got.model?.layers ?? 0) > 1 && (got.memory?.weights ?? 0) > 1e6 && got.parameters > 1e6, JSON.stringify(got));
