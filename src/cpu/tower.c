@@ -98,7 +98,7 @@ void cpu_relu(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     float *out = cpu_row(c, job->step->out[0], row);
     const uint32_t cols = cpu_info(c, job->step->out[0])->cols;
     for (uint32_t i = 0; i < cols; i++) {
-        out[i] = x[i] < 0 ? 0.0f : x[i]; /* what is no number stays none */
+        out[i] = x[i] < 0 ? 0.0f : x[i]; /* NaN stays NaN */
     }
 }
 
