@@ -199,9 +199,9 @@ static const struct patch {
      "Q4_K"},
     {"crooked offset", "b.weight", OFFSET, 0, 8, 80,
      "tensor \"b.weight\" has offset 80, not a multiple of the file's alignment 32"},
-    {"offset behind the file", "c", OFFSET, 0, 8, 192,
+    {"offset past the end of the file", "c", OFFSET, 0, 8, 192,
      "the file is cut off: 10 of 586 bytes are missing, from tensor \"c\" on; download it again"},
-    {"offset far behind the file", "b.weight", OFFSET, 0, 8, (uint64_t)1 << 40,
+    {"offset far past the end of the file", "b.weight", OFFSET, 0, 8, (uint64_t)1 << 40,
      "the file is cut off: 1099511627656 of 1099511628232 bytes are missing, from tensor "
      "\"b.weight\" on; "
      "download it again"},

@@ -281,7 +281,7 @@ def main():
     for name, what in (("run answers on stdout", plain), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
                        ("control tokens are not shown", control_tokens), ("stop strings", stops), ("lengths", lengths),
                        ("seeds and sampling", seeds), ("bad values", bad_values), ("system prompt", system),
-                       ("wishes of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):
+                       ("parameters of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):
         case(name, what)
     if os.environ.get("BEZEL_SHOW"):
         print(f"{time.time() - started:.1f} s")

@@ -649,7 +649,7 @@ static void test_mistakes(void)
     static const struct {
         const char *name;
         uint64_t at, n;
-    } writes[] = {{"a write behind the end", 252, 8},
+    } writes[] = {{"a write past the end", 252, 8},
                   {"an offset not a multiple of 4", 2, 4},
                   {"a size not a multiple of 4", 0, 6}};
     for (size_t i = 0; i < 3; i++) {

@@ -571,7 +571,7 @@ static void test_counts(const golden *g, const bz_model *m)
     size_t n;
     const int32_t *prompt = golden_i32(g, &n, "prompt");
     int32_t longer[200];
-    uint64_t behind[2];
+    uint64_t after_canvas[2];
     for (int k = 0; k < 2; k++) {
         const uint32_t length = k ? 200 : (uint32_t)n;
         for (uint32_t i = 0; i < length; i++) {
@@ -602,12 +602,13 @@ static void test_counts(const golden *g, const bz_model *m)
         CHECKF(x.dispatches[6] > x.dispatches[1] && x.dispatches[6] < 2 * x.dispatches[1],
                "%d dispatches with encoding, %d without", (int)x.dispatches[6],
                (int)x.dispatches[1]);
-        behind[k] = x.dispatches[6];
+        after_canvas[k] = x.dispatches[6];
         CHECK(bz_session_get_stats(s).prefilled == length);
         bz_session_free(s);
     }
-    CHECKF(behind[0] == behind[1], "a longer prompt is encoded again: %d dispatches, not %d",
-           (int)behind[1], (int)behind[0]);
+    CHECKF(after_canvas[0] == after_canvas[1],
+           "a longer prompt is encoded again: %d dispatches, not %d", (int)after_canvas[1],
+           (int)after_canvas[0]);
 }
 
 /* With 8-bit activations and an f16 cache: the same as the CPU's, within what rounding does. */

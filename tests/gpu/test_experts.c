@@ -208,7 +208,7 @@ static bz_weight chosen_logits(memory_weights *w, uint32_t experts, uint32_t slo
 }
 
 /* With activations that 8 bits hold exactly, these kernels are as exact as the others: of one input
- * for all slots, gates and ups in one matrix or in two with GEGLU behind, of an input for each
+ * for all slots, gates and ups in one matrix or in two followed by GEGLU, of an input for each
  * slot. `ups` of a type without integers: float tiles share the choice with those of integers. */
 static void test_moe8(moe m, bz_type ups, choice c, const uint32_t (*rows)[2], int n_rows)
 {

@@ -338,7 +338,7 @@ static void test_two_sessions(bz_model *m, const answers *a)
 
 enum { CUTS = 3, ALL = 150 };
 
-/* Greedy tokens and the logits behind them, after a prompt that came in three pieces. In the last
+/* Greedy tokens and the logits after them, after a prompt that came in three pieces. In the last
  * of them it goes back to the middle of the piece before, at the end of a tile of attention: what
  * is left there has the same sums. */
 static void answer_in_pieces(bz_model *m, bool exact, bool lose, int32_t made[4], float *logits)

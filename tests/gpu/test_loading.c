@@ -1,6 +1,5 @@
-/* Loading a model onto the GPU: the same bytes arrive whichever way they come, in short steps, with
- * little under way; sessions share what is loaded; a load that is given up leaves nothing behind.
- */
+/* Loading a model onto the GPU: the same bytes arrive by every way of loading, in short steps, with
+ * few of them in flight; sessions share what is loaded; a cancelled load leaks nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -325,7 +324,7 @@ static void test_sharing(void)
     bz_session_free(a);
     CHECK(prefill(b, ids, 8, 0, NULL, &err) == BZ_OK);
     bz_session_free(b);
-    CHECKF(gpu_counts_of(g).buffer_bytes == weights, "%llu bytes were left behind",
+    CHECKF(gpu_counts_of(g).buffer_bytes == weights, "%llu bytes were leaked",
            (unsigned long long)(gpu_counts_of(g).buffer_bytes - weights));
     bz_model_free(m);
 }

@@ -1,5 +1,5 @@
 /* Models whose feed-forward activations are 4096 times larger than usual and leave the range of
- * f16; the norms behind them bring everything back. GPU = CPU, and no infinity on the way.
+ * f16; the norms after them bring everything back. GPU = CPU, and no infinity on the way.
  * tools/gguf_loud.py makes the files.
  */
 #include <stdio.h>

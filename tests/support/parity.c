@@ -175,7 +175,7 @@ void parity_close(parity *p)
     }
     if (p->model) {
         uint64_t left = gpu_counts_of(p->device).buffer_bytes, ours = p->model->weights.bytes;
-        CHECKF(left <= ours + 4ull * p->model->weights.n_buffers, "%d bytes left behind",
+        CHECKF(left <= ours + 4ull * p->model->weights.n_buffers, "%d bytes were leaked",
                (int)(left - ours));
         CHECK(p->failed || gpu_counts_of(p->device).dispatches > 0); /* it did run there */
         bz_gpu_model_drop(p->model);
