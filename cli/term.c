@@ -47,7 +47,7 @@ void term_setup(bool no_color, bool quiet)
     term.color = !no_color && !has_env("NO_COLOR") && (forced || (term.err_tty && !dumb));
 }
 
-bool term_talks(void)
+bool term_interactive(void)
 {
     return term.out_tty && term.err_tty;
 }

@@ -9,8 +9,8 @@
 /* Reads stderr, TERM, NO_COLOR and CLICOLOR_FORCE. */
 void term_setup(bool no_color, bool quiet);
 
-bool term_talks(void); /* stdout and stderr are terminals */
-int term_width(void);  /* columns of stderr; 80 if unknown */
+bool term_interactive(void); /* stdout and stderr are terminals */
+int term_width(void);        /* columns of stderr; 80 if unknown */
 
 /* Escape sequences for stderr; empty without colours. */
 const char *term_dim(void);

@@ -52,7 +52,7 @@ static uint64_t hash_of_settings(const run_state *r, const settings *s)
     for (size_t i = 0; i < s->n_stop; i++) {
         hash = prompts_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
     }
-    const char *system = r->talk.system ? r->talk.system : "";
+    const char *system = r->conversation.system ? r->conversation.system : "";
     return prompts_hash(hash, system, strlen(system) + 1);
 }
 
@@ -156,7 +156,7 @@ static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, co
 {
     const run_state *r = p->r;
     bz_json_buffer request = {0};
-    bz_status status = prompt_line_request(line, r->talk.system, r->think, s, &request)
+    bz_status status = prompt_line_request(line, r->conversation.system, r->think, s, &request)
                            ? bz_turn_new_media(&t->turn, r->m.model, request.text, request.n, err)
                            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
     bz_generate_options go = settings_to_generate(s);

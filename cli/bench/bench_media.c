@@ -7,7 +7,7 @@
 #include "bezel_debug.h"
 #include "bezel_media.h"
 #include "cli/output.h"
-#include "cli/chat/see.h"
+#include "cli/chat/media_file.h"
 
 /* The image has exactly the default budget of 280 tokens. */
 enum { WIDE = 960, HIGH = 672, RATE = 16000, SECONDS = 30, MAX_KERNELS = 48, MAX_RUNS = 1000 };
@@ -45,7 +45,7 @@ static bz_status once(media_bench *b, media_speed *s, unsigned run, double *seco
     if (status == BZ_OK) {
         status = bz_job_run(job, NULL, err);
     }
-    see_name_option(err);
+    name_mmproj_option(err);
     *seconds = cli_seconds() - start;
     bz_media *media = status == BZ_OK ? bz_job_media(job) : NULL;
     if (media) {

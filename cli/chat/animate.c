@@ -37,11 +37,11 @@ static int screen_rows(void)
 bool animate_can(void)
 {
     const char *kind = getenv("TERM");
-    return term_talks() && kind && kind[0] && strcmp(kind, "dumb") != 0 &&
+    return term_interactive() && kind && kind[0] && strcmp(kind, "dumb") != 0 &&
            screen_rows() >= MIN_ROWS;
 }
 
-void animate_said(animation *a, const char *text, size_t len)
+void animate_text(animation *a, const char *text, size_t len)
 {
     const int columns = term_width();
     for (size_t i = 0; i < len;) {

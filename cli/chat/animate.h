@@ -7,13 +7,13 @@
 
 typedef struct animation {
     int lines;  /* lines drawn below the cursor; 0: nothing is drawn */
-    int column; /* of the cursor, kept by animate_said */
+    int column; /* of the cursor, kept by animate_text */
 } animation;
 
 bool animate_can(void); /* stdout and stderr are a terminal with cursor movement */
 
 /* Must get all text printed to the terminal, so that the cursor can be put back after it. */
-void animate_said(animation *a, const char *text, size_t len);
+void animate_text(animation *a, const char *text, size_t len);
 
 void animate_draw(animation *a, const bz_model *model, const bz_canvas *canvas, uint64_t done,
                   uint64_t total);

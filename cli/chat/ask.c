@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
-#include "cli/chat/see.h"
+#include "cli/chat/media_file.h"
 #include "cli/term.h"
 
 const char *ask_finish_name(ask_finish finish)
@@ -195,24 +195,25 @@ static bz_status attach_one(asking *k, size_t i, bz_error *err)
     size_t len;
     const bz_media_kind kind = bz_turn_media_source(k->turn, i, &source, &len);
     const bz_media *known =
-        k->o->seen ? seen_find(k->o->seen, kind, source, len, named_before(k->turn, i)) : NULL;
+        k->o->cache ? media_cache_find(k->o->cache, kind, source, len, named_before(k->turn, i))
+                    : NULL;
     if (known) {
         return bz_turn_attach(k->turn, i, known, err);
     }
     char *path = strndup(source, len);
     bz_media *media = NULL;
-    bz_status status = path ? see_file(k->o->encoder, kind, path, k->o->show_progress, NULL, NULL,
-                                       NULL, &media, err)
+    bz_status status = path ? media_file_encode(k->o->encoder, kind, path, k->o->show_progress,
+                                                NULL, NULL, NULL, &media, err)
                             : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     if (status == BZ_OK) {
         status = bz_turn_attach(k->turn, i, media, err);
     }
     free(path);
-    if (status != BZ_OK || !k->o->seen) {
+    if (status != BZ_OK || !k->o->cache) {
         bz_media_free(media);
         return status;
     }
-    return seen_keep(k->o->seen, kind, source, len, media)
+    return media_cache_add(k->o->cache, kind, source, len, media)
                ? BZ_OK
                : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an image.");
 }

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "bezel_media.h"
-#include "cli/chat/seen.h"
+#include "cli/chat/media_cache.h"
 
 typedef enum ask_finish {
     ASK_END,     /* an end token */
@@ -42,7 +42,7 @@ typedef struct ask_options {
     bool show_progress;    /* a progress line until the first part */
     bool reports_thinking; /* thinking counts as a part: it removes the progress line */
     bz_encoder *encoder;   /* for images and audio; NULL: they are refused */
-    seen_list *seen; /* encoded media to reuse; new ones are added. NULL: all files are read */
+    media_cache *cache; /* encoded media to reuse; new ones are added. NULL: all files are read */
     void (*on_part)(void *user, bz_turn_part part, const char *text, size_t len); /* may be NULL */
     void (*canvas)(void *user, const bz_job *job,
                    const bz_event *e); /* a diffusion model's step; NULL: progress line only */

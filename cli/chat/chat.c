@@ -31,7 +31,7 @@ static bool said_nothing(const ask_answer *a)
  * too small for them. */
 static void take_back(run_state *r, size_t before, bool too_long)
 {
-    talk_cut(&r->talk, before);
+    conversation_truncate(&r->conversation, before);
     if (r->n_files && too_long) {
         run_set_aside(r);
         fputs("Its images and audio are dropped.\n", stderr);
@@ -46,7 +46,7 @@ static void answer(chat *c, const char *text)
     run_state *r = c->r;
     ask_answer a = {0};
     bz_error err = {0};
-    const size_t before = r->talk.n;
+    const size_t before = r->conversation.n;
     run_hint_files(r, text, strlen(text), (const char *[2]){"/image", "/audio"});
     bz_status status = run_add_user(r, text, strlen(text))
                            ? BZ_OK
@@ -57,7 +57,8 @@ static void answer(chat *c, const char *text)
     }
     const bz_str said = {a.text.text ? a.text.text : "", a.text.n},
                  thought = {a.thinking.text, a.thinking.n};
-    if (status == BZ_OK && !talk_add_answer(&r->talk, said, thought, ask_answer_calls(&a))) {
+    if (status == BZ_OK &&
+        !conversation_add_answer(&r->conversation, said, thought, ask_answer_calls(&a))) {
         status = bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
     }
     if (status == BZ_OK) {

@@ -133,10 +133,12 @@ static void set_system(chat *c, const char *rest)
     char *text = rest_text(rest);
     const bool reset = text && strcmp(text, "default") == 0;
     const char *system = reset ? c->r->m.store.system : text;
-    if (!text || !talk_set_system(&c->r->talk, system && system[0] ? system : NULL)) {
+    if (!text ||
+        !conversation_set_system(&c->r->conversation, system && system[0] ? system : NULL)) {
         say("Not enough memory.");
     } else {
-        say(c->r->talk.system ? "The system prompt is set." : "The system prompt is removed.");
+        say(c->r->conversation.system ? "The system prompt is set."
+                                      : "The system prompt is removed.");
     }
     free(text);
 }
@@ -248,11 +250,11 @@ static void set(chat *c, const char *rest)
 
 static void show_messages(const chat *c)
 {
-    const talk *t = &c->r->talk;
+    const conversation *t = &c->r->conversation;
     for (size_t i = 0; i < t->n; i++) {
         bz_arena arena = {0};
         bz_str role, text;
-        if (talk_look(t, i, &arena, &role, &text)) {
+        if (conversation_message(t, i, &arena, &role, &text)) {
             char who[SHOW_SAFE_MAX], what[SHOW_SAFE_MAX];
             const int room = term_width() - 13;
             fprintf(stderr, "  %-9s  %s\n", show_safe(role, 20, who),
@@ -271,7 +273,7 @@ static void show_messages(const chat *c)
 
 static void show_system(const chat *c)
 {
-    const char *system = c->r->talk.system;
+    const char *system = c->r->conversation.system;
     if (system) {
         term_write_model_text(2, system, strlen(system)); /* may come from a model file */
         fputc('\n', stderr);
@@ -296,16 +298,16 @@ static void show(chat *c, const char *rest)
         settings_fill(&s, &r->given, NULL);
         settings_fill(&s, &r->made, NULL);
         fprintf(stderr, "  %-18s %s\n", "model", r->name);
-        fprintf(stderr, "  %-18s %u of %u tokens\n", "context", r->talk.n ? stats.position : 0,
-                run_context(r, &s));
-        fprintf(stderr, "  %-18s %zu\n", "messages", r->talk.n);
+        fprintf(stderr, "  %-18s %u of %u tokens\n", "context",
+                r->conversation.n ? stats.position : 0, run_context(r, &s));
+        fprintf(stderr, "  %-18s %zu\n", "messages", r->conversation.n);
         for (size_t i = 0; i < r->n_files; i++) {
             char path[SHOW_SAFE_MAX];
             fprintf(stderr, "  %-18s %s\n", i ? "" : "attached",
                     show_safe((bz_str){r->files[i].path, strlen(r->files[i].path)}, 100, path));
         }
         fprintf(stderr, "  %-18s %s\n", "system prompt",
-                r->talk.system ? "yes, see /show system" : "none");
+                r->conversation.system ? "yes, see /show system" : "none");
         print_settings(c, false);
         settings_free(&s);
     } else {
@@ -319,9 +321,9 @@ static void clear(chat *c, const char *rest)
 {
     (void)rest;
     const bool waiting = c->r->n_files > 0;
-    talk_cut(&c->r->talk, 0);
+    conversation_truncate(&c->r->conversation, 0);
     run_detach(c->r);
-    seen_clear(&c->r->seen);
+    media_cache_clear(&c->r->cache);
     say(waiting ? "A new conversation; attached images and audio are dropped."
                 : "A new conversation.");
 }
@@ -332,10 +334,10 @@ static void save(chat *c, const char *rest)
     bz_error err = {0};
     if (!path || !path[0]) {
         say("Give a file, for example /save chat.json");
-    } else if (talk_save(&c->r->talk, path, c->r->name, &err) != BZ_OK) {
+    } else if (conversation_save(&c->r->conversation, path, c->r->name, &err) != BZ_OK) {
         complain(&err);
     } else {
-        fprintf(stderr, "Saved %zu messages to %s.\n", c->r->talk.n, path);
+        fprintf(stderr, "Saved %zu messages to %s.\n", c->r->conversation.n, path);
     }
     free(path);
 }
@@ -346,12 +348,12 @@ static void load(chat *c, const char *rest)
     bz_error err = {0};
     if (!path || !path[0]) {
         say("Give a file, for example /load chat.json");
-    } else if (talk_load(&c->r->talk, path, &err) != BZ_OK) {
+    } else if (conversation_load(&c->r->conversation, path, &err) != BZ_OK) {
         complain(&err);
     } else {
-        seen_clear(
-            &c->r->seen); /* belongs to the old conversation; attached files are read again */
-        fprintf(stderr, "Loaded %zu messages from %s.\n", c->r->talk.n, path);
+        media_cache_clear(
+            &c->r->cache); /* belongs to the old conversation; attached files are read again */
+        fprintf(stderr, "Loaded %zu messages from %s.\n", c->r->conversation.n, path);
     }
     free(path);
 }

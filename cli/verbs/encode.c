@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/interrupt.h"
-#include "cli/chat/see.h"
+#include "cli/chat/media_file.h"
 #include "cli/term.h"
 
 static int write_floats(const char *path, const float *x, size_t n)
@@ -30,13 +30,13 @@ static int encode_one(const cli_options *o, bz_model *model)
     bz_encoder *encoder = NULL;
     bz_media *media = NULL;
     bz_error err = {0};
-    see_features features = {0};
+    media_file_features features = {0};
     int code = EXIT_OK;
     const double start = cli_seconds();
     if (bz_encoder_new(&encoder, model, &eo, &err) != BZ_OK ||
-        see_file(encoder, image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO,
-                 image ? o->images[0] : o->sounds[0], !o->quiet, see_note, NULL,
-                 o->features ? &features : NULL, &media, &err) != BZ_OK) {
+        media_file_encode(encoder, image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO,
+                          image ? o->images[0] : o->sounds[0], !o->quiet, media_file_note, NULL,
+                          o->features ? &features : NULL, &media, &err) != BZ_OK) {
         code = cli_error(&err);
     } else {
         uint32_t rows, width;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "bezel_diffusion.h"
 #include "cli/cli.h"
-#include "cli/chat/see.h"
+#include "cli/chat/media_file.h"
 #include "cli/term.h"
 
 /* Memory limit for one pass's rows without --chunk; on a GPU they are in one binding, which may be
@@ -53,8 +53,8 @@ static bz_status encode_all(const cli_options *o, const bz_model *model, const i
             continue;
         }
         const bool is_image = ids[i] == image;
-        status = see_file(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false,
-                          see_note, NULL, NULL, &list[*count], err);
+        status = media_file_encode(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false,
+                                   media_file_note, NULL, NULL, &list[*count], err);
         if (status == BZ_OK) {
             uint32_t rows, width;
             bz_media_rows(list[(*count)++], &rows, &width);

@@ -32,7 +32,7 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
         status = run_encoder(r, err); /* a loaded chat may contain images or audio */
     }
     ask_o.encoder = r->encoder;
-    ask_o.seen = &r->seen;
+    ask_o.cache = &r->cache;
     ask_o.generate.ignore_end = r->o->ignore_end;
     if (status != BZ_OK) {
         settings_free(&s);
@@ -41,7 +41,7 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     if (!r->o->json && !r->o->no_animation && !r->o->quiet && animate_can()) {
         ask_o.canvas = run_print_canvas;
     }
-    if (!talk_request(&r->talk, r->think, &s, &request)) {
+    if (!conversation_request(&r->conversation, r->think, &s, &request)) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation.");
     } else {
         status = ask(r->session, r->m.model, request.text, request.n, &ask_o, a, err);
@@ -154,7 +154,7 @@ static bz_status take_store_settings(run_state *r, bz_error *err)
     const bool thinks =
         !strstr(store->config.parser, "no-thinking") && !bz_model_canvas(r->m.model);
     r->think = r->o->think || (!r->o->no_think && thinks);
-    r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_talks());
+    r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_interactive());
     r->verbose = r->o->verbose;
     const char *system = r->o->system ? r->o->system : store->system;
     for (int id = 0; id < SETTINGS; id++) {
@@ -162,7 +162,7 @@ static bz_status take_store_settings(run_state *r, bz_error *err)
             settings_unset(&r->given, (setting)id);
         }
     }
-    if (system && system[0] && !talk_set_system(&r->talk, system)) {
+    if (system && system[0] && !conversation_set_system(&r->conversation, system)) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the system prompt.");
     }
     return settings_from_store(&r->made, &store->params, err);
@@ -268,11 +268,11 @@ static int run(int argc, char **argv)
     bz_session_free(r.session);
     bz_encoder_free(r.encoder);
     run_detach(&r);
-    seen_clear(&r.seen);
+    media_cache_clear(&r.cache);
     cli_close_model(&r.m);
     settings_free(&r.given);
     settings_free(&r.made);
-    talk_free(&r.talk);
+    conversation_free(&r.conversation);
     free(input);
     return interrupt_finish(code);
 }

@@ -5,8 +5,8 @@
 #include "cli/chat/animate.h"
 #include "cli/chat/ask.h"
 #include "cli/cli.h"
-#include "cli/chat/seen.h"
-#include "cli/chat/talk.h"
+#include "cli/chat/media_cache.h"
+#include "cli/chat/conversation.h"
 
 typedef struct run_state {
     const cli_options *o;
@@ -15,11 +15,11 @@ typedef struct run_state {
     bz_session *session;
     settings given; /* by options and /set */
     settings made;  /* from Ollama's store */
-    talk talk;
-    bz_encoder *encoder; /* made when first needed */
-    talk_file *files;    /* [n_files] images and audio attached to the next message */
+    conversation conversation;
+    bz_encoder *encoder;  /* made when first needed */
+    attached_file *files; /* [n_files] images and audio attached to the next message */
     size_t n_files;
-    seen_list seen; /* encoded media of the conversation and of `files` */
+    media_cache cache; /* encoded media of the conversation and of `files` */
     bool think, show_thinking, verbose;
     double load_s;
 } run_state;
@@ -35,7 +35,8 @@ bool setting_applies(const run_state *r, setting id);
 bz_status run_session(run_state *r, bz_error *err);
 uint32_t run_context(const run_state *r, const settings *s);
 
-/* Answers the conversation in r->talk and prints the answer as text or, with --json, as events. */
+/* Answers the conversation in r->conversation and prints the answer as text or, with --json, as
+ * events. */
 bz_status run_answer(run_state *r, ask_answer *a, bz_error *err);
 
 bz_status run_encoder(run_state *r, bz_error *err); /* makes r->encoder unless it exists */
@@ -43,13 +44,13 @@ bz_status run_encoder(run_state *r, bz_error *err); /* makes r->encoder unless i
  * once. */
 bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens,
                      bz_error *err);
-void run_detach(run_state *r);    /* clears the attached files; r->seen keeps them encoded */
+void run_detach(run_state *r);    /* clears the attached files; r->cache keeps them encoded */
 void run_set_aside(run_state *r); /* clears them and forgets their encoding */
 /* If a message only names a file, prints how to attach it: with commands[BZ_MEDIA_IMAGE] or
  * commands[BZ_MEDIA_AUDIO]. */
 void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2]);
-/* Adds a user message with the attached files to r->talk. They stay attached until run_detach, as
- * the message may be removed again. False: no memory. */
+/* Adds a user message with the attached files to r->conversation. They stay attached until
+ * run_detach, as the message may be removed again. False: no memory. */
 bool run_add_user(run_state *r, const char *text, size_t len);
 
 int run_chat(run_state *r);    /* on a terminal; returns an exit code */

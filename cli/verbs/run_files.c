@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/chat/named_file.h"
 #include "cli/verbs/run.h"
-#include "cli/chat/see.h"
+#include "cli/chat/media_file.h"
 #include "cli/show/show.h"
 #include "cli/term.h"
 
@@ -26,16 +26,16 @@ bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_
     bz_media *media = NULL;
     bz_status status = run_encoder(r, err);
     if (status == BZ_OK) {
-        status = see_file(r->encoder, kind, path, !r->o->quiet, r->o->quiet ? NULL : see_note, NULL,
-                          NULL, &media, err);
+        status = media_file_encode(r->encoder, kind, path, !r->o->quiet,
+                                   r->o->quiet ? NULL : media_file_note, NULL, NULL, &media, err);
     }
     if (status != BZ_OK) {
         return status;
     }
     uint32_t width;
     bz_media_rows(media, tokens, &width);
-    const bool kept = seen_keep(&r->seen, kind, path, strlen(path), media);
-    talk_file *more = realloc(r->files, (r->n_files + 1) * sizeof *more);
+    const bool kept = media_cache_add(&r->cache, kind, path, strlen(path), media);
+    attached_file *more = realloc(r->files, (r->n_files + 1) * sizeof *more);
     char *copy = strdup(path);
     if (more) {
         r->files = more;
@@ -44,7 +44,7 @@ bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_
         free(copy);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     }
-    r->files[r->n_files++] = (talk_file){kind == BZ_MEDIA_AUDIO, copy};
+    r->files[r->n_files++] = (attached_file){kind == BZ_MEDIA_AUDIO, copy};
     return BZ_OK;
 }
 
@@ -61,8 +61,8 @@ void run_detach(run_state *r)
 void run_set_aside(run_state *r)
 {
     for (size_t i = 0; i < r->n_files; i++) {
-        seen_forget(&r->seen, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE,
-                    r->files[i].path);
+        media_cache_remove(&r->cache, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE,
+                           r->files[i].path);
     }
     run_detach(r);
 }
@@ -81,6 +81,7 @@ void run_hint_files(const run_state *r, const char *text, size_t len, const char
 
 bool run_add_user(run_state *r, const char *text, size_t len)
 {
-    return r->n_files ? talk_add_user_files(&r->talk, r->files, r->n_files, text, len)
-                      : talk_add_user(&r->talk, text, len);
+    return r->n_files
+               ? conversation_add_user_files(&r->conversation, r->files, r->n_files, text, len)
+               : conversation_add_user(&r->conversation, text, len);
 }

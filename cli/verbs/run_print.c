@@ -42,12 +42,12 @@ void run_print_part(void *printer, bz_turn_part part, const char *text, size_t l
             end_line(p);
             begin_thinking(p);
             term_write_model_text(STDERR_FILENO, text, len);
-            animate_said(&p->animation, text, len);
+            animate_text(&p->animation, text, len);
         }
     } else if (part == BZ_TURN_ANSWER || part == BZ_TURN_BROKEN_CALL) {
         end_thinking(p);
         term_write_model_text(STDOUT_FILENO, text, len);
-        animate_said(&p->animation, text, len);
+        animate_text(&p->animation, text, len);
         p->open_line = text[len - 1] != '\n';
     } else if (part == BZ_TURN_CALL) { /* cannot be run here, but should be visible */
         end_thinking(p);

@@ -1,13 +1,13 @@
-#include "cli/chat/seen.h"
+#include "cli/chat/media_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const bz_media *seen_find(const seen_list *s, bz_media_kind kind, const char *path, size_t len,
-                          size_t nth)
+const bz_media *media_cache_find(const media_cache *s, bz_media_kind kind, const char *path,
+                                 size_t len, size_t nth)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const seen_one *one = &s->list[i];
+        const cached_media *one = &s->list[i];
         if (one->kind == kind && strlen(one->path) == len && memcmp(one->path, path, len) == 0 &&
             nth-- == 0) {
             return one->media;
@@ -16,9 +16,10 @@ const bz_media *seen_find(const seen_list *s, bz_media_kind kind, const char *pa
     return NULL;
 }
 
-bool seen_keep(seen_list *s, bz_media_kind kind, const char *path, size_t len, bz_media *media)
+bool media_cache_add(media_cache *s, bz_media_kind kind, const char *path, size_t len,
+                     bz_media *media)
 {
-    seen_one *more = realloc(s->list, (s->n + 1) * sizeof *more);
+    cached_media *more = realloc(s->list, (s->n + 1) * sizeof *more);
     char *copy = strndup(path, len);
     if (more) {
         s->list = more;
@@ -28,17 +29,17 @@ bool seen_keep(seen_list *s, bz_media_kind kind, const char *path, size_t len, b
         bz_media_free(media);
         return false;
     }
-    s->list[s->n++] = (seen_one){kind, copy, media};
+    s->list[s->n++] = (cached_media){kind, copy, media};
     return true;
 }
 
-static void free_one(const seen_one *one)
+static void free_one(const cached_media *one)
 {
     free(one->path);
     bz_media_free(one->media);
 }
 
-void seen_forget(seen_list *s, bz_media_kind kind, const char *path)
+void media_cache_remove(media_cache *s, bz_media_kind kind, const char *path)
 {
     size_t i = s->n;
     while (i && (s->list[i - 1].kind != kind || strcmp(s->list[i - 1].path, path) != 0)) {
@@ -51,11 +52,11 @@ void seen_forget(seen_list *s, bz_media_kind kind, const char *path)
     }
 }
 
-void seen_clear(seen_list *s)
+void media_cache_clear(media_cache *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         free_one(&s->list[i]);
     }
     free(s->list);
-    *s = (seen_list){0};
+    *s = (media_cache){0};
 }

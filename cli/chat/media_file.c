@@ -1,4 +1,4 @@
-#include "cli/chat/see.h"
+#include "cli/chat/media_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "cli/chat/source.h"
 #include "cli/term.h"
 
-void see_note(void *user, const char *text)
+void media_file_note(void *user, const char *text)
 {
     (void)user;
     fprintf(stderr, "%s(%s)%s\n", term_dim(), text, term_plain());
@@ -22,7 +22,7 @@ static bz_status about(const source *from, bz_error *err)
     return bz_fail(err, why.code, "%.120s: %s", from->name, why.text);
 }
 
-void see_name_option(bz_error *err)
+void name_mmproj_option(bz_error *err)
 {
     if (err->code == BZ_UNSUPPORTED_MODEL && strstr(err->text, "mmproj")) {
         const bz_error why = *err;
@@ -43,8 +43,8 @@ static int on_event(void *user, const bz_event *e)
     return interrupt_stop();
 }
 
-static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_features *features,
-                        bz_media **media, bz_error *err)
+static bz_status encode(bz_job *job, bool progress, bz_media_kind kind,
+                        media_file_features *features, bz_media **media, bz_error *err)
 {
     watching w = {progress};
     if (progress) {
@@ -61,7 +61,7 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
     uint32_t rows, cols;
     const float *values = bz_job_features(job, &rows, &cols);
     if (features && values) {
-        *features = (see_features){malloc((size_t)rows * cols * sizeof *values), rows, cols};
+        *features = (media_file_features){malloc((size_t)rows * cols * sizeof *values), rows, cols};
         if (!features->values) {
             return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the features.");
         }
@@ -71,8 +71,8 @@ static bz_status encode(bz_job *job, bool progress, bz_media_kind kind, see_feat
     return BZ_OK;
 }
 
-static void note_audio(const bz_sound *s, const bz_media *m, const char *name, see_callback note,
-                       void *user)
+static void note_audio(const bz_sound *s, const bz_media *m, const char *name,
+                       media_file_callback note, void *user)
 {
     char text[200];
     if (s->cut) {
@@ -87,9 +87,9 @@ static void note_audio(const bz_sound *s, const bz_media *m, const char *name, s
     }
 }
 
-bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bool progress,
-                   see_callback note, void *user, see_features *features, bz_media **media,
-                   bz_error *err)
+bz_status media_file_encode(bz_encoder *encoder, bz_media_kind kind, const char *path,
+                            bool progress, media_file_callback note, void *user,
+                            media_file_features *features, bz_media **media, bz_error *err)
 {
     source from;
     rgb_image p = {0};
@@ -122,7 +122,7 @@ bz_status see_file(bz_encoder *encoder, bz_media_kind kind, const char *path, bo
     if (status == BZ_OK && note && bz_encoder_notice(encoder) && !noted) {
         note(user, bz_encoder_notice(encoder));
     }
-    see_name_option(err);
+    name_mmproj_option(err);
     bz_job_free(job);
     image_free(&p);
     free(s.pcm);

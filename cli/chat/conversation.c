@@ -1,4 +1,4 @@
-#include "cli/chat/talk.h"
+#include "cli/chat/conversation.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,22 +10,22 @@
 
 enum { MAX_SAVED_BYTES = 256 << 20 }; /* of a file to load */
 
-void talk_free(talk *t)
+void conversation_free(conversation *t)
 {
-    talk_cut(t, 0);
+    conversation_truncate(t, 0);
     free(t->messages);
     free(t->system);
-    *t = (talk){0};
+    *t = (conversation){0};
 }
 
-void talk_cut(talk *t, size_t n)
+void conversation_truncate(conversation *t, size_t n)
 {
     while (t->n > n) {
         free(t->messages[--t->n]);
     }
 }
 
-bool talk_set_system(talk *t, const char *text)
+bool conversation_set_system(conversation *t, const char *text)
 {
     char *copy = text ? strdup(text) : NULL;
     if (text && !copy) {
@@ -52,7 +52,7 @@ static bool put_quoted(bz_json_buffer *b, bz_str text)
 }
 
 /* Takes ownership of the buffer's text. */
-static bool add(talk *t, bz_json_buffer *b, bool ok)
+static bool add(conversation *t, bz_json_buffer *b, bool ok)
 {
     char **more = ok ? realloc(t->messages, (t->n + 1) * sizeof *more) : NULL;
     if (!more) {
@@ -64,7 +64,7 @@ static bool add(talk *t, bz_json_buffer *b, bool ok)
     return true;
 }
 
-bool talk_add_user(talk *t, const char *text, size_t len)
+bool conversation_add_user(conversation *t, const char *text, size_t len)
 {
     bz_json_buffer b = {0};
     bool ok = put(&b, "{\"role\":\"user\",\"content\":") && put_quoted(&b, (bz_str){text, len}) &&
@@ -72,7 +72,8 @@ bool talk_add_user(talk *t, const char *text, size_t len)
     return add(t, &b, ok);
 }
 
-bool talk_add_user_files(talk *t, const talk_file *files, size_t n, const char *text, size_t len)
+bool conversation_add_user_files(conversation *t, const attached_file *files, size_t n,
+                                 const char *text, size_t len)
 {
     bz_json_buffer b = {0};
     bool ok = put(&b, "{\"role\":\"user\",\"content\":[");
@@ -87,7 +88,7 @@ bool talk_add_user_files(talk *t, const talk_file *files, size_t n, const char *
     return add(t, &b, ok);
 }
 
-bool talk_add_answer(talk *t, bz_str text, bz_str thinking, bz_str calls)
+bool conversation_add_answer(conversation *t, bz_str text, bz_str thinking, bz_str calls)
 {
     bz_json_buffer b = {0};
     bool ok = put(&b, "{\"role\":\"assistant\",\"content\":") && put_quoted(&b, text);
@@ -100,7 +101,7 @@ bool talk_add_answer(talk *t, bz_str text, bz_str thinking, bz_str calls)
     return add(t, &b, ok && put(&b, "}"));
 }
 
-static bool put_messages(const talk *t, bz_json_buffer *b)
+static bool put_messages(const conversation *t, bz_json_buffer *b)
 {
     bool ok = put(b, "\"messages\":[");
     if (t->system) {
@@ -113,7 +114,7 @@ static bool put_messages(const talk *t, bz_json_buffer *b)
     return ok && put(b, "]");
 }
 
-bool talk_request(const talk *t, bool think, const settings *s, bz_json_buffer *b)
+bool conversation_request(const conversation *t, bool think, const settings *s, bz_json_buffer *b)
 {
     b->n = 0;
     bool ok = put(b, think ? "{\"think\":true,\"stop\":[" : "{\"think\":false,\"stop\":[");
@@ -128,12 +129,12 @@ bool talk_request(const talk *t, bool think, const settings *s, bz_json_buffer *
 /* Does not overwrite a file that is not a saved chat. */
 static bz_status check_target(const char *path, bz_error *err)
 {
-    talk old = {0};
+    conversation old = {0};
     if (access(path, F_OK) != 0) {
         return BZ_OK;
     }
-    bz_status status = talk_load(&old, path, NULL);
-    talk_free(&old);
+    bz_status status = conversation_load(&old, path, NULL);
+    conversation_free(&old);
     return status == BZ_OK
                ? BZ_OK
                : bz_fail(err, BZ_BAD_REQUEST,
@@ -165,7 +166,8 @@ static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error
     return status;
 }
 
-bz_status talk_save(const talk *t, const char *path, const char *model, bz_error *err)
+bz_status conversation_save(const conversation *t, const char *path, const char *model,
+                            bz_error *err)
 {
     bz_json_buffer b = {0};
     bz_status status = check_target(path, err);
@@ -187,7 +189,7 @@ static bool is_role(const bz_json_node *message, const char *role)
 }
 
 /* The leading system message becomes the system prompt, where /set system finds it. */
-static bool take(talk *t, const bz_json_node *message)
+static bool take(conversation *t, const bz_json_node *message)
 {
     const bz_json_node *content = bz_json_get(message, "content");
     if (t->n == 0 && !t->system && is_role(message, "system") &&
@@ -202,7 +204,8 @@ static bool take(talk *t, const bz_json_node *message)
     return add(t, &b, bz_json_finish(&j));
 }
 
-static bz_status read_talk(talk *t, const char *path, const bz_json_node *root, bz_error *err)
+static bz_status read_conversation(conversation *t, const char *path, const bz_json_node *root,
+                                   bz_error *err)
 {
     const bz_json_node *messages = bz_json_get(root, "messages");
     if (!bz_json_is(messages, BZ_JSON_ARRAY)) {
@@ -223,7 +226,7 @@ static bz_status read_talk(talk *t, const char *path, const bz_json_node *root, 
     return BZ_OK;
 }
 
-bz_status talk_load(talk *t, const char *path, bz_error *err)
+bz_status conversation_load(conversation *t, const char *path, bz_error *err)
 {
     char *text = NULL;
     size_t len;
@@ -234,20 +237,20 @@ bz_status talk_load(talk *t, const char *path, bz_error *err)
     }
     bz_arena arena = {0};
     const bz_json_node *root;
-    talk fresh = {0};
+    conversation fresh = {0};
     status = bz_json_read(&root, text, len, &arena, &why);
     if (status != BZ_OK) {
         bz_fail(err, status, "%s is not a saved chat: %s", path, why.text);
     } else {
-        status = read_talk(&fresh, path, root, err);
+        status = read_conversation(&fresh, path, root, err);
     }
     bz_arena_free(&arena);
     free(text);
     if (status != BZ_OK) {
-        talk_free(&fresh);
+        conversation_free(&fresh);
         return status;
     }
-    talk_free(t);
+    conversation_free(t);
     *t = fresh;
     return BZ_OK;
 }
@@ -277,7 +280,8 @@ static bz_str parts_text(const bz_json_node *content, bz_arena *arena)
     return made;
 }
 
-bool talk_look(const talk *t, size_t i, bz_arena *arena, bz_str *role, bz_str *text)
+bool conversation_message(const conversation *t, size_t i, bz_arena *arena, bz_str *role,
+                          bz_str *text)
 {
     const bz_json_node *root;
     if (bz_json_read(&root, t->messages[i], strlen(t->messages[i]), arena, NULL) != BZ_OK) {

@@ -1,0 +1,28 @@
+/* Encodes image and audio files for a prompt. */
+#ifndef BZ_CLI_MEDIA_FILE_H
+#define BZ_CLI_MEDIA_FILE_H
+
+#include <stdbool.h>
+
+#include "bezel_media.h"
+
+/* Notes for the user: a truncated file, audio encoded in several pieces. */
+typedef void (*media_file_callback)(void *user, const char *text);
+
+/* Reads, decodes and encodes one file or another source (source.h). `features`, if not NULL, gets
+ * the input of the tower; the caller frees its values. Ctrl-C: BZ_ABORTED. Errors name the file. */
+typedef struct media_file_features {
+    float *values;
+    uint32_t rows, cols;
+} media_file_features;
+bz_status media_file_encode(bz_encoder *encoder, bz_media_kind kind, const char *path,
+                            bool progress, media_file_callback note, void *user,
+                            media_file_features *features, bz_media **media, bz_error *err);
+
+/* Adds the option to a message of the library that requests an mmproj file. */
+void name_mmproj_option(bz_error *err);
+
+/* A media_file_callback that prints to stderr, in parentheses. */
+void media_file_note(void *user, const char *text);
+
+#endif
