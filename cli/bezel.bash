@@ -22,7 +22,7 @@ _bezel_models() { # the word being typed
     names=$("$_bezel_program" list 2>/dev/null | sed -n '/^$/q; 2,$s/ .*//p')
     _bezel_files .gguf "$1"
     COMPREPLY+=($(compgen -W "$names" -- "$1"))
-    # Readline breaks words at ':' and completes only what is behind it.
+    # Readline breaks words at ':' and completes only what follows it.
     if [[ $1 == *:* && $COMP_WORDBREAKS == *:* ]]; then
         local head=${1%"${1##*:}"} i
         for i in "${!COMPREPLY[@]}"; do

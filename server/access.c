@@ -6,10 +6,10 @@
 
 #include "server/http.h"
 
-enum { HOST_ROOM = 256 };
+enum { HOST_SIZE = 256 };
 
 /* The host of "host", "host:port" or "[v6]:port", without brackets and a final dot. */
-static bool read_host(bz_str authority, char host[HOST_ROOM])
+static bool read_host(bz_str authority, char host[HOST_SIZE])
 {
     bz_str name = authority, port = {NULL, 0};
     const bool bracket = name.len && name.data[0] == '[';
@@ -31,7 +31,7 @@ static bool read_host(bz_str authority, char host[HOST_ROOM])
         }
     }
     name.len -= name.len > 1 && !bracket && name.data[name.len - 1] == '.';
-    if (name.len == 0 || name.len >= HOST_ROOM) {
+    if (name.len == 0 || name.len >= HOST_SIZE) {
         return false;
     }
     memcpy(host, name.data, name.len);
@@ -92,7 +92,7 @@ static bool is_localhost(const char *host)
 
 bool access_host(const access_rules *rules, bz_str authority)
 {
-    char host[HOST_ROOM];
+    char host[HOST_SIZE];
     uint8_t asked[16], bound[16];
     if (!read_host(authority, host)) {
         return false;
@@ -110,7 +110,7 @@ bool access_host(const access_rules *rules, bz_str authority)
 bool access_origin(const access_rules *rules, bz_str origin, bz_str authority)
 {
     const char *mark = origin.len > 3 ? memmem(origin.data, origin.len, "://", 3) : NULL;
-    char host[HOST_ROOM], own[HOST_ROOM + 16];
+    char host[HOST_SIZE], own[HOST_SIZE + 16];
     if (!mark) {
         return false;
     }
@@ -118,7 +118,7 @@ bool access_origin(const access_rules *rules, bz_str origin, bz_str authority)
     if (!read_host(rest, host)) {
         return false;
     }
-    if (authority.len < HOST_ROOM && authority.len > 0) {
+    if (authority.len < HOST_SIZE && authority.len > 0) {
         snprintf(own, sizeof own, "http://%.*s", (int)authority.len, authority.data);
         if (http_same(origin, own)) {
             return true;

@@ -168,7 +168,7 @@ static step begin_request(exchange *x)
 /* Reads more bytes into the buffer. */
 static step receive(exchange *x)
 {
-    const long n = os_receive(x->fd, x->in + x->n_in, IN_ROOM - x->n_in);
+    const long n = os_receive(x->fd, x->in + x->n_in, IN_SIZE - x->n_in);
     if (n == OS_WAIT) {
         return STEP_WAIT;
     }
@@ -311,7 +311,7 @@ static step send_answer(exchange *x)
 
 static step linger(exchange *x)
 {
-    const long n = os_receive(x->fd, x->in, IN_ROOM);
+    const long n = os_receive(x->fd, x->in, IN_SIZE);
     return n > 0 ? STEP_AGAIN : n == OS_WAIT ? STEP_WAIT : STEP_CLOSE;
 }
 

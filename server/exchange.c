@@ -18,7 +18,7 @@ bz_str exchange_body(const exchange *x)
 
 void exchange_header(exchange *x, const char *name, const char *format, ...)
 {
-    const size_t room = EXTRA_ROOM - x->n_extra;
+    const size_t room = EXTRA_SIZE - x->n_extra;
     char value[1024];
     va_list args;
     va_start(args, format);
@@ -40,7 +40,7 @@ typedef enum framing { NO_BODY, SIZED, STREAMED } framing;
 /* Writes the head to `out`; false: there is an answer already. */
 static bool begin_answer(exchange *x, int status, const char *type, framing framed, uint64_t length)
 {
-    char date[HTTP_DATE_ROOM], line[160] = "";
+    char date[HTTP_DATE_SIZE], line[160] = "";
     if (x->phase == PHASE_SEND) {
         return false;
     }
@@ -54,13 +54,13 @@ static bool begin_answer(exchange *x, int status, const char *type, framing fram
                  x->chunked ? "Transfer-Encoding: chunked\r\n" : "");
     }
     const char *fixed = x->server->o.headers ? x->server->o.headers : "";
-    const int n = snprintf(x->out, OUT_ROOM, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%.*s%s\r\n", status,
+    const int n = snprintf(x->out, OUT_SIZE, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%.*s%s\r\n", status,
                            http_reason(status), http_date_write(os_clock(), date), line, fixed,
                            (int)x->n_extra, x->extra,
                            !x->keep      ? "Connection: close\r\n"
                            : x->head.old ? "Connection: keep-alive\r\n"
                                          : "");
-    x->n_out = n > 0 && n < OUT_ROOM ? (size_t)n : 0; /* the fields always fit */
+    x->n_out = n > 0 && n < OUT_SIZE ? (size_t)n : 0; /* the fields always fit */
     x->sent = 0;
     x->status = status;
     x->phase = PHASE_SEND;
@@ -80,7 +80,7 @@ void exchange_bytes(exchange *x, int status, const char *type, const void *bytes
         return;
     }
     x->total = n;
-    if (n <= OUT_ROOM - x->n_out) { /* one packet instead of two */
+    if (n <= OUT_SIZE - x->n_out) { /* one packet instead of two */
         memcpy(x->out + x->n_out, bytes, n);
         x->n_out += n;
         return;
@@ -147,7 +147,7 @@ enum { CHUNK_BEFORE = 6, CHUNK_AFTER = 2, CHUNK_LAST = 5 };
 bool exchange_fill(exchange *x)
 {
     const size_t before = x->chunked ? CHUNK_BEFORE : 0,
-                 room = OUT_ROOM - CHUNK_BEFORE - CHUNK_AFTER - CHUNK_LAST;
+                 room = OUT_SIZE - CHUNK_BEFORE - CHUNK_AFTER - CHUNK_LAST;
     size_t put = 0;
     const stream_state state = x->task.fill(x->task.user, x->out + before, room, &put);
     if (state == STREAM_FAILED || put > room) {

@@ -65,7 +65,7 @@ static const char *choose_compressed(const files_folder *folder, const exchange 
     const http_head *h = exchange_head(x);
     for (size_t i = 0; i < sizeof versions / sizeof *versions && !http_field(h, "Range").data;
          i++) {
-        char name[PATH_ROOM + 20]; /* a path, index.html and an extension */
+        char name[PATH_SIZE + 20]; /* a path, index.html and an extension */
         os_file compressed;
         snprintf(name, sizeof name, "%s%s", path, versions[i].suffix);
         if (!static_accepts(h, versions[i].coding) ||
@@ -97,7 +97,7 @@ void files_serve_folder(void *user, exchange *x)
 {
     const files_folder *folder = user;
     const http_head *h = exchange_head(x);
-    char path[PATH_ROOM + 16];
+    char path[PATH_SIZE + 16];
     bool slash;
     os_file f;
     const path_answer a = path_decode(http_text(h, h->path), path, &slash);
@@ -170,7 +170,7 @@ void files_serve_models(void *user, exchange *x)
     const files_models *models = user;
     const http_head *h = exchange_head(x);
     static const char below[] = "models/";
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     bool slash;
     const path_answer a = path_decode(http_text(h, h->path), path, &slash);
     if (a == PATH_BAD) {

@@ -71,7 +71,7 @@ static http_span span_of(const http_head *h, bz_str s)
     return (http_span){(uint32_t)(s.data - h->bytes), (uint32_t)s.len};
 }
 
-static bz_str behind(bz_str s, size_t n)
+static bz_str after(bz_str s, size_t n)
 {
     return (bz_str){s.data + n, s.len - n};
 }
@@ -84,13 +84,13 @@ static bool read_absolute(http_head *h, bz_str *target)
     if (target->len <= n || !http_same((bz_str){target->data, n}, scheme)) {
         return false;
     }
-    bz_str rest = behind(*target, n);
+    bz_str rest = after(*target, n);
     size_t host = 0;
     while (host < rest.len && rest.data[host] != '/' && rest.data[host] != '?') {
         host++;
     }
     h->authority = span_of(h, (bz_str){rest.data, host});
-    *target = behind(rest, host);
+    *target = after(rest, host);
     return host > 0 && target->len > 0 && target->data[0] == '/';
 }
 
@@ -111,7 +111,7 @@ static bool read_target(http_head *h, bz_str target)
     const char *mark = memchr(target.data, '?', target.len);
     const size_t n = mark ? (size_t)(mark - target.data) : target.len;
     h->path = span_of(h, (bz_str){target.data, n});
-    h->query = mark ? span_of(h, behind(target, n + 1)) : (http_span){h->path.at + h->path.len, 0};
+    h->query = mark ? span_of(h, after(target, n + 1)) : (http_span){h->path.at + h->path.len, 0};
     return true;
 }
 
@@ -119,12 +119,12 @@ static http_answer read_request_line(http_head *h, bz_str line)
 {
     const size_t n = token_length(line);
     const char *space = n && n < line.len && line.data[n] == ' ' ? line.data + n : NULL;
-    bz_str target = space ? behind(line, n + 1) : (bz_str){NULL, 0};
+    bz_str target = space ? after(line, n + 1) : (bz_str){NULL, 0};
     const char *second = target.data ? memchr(target.data, ' ', target.len) : NULL;
     if (!second) {
         return refuse(&h->refusal, 400, "The request line is malformed.");
     }
-    bz_str version = behind(target, (size_t)(second - target.data) + 1);
+    bz_str version = after(target, (size_t)(second - target.data) + 1);
     target.len = (size_t)(second - target.data);
     if (version.len != 8 || memcmp(version.data, "HTTP/", 5) != 0 || !is_digit(version.data[5]) ||
         version.data[6] != '.' || !is_digit(version.data[7])) {
@@ -162,7 +162,7 @@ static http_answer read_field(http_head *h, bz_str line)
         }
     }
     h->field_name[h->n_fields] = span_of(h, (bz_str){line.data, n});
-    h->field_value[h->n_fields++] = span_of(h, http_trim(behind(line, n + 1)));
+    h->field_value[h->n_fields++] = span_of(h, http_trim(after(line, n + 1)));
     return HTTP_MORE;
 }
 

@@ -99,11 +99,11 @@ http_answer http_body_read(http_body *b, const char *in, size_t n, size_t *used,
 
 /* ---- parts of answers ------------------------------------------------------------- */
 
-enum { HTTP_DATE_ROOM = 32 };
+enum { HTTP_DATE_SIZE = 32 };
 
 const char *http_reason(int status); /* "Not Found" */
 /* "Sun, 06 Nov 1994 08:49:37 GMT"; returns out. */
-const char *http_date_write(int64_t seconds, char out[HTTP_DATE_ROOM]);
+const char *http_date_write(int64_t seconds, char out[HTTP_DATE_SIZE]);
 /* Only that form. RFC 9110 has two obsolete ones, which no current client sends; an unreadable date
  * makes a request unconditional, which is safe. */
 bool http_date_read(bz_str text, int64_t *seconds);

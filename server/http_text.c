@@ -85,14 +85,14 @@ const char *http_reason(int status)
 static const char days[] = "SunMonTueWedThuFriSat";
 static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
-const char *http_date_write(int64_t seconds, char out[HTTP_DATE_ROOM])
+const char *http_date_write(int64_t seconds, char out[HTTP_DATE_SIZE])
 {
     const time_t t = (time_t)seconds;
     struct tm p = {0};
     out[0] = 0;
     /* The format has years of four digits. */
     if (gmtime_r(&t, &p) && p.tm_year >= -1900 && p.tm_year <= 9999 - 1900) {
-        snprintf(out, HTTP_DATE_ROOM, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+        snprintf(out, HTTP_DATE_SIZE, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
                  days + 3 * p.tm_wday, (unsigned)p.tm_mday % 100, months + 3 * p.tm_mon,
                  (unsigned)(p.tm_year + 1900) % 10000, (unsigned)p.tm_hour % 100,
                  (unsigned)p.tm_min % 100, (unsigned)p.tm_sec % 100);

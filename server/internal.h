@@ -7,9 +7,9 @@
 #include "server/server.h"
 
 enum {
-    IN_ROOM = HTTP_HEAD_MAX + 16384, /* a head and the start of a body */
-    OUT_ROOM = 16384,
-    EXTRA_ROOM = 2048
+    IN_SIZE = HTTP_HEAD_MAX + 16384, /* a head and the start of a body */
+    OUT_SIZE = 16384,
+    EXTRA_SIZE = 2048
 };
 
 typedef enum phase {
@@ -39,7 +39,7 @@ struct exchange {
 
     /* the answer */
     int status;
-    char extra[EXTRA_ROOM]; /* header fields set by the handler */
+    char extra[EXTRA_SIZE]; /* header fields set by the handler */
     size_t n_extra;
     size_t n_out, sent; /* of `out` */
     char *bytes;        /* [n_bytes] */
@@ -53,8 +53,8 @@ struct exchange {
     uint64_t total; /* bytes of the body sent, for the log */
 
     size_t n_in;
-    char in[IN_ROOM]; /* the head, then the bytes after it */
-    char out[OUT_ROOM];
+    char in[IN_SIZE]; /* the head, then the bytes after it */
+    char out[OUT_SIZE];
 };
 
 struct server {

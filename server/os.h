@@ -7,11 +7,11 @@
 
 /* ---- sockets --------------------------------------------------------------------------- */
 
-enum { OS_ADDRESS_ROOM = 64 };
+enum { OS_ADDRESS_SIZE = 64 };
 
 typedef struct os_listener {
     int fd;
-    char address[OS_ADDRESS_ROOM]; /* as numbers: "127.0.0.1", "::1" */
+    char address[OS_ADDRESS_SIZE]; /* as numbers: "127.0.0.1", "::1" */
     uint16_t port;                 /* the actual port, also if 0 was requested */
 } os_listener;
 

@@ -22,7 +22,7 @@ static int next_character(bz_str path, size_t *i, bool *coded)
     return low < 0 ? -1 : high << 4 | low;
 }
 
-path_answer path_decode(bz_str path, char out[PATH_ROOM], bool *folder)
+path_answer path_decode(bz_str path, char out[PATH_SIZE], bool *folder)
 {
     size_t n = 0, part = 0; /* bytes written; start of the current part */
     bool hidden = false;
@@ -36,7 +36,7 @@ path_answer path_decode(bz_str path, char out[PATH_ROOM], bool *folder)
             return PATH_BAD;
         }
         hidden |= n == part && (c == '.' || c == '/'); /* starts with a dot, or is empty */
-        if (n + 1 >= PATH_ROOM) {
+        if (n + 1 >= PATH_SIZE) {
             n = part = 0; /* the rest is only checked */
             hidden = true;
         }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-enum { PATH_ROOM = 4096 };
+enum { PATH_SIZE = 4096 };
 
 typedef enum path_answer {
     PATH_OK,
@@ -14,6 +14,6 @@ typedef enum path_answer {
 
 /* "/a/b%20c.js" becomes "a/b c.js", "/" becomes "", "/a/" becomes "a" with *folder true. No part of
  * the result is empty or begins with a dot, and none has '/', '\\' or a control character. */
-path_answer path_decode(bz_str path, char out[PATH_ROOM], bool *folder);
+path_answer path_decode(bz_str path, char out[PATH_SIZE], bool *folder);
 
 #endif

@@ -23,14 +23,14 @@ typedef struct static_file {
     uint32_t nanoseconds;
 } static_file;
 
-enum { STATIC_TAG_ROOM = 64, STATIC_RANGE_ROOM = 80 };
+enum { STATIC_TAG_SIZE = 64, STATIC_RANGE_SIZE = 80 };
 
 typedef struct static_plan {
     int status;                /* 200, 206, 304, 412 or 416 */
     uint64_t from, length;     /* range of the file in the body; 0 bytes except for 200 and 206 */
-    char tag[STATIC_TAG_ROOM]; /* ETag, with its quotation marks */
-    char modified[HTTP_DATE_ROOM]; /* "": not representable in HTTP */
-    char range[STATIC_RANGE_ROOM]; /* of 206 and 416: the value of Content-Range, else "" */
+    char tag[STATIC_TAG_SIZE]; /* ETag, with its quotation marks */
+    char modified[HTTP_DATE_SIZE]; /* "": not representable in HTTP */
+    char range[STATIC_RANGE_SIZE]; /* of 206 and 416: the value of Content-Range, else "" */
 } static_plan;
 
 /* `coding`: "" or the extension of the compressed version, which has another tag. */

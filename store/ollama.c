@@ -26,35 +26,35 @@ static void append_names(bz_error *err, const bz_found *const *names, size_t n, 
                          const char *last)
 {
     char text[BZ_NAME_TEXT];
-    size_t room = sizeof err->text - 24, told = 0;
+    size_t room = sizeof err->text - 24, named = 0;
     for (size_t i = 0; i < n; i++) {
         bz_store_name_text(&names[i]->name, text);
         if (strlen(err->text) + strlen(text) + 2 < room) {
-            append(err, "%s%s", told == 0 ? "" : more == 0 && i + 1 == n ? last : ", ", text);
-            told++;
+            append(err, "%s%s", named == 0 ? "" : more == 0 && i + 1 == n ? last : ", ", text);
+            named++;
         } else {
             more++;
         }
     }
     if (more) {
-        append(err, "%s%zu %s", told ? " and " : "", more, told ? "more" : "other models");
+        append(err, "%s%zu %s", named ? " and " : "", more, named ? "more" : "other models");
     }
 }
 
 static void append_roots(bz_error *err, const bz_catalogue *c, bz_store_state least)
 {
-    size_t told = 0, n = 0;
+    size_t named = 0, n = 0;
     for (size_t i = 0; i < c->n_roots; i++) {
         n += c->roots[i].state >= least;
     }
     for (size_t i = 0; i < c->n_roots; i++) {
         if (c->roots[i].state >= least) {
             append(err, "%s%.*s",
-                   told == 0       ? ""
-                   : told + 1 == n ? " and "
+                   named == 0       ? ""
+                   : named + 1 == n ? " and "
                                    : ", ",
                    BZ_SHOWN_PATH, c->roots[i].shown);
-            told++;
+            named++;
         }
     }
 }

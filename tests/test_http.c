@@ -395,7 +395,7 @@ static void test_bodies(void)
 
 static void path(const char *text, path_answer want, const char *name, bool folder)
 {
-    char out[PATH_ROOM];
+    char out[PATH_SIZE];
     bool slash = !folder;
     char *exact = malloc(strlen(text) + 1);
     memcpy(exact, text, strlen(text));
@@ -434,13 +434,13 @@ static void test_paths(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         path(bad[i], PATH_BAD, NULL, false);
     }
-    static char text[2 * PATH_ROOM + 2];
+    static char text[2 * PATH_SIZE + 2];
     text[0] = '/';
-    *grow(text + 1, 'a', PATH_ROOM - 1) = 0;
+    *grow(text + 1, 'a', PATH_SIZE - 1) = 0;
     path(text, PATH_OK, text + 1, false);
-    *grow(text + 1, 'a', PATH_ROOM) = 0;
+    *grow(text + 1, 'a', PATH_SIZE) = 0;
     path(text, PATH_HIDDEN, NULL, false);
-    *grow(text + 1, 'a', 2 * PATH_ROOM) = 0;
+    *grow(text + 1, 'a', 2 * PATH_SIZE) = 0;
     path(text, PATH_HIDDEN, NULL, false);
 }
 
@@ -509,7 +509,7 @@ static void test_access(void)
 static void test_dates(void)
 {
     begin("dates");
-    char out[HTTP_DATE_ROOM];
+    char out[HTTP_DATE_SIZE];
     int64_t t = 0;
     CHECK(strcmp(http_date_write(784111777, out), "Sun, 06 Nov 1994 08:49:37 GMT") == 0);
     for (int64_t s = -4102444800; s < 32503680000; s += 86413007) {

@@ -17,10 +17,10 @@
 
 /* ---- a store ----------------------------------------------------------------------- */
 
-enum { PATH_ROOM = 1024, JSON_ROOM = 4096 };
+enum { PATH_SIZE = 1024, JSON_SIZE = 4096 };
 
-static char top[PATH_ROOM / 4]; /* of the test: one folder for everything */
-static char root[PATH_ROOM / 2];
+static char top[PATH_SIZE / 4]; /* of the test: one folder for everything */
+static char root[PATH_SIZE / 2];
 static unsigned n_blobs;
 
 static void give_up(const char *what, const char *path)
@@ -35,20 +35,20 @@ static const char *at(const char *folder, const char *format, ...)
 
 static const char *at(const char *folder, const char *format, ...)
 {
-    static char buffers[4][PATH_ROOM];
+    static char buffers[4][PATH_SIZE];
     static int next;
     char *out = buffers[next++ % 4];
-    int n = snprintf(out, PATH_ROOM, "%s/", folder);
+    int n = snprintf(out, PATH_SIZE, "%s/", folder);
     va_list args;
     va_start(args, format);
-    vsnprintf(out + n, PATH_ROOM - (size_t)n, format, args);
+    vsnprintf(out + n, PATH_SIZE - (size_t)n, format, args);
     va_end(args);
     return out;
 }
 
 static void make_folders(const char *path)
 {
-    char part[PATH_ROOM];
+    char part[PATH_SIZE];
     snprintf(part, sizeof part, "%s", path);
     for (char *p = part + 1; (p = strchr(p, '/')) != NULL; p++) {
         *p = 0;
@@ -136,7 +136,7 @@ static blob file_blob(const char *path)
     return b;
 }
 
-static char manifest[JSON_ROOM];
+static char manifest[JSON_SIZE];
 
 static void add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -204,7 +204,7 @@ static void expect(const char *model, bz_status code, const char *sentence)
 {
     bz_store_model m;
     bz_error err = {0};
-    char want[2 * PATH_ROOM];
+    char want[2 * PATH_SIZE];
     const char *r = strstr(sentence, "ROOT");
     snprintf(want, sizeof want, "%.*s%s%s", r ? (int)(r - sentence) : (int)strlen(sentence),
              sentence, r ? root : "", r ? r + 4 : "");
@@ -270,13 +270,13 @@ static void test_found(void)
     }
 
     begin("OLLAMA_MODELS with white space and quotes");
-    char quoted[PATH_ROOM];
+    char quoted[PATH_SIZE];
     snprintf(quoted, sizeof quoted, " \"%s\"\n", root);
     setenv("OLLAMA_MODELS", quoted, 1);
     expect_found("gemma4:e2b", "gemma4:e2b", &e2b);
 
     begin("the store in the home folder");
-    char home[PATH_ROOM];
+    char home[PATH_SIZE];
     snprintf(home, sizeof home, "%s/home", top);
     make_folders(at(home, ".ollama/x"));
     CHECK(symlink(root, at(home, ".ollama/models")) == 0);
@@ -346,7 +346,7 @@ static void test_everything(void)
 
 static void test_paths(void)
 {
-    char cwd[PATH_ROOM], file[PATH_ROOM];
+    char cwd[PATH_SIZE], file[PATH_SIZE];
     bz_store_model m;
     bz_error err = {0};
     new_store();

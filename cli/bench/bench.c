@@ -357,8 +357,8 @@ static int run(int argc, char **argv)
     if (code != EXIT_OK || o.help) {
         return code;
     }
-    const bool asked = o.prompt_tokens != UINT_MAX;
-    o.prompt_tokens = asked ? o.prompt_tokens : 512;
+    const bool length_given = o.prompt_tokens != UINT_MAX;
+    o.prompt_tokens = length_given ? o.prompt_tokens : 512;
     if (!o.prompt_tokens || !o.repeat || o.repeat > MAX_RUNS) {
         return cli_usage_error("bench", !o.prompt_tokens ? "'-p' must be at least 1."
                                                          : "'--repeat' must be from 1 to 1000.");
@@ -371,7 +371,7 @@ static int run(int argc, char **argv)
     b.gpu = bz_debug_model_gpu(b.model);
     b.load_s = cli_seconds() - t0;
     code = o.media                    ? bench_media(&o, b.model, b.load_s)
-           : bz_model_canvas(b.model) ? bench_canvas(&o, asked, b.model, b.load_s)
+           : bz_model_canvas(b.model) ? bench_canvas(&o, length_given, b.model, b.load_s)
                                       : bench_model(&b);
     bz_session_free(b.session);
     bz_model_free(b.model);

@@ -266,7 +266,7 @@ static int run_bench(canvas_bench *b, uint32_t longest)
     return cli_flush();
 }
 
-int bench_canvas(const cli_options *o, bool asked, bz_model *model, double load_s)
+int bench_canvas(const cli_options *o, bool length_given, bz_model *model, double load_s)
 {
     canvas_bench *b = calloc(1, sizeof *b);
     bz_error err = {0};
@@ -279,9 +279,9 @@ int bench_canvas(const cli_options *o, bool asked, bz_model *model, double load_
     b->gpu = bz_debug_model_gpu(model);
     b->load_s = load_s;
     const uint32_t room = bz_model_context(model) - bz_model_canvas(model);
-    b->at[0].prompt = asked ? o->prompt_tokens : 256;
+    b->at[0].prompt = length_given ? o->prompt_tokens : 256;
     b->at[1].prompt = 2048;
-    b->n = asked || room < 2048 ? 1 : 2;
+    b->n = length_given || room < 2048 ? 1 : 2;
     const int code = run_bench(b, b->at[b->n - 1].prompt);
     bz_session_free(b->session);
     free(b);

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-/* `asked`: the prompt's length was given. Returns an exit code. */
-int bench_canvas(const cli_options *o, bool asked, bz_model *model, double load_s);
+/* `length_given`: the prompt's length was given. Returns an exit code. */
+int bench_canvas(const cli_options *o, bool length_given, bz_model *model, double load_s);
 
 #endif

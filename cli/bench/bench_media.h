@@ -1,4 +1,4 @@
-/* bench for eyes and ears: time of one picture and of one sound. */
+/* bench --media: time to encode an image and an audio clip. */
 #ifndef BZ_CLI_BENCH_MEDIA_H
 #define BZ_CLI_BENCH_MEDIA_H
 

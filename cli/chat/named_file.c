@@ -45,11 +45,11 @@ static bool ends_as(const char *word, size_t n, const char *const *endings, size
 
 static bool kind_of(const char *word, size_t n, bz_media_kind *kind)
 {
-    static const char *const pictures[] = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".ppm"};
+    static const char *const images[] = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".ppm"};
     static const char *const sounds[] = {".wav", ".flac", ".ogg", ".mp3"};
-    const bool picture = ends_as(word, n, pictures, sizeof pictures / sizeof *pictures);
-    *kind = picture ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
-    return picture || ends_as(word, n, sounds, sizeof sounds / sizeof *sounds);
+    const bool is_image = ends_as(word, n, images, sizeof images / sizeof *images);
+    *kind = is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
+    return is_image || ends_as(word, n, sounds, sizeof sounds / sizeof *sounds);
 }
 
 static bool is_file(const char *word, size_t n)

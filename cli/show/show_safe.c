@@ -1,5 +1,5 @@
-/* A stranger's text on our user's terminal: nothing in it may move the cursor, hide itself or
- * turn the line around. */
+/* Text of an untrusted file, made safe for a terminal: it cannot move the cursor, hide itself or
+ * reverse the line. */
 #include "cli/show/show.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@ enum {
     FIRST_PORT = 11435,
     PORTS = 100,
     NO_PORT = -1,
-    URL_ROOM = OS_ADDRESS_ROOM + 32
+    URL_SIZE = OS_ADDRESS_SIZE + 32
 }; /* 11434 is Ollama's */
 
 typedef struct serving {
@@ -24,7 +24,7 @@ typedef struct serving {
     files_folder folder;
     files_models models;
     os_listener listener;
-    char url[URL_ROOM];
+    char url[URL_SIZE];
 } serving;
 
 /* ---- what is served ------------------------------------------------------------------------- */

@@ -96,7 +96,7 @@ static void check_same(const http_head *a, const http_head *b)
 
 static void check_path(const http_head *h)
 {
-    char out[PATH_ROOM];
+    char out[PATH_SIZE];
     bool folder;
     if (path_decode(http_text(h, h->path), out, &folder) != PATH_OK) {
         return;
