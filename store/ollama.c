@@ -52,7 +52,7 @@ static void append_roots(bz_error *err, const bz_catalogue *c, bz_store_state le
             append(err, "%s%.*s",
                    named == 0       ? ""
                    : named + 1 == n ? " and "
-                                   : ", ",
+                                    : ", ",
                    BZ_SHOWN_PATH, c->roots[i].shown);
             named++;
         }

@@ -15,4 +15,8 @@ typedef struct chat {
 /* Runs a line that begins with '/'; false: it is text, not a command. */
 bool chat_command(chat *c, const char *line);
 
+/* chat_set.c */
+void chat_set(chat *c, const char *rest); /* the command /set */
+void chat_print_settings(const chat *c, bool explain);
+
 #endif
