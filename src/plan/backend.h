@@ -49,6 +49,8 @@ struct bz_backend {
     void (*stop)(bz_backend *b);
     /* Of tables that stay in the file: rows found in memory and rows read. NULL: there are none. */
     void (*table_use)(const bz_backend *b, uint64_t *hits, uint64_t *misses);
+    /* Traces the passes begun from now on; NULL ends it. Not while a pass is in flight. The GPU
+     * runs them unfused, step by step; passes that are sent (below) are not traced there. */
     void (*set_trace)(bz_backend *b, bz_trace trace, void *user);
 
     /* Passes of one row that end in a shortlist instead of logits. All six are NULL where logits

@@ -243,7 +243,7 @@ static bz_tensor capped(bz_plan *p)
     return bz_softcap(p, bz_linear(p, row(p, x, row_norm), head, "logits"), 30, "y");
 }
 
-/* The normed row is wanted itself, too. */
+/* The normed row is read after the group, too. */
 static bz_tensor norm_kept(bz_plan *p)
 {
     bz_tensor n = row(p, wide_input(p), row_norm);
@@ -302,8 +302,7 @@ static bz_tensor outputs_of_different_width(bz_plan *p)
     return bz_add(p, bz_columns(p, a, 8, 100), b, 1, "y");
 }
 
-/* ---- experts
- * -------------------------------------------------------------------------------------------- */
+/* ---- experts -------------------------------------------------------------------------------- */
 
 static bz_weight choice, expert_both, expert_gate, expert_up, expert_wide, expert_down;
 
@@ -333,7 +332,7 @@ static bz_tensor gated_then_product(bz_plan *p)
     return bz_linear(p, gated_pair(p), third, "y");
 }
 
-/* Someone else reads the rows between: they must be there. */
+/* Another step reads the rows between: they must be written. */
 static bz_tensor gated_then_product_and_read(bz_plan *p)
 {
     bz_tensor x = gated_pair(p);
@@ -348,8 +347,7 @@ static bz_tensor expert_whole(bz_plan *p)
     return bz_expert_linear(p, x, ids, expert_down, SLOTS, "y");
 }
 
-/* Results of their own for two matrices: the norm is read twice, so nothing is left to fuse for few
- * rows. */
+/* Two matrices with separate results: the norm is read twice, so with few rows nothing is fused. */
 static bz_tensor expert_sum_of_two(bz_plan *p)
 {
     bz_tensor ids = chosen(p), n = row(p, wide_input(p), row_norm);
@@ -366,8 +364,7 @@ static bz_tensor expert_gates_read_again(bz_plan *p)
                   "y");
 }
 
-/* ---- attention
- * ---------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------ */
 
 static const bz_cache_info attention_cache = {.kv_heads = 1, .head_dim = HEAD, .window = 16};
 
@@ -399,8 +396,7 @@ static bz_tensor attention_k_read(bz_plan *p)
     return attention(p, false, true);
 }
 
-/* ---- sums of splits: products of few tiles, whose sums are made where they are read
- * ------------------------- */
+/* ---- partial sums of split-K products, added up by their reader ------------------------------ */
 
 enum { MANY_HEADS = 12, WIDEST = 3840 };
 static bz_weight widest[5],
@@ -428,7 +424,7 @@ static bz_tensor sum_norm_mul(bz_plan *p)
     return bz_mul_vector(p, row(p, product(p, gate), BZ_NO_WEIGHT), row_norm2, 0.3f, "y");
 }
 
-/* Three products are under way at once, and the middle one is read last. */
+/* Partial sums of three products are pending, and those of the middle one are read last. */
 static bz_tensor attention_of(bz_plan *p, bz_weight matrix, uint32_t heads, float eps, double base)
 {
     bz_tensor t = angles(p, HEAD), x = wide_input(p);
@@ -448,7 +444,7 @@ static bz_tensor sums_attention(bz_plan *p)
     return attention_of(p, to_heads, HEADS, 1e-6f, 10000);
 }
 
-/* So many outputs that they have fewer splits than keys. */
+/* So many outputs that their product has fewer splits than that of the keys. */
 static bz_tensor sums_many_heads(bz_plan *p)
 {
     return attention_of(p, to_many_heads, MANY_HEADS, 1e-6f, 10000);
@@ -476,7 +472,7 @@ static bz_tensor sums_one_for_both(bz_plan *p)
     return bz_attend(p, q, (bz_cache){1}, HEADS, HEAD, 16, "attend");
 }
 
-/* What attention leaves would lie where the product's splits are. */
+/* Partial results of attention would overwrite the partial sums of the product. */
 static bz_tensor sum_across_attention(bz_plan *p)
 {
     bz_tensor x = product(p, gate), y = attention_whole(p);
@@ -519,8 +515,7 @@ static bz_tensor sum_unused(bz_plan *p)
     return product(p, gate);
 }
 
-/* ---- norms of many rows, between products
- * ----------------------------------------------------------------- */
+/* ---- norms of many rows, between products --------------------------------------------------- */
 
 static bz_tensor wide_residual(bz_plan *p)
 {
@@ -538,8 +533,8 @@ static bz_tensor normed_product(bz_plan *p, bz_tensor v, bz_weight w, bz_weight 
     return bz_linear(p, row(p, v, w), matrix, "product");
 }
 
-/* Norms that run early must stay until they are read, and so must the sum, which is read between
- * them by an addition when the places of its inputs are taken again. */
+/* Norms that are computed early must live until they are read, and so must the sum, which an add
+ * between them reads after the memory of its inputs was reused. */
 static bz_tensor norms_early(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
@@ -550,7 +545,7 @@ static bz_tensor norms_early(bz_plan *p)
     return bz_add(p, bz_add(p, d, e, 0.5f, "de"), f, 1, "y");
 }
 
-/* As beside experts: what a router sees is times a vector. */
+/* As in a layer of experts: the input of the router is multiplied by a vector. */
 static bz_tensor norms_of_experts(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
@@ -583,7 +578,7 @@ static bz_tensor norms_of_same_rows(bz_plan *p)
     return bz_add(p, a, b, 1, "y");
 }
 
-/* The sum is for the norm alone, so it is never written. */
+/* Only the norm reads the sum, so it is never written. */
 static bz_tensor norms_sum_not_kept(bz_plan *p)
 {
     return normed_product(p, sum_of(p, wide_residual(p), wide_input(p), row_norm), row_norm2, gate);
@@ -595,7 +590,7 @@ static bz_tensor norms_of_splits(bz_plan *p)
     return bz_add(p, normed_product(p, v, row_norm2, up), v, 1, "y");
 }
 
-/* v has the splits' rows twice: as what is normed and as what the second norm is added to. */
+/* The product is read twice: as input of the norm, and as what the second norm is added to. */
 static bz_tensor norms_of_splits_read_again(bz_plan *p)
 {
     bz_tensor x = product(p, gate);
@@ -608,21 +603,21 @@ static bz_tensor norms_of_another_eps(bz_plan *p)
     return bz_linear(p, bz_rms_norm(p, v, row_norm2, WIDE, 1e-3f, "norm"), gate, "y");
 }
 
-/* No product: the norm is added to something. */
+/* The norm is read by an add, not by a product. */
 static bz_tensor norms_for_a_sum(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm), n = row(p, v, row_norm2);
     return bz_add(p, bz_linear(p, n, gate, "product"), n, 0.5f, "y");
 }
 
-/* The first sum is wanted itself: only what follows the second is done with it. */
+/* The first sum is read by another step: only what follows the second one is fused with it. */
 static bz_tensor norms_first_sum_kept(bz_plan *p)
 {
     bz_tensor r = wide_residual(p), v = sum_of(p, r, wide_input(p), row_norm);
     return bz_add(p, normed_product(p, sum_of(p, r, v, row_norm2), row_norm, gate), v, 1, "y");
 }
 
-/* Four vectors are all there is: the last norm is by itself. */
+/* The kernel binds four weight vectors: the last norm is not fused. */
 static bz_tensor norms_too_many(bz_plan *p)
 {
     bz_tensor v = sum_of(p, wide_residual(p), wide_input(p), row_norm);
@@ -647,7 +642,7 @@ static bz_tensor norms_waiting(bz_plan *p)
     return bz_add(p, bz_add(p, a, b, 0.5f, "ab"), c, 1, "y");
 }
 
-/* As wide as a workgroup of the baseline device holds, and one step wider. */
+/* As wide as the workgroup memory of the baseline device allows, and one step wider. */
 static bz_tensor norms_of_width(bz_plan *p, const bz_weight w[5], uint32_t width)
 {
     bz_tensor x = bz_linear(p, wide_input(p), w[4], "x"), r = bz_embed(p, w[0], 1, "residual");
@@ -673,9 +668,7 @@ static bz_tensor norms_for_two_kinds(bz_plan *p)
     return bz_add(p, bz_linear(p, n, gate, "a"), bz_linear(p, n, values, "b"), 1, "y");
 }
 
-/* ---- all
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- cases ---------------------------------------------------------------------------------- */
 
 typedef struct fuse_case {
     const char *name;
@@ -793,7 +786,7 @@ static const fuse_case norms[] = {
     {"fused in part: scale of something else", scale_of_another, 1, 1, 0},
 };
 
-/* Outputs of one pass and its dispatches. */
+/* The output of one pass, and the number of its dispatches. */
 static float *run(parity *p, parity_run *r, const parity_pass *pass, uint64_t *dispatches)
 {
     uint64_t before = gpu_counts_of(p->device).dispatches;

@@ -41,7 +41,7 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
                       *end = norm + gpu_norm_steps(plan, g->norms.norm[i]) - 1;
         weight[n++] = gpu_bind_weight(x, end->w[0]);
         if (g->norms.int8[i] && gpu_store_int8(x, end->out[0], outs[i][0], outs[i][1])) {
-            flags |= FLAG_INT8 << i;
+            flags |= (uint32_t)FLAG_INT8 << i;
         } else {
             *outs[i][0] = gpu_offset_of(x, end->out[0]);
             *outs[i][1] = gpu_stride_of(x, end->out[0]);
