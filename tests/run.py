@@ -12,7 +12,7 @@ exits with an error but reports no FAIL, that reports no case, or that leaves a 
 one failure.
 
 As many programs run at a time as there are cores. Programs that check how long something takes (WATCHES_CLOCK)
-run one at a time, beside the others. A program is stopped when it prints no line for SILENCE seconds.
+and browsers run one at a time, beside the others. A program is stopped when it prints no line for SILENCE seconds.
 """
 import collections
 import glob
@@ -46,7 +46,7 @@ GPU_FULL = ("test_kernels", "test_fuse", "test_model")
 GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_chat_pty", "test_verbs_pty")
 
-Program = collections.namedtuple("Program", "suite label command env watches_clock")
+Program = collections.namedtuple("Program", "suite label command env one_at_a_time")
 Result = collections.namedtuple("Result", "program passed failures seconds cpu")
 QUICK = {"BEZEL_QUICK": "1"}
 # The software driver starts a thread per core in each program; a busy machine may refuse them, and the programs
@@ -157,7 +157,7 @@ def programs_of(name):
         sys.exit(f"run.py: there is no suite {name}; suites: {', '.join(SUITES)}, each also with -full")
     for label, command, env in make(full):
         env = {**ONE_DRIVER_THREAD, **os.environ, **env}
-        yield Program(name, f"{name} {label}", command, env, label.split()[-1] in WATCHES_CLOCK)
+        yield Program(name, f"{name} {label}", command, env, make == suite_browser or label.split()[-1] in WATCHES_CLOCK)
 
 
 def built_by_make(programs):
@@ -224,6 +224,20 @@ def output_of(p):
         os.close(exited)
 
 
+running = set()                                        # leaders of sessions
+
+
+def stop_all(*_):
+    """on Ctrl-C and SIGTERM: sessions of their own do not see those"""
+    for session in list(running):
+        for pid in processes_of(session):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    os._exit(130)
+
+
 def run(program):
     start = time.time()
     try:
@@ -231,11 +245,13 @@ def run(program):
                              env=program.env, start_new_session=True)
     except OSError as e:
         return report(program, [str(e)], -1, [], time.time() - start, 0)
+    running.add(p.pid)
     with p:
         text, silent = output_of(p)
         _, status, usage = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
     failures = stop_the_rest(p.pid)
+    running.discard(p.pid)
     if silent:
         failures.append(f"printed nothing for {SILENCE} s and was stopped")
     return report(program, text.decode("utf-8", "replace").splitlines(), p.returncode, failures,
@@ -261,7 +277,7 @@ def report(program, lines, code, failures, seconds, cpu):
 
 
 def run_all(programs):
-    """-> results. One worker per core, and one for the programs that watch the clock: those mostly wait."""
+    """-> results. One worker per core, and one for the programs that run one at a time: those mostly wait."""
     results = []
 
     def work(queue):
@@ -272,8 +288,8 @@ def run_all(programs):
                 return
             results.append(run(program))
 
-    clock = collections.deque(p for p in programs if p.watches_clock)
-    others = collections.deque(p for p in programs if not p.watches_clock)
+    clock = collections.deque(p for p in programs if p.one_at_a_time)
+    others = collections.deque(p for p in programs if not p.one_at_a_time)
     workers = [threading.Thread(target=work, args=(q,), daemon=True) for q in [clock, *[others] * (os.cpu_count() or 1)]]
     for w in workers:
         w.start()
@@ -303,6 +319,8 @@ def main():
     if "--build" in sys.argv:
         print(" ".join(built_by_make(programs)))
         return 0
+    signal.signal(signal.SIGINT, stop_all)
+    signal.signal(signal.SIGTERM, stop_all)
     start = time.time()
     results = run_all(programs)
     failures = [f for r in results for f in r.failures]

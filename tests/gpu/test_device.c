@@ -12,6 +12,7 @@
 #include "gpu/device/gpu.h"
 #include "gpu/device/test_hooks.h"
 #include "support/check.h"
+#include "support/gpu_wait.h"
 
 /* ---- helpers ---------------------------------------------------------------------- */
 
@@ -23,9 +24,9 @@ static gpu *open_device(const gpu_options *options)
     if (!CHECKF(status == BZ_OK && g, "no device: %s: %s", bz_status_name(err.code), err.text)) {
         return NULL;
     }
-    uint64_t end = bz_os_now() + 60000000000ull;
+    uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
     while (gpu_state_of(g, &err) == GPU_STARTING && bz_os_now() < end) {
-        bz_os_sleep(100000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     CHECKF(gpu_state_of(g, &err) == GPU_READY, "not ready: %s", err.text);
     return g;
@@ -33,24 +34,24 @@ static gpu *open_device(const gpu_options *options)
 
 static bool wait_read(gpu *g, gpu_fence f, void *to)
 {
-    uint64_t end = bz_os_now() + 120000000000ull;
+    uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
     while (!gpu_read_done(g, f, to)) {
         if (gpu_state_of(g, NULL) != GPU_READY || bz_os_now() > end) {
             return false;
         }
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     return true;
 }
 
 static bool wait_signal(gpu *g, gpu_fence f)
 {
-    uint64_t end = bz_os_now() + 120000000000ull;
+    uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
     while (!gpu_signal_done(g, f)) {
         if (gpu_state_of(g, NULL) != GPU_READY || bz_os_now() > end) {
             return false;
         }
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     return true;
 }
@@ -75,7 +76,7 @@ static gpu_pipeline_state wait_pipeline(gpu *g, gpu_pipeline p, bz_error *err)
 {
     gpu_pipeline_state s;
     while ((s = gpu_pipeline_state_of(g, p, err)) == GPU_PIPELINE_COMPILING) {
-        bz_os_sleep(100000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     return s;
 }
@@ -701,9 +702,9 @@ static void test_loss(void)
         gpu_pipeline late = gpu_pipeline_new(g, "late", STEP, strlen(STEP), NULL, 0, &err);
         CHECK(f && late);
         gpu_test_lose(g);
-        uint64_t end = bz_os_now() + 10000000000ull;
+        uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
         while (gpu_state_of(g, &err) == GPU_READY && bz_os_now() < end) {
-            bz_os_sleep(100000);
+            bz_os_sleep(GPU_POLL_NS);
         }
         CHECK(gpu_state_of(g, &err) == GPU_LOST);
         check_error(&err, BZ_DEVICE_LOST, "lost");

@@ -13,6 +13,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/gpu_wait.h"
 #include "support/media.h"
 
 enum { SIDE = 96, SAMPLES = 16000 };
@@ -71,7 +72,7 @@ static bz_media *encode(bz_model *m, bz_encoder *e, bz_media_kind kind, const in
                 gpu_test_lose(bz_model_device(m));
             }
         } else if (p == BZ_JOB_NEED_GPU) {
-            bz_os_sleep(20000);
+            bz_os_sleep(GPU_POLL_NS);
         }
     }
     bz_job_free(job);

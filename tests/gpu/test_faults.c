@@ -13,6 +13,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/gpu_wait.h"
 #include "support/reads.h"
 
 static const char *const small = "nano-e-q8_0.gguf";
@@ -77,7 +78,7 @@ static bool step_job(host *h, const bz_model *m, bz_job *job)
         do_reads(h->map.data, g, &need);
         h->reads += need.n_reads;
         break;
-    case BZ_JOB_NEED_GPU: bz_os_sleep(20000); break;
+    case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_POLL_NS); break;
     case BZ_JOB_EVENT: take_event(h, &need.event); break;
     case BZ_JOB_DONE: h->finish = bz_job_finish(job); return false;
     case BZ_JOB_ERROR: h->error = need.error; return false;
@@ -428,7 +429,7 @@ static bool step_opening(opening *o)
     if (p == BZ_JOB_NEED_BYTES) {
         do_reads(o->h.map.data, g, &need);
     } else if (p == BZ_JOB_NEED_GPU) {
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     o->h.events += p == BZ_JOB_EVENT;
     o->h.error = need.error;

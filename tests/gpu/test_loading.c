@@ -11,6 +11,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/gpu_wait.h"
 
 typedef enum way { FROM_MEMORY, BY_READS, STRAIGHT } way;
 static const char *const way_names[] = {"from memory", "by reads", "straight into buffers"};
@@ -83,7 +84,7 @@ static bool read_back(gpu *g, gpu_binding at, uint64_t n, uint8_t *to)
         if (gpu_state_of(g, NULL) != GPU_READY) {
             return false;
         }
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     return f != 0;
 }
@@ -152,7 +153,7 @@ static void test_bytes(const bz_weights *table, uint8_t *const *raw, const uint8
         if (p == BZ_JOB_NEED_BYTES) {
             do_reads(&d, &need);
         } else if (p == BZ_JOB_NEED_GPU) {
-            bz_os_sleep(20000);
+            bz_os_sleep(GPU_POLL_NS);
         } else if (p == BZ_JOB_EVENT) {
             note(&d, &need);
         }
@@ -253,7 +254,7 @@ static bz_progress step_opening(opening *o, way how, bz_need *need)
     if (p == BZ_JOB_NEED_BYTES) {
         do_reads(&o->d, need);
     } else if (p == BZ_JOB_NEED_GPU) {
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     } else if (p == BZ_JOB_EVENT) {
         note(&o->d, need);
     }

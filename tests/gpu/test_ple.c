@@ -11,6 +11,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/gpu_wait.h"
 #include "support/reads.h"
 
 typedef enum way { FROM_MEMORY, BY_READS, STRAIGHT } way;
@@ -42,7 +43,7 @@ static bool load(bz_gpu_model *m, const uint8_t *file)
         case BZ_JOB_DONE: return true;
         case BZ_JOB_ERROR: return CHECKF(false, "%s", need.error.text);
         case BZ_JOB_NEED_BYTES: do_reads(file, m->g, &need); break;
-        case BZ_JOB_NEED_GPU: bz_os_sleep(20000); break;
+        case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_POLL_NS); break;
         default: break;
         }
     }
@@ -55,7 +56,7 @@ static bool read_back(gpu *g, gpu_buffer b, uint64_t at, uint64_t n, uint8_t *to
         if (gpu_state_of(g, NULL) != GPU_READY) {
             return false;
         }
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     return f != 0;
 }
@@ -258,7 +259,7 @@ static bool open_model(opened *o, const char *file, way how, const char *ple, ui
             }
             do_reads(o->map.data, g, &need);
         } else if (p == BZ_JOB_NEED_GPU) {
-            bz_os_sleep(20000);
+            bz_os_sleep(GPU_POLL_NS);
         }
         CHECKF(p != BZ_JOB_ERROR, "%s", need.error.text);
     } while (p != BZ_JOB_DONE && p != BZ_JOB_ERROR);
@@ -290,7 +291,7 @@ static bool step(opened *o, bz_job *job, int32_t *made, uint32_t *n)
         do_reads(o->map.data, bz_model_device(o->m), &need);
         o->reads += need.n_reads;
         return true;
-    case BZ_JOB_NEED_GPU: bz_os_sleep(20000); return true;
+    case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_POLL_NS); return true;
     case BZ_JOB_EVENT:
         gpu_test_direct_reads(bz_model_device(o->m), o->how == STRAIGHT);
         if (need.event.kind == BZ_EVENT_TOKEN) {

@@ -13,6 +13,7 @@
 #include "support/canvas.h"
 #include "support/check.h"
 #include "support/forward.h"
+#include "support/gpu_wait.h"
 #include "support/reads.h"
 
 enum { CANVAS = 16, VOCAB = 768, MADE = 32 };
@@ -110,7 +111,7 @@ static bool step(opened *o, bz_job *job, int32_t *made, uint32_t *n)
         }
         do_reads(o->map.data, d, &need);
     } else if (p == BZ_JOB_NEED_GPU) {
-        bz_os_sleep(1000 * 1000);
+        bz_os_sleep(GPU_POLL_NS);
     } else if (p == BZ_JOB_EVENT && made && need.event.kind == BZ_EVENT_TOKEN && *n < MADE) {
         made[(*n)++] = need.event.token;
     }

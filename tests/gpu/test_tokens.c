@@ -17,6 +17,7 @@
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/gpu_wait.h"
 
 /* ---- counting allocations: the linker sends the program's own through here ------------- */
 
@@ -138,7 +139,7 @@ static void lab_open(lab *l, uint32_t vocab, bool baseline)
     }
     while ((p = bz_gpu_model_load(l->model, &need)) != BZ_JOB_DONE &&
            CHECKF(p != BZ_JOB_ERROR, "%s", need.error.text)) {
-        bz_os_sleep(p == BZ_JOB_NEED_GPU ? 20000 : 0);
+        bz_os_sleep(p == BZ_JOB_NEED_GPU ? GPU_POLL_NS : 0);
     }
     CHECKF(bz_gpu_new(&l->b, l->model, true, true, &err) == BZ_OK, "%s", err.text);
     CHECK(bz_plan_new(&l->plan, &l->weights, NULL, 0, 1, 1, &err) == BZ_OK);
@@ -169,7 +170,7 @@ static bool lab_send(lab *l, const bz_topk_request *topk, int32_t kind, double u
     bz_pass_state state = BZ_PASS_ERROR;
     if (!topk || l->b->set_topk(l->b, l->schedule, topk, &err) == BZ_OK) {
         while ((state = l->b->send(l->b, l->schedule, &rows, kind < 0, u, &err)) == BZ_PASS_WAIT) {
-            bz_os_sleep(20000);
+            bz_os_sleep(GPU_POLL_NS);
         }
     }
     return CHECKF(state == BZ_PASS_DONE, "%s", err.text);
@@ -180,7 +181,7 @@ static bool lab_receive(lab *l, bz_shortlist *list, int32_t *guess)
     bz_error err = {0};
     bz_pass_state state;
     while ((state = l->b->receive(l->b, list, guess, &err)) == BZ_PASS_WAIT) {
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     return CHECKF(state == BZ_PASS_DONE, "%s", err.text);
 }
@@ -192,7 +193,7 @@ static const float *lab_row(lab *l)
     bz_pass_state state;
     l->b->begin_logits(l->b);
     while ((state = l->b->step(l->b, 0, &err)) == BZ_PASS_WAIT || state == BZ_PASS_AGAIN) {
-        bz_os_sleep(20000);
+        bz_os_sleep(GPU_POLL_NS);
     }
     CHECKF(state == BZ_PASS_DONE, "%s", err.text);
     return l->b->output(l->b, l->schedule);
@@ -462,7 +463,7 @@ static bz_status answer_now(bz_session *s, const bz_generate_options *o, size_t 
             a->ids[a->n++] = need.event.token;
             ended = a->n == MOST;
             break;
-        case BZ_JOB_NEED_GPU: bz_os_sleep(20000); break;
+        case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_POLL_NS); break;
         case BZ_JOB_DONE: ended = true; break;
         case BZ_JOB_ERROR:
             ended = true;
@@ -645,7 +646,7 @@ static void test_costs(const bz_model *m)
             if (p == BZ_JOB_EVENT && made == 10) {
                 at_tenth = allocations;
             } else if (p == BZ_JOB_NEED_GPU) {
-                bz_os_sleep(20000);
+                bz_os_sleep(GPU_POLL_NS);
             }
         }
         after = gpu_counts_of(bz_model_device(s->model));

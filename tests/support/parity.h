@@ -17,11 +17,6 @@
 #include "gpu/device/gpu.h"
 #include "plan/backend.h"
 
-/* How often tests poll a device, and after how long without a result they fail: on a busy machine a
- * software adapter compiles for minutes. */
-#define GPU_POLL_NS     100000u
-#define GPU_PATIENCE_NS 600000000000u
-
 /* ---- weights in memory ---------------------------------------------------------------- */
 
 typedef struct memory_weights {
