@@ -323,7 +323,7 @@ static void test_requests(const bz_model *m)
     CHECK(bz_session_new(
               &s, m, &(bz_session_options){.size = sizeof(bz_session_options), .context = 1000000},
               &err) == BZ_BAD_REQUEST);
-    CHECKF(strcmp(err.text, "A context of 1000000 was asked for; this model goes up to 512.") == 0,
+    CHECKF(strcmp(err.text, "A context of 1000000 was requested; this model goes up to 512.") == 0,
            "%s", err.text);
     CHECK(bz_session_new(
               &s, m, &(bz_session_options){.size = sizeof(bz_session_options), .kernels = "abacus"},

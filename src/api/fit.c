@@ -47,11 +47,11 @@ static bz_status weigh(const bz_text_model *m, const gpu_limits *l, bz_weight le
     return status;
 }
 
-/* Of the largest pass that one binding has room for (bz_session_take_less). A quarter more: fused
+/* Of the largest pass that one binding has room for (bz_session_shrink_chunk). A quarter more: fused
  * steps are placed apart, and rows are kept in 8 bits too. */
 static uint64_t work_of(const bz_text_model *m, const gpu_limits *l)
 {
-    const uint32_t chunks[] = {BZ_MAX_CHUNK, BZ_LESS_CHUNK};
+    const uint32_t chunks[] = {BZ_MAX_CHUNK, BZ_SMALL_CHUNK};
     bz_memory memory = {0};
     for (int i = 0; i < 2; i++) {
         if (bz_memory_predict(&memory, m, chunks[i], NULL) == BZ_OK &&
@@ -170,7 +170,7 @@ static bz_status fit_model(const bz_model *model, const bz_fit_options *o, bz_fi
     bz_status status = bz_table_place_named(&place, o->ple, err);
     if (status == BZ_OK && context > limit) {
         status =
-            bz_fail(err, BZ_BAD_REQUEST, "A context of %u was asked for; this model goes up to %u.",
+            bz_fail(err, BZ_BAD_REQUEST, "A context of %u was requested; this model goes up to %u.",
                     context, limit);
     }
     if (status == BZ_OK) {

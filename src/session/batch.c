@@ -23,8 +23,8 @@ void bz_batch_free(bz_batch *b)
     bz_canvas_batch_free(b->canvas);
     for (uint32_t i = 0; i < b->n_slots; i++) {
         batch_slot *s = &b->slots[i];
-        if (s->rings) {
-            b->backend->snapshot_free(s->rings);
+        if (b->backend) {
+            bz_rings_free(&s->rings, b->backend);
         }
         if (s->kv) {
             b->backend->kv_free(b->backend, s->kv);
@@ -46,6 +46,7 @@ void bz_batch_free(bz_batch *b)
 static bz_status make_slot(bz_batch *b, batch_slot *s, bz_error *err)
 {
     const bz_text_model *m = &b->model->text;
+    s->rings = (bz_rings){.window = m->config.window, .n_snapshots = 1};
     s->tokens = malloc(b->context * sizeof *s->tokens);
     if (!s->tokens) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a sequence of %u tokens.", b->context);
@@ -115,7 +116,6 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
     }
     b->context = o.context ? o.context : bz_model_default_context(model);
     b->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
-    b->window = c->window;
     b->vocab = c->vocab;
     b->last = malloc(b->context * sizeof *b->last);
     const bz_cpu_options cpu = {.threads = o.threads, .kernels = o.kernels};

@@ -6,8 +6,8 @@
 
 struct bz_canvas_batch {
     bz_session *session;
-    bz_job *job;  /* NULL: free */
-    bool writing; /* the job generates, else it reads the prompt */
+    bz_job *job;  /* NULL: none */
+    bool writing; /* the job generates, else it prefills */
     bool stopped; /* from within an event */
     bz_generate_options options;
 };
@@ -60,7 +60,7 @@ bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n
 
 void bz_canvas_batch_stop(bz_canvas_batch *b)
 {
-    b->stopped = true; /* its job is being stepped: let it return first */
+    b->stopped = true; /* its job is in a step: freed after it */
 }
 
 static void report(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
@@ -72,7 +72,7 @@ static void report(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
     }
 }
 
-/* The prompt is read: go on with the answer. */
+/* The prompt is prefilled: start the answer. */
 static bz_status begin_writing(bz_canvas_batch *b, bz_error *err)
 {
     end_job(b);

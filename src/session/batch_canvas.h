@@ -1,5 +1,5 @@
-/* Sequences of a diffusion model, one after the other: a canvas fills a pass by itself. Used by
- * batch.c. */
+/* A batch of a diffusion model: one sequence at a time, as a canvas fills a pass. Used by batch.c.
+ */
 #ifndef BZ_BATCH_CANVAS_H
 #define BZ_BATCH_CANVAS_H
 

@@ -1,10 +1,10 @@
-/* Passes: prompts go first, a chunk of one at a time; else all sequences get their next token
- * together. */
+/* Passes of a batch: prompts go first, one chunk at a time; otherwise all sequences get their next
+ * token in one pass. */
 #include "session/batch_internal.h"
 #include "session/job.h"
 #include "sample/random.h"
 
-enum { WORTH_KEEPING = 16 }; /* tokens of a shared prefix that deserve a snapshot */
+enum { MIN_SHARED = 16 }; /* tokens of a shared prefix that get a snapshot */
 
 static const uint32_t buckets[BZ_BATCH_BUCKETS] = {1, 8, 64, 512};
 
@@ -21,7 +21,7 @@ static bz_status ready(bz_batch *b, session_plan *p, uint32_t rows, uint32_t out
     return status;
 }
 
-/* Appends the token that comes next in a slot to the pass. */
+/* Appends one token of a slot to the pass. */
 static void add_row(bz_batch *b, uint32_t index, uint32_t position)
 {
     const uint32_t i = b->rows.n++;
@@ -33,9 +33,8 @@ static void add_row(bz_batch *b, uint32_t index, uint32_t position)
 static bz_status reserve(bz_batch *b, batch_slot *s, uint32_t end, bz_error *err)
 {
     bz_status status = b->backend->kv_reserve(b->backend, s->kv, end, err);
-    const uint32_t ring = b->backend->kv_ring_rows(s->kv);
-    if (status == BZ_OK && end > ring && end - ring > s->ring_from) {
-        s->ring_from = end - ring; /* rows that the pass overwrites */
+    if (status == BZ_OK) {
+        bz_rings_overwrite(&s->rings, b->backend, s->kv, end);
     }
     return status;
 }
@@ -55,7 +54,8 @@ static void begin_pass(bz_batch *b, session_plan *p, uint32_t n_out)
 static void fail(batch_slot *s, bz_batch_event *e)
 {
     s->state = SLOT_FREE;
-    s->n = s->ring_from = s->rings_at = 0; /* nobody knows what its caches hold now */
+    s->n = 0; /* what its caches hold is unknown */
+    bz_rings_reset(&s->rings);
     e->token = -1;
 }
 
@@ -100,23 +100,18 @@ static bool full(const bz_batch *b, batch_slot *s, bz_batch_event *e)
     return true;
 }
 
+/* A snapshot where the prompt begins to differ from the one before: the next may share it too. */
 static void keep_shared(bz_batch *b, batch_slot *s)
 {
-    if (s->n != s->shared || s->n < WORTH_KEEPING || s->rings_at == s->n ||
-        b->backend->kv_ring_rows(s->kv) == UINT32_MAX) {
-        return;
-    }
-    s->rings = s->rings ? s->rings : b->backend->snapshot_new(s->kv);
-    if (s->rings) {
-        b->backend->snapshot_save(s->rings, s->kv, s->n);
-        s->rings_at = s->n;
+    if (s->n == s->shared && s->n >= MIN_SHARED) {
+        bz_rings_keep(&s->rings, b->backend, s->kv, s->n);
     }
 }
 
 static bz_status begin_prefill(bz_batch *b, uint32_t index, bz_error *err)
 {
     batch_slot *s = &b->slots[index];
-    keep_shared(b, s); /* where reuse has brought us there at once */
+    keep_shared(b, s); /* all of it was reused */
     uint32_t end = s->shared > s->n && s->shared < s->wanted ? s->shared : s->wanted;
     end = end - s->n > b->chunk ? s->n + b->chunk : end;
     int k = 0;

@@ -1,59 +1,30 @@
-/* A sequence begins where most of it is computed already, and ends. */
+/* Starting a sequence in the slot that has computed most of it, and ending one. */
 #include <string.h>
 
 #include "base/options.h"
 #include "session/batch_internal.h"
 #include "model/hints.h"
 
-static uint32_t common(const int32_t *a, uint32_t n_a, const int32_t *b, uint32_t n_b)
-{
-    uint32_t n = 0;
-    while (n < n_a && n < n_b && a[n] == b[n]) {
-        n++;
-    }
-    return n;
-}
-
-/* Continuing from `pos` needs the window - 1 rows before it in every ring. */
-static bool rings_reach(const bz_batch *b, const batch_slot *s, uint32_t pos)
-{
-    const uint32_t need = b->window - 1;
-    return (pos > need ? pos - need : 0) >= s->ring_from;
-}
-
-/* How much of a prompt the slot can keep; the last token is always computed, for its logits. */
-static uint32_t reusable(const bz_batch *b, const batch_slot *s, const int32_t *ids, uint32_t n)
-{
-    const uint32_t same = common(s->tokens, s->n, ids, n - 1);
-    if (same == s->n || rings_reach(b, s, same)) {
-        return same;
-    }
-    return s->rings_at && s->rings_at <= same ? s->rings_at : 0;
-}
-
-static void go_back(bz_batch *b, batch_slot *s, uint32_t pos)
-{
-    if (pos < s->n && !rings_reach(b, s, pos)) {
-        b->backend->snapshot_restore(s->rings, s->kv);
-        s->ring_from = pos > b->window - 1 ? pos - (b->window - 1) : 0;
-    }
-    if (pos == 0) {
-        s->ring_from = 0;
-    }
-    s->n = pos;
-    s->rings_at = s->rings_at <= pos ? s->rings_at : 0;
-}
-
-static batch_slot *best_slot(bz_batch *b, const int32_t *ids, uint32_t n, uint32_t *keep)
+/* The free slot that can keep most of a prompt. The last token is always computed, for its logits.
+ */
+static batch_slot *best_slot(bz_batch *b, const int32_t *ids, uint32_t n, uint32_t *keep,
+                             ring_snapshot **snapshot)
 {
     batch_slot *best = NULL;
     *keep = 0;
+    *snapshot = NULL;
     for (uint32_t i = 0; i < b->n_slots; i++) {
         batch_slot *s = &b->slots[i];
-        const uint32_t can = s->state == SLOT_FREE ? reusable(b, s, ids, n) : 0;
-        if (s->state == SLOT_FREE && (!best || can > *keep)) {
+        if (s->state != SLOT_FREE) {
+            continue;
+        }
+        ring_snapshot *from;
+        const uint32_t same = bz_common_prefix(s->tokens, s->n, ids, n - 1),
+                       can = bz_rings_reusable(&s->rings, s->n, same, &from);
+        if (!best || can > *keep) {
             best = s;
             *keep = can;
+            *snapshot = from;
         }
     }
     return best;
@@ -80,9 +51,10 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
                        "The prompt has %zu tokens; the context holds %u.", n, b->context);
     }
     uint32_t keep;
-    batch_slot *s = best_slot(b, ids, (uint32_t)n, &keep);
+    ring_snapshot *snapshot;
+    batch_slot *s = best_slot(b, ids, (uint32_t)n, &keep, &snapshot);
     if (!s) {
-        return bz_fail(err, BZ_BAD_REQUEST, "All %u sequences are at work.", b->n_slots);
+        return bz_fail(err, BZ_BAD_REQUEST, "All %u slots are in use.", b->n_slots);
     }
     bz_sampling sampling = o.sampling;
     bz_hints_sampling(b->model->set.main, &sampling);
@@ -90,15 +62,12 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
     if (status != BZ_OK) {
         return status;
     }
-    if (keep == 0 && s->n) {
-        s->n = s->ring_from = s->rings_at = 0;
-    } else {
-        go_back(b, s, keep);
-    }
+    bz_rings_rewind(&s->rings, b->backend, s->kv, keep, snapshot);
+    s->n = keep;
     b->reused += keep;
     s->wanted = (uint32_t)n;
     memcpy(s->tokens + keep, ids + keep, (n - keep) * sizeof *ids);
-    s->shared = common(b->last, b->n_last, ids, (uint32_t)n - 1);
+    s->shared = bz_common_prefix(b->last, b->n_last, ids, (uint32_t)n - 1);
     memcpy(b->last, ids, n * sizeof *ids);
     b->n_last = (uint32_t)n;
     s->seed = sampling.seed;

@@ -1,5 +1,5 @@
-/* The jobs of a diffusion model's session: write canvas after canvas, and logits of one for
- * checking. */
+/* The job that generates with a diffusion model: it denoises a canvas until it is settled, reports
+ * its tokens, commits them to the sequence and goes on to the next canvas. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@
 #include "model/diffusion.h"
 #include "session/recover.h"
 #include "sample/denoise.h"
-#include "session/session.h"
+#include "session/canvas.h"
 #include "session/emit.h"
 
-_Static_assert((int)BZ_LONGEST_CANVAS <= (int)BZ_MAX_CANVAS, "a job has room for every canvas");
+_Static_assert((int)BZ_LONGEST_CANVAS <= (int)BZ_MAX_CANVAS, "a job has arrays for every canvas");
 
 uint32_t bz_model_canvas(const bz_model *m)
 {
@@ -24,41 +24,13 @@ const bz_canvas *bz_job_canvas(const bz_job *job)
     return job->canvas;
 }
 
-/* Rows of logits of a pass: a block of them, from `first` on. */
-static void want_block(bz_session *s, uint32_t first)
-{
-    s->rows =
-        (bz_rows){.n_out = bz_diffusion_block(&s->model->text), .out = s->out, .temperature = 1};
-    for (uint32_t i = 0; i < s->rows.n_out; i++) {
-        s->out[i] = first + i;
-    }
-}
-
-static bz_pass_state work_on_pass(bz_session *s, bz_error *err)
-{
-    return s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, err);
-}
-
-static bz_status check_session(const bz_session *s, bz_error *err)
-{
-    if (!s->model->text.config.canvas) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The model is no diffusion model: it has no canvas.");
-    }
-    if (s->busy) {
-        return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with another job.");
-    }
-    return s->n ? BZ_OK : bz_fail(err, BZ_BAD_REQUEST, "Prefill a prompt before generating.");
-}
-
-/* ---- writing ------------------------------------------------------------------------ */
-
 typedef enum diffuse_stage {
-    STAGE_BLANK,  /* a canvas is to be begun */
-    STAGE_STEP,   /* a pass over it is to be begun */
-    STAGE_PASS,   /* ... is under way */
-    STAGE_SAY,    /* it is settled: token `said` is next */
-    STAGE_ENCODE, /* what was said of it becomes part of the sequence: a pass is to be begun */
-    STAGE_ENCODING
+    STAGE_NEW_CANVAS,
+    STAGE_STEP,   /* start a pass over the canvas */
+    STAGE_PASS,   /* it is in flight */
+    STAGE_EMIT,   /* the canvas is settled: emit token number `emitted` */
+    STAGE_COMMIT, /* start a pass that appends the emitted tokens to the sequence */
+    STAGE_COMMITTING
 } diffuse_stage;
 
 typedef struct diffuse_job {
@@ -67,13 +39,13 @@ typedef struct diffuse_job {
     bz_emit emit;
     uint64_t seed;
     bz_denoise_rule rule;
-    bz_denoise_options given; /* draw and its user */
+    bz_denoise_options given; /* for draw and its user */
 
     diffuse_stage stage;
     bz_canvas canvas;
     bz_denoise_state state;
-    uint32_t said, encoded; /* tokens of the canvas */
-    char *text;             /* of the canvas as it is, for its event */
+    uint32_t emitted, committed; /* tokens of the canvas */
+    char *text;                  /* of the current canvas, for its event */
 
     int32_t input[BZ_MAX_CANVAS], next[BZ_MAX_CANVAS], best[BZ_MAX_CANVAS], drawn[BZ_MAX_CANVAS],
         noise[BZ_MAX_CANVAS];
@@ -129,7 +101,7 @@ static bz_progress begin_canvas(diffuse_job *j, bz_need *need)
     j->canvas.position = s->n;
     j->canvas.left = j->rule.steps;
     j->state = (bz_denoise_state){.n = j->canvas.n};
-    j->said = j->encoded = 0;
+    j->emitted = j->committed = 0;
     j->stage = STAGE_STEP;
     return draw(j, 0, NULL, j->input, &need->error) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
 }
@@ -141,7 +113,7 @@ static bz_progress begin_step(diffuse_job *j, bz_need *need)
     if (draw(j, step + 1, j->unit, j->noise, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
-    want_block(s, 0);
+    bz_canvas_want_block(s, 0);
     s->rows.reset_kept = step == 0;
     s->rows.temperature = j->canvas.temperature = bz_denoise_temperature(&j->rule, j->canvas.left);
     s->rows.uniform = j->unit;
@@ -151,21 +123,21 @@ static bz_progress begin_step(diffuse_job *j, bz_need *need)
                : BZ_JOB_ERROR;
 }
 
-/* What the pass says of each row becomes the next input, or the end. */
-static bz_status judge(diffuse_job *j, bz_error *err)
+/* Reads the result of a pass: the next input, and whether the canvas is settled. */
+static bz_status read_pass(diffuse_job *j, bz_error *err)
 {
     bz_session *s = j->s;
-    const float *judged = bz_session_pass_logits(s);
-    for (uint32_t i = 0; i < j->canvas.n; i++, judged += BZ_STAT_COLUMNS) {
-        if (!(judged[BZ_STAT_ENTROPY] >= 0)) {
+    const float *result = bz_session_pass_logits(s);
+    for (uint32_t i = 0; i < j->canvas.n; i++, result += BZ_STAT_COLUMNS) {
+        if (!(result[BZ_STAT_ENTROPY] >= 0)) {
             return bz_fail(
                 err, BZ_NUMERIC,
                 "The model computed no finite number for token %u; the file is probably damaged.",
                 s->n + i);
         }
-        j->best[i] = (int32_t)judged[BZ_STAT_BEST];
-        j->drawn[i] = (int32_t)judged[BZ_STAT_DRAWN];
-        j->entropy[i] = judged[BZ_STAT_ENTROPY];
+        j->best[i] = (int32_t)result[BZ_STAT_BEST];
+        j->drawn[i] = (int32_t)result[BZ_STAT_DRAWN];
+        j->entropy[i] = result[BZ_STAT_ENTROPY];
     }
     bz_denoise_accept(j->entropy, j->canvas.n, j->rule.entropy_bound, j->accepted);
     for (uint32_t i = 0; i < j->canvas.n; i++) {
@@ -176,8 +148,8 @@ static bz_status judge(diffuse_job *j, bz_error *err)
     return BZ_OK;
 }
 
-/* The canvas as it reads now, up to an end token. */
-static size_t spell(diffuse_job *j)
+/* The text of the current canvas, up to an end token. */
+static size_t write_text(diffuse_job *j)
 {
     bz_detok detok = {0};
     size_t len = 0;
@@ -193,27 +165,27 @@ static size_t spell(diffuse_job *j)
 
 static bz_progress end_step(diffuse_job *j, bz_need *need)
 {
-    bz_pass_state state = work_on_pass(j->s, &need->error);
+    bz_pass_state state = bz_canvas_work(j->s, &need->error);
     if (state != BZ_PASS_DONE) {
         return bz_session_progress(j->s, state, need);
     }
-    if (judge(j, &need->error) != BZ_OK) {
+    if (read_pass(j, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
-    j->stage = j->canvas.settled ? STAGE_SAY : STAGE_STEP;
+    j->stage = j->canvas.settled ? STAGE_EMIT : STAGE_STEP;
     j->job.canvas = &j->canvas;
     need->event = (bz_event){.kind = BZ_EVENT_CANVAS,
                              .done = j->rule.steps - j->canvas.left + 1,
                              .total = j->rule.steps,
                              .text = j->text,
-                             .text_len = spell(j),
+                             .text_len = write_text(j),
                              .position = j->canvas.position,
                              .rows = j->canvas.n};
     return BZ_JOB_EVENT;
 }
 
-/* The step after an event: its arrays are seen no more. */
-static void turn_over(diffuse_job *j)
+/* After a step's event: its arrays are no longer read. */
+static void take_next_input(diffuse_job *j)
 {
     if (j->stage == STAGE_STEP && j->state.any) {
         memcpy(j->input, j->next, sizeof j->input);
@@ -221,17 +193,17 @@ static void turn_over(diffuse_job *j)
     }
 }
 
-static bz_progress say(diffuse_job *j, bz_need *need)
+static bz_progress emit_token(diffuse_job *j, bz_need *need)
 {
     bz_session *s = j->s;
-    const int32_t token = j->best[j->said++];
-    const bool last = j->said == j->canvas.n,
+    const int32_t token = j->best[j->emitted++];
+    const bool last = j->emitted == j->canvas.n,
                full = last && s->context - s->n - j->canvas.n < j->canvas.n;
     size_t len;
     j->job.finish = bz_emit_push(&j->emit, token, full, &len);
     s->stats.generated++;
     const bool more = j->job.finish == BZ_FINISH_NONE;
-    j->stage = more && !last ? STAGE_SAY : STAGE_ENCODE;
+    j->stage = more && !last ? STAGE_EMIT : STAGE_COMMIT;
     need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
                              .done = j->emit.made,
                              .token = token,
@@ -240,22 +212,22 @@ static bz_progress say(diffuse_job *j, bz_need *need)
     return BZ_JOB_EVENT;
 }
 
-/* What was said becomes part of the sequence, unless nothing comes behind it. */
-static bz_progress encode(diffuse_job *j, bz_need *need)
+/* The emitted tokens become part of the sequence, unless the answer has ended. */
+static bz_progress commit(diffuse_job *j, bz_need *need)
 {
     bz_session *s = j->s;
     const bz_finish finish = j->job.finish;
     if (finish == BZ_FINISH_END || finish == BZ_FINISH_STOP) {
         return BZ_JOB_DONE;
     }
-    if (j->encoded == j->said) {
+    if (j->committed == j->emitted) {
         j->canvas.number++;
-        j->stage = STAGE_BLANK;
+        j->stage = STAGE_NEW_CANVAS;
         return finish == BZ_FINISH_NONE ? BZ_JOB_AGAIN : BZ_JOB_DONE;
     }
-    const uint32_t left = j->said - j->encoded, count = left < s->chunk ? left : s->chunk;
-    j->stage = STAGE_ENCODING;
-    return bz_session_pass(s, j->best + j->encoded, count, PASS_NONE, &need->error) == BZ_OK
+    const uint32_t left = j->emitted - j->committed, count = left < s->chunk ? left : s->chunk;
+    j->stage = STAGE_COMMITTING;
+    return bz_session_pass(s, j->best + j->committed, count, PASS_NONE, &need->error) == BZ_OK
                ? BZ_JOB_AGAIN
                : BZ_JOB_ERROR;
 }
@@ -264,45 +236,46 @@ static bz_progress work_diffuse(bz_job *job, bz_need *need)
 {
     diffuse_job *j = (diffuse_job *)(void *)job;
     switch (j->stage) {
-    case STAGE_BLANK: return begin_canvas(j, need);
-    case STAGE_STEP: turn_over(j); return begin_step(j, need);
+    case STAGE_NEW_CANVAS: return begin_canvas(j, need);
+    case STAGE_STEP: take_next_input(j); return begin_step(j, need);
     case STAGE_PASS: return end_step(j, need);
-    case STAGE_SAY: return say(j, need);
-    case STAGE_ENCODE: return encode(j, need);
-    case STAGE_ENCODING: {
+    case STAGE_EMIT: return emit_token(j, need);
+    case STAGE_COMMIT: return commit(j, need);
+    case STAGE_COMMITTING: {
         bz_pass_state state = bz_session_pass_step(j->s, &need->error);
         if (state != BZ_PASS_DONE) {
             return bz_session_progress(j->s, state, need);
         }
-        j->encoded += j->s->rows.n;
-        j->stage = STAGE_ENCODE;
+        j->committed += j->s->rows.n;
+        j->stage = STAGE_COMMIT;
         return BZ_JOB_AGAIN;
     }
     }
     return BZ_JOB_ERROR;
 }
 
-/* What a step is conditioned on is gone: the canvas begins anew, with the same chance. */
+/* The logits that a step is conditioned on are lost: the canvas starts again with the same random
+ * numbers. */
 static void restart_diffuse(bz_job *job)
 {
     diffuse_job *j = (diffuse_job *)(void *)job;
     if (j->stage == STAGE_STEP || j->stage == STAGE_PASS) {
-        j->stage = STAGE_BLANK;
-    } else if (j->stage == STAGE_ENCODING) {
-        j->stage = STAGE_ENCODE;
+        j->stage = STAGE_NEW_CANVAS;
+    } else if (j->stage == STAGE_COMMITTING) {
+        j->stage = STAGE_COMMIT;
     }
 }
 
 static bz_progress step_diffuse(bz_job *job, bz_need *need)
 {
     diffuse_job *j = (diffuse_job *)(void *)job;
-    if (j->given.draw) { /* numbers of the caller's come once: there is no beginning anew */
+    if (j->given.draw) { /* the caller's numbers come once: no restart */
         return work_diffuse(job, need);
     }
     return bz_session_work(j->s, job, work_diffuse, restart_diffuse, need);
 }
 
-static float over(float given, float standard)
+static float or_default(float given, float standard)
 {
     return given == 0 ? standard : given < 0 ? 0 : given;
 }
@@ -313,8 +286,8 @@ static bz_status fill_rule(bz_denoise_rule *r, const bz_denoising *d, const bz_d
     *r = (bz_denoise_rule){.steps = o->steps ? o->steps : d->steps,
                            .t_min = o->t_min == 0 ? d->t_min : o->t_min,
                            .t_max = o->t_max == 0 ? d->t_max : o->t_max,
-                           .entropy_bound = over(o->entropy_bound, d->entropy_bound),
-                           .confidence = over(o->confidence, d->confidence),
+                           .entropy_bound = or_default(o->entropy_bound, d->entropy_bound),
+                           .confidence = or_default(o->confidence, d->confidence),
                            .stability = o->stability == 0  ? d->stability
                                         : o->stability < 0 ? 0
                                                            : (uint32_t)o->stability};
@@ -335,7 +308,7 @@ bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
         status = BZ_READ_DENOISE(&d, denoise, err);
     }
     if (status == BZ_OK) {
-        status = check_session(s, err);
+        status = bz_canvas_check(s, err);
     }
     if (status != BZ_OK) {
         return status;
@@ -372,139 +345,6 @@ bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
         free(j);
         return status;
     }
-    bz_session_begin_job(s);
-    *out = &j->job;
-    return BZ_OK;
-}
-
-/* ---- logits of a canvas ---------------------------------------------------------------- */
-
-typedef struct canvas_job {
-    bz_job job;
-    bz_session *s;
-    uint32_t row;      /* of the canvas: how far it is */
-    bool conditioning; /* `previous` is being looked at, else the canvas */
-    bool in_pass;
-    float temperature;
-    float *previous; /* [n][vocabulary]; NULL: none */
-    float *soft;     /* [n][d] */
-    float unit[BZ_MAX_CANVAS];
-    int32_t ids[BZ_MAX_CANVAS];
-} canvas_job;
-
-static void free_canvas(bz_job *job)
-{
-    canvas_job *j = (canvas_job *)(void *)job;
-    bz_session_end_job(j->s);
-    free(j->previous);
-    free(j->soft);
-    free(j);
-}
-
-static bz_progress begin_block(canvas_job *j, bz_need *need)
-{
-    bz_session *s = j->s;
-    const bz_config *c = &s->model->text.config;
-    want_block(s, j->conditioning ? 0 : j->row);
-    s->rows.uniform = j->unit;
-    s->rows.temperature = j->temperature;
-    s->rows.kept_input = j->conditioning ? j->previous + (size_t)j->row * c->vocab : j->soft;
-    s->rows.reset_kept = !s->rows.kept_input;
-    j->in_pass = true;
-    return bz_session_canvas_pass(s, j->conditioning ? CANVAS_CONDITION : CANVAS_LOGITS, j->ids,
-                                  &need->error) == BZ_OK
-               ? BZ_JOB_AGAIN
-               : BZ_JOB_ERROR;
-}
-
-static bz_progress work_canvas(bz_job *job, bz_need *need)
-{
-    canvas_job *j = (canvas_job *)(void *)job;
-    bz_session *s = j->s;
-    const bz_config *c = &s->model->text.config;
-    const uint32_t block = bz_diffusion_block(&s->model->text);
-    if (j->row == c->canvas) {
-        if (!j->conditioning) {
-            return BZ_JOB_DONE;
-        }
-        j->conditioning = false;
-        j->row = 0;
-    }
-    if (!j->in_pass) {
-        return begin_block(j, need);
-    }
-    bz_pass_state state = work_on_pass(s, &need->error);
-    if (state != BZ_PASS_DONE) {
-        return bz_session_progress(s, state, need);
-    }
-    const float *rows = bz_session_pass_logits(s);
-    const uint32_t first = j->row;
-    j->row += block;
-    j->in_pass = false;
-    if (j->conditioning) {
-        memcpy(j->soft + (size_t)first * c->width, rows, (size_t)block * c->width * sizeof *rows);
-        return BZ_JOB_AGAIN;
-    }
-    need->event = (bz_event){
-        .kind = BZ_EVENT_LOGITS, .logits = rows, .position = s->n + first, .rows = block};
-    return BZ_JOB_EVENT;
-}
-
-static void restart_canvas(bz_job *job)
-{
-    ((canvas_job *)(void *)job)->in_pass = false;
-}
-
-static bz_progress step_canvas(bz_job *job, bz_need *need)
-{
-    return bz_session_work(((canvas_job *)(void *)job)->s, job, work_canvas, restart_canvas, need);
-}
-
-bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *previous,
-                            float temperature, bz_job **out, bz_error *err)
-{
-    const bz_config *c = &s->model->text.config;
-    bz_status status = check_session(s, err);
-    if (status != BZ_OK) {
-        return status;
-    }
-    if (s->context - s->n < c->canvas) {
-        return bz_fail(err, BZ_CONTEXT_FULL,
-                       "Behind %u tokens a context of %u has no room for a canvas of %u.", s->n,
-                       s->context, c->canvas);
-    }
-    for (uint32_t i = 0; i < c->canvas; i++) {
-        if (ids[i] < 0 || (uint32_t)ids[i] >= c->vocab) {
-            return bz_fail(err, BZ_BAD_REQUEST,
-                           "Token %d (number %u of the canvas) is not in the vocabulary of %u.",
-                           ids[i], i, c->vocab);
-        }
-    }
-    if (previous && !(temperature > 0)) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "Logits of a step before need that step's temperature, above 0.");
-    }
-    canvas_job *j = calloc(1, sizeof *j);
-    const size_t n = (size_t)c->canvas * c->vocab;
-    float *copy = previous ? malloc(n * sizeof *copy) : NULL;
-    float *soft = previous ? malloc((size_t)c->canvas * c->width * sizeof *soft) : NULL;
-    if (!j || (previous && (!copy || !soft))) {
-        free(j);
-        free(copy);
-        free(soft);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for logits of a canvas.");
-    }
-    *j = (canvas_job){
-        .job = {.step = step_canvas, .free = free_canvas, .lock = bz_model_lock(s->model)},
-        .s = s,
-        .conditioning = previous != NULL,
-        .temperature = temperature,
-        .previous = copy,
-        .soft = soft};
-    if (previous) {
-        memcpy(copy, previous, n * sizeof *copy);
-    }
-    memcpy(j->ids, ids, c->canvas * sizeof *ids);
     bz_session_begin_job(s);
     *out = &j->job;
     return BZ_OK;

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_FOR_TEXT = 2 * BZ_DETOK_MAX }; /* a token's text and what was an open character */
+enum {
+    TEXT_CAPACITY = 2 * BZ_DETOK_MAX
+}; /* a token's text, and an incomplete character before it */
 
 bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_options *o,
                         bz_error *err)
@@ -23,7 +25,7 @@ bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_opt
     if (status != BZ_OK) {
         return status;
     }
-    x->text = malloc(ROOM_FOR_TEXT + bz_stop_longest(x->stop));
+    x->text = malloc(TEXT_CAPACITY + bz_stop_longest(x->stop));
     x->stop_ids = malloc((o->n_stop_ids + 1) * sizeof *x->stop_ids);
     if (!x->text || !x->stop_ids) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");

@@ -1,4 +1,4 @@
-/* From tokens to what a job says: the text that can be shown, and whether and why a token is the
+/* From generated tokens to events: the text that can be shown, and whether and why a token is the
  * last. */
 #ifndef BZ_EMIT_H
 #define BZ_EMIT_H
@@ -24,8 +24,8 @@ bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_opt
 void bz_emit_free(bz_emit *x);
 
 /* Puts the text that can be shown after this token into x->text, *len bytes, and decides whether
- * and why it is the last. All that is held back comes with the last one. `full`: there is no room
- * behind it. */
+ * and why it is the last. Text that was held back comes with the last one. `full`: the context ends
+ * after it. */
 bz_finish bz_emit_push(bz_emit *x, int32_t token, bool full, size_t *len);
 
 #endif

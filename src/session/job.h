@@ -1,4 +1,4 @@
-/* What every kind of job has in common. A job struct begins with a bz_job. */
+/* The common part of all jobs: a job struct begins with a bz_job. */
 #ifndef BZ_JOB_H
 #define BZ_JOB_H
 
@@ -7,9 +7,9 @@
 struct bz_job {
     bz_progress (*step)(bz_job *job, bz_need *need); /* fills need->error with BZ_JOB_ERROR */
     void (*free)(bz_job *job);
-    bz_model *(*model)(bz_job *job); /* NULL but for opening */
+    bz_model *(*model)(bz_job *job); /* of a job that opens a model; else NULL */
     bz_lock *lock;                   /* held during a step; NULL: none */
-    bool ended;                      /* done or failed: stepping again repeats the answer */
+    bool ended;                      /* done or failed: stepping again returns the same */
     bz_error error;
     bz_finish finish; /* of generating */
     const struct bz_canvas

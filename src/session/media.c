@@ -18,7 +18,7 @@ bz_media *bz_media_new(bz_media_kind kind, uint32_t rows, uint32_t width)
 
 bz_media *bz_media_hold(const bz_media *media)
 {
-    bz_media *m = (bz_media *)(uintptr_t)media; /* the count alone changes */
+    bz_media *m = (bz_media *)(uintptr_t)media; /* only the count changes */
     atomic_fetch_add(&m->holders, 1);
     return m;
 }
@@ -49,7 +49,7 @@ const float *bz_media_rows(const bz_media *m, uint32_t *rows, uint32_t *width)
 
 /* ---- content ------------------------------------------------------------------- */
 
-/* The finishing steps of splitmix64: every bit of x changes half the bits of the result. */
+/* The finalizer of splitmix64: every bit of x changes half the bits of the result. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;

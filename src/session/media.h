@@ -1,4 +1,4 @@
-/* An encoded picture or sound: rows for the text model, shared and never changed. */
+/* An encoded image or audio: rows for the text model, reference-counted and immutable. */
 #ifndef BZ_MEDIA_H
 #define BZ_MEDIA_H
 
@@ -6,7 +6,7 @@
 
 #include "bezel_media.h"
 
-typedef struct bz_content { /* what was encoded, as a number that nothing else has */
+typedef struct bz_content { /* 128-bit hash of what was encoded */
     uint64_t a, b;
 } bz_content;
 
@@ -19,14 +19,13 @@ struct bz_media {
 };
 
 bz_media *bz_media_new(bz_media_kind kind, uint32_t rows, uint32_t width); /* NULL: out of memory */
-bz_media *bz_media_hold(const bz_media *media);                            /* one holder more */
+bz_media *bz_media_hold(const bz_media *media);                            /* adds a reference */
 
-/* Of bytes; `seed` keeps kinds and sizes apart. */
+/* The hash of bytes [n]; `seed` distinguishes kinds and sizes. */
 bz_content bz_content_of(const void *bytes, size_t n, uint64_t seed);
 bool bz_content_equal(bz_content a, bz_content b);
 
-/* The number that stands for row i among a session's tokens: below zero, different for other
- * content. */
+/* The token of a row in a session's sequence: a number below zero that depends on the content. */
 int32_t bz_media_token(const bz_media *media, uint32_t row);
 
 #endif

@@ -1,7 +1,7 @@
-/* Pictures and sounds among a session's tokens.
+/* Images and audio among a session's tokens.
  *
- * Every row of one has a number below zero where a token would stand, made of its content: prefixes
- * are compared as ever, and another picture in the same place is another prefix. */
+ * Each of their rows has a number below zero in place of a token, derived from its content. So
+ * prefixes are compared as usual, and another image at the same position is another prefix. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +30,7 @@ bool bz_session_has_blocks(const bz_session *s)
            (t->sliding_image != BZ_IMAGE_CAUSAL || t->full_image != BZ_IMAGE_CAUSAL);
 }
 
-/* The picture that must be in one pass and that `pos` is inside of, its first position counting or
- * not. */
+/* The block that contains `pos`, its first position included; NULL: none. */
 static const session_span *block_at(const bz_session *s, uint32_t pos)
 {
     for (uint32_t i = 0; bz_session_has_blocks(s) && i < s->n_spans; i++) {
@@ -59,39 +58,39 @@ uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count
     return cut->first > first ? cut->first - first : cut->media->rows;
 }
 
-bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err)
+bz_status bz_session_reserve_blocks(bz_session *s, const session_span *spans, uint32_t n,
+                                    bz_error *err)
 {
     const uint32_t usual = s->chunk > BZ_MAX_CHUNK ? s->chunk : BZ_MAX_CHUNK;
-    uint32_t most = 0; /* rows of the longest picture, as far as it is longer than usual */
+    uint32_t most = 0; /* rows of the longest block, if longer than a usual pass */
     for (uint32_t i = 0; bz_session_has_blocks(s) && i < n; i++) {
         const bz_media *m = spans[i].media;
         most = m->kind == BZ_MEDIA_IMAGE && m->rows > usual ? BZ_MAX_ROWS : most;
     }
-    if (!s->backend) { /* made for this prompt: there may have been no room for the one before */
-        s->picture = most;
+    if (!s->backend) { /* attached later, for this prompt */
+        s->image_rows = most;
         return BZ_OK;
     }
-    if (most <= s->picture) {
+    if (most <= s->image_rows) {
         return BZ_OK;
     }
-    const uint32_t before = s->picture;
-    s->picture = most;
+    const uint32_t before = s->image_rows;
+    s->image_rows = most;
     bz_session_detach(s);
     s->n = 0;
     s->has_logits = s->logits_on_device = false;
     bz_status status =
-        s->model->gpu ? BZ_OK
-                      : bz_session_attach(s, err); /* a job on a GPU looks for a device by itself */
+        s->model->gpu ? BZ_OK : bz_session_attach(s, err); /* on a GPU the job attaches it */
     if (status != BZ_OK) {
-        s->picture = before;
+        s->image_rows = before;
         bz_session_attach(s, NULL);
     }
     return status;
 }
 
-void bz_session_give_room(bz_session *s)
+void bz_session_release_blocks(bz_session *s)
 {
-    if (s->picture && s->model->gpu) { /* the next job finds the device again */
+    if (s->image_rows && s->model->gpu) { /* the next job attaches it again */
         bz_session_detach(s);
         s->n = 0;
         s->has_logits = s->logits_on_device = false;
@@ -133,7 +132,7 @@ void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
     }
 }
 
-/* ---- prefilling with them ---------------------------------------------------------- */
+/* ---- prefill ---------------------------------------------------------------------- */
 
 static bz_status check_media(const bz_session *s, const bz_media *m, size_t number, bz_error *err)
 {
@@ -150,7 +149,7 @@ static bz_status check_media(const bz_session *s, const bz_media *m, size_t numb
     return BZ_OK;
 }
 
-/* Puts the numbers of media in the places of their placeholders. */
+/* Replaces the placeholder tokens by the numbers of media. */
 static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_media *const *media,
                              size_t n_media, session_span *spans, bz_error *err)
 {

@@ -1,4 +1,4 @@
-/* An opened model: headers, tokenizer, weights as handles, and where their bytes are. */
+/* An opened model: headers, tokenizer, weight handles, and pointers to the weights' bytes. */
 #ifndef BZ_MODEL_H
 #define BZ_MODEL_H
 
@@ -21,15 +21,15 @@ typedef struct model_file {
     bz_os_map map; /* when opened by path */
 } model_file;
 
-/* A model's place on a GPU. The model itself never changes; this does, so one thread at a time
- * steps a job or makes or frees a session of such a model. */
+/* A model on a GPU. The model itself is immutable; this is not, so a lock lets one thread at a time
+ * step a job, or create or free a session of such a model. */
 typedef struct model_gpu {
     bz_lock lock;
     gpu_options options;
-    uint64_t memory;      /* that weights may take there; 0: all there is */
-    bz_table_place ple;   /* where the table of per-layer embeddings shall be */
+    uint64_t memory;      /* that the weights may take; 0: all there is */
+    bz_table_place ple;   /* where the table of per-layer embeddings goes */
     bz_gpu_model *loaded; /* NULL: opening it failed; the next job tries again */
-    const void *loader;   /* who steps the loading: reads belong to one job. NULL: nobody */
+    const void *loader; /* the job or session that loads it, as reads belong to one job; or NULL */
 } model_gpu;
 
 struct bz_model {
@@ -54,20 +54,18 @@ uint32_t bz_model_default_context(const bz_model *m);
 /* *out unchanged for NULL. */
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err);
 
-gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or where there is none at the moment */
+gpu *bz_model_device(const bz_model *m); /* NULL on the CPU, or while there is none */
 gpu *bz_open_device(bz_job *job); /* of a job that opens a model, once it has one; for tests */
-/* Makes a job that opens a model end before any weight is read. Returns what there is to look at,
- * filled as the job goes on and gone with it. */
+/* Makes a job that opens a model end before any weight is read. Returns the model, which is filled
+ * as the job proceeds and freed with it. */
 const bz_model *bz_open_header_only(bz_job *job);
-bz_lock *bz_model_lock(const bz_model *m); /* to be held around work on a device; NULL on the CPU */
+bz_lock *bz_model_lock(const bz_model *m); /* to be held during work on a device; NULL on the CPU */
 
-/* A short step of getting a model onto a working device, once DONE: a lost device is replaced and
- * the weights are loaded anew. `who` is one job or session that does so; others get NEED_GPU
- * meanwhile. */
+/* A short step of loading a model onto a working device; a lost device is replaced. DONE: it is
+ * loaded. `who` is the job or session that loads it; others get NEED_GPU meanwhile. */
 bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need);
-/* `who` steps it no more. What is half loaded is let go, as nobody knows which of its reads were
- * done. */
+/* `who` stops loading. A half loaded model is unloaded, as it is unknown which reads were done. */
 void bz_model_load_end(const bz_model *m, const void *who);
-bool bz_model_is_loaded(const bz_model *m); /* and the device works, as far as is known */
+bool bz_model_is_loaded(const bz_model *m); /* and its device is not known to be lost */
 
 #endif

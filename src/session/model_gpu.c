@@ -1,4 +1,4 @@
-/* A model's place on a GPU: found when it is opened, and again when the device is lost. */
+/* Loading a model onto a GPU: when it is opened, and again when the device is lost. */
 #include "bezel_diffusion.h"
 #include "session/model.h"
 
@@ -32,8 +32,8 @@ bool bz_model_is_loaded(const bz_model *m)
     return loaded && loaded->ready && works(loaded);
 }
 
-/* Sessions may hold on to it until they notice; its weights are needed by nobody. */
-static void let_go(model_gpu *g)
+/* Sessions may keep a reference until they notice; the weights are unused. */
+static void unload(model_gpu *g)
 {
     bz_gpu_model_unload(g->loaded);
     bz_gpu_model_drop(g->loaded);
@@ -45,7 +45,7 @@ bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need)
 {
     model_gpu *g = m->gpu;
     if (g->loaded && g->loader != who && !works(g->loaded)) {
-        let_go(g);
+        unload(g);
     }
     if (!g->loaded) {
         const uint8_t *const *bytes = (const uint8_t *const *)m->weight_bytes;
@@ -56,8 +56,8 @@ bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need)
             return BZ_JOB_ERROR;
         }
         bz_gpu_model_table(g->loaded, m->text.weights.per_layer_token_embd, g->ple);
-        /* One pass over a canvas makes many tokens: only there is it worth while to read layers
-         * again for each. */
+        /* A pass over a canvas produces many tokens: only there is it fast enough to read layers
+         * again for each pass. */
         bz_gpu_model_limit(g->loaded, g->memory, g->memory || m->text.config.canvas);
         return BZ_JOB_AGAIN;
     }
@@ -69,7 +69,7 @@ bz_progress bz_model_load(const bz_model *m, const void *who, bz_need *need)
     }
     bz_progress p = bz_gpu_model_load(g->loaded, need);
     if (p == BZ_JOB_ERROR) {
-        let_go(g);
+        unload(g);
     } else if (p == BZ_JOB_DONE) {
         g->loader = NULL;
     }
@@ -80,7 +80,7 @@ void bz_model_load_end(const bz_model *m, const void *who)
 {
     if (m->gpu && m->gpu->loader == who) {
         if (m->gpu->loaded) {
-            let_go(m->gpu);
+            unload(m->gpu);
         }
         m->gpu->loader = NULL;
     }

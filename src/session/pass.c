@@ -1,4 +1,4 @@
-/* A session's passes: which plan takes how many rows, and what the session knows when one is done.
+/* Passes over tokens: which plan is used for how many rows, and what the session keeps afterwards.
  */
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "model/diffusion.h"
 #include "session/session.h"
 
-static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_FEW_ROWS, BZ_LESS_CHUNK, BZ_MAX_CHUNK,
+static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_BIT_EQUAL_ROWS, BZ_SMALL_CHUNK, BZ_MAX_CHUNK,
                                              BZ_MAX_ROWS};
 
 /* ---- one pass ------------------------------------------------------------------------- */
@@ -37,15 +37,6 @@ static bz_status plan_for(bz_session *s, uint32_t rows, bool all, session_plan *
     return BZ_OK;
 }
 
-/* Rows that a pass up to `end` overwrites in the rings are lost even if it is cancelled. */
-static void note_lost_rows(bz_session *s, uint32_t end)
-{
-    uint32_t ring = s->backend->kv_ring_rows(s->kv);
-    if (end > ring && end - ring > s->ring_from) {
-        s->ring_from = end - ring;
-    }
-}
-
 bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like,
                                 pass_logits logits, bz_error *err)
 {
@@ -72,18 +63,18 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, u
                         .kv = s->kv_list};
     bz_session_fill_soft(s, &s->rows, first);
     s->first = first;
-    note_lost_rows(s, first + count);
+    bz_rings_overwrite(&s->rings, s->backend, s->kv, first + count);
     s->backend->begin(s->backend, s->running->schedule, &s->rows);
     return BZ_OK;
 }
 
-bool bz_session_take_less(bz_session *s, uint32_t count)
+bool bz_session_shrink_chunk(bz_session *s, uint32_t count)
 {
-    if (count <= BZ_LESS_CHUNK ||
-        s->chunk <= BZ_LESS_CHUNK) { /* what is more than a chunk is a picture and stays whole */
+    if (count <= BZ_SMALL_CHUNK ||
+        s->chunk <= BZ_SMALL_CHUNK) { /* more than a chunk is an image, which stays whole */
         return false;
     }
-    s->chunk = BZ_LESS_CHUNK; /* many rows still; a GPU may cut its sums otherwise, which shows in
+    s->chunk = BZ_SMALL_CHUNK; /* many rows still; a GPU may cut its sums otherwise, which shows in
                                  the last bits only */
     return true;
 }
@@ -142,42 +133,6 @@ bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *nee
     return BZ_JOB_ERROR;
 }
 
-/* ---- passes over a canvas ------------------------------------------------------------- */
-
-bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t *ids, bz_error *err)
-{
-    const bz_text_model *m = &s->model->text;
-    session_plan *p = &s->canvas_plans[kind];
-    bz_status status = BZ_OK;
-    if (!p->plan) {
-        status = kind == CANVAS_DENOISE  ? bz_diffusion_record_canvas(m, &p->plan, err)
-                 : kind == CANVAS_LOGITS ? bz_diffusion_record_logits(m, &p->plan, err)
-                                         : bz_diffusion_record_condition(m, &p->plan, err);
-    }
-    if (status == BZ_OK && !p->schedule) {
-        status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
-    }
-    if (status == BZ_OK) {
-        status = s->backend->kv_reserve(s->backend, s->kv, s->n + m->config.canvas, err);
-    }
-    if (status != BZ_OK) {
-        return status;
-    }
-    for (uint32_t i = 0; i < p->plan->rows; i++) {
-        s->pos[i] = (int32_t)(s->n + i);
-    }
-    s->rows.n = p->plan->rows;
-    s->rows.id = ids;
-    s->rows.pos = s->pos;
-    s->rows.seq = s->seq;
-    s->rows.kv = s->kv_list;
-    s->running = p;
-    note_lost_rows(
-        s, s->n + m->config.canvas); /* the canvas lies in the rings, too, until it is settled */
-    s->backend->begin(s->backend, p->schedule, &s->rows);
-    return BZ_OK;
-}
-
 /* ---- passes that end in a short list -------------------------------------------------- */
 
 bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *request, double u,
@@ -205,7 +160,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *
         .n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
     bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
     if (state == BZ_PASS_DONE) {
-        note_lost_rows(s, at + 1);
+        bz_rings_overwrite(&s->rings, s->backend, s->kv, at + 1);
         s->pass_rows[at] = 1;
         s->sent_id = s->sent++ ? s->sent_id : id;
     }

@@ -23,11 +23,11 @@ void bz_session_end_job(bz_session *s)
         s->backend->stop(s->backend);
     }
     bz_model_load_end(s->model, s);
-    s->in_recompute_pass = false; /* a pass given up is begun again */
+    s->in_recompute_pass = false; /* an abandoned pass starts again */
     s->busy = false;
 }
 
-/* ---- coming back ------------------------------------------------------------------- */
+/* ---- recovery ---------------------------------------------------------------------- */
 
 static bz_progress find_device(bz_session *s, bz_need *need)
 {
@@ -45,17 +45,17 @@ static bz_progress find_device(bz_session *s, bz_need *need)
     return p;
 }
 
-/* How many tokens from `first` on are computed again in one pass: those that were in one, or passes
- * of few rows together. *like: the rows that it had; of a pass that the session went back into,
- * some are gone. */
+/* How many tokens from `first` on are computed again in one pass: those that were in one pass, or
+ * several small passes together. *like: how many rows that pass had, some of which the session may
+ * have dropped since. */
 static uint32_t same_pass(const bz_session *s, uint32_t first, uint32_t *like)
 {
     const uint32_t rows = s->pass_rows[first];
-    const bool few = rows && rows <= BZ_FEW_ROWS;
-    const uint32_t most = few && s->chunk > BZ_FEW_ROWS ? BZ_FEW_ROWS : s->chunk;
+    const bool few = rows && rows <= BZ_BIT_EQUAL_ROWS;
+    const uint32_t most = few && s->chunk > BZ_BIT_EQUAL_ROWS ? BZ_BIT_EQUAL_ROWS : s->chunk;
     uint32_t count = 1;
     while (count < most && first + count < s->n &&
-           s->pass_rows[first + count] <= (few ? BZ_FEW_ROWS : 0)) {
+           s->pass_rows[first + count] <= (few ? BZ_BIT_EQUAL_ROWS : 0)) {
         count++;
     }
     count = bz_session_fit_pass(s, first, count);
@@ -66,9 +66,9 @@ static uint32_t same_pass(const bz_session *s, uint32_t first, uint32_t *like)
     return count;
 }
 
-/* Computes the tokens held once more, in the passes that computed them before: kernels, and how
- * sums are shared out, depend on a pass's rows, and the text shall go on as it would have. Without
- * logits: those of the last one are in s->logits still. */
+/* Computes the tokens held again, in the same passes as before: kernels and the order of sums
+ * depend on the rows of a pass, and the text must continue as it would have. Without logits: those
+ * of the last token are still in s->logits. */
 static bz_progress compute_again(bz_session *s, bz_need *need)
 {
     if (s->recomputed == s->n) {
@@ -81,7 +81,8 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
         bz_status status =
             bz_session_start_pass(s, s->recomputed, count, like, PASS_NONE, &need->error);
         s->in_recompute_pass = status == BZ_OK;
-        return s->in_recompute_pass || (status == BZ_OUT_OF_MEMORY && bz_session_take_less(s, like))
+        return s->in_recompute_pass ||
+                       (status == BZ_OUT_OF_MEMORY && bz_session_shrink_chunk(s, like))
                    ? BZ_JOB_AGAIN
                    : BZ_JOB_ERROR;
     }
@@ -94,7 +95,7 @@ static bz_progress compute_again(bz_session *s, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-static bz_progress come_back(bz_session *s, bz_need *need)
+static bz_progress recover(bz_session *s, bz_need *need)
 {
     bz_progress p = is_on_device(s) ? compute_again(s, need) : find_device(s, need);
     if (p == BZ_JOB_ERROR) {
@@ -111,7 +112,7 @@ bz_progress bz_session_work(bz_session *s, bz_job *job,
 {
     bz_progress p;
     if (!is_on_device(s) || s->recomputing) {
-        p = come_back(s, need);
+        p = recover(s, need);
         if (p == BZ_JOB_DONE) {
             restart(job);
             return BZ_JOB_AGAIN;

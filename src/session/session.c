@@ -1,6 +1,4 @@
-/* A session from its making to its end, and how it is put onto a device and taken off it.
- * session_pass.c computes, session_rewind.c goes back, soft.c has pictures and sounds, recover.c
- * what happens when a device is lost. */
+/* Creating and freeing sessions, and attaching them to a device. */
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -42,18 +40,12 @@ void bz_session_detach(bz_session *s)
             s->canvas_plans[i].schedule = NULL;
         }
     }
-    for (uint32_t i = 0; i < s->n_snapshots; i++) {
-        if (s->snapshots[i].rings) {
-            b->snapshot_free(s->snapshots[i].rings);
-        }
-        s->snapshots[i] = (session_snapshot){0};
-    }
+    bz_rings_free(&s->rings, b);
     b->kv_free(b, s->kv);
     b->free(b);
     s->kv = s->kv_list[0] = NULL;
     s->backend = NULL;
     s->device = NULL;
-    s->ring_from = 0;
     s->sent = 0;
 }
 
@@ -86,7 +78,7 @@ bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler *
     const uint32_t vocab = model->text.config.vocab, n = bz_hints_suppressed(gguf, vocab, NULL);
     int32_t *ids = malloc((n + (size_t)1) * sizeof *ids);
     if (!ids) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for choosing tokens.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a sampler.");
     }
     bz_hints_suppressed(gguf, vocab, ids);
     bz_status status = bz_sampler_new(out, vocab, context, ids, n, err);
@@ -112,7 +104,7 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
     const bz_text_model *t = &s->model->text;
     uint32_t rows =
         t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
-    rows = s->picture > rows ? s->picture : rows;
+    rows = s->image_rows > rows ? s->image_rows : rows;
     bz_status status = make_backend(s, err);
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
@@ -138,7 +130,7 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     }
     if (o.context > c->context) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "A context of %u was asked for; this model goes up to %u.", o.context,
+                       "A context of %u was requested; this model goes up to %u.", o.context,
                        c->context);
     }
     if (model->headers_only) {
@@ -153,9 +145,10 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     s->options = o;
     s->context = o.context ? o.context : bz_model_default_context(model);
     s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
-    s->window = c->window;
-    s->n_snapshots = o.snapshots ? o.snapshots : DEFAULT_SNAPSHOTS;
-    s->n_snapshots = s->n_snapshots < BZ_MAX_SNAPSHOTS ? s->n_snapshots : BZ_MAX_SNAPSHOTS;
+    s->rings.window = c->window;
+    s->rings.n_snapshots = !o.snapshots                     ? DEFAULT_SNAPSHOTS
+                           : o.snapshots < BZ_MAX_SNAPSHOTS ? o.snapshots
+                                                            : BZ_MAX_SNAPSHOTS;
     s->tokens = malloc(s->context * sizeof *s->tokens);
     s->pass_rows = malloc(s->context * sizeof *s->pass_rows);
     s->logits = malloc(c->vocab * sizeof *s->logits);
@@ -167,7 +160,7 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     }
     bz_lock_take(bz_model_lock(model));
     if (status == BZ_OK &&
-        (!model->gpu || bz_model_is_loaded(model))) { /* else its first job finds a device */
+        (!model->gpu || bz_model_is_loaded(model))) { /* else its first job attaches it */
         status = bz_session_attach(s, err);
         status = status == BZ_DEVICE_LOST ? BZ_OK : status;
     }

@@ -1,4 +1,8 @@
-/* One timeline of tokens: the caches, the plans that extend them, and ways back. */
+/* One sequence of tokens: its caches, the plans that extend them, and snapshots to return to.
+ *
+ * session.c creates and frees, pass.c computes, prefix.c and rewind.c go back, media_rows.c has
+ * images and audio, recover.c handles a lost device; prefill.c, generate.c, diffuse.c and
+ * canvas_logits.c are the jobs. */
 #ifndef BZ_SESSION_H
 #define BZ_SESSION_H
 
@@ -6,14 +10,15 @@
 #include "session/model.h"
 #include "plan/backend.h"
 #include "sample/sampler.h"
+#include "session/prefix.h"
 #include "text/tokenizer.h"
 
-enum { BZ_MAX_CHUNK = 512, BZ_LESS_CHUNK = 64, BZ_MAX_SNAPSHOTS = 16 };
-enum {
-    BZ_MAX_ROWS = 1120,
-    BZ_BUCKETS = 5
-};                     /* of a pass: a picture that must be in one may be longer than a chunk */
-enum { BZ_AHEAD = 4 }; /* passes a device may have under way */
+enum { BZ_MAX_CHUNK = 512, BZ_SMALL_CHUNK = 64 }; /* prompt tokens per pass; when memory is short */
+enum { BZ_MAX_ROWS = 1120 }; /* of a pass: an image read in one pass may be longer than a chunk */
+enum { BZ_BUCKETS = 5 };     /* sizes of a pass for which plans are recorded */
+enum { BZ_AHEAD = 4 };       /* passes in flight on a device */
+/* Passes of up to so many rows compute the same bits as one row at a time. */
+enum { BZ_BIT_EQUAL_ROWS = 8 };
 
 /* Passes over a canvas: see model/diffusion.h. */
 typedef enum canvas_pass {
@@ -29,13 +34,7 @@ typedef struct session_plan {
     bz_schedule *schedule;
 } session_plan;
 
-typedef struct session_snapshot {
-    bz_snapshot *rings; /* allocated on first use */
-    uint32_t pos;       /* tokens before it; 0: unused */
-    uint64_t used;      /* a clock, for replacing the one unused longest */
-} session_snapshot;
-
-/* A picture or sound among the tokens. */
+/* An image or audio among the tokens. */
 typedef struct session_span {
     uint32_t first; /* position of its first row */
     bz_media *media;
@@ -48,141 +47,128 @@ struct bz_session {
     const bz_gpu_model *device; /* on a GPU: where back end and caches are */
     bz_kv *kv;
     void *kv_list[1]; /* sequences of a pass: this one */
-    uint32_t context, chunk, window;
-    uint32_t
-        picture; /* rows of the largest that must be in one pass, for which rings are long enough */
+    uint32_t context, chunk;
+    uint32_t image_rows; /* of the largest image read in one pass, which the rings are long enough
+                            for; 0: a chunk suffices */
 
     int32_t *tokens;     /* [context] what the caches hold */
-    uint16_t *pass_rows; /* [context] at the first row of a pass, how many it had; 0: in the same
-                            pass as the row before */
-    uint32_t n;          /* how many tokens */
-    session_span *spans; /* [n_spans] by position; their rows' tokens are numbers below zero
+    uint16_t *pass_rows; /* [context] at the first row of a pass, how many rows it had; 0: in the
+                            same pass as the row before */
+    uint32_t n;          /* tokens held */
+    session_span *spans; /* [n_spans] by position; the tokens of their rows are numbers below zero
                             (bz_media_token) */
     uint32_t n_spans;
-    uint32_t ring_from; /* lowest position whose ring rows are still there */
-
-    session_snapshot snapshots[BZ_MAX_SNAPSHOTS];
-    uint32_t n_snapshots;
-    uint64_t clock;
+    bz_rings rings;
 
     session_plan plans[2][BZ_BUCKETS];          /* [one row of logits | all rows][bucket] */
     session_plan canvas_plans[BZ_CANVAS_PLANS]; /* of a diffusion model */
 
-    /* the pass being run: its parameter block and memory */
+    /* The current pass: its parameters, and the arrays they point to. */
     bz_rows rows;
     int32_t pos[BZ_MAX_ROWS];
     uint32_t seq[BZ_MAX_ROWS], out[BZ_MAX_ROWS];
     int32_t id[BZ_MAX_ROWS], block_first[BZ_MAX_ROWS],
-        block_last[BZ_MAX_ROWS]; /* with rows that are no tokens */
+        block_last[BZ_MAX_ROWS]; /* of a pass with rows of media */
     const float *soft[BZ_MAX_ROWS];
     session_plan *running;
     uint32_t first; /* position of its first row */
 
     float *logits; /* [vocabulary] after the last token */
     bool has_logits;
-    bool logits_on_device; /* it has none because a list was read instead: the last token can be fed
-                              again */
+    bool logits_on_device; /* a short list was read instead; the last token can be fed again */
 
-    /* Passes sent that end in a short list (bz_session_send). */
-    uint32_t ahead;  /* most at once; 1: step by step, 0: rows of logits are read instead */
-    uint32_t sent;   /* under way */
+    /* Passes that end in a short list (bz_session_send). */
+    uint32_t ahead;  /* in flight at most; 1: one at a time, 0: rows of logits are read instead */
+    uint32_t sent;   /* in flight */
     int32_t sent_id; /* the token of the oldest */
-    void (*test_override)(
-        bz_topk_request *request,
-        double *u); /* tests: what the device is told differs from what the host does */
+    /* Tests: makes the device's request differ from what the host chooses by. */
+    void (*test_override)(bz_topk_request *request, double *u);
 
     bz_sampler *sampler;
-    bool busy; /* a job is at work */
+    bool busy; /* it has a job */
 
-    /* Going on on another device (recover.c). */
-    bool recomputing;       /* tokens are computed again; first `returned` of them are */
-    bool in_recompute_pass; /* a pass of that is under way */
-    uint32_t recomputed;
-    bool lost; /* during this job, when it held lost_at tokens */
+    /* Continuing on another device (recover.c). */
+    bool recomputing;       /* the tokens held are computed again; */
+    uint32_t recomputed;    /* so many are done */
+    bool in_recompute_pass; /* a pass for that is in flight */
+    bool lost;              /* the device was lost during this job, at lost_at tokens */
     uint32_t lost_at;
 
     bz_session_stats stats;
 };
 
-/* Back end and caches on the device that the model is on; nothing is computed yet. detach lets go
- * of everything there; the session still knows its tokens. */
+/* attach: creates back end and caches on the model's device; nothing is computed yet. detach: frees
+ * everything there; the session keeps its tokens. */
 bz_status bz_session_attach(bz_session *s, bz_error *err);
 void bz_session_detach(bz_session *s);
 
-/* Chooses tokens of this model, never those that its file suppresses. */
+/* A sampler for this model, which never chooses tokens that its file suppresses. */
 bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler **out,
                            bz_error *err);
 
-/* Rewinds to the longest prefix of `ids` that can be continued from and returns its length: less
- * than n, as the last token is computed again for its logits, which a diffusion model's prompt has
- * none of. */
+/* Rewinds to the longest prefix of `ids` [n] that can be continued from and returns its length. It
+ * is less than n, because the last token is computed again for its logits, except with a diffusion
+ * model, whose prompt has none. */
 uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n);
 
-/* Starts a pass over ids (count <= chunk) behind what the session holds. */
+/* Starts a pass over ids [count], count <= chunk, after the tokens held. */
 typedef enum pass_logits { PASS_NONE, PASS_LAST, PASS_ALL } pass_logits;
 bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits,
                           bz_error *err);
-/* Works on it; when DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,
+/* A step of it. When DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,
  * s->logits holds the last row. */
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
-/* The same for positions from `first` <= s->n on, whose tokens are in s->tokens already, by the
- * kernels that a pass of `like` >= count rows has. */
-enum {
-    BZ_FEW_ROWS = 8
-}; /* one by one or up to so many together, numbers are the same to the bit */
+/* The same for positions from `first` <= s->n on, whose tokens are in s->tokens already, with the
+ * kernels of a pass of `like` >= count rows. */
 bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like,
                                 pass_logits logits, bz_error *err);
-/* For want of memory: can it be done with fewer rows per pass than this many? Then it is, from now
- * on. */
-bool bz_session_take_less(bz_session *s, uint32_t count);
-const float *
-bz_session_pass_logits(const bz_session *s); /* all rows asked for; until the next pass */
+/* After a pass of `count` rows found no memory: true if smaller chunks are possible, which are used
+ * from now on. */
+bool bz_session_shrink_chunk(bz_session *s, uint32_t count);
+/* All rows of logits of the pass; valid until the next pass. */
+const float *bz_session_pass_logits(const bz_session *s);
 
-/* Pictures and sounds among the tokens (soft.c). take: from now on these are the session's; it owns
- * them. fit: how many rows from `first` on a pass takes, at most `count` unless a picture that must
- * be in one pass begins there. before: the last position from `pos` down that is not inside such a
- * picture. fill: the pass's rows that are no tokens. */
+/* Images and audio among the tokens (media_rows.c). Some models read an image in one pass, in which
+ * its rows attend to each other: such an image is called a block. */
+bool bz_session_has_blocks(const bz_session *s);
+/* The session owns the spans from now on. */
 void bz_session_take_spans(bz_session *s, session_span *spans, uint32_t n);
-/* For pictures that must be in one pass and are longer than a chunk: longer rings, and everything
- * is computed anew. */
-bz_status bz_session_make_room(bz_session *s, const session_span *spans, uint32_t n, bz_error *err);
-/* There was no memory: what was made longer for a picture goes, so that other prompts have room as
- * before. */
-void bz_session_give_room(bz_session *s);
 void bz_spans_free(session_span *spans, uint32_t n);
+/* Makes the rings long enough for the blocks; if they were not, the tokens held are dropped. */
+bz_status bz_session_reserve_blocks(bz_session *s, const session_span *spans, uint32_t n,
+                                    bz_error *err);
+/* After a failure for lack of memory: makes the rings short again. */
+void bz_session_release_blocks(bz_session *s);
+/* Rows from `first` on that a pass takes: at most `count`, unless a block begins at `first`. */
 uint32_t bz_session_fit_pass(const bz_session *s, uint32_t first, uint32_t count);
+/* The last position up to `pos` that is not inside a block. */
 uint32_t bz_session_before_block(const bz_session *s, uint32_t pos);
+/* Fills in the rows of media of a pass that begins at `first`. */
 void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first);
-bool bz_session_has_blocks(const bz_session *s); /* does the model see pictures whole? */
-/* A prefill whose ids hold numbers of media already; takes the spans, also if it fails. */
+/* A prefill with the numbers of media in ids [n]. Takes the spans, also if it fails. */
 bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, session_span *spans,
                                    uint32_t n_spans, const bz_prefill_options *options,
                                    bz_job **job, bz_error *err);
 
-/* Starts a pass of a diffusion model behind what the session holds; goes on with the back end's own
- * step. Of s->rows the caller has filled in n_out, out and what the pass is about; ids [canvas]
- * belong to the caller. */
-bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t *ids,
-                                 bz_error *err);
-
-/* A pass's state as that of its job; DONE does not occur. */
+/* A pass's state as progress of its job; never DONE. */
 bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *need);
 
-/* Passes of one token that end in a short list, on back ends that have them. send: `id` goes to the
- * position behind those under way; -1: the token that the pass before chose. u is for the choice
- * that follows it. With `request`, that is what this pass and later ones shall leave. DONE: it is
- * under way. WAIT: later. receive: the oldest pass's token belongs to the session; *guess is what
- * the device went on with. forget: all under way are as if never sent. */
+/* Passes of one token that end in a short list, on back ends that have them.
+ * send: feeds `id` after the passes in flight; -1: the token that the pass before it chose. `u` is
+ * the random number of the choice after it. `request`, unless NULL, is for this pass and later
+ * ones. DONE: it is in flight. WAIT: try again later. receive: the token of the oldest pass belongs
+ * to the session; *guess is what the device continued with. forget: discards all passes in flight.
+ */
 bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *request, double u,
                               bz_error *err);
 bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err);
 void bz_session_forget(bz_session *s);
-/* Starts getting the row behind the last token into s->logits: read, if the pass received last was
- * the last one sent (`there`), else computed again. Goes on with bz_session_pass_step; the tokens
- * held stay the same. */
+/* Starts getting the logits after the last token into s->logits: they are read if the pass received
+ * last was the last one sent (`there`), else computed again. Continue with bz_session_pass_step;
+ * the tokens held stay the same. */
 bz_status bz_session_row(bz_session *s, bool there, bz_error *err);
 
-/* Keeps a way back to position s->n. Best effort: without memory there is none. */
+/* Keeps a snapshot at position s->n, if there is memory. */
 void bz_session_keep_snapshot(bz_session *s);
 
 #endif
