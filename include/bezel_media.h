@@ -1,8 +1,7 @@
-/* bezel_media.h: pictures and sound for Gemma 4.
+/* bezel_media.h: images and audio for Gemma 4.
  *
- * A bz_encoder is a model's eyes and ears: pixels or samples go in, a bz_media comes out, which is
- * the picture as rows that stand among a prompt's tokens. Encoding is a job like any other. One
- * thread at a time.
+ * A bz_encoder turns pixels or samples into a bz_media: rows that take the place of tokens in a
+ * prompt. Encoding is a job like any other. One thread at a time.
  *
  * Except for WAV, nothing here knows file formats: the caller decodes (the program with libjpeg,
  * libpng, libwebp, giflib and libsndfile; a web page with what the browser has). */
@@ -18,7 +17,7 @@ extern "C" {
 typedef enum bz_media_kind { BZ_MEDIA_IMAGE, BZ_MEDIA_AUDIO } bz_media_kind;
 
 BZ_API bool bz_model_takes(const bz_model *model,
-                           bz_media_kind kind); /* has it eyes, has it ears? */
+                           bz_media_kind kind); /* whether it has such an encoder */
 
 /* ---- encoding ----------------------------------------------------------- */
 
@@ -27,12 +26,12 @@ typedef struct bz_media bz_media;
 
 typedef struct bz_encoder_options {
     size_t size;
-    uint32_t budget;     /* tokens of a picture, at most: 70 to 1120; 0: the model's, mostly 280 */
-    uint32_t keep;       /* encoded pictures and sounds remembered by their content; 0: 16 */
-    unsigned threads;    /* 0: every processor */
+    uint32_t budget;  /* most tokens of an image: 70 to 1120; 0: the model's default, usually 280 */
+    uint32_t keep;    /* encoded media cached by their content; 0: 16 */
+    unsigned threads; /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
-    bool exact; /* gpu: nothing is rounded to f16, as it is where subgroup matrices are faster for
-                   that */
+    bool exact; /* gpu: round nothing to f16, which is otherwise done where subgroup matrices are
+                   available */
 } bz_encoder_options;
 
 BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model,
@@ -41,24 +40,24 @@ BZ_API void bz_encoder_free(bz_encoder *encoder); /* before the model; its bz_me
 
 /* rgb: [height][width][3], upright (EXIF applied), alpha dropped. pcm: samples of one channel in
  * [-1, 1]; `rate` of them are a second. Both must stay until the job is freed. What was encoded
- * before is not encoded again. Sound of more than 30 seconds is encoded in pieces. Progress events
- * count the tower's steps. */
+ * before is not encoded again. Audio of more than 30 seconds is encoded in pieces. Progress events
+ * count the encoder's blocks. */
 BZ_API bz_status bz_encode_image(bz_encoder *encoder, const uint8_t *rgb, uint32_t width,
                                  uint32_t height, bz_job **job, bz_error *err);
 BZ_API bz_status bz_encode_audio(bz_encoder *encoder, const float *pcm, size_t samples,
                                  uint32_t rate, bz_job **job, bz_error *err);
-/* Of a job that is done: what it made; every call gives one that bz_media_free must free. */
+/* The result of a job that is done; every call returns a reference to be freed with bz_media_free.
+ */
 BZ_API bz_media *bz_job_media(bz_job *job);
-/* Of a job that is done and found nothing remembered: what the tower was given, [rows][cols]: mel
- * features, samples, or the picture's patches. NULL otherwise. Valid until the job is freed. */
+/* Of a job that is done, unless its result was cached: the encoder's input [rows][cols], which is
+ * mel features, samples, or the image's patches. Else NULL. Valid until the job is freed. */
 BZ_API const float *bz_job_features(const bz_job *job, uint32_t *rows, uint32_t *cols);
 
 typedef struct bz_encoder_stats {
-    uint64_t encoded, remembered; /* pictures and sounds */
+    uint64_t encoded, remembered; /* media; remembered: found in the cache */
 } bz_encoder_stats;
 BZ_API bz_encoder_stats bz_encoder_get_stats(const bz_encoder *encoder);
-/* With a model on a GPU: a sentence on why something was encoded on the CPU all the same; NULL:
- * nothing was. */
+/* With a model on a GPU: a sentence on why something was encoded on the CPU; NULL: nothing was. */
 BZ_API const char *bz_encoder_notice(const bz_encoder *encoder);
 
 /* ---- decoding helpers --------------------------------------------------- */
@@ -79,30 +78,30 @@ typedef struct bz_sound {
  * channels. */
 BZ_API bz_status bz_wav_read(bz_sound *sound, const uint8_t *bytes, size_t n, bz_error *err);
 
-/* ---- what was encoded ----------------------------------------------------- */
+/* ---- encoded media -------------------------------------------------------- */
 
 BZ_API void bz_media_free(bz_media *media);
 BZ_API bz_media_kind bz_media_get_kind(const bz_media *media);
-BZ_API uint32_t bz_media_pieces(
-    const bz_media *media); /* of sound: 1, or more when it was longer than 30 seconds */
+BZ_API uint32_t
+bz_media_pieces(const bz_media *media); /* 1; of audio longer than 30 seconds more */
 /* [rows][width]: one row for each token it stands for. */
 BZ_API const float *bz_media_rows(const bz_media *media, uint32_t *rows, uint32_t *width);
 
 /* ---- in a prompt ------------------------------------------------------------ */
 
-/* As bz_session_prefill, with pictures and sounds: `ids` holds for each of them, in order, as many
+/* As bz_session_prefill, with images and audio: `ids` has for each of them, in order, as many
  * <|image|> or <|audio|> tokens as it has rows (begin and end tokens around them are ordinary
- * tokens). What is the same as before, by content, is not computed again. The media may be freed
+ * tokens). Media with the same content as before are not computed again. The media may be freed
  * once this returns. */
 BZ_API bz_status bz_session_prefill_media(bz_session *session, const int32_t *ids, size_t n,
                                           bz_media *const *media, size_t n_media,
                                           const bz_prefill_options *options, bz_job **job,
                                           bz_error *err);
 
-/* A turn whose request may hold image_url, input_audio and the like. Its media are listed in order;
- * source is what the request says (an address, base64). Attach an encoded one to each, then prefill
- * with bz_turn_prefill, which is bz_session_prefill_media with the turn's prompt and snapshot.
- * bz_turn_prompt works once all are attached. */
+/* A turn whose request may have image_url, input_audio and the like. Its media are listed in order;
+ * source is the text in the request (an address, base64). Attach encoded media to each, then
+ * prefill with bz_turn_prefill, which is bz_session_prefill_media with the turn's prompt and
+ * snapshot. bz_turn_prompt works once all are attached. */
 BZ_API bz_status bz_turn_new_media(bz_turn **turn, const bz_model *model, const char *request,
                                    size_t len, bz_error *err);
 BZ_API size_t bz_turn_media(const bz_turn *turn); /* how many */

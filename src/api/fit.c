@@ -1,6 +1,6 @@
-/* Will a model fit on a GPU? Answered from its header: where every tensor would lie, what the
- * caches and a pass need. WebGPU does not tell how much memory there is, so only limits refuse for
- * sure; the rest is for whoever knows. */
+/* Whether a model fits on a GPU, from its header: the memory of weights, caches and a pass. WebGPU
+ * does not report how much memory there is, so that only its limits refuse a model for certain; for
+ * the rest the caller has to know the memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "model/memory.h"
 #include "session/session.h"
 
-enum { LEAST_BUFFER = 256 << 20, LEAST_BINDING = 128 << 20 }; /* what every device of WebGPU has */
-enum { CONTEXT_STEP = 256 }; /* caches grow by so many rows at least */
+enum { MIN_BUFFER = 256 << 20, MIN_BINDING = 128 << 20 }; /* limits that WebGPU guarantees */
+enum { CONTEXT_STEP = 256 };                              /* caches grow by at least so many rows */
 
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err)
 {
@@ -47,8 +47,8 @@ static bz_status weigh(const bz_text_model *m, const gpu_limits *l, bz_weight le
     return status;
 }
 
-/* Of the largest pass that one binding has room for (bz_session_shrink_chunk). A quarter more: fused
- * steps are placed apart, and rows are kept in 8 bits too. */
+/* Of the largest pass that one binding has room for (bz_session_shrink_chunk). A quarter more:
+ * fused steps are placed apart, and rows are kept in 8 bits too. */
 static uint64_t work_of(const bz_text_model *m, const gpu_limits *l)
 {
     const uint32_t chunks[] = {BZ_MAX_CHUNK, BZ_SMALL_CHUNK};
@@ -143,7 +143,7 @@ static bool fits_streamed(const bz_text_model *m, const gpu_limits *l, uint64_t 
 static gpu_limits limits_for(const bz_model *m, const bz_fit_options *o)
 {
     const gpu *g = bz_model_device(m);
-    gpu_limits l = {.max_buffer = LEAST_BUFFER, .max_binding = LEAST_BINDING};
+    gpu_limits l = {.max_buffer = MIN_BUFFER, .max_binding = MIN_BINDING};
     if (g) {
         l = *gpu_limits_of(g);
     }
@@ -162,10 +162,10 @@ static bz_status fit_model(const bz_model *model, const bz_fit_options *o, bz_fi
     const uint32_t context = o->context ? o->context : bz_model_default_context(model);
     uint64_t without = 0;
     bz_table_place place = BZ_TABLE_AUTO;
-    if (l.max_buffer < LEAST_BUFFER || l.max_binding < LEAST_BINDING) {
+    if (l.max_buffer < MIN_BUFFER || l.max_binding < MIN_BINDING) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Every GPU allows buffers of %d MB and bindings of %d MB.",
-                       LEAST_BUFFER >> 20, LEAST_BINDING >> 20);
+                       "Every GPU allows buffers of %d MB and bindings of %d MB.", MIN_BUFFER >> 20,
+                       MIN_BINDING >> 20);
     }
     bz_status status = bz_table_place_named(&place, o->ple, err);
     if (status == BZ_OK && context > limit) {

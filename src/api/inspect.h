@@ -1,4 +1,4 @@
-/* What a model's header says, for programs that decide before they load. */
+/* What a model's header says, for programs that decide before they load it. */
 #ifndef BZ_INSPECT_H
 #define BZ_INSPECT_H
 

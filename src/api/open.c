@@ -1,6 +1,6 @@
-/* Opening a model: headers, then the tables, then the bytes of weights that must be in memory and
- * are not mapped, then a look at the small vectors, then the weights onto the GPU. What takes time
- * is many short steps. */
+/* The job that opens a model: headers, then tables, then the weights that must be in memory and are
+ * not mapped, then a check of the small vectors, then loading onto the GPU. What takes time is done
+ * in many short steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct open_job {
     uint32_t weight;      /* WEIGHTS: the one being read */
     uint64_t read;        /* WEIGHTS: bytes of it asked for */
     uint64_t done, total; /* WEIGHTS: bytes, for progress */
-    bool tell;            /* WEIGHTS: an event is due */
+    bool event_due;       /* WEIGHTS */
 } open_job;
 
 void bz_model_free(bz_model *m)
@@ -80,7 +80,7 @@ static bz_progress failed(bz_need *need, bz_status code, const char *what)
     return BZ_JOB_ERROR;
 }
 
-/* Says which file a refusal is about: a model may have several. */
+/* Names the file in an error: a model may have several. */
 static void name_file(bz_error *err, const char *name)
 {
     bz_error plain = *err;
@@ -94,7 +94,7 @@ static bz_progress step_headers(open_job *j, bz_need *need)
         return BZ_JOB_AGAIN;
     }
     model_file *f = &j->model->files[j->file];
-    if (!f->data && f->header_bytes < j->wanted) { /* ask for what is missing */
+    if (!f->data && f->header_bytes < j->wanted) { /* request what is missing */
         uint8_t *more = bz_realloc(f->header, j->wanted);
         if (!more) {
             return failed(need, BZ_OUT_OF_MEMORY, "No memory for the file's header.");
@@ -132,7 +132,7 @@ static bz_progress step_headers(open_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-/* Norms and scales: the host looks at them, and turns one of them into frequencies. */
+/* Norms and scales: the host reads them, and computes frequencies from one of them. */
 static bool is_vector(const bz_weight_info *w)
 {
     return w->type == BZ_F32 && w->ne[1] == 1;
@@ -215,8 +215,8 @@ static bz_progress step_tables(open_job *j, bz_need *need)
 static bz_progress step_weights(open_job *j, bz_need *need)
 {
     bz_model *m = j->model;
-    if (j->tell) {
-        j->tell = false;
+    if (j->event_due) {
+        j->event_due = false;
         need->event = (bz_event){.kind = BZ_EVENT_PROGRESS, .done = j->done, .total = j->total};
         return BZ_JOB_EVENT;
     }
@@ -246,15 +246,15 @@ static bz_progress step_weights(open_job *j, bz_need *need)
         j->done += n;
     }
     if (need->n_reads) {
-        j->tell = !m->gpu; /* vectors are no progress worth telling */
+        j->event_due = !m->gpu; /* vectors alone are too little for a progress bar */
         return BZ_JOB_NEED_BYTES;
     }
     j->state = CHECK;
     return BZ_JOB_AGAIN;
 }
 
-/* Norms and scales are small and decide everything: a NaN there is a broken file, better
- * said now than as a numeric error after the first token. */
+/* Norms and scales are small and affect everything: a NaN there is a damaged file, better reported
+ * now than as a numeric error after the first token. */
 static bz_progress step_check(open_job *j, bz_need *need)
 {
     const bz_model *m = j->model;
@@ -309,7 +309,7 @@ static bz_progress step(bz_job *job, bz_need *need)
 static void free_job(bz_job *job)
 {
     open_job *j = (open_job *)(void *)job;
-    bz_model_free(j->model); /* NULL once handed out */
+    bz_model_free(j->model); /* NULL once the caller has it */
     free(j);
 }
 
@@ -335,7 +335,7 @@ static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *
         return BZ_OK;
     }
     if (!baseline && strcmp(name, "gpu") != 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "There is no device '%.40s'; use cpu or gpu.", name);
+        return bz_fail(err, BZ_BAD_REQUEST, "Unknown device '%.40s'; use cpu or gpu.", name);
     }
     m->gpu = calloc(1, sizeof *m->gpu);
     if (!m->gpu) {

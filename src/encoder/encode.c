@@ -1,4 +1,4 @@
-/* Encoding a picture or a sound: a job of stages. */
+/* The job that encodes an image or audio. */
 #include <stdlib.h>
 
 #include "encoder/encode.h"
@@ -15,7 +15,7 @@ static bz_content content_of(const bz_encode_job *j)
     return bz_content_of(j->pcm, j->samples * sizeof *j->pcm, 1ull << 63 ^ j->rate);
 }
 
-/* On a GPU: and is that still the model's? */
+/* Whether the weights are loaded; on a GPU, onto the model's current device. */
 static bool is_ready(const bz_encoder *e, bz_media_kind kind)
 {
     const bz_tower_state *t = &e->tower[kind];
@@ -33,7 +33,7 @@ static bz_progress step_look(bz_encode_job *j)
         j->stage = STAGE_FINISHED;
         return BZ_JOB_AGAIN;
     }
-    j->stage = is_ready(e, j->kind) ? STAGE_READY : STAGE_READ;
+    j->stage = is_ready(e, j->kind) ? STAGE_PREPARE : STAGE_READ;
     return BZ_JOB_AGAIN;
 }
 
@@ -44,17 +44,17 @@ static bz_progress step_stage(bz_encode_job *j, bz_need *need)
     case STAGE_READ: return bz_encode_read(j, need);
     case STAGE_CHECK: return bz_encode_check(j, need);
     case STAGE_LOAD: return bz_encode_load(j, need);
-    case STAGE_READY:
-        return j->kind == BZ_MEDIA_IMAGE ? bz_encode_ready_image(j, need)
-                                         : bz_encode_ready_sound(j, need);
+    case STAGE_PREPARE:
+        return j->kind == BZ_MEDIA_IMAGE ? bz_encode_prepare_image(j, need)
+                                         : bz_encode_prepare_audio(j, need);
     case STAGE_TOWER: return bz_encode_pass(j, need);
     case STAGE_FINISHED: break;
     }
     return BZ_JOB_DONE;
 }
 
-/* A device can be lost at any time: the piece at hand is encoded again on another, unless that is
- * lost there too. */
+/* A device can be lost at any time: the current piece is encoded again on another, unless that is
+ * lost, too. */
 static bz_progress step(bz_job *job, bz_need *need)
 {
     bz_encode_job *j = (bz_encode_job *)(void *)job;
@@ -77,7 +77,7 @@ static void free_job(bz_job *job)
     bz_tower_state *t = &j->e->tower[j->kind];
     bz_encode_forget_reads(j);
     bz_model_load_end(j->e->model, j);
-    if (t->gpu && !t->gpu->ready) { /* nobody knows which of its reads were done */
+    if (t->gpu && !t->gpu->ready) { /* it is unknown which reads were done */
         bz_encoder_drop(j->e, j->kind);
     }
     j->e->busy = false;
@@ -144,16 +144,15 @@ bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint3
     bz_encode_job *j = NULL;
     if (rate < BZ_AUDIO_MIN_RATE || rate > BZ_AUDIO_MAX_RATE) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The sound has %u samples a second; between %d and %d are understood.", rate,
+                       "The audio has %u samples a second; %d to %d are supported.", rate,
                        BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
     }
     if (samples == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The sound has no samples, so there is nothing to hear.");
+        return bz_fail(err, BZ_BAD_REQUEST, "The audio has no samples.");
     }
     if (samples / rate >= MAX_SECONDS) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The sound lasts %zu minutes; at most %d are taken, so cut it.",
+                       "The audio lasts %zu minutes; at most %d are supported, so cut it.",
                        samples / rate / 60, MAX_SECONDS / 60);
     }
     const bz_status status = new_job(&j, e, BZ_MEDIA_AUDIO, err);
@@ -168,7 +167,7 @@ bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint3
     return BZ_OK;
 }
 
-/* Is it a job of this kind, and done? */
+/* The job as an encoding that is done; else NULL. */
 static const bz_encode_job *finished(const bz_job *job)
 {
     const bz_encode_job *j = (const bz_encode_job *)(const void *)job;

@@ -1,4 +1,4 @@
-/* Encoders: a model's eyes and ears with what they have encoded. The job itself is in encode.c. */
+/* Creating and freeing encoders, and the cache of what was encoded. The job is in encode.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { DEFAULT_KEEP = 16, MAX_KEEP = 256 };
 
-/* ---- making and freeing ---------------------------------------------------------- */
+/* ---- create and free ------------------------------------------------------------- */
 
 void bz_encoder_drop(bz_encoder *e, bz_media_kind kind)
 {
@@ -170,7 +170,7 @@ bool bz_model_takes(const bz_model *m, bz_media_kind kind)
     return (kind == BZ_MEDIA_IMAGE ? m->towers.vision.kind : m->towers.audio.kind) != BZ_TOWER_NONE;
 }
 
-/* ---- remembering ------------------------------------------------------------------ */
+/* ---- cache ------------------------------------------------------------------------ */
 
 bz_media *bz_encoder_recall(bz_encoder *e, bz_content content)
 {

@@ -1,5 +1,5 @@
-/* Pictures and sound made ready for a tower: resized and cut into patches, resampled and taken
- * apart into features. */
+/* Preparing the input of a tower: images are resized and cut into patches, audio is resampled and
+ * turned into features. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bz_progress no_memory(bz_need *need, const char *what)
     return BZ_JOB_ERROR;
 }
 
-bz_progress bz_encode_ready_image(bz_encode_job *j, bz_need *need)
+bz_progress bz_encode_prepare_image(bz_encode_job *j, bz_need *need)
 {
     const bz_vision *v = &j->e->towers.vision;
     if (!j->resize) {
@@ -36,7 +36,7 @@ bz_progress bz_encode_ready_image(bz_encode_job *j, bz_need *need)
     if (!j->features || !j->media) {
         return no_memory(need, "a picture");
     }
-    /* towers look at pixels from -1 to 1, projections at pixels from 0 to 1 */
+    /* towers take pixels from -1 to 1, projections from 0 to 1 */
     bz_image_patches(bz_resize_pixels(j->resize), j->to, v->side,
                      layers ? 2.0f / 255.0f : 1.0f / 255.0f, layers ? -1.0f : 0.0f, j->features);
     bz_resize_free(j->resize);
@@ -45,7 +45,7 @@ bz_progress bz_encode_ready_image(bz_encode_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-/* Pieces follow each other; one too short for a single moment is left out. */
+/* Pieces follow each other; one too short for a single frame is left out. */
 static uint32_t piece_samples(const bz_encode_job *j, uint32_t piece)
 {
     const size_t first = (size_t)piece * BZ_CLIP_SAMPLES, left = j->samples - first;
@@ -70,7 +70,7 @@ uint32_t bz_encode_piece_tokens(const bz_encode_job *j, uint32_t piece)
     return j->e->towers.audio.kind == BZ_TOWER_LAYERS ? (n + BZ_MOMENTS - 1) / BZ_MOMENTS : n;
 }
 
-static bz_progress make_room_for_sound(bz_encode_job *j, bz_need *need)
+static bz_progress allocate_audio(bz_encode_job *j, bz_need *need)
 {
     const bool layers = j->e->towers.audio.kind == BZ_TOWER_LAYERS;
     uint32_t tokens = 0, pieces = 0;
@@ -81,7 +81,7 @@ static bz_progress make_room_for_sound(bz_encode_job *j, bz_need *need)
     }
     if (tokens == 0) {
         bz_fail(&need->error, BZ_BAD_REQUEST,
-                "The sound lasts %.1f ms; from 10.1 ms on there is something to hear.",
+                "The audio lasts %.1f ms; it must last at least 10.1 ms.",
                 (double)j->samples / 16.0);
         return BZ_JOB_ERROR;
     }
@@ -120,13 +120,13 @@ static bz_progress resample(bz_encode_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-bz_progress bz_encode_ready_sound(bz_encode_job *j, bz_need *need)
+bz_progress bz_encode_prepare_audio(bz_encode_job *j, bz_need *need)
 {
     if (j->rate != BZ_SAMPLE_RATE) {
         return resample(j, need);
     }
     if (!j->features) {
-        return make_room_for_sound(j, need);
+        return allocate_audio(j, need);
     }
     if (j->e->towers.audio.kind ==
         BZ_TOWER_DIRECT) { /* pieces are whole numbers of frames: 30 s are 750 */

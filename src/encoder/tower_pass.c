@@ -1,4 +1,4 @@
-/* Passes through a tower. */
+/* Passes of a tower. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static bz_status begin_image(bz_encode_job *j, bz_error *err)
     return BZ_OK;
 }
 
-/* A piece of sound as rows of the plan: four moments each, silence behind the last. */
+/* A piece of audio as rows of the plan: four frames each, silence after the last. */
 static bz_status begin_sound(bz_encode_job *j, bz_error *err)
 {
     const bz_encoder *e = j->e;
@@ -87,8 +87,8 @@ static bz_status begin_sound(bz_encode_job *j, bz_error *err)
     return BZ_OK;
 }
 
-/* Told of once per block. */
-static bool tell_progress(bz_encode_job *j, bz_need *need)
+/* One event per block. */
+static bool report_progress(bz_encode_job *j, bz_need *need)
 {
     const bz_backend *b = j->e->tower[j->kind].backend;
     const uint32_t blocks =
@@ -100,10 +100,10 @@ static bool tell_progress(bz_encode_job *j, bz_need *need)
     }
     b->progress(b, &done, &total);
     const uint64_t now = (uint64_t)j->piece * blocks + done * blocks / (total ? total : 1);
-    if (now == j->told) {
+    if (now == j->reported) {
         return false;
     }
-    j->told = now;
+    j->reported = now;
     need->event =
         (bz_event){.kind = BZ_EVENT_PROGRESS, .done = now, .total = (uint64_t)blocks * pieces};
     return true;
@@ -126,10 +126,10 @@ bz_progress bz_encode_pass(bz_encode_job *j, bz_need *need)
     const bz_pass_state state =
         t->backend->step(t->backend, bz_os_now() + BZ_STEP_NS, &need->error);
     if (state != BZ_PASS_DONE) {
-        return state == BZ_PASS_ERROR   ? bz_encode_fall_back(j, need)
-               : tell_progress(j, need) ? BZ_JOB_EVENT
-               : state == BZ_PASS_WAIT  ? BZ_JOB_NEED_GPU
-                                        : BZ_JOB_AGAIN;
+        return state == BZ_PASS_ERROR     ? bz_encode_fall_back(j, need)
+               : report_progress(j, need) ? BZ_JOB_EVENT
+               : state == BZ_PASS_WAIT    ? BZ_JOB_NEED_GPU
+                                          : BZ_JOB_AGAIN;
     }
     j->in_pass = false;
     const uint32_t made = j->kind == BZ_MEDIA_IMAGE ? j->media->rows : j->rows.n;

@@ -1,4 +1,4 @@
-/* The weights of a tower: read, looked at, and put where it runs. */
+/* The weights of a tower: read, checked, and loaded where it runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ bz_progress bz_encode_fall_back(bz_encode_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
-/* The model's device, another one if that was lost, and the tower's weights on it. */
+/* Loads the tower's weights onto the model's device, or onto another one if that was lost. */
 static bz_progress load_on_gpu(bz_encode_job *j, bz_need *need)
 {
     bz_encoder *e = j->e;
@@ -126,7 +126,7 @@ static bz_progress load_on_gpu(bz_encode_job *j, bz_need *need)
     if (!bz_model_is_loaded(e->model)) {
         if (!j->reloading && j->lost && j->lost_at == j->done_rows) {
             bz_fail(&need->error, BZ_DEVICE_LOST,
-                    "The GPU was lost, and again while the same was encoded; use --device cpu.");
+                    "The GPU was lost twice while encoding the same input; use --device cpu.");
             return BZ_JOB_ERROR;
         }
         j->reloading = j->lost = true;
@@ -169,6 +169,6 @@ bz_progress bz_encode_load(bz_encode_job *j, bz_need *need)
     }
     t->backend = t->on_gpu ? t->backend : j->e->cpu;
     t->ready = true;
-    j->stage = j->features ? STAGE_TOWER : STAGE_READY;
+    j->stage = j->features ? STAGE_TOWER : STAGE_PREPARE;
     return BZ_JOB_AGAIN;
 }

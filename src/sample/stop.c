@@ -11,7 +11,7 @@ typedef struct pattern {
     char *text;
     size_t *back;
     size_t len;
-    size_t at; /* the stream ends with this many bytes of it, and not more */
+    size_t at; /* the longest prefix that the stream ends with, in bytes */
 } pattern;
 
 struct bz_stop {
@@ -36,7 +36,7 @@ void bz_stop_free(bz_stop *m)
     free(m);
 }
 
-/* The longest beginning that the text goes on with, when its next byte is c. */
+/* The length of the longest prefix that the stream ends with after byte c. */
 static size_t advance(const pattern *p, size_t at, char c)
 {
     while (at > 0 && p->text[at] != c) {
@@ -96,7 +96,7 @@ bool bz_stop_matched(const bz_stop *m)
     return m->matched;
 }
 
-/* One byte on; writes what is no longer held and returns how much. */
+/* Takes one byte; writes what is no longer held back and returns how much. */
 static size_t push_byte(bz_stop *m, char c, char *out)
 {
     const pattern *lead = NULL, *found = NULL;

@@ -11,9 +11,8 @@ struct bz_job {
     bz_lock *lock;                   /* held during a step; NULL: none */
     bool ended;                      /* done or failed: stepping again returns the same */
     bz_error error;
-    bz_finish finish; /* of generating */
-    const struct bz_canvas
-        *canvas; /* of a diffusion model's: as its last event told; NULL: none yet */
+    bz_finish finish;               /* of generating */
+    const struct bz_canvas *canvas; /* of a diffusion model: as of the last event; NULL: none yet */
 };
 
 enum { BZ_STEP_NS = 10 * 1000 * 1000 }; /* how long a step may compute */

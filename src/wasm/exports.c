@@ -1,6 +1,6 @@
-/* What JavaScript calls: bezel.h through numbers; media.c has the pictures and sounds.
- * web/package/src/wasm.ts declares the same functions. Texts go in as pointer and length, in memory
- * of `alloc`, and stay the caller's. */
+/* Functions that JavaScript calls: bezel.h with numbers as arguments; media.c has images and audio.
+ * web/package/src/wasm.ts declares the same functions. Texts are passed as pointer and length, in
+ * memory of `alloc`, and stay the caller's. */
 #include "bezel_media.h"
 
 #if defined(__wasm__)
@@ -127,7 +127,7 @@ EXPORT(job_model) bz_model *wasm_job_model(bz_job *job)
     return bz_job_model(job);
 }
 
-/* Makes the job end after the header; 0 cannot be. */
+/* Makes the job end after the header; never 0. */
 EXPORT(job_header_only) const bz_model *wasm_job_header_only(bz_job *job)
 {
     return bz_open_header_only(job);

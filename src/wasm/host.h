@@ -1,5 +1,5 @@
-/* The caller's end of the border: the last error, and a report that is all doubles, so that
- * JavaScript reads it as one array. Both are valid until the next call with the same host. */
+/* What a call reports to JavaScript: the last error, and results that are all doubles, so that they
+ * are read as one array. Both are valid until the next call with the same host. */
 #ifndef BZ_WASM_HOST_H
 #define BZ_WASM_HOST_H
 
@@ -13,7 +13,7 @@ typedef struct report_read {
     double file, offset, length, to, buffer, buffer_offset;
 } report_read;
 
-/* Of a step. wasm.ts knows the order. */
+/* Of a step, in the order of wasm.ts. */
 typedef struct step_report {
     double n_reads;
     double kind, done, total, token, text, text_len, log_prob, top, n_top, logits, position, rows;
@@ -29,7 +29,7 @@ typedef struct host {
     bz_input inputs[MAX_INPUTS];
     size_t n_inputs;
     bz_need need;
-    int32_t *ids; /* of the last text made into tokens */
+    int32_t *ids; /* of the last text tokenized */
     char text[BZ_TEXT_MAX];
 } host;
 

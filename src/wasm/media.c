@@ -1,5 +1,5 @@
-/* Pictures and sounds: bezel_media.h through numbers. Pixels and samples lie in memory of `alloc`,
- * which must stay until their job is freed. */
+/* bezel_media.h with numbers as arguments. Pixels and samples are in memory of `alloc`, which must
+ * stay until their job is freed. */
 #include "bezel_media.h"
 
 #if defined(__wasm__)
@@ -20,8 +20,7 @@ EXPORT(model_takes) uint32_t wasm_model_takes(const bz_model *m, uint32_t kind)
     return bz_model_takes(m, (bz_media_kind)kind);
 }
 
-/* Tokens of a picture, at most, for OpenAI's words: 0 what the model is made for, 1 "low", 2
- * "high". */
+/* Most tokens of an image for OpenAI's `detail`: 0 the model's default, 1 "low", 2 "high". */
 EXPORT(model_budget) uint32_t wasm_model_budget(const bz_model *m, uint32_t detail)
 {
     const uint32_t usual = m->towers.vision.budget, low = 70;
@@ -61,7 +60,8 @@ EXPORT(encoder_stats) void wasm_encoder_stats(host *h, const bz_encoder *e)
     h->report.numbers[1] = (double)stats.remembered;
 }
 
-/* Why a tower was left to the CPU; report: where the sentence is (0: none was), and its length. */
+/* Why an encoder runs on the CPU; report: where the sentence is (0: it does not), and its length.
+ */
 EXPORT(encoder_notice) void wasm_encoder_notice(host *h, const bz_encoder *e)
 {
     const char *text = bz_encoder_notice(e);
@@ -69,7 +69,7 @@ EXPORT(encoder_notice) void wasm_encoder_notice(host *h, const bz_encoder *e)
     h->report.numbers[1] = text ? (double)strlen(text) : 0;
 }
 
-/* Is it a size that is taken? Asked before a picture is decoded. */
+/* Whether an image of this size is supported, before it is decoded. */
 EXPORT(image_check) uint32_t wasm_image_check(host *h, double width, double height, uint32_t budget)
 {
     bz_size to;
@@ -104,7 +104,7 @@ EXPORT(job_media) bz_media *wasm_job_media(bz_job *job)
     return bz_job_media(job);
 }
 
-/* report: where what the tower was given is (0: it was remembered), its rows and columns. */
+/* report: where the tower's input is (0: it was cached), its rows and columns. */
 EXPORT(job_features) void wasm_job_features(host *h, const bz_job *job)
 {
     uint32_t rows, cols;
@@ -113,9 +113,9 @@ EXPORT(job_features) void wasm_job_features(host *h, const bz_job *job)
     h->report.numbers[2] = cols;
 }
 
-/* ---- what was encoded ------------------------------------------------------------------------ */
+/* ---- encoded media --------------------------------------------------------------------------- */
 
-/* One holder more, who frees it too. */
+/* Adds a reference, to be freed too. */
 EXPORT(media_hold) bz_media *wasm_media_hold(const bz_media *m)
 {
     return bz_media_hold(m);
@@ -143,7 +143,7 @@ EXPORT(turn_media) uint32_t wasm_turn_media(const bz_turn *t)
     return (uint32_t)bz_turn_media(t);
 }
 
-/* Its kind; report: where what the request says of it is, and its length. */
+/* Its kind; report: where its source in the request is, and its length. */
 EXPORT(turn_media_source) uint32_t wasm_turn_media_source(host *h, const bz_turn *t, uint32_t i)
 {
     const char *source;
@@ -166,7 +166,7 @@ EXPORT(turn_prefill) bz_job *wasm_turn_prefill(host *h, bz_session *s, bz_turn *
     return job;
 }
 
-/* The tokens given hold places for the media, in order; `media` are addresses. */
+/* The ids have placeholder tokens for the media, in order; `media` are addresses. */
 EXPORT(prefill_media)
 bz_job *wasm_prefill_media(host *h, bz_session *s, const int32_t *ids, uint32_t n,
                            bz_media *const *media, uint32_t n_media, bool all_logits)

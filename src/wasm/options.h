@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "bezel_media.h"
 
-/* What they point to lies in the arena. An unknown key or a wrong value is bad_request. */
+/* Lists and texts are allocated in the arena. An unknown key or a wrong value is bad_request. */
 bz_status bz_wasm_open_options(bz_open_options *o, bz_str json, bz_arena *arena, bz_error *err);
 bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *arena,
                                   bz_error *err);

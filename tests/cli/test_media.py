@@ -109,7 +109,7 @@ with tempfile.TemporaryDirectory() as work:
         need(bezel("encode", *WHOLE, "--image", row, "-o", path("o.f32")).returncode == 2, "100 places of the golden model")
         one_sentence(bezel("run", *WHOLE, "--image", path("nosuch.jpg"), "-q", "hi"), 3, "nosuch.jpg")
         for name, data, words in (("cut.wav", wav(np.zeros(9))[:40], ["cut off"]), ("none.wav", wav(np.zeros(0)), ["no samples"]),
-                                  ("short.wav", wav(np.zeros(100)), ["something to hear"]), ("text.mp3", b"hello", ["not a sound"])):
+                                  ("short.wav", wav(np.zeros(100)), ["at least 10.1 ms"]), ("text.mp3", b"hello", ["not a sound"])):
             r = bezel("run", *WHOLE, "--audio", write(name, data), "-q", "hi")
             one_sentence(r, r.returncode or -1, name, *words)
 

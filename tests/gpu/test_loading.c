@@ -399,7 +399,7 @@ static void test_refusals(void)
         bz_model_open_file(&m, model_path("nano-e-q8_0.gguf"), NULL,
                            &(bz_open_options){.size = sizeof(bz_open_options), .device = "abacus"},
                            &err) == BZ_BAD_REQUEST);
-    CHECKF(strcmp(err.text, "There is no device 'abacus'; use cpu or gpu.") == 0, "%s", err.text);
+    CHECKF(strcmp(err.text, "Unknown device 'abacus'; use cpu or gpu.") == 0, "%s", err.text);
     CHECK(m == NULL);
 }
 
