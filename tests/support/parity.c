@@ -8,6 +8,7 @@
 
 #include "base/os.h"
 #include "check.h"
+#include "gpu_wait.h"
 #include "cpu/cpu.h"
 #include "gpu/run/backend.h"
 #include "gpu/device/test_hooks.h"
