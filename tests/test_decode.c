@@ -71,7 +71,7 @@ static void test_ppm(void)
     must_fail(b.p, b.n - 1, "cut off");
     must_fail(b.p, 10, "header");
     must_fail((const uint8_t *)"P6 10000 10000 255\n", 19, "megapixels");
-    must_fail((const uint8_t *)"P6 0 24 255\n", 12, "nothing to look at");
+    must_fail((const uint8_t *)"P6 0 24 255\n", 12, "it is empty");
     must_fail((const uint8_t *)"hello", 5, "not an image that Bezel reads");
     must_fail((const uint8_t *)"", 0, "not an image that Bezel reads");
     free(b.p);

@@ -174,7 +174,7 @@ static const edit e_edits[] = {
      "The key gemma4.embedding_length is not a whole number."},
     {"width as a signed number", SET_I32, K "embedding_length", 64, NULL, BZ_OK, NULL},
     {"width that does not fit", SET_U32, K "embedding_length", 128, NULL, BAD,
-     "The tensor token_embd.weight has shape [64, 640, 1] where the configuration asks for [128, "
+     "The tensor token_embd.weight has shape [64, 640, 1]; the configuration needs [128, "
      "640, 1]."},
     {"no window", DROP_KEY, K "attention.sliding_window", 0, NULL, BAD,
      "The key gemma4.attention.sliding_window is missing, so this is not a complete Gemma 4 file."},
@@ -188,7 +188,7 @@ static const edit e_edits[] = {
      "layer."},
     {"only sliding layers to share with", SET_ARRAY, K "attention.sliding_window_pattern", 8, NULL,
      BAD,
-     "The tensor blk.3.attn_q.weight has shape [64, 128, 1] where the configuration asks for [64, "
+     "The tensor blk.3.attn_q.weight has shape [64, 128, 1]; the configuration needs [64, "
      "64, 1]."},
     {"everything shared", SET_U32, K "attention.shared_kv_layers", 8, NULL, BAD,
      "The key gemma4.attention.shared_kv_layers leaves a layer without an earlier layer of its "
@@ -217,14 +217,14 @@ static const edit e_edits[] = {
     {"FFN widths for too few layers", SET_ARRAY, K "feed_forward_length", 3, NULL, BAD,
      "The key gemma4.feed_forward_length has 3 elements for 8 layers."},
     {"FFN width that does not fit", SET_U32, K "feed_forward_length", 96, NULL, BAD,
-     "The tensor blk.4.ffn_gate.weight has shape [64, 192, 1] where the configuration asks for "
+     "The tensor blk.4.ffn_gate.weight has shape [64, 192, 1]; the configuration needs "
      "[64, 96, 1]."},
     {"per-layer width that does not fit", SET_U32, K "embedding_length_per_layer_input", 32, NULL,
      BAD,
-     "The tensor per_layer_token_embd.weight has shape [128, 640, 1] where the configuration asks "
-     "for [256, 640, 1]."},
+     "The tensor per_layer_token_embd.weight has shape [128, 640, 1]; the configuration needs "
+     "[256, 640, 1]."},
     {"vocabulary size that does not fit", ADD_U32, K "vocab_size", 600, NULL, BAD,
-     "The tensor token_embd.weight has shape [64, 640, 1] where the configuration asks for [64, "
+     "The tensor token_embd.weight has shape [64, 640, 1]; the configuration needs [64, "
      "600, 1]."},
     {"no embedding", DROP_TENSOR, "token_embd.weight", 0, NULL, BAD,
      "The tensor token_embd.weight is missing."},
@@ -236,13 +236,13 @@ static const edit e_edits[] = {
      "The tensor blk.1.attn_k.weight is missing."},
     {"no frequencies: they are made", DROP_TENSOR, "rope_freqs.weight", 0, NULL, BZ_OK, NULL},
     {"too few frequencies", SET_COLS, "rope_freqs.weight", 8, NULL, BAD,
-     "The tensor rope_freqs.weight has shape [8, 1, 1] where the configuration asks for [16, 1, "
+     "The tensor rope_freqs.weight has shape [8, 1, 1]; the configuration needs [16, 1, "
      "1]."},
     {"a head of its own, wrong shape", ADD_TENSOR, "output.weight", 64, NULL, BAD,
-     "The tensor output.weight has shape [64, 1, 1] where the configuration asks for [64, 640, "
+     "The tensor output.weight has shape [64, 1, 1]; the configuration needs [64, 640, "
      "1]."},
     {"queries of the wrong shape", SET_ROWS, "blk.0.attn_q.weight", 65, NULL, BAD,
-     "The tensor blk.0.attn_q.weight has shape [64, 65, 1] where the configuration asks for [64, "
+     "The tensor blk.0.attn_q.weight has shape [64, 65, 1]; the configuration needs [64, "
      "64, 1]."},
     {"a norm in half precision", SET_TYPE, "blk.0.attn_norm.weight", BZ_F16, NULL, NO,
      "The tensor blk.0.attn_norm.weight has type F16; norms and scales must be F32."},
@@ -277,13 +277,13 @@ static const edit moe_edits[] = {
     {"more used than there are", SET_U32, K "expert_used_count", 17, NULL, BAD,
      "The key gemma4.expert_used_count is 17; it must be between 1 and 16."},
     {"wrong expert count", SET_U32, K "expert_count", 8, NULL, BAD,
-     "The tensor blk.0.ffn_gate_inp.weight has shape [64, 16, 1] where the configuration asks for "
+     "The tensor blk.0.ffn_gate_inp.weight has shape [64, 16, 1]; the configuration needs "
      "[64, 8, 1]."},
     {"no expert width: from the tensors", DROP_KEY, K "expert_feed_forward_length", 0, NULL, BZ_OK,
      NULL},
     {"expert width that does not fit", SET_U32, K "expert_feed_forward_length", 64, NULL, BAD,
-     "The tensor blk.0.ffn_down_exps.weight has shape [32, 64, 16] where the configuration asks "
-     "for [64, 64, 16]."},
+     "The tensor blk.0.ffn_down_exps.weight has shape [32, 64, 16]; the configuration needs [64, "
+     "64, 16]."},
     {"no router in a layer", DROP_TENSOR, "blk.3.ffn_gate_inp.weight", 0, NULL, BAD,
      "The tensor blk.3.ffn_gate_inp.weight is missing."},
     {"no experts' gates", DROP_TENSOR, "blk.3.ffn_gate_up_exps.weight", 0, NULL, BAD,

@@ -1,9 +1,10 @@
-/* Attention of one query head over the cached rows it may see.
+/* kv_write and attend: one query head over the cached positions it sees.
  *
- * Rows are visited in order of position, in chunks that end at multiples of CHUNK, with
- * a running maximum: the order of additions depends on the query's position and its
- * window only, never on where in a ring the rows lie or how the prompt was cut.
- * The scale is 1: the learned norms of q and k carry it. */
+ *   out = sum over j of softmax_j(q . k_j) v_j
+ *
+ * Positions are visited in order, in chunks that end at multiples of CHUNK, with a running maximum:
+ * the order of additions depends only on the query's position and its window, never on the ring
+ * row or on how the prompt was split. The scale is 1: the learned norms of q and k include it. */
 #include <math.h>
 #include <string.h>
 
@@ -44,12 +45,11 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const bz_kv *kv = c->rows->kv[c->rows->seq[row]];
     const kv_layer *l = &kv->layer[s->cache.id - 1];
     uint32_t kv_head = head / (s->heads / l->kv_heads);
-    uint32_t last =
-        (uint32_t)c->rows->pos[s->bidirectional ? c->rows->n - 1 : row]; /* row that is seen */
+    /* visible positions: first .. last */
+    uint32_t last = (uint32_t)c->rows->pos[s->bidirectional ? c->rows->n - 1 : row];
     uint32_t own = (uint32_t)c->rows->pos[s->bidirectional ? 0 : row];
     uint32_t first = s->window && own + 1 > s->window ? own + 1 - s->window : 0;
-    if (s->image_attention != BZ_IMAGE_CAUSAL &&
-        c->rows->image_last) { /* a picture's rows see each other */
+    if (s->image_attention != BZ_IMAGE_CAUSAL && c->rows->image_last) {
         last = (uint32_t)c->rows->image_last[row];
         const uint32_t begin = (uint32_t)c->rows->image_first[row];
         first = s->image_attention == BZ_IMAGE_WHOLE && begin < first ? begin : first;
@@ -61,12 +61,12 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     const float *q = cpu_row(c, s->in[0], row) + (size_t)head * d;
     float *out = cpu_row(c, s->out[0], row) + (size_t)head * d;
     memset(out, 0, d * sizeof *out);
-    float greatest = -INFINITY, total = 0.0f;
+    float max = -INFINITY, total = 0.0f;
 
     for (uint32_t j = first; j <= last;) {
         uint32_t end = (j / CHUNK + 1) * CHUNK;
         end = end <= last ? end : last + 1;
-        float score[CHUNK], high = -INFINITY;
+        float score[CHUNK], chunk_max = -INFINITY;
         for (uint32_t i = j; i < end; i++) {
             const uint8_t *key = keys + kv_row(l, i) * row_bytes;
             if (f32) {
@@ -74,18 +74,18 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
             } else {
                 score[i - j] = c->k->dot_f16(q, (const uint16_t *)(const void *)key, d);
             }
-            high = score[i - j] > high ? score[i - j] : high;
+            chunk_max = score[i - j] > chunk_max ? score[i - j] : chunk_max;
         }
-        if (high > greatest) {
-            float shrink = expf(greatest - high); /* 0 for the first chunk */
+        if (chunk_max > max) {
+            float shrink = expf(max - chunk_max); /* 0 for the first chunk */
             total *= shrink;
             for (uint32_t i = 0; i < d; i++) {
                 out[i] *= shrink;
             }
-            greatest = high;
+            max = chunk_max;
         }
         for (uint32_t i = j; i < end; i++) {
-            float p = expf(score[i - j] - greatest);
+            float p = expf(score[i - j] - max);
             const uint8_t *value = values + kv_row(l, i) * row_bytes;
             total += p;
             if (f32) {

@@ -1,17 +1,15 @@
-/* Steps of a diffusion model's canvas: how sure it is of each row, and the embedding each row would
- * have on average. */
+/* Steps of a diffusion model's canvas: read_kept, logit_stats and soft_embed. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/internal.h"
 
-enum { SOFT_ROWS = 16 }; /* that share an unpacked piece of the table */
+enum { SOFT_ROWS = 16 }; /* canvas rows per task: they share the dequantized table rows */
 
-/* Tokens less likely than this are left out of the average: all of them together do not show in
- * f32. */
-static const float least_share = 0x1p-40f;
+/* Less probable tokens are omitted from soft_embed: their sum is below the precision of f32. */
+static const float min_probability = 0x1p-40f;
 
-void cpu_put_given(cpu *c)
+void cpu_copy_kept_input(cpu *c)
 {
     const bz_plan *p = c->schedule->plan;
     for (uint32_t i = 1; i < p->n_tensors; i++) {
@@ -40,66 +38,66 @@ uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job)
     return cpu_rows_of(c, job->step->in[0]);
 }
 
-/* ---- judging ---------------------------------------------------------------------- */
+/* ---- logit_stats ------------------------------------------------------------------- */
 
-/* Sums are in double: a running sum in f32 over a vocabulary of 262,144 loses its tail, and with it
- * the difference between certain and nearly certain. */
+/* Sums are in double: an f32 sum over a vocabulary of 262,144 loses the small probabilities, and
+ * with them the difference between certain and nearly certain. */
 void cpu_logit_stats(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
     const uint32_t n = cpu_info(c, s->in[0])->cols;
     const float *x = cpu_row(c, s->in[0], row), t = c->rows->temperature;
-    float *stats = cpu_row(c, s->out[0], s->first_row + row), peak = -INFINITY;
+    float *stats = cpu_row(c, s->out[0], s->first_row + row), max = -INFINITY;
     uint32_t best = 0, drawn = 0;
     for (uint32_t v = 0; v < n; v++) {
         const float z = x[v] / t;
-        if (z > peak && z < INFINITY) {
-            peak = z;
+        if (z > max && z < INFINITY) {
+            max = z;
             best = v;
         }
     }
     double total = 0, weighted = 0, sum = 0;
     for (uint32_t v = 0; v < n; v++) {
-        const float below = x[v] / t - peak;
-        if (below <= 0 && below > -INFINITY) { /* neither NaN nor without end */
+        const float below = x[v] / t - max;
+        if (below <= 0 && below > -INFINITY) { /* false for NaN */
             const double e = (double)expf(below);
             total += e;
             weighted += e * (double)below;
         }
     }
-    const double reach = (double)c->rows->uniform[s->first_row + row] * total;
+    const double goal = (double)c->rows->uniform[s->first_row + row] * total;
     for (uint32_t v = 0; v < n; v++) {
-        const float below = x[v] / t - peak, e = below <= 0 ? expf(below) : 0;
+        const float below = x[v] / t - max, e = below <= 0 ? expf(below) : 0;
         if (e > 0) {
             sum += (double)e;
             drawn = v;
-            if (sum >= reach) {
+            if (sum >= goal) {
                 break;
             }
         }
     }
-    const bool finite = peak > -INFINITY;
+    const bool finite = max > -INFINITY;
     stats[BZ_STAT_BEST] = (float)best;
     stats[BZ_STAT_DRAWN] = (float)drawn;
     stats[BZ_STAT_ENTROPY] = finite ? (float)fmax(log(total) - weighted / total, 0) : -1;
-    stats[BZ_STAT_MAX] = finite ? peak : 0;
+    stats[BZ_STAT_MAX] = finite ? max : 0;
     stats[BZ_STAT_SUM] = finite ? (float)total : 1;
 }
 
-/* ---- the average embedding --------------------------------------------------------- */
+/* ---- soft_embed -------------------------------------------------------------------- */
 
-/* Logits become probabilities where they lie. */
+/* Turns logits into probabilities, in place. */
 void cpu_probabilities(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
     const uint32_t n = cpu_info(c, s->in[0])->cols;
     const float *stats = cpu_row(c, s->in[1], s->first_row + row), t = c->rows->temperature;
-    const float peak = stats[BZ_STAT_MAX], total = stats[BZ_STAT_SUM];
+    const float max = stats[BZ_STAT_MAX], total = stats[BZ_STAT_SUM];
     float *x = cpu_row(c, s->in[0], row);
     for (uint32_t v = 0; v < n; v++) {
-        const float below = x[v] / t - peak;
+        const float below = x[v] / t - max;
         x[v] = below <= 0 ? expf(below) / total : 0;
     }
 }
@@ -133,7 +131,7 @@ void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         bool unpacked = false;
         for (uint32_t r = 0; r < count; r++) {
             const float p = cpu_row(c, s->in[0], first + r)[v];
-            if (p < least_share) {
+            if (p < min_probability) {
                 continue;
             }
             if (!unpacked) {

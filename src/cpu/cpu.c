@@ -1,6 +1,6 @@
-/* Running a schedule: job after job, each job's tasks over the pool, until the pass is
- * done or the deadline has passed. A pass can stop between any two tasks and go on
- * later, which is what lets a job's step be short. */
+/* Runs a schedule: job after job, each job's tasks on the pool, until the pass is done or the
+ * deadline has passed. A pass can stop between any two tasks and resume later, so that calls are
+ * short. */
 #include "cpu/cpu.h"
 
 #include <stdlib.h>
@@ -27,11 +27,11 @@ static void begin(bz_backend *b, bz_schedule *schedule, const bz_rows *rows)
     c->job = 0;
     c->task = c->n_tasks = 0;
     if (rows->kept_input) {
-        cpu_put_given(c);
+        cpu_copy_kept_input(c);
     }
 }
 
-static void report(cpu *c, const cpu_job *job)
+static void call_trace(cpu *c, const cpu_job *job)
 {
     for (int o = 0; c->trace && job->ends_step && o < 2; o++) {
         bz_tensor t = job->step->out[o];
@@ -44,7 +44,7 @@ static void report(cpu *c, const cpu_job *job)
 
 static bz_pass_state step(bz_backend *b, uint64_t deadline, bz_error *err)
 {
-    (void)err; /* memory was reserved beforehand: a CPU pass cannot fail */
+    (void)err; /* memory was reserved by prepare: a CPU pass cannot fail */
     cpu *c = (cpu *)(void *)b;
     while (c->job < c->schedule->n_jobs) {
         const cpu_job *job = &c->schedule->jobs[c->job];
@@ -56,7 +56,7 @@ static bz_pass_state step(bz_backend *b, uint64_t deadline, bz_error *err)
         if (c->task < c->n_tasks) {
             return BZ_PASS_AGAIN;
         }
-        report(c, job);
+        call_trace(c, job);
         c->job++;
         c->task = c->n_tasks = 0;
         if (deadline && bz_os_now() >= deadline && c->job < c->schedule->n_jobs) {
@@ -111,12 +111,14 @@ bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights,
 {
     const bz_kernels *kernels = bz_kernels_best(options->kernels);
     if (!kernels) {
-        return bz_fail(err, BZ_BAD_REQUEST, "This processor cannot run the kernels '%s'.",
-                       options->kernels);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "This processor cannot run the kernels '%s'; omit the option to use the best ones.",
+            options->kernels);
     }
     cpu *c = calloc(1, sizeof *c);
     if (!c) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the CPU back end.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory for the CPU back end.");
     }
     c->backend = (bz_backend){.name = "cpu",
                               .free = free_cpu,
@@ -136,7 +138,8 @@ bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights,
     c->scratch = c->pool ? calloc(bz_pool_threads(c->pool), sizeof *c->scratch) : NULL;
     if (!c->scratch) {
         free_cpu(&c->backend);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the CPU back end's threads.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the CPU back end's threads.");
     }
     *out = &c->backend;
     return BZ_OK;

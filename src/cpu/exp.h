@@ -1,6 +1,6 @@
-/* The exponential that the towers' softmax and activations use, as numbers and as one value: every
- * instruction set has the same polynomial. Good to 2 units in the last place between BZ_EXP_LOWEST
- * and BZ_EXP_HIGHEST, outside of which it stays what it is there. */
+/* The exponential of the towers' softmax and activations: the constants, and a scalar version.
+ * Every instruction set uses the same polynomial. Accurate to 2 ulp between BZ_EXP_LOWEST and
+ * BZ_EXP_HIGHEST; arguments outside are clamped. */
 #ifndef BZ_CPU_EXP_H
 #define BZ_CPU_EXP_H
 
@@ -10,7 +10,7 @@
 #define BZ_EXP_LOWEST   -87.0f
 #define BZ_EXP_HIGHEST  88.0f
 #define BZ_EXP_LOG2E    1.44269504088896341f
-#define BZ_EXP_LN2_HIGH 0.693359375f /* few bits: exact times a small integer */
+#define BZ_EXP_LN2_HIGH 0.693359375f /* has few bits: its product with a small integer is exact */
 #define BZ_EXP_LN2_LOW  -2.12194440e-4f
 /* e^r = 1 + r + r^2 (C0 + C1 r + ... + C5 r^5) for |r| <= ln 2 / 2 */
 #define BZ_EXP_C0 5.0000001201e-1f
@@ -26,7 +26,7 @@
 
 static inline float bz_exp(float x)
 {
-    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     x = x < BZ_EXP_LOWEST ? BZ_EXP_LOWEST : x > BZ_EXP_HIGHEST ? BZ_EXP_HIGHEST : x;
     float n = x * BZ_EXP_LOG2E + shift;
     n -= shift;
@@ -41,7 +41,7 @@ static inline float bz_exp(float x)
     return p * power;
 }
 
-/* Whole rows, in shapes that compilers turn into vector code (kernels_plain.c). */
+/* The same for rows of n values, written so that compilers vectorise them (kernels_plain.c). */
 float bz_exp_sum_plain(float *x, size_t n);
 void bz_gelu_mul_plain(const float *gate, const float *up, float *out, size_t n);
 void bz_silu_plain(const float *x, float *out, size_t n);

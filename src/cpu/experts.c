@@ -1,8 +1,8 @@
-/* Mixture of experts: choose, group rows by expert, multiply each group, add slots.
+/* Mixture of experts: route, group rows by expert, multiply each group, sum over slots.
  *
- * Grouping reads each expert's weights once however many rows chose it. Every (row, slot)
- * result stands in its own place and slots are added in order, so that the sum does not
- * depend on which rows share a pass. */
+ * Grouping reads each expert's weights once, however many rows use it. Every (row, slot) has its
+ * own result, and slots are added in order, so that the sum does not depend on which rows share a
+ * pass. */
 #include <math.h>
 #include <string.h>
 
@@ -12,15 +12,15 @@ void cpu_route(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
-    float *logit = cpu_row(c, s->in[0], row), *share = cpu_row(c, s->out[1], row);
+    float *logit = cpu_row(c, s->in[0], row), *weight = cpu_row(c, s->out[1], row);
     int32_t *id = cpu_ids(c, s->out[0], row);
     uint32_t experts = cpu_info(c, s->in[0])->cols;
-    float greatest = logit[0], total = 0.0f;
+    float max = logit[0], total = 0.0f;
     for (uint32_t e = 1; e < experts; e++) {
-        greatest = logit[e] > greatest ? logit[e] : greatest;
+        max = logit[e] > max ? logit[e] : max;
     }
-    /* The best by probability, equal ones by number. The softmax over all experts cancels
-     * in the renormalised shares, but ties are decided on the logits' order, which it keeps. */
+    /* The best experts by logit, ties by number. The denominator of the softmax over all experts
+     * cancels when the weights are renormalised, so it is never computed. */
     for (uint32_t slot = 0; slot < s->experts_used; slot++) {
         int32_t best = -1;
         for (uint32_t e = 0; e < experts; e++) {
@@ -33,11 +33,11 @@ void cpu_route(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
             }
         }
         id[slot] = best;
-        share[slot] = expf(logit[best] - greatest);
-        total += share[slot];
+        weight[slot] = expf(logit[best] - max);
+        total += weight[slot];
     }
     for (uint32_t slot = 0; slot < s->experts_used; slot++) {
-        share[slot] /= total;
+        weight[slot] /= total;
     }
 }
 
@@ -69,7 +69,7 @@ void cpu_group_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         }
         g->first[e + 1] += g->first[e];
     }
-    /* Fill from the back, so that first[e] ends as the start of expert e again. */
+    /* Fill each expert's range from its end, so that pairs are ascending. */
     for (uint32_t row = n; row-- > 0;) {
         for (uint32_t slot = slots; slot-- > 0;) {
             uint32_t e = (uint32_t)cpu_ids(c, s->out[0], row)[slot];
@@ -100,32 +100,32 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
     const uint8_t *blocks = cpu_weight(c, s->w[0]) + (expert * outputs + first) * row_bytes;
     const uint32_t *pairs = c->groups.pairs + c->groups.first[expert];
     uint32_t n = c->groups.first[expert + 1] - c->groups.first[expert];
-    bool slotted = cpu_info(c, s->in[0])->cols != k; /* every slot has an input of its own */
+    bool slotted = cpu_info(c, s->in[0])->cols != k; /* every slot has its own input */
     bool q8 = cpu_uses_q8(c, s), has_min = q8 && bz_type_has_min(w->type);
-    cpu_scratch *own = &c->scratch[worker];
+    cpu_scratch *scratch = &c->scratch[worker];
 
     if (q8) {
         for (uint32_t i = 0; i < n; i++) {
-            own->gathered[i] = c->q8[slotted ? pairs[i] : pairs[i] / s->experts_used];
+            scratch->gathered[i] = c->q8[slotted ? pairs[i] : pairs[i] / s->experts_used];
         }
     }
     for (uint32_t r = 0; r < count; r++) {
         if (q8) {
-            bz_w8 unpacked = {own->q, own->s, own->m};
+            bz_w8 unpacked = {scratch->q, scratch->s, scratch->m};
             c->k->unpack(w->type, blocks + r * row_bytes, unpacked, k);
-            c->k->dot8(unpacked, has_min, own->gathered, n, k, own->out);
+            c->k->dot8(unpacked, has_min, scratch->gathered, n, k, scratch->out);
         } else {
-            c->k->dequantize(w->type, blocks + r * row_bytes, own->values, k);
+            c->k->dequantize(w->type, blocks + r * row_bytes, scratch->values, k);
             for (uint32_t i = 0; i < n; i++) {
                 const float *x = cpu_row(c, s->in[0], pairs[i] / s->experts_used);
                 x += slotted ? pairs[i] % s->experts_used * k : 0;
-                c->k->dot(own->values, x, k, 1, k, &own->out[i]);
+                c->k->dot(scratch->values, x, k, 1, k, &scratch->out[i]);
             }
         }
         for (uint32_t i = 0; i < n; i++) {
             float *y = cpu_row(c, s->out[0], pairs[i] / s->experts_used) +
                        pairs[i] % s->experts_used * outputs;
-            y[first + r] = own->out[i];
+            y[first + r] = scratch->out[i];
         }
     }
 }
@@ -134,14 +134,14 @@ void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     (void)worker;
     const bz_step *s = job->step;
-    const float *x = cpu_row(c, s->in[0], row), *share = cpu_row(c, s->in[2], row);
+    const float *x = cpu_row(c, s->in[0], row), *weight = cpu_row(c, s->in[2], row);
     const int32_t *id = cpu_ids(c, s->in[1], row);
     const uint8_t *scales = s->w[0].id ? cpu_weight(c, s->w[0]) : NULL;
     float *out = cpu_row(c, s->out[0], row);
     uint32_t cols = cpu_info(c, s->out[0])->cols;
     memset(out, 0, cols * sizeof *out);
     for (uint32_t slot = 0; slot < s->experts_used; slot++) {
-        float factor = share[slot] * (scales ? cpu_weight_f32(scales, (size_t)id[slot]) : 1.0f);
+        float factor = weight[slot] * (scales ? cpu_weight_f32(scales, (size_t)id[slot]) : 1.0f);
         c->k->axpy(factor, x + (size_t)slot * cols, out, cols);
     }
 }

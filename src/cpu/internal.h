@@ -1,5 +1,5 @@
-/* Inside the CPU back end: a step becomes one or two jobs, a job is a loop of
- * independent tasks, and tasks are what the pool hands out. */
+/* Internals of the CPU back end: a step becomes one or two jobs, and a job is a loop of
+ * independent tasks that the pool's threads run. */
 #ifndef BZ_CPU_INTERNAL_H
 #define BZ_CPU_INTERNAL_H
 
@@ -17,8 +17,8 @@ struct cpu_job {
     uint32_t (*tasks)(const cpu *c, const cpu_job *job); /* depends on the pass's rows */
     const bz_step *step;
     bool ends_step;   /* its outputs are complete after this job */
-    uint32_t tile;    /* weight rows per task, or columns per task */
-    float *constants; /* rope table: frequencies [width/2]; convolutions: weights; owned */
+    uint32_t tile;    /* weight rows or columns per task */
+    float *constants; /* rope_table: frequencies [width/2]; convolutions: weights; owned */
 };
 
 struct bz_schedule {
@@ -27,17 +27,17 @@ struct bz_schedule {
     size_t n_jobs;
 };
 
-/* Rows of a pass grouped by the expert they chose, so that each expert's weights are
- * read once for all its rows. */
+/* The (row, slot) pairs of a pass grouped by expert, so that each expert's weights are read once
+ * for all its rows. */
 typedef struct expert_groups {
     uint32_t *first;  /* [experts + 1] into pairs */
     uint32_t *pairs;  /* [n * slots]: row * slots + slot, ascending within an expert */
-    uint32_t *active; /* [n_active] experts that any row chose */
+    uint32_t *active; /* [n_active] experts with at least one pair */
     uint32_t n_active;
     uint32_t cap_experts, cap_pairs;
 } expert_groups;
 
-/* One worker's own memory for unpacked weights and a tile of results. */
+/* Memory of one worker for unpacked weights and a tile of results. */
 typedef struct cpu_scratch {
     int8_t *q;       /* [tile * K] */
     float *s, *m;    /* [tile * K / 16] each */
@@ -54,21 +54,21 @@ struct cpu {
     const bz_weights *weights;
     const uint8_t *const *weight_bytes;
 
-    /* memory that grows when a plan is prepared, never during a pass */
+    /* memory that may grow when a plan is prepared, never during a pass */
     uint8_t *arena;
     size_t arena_bytes;
     uint8_t *scratch_memory;
     cpu_scratch *scratch; /* [threads] */
     uint32_t scratch_weights, scratch_rows;
-    uint8_t *q8_memory; /* activations in 8 bits of the step being run */
+    uint8_t *q8_memory; /* int8 activations of the current step */
     size_t q8_bytes;
     bz_q8 *q8; /* [q8_rows] */
     uint32_t q8_rows;
     expert_groups groups;
-    uint8_t *packed; /* keys and values of the step being run, in panels */
+    uint8_t *packed; /* keys and values of the current attend_all step, in panels */
     size_t packed_bytes;
 
-    /* the pass being run */
+    /* the current pass */
     const bz_schedule *schedule;
     const bz_rows *rows;
     size_t job;
@@ -109,7 +109,7 @@ static inline const uint8_t *cpu_weight(const cpu *c, bz_weight w)
 
 static inline float cpu_weight_f32(const uint8_t *bytes, size_t index)
 {
-    float v; /* files may be packed without alignment */
+    float v; /* the file's data may be unaligned */
     __builtin_memcpy(&v, bytes + 4 * index, sizeof v);
     return v;
 }
@@ -118,7 +118,7 @@ static inline float cpu_weight_f32(const uint8_t *bytes, size_t index)
 
 uint32_t cpu_tasks_rows(const cpu *c, const cpu_job *job); /* one per output row */
 
-/* rows.c: everything that works on one row at a time */
+/* rows.c: steps that work on one row at a time */
 void cpu_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_rms_norm(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_add(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
@@ -146,9 +146,9 @@ void cpu_group_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_expert_linear(const cpu *c, const cpu_job *job);
 void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
-/* canvas.c: what a diffusion model has besides */
-enum { CPU_SOFT_TILE = 256 }; /* columns of a task of soft_embed: whole blocks of every type */
-void cpu_put_given(cpu *c);   /* before the pass */
+/* canvas.c: steps of diffusion models */
+enum { CPU_SOFT_TILE = 256 };     /* columns per task of soft_embed: whole blocks of every type */
+void cpu_copy_kept_input(cpu *c); /* before the pass */
 void cpu_read_kept(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_input_rows(const cpu *c, const cpu_job *job);
 void cpu_logit_stats(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
@@ -160,17 +160,17 @@ uint32_t cpu_tasks_attend(const cpu *c, const cpu_job *job);
 void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_kv_write(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 
-/* wide.c: products and attention of towers */
-uint32_t cpu_wide_tile(uint64_t k);
-size_t cpu_wide_scratch(uint64_t k); /* floats */
-void cpu_linear_wide(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* panels.c: products and attention of towers */
+uint32_t cpu_panel_tile(uint64_t k);
+size_t cpu_panel_scratch(uint64_t k); /* floats */
+void cpu_linear_panels(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 size_t cpu_attend_all_bytes(uint32_t rows, const bz_step *step);
 size_t cpu_attend_all_scratch(uint32_t rows); /* floats */
 uint32_t cpu_tasks_heads(const cpu *c, const cpu_job *job);
 void cpu_pack_head(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_attend_all(const cpu *c, const cpu_job *job);
 void cpu_attend_all(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
-/* tower.c, sound.c: one task per row */
+/* tower.c, audio.c: one task per row */
 void cpu_input(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_position_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_clamp(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
@@ -195,7 +195,7 @@ void cpu_local_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 typedef struct kv_layer {
     uint32_t kv_heads, head_dim;
     uint32_t window; /* 0: grows */
-    uint32_t rows;   /* ring size, or rows reserved so far */
+    uint32_t rows;   /* ring size, or row capacity */
     uint8_t **k;     /* [kv_heads] each [rows][head_dim], f16 or f32 */
     uint8_t **v;
 } kv_layer;
@@ -211,6 +211,6 @@ static inline uint32_t kv_row(const kv_layer *l, uint32_t pos)
     return l->window ? pos % l->rows : pos;
 }
 
-void cpu_kv_interface(bz_backend *b); /* fills in the kv_* and snapshot_* functions */
+void cpu_kv_interface(bz_backend *b); /* sets the kv_* and snapshot_* functions */
 
 #endif

@@ -1,3 +1,4 @@
+/* Selects the kernels for this processor. */
 #include "cpu/kernels.h"
 
 #include <string.h>
@@ -14,8 +15,8 @@ bool bz_type_has_min(bz_type type)
 #if defined(__x86_64__)
 static bool has_avx2(void)
 {
-    /* The builtin also asks whether the system saves the wide registers. Some compilers
-     * do not know "f16c" there; it needs nothing beyond AVX but its own bit. */
+    /* The builtin also checks that the system saves the AVX registers. Some compilers do not know
+     * "f16c" there; its CPUID bit is enough where AVX works. */
     unsigned a, b, c, d;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;

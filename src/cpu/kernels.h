@@ -1,24 +1,23 @@
 /* The inner loops of the CPU back end, one table per instruction set.
  *
- * Every product of a weight row with an activation row has one fixed order of
- * additions, which depends on the row length K only. The variants that take several
- * activation rows at once give bit for bit what the single one gives: batch size,
- * chunk start and thread count never change a result.
+ * The dot product of a weight row with an activation row has a fixed order of additions, which
+ * depends on the row length K only. Kernels that take several activation rows at once produce the
+ * same bits as one row at a time: batch size, chunk start and thread count never change a result.
  *
- * Two ways to multiply by a quantised matrix:
- *   exact   weights are dequantised to f32 and multiplied with f32 activations;
- *   8 bit   activations are rounded to int8 in groups of 32, weights are unpacked to
- *           int8 with a scale and a minimum per 16 values; integer dot products of 16,
- *           f32 sums. One activation format serves every weight type.
+ * Two ways to multiply by a quantized matrix:
+ *   exact   weights are dequantized to f32 and multiplied with f32 activations;
+ *   int8    activations are rounded to int8 in groups of 32, weights are unpacked to int8 with a
+ *           scale and a minimum per 16 values; integer dot products of 16, f32 sums. One
+ *           activation format serves every block type.
  */
 #ifndef BZ_CPU_KERNELS_H
 #define BZ_CPU_KERNELS_H
 
 #include "file/quant.h"
 
-/* Activations in 8 bits. x[i] ~ d[i/32] * q[i], d = max|x|/127 of its group, q rounded
- * to nearest, ties away from zero, in -127..127. A group below 2^-100 is zero; one that
- * holds an infinity or a NaN has d = NaN and q = 0, and so has every product with it. */
+/* int8 activations. x[i] ~ d[i/32] * q[i], d = max|x|/127 of the group, q rounded to nearest, ties
+ * away from zero, in -127..127. A group with max|x| below 2^-100 becomes zero; a group with an
+ * infinity or NaN has d = NaN and q = 0, so that every product with it is NaN. */
 typedef struct bz_q8 {
     int8_t *q;  /* [K] */
     float *d;   /* [K/32] */
@@ -29,40 +28,40 @@ typedef struct bz_q8 {
 typedef struct bz_w8 {
     int8_t *q; /* [K] */
     float *s;  /* [K/16] */
-    float *m;  /* [K/16]; types without minima neither write nor read it, it may be NULL */
+    float *m;  /* [K/16]; unused and possibly NULL for types without minima */
 } bz_w8;       /* types with minima have q in 0..127 */
 
 typedef struct bz_kernels {
     const char *name; /* "avx2", "neon", "simd128", "plain" */
 
-    /* out[0..n) = values of n/block blocks; equal to bz_dequantize to the last bit. */
+    /* out[0..n) = values of n/block blocks; bit-equal to bz_dequantize. */
     void (*dequantize)(bz_type type, const void *blocks, float *out, size_t n);
-    /* Unpacks n/block blocks of a quantised type (not F32, F16, BF16). */
+    /* Unpacks n/block blocks of a quantized type (not F32, F16, BF16). */
     void (*unpack)(bz_type type, const void *blocks, bz_w8 out, size_t n);
-    /* Rounds n = multiple of 32 activations. */
+    /* Rounds x[n] to int8; n is a multiple of 32. */
     void (*quantize)(const float *x, bz_q8 out, size_t n);
 
     /* out[r] = sum_i w[i] * x[r * stride + i], for r < rows. Any k >= 1. */
     void (*dot)(const float *w, const float *x, size_t stride, size_t rows, size_t k, float *out);
-    /* out[r] = product of unpacked weights with activation row r. k is a multiple of 32.
-     * has_min is the weight type's bz_type_has_min: false, the minima are not read;
-     * true, no w.q is negative. */
+    /* out[r] = dot product of the unpacked weights with activation row r. k is a multiple of 32.
+     * has_min: bz_type_has_min of the weight type. False: w.m is not read; true: no w.q is
+     * negative. */
     void (*dot8)(bz_w8 w, bool has_min, const bz_q8 *x, size_t rows, size_t k, float *out);
 
     float (*sum_squares)(const float *x, size_t n);
 
-    /* Attention over cached keys and values, either f32 or f16 in memory (n = head size). */
+    /* Attention over cached keys and values in f32 or f16; n = head size. */
     float (*dot_f16)(const float *q, const uint16_t *k, size_t n);
     void (*axpy)(float a, const float *v, float *out, size_t n); /* out += a * v */
     void (*axpy_f16)(float a, const uint16_t *v, float *out, size_t n);
     void (*to_f16)(const float *x, uint16_t *out, size_t n); /* nearest even */
 
-    /* Towers. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c < cols <= 16;
-     * sums of BZ_PANEL_RUN products are added to each other, which keeps long sums exact and their
-     * weights in the nearest cache. */
+    /* Towers. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c < cols <= 16.
+     * K is split into runs of BZ_PANEL_RUN whose sums are added, which makes long sums more
+     * accurate and keeps b in the first-level cache. */
     void (*panel)(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
                   float *out, size_t stride_out, size_t cols);
-    /* x[i] = exp(x[i] - greatest), the sum of them returned. */
+    /* x[i] = exp(x[i] - max x); returns the sum. */
     float (*exp_sum)(float *x, size_t n);
     void (*gelu_mul)(const float *gate, const float *up, float *out, size_t n); /* tanh form */
     void (*silu)(const float *x, float *out, size_t n);                         /* out may be x */
@@ -70,11 +69,11 @@ typedef struct bz_kernels {
 
 enum { BZ_PANEL = 16 /* columns of a panel */, BZ_PANEL_RUN = 768 };
 
-/* Has the type minima (w[i] = s*q - m with m not zero)? */
+/* Whether the type has minima (w[i] = s*q - m with m not zero). */
 bool bz_type_has_min(bz_type type);
 
-/* What this machine's processor supports, best first; never NULL. `name` picks one
- * ("plain", "avx2", "neon", "simd128") or NULL for the best; an unsupported name gives NULL. */
+/* The kernels called `name` ("plain", "avx2", "neon", "simd128"), or NULL if this processor does
+ * not support them. name NULL: the best supported ones. */
 const bz_kernels *bz_kernels_best(const char *name);
 
 extern const bz_kernels bz_kernels_plain;

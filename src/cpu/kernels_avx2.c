@@ -1,7 +1,7 @@
-/* The inner loops for x86-64 with AVX2, FMA and F16C.
+/* The kernels for x86-64 with AVX2, FMA and F16C.
  *
- * Tails shorter than a vector go through masked loads, which read zeros: one more
- * step of the same sums, so that the order of additions depends on the length only. */
+ * Tails shorter than a vector are loaded with a mask, which reads zeros: one more step of the same
+ * sums, so that the order of additions depends on the length only. */
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -32,7 +32,7 @@ INLINE __m256 halves8(const uint16_t *p)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* n < 8 of them, the rest zero. */
+/* n < 8 values, the other lanes zero. */
 INLINE __m256 few_halves(const uint16_t *p, size_t n)
 {
     uint16_t buffer[8] = {0};
@@ -42,7 +42,7 @@ INLINE __m256 few_halves(const uint16_t *p, size_t n)
 
 /* ---- f32 ---- */
 
-/* R rows at once, four sums of eight lanes each: three rows are what 16 registers hold. */
+/* R rows at once, four sums of eight lanes per row: three rows fit 16 registers. */
 INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t R, size_t k,
                      float *out)
 {
@@ -147,8 +147,7 @@ static void to_f16(const float *x, uint16_t *out, size_t n)
 
 /* ---- towers ---- */
 
-/* R rows by 16 columns: with six rows twelve sums, two loads and six broadcasts to twelve products.
- */
+/* R rows by 16 columns: six rows have 12 sums; 2 loads and 6 broadcasts feed 12 multiply-adds. */
 INLINE void panel_rows(const float *a, size_t stride_a, const size_t R, const float *b, size_t k,
                        float *out, size_t stride_out, size_t cols, bool add)
 {
@@ -196,7 +195,7 @@ static void panel_run(const float *a, size_t stride_a, size_t rows, const float 
         panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
 }
 
-/* bz_exp, eight at once. */
+/* bz_exp of eight values. */
 INLINE __m256 exp8(__m256 x)
 {
     x = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(BZ_EXP_LOWEST)),
@@ -289,7 +288,7 @@ static void silu(const float *x, float *out, size_t n)
     }
 }
 
-/* ---- 8 bits: activations ---- */
+/* ---- int8: activations ---- */
 
 INLINE uint32_t largest_lane(__m256i v)
 {
@@ -299,7 +298,7 @@ INLINE uint32_t largest_lane(__m256i v)
     return (uint32_t)_mm_cvtsi128_si32(m);
 }
 
-/* Ties away from zero, by the way explained in kernels_plain.c. */
+/* Rounds ties away from zero, as explained in kernels_plain.c. */
 INLINE __m256i round_away(__m256 v)
 {
     __m256 sign = _mm256_and_ps(v, _mm256_set1_ps(-0.0f));
@@ -307,7 +306,7 @@ INLINE __m256i round_away(__m256 v)
         _mm256_add_ps(v, _mm256_or_ps(sign, _mm256_set1_ps(0x1.FFFFFEp-2f))));
 }
 
-/* The same numbers as the plain one. */
+/* Bit-equal to the plain kernel. */
 static void quantize(const float *x, bz_q8 out, size_t n)
 {
     const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
@@ -320,7 +319,7 @@ static void quantize(const float *x, bz_q8 out, size_t n)
         }
         uint32_t largest = largest_lane(_mm256_max_epi32(_mm256_max_epi32(bits[0], bits[1]),
                                                          _mm256_max_epi32(bits[2], bits[3])));
-        if (largest >= 0x7F800000u || largest < 27u << 23) { /* not finite, or as good as zero */
+        if (largest >= 0x7F800000u || largest < 27u << 23) { /* not finite, or rounded to zero */
             float d = _mm_cvtss_f32(
                 _mm_castsi128_ps(_mm_cvtsi32_si128(largest >= 0x7F800000u ? 0x7FC00000 : 0)));
             memset(out.q + 32 * g, 0, 32);
@@ -333,14 +332,16 @@ static void quantize(const float *x, bz_q8 out, size_t n)
         __m256i r[4];
         for (size_t j = 0; j < 4; j++)
             r[j] = round_away(_mm256_mul_ps(v[j], inverse));
-        /* Packing works within 128-bit halves; the last shuffle puts the fours in order. */
+        /* Packing works within 128-bit lanes; the last shuffle restores the order of the groups of
+         * four bytes. */
         __m256i bytes =
             _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
         bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256((__m256i *)(out.q + 32 * g), bytes);
         out.d[g] = d;
 
-        /* Sums of 16: lower and upper 128-bit half. maddubs with ones as the unsigned side. */
+        /* Sums of 16 values: lower and upper 128-bit lane. maddubs with ones as unsigned operand.
+         */
         __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes),
                                         _mm256_set1_epi16(1));
         sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4E));
@@ -350,19 +351,19 @@ static void quantize(const float *x, bz_q8 out, size_t n)
     }
 }
 
-/* ---- 8 bits: products ---- */
+/* ---- int8: products ---- */
 
-/* Exact products of 32 pairs in eight sums of four: lanes 0..3 belong to the first 16
- * values, 4..7 to the second. maddubs wants one side unsigned: where the weights may be
- * negative their sign moves to the activations. 2 * 128 * 127 fits 16 bits. */
+/* Exact products of 32 pairs in eight sums of four: lanes 0..3 are the first 16 values, 4..7 the
+ * second. maddubs needs one unsigned operand: where weights may be negative, their sign is moved
+ * to the activations. 2 * 128 * 127 fits 16 bits. */
 INLINE __m256i products32(__m256i w, __m256i magnitude, __m256i x, const bool is_signed)
 {
     __m256i pairs = _mm256_maddubs_epi16(magnitude, is_signed ? _mm256_sign_epi8(x, w) : x);
     return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-/* R rows at once. Group t of the four in a step of 128 values adds to sum t % 2, the
- * minima to a third: no sum waits for itself more than twice in a step. */
+/* R rows at once, 128 values per iteration. Group t of 32 is added to sum t % 2, the minima to a
+ * third sum: this shortens the dependency chains. */
 INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k,
                       float *out)
 {
@@ -375,7 +376,7 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
 
     size_t i = 0;
     for (; i + 128 <= k; i += 128) {
-        /* Scales of first halves in the lower 128 bits, of second halves in the upper. */
+        /* Scales of the first 16 values in the lower 128 bits, of the second 16 in the upper. */
         __m256 s = _mm256_permutevar8x32_ps(_mm256_loadu_ps(w.s + i / 16), even_then_odd);
         __m256 scale[4];
         for (size_t r = 0; r < R; r++)
@@ -425,7 +426,7 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
         out[r] = sum_lanes(_mm256_add_ps(_mm256_add_ps(sum[r][0], sum[r][1]), sum[r][2]));
 }
 
-/* ---- 8 bits: weights ---- */
+/* ---- int8: weights ---- */
 
 INLINE float half_at(const uint8_t *p)
 {
@@ -457,7 +458,7 @@ INLINE void scale16(float *p, float d, __m128i bytes)
     _mm256_storeu_ps(p + 8, _mm256_mul_ps(factor, b));
 }
 
-/* Each of eight bytes twice: a group of 32 values has two halves of 16. */
+/* Each of eight bytes twice: a group of 32 values has two scales, one per 16. */
 INLINE __m128i twice(uint32_t first, uint32_t last)
 {
     __m128i v = _mm_cvtsi64_si128((long long)((uint64_t)last << 32 | first));
@@ -623,9 +624,9 @@ INLINE void iq4_xs(const bz_block_iq4_xs *b, bz_w8 w)
 
 #include "cpu/unpack_each.h"
 
-/* ---- dequantisation ---- */
+/* ---- dequantization ---- */
 
-/* s * q - m, each operation rounded: no fused multiply-add here. */
+/* s * q - m, each operation rounded: no fused multiply-add. */
 INLINE void expand(bz_w8 w, const bool has_min, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -663,5 +664,5 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 #include "cpu/kernels_table.h"
 
 #else
-typedef int bz_no_avx2; /* a file of C must declare something */
+typedef int bz_no_avx2; /* ISO C requires a declaration */
 #endif

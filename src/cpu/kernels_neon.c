@@ -1,8 +1,8 @@
-/* The inner loops for 64-bit ARM. NEON is part of every such processor; the 8-bit dot
- * product instruction is used where the compiler was told that it exists.
+/* The kernels for 64-bit ARM. Every such processor has NEON; the int8 dot product instruction is
+ * used where the compiler targets it.
  *
- * Tails shorter than a vector are copied beside zeros: one more step of the same sums,
- * so that the order of additions depends on the length only. */
+ * Tails shorter than a vector are padded with zeros: one more step of the same sums, so that the
+ * order of additions depends on the length only. */
 #if defined(__aarch64__)
 
 #include <arm_neon.h>
@@ -15,7 +15,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE float32x4_t few_floats(const float *p, size_t n) /* n < 4 */
+INLINE float32x4_t load_tail_f32(const float *p, size_t n) /* n < 4 */
 {
     float buffer[4] = {0};
     memcpy(buffer, p, n * sizeof *p);
@@ -27,14 +27,14 @@ INLINE float32x4_t halves4(const uint16_t *p)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 }
 
-INLINE float32x4_t few_halves(const uint16_t *p, size_t n) /* n < 4 */
+INLINE float32x4_t load_tail_f16(const uint16_t *p, size_t n) /* n < 4 */
 {
     uint16_t buffer[4] = {0};
     memcpy(buffer, p, n * sizeof *p);
     return halves4(buffer);
 }
 
-/* Four sums of four lanes to one number, always in this order. */
+/* Adds four sums of four lanes, always in this order. */
 INLINE float sum_lanes(const float32x4_t sum[4])
 {
     float32x4_t s = vaddq_f32(vaddq_f32(sum[0], sum[1]), vaddq_f32(sum[2], sum[3]));
@@ -64,9 +64,9 @@ INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t
             sum[r][0] = vfmaq_f32(sum[r][0], v, vld1q_f32(x + r * stride + i));
     }
     if (i < k) {
-        float32x4_t v = few_floats(w + i, k - i);
+        float32x4_t v = load_tail_f32(w + i, k - i);
         for (size_t r = 0; r < R; r++)
-            sum[r][1] = vfmaq_f32(sum[r][1], v, few_floats(x + r * stride + i, k - i));
+            sum[r][1] = vfmaq_f32(sum[r][1], v, load_tail_f32(x + r * stride + i, k - i));
     }
     for (size_t r = 0; r < R; r++)
         out[r] = sum_lanes(sum[r]);
@@ -88,7 +88,8 @@ static void axpy(float a, const float *v, float *out, size_t n)
         vst1q_f32(out + i, vfmaq_f32(vld1q_f32(out + i), factor, vld1q_f32(v + i)));
     if (i < n) {
         float buffer[4];
-        vst1q_f32(buffer, vfmaq_f32(few_floats(out + i, n - i), factor, few_floats(v + i, n - i)));
+        vst1q_f32(buffer,
+                  vfmaq_f32(load_tail_f32(out + i, n - i), factor, load_tail_f32(v + i, n - i)));
         memcpy(out + i, buffer, (n - i) * sizeof *out);
     }
 }
@@ -107,7 +108,7 @@ static float dot_f16(const float *q, const uint16_t *k, size_t n)
     for (; i + 4 <= n; i += 4)
         sum[0] = vfmaq_f32(sum[0], vld1q_f32(q + i), halves4(k + i));
     if (i < n)
-        sum[1] = vfmaq_f32(sum[1], few_floats(q + i, n - i), few_halves(k + i, n - i));
+        sum[1] = vfmaq_f32(sum[1], load_tail_f32(q + i, n - i), load_tail_f16(k + i, n - i));
     return sum_lanes(sum);
 }
 
@@ -119,7 +120,8 @@ static void axpy_f16(float a, const uint16_t *v, float *out, size_t n)
         vst1q_f32(out + i, vfmaq_f32(vld1q_f32(out + i), factor, halves4(v + i)));
     if (i < n) {
         float buffer[4];
-        vst1q_f32(buffer, vfmaq_f32(few_floats(out + i, n - i), factor, few_halves(v + i, n - i)));
+        vst1q_f32(buffer,
+                  vfmaq_f32(load_tail_f32(out + i, n - i), factor, load_tail_f16(v + i, n - i)));
         memcpy(out + i, buffer, (n - i) * sizeof *out);
     }
 }
@@ -171,7 +173,7 @@ static void panel_run(const float *a, size_t stride_a, size_t rows, const float 
         panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
 }
 
-/* The compiler's own vectors do for these. */
+/* Vectorised by the compiler. */
 static float exp_sum(float *x, size_t n)
 {
     return bz_exp_sum_plain(x, n);
@@ -187,9 +189,10 @@ static void silu(const float *x, float *out, size_t n)
     bz_silu_plain(x, out, n);
 }
 
-/* ---- 8 bits: activations ---- */
+/* ---- int8: activations ---- */
 
-/* The same numbers as the plain one, where the treatment of odd groups is explained. */
+/* Bit-equal to the plain kernel, where the treatment of NaN, infinity and tiny groups is
+ * explained. */
 static void quantize(const float *x, bz_q8 out, size_t n)
 {
     for (size_t g = 0; g < n / 32; g++) {
@@ -225,7 +228,7 @@ static void quantize(const float *x, bz_q8 out, size_t n)
     }
 }
 
-/* ---- 8 bits: products ---- */
+/* ---- int8: products ---- */
 
 /* Exact products of 16 pairs in four sums of four. Two products fit 16 bits:
  * 2 * 128 * 127 < 2^15. */
@@ -238,7 +241,7 @@ INLINE int32x4_t products16(int8x16_t w, int8x16_t x)
 #endif
 }
 
-/* R rows at once. Each 16-value part of a step of 64 values adds to a sum of its own. */
+/* R rows at once, 64 values per iteration. Each 16 of them are added to their own sum. */
 INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k,
                       float *out)
 {
@@ -273,7 +276,7 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
                 sum[r][0] = vfmsq_f32(sum[r][0], m, vld1q_f32(x[r].sum + i / 16));
         }
     }
-    if (i < k) { /* 32 more */
+    if (i < k) { /* the last 32 values */
         for (size_t r = 0; r < R; r++) {
             for (size_t a = 0; a < 2; a++) {
                 int32x4_t p = products16(vld1q_s8(w.q + i + 16 * a), vld1q_s8(x[r].q + i + 16 * a));
@@ -281,15 +284,15 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
                     vfmaq_n_f32(sum[r][a], vcvtq_f32_s32(p), w.s[i / 16 + a] * x[r].d[i / 32]);
             }
             if (has_min)
-                sum[r][2] = vfmsq_f32(sum[r][2], few_floats(w.m + i / 16, 2),
-                                      few_floats(x[r].sum + i / 16, 2));
+                sum[r][2] = vfmsq_f32(sum[r][2], load_tail_f32(w.m + i / 16, 2),
+                                      load_tail_f32(x[r].sum + i / 16, 2));
         }
     }
     for (size_t r = 0; r < R; r++)
         out[r] = sum_lanes(sum[r]);
 }
 
-/* ---- 8 bits: weights ---- */
+/* ---- int8: weights ---- */
 
 INLINE float half_at(const uint8_t *p)
 {
@@ -311,13 +314,13 @@ INLINE uint8x16_t low_bits(uint8x16_t v, uint8_t mask)
     return vandq_u8(v, vdupq_n_u8(mask));
 }
 
-/* v >> right, byte by byte. */
+/* v >> right, per byte. */
 INLINE uint8x16_t shift(uint8x16_t v, int right)
 {
     return vshlq_u8(v, vdupq_n_s8((int8_t)-right));
 }
 
-/* v - offset, byte by byte; below zero as int8 has it. */
+/* v - offset per byte, as int8. */
 INLINE uint8x16_t lower(uint8x16_t v, uint8_t offset)
 {
     return vsubq_u8(v, vdupq_n_u8(offset));
@@ -334,7 +337,7 @@ INLINE void scale16(float *p, float d, uint8x16_t unsigned_bytes)
     vst1q_f32(p + 12, vmulq_n_f32(vcvtq_f32_s32(vmovl_high_s16(high)), d));
 }
 
-/* Each of eight bytes twice: a group of 32 values has two halves of 16. */
+/* Each of eight bytes twice: a group of 32 values has two scales, one per 16. */
 INLINE uint8x16_t twice(uint32_t first, uint32_t last)
 {
     uint8x8_t v = vcreate_u8((uint64_t)last << 32 | first);
@@ -516,9 +519,9 @@ INLINE void iq4_xs(const bz_block_iq4_xs *b, bz_w8 w)
 
 #include "cpu/unpack_each.h"
 
-/* ---- dequantisation ---- */
+/* ---- dequantization ---- */
 
-/* s * q - m, each operation rounded: no fused multiply-add here. */
+/* s * q - m, each operation rounded: no fused multiply-add. */
 INLINE void expand(bz_w8 w, const bool has_min, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -559,5 +562,5 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 #include "cpu/kernels_table.h"
 
 #else
-typedef int bz_no_neon; /* a file of C must declare something */
+typedef int bz_no_neon; /* ISO C requires a declaration */
 #endif

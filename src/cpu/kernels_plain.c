@@ -1,6 +1,6 @@
-/* The inner loops in plain C, in shapes that compilers turn into vector code without
- * reordering sums: eight running sums side by side, folded in halves at the end.
- * No fused multiply-add, no library calls: the same bits on every machine. */
+/* The kernels in plain C, written so that compilers vectorise them without reordering sums: eight
+ * running sums side by side, added pairwise at the end. No fused multiply-add, no library calls:
+ * the same bits on every machine. */
 #include <string.h>
 
 #include "cpu/exp.h"
@@ -64,7 +64,7 @@ static void axpy(float a, const float *restrict v, float *restrict out, size_t n
 
 /* ---- f16 ---- */
 
-/* bz_f16_to_f32 by selections instead of branches, for the vectoriser. */
+/* bz_f16_to_f32 with selections instead of branches, so that it vectorises. */
 static inline float half_value(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = (uint32_t)(half & 0x7FFFu) << 13;
@@ -98,12 +98,11 @@ static void to_f16(const float *restrict x, uint16_t *restrict out, size_t n)
         out[i] = bz_f32_to_f16(x[i]);
 }
 
-/* ---- 8 bits ---- */
+/* ---- int8 ---- */
 
-/* The largest magnitude is found among the bit patterns, where NaN is above infinity
- * and not lost. A group with either gets q = 0 and d = NaN, so that no conversion is
- * undefined and the product says what happened. A group below 2^-100 counts as zero:
- * 127 / max must stay finite. */
+/* The largest magnitude is found by comparing bit patterns, where NaN is above infinity and not
+ * lost. A group with NaN or infinity gets q = 0 and d = NaN, so that no conversion is undefined and
+ * the product is NaN. A group below 2^-100 becomes zero: 127 / max must stay finite. */
 static void quantize(const float *restrict x, bz_q8 out, size_t n)
 {
     for (size_t g = 0; g < n / 32; g++) {
@@ -126,8 +125,8 @@ static void quantize(const float *restrict x, bz_q8 out, size_t n)
         }
         float inverse = 127.0f / max;
         for (size_t j = 0; j < 32; j++) {
-            /* The number below 0.5, added away from zero, then cut: ties go away from
-             * zero, and 0.49999997 still becomes 0. */
+            /* Adding the float just below 0.5 away from zero and truncating rounds ties away from
+             * zero, while 0.49999997 still becomes 0. */
             float scaled = v[j] * inverse;
             uint32_t sign = to_bits(scaled) & 0x80000000u;
             q[j] = (int8_t)(int32_t)(scaled + from_bits(sign | 0x3EFFFFFFu));

@@ -1,8 +1,8 @@
-/* Text for the files of vector kernels, behind all their functions: what is the same for all of
- * them, and the table. The file has defined KERNELS, the table's name, KERNELS_NAME, what users
- * call it, INLINE and besides the kernels `dot_rows` and `dot8_rows` for R rows at once,
- * `panel_run` for BZ_PANEL_RUN products at the most, `unpack`, `expand` (s * q - m),
- * `dequantize_f16` and `dequantize_bf16`. */
+/* Included at the end of each file of vector kernels: the functions that are the same for all of
+ * them, and the table. The file defines KERNELS (name of the table), KERNELS_NAME (its name for
+ * users), INLINE, the other kernels, and: `dot_rows` and `dot8_rows` for R rows at once,
+ * `panel_run` for at most BZ_PANEL_RUN products, `unpack`, `expand` (s * q - m),
+ * `dequantize_f16`, `dequantize_bf16`. */
 static float sum_squares(const float *x, size_t n)
 {
     float sum;

@@ -1,7 +1,7 @@
-/* The inner loops for WebAssembly with 128-bit vectors. There is no fused multiply-add: each
- * product and each sum is rounded.
+/* The kernels for WebAssembly SIMD128. There is no fused multiply-add: each product and each sum is
+ * rounded.
  *
- * Tails shorter than a vector are copied beside zeros: one more step of the same sums, so that the
+ * Tails shorter than a vector are padded with zeros: one more step of the same sums, so that the
  * order of additions depends on the length only. */
 #if defined(__wasm_simd128__)
 
@@ -15,7 +15,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE v128_t few_floats(const float *p, size_t n) /* n < 4 */
+INLINE v128_t load_tail_f32(const float *p, size_t n) /* n < 4 */
 {
     float buffer[4] = {0};
     memcpy(buffer, p, n * sizeof *p);
@@ -28,7 +28,7 @@ INLINE v128_t add_product(v128_t sum, v128_t a, v128_t b)
     return wasm_f32x4_add(sum, wasm_f32x4_mul(a, b));
 }
 
-/* Four sums of four lanes to one number, always in this order. */
+/* Adds four sums of four lanes, always in this order. */
 INLINE float sum_lanes(const v128_t sum[4])
 {
     v128_t s = wasm_f32x4_add(wasm_f32x4_add(sum[0], sum[1]), wasm_f32x4_add(sum[2], sum[3]));
@@ -58,9 +58,9 @@ INLINE void dot_rows(const float *w, const float *x, size_t stride, const size_t
             sum[r][0] = add_product(sum[r][0], v, wasm_v128_load(x + r * stride + i));
     }
     if (i < k) {
-        v128_t v = few_floats(w + i, k - i);
+        v128_t v = load_tail_f32(w + i, k - i);
         for (size_t r = 0; r < R; r++)
-            sum[r][1] = add_product(sum[r][1], v, few_floats(x + r * stride + i, k - i));
+            sum[r][1] = add_product(sum[r][1], v, load_tail_f32(x + r * stride + i, k - i));
     }
     for (size_t r = 0; r < R; r++)
         out[r] = sum_lanes(sum[r]);
@@ -87,8 +87,8 @@ static void axpy(float a, const float *v, float *out, size_t n)
 
 /* ---- f16 ---- */
 
-/* Four halves in the low bits of four words. Subnormal numbers become a sum and a difference; NaN
- * is made quiet. */
+/* Four f16 in the low bits of four words, to f32. Subnormals are normalised by an addition and a
+ * subtraction; NaN becomes quiet. */
 INLINE v128_t widen(v128_t halves)
 {
     v128_t sign = wasm_i32x4_shl(wasm_v128_and(halves, wasm_i32x4_splat(0x8000)), 16);
@@ -109,7 +109,7 @@ INLINE v128_t halves4(const void *p)
     return widen(wasm_u32x4_load16x4(p));
 }
 
-INLINE v128_t few_halves(const uint16_t *p, size_t n) /* n < 4 */
+INLINE v128_t load_tail_f16(const uint16_t *p, size_t n) /* n < 4 */
 {
     uint16_t buffer[4] = {0};
     memcpy(buffer, p, n * sizeof *p);
@@ -128,7 +128,7 @@ static float dot_f16(const float *q, const uint16_t *k, size_t n)
     for (; i + 4 <= n; i += 4)
         sum[0] = add_product(sum[0], wasm_v128_load(q + i), halves4(k + i));
     if (i < n)
-        sum[1] = add_product(sum[1], few_floats(q + i, n - i), few_halves(k + i, n - i));
+        sum[1] = add_product(sum[1], load_tail_f32(q + i, n - i), load_tail_f16(k + i, n - i));
     return sum_lanes(sum);
 }
 
@@ -140,8 +140,8 @@ static void axpy_f16(float a, const uint16_t *v, float *out, size_t n)
         wasm_v128_store(out + i, add_product(wasm_v128_load(out + i), factor, halves4(v + i)));
     if (i < n) {
         float buffer[4];
-        wasm_v128_store(buffer,
-                        add_product(few_floats(out + i, n - i), factor, few_halves(v + i, n - i)));
+        wasm_v128_store(buffer, add_product(load_tail_f32(out + i, n - i), factor,
+                                            load_tail_f16(v + i, n - i)));
         memcpy(out + i, buffer, (n - i) * sizeof *out);
     }
 }
@@ -190,7 +190,7 @@ static void panel_run(const float *a, size_t stride_a, size_t rows, const float 
         panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
 }
 
-/* The compiler's own vectors do for these. */
+/* Vectorised by the compiler. */
 static float exp_sum(float *x, size_t n)
 {
     return bz_exp_sum_plain(x, n);
@@ -206,7 +206,7 @@ static void silu(const float *x, float *out, size_t n)
     bz_silu_plain(x, out, n);
 }
 
-/* ---- 8 bits: activations ---- */
+/* ---- int8: activations ---- */
 
 INLINE uint32_t largest_lane(v128_t v)
 {
@@ -222,8 +222,8 @@ INLINE int32_t sum_of_bytes(v128_t bytes)
     return wasm_i32x4_extract_lane(v, 0) + wasm_i32x4_extract_lane(v, 1);
 }
 
-/* The same numbers as the plain one, where rounding and the treatment of odd groups are explained.
- */
+/* Bit-equal to the plain kernel, where rounding and the treatment of NaN, infinity and tiny groups
+ * are explained. */
 static void quantize(const float *x, bz_q8 out, size_t n)
 {
     for (size_t g = 0; g < n / 32; g++) {
@@ -261,7 +261,7 @@ static void quantize(const float *x, bz_q8 out, size_t n)
     }
 }
 
-/* ---- 8 bits: products ---- */
+/* ---- int8: products ---- */
 
 /* Exact products of 16 pairs in four sums of four. */
 INLINE v128_t products16(v128_t w, v128_t x)
@@ -273,8 +273,8 @@ INLINE v128_t products16(v128_t w, v128_t x)
     return wasm_i32x4_add(low, high);
 }
 
-/* R rows at once. The two halves of a group of 32 add to sums of their own, and so do the minima.
- */
+/* R rows at once. The two halves of a group of 32 values are added to separate sums, and so are the
+ * minima. */
 INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t R, size_t k,
                       float *out)
 {
@@ -301,18 +301,18 @@ INLINE void dot8_rows(bz_w8 w, const bool has_min, const bz_q8 *x, const size_t 
                 sum[r][2] =
                     wasm_f32x4_sub(sum[r][2], wasm_f32x4_mul(m, wasm_v128_load(x[r].sum + g)));
         }
-        if (g < k / 16) { /* two more */
-            v128_t m = few_floats(w.m + g, 2);
+        if (g < k / 16) { /* the last two groups */
+            v128_t m = load_tail_f32(w.m + g, 2);
             for (size_t r = 0; r < R; r++)
                 sum[r][3] =
-                    wasm_f32x4_sub(sum[r][3], wasm_f32x4_mul(m, few_floats(x[r].sum + g, 2)));
+                    wasm_f32x4_sub(sum[r][3], wasm_f32x4_mul(m, load_tail_f32(x[r].sum + g, 2)));
         }
     }
     for (size_t r = 0; r < R; r++)
         out[r] = sum_lanes(sum[r]);
 }
 
-/* ---- 8 bits: weights ---- */
+/* ---- int8: weights ---- */
 
 INLINE float half_at(const uint8_t *p)
 {
@@ -329,7 +329,7 @@ INLINE v128_t low_bits(v128_t v, uint8_t mask)
     return wasm_v128_and(v, wasm_u8x16_splat(mask));
 }
 
-/* v - offset, byte by byte; below zero as int8 has it. */
+/* v - offset per byte, as int8. */
 INLINE v128_t lower(v128_t v, uint8_t offset)
 {
     return wasm_i8x16_sub(v, wasm_u8x16_splat(offset));
@@ -346,7 +346,7 @@ INLINE void scale16(float *p, float d, v128_t bytes)
                         wasm_f32x4_mul(wasm_f32x4_convert_i32x4(part[j]), wasm_f32x4_splat(d)));
 }
 
-/* Each of eight bytes twice: a group of 32 values has two halves of 16. */
+/* Each of eight bytes twice: a group of 32 values has two scales, one per 16. */
 INLINE v128_t twice(uint32_t first, uint32_t last)
 {
     v128_t v = wasm_u32x4_make(first, last, 0, 0);
@@ -536,7 +536,7 @@ INLINE void iq4_xs(const bz_block_iq4_xs *b, bz_w8 w)
 
 #include "cpu/unpack_each.h"
 
-/* ---- dequantisation ---- */
+/* ---- dequantization ---- */
 
 INLINE void expand(bz_w8 w, const bool has_min, float *out, size_t n)
 {
@@ -571,5 +571,5 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 #include "cpu/kernels_table.h"
 
 #else
-typedef int bz_no_wasm_simd; /* a file of C must declare something */
+typedef int bz_no_wasm_simd; /* ISO C requires a declaration */
 #endif

@@ -1,5 +1,5 @@
-/* Keys and values in memory: per layer and KV head one array of rows. Layers with a
- * window keep a ring; the others grow by doubling. */
+/* The KV cache: one array of rows per layer and KV head. Layers with a window have a ring; the
+ * others grow by doubling. Also snapshots of the rings. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,8 +63,8 @@ static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, 
     }
     if (!ok) {
         kv_free(b, kv);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the key and value cache of %u layers.",
-                       n);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the KV cache of %u layers.", n);
     }
     *out = kv;
     return BZ_OK;
@@ -84,8 +84,8 @@ static bz_status kv_reserve(bz_backend *b, bz_kv *kv, uint32_t positions, bz_err
         }
         if (!resize_layer(kv, l, rows)) {
             return bz_fail(err, BZ_OUT_OF_MEMORY,
-                           "No memory to grow the key and value cache to %u positions; a shorter "
-                           "context needs less.",
+                           "There is not enough memory to grow the KV cache to %u positions; use a "
+                           "shorter context.",
                            positions);
         }
     }
@@ -104,22 +104,22 @@ static uint64_t kv_bytes(const bz_kv *kv)
 
 static uint32_t kv_ring_rows(const bz_kv *kv)
 {
-    uint32_t least = UINT32_MAX;
+    uint32_t min = UINT32_MAX;
     for (uint32_t i = 0; i < kv->n; i++) {
-        if (kv->layer[i].window && kv->layer[i].rows < least) {
-            least = kv->layer[i].rows;
+        if (kv->layer[i].window && kv->layer[i].rows < min) {
+            min = kv->layer[i].rows;
         }
     }
-    return least;
+    return min;
 }
 
 /* ---- snapshots ------------------------------------------------------------ */
 
-/* Position pos sees the window - 1 rows before it: those are kept. */
-static uint32_t rows_kept(const kv_layer *l, uint32_t pos)
+/* Position pos sees the window - 1 positions before it: those are saved. */
+static uint32_t rows_saved(const kv_layer *l, uint32_t pos)
 {
-    uint32_t most = l->window - 1;
-    return pos < most ? pos : most;
+    uint32_t max = l->window - 1;
+    return pos < max ? pos : max;
 }
 
 static size_t snapshot_bytes(const bz_kv *kv)
@@ -154,7 +154,7 @@ static void copy_rings(const bz_kv *kv, uint32_t pos, uint8_t *packed, bool save
         }
         size_t row_bytes = l->head_dim * kv->value_bytes;
         for (uint32_t h = 0; h < l->kv_heads; h++) {
-            for (uint32_t p = pos - rows_kept(l, pos); p < pos; p++) {
+            for (uint32_t p = pos - rows_saved(l, pos); p < pos; p++) {
                 size_t at = kv_row(l, p) * row_bytes;
                 uint8_t *k = l->k[h] + at, *v = l->v[h] + at;
                 memcpy(save ? packed : k, save ? k : packed, row_bytes);

@@ -1,13 +1,12 @@
-/* Matrix products straight from the file's blocks.
+/* linear: matrix products directly from the file's blocks. y[n][o] = sum_i w[o][i] * x[n][i]
  *
- * A task owns a tile of weight rows. It unpacks each of them once, then walks the
- * activations in blocks that fit the cache, so that a prompt's rows share the
- * unpacking. Every output is one product of a weight row with an activation row, with
- * the order of additions the kernel fixes for K. */
+ * A task computes a tile of weight rows. It unpacks each of them once and multiplies it with all
+ * activation rows, in blocks of rows that fit the cache. The order of additions of an output
+ * depends on K only (kernels.h). */
 #include "cpu/internal.h"
 
 enum {
-    TILE_WEIGHTS = 32768, /* weights a task unpacks: 48 KB in 8 bits */
+    TILE_WEIGHTS = 32768, /* weights a task unpacks: 48 KB with int8 and scales */
     MAX_TILE = 64,        /* weight rows of a task */
     ROW_BLOCK = 32        /* activation rows that stay in the cache */
 };
@@ -30,9 +29,9 @@ uint32_t cpu_weight_tile(uint64_t k, uint64_t rows)
     return (uint32_t)(tile < rows ? tile : rows);
 }
 
-/* ---- activations in 8 bits ------------------------------------------------ */
+/* ---- int8 activations ------------------------------------------------------ */
 
-/* Expert products of a slotted input quantise each slot as a row of its own. */
+/* An expert product whose slots have their own inputs quantizes each slot as a row. */
 static uint32_t parts_per_row(const cpu *c, const bz_step *s)
 {
     return cpu_info(c, s->in[0])->cols / (uint32_t)bz_weight_of(c->weights, s->w[0])->ne[0];
@@ -64,26 +63,27 @@ uint32_t cpu_tasks_linear(const cpu *c, const cpu_job *job)
 {
     uint64_t outputs = bz_weight_of(c->weights, job->step->w[0])->ne[1];
     if (cpu_rows_of(c, job->step->out[0]) == 0) {
-        return 0; /* a chunk in the middle of a prompt wants no logits */
+        return 0; /* a chunk in the middle of a prompt needs no logits */
     }
     return (uint32_t)((outputs + job->tile - 1) / job->tile);
 }
 
-/* One weight row, ready to multiply: unpacked to 8 bits, or dequantised. */
-typedef struct ready_row {
+/* One weight row, unpacked to int8 or dequantized to f32. */
+typedef struct unpacked_row {
     bz_w8 w8;
     const float *values;
-} ready_row;
+} unpacked_row;
 
-static ready_row make_ready(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, bool q8,
-                            cpu_scratch *own, uint32_t slot)
+static unpacked_row unpack_row(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, bool q8,
+                               cpu_scratch *scratch, uint32_t slot)
 {
-    ready_row row = {{own->q + slot * k, own->s + slot * k / 16, own->m + slot * k / 16},
-                     own->values + slot * k};
+    unpacked_row row = {
+        {scratch->q + slot * k, scratch->s + slot * k / 16, scratch->m + slot * k / 16},
+        scratch->values + slot * k};
     if (q8) {
         c->k->unpack(type, blocks, row.w8, k);
     } else {
-        c->k->dequantize(type, blocks, own->values + slot * k, k);
+        c->k->dequantize(type, blocks, scratch->values + slot * k, k);
     }
     return row;
 }
@@ -96,25 +96,26 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     uint32_t first = task * job->tile;
     uint32_t count = w->ne[1] - first < job->tile ? (uint32_t)(w->ne[1] - first) : job->tile;
     const uint8_t *blocks = cpu_weight(c, s->w[0]) + first * row_bytes;
-    cpu_scratch *own = &c->scratch[worker];
+    cpu_scratch *scratch = &c->scratch[worker];
     uint32_t rows = cpu_rows_of(c, s->out[0]);
     bool q8 = cpu_uses_q8(c, s), has_min = q8 && bz_type_has_min(w->type);
     const bz_tensor_info *in = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
 
-    /* With more rows than one block the tile is kept for the next; with fewer, a weight row is
-     * used while it is still in the first-level cache. */
+    /* With several blocks of rows the whole tile is unpacked first; with one block, each weight
+     * row is used right after unpacking, while it is in the first-level cache. */
     bool keep = rows > ROW_BLOCK;
-    ready_row ready[MAX_TILE];
+    unpacked_row unpacked[MAX_TILE];
     for (uint32_t r = 0; keep && r < count; r++) {
-        ready[r] = make_ready(c, w->type, blocks + r * row_bytes, k, q8, own, r);
+        unpacked[r] = unpack_row(c, w->type, blocks + r * row_bytes, k, q8, scratch, r);
     }
     for (uint32_t n0 = 0; n0 < rows; n0 += ROW_BLOCK) {
         uint32_t n = rows - n0 < ROW_BLOCK ? rows - n0 : ROW_BLOCK;
         float *y = cpu_row(c, s->out[0], n0) + first;
         for (uint32_t r = 0; r < count; r++) {
             float product[ROW_BLOCK];
-            ready_row row =
-                keep ? ready[r] : make_ready(c, w->type, blocks + r * row_bytes, k, q8, own, 0);
+            unpacked_row row =
+                keep ? unpacked[r]
+                     : unpack_row(c, w->type, blocks + r * row_bytes, k, q8, scratch, 0);
             if (q8) {
                 c->k->dot8(row.w8, has_min, c->q8 + n0, n, k, product);
             } else {

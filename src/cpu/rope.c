@@ -1,4 +1,6 @@
-/* Rotary position: pair i of a head couples elements i and i + width/2. */
+/* rope_table and rope: rotary position embedding. Pair i of a head is elements i and i + width/2.
+ *
+ *   a' = a cos(pos f_i) - b sin(pos f_i),   b' = a sin(pos f_i) + b cos(pos f_i) */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Steps that work on one row at a time: embedding, norms, sums, GEGLU, soft cap. */
+/* Steps that work on one row at a time; formulas are in plan/plan.h. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ uint32_t cpu_tasks_rows(const cpu *c, const cpu_job *job)
     return cpu_rows_of(c, t);
 }
 
-/* Wide rows are cut into tiles of columns, so that one row still feeds every thread. */
+/* Wide rows are split into tiles of columns, so that one row still uses every thread. */
 static uint32_t column_tiles(const cpu *c, const cpu_job *job)
 {
     uint32_t cols = cpu_info(c, job->step->out[0])->cols;
@@ -115,7 +115,7 @@ void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     }
 }
 
-/* tanh form, as the model was trained. */
+/* The tanh approximation, as in the reference. */
 static float gelu(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * x * (1.0f + 0.044715f * x * x)));
@@ -137,7 +137,7 @@ void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         for (uint32_t i = t.first; i < t.end; i++) {
             out[i] = gelu(a[i]) * b[i];
         }
-    } else { /* [gates of width][ups of width] per group */
+    } else { /* a group is [width gates][width ups] */
         for (uint32_t i = t.first; i < t.end; i++) {
             const float *group = a + (size_t)(i / s->width) * 2 * s->width;
             out[i] = gelu(group[i % s->width]) * group[s->width + i % s->width];

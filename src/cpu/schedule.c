@@ -1,6 +1,6 @@
-/* Plan -> jobs. Most steps are one job; a product with 8-bit activations has its input
- * rounded first (once per input, however many products read it), and routing is
- * followed by grouping the rows. All memory a pass needs is reserved here. */
+/* Lowers a plan to jobs. Most steps are one job. The input of a product with int8 activations is
+ * quantized by a job before it (once per input, however many products read it), and route is
+ * followed by a job that groups rows by expert. All memory of a pass is reserved here. */
 #include "cpu/schedule.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct needs {
     size_t q8_bytes;
     uint32_t q8_rows;
     size_t tile_weights; /* largest tile * K */
-    uint32_t rows;       /* most rows a product sees at once */
+    uint32_t rows;       /* largest number of rows of a product */
     uint32_t experts, pairs;
     size_t packed;
 } needs;
@@ -22,7 +22,7 @@ static void push(bz_schedule *s, cpu_job job)
     s->jobs[s->n_jobs++] = job;
 }
 
-static uint32_t greater(uint32_t a, uint32_t b)
+static uint32_t max_u32(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
@@ -32,8 +32,8 @@ static void need_scratch(needs *need, size_t floats)
     need->tile_weights = floats > need->tile_weights ? floats : need->tile_weights;
 }
 
-/* Appends the jobs of one step. *rounded is the tensor whose 8-bit form is in memory. */
-static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *rounded, needs *need)
+/* Appends the jobs of one step. *quantized: the tensor whose int8 form is in memory. */
+static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quantized, needs *need)
 {
     const bz_plan *plan = s->plan;
     cpu_job job = {.step = step, .ends_step = true, .tasks = cpu_tasks_rows};
@@ -78,8 +78,8 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
         job.run = cpu_route;
         job.ends_step = false;
         push(s, job);
-        need->experts = greater(need->experts, bz_plan_tensor(plan, step->in[0])->cols);
-        need->pairs = greater(need->pairs, plan->rows * step->experts_used);
+        need->experts = max_u32(need->experts, bz_plan_tensor(plan, step->in[0])->cols);
+        need->pairs = max_u32(need->pairs, plan->rows * step->experts_used);
         job.run = cpu_group_rows;
         job.tasks = cpu_tasks_one;
         job.ends_step = true;
@@ -127,31 +127,31 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *roun
         const bz_weight_info *w = bz_weight_of(plan->weights, step->w[0]);
         size_t k = (size_t)w->ne[0];
         if (plan->tower && step->op == BZ_OP_LINEAR) {
-            job.run = cpu_linear_wide;
+            job.run = cpu_linear_panels;
             job.tasks = cpu_tasks_linear;
-            job.tile = cpu_wide_tile(k);
-            need_scratch(need, cpu_wide_scratch(k));
+            job.tile = cpu_panel_tile(k);
+            need_scratch(need, cpu_panel_scratch(k));
             break;
         }
         uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts_used : 1;
         uint32_t rows = bz_plan_rows_of(plan, step->in[0]) * slots;
         if (cpu_uses_q8(c, step)) {
-            if (*rounded != step->in[0].id) {
+            if (*quantized != step->in[0].id) {
                 push(s, (cpu_job){.step = step, .run = cpu_quantize, .tasks = cpu_tasks_quantize});
-                *rounded = step->in[0].id;
+                *quantized = step->in[0].id;
             }
             size_t bytes = rows * (k + k / 32 * sizeof(float) + k / 16 * sizeof(float));
             need->q8_bytes = bytes > need->q8_bytes ? bytes : need->q8_bytes;
-            need->q8_rows = greater(need->q8_rows, rows);
+            need->q8_rows = max_u32(need->q8_rows, rows);
         }
         job.tile = cpu_weight_tile(k, w->ne[1]);
         job.run = step->op == BZ_OP_LINEAR ? cpu_linear : cpu_expert_linear;
         job.tasks = step->op == BZ_OP_LINEAR ? cpu_tasks_linear : cpu_tasks_expert_linear;
-        need->rows = greater(need->rows, rows);
+        need->rows = max_u32(need->rows, rows);
         need_scratch(need, job.tile * k);
         break;
     }
-    case BZ_OP_CUT: return true; /* weights are in memory: nothing to wait for */
+    case BZ_OP_CUT: return true; /* nothing to do between segments: weights are in memory */
     }
     push(s, job);
     return true;
@@ -164,12 +164,12 @@ static bool grow_bytes(uint8_t **memory, size_t *have, size_t want)
     if (want <= *have) {
         return true;
     }
-    uint8_t *fresh = aligned_alloc(64, (want + 63) / 64 * 64);
-    if (!fresh) {
+    uint8_t *larger = aligned_alloc(64, (want + 63) / 64 * 64);
+    if (!larger) {
         return false;
     }
-    free(*memory); /* nothing in it outlives a pass */
-    *memory = fresh;
+    free(*memory); /* its contents need not survive */
+    *memory = larger;
     *have = want;
     return true;
 }
@@ -180,7 +180,7 @@ static bool reserve_scratch(cpu *c, const needs *need)
     if (need->tile_weights > c->scratch_weights || need->rows > c->scratch_rows) {
         size_t weights =
             need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights;
-        uint32_t rows = greater(need->rows, c->scratch_rows);
+        uint32_t rows = max_u32(need->rows, c->scratch_rows);
         weights = (weights + 63) / 64 * 64;
         size_t rows64 = ((size_t)rows + 63) / 64 * 64;
         size_t each =
@@ -193,14 +193,14 @@ static bool reserve_scratch(cpu *c, const needs *need)
         c->scratch_weights = (uint32_t)weights;
         c->scratch_rows = rows;
         for (unsigned t = 0; t < threads; t++) {
-            cpu_scratch *own = &c->scratch[t];
+            cpu_scratch *scratch = &c->scratch[t];
             uint8_t *at = c->scratch_memory + each * t;
-            own->values = (float *)(void *)at;
-            own->s = own->values + weights;
-            own->m = own->s + weights / 16;
-            own->out = own->m + weights / 16;
-            own->gathered = (bz_q8 *)(void *)(own->out + rows64);
-            own->q = (int8_t *)(own->gathered + rows64);
+            scratch->values = (float *)(void *)at;
+            scratch->s = scratch->values + weights;
+            scratch->m = scratch->s + weights / 16;
+            scratch->out = scratch->m + weights / 16;
+            scratch->gathered = (bz_q8 *)(void *)(scratch->out + rows64);
+            scratch->q = (int8_t *)(scratch->gathered + rows64);
         }
     }
     return true;
@@ -261,17 +261,17 @@ bz_status cpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_
     cpu *c = (cpu *)(void *)b;
     bz_schedule *s = calloc(1, sizeof *s);
     needs need = {.arena = plan->arena_bytes};
-    uint32_t rounded = 0;
+    uint32_t quantized = 0;
     bool ok = s && (s->jobs = calloc(2 * plan->n_steps, sizeof *s->jobs)) != NULL;
     for (size_t i = 0; ok && i < plan->n_steps; i++) {
         s->plan = plan;
-        ok = add_step(c, s, &plan->steps[i], &rounded, &need);
+        ok = add_step(c, s, &plan->steps[i], &quantized, &need);
     }
     if (!ok || !reserve(c, &need)) {
         cpu_release(b, s);
         return bz_fail(err, BZ_OUT_OF_MEMORY,
-                       "No memory for a pass of %u rows (%.1f MB of activations).", plan->rows,
-                       (double)plan->arena_bytes / 1e6);
+                       "There is not enough memory for a pass of %u rows (%.1f MB of activations).",
+                       plan->rows, (double)plan->arena_bytes / 1e6);
     }
     *out = s;
     return BZ_OK;

@@ -1,4 +1,4 @@
-/* Turns a plan into jobs; used by cpu.c only. */
+/* Lowers a plan to jobs; used by cpu.c only. */
 #ifndef BZ_CPU_SCHEDULE_H
 #define BZ_CPU_SCHEDULE_H
 

@@ -1,4 +1,4 @@
-/* Steps of towers that work on one row, or on few rows near each other. */
+/* Steps of towers that work on one row, and pooling. Formulas are in plan/plan.h. */
 #include <math.h>
 #include <string.h>
 
@@ -11,20 +11,20 @@ void cpu_input(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     memcpy(cpu_row(c, job->step->out[0], row), c->rows->input + row * cols, cols * sizeof(float));
 }
 
-/* The table's two planes: rows for columns of the picture, then rows for its rows. */
+/* The table has two planes: one row per x, then one row per y. */
 void cpu_position_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
     const size_t cols = (size_t)w->ne[0], row_bytes = bz_row_bytes(w->type, cols);
     const float *x = cpu_row(c, s->in[0], row);
-    float *out = cpu_row(c, s->out[0], row), *place = c->scratch[worker].values;
+    float *out = cpu_row(c, s->out[0], row), *position = c->scratch[worker].values;
     const uint8_t *table = cpu_weight(c, s->w[0]);
-    c->k->dequantize(w->type, table + (size_t)c->rows->pos[row] * row_bytes, place, cols);
+    c->k->dequantize(w->type, table + (size_t)c->rows->pos[row] * row_bytes, position, cols);
     c->k->dequantize(w->type, table + ((size_t)w->ne[1] + (size_t)c->rows->pos_y[row]) * row_bytes,
-                     place + cols, cols);
+                     position + cols, cols);
     for (size_t i = 0; i < cols; i++) {
-        out[i] = x[i] + (place[i] + place[cols + i]);
+        out[i] = x[i] + (position[i] + position[cols + i]);
     }
 }
 
@@ -50,7 +50,7 @@ void cpu_layer_norm(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const uint8_t *w = cpu_weight(c, s->w[0]);
     const uint32_t cols = cpu_info(c, s->in[0])->cols;
     for (uint32_t g = 0; g < cols; g += s->width) {
-        double sum = 0; /* the mean is taken off every value: its error would be everywhere */
+        double sum = 0; /* in double: an error of the mean would be in every value */
         for (uint32_t i = 0; i < s->width; i++) {
             sum += (double)x[g + i];
         }

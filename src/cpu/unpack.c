@@ -4,11 +4,11 @@
 
 #include "file/blocks.h"
 
-/* Scale and minimum of group g are computed by the same f32 products as in
- * file/quant.c, so that s * q - m gives the dequantised value to the last bit.
+/* Scales and minima are computed by the same f32 products as in file/quant.c, so that s * q - m is
+ * bit-equal to the dequantized value.
  *
- * The loops over bytes shift by constants and write through `restrict`: compilers then
- * make vector code of them. */
+ * The loops over bytes shift by constants and write through `restrict`, so that compilers
+ * vectorise them. */
 
 static const int8_t iq4_values[16] = {BZ_IQ4_VALUES};
 static const int8_t mxfp4_values[16] = {BZ_MXFP4_VALUES};

@@ -1,5 +1,4 @@
-/* Unpacking of quantised blocks to int8 values with f32 scales and minima: in plain C for the plain
- * table, and what all tables need for it. */
+/* Unpacks quantized blocks to int8 values with f32 scales and minima, in plain C. */
 #ifndef BZ_CPU_UNPACK_H
 #define BZ_CPU_UNPACK_H
 

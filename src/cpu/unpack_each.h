@@ -1,5 +1,5 @@
-/* Text for the files that unpack blocks, each in its own way: the choice by type, over functions
- * q8_0 ... mxfp4 that the file has defined before it includes this. It gives
+/* Included by the files that unpack blocks, after they define the functions q8_0 ... mxfp4. Defines
+ * the selection by type:
  *
  *   static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n) */
 #define EACH_BLOCK(block, values, has_min, function)                                               \
@@ -28,7 +28,7 @@ static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n)
     case BZ_F32:
     case BZ_F16:
     case BZ_BF16:
-    case BZ_TYPE_END: break; /* not quantised */
+    case BZ_TYPE_END: break; /* not quantized */
     }
 }
 

@@ -33,11 +33,11 @@ static bz_status begin_image(bz_encode_job *j, bz_error *err)
     const bz_vision *v = &j->e->towers.vision;
     const uint32_t n = j->feature_rows, across = j->to.width / v->side;
     const bool layers = v->kind == BZ_TOWER_LAYERS;
-    if (across > v->places || n / across > v->places) {
+    if (across > v->positions || n / across > v->positions) {
         return bz_fail(
             err, BZ_BAD_REQUEST,
             "The picture is %u patches wide and %u high; the model knows %u places, so crop it.",
-            across, n / across, v->places);
+            across, n / across, v->positions);
     }
     bz_status status = plan_for(j, n, layers ? j->media->rows : 1, err);
     j->across = j->across ? j->across : malloc(n * sizeof *j->across);

@@ -17,8 +17,7 @@ bz_progress bz_encode_read(bz_encode_job *j, bz_need *need)
     while (j->weight < e->towers.table.n && need->n_reads < BZ_MAX_READS) {
         const bz_weight_info *w = &e->towers.table.info[j->weight];
         const bool ours = e->owned[j->weight] != NULL;
-        if (!bz_encoder_is_of(j->kind, w) ||
-            (e->tower[j->kind].on_gpu && !bz_tower_needs_at_once(w)) ||
+        if (!bz_encoder_is_of(j->kind, w) || (e->tower[j->kind].on_gpu && !bz_tower_is_vector(w)) ||
             (ours ? j->read == w->size : e->bytes[j->weight] != NULL)) {
             j->weight++;
             j->read = 0;
@@ -64,8 +63,8 @@ bz_progress bz_encode_check(bz_encode_job *j, bz_need *need)
     bz_encoder *e = j->e;
     for (uint32_t i = 0; i < e->towers.table.n; i++) {
         const bz_weight_info *w = &e->towers.table.info[i];
-        for (uint64_t k = 0; bz_encoder_is_of(j->kind, w) && bz_tower_needs_at_once(w) &&
-                             w->ne[0] > 1 && k < w->ne[0];
+        for (uint64_t k = 0;
+             bz_encoder_is_of(j->kind, w) && bz_tower_is_vector(w) && w->ne[0] > 1 && k < w->ne[0];
              k++) {
             float v;
             memcpy(&v, e->bytes[i] + k * sizeof v, sizeof v);

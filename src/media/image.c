@@ -1,3 +1,4 @@
+/* Target size of an image, and its patches. */
 #include "media/image.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@ bool bz_image_target(bz_size from, uint32_t patch, uint32_t pool, uint32_t max_p
 {
     const double side = (double)patch * pool, pixels = (double)max_patches * patch * patch;
     const double longest =
-        (double)(max_patches / (pool * pool)) * side; /* where the other side would vanish */
+        (double)(max_patches / (pool * pool)) * side; /* limit where the other side would be 0 */
     if (from.height == 0 || from.width == 0) {
         return false;
     }
@@ -33,26 +34,26 @@ bz_status bz_image_fit(bz_size from, uint32_t budget, bz_size *to, bz_error *err
 {
     if (from.height == 0 || from.width == 0) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The picture is %u x %u pixels, so there is nothing to look at.", from.width,
+                       "The image is %u x %u pixels, so it is empty; use another one.", from.width,
                        from.height);
     }
     if (from.height > BZ_MAX_SIDE || from.width > BZ_MAX_SIDE ||
         (uint64_t)from.height * from.width > BZ_MAX_PIXELS) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The picture is %u x %u pixels; at most %d megapixels are taken, so make it "
-                       "smaller first.",
-                       from.width, from.height, BZ_MAX_PIXELS / 1000000);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "The image is %u x %u pixels; the limit is %d megapixels, so make it smaller "
+            "first.",
+            from.width, from.height, BZ_MAX_PIXELS / 1000000);
     }
     budget = budget ? budget : BZ_DEFAULT_BUDGET;
     if (budget > BZ_MAX_BUDGET) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "A picture of %u tokens was asked for; the models take up to %d.", budget,
-                       BZ_MAX_BUDGET);
+                       "The image was given a budget of %u tokens; the models take up to %d.",
+                       budget, BZ_MAX_BUDGET);
     }
     if (!bz_image_target(from, BZ_PATCH, BZ_POOL, budget * BZ_POOL * BZ_POOL, to)) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The picture is %u x %u pixels; with %u tokens it would have no height or "
-                       "width left, so crop it.",
+                       "The image is %u x %u pixels, too long and thin for %u tokens; crop it.",
                        from.width, from.height, budget);
     }
     return BZ_OK;
@@ -61,13 +62,13 @@ bz_status bz_image_fit(bz_size from, uint32_t budget, bz_size *to, bz_error *err
 void bz_image_patches(const uint8_t *rgb, bz_size size, uint32_t side, float scale, float offset,
                       float *out)
 {
-    const uint32_t across = size.width / side, down = size.height / side;
-    float value[256]; /* looked up, a picture of 280 tokens takes half the time */
+    const uint32_t columns = size.width / side, rows = size.height / side;
+    float value[256]; /* a lookup table: twice as fast as computing each value */
     for (uint32_t i = 0; i < 256; i++) {
         value[i] = (float)i * scale + offset;
     }
-    for (uint32_t y = 0; y < down; y++) {
-        for (uint32_t x = 0; x < across; x++) {
+    for (uint32_t y = 0; y < rows; y++) {
+        for (uint32_t x = 0; x < columns; x++) {
             for (uint32_t channel = 0; channel < 3; channel++) {
                 for (uint32_t r = 0; r < side; r++) {
                     const uint8_t *row =

@@ -1,3 +1,4 @@
+/* Log-mel features: Hann window, FFT of 512, magnitudes, triangular filters, log. */
 #include "media/mel.h"
 
 #include <math.h>
@@ -10,10 +11,10 @@ static const double PI = 3.14159265358979323846, FLOOR = 1e-3, TOP_HZ = 8000.0;
 
 struct bz_mel {
     float window[FRAME];           /* periodic Hann */
-    double cosine[FFT], sine[FFT]; /* of a stage that joins halves of n: from n on */
+    double cosine[FFT], sine[FFT]; /* twiddle factors of the stage with halves of n: at n .. 2n */
     uint16_t reversed[FFT];
     float filter[BZ_MEL_BINS][BINS];
-    uint16_t first[BZ_MEL_BINS], end[BZ_MEL_BINS]; /* where a filter is not zero */
+    uint16_t first[BZ_MEL_BINS], end[BZ_MEL_BINS]; /* range where a filter is not zero */
 };
 
 static double to_mel(double hz)
@@ -26,7 +27,7 @@ static double from_mel(double mel)
     return 700.0 * (pow(10.0, mel / 2595.0) - 1.0);
 }
 
-/* Triangles between points that lie evenly on the mel scale; no area normalisation. */
+/* Triangular filters between points evenly spaced on the mel scale, without area normalisation. */
 static void make_filters(bz_mel *m)
 {
     double point[BZ_MEL_BINS + 2];
@@ -85,7 +86,7 @@ uint32_t bz_mel_frames(size_t samples)
     return samples > HOP ? (uint32_t)((samples - 1) / HOP) : 0;
 }
 
-/* Radix 2, in place, after the values were put in bit-reversed order. */
+/* Radix-2 FFT in place; the input is in bit-reversed order. */
 static void transform(const bz_mel *m, double *restrict re, double *restrict im)
 {
     for (int half = 1; half < FFT; half *= 2) {
@@ -125,9 +126,9 @@ static void put_bins(const bz_mel *m, const float magnitude[BINS], float *out)
     }
 }
 
-/* Two frames share a transform, one as its real part and one as its imaginary part: the spectrum of
- * the first is what is even under complex conjugation, that of the second what is odd. `out` has a
- * row for each; the second may be NULL. */
+/* Two frames share one transform, as its real and imaginary part; the conjugate-symmetric part of
+ * the result is the spectrum of the first frame, the antisymmetric part that of the second. first,
+ * second: [BZ_MEL_BINS]; second may be NULL. */
 static void two_frames(const bz_mel *m, const float *pcm, size_t samples, uint32_t frame,
                        float *first, float *second)
 {

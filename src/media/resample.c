@@ -1,3 +1,4 @@
+/* Sample rate conversion by a Kaiser-windowed sinc, interpolated between tabulated phases. */
 #include "media/resample.h"
 
 #include "bezel_media.h"
@@ -20,9 +21,8 @@ static double bessel0(double x)
     return sum;
 }
 
-/* [PHASES + 1][2 * side]: what a sample `i - side + 1` source samples away from the last one before
- * the point counts, the point being phase/PHASES of a sample further. Each phase sums to 1: silence
- * and steady values stay. */
+/* [PHASES + 1][2 * side]: weight of source sample whole + i - side + 1 for an output at position
+ * whole + phase / PHASES. Each phase sums to 1, so that constant signals stay the same. */
 static float *make_table(double cutoff, uint32_t side)
 {
     const uint32_t width = 2 * side;
@@ -54,9 +54,10 @@ bz_status bz_resampler_new(bz_resampler **out, uint32_t rate, uint32_t to, bz_er
 {
     if (rate < BZ_AUDIO_MIN_RATE || rate > BZ_AUDIO_MAX_RATE || to < BZ_AUDIO_MIN_RATE ||
         to > BZ_AUDIO_MAX_RATE) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The sound has %u samples a second; between %d and %d are understood.", rate,
-                       BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "The sound has %u samples per second; rates between %d and %d are supported.", rate,
+            BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
     }
     bz_resampler *r = calloc(1, sizeof *r);
     if (r) {
@@ -66,7 +67,7 @@ bz_status bz_resampler_new(bz_resampler **out, uint32_t rate, uint32_t to, bz_er
     }
     if (!r || (rate != to && !r->table)) {
         free(r);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to convert sound.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory to convert the sound.");
     }
     *out = r;
     return BZ_OK;
@@ -95,17 +96,17 @@ void bz_resampler_run(const bz_resampler *r, const float *pcm, size_t n, uint64_
     }
     for (size_t i = 0; i < count; i++) {
         const uint64_t scaled =
-            (first + i) * r->rate; /* in units of 1/to of a source sample: exact however long */
+            (first + i) * r->rate; /* position in units of 1/to source samples: exact */
         const int64_t whole = (int64_t)(scaled / r->to), begin = whole - (r->side - 1);
         const double phase = (double)(scaled % r->to) / r->to * (double)PHASES;
         const uint32_t p = (uint32_t)phase;
-        const float share = (float)(phase - p);
+        const float fraction = (float)(phase - p);
         const float *a = r->table + (size_t)p * width, *b = a + width;
         double sum = 0;
         for (uint32_t j = 0; j < width; j++) {
             const int64_t s = begin + j;
             if (s >= 0 && (uint64_t)s < n) {
-                sum += (double)(pcm[s] * (a[j] + share * (b[j] - a[j])));
+                sum += (double)(pcm[s] * (a[j] + fraction * (b[j] - a[j])));
             }
         }
         out[i] = (float)sum;
@@ -130,7 +131,8 @@ bz_status bz_resample(const float *pcm, size_t n, uint32_t rate, uint32_t to, fl
     }
     bz_resampler_free(r);
     return y ? BZ_OK
-             : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to convert %zu samples of sound.", n);
+             : bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory to convert %zu samples of sound.", n);
 }
 
 void bz_mix_to_mono(float *pcm, size_t frames, uint32_t channels)

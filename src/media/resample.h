@@ -1,5 +1,5 @@
-/* Sound of any rate as 16,000 samples a second: a windowed sinc, which keeps what lies below half
- * the lower of the two rates and removes what lies above. */
+/* Sample rate conversion by a windowed sinc: keeps frequencies below half the lower of the two
+ * rates and removes the others. */
 #ifndef BZ_MEDIA_RESAMPLE_H
 #define BZ_MEDIA_RESAMPLE_H
 
@@ -8,17 +8,18 @@
 typedef struct bz_resampler bz_resampler;
 bz_status bz_resampler_new(bz_resampler **resampler, uint32_t rate, uint32_t to, bz_error *err);
 void bz_resampler_free(bz_resampler *resampler);
-uint64_t bz_resampler_count(const bz_resampler *resampler,
-                            uint64_t n); /* samples that n samples become */
-/* Samples [first, first + count) of the result. */
+/* Number of output samples for n input samples. */
+uint64_t bz_resampler_count(const bz_resampler *resampler, uint64_t n);
+/* Output samples first .. first + count. pcm: [n]; out: [count]. */
 void bz_resampler_run(const bz_resampler *resampler, const float *pcm, size_t n, uint64_t first,
                       size_t count, float *out);
 
-/* All at once. *out: *n_out samples, the caller frees it. Equal rates give a copy. */
+/* The whole conversion. *out: [*n_out], the caller frees it. With equal rates it is a copy. */
 bz_status bz_resample(const float *pcm, size_t n, uint32_t rate, uint32_t to, float **out,
                       size_t *n_out, bz_error *err);
 
-/* The mean of the channels of interleaved samples, in place: frames samples are left. */
+/* The mean of the channels of interleaved samples [frames][channels], in place: becomes [frames].
+ */
 void bz_mix_to_mono(float *pcm, size_t frames, uint32_t channels);
 
 #endif

@@ -1,4 +1,4 @@
-/* WAV files from memory. */
+/* WAV decoder. */
 #include "bezel_media.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static float sample(const uint8_t *p, const format *f)
 static bz_status read_format(format *f, const uint8_t *p, size_t n, bz_error *err)
 {
     if (n < 16) {
-        return bz_fail(err, BZ_BAD_FILE, "The WAV file's description of its samples is cut off.");
+        return bz_fail(err, BZ_BAD_FILE, "The WAV file is cut off in its header.");
     }
     *f = (format){bz_le16(p), bz_le16(p + 2), bz_le16(p + 14), bz_le32(p + 4)};
     if (f->code == FORMAT_EXTENSIBLE && n >= 26) {
@@ -61,18 +61,18 @@ static bz_status read_format(format *f, const uint8_t *p, size_t n, bz_error *er
     const bool real = f->code == FORMAT_FLOAT && (f->bits == 32 || f->bits == 64);
     if (!pcm && !real) {
         return bz_fail(err, BZ_BAD_FILE,
-                       "The WAV file holds samples of kind %u with %u bits; PCM of 8, 16, 24 or 32 "
-                       "bits and floats are read.",
+                       "The WAV file has format %u with %u bits; PCM with 8, 16, 24 or 32 bits and "
+                       "floats are supported, so convert it first.",
                        f->code, f->bits);
     }
     if (f->channels == 0 || f->channels > MAX_CHANNELS) {
-        return bz_fail(err, BZ_BAD_FILE, "The WAV file says it has %u channels; 1 to %d are read.",
+        return bz_fail(err, BZ_BAD_FILE, "The WAV file has %u channels; 1 to %d are supported.",
                        f->channels, MAX_CHANNELS);
     }
     if (f->rate < BZ_AUDIO_MIN_RATE || f->rate > BZ_AUDIO_MAX_RATE) {
         return bz_fail(err, BZ_BAD_FILE,
-                       "The WAV file says it has %u samples a second; %d to %d are understood.",
-                       f->rate, BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
+                       "The WAV file has %u samples per second; %d to %d are supported.", f->rate,
+                       BZ_AUDIO_MIN_RATE, BZ_AUDIO_MAX_RATE);
     }
     return BZ_OK;
 }
@@ -83,7 +83,8 @@ static bz_status read_samples(bz_sound *s, const format *f, const uint8_t *p, si
     const size_t bytes = f->bits / 8u, frame = bytes * f->channels, frames = n / frame;
     s->pcm = malloc((frames * f->channels + 1) * sizeof *s->pcm);
     if (!s->pcm) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for %zu samples of sound.", frames);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for %zu samples of sound.", frames);
     }
     for (size_t i = 0; i < frames * f->channels; i++) {
         s->pcm[i] = sample(p + i * bytes, f);
@@ -104,23 +105,24 @@ bz_status bz_wav_read(bz_sound *s, const uint8_t *b, size_t n, bz_error *err)
     bz_status status = BZ_OK;
     for (size_t at = 12; n - at >= 8;) { /* chunks: name, size, bytes, one of padding if odd */
         const uint8_t *chunk = b + at;
-        const size_t said = bz_le32(chunk + 4), there = n - at - 8,
-                     size = said < there ? said : there;
+        const size_t declared = bz_le32(chunk + 4), available = n - at - 8,
+                     size = declared < available ? declared : available;
         if (memcmp(chunk, "fmt ", 4) == 0) {
             status = read_format(&f, chunk + 8, size, err);
         } else if (memcmp(chunk, "data", 4) == 0) {
             if (!f.channels) {
-                return bz_fail(err, BZ_BAD_FILE, "The WAV file does not say what its samples are.");
+                return bz_fail(
+                    err, BZ_BAD_FILE,
+                    "The WAV file has no format header before its samples; it is damaged.");
             }
-            s->cut = said > there &&
-                     said != UINT32_MAX; /* a stream's length is not known when it begins */
+            s->cut = declared > available && declared != UINT32_MAX; /* streams declare no length */
             return read_samples(s, &f, chunk + 8, size, err);
         }
         if (status != BZ_OK) {
             return status;
         }
         const size_t step = size + (size & 1);
-        at = there - size >= (size & 1) ? at + 8 + step : n;
+        at = available - size >= (size & 1) ? at + 8 + step : n;
     }
     return bz_fail(err, BZ_BAD_FILE, "The WAV file has no samples; it is probably cut off.");
 }

@@ -1,11 +1,11 @@
-/* The audio tower: a conformer. Its features arrive four moments (of 10 ms) to a row, which is one
+/* The audio tower: a conformer over mel features. A row holds four frames of 10 ms and becomes one
  * soft token.
  *
  *   h = in(relu(LN(conv(relu(LN(conv(features)))))))
  *   for each layer:
  *     h = h + 0.5 RMS(down(silu(up RMS(h))))
- *     h = h + RMS(out(attention over the last 12 moments(RMS(h))))
- *     h = h + pw2(silu(RMS(conv over 5 moments(GLU(pw1 RMS(h))))))
+ *     h = h + RMS(out(attention over the last 12 rows(RMS(h))))
+ *     h = h + pw2(silu(RMS(conv over 5 rows(GLU(pw1 RMS(h))))))
  *     h = h + 0.5 RMS(down(silu(up RMS(h))))
  *     h = RMS(h)
  *   soft token = project(RMS(out h + bias))
@@ -15,8 +15,9 @@
 #include "model/clipped.h"
 
 #define EPS 1e-6f
-enum { FEATURE_STEPS = 4 };
+enum { FRAMES_PER_ROW = 4 };
 
+/* h [n][d] -> h + 0.5 FFN(h) [n][d] */
 static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clipped *up,
                           const bz_clipped *down, bz_weight post, uint32_t d)
 {
@@ -26,11 +27,11 @@ static bz_tensor half_ffn(bz_plan *p, bz_tensor h, bz_weight norm, const bz_clip
     return bz_add_scaled(p, h, f, 0.5f, "ffn_residual");
 }
 
+/* x [n][d] -> [n][d]; sinusoids: [window][d] */
 static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor x,
                            bz_tensor sinusoids)
 {
-    /* Scores of base 2 in the reference: both sides carry a part of that and of 1/sqrt(head size).
-     */
+    /* The reference scales q and k by these constants instead of scores by 1/sqrt(head size). */
     const float q_scale = (float)(1.0 / sqrt(a->head_dim) / log(2.0)),
                 k_scale = (float)(log1p(exp(1.0)) / log(2.0));
     bz_tensor qkv[3];
@@ -47,6 +48,7 @@ static bz_tensor attention(bz_plan *p, const bz_audio *a, const bz_audio_layer *
                              &w->out, "attn_out");
 }
 
+/* h [n][d] -> [n][d] */
 static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, uint32_t d)
 {
     bz_tensor x = bz_rms_norm(p, h, w->conv_norm, d, EPS, "conv_pre_norm");
@@ -56,6 +58,7 @@ static bz_tensor light_conv(bz_plan *p, const bz_audio_layer *w, bz_tensor h, ui
     return bz_record_clipped(p, x, &w->pw2, "conv_pw2");
 }
 
+/* h [n][d] -> [n][d] */
 static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, bz_tensor h,
                        bz_tensor sinusoids)
 {
@@ -70,15 +73,16 @@ static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, b
     return bz_rms_norm(p, h, w->norm_out, d, EPS, "layer");
 }
 
+/* -> [n][columns of a->out] */
 static bz_tensor with_layers(bz_plan *p, const bz_audio *a)
 {
     const uint32_t first = (uint32_t)bz_weight_of(p->weights, a->conv0)->ne[1];
     const uint32_t second = (uint32_t)bz_weight_of(p->weights, a->conv1)->ne[1];
     bz_tensor sinusoids = bz_sinusoids(p, a->width, 10000.0, "sinusoids");
-    bz_tensor x = bz_input_rows(p, FEATURE_STEPS * a->bins, "features");
-    x = bz_conv(p, x, a->conv0, FEATURE_STEPS, a->bins, 1, "conv_0");
+    bz_tensor x = bz_input_rows(p, FRAMES_PER_ROW * a->bins, "features");
+    x = bz_conv(p, x, a->conv0, FRAMES_PER_ROW, a->bins, 1, "conv_0");
     x = bz_relu(p, bz_layer_norm(p, x, a->conv0_norm, first, EPS, "conv_0_norm"), "conv_0_act");
-    x = bz_conv(p, x, a->conv1, FEATURE_STEPS / 2, a->bins / 2, first, "conv_1");
+    x = bz_conv(p, x, a->conv1, FRAMES_PER_ROW / 2, a->bins / 2, first, "conv_1");
     x = bz_relu(p, bz_layer_norm(p, x, a->conv1_norm, second, EPS, "conv_1_norm"), "conv_1_act");
     bz_tensor h = bz_linear(p, x, a->in, "subsample");
     for (uint32_t i = 0; i < a->layers; i++) {

@@ -1,3 +1,4 @@
+/* Finds tensors by name, checks their shape and type, and appends them to a table of weights. */
 #include "model/bind.h"
 
 #include <stdarg.h>
@@ -58,13 +59,12 @@ bz_weight bz_bind_add(bz_weights *ws, const bz_weight_info *info)
     return (bz_weight){++ws->n};
 }
 
-/* Consecutive dimensions multiplied until they are `want`; the dimensions used are counted in *at.
- */
+/* Multiplies consecutive dimensions, starting at *at, until the product reaches `want`; with
+ * want 0, until it is more than 1. *at moves past the dimensions used. */
 static bool take(const bz_gguf_tensor *t, int *at, uint64_t want, uint64_t *got)
 {
     uint64_t n = *at < 4 ? t->ne[(*at)++] : 1;
-    while (*at < 4 &&
-           (want ? n < want : n == 1)) { /* without a wish: the next that is more than one */
+    while (*at < 4 && (want ? n < want : n == 1)) {
         n *= t->ne[(*at)++];
     }
     *got = n;
@@ -100,8 +100,8 @@ bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_
     }
     if (!fits) {
         bz_bind_refuse(b, BZ_BAD_FILE,
-                       "The tensor %s has shape [%llu, %llu, %llu, %llu] where [%llu, %llu, %llu] "
-                       "is asked for.",
+                       "The tensor %s has shape [%llu, %llu, %llu, %llu]; [%llu, %llu, %llu] is "
+                       "expected.",
                        name, (unsigned long long)t->ne[0], (unsigned long long)t->ne[1],
                        (unsigned long long)t->ne[2], (unsigned long long)t->ne[3],
                        (unsigned long long)cols, (unsigned long long)rows,
@@ -119,7 +119,7 @@ bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_
     }
     const bz_weight w = bz_bind_add(b->table, &info);
     if (!w.id) {
-        bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of tensors.");
+        bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "There is not enough memory for the table of tensors.");
     }
     return w;
 }

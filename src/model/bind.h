@@ -1,4 +1,4 @@
-/* Finding tensors by name in one set of files, with every refusal naming the tensor. */
+/* Finds tensors by name in one set of files. Every error message names the tensor. */
 #ifndef BZ_MODEL_BIND_H
 #define BZ_MODEL_BIND_H
 
@@ -13,17 +13,17 @@ typedef struct bz_binder {
     const bz_gguf *only; /* look in this file; NULL: in the text model's parts */
     uint32_t only_file;
     bz_error *err;
-    bool failed; /* the first complaint stands; later binds do nothing */
+    bool failed; /* after the first error; later binds do nothing */
 } bz_binder;
 
-/* The tensor of that name with its values in rows of `cols`; rows or planes of 0: as many as there
- * are. Tensors of four dimensions are taken as [cols, rows, planes] if the counts fit. */
+/* The tensor of that name as [cols, rows, planes]; 0: any size. A tensor of four dimensions is
+ * accepted if consecutive dimensions multiply to these sizes. */
 bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_t planes,
                   const char *format, ...) BZ_PRINTF(6, 7);
-/* Appends an entry; its name is copied. None: no memory. */
+/* Appends an entry; its name is copied. BZ_NO_WEIGHT: out of memory. */
 bz_weight bz_bind_add(bz_weights *table, const bz_weight_info *info);
 bool bz_bind_has(const bz_binder *b, const char *format, ...) BZ_PRINTF(2, 3);
-/* Also for complaints that are not about one tensor. */
+/* Reports the first error; used also for errors that are not about one tensor. */
 void bz_bind_refuse(bz_binder *b, bz_status code, const char *format, ...) BZ_PRINTF(3, 4);
 void bz_bind_free(bz_weights *table);
 

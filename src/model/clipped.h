@@ -1,5 +1,5 @@
-/* Products between bounds, as the steps they are. Each clamps a copy of its own: those that read
- * the same rows have different bounds. */
+/* Records clipped products: clamp, linear, clamp. Products that read the same input have different
+ * bounds, so each clamps a copy of it. */
 #ifndef BZ_MODEL_CLIPPED_H
 #define BZ_MODEL_CLIPPED_H
 
@@ -23,8 +23,8 @@ static inline bz_tensor bz_record_clipped(bz_plan *p, bz_tensor x, const bz_clip
     return bz_clip_out(p, bz_linear(p, bz_clip_in(p, x, c), c->w, name), c);
 }
 
-/* Several products of one input: all that make it ready stand together, and so does what the caller
- * records behind, which begins with bz_clip_out. */
+/* n products of one input: first all clamps of the input, then all products, so that a back end
+ * can fuse them. The caller records the output clamps (bz_clip_out). */
 static inline void bz_record_products(bz_plan *p, bz_tensor x, uint32_t n,
                                       const bz_clipped *const *c, const char *const *names,
                                       bz_tensor *out)

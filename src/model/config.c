@@ -1,3 +1,4 @@
+/* Reads the keys of a Gemma 4 file and checks their values. */
 #include "model/config.h"
 
 #include <math.h>
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits no real model comes near; they keep products of sizes small. */
+/* Far above any real model; they keep products of sizes from overflowing. */
 enum {
     MAX_LAYERS = 1024,
     MAX_WIDTH = 1 << 18,
@@ -21,14 +22,14 @@ enum { MAX_DENOISING = 4096 };
 typedef struct reader {
     const bz_gguf *g;
     bz_error *err;
-    bool failed;      /* the first complaint stands; later reads do nothing */
-    const char *arch; /* what the file's keys begin with */
+    bool failed;      /* after the first error; later reads do nothing */
+    const char *arch; /* prefix of the file's keys */
 } reader;
 
 enum { MAX_KEY = 96 };
 
-/* The key as this file spells it: another architecture has keys of the same meaning. */
-static const char *spelt(const reader *r, const char *key, char out[MAX_KEY])
+/* The key with this file's architecture as its prefix. */
+static const char *full_key(const reader *r, const char *key, char out[MAX_KEY])
 {
     const size_t n = strlen(ARCH ".");
     if (strncmp(key, ARCH ".", n) != 0) {
@@ -41,7 +42,7 @@ static const char *spelt(const reader *r, const char *key, char out[MAX_KEY])
 static const bz_gguf_kv *find(reader *r, const char *key, bool required)
 {
     char buf[MAX_KEY];
-    key = spelt(r, key, buf);
+    key = full_key(r, key, buf);
     const bz_gguf_kv *kv = r->failed ? NULL : bz_gguf_find(r->g, key);
     if (!kv && required && !r->failed) {
         bz_fail(r->err, BZ_BAD_FILE,
@@ -51,11 +52,11 @@ static const bz_gguf_kv *find(reader *r, const char *key, bool required)
     return kv;
 }
 
-static void complain(reader *r, const char *key, const char *what)
+static void refuse(reader *r, const char *key, const char *what)
 {
     char buf[MAX_KEY];
     if (!r->failed) {
-        bz_fail(r->err, BZ_BAD_FILE, "The key %s %s.", spelt(r, key, buf), what);
+        bz_fail(r->err, BZ_BAD_FILE, "The key %s %s.", full_key(r, key, buf), what);
         r->failed = true;
     }
 }
@@ -70,12 +71,12 @@ static uint32_t number(reader *r, const char *key, uint32_t low, uint32_t high,
         return fallback ? *fallback : 0;
     }
     if (kv->is_array || !bz_gguf_get_u64(kv, 0, &v)) {
-        complain(r, key, "is not a whole number");
+        refuse(r, key, "is not a whole number");
     } else if (v < low || v > high) {
         char what[100];
         snprintf(what, sizeof what, "is %llu; it must be between %u and %u", (unsigned long long)v,
                  low, high);
-        complain(r, key, what);
+        refuse(r, key, what);
         v = low;
     }
     return (uint32_t)v;
@@ -89,19 +90,19 @@ static double real(reader *r, const char *key, double low, double high, const do
         return fallback ? *fallback : low;
     }
     if (kv->is_array || !bz_gguf_get_f64(kv, 0, &v)) {
-        complain(r, key, "is not a number");
+        refuse(r, key, "is not a number");
         return low;
     }
     if (!(v >= low && v <= high)) { /* also refuses NaN */
         char what[100];
         snprintf(what, sizeof what, "is %g; it must be between %g and %g", v, low, high);
-        complain(r, key, what);
+        refuse(r, key, what);
         return low;
     }
     return v;
 }
 
-/* A number per layer: a scalar counts for every layer, an array has one element each. */
+/* A number per layer: a scalar applies to every layer, an array has one element per layer. */
 static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t i, uint32_t low,
                           uint32_t high)
 {
@@ -114,17 +115,17 @@ static uint32_t per_layer(reader *r, const char *key, uint32_t layers, uint32_t 
     if (kv->is_array && kv->count != layers) {
         snprintf(what, sizeof what, "has %llu elements for %u layers",
                  (unsigned long long)kv->count, layers);
-        complain(r, key, what);
+        refuse(r, key, what);
         return low;
     }
     if (!bz_gguf_get_u64(kv, kv->is_array ? i : 0, &v)) {
-        complain(r, key, "does not hold whole numbers");
+        refuse(r, key, "does not hold whole numbers");
         return low;
     }
     if (v < low || v > high) {
         snprintf(what, sizeof what, "is %llu for layer %u; it must be between %u and %u",
                  (unsigned long long)v, i, low, high);
-        complain(r, key, what);
+        refuse(r, key, what);
         return low;
     }
     return (uint32_t)v;
@@ -148,7 +149,7 @@ static void check_architecture(reader *r)
         return;
     }
     if (!bz_gguf_get_str(kv, &arch)) {
-        complain(r, "general.architecture", "is not a string");
+        refuse(r, "general.architecture", "is not a string");
     } else if (is_diffusion(arch)) {
         r->arch = bz_str_is(arch, "diffusion-gemma") ? "diffusion-gemma" : "diffusion_gemma";
     } else if (!bz_str_is(arch, ARCH)) {
@@ -161,7 +162,7 @@ static void check_architecture(reader *r)
     }
 }
 
-/* K and V of one kind of layer have the same head size, and all of it takes part in rope. */
+/* Keys and values of one kind of layer have the same head size, and rope covers all of it. */
 static uint32_t head_dim(reader *r, const char *key_length, const char *value_length,
                          const char *rope_length)
 {
@@ -169,13 +170,13 @@ static uint32_t head_dim(reader *r, const char *key_length, const char *value_le
     uint32_t v = number(r, value_length, 2, MAX_HEAD_DIM, &d);
     uint32_t rope = number(r, rope_length, 2, MAX_HEAD_DIM, &d);
     if (v != d) {
-        complain(r, value_length, "differs from the key length; Gemma 4 has them equal");
+        refuse(r, value_length, "differs from the key length; Gemma 4 has them equal");
     }
     if (rope != d) {
-        complain(r, rope_length, "differs from the head size; Gemma 4 rotates over the whole head");
+        refuse(r, rope_length, "differs from the head size; Gemma 4 rotates over the whole head");
     }
     if (d % 2) {
-        complain(r, key_length, "is odd; rotary position needs pairs");
+        refuse(r, key_length, "is odd; rotary position needs pairs");
     }
     return d;
 }
@@ -185,7 +186,7 @@ static void read_layers(reader *r, bz_config *c)
     const char *pattern_key = NAME("attention.sliding_window_pattern");
     const bz_gguf_kv *pattern = find(r, pattern_key, true);
     if (pattern && (!pattern->is_array || pattern->count != c->layers)) {
-        complain(r, pattern_key, "must be an array with one element per layer");
+        refuse(r, pattern_key, "must be an array with one element per layer");
     }
     uint32_t zero = 0;
     uint32_t shared = number(r, NAME("attention.shared_kv_layers"), 0, c->layers, &zero);
@@ -198,7 +199,7 @@ static void read_layers(reader *r, bz_config *c)
     for (uint32_t i = 0; !r->failed && i < c->layers; i++) {
         bz_layer_config *l = &c->layer[i];
         if (!bz_gguf_get_bool(pattern, i, &l->sliding)) {
-            complain(r, pattern_key, "does not hold true and false");
+            refuse(r, pattern_key, "does not hold true and false");
             return;
         }
         l->head_dim = l->sliding ? sliding_dim : full_dim;
@@ -209,8 +210,7 @@ static void read_layers(reader *r, bz_config *c)
                 : per_layer(r, NAME("attention.head_count_kv"), c->layers, i, 1, MAX_HEADS);
         l->ffn = per_layer(r, NAME("feed_forward_length"), c->layers, i, 1, MAX_WIDTH);
         if (!r->failed && l->heads % l->kv_heads) {
-            complain(r, NAME("attention.head_count_kv"),
-                     "does not divide the number of query heads");
+            refuse(r, NAME("attention.head_count_kv"), "does not divide the number of query heads");
         }
         l->owns_kv = i < c->layers - shared;
         l->kv_layer = i;
@@ -221,20 +221,20 @@ static void read_layers(reader *r, bz_config *c)
                 j--;
             }
             if (j == 0) {
-                complain(r, NAME("attention.shared_kv_layers"),
-                         "leaves a layer without an earlier layer of its kind to share with");
+                refuse(r, NAME("attention.shared_kv_layers"),
+                       "leaves a layer without an earlier layer of its kind to share with");
                 return;
             }
             l->kv_layer = j - 1;
             if (c->layer[j - 1].kv_heads != l->kv_heads) {
-                complain(r, NAME("attention.head_count_kv"),
-                         "differs between a layer and the one whose cache it shares");
+                refuse(r, NAME("attention.head_count_kv"),
+                       "differs between a layer and the one whose cache it shares");
             }
         }
     }
 }
 
-/* Keys of a diffusion model stand without the architecture's name before them. */
+/* The diffusion keys have no architecture prefix. */
 static void read_denoising(reader *r, bz_config *c)
 {
     const uint32_t steps = 48, stability = 1;
@@ -248,8 +248,8 @@ static void read_denoising(reader *r, bz_config *c)
     d->stability = number(r, "diffusion.eb_stability_threshold", 0, MAX_DENOISING, &stability);
     d->confidence = (float)real(r, "diffusion.eb_confidence_threshold", 0, 1e6, &confidence);
     if (c->ple_width) {
-        complain(r, NAME("embedding_length_per_layer_input"),
-                 "is not 0; diffusion models have no per-layer embeddings");
+        refuse(r, NAME("embedding_length_per_layer_input"),
+               "is not 0; diffusion models have no per-layer embeddings");
     }
 }
 
@@ -287,8 +287,8 @@ bz_status bz_config_read(bz_config *c, const bz_gguf *gguf, bz_error *err)
     if (!r.failed) {
         c->layer = calloc(c->layers, sizeof *c->layer);
         if (!c->layer) {
-            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.",
-                           c->layers);
+            return bz_fail(err, BZ_OUT_OF_MEMORY,
+                           "There is not enough memory for the table of %u layers.", c->layers);
         }
         read_layers(&r, c);
     }

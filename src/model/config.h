@@ -1,54 +1,51 @@
-/* What a Gemma 4 file says about its model: sizes, and a table with one entry per layer. */
+/* The configuration of a Gemma 4 model: sizes, and a table with one entry per layer. */
 #ifndef BZ_MODEL_CONFIG_H
 #define BZ_MODEL_CONFIG_H
 
 #include "file/gguf.h"
 
 typedef struct bz_layer_config {
-    bool sliding;   /* sees `window` positions; else all */
+    bool sliding;   /* attends to `window` positions; else to all */
     uint32_t heads; /* query heads */
     uint32_t kv_heads;
     uint32_t head_dim; /* D */
     uint32_t ffn;      /* width of the dense FFN */
     bool owns_kv;      /* false: reads the cache of an earlier layer */
-    uint32_t kv_layer; /* whose cache it reads: itself, or the last owner of the same kind */
+    uint32_t kv_layer; /* layer whose cache it reads: its own, or the last owner of the same kind */
 } bz_layer_config;
 
-/* How a canvas of a diffusion model is filled, unless the caller says otherwise. */
+/* Default denoising schedule of a diffusion model. */
 typedef struct bz_denoising {
-    uint32_t steps;      /* most passes over a canvas */
+    uint32_t steps;      /* maximum passes over a canvas */
     float t_min, t_max;  /* temperature: t_min + (t_max - t_min) * steps left / steps */
     float entropy_bound; /* nats that the tokens accepted in one step may have together */
-    uint32_t stability;  /* steps for which the best tokens must not have changed; 0: it does not
-                            matter */
-    float confidence;    /* mean entropy below which they count as certain */
+    uint32_t stability;  /* steps during which the best tokens must not change; 0: not required */
+    float confidence;    /* the canvas is done below this mean entropy */
 } bz_denoising;
 
 enum { BZ_LONGEST_CANVAS = 512 };
 
 typedef struct bz_config {
-    uint32_t
-        canvas; /* positions that a diffusion model fills together; 0: one token after the other */
+    uint32_t canvas; /* tokens of a diffusion model's canvas; 0: autoregressive */
     bz_denoising denoising;
     uint32_t layers;    /* L */
     uint32_t width;     /* d */
-    uint32_t vocab;     /* V; 0 until the weights are bound if the file does not say */
-    uint32_t context;   /* longest context the model was made for */
+    uint32_t vocab;     /* V; 0 until the weights are bound if the key is missing */
+    uint32_t context;   /* maximum context the model was trained for */
     uint32_t window;    /* of sliding layers, own position included */
     uint32_t ple_width; /* P, per-layer embedding; 0: none */
     uint32_t experts, experts_used, expert_ffn; /* 0 without mixture of experts */
     float eps;
     float softcap; /* of the logits; 0: none */
     double rope_base, rope_base_sliding;
-    double
-        rope_rotated; /* fraction of a full layer's head that rotates, when rope_freqs is missing */
+    double rope_rotated;    /* rotated fraction of a full layer's head, if rope_freqs is missing */
     bz_layer_config *layer; /* [layers], owned */
 } bz_config;
 
 bool bz_config_knows(bz_str architecture); /* gemma4 or diffusion-gemma */
 
-/* Reads the keys of a gemma4 file of either flavour, or of a diffusion-gemma file. Every refusal
- * names the key. */
+/* Reads the keys of a gemma4 file of either flavour, or of a diffusion-gemma file. Every error
+ * message names the key. */
 bz_status bz_config_read(bz_config *config, const bz_gguf *gguf, bz_error *err);
 void bz_config_free(bz_config *config);
 

@@ -1,23 +1,26 @@
-/* DiffusionGemma: text in canvases of C tokens, each condensing out of noise.
+/* DiffusionGemma: text is generated in canvases of C tokens, each denoised in several passes.
  *
- *   encoder, causal, over all tokens that are settled:
+ *   encoder pass, causal, over all committed tokens:
  *     x    = embed(token) * sqrt(d)
- *     x    = the text model's layers, with scales of their own; only K and V are kept
+ *     x    = the text model's layers, with their own output scales; only K and V are used
  *
- *   denoiser, over the canvas, every row seeing the encoder's keys and all rows of the canvas:
- *     soft = sqrt(d) * sum over v of p_v embed(v)      p: softmax of the step before / its
- * temperature; at first 0 u    = RMS(soft, self_cond_norm) x    = RMS(embed(token) * sqrt(d) +
- * down(gelu(gate u) * (up u))) x    = the text model's layers z    = cap * tanh(head(RMS(x)) / cap)
+ *   denoising pass, over the canvas; every row sees the encoder's keys and the whole canvas:
+ *     p    = softmax(logits of the previous pass / its temperature)
+ *     soft = sqrt(d) * sum over v of p_v embed(v), or 0 in the first pass
+ *     u    = RMS(soft, self_cond_norm)
+ *     x    = RMS(embed(token) * sqrt(d) + down(gelu(gate u) * (up u)))
+ *     x    = the text model's layers
+ *     z    = cap * tanh(head(RMS(x)) / cap)
  *
- * soft is all that a step needs of the one before, so it is computed at that step's end, block by
- * block of logits, and the logits themselves are never kept. */
+ * A pass needs only `soft` from the previous one. So each pass computes it at its end, one block of
+ * logits at a time, and the logits are never kept. */
 #include "model/diffusion.h"
 
 #include <math.h>
 
 #include "model/record.h"
 
-enum { BLOCK = 64 }; /* rows of logits, at most: 67 MB with a vocabulary of 262,144 */
+enum { BLOCK = 64 }; /* maximum rows of logits: 67 MB with a vocabulary of 262,144 */
 
 uint32_t bz_diffusion_block(const bz_text_model *m)
 {
@@ -63,14 +66,13 @@ bz_status bz_diffusion_record_encoder(const bz_text_model *m, uint32_t rows, bz_
     }
     p->layer = (int32_t)c->layers - 1;
     bz_cut(p, "layer");
-    bz_record_keys(p, m, c->layers - 1, x,
-                   &rope); /* nobody reads what else the last layer would compute */
+    bz_record_keys(p, m, c->layers - 1, x, &rope); /* the rest of the last layer is unused */
     return finish(p, x, out, err);
 }
 
 /* ---- the denoiser -------------------------------------------------------------------- */
 
-/* What the layers begin with. Without a step before, soft is 0 and so is all that is made of it. */
+/* The input of the first layer, [n][d]. In the first pass `kept` reads as 0, and so is sc. */
 static bz_tensor canvas_input(bz_plan *p, const bz_text_model *m, bz_tensor kept)
 {
     const bz_config *c = &m->config;

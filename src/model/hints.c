@@ -1,8 +1,9 @@
+/* Sampling settings and suppressed tokens from a file's keys. */
 #include "model/hints.h"
 
 void bz_hints_sampling(const bz_gguf *gguf, bz_sampling *s)
 {
-    /* A zero in the file switches something off; in our options a negative number does. */
+    /* Zero in the file means off; in bz_sampling a negative number does. */
     double x;
     int64_t k;
     if (s->temperature == 0 &&

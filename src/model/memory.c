@@ -1,3 +1,4 @@
+/* Predicts memory from the recorded plans and the table of caches. */
 #include "model/memory.h"
 
 #include "model/diffusion.h"
@@ -48,7 +49,7 @@ bz_status bz_memory_predict(bz_memory *memory, const bz_text_model *m, uint32_t 
         for (uint32_t i = 0; i < w->table.n; i++) {
             memory->weight_bytes += w->table.info[i].size;
         }
-        if (w->output.id != w->token_embd.id) { /* else the head reads all of it */
+        if (w->output.id != w->token_embd.id) { /* else every token reads all of it as the head */
             memory->table_bytes += bz_weight_of(&w->table, w->token_embd)->size;
         }
         if (w->per_layer_token_embd.id) {

@@ -1,9 +1,9 @@
-/* The Gemma 4 text model: every size and kind from one description.
+/* The Gemma 4 text model, all sizes.
  *
  *   x = embed(token) * sqrt(d)
  *   for each layer:
  *     h = x + RMS(attention(RMS(x)))
- *     y = h + RMS(FFN(RMS(h)))                   or FFN and experts side by side
+ *     y = h + RMS(FFN(RMS(h)))                   with experts: FFN and MoE, summed (moe.c)
  *     y = y + RMS(proj(gelu(gate y) * ple_i))    models with per-layer embeddings
  *     x = y * layer_output_scale
  *   logits = cap * tanh(head(RMS(x)) / cap)
@@ -18,6 +18,7 @@
 
 /* ---- one layer ------------------------------------------------------------- */
 
+/* K and V of the normed input a [n][d] into the layer's cache. */
 static void keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const bz_ropes *rope)
 {
     const bz_layer_config *l = &m->config.layer[i];
@@ -43,6 +44,7 @@ void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
          rope);
 }
 
+/* a [n][d], normed -> [n][d] */
 static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a,
                            const bz_ropes *rope, bz_layer_role role)
 {
@@ -50,7 +52,7 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     const bz_layer_weights *w = &m->weights.layer[i];
     const float eps = m->config.eps;
     const uint32_t D = l->head_dim;
-    bz_tensor turn = l->sliding ? rope->sliding : rope->full;
+    bz_tensor angles = l->sliding ? rope->sliding : rope->full;
     bz_cache cache = m->cache_of[i];
 
     bz_tensor q = bz_linear(p, a, w->attn_q, "q_proj");
@@ -58,7 +60,7 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
         keys(p, m, i, a, rope);
     }
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
-    q = bz_rope(p, q, turn, D, "q_rope");
+    q = bz_rope(p, q, angles, D, "q_rope");
     const uint32_t window = l->sliding ? m->config.window : 0;
     bz_tensor o = role == BZ_LAYER_OF_CANVAS
                       ? bz_attend_bidirectional(p, q, cache, l->heads, D, window, "attn")
@@ -116,8 +118,8 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
 
 /* ---- around the layers ------------------------------------------------------ */
 
-/* Per-layer inputs of all layers, [n][L*P]: a table row and a projection of the input
- * embedding, each layer's slice normed by itself. */
+/* Per-layer inputs of all layers, [n][L*P] = (table row + RMS(projection of x)) / sqrt(2), the
+ * norm for each layer's P values. x: [n][d], the scaled embedding. */
 static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor x)
 {
     const bz_config *c = &m->config;
@@ -125,8 +127,8 @@ static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor 
     bz_cut(p, "ple_rows"); /* the table may stay in the file: its rows are fetched here */
     bz_tensor token = bz_embed(p, w->per_layer_token_embd, sqrtf((float)c->ple_width), "ple_token");
     bz_tensor context = bz_linear(p, x, w->per_layer_model_proj, "ple_model_proj");
-    /* The reference multiplies by 1/sqrt(d) before the norm, which removes it again but for
-     * eps: the same as a norm whose eps is d times as large. */
+    /* The reference multiplies by 1/sqrt(d) before the norm. The norm cancels that factor except
+     * for eps, so a norm with d * eps gives the same result. */
     context = bz_rms_norm(p, context, w->per_layer_proj_norm, c->ple_width,
                           c->eps * (float)c->width, "ple_proj_norm");
     return bz_add(p, context, token, (float)(1.0 / sqrt(2.0)), "ple");
@@ -137,8 +139,8 @@ bz_ropes bz_record_ropes(bz_plan *p, const bz_text_model *m)
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;
     bz_ropes rope = {0};
-    for (uint32_t i = 0; i < c->layers;
-         i++) { /* one table per kind of layer; first, so that a host can fill them in */
+    /* One table per kind of layer. They come first, so that the host can fill them in. */
+    for (uint32_t i = 0; i < c->layers; i++) {
         const uint32_t D = c->layer[i].head_dim;
         if (c->layer[i].sliding && !rope.sliding.id) {
             rope.sliding =
@@ -151,10 +153,10 @@ bz_ropes bz_record_ropes(bz_plan *p, const bz_text_model *m)
     return rope;
 }
 
-bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint32_t row)
+bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint32_t first_row)
 {
     const bz_config *c = &m->config;
-    x = bz_take_rows_from(p, x, row, "last_hidden");
+    x = bz_take_rows_from(p, x, first_row, "last_hidden");
     x = bz_rms_norm(p, x, m->weights.output_norm, c->width, c->eps, "final_norm");
     x = bz_linear(p, x, m->weights.output, "lm_head");
     return c->softcap > 0 ? bz_softcap(p, x, c->softcap, "logits") : x;
@@ -200,7 +202,8 @@ static bz_status number_caches(bz_text_model *m, bz_error *err)
     m->caches = calloc(c->layers, sizeof *m->caches);
     m->cache_of = calloc(c->layers, sizeof *m->cache_of);
     if (!m->caches || !m->cache_of) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of %u caches.", c->layers);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the table of %u caches.", c->layers);
     }
     for (uint32_t i = 0; i < c->layers; i++) {
         const bz_layer_config *l = &c->layer[i];
@@ -235,9 +238,9 @@ bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *e
 
 void bz_text_set_image_attention(bz_text_model *m, bool whole)
 {
-    const bool large = m->config.ple_width == 0;
-    m->sliding_image = !large ? BZ_IMAGE_CAUSAL : whole ? BZ_IMAGE_WHOLE : BZ_IMAGE_TO_END;
-    m->full_image = large && whole ? BZ_IMAGE_WHOLE : BZ_IMAGE_CAUSAL;
+    const bool has_ple = m->config.ple_width != 0;
+    m->sliding_image = has_ple ? BZ_IMAGE_CAUSAL : whole ? BZ_IMAGE_WHOLE : BZ_IMAGE_TO_END;
+    m->full_image = !has_ple && whole ? BZ_IMAGE_WHOLE : BZ_IMAGE_CAUSAL;
 }
 
 void bz_text_model_free(bz_text_model *m)

@@ -12,19 +12,18 @@ typedef struct bz_text_model {
     bz_cache_info *caches; /* [n_caches], one per layer that owns keys and values; owned */
     bz_cache *cache_of;    /* [layers] the cache each layer reads; owned */
     uint32_t n_caches;
-    bz_image_attention sliding_image,
-        full_image; /* what rows of a picture see of it, by kind of layer */
+    bz_image_attention sliding_image, full_image; /* by kind of layer */
 } bz_text_model;
 
 bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err);
 void bz_text_model_free(bz_text_model *m);
-/* Small models (with per-layer embeddings) read pictures like text. The others' sliding layers see
- * the rest of a picture as well; with `whole` (models without a vision tower, diffusion models)
- * every layer sees all of it. No key says so. */
+/* Models with per-layer embeddings read images like text. In the others sliding layers also see the
+ * rest of an image; with `whole` (12B, diffusion models) every layer sees all of it. No key of the
+ * file says so. */
 void bz_text_set_image_attention(bz_text_model *m, bool whole);
 
-/* A pass of up to `rows` tokens; logits of up to `out_rows` of them, or none (0): then the
- * pass only fills the caches. */
+/* A pass of up to `rows` tokens with logits [m][V] of up to `out_rows` of them; 0: the pass only
+ * fills the caches. */
 bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out,
                          bz_error *err);
 

@@ -1,3 +1,4 @@
+/* Binds the tensors of the vision and audio towers and reads the bounds of clipped products. */
 #include "model/towers.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@ enum { MAX_LAYERS = 256, MAX_WIDTH = 1 << 16, MAX_HEADS = 256 };
 
 /* ---- keys -------------------------------------------------------------------- */
 
-/* Keys have the same names behind another prefix in either container. */
+/* Both containers use the same keys with different prefixes. */
 typedef struct keys {
     const bz_gguf *gguf;
     const char *prefix;
@@ -39,7 +40,7 @@ static bool has_key(const bz_gguf *g, const char *key)
     return bz_gguf_find(g, key) != NULL;
 }
 
-/* Which projector an mmproj file says it has, for pictures or for sound; empty: none. */
+/* The projector type of an mmproj file under that key; empty: none. */
 static bz_str projector(const bz_gguf *g, const char *key)
 {
     bz_str s = {"", 0};
@@ -93,17 +94,19 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
         number(k, "patch_size", 1, 1024, 16) != 16) {
         bz_bind_refuse(
             b, BZ_UNSUPPORTED_MODEL,
-            "The vision tower has patches other than 3 x 3 of 16 x 16 pixels to a token.");
+            "The vision tower does not have 3 x 3 patches of 16 x 16 pixels per token, which is "
+            "the only layout supported.");
     }
     v->side = 16;
     v->layer = b->failed ? NULL : calloc(v->layers, sizeof *v->layer);
     if (!b->failed && !v->layer) {
-        bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.", v->layers);
+        bz_bind_refuse(b, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the table of %u layers.", v->layers);
     }
     const uint64_t d = v->width, f = v->ffn;
     v->patch = bz_bind(b, 0, 3ull * 16 * 16, d, 1, "v.patch_embd.weight");
-    v->place = bz_bind(b, 0, d, 0, 2, "v.position_embd.weight");
-    v->places = size_of(b, v->place, 1);
+    v->position = bz_bind(b, 0, d, 0, 2, "v.position_embd.weight");
+    v->positions = size_of(b, v->position, 1);
     v->std_bias = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, d, 1, 1, "v.std_bias");
     v->std_scale = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, d, 1, 1, "v.std_scale");
     t->clamps = bz_bind(b, BZ_BIND_OPTIONAL | BZ_BIND_VECTOR, (v->layers * 7ull + 1) * 4, 1, 1,
@@ -116,7 +119,8 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
         if (v->head_dim % 4 || v->head_dim * v->heads > MAX_WIDTH) {
             bz_bind_refuse(
                 b, BZ_BAD_FILE,
-                "The vision tower's heads have %u values; they must be pairs in two directions.",
+                "The vision tower's heads have %u values; a multiple of 4 is needed (pairs in two "
+                "directions).",
                 v->head_dim);
         }
         const uint64_t h = (uint64_t)v->head_dim * v->heads;
@@ -143,15 +147,15 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
 static void bind_vision_direct(bz_binder *b, bz_vision *v)
 {
     const char *first =
-        bz_bind_has(b, "v.patch_norm.0.weight") ? "0" : "1"; /* files count from either */
+        bz_bind_has(b, "v.patch_norm.0.weight") ? "0" : "1"; /* files count from 0 or 1 */
     const int from = first[0] - '0';
     v->kind = BZ_TOWER_DIRECT;
     v->side = 48;
     v->patch = bz_bind(b, 0, 3ull * 48 * 48, 0, 1, "v.patch_embd.weight");
     v->width = size_of(b, v->patch, 1);
     v->bias = bz_bind(b, BZ_BIND_VECTOR, v->width, 1, 1, "v.patch_embd.bias");
-    v->place = bz_bind(b, 0, v->width, 0, 2, "v.position_embd.weight");
-    v->places = size_of(b, v->place, 1);
+    v->position = bz_bind(b, 0, v->width, 0, 2, "v.position_embd.weight");
+    v->positions = size_of(b, v->position, 1);
     bz_weight *norms[6] = {&v->norm1,      &v->norm1_bias, &v->norm2,
                            &v->norm2_bias, &v->norm3,      &v->norm3_bias};
     for (int i = 0; i < 6; i++) {
@@ -160,11 +164,11 @@ static void bind_vision_direct(bz_binder *b, bz_vision *v)
     }
 }
 
-/* ---- sound ------------------------------------------------------------------------- */
+/* ---- audio ------------------------------------------------------------------------- */
 
 static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
 {
-    /* The two converters gave some tensors each other's names. */
+    /* The two converters use different names, some of them for each other's tensors. */
     const bool ollama = !bz_bind_has(b, "a.input_projection.weight");
     a->kind = BZ_TOWER_LAYERS;
     a->layers = number(k, "block_count", 1, MAX_LAYERS, 0);
@@ -174,7 +178,8 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
     a->bins = number(k, "num_mel_bins", 128, 128, 128);
     a->layer = b->failed ? NULL : calloc(a->layers, sizeof *a->layer);
     if (!b->failed && !a->layer) {
-        bz_bind_refuse(b, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.", a->layers);
+        bz_bind_refuse(b, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the table of %u layers.", a->layers);
     }
     if (b->failed || a->width % a->heads) {
         bz_bind_refuse(b, BZ_BAD_FILE,
@@ -225,13 +230,12 @@ static void bind_audio_layers(bz_binder *b, bz_audio *a, const keys *k)
 
 /* ---- both ------------------------------------------------------------------------- */
 
-/* What the files say they hold. A file may have pictures, sound, both or neither. */
+/* Which towers the files have: vision, audio, both or none. */
 static void find_kinds(bz_binder *b, const bz_gguf *g, bool clip, bz_tower_kind *vision,
                        bz_tower_kind *audio)
 {
     *vision = *audio = BZ_TOWER_NONE;
-    if (!clip) { /* a count of blocks without the tensors is a file somebody has thinned out: text
-                    alone */
+    if (!clip) { /* some files have the keys but not the tensors: text only */
         *vision = has_key(g, "gemma4.vision.block_count") && bz_bind_has(b, "v.patch_embd.weight")
                       ? BZ_TOWER_LAYERS
                       : BZ_TOWER_NONE;
@@ -240,33 +244,34 @@ static void find_kinds(bz_binder *b, const bz_gguf *g, bool clip, bz_tower_kind 
                      : BZ_TOWER_NONE;
         return;
     }
-    bz_str see = projector(g, "clip.vision.projector_type"),
-           hear = projector(g, "clip.audio.projector_type");
-    see = see.len || hear.len ? see : projector(g, "clip.projector_type");
-    *vision = bz_str_is(see, "gemma4v")    ? BZ_TOWER_LAYERS
-              : bz_str_is(see, "gemma4uv") ? BZ_TOWER_DIRECT
-                                           : BZ_TOWER_NONE;
-    *audio = bz_str_is(hear, "gemma4a")    ? BZ_TOWER_LAYERS
-             : bz_str_is(hear, "gemma4ua") ? BZ_TOWER_DIRECT
-                                           : BZ_TOWER_NONE;
+    bz_str image = projector(g, "clip.vision.projector_type"),
+           sound = projector(g, "clip.audio.projector_type");
+    image = image.len || sound.len ? image : projector(g, "clip.projector_type");
+    *vision = bz_str_is(image, "gemma4v")    ? BZ_TOWER_LAYERS
+              : bz_str_is(image, "gemma4uv") ? BZ_TOWER_DIRECT
+                                             : BZ_TOWER_NONE;
+    *audio = bz_str_is(sound, "gemma4a")    ? BZ_TOWER_LAYERS
+             : bz_str_is(sound, "gemma4ua") ? BZ_TOWER_DIRECT
+                                            : BZ_TOWER_NONE;
     if (*vision == BZ_TOWER_NONE && *audio == BZ_TOWER_NONE) {
         char shown[200];
         bz_bind_refuse(b, BZ_UNSUPPORTED_MODEL,
                        "The mmproj file is of kind '%s', which is not Gemma 4's; give the one that "
                        "belongs to the model.",
-                       bz_str_show(see.len ? see : hear, shown));
+                       bz_str_show(image.len ? image : sound, shown));
     }
 }
 
 static void check_width(bz_binder *b, bz_weight project, uint32_t text_width, const char *what)
 {
     if (!b->failed && size_of(b, project, 1) != text_width) {
-        /* Two good files may not belong together; one that does not fit itself is damaged. */
-        bz_bind_refuse(b, b->only ? BZ_BAD_REQUEST : BZ_BAD_FILE,
-                       "The %s tower gives rows of %u values where the text model has %u; %s.",
-                       what, size_of(b, project, 1), text_width,
-                       b->only ? "the mmproj file belongs to another model"
-                               : "the file is damaged");
+        /* Two good files may not belong together; a single file that contradicts itself is damaged.
+         */
+        bz_bind_refuse(
+            b, b->only ? BZ_BAD_REQUEST : BZ_BAD_FILE,
+            "The %s tower's soft tokens have %u values, but the text model needs %u; %s.", what,
+            size_of(b, project, 1), text_width,
+            b->only ? "the mmproj file belongs to another model" : "the file is damaged");
     }
 }
 
@@ -286,8 +291,8 @@ bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_widt
     if (vision == BZ_TOWER_LAYERS) {
         const keys k = {g, clip ? "clip.vision" : "gemma4.vision", &b};
         bind_vision_layers(&b, t, &k);
-        t->vision.budget = number(&k, "max_soft_tokens", 70, 1120,
-                                  280); /* a key of ours: what it was trained with */
+        t->vision.budget =
+            number(&k, "max_soft_tokens", 70, 1120, 280); /* a key of Pebble, our test model */
     } else if (vision == BZ_TOWER_DIRECT) {
         bind_vision_direct(&b, &t->vision);
         t->vision.budget = 280;
@@ -327,7 +332,7 @@ void bz_towers_free(bz_towers *t)
 
 /* ---- bounds -------------------------------------------------------------------------- */
 
-bool bz_tower_needs_at_once(const bz_weight_info *w)
+bool bz_tower_is_vector(const bz_weight_info *w)
 {
     return w->type == BZ_F32 && w->ne[1] == 1 && w->ne[2] == 1;
 }
@@ -347,7 +352,7 @@ static float value(const bounds_reader *r, bz_weight w, size_t index, float fall
     return isnan(v) ? fallback : v;
 }
 
-/* Of the packed table a place that was never filled is all zeros: no bounds. */
+/* An entry of the packed table that is all zeros means no bounds. */
 static void read_bounds(bounds_reader *r, bz_clipped *c)
 {
     c->in_low = value(r, c->low_in, 0, -INFINITY);
@@ -388,7 +393,9 @@ bz_status bz_towers_bounds(bz_towers *t, const uint8_t *const *bytes, bz_error *
         }
     }
     read_bounds(&r, &t->vision.project);
-    return r.failed ? bz_fail(err, BZ_BAD_FILE,
-                              "The towers' bounds exclude every value; the file is damaged.")
-                    : BZ_OK;
+    return r.failed
+               ? bz_fail(
+                     err, BZ_BAD_FILE,
+                     "The bounds of a tower's products exclude every value; the file is damaged.")
+               : BZ_OK;
 }

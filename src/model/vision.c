@@ -1,21 +1,24 @@
-/* The vision tower.
+/* The vision tower. Rows are patches of 16 x 16 pixels.
  *
- *   h = patch(pixels) + place(x) + place(y)
+ *   h = patch(pixels) + position(x) + position(y)
  *   for each layer:
- *     h = h + RMS(out(attention of all over all(RMS(h))))      heads turned by x in one half, by y
- * in the other h = h + RMS(down(gelu(gate RMS(h)) * (up RMS(h)))) z = mean of 3 x 3 patches *
- * sqrt(D), standardised where the file says so soft token = project(RMS(z))
+ *     h = h + RMS(out(attention over all patches(RMS(h))))
+ *     h = h + RMS(down(gelu(gate RMS(h)) * (up RMS(h))))
+ *   z = sqrt(d) * mean of 3 x 3 patches; (z - std_bias) * std_scale where the file has them
+ *   soft token = project(RMS(z))
  *
- * Models without a tower (12B) have norms around one product instead. */
+ * Rope rotates the first half of a head by x and the second by y. Models without a tower (12B)
+ * project patches of 48 x 48 pixels: one product between layer norms. */
 #include <math.h>
 
 #include "model/clipped.h"
 
-#define EPS    1e-6f /* of every RMS norm; some files have a wrong number here */
+#define EPS    1e-6f /* of every RMS norm; the key in some files is wrong */
 #define LN_EPS 1e-5f
 
+/* h [n][d] -> [n][d]; angles: [n][2 * head_dim / 2] */
 static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w, bz_tensor h,
-                       bz_tensor turn)
+                       bz_tensor angles)
 {
     const uint32_t d = v->width, hd = v->head_dim;
     bz_tensor a = bz_rms_norm(p, h, w->ln1, d, EPS, "ln1");
@@ -23,9 +26,9 @@ static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w,
     bz_record_products(p, a, 3, (const bz_clipped *const[]){&w->q, &w->k, &w->v},
                        (const char *const[]){"q_proj", "k_proj", "v_proj"}, qkv);
     bz_tensor q = bz_rms_norm(p, bz_clip_out(p, qkv[0], &w->q), w->q_norm, hd, EPS, "q_norm");
-    q = bz_rope(p, q, turn, hd / 2, "q_rope");
+    q = bz_rope(p, q, angles, hd / 2, "q_rope");
     bz_tensor k = bz_rms_norm(p, bz_clip_out(p, qkv[1], &w->k), w->k_norm, hd, EPS, "k_norm");
-    k = bz_rope(p, k, turn, hd / 2, "k_rope");
+    k = bz_rope(p, k, angles, hd / 2, "k_rope");
     bz_tensor u = bz_rms_norm(p, bz_clip_out(p, qkv[2], &w->v), BZ_NO_WEIGHT, hd, EPS, "v_norm");
     bz_tensor o = bz_attend_all(p, q, k, u, v->heads, hd, "attn");
     o = bz_record_clipped(p, o, &w->out, "attn_out");
@@ -43,16 +46,17 @@ static bz_tensor layer(bz_plan *p, const bz_vision *v, const bz_vision_layer *w,
     return w->out_scale.id ? bz_scale(p, h, w->out_scale, "layer") : h;
 }
 
+/* -> [m][d] */
 static bz_tensor with_layers(bz_plan *p, const bz_vision *v)
 {
-    bz_tensor turn = bz_rope_table_2d(p, v->head_dim / 2, 100.0, "rope");
+    bz_tensor angles = bz_rope_table_2d(p, v->head_dim / 2, 100.0, "rope");
     bz_tensor h = bz_input_rows(p, 3 * v->side * v->side, "pixels");
     h = bz_linear(p, h, v->patch, "patch");
-    h = bz_position_embed(p, h, v->place, "embed");
+    h = bz_position_embed(p, h, v->position, "embed");
     for (uint32_t i = 0; i < v->layers; i++) {
         p->layer = (int32_t)i;
         bz_cut(p, "layer");
-        h = layer(p, v, &v->layer[i], h, turn);
+        h = layer(p, v, &v->layer[i], h, angles);
     }
     p->layer = -1;
     bz_tensor z =
@@ -70,13 +74,14 @@ static bz_tensor layer_norm(bz_plan *p, bz_tensor x, bz_weight w, bz_weight bias
     return bz_add_vector(p, bz_layer_norm(p, x, w, n, LN_EPS, "layer_norm"), bias, 1.0f, name);
 }
 
+/* -> [n][d] */
 static bz_tensor without_layers(bz_plan *p, const bz_vision *v)
 {
     bz_tensor x = bz_input_rows(p, 3 * v->side * v->side, "pixels");
     x = layer_norm(p, x, v->norm1, v->norm1_bias, "patch_norm_1");
     x = bz_add_vector(p, bz_linear(p, x, v->patch, "patch"), v->bias, 1.0f, "patch_bias");
     x = layer_norm(p, x, v->norm2, v->norm2_bias, "patch_norm_2");
-    x = bz_position_embed(p, x, v->place, "embed");
+    x = bz_position_embed(p, x, v->position, "embed");
     return layer_norm(p, x, v->norm3, v->norm3_bias, "patch_norm_3");
 }
 

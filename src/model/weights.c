@@ -1,3 +1,4 @@
+/* Binds the tensors of a Gemma 4 text model. */
 #include "model/weights.h"
 
 #include <stdio.h>
@@ -64,7 +65,7 @@ static bz_weight bind(binder *b, const char *name, const char *other, int flags,
     char what[160];
     if (!fits) {
         snprintf(what, sizeof what,
-                 "has shape [%llu, %llu, %llu] where the configuration asks for [%llu, %llu, %llu]",
+                 "has shape [%llu, %llu, %llu]; the configuration needs [%llu, %llu, %llu]",
                  (unsigned long long)t->ne[0], (unsigned long long)t->ne[1],
                  (unsigned long long)t->ne[2], (unsigned long long)(ne0 ? ne0 : t->ne[0]),
                  (unsigned long long)(ne1 ? ne1 : t->ne[1]),
@@ -181,7 +182,8 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
     binder b = {.w = w, .files = files, .err = err, .layer = -1};
     w->layer = calloc(c->layers, sizeof *w->layer);
     if (!w->layer) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of %u layers.", c->layers);
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for the table of %u layers.", c->layers);
     }
     w->token_embd = bind(&b, "token_embd.weight", NULL, 0, c->width, c->vocab, 1);
     if (!b.failed) {

@@ -1,4 +1,4 @@
-/* The tensors of a Gemma 4 text model, found by name and checked against the config. */
+/* The tensors of a Gemma 4 text model, bound by name and checked against the config. */
 #ifndef BZ_MODEL_WEIGHTS_H
 #define BZ_MODEL_WEIGHTS_H
 
@@ -56,8 +56,8 @@ typedef struct bz_text_weights {
     bz_weights table;                       /* all of the above; owned */
 } bz_text_weights;
 
-/* Finds every tensor the forward pass needs; completes config->vocab and expert_ffn.
- * Every refusal names the tensor. */
+/* Binds every tensor of the forward pass; sets config->vocab and expert_ffn if the keys did not.
+ * Every error message names the tensor. */
 bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *config, const bz_files *files,
                                bz_error *err);
 void bz_text_weights_free(bz_text_weights *w);

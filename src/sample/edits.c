@@ -1,3 +1,4 @@
+/* Bias and penalties as a list of edited tokens, with an index by token id. */
 #include "sample/edits.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@ void bz_edits_free(bz_edits *e)
     *e = (bz_edits){0};
 }
 
-/* The entry of a token, new or not; there is room. */
+/* The entry of a token, added if missing; the list has capacity. */
 static bz_edit *entry(bz_edits *e, int32_t id)
 {
     uint32_t *slot = &e->slot[id];
@@ -23,7 +24,7 @@ static bz_edit *entry(bz_edits *e, int32_t id)
     return &e->list[*slot - 1];
 }
 
-/* Forgets entries from number `keep` on. */
+/* Removes the entries from index `keep` on. */
 static void drop(bz_edits *e, uint32_t keep)
 {
     while (e->n > keep) {
@@ -31,21 +32,22 @@ static void drop(bz_edits *e, uint32_t keep)
     }
 }
 
-static bz_status make_room(bz_edits *e, size_t room, bz_error *err)
+static bz_status reserve(bz_edits *e, size_t capacity, bz_error *err)
 {
     if (!e->slot) {
         e->slot = calloc(e->vocab, sizeof *e->slot);
     }
-    if (room > e->room) {
-        bz_edit *more = realloc(e->list, room * sizeof *more);
+    if (capacity > e->capacity) {
+        bz_edit *more = realloc(e->list, capacity * sizeof *more);
         if (more) {
             e->list = more;
-            e->room = (uint32_t)room;
+            e->capacity = (uint32_t)capacity;
         }
     }
-    if (!e->slot || room > e->room) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for bias and penalties of %zu tokens.",
-                       room);
+    if (!e->slot || capacity > e->capacity) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY,
+                       "There is not enough memory for bias and penalties of %zu tokens.",
+                       capacity);
     }
     return BZ_OK;
 }
@@ -64,12 +66,12 @@ bz_status bz_edits_begin(bz_edits *e, uint32_t vocab, uint32_t context, const bz
     if (e->repetition == 1 && e->presence == 0 && e->frequency == 0) {
         e->window = 0;
     }
-    size_t room = o->n_bias + n_forbidden + e->window;
-    room = room < vocab ? room : vocab;
-    if (room == 0) {
+    size_t capacity = o->n_bias + n_forbidden + e->window;
+    capacity = capacity < vocab ? capacity : vocab;
+    if (capacity == 0) {
         return BZ_OK;
     }
-    bz_status status = make_room(e, room, err);
+    bz_status status = reserve(e, capacity, err);
     if (status != BZ_OK) {
         e->window = 0;
         return status;
@@ -94,7 +96,7 @@ void bz_edits_see(bz_edits *e, const int32_t *tokens, uint32_t n)
         e->list[i].seen = 0;
     }
     for (uint32_t i = n > e->window ? n - e->window : 0; i < n; i++) {
-        if (tokens[i] >= 0 && (uint32_t)tokens[i] < e->vocab) { /* a picture's rows have no token */
+        if (tokens[i] >= 0 && (uint32_t)tokens[i] < e->vocab) { /* soft tokens have none */
             entry(e, tokens[i])->seen++;
         }
     }

@@ -1,3 +1,4 @@
+/* Philox4x32-10. */
 #include "sample/random.h"
 
 void bz_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

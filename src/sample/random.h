@@ -1,5 +1,5 @@
-/* Random numbers without a state: draw i of a seed is a function of the two and nothing else,
- * so a device, a thread or a resumed conversation can make any draw at any time.
+/* Stateless random numbers: number i of a seed is a pure function of both, so that a device, a
+ * thread or a resumed session can compute any of them at any time.
  *
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
  * 32-bit integers only, the same bits everywhere.

@@ -1,3 +1,4 @@
+/* The best k tokens with a heap, and all tokens with a radix sort. */
 #include "sample/rank.h"
 
 #include <float.h>
@@ -9,14 +10,14 @@ static bz_candidate candidate(float logit, uint32_t id)
     return (bz_candidate){logit > FLT_MAX ? FLT_MAX : logit, (int32_t)id};
 }
 
-/* ---- the best few: a heap with the worst of them on top --------------------------------- */
+/* ---- the best k: a heap with the worst of them on top ------------------------------------ */
 
 static int worse(bz_candidate a, bz_candidate b)
 {
     return a.logit < b.logit || (a.logit == b.logit && a.id > b.id);
 }
 
-/* Puts c where heap[at] is, below which the order holds. */
+/* Replaces heap[at] by c and restores the heap order below it. */
 static void sift_down(bz_candidate *heap, uint32_t n, uint32_t at, bz_candidate c)
 {
     for (;;) {
@@ -45,7 +46,7 @@ static void sift_up(bz_candidate *heap, uint32_t at, bz_candidate c)
     heap[at] = c;
 }
 
-/* Most blocks of a long row hold nothing that can enter the list. NaN compares false. */
+/* Most blocks of a long row have no value that can enter the list. NaN compares false. */
 enum { BLOCK = 64, LANES = 8 };
 
 static int any_above(const float *x, float limit)
@@ -59,25 +60,26 @@ static int any_above(const float *x, float limit)
 
 static float block_max(const float *x)
 {
-    float most[LANES];
+    float max[LANES];
     for (int k = 0; k < LANES; k++) {
-        most[k] = -INFINITY;
+        max[k] = -INFINITY;
     }
     for (int i = 0; i < BLOCK; i += LANES) {
         for (int k = 0; k < LANES; k++) {
-            most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
+            max[k] = x[i + k] > max[k] ? x[i + k] : max[k];
         }
     }
     for (int k = 1; k < LANES; k++) {
-        most[0] = most[k] > most[0] ? most[k] : most[0];
+        max[0] = max[k] > max[0] ? max[k] : max[0];
     }
-    return most[0];
+    return max[0];
 }
 
-/* Enters c if the list has room or c is better than its worst; returns the new count. */
-static uint32_t enter(bz_candidate *heap, uint32_t count, uint32_t most, bz_candidate c)
+/* Inserts c if the list has fewer than k entries or c is better than its worst; returns the new
+ * count. */
+static uint32_t insert(bz_candidate *heap, uint32_t count, uint32_t k, bz_candidate c)
 {
-    if (count < most) {
+    if (count < k) {
         sift_up(heap, count, c);
         return count + 1;
     }
@@ -87,27 +89,27 @@ static uint32_t enter(bz_candidate *heap, uint32_t count, uint32_t most, bz_cand
     return count;
 }
 
-/* A limit that at least `most` values of the row are above: just below the least of the `most`
- * greatest block maxima. It keeps a row that rises from end to end from entering every value. */
-static float first_limit(const float *row, uint32_t n, uint32_t most, bz_candidate *heap)
+/* A lower bound that at least k values exceed: just below the k-th greatest block maximum. Without
+ * it an ascending row would insert every value. */
+static float first_limit(const float *row, uint32_t n, uint32_t k, bz_candidate *heap)
 {
     uint32_t count = 0;
-    if (n / BLOCK < most) {
+    if (n / BLOCK < k) {
         return -INFINITY;
     }
     for (uint32_t first = 0; first + BLOCK <= n; first += BLOCK) {
         float x = block_max(row + first);
-        if (x > (count == most ? heap[0].logit : -INFINITY)) {
-            count = enter(heap, count, most, candidate(x, first));
+        if (x > (count == k ? heap[0].logit : -INFINITY)) {
+            count = insert(heap, count, k, candidate(x, first));
         }
     }
-    return count == most ? nextafterf(heap[0].logit, -INFINITY) : -INFINITY;
+    return count == k ? nextafterf(heap[0].logit, -INFINITY) : -INFINITY;
 }
 
-uint32_t bz_rank_best(const float *row, uint32_t n, uint32_t most, bz_candidate *out)
+uint32_t bz_rank_best(const float *row, uint32_t n, uint32_t k, bz_candidate *out)
 {
     uint32_t count = 0;
-    float limit = first_limit(row, n, most, out);
+    float limit = first_limit(row, n, k, out);
     for (uint32_t first = 0; first < n; first += BLOCK) {
         uint32_t end = n - first < BLOCK ? n : first + BLOCK;
         if (end - first == BLOCK && !any_above(row + first, limit)) {
@@ -115,12 +117,13 @@ uint32_t bz_rank_best(const float *row, uint32_t n, uint32_t most, bz_candidate 
         }
         for (uint32_t i = first; i < end; i++) {
             if (row[i] > limit) {
-                count = enter(out, count, most, candidate(row[i], i));
-                limit = count == most ? out[0].logit : limit; /* equals that come later are worse */
+                count = insert(out, count, k, candidate(row[i], i));
+                limit =
+                    count == k ? out[0].logit : limit; /* equal logits with higher ids are worse */
             }
         }
     }
-    for (uint32_t left = count; left > 1; left--) { /* the worst one goes behind the rest */
+    for (uint32_t left = count; left > 1; left--) { /* heap sort: move the worst to the end */
         bz_candidate last = out[left - 1];
         out[left - 1] = out[0];
         sift_down(out, left - 1, 0, last);
@@ -145,7 +148,7 @@ uint32_t bz_rank_all(const float *row, uint32_t n, bz_candidate *out, bz_candida
 {
     uint32_t start[PASSES][DIGITS] = {{0}};
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) { /* by id: every pass keeps the order of equals */
+    for (uint32_t i = 0; i < n; i++) { /* in order of ids: every pass is stable */
         if (row[i] > -INFINITY) {
             scratch[count] = candidate(row[i], i);
             uint32_t key = key_of(scratch[count].logit);

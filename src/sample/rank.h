@@ -10,11 +10,11 @@ typedef struct bz_candidate {
     int32_t id;
 } bz_candidate;
 
-/* The best `most` > 0 tokens; returns how many there are. A few hundred cost little more than
- * reading the row. */
-uint32_t bz_rank_best(const float *row, uint32_t n, uint32_t most, bz_candidate *out);
+/* The best k > 0 tokens of row[n] into out[k]; returns how many there are. For a few hundred the
+ * cost is little more than reading the row. */
+uint32_t bz_rank_best(const float *row, uint32_t n, uint32_t k, bz_candidate *out);
 
-/* All of them, in time proportional to n; out and scratch have room for n. */
+/* All of them, in time proportional to n; out, scratch: [n]. */
 uint32_t bz_rank_all(const float *row, uint32_t n, bz_candidate *out, bz_candidate *scratch);
 
 #endif

@@ -1,3 +1,4 @@
+/* The sampler: options, stage 1 on the host, stage 2. */
 #include "sample/sampler.h"
 
 #include <float.h>
@@ -23,22 +24,22 @@ struct bz_sampler {
     bool log_probs;
     uint32_t n_top;
 
-    /* buffers, made when options first need them */
-    float *row;                     /* [vocab] with edits */
+    /* buffers, allocated when options first need them */
+    float *row;                     /* [vocab] with bias and penalties */
     bz_candidate *ranked, *scratch; /* [vocab] */
-    bz_token_prob *top;             /* [top_room] */
-    uint32_t top_room;
+    bz_token_prob *top;             /* [top_capacity] */
+    uint32_t top_capacity;
 };
 
-/* A ranking of the edited row, or its beginning. */
+/* A ranking of the edited row, or a prefix of it. */
 typedef struct ranking {
     const bz_candidate *best;
     uint32_t n;
     bool whole;
-    double sum; /* of the whole row's weights */
+    double sum; /* of the weights of the whole row */
 } ranking;
 
-/* ---- making --------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------- */
 
 bz_status bz_sampler_new(bz_sampler **out, uint32_t vocab, uint32_t context,
                          const int32_t *forbidden, uint32_t n_forbidden, bz_error *err)
@@ -48,7 +49,7 @@ bz_status bz_sampler_new(bz_sampler **out, uint32_t vocab, uint32_t context,
     if (!s || !copy) {
         free(s);
         free(copy);
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a sampler.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "There is not enough memory for a sampler.");
     }
     if (n_forbidden) {
         memcpy(copy, forbidden, n_forbidden * sizeof *copy);
@@ -102,15 +103,14 @@ static bz_status check(const bz_sampler *s, const bz_sampling *o, bz_error *err)
                            o->bias[i].token, s->vocab);
         }
         if (isnan(o->bias[i].bias)) {
-            return bz_fail(err, BZ_BAD_REQUEST, "The bias of token %d is not a number.",
-                           o->bias[i].token);
+            return bz_fail(err, BZ_BAD_REQUEST, "The bias of token %d is NaN.", o->bias[i].token);
         }
     }
     return BZ_OK;
 }
 
-/* Every buffer that the options can ever need. */
-static bool make_buffers(bz_sampler *s)
+/* Allocates every buffer that the options can need. */
+static bool reserve_buffers(bz_sampler *s)
 {
     bool sorts =
         s->n_top > BZ_CANDIDATES || (!s->greedy && (s->top_k == 0 || s->top_k > BZ_CANDIDATES));
@@ -124,12 +124,13 @@ static bool make_buffers(bz_sampler *s)
     if (edits && !s->row) {
         s->row = malloc(s->vocab * sizeof *s->row);
     }
-    if (s->n_top > s->top_room) {
+    if (s->n_top > s->top_capacity) {
         free(s->top);
         s->top = malloc(s->n_top * sizeof *s->top);
-        s->top_room = s->top ? s->n_top : 0;
+        s->top_capacity = s->top ? s->n_top : 0;
     }
-    return (!sorts || (s->ranked && s->scratch)) && (!edits || s->row) && s->n_top <= s->top_room;
+    return (!sorts || (s->ranked && s->scratch)) && (!edits || s->row) &&
+           s->n_top <= s->top_capacity;
 }
 
 bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, uint32_t top,
@@ -148,9 +149,10 @@ bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, 
     s->n_top = top < s->vocab ? top : s->vocab;
     s->log_probs = log_probs || top > 0;
     status = bz_edits_begin(&s->edits, s->vocab, s->context, o, s->forbidden, s->n_forbidden, err);
-    if (status == BZ_OK && !make_buffers(s)) {
-        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for sampling from a vocabulary of %u.",
-                         s->vocab);
+    if (status == BZ_OK && !reserve_buffers(s)) {
+        status =
+            bz_fail(err, BZ_OUT_OF_MEMORY,
+                    "There is not enough memory for sampling from a vocabulary of %u.", s->vocab);
     }
     return status;
 }
@@ -177,8 +179,7 @@ static const float *edited(bz_sampler *s, const float *row)
     return s->row;
 }
 
-/* How many candidates stage 2 can use: a short list is cheaper to make, and no filter looks past
- * top-k. */
+/* How many candidates stage 2 can use: no filter needs more than top-k. */
 static uint32_t wanted(const bz_sampler *s)
 {
     uint32_t n = s->greedy ? 1 : s->top_k ? s->top_k : BZ_CANDIDATES;
@@ -218,10 +219,13 @@ bz_status bz_shortlist_check(const bz_shortlist *list, bz_error *err)
 {
     if (!list->finite) {
         return bz_fail(err, BZ_NUMERIC,
-                       "The model computed no finite number; the file is probably damaged.");
+                       "The model computed no finite logit; the file is probably damaged, so "
+                       "download it again.");
     }
     if (list->n == 0) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Bias and suppressed tokens leave no token to choose.");
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "Bias and suppressed tokens leave no token to sample; remove some of the bias.");
     }
     return BZ_OK;
 }
@@ -246,10 +250,10 @@ bz_status bz_sampler_shortlist(bz_sampler *s, const float *row, bz_shortlist *ou
     return bz_shortlist_check(out, err);
 }
 
-/* ---- stage 2: choosing ------------------------------------------------------------------ */
+/* ---- stage 2: sampling ------------------------------------------------------------------ */
 
-/* Weight of the i-th candidate; the best one's is 1. Dividing the difference instead of the
- * logits is the same division by the temperature, but cannot overflow. */
+/* Weight of candidate i; the best has 1. The difference is divided by the temperature instead of
+ * the logits, which cannot overflow. */
 static double weight(const bz_candidate *c, uint32_t i, float temperature)
 {
     return (double)bz_exp_f32((c[i].logit - c[0].logit) / temperature);
@@ -277,31 +281,31 @@ static uint32_t reach(const bz_candidate *c, uint32_t n, float temperature, doub
     return n;
 }
 
-/* How many candidates top-k, top-p and min-p leave; 0: the list does not say. */
+/* How many candidates top-k, top-p and min-p keep; 0: the list is too short to decide. */
 static uint32_t survivors(const bz_sampler *s, const ranking *r)
 {
     const bz_candidate *c = r->best;
     uint32_t n = r->n;
-    bool open = !r->whole; /* those left may go on behind the list's end */
+    bool open = !r->whole; /* candidates after the end of the list may be kept too */
     if (s->top_k && s->top_k <= n) {
         n = s->top_k;
         open = false;
     }
     if (s->top_p < 1) {
         if (s->top_k && open) {
-            return 0; /* the probabilities are among the best top_k, which are not all here */
+            return 0; /* the sum over the best top_k needs candidates that are not in the list */
         }
         double total = s->top_k ? total_weight(c, n, 1) : r->sum;
-        uint32_t last = reach(c, n, 1, (double)s->top_p * total); /* it is kept */
+        uint32_t last = reach(c, n, 1, (double)s->top_p * total); /* kept too */
         if (last < n) {
             n = last + 1;
             open = false;
         }
     }
     if (s->min_p > 0) {
-        const float least = c[0].logit + logf(s->min_p);
+        const float min = c[0].logit + logf(s->min_p);
         uint32_t left = 1;
-        while (left < n && c[left].logit >= least) {
+        while (left < n && c[left].logit >= min) {
             left++;
         }
         open = open && left == n;
@@ -310,16 +314,16 @@ static uint32_t survivors(const bz_sampler *s, const ranking *r)
     return open ? 0 : n;
 }
 
-/* The place of the chosen candidate; r->n: the list is too short. */
+/* Index of the sampled candidate; r->n: the list is too short. */
 static uint32_t pick(const bz_sampler *s, const ranking *r, double u)
 {
     if (s->greedy) {
         return 0;
     }
     if (s->top_k == 0 && s->top_p >= 1 && s->min_p <= 0 && s->temperature == 1) {
-        /* Nothing is cut and the sum is known: the list does if the draw falls inside it. */
+        /* No filter, and the sum is known: the list suffices if the draw falls inside it. */
         uint32_t at = reach(r->best, r->n, 1, u * r->sum);
-        if (at == r->n && r->whole) { /* the last bits of two ways to add */
+        if (at == r->n && r->whole) { /* the two sums differ by rounding */
             do {
                 at--;
             } while (at > 0 && weight(r->best, at, 1) <= 0);
@@ -341,9 +345,9 @@ static float log_prob(float logit, bz_exp_sum total)
     return (float)((double)x - (double)total.max - log(total.sum));
 }
 
-/* `r` is a ranking of the edited row, `at` the place of the choice. */
-static bool report(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortlist *list,
-                   const float *row, bz_choice *out)
+/* r: a ranking of the edited row; at: index of the sampled candidate. */
+static bool fill_log_probs(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortlist *list,
+                           const float *row, bz_choice *out)
 {
     const bz_exp_sum raw = list->raw_sum;
     bool edits = s->edits.n > 0;
@@ -353,13 +357,13 @@ static bool report(bz_sampler *s, const ranking *r, uint32_t at, const bz_shortl
     out->log_prob = log_prob(row ? row[out->id] : list->raw[at], raw);
     const bz_candidate *best = r->best;
     uint32_t n = r->n;
-    bz_candidate few[BZ_CANDIDATES];
+    bz_candidate top[BZ_CANDIDATES];
     if (s->n_top > BZ_CANDIDATES && (edits || !r->whole)) {
         n = bz_rank_all(row, s->vocab, s->ranked, s->scratch);
         best = s->ranked;
     } else if (s->n_top && (edits || (s->n_top > n && !r->whole))) {
-        n = bz_rank_best(row, s->vocab, s->n_top, few);
-        best = few;
+        n = bz_rank_best(row, s->vocab, s->n_top, top);
+        best = top;
     }
     out->n_top = s->n_top < n ? s->n_top : n;
     for (uint32_t i = 0; i < out->n_top; i++) {
@@ -384,5 +388,5 @@ bool bz_sampler_choose(bz_sampler *s, const bz_shortlist *list, const float *row
         at = pick(s, &r, u);
     }
     *out = (bz_choice){.id = r.best[at].id};
-    return !s->log_probs || report(s, &r, at, list, row, out);
+    return !s->log_probs || fill_log_probs(s, &r, at, list, row, out);
 }

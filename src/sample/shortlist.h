@@ -1,5 +1,5 @@
-/* Between the two stages of sampling: what stage 1 is asked for and what it leaves. A device that
- * holds the row of logits can do stage 1 and read back a few kilobytes instead of a megabyte. */
+/* The interface between the two stages of sampling: the request to stage 1 and its result. A device
+ * that holds the row of logits does stage 1 and returns a few kilobytes instead of a megabyte. */
 #ifndef BZ_SAMPLE_SHORTLIST_H
 #define BZ_SAMPLE_SHORTLIST_H
 
@@ -11,17 +11,16 @@ enum { BZ_CANDIDATES = 256 };
 
 typedef struct bz_shortlist {
     bz_candidate best[BZ_CANDIDATES]; /* of the row after bias and penalties, best first */
-    float raw[BZ_CANDIDATES]; /* their logits as the model gave them; for log-probabilities with
-                                 edits */
-    uint32_t n;               /* as many as were wanted or more, or all there are */
-    bool whole;               /* there are no others that could be chosen */
-    bool finite;              /* some logit of the model's row is */
-    bz_exp_sum sum;           /* of the same row; where asked for */
-    bz_exp_sum raw_sum;       /* of the model's row; where asked for */
+    float raw[BZ_CANDIDATES];         /* their logits before bias and penalties */
+    uint32_t n;                       /* at least as many as requested, or all there are */
+    bool whole;                       /* no other token can be sampled */
+    bool finite;                      /* some logit of the model's row is finite */
+    bz_exp_sum sum;                   /* of the edited row; if requested */
+    bz_exp_sum raw_sum;               /* of the model's row; if requested */
 } bz_shortlist;
 
-/* Stage 1, and how stage 2 will choose: enough for a device to guess the token and go on with it.
- */
+/* The request to stage 1. It includes the options of stage 2, so that a device can sample the token
+ * itself and run ahead. */
 typedef struct bz_topk_request {
     const bz_edits *edits;
     uint32_t wanted; /* candidates, 1 to BZ_CANDIDATES */
@@ -33,7 +32,7 @@ typedef struct bz_topk_request {
     float min_p;    /* 0: off */
 } bz_topk_request;
 
-/* numeric: the model computed nothing finite. bad_request: bias leaves no token to choose. */
+/* numeric: no logit is finite. bad_request: bias leaves no token to sample. */
 bz_status bz_shortlist_check(const bz_shortlist *list, bz_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* exp in f32 and sums of exponentials over a row. */
 #include "sample/softmax.h"
 
 #include <float.h>
@@ -6,7 +7,7 @@
 
 enum { LANES = 8, BLOCK = 512 };
 
-/* Into the range of exp_clamped; what is below it, and NaN, to -88. */
+/* To the range of exp_clamped; smaller values and NaN become -88. */
 static inline float clamp(float x)
 {
     x = x >= -87 ? x : -88;
@@ -18,7 +19,7 @@ static inline float exp_clamped(float d)
     /* d = k ln 2 + r with |r| <= ln 2 / 2; ln 2 in two parts, so that k times the first is exact */
     int32_t k = (int32_t)(d * 1.44269504f - 0.5f);
     float r = d - (float)k * 0x1.62e4p-1f - (float)k * 0x1.7f7d1cp-20f;
-    float p = 1.0f / 5040; /* Taylor: the term left out is 5e-9 */
+    float p = 1.0f / 5040; /* Taylor series: the first omitted term is 5e-9 */
     p = p * r + 1.0f / 720;
     p = p * r + 1.0f / 120;
     p = p * r + 1.0f / 24;
@@ -37,42 +38,41 @@ float bz_exp_f32(float x)
     return exp_clamped(clamp(x));
 }
 
-static float greatest(const float *row, uint32_t n)
+static float max_of(const float *row, uint32_t n)
 {
-    float most[LANES];
+    float max[LANES];
     for (uint32_t k = 0; k < LANES; k++) {
-        most[k] = -INFINITY;
+        max[k] = -INFINITY;
     }
     uint32_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         for (uint32_t k = 0; k < LANES; k++) {
-            most[k] = row[i + k] > most[k] ? row[i + k] : most[k];
+            max[k] = row[i + k] > max[k] ? row[i + k] : max[k];
         }
     }
     for (; i < n; i++) {
-        most[0] = row[i] > most[0] ? row[i] : most[0];
+        max[0] = row[i] > max[0] ? row[i] : max[0];
     }
     for (uint32_t k = 1; k < LANES; k++) {
-        most[0] = most[k] > most[0] ? most[k] : most[0];
+        max[0] = max[k] > max[0] ? max[k] : max[0];
     }
-    return most[0] > FLT_MAX ? FLT_MAX : most[0];
+    return max[0] > FLT_MAX ? FLT_MAX : max[0];
 }
 
 bz_exp_sum bz_sum_exp(const float *row, uint32_t n)
 {
-    const float most = greatest(row, n);
-    if (most == -INFINITY) {
-        return (bz_exp_sum){most, 0};
+    const float max = max_of(row, n);
+    if (max == -INFINITY) {
+        return (bz_exp_sum){max, 0};
     }
     double sum[LANES] = {0};
     for (uint32_t i = 0; i < n; i += BLOCK) {
         float term[BLOCK];
         uint32_t count = n - i < BLOCK ? n - i : BLOCK;
         for (uint32_t k = 0; k < count; k++) {
-            term[k] = clamp(row[i + k] - most);
+            term[k] = clamp(row[i + k] - max);
         }
-        for (uint32_t k = 0; k < count;
-             k++) { /* apart: compilers find no vector code for both in one */
+        for (uint32_t k = 0; k < count; k++) { /* a loop of its own, so that both vectorise */
             term[k] = exp_clamped(term[k]);
         }
         uint32_t whole = count - count % LANES;
@@ -89,7 +89,7 @@ bz_exp_sum bz_sum_exp(const float *row, uint32_t n)
     for (uint32_t lane = 0; lane < LANES; lane++) {
         total += sum[lane];
     }
-    return (bz_exp_sum){most, total};
+    return (bz_exp_sum){max, total};
 }
 
 bool bz_any_finite(const float *row, uint32_t n)

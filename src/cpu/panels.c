@@ -1,15 +1,14 @@
-/* Products and attention of towers, where hundreds of rows meet every weight: panels of 16 columns,
- * in which the weights of one input stand side by side, so that a product is loads and
- * multiply-adds and nothing else. */
+/* Products and attention of towers, with hundreds of rows per weight. Weights are dequantized into
+ * panels [k][16], 16 output columns side by side, so that the inner loop is only loads and
+ * multiply-adds. */
 #include <string.h>
 
 #include "cpu/internal.h"
 
 enum {
-    TILE_WEIGHTS =
-        131072, /* weights of a task: half a megabyte, which the second-level cache holds */
+    TILE_WEIGHTS = 131072, /* weights per task: 512 KB, which fits the second-level cache */
     MAX_TILE = 64,
-    QUERY_ROWS = 24 /* rows whose scores are in memory at once */
+    QUERY_ROWS = 24 /* query rows per task of attend_all */
 };
 
 static size_t padded(size_t n)
@@ -19,18 +18,19 @@ static size_t padded(size_t n)
 
 /* ---- products ----------------------------------------------------------------- */
 
-uint32_t cpu_wide_tile(uint64_t k)
+uint32_t cpu_panel_tile(uint64_t k)
 {
     const uint64_t tile = TILE_WEIGHTS / k / BZ_PANEL * BZ_PANEL;
     return (uint32_t)(tile < BZ_PANEL ? BZ_PANEL : tile > MAX_TILE ? MAX_TILE : tile);
 }
 
-size_t cpu_wide_scratch(uint64_t k)
+size_t cpu_panel_scratch(uint64_t k)
 {
-    return (size_t)k * (cpu_wide_tile(k) + 1u);
+    return (size_t)k * (cpu_panel_tile(k) + 1u);
 }
 
-/* `count` rows of a matrix into panels [k][16], columns behind the last one zero. row: [k] */
+/* Dequantizes `count` rows of a matrix into panels [k][16]; columns after the last are zero. row:
+ * [k], scratch. */
 static void pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t k, uint32_t count,
                       float *row, float *panels)
 {
@@ -48,7 +48,7 @@ static void pack_rows(const cpu *c, bz_type type, const uint8_t *blocks, size_t 
     }
 }
 
-void cpu_linear_wide(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
+void cpu_linear_panels(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     enum { ROWS = 6 };
     const bz_step *s = job->step;
@@ -69,9 +69,9 @@ void cpu_linear_wide(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     }
 }
 
-/* ---- attention of all rows over all rows ----------------------------------------- */
+/* ---- attend_all: every row sees all rows -------------------------------------------- */
 
-/* Of one head: keys as panels [keys/16][width][16], then values as panels [width/16][keys][16]. */
+/* Per head: keys as panels [keys/16][width][16], then values as panels [width/16][keys][16]. */
 static size_t keys_floats(uint32_t rows, uint32_t width)
 {
     return padded(rows) * width;
@@ -137,13 +137,13 @@ void cpu_attend_all(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
                 *values = keys + keys_floats(n, d);
     const bz_tensor_info *q = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
     const size_t stride = padded(n);
-    float *scores = c->scratch[worker].values, share[QUERY_ROWS];
+    float *scores = c->scratch[worker].values, inverse_sum[QUERY_ROWS];
     for (uint32_t j = 0; j < n; j += BZ_PANEL) {
         c->k->panel(cpu_row(c, s->in[0], first) + (size_t)head * d, q->stride, rows,
                     keys + (size_t)j * d, d, scores + j, stride, BZ_PANEL);
     }
     for (uint32_t r = 0; r < rows; r++) {
-        share[r] = 1.0f / c->k->exp_sum(scores + r * stride, n);
+        inverse_sum[r] = 1.0f / c->k->exp_sum(scores + r * stride, n);
     }
     for (uint32_t i = 0; i < d; i += BZ_PANEL) {
         c->k->panel(scores, stride, rows, values + (size_t)i * n, n,
@@ -153,7 +153,7 @@ void cpu_attend_all(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     for (uint32_t r = 0; r < rows; r++) {
         float *y = cpu_row(c, s->out[0], first + r) + (size_t)head * d;
         for (uint32_t i = 0; i < d; i++) {
-            y[i] *= share[r];
+            y[i] *= inverse_sum[r];
         }
     }
 }
