@@ -52,7 +52,7 @@ static void encode(const bz_tokenizer *t, const char *name, const char *text, si
         bz_piece piece = {text, len, specials};
         bz_error err;
         double start = seconds();
-        if (bz_tokenizer_encode(t, &piece, 1, &ids, &err)) {
+        if (bz_tokenize_pieces(t, &piece, 1, &ids, &err)) {
             fprintf(stderr, "bench_tokenizer: %s\n", err.text);
             exit(1);
         }

@@ -148,7 +148,7 @@ static void requests(void)
             "has a part of type 'file'");
     refused("{'messages':[{'role':'user','images':'x'}]}", "has images that are not a list");
     refused("{'messages':[{'role':'system','content':[{'type':'image'}]}]}",
-            "system message can hold text only");
+            "system message may contain text only");
     refused("{'messages':[{'role':'assistant','tool_calls':{}}]}",
             "has tool_calls that are not a list");
     refused("{'messages':[{'role':'assistant','tool_calls':[{'id':'1'}]}]}",
@@ -197,7 +197,7 @@ static size_t controls(const bz_tokenizer *t, const bz_prompt *p, int32_t *out, 
 {
     bz_ids ids = {0};
     size_t n = 0;
-    CHECK(bz_tokenizer_encode(t, p->pieces, p->n, &ids, NULL) == BZ_OK);
+    CHECK(bz_tokenize_pieces(t, p->pieces, p->n, &ids, NULL) == BZ_OK);
     for (size_t i = 0; i < ids.n; i++) {
         if (bz_tokenizer_is_control(t, ids.id[i]) && n < cap) {
             out[n++] = ids.id[i];
@@ -326,14 +326,14 @@ static void hostile(void)
     render_json(&r, json, strlen(json), false);
     bz_ids pieces = {0}, flat = {0}, first = {0};
     bz_piece whole = {r.text, strlen(r.text), true};
-    CHECK(bz_tokenizer_encode(t, r.prompt.pieces, r.prompt.n, &pieces, NULL) == BZ_OK);
-    CHECK(bz_tokenizer_encode(t, &whole, 1, &flat, NULL) == BZ_OK);
+    CHECK(bz_tokenize_pieces(t, r.prompt.pieces, r.prompt.n, &pieces, NULL) == BZ_OK);
+    CHECK(bz_tokenize_pieces(t, &whole, 1, &flat, NULL) == BZ_OK);
     CHECK(pieces.n == flat.n && memcmp(pieces.id, flat.id, flat.n * sizeof *flat.id) == 0);
     CHECK(pieces.id[0] == s->bos);
     /* the generation prompt can be cut off and joined again */
     size_t cut = r.prompt.generation;
-    CHECK(bz_tokenizer_encode(t, r.prompt.pieces, cut, &first, NULL) == BZ_OK);
-    CHECK(bz_tokenizer_encode(t, r.prompt.pieces + cut, r.prompt.n - cut, &first, NULL) == BZ_OK);
+    CHECK(bz_tokenize_pieces(t, r.prompt.pieces, cut, &first, NULL) == BZ_OK);
+    CHECK(bz_tokenize_pieces(t, r.prompt.pieces + cut, r.prompt.n - cut, &first, NULL) == BZ_OK);
     CHECK(pieces.n == first.n && memcmp(pieces.id, first.id, first.n * sizeof *first.id) == 0);
     bz_ids_free(&pieces);
     bz_ids_free(&flat);

@@ -263,7 +263,7 @@ static const edit e_edits[] = {
     {"no tokens", DROP_KEY, "tokenizer.ggml.tokens", 0, NULL, BAD,
      "The file has no list of texts tokenizer.ggml.tokens, so it holds no vocabulary."},
     {"no merges", DROP_KEY, "tokenizer.ggml.merges", 0, NULL, NO,
-     "The file has no list of texts tokenizer.ggml.merges, which Gemma 4's tokenizer is made of."},
+     "The file has no list of texts tokenizer.ggml.merges, which Gemma 4's tokenizer needs."},
     {"another tokenizer", SET_STR, "tokenizer.ggml.model", 0, "gpt2", NO,
      "tokenizer.ggml.model is 'gpt2'; Gemma 4 files have 'gemma4' or, from Ollama, 'llama'."},
     {"tokens that are numbers", SET_ARRAY, "tokenizer.ggml.tokens", 4, NULL, BAD,

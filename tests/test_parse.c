@@ -257,7 +257,7 @@ static void tokens(const bz_tokenizer *t)
     story st = {.last = -1};
     bz_ids ids = {0};
     bz_parser *p = parser(t, (how){0});
-    CHECK(bz_tokenizer_encode(t, &(bz_piece){spelled, sizeof spelled - 1, false}, 1, &ids, NULL) ==
+    CHECK(bz_tokenize_pieces(t, &(bz_piece){spelled, sizeof spelled - 1, false}, 1, &ids, NULL) ==
           BZ_OK);
     for (size_t i = 0; i < ids.n; i++) {
         CHECK(bz_parser_push(p, ids.id[i], NULL) == BZ_OK);
@@ -282,7 +282,7 @@ static void tokens(const bz_tokenizer *t)
     for (size_t i = 0; i < 5; i++) {
         pieces[i] = (bz_piece){parts[i].text, strlen(parts[i].text), parts[i].specials};
     }
-    CHECK(bz_tokenizer_encode(t, pieces, 5, &ids, NULL) == BZ_OK);
+    CHECK(bz_tokenize_pieces(t, pieces, 5, &ids, NULL) == BZ_OK);
     bz_ids_push(&ids, bz_tokenizer_find(t, "<0xE2>", 6));
     bz_ids_push(&ids, bz_tokenizer_find(t, "<0x82>", 6));
     bz_ids_push(&ids, s->turn_end);

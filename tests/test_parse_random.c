@@ -218,8 +218,8 @@ static void random_conversations(const bz_tokenizer *t, int count)
         bool good = CHECK(bz_chat_render(&prompt, &chat, NULL) == BZ_OK);
         size_t from = answer_begins(&prompt);
         good = good && CHECK(from > 0);
-        good = good && CHECK(bz_tokenizer_encode(t, prompt.pieces + from, prompt.n - from, &ids,
-                                                 NULL) == BZ_OK);
+        good = good && CHECK(bz_tokenize_pieces(t, prompt.pieces + from, prompt.n - from, &ids,
+                                                NULL) == BZ_OK);
         bz_parser *p = parser(t, (how){0});
         for (size_t i = 0; i < ids.n; i++) {
             bz_parser_push(p, ids.id[i], NULL);

@@ -84,7 +84,7 @@ static bz_ids encode(const subject *s, const bz_piece *pieces, size_t n)
 {
     bz_ids ids = {0};
     bz_error err = {0};
-    CHECKF(bz_tokenizer_encode(s->t, pieces, n, &ids, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_tokenize_pieces(s->t, pieces, n, &ids, &err) == BZ_OK, "%s", err.text);
     return ids;
 }
 
@@ -407,9 +407,9 @@ static void specials(const subject *s)
     bz_error err;
     ids = (bz_ids){0};
     CHECK(bz_ids_push(&ids, 2));
-    CHECK(bz_tokenizer_encode(s->t, &(bz_piece){"\n", 1, false}, 1, &ids, &err) == BZ_OK);
-    CHECK(bz_tokenizer_encode(s->t, NULL, 0, &ids, &err) == BZ_OK);
-    CHECK(bz_tokenizer_encode(s->t, &(bz_piece){NULL, 0, true}, 1, &ids, &err) == BZ_OK);
+    CHECK(bz_tokenize_pieces(s->t, &(bz_piece){"\n", 1, false}, 1, &ids, &err) == BZ_OK);
+    CHECK(bz_tokenize_pieces(s->t, NULL, 0, &ids, &err) == BZ_OK);
+    CHECK(bz_tokenize_pieces(s->t, &(bz_piece){NULL, 0, true}, 1, &ids, &err) == BZ_OK);
     CHECK(are(ids, IDS(2, 107)));
     bz_ids_free(&ids);
 
@@ -426,7 +426,7 @@ static void specials(const subject *s)
 
     begin("texts as large as 2 GiB are refused");
     bz_piece huge[2] = {{"x", 1, false}, {"x", SIZE_MAX, false}};
-    CHECK(bz_tokenizer_encode(s->t, huge, 2, &ids, &err) == BZ_BAD_REQUEST &&
+    CHECK(bz_tokenize_pieces(s->t, huge, 2, &ids, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "2 GiB"));
 }
 

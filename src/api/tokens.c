@@ -20,7 +20,7 @@ int64_t bz_tokenize(const bz_model *m, const char *text, size_t len, bool specia
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the text's tokens.");
         return -1;
     }
-    if (bz_tokenizer_encode(m->tokenizer, &piece, 1, &list, err) != BZ_OK) {
+    if (bz_tokenize_pieces(m->tokenizer, &piece, 1, &list, err) != BZ_OK) {
         bz_ids_free(&list);
         return -1;
     }

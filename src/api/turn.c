@@ -27,8 +27,8 @@ struct bz_turn {
     size_t n_media;
 
     bz_parser *parser;
-    bz_stop *stop; /* NULL: none */
-    bz_said said;  /* waits until text that was held back before it is returned */
+    bz_stop *stop;       /* NULL: none */
+    bz_parse_event said; /* waits until text that was held back before it is returned */
     bool waiting;
     bool ended;
     bz_finish finish;    /* END or STOP, once it is known */
@@ -59,11 +59,11 @@ void bz_turn_free(bz_turn *t)
  * prompt continues differently from there, has the same tokens before it. */
 static bz_status tokenize(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_error *err)
 {
-    bz_status status = bz_tokenizer_encode(m->tokenizer, p->pieces, p->generation, &t->prompt, err);
+    bz_status status = bz_tokenize_pieces(m->tokenizer, p->pieces, p->generation, &t->prompt, err);
     t->snapshot_at = p->generation < p->n ? (uint32_t)t->prompt.n : 0;
     if (status == BZ_OK) {
-        status = bz_tokenizer_encode(m->tokenizer, p->pieces + p->generation, p->n - p->generation,
-                                     &t->prompt, err);
+        status = bz_tokenize_pieces(m->tokenizer, p->pieces + p->generation, p->n - p->generation,
+                                    &t->prompt, err);
     }
     return status;
 }
@@ -319,7 +319,7 @@ static bool flush_held(bz_turn *t)
 }
 
 /* {"name":..., "arguments":...}; the arguments are JSON already. */
-static bool write_call(bz_turn *t, const bz_said *said)
+static bool write_call(bz_turn *t, const bz_parse_event *said)
 {
     static const char before[] = "{\"name\":", between[] = ",\"arguments\":";
     bz_json j;
@@ -349,19 +349,20 @@ static bz_str own_text(const bz_turn *t)
 static const bz_str nothing = {"", 0};
 
 /* Without memory for a text the turn ends: missing text would go unnoticed. */
-static bz_turn_part return_said(bz_turn *t, const bz_said *said, const char **text, size_t *len)
+static bz_turn_part return_said(bz_turn *t, const bz_parse_event *said, const char **text,
+                                size_t *len)
 {
     switch (said->kind) {
-    case BZ_SAID_THINKING: return return_part(t, BZ_TURN_THINKING, said->text, text, len);
-    case BZ_SAID_ANSWER: return return_part(t, BZ_TURN_ANSWER, said->text, text, len);
-    case BZ_SAID_CALL_BEGIN: return return_part(t, BZ_TURN_CALL_BEGIN, said->name, text, len);
-    case BZ_SAID_BROKEN_CALL: return return_part(t, BZ_TURN_BROKEN_CALL, said->text, text, len);
-    case BZ_SAID_CALL:
+    case BZ_PARSE_THINKING: return return_part(t, BZ_TURN_THINKING, said->text, text, len);
+    case BZ_PARSE_ANSWER: return return_part(t, BZ_TURN_ANSWER, said->text, text, len);
+    case BZ_PARSE_CALL_BEGIN: return return_part(t, BZ_TURN_CALL_BEGIN, said->name, text, len);
+    case BZ_PARSE_BROKEN_CALL: return return_part(t, BZ_TURN_BROKEN_CALL, said->text, text, len);
+    case BZ_PARSE_CALL:
         if (write_call(t, said)) {
             return return_part(t, BZ_TURN_CALL, own_text(t), text, len);
         }
         break;
-    case BZ_SAID_END: break;
+    case BZ_PARSE_END: break;
     }
     return return_part(t, BZ_TURN_END, nothing, text, len);
 }
@@ -380,7 +381,7 @@ bz_turn_part bz_turn_next(bz_turn *t, const char **text, size_t *len)
         if (!bz_parser_next(t->parser, &t->said)) {
             break;
         }
-        const bool answer = t->said.kind == BZ_SAID_ANSWER;
+        const bool answer = t->said.kind == BZ_PARSE_ANSWER;
         if (!t->stop) {
             return return_said(t, &t->said, text, len);
         }

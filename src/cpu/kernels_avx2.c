@@ -221,10 +221,10 @@ static float exp_sum(float *x, size_t n)
     float high = x[0];
     size_t i = 0;
     if (n >= 8) {
-        __m256 most = _mm256_loadu_ps(x);
+        __m256 max = _mm256_loadu_ps(x);
         for (i = 8; i + 8 <= n; i += 8)
-            most = _mm256_max_ps(most, _mm256_loadu_ps(x + i));
-        __m128 m = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+            max = _mm256_max_ps(max, _mm256_loadu_ps(x + i));
+        __m128 m = _mm_max_ps(_mm256_castps256_ps128(max), _mm256_extractf128_ps(max, 1));
         m = _mm_max_ps(m, _mm_movehl_ps(m, m));
         high = _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
     }

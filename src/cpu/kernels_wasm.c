@@ -89,10 +89,10 @@ static void axpy(float a, const float *v, float *out, size_t n)
 
 /* Four f16 in the low bits of four words, to f32. Subnormals are normalised by an addition and a
  * subtraction; NaN becomes quiet. */
-INLINE v128_t widen(v128_t halves)
+INLINE v128_t widen(v128_t f16)
 {
-    v128_t sign = wasm_i32x4_shl(wasm_v128_and(halves, wasm_i32x4_splat(0x8000)), 16);
-    v128_t rest = wasm_i32x4_shl(wasm_v128_and(halves, wasm_i32x4_splat(0x7FFF)), 13);
+    v128_t sign = wasm_i32x4_shl(wasm_v128_and(f16, wasm_i32x4_splat(0x8000)), 16);
+    v128_t rest = wasm_i32x4_shl(wasm_v128_and(f16, wasm_i32x4_splat(0x7FFF)), 13);
     v128_t magic = wasm_i32x4_splat(113 << 23);
     v128_t small = wasm_f32x4_sub(wasm_i32x4_add(rest, magic), magic);
     v128_t bits = wasm_v128_bitselect(small, wasm_i32x4_add(rest, wasm_i32x4_splat(112 << 23)),
@@ -227,12 +227,12 @@ INLINE int32_t sum_of_bytes(v128_t bytes)
 static void quantize(const float *x, bz_q8 out, size_t n)
 {
     for (size_t g = 0; g < n / 32; g++) {
-        v128_t v[8], most = wasm_i32x4_splat(0);
+        v128_t v[8], max = wasm_i32x4_splat(0);
         for (size_t j = 0; j < 8; j++) {
             v[j] = wasm_v128_load(x + 32 * g + 4 * j);
-            most = wasm_u32x4_max(most, wasm_f32x4_abs(v[j]));
+            max = wasm_u32x4_max(max, wasm_f32x4_abs(v[j]));
         }
-        uint32_t largest = largest_lane(most), nan = 0x7FC00000u;
+        uint32_t largest = largest_lane(max), nan = 0x7FC00000u;
         float max, d = 0;
         memcpy(&max, &largest, sizeof max);
         if (largest >= 0x7F800000u || largest < 27u << 23) {

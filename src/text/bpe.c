@@ -1,21 +1,22 @@
+/* Merges a run of symbols by rank: a scan for short runs, a heap for long ones. */
 #include "text/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to this many symbols, looking at all ranks for the lowest beats keeping a heap. */
+/* Up to this many symbols a scan for the lowest rank is faster than a heap. */
 enum { SHORT = 64 };
 
-/* A symbol of a long stretch, linked to its living neighbours. */
+/* A symbol of a long run, linked to its remaining neighbours. */
 typedef struct bz_bpe_node {
     uint32_t symbol;
     uint32_t prev, next; /* END at the ends */
-    uint32_t rank;       /* of the pair it forms with next; BZ_RANK_NONE when dead or last */
+    uint32_t rank;       /* of the pair with next; BZ_RANK_NONE if merged away or last */
 } bz_bpe_node;
 
 #define END UINT32_MAX
 
-/* realloc of n elements that fails instead of wrapping round where size_t has 32 bits. */
+/* realloc of n elements that fails instead of overflowing. */
 static void *resize(void *p, size_t n, size_t size)
 {
     return n > SIZE_MAX / size ? NULL : realloc(p, n * size);
@@ -134,7 +135,7 @@ static bool heap_push(bz_bpe *w, uint64_t entry)
     return true;
 }
 
-/* Ranks the pair that starts at node i and queues it. */
+/* Ranks the pair that starts at node i and adds it to the heap. */
 static bool rank_pair(const bz_tokenizer *t, bz_bpe *w, uint32_t i)
 {
     bz_bpe_node *a = &w->node[i];
@@ -189,7 +190,7 @@ static bool merge_long(const bz_tokenizer *t, bz_bpe *w)
         uint32_t i = (uint32_t)top, rank = (uint32_t)(top >> 32);
         bz_bpe_node *a = &w->node[i];
         if (a->rank != rank) {
-            continue; /* one of the two has merged with another since */
+            continue; /* stale: one of the two was merged with another symbol */
         }
         bz_bpe_node *b = &w->node[a->next];
         a->symbol = t->result[rank];

@@ -1,4 +1,4 @@
-/* The template:
+/* Renders a conversation with Gemma 4's chat template:
  *
  *   <bos>
  *   [<|turn>system\n [<|think|>\n] [system text] [tool declarations] <turn|>\n]
@@ -7,8 +7,8 @@
  *   ...
  *   <|turn>model\n                     the generation prompt
  *
- * Messages of tools have no turn of their own: results stand behind the calls that asked
- * for them, and messages of the assistant on both sides of them share one model turn.
+ * Tool messages have no turn of their own: results follow the calls they belong to, and the
+ * assistant's messages before and after them share one model turn.
  */
 #include "text/chat_write.h"
 
@@ -22,7 +22,7 @@
 
 /* ---- pieces ----------------------------------------------------------------- */
 
-/* Doubles the room of a list; false: no memory, list unchanged. */
+/* Doubles the capacity of a list; false: out of memory, list unchanged. */
 static bool grow(void **list, size_t *cap, size_t size)
 {
     size_t more = *cap ? *cap * 2 : 64;
@@ -50,12 +50,12 @@ static void put(bz_prompt *p, const char *text, size_t len, bool specials)
     p->pieces[p->n++] = (bz_piece){text, len, specials};
 }
 
-void bz_put_ours(bz_prompt *p, const char *text)
+void bz_put_template(bz_prompt *p, const char *text)
 {
     put(p, text, strlen(text), true);
 }
 
-void bz_put_theirs(bz_prompt *p, bz_str text)
+void bz_put_plain(bz_prompt *p, bz_str text)
 {
     put(p, text.data, text.len, false);
 }
@@ -71,9 +71,9 @@ static void put_media(bz_prompt *p, const bz_part *part)
         p->media = list;
     }
     p->media[p->n_media++] = (bz_prompt_media){p->n, *part};
-    bz_put_ours(p, part->kind == BZ_PART_IMAGE   ? "<|image|>"
-                   : part->kind == BZ_PART_AUDIO ? "<|audio|>"
-                                                 : "<|video|>");
+    bz_put_template(p, part->kind == BZ_PART_IMAGE   ? "<|image|>"
+                       : part->kind == BZ_PART_AUDIO ? "<|audio|>"
+                                                     : "<|video|>");
 }
 
 void bz_prompt_free(bz_prompt *p)
@@ -105,7 +105,7 @@ char *bz_prompt_text(const bz_prompt *p, size_t *len)
 
 /* ---- texts ------------------------------------------------------------------ */
 
-/* Where `what` begins in s, or s.len. */
+/* Offset of `what` in s, or s.len. */
 static size_t find(bz_str s, const char *what)
 {
     size_t n = strlen(what);
@@ -122,8 +122,8 @@ static size_t find(bz_str s, const char *what)
     return s.len;
 }
 
-/* An answer without the thoughts that a client left in it. The text is cut at each end of
- * a thought, and of every cut only what stands before the first beginning stays. */
+/* The text of an answer without thoughts that the client left in it. The text is split after each
+ * closing marker, and of every part only what precedes the first opening marker is kept. */
 static bz_str without_thoughts(bz_prompt *p, bz_str s)
 {
     if (find(s, THOUGHT_OPEN) == s.len && find(s, THOUGHT_CLOSE) == s.len) {
@@ -137,9 +137,9 @@ static bz_str without_thoughts(bz_prompt *p, bz_str s)
     }
     while (s.len) {
         size_t end = find(s, THOUGHT_CLOSE);
-        size_t stays = find((bz_str){s.data, end}, THOUGHT_OPEN);
-        memcpy(kept + n, s.data, stays);
-        n += stays;
+        size_t keep = find((bz_str){s.data, end}, THOUGHT_OPEN);
+        memcpy(kept + n, s.data, keep);
+        n += keep;
         end += end < s.len ? strlen(THOUGHT_CLOSE) : 0;
         s = (bz_str){s.data + end, s.len - end};
     }
@@ -152,12 +152,12 @@ static bool put_content(bz_prompt *p, const bz_message *m)
     size_t before = p->n;
     bool model = m->role == BZ_ROLE_ASSISTANT;
     if (!m->parts) {
-        bz_put_theirs(p, model ? without_thoughts(p, m->text) : bz_trim(m->text));
+        bz_put_plain(p, model ? without_thoughts(p, m->text) : bz_trim(m->text));
     }
     for (size_t i = 0; m->parts && i < m->n_parts; i++) {
         const bz_part *part = &m->parts[i];
         if (part->kind == BZ_PART_TEXT) {
-            bz_put_theirs(p, model ? without_thoughts(p, part->text) : bz_trim(part->text));
+            bz_put_plain(p, model ? without_thoughts(p, part->text) : bz_trim(part->text));
         } else {
             put_media(p, part);
         }
@@ -186,35 +186,35 @@ static bz_status put_call(bz_prompt *p, const bz_tool_call *call, bz_error *err)
         return bz_fail(err, BZ_BAD_REQUEST, "The arguments of a call of %s must be a JSON object.",
                        bz_str_show(call->name, name));
     }
-    bz_put_ours(p, "<|tool_call>call:");
-    bz_put_theirs(p, call->name);
-    bz_put_ours(p, "{");
+    bz_put_template(p, "<|tool_call>call:");
+    bz_put_plain(p, call->name);
+    bz_put_template(p, "{");
     bz_put_members(p, arguments, false);
-    bz_put_ours(p, "}<tool_call|>");
+    bz_put_template(p, "}<tool_call|>");
     return BZ_OK;
 }
 
 static void open_result(bz_prompt *p, bz_str name)
 {
-    bz_put_ours(p, "<|tool_response>response:");
-    bz_put_theirs(p, name.len ? name : (bz_str){"unknown", 7});
-    bz_put_ours(p, "{");
+    bz_put_template(p, "<|tool_response>response:");
+    bz_put_plain(p, name.len ? name : (bz_str){"unknown", 7});
+    bz_put_template(p, "{");
 }
 
-/* A result that was kept in the message of the call. */
-static void put_kept_result(bz_prompt *p, const bz_tool_result *result)
+/* A result that is part of the message with the call. */
+static void put_inline_result(bz_prompt *p, const bz_tool_result *result)
 {
     open_result(p, result->name);
     if (bz_json_is(result->value, BZ_JSON_OBJECT)) {
         bz_put_members(p, result->value, false);
     } else {
-        bz_put_ours(p, "value:");
+        bz_put_template(p, "value:");
         bz_put_value(p, result->value, false);
     }
-    bz_put_ours(p, "}<tool_response|>");
+    bz_put_template(p, "}<tool_response|>");
 }
 
-/* A tool's message: its text unchanged, one string whatever it holds. */
+/* A tool message: its text unchanged, as one string even if it is JSON. */
 static void put_result(bz_prompt *p, const bz_message *caller, const bz_message *m)
 {
     bz_str name = m->name;
@@ -226,16 +226,16 @@ static void put_result(bz_prompt *p, const bz_message *caller, const bz_message 
         }
     }
     open_result(p, name);
-    bz_put_ours(p, "value:" BZ_QUOTE);
+    bz_put_template(p, "value:" BZ_QUOTE);
     if (!m->parts) {
-        bz_put_theirs(p, m->text);
+        bz_put_plain(p, m->text);
     }
     for (size_t i = 0; m->parts && i < m->n_parts; i++) {
         if (m->parts[i].kind == BZ_PART_TEXT) {
-            bz_put_theirs(p, m->parts[i].text);
+            bz_put_plain(p, m->parts[i].text);
         }
     }
-    bz_put_ours(p, BZ_QUOTE "}<tool_response|>");
+    bz_put_template(p, BZ_QUOTE "}<tool_response|>");
     for (size_t i = 0; m->parts && i < m->n_parts; i++) {
         if (m->parts[i].kind != BZ_PART_TEXT) {
             put_media(p, &m->parts[i]);
@@ -245,27 +245,28 @@ static void put_result(bz_prompt *p, const bz_message *caller, const bz_message 
 
 /* ---- turns ------------------------------------------------------------------ */
 
-/* What the last message left behind. */
+/* The state after the last message. */
 typedef enum ending {
-    CLOSED,  /* a whole turn, or none yet */
-    RESULTS, /* a model turn that goes on behind tool results */
-    PENDING, /* a model turn that waits for them */
-    OPEN     /* a model turn that was broken off and goes on */
+    CLOSED,  /* a complete turn, or none yet */
+    RESULTS, /* a model turn that continues after tool results */
+    PENDING, /* a model turn that waits for tool results */
+    OPEN     /* an incomplete model turn that is continued */
 } ending;
 
-/* Text, and a space behind each part of a list: so the template has it, here only. */
+/* Text, with a space after each part of a list; the template does so here only. */
 static bz_status put_system_text(bz_prompt *p, const bz_message *m, bz_error *err)
 {
     if (!m->parts) {
-        bz_put_theirs(p, bz_trim(m->text));
+        bz_put_plain(p, bz_trim(m->text));
     }
     for (size_t i = 0; m->parts && i < m->n_parts; i++) {
         if (m->parts[i].kind != BZ_PART_TEXT) {
-            return bz_fail(err, BZ_BAD_REQUEST,
-                           "The system message can hold text only; put media into a user message.");
+            return bz_fail(
+                err, BZ_BAD_REQUEST,
+                "The system message may contain text only; put media into a user message.");
         }
-        bz_put_theirs(p, bz_trim(m->parts[i].text));
-        bz_put_ours(p, " ");
+        bz_put_plain(p, bz_trim(m->parts[i].text));
+        bz_put_template(p, " ");
     }
     return BZ_OK;
 }
@@ -274,9 +275,9 @@ static bz_status put_system(bz_prompt *p, const bz_conversation *chat, const bz_
                             bz_error *err)
 {
     bz_status status = BZ_OK;
-    bz_put_ours(p, "<|turn>system\n");
+    bz_put_template(p, "<|turn>system\n");
     if (chat->enable_thinking) {
-        bz_put_ours(p, "<|think|>\n");
+        bz_put_template(p, "<|think|>\n");
     }
     if (system) {
         status = put_system_text(p, system, err);
@@ -284,11 +285,11 @@ static bz_status put_system(bz_prompt *p, const bz_conversation *chat, const bz_
     if (!status) {
         status = bz_put_declarations(p, chat->tools, err);
     }
-    bz_put_ours(p, "<turn|>\n");
+    bz_put_template(p, "<turn|>\n");
     return status;
 }
 
-/* Calls and their results, the messages that follow among them. */
+/* Calls and their results, which may be the following messages. */
 static bz_status put_calls(bz_prompt *p, const bz_message *m, size_t n_following, ending *end,
                            bz_error *err)
 {
@@ -300,7 +301,7 @@ static bz_status put_calls(bz_prompt *p, const bz_message *m, size_t n_following
         *end = PENDING;
     }
     for (size_t i = 0; i < m->n_results; i++) {
-        put_kept_result(p, &m->results[i]);
+        put_inline_result(p, &m->results[i]);
         *end = RESULTS;
     }
     for (size_t k = 1; m->n_calls && !m->n_results && k <= n_following && m[k].role == BZ_ROLE_TOOL;
@@ -311,30 +312,31 @@ static bz_status put_calls(bz_prompt *p, const bz_message *m, size_t n_following
     return BZ_OK;
 }
 
-typedef struct place {
-    bool continues;     /* a turn that the assistant has begun */
-    bool continued;     /* by the assistant */
-    bool last;          /* nobody speaks after it, tools aside */
-    bool keep_thinking; /* if it has calls; or: */
-    bool in_last_turn;
+/* A message's position in the conversation. */
+typedef struct context {
+    bool continues;     /* the assistant's previous message is in the same turn */
+    bool continued;     /* the assistant's next message is in the same turn */
+    bool last;          /* only tool messages follow */
+    bool keep_thinking; /* keep the reasoning if there are calls */
+    bool in_last_turn;  /* keep the reasoning in any case */
     size_t n_following;
-} place;
+} context;
 
-static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending *end,
+static bz_status put_message(bz_prompt *p, const bz_message *m, context at, ending *end,
                              bz_error *err)
 {
     bool model = m->role == BZ_ROLE_ASSISTANT;
     *end = CLOSED;
     if (!at.continues) {
-        bz_put_ours(p, model                     ? "<|turn>model\n"
-                       : m->role == BZ_ROLE_USER ? "<|turn>user\n"
-                                                 : "<|turn>system\n");
+        bz_put_template(p, model                     ? "<|turn>model\n"
+                           : m->role == BZ_ROLE_USER ? "<|turn>user\n"
+                                                     : "<|turn>system\n");
     }
     if (model) {
         if (m->reasoning.len && (at.in_last_turn || (at.keep_thinking && m->n_calls))) {
-            bz_put_ours(p, THOUGHT_OPEN "thought\n");
-            bz_put_theirs(p, m->reasoning);
-            bz_put_ours(p, "\n" THOUGHT_CLOSE);
+            bz_put_template(p, THOUGHT_OPEN "thought\n");
+            bz_put_plain(p, m->reasoning);
+            bz_put_template(p, "\n" THOUGHT_CLOSE);
         }
         bz_status status = put_calls(p, m, at.n_following, end, err);
         if (status) {
@@ -343,13 +345,13 @@ static bz_status put_message(bz_prompt *p, const bz_message *m, place at, ending
     }
     bool any = put_content(p, m);
     if (*end == PENDING) {
-        bz_put_ours(p, "<|tool_response>"); /* where the model stopped */
+        bz_put_template(p, "<|tool_response>"); /* the token at which the model stopped */
     } else if (at.continued) {
-        *end = OPEN; /* the next message goes on in this turn, or the model does */
+        *end = OPEN; /* the next message, or the model, continues this turn */
     } else if (*end != RESULTS || any || !at.last) {
-        /* Google's template counts results with an answer behind them as open all the same,
-         * and asks for nothing more; the answer would begin outside any turn. */
-        bz_put_ours(p, "<turn|>\n");
+        /* Google's template treats results that are followed by an answer as open and adds no
+         * generation prompt; the next answer would then begin outside any turn. */
+        bz_put_template(p, "<turn|>\n");
         *end = CLOSED;
     }
     return BZ_OK;
@@ -376,13 +378,13 @@ static bz_status put_messages(bz_prompt *p, const bz_conversation *chat, size_t 
             next++;
         }
         bool model = m->role == BZ_ROLE_ASSISTANT;
-        place at = {.continues = model && before && before->role == BZ_ROLE_ASSISTANT,
-                    .continued = model && (next < n ? messages[next].role == BZ_ROLE_ASSISTANT
-                                                    : chat->continue_final && next == i + 1),
-                    .last = next == n,
-                    .keep_thinking = chat->preserve_thinking,
-                    .in_last_turn = i >= after_user,
-                    .n_following = n - i - 1};
+        context at = {.continues = model && before && before->role == BZ_ROLE_ASSISTANT,
+                      .continued = model && (next < n ? messages[next].role == BZ_ROLE_ASSISTANT
+                                                      : chat->continue_final && next == i + 1),
+                      .last = next == n,
+                      .keep_thinking = chat->preserve_thinking,
+                      .in_last_turn = i >= after_user,
+                      .n_following = n - i - 1};
         bz_status status = put_message(p, m, at, end, err);
         if (status) {
             return status;
@@ -399,13 +401,14 @@ static void put_generation_prompt(bz_prompt *p, const bz_conversation *chat, end
         return;
     }
     if (end == CLOSED) {
-        bz_put_ours(p, "<|turn>model\n");
+        bz_put_template(p, "<|turn>model\n");
         if (chat->no_ple && !chat->enable_thinking) {
-            bz_put_ours(p, THOUGHT_OPEN "thought\n" THOUGHT_CLOSE); /* else models without per-layer
-                                                                       embeddings think aloud */
+            bz_put_template(p, THOUGHT_OPEN
+                            "thought\n" THOUGHT_CLOSE); /* else models without per-layer
+                                                       embeddings think aloud */
         }
     } else if (end == RESULTS && chat->enable_thinking) {
-        bz_put_ours(p, THOUGHT_OPEN "thought\n");
+        bz_put_template(p, THOUGHT_OPEN "thought\n");
         p->thinking_open = true;
     }
 }
@@ -417,7 +420,7 @@ bz_status bz_chat_render(bz_prompt *p, const bz_conversation *chat, bz_error *er
     const bz_message *system =
         chat->n_messages && chat->messages[0].role == BZ_ROLE_SYSTEM ? &chat->messages[0] : NULL;
     bz_prompt_free(p);
-    bz_put_ours(p, "<bos>");
+    bz_put_template(p, "<bos>");
     if (chat->enable_thinking || system || bz_json_first(chat->tools)) {
         status = put_system(p, chat, system, err);
     }
@@ -428,7 +431,7 @@ bz_status bz_chat_render(bz_prompt *p, const bz_conversation *chat, bz_error *er
         put_generation_prompt(p, chat, end);
         if (p->failed) {
             status = bz_fail(err, BZ_OUT_OF_MEMORY,
-                             "There is not enough memory to write the conversation.");
+                             "There is not enough memory to render the conversation.");
         }
     }
     if (status) {

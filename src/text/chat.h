@@ -1,9 +1,9 @@
-/* The chat template of Gemma 4: a conversation as the text that the model continues.
+/* The chat template of Gemma 4: renders a conversation to the prompt that the model continues.
  *
- * A prompt is a list of pieces. Markers such as <|turn> are ours and become control
- * tokens; whatever a user, a tool or a model wrote is plain text, also where it spells a
- * marker. The rules are those of Google's template of July 2026 (docs/MODEL.md, chat);
- * templates inside model files are not looked at.
+ * A prompt is a list of pieces. Markers such as <|turn> come from the template and become special
+ * tokens; text of users, tools and models is plain text, even where it spells a marker. The rules
+ * are those of Google's template of July 2026 (docs/MODEL.md, chat); templates inside model files
+ * are ignored.
  */
 #ifndef BZ_TEXT_CHAT_H
 #define BZ_TEXT_CHAT_H
@@ -24,7 +24,7 @@ typedef enum bz_part_kind {
 
 typedef struct bz_part {
     bz_part_kind kind;
-    bz_str text; /* of media: where it is, as the caller gave it (an address, base64) */
+    bz_str text; /* media: its source as the caller gave it (URL, base64) */
 } bz_part;
 
 typedef struct bz_tool_call {
@@ -40,15 +40,15 @@ typedef struct bz_tool_result {
 
 typedef struct bz_message {
     bz_role role;
-    bz_str text;          /* the content, or */
-    const bz_part *parts; /* the content as a list, if it is not NULL */
+    bz_str text;          /* the content if parts is NULL */
+    const bz_part *parts; /* the content as a list, or NULL */
     size_t n_parts;
 
     /* assistant */
     bz_str reasoning;
     const bz_tool_call *calls;
     size_t n_calls;
-    const bz_tool_result *results; /* kept with the calls; usually they follow as tool messages */
+    const bz_tool_result *results; /* results in the same message; usually tool messages follow */
     size_t n_results;
 
     /* tool */
@@ -61,16 +61,15 @@ typedef struct bz_conversation {
     const bz_json_node *tools; /* an array of declarations in OpenAI's form, or NULL */
     bool enable_thinking;
     bool preserve_thinking;     /* keep the reasoning of earlier turns that called tools */
-    bool add_generation_prompt; /* the model is to speak next */
-    bool continue_final; /* in the message that the assistant has begun, if that is the last one */
+    bool add_generation_prompt; /* the model's turn follows */
+    bool continue_final; /* the model continues the assistant's message, if that is the last one */
     bool no_ple;         /* a model without per-layer embeddings */
 } bz_conversation;
 
-/* Fills *chat from a request: an object with `messages`, `tools` and the switches above, in
- * the form of OpenAI's API or of Ollama's. Thinking is on where the request says so (think,
- * enable_thinking, reasoning_effort); the model is to speak next unless it says
- * add_generation_prompt false. With continue_final_message it goes on where the assistant's last
- * message breaks off. `no_ple` is left to the caller. Everything lies in the arena or in the
+/* Fills *chat from a request: an object with `messages`, `tools` and the options above, in the form
+ * of OpenAI's or Ollama's API. Thinking is enabled by think, enable_thinking or reasoning_effort;
+ * add_generation_prompt is true unless the request sets it to false; continue_final_message
+ * continues the assistant's last message. The caller sets no_ple. Memory is in the arena or in the
  * request's tree. */
 bz_status bz_chat_read(bz_conversation *chat, const bz_json_node *request, bz_arena *arena,
                        bz_error *err);
@@ -84,11 +83,11 @@ typedef struct bz_prompt_media {
 
 /* Zero-initialise. */
 typedef struct bz_prompt {
-    bz_piece *pieces; /* <bos> is the first; the texts are the conversation's own */
+    bz_piece *pieces; /* <bos> is the first; texts point into the conversation */
     size_t n;
-    size_t generation;  /* pieces before the generation prompt, where tokens are cut; n: there is
-                           none */
-    bool thinking_open; /* it ends inside a thought: the answer begins with thinking */
+    size_t generation;  /* number of pieces before the generation prompt, where tokenization is
+                           split; n: no generation prompt */
+    bool thinking_open; /* the prompt ends inside a thought: the answer begins with thinking */
     bz_prompt_media *media;
     size_t n_media;
 
@@ -97,11 +96,11 @@ typedef struct bz_prompt {
     bool failed;
 } bz_prompt;
 
-/* The prompt lives as long as the conversation. On error it is empty. */
+/* The conversation must outlive the prompt. After an error the prompt is empty. */
 bz_status bz_chat_render(bz_prompt *prompt, const bz_conversation *chat, bz_error *err);
 void bz_prompt_free(bz_prompt *prompt);
 
-/* All pieces as one text, terminated, for tests and for people; the caller frees it. */
+/* All pieces as one NUL-terminated text; the caller frees it. NULL: out of memory. */
 char *bz_prompt_text(const bz_prompt *prompt, size_t *len);
 
 #endif

@@ -1,4 +1,4 @@
-/* Requests as clients send them. Two dialects are read as one:
+/* Reads the conversation of a request, in OpenAI's or Ollama's form:
  *
  *              OpenAI                                   Ollama
  *   content    a string, or parts by type               a string, and `images` beside it
@@ -6,8 +6,8 @@
  *   calls      arguments as JSON in a string            arguments as an object
  *   results    tool_call_id                             tool_name
  *
- * What is there but cannot be shown to the model is an error; what is unknown and names
- * nothing to show (refusal, annotations, index ...) is passed over.
+ * Content that cannot be shown to the model is an error; unknown fields without content (refusal,
+ * annotations, index ...) are ignored.
  */
 #include "text/chat.h"
 
@@ -15,7 +15,7 @@
 
 static const char NO_MEMORY[] = "There is not enough memory to read the conversation.";
 
-/* Where we are, for messages. */
+/* The message being read, for error messages. */
 typedef struct reading {
     bz_arena *arena;
     bz_error *err;
@@ -27,7 +27,7 @@ static bz_status bad_message(const reading *r, const char *what)
     return bz_fail(r->err, BZ_BAD_REQUEST, "Message %zu %s.", r->message, what);
 }
 
-/* A list of n things; NULL: no memory, and *status says so. Zero things have an address. */
+/* Allocates a list of n items; NULL: out of memory, and *status is set. Never NULL for n = 0. */
 static void *list_of(const reading *r, size_t n, size_t size, bz_status *status)
 {
     void *list = bz_arena_array(r->arena, n ? n : 1, size);
@@ -79,8 +79,8 @@ static bool part_kind(bz_str type, bz_part_kind *kind)
     return false;
 }
 
-/* Where a part's media is. Clients put it under the name of the part's type, as a string or
- * in an object one level down, or directly beside the type. */
+/* The source of a part's media. Clients put it under the name of the part's type, as a string or in
+ * an object, or next to the type. */
 static bz_str media_source(const bz_json_node *part, bz_str type)
 {
     const bz_json_node *inner = NULL;
@@ -118,7 +118,7 @@ static bz_status read_part(const reading *r, const bz_json_node *node, bz_part *
     return BZ_OK;
 }
 
-/* Ollama's images stand in front of the text. */
+/* Ollama's images come before the text. */
 static bz_status read_parts(const reading *r, const bz_json_node *content,
                             const bz_json_node *images, bz_message *m)
 {
@@ -248,7 +248,7 @@ static bz_status read_message(const reading *r, const bz_json_node *node, bz_mes
     if (!read_role(role, &m->role)) {
         char shown[200];
         return bz_fail(r->err, BZ_BAD_REQUEST,
-                       "Message %zu has the role '%s'; system, user, assistant and tool are known.",
+                       "Message %zu has the role '%s'; it must be system, user, assistant or tool.",
                        r->message, bz_str_show(role, shown));
     }
     bz_status status = read_content(r, node, m);
@@ -268,8 +268,8 @@ static bz_status read_message(const reading *r, const bz_json_node *node, bz_mes
 
 /* ---- the request ------------------------------------------------------------ */
 
-/* Ollama takes levels for `think`, OpenAI has reasoning_effort; to Gemma 4 all but "none"
- * are one. Returns whether the value says anything. */
+/* Ollama has levels for `think`, OpenAI has reasoning_effort; for Gemma 4 all levels but "none" are
+ * the same. Returns whether the value sets anything. */
 static bool read_switch(const bz_json_node *node, bool *on)
 {
     if (bz_json_is(node, BZ_JSON_TRUE) || bz_json_is(node, BZ_JSON_FALSE)) {

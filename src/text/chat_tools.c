@@ -1,9 +1,9 @@
-/* Tools in a prompt: values as the model writes them, and declarations.
+/* Tools in a prompt: JSON values in the model's syntax, and tool declarations.
  *
  *   declaration:NAME{description:"...",parameters:{properties:{...},required:[...],type:"OBJECT"}}
  *
- * where " stands for the quote token. Names are in byte order. A schema's other words
- * (minimum, pattern, default ...) are not shown to the model: it was not taught them.
+ * where " is the quote token. Members are sorted by the bytes of their names. Other keywords of a
+ * schema (minimum, pattern, default ...) are omitted: the model was not trained with them.
  */
 #include "text/chat_write.h"
 
@@ -13,9 +13,9 @@
 
 static void put_quoted(bz_prompt *p, bz_str text)
 {
-    bz_put_ours(p, BZ_QUOTE);
-    bz_put_theirs(p, text);
-    bz_put_ours(p, BZ_QUOTE);
+    bz_put_template(p, BZ_QUOTE);
+    bz_put_plain(p, text);
+    bz_put_template(p, BZ_QUOTE);
 }
 
 void bz_put_members(bz_prompt *p, const bz_json_node *object, bool quote_keys)
@@ -27,13 +27,13 @@ void bz_put_members(bz_prompt *p, const bz_json_node *object, bool quote_keys)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        bz_put_ours(p, i ? "," : "");
+        bz_put_template(p, i ? "," : "");
         if (quote_keys) {
             put_quoted(p, sorted[i]->key);
         } else {
-            bz_put_theirs(p, sorted[i]->key);
+            bz_put_plain(p, sorted[i]->key);
         }
-        bz_put_ours(p, ":");
+        bz_put_template(p, ":");
         bz_put_value(p, sorted[i], quote_keys);
     }
 }
@@ -41,24 +41,24 @@ void bz_put_members(bz_prompt *p, const bz_json_node *object, bool quote_keys)
 void bz_put_value(bz_prompt *p, const bz_json_node *node, bool quote_keys)
 {
     switch (node ? node->kind : BZ_JSON_NULL) {
-    case BZ_JSON_FALSE: bz_put_ours(p, "false"); return;
-    case BZ_JSON_TRUE: bz_put_ours(p, "true"); return;
-    case BZ_JSON_NUMBER: bz_put_theirs(p, node->of.text); return;
+    case BZ_JSON_FALSE: bz_put_template(p, "false"); return;
+    case BZ_JSON_TRUE: bz_put_template(p, "true"); return;
+    case BZ_JSON_NUMBER: bz_put_plain(p, node->of.text); return;
     case BZ_JSON_STRING: put_quoted(p, node->of.text); return;
     case BZ_JSON_ARRAY:
-        bz_put_ours(p, "[");
+        bz_put_template(p, "[");
         for (const bz_json_node *item = node->of.first; item; item = item->next) {
             bz_put_value(p, item, quote_keys);
-            bz_put_ours(p, item->next ? "," : "");
+            bz_put_template(p, item->next ? "," : "");
         }
-        bz_put_ours(p, "]");
+        bz_put_template(p, "]");
         return;
     case BZ_JSON_OBJECT:
-        bz_put_ours(p, "{");
+        bz_put_template(p, "{");
         bz_put_members(p, node, quote_keys);
-        bz_put_ours(p, "}");
+        bz_put_template(p, "}");
         return;
-    default: bz_put_ours(p, "null");
+    default: bz_put_template(p, "null");
     }
 }
 
@@ -93,7 +93,7 @@ static size_t add_type(bz_str types[MAX_UNION], size_t n, bz_str type)
     return n;
 }
 
-/* Adds a string, or a list's strings. */
+/* Adds a string, or the strings of a list. */
 static size_t add_types(bz_str types[MAX_UNION], size_t n, const bz_json_node *type)
 {
     if (bz_json_is(type, BZ_JSON_STRING)) {
@@ -107,8 +107,8 @@ static size_t add_types(bz_str types[MAX_UNION], size_t n, const bz_json_node *t
     return n;
 }
 
-/* The types of a schema. `anyOf` is how generators write "string or null": a list of bare
- * types means the same as a list in `type`. */
+/* The types of a schema. Generators write "string or null" as `anyOf`: a list of bare types means
+ * the same as a list in `type`. */
 static size_t types_of(bz_str types[MAX_UNION], const bz_json_node *schema)
 {
     size_t n = add_types(types, 0, bz_json_get(schema, "type"));
@@ -126,8 +126,7 @@ static size_t types_of(bz_str types[MAX_UNION], const bz_json_node *schema)
     return n;
 }
 
-/* One type by its name; several as Python writes a list, which is what the template does;
- * none as nothing. */
+/* One type by its name; several as Python prints a list, as the template does; none as "". */
 static bz_str type_text(bz_prompt *p, const bz_json_node *schema)
 {
     bz_str types[MAX_UNION];
@@ -163,22 +162,22 @@ static bz_str type_text(bz_prompt *p, const bz_json_node *schema)
 /* A comma before every field but the first. */
 static void put_field(bz_prompt *p, bool *any, const char *name)
 {
-    bz_put_ours(p, *any ? "," : "");
-    bz_put_ours(p, name);
+    bz_put_template(p, *any ? "," : "");
+    bz_put_template(p, name);
     *any = true;
 }
 
 static void put_required(bz_prompt *p, const bz_json_node *list)
 {
     bool any = false;
-    bz_put_ours(p, "[");
+    bz_put_template(p, "[");
     for (const bz_json_node *item = bz_json_first(list); item; item = item->next) {
         if (bz_json_is(item, BZ_JSON_STRING)) {
             put_field(p, &any, "");
             put_quoted(p, item->of.text);
         }
     }
-    bz_put_ours(p, "]");
+    bz_put_template(p, "]");
 }
 
 static bool has_items(const bz_json_node *node, bz_json_kind kind)
@@ -188,7 +187,7 @@ static bool has_items(const bz_json_node *node, bz_json_kind kind)
 
 static void put_properties(bz_prompt *p, const bz_json_node *properties, bool of_schema);
 
-/* The elements of an array. Unlike a property, every key of theirs is shown. */
+/* The schema of an array's elements. Unlike in a property, every key is written. */
 static void put_items(bz_prompt *p, const bz_json_node *items)
 {
     size_t n;
@@ -204,12 +203,12 @@ static void put_items(bz_prompt *p, const bz_json_node *items)
             continue;
         }
         put_field(p, &any, "");
-        bz_put_theirs(p, item->key);
-        bz_put_ours(p, ":");
+        bz_put_plain(p, item->key);
+        bz_put_template(p, ":");
         if (bz_str_is(item->key, "properties")) {
-            bz_put_ours(p, "{");
+            bz_put_template(p, "{");
             put_properties(p, item, false);
-            bz_put_ours(p, "}");
+            bz_put_template(p, "}");
         } else if (bz_str_is(item->key, "required")) {
             put_required(p, item);
         } else if (!bz_str_is(item->key, "type")) {
@@ -218,12 +217,12 @@ static void put_items(bz_prompt *p, const bz_json_node *items)
             put_quoted(p, upper(p, item->of.text));
         } else {
             bool more = false;
-            bz_put_ours(p, "[");
+            bz_put_template(p, "[");
             for (const bz_json_node *type = bz_json_first(item); type; type = type->next) {
                 put_field(p, &more, "");
                 put_quoted(p, upper(p, bz_json_string(type)));
             }
-            bz_put_ours(p, "]");
+            bz_put_template(p, "]");
         }
     }
 }
@@ -244,17 +243,17 @@ static void put_property(bz_prompt *p, const bz_json_node *schema)
     if (bz_str_is(type, "ARRAY") && has_items(bz_json_get(schema, "items"), BZ_JSON_OBJECT)) {
         put_field(p, &any, "items:{");
         put_items(p, bz_json_get(schema, "items"));
-        bz_put_ours(p, "}");
+        bz_put_template(p, "}");
     }
     if (bz_json_is(bz_json_get(schema, "nullable"), BZ_JSON_TRUE)) {
         put_field(p, &any, "nullable:true");
     }
     if (bz_str_is(type, "OBJECT")) {
         const bz_json_node *properties = bz_json_get(schema, "properties");
-        bool own = bz_json_is(properties, BZ_JSON_OBJECT);
+        bool has_properties = bz_json_is(properties, BZ_JSON_OBJECT);
         put_field(p, &any, "properties:{");
-        put_properties(p, own ? properties : schema, !own);
-        bz_put_ours(p, "}");
+        put_properties(p, has_properties ? properties : schema, !has_properties);
+        bz_put_template(p, "}");
         if (has_items(bz_json_get(schema, "required"), BZ_JSON_ARRAY)) {
             put_field(p, &any, "required:");
             put_required(p, bz_json_get(schema, "required"));
@@ -264,14 +263,15 @@ static void put_property(bz_prompt *p, const bz_json_node *schema)
     put_quoted(p, type);
 }
 
-static bool is_schema_word(bz_str key)
+static bool is_schema_keyword(bz_str key)
 {
     return bz_str_is(key, "description") || bz_str_is(key, "type") ||
            bz_str_is(key, "properties") || bz_str_is(key, "required") || bz_str_is(key, "nullable");
 }
 
-/* of_schema: the properties stand directly in a schema that has no `properties`; its own
- * words are left out, and so is what can be no property (additionalProperties: false). */
+/* of_schema: the properties are direct members of a schema without `properties`; the schema's
+ * keywords are omitted, and so are members that cannot be properties (additionalProperties:
+ * false). */
 static void put_properties(bz_prompt *p, const bz_json_node *properties, bool of_schema)
 {
     size_t n;
@@ -283,14 +283,14 @@ static void put_properties(bz_prompt *p, const bz_json_node *properties, bool of
     }
     for (size_t i = 0; i < n; i++) {
         if (of_schema &&
-            (is_schema_word(sorted[i]->key) || !bz_json_is(sorted[i], BZ_JSON_OBJECT))) {
+            (is_schema_keyword(sorted[i]->key) || !bz_json_is(sorted[i], BZ_JSON_OBJECT))) {
             continue;
         }
         put_field(p, &any, "");
-        bz_put_theirs(p, sorted[i]->key);
-        bz_put_ours(p, ":{");
+        bz_put_plain(p, sorted[i]->key);
+        bz_put_template(p, ":{");
         put_property(p, sorted[i]);
-        bz_put_ours(p, "}");
+        bz_put_template(p, "}");
     }
 }
 
@@ -300,11 +300,11 @@ static void put_parameters(bz_prompt *p, const bz_json_node *parameters)
 {
     bool any = false;
     bz_str type = type_text(p, parameters);
-    bz_put_ours(p, ",parameters:{");
+    bz_put_template(p, ",parameters:{");
     if (has_items(bz_json_get(parameters, "properties"), BZ_JSON_OBJECT)) {
         put_field(p, &any, "properties:{");
         put_properties(p, bz_json_get(parameters, "properties"), false);
-        bz_put_ours(p, "}");
+        bz_put_template(p, "}");
     }
     if (has_items(bz_json_get(parameters, "required"), BZ_JSON_ARRAY)) {
         put_field(p, &any, "required:");
@@ -314,7 +314,7 @@ static void put_parameters(bz_prompt *p, const bz_json_node *parameters)
         put_field(p, &any, "type:");
         put_quoted(p, type);
     }
-    bz_put_ours(p, "}");
+    bz_put_template(p, "}");
 }
 
 static void put_response(bz_prompt *p, const bz_json_node *response)
@@ -322,7 +322,7 @@ static void put_response(bz_prompt *p, const bz_json_node *response)
     bool any = false;
     bz_str type = type_text(p, response),
            description = bz_json_string(bz_json_get(response, "description"));
-    bz_put_ours(p, ",response:{");
+    bz_put_template(p, ",response:{");
     if (description.len) {
         put_field(p, &any, "description:");
         put_quoted(p, description);
@@ -331,7 +331,7 @@ static void put_response(bz_prompt *p, const bz_json_node *response)
         put_field(p, &any, "type:");
         put_quoted(p, type);
     }
-    bz_put_ours(p, "}");
+    bz_put_template(p, "}");
 }
 
 bz_status bz_put_declarations(bz_prompt *p, const bz_json_node *tools, bz_error *err)
@@ -341,16 +341,16 @@ bz_status bz_put_declarations(bz_prompt *p, const bz_json_node *tools, bz_error 
         const bz_json_node *function = bz_json_get(tool, "function");
         number++;
         if (!function) {
-            function = tool; /* some callers leave out the envelope, which says nothing */
+            function = tool; /* some callers omit the enclosing object */
         }
         bz_str name = bz_json_string(bz_json_get(function, "name"));
         if (!name.len) {
             return bz_fail(err, BZ_BAD_REQUEST, "Tool %zu has no name: each needs function.name.",
                            number);
         }
-        bz_put_ours(p, "<|tool>declaration:");
-        bz_put_theirs(p, name);
-        bz_put_ours(p, "{description:");
+        bz_put_template(p, "<|tool>declaration:");
+        bz_put_plain(p, name);
+        bz_put_template(p, "{description:");
         put_quoted(p, bz_json_string(bz_json_get(function, "description")));
         if (has_items(bz_json_get(function, "parameters"), BZ_JSON_OBJECT)) {
             put_parameters(p, bz_json_get(function, "parameters"));
@@ -358,7 +358,7 @@ bz_status bz_put_declarations(bz_prompt *p, const bz_json_node *tools, bz_error 
         if (bz_json_is(bz_json_get(function, "response"), BZ_JSON_OBJECT)) {
             put_response(p, bz_json_get(function, "response"));
         }
-        bz_put_ours(p, "}<tool|>");
+        bz_put_template(p, "}<tool|>");
     }
     return BZ_OK;
 }

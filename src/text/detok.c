@@ -1,4 +1,4 @@
-/* Token ids to text, one token at a time. */
+/* Detokenizer: token ids to text, one token at a time. */
 #include "text/vocab.h"
 #include "base/utf8.h"
 
@@ -21,7 +21,7 @@ size_t bz_detok_flush(bz_detok *d, char out[BZ_DETOK_MAX])
     return n;
 }
 
-/* The bytes that a token stands for; at most BZ_MAX_PIECE. */
+/* The bytes of a token; at most BZ_MAX_PIECE. */
 static size_t token_bytes(const bz_tokenizer *t, int32_t id, char out[BZ_MAX_PIECE])
 {
     bz_str s = t->text[id];
@@ -53,8 +53,7 @@ size_t bz_detok_push(bz_detok *d, const bz_tokenizer *t, int32_t id, bool show_c
     }
     size_t n = 0;
     if (t->flags[id] & BZ_TOKEN_HIDDEN) {
-        /* What follows belongs to another part of the answer, so nothing can complete
-         * a character that is still open. */
+        /* Another part of the answer begins: nothing can complete an incomplete character. */
         n = bz_detok_flush(d, out);
         if (!show_control) {
             return n;

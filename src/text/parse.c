@@ -1,14 +1,15 @@
-/* A state machine over texts and markers:
+/* The answer parser: a state machine over texts and markers.
  *
- *   answer   <|channel>   thought     drop the channel's name, "thought\n"
+ *   state    marker       next state
+ *   answer   <|channel>   thought     the channel's name, "thought\n", is dropped
  *            <|tool_call> call
  *   thought  <channel|>   answer
- *            <|tool_call> call        models do forget to close a thought
+ *            <|tool_call> call        models sometimes do not close a thought
  *   call     <tool_call|> answer      the text between is one call (parse_call.c)
  *
- * A text is said as soon as it cannot change: white space at its end waits, because before
- * a marker it is dropped. Behind a thought or a call, a text that begins with call: and the
- * name of a tool waits too: it is a call whose marker was forgotten.
+ * Text is emitted as soon as it is final. White space at the end of a text is held back, because it
+ * is dropped before a marker. After a thought or a call, a text that begins with "call:" and a
+ * tool's name is held back too: it is a call without its marker.
  */
 #include "text/parse_machine.h"
 
@@ -27,7 +28,7 @@ static void append(bz_parser *p, bz_json_buffer *to, const char *bytes, size_t n
     p->full = p->full || (n && !bz_json_to_buffer(to, bytes, n));
 }
 
-static bz_parser_event *add_event(bz_parser *p, bz_said_kind kind)
+static bz_parser_event *add_event(bz_parser *p, bz_parse_kind kind)
 {
     if (p->n_events == p->cap_events) {
         size_t cap = p->cap_events ? 2 * p->cap_events : 8;
@@ -42,17 +43,17 @@ static bz_parser_event *add_event(bz_parser *p, bz_said_kind kind)
     }
     bz_parser_event *e = &p->events[p->n_events++];
     *e = (bz_parser_event){
-        .said = {.kind = kind, .call = p->n_calls}, .name = p->text.n, .text = p->text.n};
+        .event = {.kind = kind, .call = p->n_calls}, .name = p->text.n, .text = p->text.n};
     return e;
 }
 
-static void say_text(bz_parser *p, bz_said_kind kind, const char *text, size_t n)
+static void emit_text(bz_parser *p, bz_parse_kind kind, const char *text, size_t n)
 {
-    if (n == 0 || (kind == BZ_SAID_THINKING && !p->options.thinking)) {
+    if (n == 0 || (kind == BZ_PARSE_THINKING && !p->options.thinking)) {
         return;
     }
     bz_parser_event *e = p->n_events > p->next_event ? &p->events[p->n_events - 1] : NULL;
-    if (!e || e->said.kind != kind) {
+    if (!e || e->event.kind != kind) {
         e = add_event(p, kind);
     }
     if (e) {
@@ -61,8 +62,8 @@ static void say_text(bz_parser *p, bz_said_kind kind, const char *text, size_t n
     }
 }
 
-static void say_call(bz_parser *p, bz_said_kind kind, bz_str name, const char *text, size_t n,
-                     bool repaired)
+static void emit_call(bz_parser *p, bz_parse_kind kind, bz_str name, const char *text, size_t n,
+                      bool repaired)
 {
     bz_parser_event *e = add_event(p, kind);
     if (e) {
@@ -71,40 +72,40 @@ static void say_call(bz_parser *p, bz_said_kind kind, bz_str name, const char *t
         e->text = p->text.n;
         append(p, &p->text, text, n);
         e->n_text = n;
-        e->said.repaired = repaired;
+        e->event.repaired = repaired;
     }
 }
 
-bool bz_parser_next(bz_parser *p, bz_said *said)
+bool bz_parser_next(bz_parser *p, bz_parse_event *event)
 {
     if (p->full || p->next_event == p->n_events) {
-        return false; /* without memory, texts may be missing */
+        return false; /* after an allocation failure texts may be incomplete */
     }
     const bz_parser_event *e = &p->events[p->next_event++];
     const char *text = p->text.text ? p->text.text : "";
-    *said = e->said;
-    said->name = (bz_str){text + e->name, e->n_name};
-    said->text = (bz_str){text + e->text, e->n_text};
+    *event = e->event;
+    event->name = (bz_str){text + e->name, e->n_name};
+    event->text = (bz_str){text + e->text, e->n_text};
     return true;
 }
 
 /* ---- answers and thoughts --------------------------------------------------- */
 
-static bz_said_kind speaking(const bz_parser *p)
+static bz_parse_kind text_kind(const bz_parser *p)
 {
-    return p->state == BZ_IN_THOUGHT ? BZ_SAID_THINKING : BZ_SAID_ANSWER;
+    return p->state == BZ_IN_THOUGHT ? BZ_PARSE_THINKING : BZ_PARSE_ANSWER;
 }
 
-/* Says what has waited and the text, but for white space at the end. */
-static void say(bz_parser *p, const char *text, size_t n)
+/* Emits the held text and this one, except for white space at the end, which is held. */
+static void emit(bz_parser *p, const char *text, size_t n)
 {
     size_t space = bz_space_after((bz_str){text, n});
     if (space < n) {
-        say_text(p, speaking(p), p->wait.text, p->wait.n);
-        say_text(p, speaking(p), text, n - space);
-        p->wait.n = 0;
+        emit_text(p, text_kind(p), p->pending.text, p->pending.n);
+        emit_text(p, text_kind(p), text, n - space);
+        p->pending.n = 0;
     }
-    append(p, &p->wait, text + n - space, space);
+    append(p, &p->pending, text + n - space, space);
 }
 
 static void begin_call(bz_parser *p)
@@ -113,43 +114,43 @@ static void begin_call(bz_parser *p)
     p->open_quote = p->named = false;
 }
 
-typedef enum fit { FITS, MAY_FIT, FITS_NOT } fit;
+typedef enum match { MATCH, PARTIAL_MATCH, NO_MATCH } match;
 
-/* Is this the beginning of a call of a tool that exists? */
-static fit fits_call(const bz_parser *p, bz_str s)
+/* Whether s is the beginning of a call of a declared tool. */
+static match match_call(const bz_parser *p, bz_str s)
 {
     static const char word[] = "call:";
-    fit best = FITS_NOT;
+    match best = NO_MATCH;
     size_t n = sizeof word - 1;
     if (memcmp(s.data, word, s.len < n ? s.len : n) != 0) {
-        return FITS_NOT;
+        return NO_MATCH;
     }
     if (s.len <= n) {
-        return MAY_FIT;
+        return PARTIAL_MATCH;
     }
     s = (bz_str){s.data + n, s.len - n};
-    for (const bz_json_node *tool = bz_json_first(p->options.tools); tool && best != FITS;
+    for (const bz_json_node *tool = bz_json_first(p->options.tools); tool && best != MATCH;
          tool = tool->next) {
         const bz_json_node *function = bz_json_get(tool, "function");
         bz_str name = bz_json_string(bz_json_get(function ? function : tool, "name"));
         if (name.len && memcmp(s.data, name.data, s.len < name.len ? s.len : name.len) == 0) {
             if (s.len <= name.len) {
-                best = MAY_FIT;
+                best = PARTIAL_MATCH;
             } else if (s.data[name.len] == '{') {
-                best = FITS;
+                best = MATCH;
             }
         }
     }
     return best;
 }
 
-static void end_of_waiting(bz_parser *p)
+static void emit_held(bz_parser *p)
 {
-    bz_json_buffer waited = p->wait;
+    bz_json_buffer waited = p->pending;
     p->may_call = false;
     if (waited.n) {
-        p->wait = (bz_json_buffer){0};
-        say(p, waited.text, waited.n);
+        p->pending = (bz_json_buffer){0};
+        emit(p, waited.text, waited.n);
         free(waited.text);
     }
 }
@@ -168,23 +169,23 @@ static void answer_text(bz_parser *p, const char *text, size_t n)
         p->skip_space = false;
     }
     if (!p->may_call) {
-        say(p, text, n);
+        emit(p, text, n);
         return;
     }
-    append(p, &p->wait, text, n);
-    bz_str waiting = {p->wait.text, p->wait.n};
+    append(p, &p->pending, text, n);
+    bz_str waiting = {p->pending.text, p->pending.n};
     if (p->full) {
         return;
     }
-    fit how = fits_call(p, waiting);
-    if (how == FITS) {
-        bz_json_buffer waited = p->wait;
-        p->wait = (bz_json_buffer){0};
+    match how = match_call(p, waiting);
+    if (how == MATCH) {
+        bz_json_buffer waited = p->pending;
+        p->pending = (bz_json_buffer){0};
         begin_call(p);
         call_text(p, waited.text, waited.n);
         free(waited.text);
-    } else if (how == FITS_NOT) {
-        end_of_waiting(p);
+    } else if (how == NO_MATCH) {
+        emit_held(p);
     }
 }
 
@@ -193,24 +194,23 @@ static void begin_answer(bz_parser *p, bool skip_space)
     p->state = BZ_IN_ANSWER;
     p->skip_space = skip_space;
     p->may_call = bz_json_first(p->options.tools) != NULL;
-    p->wait.n = 0;
+    p->pending.n = 0;
 }
 
 static void begin_thought(bz_parser *p)
 {
     p->state = BZ_IN_THOUGHT;
     p->n_name = 0;
-    p->wait.n = 0;
+    p->pending.n = 0;
 }
 
-/* The name is over without having come whole: it was text, unless only its line end is
- * missing. */
+/* The channel's name ended early: what came of it was text, unless only the line end is missing. */
 static void end_name(bz_parser *p)
 {
     size_t whole = sizeof CHANNEL_NAME - 1, n = p->n_name;
     p->n_name = whole;
     if (n < whole - 1) {
-        say(p, CHANNEL_NAME, n);
+        emit(p, CHANNEL_NAME, n);
     }
 }
 
@@ -221,14 +221,14 @@ static void thought_text(bz_parser *p, const char *text, size_t n)
         if (*text != CHANNEL_NAME[p->n_name]) {
             size_t came = p->n_name;
             p->n_name = whole;
-            say(p, CHANNEL_NAME, came);
+            emit(p, CHANNEL_NAME, came);
             break;
         }
         p->n_name++;
         text++;
         n--;
     }
-    say(p, text, n);
+    emit(p, text, n);
 }
 
 /* ---- calls ------------------------------------------------------------------ */
@@ -236,34 +236,34 @@ static void thought_text(bz_parser *p, const char *text, size_t n)
 static void call_text(bz_parser *p, const char *text, size_t n)
 {
     bz_str name, arguments;
-    append(p, &p->wait, text, n);
+    append(p, &p->pending, text, n);
     if (p->named || p->full || !memchr(text, '{', n)) {
         return;
     }
     p->named = true;
-    if (bz_call_name((bz_str){p->wait.text, p->wait.n}, &name, &arguments)) {
-        say_call(p, BZ_SAID_CALL_BEGIN, name, "", 0, false);
+    if (bz_call_name((bz_str){p->pending.text, p->pending.n}, &name, &arguments)) {
+        emit_call(p, BZ_PARSE_CALL_BEGIN, name, "", 0, false);
     }
 }
 
-/* What the model wrote, with its quote tokens spelled out. */
-static void say_broken_call(bz_parser *p, bz_str name)
+/* Emits the model's text with its quote tokens spelled out. */
+static void emit_broken_call(bz_parser *p, bz_str name)
 {
     static const char quote[] = "<|\"|>";
     p->json.n = 0;
-    for (size_t at = 0; at < p->wait.n;) {
-        const char *next = memchr(p->wait.text + at, BZ_CALL_QUOTE, p->wait.n - at);
-        size_t end = next ? (size_t)(next - p->wait.text) : p->wait.n;
-        append(p, &p->json, p->wait.text + at, end - at);
+    for (size_t at = 0; at < p->pending.n;) {
+        const char *next = memchr(p->pending.text + at, BZ_CALL_QUOTE, p->pending.n - at);
+        size_t end = next ? (size_t)(next - p->pending.text) : p->pending.n;
+        append(p, &p->json, p->pending.text + at, end - at);
         append(p, &p->json, quote, next ? sizeof quote - 1 : 0);
         at = end + 1;
     }
-    say_call(p, BZ_SAID_BROKEN_CALL, name, p->json.text, p->json.n, false);
+    emit_call(p, BZ_PARSE_BROKEN_CALL, name, p->json.text, p->json.n, false);
 }
 
 static void end_call(bz_parser *p)
 {
-    bz_str call = {p->wait.text ? p->wait.text : "", p->wait.n}, name = {"", 0}, arguments;
+    bz_str call = {p->pending.text ? p->pending.text : "", p->pending.n}, name = {"", 0}, arguments;
     p->json.n = 0;
     bz_call_answer answer = bz_call_to_json(call, p->options.tools, &p->json);
     if (!bz_call_name(call, &name, &arguments)) {
@@ -272,9 +272,9 @@ static void end_call(bz_parser *p)
     if (answer == BZ_CALL_NO_MEMORY) {
         p->full = true;
     } else if (answer == BZ_CALL_BROKEN) {
-        say_broken_call(p, name);
+        emit_broken_call(p, name);
     } else {
-        say_call(p, BZ_SAID_CALL, name, p->json.text, p->json.n, answer == BZ_CALL_REPAIRED);
+        emit_call(p, BZ_PARSE_CALL, name, p->json.text, p->json.n, answer == BZ_CALL_REPAIRED);
     }
     p->n_calls++;
     begin_answer(p, true);
@@ -303,30 +303,30 @@ void bz_parser_on_end(bz_parser *p)
         end_name(p);
     } else if (p->state == BZ_IN_ANSWER) {
         if (p->may_call) {
-            end_of_waiting(p);
+            emit_held(p);
         }
-        say_text(p, BZ_SAID_ANSWER, p->wait.text, p->wait.n);
+        emit_text(p, BZ_PARSE_ANSWER, p->pending.text, p->pending.n);
     }
     if (p->state != BZ_ENDED) {
-        p->wait.n = 0;
+        p->pending.n = 0;
         p->state = BZ_ENDED;
-        add_event(p, BZ_SAID_END);
+        add_event(p, BZ_PARSE_END);
     }
 }
 
 static void answer_mark(bz_parser *p, bz_mark m, const char *literal)
 {
     if (m == BZ_MARK_QUOTE) {
-        answer_text(p, literal, strlen(literal)); /* the one marker that means nothing by itself */
+        answer_text(p, literal, strlen(literal)); /* outside calls it is text */
         return;
     }
     if (m != BZ_MARK_CHANNEL && m != BZ_MARK_TOOL_CALL) {
-        return; /* strays; text goes on as if they were not there */
+        return; /* a stray marker is ignored */
     }
     if (p->may_call) {
-        end_of_waiting(p);
+        emit_held(p);
     }
-    p->wait.n = 0;
+    p->pending.n = 0;
     if (m == BZ_MARK_CHANNEL) {
         begin_thought(p);
     } else {
@@ -340,9 +340,9 @@ static void thought_mark(bz_parser *p, bz_mark m, const char *literal)
         thought_text(p, literal, strlen(literal));
     } else if (m == BZ_MARK_CHANNEL || m == BZ_MARK_CHANNEL_END || m == BZ_MARK_TOOL_CALL) {
         end_name(p);
-        p->wait.n = 0;
+        p->pending.n = 0;
         if (m == BZ_MARK_CHANNEL) {
-            begin_thought(p); /* models double the marker */
+            begin_thought(p); /* models sometimes repeat the marker */
         } else if (m == BZ_MARK_CHANNEL_END) {
             begin_answer(p, true);
         } else {
@@ -356,14 +356,14 @@ static void call_mark(bz_parser *p, bz_mark m, const char *literal)
     char quote = BZ_CALL_QUOTE;
     if (m == BZ_MARK_QUOTE) {
         p->open_quote = !p->open_quote;
-        append(p, &p->wait, &quote, 1);
+        append(p, &p->pending, &quote, 1);
     } else if (m == BZ_MARK_TOOL_CALL_END || m == BZ_MARK_TOOL_RESPONSE) {
         end_call(p);
     } else if (m == BZ_MARK_TOOL_CALL && !p->open_quote) {
         end_call(p);
         begin_call(p);
     } else {
-        call_text(p, literal, strlen(literal)); /* in a string: a model may write about itself */
+        call_text(p, literal, strlen(literal)); /* inside a string it is text */
     }
 }
 
@@ -384,7 +384,7 @@ void bz_parser_on_mark(bz_parser *p, bz_mark m, const char *literal)
     }
 }
 
-/* ---- life ------------------------------------------------------------------- */
+/* ---- creation ---------------------------------------------------------------- */
 
 bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer,
                         const bz_parser_options *options, bz_error *err)
@@ -400,7 +400,7 @@ bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer,
     begin_answer(p, false);
     if (options->thinking_open) {
         begin_thought(p);
-        p->n_name = sizeof CHANNEL_NAME - 1; /* it stands in the prompt */
+        p->n_name = sizeof CHANNEL_NAME - 1; /* the name is in the prompt */
     }
     return BZ_OK;
 }
@@ -408,7 +408,7 @@ bz_status bz_parser_new(bz_parser **out, const bz_tokenizer *tokenizer,
 void bz_parser_free(bz_parser *p)
 {
     if (p) {
-        free(p->wait.text);
+        free(p->pending.text);
         free(p->json.text);
         free(p->text.text);
         free(p->events);

@@ -1,17 +1,17 @@
-/*   call:NAME{key:value,key:value}
+/* Converts a valid tool call to JSON.
  *
+ *   call:NAME{key:value,key:value}
  *   value := Q text Q | object | array | JSON string, number or word
  *
- * Q is the quote token. Text between two of them is literal: no escapes, quotes and braces
- * and newlines as they come. Keys are bare; quoted ones are taken too.
- * parse_call_repair.c has what is done about texts that break these rules.
+ * Q is the quote token. Text between two of them is literal, without escapes. Keys are bare; quoted
+ * keys are accepted too. parse_call_repair.c handles invalid calls.
  */
 #include "text/parse_call.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/parse_call_inside.h"
+#include "text/parse_call_internal.h"
 #include "text/space.h"
 
 bool bz_call_name(bz_str call, bz_str *name, bz_str *arguments)
@@ -87,12 +87,12 @@ size_t bz_call_word_end(bz_str s, size_t at)
     return at;
 }
 
-/* ---- by the rules ----------------------------------------------------------- */
+/* ---- the parser ------------------------------------------------------------- */
 
 typedef struct reader {
     bz_str s;
     size_t at;
-    char *scratch; /* as long as s: a string without its escapes */
+    char *scratch; /* [s.len] for an unescaped string */
     bz_json *j;
 } reader;
 
@@ -105,7 +105,7 @@ static bool take(reader *r, char c)
     return false;
 }
 
-/* A string in either kind of quotes; false: there is none, or it does not end. */
+/* A string in quote tokens or double quotes; false: there is none, or it is not closed. */
 static bool read_string(reader *r, bz_str *string)
 {
     bz_str s = r->s;
@@ -220,7 +220,7 @@ static bool read_value(reader *r, unsigned depth)
     return any;
 }
 
-/* Tells no memory from bad text. */
+/* Distinguishes out of memory from invalid text. */
 typedef struct sink {
     bz_json_buffer *out;
     bool full;

@@ -1,10 +1,9 @@
-/* Calls that break the rules, as small models write them: quotes of another kind, strings and
- * objects that do not end, strings without quotes. Each repair makes a new text, which is then read
- * by the rules. */
+/* Repairs invalid calls, as small models write them: wrong quotes, strings and objects that are not
+ * closed, strings without quotes. Each repair produces a new text, which is then parsed again. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/parse_call_inside.h"
+#include "text/parse_call_internal.h"
 #include "text/space.h"
 
 static bz_str from(bz_str s, size_t at)
@@ -17,7 +16,7 @@ static bool same(bz_str a, bz_str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
-/* Each makes a new text of an old one. `full` is no memory. */
+/* The text that a repair produces. full: out of memory. */
 typedef struct repair {
     bz_json_buffer text;
     bool full;
@@ -39,16 +38,16 @@ static bz_str text_of(const repair *r)
     return (bz_str){r->text.text ? r->text.text : "", r->text.n};
 }
 
-/* A pass over a broken text. A quote that never closes is looked for once, not again from
- * each later one: texts are as long as models make them. */
+/* A scan over an invalid text. After one unclosed quote no later quote of that kind is tried again,
+ * so that the scan stays linear. */
 typedef struct pass {
     bz_str s;
     size_t at;
     bool open_double, open_single;
 } pass;
 
-/* Behind the string that begins here in either kind of quotes; at if none does, s.len if
- * it has no closing token. */
+/* Offset after the string that begins here in quote tokens or double quotes; p->at if none does;
+ * s.len if the closing token is missing. */
 static size_t string_end(pass *p)
 {
     bz_str s = p->s;
@@ -61,7 +60,7 @@ static size_t string_end(pass *p)
     return end ? end : p->at;
 }
 
-/* Behind 'text', or 0. */
+/* Offset after 'text', or 0. */
 static size_t single_end(pass *p)
 {
     size_t end = p->s.data[p->at] == '\'' && !p->open_single ? bz_call_quoted_end(p->s, p->at) : 0;
@@ -69,10 +68,10 @@ static size_t single_end(pass *p)
     return end;
 }
 
-/* 'text' as a value becomes a string; a quote token right behind it goes. */
+/* Turns a value 'text' into a string; a quote token directly after it is dropped. */
 static void fix_single_quotes(repair *to, bz_str s)
 {
-    bool value = false; /* one may begin here */
+    bool value = false; /* a value may begin here */
     for (pass p = {.s = s}; p.at < s.len;) {
         size_t end = string_end(&p);
         if (end > p.at) {
@@ -105,8 +104,8 @@ static size_t count_quotes(bz_str s)
     return n;
 }
 
-/* A string that does not end is ended before the last `outside` brackets. Returns how many
- * brackets there are at the end. */
+/* Closes an unclosed string before the last `outside` brackets. Returns how many brackets are at
+ * the end. */
 static size_t fix_open_string(repair *to, bz_str s, size_t outside)
 {
     size_t end = s.len - bz_space_after(s), brackets = 0;
@@ -134,27 +133,27 @@ static void fix_open_object(repair *to, bz_str s)
     }
 }
 
-static bool says_string(const bz_json_node *type)
+static bool is_string_type(const bz_json_node *type)
 {
     bz_str s = bz_json_string(type);
     return bz_str_is(s, "string") || bz_str_is(s, "STRING");
 }
 
-static bool takes_string(const bz_json_node *schema)
+static bool accepts_string(const bz_json_node *schema)
 {
     const bz_json_node *type = bz_json_get(schema, "type");
-    bool takes = says_string(type);
-    for (const bz_json_node *one = bz_json_first(type); one && !takes; one = one->next) {
-        takes = says_string(one);
+    bool accepts = is_string_type(type);
+    for (const bz_json_node *one = bz_json_first(type); one && !accepts; one = one->next) {
+        accepts = is_string_type(one);
     }
-    for (const bz_json_node *one = bz_json_first(bz_json_get(schema, "anyOf")); one && !takes;
+    for (const bz_json_node *one = bz_json_first(bz_json_get(schema, "anyOf")); one && !accepts;
          one = one->next) {
-        takes = takes_string(one);
+        accepts = accepts_string(one);
     }
-    return takes;
+    return accepts;
 }
 
-/* Is the property's key at s[at], and a colon behind it? Then where the value begins, else 0. */
+/* If s[at] is the property's key followed by a colon: the offset of the value, else 0. */
 static size_t value_of_key(bz_str s, size_t at, const bz_json_node *property)
 {
     size_t n = property->key.len;
@@ -166,7 +165,7 @@ static size_t value_of_key(bz_str s, size_t at, const bz_json_node *property)
     return at < s.len && s.data[at] == ':' ? at + 1 : 0;
 }
 
-/* Where a bare text ends: before the next property that is known, or the last brace. */
+/* The end of an unquoted text: before the next known property, or the last brace. */
 static size_t bare_end(bz_str s, size_t at, const bz_json_node *properties)
 {
     for (size_t i = at; i < s.len; i++) {
@@ -184,7 +183,7 @@ static size_t bare_end(bz_str s, size_t at, const bz_json_node *properties)
     return end > at && s.data[end - 1] == '}' ? end - 1 : s.len;
 }
 
-/* Something that needs no quotes, whatever the schema says. */
+/* Whether s[at] is a value that needs no quotes, whatever the schema is. */
 static bool is_whole_value(bz_str s, size_t at)
 {
     at = bz_call_skip_space(s, at);
@@ -199,7 +198,7 @@ static bool is_whole_value(bz_str s, size_t at)
     return end > at && (end == s.len || memchr(",}]", s.data[end], 3));
 }
 
-/* Bare texts of properties that are strings by their schema become strings. */
+/* Quotes unquoted values of properties that are strings in the schema. */
 static bool fix_bare_strings(repair *to, bz_str s, const bz_json_node *properties)
 {
     bool changed = false;
@@ -213,7 +212,7 @@ static bool fix_bare_strings(repair *to, bz_str s, const bz_json_node *propertie
         char c = s.data[p.at++];
         for (const bz_json_node *property = bz_json_first(properties); property && !value;
              property = property->next) {
-            if ((c == '{' || c == ',') && takes_string(property)) {
+            if ((c == '{' || c == ',') && accepts_string(property)) {
                 value = value_of_key(s, p.at, property);
             }
         }
@@ -231,20 +230,20 @@ static bool fix_bare_strings(repair *to, bz_str s, const bz_json_node *propertie
     return changed;
 }
 
-/* Single quotes, then a string left open, then, if anything had to be changed, the object
- * left open. With more than one bracket at the end it is not clear which of them belong
- * to the string; the first reading that makes sense counts. */
+/* Repairs single quotes, then an unclosed string, then, if anything was changed, an unclosed
+ * object. With several brackets at the end it is unclear which of them belong to the string; the
+ * first valid reading is used. */
 static bz_call_answer try_repairs(bz_str s, bool close, bz_json_buffer *out)
 {
     repair single = {0};
     bz_call_answer answer = BZ_CALL_BROKEN;
     fix_single_quotes(&single, s);
     bool full = single.full;
-    for (size_t outside = 1, most = 1;
-         outside <= most && outside <= 8 && answer == BZ_CALL_BROKEN && !full; outside++) {
+    for (size_t outside = 1, max = 1;
+         outside <= max && outside <= 8 && answer == BZ_CALL_BROKEN && !full; outside++) {
         repair string = {0}, object = {0};
         size_t brackets = fix_open_string(&string, text_of(&single), outside);
-        most = brackets > most ? brackets : most;
+        max = brackets > max ? brackets : max;
         bool changed = close || !same(text_of(&string), s);
         if (changed) {
             fix_open_object(&object, text_of(&string));
@@ -268,8 +267,8 @@ static const bz_json_node *tool_named(const bz_json_node *tools, bz_str name)
         if (!function) {
             function = tool;
         }
-        const bz_json_node *own = bz_json_get(function, "name");
-        if (bz_json_is(own, BZ_JSON_STRING) && same(own->of.text, name)) {
+        const bz_json_node *declared = bz_json_get(function, "name");
+        if (bz_json_is(declared, BZ_JSON_STRING) && same(declared->of.text, name)) {
             return function;
         }
     }

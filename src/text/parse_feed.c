@@ -1,4 +1,4 @@
-/* Token ids, or texts with markers spelled out, to what the machine in parse.c understands. */
+/* Input of the answer parser: token ids, or texts with markers spelled out. */
 #include "text/parse_machine.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static const struct {
     const char *text;
-    size_t at; /* in bz_special_ids */
+    size_t at; /* offset in bz_special_ids */
     bz_mark mark;
 } markers[] = {
     {"<|channel>", offsetof(bz_special_ids, channel), BZ_MARK_CHANNEL},
@@ -40,8 +40,8 @@ enum { N_MARKERS = sizeof markers / sizeof *markers };
 
 /* ---- tokens ----------------------------------------------------------------- */
 
-/* Events that were taken make room. */
-static void make_room(bz_parser *p)
+/* Resets the event buffers when all events have been read. */
+static void reset_events(bz_parser *p)
 {
     if (p->next_event == p->n_events) {
         p->next_event = p->n_events = 0;
@@ -60,9 +60,9 @@ static size_t marker_of(const bz_parser *p, int32_t id)
 {
     const bz_special_ids *ids = bz_tokenizer_special(p->t);
     for (size_t i = 0; i < N_MARKERS; i++) {
-        int32_t own;
-        memcpy(&own, (const char *)ids + markers[i].at, sizeof own);
-        if (own == id) {
+        int32_t marker;
+        memcpy(&marker, (const char *)ids + markers[i].at, sizeof marker);
+        if (marker == id) {
             return i;
         }
     }
@@ -72,7 +72,7 @@ static size_t marker_of(const bz_parser *p, int32_t id)
 bz_status bz_parser_push(bz_parser *p, int32_t id, bz_error *err)
 {
     char text[BZ_DETOK_MAX];
-    make_room(p);
+    reset_events(p);
     if (id >= 0 && bz_tokenizer_is_control(p->t, id)) {
         size_t i = marker_of(p, id);
         bz_parser_on_text(p, text, bz_detok_flush(&p->detok, text));
@@ -81,7 +81,7 @@ bz_status bz_parser_push(bz_parser *p, int32_t id, bz_error *err)
             return status_of(p, err);
         }
     }
-    if (bz_tokenizer_is_end(p->t, id)) { /* one of the file's own */
+    if (bz_tokenizer_is_end(p->t, id)) { /* an end token from the file's list */
         bz_parser_on_text(p, text, bz_detok_flush(&p->detok, text));
         bz_parser_on_end(p);
     } else {
@@ -93,12 +93,12 @@ bz_status bz_parser_push(bz_parser *p, int32_t id, bz_error *err)
 bz_status bz_parser_finish(bz_parser *p, bz_error *err)
 {
     char text[BZ_DETOK_MAX];
-    make_room(p);
+    reset_events(p);
     bz_parser_on_text(p, text, bz_detok_flush(&p->detok, text));
     if (p->state == BZ_IN_ANSWER && p->skip_space && p->n_held > 1) {
-        p->n_held = 0; /* the stream was cut in a marker: nobody begins an answer like that */
+        p->n_held = 0; /* part of a marker: the stream was cut off there */
     }
-    for (size_t at = 0; at < p->n_held;) { /* no marker, maybe not even characters */
+    for (size_t at = 0; at < p->n_held;) { /* not a marker, possibly invalid UTF-8 */
         uint32_t cp;
         at += bz_utf8_decode(p->held + at, p->n_held - at, &cp);
         bz_parser_on_text(p, text, bz_utf8_encode(cp, text));
@@ -110,7 +110,7 @@ bz_status bz_parser_finish(bz_parser *p, bz_error *err)
 
 /* ---- texts ------------------------------------------------------------------ */
 
-/* The marker at the start of s, or N_MARKERS; *partial: s may become one. None begins with
+/* The marker at the start of s, or N_MARKERS; *partial: s may become one. No marker is a prefix of
  * another. */
 static size_t marker_at(bz_str s, bool *partial)
 {
@@ -127,7 +127,7 @@ static size_t marker_at(bz_str s, bool *partial)
     return N_MARKERS;
 }
 
-/* Says whole characters without markers. */
+/* Passes on text without markers; invalid UTF-8 becomes U+FFFD. */
 static void pass_text(bz_parser *p, bz_str s)
 {
     size_t kept = 0;
@@ -146,7 +146,7 @@ static void pass_text(bz_parser *p, bz_str s)
 
 bz_status bz_parser_push_text(bz_parser *p, const char *text, size_t len, bz_error *err)
 {
-    make_room(p);
+    reset_events(p);
     char *joined = len < SIZE_MAX / 2 ? malloc(p->n_held + len + 1) : NULL;
     if (!joined) {
         p->full = true;
@@ -157,7 +157,7 @@ bz_status bz_parser_push_text(bz_parser *p, const char *text, size_t len, bz_err
         memcpy(joined + p->n_held, text, len);
     }
     len += p->n_held;
-    size_t said = 0, whole = bz_utf8_complete(joined, len), at = 0;
+    size_t done = 0, whole = bz_utf8_complete(joined, len), at = 0;
     bool partial = false;
     while (at < whole) {
         size_t i = N_MARKERS;
@@ -171,13 +171,13 @@ bz_status bz_parser_push_text(bz_parser *p, const char *text, size_t len, bz_err
             at++;
             continue;
         }
-        pass_text(p, (bz_str){joined + said, at - said});
+        pass_text(p, (bz_str){joined + done, at - done});
         bz_parser_on_mark(p, markers[i].mark, markers[i].text);
         at += strlen(markers[i].text);
-        said = at;
+        done = at;
     }
-    pass_text(p, (bz_str){joined + said, at - said});
-    p->n_held = len - at; /* a marker's beginning, or a character's */
+    pass_text(p, (bz_str){joined + done, at - done});
+    p->n_held = len - at; /* the beginning of a marker or a character */
     memcpy(p->held, joined + at, p->n_held);
     free(joined);
     return status_of(p, err);

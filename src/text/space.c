@@ -1,3 +1,4 @@
+/* White space at the ends of a text. */
 #include "text/space.h"
 
 #include "base/utf8.h"
@@ -27,7 +28,7 @@ size_t bz_space_after(bz_str s)
 {
     size_t end = s.len;
     while (end > 0) {
-        /* back to where the last character may begin */
+        /* the first byte of the last character */
         size_t from = end - 1;
         while (from > 0 && end - from < 4 && ((unsigned char)s.data[from] & 0xC0) == 0x80) {
             from--;

@@ -1,9 +1,9 @@
-/* Which tokens are more than text: the special set, what is hidden when text is
- * shown, what ends an answer, and how specials are found in a template's text.
+/* Special tokens: which tokens are special, hidden or end an answer, and how they are found in a
+ * template's text.
  *
- * Files disagree about types: Ollama's mark every special CONTROL and byte tokens
- * NORMAL, llama.cpp's mark seven specials USER_DEFINED, some mark <eos> NORMAL. So
- * Gemma 4's own specials are known by their text, and types only add to them.
+ * Files disagree about token types: Ollama's mark every special token CONTROL and byte tokens
+ * NORMAL, llama.cpp's mark seven special tokens USER_DEFINED, some mark <eos> NORMAL. So Gemma 4's
+ * special tokens are recognised by their text, and types only add to them.
  */
 #include "text/vocab.h"
 #include "base/utf8.h"
@@ -17,7 +17,7 @@ enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
 
 static const struct {
     const char *text;
-    size_t at; /* in bz_special_ids */
+    size_t at; /* offset in bz_special_ids */
 } known[] = {
     {"<pad>", offsetof(bz_special_ids, pad)},
     {"<eos>", offsetof(bz_special_ids, eos)},
@@ -50,7 +50,7 @@ _Static_assert(N_KNOWN * sizeof(int32_t) == sizeof(bz_special_ids),
 
 static void mark(bz_tokenizer *t, int64_t id, int flags)
 {
-    /* Keys may name ids that a cut-down vocabulary lacks; such a token never occurs. */
+    /* Keys may name ids outside a reduced vocabulary; such a token never occurs. */
     if (id >= 0 && id < t->n_tokens) {
         t->flags[id] = (uint8_t)(t->flags[id] | flags);
     }
@@ -60,7 +60,8 @@ static bz_status mark_types(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
 {
     const bz_gguf_kv *kv = bz_gguf_find(gguf, KEY_TYPES);
     if (!kv || !kv->is_array) {
-        return bz_fail(err, BZ_BAD_FILE, "The file has no list " KEY_TYPES ".");
+        return bz_fail(err, BZ_BAD_FILE,
+                       "The file has no list " KEY_TYPES ", so its vocabulary cannot be read.");
     }
     if (kv->count != (uint64_t)t->n_tokens) {
         return bz_fail(err, BZ_BAD_FILE, KEY_TYPES " has %llu entries for %d tokens.",
@@ -116,7 +117,7 @@ static bz_status collect(bz_tokenizer *t, bz_error *err)
         if (!(t->flags[id] & BZ_TOKEN_SPECIAL)) {
             continue;
         }
-        /* A text that is not whole characters could match inside a character. */
+        /* A text that is not valid UTF-8 could match inside a character. */
         if (text.len == 0 || !bz_utf8_valid(text.data, text.len)) {
             t->flags[id] &= (uint8_t)~BZ_TOKEN_SPECIAL;
             continue;
@@ -156,7 +157,7 @@ bz_status bz_vocab_classify(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
         memcpy((char *)&t->special + known[k].at, &id, sizeof id);
         mark(t, id, BZ_TOKEN_HIDDEN | BZ_TOKEN_SPECIAL);
     }
-    int32_t strike = bz_tokenizer_find(t, "</s>", 4); /* closes <s>, whatever its type says */
+    int32_t strike = bz_tokenizer_find(t, "</s>", 4); /* an HTML tag here, whatever its type is */
     if (strike >= 0) {
         t->flags[strike] = 0;
     }
@@ -167,8 +168,8 @@ bz_status bz_vocab_classify(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
     return collect(t, err);
 }
 
-/* First of specials[lo..hi) whose byte at `depth` is at least c; all are that long. */
-static size_t narrow(const bz_tokenizer *t, size_t lo, size_t hi, size_t depth, unsigned c)
+/* First of specials[lo..hi) whose byte at `depth` is at least c; all are longer than depth. */
+static size_t lower_bound(const bz_tokenizer *t, size_t lo, size_t hi, size_t depth, unsigned c)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -186,8 +187,7 @@ int32_t bz_vocab_special_at(const bz_tokenizer *t, const char *text, size_t len)
     if (len == 0) {
         return -1;
     }
-    /* The texts that agree with the input so far are neighbours in the ordered list,
-     * the shortest first. */
+    /* The texts that match the input so far are neighbours in the sorted list, shortest first. */
     unsigned char first = (unsigned char)text[0];
     size_t lo = t->special_first[first], hi = t->special_first[first + 1];
     int32_t best = -1;
@@ -199,8 +199,8 @@ int32_t bz_vocab_special_at(const bz_tokenizer *t, const char *text, size_t len)
             break;
         }
         unsigned c = (unsigned char)text[depth];
-        lo = narrow(t, lo, hi, depth, c);
-        hi = narrow(t, lo, hi, depth, c + 1);
+        lo = lower_bound(t, lo, hi, depth, c);
+        hi = lower_bound(t, lo, hi, depth, c + 1);
     }
     return best;
 }

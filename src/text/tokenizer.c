@@ -1,3 +1,5 @@
+/* Tokenizer: creation and lookups. Tables: vocab.c; text to ids: tokenize.c; ids to text: detok.c.
+ */
 #include "text/vocab.h"
 
 #include <stdlib.h>

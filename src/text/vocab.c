@@ -1,8 +1,7 @@
-/* Reading a vocabulary: token texts and merges into the tables of vocab.h.
+/* Loads a vocabulary: token texts and merges into the tables of vocab.h.
  *
- * 262,144 tokens and 514,906 merges must not be felt when a model opens, so nothing
- * is allocated per string, every table is sized once, and the merges are looked up
- * in small groups whose cache misses overlap.
+ * Loading 262,144 tokens and 514,906 merges must be fast, so nothing is allocated per string, every
+ * table is sized once, and merges are looked up in small groups whose cache misses overlap.
  */
 #include "text/vocab.h"
 #include "base/utf8.h"
@@ -14,8 +13,8 @@
 #define KEY_MERGES "tokenizer.ggml.merges"
 #define KEY_MODEL  "tokenizer.ggml.model"
 
-/* Real tables have runs of a few dozen full slots at most. A file made so that its
- * texts collide would make loading quadratic; it is refused instead. */
+/* Real tables have runs of at most a few dozen full slots. A file whose texts collide on purpose
+ * would make loading quadratic; it is refused. */
 enum { MAX_PROBES = 2048 };
 
 static bz_status no_memory(bz_error *err)
@@ -26,13 +25,14 @@ static bz_status no_memory(bz_error *err)
 static bz_status colliding(bz_error *err, const char *key)
 {
     return bz_fail(err, BZ_BAD_FILE,
-                   "%s holds texts that were made to collide; this is no real vocabulary.", key);
+                   "%s has texts whose hashes collide on purpose; this is not a real vocabulary.",
+                   key);
 }
 
-/* Smallest b with 2^b >= n, at least `least`. */
-static unsigned bits_for(size_t n, unsigned least)
+/* Smallest b >= min_bits with 2^b >= n. */
+static unsigned bits_for(size_t n, unsigned min_bits)
 {
-    unsigned b = least;
+    unsigned b = min_bits;
     while (((size_t)1 << b) < n) {
         b++;
     }
@@ -76,11 +76,10 @@ static uint64_t text_key(const char *p, size_t len)
 
 static size_t text_home(uint64_t key, size_t len, unsigned bits)
 {
-    return (size_t)(bz_spread(key + len) >> (64 - bits));
+    return (size_t)(bz_hash64(key + len) >> (64 - bits));
 }
 
-/* The slot that holds the text, or the empty one where it belongs, or NULL when the
- * search was given up after MAX_PROBES. */
+/* The slot of the text, or the empty slot where it belongs, or NULL after MAX_PROBES. */
 static bz_text_slot *text_slot(const bz_tokenizer *t, uint64_t key, const char *text, size_t len)
 {
     size_t mask = ((size_t)1 << t->slot_bits) - 1;
@@ -139,7 +138,7 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
                            (unsigned)id, bz_str_show(s, shown), s.len, BZ_MAX_PIECE);
         }
         if (s.len == 0) {
-            continue; /* keeps its id; no text leads to it */
+            continue; /* keeps its id; never produced from text */
         }
         uint64_t key = text_key(s.data, s.len);
         bz_text_slot *slot = text_slot(t, key, s.data, s.len);
@@ -162,21 +161,21 @@ static bz_status load_tokens(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
 
 /* ---- merges -------------------------------------------------------------------- */
 
-/* Merges wait in groups while the cache lines they will need are on their way. */
+/* Merges are processed in groups, whose cache lines are prefetched together. */
 enum { GROUP = 32, WHOLE = 128 };
 
 typedef struct merge {
     uint32_t rank;
     uint32_t symbol[3];
-    bz_str part[3]; /* left, right, both together */
+    bz_str part[3]; /* left, right, result */
     uint64_t key[3];
-    char whole[WHOLE]; /* part[2], where it fits */
+    char whole[WHOLE]; /* part[2], if it fits */
 } merge;
 
 typedef struct merge_loader {
     bz_tokenizer *t;
     bz_error *err;
-    size_t cap_symbols; /* room in t->text */
+    size_t cap_symbols; /* capacity of t->text */
     size_t joined_size, joined_used;
     merge group[GROUP];
     int n_group;
@@ -214,13 +213,13 @@ static bool grow_slots(bz_tokenizer *t)
     return true;
 }
 
-/* A symbol for a text that is no token. `text` lives as long as the file's header. */
+/* A new symbol for a text that is not a token. `text` must outlive the tokenizer. */
 static bz_status add_symbol(merge_loader *m, bz_str text, uint64_t key, uint32_t *symbol)
 {
     bz_tokenizer *t = m->t;
     if (t->n_symbols == BZ_MAX_SYMBOLS) {
         return bz_fail(m->err, BZ_UNSUPPORTED_MODEL,
-                       KEY_MERGES " speaks of more than %d different texts.", BZ_MAX_SYMBOLS);
+                       KEY_MERGES " has more than %d different texts.", BZ_MAX_SYMBOLS);
     }
     if (t->n_symbols == m->cap_symbols) {
         size_t cap = m->cap_symbols + m->cap_symbols / 2 + 64;
@@ -244,8 +243,8 @@ static bz_status add_symbol(merge_loader *m, bz_str text, uint64_t key, uint32_t
     return BZ_OK;
 }
 
-/* Writes down the text of a result, which stands nowhere in the file. The room, as
- * large as the whole list, suffices: no merge comes here twice. */
+/* Stores the text of a merge result, which is not in the file. The buffer is as large as the whole
+ * merge list, which suffices: every merge is stored at most once. */
 static bz_status keep_joined(merge_loader *m, bz_str left, bz_str right, bz_str *out)
 {
     bz_tokenizer *t = m->t;
@@ -265,7 +264,7 @@ static bz_status add_pair(merge_loader *m, uint32_t left, uint32_t right, uint32
     bz_tokenizer *t = m->t;
     uint64_t key = bz_pair_key(left, right);
     size_t mask = ((size_t)1 << t->pair_bits) - 1;
-    size_t home = (size_t)(bz_spread(key) >> (64 - t->pair_bits));
+    size_t home = (size_t)(bz_hash64(key) >> (64 - t->pair_bits));
     for (size_t step = 0; step < MAX_PROBES; step++) {
         uint64_t *slot = &t->pairs[(home + step) & mask];
         if (*slot == 0) {
@@ -274,14 +273,14 @@ static bz_status add_pair(merge_loader *m, uint32_t left, uint32_t right, uint32
             return BZ_OK;
         }
         if (*slot >> BZ_RANK_BITS == key) {
-            return BZ_OK; /* named twice: the first, lower rank counts */
+            return BZ_OK; /* a duplicate: the first, lower rank counts */
         }
     }
     return colliding(m->err, KEY_MERGES);
 }
 
-/* Splits "left right" and starts fetching what its three texts need. Sets *usable to
- * false for a merge that no text can ever reach. */
+/* Splits "left right" and prefetches the slots of its three texts. *usable: false for a merge that
+ * can never happen. */
 static bz_status read_merge(merge_loader *m, bz_str s, uint32_t rank, merge *out, bool *usable)
 {
     const bz_tokenizer *t = m->t;
@@ -294,8 +293,8 @@ static bz_status read_merge(merge_loader *m, bz_str s, uint32_t rank, merge *out
     }
     bz_str left = {s.data, (size_t)(space - s.data)}, right = {space + 1, s.len - left.len - 1};
 
-    /* The characters that meet where the parts meet. A space never reaches BPE, and
-     * parts that are not whole characters never arise. */
+    /* The two characters at the border. Spaces never reach BPE, and symbols are always whole
+     * characters. */
     uint32_t before, after;
     size_t start = left.len - 1;
     while (start > 0 && left.len - start < 4 && ((unsigned char)left.data[start] & 0xC0) == 0x80) {
@@ -352,7 +351,7 @@ static bz_status find_symbols(merge_loader *m, merge *g)
             return status;
         }
     }
-    prefetch(&t->pairs[bz_spread(bz_pair_key(g->symbol[0], g->symbol[1])) >> (64 - t->pair_bits)]);
+    prefetch(&t->pairs[bz_hash64(bz_pair_key(g->symbol[0], g->symbol[1])) >> (64 - t->pair_bits)]);
     return BZ_OK;
 }
 
@@ -368,7 +367,7 @@ static bz_status finish_group(merge_loader *m)
     for (int i = 0; i < m->n_group; i++) {
         const merge *g = &m->group[i];
         t->result[g->rank] = g->symbol[2];
-        /* A merge that would spell a control or byte token from ordinary text is left out. */
+        /* A merge that would produce a control or byte token from plain text is skipped. */
         if (g->symbol[2] < (uint32_t)t->n_tokens && t->flags[g->symbol[2]] & BZ_TOKEN_NOT_TEXT) {
             continue;
         }
@@ -387,7 +386,7 @@ static bz_status load_merges(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
     if (!kv || !kv->is_array || kv->type != BZ_GGUF_STRING) {
         return bz_fail(err, BZ_UNSUPPORTED_MODEL,
                        "The file has no list of texts " KEY_MERGES
-                       ", which Gemma 4's tokenizer is made of.");
+                       ", which Gemma 4's tokenizer needs.");
     }
     if (kv->count > BZ_MAX_MERGES - 1) {
         return bz_fail(err, BZ_UNSUPPORTED_MODEL,
@@ -434,7 +433,7 @@ static bz_status load_merges(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------ */
+/* ---- the whole vocabulary -------------------------------------------------------- */
 
 static bz_status check_model(const bz_gguf *gguf, bz_error *err)
 {
@@ -444,7 +443,7 @@ static bz_status check_model(const bz_gguf *gguf, bz_error *err)
         return bz_fail(err, BZ_BAD_FILE,
                        "The file has no " KEY_MODEL ", so its vocabulary cannot be read.");
     }
-    /* Ollama's converter writes "llama" and means the same merges. */
+    /* Ollama's converter writes "llama" for the same tokenizer. */
     if (!bz_str_is(model, "gemma4") && !bz_str_is(model, "llama")) {
         return bz_fail(err, BZ_UNSUPPORTED_MODEL,
                        KEY_MODEL " is '%s'; Gemma 4 files have 'gemma4' or, from Ollama, 'llama'.",
@@ -478,7 +477,7 @@ bz_status bz_vocab_load(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
         status = find_bytes(t, err);
     }
     if (status == BZ_OK) {
-        status = bz_vocab_classify(t, gguf, err); /* before the merges, which ask for flags */
+        status = bz_vocab_classify(t, gguf, err); /* before the merges, which need the flags */
     }
     if (status == BZ_OK) {
         status = load_merges(t, gguf, err);

@@ -23,7 +23,7 @@ static size_t count_controls(const bz_piece *pieces, size_t n)
     const bz_tokenizer *t = small_tokenizer();
     bz_ids ids = {0};
     size_t count = 0;
-    must(bz_tokenizer_encode(t, pieces, n, &ids, NULL) == BZ_OK);
+    must(bz_tokenize_pieces(t, pieces, n, &ids, NULL) == BZ_OK);
     for (size_t i = 0; i < ids.n; i++) {
         count += bz_tokenizer_is_control(t, ids.id[i]);
     }
@@ -56,11 +56,11 @@ static void parse_back(const bz_prompt *p, const bz_conversation *chat)
     const bz_tokenizer *t = small_tokenizer();
     bz_ids ids = {0};
     bz_parser *parser;
-    bz_said said;
+    bz_parse_event said;
     bz_parser_options o = {
         .thinking = chat->enable_thinking, .thinking_open = chat->no_ple, .tools = chat->tools};
     must(bz_parser_new(&parser, t, &o, NULL) == BZ_OK);
-    must(bz_tokenizer_encode(t, p->pieces, p->n, &ids, NULL) == BZ_OK);
+    must(bz_tokenize_pieces(t, p->pieces, p->n, &ids, NULL) == BZ_OK);
     for (size_t i = 0; i < ids.n; i++) {
         must(bz_parser_push(parser, ids.id[i], NULL) == BZ_OK);
         while (bz_parser_next(parser, &said)) {

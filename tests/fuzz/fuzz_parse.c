@@ -37,9 +37,9 @@ static void tell(story *s, const char *text, size_t n)
 
 static void drain(story *s, bz_parser *p)
 {
-    bz_said said;
+    bz_parse_event said;
     while (bz_parser_next(p, &said)) {
-        bool text = said.kind == BZ_SAID_THINKING || said.kind == BZ_SAID_ANSWER;
+        bool text = said.kind == BZ_PARSE_THINKING || said.kind == BZ_PARSE_ANSWER;
         must(!s->ended && bz_utf8_valid(said.text.data, said.text.len) &&
              bz_utf8_valid(said.name.data, said.name.len));
         must(!text || said.text.len > 0);
@@ -50,8 +50,8 @@ static void drain(story *s, bz_parser *p)
         tell(s, said.name.data, said.name.len);
         tell(s, said.text.data, said.text.len);
         s->last = (int)said.kind;
-        s->ended = said.kind == BZ_SAID_END;
-        if (said.kind == BZ_SAID_CALL) {
+        s->ended = said.kind == BZ_PARSE_END;
+        if (said.kind == BZ_PARSE_CALL) {
             bz_arena arena = {0};
             const bz_json_node *root = NULL;
             must(said.name.len > 0 &&
@@ -59,7 +59,7 @@ static void drain(story *s, bz_parser *p)
             must(root->kind == BZ_JSON_OBJECT);
             bz_arena_free(&arena);
         }
-        if (said.kind == BZ_SAID_CALL || said.kind == BZ_SAID_BROKEN_CALL) {
+        if (said.kind == BZ_PARSE_CALL || said.kind == BZ_PARSE_BROKEN_CALL) {
             must(said.call == s->calls++);
         }
     }

@@ -119,7 +119,7 @@ static void check_round_trip(const bz_tokenizer *t, const char *text, size_t len
     char out[BZ_DETOK_MAX];
     char *back = NULL, *want = malloc(3 * len + 1);
     size_t n_back = 0;
-    must(bz_tokenizer_encode(t, &(bz_piece){text, len, false}, 1, &ids, NULL) == BZ_OK);
+    must(bz_tokenize_pieces(t, &(bz_piece){text, len, false}, 1, &ids, NULL) == BZ_OK);
     back = malloc((ids.n + 1) * BZ_DETOK_MAX);
     bz_detok d = {0};
     for (size_t i = 0; i < ids.n; i++) {
@@ -166,7 +166,7 @@ static void check_text(const bz_tokenizer *t, naive_vocab *v, bool literal, cons
         p = cut + 1;
     }
     bz_ids ids = {0}, naive = {0};
-    must(bz_tokenizer_encode(t, pieces, n, &ids, NULL) == BZ_OK);
+    must(bz_tokenize_pieces(t, pieces, n, &ids, NULL) == BZ_OK);
     if (len <= MAX_NAIVE) {
         naive_encode(v, pieces, n, &naive);
         must(ids.n == naive.n &&

@@ -20,23 +20,23 @@ void tell(story *s, const char *text, size_t n)
 
 void drain(story *s, bz_parser *p)
 {
-    bz_said said;
+    bz_parse_event said;
     while (bz_parser_next(p, &said)) {
-        bool text = said.kind == BZ_SAID_THINKING || said.kind == BZ_SAID_ANSWER;
+        bool text = said.kind == BZ_PARSE_THINKING || said.kind == BZ_PARSE_ANSWER;
         CHECK(bz_utf8_valid(said.text.data, said.text.len) && (!text || said.text.len > 0));
         if (text && s->last == (int)said.kind) {
             s->line.n--; /* goes on: reopen the bracket */
         } else {
             static const char letters[] = "TABCXE";
-            tell(s, said.kind == BZ_SAID_CALL && said.repaired ? "R" : &letters[said.kind], 1);
-            tell(s, "(", said.kind != BZ_SAID_END);
+            tell(s, said.kind == BZ_PARSE_CALL && said.repaired ? "R" : &letters[said.kind], 1);
+            tell(s, "(", said.kind != BZ_PARSE_END);
         }
         tell(s, said.name.data, said.name.len);
-        tell(s, " ", said.kind == BZ_SAID_CALL);
+        tell(s, " ", said.kind == BZ_PARSE_CALL);
         tell(s, said.text.data, said.text.len);
-        tell(s, ")", said.kind != BZ_SAID_END);
+        tell(s, ")", said.kind != BZ_PARSE_END);
         s->last = (int)said.kind;
-        if (said.kind == BZ_SAID_CALL || said.kind == BZ_SAID_BROKEN_CALL) {
+        if (said.kind == BZ_PARSE_CALL || said.kind == BZ_PARSE_BROKEN_CALL) {
             CHECK(said.call == s->calls++);
         }
     }

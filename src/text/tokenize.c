@@ -1,7 +1,7 @@
 /* Text to token ids.
  *
- *   pieces -> one text -> specials cut out -> characters, spaces as U+2581
- *          -> stretches that no merge can leave -> merging by rank -> ids
+ *   pieces -> one text -> split at special tokens -> characters, spaces as U+2581
+ *          -> runs that no merge can cross -> merging by rank -> ids
  */
 #include "text/bpe.h"
 #include "base/utf8.h"
@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct encoder {
+typedef struct writer {
     const bz_tokenizer *t;
     bz_bpe bpe;
     bz_ids *out;
-} encoder;
+} writer;
 
-/* Everything below returns false for one reason only: no memory. */
+/* All functions below return false only when out of memory. */
 
-static bool put_bytes(encoder *e, const char *text, size_t len)
+static bool put_bytes(writer *e, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         if (!bz_ids_push(e->out, e->t->byte_id[(unsigned char)text[i]])) {
@@ -27,7 +27,7 @@ static bool put_bytes(encoder *e, const char *text, size_t len)
     return true;
 }
 
-static bool put_symbol(encoder *e, uint32_t symbol)
+static bool put_symbol(writer *e, uint32_t symbol)
 {
     const bz_tokenizer *t = e->t;
     if (symbol < (uint32_t)t->n_tokens && !(t->flags[symbol] & BZ_TOKEN_NOT_TEXT)) {
@@ -36,8 +36,8 @@ static bool put_symbol(encoder *e, uint32_t symbol)
     return put_bytes(e, t->text[symbol].data, t->text[symbol].len);
 }
 
-/* Merges the stretch gathered so far and writes its tokens. */
-static bool finish_stretch(encoder *e)
+/* Merges the run collected so far and writes its tokens. */
+static bool finish_run(writer *e)
 {
     if (!bz_bpe_merge(e->t, &e->bpe)) {
         return false;
@@ -51,8 +51,8 @@ static bool finish_stretch(encoder *e)
     return true;
 }
 
-/* A run of newlines that is a token is that token, whatever the merges would do. */
-static bool put_newlines(encoder *e, const char *text, size_t n)
+/* A run of newlines that is a token becomes that token, whatever the merges would do. */
+static bool put_newlines(writer *e, const char *text, size_t n)
 {
     const bz_tokenizer *t = e->t;
     uint32_t whole = n <= BZ_MAX_PIECE ? bz_vocab_symbol(t, text, n) : BZ_SYMBOL_NONE;
@@ -67,11 +67,11 @@ static bool put_newlines(encoder *e, const char *text, size_t n)
             return false;
         }
     }
-    return finish_stretch(e);
+    return finish_run(e);
 }
 
-/* Text without specials. */
-static bool put_text(encoder *e, const char *text, size_t len)
+/* Text without special tokens. */
+static bool put_text(writer *e, const char *text, size_t len)
 {
     const bz_tokenizer *t = e->t;
     uint32_t previous = 0;
@@ -81,7 +81,7 @@ static bool put_text(encoder *e, const char *text, size_t len)
             while (i + n < len && text[i + n] == '\n') {
                 n++;
             }
-            if (!finish_stretch(e) || !put_newlines(e, text + i, n)) {
+            if (!finish_run(e) || !put_newlines(e, text + i, n)) {
                 return false;
             }
             i += n;
@@ -100,7 +100,7 @@ static bool put_text(encoder *e, const char *text, size_t len)
             n_utf8 = bz_utf8_encode(cp, utf8);
             symbol = bz_vocab_symbol(t, utf8, n_utf8);
         }
-        if (e->bpe.n && !bz_vocab_joins(t, previous, cp) && !finish_stretch(e)) {
+        if (e->bpe.n && !bz_vocab_joins(t, previous, cp) && !finish_run(e)) {
             return false;
         }
         previous = cp;
@@ -110,19 +110,19 @@ static bool put_text(encoder *e, const char *text, size_t len)
             }
             continue;
         }
-        /* No token and in no merge: its bytes, which nothing joins. */
+        /* Not a token and in no merge: write it as byte tokens. */
         if (cp < 128) {
             n_utf8 = bz_utf8_encode(cp, utf8);
         }
-        if (!finish_stretch(e) || !put_bytes(e, utf8, n_utf8)) {
+        if (!finish_run(e) || !put_bytes(e, utf8, n_utf8)) {
             return false;
         }
     }
-    return finish_stretch(e);
+    return finish_run(e);
 }
 
-/* Where the pieces from *i on allow specials without a break: text[*at .. *end). Moves
- * *i and *at past it. An empty piece that does not allow them is a break as well. */
+/* Finds the next range text[*at .. *end) of neighbouring pieces that allow special tokens, and
+ * moves *i past them. An empty piece that does not allow them ends a range too. */
 static bool next_region(const bz_piece *pieces, size_t n_pieces, size_t *i, size_t *at, size_t *end)
 {
     while (*i < n_pieces && !pieces[*i].specials) {
@@ -135,11 +135,11 @@ static bool next_region(const bz_piece *pieces, size_t n_pieces, size_t *i, size
     return *end > *at || *i < n_pieces;
 }
 
-static bool put_pieces(encoder *e, const bz_piece *pieces, size_t n_pieces, const char *text,
+static bool put_pieces(writer *e, const bz_piece *pieces, size_t n_pieces, const char *text,
                        size_t len)
 {
     const bz_tokenizer *t = e->t;
-    size_t done = 0; /* what has been written */
+    size_t done = 0; /* bytes of text already written */
     size_t i = 0, at = 0, end = 0;
     while (next_region(pieces, n_pieces, &i, &at, &end)) {
         while (at < end) {
@@ -158,12 +158,12 @@ static bool put_pieces(encoder *e, const bz_piece *pieces, size_t n_pieces, cons
     return put_text(e, text + done, len - done);
 }
 
-bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces,
-                              bz_ids *out, bz_error *err)
+bz_status bz_tokenize_pieces(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces,
+                             bz_ids *out, bz_error *err)
 {
     size_t len = 0;
     for (size_t i = 0; i < n_pieces; i++) {
-        if (pieces[i].len > INT32_MAX - len) { /* positions are 32 bits wide in bpe.c */
+        if (pieces[i].len > INT32_MAX - len) { /* bpe.c has 32-bit positions */
             return bz_fail(err, BZ_BAD_REQUEST,
                            "The text is longer than 2 GiB, which is too long to tokenize.");
         }
@@ -185,7 +185,7 @@ bz_status bz_tokenizer_encode(const bz_tokenizer *t, const bz_piece *pieces, siz
         }
         text = joined;
     }
-    encoder e = {.t = t, .out = out};
+    writer e = {.t = t, .out = out};
     size_t before = out->n;
     bool good = text && put_pieces(&e, pieces, n_pieces, text, len);
     bz_bpe_free(&e.bpe);
