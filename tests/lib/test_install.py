@@ -170,7 +170,7 @@ def main(box):
         problems, out = must([f"{work}/see", PEBBLE, picture, "What is \"this\"?"], shared_env)
         case(f"see tells what is in a picture, {kind}", problems or ([] if "red circle" in out else [out]))
         code, out, err = run([f"{work}/see", MODEL, picture, "x"], shared_env)
-        case(f"a model without eyes, {kind}", [] if code == 1 and not out and "(unsupported_model)" in err else [f"{code}: {out}{err}"])
+        case(f"a model without vision, {kind}", [] if code == 1 and not out and "(unsupported_model)" in err else [f"{code}: {out}{err}"])
         code, out, err = run([f"{work}/see", PEBBLE, PEBBLE, "x"], shared_env)
         case(f"a file that is no picture, {kind}", [] if code == 1 and not out and "(bad_file)" in err else [f"{code}: {out}{err}"])
         texts[kind] = got
