@@ -227,12 +227,12 @@ INLINE int32_t sum_of_bytes(v128_t bytes)
 static void quantize(const float *x, bz_q8 out, size_t n)
 {
     for (size_t g = 0; g < n / 32; g++) {
-        v128_t v[8], max = wasm_i32x4_splat(0);
+        v128_t v[8], magnitudes = wasm_i32x4_splat(0);
         for (size_t j = 0; j < 8; j++) {
             v[j] = wasm_v128_load(x + 32 * g + 4 * j);
-            max = wasm_u32x4_max(max, wasm_f32x4_abs(v[j]));
+            magnitudes = wasm_u32x4_max(magnitudes, wasm_f32x4_abs(v[j]));
         }
-        uint32_t largest = largest_lane(max), nan = 0x7FC00000u;
+        uint32_t largest = largest_lane(magnitudes), nan = 0x7FC00000u;
         float max, d = 0;
         memcpy(&max, &largest, sizeof max);
         if (largest >= 0x7F800000u || largest < 27u << 23) {

@@ -1,3 +1,4 @@
+/* Unpacks the blocks of every quantized type to int8 values with f32 scales and minima. */
 #include "cpu/unpack.h"
 
 #include <string.h>

@@ -42,7 +42,7 @@ typedef struct bz_layer_weights {
 
 typedef struct bz_text_weights {
     bz_weight token_embd;           /* [d, V] */
-    bz_weight output;               /* [d, V]; token_embd when the file has no head of its own */
+    bz_weight output;               /* [d, V]; token_embd when the file has no output tensor */
     bz_weight output_norm;          /* [d] */
     bz_weight rope_freqs;           /* [D/2] of full layers; optional */
     bz_weight per_layer_token_embd; /* [P*L, V] */

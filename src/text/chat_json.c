@@ -109,8 +109,8 @@ static bz_status read_part(const reading *r, const bz_json_node *node, bz_part *
     if (!part_kind(type, &part->kind)) {
         char shown[200];
         return bz_fail(r->err, BZ_BAD_REQUEST,
-                       "Message %zu has a part of type '%s'; text, image_url, input_audio and "
-                       "video are known.",
+                       "Message %zu has a part of type '%s'; it must be text, image_url, "
+                       "input_audio or video.",
                        r->message, bz_str_show(type, shown));
     }
     part->text = part->kind == BZ_PART_TEXT ? bz_json_string(bz_json_get(node, "text"))
