@@ -129,7 +129,7 @@ static void test_order(void)
 {
     begin("parts come once, after those they use");
     static const gpu_source sources[] = {
-        {"k.wgsl", "// uses: a b type.s <slot>\nK\n", 31},
+        {"k.wgsl", "// uses: a b type.s <slot>\nK\n", 29},
         {"a.wgsl", "// uses: b\nA\n", 13},
         {"b.wgsl", "B\n", 2},
         {"c.wgsl", "C\n", 2},
