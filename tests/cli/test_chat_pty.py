@@ -291,7 +291,7 @@ def commands(chat):
     same(c.say("Why?"), "The sky is blue.\n\n>>>", "the answer after resetting")
     c.say("/set stop blue")
     same(c.say("Why?"), "The sky is\n\n>>>", "the answer with a stop string")
-    for line, answer in (("/set temperature hot", "temperature is a number, not 'hot'."), ("/set top_p 3", "top_p is a number from 0 to 1."),
+    for line, answer in (("/set temperature hot", "temperature must be a number, not 'hot'."), ("/set top_p 3", "top_p must be a number from 0 to 1."),
                          ("/set volume 11", "There is no setting 'volume'; /set lists them."),
                          ("/set temperature", "Give a value, for example /set temperature 0.5"),
                          ("/set num_ctx 9999999", "This model's largest context is 4096."),
@@ -311,13 +311,13 @@ def saving(chat):
     c = chat(SKY, "--system", "Be brief.")
     path = os.path.join(c.home, "chat.json")
     c.say("Why?")
-    same(c.say("/save " + path).split("\n")[-2][:23], "2 messages are saved in"[:23], "/save")
+    same(c.say("/save " + path).split("\n")[-2][:19], "Saved 2 messages to", "/save")
     saved = json.load(open(path))
     same([m["role"] for m in saved["messages"]], ["system", "user", "assistant"], "the roles saved")
     same(saved["messages"][2]["content"], "The sky is blue.", "the answer saved")
-    need("saved" in c.say("/save ~/again.json") and os.path.exists(os.path.join(c.home, "again.json")), "~ is the home folder")
+    need("Saved" in c.say("/save ~/again.json") and os.path.exists(os.path.join(c.home, "again.json")), "~ is the home folder")
     d = chat(SKY, home=c.home)
-    need("2 messages are loaded" in d.say("/load ~/chat.json"), d.screen.text())
+    need("Loaded 2 messages" in d.say("/load ~/chat.json"), d.screen.text())
     same(d.say("/show system"), "Be brief.\n>>>", "the system prompt loaded")
     d.say("And?")
     out = d.say("/show messages")
@@ -327,10 +327,10 @@ def saving(chat):
     notes = os.path.join(c.home, "notes")
     with open(notes, "w") as f:
         f.write("mine")
-    need("no saved chat" in d.say("/save ~/notes") and open(notes).read() == "mine", "a file was lost")
-    need("no saved chat" in d.say("/load ~/notes"), d.screen.text())
-    need("cannot be read" in d.say("/load ~/nothing"), d.screen.text())
-    need("cannot be written" in d.say("/save /nowhere/at/all"), d.screen.text())
+    need("not a saved chat" in d.say("/save ~/notes") and open(notes).read() == "mine", "a file was lost")
+    need("not a saved chat" in d.say("/load ~/notes"), d.screen.text())
+    need("Cannot read" in d.say("/load ~/nothing"), d.screen.text())
+    need("Cannot write" in d.say("/save /nowhere/at/all"), d.screen.text())
     same(d.say("/show messages").count("user"), 2, "messages after all that")
 
 
@@ -352,7 +352,7 @@ def stopping(chat):
     c.shows_line(">>> half a line", "the line")
     c.type("\x03")
     c.shows_line(">>>", "the line after Ctrl-C")
-    need("once more" not in c.screen.text(), "Ctrl-C on a line only throws it away")
+    need("Press Ctrl-C again" not in c.screen.text(), "Ctrl-C on a line only throws it away")
     c.type("\x03")
     c.until(lambda: "Press Ctrl-C again, Ctrl-D or type /bye to end the chat." in c.screen.text(), what="a word of warning")
     c.prompt()
@@ -399,7 +399,7 @@ def suspended(chat):
 def full(chat):
     c = chat(LOOP, "-c", "128")
     out = c.say("Count.")
-    need("The context is full. /clear begins anew" in out, out)
+    need("The context is full. /clear starts a new conversation" in out, out)
     out = c.say("More.")
     need("the context holds 128" in out and "/clear" in out, out)
     c.say("/clear")
@@ -432,7 +432,7 @@ def dumb(chat):
         c.type("/set temperature 0.5\n/show\n")
         c.until(lambda: re.search(r"temperature +0\.5\n(.*\n)* +history +yes\n>>>", c.screen.text()), what="/show")
         c.type("\x03")
-        c.until(lambda: "Ctrl-C once more" in c.screen.text(), what="a word of warning")
+        c.until(lambda: "Press Ctrl-C again" in c.screen.text(), what="a word of warning")
         c.type("\x04")
         same(c.finish(), 0, "the status")
 
@@ -471,22 +471,22 @@ def pictures(chat):
     escaped = re.sub(r"([ '\"()])", r"\\\1", path)
     for name in ("~/it's \"my\" (1).ppm", path, escaped, "'" + path.replace("'", "'\\''") + "'", "file://" + path.replace(" ", "%20").replace('"', "%22")):
         out = c.say("/image " + name)
-        need("goes with" in out, out)
+        need("is attached to the next message" in out, out)
         c.say("/clear")
     out = c.say(escaped + " What is this?")  # as other programs would have it
-    need("(A name is all that the model sees of the file; /image " in out and "shows it.)" in out, out)
-    need("A name is all" not in c.say("What is a.png, and what is it's \"b.png\"?"), "of files that are none")
-    need("goes with" in c.say("/image " + escaped) and "A name is all" not in c.say("What is in " + escaped + "?"), "it is attached already")
+    need("(The model only sees the name of the file; /image " in out and "attaches it.)" in out, out)
+    need("only sees the name" not in c.say("What is a.png, and what is it's \"b.png\"?"), "of files that are none")
+    need("is attached to the next message" in c.say("/image " + escaped) and "only sees the name" not in c.say("What is in " + escaped + "?"), "it is attached already")
     c.say("/clear")
     shot = disc(os.path.join(c.home, "a b.ppm"), red)
-    need("goes with" in c.say('/image "~/a b.ppm"'), "quotation marks")
-    need("put aside" in c.say("/clear") and "for the next one" not in c.say("/show"), "it is gone")
-    need("goes with" in c.say('/image "~/a b.ppm"'), "once more")
-    need(re.search(r"for the next one +.*a b\.ppm", c.say("/show")), "/show tells what waits: " + c.screen.text())
+    need("is attached to the next message" in c.say('/image "~/a b.ppm"'), "quotation marks")
+    need("dropped" in c.say("/clear") and "attached" not in c.say("/show"), "it is gone")
+    need("is attached to the next message" in c.say('/image "~/a b.ppm"'), "once more")
+    need(re.search(r"attached +.*a b\.ppm", c.say("/show")), "/show tells what waits: " + c.screen.text())
     need("red circle" in c.say("What colour is it?"), c.screen.text())
     disc(shot, (30, 60, 220))
     need("red circle" in c.say("What colour is it?"), "it became another picture: " + c.screen.text())
-    need("goes with" in c.say("/image " + shot), "the new one")
+    need("is attached to the next message" in c.say("/image " + shot), "the new one")
     need("blue circle" in c.say("What is this?"), c.screen.text())
     os.unlink(shot)
     need("blue circle" in c.say("What is this?"), "its file is gone: " + c.screen.text())
@@ -507,13 +507,13 @@ def pictures_wait(chat):
     c.say("/load ~/chat.json")
     c.say("/image " + other)
     out = c.say("What is this?")
-    need("red.ppm: No such file" in out and "go with the next message instead" in out, out)
+    need("red.ppm: No such file" in out and "stay attached to the next message" in out, out)
     disc(shot, (220, 30, 30))
     need("blue circle" in c.say("What is this?"), c.screen.text())
     for _ in range(5):
         c.say("/image " + other)
     out = c.say("What is this?")
-    need("the context holds 300" in out and "put aside" in out, out)
+    need("the context holds 300" in out and "dropped" in out, out)
     need("circle" in c.say("What is this?"), "they are still there: " + c.screen.text())
 
 

@@ -83,9 +83,9 @@ def generation(d, name, *extra):
 def refusals(d):
     text = os.path.join(ROOT, "build", "golden", "moe-like", "text.gguf")
     out = os.path.join(d, "o")
-    for args, words in ((("diffuse", text, "-t", "2"), "no diffusion model"),
+    for args, words in ((("diffuse", text, "-t", "2"), "not a diffusion model"),
                         (("logits", MODEL, "-t", "2", "-o", out), "--canvas"),
-                        (("logits", text, "-t", "2", "--canvas", "2", "-o", out), "no diffusion model"),
+                        (("logits", text, "-t", "2", "--canvas", "2", "-o", out), "not a diffusion model"),
                         (("logits", MODEL, "-t", "2", "--canvas", "2,3", "-o", out), "has 2 ids"),
                         (("diffuse", MODEL, "-t", "2", "--confidence", "much"), "needs a number"),
                         (("diffuse", MODEL), "which tokens")):

@@ -511,7 +511,7 @@ static void test_no_memory_for_weights(void)
     }
     CHECKF(o.h.error.code == BZ_OUT_OF_MEMORY, "%s", o.h.error.text);
     CHECKF(strncmp(o.h.error.text, "The weights need 0.0", 20) == 0 &&
-               strstr(o.h.error.text, "smaller quantisation"),
+               strstr(o.h.error.text, "smaller quantization"),
            "%s", o.h.error.text);
     bz_job_free(o.job);
     bz_os_unmap(&o.h.map);

@@ -34,7 +34,7 @@ def doctor():
                     r"^ +workgroups of \d+ with [\d.]+ .?B, \d+ in a dimension; offsets of \d+$",
                     r"^ +features  ( [\w-]+)+( of \d+ to \d+)?$",
                     r"^ +bandwidth  [\d.]+ GB/s; a model",
-                    r"^ +dispatch +[\d.]+ us each in a chain, \d+ us there and back$"):
+                    r"^ +dispatch +[\d.]+ us each in a chain, \d+ us round trip$"):
         need(re.search(pattern, out, re.M), f"{pattern}: {out}")
     got = json.loads(bezel("doctor", "--json"))["gpu"]
     need(got["adapter"] and got["reason"] is None, str(got))
@@ -46,8 +46,8 @@ def bench_text():
     out = bezel("bench", MODEL, "--device", "gpu", "-p", "20", "-n", "4", "--repeat", "1")
     for pattern in (r"^bezel \S+ on gpu, \S", r"^  prefill +20 +[\d.]+ +[\d.]+  tokens/s$", r"^  decode +4 +[\d.]+ +[\d.]+  tokens/s$",
                     r"^  token +[\d.]+ dispatches in [\d.]+ submits, [\d.]+ .?B read back, [\d.]+ .?B written$",
-                    r"^  roof +[\d.]+ GB/s read by a kernel that does nothing else, [\d.]+ us from dispatch to dispatch$",
-                    r"^ +[\d.]+ tokens/s by memory alone, of which decode reaches [\d.]+%$",
+                    r"^  limit +[\d.]+ GB/s memory bandwidth, [\d.]+ us per dispatch$",
+                    r"^ +[\d.]+ tokens/s by bandwidth alone; decode reaches [\d.]+% of it$",
                     r"^  decode pass: \d+ us in kernels$", r"^  prefill pass: \d+ us in kernels$",
                     r"^    linear\w* Q4_0 +\d+ +[\d.]+ us +[\d.]+% +[\d.]+ GB/s$"):
         need(re.search(pattern, out, re.M), f"{pattern}: {out}")

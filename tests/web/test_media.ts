@@ -282,7 +282,7 @@ await test(`${hostName} invalid images and sounds are refused with a message, an
         const png = new Uint8Array(40);
         png.set([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 0x27, 0x10, 0, 0, 0x27, 0x10]);
         const refusals: [string, string, RegExp, unknown][] = [
-            ["a file of a hundred megapixels", "bad_request", /10000 x 10000 pixels; at most 67 megapixels/, { type: "image_url", image_url: new Blob([png]) }],
+            ["a file of a hundred megapixels", "bad_request", /10000 x 10000 pixels; the limit is 67 megapixels/, { type: "image_url", image_url: new Blob([png]) }],
             ["an image's file without a browser", "bad_request", /cannot be decoded here/, { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }],
             ["an MP3 file without a browser", "bad_request", /pass a WAV file/, { type: "input_audio", input_audio: { data: "//uQxAAAAAAAAAAAAAAAAAAAAAAA", format: "mp3" } }],
             ["invalid base64", "bad_request", /not valid base64/, { type: "input_audio", input_audio: { data: "***", format: "wav" } }],
