@@ -124,7 +124,7 @@ def bad_lines():
     for n, word in ((16, "response_format"), (17, "n is 1"), (18, "logprobs"), (19, "temperature"), (20, "functions")):
         need(word in got[n]["error"]["message"], str(got[n]))
     need('Unknown option "temprature".' == got[9]["error"]["message"], str(got[9]))
-    need("2 answered, 16 bad" in err, err)
+    need("2 answered, 16 failed" in err, err)
 
 
 def structure():
@@ -196,7 +196,7 @@ def interrupted():
     err = p.communicate(timeout=PATIENCE)[1].decode()
     if p.returncode != 0:                            # a fast machine may have been done
         same(p.returncode, 130, "the status")
-        need("the same command goes on from here" in err, err)
+        need("the same command continues from here" in err, err)
     bezel(TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("int"))
     need(read("int") == read("whole"), "the file differs")
     _, err = bezel(TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("int"))
@@ -222,12 +222,12 @@ def strangers():
             f.write(text)
         args = ["--prompts", path("few") if name == "other" else path("in"), "--out", path(name)]
         _, err = bezel(TINY, *args, "--system", "Another.", code=2)
-        need("does not hold the results" in err, err)
+        need("has results of other prompts" in err, err)
         need(read(name) == text, f"{name} was changed")
     _, err = bezel(TINY, "--prompts", path("few"), "--system", SYSTEM, "--out", path("whole"), code=2)
     need("more lines than there are prompts" in err, err)
     _, err = bezel(TINY, "--prompts", path("nothing"), code=2)
-    need("cannot be read" in err, err)
+    need("Cannot read" in err, err)
     bezel(TINY, "--prompts", path("in"), "--out", "/nowhere/at/all", code=1)
     bezel(TINY, "x", "--prompts", path("in"), code=2)
     bezel(TINY, "--prompts", path("in"), "--parallel", "9", code=2)

@@ -88,7 +88,7 @@ def refusals(d):
                         (("logits", text, "-t", "2", "--canvas", "2", "-o", out), "not a diffusion model"),
                         (("logits", MODEL, "-t", "2", "--canvas", "2,3", "-o", out), "has 2 ids"),
                         (("diffuse", MODEL, "-t", "2", "--confidence", "much"), "needs a number"),
-                        (("diffuse", MODEL), "which tokens")):
+                        (("diffuse", MODEL), "no tokens given")):
         r = bezel(*args, code=2)
         need(words in r.stderr, r.stderr)
 

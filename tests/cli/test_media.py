@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as work:
             got = np.fromfile(path("l.f32"), np.float32).reshape(-1, 768)[e.get(f"mm.{k}.positions")]
             need(np.abs(got - e.get(f"mm.{k}.logits")).max() < 1e-3, np.abs(got - e.get(f"mm.{k}.logits")).max())
         r = bezel("logits", *E, "-t", "2,100", "-o", path("l.f32"), "--image", picture)
-        need(r.returncode == 2 and "no place" in r.stderr, r.stderr)
+        need(r.returncode == 2 and "tokens are left" in r.stderr, r.stderr)
 
     def run():
         args = ["--image", picture, "--image-tokens", "70", "--audio", sound, "-n", "4", "--temp", "0", "--no-think", "-q", "hello"]
@@ -125,7 +125,7 @@ with tempfile.TemporaryDirectory() as work:
         for n in ("69", "1121", "5"):
             r = bezel("run", *WHOLE, "--image", picture, "--image-tokens", n, "hi")
             need(r.returncode == 2 and "70 to 1120" in r.stderr, r.stderr)
-        one_sentence(bezel("run", *WHOLE, "--image", "", "-q", "hi"), 2, "no name")
+        one_sentence(bezel("run", *WHOLE, "--image", "", "-q", "hi"), 2, "empty source")
         blank = write("a b.ppm", open(picture, "rb").read())
         need(encode(WHOLE, "--image", "file://" + blank.replace(" ", "%20"))[0].tobytes() == encode(WHOLE, "--image", picture)[0].tobytes(), "file:// with %20")
 
@@ -148,7 +148,7 @@ with tempfile.TemporaryDirectory() as work:
     def cut_sound():
         whole = wav(np.sin(np.arange(32000) * 0.05) * 0.3)
         r = bezel("encode", *WHOLE, "--audio", write("half.wav", whole[:len(whole) // 2]), "-o", path("o.f32"))
-        need(r.returncode == 0 and "cut off: 1.0 seconds" in r.stderr and "25 tokens" in r.stderr, r.stderr)
+        need(r.returncode == 0 and "cut off; using its 1.0 seconds" in r.stderr and "25 tokens" in r.stderr, r.stderr)
 
     def address(file, kind):
         with open(file, "rb") as f:
@@ -162,20 +162,20 @@ with tempfile.TemporaryDirectory() as work:
         need(hear(address(sound, "audio/wav")) == hear(sound), "a sound as data")
         need(hear(address(sound, "audio/wav").split(",")[1]) == hear(sound), "bare base64")
         out = ["-o", path("x.f32")]
-        one_sentence(bezel("encode", *E, "--image", "data:image/png;base64,iVBO*", *out), 2, "data:image/png;base64", "not base64")
+        one_sentence(bezel("encode", *E, "--image", "data:image/png;base64,iVBO*", *out), 2, "data:image/png;base64", "not valid base64")
         one_sentence(bezel("encode", *E, "--image", "data:image/png;base64,iVBORw0KGgo=", *out), 1, "data:image/png;base64")
         one_sentence(bezel("encode", *E, "--image", "data:image/png", *out), 2, "no comma")
         one_sentence(bezel("encode", *E, "--image", "data:text/plain,hello", *out), 2, "not base64")
-        one_sentence(bezel("encode", *E, "--image", "https://example.org/cat.png", *out), 2, "not fetched", "save it")
+        one_sentence(bezel("encode", *E, "--image", "https://example.org/cat.png", *out), 2, "does not access the network", "Save it")
 
     def named():
         for text in (f"What is in {picture}?", f"'{picture}'", f"Is it ({sound}), or\n\"{picture}\"?"):
             r = bezel("run", *E, text, "-n", "1")
-            need(r.returncode == 0 and "(A name is all that the model sees of the file; --" in r.stderr, r.stderr)
+            need(r.returncode == 0 and "(The model only sees the name of the file; --" in r.stderr, r.stderr)
         for text in ("What is in none.png?", f"It's {picture[:-4]}", "\"", ".png '"):
-            need("A name" not in bezel("run", *E, text, "-n", "1").stderr, text)
+            need("only sees the name" not in bezel("run", *E, text, "-n", "1").stderr, text)
         for more in (["--image", picture], ["-q"]):
-            need("A name" not in bezel("run", *E, f"What is in {picture}?", "-n", "1", *more).stderr, str(more))
+            need("only sees the name" not in bezel("run", *E, f"What is in {picture}?", "-n", "1", *more).stderr, str(more))
 
     def prompts():
         def ask(*parts, text="What is this?"):
@@ -198,15 +198,15 @@ with tempfile.TemporaryDirectory() as work:
         tokens = [x["usage"]["prompt_tokens"] if "usage" in x else 0 for x in answers]
         need(tokens[1] > tokens[0] + 30 and tokens[2] > tokens[1] and tokens[3] > tokens[0], f"tokens {tokens}")
         same([tokens[5], *tokens[7:9]], 3 * [tokens[1]], "the same picture from its file, and as Ollama's API has it")
-        need("beside a prompt" in answers[9]["error"]["message"], answers[9]["error"]["message"])
+        need('beside "prompt"' in answers[9]["error"]["message"], answers[9]["error"]["message"])
         need(answers[5]["usage"]["completion_tokens"] > 0, "no answer")
         same(run().stdout, r.stdout, "a second run")
 
     def bench():
         r = bezel("bench", *WHOLE, "--media", "--repeat", "1")
         lines = [x.split() for x in r.stdout.splitlines()]
-        got = {x[0]: int(x[1]) for x in lines if x and x[0] in ("picture", "sound")}
-        need(r.returncode == 0 and got == {"picture": 280, "sound": 750}, r.stdout + r.stderr)
+        got = {x[0]: int(x[1]) for x in lines if x and x[0] in ("image", "audio")}
+        need(r.returncode == 0 and got == {"image": 280, "audio": 750}, r.stdout + r.stderr)
         one_sentence(bezel("bench", E[0], "--media"), 4, "--mmproj")
 
     case("encode a picture, from either kind of file", pictures)
