@@ -198,7 +198,7 @@ static void turns(void)
           "}<tool_response|><turn|>\n<|turn>user\nv<turn|>\n<|turn>model\n"
           "<|channel>thought\nnew \n<channel|>b<turn|>\n<|turn>model\n");
 
-    begin("turns: results with an answer behind them end the turn");
+    begin("turns: results followed by an answer end the turn");
     static const char *const answered =
         "'messages':[{'role':'assistant','content':'Done.','tool_calls':[{'"
         "id':'1','function':{'name':'f'}}]},"

@@ -13,7 +13,7 @@
 #include "support/gguf_build.h"
 #include "support/golden.h"
 
-enum { PROMPT = 60, MOST = 200, MOST_TEXT = 1 << 16 };
+enum { PROMPT = 60, MAX_TOKENS = 200, MAX_TEXT = 1 << 16 };
 
 static int32_t prompt[PROMPT];
 
@@ -30,11 +30,11 @@ static void make_prompt(uint32_t vocab)
 /* ---- an answer and all that was reported ------------------------------------------------- */
 
 typedef struct answer {
-    int32_t ids[MOST];
-    size_t text_at[MOST + 1]; /* text shown before each token */
-    float log_prob[MOST];
+    int32_t ids[MAX_TOKENS];
+    size_t text_at[MAX_TOKENS + 1]; /* text shown before each token */
+    float log_prob[MAX_TOKENS];
     size_t n, len;
-    char text[MOST_TEXT];
+    char text[MAX_TEXT];
     bz_finish finish;
     bz_error err;
 } answer;
@@ -42,7 +42,7 @@ typedef struct answer {
 static int on_event(void *user, const bz_event *e)
 {
     answer *a = user;
-    if (e->kind == BZ_EVENT_TOKEN && a->n < MOST) {
+    if (e->kind == BZ_EVENT_TOKEN && a->n < MAX_TOKENS) {
         a->text_at[a->n] = a->len;
         a->log_prob[a->n] = e->log_prob;
         a->ids[a->n++] = e->token;
@@ -153,7 +153,7 @@ static void test_stops(const bz_model *m)
 
     begin("the events' text is the stream's text");
     bz_text_stream stream = {{0}};
-    char text[MOST_TEXT], piece[BZ_TEXT_MAX];
+    char text[MAX_TEXT], piece[BZ_TEXT_MAX];
     size_t len = 0;
     for (size_t i = 0; i <= first.n; i++) {
         size_t n = bz_text_push(&stream, m, i < first.n ? first.ids[i] : -1, false, piece);

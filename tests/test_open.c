@@ -206,7 +206,7 @@ static const edit e_edits[] = {
     {"rope over part of a head", SET_U32, K "rope.dimension_count", 16, NULL, BAD,
      "The key gemma4.rope.dimension_count differs from the head size; Gemma 4 rotates over the "
      "whole head."},
-    {"eps that is no number", SET_F32, K "attention.layer_norm_rms_epsilon", NAN, NULL, BAD,
+    {"eps is NaN", SET_F32, K "attention.layer_norm_rms_epsilon", NAN, NULL, BAD,
      "The key gemma4.attention.layer_norm_rms_epsilon is not a number."},
     {"eps above one", SET_F32, K "attention.layer_norm_rms_epsilon", 2, NULL, BAD,
      "The key gemma4.attention.layer_norm_rms_epsilon is 2; it must be between 0 and 1."},
@@ -306,7 +306,7 @@ static const edit diffusion_edits[] = {
     {"steps left to us", DROP_KEY, "diffusion.eb_max_steps", 0, NULL, BZ_OK, NULL},
     {"a temperature of nothing", SET_F32, "diffusion.eb_t_min", 0, NULL, BAD,
      "The key diffusion.eb_t_min is 0; it must be between 0.001 and 1000."},
-    {"a bound that is no number", SET_F32, "diffusion.eb_entropy_bound", NAN, NULL, BAD,
+    {"a bound is NaN", SET_F32, "diffusion.eb_entropy_bound", NAN, NULL, BAD,
      "The key diffusion.eb_entropy_bound is not a number."},
     {"no layers, by another name", DROP_KEY, "diffusion-gemma.block_count", 0, NULL, BAD,
      "The key diffusion-gemma.block_count is missing, so this is not a complete Gemma 4 file."},

@@ -77,8 +77,8 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
     golden_close(&media);
 }
 
-/* Models that see a picture whole: in one pass, however long it is, and the session goes on behind
- * it. */
+/* Models whose rows attend to a whole image: it is one pass, however long, and the session
+ * continues after it. */
 static void test_long(const char *name, bool exact, double bound)
 {
     begin("%s: a picture of more tokens than a chunk%s", name, exact ? "" : ", 8 bits");

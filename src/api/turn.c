@@ -233,8 +233,8 @@ bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *
 {
     if (i >= t->n_media) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The request has %zu pictures and sounds; there is no number %zu.",
-                       t->n_media, i + 1);
+                       "The request has %zu images and audio clips; there is none with index %zu.",
+                       t->n_media, i);
     }
     const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
     if (image != (media->kind == BZ_MEDIA_IMAGE)) {

@@ -164,7 +164,7 @@ def kills():
             if i % 2 == 0 and len(got) > 200:        # and a power failure in the middle of a line
                 with open(path("killed"), "r+b") as f:
                     f.truncate(len(got) - rng.randrange(1, 120))
-            elif got:                 # or one that leaves rubbish behind
+            elif got:                 # or one that leaves trailing garbage
                 with open(path("killed"), "ab") as f:
                     f.write(b"\0" * rng.randrange(1, 50) + b"\n{\"line\":")
             if got == want:
@@ -176,7 +176,7 @@ def kills():
 
 
 def torn():
-    """a file cut anywhere, or with rubbish behind it, becomes whole"""
+    """a file cut anywhere, or with trailing garbage, is completed"""
     want = read("whole")
     args = [BEZEL, "run", TINY, "--prompts", path("in"), "--system", SYSTEM, "-q", "--threads", "1", "--out", path("torn")]
     ends = [i + 1 for i, c in enumerate(want) if c == 10]

@@ -365,7 +365,7 @@ def ending(chat):
     c.say("Why?")
     c.type("\x04")
     same(c.finish(), 0, "the status after Ctrl-D")
-    need(c.raw.endswith(b"\n"), "the shell's prompt would stand behind ours")
+    need(c.raw.endswith(b"\n"), "the shell's prompt would follow on the same line")
     d = chat()
     os.kill(d.pid, signal.SIGTERM)
     same(d.finish(), 128 + signal.SIGTERM, "the status after SIGTERM")

@@ -73,7 +73,7 @@ def plain():
     same(err, "", "stderr")
     same(run(SKY, stdin="Why?")[0], out, "the answer to a pipe")
     same(run(SKY, "-", stdin="Why?")[0], out, "the answer to -")
-    same(run(SKY, "--", "Why?")[0], out, "the answer behind --")
+    same(run(SKY, "--", "Why?")[0], out, "the answer after --")
 
 
 def thinking():
@@ -111,7 +111,7 @@ def as_events():
                  dict(type="tool_call", name="weather", arguments=dict(city="Paris"))], "events of a call")
     e = events(BROKEN, "Weather?")
     same(e[0], dict(type="broken_tool_call", text="no call at all"), "a broken call")
-    same(text_of(e), "Sorry.", "text behind a broken call")
+    same(text_of(e), "Sorry.", "text after a broken call")
     out, err = run(CALL, "Weather?")
     same(out, "One moment.\n", "stdout of a call")
     need('{"name":"weather","arguments":{"city":"Paris"}}' in err, err)

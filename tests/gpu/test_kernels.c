@@ -68,7 +68,7 @@ typedef struct shape {
     bool slow_to_compile; /* tested for a few types only */
 } shape;
 
-enum { MOST_SHAPES = 10 };
+enum { MAX_SHAPES = 10 };
 
 /* k is a whole number of blocks; that of floats can be anything. */
 static uint32_t shapes_of(bz_type type, shape *out)
@@ -99,20 +99,20 @@ static bool has_few8(bz_type t)
  * same bound. */
 static void test_linear(bz_type type, bool exact, gpu_options options, const char *device)
 {
-    shape shapes[MOST_SHAPES];
+    shape shapes[MAX_SHAPES];
     uint32_t n_shapes = shapes_of(type, shapes);
     bool all = thorough() || is_chosen(type);
     begin("linear %s%s%s", bz_type_of((uint32_t)type)->name, exact ? "" : ", int8 activations",
           device);
     memory_weights w = {0};
-    bz_weight x[MOST_SHAPES], m[MOST_SHAPES];
+    bz_weight x[MAX_SHAPES], m[MAX_SHAPES];
     for (uint32_t i = 0; i < n_shapes; i++) {
         x[i] = exact ? weights_random(&w, BZ_F32, shapes[i].k, 512, 1)
                      : weights_exact8(&w, shapes[i].k, 512);
         m[i] = weights_random(&w, type, shapes[i].k, shapes[i].outputs, 1);
     }
     parity p;
-    parity_run runs[MOST_SHAPES][N_BUCKETS] = {0};
+    parity_run runs[MAX_SHAPES][N_BUCKETS] = {0};
     bool open = parity_open(&p, &w, &(parity_options){.f32_cache = exact, .device = options});
     for (uint32_t i = 0; open && i < n_shapes; i++) { /* all at once: they compile in parallel */
         for (int b = 0; b < N_BUCKETS; b++) {

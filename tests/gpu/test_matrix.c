@@ -129,7 +129,7 @@ static void test_products(void)
     weights_free(&w);
 }
 
-/* Row 3 is too large for f16, row 5 is no number: the others must not notice. */
+/* Row 3 is too large for f16, row 5 is NaN: other rows must not change. */
 static void test_edges(void)
 {
     enum { K = 64, OUTPUTS = 2048 };

@@ -243,7 +243,7 @@ static void same_list(const bz_shortlist *got, const bz_shortlist *want,
 /* ---- what is asked for ------------------------------------------------------------------------
  */
 
-enum { N_SEEN = 90, MOST_BIAS = 3000 };
+enum { N_SEEN = 90, MAX_BIAS = 3000 };
 
 typedef struct request {
     bz_sampling sampling;
@@ -282,7 +282,7 @@ static bz_sampler *sampler_of(const request *r, uint32_t vocab, bz_bias *bias)
     int32_t seen[N_SEEN];
     bz_sampling o = r->sampling;
     if (r->edits) {
-        uint32_t n = below(4) ? below(40) : below(MOST_BIAS);
+        uint32_t n = below(4) ? below(40) : below(MAX_BIAS);
         for (uint32_t i = 0; i < n; i++) {
             static const float odd[] = {INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, -0.0f};
             bias[i] = (bz_bias){(int32_t)below(vocab), below(20) ? normal() * 5 : odd[below(5)]};
@@ -304,7 +304,7 @@ static uint32_t guesses, wrong_guesses;
 
 static void test_rows(uint32_t vocab)
 {
-    static bz_bias bias[MOST_BIAS];
+    static bz_bias bias[MAX_BIAS];
     begin("vocabulary %u: candidates, sums and edits are the CPU's on rows of every kind", vocab);
     lab l;
     lab_open(&l, vocab, true);
@@ -429,12 +429,12 @@ static void show_times(void)
 /* ---- generating ---------------------------------------------------------------------------------
  */
 
-enum { PROMPT = 24, MADE = 24, MOST = 400 };
+enum { PROMPT = 24, MADE = 24, MAX_TOKENS = 400 };
 
 typedef struct answer {
-    int32_t ids[MOST];
-    float log_prob[MOST], top_prob[MOST];
-    int32_t top_id[MOST];
+    int32_t ids[MAX_TOKENS];
+    float log_prob[MAX_TOKENS], top_prob[MAX_TOKENS];
+    int32_t top_id[MAX_TOKENS];
     size_t n, stop_after; /* cancelled after this many tokens; 0: never */
     bz_finish finish;
     bz_error err;
@@ -461,7 +461,7 @@ static bz_status answer_now(bz_session *s, const bz_generate_options *o, size_t 
                 a->top_prob[a->n] = need.event.top[need.event.n_top - 1].log_prob;
             }
             a->ids[a->n++] = need.event.token;
-            ended = a->n == MOST;
+            ended = a->n == MAX_TOKENS;
             break;
         case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_POLL_NS); break;
         case BZ_JOB_DONE: ended = true; break;

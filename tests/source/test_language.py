@@ -16,10 +16,16 @@ REPLACED = {
     r"\brow_left\b": "logits_on_device",
     r"\bin_return\b": "recomputing",
     r"\bMUCH\b": "PAIR_BASE",
+    r"\bbehind\b": "after, past the end of",
+    r"\bstretch(es)?\b": "range, run",
+    r"\bunder way\b": "in flight",
+    r"\bat hand\b": "current",
+    r"\beyes and ears\b": "vision and audio",
+    r"\bMOST_\w+": "MAX_",
     r"\bas if nothing had been\b": "with the same result",
 }
 # Texts for training and vocabularies are data; the glossary lists the words.
-DATA = ("models/", "tests/golden/", "tests/fuzz/corpus/", "tools/pebble/", "docs/GLOSSARY.md", "tests/source/test_language.py")
+DATA = ("models/", "tests/golden/", "tests/fuzz/corpus/", "tools/pebble/", "tools/gemma4_vocab.py", "docs/GLOSSARY.md", "tests/source/test_language.py")
 TEXT = (".c", ".h", ".wgsl", ".py", ".sh", ".ts", ".js", ".mjs", ".md", ".mk", "Makefile", ".html", ".css", ".1", ".3")
 
 

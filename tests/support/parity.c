@@ -14,7 +14,7 @@
 #include "gpu/device/test_hooks.h"
 #include "random.h"
 
-enum { MOST_ROWS = 512 };
+enum { MAX_ROWS = 512 };
 
 /* ---- weights ------------------------------------------------------------------------------ */
 
@@ -230,9 +230,9 @@ void parity_release(parity *p, parity_run *r)
 float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const parity_pass *pass,
                      uint32_t cols)
 {
-    static const uint32_t seq[MOST_ROWS];
-    int32_t ids[MOST_ROWS], pos[MOST_ROWS];
-    uint32_t out[MOST_ROWS], n_out = pass->n_out ? pass->n_out : pass->n;
+    static const uint32_t seq[MAX_ROWS];
+    int32_t ids[MAX_ROWS], pos[MAX_ROWS];
+    uint32_t out[MAX_ROWS], n_out = pass->n_out ? pass->n_out : pass->n;
     void *const kvs[1] = {kv};
     for (uint32_t i = 0; i < pass->n; i++) {
         ids[i] = pass->ids ? pass->ids[i] : (int32_t)i;

@@ -1,6 +1,6 @@
 /* What a parser says, as one line that tests can compare:
  *
- *   T(thinking)A(answer)B(name)C(name {json})R(name {mended json})X(broken text)E
+ *   T(thinking)A(answer)B(name)C(name {json})R(name {repaired json})X(broken text)E
  */
 #ifndef BZ_TEST_STORY_H
 #define BZ_TEST_STORY_H
