@@ -107,7 +107,7 @@ await page("a dropped image is described, a second question encodes nothing, and
 await page("a microphone recording is transcribed; a recording can be discarded", { microphone }, {}, async (p) => {
     // The fake device plays in real time, so a busy machine may lose a word: try again then.
     let transcript = "";
-    for (let attempt = 0; attempt < 4 && transcript !== TRANSCRIPT; attempt++) {
+    for (let attempt = 0; attempt < 12 && transcript !== TRANSCRIPT; attempt++) {
         await p.click("#record");
         await p.waitForSelector("#recording:not(.asking)");
         await recorded(p, 2);
