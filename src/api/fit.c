@@ -10,7 +10,7 @@
 #include "session/session.h"
 
 enum { MIN_BUFFER = 256 << 20, MIN_BINDING = 128 << 20 }; /* limits that WebGPU guarantees */
-enum { CONTEXT_STEP = 256 };                              /* caches grow by at least so many rows */
+enum { CONTEXT_STEP = 256 };                              /* minimum growth of a cache, in rows */
 
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err)
 {

@@ -5,7 +5,7 @@
 
 #include "encoder/encode.h"
 
-enum { ROW_BUCKET = 64 /* plans are recorded for multiples of so many rows */ };
+enum { ROW_BUCKET = 64 /* plans are recorded for multiples of it */ };
 
 static bz_status plan_for(bz_encode_job *j, uint32_t rows, uint32_t out_rows, bz_error *err)
 {

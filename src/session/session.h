@@ -17,7 +17,7 @@ enum { BZ_MAX_CHUNK = 512, BZ_SMALL_CHUNK = 64 }; /* prompt tokens per pass; whe
 enum { BZ_MAX_ROWS = 1120 }; /* of a pass: an image read in one pass may be longer than a chunk */
 enum { BZ_BUCKETS = 5 };     /* sizes of a pass for which plans are recorded */
 enum { BZ_AHEAD = 4 };       /* passes in flight on a device */
-/* Passes of up to so many rows compute the same bits as one row at a time. */
+/* Passes of at most this many rows compute the same bits as one row at a time. */
 enum { BZ_BIT_EQUAL_ROWS = 8 };
 
 /* Passes over a canvas: see model/diffusion.h. */
@@ -89,7 +89,7 @@ struct bz_session {
 
     /* Continuing on another device (recover.c). */
     bool recomputing;       /* the tokens held are computed again; */
-    uint32_t recomputed;    /* so many are done */
+    uint32_t recomputed;    /* of them, already computed */
     bool in_recompute_pass; /* a pass for that is in flight */
     bool lost;              /* the device was lost during this job, at lost_at tokens */
     uint32_t lost_at;

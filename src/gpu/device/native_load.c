@@ -60,7 +60,7 @@ bz_status gpu_native_load(gpu *g, bz_error *err)
         return status;
     }
     const char *name = g->library.name;
-    /* It aborts in asynchronous pipeline creation and compilation info: "not implemented". */
+    /* wgpu-native lacks asynchronous pipeline creation and compilation info: it aborts there. */
     if (has(g, "wgpuGetVersion")) {
         return bz_fail(err, BZ_NO_WEBGPU,
                        "%.150s is wgpu-native, which cannot compile in the background. Set "

@@ -5,7 +5,7 @@
 enum {
     ROW_SPLITS = 16,     /* of the visible positions, for few rows */
     MAX_TILE_SPLITS = 4, /* for many rows, */
-    TILE_TARGET = 512,   /* up to about so many workgroups */
+    TILE_TARGET = 512,   /* target number of workgroups */
     CACHE_PIECES = 4     /* of a long cache, each with as many splits, that scratch is kept for */
 };
 

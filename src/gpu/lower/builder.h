@@ -24,7 +24,7 @@ typedef struct builder {
     /* side.c: the side buffer, in vec4s. First the table of experts, */
     uint32_t table_vec4s;
     bz_tensor table_ids;      /* the expert ids that it lists, */
-    uint32_t table_tile_rows; /* in tiles of so many rows; */
+    uint32_t table_tile_rows; /* rows of its tiles; */
     /* then int8 rows of one tensor, quantized by a dispatch of their own; */
     uint32_t int8_vec4s;
     bz_tensor int8_tensor;
@@ -102,7 +102,7 @@ bool gpu_store_f16(builder *x, const bz_tensor *tensors, uint32_t *const *offset
 
 /* Sizes of the table of experts and of the int8 rows, before the first group. */
 void gpu_side_reserve(builder *x);
-/* The largest number of tiles of so many rows that the expert table may list for this step. */
+/* The largest number of tiles of that height that the expert table may list for this step. */
 uint32_t gpu_max_expert_tiles(const builder *x, const bz_step *step, uint32_t tile_rows);
 /* Fills the table with the experts that the current step's rows chose, unless it is there. */
 void gpu_group_by_expert(builder *x, uint32_t tile_rows);

@@ -7,7 +7,7 @@ enum {
     HISTOGRAM_WORDS = 80,    /* per workgroup: PAIRS of kernels/canvas/soft.wgsl */
     LISTED_FRACTION = 8,     /* capacity of the list: 1/8 of the vocabulary per row on average. With
                                 more tokens the whole table is multiplied, which takes about as long as
-                                gathering so many (docs/SPEED.md) */
+                                gathering them (docs/SPEED.md) */
     MAX_LIST_SPLITS = 24,    /* of a row's listed tokens */
     GATHER_COLUMNS = 32,     /* of a thread of soft_gather */
     MAX_GATHER_THREADS = 128,

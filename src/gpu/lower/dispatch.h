@@ -36,7 +36,7 @@ typedef struct gpu_dispatch {
     uint32_t cache_piece; /* which piece of the cache, set by gpu_split_caches */
     uint32_t combines;    /* bz_cache id: combines the partial results of attention over it */
     uint32_t splits;      /* attention: partial results per piece of the cache, */
-    uint32_t split_rows;  /* of so many rows, if `splits` may be lowered to fit; else 0 */
+    uint32_t split_rows;  /* rows of a split if `splits` may be lowered to fit; else 0 */
     bool side;            /* binds the side buffer */
     uint32_t x, y, z;     /* workgroups; z 0 means 1 */
 

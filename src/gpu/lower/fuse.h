@@ -21,7 +21,7 @@
 
 #include "gpu/lower/lower.h"
 
-/* Up to so many rows, products read the matrix row by row, and attention splits the visible
+/* Up to this many rows, products read the matrix row by row, and attention splits the visible
  * positions; more rows share tiles. */
 enum { GPU_MAX_VECTOR_ROWS = 8 };
 

@@ -8,7 +8,7 @@ enum {
     FLOAT_STEP = 16, /* values of k in workgroup memory at once */
     SHORT_STEP = 64,
     INT8_STEP = 64,
-    SHORT_ROWS = 64, /* up to so many rows linear_short is faster than linear_tile */
+    SHORT_ROWS = 64, /* up to this many rows linear_short is faster than linear_tile */
     /* split-K */
     MIN_SPLIT = 256, /* values of k */
     MAX_SPLITS = 8,
@@ -23,7 +23,7 @@ typedef struct tile_shape {
     uint32_t rows, outs;   /* of a tile */
     uint32_t step;         /* values of k in workgroup memory at once */
     uint32_t split_below;  /* with fewer tiles k is split, */
-    uint32_t split_target; /* into about so many workgroups in all */
+    uint32_t split_target; /* target number of workgroups */
 } tile_shape;
 
 /* Few tiles leave most of a GPU idle unless k is split; partial sums need memory. */

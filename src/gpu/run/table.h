@@ -40,7 +40,7 @@ uint32_t gpu_table_reads(gpu_table *t, bz_read reads[BZ_MAX_READS]);
 /* The session gives up the rows that it requested. */
 void gpu_table_give_up(gpu_table *t, const void *session);
 
-/* For tests: only so many rows are cached; at least as many as a pass has. */
+/* For tests: caches only this many rows; at least as many as a pass has. */
 void gpu_table_limit(gpu_table *t, uint32_t rows);
 
 #endif

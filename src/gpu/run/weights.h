@@ -25,7 +25,7 @@ enum { GPU_SLOTS = 2 };
  */
 bz_status gpu_weights_place(gpu_weights *w, const gpu_limits *limits, const bz_weights *table,
                             bz_weight in_file, bz_error *err);
-/* The same with the matrices of so many layers, spread evenly over the model, streamed. */
+/* The same with the matrices of that many layers, spread evenly over the model, streamed. */
 bz_status gpu_weights_place_streamed(gpu_weights *w, const gpu_limits *limits,
                                      const bz_weights *table, bz_weight in_file, uint32_t streamed,
                                      bz_error *err);
