@@ -38,7 +38,7 @@ BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model,
                                 const bz_encoder_options *options, bz_error *err);
 BZ_API void bz_encoder_free(bz_encoder *encoder); /* before the model; its bz_media stay */
 
-/* rgb: [height][width][3], upright (EXIF applied), alpha dropped. pcm: samples of one channel in
+/* rgb: [height][width][3], upright (EXIF applied), no alpha. pcm: samples of one channel in
  * [-1, 1]; `rate` of them are a second. Both must stay until the job is freed. What was encoded
  * before is not encoded again. Audio of more than 30 seconds is encoded in pieces. Progress events
  * count the encoder's blocks. */

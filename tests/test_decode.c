@@ -45,6 +45,15 @@ static void paint(uint8_t *rgb)
     }
 }
 
+/* What compositing on white must yield, in exact arithmetic. */
+static void on_white(uint8_t *rgb, const uint8_t *rgba)
+{
+    for (int i = 0; i < W * H * 3; i++) {
+        const double alpha = rgba[i / 3 * 4 + 3] / 255.0;
+        rgb[i] = (uint8_t)lround(rgba[i / 3 * 4 + i % 3] * alpha + 255 * (1 - alpha));
+    }
+}
+
 static int off_by(const rgb_image *p, const uint8_t *want)
 {
     int worst = 0;
@@ -263,12 +272,13 @@ static void test_png(void)
 {
     begin("png: colour, alpha, 16-bit grey, palette, interlaced");
     uint8_t rgb[W * H * 3], rgba[W * H * 4], wide[W * H * 6], grey[W * H * 2], index[W * H];
+    uint8_t white[W * H * 3];
     rgb_image p;
     bz_error err = {0};
     paint(rgb);
     for (int i = 0; i < W * H; i++) {
         memcpy(rgba + 4 * i, rgb + 3 * i, 3);
-        rgba[4 * i + 3] = (uint8_t)(i * 7); /* dropped, also where the pixel is transparent */
+        rgba[4 * i + 3] = (uint8_t)(i * 7);
         for (int c = 0; c < 3; c++) {
             wide[6 * i + 2 * c] = rgb[3 * i + c];
             wide[6 * i + 2 * c + 1] = 0xEE;
@@ -277,20 +287,21 @@ static void test_png(void)
         grey[2 * i + 1] = 0x12;
         index[i] = (uint8_t)(i % 4);
     }
+    on_white(white, rgba);
     const struct {
-        const uint8_t *pixels;
+        const uint8_t *pixels, *want;
         int depth, type;
         size_t row;
         int interlace;
-    } kinds[] = {{rgb, 8, PNG_COLOR_TYPE_RGB, W * 3, 0},
-                 {rgb, 8, PNG_COLOR_TYPE_RGB, W * 3, 1},
-                 {rgba, 8, PNG_COLOR_TYPE_RGBA, W * 4, 0},
-                 {wide, 16, PNG_COLOR_TYPE_RGB, W * 6, 0}};
+    } kinds[] = {{rgb, rgb, 8, PNG_COLOR_TYPE_RGB, W * 3, 0},
+                 {rgb, rgb, 8, PNG_COLOR_TYPE_RGB, W * 3, 1},
+                 {rgba, white, 8, PNG_COLOR_TYPE_RGBA, W * 4, 0},
+                 {wide, rgb, 16, PNG_COLOR_TYPE_RGB, W * 6, 0}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         bytes b = make_png(kinds[k].pixels, W, H, kinds[k].depth, kinds[k].type, kinds[k].row,
                            kinds[k].interlace);
-        CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, rgb) == 0, "kind %zu: %s", k,
-               err.text);
+        CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && off_by(&p, kinds[k].want) == 0,
+               "kind %zu: %s", k, err.text);
         image_free(&p);
         must_fail(b.p, b.n / 2, "cut off");
         b.p[b.n / 2] ^= 0x55;
@@ -337,7 +348,7 @@ static void test_webp(void)
 static void test_webp(void)
 {
     begin("webp");
-    uint8_t rgb[W * H * 3], rgba[W * H * 4], *out = NULL;
+    uint8_t rgb[W * H * 3], rgba[W * H * 4], white[W * H * 3], *out = NULL;
     rgb_image p;
     bz_error err = {0};
     paint(rgb);
@@ -349,11 +360,12 @@ static void test_webp(void)
     WebPFree(out);
     for (int i = 0; i < W * H; i++) {
         memcpy(rgba + 4 * i, rgb + 3 * i, 3);
-        rgba[4 * i + 3] = 128;
+        rgba[4 * i + 3] = i % 3 ? 128 : 0;
     }
+    on_white(white, rgba);
     n = WebPEncodeLosslessRGBA(rgba, W, H, W * 4, &out);
-    CHECKF(decode_image(&p, out, n, &err) == BZ_OK && off_by(&p, rgb) == 0, "alpha: off by %d",
-           p.rgb ? off_by(&p, rgb) : -1);
+    CHECKF(decode_image(&p, out, n, &err) == BZ_OK && off_by(&p, white) == 0, "alpha: off by %d",
+           p.rgb ? off_by(&p, white) : -1);
     image_free(&p);
     WebPFree(out);
 }
@@ -377,8 +389,36 @@ static int gif_out(GifFileType *g, const GifByteType *p, int n)
     return n;
 }
 
+static void test_transparent_gif(void)
+{
+    begin("gif: the transparent colour becomes white");
+    bytes b = {0};
+    int error;
+    GifColorType colours[2] = {{9, 8, 7}, {250, 0, 0}};
+    ColorMapObject *map = GifMakeMapObject(2, colours);
+    GifFileType *g = EGifOpen(&b, gif_out, &error);
+    const GraphicsControlBlock control = {.TransparentColor = 0};
+    GifByteType extension[4];
+    EGifPutScreenDesc(g, 3, 1, 1, 1, map);
+    EGifPutExtension(g, GRAPHICS_EXT_FUNC_CODE, (int)EGifGCBToExtension(&control, extension),
+                     extension);
+    EGifPutImageDesc(g, 0, 0, 2, 1, false, NULL); /* the canvas is one pixel wider */
+    EGifPutLine(g, (GifPixelType[2]){0, 1}, 2);
+    EGifCloseFile(g, &error);
+    GifFreeMapObject(map);
+    rgb_image p;
+    bz_error err = {0};
+    CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.width == 3 && p.height == 1, "%s",
+           err.text);
+    const uint8_t want[9] = {255, 255, 255, 250, 0, 0, 255, 255, 255};
+    CHECK(p.rgb && memcmp(p.rgb, want, sizeof want) == 0);
+    image_free(&p);
+    free(b.p);
+}
+
 static void test_gif(void)
 {
+    test_transparent_gif();
     begin("gif: the first frame, on its canvas");
     bytes b = {0};
     int error;

@@ -23,6 +23,19 @@ bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *e
                             width, height);
 }
 
+void image_on_white(uint8_t *rgb, const uint8_t *rgba, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t alpha = rgba[4 * i + 3];
+        for (size_t c = 0; c < 3; c++) {
+            /* (color * alpha + 255 * (255 - alpha)) / 255, rounded: the bits of Pillow's
+             * alpha_composite, which the reference implementation calls. */
+            const uint32_t sum = rgba[4 * i + c] * alpha + 255 * (255 - alpha) + 128;
+            rgb[3 * i + c] = (uint8_t)((sum + (sum >> 8)) >> 8);
+        }
+    }
+}
+
 /* ---- PPM, which needs no library ---------------------------------------------------- */
 
 static bool ppm_number(const uint8_t *b, size_t n, size_t *at, uint32_t *out)

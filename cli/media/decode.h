@@ -12,7 +12,8 @@ typedef struct rgb_image {
     uint32_t width, height;
 } rgb_image;
 
-/* An animation's first frame. Alpha is dropped, colour profiles are ignored. */
+/* An animation's first frame. Transparent pixels are composited on white, as the reference
+ * implementation does; colour profiles are ignored. */
 bz_status decode_image(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
 bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err);
 
@@ -21,6 +22,8 @@ bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *er
 /* Allocates the pixels, zeroed. Sizes that bz_image_check refuses are refused before allocating. */
 bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *err);
 void image_free(rgb_image *p);
+/* rgb = rgba on white, for n pixels; rgb may be rgba. */
+void image_on_white(uint8_t *rgb, const uint8_t *rgba, size_t n);
 
 /* The orientation, 1 to 8, in Exif data that starts with "Exif\0\0" or with its TIFF header; 1 if
  * there is none. */

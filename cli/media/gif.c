@@ -25,9 +25,9 @@ static bz_status damaged(bz_error *err)
     return bz_fail(err, BZ_BAD_FILE, "The GIF file is damaged or cut off.");
 }
 
-static void put(rgb_image *p, uint32_t x, uint32_t y, const ColorMapObject *map, unsigned index)
+static void put(rgb_image *p, uint32_t x, uint32_t y, const ColorMapObject *map, int index)
 {
-    if (x < p->width && y < p->height && map && index < (unsigned)map->ColorCount) {
+    if (x < p->width && y < p->height && map && index < map->ColorCount) {
         const GifColorType *c = &map->Colors[index];
         uint8_t *to = p->rgb + ((size_t)y * p->width + x) * 3;
         to[0] = c->Red;
@@ -36,8 +36,9 @@ static void put(rgb_image *p, uint32_t x, uint32_t y, const ColorMapObject *map,
     }
 }
 
-/* Reads the next frame onto a canvas of the background colour. */
-static bz_status read_frame(rgb_image *p, GifFileType *g, bz_error *err)
+/* Reads the next frame onto a canvas of the background colour, or a white one if the frame has a
+ * transparent colour. transparent: its index, or NO_TRANSPARENT_COLOR. */
+static bz_status read_frame(rgb_image *p, GifFileType *g, int transparent, bz_error *err)
 {
     static const unsigned first[4] = {0, 4, 2, 1}, step[4] = {8, 8, 4, 2};
     if (DGifGetImageDesc(g) != GIF_OK || g->Image.Width <= 0 || g->Image.Height <= 0) {
@@ -51,8 +52,12 @@ static bz_status read_frame(rgb_image *p, GifFileType *g, bz_error *err)
     if (status != BZ_OK) {
         return status;
     }
-    for (uint32_t i = 0; g->SBackGroundColor && i < p->width * p->height; i++) {
-        put(p, i % p->width, i / p->width, g->SColorMap, (unsigned)g->SBackGroundColor);
+    if (transparent != NO_TRANSPARENT_COLOR) {
+        memset(p->rgb, 255, (size_t)p->width * p->height * 3);
+    } else {
+        for (uint32_t i = 0; g->SBackGroundColor && i < p->width * p->height; i++) {
+            put(p, i % p->width, i / p->width, g->SColorMap, g->SBackGroundColor);
+        }
     }
     GifPixelType *line = malloc(width);
     const int passes = g->Image.Interlace ? 4 : 1;
@@ -64,7 +69,9 @@ static bz_status read_frame(rgb_image *p, GifFileType *g, bz_error *err)
                 break;
             }
             for (uint32_t x = 0; x < width; x++) {
-                put(p, left + x, top + y, map, line[x]);
+                if (line[x] != transparent) {
+                    put(p, left + x, top + y, map, line[x]);
+                }
             }
         }
     }
@@ -83,6 +90,7 @@ bz_status decode_gif(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err
     }
     bz_status status = BZ_BAD_FILE;
     bool found = false, more = true;
+    int transparent = NO_TRANSPARENT_COLOR;
     while (more && !found) {
         GifRecordType record;
         GifByteType *extension;
@@ -90,9 +98,14 @@ bz_status decode_gif(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err
         more = DGifGetRecordType(g, &record) == GIF_OK && record != TERMINATE_RECORD_TYPE;
         if (more && record == IMAGE_DESC_RECORD_TYPE) {
             found = true;
-            status = read_frame(p, g, err);
+            status = read_frame(p, g, transparent, err);
         } else if (more && record == EXTENSION_RECORD_TYPE) {
             more = DGifGetExtension(g, &code, &extension) == GIF_OK;
+            GraphicsControlBlock control;
+            if (more && extension && code == GRAPHICS_EXT_FUNC_CODE &&
+                DGifExtensionToGCB(extension[0], extension + 1, &control) == GIF_OK) {
+                transparent = control.TransparentColor;
+            }
             while (more && extension) {
                 more = DGifGetExtensionNext(g, &extension) == GIF_OK;
             }

@@ -15,6 +15,7 @@ typedef struct png_state {
     png_structp png;
     png_infop info;
     rgb_image *p;
+    uint8_t *rgba; /* [height][width][4] */
     uint8_t **rows;
     bz_error *err;
     bz_status status;
@@ -43,7 +44,8 @@ static void on_read(png_structp png, png_bytep to, size_t n)
 }
 
 /* Converts every kind to 8-bit RGB: palettes and grey are expanded, 16-bit values keep their upper
- * 8 bits, alpha is dropped. State is in *s, so that it survives libpng's longjmp. */
+ * 8 bits, transparent pixels are composited on white. State is in *s, so that it survives libpng's
+ * longjmp. */
 static void read_all(png_state *s)
 {
     png_structp png = s->png;
@@ -61,20 +63,22 @@ static void read_all(png_state *s)
     png_set_expand(png);
     png_set_strip_16(png);
     png_set_gray_to_rgb(png);
-    png_set_strip_alpha(png);
+    png_set_add_alpha(png, 255, PNG_FILLER_AFTER); /* to pixels without */
     png_set_interlace_handling(png);
     png_read_update_info(png, s->info);
-    if (png_get_rowbytes(png, s->info) != (size_t)s->p->width * 3) {
+    if (png_get_rowbytes(png, s->info) != (size_t)s->p->width * 4) {
         png_error(png, "its rows have an unexpected size");
     }
+    s->rgba = malloc((size_t)s->p->width * s->p->height * 4);
     s->rows = malloc(s->p->height * sizeof *s->rows);
-    if (!s->rows) {
+    if (!s->rgba || !s->rows) {
         png_error(png, "not enough memory");
     }
     for (uint32_t y = 0; y < s->p->height; y++) {
-        s->rows[y] = s->p->rgb + (size_t)y * s->p->width * 3;
+        s->rows[y] = s->rgba + (size_t)y * s->p->width * 4;
     }
     png_read_image(png, s->rows);
+    image_on_white(s->p->rgb, s->rgba, (size_t)s->p->width * s->p->height);
     png_read_end(png, s->info);
     png_bytep exif = NULL;
     png_uint_32 bytes = 0;
@@ -94,6 +98,7 @@ bz_status decode_png(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err
     }
     read_all(&s);
     png_destroy_read_struct(&s.png, &s.info, NULL);
+    free(s.rgba);
     free(s.rows);
     return s.status;
 }

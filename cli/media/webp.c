@@ -1,4 +1,4 @@
-#include <string.h>
+#include <stdlib.h>
 
 #include <webp/decode.h>
 #include <webp/demux.h>
@@ -33,10 +33,25 @@ static bz_status first_frame(rgb_image *p, const WebPData *data, bz_error *err)
     options.color_mode = MODE_RGBA;
     WebPAnimDecoder *d = WebPAnimDecoderNew(data, &options);
     const bool ok = d && WebPAnimDecoderGetNext(d, &rgba, &timestamp);
-    for (size_t i = 0; ok && i < (size_t)p->width * p->height; i++) {
-        memcpy(p->rgb + 3 * i, rgba + 4 * i, 3);
+    if (ok) {
+        image_on_white(p->rgb, rgba, (size_t)p->width * p->height);
     }
     WebPAnimDecoderDelete(d);
+    return ok ? BZ_OK : damaged(err);
+}
+
+static bz_status decode_transparent(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err)
+{
+    const size_t pixels = (size_t)p->width * p->height;
+    uint8_t *rgba = malloc(pixels * 4);
+    if (!rgba) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read a WebP.");
+    }
+    const bool ok = WebPDecodeRGBAInto(bytes, n, rgba, pixels * 4, (int)p->width * 4);
+    if (ok) {
+        image_on_white(p->rgb, rgba, pixels);
+    }
+    free(rgba);
     return ok ? BZ_OK : damaged(err);
 }
 
@@ -55,9 +70,11 @@ bz_status decode_webp(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *er
     if (status == BZ_OK && features.has_animation) {
         status = first_frame(p, &data, err);
     } else if (status == BZ_OK) {
-        const size_t size = (size_t)p->width * p->height * 3;
-        status =
-            WebPDecodeRGBInto(bytes, n, p->rgb, size, (int)p->width * 3) ? BZ_OK : damaged(err);
+        status = features.has_alpha ? decode_transparent(p, bytes, n, err)
+                 : WebPDecodeRGBInto(bytes, n, p->rgb, (size_t)p->width * p->height * 3,
+                                     (int)p->width * 3)
+                     ? BZ_OK
+                     : damaged(err);
     }
     if (status == BZ_OK) {
         status = image_orient(p, orientation(demux), err);

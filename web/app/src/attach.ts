@@ -54,7 +54,7 @@ async function readImage(blob: Blob, name: string): Promise<{ width: number; hei
     }
 }
 
-/** Rasterises an SVG, which workers cannot decode; on white, because the engine ignores alpha. */
+/** Rasterises an SVG, which workers cannot decode; on white, as images with alpha are. */
 async function rasterizeSvg(blob: Blob, name: string): Promise<Blob> {
     const image = new Image();
     const url = URL.createObjectURL(new Blob([blob], { type: "image/svg+xml" }));

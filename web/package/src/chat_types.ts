@@ -7,7 +7,7 @@ export interface TextPart {
     text: string;
 }
 
-/** [height][width][3 or 4] bytes from the top left: red, green, blue; a fourth byte (alpha) is ignored. */
+/** [height][width][3 or 4] bytes from the top left: red, green, blue; with a fourth byte, alpha, composited on white. */
 export interface Pixels {
     data: Uint8Array | Uint8ClampedArray;
     width: number;

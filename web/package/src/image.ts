@@ -1,4 +1,4 @@
-/** Decodes image files to pixels with the browser: EXIF orientation applied, no colour conversion, alpha dropped. */
+/** Decodes image files to pixels with the browser: EXIF orientation applied, no colour conversion, transparent pixels on white. */
 import { BezelError } from "./errors.js";
 import { sizeOfPicture, type PictureSize } from "./image_size.js";
 
@@ -87,17 +87,24 @@ function textureReader(bitmap: ImageBitmap): Reader | null {
     };
 }
 
-/** Copies a tile without its alpha. False: `mustBeOpaque`, and a pixel is not. */
+/** A colour of a pixel that is composited on white, as the reference implementation does: the bits of Pillow's alpha_composite. */
+export function onWhite(colour: number, alpha: number): number {
+    const sum = colour * alpha + 255 * (255 - alpha) + 128;
+    return (sum + (sum >> 8)) >> 8;
+}
+
+/** Copies a tile, on white. False: `mustBeOpaque`, and a pixel is not. */
 function copyTile(to: Uint8Array, imageWidth: number, x: number, y: number, width: number, from: ArrayLike<number>, mustBeOpaque: boolean): boolean {
     for (let i = 0, row = 0; i < from.length; row++) {
         let at = 3 * ((y + row) * imageWidth + x);
         for (const end = i + 4 * width; i < end; i += 4) {
-            to[at++] = from[i] as number;
-            to[at++] = from[i + 1] as number;
-            to[at++] = from[i + 2] as number;
-            if (mustBeOpaque && from[i + 3] !== 255) {
+            const alpha = from[i + 3] as number;
+            if (mustBeOpaque && alpha !== 255) {
                 return false;
             }
+            to[at++] = onWhite(from[i] as number, alpha);
+            to[at++] = onWhite(from[i + 1] as number, alpha);
+            to[at++] = onWhite(from[i + 2] as number, alpha);
         }
     }
     return true;

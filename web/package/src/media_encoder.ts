@@ -5,7 +5,7 @@ import { BezelError } from "./errors.js";
 import type { PortableMedia, PortableImage, PortableSound } from "./request_media.js";
 import type { Model } from "./model.js";
 import type { EncoderStats } from "./options.js";
-import { openImage, readPixels, readSize } from "./image.js";
+import { onWhite, openImage, readPixels, readSize } from "./image.js";
 import { Sha256 } from "./sha256.js";
 
 /** Cached images and sounds: every request of a conversation contains all of its media again. */
@@ -81,9 +81,10 @@ export class MediaEncoder {
             return encoder.encodeImage(width, height, (rgb) => {
                 const to = rgb();
                 for (let i = 0, at = 0; i < data.length; i += step) {
-                    to[at++] = data[i] as number;
-                    to[at++] = data[i + 1] as number;
-                    to[at++] = data[i + 2] as number;
+                    const alpha = step === 4 ? (data[i + 3] as number) : 255;
+                    to[at++] = onWhite(data[i] as number, alpha);
+                    to[at++] = onWhite(data[i + 1] as number, alpha);
+                    to[at++] = onWhite(data[i + 2] as number, alpha);
                 }
             }, control);
         }
