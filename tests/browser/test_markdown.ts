@@ -56,6 +56,7 @@ await testCases("paragraphs, headings, rules", [
     ["one\ntwo\n\nthree", "p[one two] p[three]"],
     ["# Title\ntext", "h1[Title] p[text]"],
     ["###### Six ##\n#no", "h6[Six] p[#no]"],
+    ["# a # b ##  \n## ##\n#\n# C#", "h1[a # b] h2[] h1[] h1[C#]"],
     ["a\n\n---\n\nb\n***", "p[a] rule p[b] rule"],
     ["line  \nbreak\\\nagain", "p[line/break/again]"],
     ["\r\na\r\nb\r\n", "p[a b]"],
@@ -77,6 +78,8 @@ await testCases("code", [
     ["```\nopen", "code...[|open]"],
     ["~~~py\n```\n~~~", "code[py|```]"],
     ["````\n```\n````", "code[|```]"],
+    ["```  js x  \na\n```  ", "code[js|a]"],
+    ["` a ` `  ` ` b`", "p[code(a) code(  ) code( b)]"],
 ]);
 
 await testCases("lists", [
@@ -144,6 +147,18 @@ await test("parsing takes linear time for repeated and random marks", () => {
         const { user, system } = process.cpuUsage(before);
         const took = (user + system) / 1e3; // CPU time, which does not depend on the machine's load
         check(took < 3000, `${JSON.stringify(mark)}: ${Math.round(took)} ms of CPU time for ${text.length} characters`);
+    }
+    // A long run between other characters, which makes a regular expression with two adjacent repetitions backtrack.
+    const around: [string, string, string][] = [
+        ["# a", " ", "b"], ["# a ", "#", "b"], ["# ", "# ", "b"], ["```", " ", "`"], ["```", "`", "x`"], ["a|b\n-", " ", "x"], ["a|b\n", "-|", "x"], ["a|b\n", "| ", "x"],
+        ["` ", "a", "`"], ["` ", " ", "a`"], ["a", " ", "b  \nc"], ["- ", " ", "x"], ["*", " ", "x"], [">", " ", "x"], ["1", "1", "."], ["a\\", "|", "b\n-"], ["[a](<", " ", "x)"],
+    ];
+    for (const [before, repeated, after] of around) {
+        const text = before + repeated.repeat(Math.ceil(32000 / repeated.length)) + after;
+        const begin = process.cpuUsage();
+        parseBlocks(text);
+        const { user, system } = process.cpuUsage(begin);
+        check(user + system < 1e6, `${JSON.stringify([before, repeated, after])}: ${Math.round((user + system) / 1e3)} ms of CPU time`);
     }
     let seed = 1;
     const random = (n: number): number => (seed = (seed * 48271) % 2147483647) % n;

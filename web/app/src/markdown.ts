@@ -22,12 +22,13 @@ interface Line {
     at: number;
 }
 
-const fence = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$/;
-const heading = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
+// No two neighbouring parts of these match the same character without limit: backtracking would take quadratic time.
+const fence = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+const headingMark = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const rule = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const bullet = /^( {0,3})([-*+]|\d{1,9}[.)])(?:([ \t]+)(.*)|)$/;
 const quote = /^ {0,3}>[ ]?(.*)$/;
-const delimiterRow = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const delimiterCell = /^:?-+:?$/;
 
 const blank = (text: string): boolean => text.trim() === "";
 
@@ -64,9 +65,10 @@ function blockAt(lines: Line[], i: number, depth: number): [Block, number] {
     if (fenced) {
         return codeAt(lines, i, fenced);
     }
-    const headed = heading.exec(text);
+    const headed = headingMark.exec(text);
     if (headed) {
-        return [{ kind: "heading", at, level: (headed[1] ?? "").length, children: parseInline(headed[2] ?? "") }, i + 1];
+        const title = withoutClosingMarks(text.slice(headed[0].length).trim());
+        return [{ kind: "heading", at, level: (headed[1] ?? "").length, children: parseInline(title) }, i + 1];
     }
     if (rule.test(text)) {
         return [{ kind: "rule", at }, i + 1];
@@ -83,6 +85,15 @@ function blockAt(lines: Line[], i: number, depth: number): [Block, number] {
     return paragraphAt(lines, i);
 }
 
+/** "Title ##" is "Title". A loop, because a regular expression takes quadratic time for many spaces. */
+function withoutClosingMarks(title: string): string {
+    let end = title.length;
+    while (end > 0 && title[end - 1] === "#") {
+        end--;
+    }
+    return end === 0 ? "" : /[ \t]/.test(title[end - 1] as string) ? title.slice(0, end).trimEnd() : title;
+}
+
 function codeAt(lines: Line[], i: number, opened: RegExpExecArray): [Block, number] {
     const mark = opened[1] ?? "```";
     const indent = /^ */.exec(opened[0])?.[0].length ?? 0;
@@ -92,7 +103,7 @@ function codeAt(lines: Line[], i: number, opened: RegExpExecArray): [Block, numb
     for (; next < lines.length && !closed; next++) {
         const text = lines[next]?.text ?? "";
         const ended = fence.exec(text);
-        closed = ended !== null && ended[2] === "" && (ended[1] ?? "").startsWith(mark);
+        closed = ended !== null && blank(ended[2] ?? "") && (ended[1] ?? "").startsWith(mark);
         if (!closed) {
             body.push(text.slice(Math.min(indent, /^ */.exec(text)?.[0].length ?? 0)));
         }
@@ -177,7 +188,7 @@ function listAt(lines: Line[], i: number, depth: number): [Block, number] {
 }
 
 function startsBlock(text: string): boolean {
-    return fence.test(text) || heading.test(text) || rule.test(text) || quote.test(text) || bullet.test(text);
+    return fence.test(text) || headingMark.test(text) || rule.test(text) || quote.test(text) || bullet.test(text);
 }
 
 function paragraphAt(lines: Line[], i: number): [Block, number] {
@@ -203,7 +214,7 @@ function cellsOf(text: string): string[] {
 function isTable(lines: Line[], i: number): boolean {
     const [head, delimiters] = [lines[i]?.text ?? "", lines[i + 1]?.text ?? ""];
     return (
-        head.includes("|") && delimiters.includes("-") && delimiterRow.test(delimiters) &&
+        head.includes("|") && delimiters.includes("-") && cellsOf(delimiters).every((cell) => delimiterCell.test(cell)) &&
         cellsOf(head).length === cellsOf(delimiters).length
     );
 }

@@ -18,6 +18,15 @@ export function safeHref(href: string): string | null {
     return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) ? href : null;
 }
 
+/** A loop: / +$/ takes quadratic time for many spaces before another character. */
+function withoutTrailingSpaces(text: string): string {
+    let end = text.length;
+    while (end > 0 && text[end - 1] === " ") {
+        end--;
+    }
+    return text.slice(0, end);
+}
+
 export function parseInline(text: string): Inline[] {
     return new InlineParser(text).parse(0, text.length, 0);
 }
@@ -51,7 +60,7 @@ class InlineParser {
                 i = found.next;
             } else {
                 if (found.node.kind === "break") {
-                    plain = plain.replace(/ +$/, "");
+                    plain = withoutTrailingSpaces(plain);
                 }
                 flush();
                 out.push(found.node);
@@ -110,8 +119,8 @@ class InlineParser {
             return { node: mark, next: i + mark.length };
         }
         const inner = this.#text.slice(i + mark.length, close).replace(/\n/g, " ");
-        const trimmed = /^ .*[^ ].* $/.test(inner) ? inner.slice(1, -1) : inner;
-        return { node: { kind: "code", text: trimmed }, next: close + mark.length };
+        const padded = inner.startsWith(" ") && inner.endsWith(" ") && withoutTrailingSpaces(inner) !== "";
+        return { node: { kind: "code", text: padded ? inner.slice(1, -1) : inner }, next: close + mark.length };
     }
 
     /** Next offset of `mark`, or -1. Failed searches are cached. */
