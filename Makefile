@@ -145,6 +145,9 @@ $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
 # The decoders need the library, which is before them on the command line.
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(LIBBEZEL) $(MEDIA_LINK) -lm
+# All of the program but its main().
+$(B)/tests/test_program: $(filter-out $(B)/cli/main.o,$(CLI_OBJ))
+$(B)/tests/test_program: LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) -lm
 # The stubs, and the tests of what was found.
 $(B)/cli/media/missing.o $(B)/tests/test_decode.o: $(B)/libraries.mk
 $(B)/cli/media/missing.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)

@@ -1,6 +1,7 @@
 #include "cli/chat/conversation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,7 @@ static bz_status check_target(const char *path, bz_error *err)
                          "%s exists and is not a saved chat; choose another name.", path);
 }
 
+/* Only the user can read the file: it is private text. */
 static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error *err)
 {
     const size_t room = strlen(path) + 8;
@@ -149,7 +151,10 @@ static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     }
     snprintf(beside, room, "%s.new", path);
-    FILE *f = fopen(beside, "wb");
+    /* A file of a crashed save, or a link that another user put there, is not followed. */
+    unlink(beside);
+    const int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
     bool ok = f && fwrite(b->text, 1, b->n, f) == b->n && fflush(f) == 0 && fsync(fileno(f)) == 0;
     if (f) {
         ok = fclose(f) == 0 && ok;

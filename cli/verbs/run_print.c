@@ -48,7 +48,7 @@ void run_print_part(void *printer, bz_turn_part part, const char *text, size_t l
         end_thinking(p);
         term_write_model_text(STDOUT_FILENO, text, len);
         animate_text(&p->animation, text, len);
-        p->open_line = text[len - 1] != '\n';
+        p->open_line = len > 0 ? text[len - 1] != '\n' : p->open_line;
     } else if (part == BZ_TURN_CALL) { /* cannot be run here, but should be visible */
         end_thinking(p);
         end_line(p);
