@@ -5,6 +5,7 @@
 
 #include "bezel_batch.h"
 #include "session/batch_canvas.h"
+#include "session/emit.h"
 #include "session/model.h"
 #include "session/session.h"
 
@@ -18,8 +19,7 @@ typedef struct batch_slot {
     bz_kv *kv;
     bz_sampler *sampler;
     uint64_t seed;
-    uint32_t max_tokens, made;
-    bool ignore_end;
+    bz_limits limits;
 
     int32_t *tokens;    /* [context] what the caches hold, then the rest of the prompt */
     uint32_t n, wanted; /* held; of the prompt */

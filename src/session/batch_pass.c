@@ -72,14 +72,7 @@ static void choose(bz_batch *b, uint32_t index, const float *row, bz_batch_event
     }
     bz_sampler_choose(s->sampler, &list, row, bz_random_unit(s->seed, s->n), &choice);
     e->token = choice.id;
-    s->made++;
-    if (!s->ignore_end && bz_token_ends(b->model, choice.id)) {
-        e->finish = BZ_FINISH_END;
-    } else if (s->max_tokens && s->made >= s->max_tokens) {
-        e->finish = BZ_FINISH_LENGTH;
-    } else if (s->n + 1 >= b->context) {
-        e->finish = BZ_FINISH_CONTEXT;
-    }
+    e->finish = bz_limits_push(&s->limits, choice.id, s->n + 1 >= b->context);
     if (e->finish == BZ_FINISH_NONE) {
         s->tokens[s->n] = choice.id;
         s->state = SLOT_DECODE;

@@ -71,9 +71,8 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
     memcpy(b->last, ids, n * sizeof *ids);
     b->n_last = (uint32_t)n;
     s->seed = sampling.seed;
-    s->max_tokens = o.max_tokens;
-    s->ignore_end = o.ignore_end;
-    s->made = 0;
+    s->limits =
+        (bz_limits){.model = b->model, .max_tokens = o.max_tokens, .ignore_end = o.ignore_end};
     s->state = SLOT_PREFILL;
     *index = (uint32_t)(s - b->slots);
     return BZ_OK;

@@ -154,7 +154,7 @@ static size_t write_text(diffuse_job *j)
     bz_detok detok = {0};
     size_t len = 0;
     for (uint32_t i = 0; i < j->canvas.n; i++) {
-        if (!j->emit.ignore_end && bz_token_ends(j->s->model, j->best[i])) {
+        if (!j->emit.limits.ignore_end && bz_token_ends(j->s->model, j->best[i])) {
             break;
         }
         len += bz_detok_push(&detok, j->s->model->tokenizer, j->best[i], j->emit.show_control,
@@ -205,7 +205,7 @@ static bz_progress emit_token(diffuse_job *j, bz_need *need)
     const bool more = j->job.finish == BZ_FINISH_NONE;
     j->stage = more && !last ? STAGE_EMIT : STAGE_COMMIT;
     need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
-                             .done = j->emit.made,
+                             .done = j->emit.limits.made,
                              .token = token,
                              .text = j->emit.text,
                              .text_len = len};

@@ -11,10 +11,9 @@ bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_opt
                         bz_error *err)
 {
     const uint32_t vocab = model->text.config.vocab;
-    *x = (bz_emit){.model = model,
-                   .max_tokens = o->max_tokens,
-                   .ignore_end = o->ignore_end,
-                   .show_control = o->show_control};
+    *x = (bz_emit){
+        .limits = {.model = model, .max_tokens = o->max_tokens, .ignore_end = o->ignore_end},
+        .show_control = o->show_control};
     for (size_t i = 0; i < o->n_stop_ids; i++) {
         if (o->stop_ids[i] < 0 || (uint32_t)o->stop_ids[i] >= vocab) {
             return bz_fail(err, BZ_BAD_REQUEST, "The stop token %d is not in the vocabulary of %u.",
@@ -54,24 +53,29 @@ static bool is_stop_id(const bz_emit *x, int32_t id)
     return false;
 }
 
+bz_finish bz_limits_push(bz_limits *x, int32_t token, bool full)
+{
+    x->made++;
+    if (!x->ignore_end && bz_token_ends(x->model, token)) {
+        return BZ_FINISH_END;
+    }
+    return x->max_tokens && x->made >= x->max_tokens ? BZ_FINISH_LENGTH
+           : full                                    ? BZ_FINISH_CONTEXT
+                                                     : BZ_FINISH_NONE;
+}
+
 bz_finish bz_emit_push(bz_emit *x, int32_t token, bool full, size_t *len)
 {
     char piece[BZ_DETOK_MAX];
     size_t n = 0;
-    bz_finish finish = BZ_FINISH_NONE;
-    x->made++;
-    if (!x->ignore_end && bz_token_ends(x->model, token)) {
-        finish = BZ_FINISH_END;
-    } else if (is_stop_id(x, token)) {
+    bz_finish finish = bz_limits_push(&x->limits, token, full);
+    if (finish != BZ_FINISH_END && is_stop_id(x, token)) {
         finish = BZ_FINISH_STOP;
-    } else {
-        size_t bytes = bz_detok_push(&x->detok, x->model->tokenizer, token, x->show_control, piece);
+    }
+    if (finish != BZ_FINISH_END && finish != BZ_FINISH_STOP) {
+        size_t bytes =
+            bz_detok_push(&x->detok, x->limits.model->tokenizer, token, x->show_control, piece);
         n = bz_stop_push(x->stop, piece, bytes, x->text);
-        if (x->max_tokens && x->made >= x->max_tokens) {
-            finish = BZ_FINISH_LENGTH;
-        } else if (full) {
-            finish = BZ_FINISH_CONTEXT;
-        }
     }
     if (finish != BZ_FINISH_NONE) {
         size_t bytes = bz_detok_flush(&x->detok, piece);

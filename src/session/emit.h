@@ -6,16 +6,26 @@
 #include "sample/stop.h"
 #include "session/session.h"
 
-typedef struct bz_emit {
+/* The ends of an answer that need no text. */
+typedef struct bz_limits {
     const bz_model *model;
     uint32_t max_tokens; /* 0: no limit */
-    bool ignore_end, show_control;
+    bool ignore_end;
+    uint32_t made; /* tokens pushed */
+} bz_limits;
+
+/* Counts the token and decides whether and why it is the last. `full`: the context ends after it.
+ */
+bz_finish bz_limits_push(bz_limits *limits, int32_t token, bool full);
+
+typedef struct bz_emit {
+    bz_limits limits;
+    bool show_control;
     int32_t *stop_ids;
     size_t n_stop_ids;
     bz_detok detok;
     bz_stop *stop;
-    char *text;    /* of the token pushed last: not terminated */
-    uint32_t made; /* tokens pushed */
+    char *text; /* of the token pushed last: not terminated */
 } bz_emit;
 
 /* Copies what the options point to. free: also after a failed begin. */
@@ -23,9 +33,8 @@ bz_status bz_emit_begin(bz_emit *x, const bz_model *model, const bz_generate_opt
                         bz_error *err);
 void bz_emit_free(bz_emit *x);
 
-/* Puts the text that can be shown after this token into x->text, *len bytes, and decides whether
- * and why it is the last. Text that was held back comes with the last one. `full`: the context ends
- * after it. */
+/* As bz_limits_push, with stop ids and stop strings. Puts the text that can be shown after this
+ * token into x->text, *len bytes. Text that was held back comes with the last token. */
 bz_finish bz_emit_push(bz_emit *x, int32_t token, bool full, size_t *len);
 
 #endif

@@ -127,7 +127,7 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
     if (!bz_sampler_choose(s->sampler, &j->list, row, u, choice)) {
         bool there = s->sent == 0;
         j->rows_missed++;
-        if (!there && j->rows_missed * 8 > j->emit.made + 8) {
+        if (!there && j->rows_missed * 8 > j->emit.limits.made + 8) {
             j->ahead = 1; /* most passes sent ahead would be discarded */
         }
         return get_row(j, there, err) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
@@ -189,7 +189,7 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
     s->stats.generated++;
     size_t len = finish_token(j);
     need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
-                             .done = j->emit.made,
+                             .done = j->emit.limits.made,
                              .token = j->token,
                              .text = j->emit.text,
                              .text_len = len,
