@@ -87,7 +87,7 @@ static bz_pass_state report(gpu_backend *b, bz_tensor out, bz_error *err)
     const uint64_t values = rows ? (uint64_t)(rows - 1) * info->stride + info->cols : 0;
     if (4 * values > t->capacity) {
         free(t->values);
-        t->values = malloc(4 * values);
+        t->values = malloc((size_t)(4 * values));
         t->capacity = t->values ? 4 * values : 0;
         if (!t->values) {
             bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to trace a pass.");
