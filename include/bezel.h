@@ -422,9 +422,9 @@ BZ_API const int32_t *bz_turn_prompt(const bz_turn *turn, size_t *n, uint32_t *s
 BZ_API const bz_generate_options *bz_turn_options(const bz_turn *turn, bool *has_seed);
 BZ_API bz_status bz_turn_push(bz_turn *turn, int32_t token, bz_error *err);
 BZ_API bz_turn_part bz_turn_next(bz_turn *turn, const char **text, size_t *len);
-/* STOP: a stop string was found. END: the model's end token was pushed. NONE: neither; then
- * bz_job_finish says why the answer ended. */
-BZ_API bz_finish bz_turn_finish(const bz_turn *turn);
+/* Why the answer ended. STOP: a stop string was found. END: the model's end token was pushed. Else
+ * `generated`: the finish of the tokens, which bz_job_finish or a bz_batch_event reports. */
+BZ_API bz_finish bz_turn_finish(const bz_turn *turn, bz_finish generated);
 
 #ifdef __cplusplus
 }

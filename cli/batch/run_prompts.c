@@ -111,9 +111,8 @@ static void on_token(void *user, const bz_batch_event *e)
     if (!t->ended) {
         bz_turn_push(t->turn, -1, &p->failed);
         drain(p, t);
-        t->ended = false; /* ended by its tokens, not by a stop string */
     }
-    a->finish = ask_finish_of(e->finish, t->ended);
+    a->finish = bz_turn_finish(t->turn, e->finish);
     bz_batch_stop(p->batch, e->slot);
     p->in_slot[e->slot] = NULL;
     bz_turn_free(t->turn);
@@ -146,7 +145,7 @@ static bz_status answer_media_line(prompts_run *p, task *t, const bz_json_buffer
     const ask_options o = {.generate = *go, .encoder = r->encoder};
     status = ask(p->media_session, r->m.model, request->text, request->n, &o, &t->answer, err);
     t->prompt_tokens = t->answer.prompt_tokens;
-    t->done = status == BZ_OK && t->answer.finish != ASK_INTERRUPTED;
+    t->done = status == BZ_OK && t->answer.finish != BZ_FINISH_NONE;
     p->tokens += t->answer.generated;
     return status;
 }

@@ -9,9 +9,9 @@
 #include "cli/chat/media_file.h"
 #include "cli/term.h"
 
-const char *ask_finish_name(ask_finish finish)
+const char *ask_finish_name(bz_finish finish)
 {
-    static const char *const names[] = {"end", "stop", "length", "context", "interrupted"};
+    static const char *const names[] = {"interrupted", "end", "stop", "length", "context"};
     return names[finish];
 }
 
@@ -52,16 +52,6 @@ bool ask_answer_keep(ask_answer *a, bz_turn_part part, const char *text, size_t 
     case BZ_TURN_END: break;
     }
     return true;
-}
-
-ask_finish ask_finish_of(bz_finish finish, bool stopped)
-{
-    if (finish == BZ_FINISH_END) {
-        return ASK_END;
-    }
-    return stopped || finish == BZ_FINISH_STOP ? ASK_STOP
-           : finish == BZ_FINISH_CONTEXT       ? ASK_CONTEXT
-                                               : ASK_LENGTH;
 }
 
 /* ---- the answer -------------------------------------------------------------------- */
@@ -256,7 +246,7 @@ static bz_status generate(asking *k, bz_session *session, bz_error *err)
     if (status == BZ_OK) {
         busy(k, "thinking");
         status = run(k, job, err);
-        k->a->finish = ask_finish_of(bz_job_finish(job), k->ended);
+        k->a->finish = bz_job_finish(job);
     }
     bz_job_free(job);
     k->a->generate_s = cli_seconds() - start;
@@ -286,7 +276,7 @@ bz_status ask(bz_session *session, const bz_model *model, const char *request, s
         if (!k.ended && bz_turn_push(k.turn, -1, err) == BZ_OK) {
             drain(&k);
         }
-        a->finish = status == BZ_ABORTED ? ASK_INTERRUPTED : a->finish;
+        a->finish = status == BZ_ABORTED ? BZ_FINISH_NONE : bz_turn_finish(k.turn, a->finish);
         status = BZ_OK;
     }
     term_idle();

@@ -7,20 +7,10 @@
 #include "bezel_media.h"
 #include "cli/chat/media_cache.h"
 
-typedef enum ask_finish {
-    ASK_END,     /* an end token */
-    ASK_STOP,    /* a stop string */
-    ASK_LENGTH,  /* num_predict */
-    ASK_CONTEXT, /* the context is full */
-    ASK_INTERRUPTED
-} ask_finish;
-
-const char *ask_finish_name(ask_finish finish); /* "end", ... as in JSON output */
-/* stopped: the turn ended before the tokens did, that is by a stop string. */
-ask_finish ask_finish_of(bz_finish finish, bool stopped);
+const char *ask_finish_name(bz_finish finish); /* "end", ... as in JSON output */
 
 typedef struct ask_answer {
-    ask_finish finish;
+    bz_finish finish;       /* NONE: interrupted */
     uint64_t prompt_tokens; /* of the whole prompt */
     uint64_t reused;        /* of them, tokens that needed no computing */
     uint64_t generated;
@@ -49,7 +39,7 @@ typedef struct ask_options {
     void *user;
 } ask_options;
 
-/* Ctrl-C ends it with BZ_OK and ASK_INTERRUPTED; *a then holds the answer so far. */
+/* Ctrl-C ends it with BZ_OK and BZ_FINISH_NONE; *a then holds the answer so far. */
 bz_status ask(bz_session *session, const bz_model *model, const char *request, size_t len,
               const ask_options *o, ask_answer *a, bz_error *err);
 

@@ -9,14 +9,14 @@
 #include "cli/term.h"
 
 /* Notes on how the answer ended. */
-static void tell_finish(const chat *c, const ask_answer *a)
+static void print_finish(const chat *c, const ask_answer *a)
 {
-    if (a->finish == ASK_CONTEXT) {
+    if (a->finish == BZ_FINISH_CONTEXT) {
         fprintf(stderr,
                 "%s(The context is full. /clear starts a new conversation; 'bezel run -c' sets a "
                 "larger context.)%s\n",
                 term_dim(), term_plain());
-    } else if (a->finish == ASK_LENGTH && !c->r->o->quiet) {
+    } else if (a->finish == BZ_FINISH_LENGTH && !c->r->o->quiet) {
         fprintf(stderr, "%s(stopped at num_predict tokens)%s\n", term_dim(), term_plain());
     }
 }
@@ -24,7 +24,7 @@ static void tell_finish(const chat *c, const ask_answer *a)
 /* Interrupted before the first part of the answer: the question is dropped. */
 static bool said_nothing(const ask_answer *a)
 {
-    return a->finish == ASK_INTERRUPTED && a->text.n == 0 && a->calls.n == 0;
+    return a->finish == BZ_FINISH_NONE && a->text.n == 0 && a->calls.n == 0;
 }
 
 /* Removes a question. Its images and audio stay attached for the next one, unless the context was
@@ -62,7 +62,7 @@ static void answer(chat *c, const char *text)
         status = bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
     }
     if (status == BZ_OK) {
-        tell_finish(c, &a);
+        print_finish(c, &a);
         run_print_silence(r, &a, "/set nothink");
         if (r->verbose) {
             run_print_timings(r, &a);

@@ -67,18 +67,18 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
                            ? run_answer(r, &a, &err)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
     run_detach(r);
-    const bool interrupted = status == BZ_OK && a.finish == ASK_INTERRUPTED;
+    const bool interrupted = status == BZ_OK && a.finish == BZ_FINISH_NONE;
     if (status == BZ_OK) {
         run_print_silence(r, &a, "--no-think");
     }
     if (status == BZ_OK && r->verbose && !r->o->json) {
         run_print_timings(r, &a);
     }
-    if (status == BZ_OK && a.finish == ASK_CONTEXT && !r->o->json) {
+    if (status == BZ_OK && a.finish == BZ_FINISH_CONTEXT && !r->o->json) {
         fprintf(stderr, "bezel: the context is full%s; use a larger '-c'.\n",
                 a.generated ? "" : " before the first token");
     }
-    const bool empty = a.finish == ASK_CONTEXT && a.generated == 0;
+    const bool empty = a.finish == BZ_FINISH_CONTEXT && a.generated == 0;
     ask_answer_free(&a);
     if (status != BZ_OK) {
         return cli_error(&err);

@@ -73,7 +73,7 @@ void run_print_end(run_printer *p)
 
 void run_print_silence(const run_state *r, const ask_answer *a, const char *how)
 {
-    const bool reported = a->finish == ASK_INTERRUPTED || a->finish == ASK_CONTEXT;
+    const bool reported = a->finish == BZ_FINISH_NONE || a->finish == BZ_FINISH_CONTEXT;
     if (reported || r->o->json || r->o->quiet || a->text.n || a->calls.n) {
         return;
     }

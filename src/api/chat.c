@@ -237,8 +237,7 @@ static bz_status generate(chat_run *c, bz_error *err)
     if (status == BZ_OK && !c->ended) {
         status = flush_turn(c, err);
     }
-    const bz_finish finish = bz_turn_finish(c->turn);
-    c->finish = finish != BZ_FINISH_NONE ? finish : c->finish;
+    c->finish = bz_turn_finish(c->turn, c->finish);
     return status;
 }
 

@@ -405,7 +405,7 @@ const bz_generate_options *bz_turn_options(const bz_turn *t, bool *has_seed)
     return &t->request.generate;
 }
 
-bz_finish bz_turn_finish(const bz_turn *t)
+bz_finish bz_turn_finish(const bz_turn *t, bz_finish generated)
 {
-    return t->finish;
+    return t->finish != BZ_FINISH_NONE ? t->finish : generated;
 }

@@ -408,4 +408,10 @@ EXPORT(turn_next) uint32_t wasm_turn_next(host *h, bz_turn *t)
     return part;
 }
 
+/* generated: what job_finish returned. */
+EXPORT(turn_finish) uint32_t wasm_turn_finish(const bz_turn *t, uint32_t generated)
+{
+    return bz_turn_finish(t, (bz_finish)generated);
+}
+
 #endif

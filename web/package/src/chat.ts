@@ -244,7 +244,7 @@ export async function answerChat(
         const ended = performance.now();
         const prompt = turn.prompt.length;
         answer.finish(
-            answer.ended && session.finish === "none" ? "stop" : session.finish,
+            turn.finish(session.finish),
             {
                 prompt_tokens: prompt,
                 completion_tokens: generated,

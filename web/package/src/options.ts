@@ -111,6 +111,8 @@ export interface Token {
 }
 
 export type Finish = "none" | "end" | "stop" | "length" | "context";
+/** In the order of bz_finish. */
+export const finishes: Finish[] = ["none", "end", "stop", "length", "context"];
 
 export interface SessionStats {
     position: number;

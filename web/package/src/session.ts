@@ -2,10 +2,8 @@
 import type { Media } from "./encoder.js";
 import { runJob } from "./jobs.js";
 import type { Model } from "./model.js";
-import type { Finish, GenerateOptions, JobControl, PrefillOptions, SessionStats, Token } from "./options.js";
+import { finishes, type Finish, type GenerateOptions, type JobControl, type PrefillOptions, type SessionStats, type Token } from "./options.js";
 import type { Turn } from "./turn.js";
-
-const finishes: Finish[] = ["none", "end", "stop", "length", "context"];
 
 export class Session {
     readonly model: Model;

@@ -1,6 +1,7 @@
 /** A turn of a conversation: C renders its prompt and parses its answer. */
 import { mediaKinds, type Media, type MediaKind } from "./encoder.js";
 import type { Engine } from "./engine.js";
+import { finishes, type Finish } from "./options.js";
 
 export type PartKind = "thinking" | "answer" | "callBegin" | "call" | "brokenCall" | "end";
 
@@ -61,6 +62,11 @@ export class Turn {
                 text: this.#engine.memory.text(this.#engine.reported(0), this.#engine.reported(1)),
             });
         }
+    }
+
+    /** Why the answer ended; `generated`: why its tokens ended. */
+    finish(generated: Finish): Finish {
+        return finishes[this.#engine.exports.turn_finish(this.address, finishes.indexOf(generated))] ?? "none";
     }
 
     free(): void {

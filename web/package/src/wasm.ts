@@ -67,6 +67,7 @@ export interface Exports {
     turn_prompt(host: number, turn: number): void;
     turn_push(host: number, turn: number, token: number): number;
     turn_next(host: number, turn: number): number;
+    turn_finish(turn: number, generated: number): number;
 
     // Images and sounds (src/wasm/media.c); kind: 0 image, 1 sound.
     model_canvas(model: number): number;
