@@ -136,7 +136,10 @@ def stops():
     same(run(SKY, "x", "--stop", "sky is")[0], "The \n", "a stop string of two tokens")
     same(run(SKY, "x", "--stop", "nothing", "--stop", "blu")[0], "The sky is \n", "the second stop string")
     same(run(SKY, "x", "--stop", "blue?")[0], "The sky is blue.\n", "held back and let go")
-    same(events(SKY, "x", "--stop", "is")[-1]["finish"], "stop", "finish")
+    done = events(SKY, "x", "--stop", "is")[-1]
+    same(done["finish"], "stop", "finish")
+    limit = str(done["usage"]["completion_tokens"])
+    same(events(SKY, "x", "--stop", "is", "-n", limit)[-1]["finish"], "stop", "a stop string in the last token of the limit")
     same(text_of(events(THINK, "x", "--stop", "Hm")), "The sky is blue.", "a stop string in a thought")
     same(text_of(events(CALL, "x", "--stop", "moment.?")), "One moment.", "held back before a call")
     run(SKY, "x", "--stop", "", code=2)
