@@ -60,7 +60,7 @@ static bool same_choice(const float *z, uint32_t vocab, float t, float u, uint32
     return a == b || (fabs(low - (double)u) < 2e-6 && fabs(high - (double)u) < 2e-6);
 }
 
-static void test_judge(uint32_t vocab, uint32_t rows, float temperature, bool flat)
+static void test_logit_stats(uint32_t vocab, uint32_t rows, float temperature, bool flat)
 {
     memory_weights w = {0};
     parity p;
@@ -472,16 +472,16 @@ static void steps(void)
     const uint32_t vocabularies[] = {4, 40, 2048, 2049, 70000, 262144, 1000003};
     char name[120];
     for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies; i++) {
-        snprintf(name, sizeof name, "judge, vocabulary of %u", vocabularies[i]);
+        snprintf(name, sizeof name, "logit_stats, vocabulary of %u", vocabularies[i]);
         if (wants(name)) {
-            test_judge(vocabularies[i], i < 4 ? 64 : 5, 0.8f, false);
-            test_judge(vocabularies[i], 3, 0.4f, true);
+            test_logit_stats(vocabularies[i], i < 4 ? 64 : 5, 0.8f, false);
+            test_logit_stats(vocabularies[i], 3, 0.4f, true);
         }
     }
-    if (wants("judge, a row without a number")) {
+    if (wants("logit_stats, a row of NaN")) {
         test_broken_row();
     }
-    if (wants("softcap and judge, logits of any size")) {
+    if (wants("softcap and logit_stats, logits of any size")) {
         test_extreme_logits();
     }
     const bz_type types[] = {BZ_F32, BZ_F16, BZ_BF16, BZ_Q6_K, BZ_Q8_0, BZ_Q4_K, BZ_Q5_K, BZ_Q4_0};
@@ -517,7 +517,7 @@ static void steps(void)
         test_soft_embed(BZ_F32, 72, 50000, 3, TAILS, false, true);
         test_soft_embed(BZ_F32, 72, 50000, 3, TAILS, false, false);
     }
-    if (wants("soft_embed, rows without numbers")) {
+    if (wants("soft_embed, rows of NaN")) {
         test_soft_embed(BZ_F32, 72, 3004, 6, BROKEN, false, true);
         test_soft_embed(BZ_Q6_K, 512, 5000, 7, BROKEN, false, false);
     }
@@ -564,8 +564,8 @@ static int on_step(void *user, const bz_event *e)
     return 0;
 }
 
-/* A step reads back the judge's result only; the step after a canvas has one more encoder pass of a
- * canvas, for any prompt length. */
+/* A step reads back the result of logit_stats only; the step after a canvas has one more encoder
+ * pass of a canvas, for any prompt length. */
 static void test_counts(const golden *g, const bz_model *m)
 {
     size_t n;

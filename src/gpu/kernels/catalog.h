@@ -47,8 +47,8 @@ typedef enum gpu_kernel {
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
     /* canvas/ */
-    GPU_JUDGE_SCAN, /* ranges of the logits */
-    GPU_JUDGE_PICK,
+    GPU_LOGIT_STATS_SCAN, /* ranges of the logits */
+    GPU_LOGIT_STATS_PICK,
     GPU_SOFT_WEIGH, /* mean embedding: logits become exponentials */
     GPU_SOFT_CUT,
     GPU_SOFT_OFFSETS,

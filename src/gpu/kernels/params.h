@@ -131,11 +131,11 @@
     F(S, u32, query, "kv_norm: queries")                                                           \
     F(S, u32, query_stride, "values from row to row")
 
-/* judge_scan, judge_pick, soft_weigh ... soft_sum, soft_embed */
+/* logit_stats_scan, logit_stats_pick, soft_weigh ... soft_sum, soft_embed */
 #define GPU_CANVAS_PARAMS(F, S)                                                                    \
     GPU_COMMON_PARAMS(F, S)                                                                        \
     F(S, u32, vocab, "logits of a row")                                                            \
-    F(S, u32, ranges, "judge: ranges of a row of logits")                                          \
+    F(S, u32, ranges, "logit_stats: ranges of a row of logits")                                    \
     F(S, u32, first_wanted, "row of the canvas that the first row of logits belongs to")           \
     F(S, f32, scale, "constant factor")                                                            \
     F(S, f32, omitted, "fraction of a row's sum of exponentials that may be left out")             \

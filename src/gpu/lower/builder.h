@@ -83,7 +83,7 @@ void gpu_lower_kv(builder *x, const gpu_group *g);       /* attention.c */
 /* attention.c: query_norm is the norm of the queries, followed by their rope, if the kernel
  * computes them too; else NULL. */
 void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *attend);
-void gpu_lower_judge(builder *x);                           /* canvas.c */
+void gpu_lower_logit_stats(builder *x);                     /* canvas.c */
 void gpu_lower_soft_embed(builder *x);                      /* canvas.c */
 void gpu_lower_tower_step(builder *x);                      /* tower.c */
 void gpu_lower_tower_group(builder *x, const gpu_group *g); /* tower.c */

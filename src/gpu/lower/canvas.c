@@ -1,9 +1,9 @@
-/* Steps that only diffusion models have: judge and soft_embed, over the rows of a canvas
+/* Steps that only diffusion models have: logit_stats and soft_embed, over the rows of a canvas
  * (kernels/canvas). Called by steps.c. */
 #include "gpu/lower/builder.h"
 
 enum {
-    LOGITS_PER_GROUP = 2048, /* of a workgroup of judge_scan and soft_weigh */
+    LOGITS_PER_GROUP = 2048, /* of a workgroup of logit_stats_scan and soft_weigh */
     HISTOGRAM_WORDS = 80,    /* per workgroup: PAIRS of kernels/canvas/soft.wgsl */
     LISTED_FRACTION = 8,     /* capacity of the list: 1/8 of the vocabulary per row on average. With
                                 more tokens the whole table is multiplied, which takes about as long as
@@ -41,7 +41,7 @@ static gpu_dispatch begin(builder *x)
     return d;
 }
 
-void gpu_lower_judge(builder *x)
+void gpu_lower_logit_stats(builder *x)
 {
     gpu_dispatch d = begin(x);
     const uint32_t ranges = divide_up(d.params.canvas.vocab, LOGITS_PER_GROUP);
@@ -49,9 +49,9 @@ void gpu_lower_judge(builder *x)
     gpu_reserve_scratch(x, 16ull * x->rows * ranges);
     d.x = ranges;
     d.y = x->rows;
-    gpu_emit(x, GPU_JUDGE_SCAN, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_LOGIT_STATS_SCAN, BZ_F32, (gpu_overrides){{0}}, d);
     d.x = 1;
-    gpu_emit(x, GPU_JUDGE_PICK, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_LOGIT_STATS_PICK, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
 /* ---- soft_embed -------------------------------------------------------------------------------

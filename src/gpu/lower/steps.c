@@ -15,7 +15,7 @@ enum {
     OP_GEGLU_FUSED,
     OP_SOFTCAP,
     OP_TAKE_ROWS,
-    OP_RECALL
+    OP_READ_KEPT
 };                                            /* OP of elementwise.wgsl */
 enum { SEVERAL_PER_THREAD = 1 << 20 };        /* values: with more, a thread computes several */
 enum { MAX_EXPERTS = 1024, MAX_CHOSEN = 64 }; /* of route.wgsl */
@@ -298,7 +298,7 @@ void gpu_lower_step(builder *x)
     case BZ_OP_GEGLU: elementwise(x, s->in[1].id ? OP_GEGLU : OP_GEGLU_FUSED); break;
     case BZ_OP_SOFTCAP: elementwise(x, OP_SOFTCAP); break;
     case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
-    case BZ_OP_READ_KEPT: elementwise(x, OP_RECALL); break;
+    case BZ_OP_READ_KEPT: elementwise(x, OP_READ_KEPT); break;
     case BZ_OP_RMS_NORM: gpu_lower_norm(x, s); break;
     case BZ_OP_ROPE: rope(x); break;
     case BZ_OP_ROUTE: route(x); break;
@@ -306,7 +306,7 @@ void gpu_lower_step(builder *x)
     case BZ_OP_KV_WRITE: gpu_lower_kv_write(x); break;
     case BZ_OP_ATTEND: gpu_lower_attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;
-    case BZ_OP_LOGIT_STATS: gpu_lower_judge(x); break;
+    case BZ_OP_LOGIT_STATS: gpu_lower_logit_stats(x); break;
     case BZ_OP_SOFT_EMBED: gpu_lower_soft_embed(x); break;
     case BZ_OP_CUT: break;
     default: gpu_lower_tower_step(x); break;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 enum {
-    OP_PLACE,
+    OP_POSITION,
     OP_CLAMP,
     OP_ADD_VECTOR,
     OP_ADD_SCALED,
@@ -18,7 +18,7 @@ enum {
 
 enum { ATTEND_THREADS = 128, MAX_ROW_BLOCKS = 16, MAX_HEAD = 96 }; /* of tower/attend.wgsl */
 
-enum { CONV_SIDE = 32 }; /* pitches and outputs of a workgroup of conv.wgsl */
+enum { CONV_SIDE = 32 }; /* bins and outputs of a workgroup of conv.wgsl */
 
 enum {
     ROWS_NORM = 1,
@@ -71,7 +71,7 @@ static void values(builder *x, uint32_t op)
     p->has_weight = s->w[0].id != 0;
     if (op == OP_CLAMP) {
         set_bounds(&p->low0, &p->high0, s);
-    } else if (op == OP_PLACE) {
+    } else if (op == OP_POSITION) {
         p->positions = (uint32_t)bz_weight_of(x->in->weights->table, s->w[0])->ne[1];
     }
     d.x = divide_up(d.params.cols, 64);
@@ -111,7 +111,7 @@ void gpu_lower_tower_step(builder *x)
     switch (s->op) {
     case BZ_OP_INPUT:
     case BZ_OP_SINUSOIDS: break; /* written by the host */
-    case BZ_OP_POSITION_EMBED: values(x, OP_PLACE); break;
+    case BZ_OP_POSITION_EMBED: values(x, OP_POSITION); break;
     case BZ_OP_CLAMP: values(x, OP_CLAMP); break;
     case BZ_OP_ADD_VECTOR: values(x, OP_ADD_VECTOR); break;
     case BZ_OP_ADD_SCALED: values(x, OP_ADD_SCALED); break;

@@ -1,7 +1,7 @@
 // uses: params.canvas common/pass common/arena
 // Shared by the kernels of a canvas: logits divided by the temperature, in ranges of RANGE values.
 const LOWEST = -3.0e38;
-const RANGE = 2048u; // values per workgroup of judge_scan
+const RANGE = 2048u; // values per workgroup of logit_stats_scan
 
 fn temperature() -> f32 { return bitcast<f32>(rows[6u + 3u * MAX_ROWS]); }
 fn draw_of(row: u32) -> f32 { return bitcast<f32>(rows[7u + 3u * MAX_ROWS + row]); }

@@ -1,6 +1,6 @@
 // uses: canvas/soft
 // soft_weigh: logits -> e = exp(z - peak) in place, and counts by size.
-// in0: [rows][k]; in1: [rows] of judge's results. One workgroup per range.
+// in0: [rows][k]; in1: [rows] of the results of logit_stats. One workgroup per range.
 var<workgroup> count: array<atomic<u32>, BINS>;
 
 @compute @workgroup_size(256)

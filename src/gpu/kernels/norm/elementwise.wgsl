@@ -1,7 +1,8 @@
 // uses: params.norm common/pass common/arena common/split_input common/gelu common/tanh
 // elementwise: y = f(x), one formula per OP:
 //   ADD (in0 + in1) * scale;  SCALE in0 * weights[0];  MUL_VECTOR in0 * scale * weights[c];  GEGLU gelu(in0) * in1
-//   SOFTCAP scale * tanh(in0 / scale); TAKE_ROWS the wanted rows of in0; RECALL in0, or 0 in the first pass of a canvas
+//   SOFTCAP scale * tanh(in0 / scale); TAKE_ROWS the wanted rows of in0;
+//   READ_KEPT in0, or 0 in the first pass of a canvas
 // in0, in1, y: [rows][cols]. A thread computes PER_THREAD values, 64 apart.
 override OP: u32;
 override PER_THREAD: u32 = 1u; // more than 1 where starting threads would take longer than their work
@@ -14,7 +15,7 @@ const GEGLU = 3u;
 const GEGLU_FUSED = 4u; // groups of `width` gates, then `width` ups
 const SOFTCAP = 5u;
 const TAKE_ROWS = 6u;
-const RECALL = 7u;
+const READ_KEPT = 7u;
 
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
 
@@ -36,7 +37,7 @@ fn value(row: u32, c: u32) -> f32 {
         let not_nan = (bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u; // by bits, so that NaN stays NaN
         return select(x, params.scale * exact_tanh(x / params.scale), not_nan);
     }
-    if (OP == RECALL) { return select(0.0, arena[a + c], rows[5u + 3u * MAX_ROWS] == 0u); }
+    if (OP == READ_KEPT) { return select(0.0, arena[a + c], rows[5u + 3u * MAX_ROWS] == 0u); }
     return arena[params.in0 + (params.first_wanted + wanted_row(row)) * params.in0_stride + c];
 }
 

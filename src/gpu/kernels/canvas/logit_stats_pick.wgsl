@@ -1,8 +1,8 @@
 // uses: canvas/common
-// judge_pick: second half of judge. Per row: the most likely token, the drawn one, the entropy, the peak and the sum of
-// exponentials.
-// out1: [row][range][4] of judge_scan; out0: [rows][5]. One workgroup per row combines the ranges and finds the token
-// that the draw falls on, first among the ranges, then within one.
+// logit_stats_pick: second half of logit_stats. Per row: the most likely token, the drawn one, the entropy, the peak and
+// the sum of exponentials.
+// out1: [row][range][4] of logit_stats_scan; out0: [rows][5]. One workgroup per row combines the ranges and finds the
+// token that the draw falls on, first among the ranges, then within one.
 var<workgroup> top: array<f32, 256>;
 var<workgroup> total: array<f32, 256>;
 var<workgroup> weighted: array<f32, 256>;

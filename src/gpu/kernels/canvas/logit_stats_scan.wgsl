@@ -1,6 +1,6 @@
 // uses: canvas/common
-// judge_scan: first half of judge. Per range of a row of logits z (divided by the temperature): the largest z, its
-// index, the sum of e = exp(z - largest), and the sum of e * (z - largest).
+// logit_stats_scan: first half of logit_stats. Per range of a row of logits z (divided by the temperature): the largest
+// z, its index, the sum of e = exp(z - largest), and the sum of e * (z - largest).
 // in0: [rows][k]; out1: [row][range][4]. One workgroup per range; sums are trees, so that no tail is lost.
 var<workgroup> high: array<f32, 256>;
 var<workgroup> index_of: array<u32, 256>;
