@@ -76,8 +76,8 @@ static bz_tensor layer(bz_plan *p, const bz_audio *a, const bz_audio_layer *w, b
 /* -> [n][columns of a->out] */
 static bz_tensor with_layers(bz_plan *p, const bz_audio *a)
 {
-    const uint32_t first = (uint32_t)bz_weight_of(p->weights, a->conv0)->ne[1];
-    const uint32_t second = (uint32_t)bz_weight_of(p->weights, a->conv1)->ne[1];
+    const uint32_t first = bz_weight_size(p, a->conv0, 1, "conv_0");
+    const uint32_t second = bz_weight_size(p, a->conv1, 1, "conv_1");
     bz_tensor sinusoids = bz_sinusoids(p, a->width, 10000.0, "sinusoids");
     bz_tensor x = bz_input_rows(p, FRAMES_PER_ROW * a->bins, "features");
     x = bz_conv(p, x, a->conv0, FRAMES_PER_ROW, a->bins, 1, "conv_0");
@@ -104,7 +104,7 @@ bz_status bz_audio_record(const bz_towers *t, uint32_t rows, bz_plan **out, bz_e
         return status;
     }
     p->tower = true;
-    const uint32_t in = (uint32_t)bz_weight_of(&t->table, a->project)->ne[0];
+    const uint32_t in = bz_weight_size(p, a->project, 0, "soft_tokens");
     bz_tensor x = layers ? with_layers(p, a) : bz_input_rows(p, in, "samples");
     x = bz_rms_norm(p, x, BZ_NO_WEIGHT, in, EPS, "project_norm");
     x = bz_linear(p, x, a->project, "soft_tokens");

@@ -247,6 +247,11 @@ static void read_denoising(reader *r, bz_config *c)
     d->entropy_bound = (float)real(r, "diffusion.eb_entropy_bound", 0, 1e6, &bound);
     d->stability = number(r, "diffusion.eb_stability_threshold", 0, MAX_DENOISING, &stability);
     d->confidence = (float)real(r, "diffusion.eb_confidence_threshold", 0, 1e6, &confidence);
+    const uint32_t none = 0;
+    if (number(r, NAME("attention.shared_kv_layers"), 0, MAX_LAYERS, &none)) {
+        refuse(r, NAME("attention.shared_kv_layers"),
+               "is not 0; every layer of a diffusion model has its own keys and values");
+    }
     if (c->ple_width) {
         refuse(r, NAME("embedding_length_per_layer_input"),
                "is not 0; diffusion models have no per-layer embeddings");

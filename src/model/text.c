@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/diffusion.h"
 #include "model/record.h"
 
 /* ---- one layer ------------------------------------------------------------- */
@@ -220,6 +221,29 @@ static bz_status number_caches(bz_text_model *m, bz_error *err)
     return BZ_OK;
 }
 
+/* Recording a plan checks all of its shapes, so that a bad file fails when it is opened. */
+static bz_status check_plans(const bz_text_model *m, bz_error *err)
+{
+    bz_plan *plans[5] = {NULL};
+    bz_status status = bz_text_record(m, 1, 1, &plans[0], err);
+    if (status == BZ_OK && m->config.canvas) {
+        status = bz_diffusion_record_encoder(m, 1, &plans[1], err);
+    }
+    if (status == BZ_OK && m->config.canvas) {
+        status = bz_diffusion_record_canvas(m, &plans[2], err);
+    }
+    if (status == BZ_OK && m->config.canvas) {
+        status = bz_diffusion_record_logits(m, &plans[3], err);
+    }
+    if (status == BZ_OK && m->config.canvas) {
+        status = bz_diffusion_record_condition(m, &plans[4], err);
+    }
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        bz_plan_free(plans[i]);
+    }
+    return status;
+}
+
 bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err)
 {
     *m = (bz_text_model){0};
@@ -229,6 +253,9 @@ bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *e
     }
     if (status == BZ_OK) {
         status = number_caches(m, err);
+    }
+    if (status == BZ_OK) {
+        status = check_plans(m, err);
     }
     if (status != BZ_OK) {
         bz_text_model_free(m);

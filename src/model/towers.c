@@ -115,8 +115,15 @@ static void bind_vision_layers(bz_binder *b, bz_towers *t, const keys *k)
         bz_vision_layer *l = &v->layer[i];
         l->ln1 = norm(b, "v", i, "ln1", d);
         l->q_norm = norm(b, "v", i, "attn_q_norm", 0);
-        v->head_dim = size_of(b, l->q_norm, 0);
-        if (v->head_dim % 4 || v->head_dim * v->heads > MAX_WIDTH) {
+        const uint32_t head_dim = size_of(b, l->q_norm, 0);
+        if (i > 0 && head_dim != v->head_dim) {
+            bz_bind_refuse(b, BZ_BAD_FILE,
+                           "The vision tower's heads have %u values in layer %u and %u in the "
+                           "layers before it; all must have the same size.",
+                           head_dim, i, v->head_dim);
+        }
+        v->head_dim = head_dim;
+        if (v->head_dim % 4 || (uint64_t)v->head_dim * v->heads > MAX_WIDTH) {
             bz_bind_refuse(
                 b, BZ_BAD_FILE,
                 "The vision tower's heads have %u values; a multiple of 4 is needed (pairs in two "
@@ -275,6 +282,20 @@ static void check_width(bz_binder *b, bz_weight project, uint32_t text_width, co
     }
 }
 
+/* Recording a plan checks all of its shapes, so that a bad file fails when it is opened. */
+static bz_status check_plans(const bz_towers *t, bz_error *err)
+{
+    bz_plan *vision = NULL, *audio = NULL;
+    bz_status status =
+        t->vision.kind == BZ_TOWER_NONE ? BZ_OK : bz_vision_record(t, 1, 1, &vision, err);
+    if (status == BZ_OK && t->audio.kind != BZ_TOWER_NONE) {
+        status = bz_audio_record(t, 1, &audio, err);
+    }
+    bz_plan_free(vision);
+    bz_plan_free(audio);
+    return status;
+}
+
 bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_width, bz_error *err)
 {
     *t = (bz_towers){0};
@@ -311,6 +332,9 @@ bz_status bz_towers_bind(bz_towers *t, const bz_files *files, uint32_t text_widt
             bz_bind(&b, 0, audio == BZ_TOWER_DIRECT ? 640 : size_of(&b, t->audio.out, 1), 0, 1,
                     "mm.a.input_projection.weight");
         check_width(&b, t->audio.project, text_width, "audio");
+    }
+    if (!b.failed && check_plans(t, &local) != BZ_OK) {
+        b.failed = true;
     }
     if (b.failed) {
         bz_towers_free(t);

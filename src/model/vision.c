@@ -70,7 +70,7 @@ static bz_tensor with_layers(bz_plan *p, const bz_vision *v)
 
 static bz_tensor layer_norm(bz_plan *p, bz_tensor x, bz_weight w, bz_weight bias, const char *name)
 {
-    const uint32_t n = (uint32_t)bz_weight_of(p->weights, w)->ne[0];
+    const uint32_t n = bz_weight_size(p, w, 0, name);
     return bz_add_vector(p, bz_layer_norm(p, x, w, n, LN_EPS, "layer_norm"), bias, 1.0f, name);
 }
 

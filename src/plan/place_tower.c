@@ -91,7 +91,7 @@ bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *o
     }
     qsort(order, n, sizeof *order, largest_first);
     *arena_bytes = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && *arena_bytes <= BZ_MAX_ARENA_BYTES; i++) {
         put(order[i], placed, &n_placed);
         const size_t end = order[i]->offset + order[i]->bytes;
         *arena_bytes = end > *arena_bytes ? end : *arena_bytes;
@@ -102,5 +102,5 @@ bz_status bz_plan_place_tower(const bz_plan *p, const uint32_t *group, size_t *o
     free(all);
     free(order);
     free(at);
-    return BZ_OK;
+    return *arena_bytes <= BZ_MAX_ARENA_BYTES ? BZ_OK : bz_plan_too_large(p, err);
 }

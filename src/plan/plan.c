@@ -1,5 +1,6 @@
-/* Recording steps, and assigning arena offsets to tensors. A failed allocation sets plan->failed,
- * which bz_plan_finish reports, so that recording code needs no error branches. */
+/* Recording steps, and assigning arena offsets to tensors. A failed allocation or a missing weight
+ * sets plan->failed, which bz_plan_finish reports, so that recording code needs no error branches.
+ */
 #include "plan/recording.h"
 
 #include <stdlib.h>
@@ -113,9 +114,22 @@ bz_tensor bz_output_like(bz_plan *p, bz_tensor like, uint32_t cols)
     return bz_new_tensor(p, cols, p->failed || like.id == 0 || p->tensors[like.id].whole_pass);
 }
 
+uint32_t bz_weight_size(bz_plan *p, bz_weight w, int i, const char *name)
+{
+    if (!w.id || w.id > p->weights->n) {
+        if (!p->missing) {
+            p->missing = name;
+            p->missing_layer = p->layer;
+        }
+        p->failed = true;
+        return 0;
+    }
+    return (uint32_t)bz_weight_of(p->weights, w)->ne[i];
+}
+
 bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, (uint32_t)bz_weight_of(p->weights, table)->ne[0], true);
+    bz_tensor out = bz_new_tensor(p, bz_weight_size(p, table, 0, name), true);
     bz_push_step(
         p, (bz_step){.op = BZ_OP_EMBED, .name = name, .w = {table}, .out = {out}, .scale = scale});
     return out;
@@ -123,7 +137,7 @@ bz_tensor bz_embed(bz_plan *p, bz_weight table, float scale, const char *name)
 
 bz_tensor bz_linear(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
 {
-    bz_tensor out = bz_output_like(p, x, (uint32_t)bz_weight_of(p->weights, w)->ne[1]);
+    bz_tensor out = bz_output_like(p, x, bz_weight_size(p, w, 1, name));
     bz_push_step(p, (bz_step){.op = BZ_OP_LINEAR, .name = name, .in = {x}, .w = {w}, .out = {out}});
     return out;
 }
@@ -166,7 +180,7 @@ bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const
                               .w = {w},
                               .out = {out},
                               .scale = scale,
-                              .width = (uint32_t)bz_weight_of(p->weights, w)->ne[0]});
+                              .width = bz_weight_size(p, w, 0, name)});
     return out;
 }
 
@@ -262,7 +276,7 @@ void bz_route(bz_plan *p, bz_tensor logits, uint32_t used, bz_tensor *ids, bz_te
 bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, uint32_t used,
                            const char *name)
 {
-    bz_tensor out = bz_new_tensor(p, used * (uint32_t)bz_weight_of(p->weights, w)->ne[1], true);
+    bz_tensor out = bz_new_tensor(p, used * bz_weight_size(p, w, 1, name), true);
     bz_push_step(p, (bz_step){.op = BZ_OP_EXPERT_LINEAR,
                               .name = name,
                               .in = {x, ids},
@@ -429,6 +443,12 @@ static void last_readers(const bz_plan *p, const uint32_t *group, size_t *last)
     }
 }
 
+bz_status bz_plan_too_large(const bz_plan *p, bz_error *err)
+{
+    return bz_fail(err, BZ_OUT_OF_MEMORY,
+                   "A pass of %u rows needs more memory than this machine can address.", p->rows);
+}
+
 /* Each tensor, in the order of first writes, gets the lowest offset that no other live tensor
  * occupies. Plans have about a thousand tensors, a dozen of them live at once. */
 bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
@@ -451,8 +471,13 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
     sort_steps(p, group, order);
     memset(offset, 0, p->n_tensors * sizeof *offset);
     size_t n_live = 0;
+    bz_status status = BZ_OK;
     *arena_bytes = 0;
     for (size_t k = 0; k < p->n_steps; k++) {
+        if (*arena_bytes > BZ_MAX_ARENA_BYTES) {
+            status = bz_plan_too_large(p, err);
+            break;
+        }
         const size_t s = order[k];
         const size_t now = group ? group[s] : s;
         size_t kept = 0;
@@ -488,11 +513,12 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
             }
         }
     }
-    for (size_t i = 1; i < p->n_tensors; i++) {
+    for (size_t i = 1; i < p->n_tensors && status == BZ_OK; i++) {
         if (p->tensors[i].kept) {
             offset[i] = *arena_bytes;
             *arena_bytes += p->tensors[i].bytes;
         }
+        status = *arena_bytes > BZ_MAX_ARENA_BYTES ? bz_plan_too_large(p, err) : BZ_OK;
     }
     for (size_t i = 1; i < p->n_tensors; i++) {
         offset[i] = offset[p->tensors[i].root]; /* a view has its root's offset */
@@ -500,26 +526,46 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
     free(live);
     free(last);
     free(order);
+    return status;
+}
+
+static bz_status compute_sizes(bz_plan *p, bz_error *err)
+{
+    for (size_t i = 1; i < p->n_tensors; i++) {
+        bz_tensor_info *t = &p->tensors[i];
+        const uint64_t rows = t->whole_pass ? p->rows : p->out_rows;
+        if (rows * t->cols > BZ_MAX_TENSOR_BYTES / 4 - 16) {
+            return bz_plan_too_large(p, err);
+        }
+        t->bytes = (size_t)((rows * t->cols * 4 + 63) / 64 * 64); /* whole cache lines */
+    }
     return BZ_OK;
 }
 
 bz_status bz_plan_finish(bz_plan *p, bz_tensor output, bz_error *err)
 {
+    if (p->missing) {
+        return bz_fail(err, BZ_BAD_FILE,
+                       "The file has no weight for the step %s of layer %d; it is damaged.",
+                       p->missing, (int)p->missing_layer);
+    }
     if (p->failed) {
         return bz_fail(err, BZ_OUT_OF_MEMORY,
                        "There is not enough memory to record a plan of %u rows.", p->rows);
     }
     p->output = output;
     compute_lifetimes(p);
-    for (size_t i = 1; i < p->n_tensors; i++) {
-        bz_tensor_info *t = &p->tensors[i];
-        size_t rows = t->whole_pass ? p->rows : p->out_rows;
-        t->bytes = (rows * t->cols * 4 + 63) / 64 * 64; /* whole cache lines */
+    bz_status status = bz_plan_check(p, err);
+    if (status == BZ_OK) {
+        status = compute_sizes(p, err);
+    }
+    if (status != BZ_OK) {
+        return status;
     }
     size_t *offset = malloc(p->n_tensors * sizeof *offset);
-    bz_status status = offset ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
-                              : bz_fail(err, BZ_OUT_OF_MEMORY,
-                                        "There is not enough memory to place a plan's tensors.");
+    status = offset ? bz_plan_place(p, NULL, offset, &p->arena_bytes, err)
+                    : bz_fail(err, BZ_OUT_OF_MEMORY,
+                              "There is not enough memory to place a plan's tensors.");
     for (size_t i = 1; status == BZ_OK && i < p->n_tensors; i++) {
         p->tensors[i].offset = offset[i];
     }

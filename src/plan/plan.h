@@ -180,8 +180,10 @@ typedef struct bz_plan {
     bool tower; /* all rows of an image or clip are in one pass, so the order of a sum may depend
                    on n */
 
-    int32_t layer; /* recording: written into every step */
-    bool failed;   /* recording: out of memory */
+    int32_t layer;       /* recording: written into every step */
+    bool failed;         /* recording: out of memory, or `missing` */
+    const char *missing; /* recording: the first step whose weight does not exist */
+    int32_t missing_layer;
 } bz_plan;
 
 /* The parameter block of one pass. */
@@ -226,7 +228,8 @@ enum bz_logit_stat {
 
 bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches,
                       uint32_t n_caches, uint32_t rows, uint32_t out_rows, bz_error *err);
-/* Ends recording: computes lifetimes and the offset of every tensor in one arena. */
+/* Ends recording: computes lifetimes, checks every step (check.c), and computes the offset of every
+ * tensor in one arena. Fails with bad_file if a weight is missing or a shape does not fit. */
 bz_status bz_plan_finish(bz_plan *plan, bz_tensor output, bz_error *err);
 void bz_plan_free(bz_plan *plan);
 /* The same offsets for a back end that runs several steps at once. group[s]: number of the group
@@ -238,6 +241,9 @@ bz_status bz_plan_place(const bz_plan *plan, const uint32_t *group, size_t *offs
 
 const bz_tensor_info *bz_plan_tensor(const bz_plan *plan, bz_tensor t);
 uint32_t bz_plan_rows_of(const bz_plan *plan, bz_tensor t); /* bucket rows of a tensor */
+
+/* Dimension i of a weight; if it does not exist, 0, and the plan fails. name: of the step. */
+uint32_t bz_weight_size(bz_plan *plan, bz_weight w, int i, const char *name);
 
 /* ---- recording: one function per step kind ------------------------------- */
 

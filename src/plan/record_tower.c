@@ -145,7 +145,7 @@ bz_tensor bz_pool_patches(bz_plan *p, bz_tensor x, uint32_t side, float scale, c
 bz_tensor bz_conv(bz_plan *p, bz_tensor x, bz_weight w, uint32_t frames, uint32_t bins,
                   uint32_t channels, const char *name)
 {
-    const uint32_t out_channels = (uint32_t)bz_weight_of(p->weights, w)->ne[1];
+    const uint32_t out_channels = bz_weight_size(p, w, 1, name);
     bz_tensor out = bz_output_like(p, x, frames / 2 * (bins / 2) * out_channels);
     bz_push_step(p, (bz_step){.op = BZ_OP_CONV,
                               .name = name,
@@ -166,7 +166,7 @@ bz_tensor bz_conv_time(bz_plan *p, bz_tensor x, bz_weight w, const char *name)
                               .in = {x},
                               .w = {w},
                               .out = {out},
-                              .width = (uint32_t)bz_weight_of(p->weights, w)->ne[0]});
+                              .width = bz_weight_size(p, w, 0, name)});
     return out;
 }
 

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Files that a stranger made: refused with one sentence, never a crash.  test_hostile.py PROGRAM MODELS"""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import gguf_io as g  # noqa: E402
+from cases import case, finish, need, same  # noqa: E402
+
+BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+GOLDEN = os.path.join(MODELS, "..", "golden")
+
+
+def bezel(*args):
+    return subprocess.run([BEZEL, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, text=True)
+
+
+def refused(model, reason, *options):
+    """`show` lists what the file has and says why it does not run; `run` fails."""
+    r = bezel("show", model, *options)
+    same(r.returncode, 0, f"the exit code of show ({r.stderr.strip()})")
+    need("Bezel does not run this: " in r.stdout and reason in " ".join(r.stdout.split()), r.stdout[-300:])
+    r = bezel("run", model, "hi", *options)
+    same(r.returncode, 1, f"the exit code of run ({r.stderr.strip()})")
+    need(reason in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+
+
+def edited(source, path, keys=None, shapes=None):
+    """A copy of a file with other values of keys, and tensors of other shapes, filled with zeros."""
+    r = g.Reader(source)
+    w = g.Writer()
+    for key, value in r.kv.items():
+        w.kv.append((key, *r.kv_types[key], (keys or {}).get(key, value)))
+    for name, (typ, ne, raw) in r.tensors.items():
+        shape = (shapes or {}).get(name)
+        data = bytes(g.nbytes("f32", shape)) if shape else raw.tobytes()
+        w.tensor(name, "f32" if shape else typ, shape or ne, lambda data=data: [data])
+    w.save(path)
+    return path
+
+
+def shared_caches(folder):
+    """The encoder of a diffusion model writes the keys of its last layer, which owns none here."""
+    source = os.path.join(GOLDEN, "diffusion", "text.gguf")
+    arch = g.Reader(source).kv["general.architecture"]
+    key = f"{arch}.attention.shared_kv_layers"
+    path = edited(source, os.path.join(folder, "shared.gguf"), {key: 1})
+    refused(path, f"he key {key} is not 0")
+
+
+def other_heads(folder):
+    """Layers of a vision tower with heads of two sizes: the norm weights of one are too short for the other."""
+    text, mmproj = (os.path.join(GOLDEN, "e-like", f) for f in ("text.gguf", "mmproj.gguf"))
+    r = g.Reader(mmproj)
+    width, heads = r.kv["clip.vision.embedding_length"], r.kv["clip.vision.attention.head_count"]
+    size = 4
+    need(r.tensors["v.blk.0.attn_q_norm.weight"][1][0] != size, "the tower has heads of this size")
+    shapes = {f"v.blk.0.attn_{x}.weight": [width, heads * size] for x in "qkv"}
+    shapes |= {f"v.blk.0.attn_{x}_norm.weight": [size] for x in "qk"}
+    shapes["v.blk.0.attn_out.weight"] = [heads * size, width]
+    path = edited(mmproj, os.path.join(folder, "heads.gguf"), shapes=shapes)
+    refused(text, f"he vision tower's heads have 32 values in layer 1 and {size} in the layers before it", "--mmproj", path)
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    case("a diffusion file whose layers share caches", shared_caches, temporary)
+    case("a vision tower whose layers have heads of different sizes", other_heads, temporary)
+sys.exit(finish())
