@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/term.h"
 
 static const cli_verb *const verbs[] = {
@@ -66,20 +66,22 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "help") == 0 && argc > 2 && find_verb(argv[2])) {
         char help[] = "--help";
-        return find_verb(argv[2])->run(2, (char *[]){argv[2], help, NULL});
+        const int code = find_verb(argv[2])->run(2, (char *[]){argv[2], help, NULL});
+        return code == EXIT_OK ? cli_flush() : code;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return EXIT_OK;
+        return cli_flush();
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("bezel %s\n", bz_version());
-        return EXIT_OK;
+        return cli_flush();
     }
     const cli_verb *verb = find_verb(argv[1]);
     if (verb) {
-        return verb->run(argc - 1, argv + 1);
+        const int code = verb->run(argc - 1, argv + 1);
+        return code == EXIT_OK ? cli_flush() : code;
     }
     const char *instead = hint_for(argv[1]);
     fprintf(stderr, "bezel: unknown verb '%s'.%s%s\nTry 'bezel --help'.\n", argv[1],

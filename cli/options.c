@@ -268,6 +268,11 @@ char *cli_read_stream(FILE *f, size_t *len)
         fprintf(stderr, "bezel: no memory for the input.\n");
         return NULL;
     }
+    if (ferror(f)) {
+        fprintf(stderr, "bezel: cannot read the input.\n");
+        free(text);
+        return NULL;
+    }
     text[n] = 0;
     *len = n;
     return text;

@@ -1,9 +1,11 @@
-/* Parts of the program that need no model: saved chats, printed answers. */
+/* Parts of the program that need no model: saved chats, printed answers, lines of files. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/batch/lines.h"
 #include "cli/verbs/run.h"
 #include "support/check.h"
 
@@ -76,6 +78,50 @@ static void test_empty_part(void)
     free(end_of_page);
 }
 
+/* A file whose only line has n bytes. */
+static FILE *file_of_one_line(size_t n)
+{
+    FILE *f = tmpfile();
+    for (size_t i = 0; f && i < n; i++) {
+        putc('x', f);
+    }
+    if (f) {
+        rewind(f);
+    }
+    return f;
+}
+
+static void test_lines(void)
+{
+    begin("lines of a limited length");
+    line_buffer b = {0};
+    bz_error err = {0};
+    FILE *f = file_of_one_line(9000);
+    CHECK(line_read(&b, f, 9000, "p", 1, &err) == BZ_OK && b.len == 9000);
+    CHECK(line_read(&b, f, 9000, "p", 2, &err) == BZ_OK && b.len == 0);
+    rewind(f);
+    CHECK(line_read(&b, f, 8999, "p.jsonl", 3, &err) == BZ_BAD_FILE);
+    CHECKF(strstr(err.text, "p.jsonl has a line of more than 8999 bytes, line 3"), "%s", err.text);
+    fclose(f);
+    line_free(&b);
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    begin("no memory for a line is an error, not the end of the input");
+    struct rlimit before, small;
+    f = file_of_one_line(48 << 20);
+    getrlimit(RLIMIT_AS, &before);
+    small = before;
+    small.rlim_cur = 40 << 20; /* less than there is: every larger allocation fails */
+    setrlimit(RLIMIT_AS, &small);
+    const bz_status status = line_read(&b, f, LINE_MAX_BYTES, "p.jsonl", 1, &err);
+    setrlimit(RLIMIT_AS, &before);
+    CHECKF(status == BZ_OUT_OF_MEMORY && strstr(err.text, "No memory for line 1"), "%d %s", status,
+           err.text);
+    fclose(f);
+    line_free(&b);
+#endif
+}
+
 int main(void)
 {
     if (!mkdtemp(folder)) {
@@ -83,6 +129,7 @@ int main(void)
     }
     test_save();
     test_empty_part();
+    test_lines();
     rmdir(folder);
     return finish();
 }

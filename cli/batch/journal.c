@@ -10,6 +10,7 @@
 
 #include "base/json_read.h"
 #include "base/os.h"
+#include "cli/batch/lines.h"
 
 static const char BEGINNING[] = "{\"line\":";
 enum { BEGINNING_LEN = sizeof BEGINNING - 1 };
@@ -19,9 +20,11 @@ struct journal {
     char *path; /* NULL: stdout */
     int fd;
     FILE *old; /* results being compared; NULL once lines are appended */
-    char *line;
-    size_t cap;
-    uint64_t good; /* bytes of complete lines that match */
+    line_buffer line;
+    uint64_t lines;  /* read from old */
+    uint64_t good;   /* bytes of complete lines that match */
+    uint64_t failed; /* results that are errors */
+    bool cut;        /* an incomplete last line was removed */
     uint64_t synced;
     bool dirty;
 };
@@ -83,7 +86,7 @@ bz_status journal_close(journal *j, bz_error *err)
     if (j->path && j->fd >= 0 && close(j->fd) != 0 && status == BZ_OK) {
         status = fail_path(j, "written", err);
     }
-    free(j->line);
+    line_free(&j->line);
     free(j->path);
     free(j);
     return status;
@@ -91,25 +94,29 @@ bz_status journal_close(journal *j, bz_error *err)
 
 /* ---- old results ------------------------------------------------------------------------ */
 
-typedef enum record { NOT_WHOLE, OTHERS, OURS } record;
+typedef enum record { INCOMPLETE, DAMAGED, OTHERS, OURS, OURS_FAILED } record;
 
 static record look_at(const char *text, size_t n, uint64_t line, const char *key)
 {
     bz_arena arena = {0};
     const bz_json_node *root;
-    record found = NOT_WHOLE;
-    if (n && text[n - 1] == '\n' && bz_json_read(&root, text, n, &arena, NULL) == BZ_OK) {
+    record found = INCOMPLETE;
+    if (n && text[n - 1] == '\n') {
         int64_t number;
-        found = bz_json_to_int(bz_json_get(root, "line"), &number) && number == (int64_t)line &&
-                        bz_str_is(bz_json_string(bz_json_get(root, "key")), key)
-                    ? OURS
-                    : OTHERS;
+        found =
+            bz_json_read(&root, text, n, &arena, NULL) != BZ_OK ||
+                    !bz_json_to_int(bz_json_get(root, "line"), &number)
+                ? DAMAGED
+            : number != (int64_t)line || !bz_str_is(bz_json_string(bz_json_get(root, "key")), key)
+                ? OTHERS
+            : bz_json_get(root, "error") ? OURS_FAILED
+                                         : OURS;
     }
     bz_arena_free(&arena);
     return found;
 }
 
-/* Starts appending. What follows the complete lines is an incomplete one: it is cut off. */
+/* Starts appending. What follows the complete lines is at most an incomplete one: it is cut off. */
 static bz_status begin_appending(journal *j, bz_error *err)
 {
     fclose(j->old);
@@ -126,14 +133,23 @@ bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_
     if (!j->old) {
         return BZ_OK;
     }
-    const ssize_t n = getline(&j->line, &j->cap, j->old);
-    if (n <= 0) {
-        return ferror(j->old) ? fail_path(j, "read", err) : begin_appending(j, err);
+    const bz_status status =
+        line_read(&j->line, j->old, LINE_MAX_BYTES, j->path, j->lines + 1, err);
+    const size_t n = j->line.len;
+    if (status != BZ_OK || n == 0) {
+        return status != BZ_OK ? status : begin_appending(j, err);
     }
-    const size_t known = (size_t)n < BEGINNING_LEN ? (size_t)n : BEGINNING_LEN;
-    record found = look_at(j->line, (size_t)n, line, key);
-    if (found == NOT_WHOLE && j->good == 0 && memcmp(j->line, BEGINNING, known) != 0) {
+    j->lines++;
+    const size_t known = n < BEGINNING_LEN ? n : BEGINNING_LEN;
+    record found = look_at(j->line.text, n, line, key);
+    if (found <= DAMAGED && j->good == 0 && memcmp(j->line.text, BEGINNING, known) != 0) {
         found = OTHERS; /* not a result, not even an incomplete one */
+    }
+    if (found == DAMAGED) {
+        return bz_fail(err, BZ_BAD_FILE,
+                       "%s is damaged: line %llu is not a result. Nothing was changed; repair the "
+                       "line, or remove it and all that follow to answer them again.",
+                       j->path, (unsigned long long)j->lines);
     }
     if (found == OTHERS) {
         return bz_fail(
@@ -142,23 +158,40 @@ bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_
             "another '--out' or remove the file.",
             j->path, (unsigned long long)line);
     }
-    if (found == NOT_WHOLE) {
+    if (found == INCOMPLETE) {
+        j->cut = true;
         return begin_appending(j, err);
     }
-    j->good += (uint64_t)n;
+    j->failed += found == OURS_FAILED;
+    j->good += n;
     *has = true;
     return BZ_OK;
 }
 
 bz_status journal_check_end(journal *j, bz_error *err)
 {
-    if (j->old && getline(&j->line, &j->cap, j->old) > 0) {
+    if (!j->old) {
+        return BZ_OK;
+    }
+    const bz_status status =
+        line_read(&j->line, j->old, LINE_MAX_BYTES, j->path, j->lines + 1, err);
+    if (status == BZ_OK && j->line.len) {
         return bz_fail(
             err, BZ_BAD_REQUEST,
             "%s has more lines than there are prompts; choose another '--out' or remove the file.",
             j->path);
     }
-    return BZ_OK;
+    return status;
+}
+
+uint64_t journal_failed(const journal *j)
+{
+    return j->failed;
+}
+
+bool journal_was_cut(const journal *j)
+{
+    return j->cut;
 }
 
 bz_status journal_append(journal *j, const char *text, size_t len, bz_error *err)

@@ -1,7 +1,6 @@
 #include "cli/batch/prompts_input.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/interrupt.h"
@@ -34,7 +33,7 @@ void prompts_input_close(prompts_input *in)
     if (in->file && in->file != stdin) {
         fclose(in->file);
     }
-    free(in->text);
+    line_free(&in->buffer);
     *in = (prompts_input){0};
 }
 
@@ -51,15 +50,16 @@ static bool blank(const char *text, size_t n)
 bz_status prompts_input_next(prompts_input *in, bz_error *err)
 {
     for (;;) {
-        const ssize_t n = getline(&in->text, &in->cap, in->file);
-        if (n <= 0) {
+        const bz_status status =
+            line_read(&in->buffer, in->file, LINE_MAX_BYTES,
+                      in->file == stdin ? "standard input" : in->path, in->line + 1, err);
+        if (status != BZ_OK || in->buffer.len == 0 || interrupt_stop()) {
             in->ended = true;
-            return ferror(in->file) && !interrupt_stop()
-                       ? bz_fail(err, BZ_BAD_FILE, "Cannot read %s: %s.", in->path, strerror(errno))
-                       : BZ_OK;
+            return interrupt_stop() ? BZ_OK : status;
         }
         in->line++;
-        in->len = (size_t)n;
+        in->text = in->buffer.text;
+        in->len = in->buffer.len;
         if (blank(in->text, in->len) || in->line < in->shard ||
             (in->line - in->shard) % in->of != 0) {
             continue;

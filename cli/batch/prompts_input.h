@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/error.h"
+#include "cli/batch/lines.h"
 
 typedef struct prompts_input {
     const char *path; /* for messages */
@@ -12,8 +12,9 @@ typedef struct prompts_input {
     uint64_t shard, of; /* reads lines shard, shard + of, ... */
     uint64_t line;      /* number of the last line read, from 1 */
     bool ended;
-    char *text; /* of that line, without its line end */
-    size_t len, cap;
+    line_buffer buffer;
+    const char *text; /* [len] of that line, without its line end */
+    size_t len;
 } prompts_input;
 
 /* "2/5": shard 2 of 5; NULL: all lines. False: malformed. */

@@ -335,11 +335,15 @@ static bz_status open_all(prompts_run *p, bz_error *err)
 static void report(const prompts_run *p, double seconds)
 {
     fprintf(stderr, "bezel: %llu answered", (unsigned long long)p->answered);
+    if (journal_was_cut(p->journal)) {
+        fprintf(stderr, ", an incomplete last line of %s was dropped", p->r->o->out);
+    }
     if (p->already) {
         fprintf(stderr, ", %llu already had results", (unsigned long long)p->already);
     }
-    if (p->failed_lines) {
-        fprintf(stderr, ", %llu failed (see \"error\")", (unsigned long long)p->failed_lines);
+    const uint64_t failed = p->failed_lines + journal_failed(p->journal);
+    if (failed) {
+        fprintf(stderr, ", %llu failed (see \"error\")", (unsigned long long)failed);
     }
     fprintf(stderr, "; %llu tokens in %.1f s, %.1f tokens/s\n", (unsigned long long)p->tokens,
             seconds, (double)p->tokens / (seconds > 1e-3 ? seconds : 1e-3));
@@ -376,15 +380,16 @@ int run_prompts(run_state *r)
             status = answer_all(p, &err);
             term_idle();
         }
+        if (p->batch && !r->o->quiet && (status == BZ_OK || status == BZ_ABORTED)) {
+            report(p, cli_seconds() - start);
+        }
+        const bool lines_failed = p->failed_lines || (p->journal && journal_failed(p->journal));
         bz_error late = {0};
         if (journal_close(p->journal, &late) != BZ_OK && status == BZ_OK) {
             err = late;
             status = late.code;
         }
-        if (p->batch && !r->o->quiet && (status == BZ_OK || status == BZ_ABORTED)) {
-            report(p, cli_seconds() - start);
-        }
-        code = status == BZ_OK ? EXIT_OK : cli_error(&err);
+        code = status != BZ_OK ? cli_error(&err) : lines_failed ? EXIT_FAILED : EXIT_OK;
     }
     while (p->n) {
         prompts_task_free(&p->tasks[p->first]);

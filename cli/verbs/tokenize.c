@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/output.h"
 
 /* A piece as a JSON string; bytes that are no UTF-8 become U+FFFD by way of the text stream. */
 static void print_json_string(const char *s, size_t len)
@@ -61,6 +61,7 @@ static int run(int argc, char **argv)
             }
         }
         printf(o.json ? "]\n" : "\n");
+        code = cli_flush();
     } else {
         code = n < 0 ? cli_error(&err) : EXIT_FAILED;
     }

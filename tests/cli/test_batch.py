@@ -115,7 +115,7 @@ def bad_lines():
                   json.dumps(dict(prompt="word " * 2000)), '{"prompt": "a", "options": {"num_ctx": 99, "num_thread": 3}, "model": "m"}',
                   '{"prompt": "a", "response_format": {"type": "json_object"}}', '{"prompt": "a", "n": 2}', '{"prompt": "a", "logprobs": true}',
                   '{"prompt": "a", "temperature": "hot"}', '{"prompt": "a", "functions": []}'])
-    out, err = bezel(TINY, "--prompts", path("bad"), "-n", "3")
+    out, err = bezel(TINY, "--prompts", path("bad"), "-n", "3", code=1)
     got = {r["line"]: r for r in records(out)}
     same(sorted(got), [1, 2, 3, 4, 5, 6] + list(range(9, 21)), "lines")
     same(sorted(n for n, r in got.items() if "error" not in r), [1, 15], "good lines")
@@ -125,6 +125,9 @@ def bad_lines():
         need(word in got[n]["error"]["message"], str(got[n]))
     need('Unknown option "temprature".' == got[9]["error"]["message"], str(got[9]))
     need("2 answered, 16 failed" in err, err)
+    for _ in range(2):  # also when all results are there already
+        _, err = bezel(TINY, "--prompts", path("bad"), "-n", "3", "--out", path("bad_out"), code=1)
+        need("16 failed" in err, err)
 
 
 def structure():
@@ -176,16 +179,32 @@ def kills():
 
 
 def torn():
-    """a file cut anywhere, or with trailing garbage, is completed"""
+    """a file cut anywhere, or with an incomplete last line, is completed"""
     want = read("whole")
     args = [BEZEL, "run", TINY, "--prompts", path("in"), "--system", SYSTEM, "-q", "--threads", "1", "--out", path("torn")]
     ends = [i + 1 for i, c in enumerate(want) if c == 10]
-    for data in (want[:3], want[:ends[0] - 1], want[:ends[0]], want[:ends[-2] + 40], want[:ends[-2]] + b"\0" * 30 + b"\n" + want[ends[-2]:],
-                 want[:ends[-3]] + b"{}", want[:-1]):
+    for data in (want[:3], want[:ends[0] - 1], want[:ends[0]], want[:ends[-2] + 40], want[:ends[-3]] + b"{}", want[:-1]):
         with open(path("torn"), "wb") as f:
             f.write(data)
         subprocess.run(args, env=ENV, check=True, timeout=PATIENCE)
         need(read("torn") == want, f"{len(data)} bytes did not become whole")
+    with open(path("torn"), "wb") as f:
+        f.write(want[:-5])
+    _, err = bezel(TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("torn"))
+    need("an incomplete last line of" in err and "was dropped" in err, err)
+
+
+def damaged():
+    """a damaged line with results after it is refused, and nothing is lost"""
+    want = read("whole")
+    ends = [i + 1 for i, c in enumerate(want) if c == 10]
+    for bad in (b"\0" * 30 + b"\n", b'{"line":3,"key":\n', b"\n", b"[]\n"):
+        data = want[:ends[1]] + bad + want[ends[2]:]
+        with open(path("damaged"), "wb") as f:
+            f.write(data)
+        _, err = bezel(TINY, "--prompts", path("in"), "--system", SYSTEM, "--out", path("damaged"), code=1)
+        need("is damaged: line 3 is not a result. Nothing was changed" in err, err)
+        need(read("damaged") == data, "the file was changed")
 
 
 def interrupted():
@@ -256,7 +275,7 @@ def locked():
 
 def main():
     for name, run in (("many prompts", answers), ("together as alone", one_by_one), ("shared prefixes", reuse), ("a seed per line", seeds),
-                      ("bad lines", bad_lines), ("thinking, calls and stops", structure), ("kills at random moments", kills), ("torn files", torn), ("Ctrl-C", interrupted),
+                      ("bad lines", bad_lines), ("thinking, calls and stops", structure), ("kills at random moments", kills), ("torn files", torn), ("damaged files", damaged), ("Ctrl-C", interrupted),
                       ("shards", shards), ("files of strangers", strangers), ("two runs, one file", locked)):
         case(name, run)
     shutil.rmtree(top)

@@ -46,6 +46,12 @@ for verb in ("run", "serve", "list", "show", "bench", "doctor", "tokenize", "log
     r = run(verb, "--no-such-option")
     case(f"{verb} refuses an unknown option", r.returncode == 2, b"unknown option '--no-such-option'" in r.stderr, not r.stdout)
 
+for args in (["--version"], ["--help"], ["help", "run"], ["tokenize", NANO, "hi"], ["tokenize", "--json", NANO, "hi"], ["show", NANO], ["show", "--json", NANO],
+             ["list"], ["doctor"], ["run", NANO, "hi", "-n", "30", "--seed", "1"], ["run", NANO, "hi", "-n", "1", "--json"]):
+    with open("/dev/full", "wb") as full:
+        r = subprocess.run([BEZEL, *args], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    case(f"{args[0]} to a full disk fails", r.returncode == 1, b"cannot write to standard output" in r.stderr)
+
 r = run("run", "no-such-file.gguf", "hi")
 case("a missing model exits with 3", r.returncode == 3, b"no-such-file.gguf" in r.stderr, not r.stdout)
 with tempfile.TemporaryDirectory() as d:
