@@ -40,7 +40,7 @@ _bezel() {
     word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
     COMPREPLY=()
     if ((n == 2)); then
-        _bezel_words "run serve list show bench doctor tokenize logits diffuse encode --help --version" "$word"
+        _bezel_words "run serve list show bench doctor verify tokenize logits diffuse encode --help --version" "$word"
         return
     fi
     case $before in

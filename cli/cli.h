@@ -27,7 +27,8 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb,
-    cli_tokenize_verb, cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb;
+    cli_tokenize_verb, cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb,
+    cli_verify_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);

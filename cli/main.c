@@ -5,9 +5,10 @@
 #include "cli/output.h"
 #include "cli/term.h"
 
-static const cli_verb *const verbs[] = {
-    &cli_run_verb,    &cli_serve_verb,    &cli_list_verb,   &cli_show_verb,    &cli_bench_verb,
-    &cli_doctor_verb, &cli_tokenize_verb, &cli_logits_verb, &cli_diffuse_verb, &cli_encode_verb};
+static const cli_verb *const verbs[] = {&cli_run_verb,     &cli_serve_verb,    &cli_list_verb,
+                                        &cli_show_verb,    &cli_bench_verb,    &cli_doctor_verb,
+                                        &cli_verify_verb,  &cli_tokenize_verb, &cli_logits_verb,
+                                        &cli_diffuse_verb, &cli_encode_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)

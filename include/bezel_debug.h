@@ -97,6 +97,12 @@ typedef struct bz_debug_tensor {
 BZ_API bz_debug_tensor bz_debug_files_tensor(const bz_debug_files *files, size_t file,
                                              size_t tensor);
 
+/* Counts the values of a tensor that are NaN or infinite, and sets *first to the index of the first
+ * one, for values [from, from + n); both must be multiples of 256 or reach the end. Only for a type
+ * that `runs`. */
+BZ_API uint64_t bz_debug_files_not_finite(const bz_debug_files *files, size_t file, size_t tensor,
+                                          uint64_t from, uint64_t n, uint64_t *first);
+
 typedef struct bz_debug_layer {
     bool sliding; /* attends to the last `window` positions only */
     uint32_t heads, kv_heads, head_dim;

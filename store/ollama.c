@@ -195,6 +195,29 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     return status;
 }
 
+bz_status bz_store_blobs(const char *text, bz_store_blob **blobs, size_t *n, bz_error *err)
+{
+    bz_store_name name;
+    bz_catalogue c = {0};
+    bz_error unwanted;
+    err = err ? err : &unwanted;
+    *blobs = NULL;
+    *n = 0;
+    bz_status status = bz_store_name_parse(&name, text, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    status = bz_catalogue_read(&c, err);
+    const bz_found *f = status == BZ_OK ? bz_catalogue_find(&c, &name) : NULL;
+    if (f) {
+        status = bz_store_load_blobs(&c, f, blobs, n, err);
+    } else if (status == BZ_OK) {
+        status = no_such_name(&c, text, &name, err);
+    }
+    bz_catalogue_free(&c);
+    return status;
+}
+
 /* ---- listing ------------------------------------------------------------------------------ */
 
 static int newest_first(const void *a, const void *b)

@@ -34,6 +34,19 @@ typedef struct bz_store_model {
 bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err);
 void bz_store_model_free(bz_store_model *m); /* may be all zero */
 
+/* A file of the store that a model consists of. */
+typedef struct bz_store_blob {
+    char *path;                  /* owned */
+    char digest[BZ_DIGEST_TEXT]; /* "sha256:" and the digits that the manifest names */
+    uint64_t size;               /* as the manifest says */
+    const char *what;            /* "model file" */
+} bz_store_blob;
+
+/* All files of the name of a bz_store_model: the config and every layer, also those that Bezel does
+ * not use. They may be missing. *blobs: [*n], freed by bz_store_blobs_free. */
+bz_status bz_store_blobs(const char *name, bz_store_blob **blobs, size_t *n, bz_error *err);
+void bz_store_blobs_free(bz_store_blob *blobs, size_t n);
+
 /* ---- all models ----------------------------------------------------------------- */
 
 typedef struct bz_store_entry {

@@ -48,5 +48,8 @@ bool bz_catalogue_nearest(const bz_catalogue *c, const bz_store_name *asked,
  * refused. The error has no full stop, so that callers can extend it. */
 bz_status bz_store_load(const bz_catalogue *c, const bz_found *f, bz_store_model *model,
                         bz_store_entry *entry, bz_error *err);
+/* As bz_store_blobs. */
+bz_status bz_store_load_blobs(const bz_catalogue *c, const bz_found *f, bz_store_blob **blobs,
+                              size_t *n, bz_error *err);
 
 #endif

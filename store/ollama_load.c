@@ -241,6 +241,63 @@ bz_status bz_store_load(const bz_catalogue *c, const bz_found *f, bz_store_model
     return status;
 }
 
+static const char *name_of_kind(bz_layer_kind kind)
+{
+    switch (kind) {
+    case BZ_LAYER_MODEL: return "model file";
+    case BZ_LAYER_PROJECTOR: return "projector";
+    case BZ_LAYER_DRAFT: return "drafter";
+    case BZ_LAYER_ADAPTER: return "adapter";
+    case BZ_LAYER_PARAMS: return "parameter file";
+    case BZ_LAYER_SYSTEM: return "system prompt";
+    case BZ_LAYER_TENSOR: return "tensor";
+    case BZ_LAYER_OTHER: break;
+    }
+    return "other file";
+}
+
+bz_status bz_store_load_blobs(const bz_catalogue *c, const bz_found *f, bz_store_blob **blobs,
+                              size_t *n, bz_error *err)
+{
+    bz_store_entry entry = {0};
+    loading l = {.root = c->roots[f->root].path, .entry = &entry, .err = err};
+    bz_store_manifest m = {0};
+    bz_store_name_text(&f->name, l.name);
+    bz_status status = read_manifest(&l, &f->name, &m);
+    bz_store_blob *list = status == BZ_OK ? calloc(m.n_layers + 1, sizeof *list) : NULL;
+    *n = 0;
+    if (status == BZ_OK && !list) {
+        status = bz_store_no_memory(err);
+    }
+    for (size_t i = 0; status == BZ_OK && i <= m.n_layers; i++) {
+        const bz_store_layer *layer = i < m.n_layers ? &m.layers[i] : &m.config;
+        if (!layer->digest[0]) {
+            continue;
+        }
+        bz_store_blob *b = &list[(*n)++];
+        memcpy(b->digest, layer->digest, sizeof b->digest);
+        b->size = layer->size;
+        b->what = i < m.n_layers ? name_of_kind(layer->kind) : "config";
+        b->path = bz_store_text("%s/blobs/sha256-%s", l.root, layer->digest + strlen("sha256:"));
+        status = b->path ? BZ_OK : bz_store_no_memory(err);
+    }
+    bz_store_manifest_free(&m);
+    if (status != BZ_OK) {
+        bz_store_blobs_free(list, *n);
+        return status;
+    }
+    *blobs = list;
+    return BZ_OK;
+}
+
+void bz_store_blobs_free(bz_store_blob *blobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(blobs[i].path);
+    }
+    free(blobs);
+}
+
 void bz_store_model_free(bz_store_model *m)
 {
     for (size_t i = 0; i < m->n_projectors; i++) {

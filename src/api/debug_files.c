@@ -1,4 +1,5 @@
 /* bezel_debug.h: headers of GGUF files. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +235,27 @@ bz_debug_tensor bz_debug_files_tensor(const bz_debug_files *f, size_t file, size
                              .values = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3],
                              .bytes = t->size,
                              .offset = t->offset};
+}
+
+uint64_t bz_debug_files_not_finite(const bz_debug_files *f, size_t file, size_t tensor,
+                                   uint64_t from, uint64_t n, uint64_t *first)
+{
+    enum { PIECE = 4096 };
+    float values[PIECE];
+    const bz_gguf_tensor *t = &f->headers[file].tensors[tensor];
+    const bz_type type = (bz_type)t->type;
+    const uint8_t *bytes = f->maps[file].data + t->offset;
+    uint64_t bad = 0;
+    for (uint64_t at = from; at < from + n; at += PIECE) {
+        const size_t piece = from + n - at < PIECE ? (size_t)(from + n - at) : PIECE;
+        bz_dequantize(type, bytes + bz_row_bytes(type, at), values, piece);
+        for (size_t i = 0; i < piece; i++) {
+            if (!isfinite(values[i])) {
+                *first = bad++ ? *first : at + i;
+            }
+        }
+    }
+    return bad;
 }
 
 bz_status bz_debug_files_config(bz_debug_files *f, bz_debug_config *out, bz_error *err)
