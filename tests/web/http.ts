@@ -11,6 +11,9 @@ export class FileServer {
     /** The next `breaks` responses are cut off after `breakAfter` bytes. */
     breakAfter = Infinity;
     breaks = 0;
+    /** The next `stalls` requests get no answer, or `stallAfter` bytes of one, and the connection stays open. */
+    stalls = 0;
+    stallAfter = 0;
     /** Called after each response has been started. */
     onSent: (() => void) | null = null;
     readonly requests: { range: string | undefined; ifRange: string | undefined; status: number }[] = [];
@@ -52,12 +55,20 @@ export class FileServer {
         if (this.sendsLength) {
             headers["Content-Length"] = String(body.byteLength);
         }
+        if (this.stalls > 0 && this.stallAfter === 0) {
+            this.stalls--;
+            return;
+        }
         response.writeHead(status, headers);
         if (request.method === "HEAD") {
             response.end();
             return;
         }
-        if (body.byteLength > this.breakAfter && this.breaks > 0) {
+        if (this.stalls > 0 && body.byteLength > this.stallAfter) {
+            this.stalls--;
+            this.sentBytes += this.stallAfter;
+            response.write(body.subarray(0, this.stallAfter));
+        } else if (body.byteLength > this.breakAfter && this.breaks > 0) {
             this.breaks--;
             this.sentBytes += this.breakAfter;
             response.write(body.subarray(0, this.breakAfter), () => request.socket.destroySoon()); // after the bytes are flushed

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { Bezel, type BezelError, type DownloadOptions, type DownloadProgress } from "../../web/package/src/index.js";
 import { Ranges } from "../../web/package/src/ranges.js";
+import { stall } from "../../web/package/src/url_source.js";
 import { check, checkEqual, finish, test } from "./check.js";
 import { FakeOpfs } from "./fake_opfs.js";
 import { FileServer } from "./http.js";
@@ -268,6 +269,43 @@ await test("of two downloads with one name, one is refused", async () => {
         const codes = await Promise.all([codeOf(() => download(url)), codeOf(() => download(url))]);
         checkEqual(codes.sort(), ["bad_request", "none"], "codes");
     });
+});
+
+await test("without a validator and a checksum nothing is resumed", async () => {
+    await withStore(async (store, server, url) => {
+        server.etag = null;
+        const control = new AbortController();
+        await codeOf(() => download(url, { signal: control.signal, onProgress: ({ done }) => done > 50_000 && control.abort() }));
+        server.bytes = bytes.map((b, i) => (i < 1000 ? b : b ^ 255)); // another file of the same size
+        server.resetCounts();
+        let first = -1;
+        await download(url, { onProgress: ({ done }) => (first = first < 0 ? done : first) });
+        checkEqual(first, 0, "bytes that were kept");
+        checkEqual(Buffer.compare(store.files.get("nano e.gguf")?.bytes ?? new Uint8Array(), server.bytes), 0, "the new bytes");
+        await Bezel.remove("nano e.gguf");
+        server.breakAfter = 30_000;
+        server.breaks = 1;
+        const error = await errorOf(() => download(url));
+        check(error?.code === "network" && /cannot be resumed: the server does not identify/.test(error.message), String(error?.message));
+        checkEqual(await Bezel.models(), [], "not listed");
+    });
+});
+
+await test("a server that stops sending counts as a broken connection", async () => {
+    stall.afterMs = 100;
+    await withStore(async (_, server, url) => {
+        for (const after of [0, 5000]) {
+            server.stalls = 2;
+            server.stallAfter = after;
+            (await Bezel.load(url, await localOptions())).close();
+            checkEqual(server.stalls, 0, "stalled connections while reading in place");
+            server.stalls = after ? 2 : 0; // a download makes its first request once
+            await download(url, { sha256: digest, parallel: 1 });
+            checkEqual(server.stalls, 0, "stalled connections while downloading");
+            await Bezel.remove("nano e.gguf");
+        }
+    });
+    stall.afterMs = 60_000;
 });
 
 finish();

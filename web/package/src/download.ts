@@ -5,7 +5,7 @@ import { abortedBy, BezelError, errorFrom } from "./errors.js";
 import { Journal, type JournalHead } from "./journal.js";
 import { checkName, removeJournal, openSyncFile, removeStored, storedSize, type StoredModel, type SyncFile } from "./opfs.js";
 import { Sha256 } from "./sha256.js";
-import { probeUrl, request, sameOrigin, validatorOf, type UrlOptions } from "./url_source.js";
+import { probeUrl, request, sameOrigin, validatorOf, withStallTimeout, type UrlOptions } from "./url_source.js";
 
 /** Bytes per request. */
 const REQUEST_BYTES = 16 << 20;
@@ -15,8 +15,6 @@ const READ_BYTES = 4 << 20;
 const HASH_STEP = 32 << 20;
 /** Bytes to write before adding them to the journal. */
 const JOURNAL_STEP = 4 << 20;
-/** A connection without data for this long counts as broken. */
-const IDLE_TIMEOUT_MS = 60_000;
 const MAX_TRIES = 5;
 /** Doubled with every retry. */
 const FIRST_PAUSE_MS = 250;
@@ -63,19 +61,6 @@ async function yieldToEvents(signal: AbortSignal): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 0));
     if (signal.aborted) {
         throw abortedBy(signal);
-    }
-}
-
-/** Rejects when nothing arrives within IDLE_TIMEOUT_MS. */
-async function withIdleTimeout<T>(arriving: Promise<T>): Promise<T> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const timeout = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error("the server stopped sending")), IDLE_TIMEOUT_MS);
-    });
-    try {
-        return await Promise.race([arriving, timeout]);
-    } finally {
-        clearTimeout(timer);
     }
 }
 
@@ -172,7 +157,7 @@ class Download {
         let journaled = from;
         try {
             for (;;) {
-                const { done, value } = reader ? await withIdleTimeout(reader.read()) : { done: true, value: undefined };
+                const { done, value } = reader ? await withStallTimeout(reader.read()) : { done: true, value: undefined };
                 if (done || !value) {
                     break;
                 }
@@ -257,6 +242,14 @@ class Download {
         }
     }
 
+    #notResumable(cause: BezelError | null): BezelError {
+        const why =
+            this.#journal.head.validator === null && this.#target.sha256 === null
+                ? "the server does not identify the version of the file (ETag, Last-Modified), and no checksum is given"
+                : "the server does not support requests for ranges";
+        return new BezelError("network", `${this.#target.name}: the connection broke, and the download cannot be resumed: ${why}.`, { cause });
+    }
+
     async run(): Promise<number> {
         const { size, ranges } = this.#journal.head;
         if (size !== null) {
@@ -270,9 +263,11 @@ class Download {
         if (ranges && size !== null) {
             await this.#fetchRanges(size);
         } else {
-            const end = await this.#fetchOnce(0, size ?? Infinity, () => undefined);
+            const end = await this.#fetchOnce(0, size ?? Infinity, () => undefined).catch((reason: unknown) => {
+                throw reason instanceof BezelError && reason.code === "network" ? this.#notResumable(reason) : reason;
+            });
             if (size !== null && end !== size) {
-                throw new BezelError("network", `${this.#target.name}: the connection broke, and the server does not support resuming.`);
+                throw this.#notResumable(null);
             }
         }
         if (this.#sha) {
@@ -352,7 +347,9 @@ export async function download(target: DownloadRequest, context: DownloadContext
     }
     for (let again = false; ; again = true) {
         const { size, ranges, validator } = await probeUrl(target.url, context);
-        const head: JournalHead = { url: target.url, validator, size, ranges: ranges && size !== null };
+        // Without a validator and a checksum, ranges of two versions of the file could be mixed: it is fetched in one request.
+        const known = validator !== null || target.sha256 !== null;
+        const head: JournalHead = { url: target.url, validator, size, ranges: ranges && size !== null && known };
         if (!(await isStored(target, context, head))) {
             try {
                 await attempt(target, context, head);

@@ -76,7 +76,7 @@ export class Journal {
     }
 }
 
-/** Without a validator, only the sizes are compared. */
+/** Without a validator a checksum was given, which finds a file that changed. */
 function same(a: JournalHead, b: JournalHead): boolean {
     return a.url === b.url && a.validator === b.validator && a.size === b.size && a.ranges === b.ranges;
 }

@@ -8,6 +8,45 @@ const UNCACHED_FROM = 64e6;
 /** Doubled with every retry. */
 const FIRST_PAUSE_MS = 500;
 
+/** A connection that delivers nothing for `afterMs` counts as broken. Tests shorten it. */
+export const stall = { afterMs: 60_000 };
+
+/** Rejects when nothing arrives in time. */
+export async function withStallTimeout<T>(arriving: Promise<T>): Promise<T> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const timeout = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error("the server stopped sending")), stall.afterMs);
+    });
+    try {
+        return await Promise.race([arriving, timeout]);
+    } finally {
+        clearTimeout(timer);
+    }
+}
+
+/** The body of a response, [length]. */
+async function readBody(response: Response, length: number): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(length);
+    const reader = response.body?.getReader();
+    let at = 0;
+    try {
+        for (;;) {
+            const { done, value } = reader ? await withStallTimeout(reader.read()) : { done: true, value: undefined };
+            if (done || !value) {
+                return bytes.subarray(0, at);
+            }
+            if (value.byteLength > length - at) {
+                throw new Error("the server sent more than was requested");
+            }
+            bytes.set(value, at);
+            at += value.byteLength;
+        }
+    } catch (reason) {
+        void reader?.cancel().catch(() => undefined);
+        throw reason;
+    }
+}
+
 export type Fetch = (input: string, init?: RequestInit) => Promise<Response>;
 
 export interface UrlOptions {
@@ -31,7 +70,7 @@ export async function request(url: string, init: RequestInit, options: UrlOption
     const { signal } = options;
     let response: Response;
     try {
-        response = await (options.fetch ?? fetch)(url, { ...init, ...(signal && { signal }) });
+        response = await withStallTimeout((options.fetch ?? fetch)(url, { ...init, ...(signal && { signal }) }));
     } catch (reason) {
         if (signal?.aborted) {
             throw abortedBy(signal);
@@ -142,7 +181,7 @@ export async function urlSource(url: string, options: UrlOptions = {}): Promise<
             throw new BezelError("network", `${name} has changed on the server while it was being read; load it again.`);
         }
         try {
-            return new Uint8Array(await response.arrayBuffer());
+            return await readBody(response, length);
         } catch (reason) {
             const code = options.signal?.aborted ? "aborted" : "network";
             throw new BezelError(code, `${name}: the connection broke.`, { cause: reason });
