@@ -1,6 +1,6 @@
 /** Replaces web/app/src/bezel.ts in tests that need a certain answer or failure at a certain time. It follows
  * globalThis.scenario, which a test may change at any time. Imports nothing: the page loads this file alone. */
-import type { Capabilities, ChatChunk, Inspection, ModelFacts, Progress } from "../../web/package/src/index.js";
+import type { Capabilities, ChatChunk, Inspection, ModelInfo, Progress } from "../../web/package/src/index.js";
 
 export interface Scenario {
     /** Error codes that these calls fail with. */
@@ -55,7 +55,7 @@ export class BezelError extends Error {
 }
 
 /** Knows no image formats. */
-export const sizeOfPicture = (): null => null;
+export const imageSize = (): null => null;
 
 function refuse(code: string | undefined): void {
     if (code !== undefined) {
@@ -63,7 +63,7 @@ function refuse(code: string | undefined): void {
     }
 }
 
-const facts: ModelFacts = {
+const info: ModelInfo = {
     name: "gemma-4-E2B-it-Q4_K_M",
     vocabulary: 262144,
     contextLength: 32768,
@@ -181,7 +181,7 @@ export const Bezel = {
             refuse(now().load);
         }
         return {
-            facts: options.device === "cpu" ? { ...facts, device: "cpu", deviceName: "CPU" } : facts,
+            info: options.device === "cpu" ? { ...info, device: "cpu", deviceName: "CPU" } : info,
             chat: { completions: { create: (__: unknown, o: { signal?: AbortSignal }) => Promise.resolve(answer(o.signal)) } },
             close: () => undefined,
         };

@@ -152,7 +152,7 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
                         codes.push(await ask("?", { type: "image_url", image_url: { url } }).then(() => "none", (reason: { code: string }) => reason.code));
                     }
                     const after = await ask("What is in the picture?", { type: "image_url", image_url: blob });
-                    const { threads } = model.facts;
+                    const { threads } = model.info;
                     model.close();
                     return { described, transcribed, encoded: stats.encoded, codes, after, threads, width: bitmap.width };
                 },

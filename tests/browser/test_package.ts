@@ -296,7 +296,7 @@ async function onCpu({ page }: Browser, options: { threads?: number }): Promise<
             }
             await Promise.all(pair.map((session) => session.free()));
         }
-        const { device, notice, threads } = model.facts;
+        const { device, notice, threads } = model.info;
         model.close();
         const same = all.every((logits) => JSON.stringify(logits) === JSON.stringify(all[0]));
         return { device, notice, threads, text, logits: all[0] ?? [], same, cores: navigator.hardwareConcurrency };
@@ -335,7 +335,7 @@ await withBrowser({ adapter: "none" }, async (browser) => {
             const failed = await model.chat.completions.create(request).catch((e: unknown) => e);
             model.close();
             const { code, message } = failed as InstanceType<Package["BezelError"]>;
-            return { code, message, threads: model.facts.threads };
+            return { code, message, threads: model.info.threads };
         });
         checkEqual([got.code, got.threads], ["device_lost", 2], got.message);
     });

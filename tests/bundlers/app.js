@@ -10,7 +10,7 @@ async function main() {
         temperature: 0,
     });
     model.close();
-    return `${usage.completion_tokens} tokens, ${model.facts.threads} threads, after ${[...stages].join(" ")}`;
+    return `${usage.completion_tokens} tokens, ${model.info.threads} threads, after ${[...stages].join(" ")}`;
 }
 
 main().then(

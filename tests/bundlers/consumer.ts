@@ -33,7 +33,7 @@ export async function ask(file: File, text: string): Promise<string> {
 
 /** Every source of an image and of a sound in the README, and the other fields of a stream's chunks. */
 export async function show(model: BezelModel, file: File, base64: string, bitmap: ImageBitmap, image: ImageData, recording: AudioBuffer): Promise<string> {
-    if (!model.facts.vision || !model.facts.audio) {
+    if (!model.info.vision || !model.info.audio) {
         return "";
     }
     await model.chat.completions.create({

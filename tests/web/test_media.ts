@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { pngFile } from "../browser/png.js";
 import { bytesOfDataUrl } from "../../web/package/src/data_url.js";
 import { rateOfFile, isPlainWav } from "../../web/package/src/sound_header.js";
-import { sizeOfPicture } from "../../web/package/src/image_size.js";
+import { imageSize } from "../../web/package/src/image_size.js";
 import { Bezel, BezelError, type BezelModel, type ChatChunk, type ContentPart, type Encoder, type Engine, type LoadOptions, type Media, type Model, type OpenOptions } from "../../web/package/src/index.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
@@ -221,7 +221,7 @@ const ask = async (model: BezelModel, content: ContentPart[]): Promise<string> =
 
 await test(`${hostName} answers about an image and a sound equal the official implementation's`, () =>
     withPebble(async (model) => {
-        checkEqual([model.facts.vision, model.facts.audio], [true, true], "facts");
+        checkEqual([model.info.vision, model.info.audio], [true, true], "info");
         const expected = async (name: string): Promise<string> => (await model.detokenize(pebble.ints(name) as Int32Array)).trim();
         const what: ContentPart = { type: "text", text: "What is in the picture?" };
         const description = await expected("image.greedy");
@@ -311,7 +311,7 @@ await test(`${hostName} invalid images and sounds are refused with a message, an
 
 await test(`${hostName} a model without vision refuses before decoding; with its mmproj file it accepts images`, async () => {
     await withPebble(async (model) => {
-        checkEqual([model.facts.vision, model.facts.audio], [false, false], "facts");
+        checkEqual([model.info.vision, model.info.audio], [false, false], "info");
         for (const [part, word] of [[imagePart, "images"], [audioPart, "sound"]] as const) {
             const error = await errorOf(() => model.chat.completions.create({ messages: [{ role: "user", content: [part] }] }));
             checkEqual(error?.code, "unsupported_model", "code");
@@ -320,7 +320,7 @@ await test(`${hostName} a model without vision refuses before decoding; with its
     }, {}, nano);
     const mmproj = await fileSource(`${goldenFolder}/e-like/mmproj.gguf`);
     await withPebble(async (model) => {
-        checkEqual([model.facts.vision, model.facts.audio, model.name], [true, true, "text"], "facts");
+        checkEqual([model.info.vision, model.info.audio, model.name], [true, true, "text"], "info");
         await model.chat.completions.create({ messages: [{ role: "user", content: [imagePart, audioPart] }], max_tokens: 2 });
         checkEqual((await model.mediaStats()).encoded, 2, "encoded");
     }, { mmproj, imageTokens: 70 }, `${goldenFolder}/e-like/text.gguf`);
@@ -344,7 +344,7 @@ await test(`${hostName} headers of images and sounds: valid, truncated, random`,
         [bytes("BM", [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0, 8, 0, 0, 0, 0xfa, 0xff, 0xff, 0xff]), [8, 6]],
     ];
     for (const [file, [width, height]] of images) {
-        checkEqual(sizeOfPicture(file), { width, height }, "size");
+        checkEqual(imageSize(file), { width, height }, "size");
     }
     const sounds: [Uint8Array, number | null][] = [
         [bytes("fLaC", [0, 0, 0, 34], new Array<number>(10).fill(0), [0x0a, 0xc4, 0x42]), 44100],
@@ -368,7 +368,7 @@ await test(`${hostName} headers of images and sounds: valid, truncated, random`,
     for (let i = 0; i < 20000; i++) {
         const file = Uint8Array.from({ length: random(200) }, () => random(256));
         file.set((known[random(known.length)] as Uint8Array).subarray(0, Math.min(random(40), file.length)));
-        const size = sizeOfPicture(file);
+        const size = imageSize(file);
         const rate = rateOfFile(file);
         check(size === null || (size.width >= 0 && size.height >= 0 && Number.isInteger(size.width * size.height)), JSON.stringify(size));
         check(rate === null || (rate >= 8000 && rate <= 96000), `rate ${rate}`);

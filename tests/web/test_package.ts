@@ -299,11 +299,11 @@ await test("progress reports its stages in order and ends complete", async () =>
         checkEqual([...new Set(stages.map(({ stage }) => stage))], ["engine", "header", "weights", "session"], "stages");
         const weights = stages.filter(({ stage }) => stage === "weights");
         checkEqual(weights.at(-1)?.done, weights.at(-1)?.total, "weights");
-        check(model.facts.bytes > 1e6 && model.contextLength <= model.facts.trainedContext, JSON.stringify(model.facts));
+        check(model.info.bytes > 1e6 && model.contextLength <= model.info.trainedContext, JSON.stringify(model.info));
         return Promise.resolve();
     });
     await withPackage(tiny, { contextLength: 1e6 }, (model) => {
-        checkEqual(model.contextLength, model.facts.trainedContext, "capped at the model's limit");
+        checkEqual(model.contextLength, model.info.trainedContext, "capped at the model's limit");
         return Promise.resolve();
     });
     await withPackage(tiny, { contextLength: 64 }, (model) => {
@@ -314,7 +314,7 @@ await test("progress reports its stages in order and ends complete", async () =>
 
 await test("without WebGPU, auto uses the CPU with a notice, and gpu is an error", async () => {
     await withPackage(nano, {}, (model) => {
-        checkEqual([model.device, model.facts.deviceName], ["cpu", "CPU"], "device");
+        checkEqual([model.device, model.info.deviceName], ["cpu", "CPU"], "device");
         check(/WebGPU is not available.*CPU/.test(model.notice ?? ""), String(model.notice));
         return Promise.resolve();
     });
@@ -468,7 +468,7 @@ await test("sessions: prefill, generate, logits, rewinding, statistics", async (
     const model = await Bezel.load(source, await localOptions());
     const session = await model.newSession({ exact: true });
     const got = new Float32Array(want.length);
-    const vocabulary = model.facts.vocabulary;
+    const vocabulary = model.info.vocabulary;
     await session.prefill(ids, { onLogits: (rows, position) => got.set(rows, position * vocabulary) });
     const d = maxDifference(got, want);
     check(d <= 1e-3, `logits off by ${d}`);
@@ -502,7 +502,7 @@ await test("the golden logits on the GPU and on its baseline, through the packag
         await withPackage(`${goldenFolder}/e-like/text.gguf`, { gpu, device, onProgress }, async (model) => {
             const session = await model.newSession({ exact: true });
             await session.prefill(ids);
-            const want = golden.floats("text.2.logits").slice(-model.facts.vocabulary);
+            const want = golden.floats("text.2.logits").slice(-model.info.vocabulary);
             const d = maxDifference((await session.logits()) as Float32Array, want);
             check(d <= 1e-3, `${device}: off by ${d}`);
             checkEqual([model.device, model.notice], [device, null], "device");

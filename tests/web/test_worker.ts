@@ -26,7 +26,7 @@ await test("a worker gives the same answer as the page", async () => {
     checkEqual([...stages], ["engine", "header", "weights", "session"], "stages");
     const session = await model.newSession();
     await session.prefill(await model.tokenize("A gem", { bos: true }));
-    checkEqual((await session.logits())?.length, model.facts.vocabulary, "logits");
+    checkEqual((await session.logits())?.length, model.info.vocabulary, "logits");
     check((await collect(session.generate({ maxTokens: 3, ignoreEnd: true }))).length === 3, "tokens");
     model.close();
     checkEqual(await codeOf(() => model.chat.completions.create(request)), "aborted", "closed");

@@ -147,16 +147,16 @@ await withBrowser({}, async ({ context, page }) => {
         const loaded = performance.now() - began;
         const request = { messages: [{ role: "user" as const, content: "Hi" }], max_tokens: 2, temperature: 0 };
         const { usage, timings } = await model.chat.completions.create(request);
-        const { facts } = model;
+        const { info } = model;
         (globalThis as { kept?: unknown }).kept = model; // keep it alive until it has been measured
-        return { facts, weights, loaded, usage, timings };
+        return { info, weights, loaded, usage, timings };
     }, device);
     const last = await workers.sample();
     done = true;
     await watching;
     const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
     peak.wasm = Math.max(peak.wasm, last?.wasm ?? Infinity);
-    console.log(`${got.facts.name}: ${(got.facts.bytes / 1e9).toFixed(2)} GB on ${got.facts.deviceName} (${got.facts.device})`);
+    console.log(`${got.info.name}: ${(got.info.bytes / 1e9).toFixed(2)} GB on ${got.info.deviceName} (${got.info.device})`);
     console.log(`weights loaded after ${(got.weights / 1000).toFixed(1)} s, ready after ${(got.loaded / 1000).toFixed(1)} s`);
     console.log(`prompt of ${got.timings.prompt_n} tokens ${(got.timings.prompt_ms / 1000).toFixed(1)} s, ${got.timings.predicted_n} tokens ${(got.timings.predicted_ms / 1000).toFixed(1)} s`);
     console.log(`peak of ${samples} samples: WebAssembly ${mb(peak.wasm)}, JavaScript heap ${mb(peak.heap)}, JavaScript buffers ${mb(peak.buffers)}`);

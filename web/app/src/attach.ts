@@ -1,5 +1,5 @@
 /** The attachments of the next message: read, checked, kept until it is sent. No DOM rendering here. */
-import { sizeOfPicture } from "./bezel.js";
+import { imageSize } from "./bezel.js";
 import type { ModelManager } from "./model.js";
 import { Signal } from "./signal.js";
 import type { MediaItem } from "./store.js";
@@ -39,7 +39,7 @@ async function readSeconds(blob: Blob, name: string): Promise<number> {
 }
 
 async function readImage(blob: Blob, name: string): Promise<{ width: number; height: number }> {
-    const header = sizeOfPicture(new Uint8Array(await blob.slice(0, 1 << 20).arrayBuffer()));
+    const header = imageSize(new Uint8Array(await blob.slice(0, 1 << 20).arrayBuffer()));
     if (header && header.width * header.height > MAX_PIXELS) {
         const size = `${header.width.toLocaleString("en")} \u00d7 ${header.height.toLocaleString("en")}`;
         throw new Error(`${name} has ${size} pixels; at most ${Math.floor(MAX_PIXELS / 1e6)} megapixels are supported, so scale it down first.`);
@@ -127,12 +127,12 @@ export class Attachments {
 
     /** Why the model does not accept it; null: it does. */
     reasonAgainst(kind: MediaItem["kind"]): string | null {
-        const facts = this.#models.loaded?.facts;
+        const info = this.#models.loaded?.info;
         const what = kind === "image" ? "images" : "sound";
-        if (!facts) {
+        if (!info) {
             return `Load a model first: not every model takes ${what}.`;
         }
-        if (kind === "image" ? facts.vision : facts.audio) {
+        if (kind === "image" ? info.vision : info.audio) {
             return null;
         }
         return `${this.#models.loadedName} takes no ${what}. If it has an mmproj file, open both files together.`;

@@ -1,5 +1,5 @@
 /** The npm package. The page imports it only from here, so that tests can replace it. */
-export { Bezel, BezelError, sizeOfPicture } from "../../package/src/index.js";
+export { Bezel, BezelError, imageSize } from "../../package/src/index.js";
 export type {
     BezelModel,
     Capabilities,
@@ -7,7 +7,7 @@ export type {
     ContentPart,
     DownloadProgress,
     Inspection,
-    ModelFacts,
+    ModelInfo,
     Progress,
     StoredModel,
     StreamRequest,

@@ -377,8 +377,8 @@ export class Chat {
             Object.assign(partial, { content: partial.content.trimEnd(), error: null, note: null });
         }
         // If the model changed, media that it does not accept are dropped from earlier messages, but not from the question.
-        const { facts } = model;
-        const takes = ({ kind }: MediaItem): boolean => (kind === "image" ? facts.vision : facts.audio);
+        const { info } = model;
+        const takes = ({ kind }: MediaItem): boolean => (kind === "image" ? info.vision : info.audio);
         const earlier = this.messages.value.slice(0, this.messages.value.findLastIndex(({ role }) => role === "user"));
         const notice = omittedNotice(earlier, takes, this.#models.loadedName);
         const mediaFor = new Map(notice === null ? [] : earlier.map((one) => [one, one.media?.filter(takes) ?? []]));
@@ -433,7 +433,7 @@ export class Chat {
                 if (done) {
                     break;
                 }
-                this.#applyChunk(message, chunk, model.facts.contextLength);
+                this.#applyChunk(message, chunk, model.info.contextLength);
                 this.onMessage(message);
                 if (Date.now() - saved > SAVE_INTERVAL_MS) {
                     saved = Date.now();

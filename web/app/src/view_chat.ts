@@ -255,7 +255,7 @@ export class ChatView {
     // ---- notes ----------------------------------------------------------------------------------
 
     #drawContext(): void {
-        const length = this.#models.loaded?.facts.contextLength ?? 0;
+        const length = this.#models.loaded?.info.contextLength ?? 0;
         const figures = this.#chat.messages.value.findLast((message) => message.figures)?.figures;
         const used = figures ? figures.promptTokens + figures.answerTokens : 0;
         const root = byId("context");
@@ -298,7 +298,7 @@ export class ChatView {
                     button("Show options", this.#chooseModel),
                 ];
             case "ready": {
-                const { notice } = state.model.facts;
+                const { notice } = state.model.info;
                 const hide = (): void => {
                     this.#dismissedNotice = state.model;
                     this.#drawNote(state);

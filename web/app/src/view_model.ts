@@ -72,7 +72,7 @@ export class ModelChip {
     #draw(state: ModelState): void {
         const name = state.kind === "none" ? "Choose a model" : state.choice.name;
         const stateNames = { none: "", inspecting: "being inspected", inspected: "not loaded", loading: "loading", ready: "loaded", failed: "failed" };
-        const onCpu = state.kind === "ready" && state.model.facts.device === "cpu";
+        const onCpu = state.kind === "ready" && state.model.info.device === "cpu";
         this.#chip.replaceChildren(
             h("span", { class: dots[state.kind] }),
             h("span", { class: "name" }, name),
@@ -87,22 +87,22 @@ export class ModelChip {
         if (state.kind !== "ready") {
             return;
         }
-        const { facts } = state.model;
-        const cores = facts.threads > 1 ? `${facts.threads} threads` : "one thread";
-        const on = facts.device === "cpu" ? `the CPU, ${cores}` : facts.device === "gpu" ? "the GPU" : "the GPU, without optional features";
+        const { info } = state.model;
+        const cores = info.threads > 1 ? `${info.threads} threads` : "one thread";
+        const on = info.device === "cpu" ? `the CPU, ${cores}` : info.device === "gpu" ? "the GPU" : "the GPU, without optional features";
         const close = (act?: () => void) => (): void => {
             this.#dialog.close();
             act?.();
         };
         this.#dialog.replaceChildren(
-            h("h2", { id: "model-info-title" }, facts.name),
+            h("h2", { id: "model-info-title" }, info.name),
             factList([
-                ["Runs on", facts.deviceName && facts.device !== "cpu" ? `${on} (${facts.deviceName})` : on],
-                ["File", formatBytes(facts.bytes)],
-                ["Context", `${facts.contextLength.toLocaleString("en")} of ${facts.trainedContext.toLocaleString("en")} tokens`],
-                ["Input", inputKinds(facts)],
-                ["Vocabulary", `${facts.vocabulary.toLocaleString("en")} tokens`],
-                ["Note", facts.notice ?? ""],
+                ["Runs on", info.deviceName && info.device !== "cpu" ? `${on} (${info.deviceName})` : on],
+                ["File", formatBytes(info.bytes)],
+                ["Context", `${info.contextLength.toLocaleString("en")} of ${info.trainedContext.toLocaleString("en")} tokens`],
+                ["Input", inputKinds(info)],
+                ["Vocabulary", `${info.vocabulary.toLocaleString("en")} tokens`],
+                ["Note", info.notice ?? ""],
             ]),
             h(
                 "div",

@@ -93,7 +93,7 @@ export class SettingsView {
                     "fieldset",
                     {},
                     h("legend", {}, "Sampling"),
-                    this.#models.loaded?.facts.diffusion
+                    this.#models.loaded?.info.diffusion
                         ? h("p", { class: "faint", id: "diffusion-note" }, `${this.#models.loadedName} is a diffusion model: of these settings, only the seed and the maximum length affect it.`)
                         : null,
                     this.#number("temperature", "Temperature", "0: always the most likely token", 0, 5, 0.05),

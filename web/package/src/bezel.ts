@@ -12,7 +12,7 @@ import type { DownloadProgress } from "./download.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
 import { extractMedia } from "./request_media.js";
-import type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
+import type { DeviceChoice, ModelInfo, Progress } from "./methods.js";
 import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
 import type { Canvas, EncoderStats, Finish, GenerateOptions, JobControl, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
@@ -22,8 +22,8 @@ import { asList, toPortable, type ModelSource, type PortableSource } from "./sou
 import { streamOf } from "./stream.js";
 import { nameOfUrl, type Fetch } from "./url_source.js";
 
-/** Where the engine runs. */
-export interface PlaceOptions {
+/** Where the engine runs and what it loads. */
+export interface RuntimeOptions {
     /** true: in a worker, so that the page stays responsive; false: in the calling thread; a function: creates the
      * worker, for pages that bundle worker.js themselves. Default: true where Worker exists. */
     worker?: boolean | (() => WorkerLike);
@@ -37,7 +37,7 @@ export interface PlaceOptions {
     fetch?: Fetch;
 }
 
-export interface LoadOptions extends PlaceOptions {
+export interface LoadOptions extends RuntimeOptions {
     onProgress?: (progress: Progress) => void;
     signal?: AbortSignal;
     /** Tokens of a conversation, capped at the model's limit. Default: that limit, at most 32,768. */
@@ -60,7 +60,7 @@ export interface RequestOptions {
     signal?: AbortSignal;
 }
 
-export interface DownloadOptions extends PlaceOptions {
+export interface DownloadOptions extends RuntimeOptions {
     /** Name to store it under. Default: the last path segment of the URL. */
     name?: string;
     /** Expected SHA-256 of the whole file, in hexadecimal. */
@@ -72,12 +72,12 @@ export interface DownloadOptions extends PlaceOptions {
 }
 
 /** Made absolute here: a worker would resolve a relative URL against its own script. */
-function toLocation(wasm: NonNullable<PlaceOptions["wasm"]>): WasmLocation {
+function toLocation(wasm: NonNullable<RuntimeOptions["wasm"]>): WasmLocation {
     const absolute = typeof wasm === "string" && "location" in globalThis ? new URL(wasm, location.href) : wasm;
     return absolute instanceof URL ? absolute.href : absolute;
 }
 
-async function startCaller(options: PlaceOptions): Promise<Caller> {
+async function startCaller(options: RuntimeOptions): Promise<Caller> {
     const { worker = typeof Worker !== "undefined", gpu, fetch } = options;
     const wasm = options.wasm ?? new URL("./bezel.wasm", import.meta.url);
     const { threadedWasm = options.wasm === undefined ? new URL("./bezel-mt.wasm", import.meta.url) : null } = options;
@@ -113,7 +113,7 @@ interface EngineSources {
 }
 
 /** Sources in the form that the engine's thread needs: unchanged, or portable through postMessage. */
-function toEngineSources(sources: ModelSource | ModelSource[], options: PlaceOptions): EngineSources {
+function toEngineSources(sources: ModelSource | ModelSource[], options: RuntimeOptions): EngineSources {
     const list = asList(sources);
     if ((options.worker ?? typeof Worker !== "undefined") === false) {
         return { sources: list, transfer: [], close: () => undefined };
@@ -127,7 +127,7 @@ function toEngineSources(sources: ModelSource | ModelSource[], options: PlaceOpt
 }
 
 /** Runs one call on a caller of its own, closed afterwards. */
-async function withCaller<T>(options: PlaceOptions, act: (caller: Caller) => Promise<T>): Promise<T> {
+async function withCaller<T>(options: RuntimeOptions, act: (caller: Caller) => Promise<T>): Promise<T> {
     const caller = await startCaller(options);
     try {
         return await act(caller);
@@ -225,33 +225,33 @@ export class BezelSession {
 
 export class BezelModel {
     readonly #caller: Caller;
-    readonly facts: ModelFacts;
+    readonly info: ModelInfo;
     readonly chat: { completions: Completions };
     readonly #closeSources: () => void;
 
-    constructor(caller: Caller, facts: ModelFacts, closeSources: () => void) {
+    constructor(caller: Caller, info: ModelInfo, closeSources: () => void) {
         this.#caller = caller;
         this.#closeSources = closeSources;
-        this.facts = facts;
+        this.info = info;
         this.chat = { completions: new Completions(caller) };
     }
 
     get name(): string {
-        return this.facts.name;
+        return this.info.name;
     }
 
     /** The device it runs on. */
-    get device(): ModelFacts["device"] {
-        return this.facts.device;
+    get device(): ModelInfo["device"] {
+        return this.info.device;
     }
 
     /** A sentence to show if "auto" could not use the GPU; else null. */
     get notice(): string | null {
-        return this.facts.notice;
+        return this.info.notice;
     }
 
     get contextLength(): number {
-        return this.facts.contextLength;
+        return this.info.contextLength;
     }
 
     /** `specials`: parse control tokens in the text; never use it for untrusted text. */
@@ -292,8 +292,8 @@ export const Bezel = {
         const { sources, transfer, close } = toEngineSources([...asList(source), ...(mmproj === undefined ? [] : [mmproj])], options);
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
-            const facts = await caller.call("load", { sources, device, ple, session, threads, imageTokens }, { signal, onEvent: onProgress, transfer });
-            return new BezelModel(caller, facts, close);
+            const info = await caller.call("load", { sources, device, ple, session, threads, imageTokens }, { signal, onEvent: onProgress, transfer });
+            return new BezelModel(caller, info, close);
         } catch (reason) {
             caller.close();
             close();
@@ -301,12 +301,12 @@ export const Bezel = {
         }
     },
 
-    capabilities(options: PlaceOptions = {}): Promise<Capabilities> {
+    capabilities(options: RuntimeOptions = {}): Promise<Capabilities> {
         return withCaller({ worker: false, ...options }, (caller) => caller.call("capabilities", null));
     },
 
     /** Reads the header only. */
-    inspect(source: ModelSource | ModelSource[], options: PlaceOptions & { signal?: AbortSignal } = {}): Promise<Inspection> {
+    inspect(source: ModelSource | ModelSource[], options: RuntimeOptions & { signal?: AbortSignal } = {}): Promise<Inspection> {
         return withCaller(options, (caller) => {
             const { sources, transfer, close } = toEngineSources(source, options);
             return caller.call("inspect", { sources }, { signal: options.signal, transfer }).finally(close);

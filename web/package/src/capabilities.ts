@@ -4,7 +4,7 @@ import { offersMatrices } from "./matrices.js";
 import { hasOpfs } from "./opfs.js";
 import { canShareMemory } from "./threads.js";
 
-export interface AdapterFacts {
+export interface AdapterInfo {
     name: string;
     vendor: string;
     architecture: string;
@@ -26,7 +26,7 @@ export interface Capabilities {
     /** navigator.gpu exists; there may still be no adapter. */
     webgpu: boolean;
     /** Null: none found. */
-    adapter: AdapterFacts | null;
+    adapter: AdapterInfo | null;
     /** WebAssembly SIMD; required. */
     simd: boolean;
     /** Shared memory for CPU threads: the page is cross-origin isolated. */
@@ -54,7 +54,7 @@ export function defaultGpu(): GPU | null {
     return (globalThis.navigator as Navigator | undefined)?.gpu ?? null;
 }
 
-export async function findAdapter(entry: GPU | null): Promise<AdapterFacts | null> {
+export async function findAdapter(entry: GPU | null): Promise<AdapterInfo | null> {
     let adapter: GPUAdapter | null = null;
     try {
         adapter = (await entry?.requestAdapter({ powerPreference: "high-performance" })) ?? null;

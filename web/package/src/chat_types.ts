@@ -15,19 +15,19 @@ export interface Pixels {
 }
 
 /** A URL (data:, blob:, or of the page's own origin), a file, or pixels. */
-export type PictureSource = string | URL | Blob | ImageBitmap | ImageData | Pixels;
+export type ImageSource = string | URL | Blob | ImageBitmap | ImageData | Pixels;
 
 export interface ImagePart {
     type: "image_url";
-    image_url: PictureSource | {
-        url: PictureSource;
+    image_url: ImageSource | {
+        url: ImageSource;
         /** Token budget: "low" 70; "high" four times the default, up to the model's limit. */
         detail?: "auto" | "low" | "high";
     };
 }
 
 /** base64 or a URL, a file, or samples; several channels are mixed into one. */
-export type SoundSource = string | URL | Blob | AudioBuffer;
+export type AudioSource = string | URL | Blob | AudioBuffer;
 
 export interface AudioPart {
     type: "input_audio";
@@ -35,7 +35,7 @@ export interface AudioPart {
         | Blob
         | AudioBuffer
         /** `format` is ignored: the format is detected from the bytes. */
-        | { data: SoundSource; format?: string }
+        | { data: AudioSource; format?: string }
         /** Mono samples from -1 to 1, and the sample rate in Hz. */
         | { data: Float32Array; rate: number; format?: string };
 }
@@ -56,7 +56,7 @@ export type Message =
           content: string | ContentPart[];
           name?: string;
           /** Ollama's form: images before the text. */
-          images?: PictureSource[];
+          images?: ImageSource[];
       }
     | {
           role: "assistant";

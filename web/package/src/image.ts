@@ -1,6 +1,6 @@
 /** Decodes image files to pixels with the browser: EXIF orientation applied, no colour conversion, transparent pixels on white. */
 import { BezelError } from "./errors.js";
-import { sizeOfPicture, type PictureSize } from "./image_size.js";
+import { imageSize, type ImageSize } from "./image_size.js";
 
 /** Bytes that are searched for the size; in a JPEG it may follow a large preview. */
 const HEADER_BYTES = 1 << 20;
@@ -10,8 +10,8 @@ const TILE = 2048;
 type Canvas2d = OffscreenCanvasRenderingContext2D | CanvasRenderingContext2D;
 
 /** Null: the format is not recognised. */
-export async function readSize(file: Blob): Promise<PictureSize | null> {
-    return sizeOfPicture(new Uint8Array(await file.slice(0, HEADER_BYTES).arrayBuffer()));
+export async function readSize(file: Blob): Promise<ImageSize | null> {
+    return imageSize(new Uint8Array(await file.slice(0, HEADER_BYTES).arrayBuffer()));
 }
 
 export async function openImage(file: Blob): Promise<ImageBitmap> {

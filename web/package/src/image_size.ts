@@ -3,13 +3,13 @@
 
 import { be16, be32, byte, le16, le24, le32, text } from "./header_bytes.js";
 
-export interface PictureSize {
+export interface ImageSize {
     width: number;
     height: number;
 }
 
 /** Walks the markers up to the frame header. */
-function jpegSize(b: Uint8Array): PictureSize | null {
+function jpegSize(b: Uint8Array): ImageSize | null {
     for (let at = 2; at + 9 < b.length; ) {
         if (byte(b, at) !== 0xff) {
             return null;
@@ -25,7 +25,7 @@ function jpegSize(b: Uint8Array): PictureSize | null {
     return null;
 }
 
-function webpSize(b: Uint8Array): PictureSize | null {
+function webpSize(b: Uint8Array): ImageSize | null {
     switch (text(b, 12, 4)) {
         case "VP8 ":
             return { width: le16(b, 26) & 0x3fff, height: le16(b, 28) & 0x3fff };
@@ -40,7 +40,7 @@ function webpSize(b: Uint8Array): PictureSize | null {
     }
 }
 
-export function sizeOfPicture(b: Uint8Array): PictureSize | null {
+export function imageSize(b: Uint8Array): ImageSize | null {
     if (b.length < 30) {
         return null;
     }

@@ -1,14 +1,14 @@
 export { Bezel, BezelModel, BezelSession, Completions } from "./bezel.js";
-export type { DownloadOptions, LoadOptions, PlaceOptions, RequestOptions } from "./bezel.js";
-export type { AdapterFacts, Capabilities } from "./capabilities.js";
+export type { DownloadOptions, LoadOptions, RuntimeOptions, RequestOptions } from "./bezel.js";
+export type { AdapterInfo, Capabilities } from "./capabilities.js";
 export type * from "./chat_types.js";
 export type { DownloadProgress } from "./download.js";
 export type { Inspection } from "./inspect.js";
-export type { DeviceChoice, ModelFacts, Progress } from "./methods.js";
+export type { DeviceChoice, ModelInfo, Progress } from "./methods.js";
 export type { StoredModel } from "./opfs.js";
 export type { WorkerLike } from "./rpc.js";
 export type { ModelSource } from "./sources.js";
-export { sizeOfPicture, type PictureSize } from "./image_size.js";
+export { imageSize, type ImageSize } from "./image_size.js";
 export { urlSource } from "./url_source.js";
 
 /* The engine itself, without a worker and without OpenAI's types. */

@@ -19,7 +19,7 @@ export interface Progress {
 }
 
 /** Properties of a loaded model. */
-export interface ModelFacts {
+export interface ModelInfo {
     name: string;
     vocabulary: number;
     /** Maximum tokens of a conversation. */
@@ -62,7 +62,7 @@ export interface Methods {
     start: M<{ wasm: WasmLocation; threaded: WasmLocation | null }, void>;
     capabilities: M<null, Capabilities>;
     inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
-    load: M<LoadRequest, ModelFacts, Progress>;
+    load: M<LoadRequest, ModelInfo, Progress>;
     /** In the messages, images and sounds are indexes into `media`. */
     chat: M<{ request: ChatRequest; media: PortableMedia[] }, void, ChatChunk>;
     chatWhole: M<{ request: ChatRequest; media: PortableMedia[] }, ChatCompletion>;

@@ -8,7 +8,7 @@ import { Engine } from "./engine.js";
 import { abortedBy, BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
 import { MediaEncoder } from "./media_encoder.js";
-import type { DeviceChoice, LoadRequest, ModelFacts, Progress } from "./methods.js";
+import type { DeviceChoice, LoadRequest, ModelInfo, Progress } from "./methods.js";
 import type { Model } from "./model.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
@@ -32,7 +32,7 @@ export interface ServiceOptions {
 }
 
 interface Choice {
-    device: ModelFacts["device"];
+    device: ModelInfo["device"];
     /** Why "auto" did not choose the GPU. */
     notice: string | null;
 }
@@ -40,7 +40,7 @@ interface Choice {
 interface Loaded {
     engine: Engine;
     model: Model;
-    facts: ModelFacts;
+    info: ModelInfo;
     sources: Source[];
     /** Session 0 answers chat requests. */
     sessions: Map<number, Session>;
@@ -156,7 +156,7 @@ export class Service {
             : { device: "gpu", notice: null };
     }
 
-    async #load({ sources: wanted, device, ple, session, threads, imageTokens }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelFacts> {
+    async #load({ sources: wanted, device, ple, session, threads, imageTokens }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelInfo> {
         if (this.#loaded || this.#loading) {
             throw new BezelError("bad_request", "A model is already loaded; close it before loading another.");
         }
@@ -197,7 +197,7 @@ export class Service {
                 // Prefilling the BOS token compiles the kernels now instead of with the first request.
                 await chat.prefill(model.tokenize("", { bos: true }), { signal });
             }
-            const facts: ModelFacts = {
+            const info: ModelInfo = {
                 name: model.name.replace(/(-00001-of-\d{5})?\.gguf$/i, ""),
                 vocabulary: model.vocab,
                 contextLength: chat.context,
@@ -211,8 +211,8 @@ export class Service {
                 diffusion: model.diffusion,
                 notice: this.#noticeOf(choice, engine),
             };
-            this.#loaded = { engine, model, facts, sources, sessions: new Map([[0, chat]]), encoder: new MediaEncoder(model, imageTokens) };
-            return facts;
+            this.#loaded = { engine, model, info, sources, sessions: new Map([[0, chat]]), encoder: new MediaEncoder(model, imageTokens) };
+            return info;
         } catch (reason) {
             this.#sourceAbort = new AbortController();
             chat?.free();
@@ -275,8 +275,8 @@ export class Service {
     // ---- chat ---------------------------------------------------------------------------------
 
     #chat(request: ChatRequest, media: PortableMedia[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
-        const { model, encoder, facts } = this.#current();
-        const context = { model, encoder, session: this.#session(0), name: facts.name };
+        const { model, encoder, info } = this.#current();
+        const context = { model, encoder, session: this.#session(0), name: info.name };
         return this.#enqueue(signal, () => answerChat(context, request, media, signal, send));
     }
 
