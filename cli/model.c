@@ -118,8 +118,8 @@ void cli_close_model(cli_model *m)
 
 uint64_t cli_model_bytes(const bz_model *model)
 {
-    bz_model_facts facts = {.size = sizeof facts};
-    return bz_model_info(model, &facts, NULL) == BZ_OK ? facts.bytes : 0;
+    bz_model_info info = {.size = sizeof info};
+    return bz_model_get_info(model, &info, NULL) == BZ_OK ? info.bytes : 0;
 }
 
 bool cli_open(const cli_options *o, bz_model **model, int *exit_code)

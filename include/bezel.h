@@ -199,7 +199,7 @@ BZ_API uint32_t bz_model_vocab(const bz_model *model);
 BZ_API uint32_t bz_model_context(const bz_model *model); /* longest the model was trained for */
 
 /* What a file says about its model. Texts are valid as long as the model. */
-typedef struct bz_model_facts {
+typedef struct bz_model_info {
     size_t size;              /* set by the caller, as in option structs */
     const char *name;         /* as its makers call it; "": the file does not say */
     const char *architecture; /* "gemma4", "diffusion-gemma" */
@@ -213,8 +213,8 @@ typedef struct bz_model_facts {
     uint32_t window;                /* positions that a sliding layer sees */
     uint32_t experts, experts_used; /* of a layer, per token; 0: no mixture of experts */
     uint32_t canvas;                /* tokens of a canvas; 0: not a diffusion model */
-} bz_model_facts;
-BZ_API bz_status bz_model_info(const bz_model *model, bz_model_facts *facts, bz_error *err);
+} bz_model_info;
+BZ_API bz_status bz_model_get_info(const bz_model *model, bz_model_info *info, bz_error *err);
 
 /* What a model needs on a GPU, in bytes. Known from the header alone. */
 typedef struct bz_fit_options {

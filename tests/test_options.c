@@ -255,26 +255,26 @@ static void test_functions(void)
 static void test_info(void)
 {
     bz_error err = {0};
-    bz_model_facts f = {.size = sizeof f};
-    begin("bz_model_info");
+    bz_model_info f = {.size = sizeof f};
+    begin("bz_model_get_info");
     bz_model *m = open_or_fail("models/pebble.gguf");
-    CHECKF(bz_model_info(m, &f, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_model_get_info(m, &f, &err) == BZ_OK, "%s", err.text);
     CHECK(f.size == sizeof f && f.vocab == bz_model_vocab(m) && f.context == bz_model_context(m));
     CHECKF(strcmp(f.architecture, "gemma4") == 0 && strcmp(f.name, "Pebble") == 0, "%s, %s", f.name,
            f.architecture);
     CHECK(f.layers > 0 && f.width > 0 && f.window > 0 && f.canvas == 0 && f.parameters > 0);
     CHECKF(f.bytes > 1000000 && f.file_type[0], "%s, %llu bytes", f.file_type,
            (unsigned long long)f.bytes);
-    begin("bz_model_info of a model opened for its header, without a name");
+    begin("bz_model_get_info of a model opened for its header, without a name");
     bz_model_free(m);
     CHECK(bz_model_open_file(
               &m, model_path("nano-moe-f32.gguf"), NULL,
               &(bz_open_options){.size = sizeof(bz_open_options), .headers_only = true},
               &err) == BZ_OK);
-    CHECK(bz_model_info(m, &f, &err) == BZ_OK && f.experts > 0 && f.experts_used > 0);
+    CHECK(bz_model_get_info(m, &f, &err) == BZ_OK && f.experts > 0 && f.experts_used > 0);
     CHECKF(strcmp(f.file_type, "F32") == 0, "%s", f.file_type);
-    begin("bz_model_info into a struct whose size was not set");
-    CHECK(bz_model_info(m, &(bz_model_facts){0}, &err) == BZ_BAD_REQUEST);
+    begin("bz_model_get_info into a struct whose size was not set");
+    CHECK(bz_model_get_info(m, &(bz_model_info){0}, &err) == BZ_BAD_REQUEST);
     bz_model_free(m);
 }
 

@@ -28,24 +28,24 @@ static const char *file_type(const bz_model *m, const bz_type_sum sums[BZ_TYPE_E
     return bz_type_of(best)->name;
 }
 
-bz_status bz_model_info(const bz_model *m, bz_model_facts *facts, bz_error *err)
+bz_status bz_model_get_info(const bz_model *m, bz_model_info *info, bz_error *err)
 {
     const bz_config *c = &m->text.config;
     bz_type_sum sums[BZ_TYPE_END];
     const bz_type_sum all = bz_inspect_types(m, sums);
-    const bz_model_facts known = {.size = sizeof known,
-                                  .name = m->name,
-                                  .architecture = m->architecture,
-                                  .file_type = file_type(m, sums),
-                                  .bytes = m->set.total_size,
-                                  .parameters = all.values,
-                                  .layers = c->layers,
-                                  .width = c->width,
-                                  .vocab = c->vocab,
-                                  .context = c->context,
-                                  .window = c->window,
-                                  .experts = c->experts,
-                                  .experts_used = c->experts_used,
-                                  .canvas = c->canvas};
-    return BZ_WRITE_SIZED(bz_model_facts, canvas, facts, &known, err);
+    const bz_model_info known = {.size = sizeof known,
+                                 .name = m->name,
+                                 .architecture = m->architecture,
+                                 .file_type = file_type(m, sums),
+                                 .bytes = m->set.total_size,
+                                 .parameters = all.values,
+                                 .layers = c->layers,
+                                 .width = c->width,
+                                 .vocab = c->vocab,
+                                 .context = c->context,
+                                 .window = c->window,
+                                 .experts = c->experts,
+                                 .experts_used = c->experts_used,
+                                 .canvas = c->canvas};
+    return BZ_WRITE_SIZED(bz_model_info, canvas, info, &known, err);
 }
