@@ -80,7 +80,7 @@ help:
 #?   make install       program, libraries, headers, manual pages; PREFIX=/usr/local DESTDIR=
 #?   make uninstall     remove them again, with the same PREFIX and DESTDIR
 #?
-#? V=1 shows the commands, B=folder builds elsewhere, CC and CFLAGS are honoured.
+#? V=1 shows the commands, B=folder builds elsewhere, CC and CFLAGS are honored.
 
 # ---- the library and the program ---------------------------------------------
 

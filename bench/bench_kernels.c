@@ -2,7 +2,7 @@
  *
  *   bench_kernels [TABLE [K [KILOBYTES]]]    TABLE: avx2, neon, plain; best if absent
  *
- * For every block type, for 1 and 16 activation rows, with f32 activations (dequantise, dot) and
+ * For every block type, for 1 and 16 activation rows, with f32 activations (dequantize, dot) and
  * with int8 activations (unpack, dot8): GB/s of weight bytes and Gop/s (a multiplication and an
  * addition are two operations). */
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void *alloc(size_t bytes)
 static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target)
 {
     const bz_type_info *info = bz_type_of((uint32_t)type);
-    bool quantised = info->block_values > 1;
+    bool quantized = info->block_values > 1;
     bench b = {.kernels = kernels, .type = type, .k = k, .row_bytes = bz_row_bytes(type, k)};
     b.n = target / b.row_bytes ? target / b.row_bytes : 1;
     size_t bytes = b.n * b.row_bytes;
@@ -103,7 +103,7 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
         seed = seed * 1664525u + 1013904223u;
         b.weights[i] = (uint8_t)((seed >> 24) & 0xBF);
     }
-    if (!quantised) /* values between 1 and 2 */
+    if (!quantized) /* values between 1 and 2 */
         for (size_t i = info->block_bytes - 1; i < bytes; i += info->block_bytes)
             b.weights[i] = type == BZ_F16 ? 0x3C : 0x3F, b.weights[i - 1] |= 0x80;
     if (type == BZ_MXFP4) /* the scale is a whole byte: no subnormal results */
@@ -128,14 +128,14 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
         b.rows = rows;
         double t = best(exact, &b);
         printf("  %7.2f %7.1f", giga / t, ops * (double)rows / t);
-        if (quantised) {
+        if (quantized) {
             t = best(int8, &b);
             printf("  %7.2f %7.1f", giga / t, ops * (double)rows / t);
         } else {
             printf("  %7s %7s", "-", "-");
         }
     }
-    if (quantised) {
+    if (quantized) {
         b.rows = 1;
         double one = best(dot8_only, &b);
         b.rows = MAX_ROWS;

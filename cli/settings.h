@@ -21,7 +21,7 @@ typedef enum setting {
     SETTINGS
 } setting;
 
-/* Zero-initialise: nothing is set. */
+/* Zero-initialize: nothing is set. */
 typedef struct settings {
     bool set[SETTINGS];
     double value[SETTINGS];

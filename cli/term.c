@@ -16,7 +16,7 @@ enum { LINE_MAX_BYTES = 160, REDRAW_NS = 100 * 1000 * 1000 };
 static const uint64_t PATIENCE_NS = 1000000000u;
 
 static struct {
-    bool color, lines; /* of stderr: colours; the progress line may be drawn */
+    bool color, lines; /* of stderr: colors; the progress line may be drawn */
     bool out_tty, err_tty;
 
     pthread_t thread;

@@ -37,7 +37,7 @@ static uint8_t *read_ppm(const char *path, uint32_t *width, uint32_t *height, bz
     }
     if (!rgb) {
         *err = (bz_error){BZ_BAD_FILE,
-                          "The picture is missing, or is not a PPM file of 8 bits a colour (P6)."};
+                          "The picture is missing, or is not a PPM file of 8 bits a color (P6)."};
     }
     return rgb;
 }

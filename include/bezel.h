@@ -253,7 +253,7 @@ BZ_API int64_t bz_tokenize(const bz_model *model, const char *text, size_t len, 
 BZ_API const char *bz_token_piece(const bz_model *model, int32_t id, size_t *len);
 BZ_API bool bz_token_ends(const bz_model *model, int32_t id); /* ends an answer */
 
-/* Text of a stream of tokens: never part of a character. Zero-initialise. */
+/* Text of a stream of tokens: never part of a character. Zero-initialize. */
 typedef struct bz_text_stream {
     uint8_t state[16];
 } bz_text_stream;

@@ -43,7 +43,7 @@ typedef struct http_refusal {
 
 /* ---- the head ------------------------------------------------------------------- */
 
-/* Zero-initialise for every request. */
+/* Zero-initialize for every request. */
 typedef struct http_head {
     http_method method;
     bool old;              /* HTTP/1.0 */

@@ -41,7 +41,7 @@ static void append_names(bz_error *err, const bz_found *const *names, size_t n, 
     }
 }
 
-static void append_roots(bz_error *err, const bz_catalogue *c, bz_store_state least)
+static void append_roots(bz_error *err, const bz_catalog *c, bz_store_state least)
 {
     size_t named = 0, n = 0;
     for (size_t i = 0; i < c->n_roots; i++) {
@@ -59,7 +59,7 @@ static void append_roots(bz_error *err, const bz_catalogue *c, bz_store_state le
     }
 }
 
-static const bz_store_root *locked_root(const bz_catalogue *c)
+static const bz_store_root *locked_root(const bz_catalog *c)
 {
     for (size_t i = 0; i < c->n_roots; i++) {
         if (c->roots[i].state == BZ_STORE_LOCKED) {
@@ -69,7 +69,7 @@ static const bz_store_root *locked_root(const bz_catalogue *c)
     return NULL;
 }
 
-static bz_status no_such_name(const bz_catalogue *c, const char *model, const bz_store_name *asked,
+static bz_status no_such_name(const bz_catalog *c, const char *model, const bz_store_name *asked,
                               bz_error *err)
 {
     char text[BZ_NAME_TEXT];
@@ -95,7 +95,7 @@ static bz_status no_such_name(const bz_catalogue *c, const char *model, const bz
         append_roots(err, c, BZ_STORE_THERE);
         append(err, "); ");
     }
-    if (bz_catalogue_nearest(c, asked, near, &n)) {
+    if (bz_catalog_nearest(c, asked, near, &n)) {
         append(err, "did you mean ");
         append_names(err, near, n, 0, " or ");
         append(err, "?");
@@ -129,7 +129,7 @@ static bool looks_like_path(const char *text)
            (n > 5 && (strcmp(text + n - 5, ".gguf") == 0 || strcmp(text + n - 5, ".GGUF") == 0));
 }
 
-static bz_status resolve_name(const bz_catalogue *c, const bz_found *f, bz_store_model *out,
+static bz_status resolve_name(const bz_catalog *c, const bz_found *f, bz_store_model *out,
                               bz_error *err)
 {
     bz_store_entry entry = {0};
@@ -140,7 +140,7 @@ static bz_status resolve_name(const bz_catalogue *c, const bz_found *f, bz_store
         return status;
     }
     if (status == BZ_UNSUPPORTED_MODEL) { /* pulling again does not help; another model may */
-        bz_catalogue_nearest(c, &f->name, others, &n);
+        bz_catalog_nearest(c, &f->name, others, &n);
         if (n) {
             append(err, "; the store also has ");
             append_names(err, others, n, 0, " and ");
@@ -156,7 +156,7 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     bz_error unwanted, why = {0};
     bz_os_info info = {0};
     bz_store_name name;
-    bz_catalogue c = {0};
+    bz_catalog c = {0};
     err = err ? err : &unwanted;
     *out = (bz_store_model){0};
     bz_status look = bz_os_stat(model, &info, &why);
@@ -171,8 +171,8 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     const bz_found *f = NULL;
     bz_status status = BZ_OK;
     if (named) {
-        status = bz_catalogue_read(&c, err);
-        f = status == BZ_OK ? bz_catalogue_find(&c, &name) : NULL;
+        status = bz_catalog_read(&c, err);
+        f = status == BZ_OK ? bz_catalog_find(&c, &name) : NULL;
     }
     if (f) {
         status = resolve_name(&c, f, out, err);
@@ -188,7 +188,7 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
     } else if (status == BZ_OK) {
         status = no_such_name(&c, model, &name, err);
     }
-    bz_catalogue_free(&c);
+    bz_catalog_free(&c);
     if (status != BZ_OK) {
         bz_store_model_free(out);
     }
@@ -198,7 +198,7 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
 bz_status bz_store_blobs(const char *text, bz_store_blob **blobs, size_t *n, bz_error *err)
 {
     bz_store_name name;
-    bz_catalogue c = {0};
+    bz_catalog c = {0};
     bz_error unwanted;
     err = err ? err : &unwanted;
     *blobs = NULL;
@@ -207,14 +207,14 @@ bz_status bz_store_blobs(const char *text, bz_store_blob **blobs, size_t *n, bz_
     if (status != BZ_OK) {
         return status;
     }
-    status = bz_catalogue_read(&c, err);
-    const bz_found *f = status == BZ_OK ? bz_catalogue_find(&c, &name) : NULL;
+    status = bz_catalog_read(&c, err);
+    const bz_found *f = status == BZ_OK ? bz_catalog_find(&c, &name) : NULL;
     if (f) {
         status = bz_store_load_blobs(&c, f, blobs, n, err);
     } else if (status == BZ_OK) {
         status = no_such_name(&c, text, &name, err);
     }
-    bz_catalogue_free(&c);
+    bz_catalog_free(&c);
     return status;
 }
 
@@ -228,7 +228,7 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* bz_store_resolve finds the name in the first root that has it. */
-static bool hidden(const bz_catalogue *c, size_t index)
+static bool hidden(const bz_catalog *c, size_t index)
 {
     char text[BZ_NAME_TEXT], other[BZ_NAME_TEXT];
     bz_store_name_text(&c->names[index].name, text);
@@ -240,7 +240,7 @@ static bool hidden(const bz_catalogue *c, size_t index)
     return false;
 }
 
-static bz_status add_entry(bz_store_list *list, const bz_catalogue *c, const bz_found *f,
+static bz_status add_entry(bz_store_list *list, const bz_catalog *c, const bz_found *f,
                            bz_error *err)
 {
     bz_store_model m = {0};
@@ -266,9 +266,9 @@ static bz_status add_entry(bz_store_list *list, const bz_catalogue *c, const bz_
 
 bz_status bz_store_list_all(bz_store_list *list, bz_error *err)
 {
-    bz_catalogue c = {0};
+    bz_catalog c = {0};
     *list = (bz_store_list){0};
-    bz_status status = bz_catalogue_read(&c, err);
+    bz_status status = bz_catalog_read(&c, err);
     if (status == BZ_OK && c.n) {
         list->entries = calloc(c.n, sizeof *list->entries);
         status = list->entries ? BZ_OK : bz_store_no_memory(err);
@@ -281,7 +281,7 @@ bz_status bz_store_list_all(bz_store_list *list, bz_error *err)
     memcpy(list->roots, c.roots, sizeof c.roots); /* moved */
     list->n_roots = c.n_roots;
     c.n_roots = 0;
-    bz_catalogue_free(&c);
+    bz_catalog_free(&c);
     if (status != BZ_OK) {
         bz_store_list_free(list);
     } else if (list->n) {

@@ -22,34 +22,33 @@ typedef struct bz_found {
     size_t root;
 } bz_found;
 
-typedef struct bz_catalogue {
+typedef struct bz_catalog {
     bz_store_root roots[BZ_STORE_ROOTS];
     size_t n_roots;
     bz_found *names; /* [n] by root, then by name */
     size_t n, cap;
     bool no_memory;
-} bz_catalogue;
+} bz_catalog;
 
-bz_status bz_catalogue_read(bz_catalogue *c,
-                            bz_error *err); /* zero-initialise; free it in any case */
-void bz_catalogue_free(bz_catalogue *c);
+bz_status bz_catalog_read(bz_catalog *c, bz_error *err); /* zero-initialize; free it in any case */
+void bz_catalog_free(bz_catalog *c);
 
 /* The exact name, else one that differs only in case, else NULL. */
-const bz_found *bz_catalogue_find(const bz_catalogue *c, const bz_store_name *name);
+const bz_found *bz_catalog_find(const bz_catalog *c, const bz_store_name *name);
 
 /* Up to three other names, the most similar first. True: they are similar enough for a suggestion.
  */
-bool bz_catalogue_nearest(const bz_catalogue *c, const bz_store_name *asked,
-                          const bz_found *best[BZ_SUGGESTIONS], size_t *n);
+bool bz_catalog_nearest(const bz_catalog *c, const bz_store_name *asked,
+                        const bz_found *best[BZ_SUGGESTIONS], size_t *n);
 
 /* ---- one model ------------------------------------------------------------------ */
 
 /* Fills the model (free it in any case) and the entry, as far as possible also for a model that is
  * refused. The error has no full stop, so that callers can extend it. */
-bz_status bz_store_load(const bz_catalogue *c, const bz_found *f, bz_store_model *model,
+bz_status bz_store_load(const bz_catalog *c, const bz_found *f, bz_store_model *model,
                         bz_store_entry *entry, bz_error *err);
 /* As bz_store_blobs. */
-bz_status bz_store_load_blobs(const bz_catalogue *c, const bz_found *f, bz_store_blob **blobs,
+bz_status bz_store_load_blobs(const bz_catalog *c, const bz_found *f, bz_store_blob **blobs,
                               size_t *n, bz_error *err);
 
 #endif

@@ -220,7 +220,7 @@ static bz_status read_layer(const loading *l, const bz_store_layer *layer)
     return BZ_OK;
 }
 
-bz_status bz_store_load(const bz_catalogue *c, const bz_found *f, bz_store_model *model,
+bz_status bz_store_load(const bz_catalog *c, const bz_found *f, bz_store_model *model,
                         bz_store_entry *entry, bz_error *err)
 {
     loading l = {.root = c->roots[f->root].path, .model = model, .entry = entry, .err = err};
@@ -256,7 +256,7 @@ static const char *name_of_kind(bz_layer_kind kind)
     return "other file";
 }
 
-bz_status bz_store_load_blobs(const bz_catalogue *c, const bz_found *f, bz_store_blob **blobs,
+bz_status bz_store_load_blobs(const bz_catalog *c, const bz_found *f, bz_store_blob **blobs,
                               size_t *n, bz_error *err)
 {
     bz_store_entry entry = {0};

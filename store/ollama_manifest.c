@@ -170,7 +170,7 @@ bz_status bz_store_config_parse(bz_store_config *c, const char *json, size_t len
             {"model_format", c->format, sizeof c->format},
             {"model_family", c->family, sizeof c->family},
             {"model_type", c->parameters, sizeof c->parameters},
-            {"file_type", c->quantisation, sizeof c->quantisation},
+            {"file_type", c->quantization, sizeof c->quantization},
             {"renderer", c->renderer, sizeof c->renderer},
             {"parser", c->parser, sizeof c->parser},
             {"remote_host", c->remote_host, sizeof c->remote_host},

@@ -18,7 +18,7 @@ typedef enum bz_layer_kind {
     BZ_LAYER_PARAMS,    /* JSON, see below */
     BZ_LAYER_SYSTEM,    /* text */
     BZ_LAYER_TENSOR,    /* of a model stored as safetensors */
-    BZ_LAYER_OTHER      /* template, licence, messages and unknown ones */
+    BZ_LAYER_OTHER      /* template, license, messages and unknown ones */
 } bz_layer_kind;
 
 enum { BZ_DIGEST_TEXT = 72 };
@@ -47,7 +47,7 @@ typedef struct bz_store_config {
     char format[32];       /* "gguf", "safetensors" */
     char family[64];       /* "gemma4" */
     char parameters[32];   /* "25.8B" */
-    char quantisation[32]; /* "Q4_K_M" */
+    char quantization[32]; /* "Q4_K_M" */
     char renderer[64];     /* "gemma4-small" */
     char parser[64];       /* "gemma4-no-thinking" */
     char remote_host[128]; /* set for a model that runs on a remote server */

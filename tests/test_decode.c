@@ -33,7 +33,7 @@ static void must_fail(const uint8_t *p, size_t n, const char *why)
     free(got.rgb);
 }
 
-/* A test image whose colours encode the position: red grows with x, green with y. */
+/* A test image whose colors encode the position: red grows with x, green with y. */
 enum { W = 40, H = 24 };
 static void paint(uint8_t *rgb)
 {
@@ -89,7 +89,7 @@ static void test_ppm(void)
 static void test_orientations(void)
 {
     begin("the eight Exif orientations");
-    /* Where the source's first pixel and its right neighbour end up, from the Exif standard. */
+    /* Where the source's first pixel and its right neighbor end up, from the Exif standard. */
     const struct {
         uint32_t w, h, x, y, next_x, next_y;
     } want[9] = {{0},
@@ -171,8 +171,8 @@ static bytes make_jpeg(const uint8_t *pixels, int channels, J_COLOR_SPACE space,
 
 static void test_jpeg(void)
 {
-    begin("jpeg: colour, rotated, cut off");
-    uint8_t rgb[W * H * 3], grey[W * H], cmyk[W * H * 4];
+    begin("jpeg: color, rotated, cut off");
+    uint8_t rgb[W * H * 3], gray[W * H], cmyk[W * H * 4];
     rgb_image p;
     bz_error err = {0};
     paint(rgb);
@@ -200,12 +200,12 @@ static void test_jpeg(void)
     image_free(&p);
     free(b.p);
 
-    begin("jpeg: grey and CMYK");
+    begin("jpeg: gray and CMYK");
     for (int i = 0; i < W * H; i++) {
-        grey[i] = (uint8_t)(i % W * 6);
+        gray[i] = (uint8_t)(i % W * 6);
         memcpy(cmyk + 4 * i, (const uint8_t[4]){0, 255, 255, 0}, 4); /* pure red in CMYK */
     }
-    b = make_jpeg(grey, 1, JCS_GRAYSCALE, 0);
+    b = make_jpeg(gray, 1, JCS_GRAYSCALE, 0);
     CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK);
     CHECK(p.rgb[3 * 20] == p.rgb[3 * 20 + 1] && abs(p.rgb[3 * 20] - 120) < 8);
     image_free(&p);
@@ -251,10 +251,10 @@ static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, 
     png_set_write_fn(png, &b, png_out, NULL);
     png_set_IHDR(png, info, w, h, depth, type, interlace, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
-    png_set_gAMA(png, info, 1.0); /* colour management is off: this must have no effect */
+    png_set_gAMA(png, info, 1.0); /* color management is off: this must have no effect */
     if (type == PNG_COLOR_TYPE_PALETTE) {
-        png_color colours[4] = {{10, 20, 30}, {40, 50, 60}, {70, 80, 90}, {255, 0, 0}};
-        png_set_PLTE(png, info, colours, 4);
+        png_color colors[4] = {{10, 20, 30}, {40, 50, 60}, {70, 80, 90}, {255, 0, 0}};
+        png_set_PLTE(png, info, colors, 4);
     }
     png_write_info(png, info);
     png_bytep *rows = malloc(h * sizeof *rows);
@@ -270,8 +270,8 @@ static bytes make_png(const uint8_t *pixels, uint32_t w, uint32_t h, int depth, 
 
 static void test_png(void)
 {
-    begin("png: colour, alpha, 16-bit grey, palette, interlaced");
-    uint8_t rgb[W * H * 3], rgba[W * H * 4], wide[W * H * 6], grey[W * H * 2], index[W * H];
+    begin("png: color, alpha, 16-bit gray, palette, interlaced");
+    uint8_t rgb[W * H * 3], rgba[W * H * 4], wide[W * H * 6], gray[W * H * 2], index[W * H];
     uint8_t white[W * H * 3];
     rgb_image p;
     bz_error err = {0};
@@ -283,8 +283,8 @@ static void test_png(void)
             wide[6 * i + 2 * c] = rgb[3 * i + c];
             wide[6 * i + 2 * c + 1] = 0xEE;
         }
-        grey[2 * i] = (uint8_t)(i % 256);
-        grey[2 * i + 1] = 0x12;
+        gray[2 * i] = (uint8_t)(i % 256);
+        gray[2 * i + 1] = 0x12;
         index[i] = (uint8_t)(i % 4);
     }
     on_white(white, rgba);
@@ -308,7 +308,7 @@ static void test_png(void)
         must_fail(b.p, b.n, "damaged");
         free(b.p);
     }
-    bytes b = make_png(grey, W, H, 16, PNG_COLOR_TYPE_GRAY, W * 2, 0);
+    bytes b = make_png(gray, W, H, 16, PNG_COLOR_TYPE_GRAY, W * 2, 0);
     CHECK(decode_image(&p, b.p, b.n, &err) == BZ_OK && p.rgb[3 * 200] == 200 &&
           p.rgb[3 * 200 + 2] == 200);
     image_free(&p);
@@ -391,11 +391,11 @@ static int gif_out(GifFileType *g, const GifByteType *p, int n)
 
 static void test_transparent_gif(void)
 {
-    begin("gif: the transparent colour becomes white");
+    begin("gif: the transparent color becomes white");
     bytes b = {0};
     int error;
-    GifColorType colours[2] = {{9, 8, 7}, {250, 0, 0}};
-    ColorMapObject *map = GifMakeMapObject(2, colours);
+    GifColorType colors[2] = {{9, 8, 7}, {250, 0, 0}};
+    ColorMapObject *map = GifMakeMapObject(2, colors);
     GifFileType *g = EGifOpen(&b, gif_out, &error);
     const GraphicsControlBlock control = {.TransparentColor = 0};
     GifByteType extension[4];
@@ -422,8 +422,8 @@ static void test_gif(void)
     begin("gif: the first frame, on its canvas");
     bytes b = {0};
     int error;
-    GifColorType colours[4] = {{0, 0, 0}, {250, 0, 0}, {0, 250, 0}, {0, 0, 250}};
-    ColorMapObject *map = GifMakeMapObject(4, colours);
+    GifColorType colors[4] = {{0, 0, 0}, {250, 0, 0}, {0, 250, 0}, {0, 0, 250}};
+    ColorMapObject *map = GifMakeMapObject(4, colors);
     GifFileType *g = EGifOpen(&b, gif_out, &error);
     GifPixelType line[10];
     EGifPutScreenDesc(g, 10, 8, 2, 3, map); /* the background is blue */

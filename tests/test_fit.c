@@ -108,7 +108,7 @@ static void test_memory(void)
 
     o.memory = 1000;
     CHECK(bz_model_fit(m, &o, &f, &err) == BZ_OUT_OF_MEMORY && f.max_context == 0);
-    CHECKF(strstr(err.text, "smaller quantisation, or run on the CPU") != NULL, "%s", err.text);
+    CHECKF(strstr(err.text, "smaller quantization, or run on the CPU") != NULL, "%s", err.text);
     bz_model_free(m);
 }
 

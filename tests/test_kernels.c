@@ -11,10 +11,10 @@
 #include "support/check.h"
 #include "support/random.h"
 
-static const bz_type quantised[] = {BZ_Q8_0,   BZ_Q4_0,   BZ_Q4_1, BZ_Q5_0, BZ_Q5_1,
+static const bz_type quantized[] = {BZ_Q8_0,   BZ_Q4_0,   BZ_Q4_1, BZ_Q5_0, BZ_Q5_1,
                                     BZ_Q2_K,   BZ_Q3_K,   BZ_Q4_K, BZ_Q5_K, BZ_Q6_K,
                                     BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
-enum { N_QUANTISED = sizeof quantised / sizeof *quantised };
+enum { N_QUANTISED = sizeof quantized / sizeof *quantized };
 
 /* ---- helpers ---- */
 
@@ -139,7 +139,7 @@ static void test_unpack(const bz_kernels *kernels)
 {
     begin("%s: unpack returns s * q - m", kernels->name);
     for (size_t t = 0; t < N_QUANTISED; t++) {
-        bz_type type = quantised[t];
+        bz_type type = quantized[t];
         const bz_type_info *info = bz_type_of((uint32_t)type);
         bool has_min = bz_type_has_min(type);
         for (size_t count = 1; count <= 9; count++) {
@@ -172,11 +172,11 @@ static void test_unpack(const bz_kernels *kernels)
 
     begin("%s: unpack needs no minima where there are none", kernels->name);
     for (size_t t = 0; t < N_QUANTISED; t++) {
-        if (bz_type_has_min(quantised[t]))
+        if (bz_type_has_min(quantized[t]))
             continue;
-        uint8_t *blocks = new_blocks(quantised[t], 512, true);
+        uint8_t *blocks = new_blocks(quantized[t], 512, true);
         bz_w8 w = new_w8(512), no_m = {w.q, w.s, NULL};
-        kernels->unpack(quantised[t], blocks, no_m, 512);
+        kernels->unpack(quantized[t], blocks, no_m, 512);
         free_w8(w);
         free(blocks);
     }
@@ -347,7 +347,7 @@ static void test_dot8(const bz_kernels *kernels)
 {
     begin("%s: dot8 is near the sum in double", kernels->name);
     for (size_t t = 0; t < N_QUANTISED; t++) {
-        bz_type type = quantised[t];
+        bz_type type = quantized[t];
         bool has_min = bz_type_has_min(type);
         for (size_t k = 32; k <= 2304; k += k < 1024 ? 32 : 256) {
             bz_w8 w = random_weights(type, k);
@@ -390,7 +390,7 @@ static void test_dot8(const bz_kernels *kernels)
 
     begin("%s: dot8 has the same bits for any split of the rows", kernels->name);
     for (int round = 0; round < 400; round++) {
-        bz_type type = quantised[random_below(N_QUANTISED)];
+        bz_type type = quantized[random_below(N_QUANTISED)];
         bool has_min = bz_type_has_min(type);
         size_t k = 32 * (1 + random_below(round % 4 ? 16 : 70)), rows = 1 + random_below(19);
         bz_w8 w = random_weights(type, k);
@@ -419,16 +419,16 @@ static void test_dot8(const bz_kernels *kernels)
 
     begin("%s: the 8-bit product is near the exact one", kernels->name);
     for (size_t t = 0; t < N_QUANTISED; t++) {
-        const char *name = bz_type_of((uint32_t)quantised[t])->name;
+        const char *name = bz_type_of((uint32_t)quantized[t])->name;
         size_t k = 1536;
-        uint8_t *blocks = new_blocks(quantised[t], k, true);
+        uint8_t *blocks = new_blocks(quantized[t], k, true);
         float *x = random_row(k), *row = room(k * sizeof *row), got, exact;
         bz_w8 w = new_w8(k);
         bz_q8 q = new_q8(k);
-        kernels->unpack(quantised[t], blocks, w, k);
+        kernels->unpack(quantized[t], blocks, w, k);
         kernels->quantize(x, q, k);
-        kernels->dot8(w, bz_type_has_min(quantised[t]), &q, 1, k, &got);
-        kernels->dequantize(quantised[t], blocks, row, k);
+        kernels->dot8(w, bz_type_has_min(quantized[t]), &q, 1, k, &got);
+        kernels->dequantize(quantized[t], blocks, row, k);
         kernels->dot(row, x, k, 1, k, &exact);
         double length = 0;
         for (size_t i = 0; i < k; i++)

@@ -50,7 +50,7 @@ static void check_text(const char *name, const char *text)
     CHECKF(!strstr(text, "// uses: ") && !strstr(text, "// section "), "%s: a header line", name);
 }
 
-/* The text declares the overrides that the catalogue names. */
+/* The text declares the overrides that the catalog names. */
 static void check_overrides(gpu_kernel kernel, const char *name, const char *text, bool subgroups)
 {
     const gpu_kernel_info *info = gpu_kernel_info_of(kernel);

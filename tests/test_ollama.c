@@ -718,7 +718,7 @@ static void test_list(void)
             CHECK(e->size == b.size + strlen(gemma_config) && e->modified == 1700000000 - 10);
             CHECK(strcmp(e->config.family, "gemma4") == 0 &&
                   strcmp(e->config.parameters, "5.1B") == 0 &&
-                  strcmp(e->config.quantisation, "Q4_K_M") == 0);
+                  strcmp(e->config.quantization, "Q4_K_M") == 0);
         }
         e = entry_of(&list, "gemma4:31b-cloud");
         if (e) {

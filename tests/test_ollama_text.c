@@ -244,7 +244,7 @@ static void test_configs(void)
     CHECK(bz_store_config_parse(&c, gemma_config, strlen(gemma_config), &err) == BZ_OK);
     CHECK(strcmp(c.format, "gguf") == 0 && strcmp(c.family, "gemma4") == 0 &&
           strcmp(c.parameters, "5.1B") == 0);
-    CHECK(strcmp(c.quantisation, "Q4_K_M") == 0 && strcmp(c.renderer, "gemma4-small") == 0 &&
+    CHECK(strcmp(c.quantization, "Q4_K_M") == 0 && strcmp(c.renderer, "gemma4-small") == 0 &&
           strcmp(c.parser, "gemma4") == 0 && !c.remote_host[0]);
 
     begin("config: unusual values are cut, cleaned or ignored");
@@ -253,7 +253,7 @@ static void test_configs(void)
         "\"12345678901234567890123456789012345\",\"renderer\":null}";
     CHECKF(bz_store_config_parse(&c, odd, strlen(odd), &err) == BZ_OK, "%s", err.text);
     CHECKF(strcmp(c.family, "a?[31m???") == 0, "%s", c.family);
-    CHECK(!c.format[0] && !c.renderer[0] && strlen(c.quantisation) == 31);
+    CHECK(!c.format[0] && !c.renderer[0] && strlen(c.quantization) == 31);
     CHECK(bz_store_config_parse(&c, "[1]", 3, &err) == BZ_BAD_FILE);
 }
 

@@ -1,5 +1,5 @@
 /* Pebble, the model that ships with the engine, against the official classes: the file's own
- * weights closely, the weights it was quantised from within what quantisation costs, and the greedy
+ * weights closely, the weights it was quantized from within what quantization costs, and the greedy
  * text. */
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void text_case(const golden *g, const bz_model *m)
     double d = max_difference(last, own, n_own);
     CHECKF(d <= 2e-3, "off by %g", d);
 
-    begin("the weights before quantisation");
+    begin("the weights before quantization");
     d = rms_difference(last, exact, n_own);
     CHECKF(d <= 0.75 && d > 1e-3, "rms %g", d); /* logits deviate by 5 to 8 */
 

@@ -271,7 +271,7 @@ static void test_tokens(void)
 {
     enum { THREADS = 5 };
     const int rounds = quick_run() ? 20 : 200;
-    begin("tokenising in three threads while two sessions answer");
+    begin("tokenizing in three threads while two sessions answer");
     bz_model *m = open_or_fail(model_path("nano-e-q8_0.gguf"));
     encoded want[TEXTS];
     for (int t = 0; t < TEXTS; t++) {

@@ -3,7 +3,7 @@
 
   gemma4_ref.py MODEL.gguf --tokens 2,5,7 [--out LOGITS.f32] [--compare LOGITS.f32] [--greedy N]
 
-For small models only. Weights are dequantised, intermediate values are not rounded, and the
+For small models only. Weights are dequantized, intermediate values are not rounded, and the
 whole sequence is computed at once without a cache.
 """
 import argparse

@@ -293,7 +293,7 @@ def quantize_q8_0(x):
 
 
 def random_blocks(typ, seed, first, count, std, loose=False):
-    """`count` valid quantised blocks holding values of roughly zero mean and deviation `std`.
+    """`count` valid quantized blocks holding values of roughly zero mean and deviation `std`.
 
     In q4_k and q5_k every group's minimum equals its scale; `loose` lets it differ by up to 3,
     so that a reader that confuses the two is detected."""
@@ -358,7 +358,7 @@ def random_blocks(typ, seed, first, count, std, loose=False):
         out[:, 2:4] = sum((sc[:, j] >> 4) << (2 * j) for j in range(8)).astype("<u2").view(np.uint8).reshape(-1, 2)
         out[:, 4:8] = (sc[:, 0::2] & 15 | (sc[:, 1::2] & 15) << 4).astype(np.uint8)
         put_half(0, vary * np.float32(std / (20.7 * 69.0)))
-    elif typ == "mxfp4":                                                # one of two neighbouring powers of two
+    elif typ == "mxfp4":                                                # one of two neighboring powers of two
         m, e = math.frexp(std / (5.85 * 1.58))
         out[:, 0] = 128 + e - (1 if m < 0.7071 else 0) + (x[:, 0] & 1)
     else:

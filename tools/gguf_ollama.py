@@ -6,7 +6,7 @@
 Values do not change: keys and tensors are sorted, the tokenizer has Ollama's keys, the table of
 per-layer embeddings is BF16. --early splits the fused gate/up experts and uses the old name of the
 per-expert scale, as the first published files did. Vision and audio tensors are not added; the
-layout is recognised by tokenizer.ggml.model = llama.
+layout is recognized by tokenizer.ggml.model = llama.
 """
 import argparse
 import re

@@ -133,7 +133,7 @@ def write_tokenizer(path, peer, models):
         t = "\\s" + t[1:] if t.startswith(" ") else t
         return t[:-1] + "\\s" if t.endswith(" ") else t
     with open(path, "w", encoding="utf-8") as f:
-        f.write("# text (escapes: \\\\ \\n \\r \\t, \\s for a space at either end) and its ids, special tokens recognised, BOS first.\n")
+        f.write("# text (escapes: \\\\ \\n \\r \\t, \\s for a space at either end) and its ids, special tokens recognized, BOS first.\n")
         for name in ("nano-e-f32", "tiny-e-f32"):
             f.write(f"\nvocab {name} {models[name]['n_vocab']}\n")
             for t in TEXTS:

@@ -21,7 +21,7 @@ typedef struct prompt_line {
     settings own;
 } prompt_line;
 
-/* Zero-initialise *p and free it in any case. It may have an id even after an error. */
+/* Zero-initialize *p and free it in any case. It may have an id even after an error. */
 bz_status prompt_line_read(prompt_line *p, const char *text, size_t len, bz_error *err);
 void prompt_line_free(prompt_line *p);
 

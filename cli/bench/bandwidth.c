@@ -11,7 +11,7 @@ enum { PIECE = 1 << 20, MAX_PIECES = 512, ROUNDS = 5 };
 
 typedef struct reading {
     const uint64_t *buffer;
-    uint64_t *sums; /* [pieces]: so that the reads are not optimised away */
+    uint64_t *sums; /* [pieces]: so that the reads are not optimized away */
 } reading;
 
 static void read_piece(void *context, uint32_t piece, unsigned worker)

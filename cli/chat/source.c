@@ -29,7 +29,7 @@ static bz_status read_base64(source *s, const char *text, size_t len, bz_error *
     return BZ_OK;
 }
 
-/* data:image/png;base64,... The media type is ignored: the format is recognised by the bytes. */
+/* data:image/png;base64,... The media type is ignored: the format is recognized by the bytes. */
 bz_status source_read_data(source *s, const char *text, size_t len, bz_error *err)
 {
     static const char mark[] = ";base64";

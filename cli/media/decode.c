@@ -67,7 +67,7 @@ static bz_status decode_ppm(rgb_image *p, const uint8_t *b, size_t n, bz_error *
         !ppm_number(b, n, &at, &maximum) || maximum != 255) {
         return bz_fail(
             err, BZ_BAD_FILE,
-            "The PPM file is not 8-bit colour: its header must be P6 with a maximum of 255.");
+            "The PPM file is not 8-bit color: its header must be P6 with a maximum of 255.");
     }
     at++; /* one white space character */
     const bz_status status = image_alloc(p, width, height, err);
@@ -82,7 +82,7 @@ static bz_status decode_ppm(rgb_image *p, const uint8_t *b, size_t n, bz_error *
     return BZ_OK;
 }
 
-/* ---- formats, recognised by their first bytes --------------------------------------------- */
+/* ---- formats, recognized by their first bytes --------------------------------------------- */
 
 bz_status decode_image(rgb_image *p, const uint8_t *b, size_t n, bz_error *err)
 {

@@ -1,4 +1,4 @@
-/* Decodes image and sound files to pixels and samples. The format is recognised by the bytes, never
+/* Decodes image and sound files to pixels and samples. The format is recognized by the bytes, never
  * by the file name. PPM and WAV are always read; the other formats need libjpeg, libpng, libwebp,
  * giflib and libsndfile, each of which a build may lack (missing.c). */
 #ifndef BZ_CLI_DECODE_H
@@ -13,7 +13,7 @@ typedef struct rgb_image {
 } rgb_image;
 
 /* An animation's first frame. Transparent pixels are composited on white, as the reference
- * implementation does; colour profiles are ignored. */
+ * implementation does; color profiles are ignored. */
 bz_status decode_image(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
 bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err);
 

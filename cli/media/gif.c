@@ -36,8 +36,8 @@ static void put(rgb_image *p, uint32_t x, uint32_t y, const ColorMapObject *map,
     }
 }
 
-/* Reads the next frame onto a canvas of the background colour, or a white one if the frame has a
- * transparent colour. transparent: its index, or NO_TRANSPARENT_COLOR. */
+/* Reads the next frame onto a canvas of the background color, or a white one if the frame has a
+ * transparent color. transparent: its index, or NO_TRANSPARENT_COLOR. */
 static bz_status read_frame(rgb_image *p, GifFileType *g, int transparent, bz_error *err)
 {
     static const unsigned first[4] = {0, 4, 2, 1}, step[4] = {8, 8, 4, 2};

@@ -43,7 +43,7 @@ static void on_read(png_structp png, png_bytep to, size_t n)
     s->at += n;
 }
 
-/* Converts every kind to 8-bit RGB: palettes and grey are expanded, 16-bit values keep their upper
+/* Converts every kind to 8-bit RGB: palettes and gray are expanded, 16-bit values keep their upper
  * 8 bits, transparent pixels are composited on white. State is in *s, so that it survives libpng's
  * longjmp. */
 static void read_all(png_state *s)

@@ -43,7 +43,7 @@ static bz_debug_value value_at(const value_line *l, uint64_t index)
     return bz_debug_files_value(l->files, l->file, l->key, index);
 }
 
-/* As many elements as fit; equal neighbours as "6144 x15". */
+/* As many elements as fit; equal neighbors as "6144 x15". */
 static void print_numbers(const value_line *l)
 {
     int used = 0;

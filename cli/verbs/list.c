@@ -194,7 +194,7 @@ static void put_model(bz_json *j, const row *r)
     key_text(j, "format", e->config.format);
     key_text(j, "family", e->config.family);
     key_text(j, "parameter_size", e->config.parameters);
-    key_text(j, "quantization_level", e->config.quantisation);
+    key_text(j, "quantization_level", e->config.quantization);
     bz_json_end(j);
     key_text(j, "path", e->path);
     key_text(j, "model_digest", e->digest);

@@ -314,7 +314,7 @@ const cli_verb cli_run_verb = {
     "tool_call, done\n"
     "  -v, --verbose              print timings after the answer\n"
     "  -q, --quiet                no progress, no greeting\n"
-    "      --no-color             no colours, as with the environment variable NO_COLOR\n"
+    "      --no-color             no colors, as with the environment variable NO_COLOR\n"
     "      --no-animation         diffusion models: print finished text only\n"
     "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N, --no-fuse\n"
     "      --exact                float32 activations instead of int8: slower, more precise\n"

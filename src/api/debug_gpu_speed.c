@@ -7,7 +7,7 @@
 #include "bezel_debug.h"
 #include "gpu/device/gpu.h"
 
-/* Threads of a workgroup read neighbouring vectors; all workgroups together walk through the
+/* Threads of a workgroup read neighboring vectors; all workgroups together walk through the
  * buffer. The sum is stored, so that no compiler drops the reads. */
 static const char READ[] = "override GROUPS: u32;\n"
                            "@group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;\n"

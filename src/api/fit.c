@@ -109,11 +109,11 @@ static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bo
                           bz_error *err)
 {
     const uint64_t total = f->weights + f->towers + f->caches + f->work;
-    char advice[120] = "Use a smaller quantisation, or run on the CPU.";
+    char advice[120] = "Use a smaller quantization, or run on the CPU.";
     if (resident && f->ple && total - f->ple <= memory) {
         strcpy(advice, "Leave the per-layer embeddings in the file.");
     } else if (f->max_context >= 2 * CONTEXT_STEP) {
-        snprintf(advice, sizeof advice, "Use a context of at most %u, or a smaller quantisation.",
+        snprintf(advice, sizeof advice, "Use a context of at most %u, or a smaller quantization.",
                  f->max_context);
     }
     return bz_fail(err, BZ_OUT_OF_MEMORY,

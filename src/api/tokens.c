@@ -3,7 +3,7 @@
 
 #include "session/model.h"
 
-_Static_assert(sizeof(bz_detok) <= sizeof(bz_text_stream), "a text stream holds a detokeniser");
+_Static_assert(sizeof(bz_detok) <= sizeof(bz_text_stream), "a text stream holds a detokenizer");
 _Static_assert((int)BZ_DETOK_MAX <= (int)BZ_TEXT_MAX, "capacity for what a token completes");
 
 int64_t bz_tokenize(const bz_model *m, const char *text, size_t len, bool specials, bool bos,

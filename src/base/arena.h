@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 typedef struct bz_arena {
     struct bz_arena_block *block; /* private: the newest block */
 } bz_arena;

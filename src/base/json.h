@@ -60,7 +60,7 @@ void bz_json_put_uint(bz_json *j, const char *key, uint64_t value);
 void bz_json_put_float(bz_json *j, const char *key, double value); /* rounded to f32 */
 void bz_json_put_bool(bz_json *j, const char *key, bool value);
 
-/* A sink that appends to a growing buffer. Zero-initialise; free(text) when done. */
+/* A sink that appends to a growing buffer. Zero-initialize; free(text) when done. */
 typedef struct bz_json_buffer {
     char *text; /* NUL-terminated; NULL until something is written */
     size_t n, cap;

@@ -1,4 +1,4 @@
-/* A one-word mutex, unlocked when zero-initialised, for data with little contention. NULL locks
+/* A one-word mutex, unlocked when zero-initialized, for data with little contention. NULL locks
  * nothing. */
 #ifndef BZ_BASE_LOCK_H
 #define BZ_BASE_LOCK_H

@@ -9,7 +9,7 @@
 /* ---- conv: 3 x 3 over time and frequency, stride 2 ---------------------------------- */
 
 /* A row of the input is [frames][bins][channels], of the output [frames/2][bins/2][out_channels].
- * Frames after the end of the clip are zero, in the input and in the output. The nine neighbours
+ * Frames after the end of the clip are zero, in the input and in the output. The nine neighbors
  * of an output are gathered as [9][channels], so the weights are reordered to that, in panels. */
 bool cpu_conv_weights(const cpu *c, cpu_job *job)
 {

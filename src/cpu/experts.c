@@ -20,7 +20,7 @@ void cpu_route(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
         max = logit[e] > max ? logit[e] : max;
     }
     /* The best experts by logit, ties by number. The denominator of the softmax over all experts
-     * cancels when the weights are renormalised, so it is never computed. */
+     * cancels when the weights are renormalized, so it is never computed. */
     for (uint32_t slot = 0; slot < s->experts_used; slot++) {
         int32_t best = -1;
         for (uint32_t e = 0; e < experts; e++) {

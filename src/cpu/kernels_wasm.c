@@ -87,7 +87,7 @@ static void axpy(float a, const float *v, float *out, size_t n)
 
 /* ---- f16 ---- */
 
-/* Four f16 in the low bits of four words, to f32. Subnormals are normalised by an addition and a
+/* Four f16 in the low bits of four words, to f32. Subnormals are normalized by an addition and a
  * subtraction; NaN becomes quiet. */
 INLINE v128_t widen(v128_t f16)
 {

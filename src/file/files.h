@@ -1,7 +1,7 @@
 /* The files that form one model: a text model in one file or in numbered parts, and
  * optionally an mmproj file with its vision and audio towers.
  *
- * Parts are recognised by their keys (split.no, split.count), so they may be given in any order
+ * Parts are recognized by their keys (split.no, split.count), so they may be given in any order
  * and under any name. A bz_files owns nothing: the array of files, their names and their parsed
  * headers belong to the caller and must outlive it.
  */
@@ -18,7 +18,7 @@ typedef struct bz_file {
     uint64_t size; /* bytes */
 } bz_file;
 
-/* Which converter wrote the text model, recognised by its content. */
+/* Which converter wrote the text model, recognized by its content. */
 typedef enum bz_flavour {
     BZ_FLAVOUR_LLAMACPP, /* text alone; towers in an mmproj file */
     BZ_FLAVOUR_OLLAMA    /* Ollama's own converter: all in one file, tokenizer called "llama" */

@@ -34,7 +34,7 @@ static bool check_magic(gguf_reader *r)
     if (r->size == 0) {
         return bz_gguf_refuse(r, "the file is empty; download it again");
     }
-    if (r->n < n) { /* needed to recognise other file types */
+    if (r->n < n) { /* needed to recognize other file types */
         r->claimed = n;
         r->answer = BZ_GGUF_MORE;
         return false;

@@ -73,7 +73,7 @@ static uint32_t to_bits(float value)
 }
 
 /* The exponent's bias changes from 15 to 127. Subnormals get an implicit one of weight 2^-14,
- * which is subtracted again: this normalises them without a loop. NaNs become quiet, as in the
+ * which is subtracted again: this normalizes them without a loop. NaNs become quiet, as in the
  * processors' conversions. */
 float bz_f16_to_f32(uint16_t half)
 {

@@ -1,4 +1,4 @@
-/* Recognises common files that users mistake for a model, by their first bytes. */
+/* Recognizes common files that users mistake for a model, by their first bytes. */
 #include "file/sniff.h"
 
 #include <stdbool.h>

@@ -27,7 +27,7 @@ static double from_mel(double mel)
     return 700.0 * (pow(10.0, mel / 2595.0) - 1.0);
 }
 
-/* Triangular filters between points evenly spaced on the mel scale, without area normalisation. */
+/* Triangular filters between points evenly spaced on the mel scale, without area normalization. */
 static void make_filters(bz_mel *m)
 {
     double point[BZ_MEL_BINS + 2];

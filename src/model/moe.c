@@ -1,7 +1,7 @@
 /* Mixture of experts beside the dense FFN (26B-A4B).
  *
  *   r      = RMS(h) / sqrt(d) * router_scale          the router sees the raw residual
- *   S, w   = the best experts of softmax(router r), weights renormalised to sum to 1
+ *   S, w   = the best experts of softmax(router r), weights renormalized to sum to 1
  *   u      = RMS(h, pre_ffw_norm_2)
  *   MoE(h) = sum over e in S of w_e * scale_e * down_e (gelu(gate_e u) * (up_e u))
  *

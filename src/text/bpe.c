@@ -7,7 +7,7 @@
 /* Up to this many symbols a scan for the lowest rank is faster than a heap. */
 enum { SHORT = 64 };
 
-/* A symbol of a long run, linked to its remaining neighbours. */
+/* A symbol of a long run, linked to its remaining neighbors. */
 typedef struct bz_bpe_node {
     uint32_t symbol;
     uint32_t prev, next; /* END at the ends */

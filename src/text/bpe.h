@@ -5,7 +5,7 @@
 #include "text/vocab.h"
 
 /* A run of symbols and the buffers for merging. One per call, so that a tokenizer can be shared
- * between threads. Zero-initialise. */
+ * between threads. Zero-initialize. */
 typedef struct bz_bpe {
     uint32_t *symbol; /* [n] */
     size_t n, cap;
@@ -18,7 +18,7 @@ typedef struct bz_bpe {
 
 bool bz_bpe_push(bz_bpe *w, uint32_t symbol); /* false: out of memory */
 
-/* Merges until no two neighbours have a rank: lowest rank first, leftmost first among equals. The
+/* Merges until no two neighbors have a rank: lowest rank first, leftmost first among equals. The
  * result replaces the symbols. False: out of memory. */
 bool bz_bpe_merge(const bz_tokenizer *t, bz_bpe *w);
 

@@ -81,7 +81,7 @@ typedef struct bz_prompt_media {
     bz_part part;
 } bz_prompt_media;
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 typedef struct bz_prompt {
     bz_piece *pieces; /* <bos> is the first; texts point into the conversation */
     size_t n;

@@ -9,7 +9,7 @@
  *   bz_parser_finish(p, &err);
  *   while (bz_parser_next(p, &event)) ...
  *
- * Markers are recognised by their ids, so a model that only spells one (in an explanation, in a
+ * Markers are recognized by their ids, so a model that only spells one (in an explanation, in a
  * file it writes) produces plain text. Texts are complete characters and never part of a marker,
  * and their concatenation does not depend on how the stream is split. White space before a marker
  * and after a thought or a call is dropped.

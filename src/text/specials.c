@@ -3,7 +3,7 @@
  *
  * Files disagree about token types: Ollama's mark every special token CONTROL and byte tokens
  * NORMAL, llama.cpp's mark seven special tokens USER_DEFINED, some mark <eos> NORMAL. So Gemma 4's
- * special tokens are recognised by their text, and types only add to them.
+ * special tokens are recognized by their text, and types only add to them.
  */
 #include "text/vocab.h"
 #include "base/utf8.h"
@@ -187,7 +187,7 @@ int32_t bz_vocab_special_at(const bz_tokenizer *t, const char *text, size_t len)
     if (len == 0) {
         return -1;
     }
-    /* The texts that match the input so far are neighbours in the sorted list, shortest first. */
+    /* The texts that match the input so far are neighbors in the sorted list, shortest first. */
     unsigned char first = (unsigned char)text[0];
     size_t lo = t->special_first[first], hi = t->special_first[first + 1];
     int32_t best = -1;

@@ -121,7 +121,7 @@ static bool put_text(writer *e, const char *text, size_t len)
     return finish_run(e);
 }
 
-/* Finds the next range text[*at .. *end) of neighbouring pieces that allow special tokens, and
+/* Finds the next range text[*at .. *end) of neighboring pieces that allow special tokens, and
  * moves *i past them. An empty piece that does not allow them ends a range too. */
 static bool next_region(const bz_piece *pieces, size_t n_pieces, size_t *i, size_t *at, size_t *end)
 {

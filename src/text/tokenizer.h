@@ -12,7 +12,7 @@
 
 typedef struct bz_tokenizer bz_tokenizer;
 
-/* A growing list of token ids. Zero-initialise; free with bz_ids_free. */
+/* A growing list of token ids. Zero-initialize; free with bz_ids_free. */
 typedef struct bz_ids {
     int32_t *id;
     size_t n, cap;
@@ -40,7 +40,7 @@ const bz_special_ids *bz_tokenizer_special(const bz_tokenizer *t);
 int32_t bz_tokenizer_find(const bz_tokenizer *t, const char *text, size_t len);
 /* The text of a token as in the file; empty if id is out of range. */
 bz_str bz_tokenizer_piece(const bz_tokenizer *t, int32_t id);
-/* Special tokens: Gemma 4's, recognised by their text, and those that the file marks CONTROL or
+/* Special tokens: Gemma 4's, recognized by their text, and those that the file marks CONTROL or
  * USER_DEFINED. Never </s> or a byte token <0xHH>. */
 bool bz_tokenizer_is_control(const bz_tokenizer *t, int32_t id);
 /* Tokens that end an answer: eos, <turn|>, <|tool_response> and the file's list. */
@@ -48,7 +48,7 @@ bool bz_tokenizer_is_end(const bz_tokenizer *t, int32_t id);
 
 /* A piece of the input. Pieces are joined before BPE, so splitting a text into two pieces does not
  * change its ids. The text of a special token becomes that token only where it is entirely inside
- * neighbouring pieces that allow specials: user text can never complete one, and even an empty user
+ * neighboring pieces that allow specials: user text can never complete one, and even an empty user
  * text separates two pieces of a template. */
 typedef struct bz_piece {
     const char *text;
@@ -61,7 +61,7 @@ typedef struct bz_piece {
 bz_status bz_tokenize_pieces(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces,
                              bz_ids *out, bz_error *err);
 
-/* Streaming detokenizer: returns complete characters only. Zero-initialise. */
+/* Streaming detokenizer: returns complete characters only. Zero-initialize. */
 typedef struct bz_detok {
     uint8_t held[8]; /* an incomplete UTF-8 sequence */
     uint8_t n_held;

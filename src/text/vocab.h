@@ -26,7 +26,7 @@ enum {
 
 /* Flags of a token. */
 enum {
-    BZ_TOKEN_SPECIAL = 1, /* recognised by its text in pieces that allow specials */
+    BZ_TOKEN_SPECIAL = 1, /* recognized by its text in pieces that allow specials */
     BZ_TOKEN_HIDDEN = 2,  /* detokenized to nothing unless show_control */
     BZ_TOKEN_BYTE = 4,    /* <0xHH>: one byte of text */
     BZ_TOKEN_LITERAL = 8, /* USER_DEFINED: detokenized unchanged, including U+2581 */

@@ -25,7 +25,7 @@ export interface BrowserOptions {
     adapter?: Adapter;
     /** "390x844"; default 1280x800 */
     size?: string;
-    colours?: "light" | "dark";
+    colors?: "light" | "dark";
     phone?: boolean;
     /** A WAV file that the microphone plays once, from its first use. Without it, pages are denied the microphone. */
     microphone?: string;
@@ -150,7 +150,7 @@ async function openBrowser(options: BrowserOptions): Promise<Browser> {
     const page = context.pages()[0] ?? (await context.newPage());
     const [width = 1280, height = 800] = (options.size ?? (options.phone ? "390x844" : "1280x800")).split("x").map(Number);
     await page.setViewportSize({ width, height });
-    await page.emulateMedia({ colorScheme: options.colours ?? "light" });
+    await page.emulateMedia({ colorScheme: options.colors ?? "light" });
     page.on("console", (message) => log.push(`${message.type()}: ${message.text()}`));
     page.on("pageerror", (error) => log.push(`uncaught: ${error.message}`));
     return {

@@ -39,13 +39,13 @@ const lines = "one\ntwo\nthree\nfour";
 
 await withPebble("drafts survive a reload, belong to their conversation, and end when sent", async (p) => {
     await p.fill("#composer-text", lines);
-    await dispatchFiles(p, "drop", [file("grey.png", image)]);
+    await dispatchFiles(p, "drop", [file("gray.png", image)]);
     await attached(p, 1);
     await until(p, async () => (await storedKeys(p, "draft-")).length === 2);
     const tall = await p.evaluate(() => document.getElementById("composer-text")?.clientHeight);
     await p.reload();
     await ready(p);
-    await checkDraft(p, lines, ["grey.png"]);
+    await checkDraft(p, lines, ["gray.png"]);
     await p.waitForFunction((height) => document.getElementById("composer-text")?.clientHeight === height, tall);
     await p.click("#send");
     await answered(p);
@@ -102,7 +102,7 @@ await test("a conversation in two tabs: changes appear in both, and only one of 
         await ready(other);
 
         await setScenario(p, slow);
-        await dispatchFiles(p, "drop", [file("grey.png", image)]);
+        await dispatchFiles(p, "drop", [file("gray.png", image)]);
         await attached(p, 1);
         await send(p, "Two");
         await other.waitForSelector('.message.last[data-state="answering"]:has-text("word")');

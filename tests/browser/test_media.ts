@@ -328,9 +328,9 @@ await slowTest("from bezel serve, under its Content-Security-Policy: an image wi
             checkEqual(bad, [], "errors in the console");
         })));
 
-for (const [colours, phone] of [["light", true], ["dark", true], ["dark", false], ["light", false]] as const) {
-    const name = `${phone ? "phone" : "desktop"}-${colours}`;
-    await slowPage(`images and sound on a ${phone ? "phone" : "desktop"}, ${colours}`, { colours, phone, microphone }, {}, async (p) => {
+for (const [colors, phone] of [["light", true], ["dark", true], ["dark", false], ["light", false]] as const) {
+    const name = `${phone ? "phone" : "desktop"}-${colors}`;
+    await slowPage(`images and sound on a ${phone ? "phone" : "desktop"}, ${colors}`, { colors, phone, microphone }, {}, async (p) => {
         await dispatchFiles(p, "drop", [file("shapes.png", image), file("inverted.png", pngFile(shapes.data.map((x) => 255 - x), shapes.width, shapes.height)), file("a rather long name of a recorded note.wav", wav)]);
         await attached(p, 3);
         await p.fill("#composer-text", "What do you see and hear?");

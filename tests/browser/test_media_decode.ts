@@ -83,7 +83,7 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
         }
     });
 
-    await test("a transparent image is composited on white, from the colours of the file", async () => {
+    await test("a transparent image is composited on white, from the colors of the file", async () => {
         const data = noise(64, 9, 4);
         const got = await pixelsOf(page, pngFile(data, 64, 9));
         const want = onWhite(data);
@@ -101,16 +101,16 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
             context.fillRect(32, 0, 32, 32);
             return [...new Uint8Array(await (await canvas.convertToBlob({ type: "image/jpeg", quality: 1 })).arrayBuffer())];
         });
-        const colourAt = ({ width, rgb }: { width: number; rgb: number[] }, x: number, y: number): string => {
+        const colorAt = ({ width, rgb }: { width: number; rgb: number[] }, x: number, y: number): string => {
             const [r = 0, , b = 0] = rgb.slice(3 * (y * width + x), 3 * (y * width + x) + 3);
             return r > 200 && b < 60 ? "red" : b > 200 && r < 60 ? "blue" : `${r} ${b}`;
         };
         const flat = await pixelsOf(page, Buffer.from(jpeg));
-        checkEqual([flat.width, flat.height, colourAt(flat, 5, 15), colourAt(flat, 60, 15)], [64, 32, "red", "blue"], "without orientation");
+        checkEqual([flat.width, flat.height, colorAt(flat, 5, 15), colorAt(flat, 60, 15)], [64, 32, "red", "blue"], "without orientation");
         const rotated = await pixelsOf(page, withOrientation(Buffer.from(jpeg), 6));
-        checkEqual([rotated.width, rotated.height, colourAt(rotated, 15, 5), colourAt(rotated, 15, 60)], [32, 64, "red", "blue"], "rotated right");
+        checkEqual([rotated.width, rotated.height, colorAt(rotated, 15, 5), colorAt(rotated, 15, 60)], [32, 64, "red", "blue"], "rotated right");
         const back = await pixelsOf(page, withOrientation(Buffer.from(jpeg), 3));
-        checkEqual([back.width, back.height, colourAt(back, 5, 15)], [64, 32, "blue"], "upside down");
+        checkEqual([back.width, back.height, colorAt(back, 5, 15)], [64, 32, "blue"], "upside down");
     });
 
     for (const worker of quick ? [true] : [true, false]) {
@@ -196,7 +196,7 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
             model.close();
             return { text: choices[0].message.content ?? "", tokens: usage.prompt_tokens_details.audio_tokens };
         });
-        // It is played in real time, so a busy machine may lose a part: most of the words must be recognised.
+        // It is played in real time, so a busy machine may lose a part: most of the words must be recognized.
         const right = got.text.split(" ").filter((word) => ["turn", "the", "blue", "light", "off"].includes(word)).length;
         check(right >= 3 && got.tokens > 25, JSON.stringify(got));
     });

@@ -237,7 +237,7 @@ await screens("the context meter of a nearly full conversation", {}, async (brow
 
 // ---- chatting -----------------------------------------------------------------------------------------------
 
-await screens("Markdown, thoughts, statistics", { colours: "light" }, async (browser) => {
+await screens("Markdown, thoughts, statistics", { colors: "light" }, async (browser) => {
     const page = await openWith(browser, { text: gems, thinking: thoughts });
     await load(page);
     await send(page, "How are gems cut, and why does it matter?");
@@ -427,12 +427,12 @@ for (const [device, options] of [
     ["desktop", {}],
     ["phone", { phone: true }],
 ] as [string, BrowserOptions][]) {
-    for (const colours of ["light", "dark"] as const) {
-        await screens(`${device}, ${colours}: start, summary, conversation`, { ...options, colours }, async (browser) => {
+    for (const colors of ["light", "dark"] as const) {
+        await screens(`${device}, ${colors}: start, summary, conversation`, { ...options, colors }, async (browser) => {
             const page = await openWith(browser, { text: gems, thinking: thoughts });
             const look = async (what: string): Promise<void> => {
                 await settled(page);
-                await screenshot(page, `${what}-${device}-${colours}`);
+                await screenshot(page, `${what}-${device}-${colors}`);
                 checkEqual(await overflowing(page), [], `${what}: no overflow`);
             };
             await page.waitForSelector("button.choice");

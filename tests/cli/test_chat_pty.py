@@ -137,7 +137,7 @@ def thinking(chat):
     same(counts[2] - counts[1], counts[1] - counts[0], "tokens of a turn")
     plain = chat(THINK, env={"NO_COLOR": "1"})
     plain.say("Why?")
-    need(b"\x1b[2m" not in plain.raw and "Thinking..." in plain.screen.text(), "colours with NO_COLOR")
+    need(b"\x1b[2m" not in plain.raw and "Thinking..." in plain.screen.text(), "colors with NO_COLOR")
     silent = chat(MUSE, "--hide-thinking")
     same(silent.say("Why?"), "(The answer is empty: the model only thought. /set nothink turns thinking off.)\n\n>>>", "thoughts alone")
     hidden = chat(THINK, "--hide-thinking")
@@ -455,9 +455,9 @@ def progress(chat):
 
 # ---- pictures and sounds ----
 
-def disc(path, colour):
-    """a round of that colour on white, which Pebble knows"""
-    rows = (colour if (x - 48) ** 2 + (y - 48) ** 2 < 1000 else (255, 255, 255) for y in range(96) for x in range(96))
+def disc(path, color):
+    """a round of that color on white, which Pebble knows"""
+    rows = (color if (x - 48) ** 2 + (y - 48) ** 2 < 1000 else (255, 255, 255) for y in range(96) for x in range(96))
     with open(path, "wb") as f:
         f.write(b"P6 96 96 255\n" + bytes(v for pixel in rows for v in pixel))
     return path

@@ -79,7 +79,7 @@ def fill():
     manifests = {
         "gemma4:e2b": add("registry.ollama.ai/library/gemma4/e2b",
                           [("model", text), ("params", b'{"temperature":1,"top_k":64,"top_p":0.95}'),
-                           ("license", b"a licence")], age=3 * 86400),
+                           ("license", b"a license")], age=3 * 86400),
         "hf.co/some/model-GGUF:F16": add("hf.co/some/model-GGUF/F16", [("model", text)], age=90),
     }
     add("registry.ollama.ai/library/qwen3/8b", [("model", gguf("qwen3"))], dict(CONFIG, model_family="qwen3"), age=4000)

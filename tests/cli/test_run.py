@@ -26,7 +26,7 @@ BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BASE = os.path.join(MODELS, "nano-e-f32.gguf")
 TINY = os.path.join(MODELS, "tiny-e-q4_k_m.gguf")
 folder = tempfile.mkdtemp(prefix="bezel-run-")
-# Nothing of the person who runs this: no store, no history, no colours.
+# Nothing of the person who runs this: no store, no history, no colors.
 ENV = {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR_FORCE")},
        "OLLAMA_MODELS": os.path.join(folder, "none"), "XDG_STATE_HOME": folder}
 

@@ -98,7 +98,7 @@ static void check_config(const char *json, size_t len)
     check_printable(c.format);
     check_printable(c.family);
     check_printable(c.parameters);
-    check_printable(c.quantisation);
+    check_printable(c.quantization);
     check_printable(c.renderer);
     check_printable(c.parser);
     check_printable(c.remote_host);

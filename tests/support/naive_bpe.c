@@ -283,7 +283,7 @@ static void encode_run(naive_vocab *v, const char *text, size_t len, bz_ids *out
         if (best == n) {
             break;
         }
-        words[best].len += words[best + 1].len; /* neighbours in the text too */
+        words[best].len += words[best + 1].len; /* neighbors in the text too */
         n--;
         memmove(words + best + 1, words + best + 2, (n - best - 1) * sizeof *words);
         memmove(rank + best, rank + best + 1, (n - best) * sizeof *rank);

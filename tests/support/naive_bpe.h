@@ -1,5 +1,5 @@
 /* Gemma 4's encoding written as plainly as possible, as a reference for the real one:
- * strings instead of ids, one list, and a full look at all neighbours before every
+ * strings instead of ids, one list, and a full look at all neighbors before every
  * merge. It shares no code with src/. Also writes small vocabularies as GGUF. Out of
  * memory ends the program.
  */

@@ -136,7 +136,7 @@ await test(name("the flags no_f16 and no_subgroups disable features"), async () 
     checkEqual((b.memory.doublesAt(DATA, 11)[10] ?? 0) & 3, 0, "features");
 });
 
-await test(name("buffers are zero-initialised and can be written, read and copied at any offset"), async () => {
+await test(name("buffers are zero-initialized and can be written, read and copied at any offset"), async () => {
     const b = new Fixture();
     await b.open();
     const buffer = b.js.buffer(b.device, 4096, STORAGE);

@@ -1,4 +1,4 @@
-/** Line icons on a 20 x 20 grid, in the current text colour. */
+/** Line icons on a 20 x 20 grid, in the current text color. */
 
 const paths = {
     plus: "M10 4v12M4 10h12",

@@ -22,7 +22,7 @@ interface Line {
     at: number;
 }
 
-// No two neighbouring parts of these match the same character without limit: backtracking would take quadratic time.
+// No two neighboring parts of these match the same character without limit: backtracking would take quadratic time.
 const fence = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const headingMark = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const rule = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;

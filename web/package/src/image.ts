@@ -1,4 +1,4 @@
-/** Decodes image files to pixels with the browser: EXIF orientation applied, no colour conversion, transparent pixels on white. */
+/** Decodes image files to pixels with the browser: EXIF orientation applied, no color conversion, transparent pixels on white. */
 import { BezelError } from "./errors.js";
 import { imageSize, type ImageSize } from "./image_size.js";
 
@@ -9,7 +9,7 @@ const TILE = 2048;
 
 type Canvas2d = OffscreenCanvasRenderingContext2D | CanvasRenderingContext2D;
 
-/** Null: the format is not recognised. */
+/** Null: the format is not recognized. */
 export async function readSize(file: Blob): Promise<ImageSize | null> {
     return imageSize(new Uint8Array(await file.slice(0, HEADER_BYTES).arrayBuffer()));
 }
@@ -44,7 +44,7 @@ function newCanvas(width: number, height: number): OffscreenCanvas | HTMLCanvasE
 /** Reads a tile, [height][width][4]. */
 type Reader = (x: number, y: number, width: number, height: number) => Uint8ClampedArray | Uint8Array;
 
-/** A 2D canvas premultiplies colours by alpha, which is lossless only for opaque pixels. */
+/** A 2D canvas premultiplies colors by alpha, which is lossless only for opaque pixels. */
 function canvasReader(bitmap: ImageBitmap): Reader {
     const [w, h] = [Math.min(TILE, bitmap.width), Math.min(TILE, bitmap.height)];
     const context = newCanvas(w, h).getContext("2d", { willReadFrequently: true }) as Canvas2d | null;
@@ -64,7 +64,7 @@ function canvasReader(bitmap: ImageBitmap): Reader {
     };
 }
 
-/** A WebGL texture keeps colours regardless of alpha. Null: no WebGL, or the image exceeds its texture size. */
+/** A WebGL texture keeps colors regardless of alpha. Null: no WebGL, or the image exceeds its texture size. */
 function textureReader(bitmap: ImageBitmap): Reader | null {
     const gl = newCanvas(1, 1).getContext("webgl2") as WebGL2RenderingContext | null;
     if (!gl || Math.max(bitmap.width, bitmap.height) > (gl.getParameter(gl.MAX_TEXTURE_SIZE) as number)) {
@@ -87,9 +87,9 @@ function textureReader(bitmap: ImageBitmap): Reader | null {
     };
 }
 
-/** A colour of a pixel that is composited on white, as the reference implementation does: the bits of Pillow's alpha_composite. */
-export function onWhite(colour: number, alpha: number): number {
-    const sum = colour * alpha + 255 * (255 - alpha) + 128;
+/** A color of a pixel that is composited on white, as the reference implementation does: the bits of Pillow's alpha_composite. */
+export function onWhite(color: number, alpha: number): number {
+    const sum = color * alpha + 255 * (255 - alpha) + 128;
     return (sum + (sum >> 8)) >> 8;
 }
 

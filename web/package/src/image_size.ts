@@ -1,5 +1,5 @@
 /** Parses an image's size from its header, so that huge images are refused before they are decoded. The input is
- * untrusted; what is not recognised is null. */
+ * untrusted; what is not recognized is null. */
 
 import { be16, be32, byte, le16, le24, le32, text } from "./header_bytes.js";
 

@@ -1,5 +1,5 @@
 /** Parses the headers of sound files: whether C can read them, and their sample rate. The input is untrusted; what is
- * not recognised is null. */
+ * not recognized is null. */
 
 import { byte, le16, le32, text } from "./header_bytes.js";
 

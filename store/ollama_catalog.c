@@ -99,14 +99,14 @@ static bz_status find_roots(bz_store_root *roots, size_t *n, bz_error *err)
 /* ---- all names ------------------------------------------------------------------ */
 
 typedef struct walk {
-    bz_catalogue *all;
+    bz_catalog *all;
     size_t root;
     const char *folder;
     int level; /* of its entries: 0 are hosts, 3 are tags */
     bz_store_name name;
 } walk;
 
-static void add_name(bz_catalogue *c, const walk *w)
+static void add_name(bz_catalog *c, const walk *w)
 {
     if (c->n == c->cap) {
         size_t cap = c->cap ? 2 * c->cap : 16;
@@ -151,13 +151,13 @@ static int by_root_and_name(const void *a, const void *b)
                : strcmp(bz_store_name_text(&x->name, p), bz_store_name_text(&y->name, q));
 }
 
-void bz_catalogue_free(bz_catalogue *c)
+void bz_catalog_free(bz_catalog *c)
 {
     bz_store_roots_free(c->roots, c->n_roots);
     free(c->names);
 }
 
-bz_status bz_catalogue_read(bz_catalogue *c, bz_error *err)
+bz_status bz_catalog_read(bz_catalog *c, bz_error *err)
 {
     bz_status status = find_roots(c->roots, &c->n_roots, err);
     for (size_t i = 0; status == BZ_OK && i < c->n_roots; i++) {
@@ -178,7 +178,7 @@ bz_status bz_catalogue_read(bz_catalogue *c, bz_error *err)
     return status;
 }
 
-const bz_found *bz_catalogue_find(const bz_catalogue *c, const bz_store_name *name)
+const bz_found *bz_catalog_find(const bz_catalog *c, const bz_store_name *name)
 {
     char asked[BZ_NAME_TEXT], other[BZ_NAME_TEXT];
     const bz_found *alike = NULL;
@@ -195,8 +195,8 @@ const bz_found *bz_catalogue_find(const bz_catalogue *c, const bz_store_name *na
     return alike;
 }
 
-bool bz_catalogue_nearest(const bz_catalogue *c, const bz_store_name *asked,
-                          const bz_found *best[BZ_SUGGESTIONS], size_t *n)
+bool bz_catalog_nearest(const bz_catalog *c, const bz_store_name *asked,
+                        const bz_found *best[BZ_SUGGESTIONS], size_t *n)
 {
     unsigned distance[BZ_SUGGESTIONS];
     *n = 0;
