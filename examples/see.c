@@ -1,6 +1,6 @@
-/* see: ask about a picture.
+/* see: ask about an image.
  *
- *   see model.gguf picture.ppm "What is this?" [mmproj.gguf]
+ *   see model.gguf image.ppm "What is this?" [mmproj.gguf]
  *
  * The library takes pixels and knows no file formats: the program decodes. A PPM file is little
  * more than pixels, so that this one needs no other library. The answer goes to stdout.
@@ -37,7 +37,7 @@ static uint8_t *read_ppm(const char *path, uint32_t *width, uint32_t *height, bz
     }
     if (!rgb) {
         *err = (bz_error){BZ_BAD_FILE,
-                          "The picture is missing, or is not a PPM file of 8 bits a color (P6)."};
+                          "The image is missing, or is not a PPM file of 8 bits a color (P6)."};
     }
     return rgb;
 }
@@ -57,12 +57,12 @@ static bz_media *encode(bz_encoder *encoder, const uint8_t *rgb, uint32_t width,
 }
 
 /* A request as clients of OpenAI's or Ollama's interface write it; what "url" says is up to us, as
- * we read the picture. To be freed. */
+ * we read the image. To be freed. */
 static char *write_request(const char *question)
 {
     static const char begin[] = "{\"temperature\": 0, \"max_tokens\": 200, \"messages\": "
                                 "[{\"role\": \"user\", \"content\": ["
-                                "{\"type\": \"image_url\", \"image_url\": {\"url\": \"picture\"}},"
+                                "{\"type\": \"image_url\", \"image_url\": {\"url\": \"image\"}},"
                                 "{\"type\": \"text\", \"text\": \"";
     static const char end[] = "\"}]}]}";
     char *request = malloc(sizeof begin + 6 * strlen(question) + sizeof end);
@@ -101,12 +101,12 @@ int main(int argc, char **argv)
     uint32_t width, height;
     bz_error err = {0};
     int code = EXIT_SUCCESS;
-    /* The request's first and only picture. */
+    /* The request's first and only image. */
     const bz_chat_options options = {
         .size = sizeof options, .part = show, .media = &media, .n_media = 1};
 
     if (argc < 4 || argc > 5) {
-        fprintf(stderr, "usage: see model.gguf picture.ppm \"What is this?\" [mmproj.gguf]\n");
+        fprintf(stderr, "usage: see model.gguf image.ppm \"What is this?\" [mmproj.gguf]\n");
         return 2;
     }
     if (bz_model_open_file(&model, argv[1], argc == 5 ? argv[4] : NULL, NULL, &err) != BZ_OK ||

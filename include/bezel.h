@@ -408,7 +408,7 @@ typedef struct bz_chat_options {
  * aborted and no answer. */
 BZ_API bz_status bz_chat(const bz_model *model, const char *request, size_t len,
                          const bz_chat_options *options, char **answer, bz_error *err);
-BZ_API void bz_free(void *memory); /* NULL is fine */
+BZ_API void bz_free(void *memory); /* free() of the library's C runtime; may be NULL */
 
 /* The same step by step. Prefill the turn's prompt with a snapshot where it says, generate with its
  * options, push every token, then -1; take the parts after each push. After END free the job. */

@@ -16,8 +16,8 @@ extern "C" {
 
 typedef enum bz_media_kind { BZ_MEDIA_IMAGE, BZ_MEDIA_AUDIO } bz_media_kind;
 
-BZ_API bool bz_model_takes(const bz_model *model,
-                           bz_media_kind kind); /* whether it has such an encoder */
+/* Whether the model has an encoder for this kind. */
+BZ_API bool bz_model_takes(const bz_model *model, bz_media_kind kind);
 
 /* ---- encoding ----------------------------------------------------------- */
 
@@ -26,11 +26,12 @@ typedef struct bz_media bz_media;
 
 typedef struct bz_encoder_options {
     size_t size;
-    uint32_t budget;  /* most tokens of an image: 70 to 1120; 0: the model's default, usually 280 */
-    uint32_t keep;    /* encoded media cached by their content; 0: 16 */
-    unsigned threads; /* 0: every processor */
+    uint32_t
+        budget;    /* maximum tokens of an image, 70 to 1120; 0: the model's default, usually 280 */
+    uint32_t keep; /* encoded media cached by their content; 0: 16 */
+    unsigned threads;    /* 0: every processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
-    bool exact; /* gpu: round nothing to f16, which is otherwise done where subgroup matrices are
+    bool exact; /* gpu: keep f32; by default products are rounded to f16 where subgroup matrices are
                    available */
 } bz_encoder_options;
 
@@ -38,40 +39,40 @@ BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model,
                                 const bz_encoder_options *options, bz_error *err);
 BZ_API void bz_encoder_free(bz_encoder *encoder); /* before the model; its bz_media stay */
 
-/* rgb: [height][width][3], upright (EXIF applied), no alpha. pcm: samples of one channel in
- * [-1, 1]; `rate` of them are a second. Both must stay until the job is freed. What was encoded
- * before is not encoded again. Audio of more than 30 seconds is encoded in pieces. Progress events
- * count the encoder's blocks. */
+/* rgb: [height][width][3], upright (EXIF applied), no alpha. pcm: [samples], mono, in [-1, 1], at
+ * `rate` samples per second. Both must stay valid until the job is freed. Cached media are not
+ * encoded again. Audio of more than 30 seconds is encoded in pieces. Progress events count the
+ * encoder's blocks. */
 BZ_API bz_status bz_encode_image(bz_encoder *encoder, const uint8_t *rgb, uint32_t width,
                                  uint32_t height, bz_job **job, bz_error *err);
 BZ_API bz_status bz_encode_audio(bz_encoder *encoder, const float *pcm, size_t samples,
                                  uint32_t rate, bz_job **job, bz_error *err);
-/* The result of a job that is done; every call returns a reference to be freed with bz_media_free.
- */
+/* The result of a finished job. Every call returns a new reference, to be freed with
+ * bz_media_free. */
 BZ_API bz_media *bz_job_media(bz_job *job);
-/* Of a job that is done, unless its result was cached: the encoder's input [rows][cols], which is
- * mel features, samples, or the image's patches. Else NULL. Valid until the job is freed. */
+/* The encoder's input, [rows][cols]: mel features, samples, or the image's patches. NULL if the job
+ * is not finished or its result came from the cache. Valid until the job is freed. */
 BZ_API const float *bz_job_features(const bz_job *job, uint32_t *rows, uint32_t *cols);
 
 typedef struct bz_encoder_stats {
-    uint64_t encoded, remembered; /* media; remembered: found in the cache */
+    uint64_t encoded, cached; /* media that were encoded; that came from the cache */
 } bz_encoder_stats;
 BZ_API bz_encoder_stats bz_encoder_get_stats(const bz_encoder *encoder);
-/* With a model on a GPU: a sentence on why something was encoded on the CPU; NULL: nothing was. */
+/* With a model on a GPU: a sentence that says why media were encoded on the CPU, or NULL. */
 BZ_API const char *bz_encoder_notice(const bz_encoder *encoder);
 
 /* ---- decoding helpers --------------------------------------------------- */
 
-/* Refuses a size that bz_encode_image would refuse, so that a decoder need not allocate it. */
+/* Fails for a size that bz_encode_image refuses: check it before allocating the pixels. */
 BZ_API bz_status bz_image_check(uint32_t width, uint32_t height, bz_error *err);
 
 enum { BZ_AUDIO_MIN_RATE = 1000, BZ_AUDIO_MAX_RATE = 768000 }; /* samples per second */
 
 typedef struct bz_sound {
-    float *pcm; /* [frames], mono, in [-1, 1]; free() it */
+    float *pcm; /* [frames], mono, in [-1, 1]; to be freed with bz_free */
     size_t frames;
     uint32_t rate;
-    bool cut; /* the file ends early: these are the samples before its end */
+    bool cut; /* the file is truncated: these are the samples that it has */
 } bz_sound;
 
 /* Decodes a WAV file in memory: PCM of 8, 16, 24 or 32 bits or floats of 32 or 64, up to 64
@@ -82,26 +83,26 @@ BZ_API bz_status bz_wav_read(bz_sound *sound, const uint8_t *bytes, size_t n, bz
 
 BZ_API void bz_media_free(bz_media *media);
 BZ_API bz_media_kind bz_media_get_kind(const bz_media *media);
-BZ_API uint32_t
-bz_media_pieces(const bz_media *media); /* 1; of audio longer than 30 seconds more */
-/* [rows][width]: one row for each token it stands for. */
+/* 1; more for audio of more than 30 seconds. */
+BZ_API uint32_t bz_media_pieces(const bz_media *media);
+/* [rows][width], one row per soft token. */
 BZ_API const float *bz_media_rows(const bz_media *media, uint32_t *rows, uint32_t *width);
 
 /* ---- in a prompt ------------------------------------------------------------ */
 
-/* As bz_session_prefill, with images and audio: `ids` has for each of them, in order, as many
+/* As bz_session_prefill, with images and audio: for each of them, in order, `ids` has as many
  * <|image|> or <|audio|> tokens as it has rows (begin and end tokens around them are ordinary
- * tokens). Media with the same content as before are not computed again. The media may be freed
- * once this returns. */
+ * tokens). A prefix with the same content as before is reused. The media may be freed once this
+ * returns. */
 BZ_API bz_status bz_session_prefill_media(bz_session *session, const int32_t *ids, size_t n,
                                           bz_media *const *media, size_t n_media,
                                           const bz_prefill_options *options, bz_job **job,
                                           bz_error *err);
 
 /* A turn whose request may have image_url, input_audio and the like. Its media are listed in order;
- * source is the text in the request (an address, base64). Attach encoded media to each, then
+ * source is the text in the request (a URL, base64). Attach an encoded bz_media to each, then
  * prefill with bz_turn_prefill, which is bz_session_prefill_media with the turn's prompt and
- * snapshot. bz_turn_prompt works once all are attached. */
+ * snapshot. bz_turn_prompt is valid once all are attached. */
 BZ_API bz_status bz_turn_new_media(bz_turn **turn, const bz_model *model, const char *request,
                                    size_t len, bz_error *err);
 BZ_API size_t bz_turn_media(const bz_turn *turn); /* how many */

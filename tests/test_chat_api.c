@@ -285,13 +285,13 @@ static void test_refusals(const bz_model *m)
     bz_model_free(other);
 }
 
-static void test_picture(const bz_model *m)
+static void test_image(const bz_model *m)
 {
     enum { SIDE = 96 };
     static const char request[] =
         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
         "{\"url\":\"x\"}},{\"type\":\"text\",\"text\":\"What is this?\"}]}],\"temperature\":0}";
-    begin("a picture");
+    begin("an image");
     static uint8_t rgb[SIDE * SIDE * 3];
     for (int i = 0; i < SIDE * SIDE; i++) {
         const int x = i % SIDE - SIDE / 2, y = i / SIDE - SIDE / 2;
@@ -316,7 +316,7 @@ static void test_picture(const bz_model *m)
     drop(&r);
     o.n_media = 1;
     r = ask_with(m, "{\"messages\":[" USER("x") "]}", &o);
-    CHECKF(r.status == BZ_BAD_REQUEST && strstr(r.err.text, "0 pictures"), "%s", r.err.text);
+    CHECKF(r.status == BZ_BAD_REQUEST && strstr(r.err.text, "0 images"), "%s", r.err.text);
     drop(&r);
     bz_media_free(media[0]);
     bz_job_free(job);
@@ -347,7 +347,7 @@ int main(void)
     test_session(m);
     test_cancel(m);
     test_refusals(m);
-    test_picture(m);
+    test_image(m);
     bz_model_free(m);
     test_diffusion();
     return finish();

@@ -315,8 +315,8 @@ int main(void)
             .size = sizeof o, .exact = true, .kernels = kernels[k], .threads = 2};
         begin("logits of a canvas%s%s", k ? ", kernels " : "", k ? kernels[k] : "");
         check_canvas_logits(&g, m, &o, 1e-3);
-        begin("a prompt with a picture%s%s", k ? ", kernels " : "", k ? kernels[k] : "");
-        check_canvas_picture("cpu", &o, 1e-3);
+        begin("a prompt with an image%s%s", k ? ", kernels " : "", k ? kernels[k] : "");
+        check_canvas_image("cpu", &o, 1e-3);
         begin("recorded generations%s%s", k ? ", kernels " : "", k ? kernels[k] : "");
         check_generation(&g, m, &o, "gen");
         check_generation(&g, m, &o, "gen_eos");

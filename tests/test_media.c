@@ -20,7 +20,7 @@ static const uint8_t *bytes_of(const golden *g, bz_size *size, const char *name)
     return t ? g->map.data + t->offset : NULL;
 }
 
-/* ---- pictures ---------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------- */
 
 static void test_sizes(const golden *g)
 {

@@ -1,4 +1,4 @@
-/* Pictures and sound among tokens: logits against Hugging Face's, reuse by content, and what is
+/* Images and audio among tokens: logits against Hugging Face's, reuse by content, and what is
  * refused. */
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
         const double worst = prompt_error(&g, k, logits, vocab);
         CHECKF(worst < 1e-3, "logits off by %g", worst);
 
-        /* The same prompt again costs one token; another picture in its place costs all from there
+        /* The same prompt again costs one token; another image in its place costs all from there
          * on. */
         const uint64_t before = bz_session_get_stats(s).prefilled;
         CHECK(prefill_with(s, ids, n, list, p->n, NULL, &err) == BZ_OK);
@@ -81,10 +81,10 @@ static void run_case(const char *what, const char *text, const char *mmproj, con
  * continues after it. */
 static void test_long(const char *name, bool exact, double bound)
 {
-    begin("%s: a picture of more tokens than a chunk%s", name, exact ? "" : ", 8 bits");
+    begin("%s: an image of more tokens than a chunk%s", name, exact ? "" : ", int8");
     bz_model *m = open_golden_or_fail(name, NULL);
     bz_error err = {0};
-    const double d = long_picture_error(
+    const double d = long_image_error(
         m, name,
         &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2},
         &err);
@@ -105,13 +105,13 @@ static void test_refusals(void)
     const int32_t good[] = {2, 763, 763, 763, 100, 764, 764, 101}, few[] = {2, 763, 763, 100};
     CHECKF(prefill_with(s, good, 8, both, 2, NULL, &err) == BZ_OK, "%s", err.text);
     CHECK(prefill_with(s, good, 8, both, 1, NULL, &err) == BZ_BAD_REQUEST &&
-          strstr(err.text, "another sound"));
+          strstr(err.text, "another audio clip"));
     CHECK(prefill_with(s, good, 5, both, 2, NULL, &err) == BZ_BAD_REQUEST &&
-          strstr(err.text, "places for 1"));
+          strstr(err.text, "tokens for 1"));
     CHECK(prefill_with(s, few, 4, both, 1, NULL, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "needs 3"));
     CHECK(prefill_with(s, good + 4, 4, both, 1, NULL, &err) == BZ_BAD_REQUEST &&
-          strstr(err.text, "a picture was given"));
+          strstr(err.text, "an image was passed"));
     CHECK(prefill_with(s, good, 8, &foreign, 1, NULL, &err) == BZ_BAD_REQUEST &&
           strstr(err.text, "another model"));
     const int32_t outside[] = {2, 763, 763, 763, -5};
@@ -126,7 +126,7 @@ static void test_refusals(void)
 
 static void test_turn(void)
 {
-    begin("a request with a picture and a sound");
+    begin("a request with an image and audio");
     static const char request[] = "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":"
                                   "\"image_url\",\"image_url\":{\"url\":"
                                   "\"cat.jpg\"}},{\"type\":\"text\",\"text\":\"and\"},{\"type\":"

@@ -101,8 +101,7 @@ static void test_remembering(void)
     bz_encoder *e = encoder_or_fail(
         m, &(bz_encoder_options){.size = sizeof(bz_encoder_options), .budget = 70, .keep = 2});
     bz_media *a = encode_golden(e, &media, "image", 0), *b = encode_golden(e, &media, "image", 0);
-    CHECK(a == b && bz_encoder_get_stats(e).encoded == 1 &&
-          bz_encoder_get_stats(e).remembered == 1);
+    CHECK(a == b && bz_encoder_get_stats(e).encoded == 1 && bz_encoder_get_stats(e).cached == 1);
     bz_media *c = encode_golden(e, &media, "audio", 0), *d = encode_golden(e, &media, "image", 2);
     CHECK(c != a && d != a && bz_encoder_get_stats(e).encoded == 3);
     bz_media_free(b);
@@ -246,9 +245,10 @@ static void test_cancel(void)
     bz_error err = {0};
     unsigned events = 0;
     CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK);
-    /* 99 x 99 patches are more than this table of places has: refused before anything is computed
+    /* 99 x 99 patches are more than this table of positions has: refused before anything is
+     * computed
      */
-    CHECK(bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "places"));
+    CHECK(bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "positions"));
     bz_job_free(job);
     bz_encoder_free(e);
     e = encoder_or_fail(m, &(bz_encoder_options){.size = sizeof(bz_encoder_options),

@@ -125,7 +125,7 @@ bz_status media_file_encode(bz_encoder *encoder, bz_media_kind kind, const char 
     name_mmproj_option(err);
     bz_job_free(job);
     image_free(&p);
-    free(s.pcm);
+    bz_free(s.pcm);
     status = status == BZ_OK || status == BZ_ABORTED ? status : about(&from, err);
     source_close(&from);
     return status;

@@ -164,7 +164,7 @@ static bz_status attach_media(chat_run *c, bz_error *err)
                              "The request has image or audio content (image_url, input_audio); "
                              "encode it and pass it in bz_chat_options.media.")
                    : bz_fail(err, BZ_BAD_REQUEST,
-                             "The request has %zu pictures and sounds; %zu were passed.", n,
+                             "The request has %zu images and audio clips; %zu were passed.", n,
                              c->o->n_media);
     }
     for (size_t i = 0; i < n && status == BZ_OK; i++) {

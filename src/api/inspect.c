@@ -38,7 +38,7 @@ static void put_key(bz_json *j, const char *name, const bz_gguf *g, const char *
     }
 }
 
-/* An mmproj file: towers for pictures and sound, and nothing else. */
+/* An mmproj file: vision and audio towers, and nothing else. */
 static bool is_media(const bz_gguf *g)
 {
     bz_str architecture;

@@ -9,7 +9,7 @@
 #include "text/parse.h"
 #include "text/request.h"
 
-/* A picture or sound of the request. */
+/* An image or audio clip of the request. */
 typedef struct turn_media {
     bz_part part;
     bz_media *media; /* NULL: not attached yet */
@@ -21,7 +21,7 @@ struct bz_turn {
     bz_request request;
     bz_ids prompt;
     uint32_t snapshot_at;
-    bz_ids short_prompt; /* with one token per picture or sound; empty without any */
+    bz_ids short_prompt; /* with one token per image or audio clip; empty without any */
     uint32_t short_snapshot;
     turn_media *media;
     size_t n_media;
@@ -78,7 +78,7 @@ static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_err
     }
     t->media = calloc(p->n_media + 1, sizeof *t->media);
     if (!t->media) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's images.");
     }
     for (size_t i = 0; i < p->n_media; i++) {
         if (p->media[i].part.kind == BZ_PART_VIDEO) {
@@ -164,7 +164,7 @@ bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, siz
     return new_turn(out, m, request, len, false, err);
 }
 
-/* ---- pictures and sounds ---------------------------------------------------------- */
+/* ---- images and audio ------------------------------------------------------------- */
 
 bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len,
                             bz_error *err)
@@ -226,7 +226,7 @@ static bz_status expand(bz_turn *t, bz_error *err)
     return next == t->n_media
                ? BZ_OK
                : bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                         "This model's vocabulary has no tokens for pictures and sound.");
+                         "This model's vocabulary has no tokens for images and audio.");
 }
 
 bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *err)
@@ -238,8 +238,8 @@ bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *
     }
     const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
     if (image != (media->kind == BZ_MEDIA_IMAGE)) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the request's media is a %s.", i + 1,
-                       image ? "picture" : "sound");
+        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the request's media is %s.", i + 1,
+                       image ? "an image" : "audio");
     }
     bz_media *held = bz_media_hold(media);
     bz_media_free(t->media[i].media);
@@ -251,11 +251,11 @@ bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_erro
 {
     if (t->prompt.n == 0) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The request has pictures or sounds that were not attached yet.");
+                       "The request has images or audio that were not attached yet.");
     }
     bz_media **list = malloc((t->n_media + 1) * sizeof *list);
     if (!list) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's pictures.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's images.");
     }
     for (size_t i = 0; i < t->n_media; i++) {
         list[i] = t->media[i].media;

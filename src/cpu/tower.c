@@ -124,13 +124,14 @@ void cpu_pool_patches(cpu *c, const cpu_job *job, uint32_t token, unsigned worke
 {
     (void)worker;
     const bz_step *s = job->step;
-    const uint32_t side = s->width, across = c->rows->patch_cols, tokens_across = across / side;
-    const uint32_t first = token / tokens_across * side * across + token % tokens_across * side;
+    const uint32_t side = s->width, patch_cols = c->rows->patch_cols,
+                   token_cols = patch_cols / side;
+    const uint32_t first = token / token_cols * side * patch_cols + token % token_cols * side;
     const uint32_t cols = cpu_info(c, s->out[0])->cols;
     float *out = cpu_row(c, s->out[0], token);
     memset(out, 0, cols * sizeof *out);
     for (uint32_t p = 0; p < side * side; p++) {
-        const float *x = cpu_row(c, s->in[0], first + p / side * across + p % side);
+        const float *x = cpu_row(c, s->in[0], first + p / side * patch_cols + p % side);
         for (uint32_t i = 0; i < cols; i++) {
             out[i] += x[i];
         }

@@ -27,9 +27,9 @@ static bz_progress step_look(bz_encode_job *j)
 {
     bz_encoder *e = j->e;
     j->content = content_of(j);
-    j->media = bz_encoder_recall(e, j->content);
+    j->media = bz_encoder_cache_find(e, j->content);
     if (j->media) {
-        e->stats.remembered++;
+        e->stats.cached++;
         j->stage = STAGE_FINISHED;
         return BZ_JOB_AGAIN;
     }
@@ -87,14 +87,14 @@ static void free_job(bz_job *job)
     free(j->resampled);
     free(j->features);
     free(j->input);
-    free(j->across);
-    free(j->down);
+    free(j->pos_x);
+    free(j->pos_y);
     free(j);
 }
 
 static bz_status new_job(bz_encode_job **out, bz_encoder *e, bz_media_kind kind, bz_error *err)
 {
-    static const char *const what[2] = {"pictures", "sound"};
+    static const char *const what[2] = {"images", "audio"};
     if (e->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The encoder is busy with another job.");
     }

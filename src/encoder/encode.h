@@ -20,7 +20,7 @@
 #include "media/resample.h"
 #include "session/model.h"
 
-enum { BZ_MOMENTS = 4 }; /* of 10 ms in a soft token */
+enum { BZ_FRAMES_PER_TOKEN = 4 }; /* of 10 ms in a soft token */
 
 /* The vision or the audio encoder. */
 typedef struct bz_tower_state {
@@ -93,9 +93,9 @@ typedef struct bz_encode_job {
     uint32_t piece;     /* of audio */
     bool lost;          /* the device was lost, when lost_at rows were done */
     uint32_t lost_at;
-    bool reloading; /* the model is being loaded onto another device */
-    float *input;   /* of a piece, padded with silence */
-    int32_t *across, *down;
+    bool reloading;         /* the model is being loaded onto another device */
+    float *input;           /* of a piece, padded with silence */
+    int32_t *pos_x, *pos_y; /* [feature_rows] of the patches */
     bz_rows rows;
 } bz_encode_job;
 
@@ -105,9 +105,10 @@ typedef struct bz_encode_job {
 void bz_encoder_drop(bz_encoder *e, bz_media_kind kind);
 bool bz_encoder_is_of(bz_media_kind kind,
                       const bz_weight_info *w); /* whether w belongs to that tower */
-bz_media *bz_encoder_recall(bz_encoder *e,
-                            bz_content content); /* a reference for the caller; NULL: not found */
-void bz_encoder_remember(bz_encoder *e, const bz_media *m);
+bz_media *
+bz_encoder_cache_find(bz_encoder *e,
+                      bz_content content); /* a reference for the caller; NULL: not found */
+void bz_encoder_cache_add(bz_encoder *e, const bz_media *m);
 
 /* ---- weights.c ---------------------------------------------------------------------- */
 

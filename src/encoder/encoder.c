@@ -172,7 +172,7 @@ bool bz_model_takes(const bz_model *m, bz_media_kind kind)
 
 /* ---- cache ------------------------------------------------------------------------ */
 
-bz_media *bz_encoder_recall(bz_encoder *e, bz_content content)
+bz_media *bz_encoder_cache_find(bz_encoder *e, bz_content content)
 {
     for (uint32_t i = 0; i < e->n_kept; i++) {
         bz_media *m = e->kept[i];
@@ -185,7 +185,7 @@ bz_media *bz_encoder_recall(bz_encoder *e, bz_content content)
     return NULL;
 }
 
-void bz_encoder_remember(bz_encoder *e, const bz_media *m)
+void bz_encoder_cache_add(bz_encoder *e, const bz_media *m)
 {
     if (e->n_kept == e->keep) {
         bz_media_free(e->kept[--e->n_kept]);

@@ -34,7 +34,7 @@ bz_progress bz_encode_prepare_image(bz_encode_job *j, bz_need *need)
     j->features = malloc((size_t)j->feature_rows * j->feature_cols * sizeof *j->features);
     j->media = bz_media_new(BZ_MEDIA_IMAGE, tokens, j->e->model->text.config.width);
     if (!j->features || !j->media) {
-        return no_memory(need, "a picture");
+        return no_memory(need, "an image");
     }
     /* towers take pixels from -1 to 1, projections from 0 to 1 */
     bz_image_patches(bz_resize_pixels(j->resize), j->to, v->side,
@@ -67,7 +67,9 @@ uint32_t bz_encode_pieces(const bz_encode_job *j)
 uint32_t bz_encode_piece_tokens(const bz_encode_job *j, uint32_t piece)
 {
     const uint32_t n = bz_encode_piece_features(j, piece);
-    return j->e->towers.audio.kind == BZ_TOWER_LAYERS ? (n + BZ_MOMENTS - 1) / BZ_MOMENTS : n;
+    return j->e->towers.audio.kind == BZ_TOWER_LAYERS
+               ? (n + BZ_FRAMES_PER_TOKEN - 1) / BZ_FRAMES_PER_TOKEN
+               : n;
 }
 
 static bz_progress allocate_audio(bz_encode_job *j, bz_need *need)
@@ -90,7 +92,7 @@ static bz_progress allocate_audio(bz_encode_job *j, bz_need *need)
     j->media = bz_media_new(BZ_MEDIA_AUDIO, tokens, j->e->model->text.config.width);
     j->e->mel = j->e->mel ? j->e->mel : bz_mel_new();
     if (!j->features || !j->media || !j->e->mel) {
-        return no_memory(need, "a sound");
+        return no_memory(need, "audio");
     }
     j->media->pieces = pieces;
     return BZ_JOB_AGAIN;
@@ -104,7 +106,7 @@ static bz_progress resample(bz_encode_job *j, bz_need *need)
         }
         j->resampled = malloc((size_t)(bz_resampler_count(j->resampler, j->samples) + 1) *
                               sizeof *j->resampled);
-        return j->resampled ? BZ_JOB_AGAIN : no_memory(need, "a sound");
+        return j->resampled ? BZ_JOB_AGAIN : no_memory(need, "audio");
     }
     const uint64_t total = bz_resampler_count(j->resampler, j->samples),
                    left = total - j->resampled_to;

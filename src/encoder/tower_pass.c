@@ -31,36 +31,36 @@ static bz_status plan_for(bz_encode_job *j, uint32_t rows, uint32_t out_rows, bz
 static bz_status begin_image(bz_encode_job *j, bz_error *err)
 {
     const bz_vision *v = &j->e->towers.vision;
-    const uint32_t n = j->feature_rows, across = j->to.width / v->side;
+    const uint32_t n = j->feature_rows, cols = j->to.width / v->side;
     const bool layers = v->kind == BZ_TOWER_LAYERS;
-    if (across > v->positions || n / across > v->positions) {
+    if (cols > v->positions || n / cols > v->positions) {
         return bz_fail(
             err, BZ_BAD_REQUEST,
-            "The picture is %u patches wide and %u high; the model knows %u places, so crop it.",
-            across, n / across, v->positions);
+            "The image is %u patches wide and %u high; the model has %u positions, so crop it.",
+            cols, n / cols, v->positions);
     }
     bz_status status = plan_for(j, n, layers ? j->media->rows : 1, err);
-    j->across = j->across ? j->across : malloc(n * sizeof *j->across);
-    j->down = j->down ? j->down : malloc(n * sizeof *j->down);
-    if (status != BZ_OK || !j->across || !j->down) {
+    j->pos_x = j->pos_x ? j->pos_x : malloc(n * sizeof *j->pos_x);
+    j->pos_y = j->pos_y ? j->pos_y : malloc(n * sizeof *j->pos_y);
+    if (status != BZ_OK || !j->pos_x || !j->pos_y) {
         return status != BZ_OK ? status
-                               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode a picture.");
+                               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode an image.");
     }
     for (uint32_t i = 0; i < n; i++) {
-        j->across[i] = (int32_t)(i % across);
-        j->down[i] = (int32_t)(i / across);
+        j->pos_x[i] = (int32_t)(i % cols);
+        j->pos_y[i] = (int32_t)(i / cols);
     }
     j->rows = (bz_rows){.n = n,
                         .n_out = layers ? j->media->rows : 0,
-                        .pos = j->across,
-                        .pos_y = j->down,
-                        .patch_cols = across,
+                        .pos = j->pos_x,
+                        .pos_y = j->pos_y,
+                        .patch_cols = cols,
                         .input = j->features};
     return BZ_OK;
 }
 
 /* A piece of audio as rows of the plan: four frames each, silence after the last. */
-static bz_status begin_sound(bz_encode_job *j, bz_error *err)
+static bz_status begin_audio(bz_encode_job *j, bz_error *err)
 {
     const bz_encoder *e = j->e;
     const bool layers = e->towers.audio.kind == BZ_TOWER_LAYERS;
@@ -69,8 +69,8 @@ static bz_status begin_sound(bz_encode_job *j, bz_error *err)
         first += bz_encode_piece_features(j, p);
     }
     const uint32_t n = bz_encode_piece_tokens(j, j->piece),
-                   moments = bz_encode_piece_features(j, j->piece);
-    const size_t cols = (size_t)j->feature_cols * (layers ? BZ_MOMENTS : 1);
+                   frames = bz_encode_piece_features(j, j->piece);
+    const size_t cols = (size_t)j->feature_cols * (layers ? BZ_FRAMES_PER_TOKEN : 1);
     bz_status status = plan_for(j, n, 1, err);
     if (status != BZ_OK) {
         return status;
@@ -78,12 +78,12 @@ static bz_status begin_sound(bz_encode_job *j, bz_error *err)
     free(j->input);
     j->input = calloc(n * cols, sizeof *j->input);
     if (!j->input) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode a sound.");
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to encode audio.");
     }
     memcpy(j->input, j->features + first * j->feature_cols,
-           (size_t)moments * j->feature_cols * sizeof *j->input);
+           (size_t)frames * j->feature_cols * sizeof *j->input);
     j->rows = (bz_rows){
-        .n = n, .n_out = layers ? BZ_AUDIO_WINDOW : 0, .input = j->input, .frames = moments};
+        .n = n, .n_out = layers ? BZ_AUDIO_WINDOW : 0, .input = j->input, .frames = frames};
     return BZ_OK;
 }
 
@@ -115,7 +115,7 @@ bz_progress bz_encode_pass(bz_encode_job *j, bz_need *need)
     bz_tower_state *t = &e->tower[j->kind];
     if (!j->in_pass) {
         const bz_status status =
-            j->kind == BZ_MEDIA_IMAGE ? begin_image(j, &need->error) : begin_sound(j, &need->error);
+            j->kind == BZ_MEDIA_IMAGE ? begin_image(j, &need->error) : begin_audio(j, &need->error);
         if (status != BZ_OK) {
             return bz_encode_fall_back(j, need);
         }
@@ -149,7 +149,7 @@ bz_progress bz_encode_pass(bz_encode_job *j, bz_need *need)
         }
     }
     j->media->content = j->content;
-    bz_encoder_remember(e, j->media);
+    bz_encoder_cache_add(e, j->media);
     e->stats.encoded++;
     j->stage = STAGE_FINISHED;
     return BZ_JOB_AGAIN;

@@ -86,7 +86,7 @@ bz_progress bz_encode_check(bz_encode_job *j, bz_need *need)
 static void keep_notice(bz_encoder *e, bz_media_kind kind, const bz_error *why)
 {
     const char *format = "%s encoded on the CPU, not on the GPU: %s",
-               *what = kind == BZ_MEDIA_IMAGE ? "Pictures are" : "Sounds are";
+               *what = kind == BZ_MEDIA_IMAGE ? "Images are" : "Audio is";
     const size_t n = strlen(format) + strlen(what) + strlen(why->text);
     free(e->notice);
     e->notice = malloc(n);

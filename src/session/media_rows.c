@@ -137,13 +137,13 @@ void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
 static bz_status check_media(const bz_session *s, const bz_media *m, size_t number, bz_error *err)
 {
     if (m->width != s->model->text.config.width) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Picture or sound %zu was encoded by another model.",
+        return bz_fail(err, BZ_BAD_REQUEST, "Image or audio clip %zu was encoded by another model.",
                        number);
     }
     if (m->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && m->rows > BZ_MAX_ROWS) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "Picture %zu has %u tokens; this model reads a picture in one piece of at "
-                       "most %d, so use a smaller budget.",
+                       "Image %zu has %u tokens; this model reads an image in one pass of at most "
+                       "%d, so use a smaller budget.",
                        number, m->rows, BZ_MAX_ROWS);
     }
     return BZ_OK;
@@ -169,21 +169,21 @@ static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_med
         const bool image = ids[i] == special->image;
         if (next == n_media) {
             return bz_fail(err, BZ_BAD_REQUEST,
-                           "The prompt has a place for another %s, but %zu were given.",
-                           image ? "picture" : "sound", n_media);
+                           "The prompt has tokens for another %s, but only %zu media were passed.",
+                           image ? "image" : "audio clip", n_media);
         }
         const bz_media *m = media[next];
         if ((m->kind == BZ_MEDIA_IMAGE) != image) {
             return bz_fail(err, BZ_BAD_REQUEST,
-                           "Where the prompt has a place for a %s, a %s was given (number %zu).",
-                           image ? "picture" : "sound", image ? "sound" : "picture", next + 1);
+                           "The prompt has tokens for %s where %s was passed (number %zu).",
+                           image ? "an image" : "audio", image ? "audio" : "an image", next + 1);
         }
         const int32_t mark = ids[i];
         for (uint32_t row = 0; row < m->rows; row++) {
             if (i + row >= n || ids[i + row] != mark) {
                 return bz_fail(err, BZ_BAD_REQUEST,
-                               "The prompt has %u places for %s %zu, which needs %u.", row,
-                               image ? "picture" : "sound", next + 1, m->rows);
+                               "The prompt has %u tokens for %s %zu, which needs %u.", row,
+                               image ? "image" : "audio clip", next + 1, m->rows);
             }
         }
         for (uint32_t row = 0; row < m->rows; row++) {
@@ -193,11 +193,10 @@ static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_med
         next++;
         i += m->rows;
     }
-    return next == n_media
-               ? BZ_OK
-               : bz_fail(err, BZ_BAD_REQUEST,
-                         "%zu pictures and sounds were given, but the prompt has places for %zu.",
-                         n_media, next);
+    return next == n_media ? BZ_OK
+                           : bz_fail(err, BZ_BAD_REQUEST,
+                                     "%zu media were passed, but the prompt has tokens for %zu.",
+                                     n_media, next);
 }
 
 bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n,

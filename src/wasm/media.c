@@ -52,12 +52,12 @@ EXPORT(encoder_free) void wasm_encoder_free(bz_encoder *e)
     bz_encoder_free(e);
 }
 
-/* report: encoded, remembered. */
+/* report: encoded, cached. */
 EXPORT(encoder_stats) void wasm_encoder_stats(host *h, const bz_encoder *e)
 {
     const bz_encoder_stats stats = bz_encoder_get_stats(e);
     h->report.numbers[0] = (double)stats.encoded;
-    h->report.numbers[1] = (double)stats.remembered;
+    h->report.numbers[1] = (double)stats.cached;
 }
 
 /* Why an encoder runs on the CPU; report: where the sentence is (0: it does not), and its length.

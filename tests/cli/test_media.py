@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures and sound through the program: encode, logits, run, and what it says to bad files.
+"""Images and audio through the program: encode, logits, run, and its messages about bad files.
 
     test_media.py PROGRAM MODELS
 
@@ -91,7 +91,7 @@ with tempfile.TemporaryDirectory() as work:
         args = ["--image", picture, "--image-tokens", "70", "--audio", sound, "-n", "4", "--temp", "0", "--no-think", "-q", "hello"]
         with_both, alone = bezel("run", *WHOLE, *args), bezel("run", *WHOLE, "-n", "4", "--temp", "0", "--no-think", "-q", "hello")
         need(with_both.returncode == 0 and alone.returncode == 0, with_both.stderr + alone.stderr)
-        need(with_both.stdout != alone.stdout, "the picture changes nothing")
+        need(with_both.stdout != alone.stdout, "the image changes nothing")
         need(bezel("run", *E, *args).stdout == with_both.stdout, "one file and two differ")
 
     def one_sentence(r, code, *words):
@@ -143,7 +143,7 @@ with tempfile.TemporaryDirectory() as work:
         one_sentence(bezel("run", os.path.join(GOLDEN, "unified", "text.gguf"), "--mmproj", E[2], "--image", picture, "-q", "hi"), 2, "another model")
         one_sentence(bezel("run", text, "--mmproj", path("nosuch.gguf"), "--image", picture, "-q", "hi"), 3, "nosuch.gguf")
         one_sentence(bezel("run", text, "--mmproj", picture, "--image", picture, "-q", "hi"), 1, "picture.ppm")
-        one_sentence(bezel("run", moe, "--mmproj", os.path.join(GOLDEN, "moe-like", "mmproj.gguf"), "--audio", sound, "-q", "hi"), 4, "no sound")
+        one_sentence(bezel("run", moe, "--mmproj", os.path.join(GOLDEN, "moe-like", "mmproj.gguf"), "--audio", sound, "-q", "hi"), 4, "no audio")
 
     def cut_sound():
         whole = wav(np.sin(np.arange(32000) * 0.05) * 0.3)
@@ -157,7 +157,7 @@ with tempfile.TemporaryDirectory() as work:
     def data_addresses():
         see = lambda x: encode(E, "--image", x, "--image-tokens", "70")[0].tobytes()
         hear = lambda x: encode(E, "--audio", x)[0].tobytes()
-        need(see(address(picture, "image/x-portable-pixmap")) == see(picture), "a picture as data")
+        need(see(address(picture, "image/x-portable-pixmap")) == see(picture), "an image as data")
         need(see("file://" + picture) == see(picture), "file://")
         need(hear(address(sound, "audio/wav")) == hear(sound), "a sound as data")
         need(hear(address(sound, "audio/wav").split(",")[1]) == hear(sound), "bare base64")
@@ -190,14 +190,14 @@ with tempfile.TemporaryDirectory() as work:
         file = write("prompts.jsonl", "".join(json.dumps(x) + "\n" for x in lines).encode())
         run = lambda: bezel("run", *E, "--prompts", file, "--image-tokens", "70", "--threads", "1", "--ctx", "512")
         r = run()
-        need(r.returncode == 0, r.stderr)
+        need(r.returncode == 1, r.stderr)  # two lines fail
         answers = [json.loads(x) for x in r.stdout.splitlines()]
         same([x["line"] for x in answers], list(range(1, 11)), "lines")
         same([("error" in x) for x in answers], [False, False, False, False, True, False, False, False, False, True], "errors")
         need("none.png" in answers[4]["error"]["message"], answers[4]["error"]["message"])
         tokens = [x["usage"]["prompt_tokens"] if "usage" in x else 0 for x in answers]
         need(tokens[1] > tokens[0] + 30 and tokens[2] > tokens[1] and tokens[3] > tokens[0], f"tokens {tokens}")
-        same([tokens[5], *tokens[7:9]], 3 * [tokens[1]], "the same picture from its file, and as Ollama's API has it")
+        same([tokens[5], *tokens[7:9]], 3 * [tokens[1]], "the same image from its file, and as Ollama's API has it")
         need('beside "prompt"' in answers[9]["error"]["message"], answers[9]["error"]["message"])
         need(answers[5]["usage"]["completion_tokens"] > 0, "no answer")
         same(run().stdout, r.stdout, "a second run")
@@ -209,18 +209,18 @@ with tempfile.TemporaryDirectory() as work:
         need(r.returncode == 0 and got == {"image": 280, "audio": 750}, r.stdout + r.stderr)
         one_sentence(bezel("bench", E[0], "--media"), 4, "--mmproj")
 
-    case("encode a picture, from either kind of file", pictures)
-    case("encode a sound, with its features", sounds)
-    case("logits with a picture among the tokens", logits)
-    case("run with a picture and a sound", run)
+    case("encode an image, from either kind of file", pictures)
+    case("encode audio, with its features", sounds)
+    case("logits with an image among the tokens", logits)
+    case("run with an image and audio", run)
     case("a file that is only named in a prompt", named)
     case("bench --media", bench)
     case("data: addresses and base64", data_addresses)
-    case("a file of prompts with pictures and sounds", prompts)
+    case("a file of prompts with images and audio", prompts)
     case("bad files are refused with one sentence", bad_files)
-    case("models without eyes or with another's", bad_models)
+    case("models without a vision tower, or with one of another model", bad_models)
     case("an MP3 that its library complains about", noisy_mp3)
-    case("sizes and names that cannot be", options)
+    case("invalid sizes and names", options)
     case("errors as JSON", json_errors)
-    case("a sound that is cut off is taken as far as it goes", cut_sound)
+    case("truncated audio is encoded as far as it goes", cut_sound)
 sys.exit(finish())

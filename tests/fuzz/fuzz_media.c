@@ -1,4 +1,4 @@
-/* Any bytes as a WAV file; as the size of a picture with its pixels; as samples: nothing is read
+/* Any bytes as a WAV file; as the size of an image with its pixels; as samples: nothing is read
  * that is not there, and what comes out has the size it must have. */
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void sound(const uint8_t *data, size_t size)
     free(s.pcm);
 }
 
-static void picture(const uint8_t *data, size_t size)
+static void image(const uint8_t *data, size_t size)
 {
     if (size < 6) {
         return;
@@ -83,6 +83,6 @@ static void picture(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sound(data, size);
-    picture(data, size);
+    image(data, size);
     return 0;
 }

@@ -83,8 +83,12 @@ static void test_logit_stats(uint32_t vocab, uint32_t rows, float temperature, b
         z[2 * vocab + 1] = -INFINITY;
         z[2 * vocab + 3] = INFINITY;
     }
-    const parity_pass pass = {
-        .n = rows, .n_out = rows, .out = out, .given = z, .draw = u, .temperature = temperature};
+    const parity_pass pass = {.n = rows,
+                              .n_out = rows,
+                              .out = out,
+                              .kept_input = z,
+                              .uniform = u,
+                              .temperature = temperature};
     float *cpu = parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, BZ_STAT_COLUMNS);
     float *got = parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, BZ_STAT_COLUMNS);
     for (uint32_t i = 0; cpu && got && i < rows; i++) {
@@ -131,7 +135,7 @@ static void test_broken_row(void)
         z[i] = NAN;
     }
     const parity_pass pass = {
-        .n = 2, .n_out = 2, .out = out, .given = z, .draw = u, .temperature = 0.5f};
+        .n = 2, .n_out = 2, .out = out, .kept_input = z, .uniform = u, .temperature = 0.5f};
     for (int b = 0; b < 2; b++) {
         float *got = parity_output(p.backend[b], r.schedule[b], p.kv[b], &pass, BZ_STAT_COLUMNS);
         CHECK(got && got[BZ_STAT_ENTROPY] < 0 && got[BZ_STAT_COLUMNS + BZ_STAT_ENTROPY] > 0);
@@ -170,8 +174,12 @@ static void test_extreme_logits(void)
             bz_logit_stats(plan, y, 0, &j, "logit_stats");
         }
         parity_run r = parity_prepare(&p, plan, stats ? j : y);
-        const parity_pass pass = {
-            .n = ROWS, .n_out = ROWS, .out = out, .given = z, .draw = u, .temperature = 0.8f};
+        const parity_pass pass = {.n = ROWS,
+                                  .n_out = ROWS,
+                                  .out = out,
+                                  .kept_input = z,
+                                  .uniform = u,
+                                  .temperature = 0.8f};
         const uint32_t cols = stats ? BZ_STAT_COLUMNS : VOCAB;
         float *got[2];
         for (int b = 0; b < 2; b++) {
@@ -274,7 +282,8 @@ static void test_soft_embed(bz_type type, uint32_t width, uint32_t vocab, uint32
     parity_run r = parity_prepare(&p, plan, soft);
     float *values = shaped_logits(rows, vocab, shape), u[512];
     draws(u, rows);
-    parity_check(&p, &r, &(parity_pass){.n = rows, .given = values, .draw = u, .temperature = 0.8f},
+    parity_check(&p, &r,
+                 &(parity_pass){.n = rows, .kept_input = values, .uniform = u, .temperature = 0.8f},
                  (bound){.of_rms = 2e-5,
                          .absolute = 7.5 * greatest_of(&w, table) * (exact ? 0x1p-16 : 0x1p-12)},
                  "%u rows", rows);
@@ -311,7 +320,7 @@ static void test_left_out(bool exact)
         }
     }
     draws(u, ROWS);
-    const parity_pass pass = {.n = ROWS, .given = z, .draw = u, .temperature = 0.6f};
+    const parity_pass pass = {.n = ROWS, .kept_input = z, .uniform = u, .temperature = 0.6f};
     float *want = parity_output(p.backend[0], r.schedule[0], p.kv[0], &pass, WIDTH);
     float *got = parity_output(p.backend[1], r.schedule[1], p.kv[1], &pass, WIDTH);
     double off = 0, size = 0;
@@ -376,8 +385,8 @@ static void test_kept(void)
                                      .ids = ids,
                                      .n_out = BLOCK,
                                      .out = out,
-                                     .fresh = pass % 3 == 0,
-                                     .draw = u,
+                                     .reset_kept = pass % 3 == 0,
+                                     .uniform = u,
                                      .temperature =
                                          2}; /* no row is sure: entropies say what came in */
             float *some = parity_output(p.backend[b], schedule[b], p.kv[b], &how, 1);
@@ -652,9 +661,9 @@ int main(int argc, char **argv)
                 .size = sizeof o, .exact = true, .no_fuse = plain, .chunk = plain ? 5 : 0};
             begin("%s, diffusion: logits of a canvas%s", devices[d], plain ? ", not fused" : "");
             check_canvas_logits(&g, m, &o, 1e-3);
-            begin("%s, diffusion: a prompt with a picture%s", devices[d],
+            begin("%s, diffusion: a prompt with an image%s", devices[d],
                   plain ? ", not fused" : "");
-            check_canvas_picture(devices[d], &o, 1e-3);
+            check_canvas_image(devices[d], &o, 1e-3);
             begin("%s, diffusion: recorded generations%s", devices[d], plain ? ", not fused" : "");
             check_generation(&g, m, &o, "gen");
             check_generation(&g, m, &o, "gen_eos");

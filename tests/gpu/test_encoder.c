@@ -194,7 +194,7 @@ static void test_loss(const inputs *in)
     bz_media *want = encode(m, e, BZ_MEDIA_IMAGE, in, &first);
     bz_encoder_free(e);
     for (int after = 0; after < 3; after++) {
-        begin("a device lost after %d blocks of a picture", after);
+        begin("a device lost after %d blocks of an image", after);
         e = encoder_or_fail(m, &small);
         course c = {.lose_after = after, .losses = 1};
         bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c);
@@ -218,7 +218,7 @@ static void test_loss(const inputs *in)
     CHECKF(difference(got, want) == 0, "%s", after.error.text);
     bz_media_free(got);
 
-    begin("a device lost between pictures, while the towers were there");
+    begin("a device lost between images, while the towers were there");
     gpu_test_lose(bz_model_device(m));
     course later = {0};
     got = encode(m, e, BZ_MEDIA_AUDIO, in, &later);
@@ -240,7 +240,7 @@ static void test_no_room(const inputs *in)
     bz_media *got = encode(m, e, BZ_MEDIA_IMAGE, in, &c),
              *want = encode(cpu, there, BZ_MEDIA_IMAGE, in, &c);
     CHECKF(difference(got, want) < 1e-6, "%s", c.error.text);
-    CHECKF(bz_encoder_notice(e) && strstr(bz_encoder_notice(e), "Pictures are encoded on the CPU"),
+    CHECKF(bz_encoder_notice(e) && strstr(bz_encoder_notice(e), "Images are encoded on the CPU"),
            "%s", bz_encoder_notice(e) ? bz_encoder_notice(e) : "no notice");
     CHECK(strcmp(bz_encoder_backend(e, BZ_MEDIA_IMAGE)->name, "gpu") != 0 && bz_model_is_loaded(m));
     bz_media_free(got);

@@ -1,4 +1,4 @@
-/* Pictures and sound among tokens on the GPU, encoded on the CPU: logits against Hugging Face's. */
+/* Images and audio among tokens on the GPU, encoded on the CPU: logits against Hugging Face's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,16 +76,16 @@ static void run_towers(const char *name, const char *device, bool sound)
 
 static void run_long(const char *name, const char *device)
 {
-    begin("%s on %s: a picture of more tokens than a chunk", name, device);
+    begin("%s on %s: an image of more tokens than a chunk", name, device);
     bz_error err = {0};
     bz_model *m = open_golden_or_fail(name, device);
-    const double d = long_picture_error(
+    const double d = long_image_error(
         m, name, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true}, &err);
     CHECKF(d < 2e-3, "logits off by %g %s", d, err.text);
     bz_model_free(m);
 }
 
-/* No memory for a picture that must be in one pass: the session goes on with what there was room
+/* No memory for an image that must be in one pass: the session goes on with what there was room
  * for before. */
 static void test_no_room(void)
 {
@@ -98,16 +98,16 @@ static void test_no_room(void)
     const int32_t text[] = {2, 5, 6, 7};
     CHECKF(prefill_with(s, text, 4, NULL, 0, NULL, &err) == BZ_OK, "%s", err.text);
     CHECK(gpu_test_limit_memory(g, gpu_counts_of(g).buffer_bytes));
-    bz_media *picture = bz_media_new(BZ_MEDIA_IMAGE, 700, m->text.config.width);
+    bz_media *image = bz_media_new(BZ_MEDIA_IMAGE, 700, m->text.config.width);
     int32_t ids[702] = {2};
     for (int i = 1; i <= 700; i++) {
         ids[i] = bz_tokenizer_special(m->tokenizer)->image;
     }
     ids[701] = 5;
-    CHECKF(prefill_with(s, ids, 702, &picture, 1, NULL, &err) == BZ_OUT_OF_MEMORY, "%s", err.text);
+    CHECKF(prefill_with(s, ids, 702, &image, 1, NULL, &err) == BZ_OUT_OF_MEMORY, "%s", err.text);
     err = (bz_error){0};
     CHECKF(prefill_with(s, text, 4, NULL, 0, NULL, &err) == BZ_OK, "%s", err.text);
-    bz_media_free(picture);
+    bz_media_free(image);
     bz_session_free(s);
     bz_model_free(m);
 }

@@ -97,7 +97,7 @@ void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_op
     bz_session_free(s);
 }
 
-void check_canvas_picture(const char *device, const bz_session_options *o, double bound)
+void check_canvas_image(const char *device, const bz_session_options *o, double bound)
 {
     golden media;
     bz_model *m = NULL;
@@ -114,22 +114,22 @@ void check_canvas_picture(const char *device, const bz_session_options *o, doubl
     const int32_t *prompt = golden_i32(&media, &n, "mm.tokens");
     const float *soft = golden_f32(&media, &n_soft, "image.2.soft_tokens");
     const uint32_t width = m->text.config.width;
-    bz_media *picture = bz_media_new(BZ_MEDIA_IMAGE, (uint32_t)(n_soft / width), width);
-    if (!CHECK(prompt && soft && picture)) {
+    bz_media *image = bz_media_new(BZ_MEDIA_IMAGE, (uint32_t)(n_soft / width), width);
+    if (!CHECK(prompt && soft && image)) {
         return;
     }
-    memcpy(picture->values, soft, n_soft * sizeof *soft);
-    picture->content = bz_content_of(soft, n_soft * sizeof *soft, 0);
+    memcpy(image->values, soft, n_soft * sizeof *soft);
+    image->content = bz_content_of(soft, n_soft * sizeof *soft, 0);
     bz_session *s = session_or_fail(m, o);
     bz_job *job = NULL;
-    bz_media *list[] = {picture};
+    bz_media *list[] = {image};
     CHECKF(bz_session_prefill_media(s, prompt, n, list, 1, NULL, &job, &err) == BZ_OK &&
                bz_job_run(job, NULL, &err) == BZ_OK,
            "%s", err.text);
     bz_job_free(job);
     free(check_step(&media, s, "mm.step0", NULL, 0, bound));
     bz_session_free(s);
-    bz_media_free(picture);
+    bz_media_free(image);
     bz_model_free(m);
     golden_close(&media);
 }

@@ -14,7 +14,7 @@ void check_canvas_logits(const golden *g, const bz_model *m, const bz_session_op
                          double bound);
 
 /* A prompt with an image, in chunks of any size, and a step after it. */
-void check_canvas_picture(const char *device, const bz_session_options *o, double bound);
+void check_canvas_image(const char *device, const bz_session_options *o, double bound);
 
 /* A recorded generation ("gen", "gen_eos", "gen_stop"), replayed with its random numbers: every
  * decision is the same. */

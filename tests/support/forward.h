@@ -13,7 +13,7 @@ bz_session *session_or_fail(const bz_model *m, const bz_session_options *o);
  * go to `out` at their position (NULL: last row only, see bz_session_logits). */
 bz_status prefill(bz_session *s, const int32_t *ids, size_t n, uint32_t snapshot_at, float *out,
                   bz_error *err);
-/* The same with pictures and sounds. */
+/* The same with images and audio. */
 bz_status prefill_with(bz_session *s, const int32_t *ids, size_t n, bz_media **media,
                        size_t n_media, float *out, bz_error *err);
 

@@ -126,7 +126,7 @@ bz_media *encode_golden(bz_encoder *e, const golden *g, const char *kind, int i)
 }
 
 /* As tools/make_long_golden.py has it. */
-static bz_media *long_picture(uint32_t rows, uint32_t width)
+static bz_media *long_image(uint32_t rows, uint32_t width)
 {
     bz_media *m = bz_media_new(BZ_MEDIA_IMAGE, rows, width);
     for (size_t i = 0; i < (size_t)rows * width; i++) {
@@ -151,8 +151,8 @@ static int on_logits(void *user, const bz_event *e)
     return 0;
 }
 
-double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o,
-                          bz_error *err)
+double long_image_error(const bz_model *m, const char *name, const bz_session_options *o,
+                        bz_error *err)
 {
     golden g;
     char path[64];
@@ -168,14 +168,14 @@ double long_picture_error(const bz_model *m, const char *name, const bz_session_
         ids[i] = tokens[i] < 0 ? bz_tokenizer_special(m->tokenizer)->image : tokens[i];
         rows += tokens[i] < 0;
     }
-    bz_media *picture = long_picture(rows, m->text.config.width);
+    bz_media *image = long_image(rows, m->text.config.width);
     bz_session *s = NULL;
     bz_job *job = NULL;
     logit_rows r = {calloc(n * vocab, sizeof(float)), vocab};
     double worst = 1e9;
     if (bz_session_new(&s, m, o, err) == BZ_OK &&
         bz_session_prefill_media(
-            s, ids, n, &picture, 1,
+            s, ids, n, &image, 1,
             &(bz_prefill_options){.size = sizeof(bz_prefill_options), .logits = BZ_LOGITS_ALL},
             &job, err) == BZ_OK &&
         bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_logits, .user = &r}, err) ==
@@ -189,7 +189,7 @@ double long_picture_error(const bz_model *m, const char *name, const bz_session_
     }
     bz_job_free(job);
     bz_session_free(s);
-    bz_media_free(picture);
+    bz_media_free(image);
     free(r.out);
     free(ids);
     golden_close(&g);

@@ -1,4 +1,4 @@
-/* Pictures and sound in tests: encode and wait, or end the program. */
+/* Images and audio in tests: encode and wait, or end the program. */
 #ifndef BZ_TEST_MEDIA_H
 #define BZ_TEST_MEDIA_H
 
@@ -29,9 +29,9 @@ typedef struct prompt_case {
 const prompt_case *golden_prompts(const char *name);
 double prompt_error(const golden *g, int k, const float *logits, uint32_t vocab);
 
-/* Logits around a picture of 700 tokens, more than a chunk, against the reference
+/* Logits around an image of 700 tokens, more than a chunk, against the reference
  * (tools/make_long_golden.py): the largest difference. `name`: moe-like or unified. */
-double long_picture_error(const bz_model *m, const char *name, const bz_session_options *o,
-                          bz_error *err);
+double long_image_error(const bz_model *m, const char *name, const bz_session_options *o,
+                        bz_error *err);
 
 #endif

@@ -246,9 +246,9 @@ float *parity_output(bz_backend *b, bz_schedule *schedule, bz_kv *kv, const pari
                           .seq = seq,
                           .out = out,
                           .kv = kvs,
-                          .reset_kept = pass->fresh,
-                          .kept_input = pass->given,
-                          .uniform = pass->draw,
+                          .reset_kept = pass->reset_kept,
+                          .kept_input = pass->kept_input,
+                          .uniform = pass->uniform,
                           .temperature = pass->temperature};
     bz_error err = {0};
     bz_pass_state state = BZ_PASS_ERROR;

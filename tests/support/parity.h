@@ -62,7 +62,7 @@ typedef struct parity {
 bool parity_open(parity *p, const memory_weights *w, const parity_options *options);
 /* Frees all, and checks that only the weights were left on the device. */
 void parity_close(parity *p);
-/* Fresh caches. */
+/* Replaces the caches by empty ones. */
 bool parity_forget(parity *p);
 
 typedef struct parity_run {
@@ -83,8 +83,9 @@ typedef struct parity_pass {
     const int32_t *ids;  /* [n]; NULL: 0, 1, 2 ... */
     uint32_t n_out;      /* 0: all rows, last first */
     const uint32_t *out; /* [n_out] */
-    bool fresh;          /* a canvas: see bz_rows */
-    const float *given, *draw;
+    /* a canvas: as in bz_rows */
+    bool reset_kept;
+    const float *kept_input, *uniform;
     float temperature;
 } parity_pass;
 

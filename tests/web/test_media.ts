@@ -259,7 +259,7 @@ await test(`${hostName} a second question about an image encodes nothing and com
         checkEqual([usage?.prompt_tokens_details.image_tokens, chunks.at(-1)?.timings?.media_n], [64, 1], "counted");
         const messages = [first, { role: "assistant" as const, content: answer }, { role: "user" as const, content: "What color is it?" }];
         const again = await model.chat.completions.create({ messages, ...greedy });
-        checkEqual([again.timings.media_n, (await model.mediaStats()).encoded, (await model.mediaStats()).remembered], [0, 1, 1], "encoded");
+        checkEqual([again.timings.media_n, (await model.mediaStats()).encoded, (await model.mediaStats()).cached], [0, 1, 1], "encoded");
         check(again.usage.prompt_tokens_details.cached_tokens >= 64, `${again.usage.prompt_tokens_details.cached_tokens} tokens reused`);
     }));
 

@@ -129,7 +129,7 @@ export class Encoder {
     get stats(): EncoderStats {
         const { engine } = this.#model;
         engine.exports.encoder_stats(engine.host, this.#address);
-        return { encoded: engine.reported(0), remembered: engine.reported(1) };
+        return { encoded: engine.reported(0), cached: engine.reported(1) };
     }
 
     /** Why something was encoded on the CPU although the model is on a GPU; null: nothing was. */

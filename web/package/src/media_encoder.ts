@@ -184,8 +184,8 @@ export class MediaEncoder {
     }
 
     get stats(): EncoderStats {
-        const { encoded, remembered } = this.#encoder?.stats ?? { encoded: 0, remembered: 0 };
-        return { encoded, remembered: remembered + this.#cacheHits };
+        const { encoded, cached } = this.#encoder?.stats ?? { encoded: 0, cached: 0 };
+        return { encoded, cached: cached + this.#cacheHits };
     }
 
     /** Free it before the model. */

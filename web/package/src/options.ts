@@ -59,7 +59,7 @@ export interface EncoderOptions {
 export interface EncoderStats {
     /** Images and sounds that were encoded, and that came from the cache. */
     encoded: number;
-    remembered: number;
+    cached: number;
 }
 
 export interface PrefillOptions extends JobControl {
