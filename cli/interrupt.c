@@ -12,11 +12,20 @@ volatile sig_atomic_t interrupt_asked, interrupt_ended, interrupt_resized, inter
  * arrives just before poll is called. */
 static int wake[2] = {-1, -1};
 
+/* After a Ctrl-C that ends the program: seconds until it ends even if it waits for something, such
+ * as a reader of its output. 0: it may continue. */
+static unsigned patience_s;
+enum { PATIENCE_S = 5, INTERRUPTED_CODE = 130 };
+
 static void on_signal(int number)
 {
     const int before = errno;
     switch (number) {
-    case SIGINT: interrupt_asked = 1; break;
+    case SIGALRM: _exit(INTERRUPTED_CODE);
+    case SIGINT:
+        interrupt_asked = 1;
+        alarm(patience_s);
+        break;
     case SIGWINCH: interrupt_resized = 1; break;
     case SIGCONT: interrupt_resumed = 1; break;
     default: interrupt_ended = number;
@@ -36,11 +45,14 @@ static void catch_one(int number, int flags)
 
 void interrupt_catch(bool restart)
 {
+    patience_s = PATIENCE_S;
+    catch_one(SIGALRM, 0);
     catch_one(SIGINT, (int)SA_RESETHAND | (restart ? SA_RESTART : 0));
 }
 
 void interrupt_catch_all(void)
 {
+    patience_s = 0;
     static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT};
     if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
         wake[0] = wake[1] = -1; /* poll ignores it; a signal may then wait for the next key */

@@ -11,8 +11,9 @@ extern volatile sig_atomic_t interrupt_resized; /* the window was resized */
 extern volatile sig_atomic_t
     interrupt_resumed; /* after Ctrl-Z and fg: terminal modes must be set again */
 
-/* Catches one Ctrl-C; the second ends the program. `restart`: an interrupted write is resumed, so
- * that no text is lost; otherwise an interrupted read returns. */
+/* Catches one Ctrl-C; the second ends the program, and so do five seconds after the first.
+ * `restart`: an interrupted write is resumed, so that no text is lost; otherwise an interrupted
+ * read returns. */
 void interrupt_catch(bool restart);
 /* Catches every signal that a program which controls the terminal needs, any number of times. */
 void interrupt_catch_all(void);

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/os.h"
 #include "cli/output.h"
 #include "cli/term.h"
 
@@ -60,6 +61,7 @@ static const cli_verb *find_verb(const char *name)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program quietly */
+    bz_os_guard_maps();
     term_setup(false, false);
     if (argc < 2) {
         print_help(stderr);

@@ -1,10 +1,16 @@
-/* Parts of the program that need no model: saved chats, printed answers, lines of files. */
+/* Parts of the program that need no model: saved chats, printed answers, lines of files, mapped
+ * files. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "cli/batch/lines.h"
 #include "cli/verbs/run.h"
 #include "support/check.h"
@@ -122,6 +128,47 @@ static void test_lines(void)
 #endif
 }
 
+/* Exit status of a child that maps a file of `size` bytes, shortens it to nothing, and reads it. */
+static int read_shortened(size_t size, bool ours)
+{
+    const char *path = in_folder("map");
+    FILE *f = fopen(path, "wb");
+    for (size_t i = 0; i < size; i++) {
+        putc('x', f);
+    }
+    fclose(f);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        bz_os_map map;
+        signal(SIGBUS, SIG_DFL); /* not a sanitizer's report */
+        bz_os_guard_maps();
+        if (bz_os_map_file(path, &map, NULL) != BZ_OK) {
+            _exit(10);
+        }
+        const int fd = open(path, O_RDONLY);
+        const volatile uint8_t *data =
+            ours ? map.data : mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+        const bool before = data[0] == 'x' && data[size - 1] == 'x' && !bz_os_map_cut(&map);
+        const bool cut = truncate(path, 0) == 0;
+        const bool zeros = data[0] == 0 && data[size - 1] == 0;
+        _exit(before && cut && zeros && bz_os_map_cut(&map) == ours ? 0 : 11);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    unlink(path);
+    return status;
+}
+
+static void test_shortened_map(void)
+{
+    begin("a file that shrinks reads as zeros, and is reported");
+    CHECK(read_shortened(3 * 4096 + 5, true) == 0);
+    begin("another mapping's bus error still ends the program");
+    const int status = read_shortened(3 * 4096 + 5, false);
+    CHECKF(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS, "status %x", (unsigned)status);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder)) {
@@ -130,6 +177,7 @@ int main(void)
     test_save();
     test_empty_part();
     test_lines();
+    test_shortened_map();
     rmdir(folder);
     return finish();
 }

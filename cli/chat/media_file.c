@@ -108,6 +108,9 @@ bz_status media_file_encode(bz_encoder *encoder, bz_media_kind kind, const char 
     } else {
         status = decode_sound(&s, from.data, from.size, err);
     }
+    if (bz_os_map_cut(&from.map)) {
+        status = bz_fail(err, BZ_BAD_FILE, "Another program shortened the file while it was read.");
+    }
     if (status == BZ_OK) {
         status = kind == BZ_MEDIA_IMAGE
                      ? bz_encode_image(encoder, p.rgb, p.width, p.height, &job, err)

@@ -2,6 +2,7 @@
 
 #include "base/options.h"
 #include "base/os.h"
+#include "session/model.h"
 
 enum { GPU_WAIT_US = 20 * 1000 };
 
@@ -14,6 +15,9 @@ bz_progress bz_job_step(bz_job *job, bz_need *need)
     bz_lock_take(job->lock);
     bz_progress p = job->step(job, need);
     bz_lock_give(job->lock);
+    if (job->uses && bz_model_check_files(job->uses, &need->error) != BZ_OK) {
+        p = BZ_JOB_ERROR; /* what was computed is wrong */
+    }
     if (p == BZ_JOB_DONE || p == BZ_JOB_ERROR) {
         job->ended = true;
         job->error = p == BZ_JOB_ERROR ? need->error : (bz_error){0};

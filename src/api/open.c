@@ -414,6 +414,24 @@ static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs,
     return BZ_OK;
 }
 
+static bz_status shortened(const char *path, bz_error *err)
+{
+    return bz_fail(err, BZ_BAD_FILE,
+                   "%s was shortened by another program while it was used; restore it and open it "
+                   "again.",
+                   path);
+}
+
+bz_status bz_model_check_files(const bz_model *m, bz_error *err)
+{
+    for (size_t i = 0; i < m->n_files; i++) {
+        if (bz_os_map_cut(&m->files[i].map)) {
+            return shortened(m->files[i].name, err);
+        }
+    }
+    return BZ_OK;
+}
+
 bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmproj,
                              const bz_open_options *options, bz_error *err)
 {
@@ -433,6 +451,9 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
     }
     if (status == BZ_OK) {
         status = bz_job_run(job, o.host, err);
+        for (size_t i = 0; i < n; i++) {
+            status = bz_os_map_cut(&maps[i]) ? shortened(names[i], err) : status;
+        }
         m = status == BZ_OK ? bz_job_model(job) : NULL;
     }
     bz_job_free(job);

@@ -11,14 +11,22 @@
 uint64_t bz_os_now(void);
 
 /* A whole file mapped read-only; `data` stays valid until bz_os_unmap. An empty file has data
- * NULL and size 0. */
+ * NULL and size 0. A pipe, a socket or a device is refused at once. */
 typedef struct bz_os_map {
     const uint8_t *data;
     uint64_t size;
+    uint32_t guard; /* 1 + its index among the guarded mappings; 0: none */
 } bz_os_map;
 
 bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err);
 void bz_os_unmap(bz_os_map *map);
+
+/* Reading a mapped file past its end, after another program has shortened it, raises SIGBUS. This
+ * installs a handler for the whole process: such reads from files of bz_os_map_file then return
+ * zeros, and bz_os_map_cut is true from then on. Other causes of SIGBUS are treated as before. For
+ * programs, which call it once at their start; the library never does. */
+void bz_os_guard_maps(void);
+bool bz_os_map_cut(const bz_os_map *map);
 bool bz_os_file_exists(const char *path);
 
 typedef struct bz_os_info {

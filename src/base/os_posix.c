@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,82 @@ uint64_t bz_os_now(void)
 
 /* ---- files --------------------------------------------------------------- */
 
+/* The only state of the library that is not in an object of its caller: a signal handler has no
+ * other way to find it. A free entry has end 0. */
+enum { MAX_GUARDED = 1024 };
+static struct guarded_map {
+    atomic_uintptr_t begin, end; /* addresses of whole pages */
+    atomic_bool taken, cut;
+} guarded[MAX_GUARDED];
+static uintptr_t page_bytes;
+static struct sigaction other_bus_errors;
+
+/* Calls only what may be called in a handler: mmap is a plain system call. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    const int before = errno;
+    const uintptr_t at = (uintptr_t)info->si_addr, page = at / page_bytes * page_bytes;
+    (void)context;
+    for (size_t i = 0; i < MAX_GUARDED; i++) {
+        const uintptr_t end = atomic_load(&guarded[i].end);
+        /* All that follows is past the end of the file too. */
+        if (at >= atomic_load(&guarded[i].begin) && at < end &&
+            mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                 0) != MAP_FAILED) {
+            atomic_store(&guarded[i].cut, true);
+            errno = before;
+            return;
+        }
+    }
+    sigaction(number, &other_bus_errors, NULL); /* the instruction runs again and fails there */
+    errno = before;
+}
+
+void bz_os_guard_maps(void)
+{
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    sigaction(SIGBUS, &action, &other_bus_errors);
+}
+
+bool bz_os_map_cut(const bz_os_map *map)
+{
+    return map->guard && atomic_load(&guarded[map->guard - 1].cut);
+}
+
+/* A table that is full leaves the mapping unguarded. */
+static void guard(bz_os_map *map)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)map->data;
+    for (uint32_t i = 0; i < MAX_GUARDED && !map->guard; i++) {
+        bool taken = false;
+        if (atomic_compare_exchange_strong(&guarded[i].taken, &taken, true)) {
+            atomic_store(&guarded[i].cut, false);
+            atomic_store(&guarded[i].begin, begin);
+            atomic_store(&guarded[i].end, begin + (map->size + page - 1) / page * page);
+            map->guard = i + 1;
+        }
+    }
+}
+
+static void end_guard(const bz_os_map *map)
+{
+    if (map->guard) {
+        struct guarded_map *g = &guarded[map->guard - 1];
+        atomic_store(&g->end, 0);
+        atomic_store(&g->taken, false);
+    }
+}
+
 bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err)
 {
     *map = (bz_os_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK, opening a named pipe would block for ever. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ENXIO) { /* a socket, or a device without its hardware */
+        return bz_fail(err, BZ_BAD_FILE, "%s is not a regular file.", path);
+    }
     if (fd < 0) {
         bz_status code = errno == ENOENT || errno == ENOTDIR ? BZ_NOT_FOUND : BZ_BAD_FILE;
         return bz_fail(err, code, "%s: %s.", path, strerror(errno));
@@ -50,7 +123,8 @@ bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err)
             status = bz_fail(err, BZ_OUT_OF_MEMORY, "%s: cannot map the file: %s.", path,
                              strerror(errno));
         } else {
-            *map = (bz_os_map){data, (uint64_t)st.st_size};
+            *map = (bz_os_map){data, (uint64_t)st.st_size, 0};
+            guard(map);
         }
     }
     close(fd);
@@ -60,6 +134,7 @@ bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err)
 void bz_os_unmap(bz_os_map *map)
 {
     if (map->data) {
+        end_guard(map);
         munmap((void *)(uintptr_t)map->data, (size_t)map->size);
     }
     *map = (bz_os_map){0};

@@ -111,9 +111,10 @@ static bz_status new_job(bz_encode_job **out, bz_encoder *e, bz_media_kind kind,
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for an encoder.");
     }
-    *j = (bz_encode_job){.job = {.step = step, .free = free_job, .lock = bz_model_lock(e->model)},
-                         .e = e,
-                         .kind = kind};
+    *j = (bz_encode_job){
+        .job = {.step = step, .free = free_job, .lock = bz_model_lock(e->model), .uses = e->model},
+        .e = e,
+        .kind = kind};
     *out = j;
     return BZ_OK;
 }

@@ -207,6 +207,10 @@ bz_status bz_batch_step(bz_batch *b, bz_batch_callback on_event, void *user, bz_
     case BZ_PASS_ERROR: return err->code;
     case BZ_PASS_DONE: break;
     }
+    status = bz_model_check_files(b->model, err);
+    if (status != BZ_OK) {
+        return status;
+    }
     end_pass(b, on_event, user);
     return BZ_OK;
 }

@@ -124,13 +124,15 @@ bz_status bz_session_canvas(bz_session *s, const int32_t *ids, const float *prev
         free(soft);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for logits of a canvas.");
     }
-    *j = (canvas_job){
-        .job = {.step = step_canvas, .free = free_canvas, .lock = bz_model_lock(s->model)},
-        .s = s,
-        .conditioning = previous != NULL,
-        .temperature = temperature,
-        .previous = copy,
-        .soft = soft};
+    *j = (canvas_job){.job = {.step = step_canvas,
+                              .free = free_canvas,
+                              .lock = bz_model_lock(s->model),
+                              .uses = s->model},
+                      .s = s,
+                      .conditioning = previous != NULL,
+                      .temperature = temperature,
+                      .previous = copy,
+                      .soft = soft};
     if (previous) {
         memcpy(copy, previous, n * sizeof *copy);
     }

@@ -322,7 +322,10 @@ bz_status bz_session_diffuse(bz_session *s, const bz_generate_options *options,
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
     }
-    j->job = (bz_job){.step = step_diffuse, .free = free_diffuse, .lock = bz_model_lock(s->model)};
+    j->job = (bz_job){.step = step_diffuse,
+                      .free = free_diffuse,
+                      .lock = bz_model_lock(s->model),
+                      .uses = s->model};
     j->s = s;
     j->seed = o.sampling.seed;
     j->given = d;

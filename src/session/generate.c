@@ -252,10 +252,12 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     if (!j) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.");
     }
-    *j = (generate_job){
-        .job = {.step = step_generate, .free = free_generate, .lock = bz_model_lock(s->model)},
-        .s = s,
-        .seed = o.sampling.seed};
+    *j = (generate_job){.job = {.step = step_generate,
+                                .free = free_generate,
+                                .lock = bz_model_lock(s->model),
+                                .uses = s->model},
+                        .s = s,
+                        .seed = o.sampling.seed};
     bz_status status = fill_generate(j, &o, err);
     if (status != BZ_OK) {
         free_generate(&j->job);

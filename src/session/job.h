@@ -9,6 +9,7 @@ struct bz_job {
     void (*free)(bz_job *job);
     bz_model *(*model)(bz_job *job); /* of a job that opens a model; else NULL */
     bz_lock *lock;                   /* held during a step; NULL: none */
+    const bz_model *uses;            /* whose files must stay whole; NULL: none */
     bool ended;                      /* done or failed: stepping again returns the same */
     bz_error error;
     bz_finish finish;               /* of generating */

@@ -148,11 +148,13 @@ bz_status bz_session_prefill_spans(bz_session *s, const int32_t *ids, size_t n, 
                    : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
     }
     memcpy(copy, ids, n * sizeof *copy);
-    *j = (prefill_job){
-        .job = {.step = step_prefill, .free = free_prefill, .lock = bz_model_lock(s->model)},
-        .s = s,
-        .ids = copy,
-        .n = (uint32_t)n};
+    *j = (prefill_job){.job = {.step = step_prefill,
+                               .free = free_prefill,
+                               .lock = bz_model_lock(s->model),
+                               .uses = s->model},
+                       .s = s,
+                       .ids = copy,
+                       .n = (uint32_t)n};
     j->spans = spans;
     j->n_spans = n_spans;
     j->options = *options;

@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
 """Files that a stranger made: refused with one sentence, never a crash.  test_hostile.py PROGRAM MODELS"""
+import fcntl
 import os
+import shutil
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -65,7 +72,66 @@ def other_heads(folder):
     refused(text, f"he vision tower's heads have 32 values in layer 1 and {size} in the layers before it", "--mmproj", path)
 
 
+def not_files(folder):
+    """a pipe without a writer would block its reader for ever"""
+    nano, tower = os.path.join(MODELS, "nano-e-f32.gguf"), [os.path.join(GOLDEN, "e-like", f) for f in ("text.gguf", "mmproj.gguf")]
+    pipe, part = (os.path.join(folder, name) for name in ("pipe.gguf", "split-00001-of-00002.gguf"))
+    os.mkfifo(pipe)
+    os.mkfifo(part)
+    address = os.path.join(folder, "socket.gguf")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    for path in (pipe, address, "/dev/null", "/dev/zero"):
+        for args in (["run", path, "hi"], ["show", path], ["verify", path], ["tokenize", path, "hi"], ["run", nano, "hi", "--mmproj", path],
+                     ["run", tower[0], "hi", "--mmproj", tower[1], "--image", path], ["run", tower[0], "hi", "--mmproj", tower[1], "--audio", path]):
+            r = bezel(*args)
+            need(r.returncode == 1 and "is not a regular file" in r.stderr + r.stdout, f"{args}: {r.returncode} {r.stderr}")
+    r = bezel("run", part, "hi")
+    need(r.returncode == 1 and "is not a regular file" in r.stderr, r.stderr)
+    listener.close()
+
+
+NANO = os.path.join(MODELS, "nano-e-f32.gguf")
+
+
+def shortened(folder, *args, stdin):
+    """the model's file is cut off while an answer is computed"""
+    path = shutil.copy(NANO, os.path.join(folder, "shrinks.gguf"))
+    with subprocess.Popen([BEZEL, "run", path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        p.stdin.write(stdin)
+        p.stdin.flush()
+        p.stdout.readline()
+        os.truncate(path, 5000)
+        _, err = p.communicate(stdin, timeout=60)
+    same(p.returncode, 1, f"the exit code ({err})")
+    need("was shortened by another program while it was used" in err, err)
+
+
+def shortened_batch(folder):
+    shortened(folder, "--prompts", "-", "--parallel", "1", "-n", "3", stdin='{"prompt": "hi"}\n')
+
+
+def shortened_answer(folder):
+    shortened(folder, "hi", "--json", "--ignore-end", "-n", "100000", "--ctx", "512", stdin="")
+
+
+def blocked_output():
+    """Ctrl-C ends a program whose output nobody reads"""
+    with subprocess.Popen([BEZEL, "run", NANO, "hi", "--json", "--ignore-end", "-n", "100000"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
+        fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        waiting = struct.unpack("i", fcntl.ioctl(p.stdout, termios.FIONREAD, bytes(4)))[0]
+        while waiting < 3800:  # an event of text has up to 200 bytes
+            time.sleep(0.02)
+            waiting = struct.unpack("i", fcntl.ioctl(p.stdout, termios.FIONREAD, bytes(4)))[0]
+        p.send_signal(signal.SIGINT)
+        same(p.wait(timeout=60), 130, "the exit code")
+
+
 with tempfile.TemporaryDirectory() as temporary:
     case("a diffusion file whose layers share caches", shared_caches, temporary)
     case("a vision tower whose layers have heads of different sizes", other_heads, temporary)
+    case("pipes, sockets and devices instead of files", not_files, temporary)
+    case("a model's file that shrinks during a batch", shortened_batch, temporary)
+    case("a model's file that shrinks during an answer", shortened_answer, temporary)
+    case("Ctrl-C while the output is blocked", blocked_output)
 sys.exit(finish())
