@@ -39,7 +39,7 @@ typedef struct bz_debug_set {
     uint64_t bytes;             /* of all files */
     bz_debug_text architecture; /* general.architecture of the main file */
     bool known;                 /* Bezel runs models of this architecture */
-    const char *flavour; /* writer of the file: "llama.cpp" or "ollama"; NULL: not `known`, or the
+    const char *flavor; /* writer of the file: "llama.cpp" or "ollama"; NULL: not `known`, or the
                             files are not one whole model */
 } bz_debug_set;
 BZ_API bz_debug_set bz_debug_files_set(const bz_debug_files *files);

@@ -1,4 +1,4 @@
-/* Sets of files that form a model (parts, mmproj, flavour), and sets that do not. */
+/* Sets of files that form a model (parts, mmproj, flavor), and sets that do not. */
 #include "file/files.h"
 #include "support/check.h"
 #include "support/gguf_build.h"
@@ -372,27 +372,27 @@ static void test_bad_kinds(void)
     free(many);
 }
 
-/* ---- flavour ------------------------------------------------------------ */
+/* ---- flavor ------------------------------------------------------------ */
 
-static void test_flavour(void)
+static void test_flavor(void)
 {
     static const struct {
         const char *title, *architecture, *tokenizer, *tensor;
-        bz_flavour flavour;
+        bz_flavor flavor;
     } rows[] = {
-        {"llama.cpp's text file", "gemma4", "gemma4", "blk.0.attn_q.weight", BZ_FLAVOUR_LLAMACPP},
-        {"Ollama's tokenizer", "gemma4", "llama", "blk.0.attn_q.weight", BZ_FLAVOUR_OLLAMA},
-        {"vision tensors inside", "gemma4", "gemma4", "v.blk.0.attn_q.weight", BZ_FLAVOUR_OLLAMA},
-        {"audio tensors inside", "gemma4", "gemma4", "a.blk.0.attn_q.weight", BZ_FLAVOUR_OLLAMA},
+        {"llama.cpp's text file", "gemma4", "gemma4", "blk.0.attn_q.weight", BZ_FLAVOR_LLAMACPP},
+        {"Ollama's tokenizer", "gemma4", "llama", "blk.0.attn_q.weight", BZ_FLAVOR_OLLAMA},
+        {"vision tensors inside", "gemma4", "gemma4", "v.blk.0.attn_q.weight", BZ_FLAVOR_OLLAMA},
+        {"audio tensors inside", "gemma4", "gemma4", "a.blk.0.attn_q.weight", BZ_FLAVOR_OLLAMA},
         {"projector tensors inside", "gemma4", "gemma4", "mm.input_projection.weight",
-         BZ_FLAVOUR_OLLAMA},
+         BZ_FLAVOR_OLLAMA},
         {"vision tensors by their first names", "gemma4", "gemma4", "model.vision_tower.x",
-         BZ_FLAVOUR_OLLAMA},
-        {"no tokenizer key", "gemma4", NULL, "a", BZ_FLAVOUR_LLAMACPP},
-        {"another architecture", "gemma4-assistant", "llama", "v.x", BZ_FLAVOUR_LLAMACPP},
+         BZ_FLAVOR_OLLAMA},
+        {"no tokenizer key", "gemma4", NULL, "a", BZ_FLAVOR_LLAMACPP},
+        {"another architecture", "gemma4-assistant", "llama", "v.x", BZ_FLAVOR_LLAMACPP},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        begin("flavour: %s", rows[i].title);
+        begin("flavor: %s", rows[i].title);
         made m = {.n = 0};
         bz_files set;
         bz_error err = {0};
@@ -405,18 +405,18 @@ static void test_flavour(void)
         gb_tensor(&b, rows[i].tensor, BZ_F32, 1, (uint64_t[]){1}, NULL);
         add(&m, "m", &b);
         if (CHECKF(bz_files_init(&set, m.files, m.n, &err) == BZ_OK, "%s", err.text)) {
-            CHECK(set.flavour == rows[i].flavour);
+            CHECK(set.flavor == rows[i].flavor);
         }
         drop(&m);
     }
 
-    begin("flavour: an mmproj file beside the text does not count");
+    begin("flavor: an mmproj file beside the text does not count");
     made m = {.n = 0};
     bz_files set;
     bz_error err = {0};
     add_spec(&m, &(spec)WHOLE("m", "gemma4", "x"));
     add_spec(&m, &(spec)WHOLE("p", "clip", "v.x"));
-    CHECK(bz_files_init(&set, m.files, m.n, &err) == BZ_OK && set.flavour == BZ_FLAVOUR_LLAMACPP);
+    CHECK(bz_files_init(&set, m.files, m.n, &err) == BZ_OK && set.flavor == BZ_FLAVOR_LLAMACPP);
     drop(&m);
 }
 
@@ -469,7 +469,7 @@ int main(void)
     test_good();
     test_bad();
     test_bad_kinds();
-    test_flavour();
+    test_flavor();
     test_names();
     return finish();
 }

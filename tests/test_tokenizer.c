@@ -495,7 +495,7 @@ static void decoding(const subject *s)
     SHOWS(false, "</s>", 212);
     SHOWS(false, "<unused5>", 5);
     SHOWS(false, "a", 100, a,
-          48); /* USER_DEFINED in one flavour, CONTROL in the other: hidden in both */
+          48); /* USER_DEFINED in one flavor, CONTROL in the other: hidden in both */
 #undef SHOWS
 
     begin("a character appears with its last byte");

@@ -320,7 +320,7 @@ int show_as_json(const show_info *info)
     bz_json_put_uint(&j, "bytes", info->set.bytes);
     key_str(&j, "architecture", info->architecture);
     key_str(&j, "name", info->title);
-    bz_json_put_text(&j, "flavour", info->set.flavour);
+    bz_json_put_text(&j, "flavor", info->set.flavor);
     bz_json_key(&j, "parameters");
     put_parameters(&j, info);
     bz_json_key(&j, "model");

@@ -61,11 +61,11 @@ static void print_file(const show_info *info)
     show_row("size", "%s (%llu bytes)", bz_bytes_text(set->bytes, size),
              (unsigned long long)set->bytes);
     show_row("format", "GGUF %u, %zu keys, %zu tensors, header %s%s%s%s", main.version, keys,
-             tensors, bz_bytes_text(main.header_bytes, header), set->flavour ? ", " : "",
-             !set->flavour                         ? ""
-             : strcmp(set->flavour, "ollama") == 0 ? "Ollama"
-                                                   : set->flavour,
-             set->flavour ? " flavour" : "");
+             tensors, bz_bytes_text(main.header_bytes, header), set->flavor ? ", " : "",
+             !set->flavor                         ? ""
+             : strcmp(set->flavor, "ollama") == 0 ? "Ollama"
+                                                  : set->flavor,
+             set->flavor ? " flavor" : "");
     show_row("architecture", "%s",
              info->architecture.len ? show_safe(info->architecture, 60, safe) : "not in the file");
     if (info->title.len) {

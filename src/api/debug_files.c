@@ -121,7 +121,7 @@ static void describe(bz_debug_files *f)
     f->set.architecture = text_of(architecture);
     f->set.known = bz_config_knows(architecture);
     if (is_whole && f->set.known) {
-        f->set.flavour = whole.flavour == BZ_FLAVOUR_OLLAMA ? "ollama" : "llama.cpp";
+        f->set.flavor = whole.flavor == BZ_FLAVOR_OLLAMA ? "ollama" : "llama.cpp";
     }
 }
 

@@ -100,7 +100,7 @@ static bz_status new_job(bz_encode_job **out, bz_encoder *e, bz_media_kind kind,
     }
     if (!bz_model_takes(e->model, kind)) {
         const bool two_files =
-            e->model->set.flavour == BZ_FLAVOUR_LLAMACPP && e->model->set.mmproj < 0;
+            e->model->set.flavor == BZ_FLAVOR_LLAMACPP && e->model->set.mmproj < 0;
         return bz_fail(
             err, BZ_UNSUPPORTED_MODEL,
             two_files ? "This model takes no %s as it is; open its mmproj file together with it."

@@ -227,7 +227,7 @@ static bz_status check_tensors(const bz_files *set, const part_role *roles, bz_e
     return status;
 }
 
-/* ---- flavour ------------------------------------------------------------ */
+/* ---- flavor ------------------------------------------------------------ */
 
 static bool starts_with(bz_str s, const char *prefix)
 {
@@ -236,15 +236,15 @@ static bool starts_with(bz_str s, const char *prefix)
 }
 
 /* Ollama's own rule: towers in the text model's file, or a tokenizer called "llama". */
-static bz_flavour flavour_of(const bz_files *set)
+static bz_flavor flavor_of(const bz_files *set)
 {
     bz_str tokenizer;
     if (!bz_str_is(set->architecture, "gemma4")) {
-        return BZ_FLAVOUR_LLAMACPP;
+        return BZ_FLAVOR_LLAMACPP;
     }
     if (bz_gguf_get_str(bz_gguf_find(set->main, "tokenizer.ggml.model"), &tokenizer) &&
         bz_str_is(tokenizer, "llama")) {
-        return BZ_FLAVOUR_OLLAMA;
+        return BZ_FLAVOR_OLLAMA;
     }
     for (size_t i = 0; i < set->n_parts; i++) {
         const bz_gguf *gguf = set->files[set->parts[i]].gguf;
@@ -252,11 +252,11 @@ static bz_flavour flavour_of(const bz_files *set)
             bz_str name = gguf->tensors[t].name;
             if (starts_with(name, "v.") || starts_with(name, "a.") || starts_with(name, "mm.") ||
                 starts_with(name, "model.vision_tower.")) {
-                return BZ_FLAVOUR_OLLAMA;
+                return BZ_FLAVOR_OLLAMA;
             }
         }
     }
-    return BZ_FLAVOUR_LLAMACPP;
+    return BZ_FLAVOR_LLAMACPP;
 }
 
 /* ---- the set ------------------------------------------------------------ */
@@ -325,7 +325,7 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
     if (status != BZ_OK) {
         return status;
     }
-    set->flavour = flavour_of(set);
+    set->flavor = flavor_of(set);
     return BZ_OK;
 }
 

@@ -19,10 +19,10 @@ typedef struct bz_file {
 } bz_file;
 
 /* Which converter wrote the text model, recognized by its content. */
-typedef enum bz_flavour {
-    BZ_FLAVOUR_LLAMACPP, /* text alone; towers in an mmproj file */
-    BZ_FLAVOUR_OLLAMA    /* Ollama's own converter: all in one file, tokenizer called "llama" */
-} bz_flavour;
+typedef enum bz_flavor {
+    BZ_FLAVOR_LLAMACPP, /* text alone; towers in an mmproj file */
+    BZ_FLAVOR_OLLAMA    /* Ollama's own converter: all in one file, tokenizer called "llama" */
+} bz_flavor;
 
 typedef struct bz_files {
     const bz_file *files; /* [n_files] as given */
@@ -32,7 +32,7 @@ typedef struct bz_files {
     int mmproj;                  /* index in files, or -1 */
     const bz_gguf *main;         /* all metadata of the text model: its first part */
     bz_str architecture;         /* of main, such as "gemma4" */
-    bz_flavour flavour;
+    bz_flavor flavor;
     uint64_t total_size; /* bytes of all files */
 } bz_files;
 

@@ -44,7 +44,7 @@ typedef struct bz_config {
 
 bool bz_config_knows(bz_str architecture); /* gemma4 or diffusion-gemma */
 
-/* Reads the keys of a gemma4 file of either flavour, or of a diffusion-gemma file. Every error
+/* Reads the keys of a gemma4 file of either flavor, or of a diffusion-gemma file. Every error
  * message names the key. */
 bz_status bz_config_read(bz_config *config, const bz_gguf *gguf, bz_error *err);
 void bz_config_free(bz_config *config);

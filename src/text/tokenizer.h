@@ -29,7 +29,7 @@ typedef struct bz_special_ids {
     int32_t image_begin, image, image_end, audio_begin, audio, audio_end, video;
 } bz_special_ids;
 
-/* Reads tokenizer.ggml.* of either flavour. Token texts point into the header's bytes, which must
+/* Reads tokenizer.ggml.* of either flavor. Token texts point into the header's bytes, which must
  * outlive the tokenizer. */
 bz_status bz_tokenizer_new(bz_tokenizer **out, const bz_gguf *gguf, bz_error *err);
 void bz_tokenizer_free(bz_tokenizer *t);
