@@ -165,7 +165,7 @@ static void turns(void)
           "'},{'type':'text','text':'b'}]}]}",
           "<bos><|turn>system\na b <turn|>\n<|turn>model\n");
 
-    begin("turns: the assistant goes on");
+    begin("turns: the assistant continues");
     gives(false,
           "{'messages':[{'role':'assistant','content':'a'},{'role':'assistant','content':'b'}]}",
           "<bos><|turn>model\nab<turn|>\n<|turn>model\n");
@@ -216,7 +216,7 @@ static void turns(void)
     snprintf(want, sizeof want, turn, "<|turn>system\n<|think|>\n<turn|>\n", "");
     gives_both(request, want);
 
-    begin("turns: tool messages that nobody asked for are not shown");
+    begin("turns: tool messages without a call are not shown");
     gives(false,
           "{'messages':[{'role':'tool','content':'x'},{'role':'user','content':'u'},{'role':'tool',"
           "'content':"
@@ -258,7 +258,7 @@ static void texts(void)
     CHECK(bz_trim((bz_str){"\xA0\xC2 \xC2", 4}).len == 4); /* half characters are not white space */
     CHECK(bz_space_after((bz_str){"   ", 3}) == 3 && bz_trim((bz_str){"", 0}).len == 0);
 
-    begin("thoughts are taken out of answers");
+    begin("thoughts are removed from answers");
     static const char *const answers[][2] = {
         {"<|channel>thought\\nx<channel|>y", "y"},
         {"a<|channel>b<|channel>c<channel|>d<channel|>e", "ade"},

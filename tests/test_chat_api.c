@@ -222,7 +222,7 @@ static void test_cancel(const bz_model *m)
     reply r = ask_with(m, "{\"messages\":[" USER("Tell me a story.") "]}", &o);
     CHECKF(r.status == BZ_ABORTED && !r.text && p.n == 2 && p.after == 0, "%u parts", p.n);
     drop(&r);
-    begin("so does the host's, between steps");
+    begin("the host's callback cancels between steps");
     unsigned steps = 1;
     const bz_host host = {.size = sizeof host, .event = cancel_at_step, .user = &steps};
     o = (bz_chat_options){.size = sizeof o, .host = &host};
@@ -254,7 +254,7 @@ static void test_refusals(const bz_model *m)
          "\"input_audio\":{\"data\":\"AAAA\"}}]}]}",
          BZ_BAD_REQUEST, "input_audio"},
     };
-    begin("requests that cannot be served say why");
+    begin("unsupported requests are refused with a reason");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         reply r = ask_with(m, wrong[i].request, NULL);
         CHECKF(r.status != BZ_OK && (wrong[i].code == BZ_BAD_FILE || r.status == wrong[i].code) &&
@@ -270,7 +270,7 @@ static void test_refusals(const bz_model *m)
                    "bz_turn_new took %s", wrong[i].request);
         }
     }
-    begin("options that cannot be served say why");
+    begin("unsupported options are refused with a reason");
     bz_model *other = open_or_fail("models/pebble-diffusion.gguf");
     bz_session *s = session_or_fail(other, NULL);
     bz_chat_options o = {.size = sizeof o, .session = s};

@@ -107,7 +107,7 @@ static void requests(void)
         drop(&r);
     }
 
-    begin("an answer that goes on");
+    begin("an answer that continues");
     static const struct {
         const char *messages, *end;
     } ends[] = {
@@ -251,7 +251,7 @@ static void hostile(void)
 {
     golden g;
     bz_tokenizer *t;
-    begin("a user who types a turn's end stays in his turn");
+    begin("a turn's end marker typed by a user does not end the turn");
     open_tokenizer(&g, &t);
     const bz_special_ids *s = bz_tokenizer_special(t);
     rendered r;
@@ -321,7 +321,7 @@ static void hostile(void)
         free(json);
     }
 
-    begin("pieces and the flat text give the same tokens where nobody plays tricks");
+    begin("pieces and the flat text have the same tokens if user text has no markers");
     json = everywhere("ab c\\n\\nd");
     render_json(&r, json, strlen(json), false);
     bz_ids pieces = {0}, flat = {0}, first = {0};

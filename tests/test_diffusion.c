@@ -112,7 +112,7 @@ static void sampler(const golden *g)
     const int32_t *accepted = golden_i32(g, &n_accepted, "sampler.accepted"),
                   *best = golden_i32(g, &n_best, "sampler.argmax");
     const int32_t *stop = golden_i32(g, &n_stop, "sampler.stop");
-    begin("acceptance and stopping on made-up logits");
+    begin("acceptance and stopping on synthetic logits");
     if (!CHECK(z && want && accepted && best && stop && n == STEPS * N * V && n_stop == STEPS)) {
         return;
     }
@@ -128,7 +128,7 @@ static void sampler(const golden *g)
         CHECKF(bz_denoise_settled(&state, &rule, best + s * N, want + s * N) == (stop[s] == 1),
                "stop after step %d", s);
     }
-    begin("temperature, chance from a seed");
+    begin("temperature, draws from a seed");
     const bz_denoise_rule real = {.steps = 48, .t_min = 0.4f, .t_max = 0.8f};
     CHECK(fabsf(bz_denoise_temperature(&real, 48) - 0.8f) < 1e-6f &&
           fabsf(bz_denoise_temperature(&real, 1) - 0.408333f) < 1e-6f);
@@ -262,7 +262,7 @@ static void seeds(const golden *g, const bz_model *m)
     CHECK(memcmp(a.ids, other.ids, sizeof a.ids) != 0);
     bz_session_free(one);
 
-    begin("an answer in two jobs is the one in one, where a canvas ends");
+    begin("an answer in two jobs equals that of one job, where a canvas ends");
     told first = answer(s, prompt, n, 1, 16, &finish), rest = {0};
     bz_error err = {0};
     bz_job *job = NULL;

@@ -52,7 +52,7 @@ static uint64_t total_of(const bz_fit *f)
 
 static void test_header(void)
 {
-    begin("a header is enough to know a model, and not to run it");
+    begin("a header suffices to inspect a model, not to run it");
     bz_model *m = open_header("tiny-e-q4_k_m.gguf");
     uint64_t weights = 0;
     for (uint32_t i = 0; i < m->text.weights.table.n; i++) {
@@ -75,7 +75,7 @@ static void test_header(void)
 
 static void test_memory(void)
 {
-    begin("memory that is known decides");
+    begin("known memory decides");
     bz_model *m = open_header("nano-long.gguf");
     bz_error err = {0};
     bz_fit f = {.size = sizeof f}, small = {.size = sizeof small};

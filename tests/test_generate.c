@@ -109,7 +109,7 @@ static void test_seeds(const bz_model *m, const char *name)
     static const char *const names[] = {"as recommended", "hot, nothing cut", "penalties",
                                         "greedy"};
     for (size_t k = quick_run() ? 2 : 0; k < sizeof samplings / sizeof *samplings; k++) {
-        begin("%s, %s: one seed, one text, whatever the chunks and threads", name, names[k]);
+        begin("%s, %s: one seed, one text, for any chunks and threads", name, names[k]);
         bz_generate_options o = {
             .size = sizeof o, .max_tokens = 60, .ignore_end = true, .sampling = samplings[k]};
         for (size_t i = 0; i < (quick_run() ? 2 : sizeof ways / sizeof *ways); i++) {
@@ -125,7 +125,7 @@ static void test_seeds(const bz_model *m, const char *name)
         }
         CHECK(first.n == 60 && first.finish == BZ_FINISH_LENGTH);
 
-        begin("%s, %s: in two halves, and again after another answer", name, names[k]);
+        begin("%s, %s: in two jobs, and again after another answer", name, names[k]);
         bz_session *s = session_or_fail(m, NULL);
         o.max_tokens = 30;
         CHECK(ask(s, &o, &second) == BZ_OK &&
@@ -240,7 +240,7 @@ static void test_stops(const bz_model *m)
     CHECK(ask(s, &o, &second) == BZ_OK && second.len == 5 * strlen("<turn|>"));
     bz_session_free(s);
 
-    begin("the context's end is a reason of its own");
+    begin("a full context is a separate finish reason");
     s = session_or_fail(
         m, &(bz_session_options){.size = sizeof(bz_session_options), .context = PROMPT + 5});
     o = (bz_generate_options){.size = sizeof(bz_generate_options), .ignore_end = true};
@@ -310,7 +310,7 @@ static void test_requests(const bz_model *m)
     }
     CHECK(seen.tokens == 20);
 
-    begin("requests that cannot be served say why, and the session stays free");
+    begin("unsupported requests are refused with a reason, and the session stays free");
     const int32_t far = 640;
     const char *const empty[] = {""};
     CHECK(ask(s,
@@ -386,7 +386,7 @@ static void test_hints(void)
         }
     }
 
-    begin("zeros in a file mean off, nonsense means nothing");
+    begin("zeros in a file switch off, invalid values are ignored");
     gb_init(&b);
     gb_f32(&b, "general.sampling.temp", 0);
     gb_i32(&b, "general.sampling.top_k", 0);

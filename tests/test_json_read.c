@@ -184,7 +184,7 @@ static void lookups(void)
     bz_arena arena = {0};
     int64_t whole;
     double real;
-    begin("looking into a tree");
+    begin("access to the nodes of a tree");
     const bz_json_node *t = tree(
         &arena, "{\"s\":\"x\",\"n\":-12,\"d\":1.5,\"l\":[1,2,3],\"s\":\"y\",\"o\":{\"p\":null}}");
     CHECK(bz_json_is(t, BZ_JSON_OBJECT) && t->n == 6);

@@ -629,7 +629,7 @@ static void test_features(void)
 
 static void test_errors(void)
 {
-    begin("what cannot be lowered is refused, and nothing is left");
+    begin("a plan that cannot be lowered is refused and leaks nothing");
     memory_weights mine = {0};
     const bz_weight ids = weights_random(&mine, BZ_F32, 2048, IDS, 1);
     gpu_weights w;

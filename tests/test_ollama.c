@@ -457,7 +457,7 @@ static void test_missing(void)
     CHECK(bz_store_resolve("gemma4", &m, &err) == BZ_NOT_FOUND);
     CHECKF(ends_with(err.text, "; did you mean 3 other models?"), "says: %s", err.text);
 
-    begin("what is not a manifest is not a model");
+    begin("a file that is not a manifest is not a model");
     new_store();
     write_file(at(root, "manifests/.DS_Store"), "x");
     write_file(at(root, "manifests/registry.ollama.ai/library/gemma4/.hidden"), "x");

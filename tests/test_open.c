@@ -468,7 +468,7 @@ static void test_sources(void)
         bz_model_free(split);
     }
 
-    begin("a part alone says which are missing");
+    begin("a part alone reports which are missing");
     d = (disk){.fail_at = -1};
     m = NULL;
     CHECK(open_by_reads(&d, parts + 1, 1, &m, &err) == BZ_NOT_FOUND && m == NULL);
@@ -481,7 +481,7 @@ static void test_sources(void)
         CHECK(open_by_reads(&d, one, 1, &m, &err) == BZ_BAD_FILE && m == NULL);
     }
 
-    begin("paths that are no model");
+    begin("paths that are not a model");
     CHECK(bz_model_open_file(&m, "no/such/file.gguf", NULL, NULL, &err) == BZ_NOT_FOUND);
     CHECK(bz_model_open_file(&m, ".", NULL, NULL, &err) == BZ_BAD_FILE);
     CHECKF(strcmp(err.text, ". is not a regular file.") == 0, "%s", err.text);

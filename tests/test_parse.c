@@ -229,7 +229,7 @@ static void repairs(void)
     mends_how("{other:hello}", NULL, h);
     says_how("<|tool_call>call:f{content:123}<tool_call|>", "B(f)C(f {\"content\":123})E", h);
 
-    begin("a call whose marker was forgotten, if there is such a tool");
+    begin("a call without its marker, if there is such a tool");
     says_how("<|channel>thought\nx\n<channel|>call:f{content:" Q "y" Q "}",
              "T(x)B(f)C(f {\"content\":\"y\"})E", h);
     says_how("<|channel>thought\nx\n<channel|>\ncall:f{n:1}<tool_call|>Done",

@@ -160,7 +160,7 @@ static void random_answer(bz_arena *arena, bz_message *m, bz_tool_call *list, st
         free(json.text);
     }
     if (m->n_calls == 0 || below(2)) {
-        /* thoughts are taken out of answers by the template, so no channel marker here */
+        /* thoughts are removed from answers by the template, so no channel marker here */
         char *text = random_text(arena, 8, plain);
         for (char *hit; (hit = strstr(text, "channel")) != NULL;) {
             memcpy(hit, "CHANNEL", 7);

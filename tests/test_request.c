@@ -25,7 +25,7 @@ static reading read_text(const char *text)
 
 static void test_fields(void)
 {
-    begin("nothing asked for: every default");
+    begin("an empty request: every default");
     reading r =
         read_text("{\"messages\":[],\"temperature\":null,\"seed\":null,\"logit_bias\":null}");
     const bz_generate_options nothing = {.size = sizeof nothing};
@@ -60,7 +60,7 @@ static void test_fields(void)
     CHECK(r.status == BZ_OK && r.request.n_stop == 2 && strcmp(r.request.stop[1], "b") == 0);
     bz_arena_free(&r.arena);
 
-    begin("keys that cannot change the answer, and keys of nobody");
+    begin("keys that cannot change the answer, and unknown keys");
     r = read_text("{\"model\":\"x\",\"user\":\"me\",\"stream\":true,\"stream_options\":{},"
                   "\"metadata\":{},\"store\":false,\"service_tier\":\"auto\","
                   "\"parallel_tool_calls\":true,\"modalities\":[\"text\"],\"verbosity\":"
@@ -141,7 +141,7 @@ static void test_refusals(void)
         {"{\"options\":[]}", BZ_BAD_REQUEST, "options"},
         {"[]", BZ_BAD_REQUEST, "object"},
     };
-    begin("what cannot be done is refused by name");
+    begin("unsupported settings are refused by name");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         reading r = read_text(wrong[i].text);
         CHECKF(r.status == wrong[i].code && strstr(r.err.text, wrong[i].says), "%s: %d %s",

@@ -507,7 +507,7 @@ static void test_crowds(void)
         close(idle[i]);
     }
 
-    begin("busy ones are not: new ones wait");
+    begin("busy connections are not: new ones wait");
     for (int i = 0; i < 8; i++) {
         idle[i] = dial();
         say(idle[i], "GET /later HTTP/1.1\r\n" HOST CLOSE);

@@ -68,7 +68,7 @@ static void test_chunks(const bz_model *m, const char *name, bool exact)
         unsigned threads;
     } ways[] = {{512, 1}, {512, 2}, {1, 1}, {1, 2}, {7, 2}, {64, 3}, {13, 1}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        begin("%s %s: chunk %u, %u threads gives the same bits", name, exact ? "exact" : "8 bit",
+        begin("%s %s: chunk %u, %u threads, the same bits", name, exact ? "exact" : "8 bit",
               ways[i].chunk, ways[i].threads);
         const bz_session_options o = {
             .size = sizeof o, .exact = exact, .chunk = ways[i].chunk, .threads = ways[i].threads};
@@ -173,7 +173,7 @@ static void test_snapshots(const bz_model *m, const char *name, bool exact)
     CHECK(bz_session_get_stats(s).restores == before.restores);
     check_last(m, s, exact, talk, KEEP + 30);
 
-    begin("%s %s: more snapshots than places", name, exact ? "exact" : "8 bit");
+    begin("%s %s: more snapshots than slots", name, exact ? "exact" : "8 bit");
     for (uint32_t i = 1; i <= 6; i++) { /* 4 places: 20 and 40 are forgotten */
         go(s, prompt, 20 * i + 1, 20 * i);
     }
@@ -202,7 +202,7 @@ static void test_generate(const bz_model *m, const char *name, bool exact)
     memcpy(all + 30, first, N * sizeof *all);
     check_last(m, s, exact, all, 30 + N);
 
-    begin("%s %s: the same prompt gives the same text in two halves", name,
+    begin("%s %s: an answer generated in two jobs is the same text", name,
           exact ? "exact" : "8 bit");
     go(s, prompt, 30, 0);
     CHECK(generate(s, second, N / 2) == N / 2 && generate(s, second + N / 2, N / 2) == N / 2);
@@ -319,7 +319,7 @@ static void test_requests(const bz_model *m)
     bz_job *job = NULL;
     bz_session *s = NULL;
     const int32_t bad[] = {2, 640}, negative[] = {-1};
-    begin("requests that cannot be served say why");
+    begin("unsupported requests are refused with a reason");
     CHECK(bz_session_new(
               &s, m, &(bz_session_options){.size = sizeof(bz_session_options), .context = 1000000},
               &err) == BZ_BAD_REQUEST);
@@ -402,7 +402,7 @@ static void test_cancel(void)
            c.after);
     CHECK(bz_session_get_stats(s).position == 0);
 
-    begin("a cancelled session goes on as if nothing had happened");
+    begin("a session continues after a cancelled job");
     c = (canceller){0};
     CHECK(bz_session_prefill(s, ids, LONG, NULL, &job, &err) == BZ_OK);
     CHECK(bz_job_run(job, &host, &err) == BZ_OK && bz_session_get_stats(s).position == LONG);

@@ -94,7 +94,7 @@ static void test_long(const char *name, bool exact, double bound)
 
 static void test_refusals(void)
 {
-    begin("prompts whose places do not fit what is given");
+    begin("prompts whose media tokens do not match the media");
     bz_model *m =
         open_two_or_fail(golden_path("e-like/text.gguf"), golden_path("e-like/mmproj.gguf"));
     bz_session *s = session_or_fail(m, NULL);

@@ -57,17 +57,18 @@ static void test_pieces(void)
     check_pieces(end, 1, "a|END", "a||", true);
     check_pieces(end, 1, "xENDy|z", "x||", true);
 
-    begin("a beginning that comes to nothing is shown later, or at the end");
+    begin("a partial match that fails is shown later, or at the end");
     check_pieces(end, 1, "E|N|X|.", "||ENX|.|", false);
     check_pieces(end, 1, "aE|N", "a||EN", false);
     check_pieces(end, 1, "EE|EEND", "E|EE|", true);
 
-    begin("a beginning inside a beginning");
+    begin("a partial match inside another");
     const char *const knot[] = {"aabaaa"};
     check_pieces(knot, 1, "aabaa|b|aaa", "|aab||", true);
     check_pieces(knot, 1, "aaaabaaa", "aa|", true);
 
-    begin("several strings: the first to be complete ends the text, the longest of those goes");
+    begin(
+        "several strings: the first to be complete ends the text, the longest of those is removed");
     const char *const nested[] = {"abcd", "bc"};
     check_pieces(nested, 2, "abcd", "a|", true);
     check_pieces(nested, 2, "ab|d", "|abd|", false);
@@ -77,7 +78,7 @@ static void test_pieces(void)
     const char *const starts[] = {"ab", "abc"};
     check_pieces(starts, 2, "a|bc", "||", true);
 
-    begin("two strings hold text back, the longer beginning counts");
+    begin("two strings hold text back, the longer partial match counts");
     const char *const two[] = {"\n\nUser:", "\nStop"};
     check_pieces(two, 2, "hi\n|\nU|se fire", "hi||\n\nUse fire|", false);
     check_pieces(two, 2, "hi\n\nS|top", "hi\n||", true);
@@ -137,7 +138,7 @@ static size_t naive(const char *text, size_t len, const char *const *strings, si
 
 static void test_random(void)
 {
-    begin("random texts in random pieces, like a search in the whole text");
+    begin("random texts in random pieces match a search in the whole text");
     char strings[4][64], text[MOST], out[MOST];
     const char *list[4] = {strings[0], strings[1], strings[2], strings[3]};
     int hits = 0;
@@ -182,7 +183,7 @@ static void test_random(void)
 
 static void test_requests(void)
 {
-    begin("strings that cannot be looked for say why");
+    begin("invalid stop strings are refused with a reason");
     bz_stop *m = NULL;
     bz_error err = {0};
     const char *const empty[] = {"a", ""}, *const missing[] = {NULL}, *const broken[] = {"\xC3"};

@@ -184,7 +184,7 @@ static void take_turn(void *argument)
 
 static void test_handing_over(const char *file)
 {
-    begin("%s: a session goes from thread to thread", file);
+    begin("%s: a session moves from thread to thread", file);
     bz_model *m = open_or_fail(model_path(file));
     answer want, got;
     new_answer(&want, m);
@@ -362,7 +362,7 @@ static void test_pool(void)
 {
     const unsigned rounds = quick_run() ? 300 : 3000;
     for (unsigned threads = 1; threads <= 4; threads++) {
-        begin("a pool of %u does every task of %u loops once", threads, rounds);
+        begin("a pool of %u runs every task of %u loops once", threads, rounds);
         bz_pool *pool = bz_pool_new(threads);
         CHECK(pool != NULL);
         work w = {{0}, 0};

@@ -274,9 +274,9 @@ def locked():
 
 
 def main():
-    for name, run in (("many prompts", answers), ("together as alone", one_by_one), ("shared prefixes", reuse), ("a seed per line", seeds),
-                      ("bad lines", bad_lines), ("thinking, calls and stops", structure), ("kills at random moments", kills), ("torn files", torn), ("damaged files", damaged), ("Ctrl-C", interrupted),
-                      ("shards", shards), ("files of strangers", strangers), ("two runs, one file", locked)):
+    for name, run in (("many prompts", answers), ("parallel and one by one", one_by_one), ("shared prefixes", reuse), ("a seed per line", seeds),
+                      ("bad lines", bad_lines), ("thinking, calls and stops", structure), ("killed at random times", kills), ("truncated results", torn), ("damaged files", damaged), ("Ctrl-C", interrupted),
+                      ("shards", shards), ("files of other programs", strangers), ("two runs, one file", locked)):
         case(name, run)
     shutil.rmtree(top)
     return finish()

@@ -453,7 +453,7 @@ def progress(chat):
     same(out, "one\n(stopped at num_predict tokens)\n\n>>>", "what is left of it")
 
 
-# ---- pictures and sounds ----
+# ---- images and audio ----
 
 def disc(path, color):
     """a round of that color on white, which Pebble knows"""
@@ -468,7 +468,7 @@ def is_attached(out):
     return "is attached to the next message" in out.replace("\n", "")
 
 
-def pictures(chat):
+def images(chat):
     """names as they are typed and dropped; the file may go or change, the conversation has seen it"""
     c = chat(PEBBLE, "--no-think", "--temp", "0")
     red, path = (220, 30, 30), os.path.join(c.home, "it's \"my\" (1).ppm")
@@ -490,7 +490,7 @@ def pictures(chat):
     need(re.search(r"attached +.*a b\.ppm", c.say("/show")), "/show tells what waits: " + c.screen.text())
     need("red circle" in c.say("What colour is it?"), c.screen.text())
     disc(shot, (30, 60, 220))
-    need("red circle" in c.say("What colour is it?"), "it became another picture: " + c.screen.text())
+    need("red circle" in c.say("What colour is it?"), "it became another image: " + c.screen.text())
     need(is_attached(c.say("/image " + shot)), "the new one")
     need("blue circle" in c.say("What is this?"), c.screen.text())
     os.unlink(shot)
@@ -501,7 +501,7 @@ def pictures(chat):
     need("circle" not in c.say("Hello!"), "seen after /clear")
 
 
-def pictures_wait(chat):
+def images_wait(chat):
     """what goes with a question that fails is not lost, unless it is why"""
     c = chat(PEBBLE, "--no-think", "--temp", "0", "-c", "300")
     shot, other = disc(os.path.join(c.home, "red.ppm"), (220, 30, 30)), disc(os.path.join(c.home, "blue.ppm"), (30, 60, 220))
@@ -530,9 +530,9 @@ def main():
         for name, run in (("a conversation", talk), ("thinking", thinking), ("escapes of a model", safe), ("reuse", reuse),
                           ("line editing", editing), ("another locale", other_locale), ("history", recall), ("several lines", several_lines),
                           ("pasted text", pasting), ("the window's size", window), ("commands", commands), ("saving and loading", saving),
-                          ("Ctrl-C", stopping), ("leaving", ending), ("Ctrl-Z and back", suspended), ("a full context", full),
-                          ("answers into a file", apart), ("progress", progress), ("pictures in a chat", pictures),
-                          ("pictures of questions that fail", pictures_wait)):
+                          ("Ctrl-C", stopping), ("quitting", ending), ("Ctrl-Z and back", suspended), ("a full context", full),
+                          ("answers written to a file", apart), ("progress", progress), ("images in a chat", images),
+                          ("images of questions that fail", images_wait)):
             case(name, run)
     shutil.rmtree(top)
     return finish()

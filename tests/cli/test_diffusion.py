@@ -154,11 +154,11 @@ def main():
         case("logits of a canvas", logits, d)
         case("a generation of two canvases", generation, d, "gen")
         case("a generation that an end token stops", generation, d, "gen_eos")
-        case("a generation that is sure early", generation, d, "gen_stop", "--stability", "0", "--confidence", "0.6")
+        case("a generation that is confident early", generation, d, "gen_stop", "--stability", "0", "--confidence", "0.6")
         case("refusals", refusals, d)
         case("seeds, chunks, threads", seeds, d)
         if not MORE:
-            case("a canvas condenses in a terminal", condenses, d)
+            case("a canvas is drawn in a terminal while it changes", condenses, d)
             case("a chat", chat, d)
             case("a file of prompts", prompts, d)
     return finish()

@@ -108,7 +108,7 @@ def completion():
 
 
 def main():
-    for name, run in (("the manual tells every option", manual), ("every option of the help", accepted), ("settings in the manual", settings),
+    for name, run in (("the manual has every option", manual), ("every option of the help", accepted), ("settings in the manual", settings),
                       ("help is short", help_is_short), ("completion", completion)):
         case(name, run)
     return finish()

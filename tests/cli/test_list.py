@@ -238,10 +238,10 @@ def main():
         case("tokenize by name", tokenize_by_name)
         if SHOW_TAKES_NAMES:
             case("show by name", show_by_name)
-        case("names that cannot be had", not_found)
+        case("names that are not found", not_found)
         case("the projector of a name", projector)
         case("nothing was written", untouched, before)
-        case("blobs cut and gone", truncated)
+        case("truncated and missing blobs", truncated)
     finally:
         shutil.rmtree(top)
     return finish()

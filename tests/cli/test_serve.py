@@ -438,13 +438,13 @@ def main():
     site = Site()
     try:
         with Server("--dir", site.root, "--model", site.huge, "--model", NANO, "--allow-host", "chat.example") as s:
-            for name, run in (("the page and its headers", page), ("HEAD", head), ("ranges", ranges), ("conditions", conditions), ("compressed twins", compressed),
-                              ("paths that lead out", traversal), ("models", models), ("refusals", refusals), ("hosts", hosts), ("keep-alive", keep_alive),
+            for name, run in (("the page and its headers", page), ("HEAD", head), ("ranges", ranges), ("conditions", conditions), ("compressed files", compressed),
+                              ("paths outside the folder", traversal), ("models", models), ("refusals", refusals), ("hosts", hosts), ("keep-alive", keep_alive),
                               ("slow clients", slow), ("many at once", parallel)):
                 case("serve: " + name, lambda run=run: run(s, site))
             took, code, out, err = s.end()
             case("serve: the end", lambda: need(code == 0 and out == "" and err == "", f"{code} {out!r} {err!r}"))
-        for name, run in (("signals", signals), ("ports and addresses", ports), ("folders and models that are not there", places), ("more options", more_options)):
+        for name, run in (("signals", signals), ("ports and addresses", ports), ("missing folders and models", places), ("more options", more_options)):
             case("serve: " + name, lambda run=run: run(site))
     finally:
         site.remove()

@@ -453,8 +453,8 @@ def main():
         case("show a model without a key", check_missing_key, e_like, tmp)
         case("show a model without a tensor", check_missing_tensor, e_like, tmp)
         case("show a truncated file", check_truncated, e_like, tmp)
-        case("show what is no model", check_not_a_model, tmp)
-        case("show a stranger's text", check_hostile, tmp)
+        case("show a file that is not a model", check_not_a_model, tmp)
+        case("show text with control characters", check_hostile, tmp)
         case("show's options", check_usage, e_like)
         case("show --wgsl", check_wgsl)
         found = sorted(os.listdir(models)) if models and os.path.isdir(models) else []

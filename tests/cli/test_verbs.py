@@ -64,7 +64,7 @@ with tempfile.TemporaryDirectory() as d:
     case("a truncated model exits with 1 and one sentence", r.returncode == 1, not r.stdout, r.stderr.count(b"\n") == 1,
          b"cut off" in r.stderr)
     r = run("logits", NANO, "-t", "2", "-o", os.path.join(d, "x"), "--device", "gpu", env={"BEZEL_WEBGPU_LIB": os.path.join(d, "none.so")})
-    case("a device that is not there exits with 4", r.returncode == 4, b"GPU" in r.stderr)
+    case("a missing device exits with 4", r.returncode == 4, b"GPU" in r.stderr)
 
     one, two, fast = (os.path.join(d, n) for n in ("one.f32", "two.f32", "fast.f32"))
     ids = "2,500,501,502,503,504,505,506,507,508,509,510"
@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as d:
         r = run("logits", NANO, "-t", bad, "-o", two)
         case(f"logits refuses -t '{bad}'", r.returncode == 2, why in r.stderr)
     r = run("logits", NANO, "-t", "2", "-o", os.path.join(d, "no", "such", "folder"))
-    case("logits says when it cannot write", r.returncode == 1, b"cannot write" in r.stderr)
+    case("logits reports when it cannot write", r.returncode == 1, b"cannot write" in r.stderr)
 
 r = run("tokenize", NANO, "the people of the world")
 case("tokenize prints ids", r.returncode == 0, r.stdout.startswith(b"2,"), not r.stderr)

@@ -187,7 +187,7 @@ static void test_options(void)
     }
     gpu_close(g);
 
-    begin("f16 and subgroups can be left out, one by one");
+    begin("f16 and subgroups can be switched off one by one");
     g = open_device(&(gpu_options){.no_f16 = true});
     if (g) {
         CHECK(!gpu_limits_of(g)->f16 && !gpu_limits_of(g)->matrices &&
@@ -545,7 +545,7 @@ static void test_replay(gpu *g)
     check_error(&err, BZ_BAD_REQUEST, "cannot be read");
     CHECK(gpu_counts_of(g).submits == before.submits + 5 && gpu_state_of(g, &err) == GPU_READY);
 
-    begin("abandoned reads");
+    begin("discarded reads");
     uint64_t bytes = gpu_counts_of(g).buffer_bytes;
     for (int i = 0; i < 200; i++) {
         gpu_fence dropped = gpu_replay_read(g, l, 0, 1, b, 0, 256, &err);

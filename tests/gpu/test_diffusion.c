@@ -530,11 +530,11 @@ static void steps(void)
         test_soft_embed(BZ_F32, 72, 3004, 6, BROKEN, false, true);
         test_soft_embed(BZ_Q6_K, 512, 5000, 7, BROKEN, false, false);
     }
-    if (wants("soft_embed, what leaving tokens out costs")) {
+    if (wants("soft_embed, error of omitted tokens")) {
         test_left_out(true);
         test_left_out(false);
     }
-    if (wants("what is kept from pass to pass")) {
+    if (wants("tensors kept from pass to pass")) {
         test_kept();
     }
     const uint32_t shapes[][5] = {{64, 4, 2, 0, 16}, {64, 4, 1, 40, 48}, {256, 4, 2, 100, 100},

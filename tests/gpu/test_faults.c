@@ -317,8 +317,9 @@ static void test_two_sessions(bz_model *m, const answers *a)
     }
     CHECKF((h[0].reloads > 0) + (h[1].reloads > 0) == 1, "the weights were loaded more than once");
 
-    begin("a session that rests finds the other's device; one that gives up in between leaves the "
-          "rest to the other");
+    begin(
+        "an idle session uses the device that another opened; one that is cancelled while loading "
+        "leaves the rest to the other");
     gpu_test_lose(bz_model_device(m));
     h[0] = calm;
     h[0].stop_on_reload = true;
@@ -574,8 +575,8 @@ static void test_no_memory_for_caches(bz_model *m)
 
 static void test_no_memory_for_large_passes(bz_model *m)
 {
-    begin("no memory for large passes: smaller ones do it, but for the order of sums with the same "
-          "numbers");
+    begin("no memory for large passes: smaller ones are used, with the same numbers except for "
+          "the order of sums");
     enum { LONG = 600 };
     int32_t text[LONG];
     for (int i = 0; i < LONG; i++) {

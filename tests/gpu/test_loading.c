@@ -130,7 +130,7 @@ static void check_tensor(const bz_gpu_model *m, uint32_t i, const uint8_t *raw)
 static void test_bytes(const bz_weights *table, uint8_t *const *raw, const uint8_t *file, way how,
                        bool baseline)
 {
-    begin("%u tensors %s%s lie where and as they should", table->n, way_names[how],
+    begin("%u tensors %s%s have the expected offsets and contents", table->n, way_names[how],
           baseline ? ", baseline" : "");
     const uint8_t **bytes = calloc(table->n, sizeof *bytes);
     for (uint32_t i = 0; how == FROM_MEMORY && i < table->n; i++) {

@@ -60,5 +60,5 @@ def a_story_condenses():
 
 case("pebble greedy ids", greedy_ids)
 case("pebble answers", answers)
-case("pebble diffusion, a story condenses", a_story_condenses)
+case("pebble diffusion, drawn while it changes", a_story_condenses)
 sys.exit(finish())

@@ -405,7 +405,7 @@ static void test_model(const char *file, uint32_t n, uint32_t chunk, uint32_t ke
 
 static void test_sessions(const char *file)
 {
-    begin("two sessions share few rows; a third gives up while its rows are read");
+    begin("two sessions share few rows; a third is cancelled while its rows are read");
     opened o;
     if (!open_model(&o, file, BY_READS, "file", 0)) {
         return;
@@ -489,7 +489,7 @@ static void test_lost(const char *file)
 
 static void test_auto(const char *file)
 {
-    begin("without memory for the table it stays in the file by itself");
+    begin("without memory for the table it stays in the file");
     opened o;
     if (!open_model(&o, file, FROM_MEMORY, NULL, 0)) {
         return;

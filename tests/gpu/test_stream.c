@@ -320,7 +320,7 @@ int main(void)
         const bz_streaming s = bz_model_streaming(whole.m);
         CHECK(s.resident == s.layers && s.layers == 4 && s.bytes == 0);
         all_bytes = s.gpu_bytes;
-        begin("places of layers that take turns");
+        begin("slots of streamed layers");
         test_places(whole.m);
         begin("streamed from a mapping");
         test_same(&whole, MAPPED, all_bytes * 3 / 4);
@@ -332,7 +332,7 @@ int main(void)
         test_sessions(&whole);
         begin("a lost device");
         test_lost(&whole);
-        begin("memory that runs out");
+        begin("running out of memory");
         test_found_out(&whole);
         begin("less than the minimum");
         bz_model *m = NULL;

@@ -741,7 +741,7 @@ static float *row_after(bz_session *s, const int32_t *ids, uint32_t n)
  * same. */
 static void test_lives(const bz_model *m, uint32_t chunk, int steps)
 {
-    begin("chunk %u: answers cut short, stopped, gone on with and gone back in, as from rows",
+    begin("chunk %u: answers cut short, stopped, continued and rewound equal those from rows",
           chunk);
     const uint32_t context = 200, vocab = bz_model_vocab(m);
     const bz_session_options so = {

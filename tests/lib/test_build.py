@@ -83,7 +83,7 @@ def main(box):
     case("only what depends on libraries is built again", "" if len(built) <= 4 else str(built))
 
     hide()
-    case("with all of them nothing is said", " ".join(make()[1]))
+    case("with all of them nothing is printed", " ".join(make()[1]))
     hide("jpeglib.h", "png.h", "webp/demux.h", "gif_lib.h", "sndfile.h")
     make("all", f"{build}/tests/test_decode")
     text = read_jpeg()

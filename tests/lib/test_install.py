@@ -87,7 +87,7 @@ def main(box):
     case("make install", problems)
     if problems:
         return
-    case("every file is there and none else", compare(expected(), tree(root)))
+    case("exactly the expected files are installed", compare(expected(), tree(root)))
     case("nothing outside the prefix", compare({prefix[1:] + "/" + f for f in expected()}, tree(dest)))
     case("modes", [f"{f}: {os.stat(f'{root}/{f}').st_mode & 0o777:o}" for f in sorted(expected())
                    if os.stat(f"{root}/{f}").st_mode & 0o777 != (0o755 if f == "bin/bezel" else 0o644)])
@@ -155,24 +155,24 @@ def main(box):
         # A cancelled answer may lack a character that its last token left open.
         spoken = re.match(r"1: (.*)\n2: (.*)\n\Z", out, re.S)
         whole = spoken and all(t and g.startswith(t) and len(g) - len(t) <= 1 for t, g in zip(spoken.groups(), got))
-        case(f"two sessions in turn say what each says alone, {kind}", [] if whole else [f"{out!r} is not {got!r}"])
+        case(f"two sessions in turn answer as each does alone, {kind}", [] if whole else [f"{out!r} is not {got!r}"])
         drawn = [run([f"{work}/complete", MODEL, prompts[0], "24", s], shared_env)[1] for s in ("1", "1", "2")]
         case(f"a seed decides what is drawn, {kind}", [] if drawn[0] == drawn[1] and drawn[1] != drawn[2] else drawn)
         code, out, err = run([f"{work}/complete", f"{box}/none.gguf", "x"], shared_env)
-        case(f"a file that is not there, {kind}", [] if code == 1 and not out and "(not_found)" in err else [f"{code}: {out}{err}"])
+        case(f"a missing file, {kind}", [] if code == 1 and not out and "(not_found)" in err else [f"{code}: {out}{err}"])
         code, out, err = run([f"{work}/embed_jobs", f"{home}/include/bezel.h", "3", "a", "b"], shared_env)
-        case(f"a file that is no model, {kind}", [] if code == 1 and not out and "bezel.h: " in err else [f"{code}: {out}{err}"])
+        case(f"a file that is not a model, {kind}", [] if code == 1 and not out and "bezel.h: " in err else [f"{code}: {out}{err}"])
         talk = subprocess.run([f"{work}/chat", PEBBLE], input=b"My name is Tom.\nWhat is my name?\n", stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env={**os.environ, **shared_env})
         spoken = talk.stdout.decode("utf-8", "replace").splitlines()
-        case(f"chat remembers what was said, {kind}", [] if talk.returncode == 0 and len(spoken) == 2 and "Tom" in spoken[1]
+        case(f"chat continues the conversation, {kind}", [] if talk.returncode == 0 and len(spoken) == 2 and "Tom" in spoken[1]
              else [f"{talk.returncode}: {talk.stdout!r} {talk.stderr!r}"])
         problems, out = must([f"{work}/see", PEBBLE, picture, "What is \"this\"?"], shared_env)
-        case(f"see tells what is in a picture, {kind}", problems or ([] if "red circle" in out else [out]))
+        case(f"see describes an image, {kind}", problems or ([] if "red circle" in out else [out]))
         code, out, err = run([f"{work}/see", MODEL, picture, "x"], shared_env)
         case(f"a model without vision, {kind}", [] if code == 1 and not out and "(unsupported_model)" in err else [f"{code}: {out}{err}"])
         code, out, err = run([f"{work}/see", PEBBLE, PEBBLE, "x"], shared_env)
-        case(f"a file that is no picture, {kind}", [] if code == 1 and not out and "(bad_file)" in err else [f"{code}: {out}{err}"])
+        case(f"a file that is not an image, {kind}", [] if code == 1 and not out and "(bad_file)" in err else [f"{code}: {out}{err}"])
         texts[kind] = got
     case("shared and static say the same", [] if len(texts) == 2 and texts["shared"] == texts["static"] else [str(texts)])
     code, out, err = run([os.path.join(box, "shared", "complete"), MODEL, "x"], {**env, "LD_LIBRARY_PATH": ""})
@@ -230,9 +230,9 @@ def main(box):
     with open(keep, "w", encoding="utf-8"):
         pass
     problems, _ = make("uninstall", f"DESTDIR={dest}", f"PREFIX={prefix}")
-    case("make uninstall takes its files and no others", problems or compare({"lib/other.so"}, tree(root)))
+    case("make uninstall removes its files and no others", problems or compare({"lib/other.so"}, tree(root)))
     left = [d for d, _, _ in os.walk(root) if "bezel" in os.path.relpath(d, root)]
-    case("no folder of ours is left", left)
+    case("no folder is left", left)
 
     # ---- other folders, as distributions use them ----------------------------------------------------
     dest = os.path.join(box, "distribution")
