@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/os.h"
+#include "base/pool.h"
+
 typedef enum option_kind {
     FLAG,
     TEXT,
@@ -210,6 +213,19 @@ static int parse_option(const cli_verb *verb, int argc, char **argv, int *i, con
     return store(verb, r, o, value);
 }
 
+/* The engine has the same limit; users should know. */
+static void limit_threads(cli_options *o)
+{
+    const unsigned max = BZ_THREADS_PER_PROCESSOR * bz_os_cpu_count();
+    if (o->threads > max) {
+        if (!o->quiet) {
+            fprintf(stderr, "bezel: using %u threads, four per processor, instead of %u.\n", max,
+                    o->threads);
+        }
+        o->threads = max;
+    }
+}
+
 int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional,
               cli_options *o)
 {
@@ -241,6 +257,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
             verb->name,
             "no model given. Give the path of a GGUF file or a name from 'bezel list'.");
     }
+    limit_threads(o);
     return EXIT_OK;
 }
 

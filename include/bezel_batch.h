@@ -30,7 +30,7 @@ typedef struct bz_batch_options {
     uint32_t slots;      /* sequences at the same time, at most BZ_BATCH_MAX_SLOTS; 0: 4 */
     uint32_t context;    /* positions of each sequence; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
-    unsigned threads;    /* 0: every processor */
+    unsigned threads;    /* 0: one per processor; at most four per processor */
     const char *kernels; /* "avx2", "neon", "plain"; NULL: the best this machine has */
 } bz_batch_options;
 

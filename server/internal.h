@@ -23,6 +23,7 @@ typedef enum phase {
 struct exchange {
     server *server;
     int fd;
+    uint64_t client; /* as os_accept identifies it */
     phase phase;
     uint64_t since;    /* ns: start of the phase */
     uint64_t deadline; /* ns; 0: none */

@@ -21,8 +21,9 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
 
 enum { OS_WAIT = -1, OS_GONE = -2, OS_FULL = -3 };
 
-/* A connection; OS_WAIT: there is none; OS_FULL: no more files may be open. */
-int os_accept(int listener);
+/* A connection; OS_WAIT: there is none; OS_FULL: no more files may be open. *client identifies the
+ * other side's IPv4 address, or the network (/64) of its IPv6 address. */
+int os_accept(int listener, uint64_t *client);
 /* Returns the number of bytes, 0 at the end of the input, OS_WAIT or OS_GONE. */
 long os_receive(int fd, char *bytes, size_t n);
 /* Returns the number of bytes sent, OS_WAIT or OS_GONE. `more`: more data follows at once. */

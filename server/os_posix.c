@@ -87,9 +87,27 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
     return BZ_OK;
 }
 
-int os_accept(int listener)
+static uint64_t client_of(const any_address *a)
 {
-    const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    uint64_t network = 0;
+    uint32_t v4;
+    if (a->any.sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr)) {
+        memcpy(&network, &a->v6.sin6_addr, sizeof network);
+        return network;
+    }
+    memcpy(&v4,
+           a->any.sa_family == AF_INET ? (const uint8_t *)&a->v4.sin_addr
+                                       : (const uint8_t *)&a->v6.sin6_addr + 12,
+           sizeof v4);
+    return (uint64_t)v4 << 32 | 0xFFFF; /* a network of IPv6 that does not exist */
+}
+
+int os_accept(int listener, uint64_t *client)
+{
+    any_address a = {0};
+    socklen_t n = sizeof a;
+    const int fd = accept4(listener, &a.any, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    *client = client_of(&a);
     const int yes = 1;
     if (fd < 0) {
         return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? OS_FULL

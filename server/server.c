@@ -31,21 +31,53 @@ static void drop(server *s, size_t i)
     s->list[i] = s->list[--s->n];
 }
 
-/* The connection that has been idle longest; s->n: none is idle. */
-static size_t find_idle(const server *s)
+/* The connection to close for a new one: the one that has been idle longest, or else the one whose
+ * request began first and whose head is still incomplete. s->n: there is none. client: only its
+ * connections, NULL: all. */
+static size_t find_idle(const server *s, const uint64_t *client)
 {
     size_t found = s->n;
     for (size_t i = 0; i < s->n; i++) {
-        const exchange *x = s->list[i];
-        if (x->phase == PHASE_HEAD && x->n_in == 0 &&
-            (found == s->n || x->since < s->list[found]->since)) {
+        const exchange *x = s->list[i], *best = found < s->n ? s->list[found] : NULL;
+        if (x->phase == PHASE_HEAD && (!client || x->client == *client) &&
+            (!best || (x->n_in == 0) > (best->n_in == 0) ||
+             ((x->n_in == 0) == (best->n_in == 0) && x->since < best->since))) {
             found = i;
         }
     }
     return found;
 }
 
-static bool add(server *s, int fd)
+static size_t count_client(const server *s, uint64_t client)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        n += s->list[i]->client == client;
+    }
+    return n;
+}
+
+/* Whether a client may have another connection; one of its idle ones is closed for it. If none is
+ * idle, the new one is refused. */
+static bool admit(server *s, int fd, uint64_t client)
+{
+    static const char refusal[] =
+        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+        "Content-Length: 45\r\n\r\nThis client has too many connections already.";
+    if (count_client(s, client) < s->o.max_per_client) {
+        return true;
+    }
+    const size_t idle = find_idle(s, &client);
+    if (idle < s->n) {
+        drop(s, idle);
+        return true;
+    }
+    os_send(fd, refusal, sizeof refusal - 1, false);
+    os_close(fd);
+    return false;
+}
+
+static bool add(server *s, int fd, uint64_t client)
 {
     exchange *x = malloc(sizeof *x);
     if (!x) {
@@ -55,29 +87,34 @@ static bool add(server *s, int fd)
     memset(x, 0, offsetof(exchange, in)); /* not the buffers, which need no clearing */
     x->server = s;
     x->fd = fd;
+    x->client = client;
     x->file = -1;
     connection_enter(x, PHASE_HEAD, s->o.head_ms);
     s->list[s->n++] = x;
     return true;
 }
 
-/* If all slots are in use, closes the longest idle connection; if none is idle, new ones wait. */
+/* If all slots are in use, closes a connection that is idle or has sent a part of a head only; if
+ * there is none, new ones wait. */
 static void accept_all(server *s)
 {
     for (;;) {
-        const size_t idle = find_idle(s);
-        if (s->n == s->max && idle == s->n) {
+        if (s->n == s->max && find_idle(s, NULL) == s->n) {
             return;
         }
-        const int fd = os_accept(s->o.listener.fd);
+        uint64_t client;
+        const int fd = os_accept(s->o.listener.fd, &client);
         if (fd < 0) {
             s->accept_at = fd == OS_FULL ? in_ms(PAUSE_MS) : s->accept_at;
             return;
         }
-        if (s->n == s->max) {
-            drop(s, idle);
+        if (!admit(s, fd, client)) {
+            continue;
         }
-        if (!add(s, fd)) {
+        if (s->n == s->max) {
+            drop(s, find_idle(s, NULL));
+        }
+        if (!add(s, fd, client)) {
             s->accept_at = in_ms(PAUSE_MS);
             return;
         }
@@ -119,7 +156,7 @@ static int plan_wait(server *s, uint64_t now)
         until = sooner(until, x->deadline);
         busy |= x->busy;
     }
-    const bool open = !pause && (s->n < s->max || find_idle(s) < s->n);
+    const bool open = !pause && (s->n < s->max || find_idle(s, NULL) < s->n);
     s->watches[WATCH_LISTENER] = (os_watch){.fd = open ? s->o.listener.fd : -1, .wanted = OS_READ};
     s->watches[WATCH_ALARM] = (os_watch){.fd = s->alarm[0], .wanted = OS_READ};
     s->watches[WATCH_INTERRUPT] =
@@ -193,6 +230,7 @@ server *server_new(const server_options *options, bz_error *err)
         *o = *options;
         o->max_connections = or_default(o->max_connections, 512);
         s->max = o->max_connections < max ? o->max_connections : (size_t)max;
+        o->max_per_client = or_default(o->max_per_client, (unsigned)s->max);
         o->head_ms = or_default(o->head_ms, 10000);
         o->body_ms = or_default(o->body_ms, 20000);
         o->idle_ms = or_default(o->idle_ms, 60000);

@@ -43,6 +43,7 @@ typedef struct server_options {
     access_rules access;
     const char *headers;      /* fields of every answer, line ends included; may be NULL */
     unsigned max_connections; /* 512, or fewer if the limit on open files is low */
+    unsigned max_per_client;  /* of them with the same client (os_accept); max_connections */
     unsigned head_ms;         /* 10,000: for a request's head, from its first byte */
     unsigned body_ms;         /* 20,000: for every 4 KB of a body */
     unsigned idle_ms;         /* 60,000: between two requests */

@@ -140,13 +140,14 @@ static void *run(void *user)
 /* Short timeouts, for tests that wait longer than any of them. */
 enum { HEAD_MS = 800, IDLE_MS = 1200, SEND_MS = 2500, STOP_MS = 1000 };
 
-static void start(unsigned connections, bool impatient)
+static void start_limited(unsigned connections, unsigned per_client, bool impatient)
 {
     server_options o = {.routes = routes,
                         .n_routes = sizeof routes / sizeof *routes,
                         .access = {.address = "127.0.0.1"},
                         .headers = "X-Always: here\r\n",
                         .max_connections = connections,
+                        .max_per_client = per_client,
                         .head_ms = impatient ? HEAD_MS : 0,
                         .body_ms = impatient ? HEAD_MS : 0,
                         .idle_ms = impatient ? IDLE_MS : 0,
@@ -163,6 +164,11 @@ static void start(unsigned connections, bool impatient)
     pthread_create(&thread, NULL, run, running);
 }
 
+static void start(unsigned connections, bool impatient)
+{
+    start_limited(connections, 0, impatient);
+}
+
 static double stop(void)
 {
     const uint64_t before = bz_os_now();
@@ -172,9 +178,11 @@ static double stop(void)
     return (double)(bz_os_now() - before) * 1e-9;
 }
 
-static int connect_small(int receive_buffer)
+static int connect_from(uint32_t address, int receive_buffer)
 {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+    CHECK(bind(fd, (const struct sockaddr *)&from, sizeof from) == 0);
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct timeval patience = {.tv_sec = 10};
@@ -184,6 +192,11 @@ static int connect_small(int receive_buffer)
     }
     CHECK(connect(fd, (struct sockaddr *)&a, sizeof a) == 0);
     return fd;
+}
+
+static int connect_small(int receive_buffer)
+{
+    return connect_from(INADDR_LOOPBACK, receive_buffer);
 }
 
 static int dial(void)
@@ -531,6 +544,64 @@ static void test_crowds(void)
     stop();
 }
 
+static void test_unfinished_heads(void)
+{
+    start(8, false);
+    begin("heads that never end do not lock out others");
+    int unfinished[24];
+    for (int i = 0; i < 24; i++) {
+        unfinished[i] = dial();
+        say(unfinished[i], "GET /echo HTTP/1.1\r\nX: ");
+    }
+    const uint64_t before = bz_os_now();
+    for (int i = 0; i < 20; i++) {
+        CHECK(status_is(ask("GET /echo HTTP/1.1\r\n" HOST CLOSE), "200"));
+    }
+    const double took = (double)(bz_os_now() - before) * 1e-9;
+    CHECKF(took < 5, "%.1f s", took); /* a head has 10 s */
+    for (int i = 0; i < 24; i++) {
+        close(unfinished[i]);
+    }
+    stop();
+}
+
+static void test_one_client(void)
+{
+    start_limited(8, 3, false);
+    begin("one client has some of the connections only");
+    int busy[3];
+    for (int i = 0; i < 3; i++) {
+        busy[i] = dial();
+        say(busy[i], "GET /later HTTP/1.1\r\n" HOST CLOSE);
+    }
+    CHECK(comes_true(&put_off, 3));
+    const int fourth = dial();
+    CHECK(hear(fourth, HEARD) > 0 && status_is(heard, "503"));
+    CHECKF(strcmp(body_of(heard), "This client has too many connections already.") == 0, "%s",
+           heard);
+    close(fourth);
+    const int other = connect_from(INADDR_LOOPBACK + 1, 0);
+    say(other, "GET /echo HTTP/1.1\r\n" HOST CLOSE);
+    CHECK(hear(other, HEARD) > 0 && status_is(heard, "200"));
+    close(other);
+    atomic_store(&released, 101);
+    server_wake(running);
+    for (int i = 0; i < 3; i++) {
+        CHECK(hear(busy[i], HEARD) > 0 && status_is(heard, "503"));
+        close(busy[i]);
+    }
+    begin("an idle connection of a client is closed for its next one");
+    int idle[3];
+    for (int i = 0; i < 3; i++) {
+        idle[i] = dial();
+    }
+    CHECK(status_is(ask("GET /echo HTTP/1.1\r\n" HOST CLOSE), "200"));
+    for (int i = 0; i < 3; i++) {
+        close(idle[i]);
+    }
+    stop();
+}
+
 static void test_end(void)
 {
     begin("shutdown is fast, with requests in flight");
@@ -567,6 +638,8 @@ int main(void)
     test_streams();
     test_patience();
     test_crowds();
+    test_unfinished_heads();
+    test_one_client();
     test_end();
     return finish();
 }

@@ -27,6 +27,9 @@ typedef struct serving {
     char url[URL_SIZE];
 } serving;
 
+/* A browser opens 6, or 30 in several tabs. */
+enum { MAX_PER_CLIENT = 128 };
+
 /* ---- what is served ------------------------------------------------------------------------- */
 
 static bool has_page(const char *folder)
@@ -287,6 +290,7 @@ static int serve(const cli_options *o, serving *s)
         .n_routes = sizeof routes / sizeof *routes,
         .access = {.address = s->listener.address, .names = o->hosts, .n_names = n_hosts},
         .headers = static_headers,
+        .max_per_client = MAX_PER_CLIENT,
         .interrupt = interrupt_fd(),
         .stop = should_stop,
         .log = o->verbose ? log_line : NULL,

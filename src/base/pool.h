@@ -17,6 +17,9 @@ typedef struct bz_pool bz_pool;
 typedef void (*bz_pool_task)(void *context, uint32_t task, unsigned worker);
 
 /* threads >= 1 includes the caller; fewer are started if the system refuses. */
+/* More would only wait for each other. */
+enum { BZ_THREADS_PER_PROCESSOR = 4 };
+
 bz_pool *bz_pool_new(unsigned threads);
 void bz_pool_free(bz_pool *pool);
 unsigned bz_pool_threads(const bz_pool *pool);

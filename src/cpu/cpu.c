@@ -134,7 +134,10 @@ bz_status bz_cpu_new(bz_backend **out, const bz_weights *weights,
     c->exact = options->exact;
     c->weights = weights;
     c->weight_bytes = weight_bytes;
-    c->pool = bz_pool_new(options->threads ? options->threads : bz_os_cpu_count());
+    const unsigned processors = bz_os_cpu_count(), max = BZ_THREADS_PER_PROCESSOR * processors;
+    c->pool = bz_pool_new(!options->threads        ? processors
+                          : options->threads < max ? options->threads
+                                                   : max);
     c->scratch = c->pool ? calloc(bz_pool_threads(c->pool), sizeof *c->scratch) : NULL;
     if (!c->scratch) {
         free_cpu(&c->backend);

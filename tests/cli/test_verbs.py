@@ -52,6 +52,13 @@ for args in (["--version"], ["--help"], ["help", "run"], ["tokenize", NANO, "hi"
         r = subprocess.run([BEZEL, *args], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=60)
     case(f"{args[0]} to a full disk fails", r.returncode == 1, b"cannot write to standard output" in r.stderr)
 
+max_threads = 4 * len(os.sched_getaffinity(0))
+r = run("logits", NANO, "-t", "2", "-o", "/dev/null", "--threads", "99999")
+case("threads are limited to four per processor", r.returncode == 0,
+     f"using {max_threads} threads, four per processor, instead of 99999".encode() in r.stderr)
+r = run("logits", NANO, "-t", "2", "-o", "/dev/null", "--threads", str(max_threads))
+case("as many threads as allowed", r.returncode == 0, b"threads" not in r.stderr)
+
 r = run("run", "no-such-file.gguf", "hi")
 case("a missing model exits with 3", r.returncode == 3, b"no-such-file.gguf" in r.stderr, not r.stdout)
 with tempfile.TemporaryDirectory() as d:
