@@ -11,7 +11,7 @@ override CACHE_PER_VEC4: u32 = 8u; // values of a cache vector: 8 f16 or 4 f32
 override SPLITS: u32 = 16u;
 override HEAD: u32 = 256u;     // values of a head, a multiple of 8
 override ROTATE: bool = false; // norm and rope of the query: weight query_weight, angles in1
-override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at high_score KEYS and 256 / VECTORS
+override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at most KEYS and 256 / VECTORS
 override VECTORS: u32 = HEAD / CACHE_PER_VEC4; // vectors of a head
 const KEYS = 16u;
 const LOWEST = -3.0e38;
@@ -68,6 +68,15 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let range = (stop - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
     let begin = first + split * range;
     let end = min(begin + range, stop);
+    let y = params.out1 + ((row * params.heads + head) * params.parts + params.first_part + split) * (HEAD + 4u);
+    if (begin >= end) { // a short context has fewer groups of KEYS than splits
+        for (var i = local; i < HEAD; i += 256u) { arena[y + 4u + i] = 0.0; }
+        if (local == 0u) {
+            arena[y] = LOWEST;
+            arena[y + 1u] = 0.0;
+        }
+        return;
+    }
     load_query(row, head, local);
 
     let key = local / 16u;
@@ -123,7 +132,6 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    let y = params.out1 + ((row * params.heads + head) * params.parts + params.first_part + split) * (HEAD + 4u);
     for (var i = local; i < HEAD; i += 256u) {
         var sum = 0.0;
         for (var t = 0u; t < PARTS; t++) { sum += column[t * HEAD + i]; }

@@ -4,7 +4,7 @@
 // in0: [rows][groups][width]. One workgroup per group of `width` values. PER_THREAD is an override, so that all loads
 // of a thread are in flight together.
 override AFTER: u32 = 0u;
-override PER_THREAD: u32 = 1u; // values per thread: width / 256, round_half_away up
+override PER_THREAD: u32 = 1u; // values per thread: width / 256, rounded up
 override SUMS: u32 = 0u;       // split-K partial sums of in0; 0: not split
 override CACHED: u32 = 1u;     // width if SUMS > 0: sums are computed once
 const ADD = 1u;                // in1 + norm

@@ -11,7 +11,7 @@
 override ADDS: u32 = 0u;
 override OUTS: u32 = 1u;
 override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8
-override PER_THREAD: u32 = 1u; // values per thread: width / 256, round_half_away up
+override PER_THREAD: u32 = 1u; // values per thread: width / 256, rounded up
 override SUMS: u32 = 0u;       // split-K partial sums of in0; 0: not split
 override WIDTH: u32 = 1u;
 const SCALED = 1u;
