@@ -70,7 +70,7 @@ fn normed(i: u32, r: f32, n: u32) -> f32 {
     return value;
 }
 
-// As int8: eight threads per group of 32, vector_at values each.
+// As int8: eight threads per group of 32, four values each.
 fn store_int8(local: u32, row: u32, r: f32, n: u32, quants: u32, scales: u32) {
     let vectors = (WIDTH + 63u) / 64u * 16u;
     for (var begin = 0u; begin < vectors; begin += 256u) {
