@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { Bezel, type BezelError, type DownloadOptions, type DownloadProgress } from "../../web/package/src/index.js";
 import { Ranges } from "../../web/package/src/ranges.js";
-import { stall } from "../../web/package/src/url_source.js";
+import { stall, urlSource, type Fetch } from "../../web/package/src/url_source.js";
 import { check, checkEqual, finish, test } from "./check.js";
 import { FakeOpfs } from "./fake_opfs.js";
 import { FileServer } from "./http.js";
@@ -69,6 +69,27 @@ await test("a broken connection is retried", async () => {
         server.breaks = 2;
         (await Bezel.load(url, await localOptions())).close();
         checkEqual(server.breaks, 0, "breaks");
+    });
+});
+
+/** A browser's cache that has only the headers of the URL's responses. */
+const emptyFromCache: Fetch = async (url, init) => {
+    const response = await fetch(url, init);
+    return init?.cache === "no-store" ? response : new Response(new Uint8Array(0), response);
+};
+
+await test("a response from the cache that is cut off is fetched again", async () => {
+    await withServer(async (_, url) => {
+        const source = await urlSource(url, { fetch: emptyFromCache });
+        checkEqual([...(await source.read(0, 1024))], [...bytes.subarray(0, 1024)], "bytes");
+    });
+});
+
+await test("an answer that is always too short is an error of the network", async () => {
+    await withServer(async (_, url) => {
+        const source = await urlSource(url, { fetch: (address, init) => emptyFromCache(address, { ...init, cache: "default" }) });
+        const error = await errorOf(() => source.read(0, 1024));
+        check(error?.code === "network" && error.message.includes("after 0 of 1024 bytes"), String(error?.message));
     });
 });
 

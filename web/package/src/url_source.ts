@@ -105,10 +105,10 @@ function isTransient(reason: unknown): boolean {
 }
 
 /** Retries after network errors, with growing pauses. */
-async function withRetries<T>(signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> {
+async function withRetries<T>(signal: AbortSignal | undefined, act: (retry: boolean) => Promise<T>): Promise<T> {
     for (let pause = FIRST_PAUSE_MS, n = 1; ; pause *= 2, n++) {
         try {
-            return await act();
+            return await act(n > 1);
         } catch (reason) {
             if (n === MAX_TRIES || signal?.aborted || !isTransient(reason)) {
                 throw reason;
@@ -149,7 +149,8 @@ export function sameOrigin(url: string): boolean {
 }
 
 export async function probeUrl(url: string, options: UrlOptions): Promise<UrlInfo> {
-    const response = await request(url, { headers: { Range: "bytes=0-0" } }, options);
+    // Not cached: reads of the file share the cache's entry of the URL.
+    const response = await request(url, { headers: { Range: "bytes=0-0" }, cache: "no-store" }, options);
     void response.body?.cancel().catch(() => undefined);
     const validator = validatorOf(response);
     if (response.status !== 206) {
@@ -172,20 +173,26 @@ export async function urlSource(url: string, options: UrlOptions = {}): Promise<
     if (size === null) {
         throw new BezelError("network", `${name}: the server does not report the file's size. Download it with Bezel.download.`);
     }
-    const readOnce = async (offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> => {
+    const readOnce = async (offset: number, length: number, retry: boolean): Promise<Uint8Array<ArrayBuffer>> => {
         const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-        const response = await request(url, { headers, ...(size >= UNCACHED_FROM && { cache: "no-store" }) }, options);
+        // A retry bypasses the cache: what failed may be a cached response that was cut off.
+        const response = await request(url, { headers, ...((retry || size >= UNCACHED_FROM) && { cache: "no-store" }) }, options);
         const now = validatorOf(response);
         if (response.status !== 206 || (validator !== null && now !== null && now !== validator)) {
             void response.body?.cancel().catch(() => undefined);
             throw new BezelError("network", `${name} has changed on the server while it was being read; load it again.`);
         }
+        let bytes: Uint8Array<ArrayBuffer>;
         try {
-            return await readBody(response, length);
+            bytes = await readBody(response, length);
         } catch (reason) {
             const code = options.signal?.aborted ? "aborted" : "network";
             throw new BezelError(code, `${name}: the connection broke.`, { cause: reason });
         }
+        if (bytes.byteLength !== length) {
+            throw new BezelError("network", `${name}: the connection broke after ${bytes.byteLength} of ${length} bytes.`);
+        }
+        return bytes;
     };
-    return { name, size, fresh: true, read: (offset, length) => withRetries(options.signal, () => readOnce(offset, length)) };
+    return { name, size, fresh: true, read: (offset, length) => withRetries(options.signal, (retry) => readOnce(offset, length, retry)) };
 }
