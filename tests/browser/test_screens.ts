@@ -423,6 +423,40 @@ async function overflowing(page: Page): Promise<string[]> {
     );
 }
 
+/** Selects that are too narrow for their text. */
+async function cutSelects(page: Page): Promise<string[]> {
+    return page.evaluate(() =>
+        [...document.querySelectorAll("select")]
+            .filter((e) => e.checkVisibility())
+            .filter((e) => {
+                const { width } = e.getBoundingClientRect();
+                e.style.width = "max-content";
+                const needed = e.getBoundingClientRect().width;
+                e.style.width = "";
+                return width < needed - 0.5;
+            })
+            .map((e) => e.id),
+    );
+}
+
+await screens("a phone of 360 pixels: selects show their text", { phone: true, size: "360x740" }, async (browser) => {
+    const page = await openWith(browser);
+    await page.click("button.choice >> nth=0");
+    await page.waitForSelector("#context-length");
+    const look = async (what: string): Promise<void> => {
+        await settled(page);
+        await screenshot(page, `${what}-360`);
+        checkEqual([await cutSelects(page), await overflowing(page)], [[], []], `${what}: cut selects, overflow`);
+    };
+    await look("summary");
+    await page.click('.card button:has-text("Load")');
+    await ready(page);
+    await page.click("#open-side");
+    await page.click("#open-settings");
+    await page.waitForSelector("#settings select");
+    await look("settings");
+});
+
 for (const [device, options] of [
     ["desktop", {}],
     ["phone", { phone: true }],
