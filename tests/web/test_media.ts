@@ -209,7 +209,12 @@ async function withPebble<T>(use: (model: BezelModel) => Promise<T>, options: Lo
 
 const greedy = { temperature: 0, max_tokens: 80 } as const;
 const image = pebble.image("image.rgb");
-const rgba = new Uint8ClampedArray((image.data.length / 3) * 4).map((_, i) => (i % 4 === 3 ? i % 251 : (image.data[Math.floor(i / 4) * 3 + (i % 4)] ?? 0)));
+// The same picture with alpha: white pixels are transparent ones of another colour.
+const rgba = new Uint8ClampedArray((image.data.length / 3) * 4);
+for (let i = 0; i < image.data.length / 3; i++) {
+    const pixel = [...image.data.subarray(3 * i, 3 * i + 3)];
+    rgba.set(pixel.every((x) => x === 255) ? [7, 80, 9, 0] : [...pixel, 255], 4 * i);
+}
 const speech = pebble.sound("audio.samples");
 const imagePart: ContentPart = { type: "image_url", image_url: { url: image } };
 const audioPart: ContentPart = { type: "input_audio", input_audio: { data: speech, rate: 16000 } };
