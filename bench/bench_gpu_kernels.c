@@ -237,7 +237,7 @@ int main(int argc, char **argv)
         {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false, false},
         {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false, false},
         {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false, false},
-        {"picture's gate, F16", BZ_F16, 512, 768, 3072, 0, false, false},
+        {"vision gate, F16", BZ_F16, 512, 768, 3072, 0, false, false},
         {"one row's gate, Q4_K", BZ_Q4_K, 1, 1536, 6144, 0, false, false},
         {"one row's gate, Q4_0", BZ_Q4_0, 1, 1536, 6144, 0, false, false},
         {"one row's gate, Q8_0", BZ_Q8_0, 1, 1536, 6144, 0, false, false},

@@ -14,7 +14,7 @@
 static const bz_type quantized[] = {BZ_Q8_0,   BZ_Q4_0,   BZ_Q4_1, BZ_Q5_0, BZ_Q5_1,
                                     BZ_Q2_K,   BZ_Q3_K,   BZ_Q4_K, BZ_Q5_K, BZ_Q6_K,
                                     BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
-enum { N_QUANTISED = sizeof quantized / sizeof *quantized };
+enum { N_QUANTIZED = sizeof quantized / sizeof *quantized };
 
 /* ---- helpers ---- */
 
@@ -138,7 +138,7 @@ static void test_dequantize(const bz_kernels *kernels)
 static void test_unpack(const bz_kernels *kernels)
 {
     begin("%s: unpack returns s * q - m", kernels->name);
-    for (size_t t = 0; t < N_QUANTISED; t++) {
+    for (size_t t = 0; t < N_QUANTIZED; t++) {
         bz_type type = quantized[t];
         const bz_type_info *info = bz_type_of((uint32_t)type);
         bool has_min = bz_type_has_min(type);
@@ -171,7 +171,7 @@ static void test_unpack(const bz_kernels *kernels)
     }
 
     begin("%s: unpack needs no minima where there are none", kernels->name);
-    for (size_t t = 0; t < N_QUANTISED; t++) {
+    for (size_t t = 0; t < N_QUANTIZED; t++) {
         if (bz_type_has_min(quantized[t]))
             continue;
         uint8_t *blocks = new_blocks(quantized[t], 512, true);
@@ -346,7 +346,7 @@ static double exact_dot8(bz_w8 w, bz_q8 x, size_t k, bool has_min, double *size)
 static void test_dot8(const bz_kernels *kernels)
 {
     begin("%s: dot8 is near the sum in double", kernels->name);
-    for (size_t t = 0; t < N_QUANTISED; t++) {
+    for (size_t t = 0; t < N_QUANTIZED; t++) {
         bz_type type = quantized[t];
         bool has_min = bz_type_has_min(type);
         for (size_t k = 32; k <= 2304; k += k < 1024 ? 32 : 256) {
@@ -390,7 +390,7 @@ static void test_dot8(const bz_kernels *kernels)
 
     begin("%s: dot8 has the same bits for any split of the rows", kernels->name);
     for (int round = 0; round < 400; round++) {
-        bz_type type = quantized[random_below(N_QUANTISED)];
+        bz_type type = quantized[random_below(N_QUANTIZED)];
         bool has_min = bz_type_has_min(type);
         size_t k = 32 * (1 + random_below(round % 4 ? 16 : 70)), rows = 1 + random_below(19);
         bz_w8 w = random_weights(type, k);
@@ -418,7 +418,7 @@ static void test_dot8(const bz_kernels *kernels)
     }
 
     begin("%s: the 8-bit product is near the exact one", kernels->name);
-    for (size_t t = 0; t < N_QUANTISED; t++) {
+    for (size_t t = 0; t < N_QUANTIZED; t++) {
         const char *name = bz_type_of((uint32_t)quantized[t])->name;
         size_t k = 1536;
         uint8_t *blocks = new_blocks(quantized[t], k, true);

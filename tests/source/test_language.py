@@ -23,6 +23,7 @@ REPLACED = {
     r"\beyes and ears\b": "vision and audio",
     r"\bMOST_\w+": "MAX_",
     r"\bas if nothing had been\b": "with the same result",
+    r"(?i)quantis(e|i|a)|initialis(e|i|a)|recognis(e|i|a)|normalis(e|i|a)|tokenis(e|i|a)": "-ize (American spelling)",
 }
 # Texts for training and vocabularies are data; the glossary lists the words.
 DATA = ("models/", "tests/golden/", "tests/fuzz/corpus/", "tools/pebble/", "tools/gemma4_vocab.py", "docs/GLOSSARY.md", "tests/source/test_language.py")
