@@ -192,6 +192,9 @@ BZ_API bz_debug_gpu_info bz_debug_gpu_get_info(const bz_debug_gpu *gpu);
  * of all kernels instead, one per line, each followed by its block types. Needs no GPU. */
 BZ_API bz_status bz_debug_wgsl(const char *kernel, const char *type, bz_debug_write write,
                                void *user, bz_error *err);
+/* Every text that a GPU may get: a JSON array of {kernel, type, subgroups, text}; type null: the
+ * kernel reads no blocks; subgroups: it uses subgroup operations. */
+BZ_API bz_status bz_debug_wgsl_all(bz_debug_write write, void *user, bz_error *err);
 
 /* Counted since the device was opened, except buffer_bytes: the buffers allocated now. */
 typedef struct bz_debug_gpu_counts {

@@ -33,11 +33,16 @@ static int show_plan(const show_info *info, const cli_options *o)
     return code;
 }
 
-/* --wgsl: the text of a GPU kernel, or the list of all. */
-static int show_wgsl(const char *kernel, const char *type)
+/* --wgsl: the text of a GPU kernel, or the list of all; with --json all texts. */
+static int show_wgsl(const char *kernel, const char *type, bool json)
 {
     bz_error err = {0};
-    if (bz_debug_wgsl(kernel, type, cli_write, NULL, &err) != BZ_OK && err.code != BZ_ABORTED) {
+    if (json && kernel) {
+        return cli_usage_error("show", "'--wgsl --json' prints all kernels; omit '%s'.", kernel);
+    }
+    const bz_status status = json ? bz_debug_wgsl_all(cli_write, NULL, &err)
+                                  : bz_debug_wgsl(kernel, type, cli_write, NULL, &err);
+    if (status != BZ_OK && status != BZ_ABORTED) {
         return cli_error(&err);
     }
     return cli_flush();
@@ -56,13 +61,13 @@ static bool has_argument(int argc, char **argv, const char *name)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    const bool wgsl = has_argument(argc, argv, "--wgsl"); /* takes other arguments and no options */
-    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "W" : "jpmcRdF", wgsl ? 2 : 1, &o);
+    const bool wgsl = has_argument(argc, argv, "--wgsl"); /* takes other arguments */
+    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "Wj" : "jpmcRdF", wgsl ? 2 : 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
     if (o.wgsl) {
-        return show_wgsl(o.model, o.prompt);
+        return show_wgsl(o.model, o.prompt, o.json);
     }
     if (o.rows && !o.plan) {
         return cli_usage_error("show", "'--rows' needs '--plan'.");
@@ -114,4 +119,5 @@ const cli_verb cli_show_verb = {
     "      --no-fuse       ... one dispatch for every step\n"
     "      --wgsl          the text of a GPU kernel for weights of block type TYPE, or the names "
     "of\n"
-    "                      all kernels with their block types; needs no model and no GPU\n"};
+    "                      all kernels with their block types; needs no model and no GPU; with\n"
+    "                      --json all texts\n"};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "bezel_debug.h"
 #include "gpu/kernels/link.h"
 
@@ -66,6 +67,51 @@ static bz_status find_type(gpu_kernel kernel, const char *name, bz_type *type, b
     list_types(kernel, types);
     return bz_fail(err, BZ_BAD_REQUEST, "Name a block type that the kernel %s reads:%s.",
                    kernel_name, types);
+}
+
+static bz_status put_kernel(bz_json *j, gpu_kernel kernel, bz_type type, bool typed, bool subgroups,
+                            bz_error *err)
+{
+    size_t n;
+    char *text = gpu_link(kernel, type, subgroups, &n, err);
+    if (!text) {
+        return err->code;
+    }
+    bz_json_object(j);
+    bz_json_put_text(j, "kernel", gpu_kernel_info_of(kernel)->name);
+    bz_json_put_text(j, "type", typed ? bz_type_of((uint32_t)type)->name : NULL);
+    bz_json_put_bool(j, "subgroups", subgroups);
+    bz_json_put_str(j, "text", (bz_str){text, n});
+    bz_json_end(j);
+    free(text);
+    return BZ_OK;
+}
+
+bz_status bz_debug_wgsl_all(bz_debug_write write, void *user, bz_error *err)
+{
+    bz_json j;
+    bz_error unwanted;
+    bz_status status = BZ_OK;
+    err = err ? err : &unwanted;
+    bz_json_init(&j, write, user);
+    bz_json_array(&j);
+    for (uint32_t k = 0; k < GPU_N_KERNELS; k++) {
+        const gpu_kernel kernel = (gpu_kernel)k;
+        const bool typed = gpu_kernel_info_of(kernel)->types != 0;
+        const bool forms = gpu_kernel_subgroup_override(kernel) < GPU_MAX_OVERRIDES;
+        for (uint32_t t = 0; status == BZ_OK && t < (typed ? BZ_TYPE_END : 1); t++) {
+            for (int s = 0; status == BZ_OK && s <= forms; s++) {
+                if (!typed || gpu_kernel_has_type(kernel, (bz_type)t)) {
+                    status = put_kernel(&j, kernel, typed ? (bz_type)t : BZ_F32, typed, s, err);
+                }
+            }
+        }
+    }
+    bz_json_end(&j);
+    if (status == BZ_OK && !bz_json_finish(&j)) {
+        status = bz_fail(err, BZ_ABORTED, "Writing ended.");
+    }
+    return status;
 }
 
 bz_status bz_debug_wgsl(const char *kernel_name, const char *type_name, bz_debug_write write,

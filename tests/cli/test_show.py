@@ -364,7 +364,9 @@ def check_wgsl():
     need("Q4_K" in sentence("show", "--wgsl", "linear8", "F32", code=2)[0], "a block type that it has not")
     need("Q4_K" in sentence("show", "--wgsl", "combine", "Q4_K", code=2)[0], "a block type for nothing")
     sentence("show", "--wgsl", "linear8", "Q4_K", "more", code=2)
-    sentence("show", "--wgsl", "--json", code=2)
+    texts = json.loads(answer("show", "--wgsl", "--json"))
+    need(len(texts) > 300 and {t["subgroups"] for t in texts} == {True, False}, f"{len(texts)} texts")
+    sentence("show", "--wgsl", "linear8", "--json", code=2)
 
 
 def check_hostile(tmp):

@@ -1,5 +1,5 @@
-/** Subgroup matrices, which no software adapter supports: Dawn's null adapter validates the kernels' WGSL, and detection of
- * the feature is tested without computing. */
+/** Dawn's null adapter, which has every feature and computes nothing: it validates the WGSL of all kernels, and shows how
+ * subgroup matrices are detected, which no software adapter supports. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Gpu } from "../../web/package/src/index.js";
@@ -7,6 +7,7 @@ import { MATRICES, MATRIX_PROBE, offersMatrices } from "../../web/package/src/ma
 import { Memory } from "../../web/package/src/memory.js";
 import { check, checkEqual, finish, test } from "./check.js";
 import { gpuEntry } from "./platform.js";
+import { testWgslTexts } from "./wgsl_texts.js";
 
 const READY = 1;
 const FIELDS = 131072;
@@ -22,6 +23,8 @@ async function freshAdapter(): Promise<GPUAdapter> {
 }
 
 const nullAdapter = await freshAdapter();
+
+await testWgslTexts(nullGpu);
 
 const KERNELS = ["linear_matrix", "tower_attend_matrix"];
 
