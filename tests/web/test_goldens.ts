@@ -3,17 +3,26 @@
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { greedy, logitsOf, newEngine, withModel } from "./models.js";
-import { hostName } from "./platform.js";
+import { hostName, quick } from "./platform.js";
 
 const BOUND = 2e-3;
 
-async function testGolden(name: string, path: string, reference: string): Promise<void> {
+/** Chunks of prompt 2: of many rows, of few (the native test_model has them in every run) and decoding. `sameWeights`: an
+ * earlier model has them in another layout; its small chunks are not repeated, as the greedy answers decode too. */
+function chunksOf(prompt: number, sameWeights: boolean): number[] {
+    if (prompt !== 2 || sameWeights) {
+        return [512];
+    }
+    return quick ? [512, 1] : [512, 7, 1];
+}
+
+async function testGolden(name: string, path: string, reference: string, sameWeights = false): Promise<void> {
     const golden = await Golden.open(`${goldenFolder}/${reference}/golden.gguf`);
     const engine = await newEngine();
     await withModel(engine, path, { device: "gpu" }, async (model) => {
         for (const k of [0, 1, 2]) {
             const ids = golden.ints(`text.${k}.tokens`) as Int32Array;
-            for (const chunk of k === 2 ? [512, 7, 1] : [512]) {
+            for (const chunk of chunksOf(k, sameWeights)) {
                 await test(`${hostName} ${name} prompt ${k} chunk ${chunk}`, async () => {
                     const before = engine.counts.dispatches;
                     const got = await logitsOf(model, { exact: true, chunk }, ids);
@@ -65,9 +74,9 @@ async function testBaseline(name: string): Promise<void> {
 }
 
 await testGolden("e-like (llama.cpp layout)", `${goldenFolder}/e-like/text.gguf`, "e-like");
-await testGolden("e-like (Ollama layout)", `${modelFolder}/e-like-whole.gguf`, "e-like");
+await testGolden("e-like (Ollama layout)", `${modelFolder}/e-like-whole.gguf`, "e-like", true);
 await testGolden("moe-like", `${goldenFolder}/moe-like/text.gguf`, "moe-like");
-await testGolden("moe-like (early Ollama layout)", `${modelFolder}/moe-like-early.gguf`, "moe-like");
+await testGolden("moe-like (early Ollama layout)", `${modelFolder}/moe-like-early.gguf`, "moe-like", true);
 await testGolden("dense-like", `${goldenFolder}/dense-like/text.gguf`, "dense-like");
 await testGolden("unified", `${goldenFolder}/unified/text.gguf`, "unified");
 await testBaseline("e-like");
