@@ -158,7 +158,7 @@ await test("cpu block types", async () => {
 
 for (const device of ["gpu", "cpu"] as const) {
     await test(`a chat on the ${device} gives the native program's answer`, async () => {
-        const path = `${modelFolder}/tiny-e-q8_0.gguf`;
+        const path = nano;
         const question = "Name three gems.";
         const native = await promisify(execFile)("build/bezel", [
             "run",
