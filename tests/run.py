@@ -11,8 +11,10 @@ A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons 
 exits with an error but reports no FAIL, that reports no case, or that leaves a process running counts as
 one failure.
 
-As many programs run at a time as there are cores. Programs that check how long something takes (WATCHES_CLOCK)
-and browsers run one at a time, beside the others. A program is stopped when it prints no line for SILENCE seconds.
+As many programs run at a time as there are cores, the longest (LONG) first. Every other core begins with the programs
+that use a GPU, so that two of them seldom compile the same kernel at the same time. Programs that check how long
+something takes (WATCHES_CLOCK) and browsers run one at a time, beside the others. A program is stopped when it prints
+no line for SILENCE seconds.
 """
 import collections
 import glob
@@ -41,9 +43,17 @@ SLOW_UNDER_ASAN = ("test_session", "cli test_batch", "cli test_pebble_diffusion"
 REPLACES_ALLOCATOR = ("test_alloc",)                   # as the sanitizers do
 # What depends on the instruction set: kernels, block formats, goldens through them, and the thread pool.
 ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_quant", "test_synth", "test_threads", "test_towers")
-# In full also in `make test`: the others run on fewer inputs there, as compiling for a software adapter is slow.
+# In full also in `make test`: the others run on fewer inputs there, as a software adapter compiles and computes slowly.
 GPU_FULL = ("test_kernels", "test_fuse", "test_model")
 GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
+# In the order of their CPU time in `make test`. The other programs take less than 15 s.
+LONG = ("gpu test_model", "gpu test_tokens", "gpu test_faults", "web node test_engine", "arm64 test_towers",
+        "web node test_goldens", "native test_session", "gpu test_ple", "asan cli test_show", "asan test_session",
+        "gpu test_fuse", "gpu test_limits", "gpu test_pebble", "gpu test_stream", "gpu test_kernels", "gpu test_diffusion",
+        "web deno test_goldens", "gpu test_media", "asan test_generate", "asan cli test_batch", "arm64 test_golden",
+        "gpu test_loud", "gpu test_verbs", "gpu test_loading", "gpu test_diffusion_verbs", "asan cli test_pebble_diffusion",
+        "arm64 test_diffusion", "asan test_towers", "gpu test_encoder", "asan test_synth", "native lib test_convert",
+        "asan test_pebble_diffusion", "native cli test_batch")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_chat_pty", "test_verbs_pty")
 
 Program = collections.namedtuple("Program", "suite label command env one_at_a_time")
@@ -276,21 +286,30 @@ def report(program, lines, code, failures, seconds, cpu):
 # ---- all of them --------------------------------------------------------------------
 
 
+def longest_first(programs):
+    rank = {label: i for i, label in enumerate(LONG)}
+    return sorted(programs, key=lambda p: rank.get(p.label.replace("-full", "", 1), len(LONG)))
+
+
 def run_all(programs):
     """-> results. One worker per core, and one for the programs that run one at a time: those mostly wait."""
     results = []
 
-    def work(queue):
-        while queue:
+    def work(take):
+        while True:
             try:
-                program = queue.popleft()
-            except IndexError:                         # another worker took the last
+                program = take()
+            except IndexError:                         # nothing is left
                 return
             results.append(run(program))
 
     clock = collections.deque(p for p in programs if p.one_at_a_time)
-    others = collections.deque(p for p in programs if not p.one_at_a_time)
-    workers = [threading.Thread(target=work, args=(q,), daemon=True) for q in [clock, *[others] * (os.cpu_count() or 1)]]
+    others = longest_first(p for p in programs if not p.one_at_a_time)
+    uses_gpu = [p for p in others if p.command[:2] == on_gpu()]
+    # from the left: programs that use a GPU; from the right: the others; the short ones meet in the middle
+    queue = collections.deque([*uses_gpu, *reversed([p for p in others if p not in uses_gpu])])
+    takes = [queue.pop if core % 2 else queue.popleft for core in range(os.cpu_count() or 1)]
+    workers = [threading.Thread(target=work, args=(take,), daemon=True) for take in [clock.popleft, *takes]]
     for w in workers:
         w.start()
     for w in workers:
