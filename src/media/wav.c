@@ -22,6 +22,9 @@ static bool is_wav(const uint8_t *b, size_t n)
            memcmp(b + 8, "WAVE", 4) == 0;
 }
 
+/* Loud sound exceeds 1; beyond this a file is damaged, and the squares of its spectrum overflow. */
+#define LOUDEST 1e6f
+
 static float sample(const uint8_t *p, const format *f)
 {
     if (f->code == FORMAT_FLOAT) {
@@ -33,7 +36,7 @@ static float sample(const uint8_t *p, const format *f)
             memcpy(&d, p, sizeof d);
             v = (float)d;
         }
-        return isfinite(v) ? v : 0.0f;
+        return !isfinite(v) ? 0.0f : v > LOUDEST ? LOUDEST : v < -LOUDEST ? -LOUDEST : v;
     }
     switch (f->bits) {
     case 8: return ((float)p[0] - 128.0f) / 128.0f;
