@@ -136,6 +136,8 @@ $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TE
 
 # Parts of the program that the library does not contain.
 $(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/batch/prompts.o $(B)/cli/settings.o
+$(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: $(patsubst %,$(B)/cli/%.o,batch/journal batch/lines chat/conversation settings)
+$(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli/chat/typed_path.o $(B)/cli/chat/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
