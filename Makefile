@@ -140,7 +140,7 @@ $(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: $(patsubst %,$(B)/cli/%.o,bat
 $(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli/chat/typed_path.o $(B)/cli/chat/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
-$(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
+$(B)/tests/fuzz/replay_server $(B)/fuzz/fuzz_server $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
 $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: $(STORE_OBJ)
 $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: LIBS += $(B)/libbezel.a -lm
 
