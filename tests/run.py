@@ -47,13 +47,13 @@ ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_qu
 GPU_FULL = ("test_kernels", "test_fuse", "test_model")
 GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
 # In the order of their CPU time in `make test`. The other programs take less than 15 s.
-LONG = ("gpu test_model", "gpu test_tokens", "gpu test_faults", "web node test_engine", "arm64 test_towers",
-        "web node test_goldens", "native test_session", "gpu test_ple", "asan cli test_show", "asan test_session",
-        "gpu test_fuse", "gpu test_limits", "gpu test_pebble", "gpu test_stream", "gpu test_kernels", "gpu test_diffusion",
-        "web deno test_goldens", "gpu test_media", "asan test_generate", "asan cli test_batch", "arm64 test_golden",
-        "gpu test_loud", "gpu test_verbs", "gpu test_loading", "gpu test_diffusion_verbs", "asan cli test_pebble_diffusion",
-        "arm64 test_diffusion", "asan test_towers", "gpu test_encoder", "asan test_synth", "native lib test_convert",
-        "asan test_pebble_diffusion", "native cli test_batch")
+LONG = ("gpu test_model", "gpu test_tokens", "gpu test_faults", "native test_session", "web node test_engine",
+        "web node test_goldens", "gpu test_ple", "asan test_session", "gpu test_fuse", "gpu test_stream",
+        "gpu test_kernels", "gpu test_diffusion", "gpu test_limits", "gpu test_pebble", "web deno test_goldens",
+        "arm64 test_towers", "gpu test_media", "asan test_generate", "asan cli test_batch", "asan cli test_show",
+        "arm64 test_golden", "gpu test_loud", "gpu test_verbs", "gpu test_loading", "gpu test_diffusion_verbs",
+        "arm64 test_diffusion", "asan cli test_pebble_diffusion", "gpu test_encoder", "asan test_synth",
+        "native lib test_convert", "asan test_pebble_diffusion", "native cli test_batch")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_chat_pty", "test_verbs_pty")
 
 Program = collections.namedtuple("Program", "suite label command env one_at_a_time")

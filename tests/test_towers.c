@@ -251,10 +251,9 @@ static void test_cancel(void)
     CHECK(bz_job_run(job, NULL, &err) == BZ_BAD_REQUEST && strstr(err.text, "positions"));
     bz_job_free(job);
     bz_encoder_free(e);
-    e = encoder_or_fail(m, &(bz_encoder_options){.size = sizeof(bz_encoder_options),
-                                                 .budget = 280,
-                                                 .kernels = "plain",
-                                                 .threads = 1});
+    e = encoder_or_fail(
+        m, &(bz_encoder_options){
+               .size = sizeof(bz_encoder_options), .budget = 70, .kernels = "plain", .threads = 1});
     CHECK(bz_encode_image(e, rgb, 300, 300, &job, &err) == BZ_OK);
     CHECK(bz_job_run(job,
                      &(bz_host){.size = sizeof(bz_host), .event = stop_at_third, .user = &events},
