@@ -72,7 +72,7 @@ help:
 #?   make asan          the tests under AddressSanitizer and UBSan, in full
 #?   make tsan          the tests of threads under ThreadSanitizer
 #?   make arm64         the tests cross-built for arm64, under qemu
-#?   make fuzz          every parser for FUZZ_SECONDS=60
+#?   make fuzz          every fuzz target for FUZZ_SECONDS=60; fails on a finding
 #?   make format        clang-format all C sources
 #? Measure
 #?   make bench         kernels, tokenizer and a model; MODEL=file.gguf, PEER=peer_logits to compare
@@ -213,6 +213,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 
 fuzz: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
+	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models
 	@$(PYTHON) tests/fuzz/run.py $(FUZZ_SECONDS) $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
 
 .PHONY: fuzzers

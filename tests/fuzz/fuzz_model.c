@@ -1,4 +1,4 @@
-/* libFuzzer target: from files to numbers. The input describes a text model and, if it wishes, an
+/* libFuzzer target: from files to numbers. The input describes a text model and optionally an
  * mmproj file: sizes first, then edits of their keys and tensors. The files are built in memory and
  * opened; what opens must compute one pass of two rows and, with towers, one pass of each.
  *

@@ -3,7 +3,7 @@
 
   run.py SECONDS TARGET...
 
-Logs are in build/fuzz/TARGET.log. Prints a table of executions and edges at the end, and exits with 1 if a
+After those in C, the targets of tests/web/fuzz_targets.ts run in Node, where edges are not counted. Logs are in build/fuzz/TARGET.log. Prints a table of executions and edges at the end, and exits with 1 if a
 target crashed, leaked, ran out of memory or hung: the input is then in build/fuzz/, named by its SHA-1.
 """
 import os
@@ -35,6 +35,20 @@ def fuzz(target, seconds):
     return executions, last(r"\bcov: (\d+)", text), status
 
 
+def fuzz_in_node(seconds):
+    """-> (target, executions, edges, exit status) of each target in JavaScript"""
+    log = "build/fuzz/node.log"
+    command = ["sh", "tools/gpu-env.sh", "node", "build/web/js/tests/web/fuzz.js", str(seconds)]
+    with open(log, "wb") as f:
+        status = subprocess.run(command, stdout=f, stderr=subprocess.STDOUT).returncode
+    with open(log, encoding="utf-8", errors="replace") as f:
+        text = f.read()
+    found = re.findall(r"^(\w+) (\d+)$", text, re.M)
+    if status != 0 or not found:
+        print("\n".join(text.splitlines()[-60:]))
+    return [(name, int(n), 0, status) for name, n in found] or [("node", 0, 0, 1)]
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     seconds, targets = int(sys.argv[1]), sys.argv[2:]
@@ -42,9 +56,12 @@ def main():
     for target in targets:
         print(f"fuzzing {target} for {seconds} s", flush=True)
         results.append((target, *fuzz(target, seconds)))
+    print(f"fuzzing in Node for {seconds} s per target", flush=True)
+    results += fuzz_in_node(seconds)
     print(f"\n{'target':12}{'executions':>12}{'edges':>8}")
     for target, executions, edges, status in results:
-        print(f"{target:12}{executions:12}{edges:8}  {'ok' if status == 0 else f'FAILED, see build/fuzz/{target}.log'}")
+        print(f"{target:12}{executions:12}{edges:8}  {'ok' if status == 0 else 'FAILED, see build/fuzz/'}")
+    print(f"{'all':12}{sum(r[1] for r in results):12}")
     return int(any(r[-1] for r in results))
 
 

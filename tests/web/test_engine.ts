@@ -15,6 +15,7 @@ import {
 import { Memory } from "../../web/package/src/memory.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { lostAfter, withBrokenShader, withLittleMemory } from "./faults.js";
+import { fuzzTargets } from "./fuzz_targets.js";
 import { errorRatio, Golden, goldenFolder, modelFolder, readAnswer, readSynth, sampled } from "./golden.js";
 import { greedy, logitsOf, newEngine, wasmPath, withModel } from "./models.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
@@ -515,5 +516,13 @@ await test("a model with a vocabulary of 262,144 and weights on the GPU needs le
     model.free();
     await file.close();
 });
+
+for (const { name, run } of fuzzTargets) {
+    await test(`random inputs: ${name}`, async () => {
+        for (let seed = 1; seed <= 40; seed++) {
+            await run(seed);
+        }
+    });
+}
 
 finish();
