@@ -45,6 +45,7 @@ _bezel() {
     fi
     case $before in
     --device) _bezel_words "cpu gpu" "$word" ;;
+    --sandbox) _bezel_words "auto on off" "$word" ;;
     --kernels) _bezel_words "avx2 neon plain" "$word" ;;
     --wgsl) _bezel_words "$("$_bezel_program" show --wgsl 2>/dev/null | cut -d ' ' -f 1)" "$word" ;;
     --mmproj) _bezel_files .gguf "$word" ;;

@@ -55,6 +55,7 @@ typedef struct cli_options {
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
     const char *images[CLI_STOPS + 1], *sounds[CLI_STOPS + 1];
     const char *features;
+    const char *sandbox;       /* auto, on, off; NULL: auto */
     int port;                  /* -1: not given */
     const char *set[SETTINGS]; /* as given, or NULL */
     const char *stop[CLI_STOPS + 1];

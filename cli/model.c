@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/pebble.h"
+#include "cli/sandbox.h"
 #include "cli/term.h"
 
 static bool check_device(const cli_options *o, int *exit_code)
@@ -76,6 +77,9 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     uint64_t memory;
     *m = (cli_model){0};
     if (!check_device(o, exit_code) || !read_memory(o->gpu_memory, &memory, exit_code)) {
+        return false;
+    }
+    if (!sandbox_enter(o, false, exit_code)) {
         return false;
     }
     bz_status status = pebble_resolve(o->model, &m->store, &err);

@@ -94,6 +94,7 @@ static const option_row table[] = {
     {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
     {'O', NULL, "--no-color", FLAG, AT(no_color)},
     {'F', NULL, "--no-fuse", FLAG, AT(no_fuse)},
+    {'Z', NULL, "--sandbox", TEXT, AT(sandbox)},
     {'h', "-h", "--help", FLAG, AT(help)},
 };
 

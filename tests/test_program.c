@@ -1,17 +1,23 @@
 /* Parts of the program that need no model: saved chats, printed answers, lines of files, mapped
- * files. */
+ * files, the sandbox. */
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/os.h"
 #include "cli/batch/lines.h"
+#include "cli/sandbox.h"
 #include "cli/verbs/run.h"
 #include "support/check.h"
 
@@ -169,6 +175,82 @@ static void test_shortened_map(void)
     CHECKF(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS, "status %x", (unsigned)status);
 }
 
+/* What a hole in a parser would try; each bit of the result is an attempt that succeeded. */
+static unsigned break_out(const char *forbidden, const char *allowed, pid_t parent)
+{
+    char program[] = "/bin/true", *const arguments[] = {program, NULL};
+    unsigned done = 0;
+    done |= socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 1 : 0;
+    done |= socket(AF_INET6, SOCK_DGRAM, 0) >= 0 ? 2 : 0;
+    done |= open(forbidden, O_WRONLY | O_CREAT, 0600) >= 0 ? 4 : 0;
+    done |= unlink(allowed) == 0 ? 8 : 0; /* it may be written, not removed */
+    done |= kill(parent, 0) == 0 ? 16 : 0;
+    done |= unshare(CLONE_NEWUSER) == 0 ? 32 : 0;
+    done |= ioctl(0, TIOCSTI, "x") == 0 || errno != EPERM ? 64 : 0;
+    if (fork() == 0) {
+        execv(program, arguments);
+        _exit(99);
+    }
+    int status = 0;
+    wait(&status);
+    done |= WEXITSTATUS(status) != 99 ? 128 : 0;
+    return done;
+}
+
+static void *do_nothing(void *user)
+{
+    return user;
+}
+
+/* What the program itself needs; each bit is a failure. */
+static unsigned use_rights(const char *allowed)
+{
+    pthread_t thread;
+    unsigned failed = 0;
+    const int fd = open(allowed, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    failed |= fd < 0 || write(fd, "x", 1) != 1 || fsync(fd) != 0 ? 1 : 0;
+    failed |= open("/proc/self/status", O_RDONLY) < 0 ? 2 : 0;
+    failed |= open("/dev/null", O_WRONLY) < 0 ? 4 : 0;
+    failed |= pthread_create(&thread, NULL, do_nothing, NULL) || pthread_join(thread, NULL) ? 8 : 0;
+    signal(SIGUSR1, SIG_IGN);
+    failed |= raise(SIGUSR1) != 0 || kill(getpid(), 0) != 0 ? 16 : 0;
+    return failed;
+}
+
+static void test_sandbox(void)
+{
+    begin("the sandbox");
+    const char *allowed = in_folder("out/file"), *forbidden = in_folder("forbidden");
+    mkdir(in_folder("out"), 0700);
+    write_file(allowed, "");
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        int code = 0;
+        const cli_options o = {.sandbox = "on", .out = allowed};
+        if (!sandbox_enter(&o, false, &code)) {
+            _exit(code); /* this kernel has none */
+        }
+        const unsigned done = break_out(forbidden, allowed, parent), failed = use_rights(allowed);
+        if (done || failed) {
+            fprintf(stderr, "succeeded %x, failed %x\n", done, failed);
+        }
+        _exit(done ? 50 : failed ? 51 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECKF(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_CANNOT),
+           "status %x", (unsigned)status);
+    unlink(allowed);
+    rmdir(in_folder("out"));
+
+    begin("values of --sandbox");
+    int code = 0;
+    CHECK(sandbox_enter(&(cli_options){.sandbox = "off"}, false, &code) && code == 0);
+    CHECK(!sandbox_enter(&(cli_options){.sandbox = "maybe"}, false, &code) && code == EXIT_USAGE);
+    CHECK(!sandbox_enter(&(cli_options){.sandbox = "on", .device = "gpu"}, false, &code) &&
+          code == EXIT_CANNOT);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder)) {
@@ -178,6 +260,7 @@ int main(void)
     test_empty_part();
     test_lines();
     test_shortened_map();
+    test_sandbox();
     rmdir(folder);
     return finish();
 }

@@ -353,7 +353,7 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGa", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZ", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -402,5 +402,6 @@ const cli_verb cli_bench_verb = {
     "      --exact             float32 activations instead of int8\n"
     "      --media             measure an image of 960 x 672 pixels and 30 seconds of audio "
     "instead\n"
+    "      --sandbox MODE      auto, on or off: confine the program to its files\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
     "      --json              print one JSON object; speeds in tokens per second\n"};

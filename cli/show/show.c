@@ -3,6 +3,7 @@
 
 #include "cli/output.h"
 #include "cli/pebble.h"
+#include "cli/sandbox.h"
 #include "cli/show/show.h"
 
 /* The plan of the model, on the GPU if that is the device. */
@@ -62,7 +63,7 @@ static int run(int argc, char **argv)
 {
     cli_options o = {0};
     const bool wgsl = has_argument(argc, argv, "--wgsl"); /* takes other arguments */
-    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "Wj" : "jpmcRdF", wgsl ? 2 : 1, &o);
+    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "Wj" : "jpmcRdFZ", wgsl ? 2 : 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -74,6 +75,9 @@ static int run(int argc, char **argv)
     }
     if ((o.device || o.no_fuse) && !o.plan) {
         return cli_usage_error("show", "'--device' and '--no-fuse' need '--plan'.");
+    }
+    if (!sandbox_enter(&o, false, &code)) {
+        return code;
     }
     bz_store_model found;
     bz_error err = {0};
@@ -110,6 +114,7 @@ const cli_verb cli_show_verb = {
     "MODEL is any GGUF file or a name from 'bezel list'. Little more than the header is read. For "
     "a\n"
     "model split into several files, name any of them.\n\n"
+    "      --sandbox MODE  auto, on or off: confine the program to its files\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
     "  -c, --ctx N         also predict the memory for this context size\n"
     "      --json          one JSON object; arrays of more than 1024 values are cut\n"

@@ -194,7 +194,7 @@ static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_gene
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_diffuse_verb, argc, argv, "tncmkdTCfFeDzG", 1, &o);
+    int code = cli_parse(&cli_diffuse_verb, argc, argv, "tncmkdTCfFeDzGZ", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -260,4 +260,5 @@ const cli_verb cli_diffuse_verb = {
     "      --gpu-memory SIZE  gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
     "      --no-fuse          gpu: one kernel per step\n"
+    "      --sandbox MODE     auto, on or off: confine the program to its files\n"
     "      --mmproj FILE      vision file of a two-file model\n"};

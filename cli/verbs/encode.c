@@ -64,7 +64,7 @@ static int encode_one(const cli_options *o, bz_model *model)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgVdf", 1, &o);
+    int code = cli_parse(&cli_encode_verb, argc, argv, "omkTqgVdfZ", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -102,4 +102,5 @@ const cli_verb cli_encode_verb = {
     "      --device NAME      cpu or gpu\n"
     "      --fast             as in generation: a GPU may round to f16\n"
     "  -q, --quiet            no progress, no summary\n"
+    "      --sandbox MODE     auto, on or off: confine the program to its files\n"
     "      --mmproj FILE      vision and audio file of a two-file model\n"};

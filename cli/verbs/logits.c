@@ -142,7 +142,7 @@ static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w,
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyGg", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyGgZ", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -245,6 +245,7 @@ const cli_verb cli_logits_verb = {
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
     "      --no-fuse        gpu: one kernel per step\n"
+    "      --sandbox MODE   auto, on or off: confine the program to its files\n"
     "      --mmproj FILE    vision and audio file of a two-file model\n\n"
     "Diffusion models: logits of a canvas after the tokens.\n"
     "      --canvas IDS     ids of the canvas, or @FILE\n"

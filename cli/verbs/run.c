@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pebble.h"
+#include "cli/sandbox.h"
 #include "cli/verbs/run.h"
 #include "cli/term.h"
 
@@ -224,7 +225,7 @@ static int run(int argc, char **argv)
     static const char none[] = "";
     char pebble[PATH_MAX];
     cli_options o = {.model = none};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGg", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGgZ", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -264,7 +265,10 @@ static int run(int argc, char **argv)
         }
     }
     interrupt_catch(!o.prompts);
-    code = run_model(&r, o.prompt, len);
+    const bool chat = !o.prompt && !o.prompts; /* in which the user may save files */
+    if (sandbox_enter(&o, chat, &code)) {
+        code = run_model(&r, o.prompt, len);
+    }
     bz_session_free(r.session);
     bz_encoder_free(r.encoder);
     run_detach(&r);
@@ -321,6 +325,7 @@ const cli_verb cli_run_verb = {
     "      --ple auto|resident|file   gpu: where per-layer embeddings are kept\n"
     "      --gpu-memory SIZE      gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
+    "      --sandbox MODE         auto, on or off: confine the program to its files\n"
     "      --mmproj FILE          vision and audio file of a two-file model\n"
     "      --ignore-end           continue past end tokens\n\n"
     "Many prompts:\n"

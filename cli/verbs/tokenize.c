@@ -24,7 +24,7 @@ static void print_json_string(const char *s, size_t len)
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_tokenize_verb, argc, argv, "sBj", 2, &o);
+    int code = cli_parse(&cli_tokenize_verb, argc, argv, "sBjZ", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -77,4 +77,5 @@ const cli_verb cli_tokenize_verb = {
     "Prints ids separated by commas. Without TEXT it reads standard input.\n\n"
     "      --special   tokenize the text of control tokens as those tokens\n"
     "      --no-bos    omit the <bos> token at the start\n"
-    "      --json      print a JSON array of ids and their text\n"};
+    "      --json      print a JSON array of ids and their text\n"
+    "      --sandbox MODE   auto, on or off: confine the program to its files\n"};

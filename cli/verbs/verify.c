@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pebble.h"
+#include "cli/sandbox.h"
 #include "cli/term.h"
 
 enum { HASH_PIECE = 8 << 20, VALUE_PIECE = 1 << 22 }; /* between two looks at Ctrl-C */
@@ -166,8 +167,11 @@ static void check_opening(verification *v, const char *name, const char *path, c
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_verify_verb, argc, argv, "mjq", 1, &o);
+    int code = cli_parse(&cli_verify_verb, argc, argv, "mjqZ", 1, &o);
     if (code != EXIT_OK || o.help) {
+        return code;
+    }
+    if (!sandbox_enter(&o, false, &code)) {
         return code;
     }
     bz_store_model m;
@@ -226,6 +230,7 @@ const cli_verb cli_verify_verb = {
     "  bezel verify gemma4:e2b\n\n"
     "Hashes the files of Ollama's store and compares them with their digests, looks for NaN and\n"
     "infinity in every tensor, and opens the model. Exits with 1 if a check fails.\n\n"
+    "      --sandbox MODE  auto, on or off: confine the program to its files\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
     "      --json          print one JSON object\n"
     "  -q, --quiet         print failures only\n"};

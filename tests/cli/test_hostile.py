@@ -115,6 +115,22 @@ def shortened_answer(folder):
     shortened(folder, "hi", "--json", "--ignore-end", "-n", "100000", "--ctx", "512", stdin="")
 
 
+def sandboxed():
+    """the kernel confines the program while it computes, unless it is told not to"""
+    possible = bezel("show", NANO, "--sandbox", "on").returncode != 4
+    for option, want in [*([([], "2")] if possible else []), (["--sandbox", "off"], "0")]:
+        with subprocess.Popen([BEZEL, "run", NANO, "--prompts", "-", "--parallel", "1", "-n", "1", *option], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            p.stdin.write('{"prompt": "hi"}\n')
+            p.stdin.flush()
+            p.stdout.readline()
+            with open(f"/proc/{p.pid}/status") as f:
+                status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+            _, err = p.communicate("", timeout=60)
+        same((p.returncode, status["Seccomp"]), (0, want), f"the state of seccomp with {option} ({err})")
+    same(bezel("show", NANO, "--sandbox", "sometimes").returncode, 2, "the exit code of an unknown mode")
+
+
 def blocked_output():
     """Ctrl-C ends a program whose output nobody reads"""
     with subprocess.Popen([BEZEL, "run", NANO, "hi", "--json", "--ignore-end", "-n", "100000"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
@@ -133,5 +149,6 @@ with tempfile.TemporaryDirectory() as temporary:
     case("pipes, sockets and devices instead of files", not_files, temporary)
     case("a model's file that shrinks during a batch", shortened_batch, temporary)
     case("a model's file that shrinks during an answer", shortened_answer, temporary)
+    case("the program is confined", sandboxed)
     case("Ctrl-C while the output is blocked", blocked_output)
 sys.exit(finish())
