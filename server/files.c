@@ -125,6 +125,9 @@ void files_serve_folder(void *user, exchange *x)
         exchange_header(x, "Vary", "Accept-Encoding");
         coding = choose_compressed(folder, x, path, &f);
     }
+    if (static_is_worker(path)) {
+        exchange_header(x, "Content-Security-Policy", "%s", static_worker_policy);
+    }
     /* Revalidating is cheap here, and files of two builds do not work together. */
     answer_file(x, &f, type->name, coding, "no-cache");
 }

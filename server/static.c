@@ -14,6 +14,17 @@ const char static_headers[] =
     "connect-src 'self' https:; object-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'\r\n";
 
+const char static_worker_policy[] =
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
+    "connect-src 'self' https:";
+
+bool static_is_worker(const char *path)
+{
+    static const char name[] = "worker.js";
+    const size_t n = strlen(path), len = sizeof name - 1;
+    return n >= len && strcmp(path + n - len, name) == 0 && (n == len || path[n - len - 1] == '/');
+}
+
 /* ---- types ------------------------------------------------------------------------- */
 
 const static_type *static_type_of(const char *path)

@@ -8,6 +8,10 @@
 /* Fields of every answer, with line ends: pages are isolated (WebAssembly threads need it), run
  * only their own files and WebAssembly, and may fetch models from anywhere over https. */
 extern const char static_headers[];
+/* In addition, the policy of the engine's worker: a browser obeys both. It parses models, and needs
+ * nothing but its own scripts and the files that it reads. */
+extern const char static_worker_policy[];
+bool static_is_worker(const char *path);
 
 typedef struct static_type {
     const char *name;  /* "text/html; charset=utf-8" */

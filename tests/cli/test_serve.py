@@ -101,7 +101,7 @@ class Site:
         self.big = bytes(range(256)) * 16384  # 4 MiB
         write(os.path.join(self.top, "secret.txt"), b"secret")
         for name, data in (("index.html", b"<h1>page</h1>"), ("app.js", b"plain();" * 100), ("sub/index.html", b"below"), ("a b/\u00e4.txt".encode(), b"odd name"),
-                           ("big.bin", self.big), ("empty.txt", b""), (".hidden", b"secret"), (".git/config", b"secret"), ("engine.wasm", b"\0asm")):
+                           ("big.bin", self.big), ("empty.txt", b""), (".hidden", b"secret"), (".git/config", b"secret"), ("engine.wasm", b"\0asm"), ("sub/worker.js", b"work();"), ("sub/coworker.js", b"rest();")):
             write(os.path.join(self.root.encode(), name if isinstance(name, bytes) else name.encode()), data)
         write(os.path.join(self.root, "app.js.gz"), gzip.compress(b"plain();" * 100))
         write(os.path.join(self.root, "app.js.br"), b"brotli, for all we know")
@@ -140,6 +140,9 @@ def page(s, site):
                              ("/empty.txt", "text/plain; charset=utf-8", b"")):
         status, h, body = s.ask(path)
         need(status == 200 and body == want and h["Content-Type"] == kind, f"{path}: {status} {h['Content-Type']} {body[:20]}")
+    for path, own in (("/sub/worker.js", True), ("/sub/coworker.js", False)):
+        policies = s.ask(path)[1].get_all("Content-Security-Policy")
+        need(len(policies) == 1 + own and any("default-src 'none'" in p for p in policies) == own, f"{path}: {policies}")
     status, h, body = s.ask("/sub?x=1")
     need(status == 308 and h["Location"] == "/sub/?x=1", f"{status} {h['Location']}")
     need(s.ask("/nothing.html")[0] == 404 and s.ask("/sub/nothing/")[0] == 404 and s.ask("/app.js/")[0] == 404, "nothing there")
