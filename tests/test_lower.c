@@ -43,8 +43,9 @@ static bool same_binding(const gpu_dispatch_binding *a, const gpu_dispatch_bindi
 static bool same_dispatch(const gpu_dispatch *a, const gpu_dispatch *b)
 {
     bool same = a->kernel == b->kernel && a->type == b->type && a->cache == b->cache &&
-                a->combines == b->combines && a->splits == b->splits && a->side == b->side &&
-                a->x == b->x && a->y == b->y && a->z == b->z && a->rule == b->rule &&
+                a->combines == b->combines && memcmp(&a->split, &b->split, sizeof a->split) == 0 &&
+                a->side == b->side && a->x == b->x && a->y == b->y && a->z == b->z &&
+                a->rule == b->rule &&
                 memcmp(&a->overrides, &b->overrides, sizeof a->overrides) == 0 &&
                 memcmp(&a->params, &b->params, sizeof a->params) == 0 &&
                 same_binding(&a->weights, &b->weights);
@@ -564,7 +565,7 @@ static void test_cache_pieces(uint32_t rows)
                 CHECK(!d->cache || shapes[i].ring ||
                       d->params.attention.first_row == d->cache_piece * shapes[i].piece_rows);
                 binding += d->cache != 0;
-                parts = d->cache && d->splits ? d->params.attention.parts : parts;
+                parts = d->cache && d->split.heads ? d->params.attention.parts : parts;
                 combined += d->combines ? d->params.attention.parts : 0;
             }
             CHECKF(binding == 2 * shapes[i].n_pieces, "%u dispatches bind the cache", binding);

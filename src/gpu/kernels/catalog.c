@@ -33,7 +33,8 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     /* clang-format off */
     [GPU_EMBED] = {"embed", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_token"},
     [GPU_EMBED_SLOTS] = {"embed_slots", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_slot"},
-    [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, NULL},
+    [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_write"},
+    [GPU_LINEAR8_STORED] = {"linear8_stored", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_read"},
     [GPU_LINEAR_WIDE] = {"linear_wide", "product/linear_wide.wgsl", {"LANES", "MAX_N"}, K_TYPES, NULL},
     [GPU_LINEAR_ROW] = {"linear_row", "product/linear_row.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
     [GPU_LINEAR_ANY] = {"linear_any", "product/linear_any.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
@@ -58,7 +59,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_KV_NORM] = {"kv_norm", "attention/kv_norm.wgsl", {"F16", "KEY_SUMS", "VALUE_SUMS", "QUERY_SUMS"}, 0, NULL},
     [GPU_ATTEND] = {"attend", "attention/attend.wgsl", {"F16"}, 0, NULL},
     [GPU_ATTEND_TILE] = {"attend_tile", "attention/attend_tile.wgsl", {"CACHE_PER_VEC4", "HEAD", "THREADS"}, 0, NULL},
-    [GPU_ATTEND_SPLIT] = {"attend_split", "attention/attend_split.wgsl", {"CACHE_PER_VEC4", "SPLITS", "HEAD", "ROTATE", "PARTS"}, 0, NULL},
+    [GPU_ATTEND_SPLIT] = {"attend_split", "attention/attend_split.wgsl", {"CACHE_PER_VEC4", "HEAD", "ROTATE", "PARTS", "SUBGROUP"}, 0, NULL},
     [GPU_COMBINE] = {"combine", "attention/combine.wgsl", {"BATCH"}, 0, NULL},
     [GPU_ROUTE] = {"route", "product/route.wgsl", {"SUMS", "VECTORS"}, 0, NULL},
     [GPU_EXPERT_LINEAR] = {"expert_linear", "product/expert_linear.wgsl", {NULL}, ANY, NULL},

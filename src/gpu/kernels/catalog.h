@@ -12,12 +12,13 @@
 typedef enum gpu_kernel {
     /* product/: "few rows" are up to 8, "even" shapes allow vec4 access */
     GPU_EMBED,
-    GPU_EMBED_SLOTS, /* rows of a table that stays in the file */
-    GPU_LINEAR8,     /* few rows, int8 activations, fused with what is around; experts too */
-    GPU_LINEAR_WIDE, /* few rows, K-quantized weights */
-    GPU_LINEAR_ROW,  /* few rows, even shapes */
-    GPU_LINEAR_ANY,  /* few rows, any shape */
-    GPU_LINEAR_TILE, /* more than 64 rows, even shapes */
+    GPU_EMBED_SLOTS,    /* rows of a table that stays in the file */
+    GPU_LINEAR8,        /* few rows, int8 activations, fused with what is around; experts too */
+    GPU_LINEAR8_STORED, /* the same with an input that is stored as int8 */
+    GPU_LINEAR_WIDE,    /* few rows, K-quantized weights */
+    GPU_LINEAR_ROW,     /* few rows, even shapes */
+    GPU_LINEAR_ANY,     /* few rows, any shape */
+    GPU_LINEAR_TILE,    /* more than 64 rows, even shapes */
     GPU_LINEAR_TILE_ANY,
     GPU_LINEAR_SHORT, /* 9 to 64 rows, even shapes */
     GPU_LINEAR_SHORT_ANY,
@@ -80,7 +81,7 @@ typedef enum gpu_kernel {
     GPU_N_KERNELS
 } gpu_kernel;
 
-enum { GPU_MAX_OVERRIDES = 6 };
+enum { GPU_MAX_OVERRIDES = 7 };
 
 /* Values of a kernel's WGSL overrides in the order of gpu_kernel_info; 0 where it has fewer. */
 typedef struct gpu_overrides {

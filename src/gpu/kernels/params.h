@@ -46,7 +46,8 @@
 /* linear8 */
 #define GPU_FUSED_PRODUCT_PARAMS(F, S)                                                             \
     GPU_COMMON_PARAMS(F, S)                                                                        \
-    F(S, u32, k, "values of an input row")                                                         \
+    F(S, u32, parts, "partial results of attention that are combined; 0: the input is in0")        \
+    F(S, u32, head, "values of one head of them")                                                  \
     F(S, u32, row_bytes, "of the weights")                                                         \
     F(S, u32, row_count, "outputs, of all matrices together")                                      \
     F(S, u32, slots, "experts that a row has chosen")                                              \
@@ -124,6 +125,7 @@
     F(S, u32, row_count, "rows of the cache in this binding")                                      \
     F(S, u32, parts, "partial results of all splits and bindings; 1: the result itself")           \
     F(S, u32, first_part, "of this dispatch")                                                      \
+    F(S, u32, splits, "attend_split: of the positions in this binding")                            \
     F(S, u32, bidirectional, "1: rows see all rows of the pass and what the first one sees")       \
     F(S, u32, image_attention, "1: rows of an image see its later rows, 2: all of it")             \
     F(S, f32, eps, "of the norms")                                                                 \

@@ -3,9 +3,9 @@
 #include "gpu/lower/builder.h"
 
 enum {
-    ROW_SPLITS = 16,     /* of the visible positions, for few rows */
-    MAX_TILE_SPLITS = 4, /* for many rows, */
+    MAX_TILE_SPLITS = 4, /* of the visible positions, for many rows, */
     TILE_TARGET = 512,   /* target number of workgroups */
+    COMBINE_BATCH = 8,   /* parts loaded at once, for few rows */
     CACHE_PIECES = 4     /* of a long cache, each with as many splits, that scratch is kept for */
 };
 
@@ -69,8 +69,9 @@ static uint32_t tile_splits(const builder *x, uint32_t tiles, const bz_step *ste
 void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step)
 {
     const bz_cache_info *cache = &x->plan->caches[step->cache.id - 1];
-    gpu_dispatch d = {
-        .params = gpu_params_of(x, step), .cache = step->cache.id, .splits = 1, .x = step->heads};
+    gpu_dispatch d = {.params = gpu_params_of(x, step), .cache = step->cache.id, .x = step->heads};
+    d.split = (gpu_split){
+        .splits = 1, .heads = step->heads, .width = step->width, .window = step->window};
     gpu_attention_params *p = &d.params.attention;
     gpu_flush_partial_sums(x);
     p->width = step->width;
@@ -88,8 +89,8 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
                           (p->in0 | p->in0_stride | p->out0 | p->out0_stride) % 4 == 0;
     if (x->rows > GPU_MAX_VECTOR_ROWS && can_tile) {
         d.y = divide_up(x->rows, 32);
-        d.z = d.splits = tile_splits(x, d.x * d.y, step);
-        d.split_rows = x->rows;
+        d.z = d.split.splits = tile_splits(x, d.x * d.y, step);
+        d.split.rows = x->rows;
         gpu_emit(x, GPU_ATTEND_TILE, BZ_F32,
                  (gpu_overrides){{per_vector, step->width, step->width > 256 ? 256 : 128}}, d);
     } else if (x->rows > GPU_MAX_VECTOR_ROWS || step->bidirectional || step->width % 8 ||
@@ -109,18 +110,18 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
         while (positions * vectors > 256) {
             positions /= 2;
         }
-        d.splits = ROW_SPLITS;
-        d.x = step->heads * ROW_SPLITS;
-        gpu_emit(
-            x, GPU_ATTEND_SPLIT, BZ_F32,
-            (gpu_overrides){{per_vector, ROW_SPLITS, step->width, query_norm != NULL, positions}},
-            d);
+        d.split.splits = 0; /* by the rows of the cache */
+        d.split.rows = x->rows;
+        d.split.reader_combines = x->fused->sum_reader[step->out[0].id] != 0;
+        x->partial = d;
+        x->partial_tensor = step->out[0];
+        gpu_emit(x, GPU_ATTEND_SPLIT, BZ_F32,
+                 (gpu_overrides){{per_vector, step->width, query_norm != NULL, positions,
+                                  subgroup_of(x->in->limits)}},
+                 d);
     }
-    gpu_dispatch combine = {.params = d.params,
-                            .combines = d.cache,
-                            .splits = d.splits,
-                            .split_rows = d.split_rows,
-                            .x = step->heads,
-                            .y = x->rows};
-    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{d.splits}}, combine);
+    gpu_dispatch combine = {
+        .params = d.params, .combines = d.cache, .split = d.split, .x = step->heads, .y = x->rows};
+    const uint32_t batch = d.split.splits ? d.split.splits : COMBINE_BATCH;
+    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{batch}}, combine);
 }

@@ -44,8 +44,19 @@ typedef struct builder {
     uint32_t n_pending;
     uint64_t pending_bytes; /* after the arena */
 
+    /* attention.c: the last attend_split and the tensor that it computes, whose parts a product may
+     * combine */
+    gpu_dispatch partial;
+    bz_tensor partial_tensor;
+
     bool *stored_f16; /* [tensors] which lie in the side buffer as f16: matrix.c */
 } builder;
+
+/* SUBGROUP of kernels that add up by subgroup operations; 0: without them. */
+static inline uint32_t subgroup_of(const gpu_limits *limits)
+{
+    return limits->subgroups && limits->subgroup_min >= 4 ? limits->subgroup_min : 0;
+}
 
 static inline uint32_t divide_up(uint64_t a, uint64_t b)
 {
@@ -112,6 +123,8 @@ void gpu_quantize(builder *x, uint32_t k, uint32_t inputs);
 /* Where the int8 values and the scales of the current step's input lie, in vec4s. */
 void gpu_int8_input(const builder *x, uint32_t k, uint32_t inputs, uint32_t *values,
                     uint32_t *scales);
+/* Was t written as int8 by another kernel? Then where its values and scales lie, in vec4s. */
+bool gpu_is_int8(const builder *x, bz_tensor t, uint32_t *values, uint32_t *scales);
 /* Space for a tensor that a kernel writes as int8; false: there is none. Freed by
  * gpu_release_int8 after the last group that reads the tensor. */
 bool gpu_store_int8(builder *x, bz_tensor t, uint32_t *values, uint32_t *scales);

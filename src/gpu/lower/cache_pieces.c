@@ -9,21 +9,44 @@ static uint32_t pieces_of(const gpu_cache_shape *caches, uint32_t cache)
     return cache && caches ? caches[cache - 1].n_pieces : 1;
 }
 
-/* Partial results that attention leaves for the combining dispatch, after the arena. */
-static uint64_t partial_bytes(const gpu_attention_params *p, uint32_t rows, uint32_t parts)
+enum {
+    MIN_SPLITS = 2,         /* attend_split never writes the result itself */
+    MAX_READER_PARTS = 8,   /* that a product combines; more have a dispatch of their own */
+    SHORT_RANGE = 64,       /* positions of a split as long as a product combines them, */
+    LONG_RANGE = 256,       /* and beyond */
+    MAX_SHORT = 1024,       /* positions that a product combines the parts of */
+    MAX_SPLIT_GROUPS = 512, /* workgroups of one row */
+};
+
+/* Splits of attend_split, by the positions that a row may see: as measured on an H200. */
+static uint32_t splits_by_length(const gpu_split *s, const gpu_cache_shape *c)
 {
-    return 4ull * rows * p->heads * parts * (p->width + 4);
+    if (!c) {
+        return MAX_READER_PARTS;
+    }
+    const uint32_t rows = c->n_pieces > 1 ? c->piece_rows : c->rows,
+                   visible = s->window && s->window < rows ? s->window : rows;
+    const bool is_short = visible <= MAX_SHORT;
+    const uint32_t range = is_short ? SHORT_RANGE : LONG_RANGE,
+                   most = is_short ? MAX_READER_PARTS : MAX_SPLIT_GROUPS / s->heads,
+                   wanted = (visible + range - 1) / range, splits = wanted < most ? wanted : most;
+    return splits > MIN_SPLITS ? splits : MIN_SPLITS;
 }
 
-/* Splits of each piece: as lowered, or as many as fit into the binding. The same for attention and
- * for the dispatch that combines its results. */
-static uint32_t splits_of(const gpu_lowered *l, uint64_t max_binding, const gpu_dispatch *d,
-                          uint32_t pieces)
+/* Partial results that attention leaves for the combining dispatch, after the arena. */
+static uint64_t partial_bytes(const gpu_split *s, uint32_t rows, uint32_t parts)
+{
+    return 4ull * rows * s->heads * parts * (s->width + 4);
+}
+
+/* Splits of each piece: as lowered or by length, or as many as fit into the binding. */
+static uint32_t splits_of(const gpu_lowered *l, uint64_t max_binding, const gpu_split *s,
+                          const gpu_cache_shape *c, uint32_t pieces)
 {
     const uint64_t left = max_binding > l->arena_bytes ? max_binding - l->arena_bytes : 0;
-    uint32_t splits = d->splits;
-    while (d->split_rows && splits > 1 &&
-           partial_bytes(&d->params.attention, d->split_rows, pieces * splits) > left) {
+    const uint32_t least = s->splits ? 1 : MIN_SPLITS;
+    uint32_t splits = s->splits ? s->splits : s->heads ? splits_by_length(s, c) : 1;
+    while (s->rows && splits > least && partial_bytes(s, s->rows, pieces * splits) > left) {
         splits--;
     }
     return splits;
@@ -40,7 +63,12 @@ static void set_piece(gpu_dispatch *d, const gpu_cache_shape *c, uint32_t piece,
     p->row_count = c && !ring ? c->piece_rows : UINT32_MAX;
     p->parts = parts;
     p->first_part = piece * splits;
-    d->z = d->split_rows ? splits : d->z;
+    if (d->kernel == GPU_ATTEND_SPLIT) {
+        p->splits = splits;
+        d->x = d->split.heads * splits;
+    } else if (d->split.rows) {
+        d->z = splits;
+    }
 }
 
 bz_status gpu_split_caches(const gpu_lowered *l, const gpu_cache_shape *caches,
@@ -60,20 +88,28 @@ bz_status gpu_split_caches(const gpu_lowered *l, const gpu_cache_shape *caches,
     *scratch_bytes = l->scratch_bytes;
     for (uint32_t i = 0; i < l->n; i++) {
         const gpu_dispatch *d = &l->dispatches[i];
-        const uint32_t pieces = pieces_of(caches, d->cache ? d->cache : d->combines);
-        const uint32_t splits = splits_of(l, max_binding, d, pieces), parts = pieces * splits;
-        if (d->combines && parts == 1) {
-            continue; /* attention wrote the result itself */
+        const uint32_t cache = d->cache ? d->cache : d->combines;
+        const uint32_t pieces = pieces_of(caches, cache);
+        const uint32_t splits = splits_of(l, max_binding, &d->split,
+                                          caches && cache ? &caches[cache - 1] : NULL, pieces);
+        const uint32_t parts = pieces * splits;
+        const bool by_reader = d->split.reader_combines && parts <= MAX_READER_PARTS;
+        if (d->kernel == GPU_COMBINE) {
+            const uint64_t bytes = partial_bytes(&d->split, d->y, parts);
+            *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
+        }
+        if (d->kernel == GPU_COMBINE && (parts == 1 || by_reader)) {
+            continue; /* attention wrote the result itself, or the product combines the parts */
         }
         for (uint32_t p = 0; p < (d->cache ? pieces : 1); p++) {
             gpu_dispatch *e = &list[(*n)++];
             *e = *d;
             if (d->cache) {
                 set_piece(e, caches ? &caches[d->cache - 1] : NULL, p, splits, parts);
-            } else if (d->combines) {
+            } else if (d->kernel == GPU_COMBINE) {
                 e->params.attention.parts = parts;
-                const uint64_t bytes = partial_bytes(&d->params.attention, d->y, parts);
-                *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
+            } else if (d->combines) {
+                e->params.fused_product.parts = by_reader ? parts : 0;
             }
         }
     }

@@ -23,6 +23,16 @@ typedef struct gpu_dispatch_binding {
 
 enum { GPU_MAX_EXTRA_BINDINGS = 3, GPU_MAX_LATER_STEPS = 4 };
 
+/* Attention in parts: the positions of each piece of a cache are split, and the partial results lie
+ * after the arena until they are combined. The same in the dispatches that write them and in those
+ * that combine them. */
+typedef struct gpu_split {
+    uint32_t splits; /* of each piece; 0: it follows the rows of the cache */
+    uint32_t rows;   /* of the pass, if `splits` may be lowered so that the results fit; else 0 */
+    uint32_t heads, width, window;
+    bool reader_combines; /* the product that reads the result can combine a few parts itself */
+} gpu_split;
+
 /* Bindings in order: parameters, rows of the pass, arena; then `weights`, or keys and values of
  * `cache`; then `extra`; then the side buffer if `side` is set. */
 typedef struct gpu_dispatch {
@@ -35,10 +45,9 @@ typedef struct gpu_dispatch {
     uint32_t cache;       /* bz_cache id: binds its keys and values; 0: none */
     uint32_t cache_piece; /* which piece of the cache, set by gpu_split_caches */
     uint32_t combines;    /* bz_cache id: combines the partial results of attention over it */
-    uint32_t splits;      /* attention: partial results per piece of the cache, */
-    uint32_t split_rows;  /* rows of a split if `splits` may be lowered to fit; else 0 */
-    bool side;            /* binds the side buffer */
-    uint32_t x, y, z;     /* workgroups; z 0 means 1 */
+    gpu_split split;
+    bool side;        /* binds the side buffer */
+    uint32_t x, y, z; /* workgroups; z 0 means 1 */
 
     /* For reports: the steps of the plan that this dispatch computes or takes part in. */
     uint32_t first_step, steps;

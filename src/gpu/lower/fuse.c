@@ -7,6 +7,8 @@
 
 enum {
     MAX_PRODUCT_NORM = 4096, /* values of a row that linear8 normalizes */
+    MAX_HEADS = 32,          /* whose parts linear8 combines, */
+    MAX_COMBINED = 8192,     /* values of a row that linear8 combines from parts of attention */
     MAX_ROW = 3840,      /* values of a row that norm kernels keep, beside 256 more, in 16 KiB */
     MAX_NORM_WEIGHTS = 4 /* weight vectors that norms.wgsl binds */
 };
@@ -53,6 +55,22 @@ static bool has_vec4_rows(const bz_plan *p, bz_tensor t)
 }
 
 /* ---- products ------------------------------------------------------------------------- */
+
+/* Is t read, and by products only? */
+static bool is_for_products(const bz_plan *p, bz_tensor t)
+{
+    const bz_tensor_info *info = bz_plan_tensor(p, t);
+    bool only = info->root == t.id && info->last < (int32_t)p->n_steps;
+    for (int32_t i = info->first + 1; i <= info->last && only; i++) {
+        const bz_step *s = &p->steps[i];
+        for (int k = 0; k < 3; k++) {
+            const bool reads = bz_plan_tensor(p, s->in[k])->root == t.id;
+            only = only && (!reads || (k == 0 && s->in[0].id == t.id &&
+                                       (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR)));
+        }
+    }
+    return only;
+}
 
 /* Does every piece hold whole experts? */
 static bool has_whole_experts(const gpu_weight_map *map, bz_weight w)
@@ -137,6 +155,24 @@ static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
     return n == 1 && follows(p, at, BZ_OP_SOFTCAP, 0);
 }
 
+/* Is the result of the geglu at step `at` read by packed products of few rows only, and do they
+ * read it as it is? */
+static bool is_for_packed(const gpu_lower_input *in, size_t at)
+{
+    const bz_plan *p = in->plan;
+    const bz_tensor t = p->steps[at].out[0];
+    const bz_tensor_info *info = bz_plan_tensor(p, t);
+    bool only = p->steps[at].op == BZ_OP_GEGLU && info->cols % 32 == 0 && is_for_products(p, t);
+    for (int32_t i = info->first + 1; i <= info->last && only; i++) {
+        const bz_step *s = &p->steps[i];
+        const uint32_t inputs = s->op == BZ_OP_EXPERT_LINEAR ? s->experts_used : 1;
+        only = s->in[0].id != t.id ||
+               (is_packed_product(in, (size_t)i) &&
+                info->cols == inputs * bz_weight_of(p->weights, s->w[0])->ne[0]);
+    }
+    return only;
+}
+
 /* With fusing off this matches a product alone: then it only chooses the kernel. */
 static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g)
 {
@@ -183,6 +219,9 @@ static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g
     if (in->fuse && ends_with(p, at, g->products.n) && !g->products.keeps_norm) {
         g->products.epilogue = (uint8_t)(at - first);
         at++;
+        /* a geglu with another tensor, the PLE gate, has too few outputs for groups of sixteen */
+        const bool gate_and_up = !p->steps[at - 1].in[1].id || g->products.n == 2;
+        g->products.int8 = gate_and_up && is_for_packed(in, at - 1);
     }
     g->fusion = GPU_FUSE_PRODUCTS;
     g->count = (uint32_t)(at - first);
@@ -262,22 +301,6 @@ static bool match_norm_rope(const gpu_lower_input *in, size_t first, gpu_group *
 }
 
 /* ---- norms of many rows ------------------------------------------------------------------- */
-
-/* Is t read, and by products only? */
-static bool is_for_products(const bz_plan *p, bz_tensor t)
-{
-    const bz_tensor_info *info = bz_plan_tensor(p, t);
-    bool only = info->root == t.id && info->last < (int32_t)p->n_steps;
-    for (int32_t i = info->first + 1; i <= info->last && only; i++) {
-        const bz_step *s = &p->steps[i];
-        for (int k = 0; k < 3; k++) {
-            const bool reads = bz_plan_tensor(p, s->in[k])->root == t.id;
-            only = only && (!reads || (k == 0 && s->in[0].id == t.id &&
-                                       (s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR)));
-        }
-    }
-    return only;
-}
 
 /* A norm of v for products at step `at`, with a mul_vector after it if it has no weight: its last
  * step, or NULL. */
@@ -482,13 +505,28 @@ static uint32_t only_reader(const gpu_fused *f, const bz_plan *p, size_t step, b
     return reader;
 }
 
+/* Can the group combine the partial results of attention, the result of step `at`? It must run
+ * next, before anything else writes after the arena. */
+static bool combines_attention(const gpu_fused *f, const bz_plan *p, uint32_t group, size_t at)
+{
+    const gpu_group *g = &f->groups[group];
+    const bz_step *attend = &p->steps[at], *product = &p->steps[g->first];
+    return g->fusion == GPU_FUSE_PRODUCTS && group == f->group_of[at] + 1 &&
+           g->products.first_product == 0 && product->op == BZ_OP_LINEAR &&
+           product->in[0].id == attend->out[0].id && attend->width % 16 == 0 &&
+           attend->heads <= MAX_HEADS && attend->heads * attend->width <= MAX_COMBINED;
+}
+
 static void find_sum_readers(const gpu_lower_input *in, gpu_fused *f)
 {
     const bz_plan *p = in->plan;
     for (size_t i = 0; i < p->n_steps && in->fuse && !p->tower; i++) {
         const bz_tensor t = p->steps[i].out[0];
-        const uint32_t reader = p->steps[i].op == BZ_OP_LINEAR ? only_reader(f, p, i, t) : 0;
-        if (reader && adds_partial_sums(p, &f->groups[reader - 1], t)) {
+        const bool product = p->steps[i].op == BZ_OP_LINEAR,
+                   attend = p->steps[i].op == BZ_OP_ATTEND;
+        const uint32_t reader = product || attend ? only_reader(f, p, i, t) : 0;
+        if (reader && (product ? adds_partial_sums(p, &f->groups[reader - 1], t)
+                               : combines_attention(f, p, reader - 1, i))) {
             f->sum_reader[t.id] = reader;
         }
     }

@@ -6,9 +6,10 @@
  *
  * Where the list departs from the plan:
  * - groups, and steps that a group computes ahead of their place in the plan (gpu_group.norms);
- * - partial sums of a split-K product that the only reader of the product adds up
- *   (gpu_fused.sum_reader; partial_sums.c keeps them until then);
- * - the number format of a tensor that only products read: int8 where gpu_group.norms.int8 says so
+ * - partial sums of a split-K product that the only reader of the product adds up, and partial
+ *   results of attention that the product after it combines (gpu_fused.sum_reader; partial_sums.c
+ *   keeps the sums until then, cache_pieces.c decides about attention);
+ * - the number format of a tensor that only products read: int8 where a group's `int8` says so
  *   and the side buffer has space (side.c), f16 where only kernels on subgroup matrices read it,
  *   which depends on offsets and is decided after placement (matrix.c).
  * Everything else expands a step: pieces of large weights, quantizing the input of a product,
@@ -61,6 +62,7 @@ typedef struct gpu_group {
         uint8_t first_product, n;   /* n products of one input */
         bool keeps_sum, keeps_norm; /* the residual and the normed row are read after the group */
         uint8_t epilogue;           /* geglu or softcap */
+        bool int8;                  /* only int8 products read the result: stored as int8 */
     } products;
     struct {
         uint8_t adds;               /* residuals: steps 0 and 1, steps 2 and 3 */
@@ -91,8 +93,8 @@ typedef struct gpu_fused {
     gpu_group *groups; /* [n] */
     uint32_t n;
     uint32_t *group_of;   /* [steps] index into groups */
-    uint32_t *sum_reader; /* [tensors] 1 + the group that alone reads this product and can add up
-                             its partial sums; 0: none */
+    uint32_t *sum_reader; /* [tensors] 1 + the group that alone reads this product or attention and
+                             can add up its partial sums; 0: none */
 } gpu_fused;
 
 bz_status gpu_fuse(const gpu_lower_input *in, gpu_fused *out, bz_error *err);

@@ -12,12 +12,21 @@ enum { /* FLAGS of linear8.wgsl */
        FLAG_GEGLU = 32,      /* of two products, or of a matrix of gates and ups */
        FLAG_GEGLU_WITH = 64, /* of the product and another tensor */
        FLAG_SOFTCAP = 128,
-       FLAG_EXPERTS = 256
+       FLAG_EXPERTS = 256,
+       FLAG_INT8 = 512, /* the input is int8, in the side buffer */
+       FLAG_INT8_OUT = 1024,
+       FLAG_COMBINE = 2048 /* the input may be partial results of attention */
 };
 
 enum {
-    OUTS_PER_THREAD = 2, /* outputs that share fetched activations */
-    MAX_INPUTS = 6144    /* activations in workgroup memory at once */
+    THREADS = 256,     /* of a workgroup */
+    MIN_LANES = 8,     /* threads that share an output */
+    MAX_LANES = 64,    /* a workgroup stores whole vec4 of outputs */
+    MAX_UNITS = 4,     /* units of 32 weights per thread; with more, more threads share an output */
+    GROUP_TARGET = 96, /* workgroups that keep a large GPU busy */
+    MANY_OUTPUTS = 65536, /* from here on threads compute two outputs, which share activations */
+    MAX_INPUTS = 6144,    /* activations in workgroup memory at once */
+    EMPTY_CHUNK = 32      /* of a kernel that keeps none there */
 };
 
 /* What comes before the products: where their input is, and how it is computed. */
@@ -29,6 +38,16 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
     uint32_t flags = 0;
     p->in0 = gpu_offset_of(x, product->in[0]);
     p->in0_stride = gpu_stride_of(x, product->in[0]);
+    if (gpu_is_int8(x, product->in[0], &p->in0, &p->in0_stride)) {
+        flags |= FLAG_INT8;
+    } else if (x->partial_tensor.id && product->in[0].id == x->partial_tensor.id &&
+               x->partial.split.reader_combines) {
+        flags |= FLAG_COMBINE;
+        d->combines = x->partial.cache;
+        d->split = x->partial.split;
+        p->in1 = x->partial.params.out1;
+        p->head = x->partial.split.width;
+    }
     if (norm) {
         flags |= FLAG_NORM | (g->products.keeps_norm ? FLAG_KEEP_NORM : 0);
         p->in0 = gpu_offset_of(x, norm->in[0]);
@@ -65,16 +84,18 @@ static uint32_t lower_epilogue(const builder *x, const gpu_group *g, gpu_fused_p
     if (!g->products.epilogue) {
         return 0;
     }
+    const uint32_t int8 =
+        gpu_is_int8(x, last->out[0], &p->out0, &p->out0_stride) ? FLAG_INT8_OUT : 0;
     if (epilogue->op == BZ_OP_SOFTCAP) {
         p->cap = epilogue->scale;
         return FLAG_SOFTCAP;
     }
     if (g->products.n == 2 || !epilogue->in[1].id) {
-        return FLAG_GEGLU;
+        return FLAG_GEGLU | int8;
     }
     p->up = gpu_offset_of(x, epilogue->in[1]);
     p->up_stride = gpu_stride_of(x, epilogue->in[1]);
-    return FLAG_GEGLU_WITH;
+    return FLAG_GEGLU_WITH | int8;
 }
 
 /* Where the matrices lie in the span, in vec4s, and where the results of the second and third go.
@@ -136,10 +157,17 @@ static uint32_t set_experts(const builder *x, const gpu_group *g, const gpu_piec
     return FLAG_EXPERTS;
 }
 
-/* Threads that share an output, by the length of its sum: as measured on an H200. */
-static uint32_t threads_per_output(uint32_t k)
+/* How many threads share an output: so many that each has a few units of its sum, and that there
+ * are enough workgroups. As measured on an H200. */
+static uint32_t lanes_of(uint32_t k, uint32_t outputs, uint32_t outs, uint32_t max_lanes)
 {
-    return k <= 256 ? 8 : k <= 2048 ? 16 : 32;
+    const uint32_t units = k / 32;
+    uint32_t lanes = MIN_LANES;
+    while (lanes < max_lanes && units >= 2 * lanes &&
+           (units > MAX_UNITS * lanes || outputs * lanes < GROUP_TARGET * THREADS * outs)) {
+        lanes *= 2;
+    }
+    return lanes;
 }
 
 void gpu_lower_products(builder *x, const gpu_group *g)
@@ -149,12 +177,16 @@ void gpu_lower_products(builder *x, const gpu_group *g)
     const gpu_limits *limits = x->in->limits;
     const gpu_dispatch_binding empty = {.kind = GPU_BOUND_EMPTY};
     const gpu_pieces pieces = gpu_pieces_of(x->in->weights, product->w[0]);
+    const uint32_t k = (uint32_t)w->ne[0];
     x->rows = bz_plan_rows_of(x->plan, product->out[0]);
+    if (g->products.int8 && (pieces.n == 1 || product->op == BZ_OP_EXPERT_LINEAR)) {
+        uint32_t values, scales;
+        gpu_store_int8(x, x->step[g->products.epilogue].out[0], &values, &scales);
+    }
     for (uint32_t i = 0; i < pieces.n; i++) {
         const gpu_piece *piece = &pieces.piece[i];
-        gpu_dispatch d = {.extra = {empty, empty, empty}};
+        gpu_dispatch d = {.extra = {empty, empty, empty}, .side = true};
         gpu_fused_product_params *p = &d.params.fused_product;
-        p->k = (uint32_t)w->ne[0];
         p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         p->logit_rows = !bz_plan_tensor(x->plan, product->out[0])->whole_pass;
         uint32_t flags = lower_prologue(x, g, &d) | lower_epilogue(x, g, p);
@@ -171,17 +203,23 @@ void gpu_lower_products(builder *x, const gpu_group *g)
             flags &= i ? ~(uint32_t)(FLAG_KEEP_SUM | FLAG_KEEP_NORM) : ~0u; /* written once */
         }
         flags |= set_experts(x, g, piece, &d);
-        const bool whole = flags & (FLAG_ADD | FLAG_NORM) || p->k < MAX_INPUTS;
-        const uint32_t threads = threads_per_output(p->k);
-        const bool subgroups = limits->subgroups && limits->subgroup_min >= threads;
-        const uint32_t n = flags & FLAG_EXPERTS ? 1 : x->rows, chunk = whole ? p->k : MAX_INPUTS;
-        const gpu_overrides o = {
-            {threads, OUTS_PER_THREAD, n, chunk, flags, subgroups ? limits->subgroup_min : 0}};
-        d.x = divide_up(p->row_count, 256 / threads * OUTS_PER_THREAD);
+        const bool whole = flags & (FLAG_ADD | FLAG_NORM | FLAG_COMBINE) || k < MAX_INPUTS;
+        const uint32_t n = flags & FLAG_EXPERTS ? 1 : x->rows,
+                       chunk = flags & FLAG_INT8 ? EMPTY_CHUNK
+                               : whole           ? k
+                                                 : MAX_INPUTS,
+                       outs = p->row_count >= MANY_OUTPUTS ? 2 : 1;
+        const uint32_t groups = flags & FLAG_EXPERTS ? p->slots : 1;
+        /* int8 results are stored in groups of sixteen */
+        const uint32_t max_lanes = flags & FLAG_INT8_OUT ? THREADS * outs / 16 : MAX_LANES,
+                       lanes = lanes_of(k, p->row_count * groups, outs, max_lanes),
+                       per_group = THREADS / lanes * outs;
+        const gpu_overrides o = {{lanes, outs, n, k, chunk, flags, subgroup_of(limits)}};
+        d.x = divide_up(p->row_count, per_group);
         if (!(flags & FLAG_EXPERTS)) {
             d.y = divide_up(d.x, limits->max_workgroups);
             d.x = divide_up(d.x, d.y);
         }
-        gpu_emit(x, GPU_LINEAR8, w->type, o, d);
+        gpu_emit(x, flags & FLAG_INT8 ? GPU_LINEAR8_STORED : GPU_LINEAR8, w->type, o, d);
     }
 }

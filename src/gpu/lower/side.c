@@ -7,7 +7,8 @@
 enum {
     MIN_TILE_ROWS = 32, /* of all tile kernels */
     INT8_STEP = 64,     /* values of k in workgroup memory at once: rows are padded to it */
-    INT8_VEC4S = 5      /* per INT8_STEP values: 4 of values, 1 of scales */
+    INT8_VEC4S = 5,     /* per INT8_STEP values: 4 of values, 1 of scales of 32 values */
+    INT8_FEW_VEC4S = 6  /* for linear8: 4 of values, 2 of scales of 16 values */
 };
 
 enum { GEGLU_NONE, GEGLU_TWO_TENSORS, GEGLU_ONE_TENSOR }; /* GATE of quantize.wgsl */
@@ -42,9 +43,14 @@ void gpu_group_by_expert(builder *x, uint32_t tile_rows)
 
 /* ---- int8 rows ------------------------------------------------------------------------------- */
 
+static uint32_t per_step(uint32_t rows)
+{
+    return rows <= GPU_MAX_VECTOR_ROWS ? INT8_FEW_VEC4S : INT8_VEC4S;
+}
+
 static uint32_t int8_vec4s(uint32_t rows, uint32_t k, uint32_t inputs)
 {
-    return INT8_VEC4S * rows * inputs * divide_up(k, INT8_STEP);
+    return per_step(rows) * rows * inputs * divide_up(k, INT8_STEP);
 }
 
 static uint32_t int8_vec4s_of(const builder *x, bz_tensor t)
@@ -52,10 +58,10 @@ static uint32_t int8_vec4s_of(const builder *x, bz_tensor t)
     return int8_vec4s(bz_plan_rows_of(x->plan, t), bz_plan_tensor(x->plan, t)->cols, 1);
 }
 
-/* Scales follow the values. */
-static uint32_t scales_after(uint32_t values, uint32_t vec4s)
+/* Scales follow the values, which take 4 of each step's vec4s. */
+static uint32_t scales_after(uint32_t values, uint32_t vec4s, uint32_t rows)
 {
-    return values + vec4s / INT8_VEC4S * (INT8_VEC4S - 1);
+    return values + vec4s / per_step(rows) * 4;
 }
 
 void gpu_side_reserve(builder *x)
@@ -77,12 +83,12 @@ void gpu_side_reserve(builder *x)
     gpu_reserve_side(x, 16ull * (x->table_vec4s + 1));
 }
 
-/* Was the current step's input written as int8 by another kernel? */
-static bool is_stored(const builder *x, uint32_t *at)
+bool gpu_is_int8(const builder *x, bz_tensor t, uint32_t *values, uint32_t *scales)
 {
     for (uint32_t i = 0; i < x->n_int8_tensors; i++) {
-        if (x->int8_tensors[i].tensor.id == x->step->in[0].id) {
-            *at = x->int8_tensors[i].at;
+        if (x->int8_tensors[i].tensor.id == t.id) {
+            *values = x->int8_tensors[i].at;
+            *scales = scales_after(*values, int8_vec4s_of(x, t), bz_plan_rows_of(x->plan, t));
             return true;
         }
     }
@@ -92,17 +98,19 @@ static bool is_stored(const builder *x, uint32_t *at)
 void gpu_int8_input(const builder *x, uint32_t k, uint32_t inputs, uint32_t *values,
                     uint32_t *scales)
 {
-    *values = x->table_vec4s;
-    is_stored(x, values);
-    *scales = scales_after(*values, int8_vec4s(x->rows, k, inputs));
+    if (!gpu_is_int8(x, x->step->in[0], values, scales)) {
+        *values = x->table_vec4s;
+        *scales = scales_after(*values, int8_vec4s(x->rows, k, inputs), x->rows);
+    }
 }
 
 void gpu_quantize(builder *x, uint32_t k, uint32_t inputs)
 {
     gpu_dispatch d = {.params = gpu_params_of(x, x->step), .side = true, .y = x->rows};
     gpu_params *p = &d.params;
-    uint32_t stored;
-    if (x->int8_tensor.id == x->step->in[0].id || is_stored(x, &stored)) {
+    uint32_t values, scales;
+    if (x->int8_tensor.id == x->step->in[0].id ||
+        gpu_is_int8(x, x->step->in[0], &values, &scales)) {
         return;
     }
     x->int8_tensor = x->step->in[0];
@@ -144,7 +152,7 @@ bool gpu_store_int8(builder *x, bz_tensor t, uint32_t *values, uint32_t *scales)
     x->int8_tensors[x->n_int8_tensors++].at = at;
     gpu_reserve_side(x, bytes);
     *values = at;
-    *scales = scales_after(at, need);
+    *scales = scales_after(at, need, bz_plan_rows_of(x->plan, t));
     return true;
 }
 

@@ -1,4 +1,4 @@
-// uses: params.attention attention/visible attention/cache attention/cache_vec4 common/arena
+// uses: <sum> params.attention attention/visible attention/cache attention/cache_vec4 common/arena
 // attend_split: attend for up to 8 rows, decoding. Partial results of attention over a range of the visible positions,
 // and before it the query's norm and rope (ROTATE).
 // q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; out1: [row][head][part] of (max, sum, two
@@ -8,12 +8,12 @@
 // a time, 16 threads per key; then the threads divide the values by position and column. HEAD is an override, so that
 // loops have a constant length and their loads are in flight together.
 override CACHE_PER_VEC4: u32 = 8u; // values of a cache vector: 8 f16 or 4 f32
-override SPLITS: u32 = 16u;
 override HEAD: u32 = 256u;     // values of a head, a multiple of 8
 override ROTATE: bool = false; // norm and rope of the query: weight query_weight, angles in1
 override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at most KEYS and 256 / VECTORS
 override VECTORS: u32 = HEAD / CACHE_PER_VEC4; // vectors of a head
 const KEYS = 16u;
+const LANES = 16u; // threads per key
 const LOWEST = -3.0e38;
 
 @group(0) @binding(3) var<storage, read> keys: array<vec4<u32>>;
@@ -21,7 +21,8 @@ const LOWEST = -3.0e38;
 @group(0) @binding(5) var<storage, read> query_weight: array<f32>;
 
 var<workgroup> query: array<f32, HEAD>;
-var<workgroup> score: array<f32, 256>;                    // [KEYS][16 threads]; a key's sum ends in [key * 16]
+var<workgroup> shared_sum: array<f32, 256>;
+var<workgroup> score: array<f32, 64>;                     // [KEYS][part of its lanes], a part at least 4
 var<workgroup> column: array<f32, 256u * CACHE_PER_VEC4>; // [PARTS][HEAD]
 
 fn load_query(row: u32, head: u32, local: u32) {
@@ -33,13 +34,7 @@ fn load_query(row: u32, head: u32, local: u32) {
         sum += x * x;
     }
     if (ROTATE) {
-        score[local] = sum;
-        workgroupBarrier();
-        for (var half = 128u; half > 0u; half >>= 1u) {
-            if (local < half) { score[local] += score[local + half]; }
-            workgroupBarrier();
-        }
-        let r = 1.0 / sqrt(score[0] / f32(HEAD) + params.eps);
+        let r = 1.0 / sqrt(workgroup_sum(0u, sum, local) / f32(HEAD) + params.eps);
         let angles = params.in1 + row * params.in1_stride;
         for (var i = local; i < HEAD / 2u; i += 256u) { // both values of a pair are in one thread
             let a = query[i] * r * query_weight[i];
@@ -53,19 +48,26 @@ fn load_query(row: u32, head: u32, local: u32) {
     workgroupBarrier();
 }
 
+fn key_score(key: u32) -> f32 {
+    let parts = LANES / summed_lanes();
+    var sum = score[key * parts];
+    for (var p = 1u; p < parts; p++) { sum += score[key * parts + p]; }
+    return sum;
+}
+
 fn query4(i: u32) -> vec4<f32> { return vec4<f32>(query[i], query[i + 1u], query[i + 2u], query[i + 3u]); }
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    let head = group.x / SPLITS;
-    let split = group.x % SPLITS;
+    let head = group.x % params.heads; // neighbouring workgroups read the same keys
+    let split = group.x / params.heads;
     let row = group.y;
     if (row >= live_rows()) { return; }
     let kv_head = head / (params.heads / params.kv_heads);
     let first = max(first_visible(row), params.first_row);
     let stop = max(min(last_visible(row) + 1u, params.first_row + params.row_count), first);
     // ranges of whole groups of KEYS, equal for all splits
-    let range = (stop - first + KEYS * SPLITS - 1u) / (KEYS * SPLITS) * KEYS;
+    let range = (stop - first + KEYS * params.splits - 1u) / (KEYS * params.splits) * KEYS;
     let begin = first + split * range;
     let end = min(begin + range, stop);
     let y = params.out1 + ((row * params.heads + head) * params.parts + params.first_part + split) * (HEAD + 4u);
@@ -98,14 +100,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 if (CACHE_PER_VEC4 == 8u) { s += dot(query4(u * CACHE_PER_VEC4 + 4u), high_half(k)); }
             }
         }
-        score[local] = s;
+        s = lanes_sum(s, local);
+        if (local % summed_lanes() == 0u) { score[local / summed_lanes()] = s; }
         workgroupBarrier();
-        for (var half = 8u; half > 0u; half >>= 1u) {
-            if (lane < half) { score[local] += score[local + half]; }
-            workgroupBarrier();
-        }
         var high_score = best;
-        for (var t = 0u; t < KEYS; t++) { high_score = max(high_score, select(LOWEST, score[t * 16u], j + t < end)); }
+        for (var t = 0u; t < KEYS; t++) { high_score = max(high_score, select(LOWEST, key_score(t), j + t < end)); }
         let rescale = exp(max(best - high_score, -80.0)) * select(1.0, 0.0, best == LOWEST);
         total *= rescale;
         a *= rescale;
@@ -114,7 +113,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         if (part < PARTS) {
             for (var t = 0u; t < KEYS / PARTS; t++) {
                 let own = t * PARTS + part;
-                let p = select(0.0, exp(max(score[own * 16u] - best, -80.0)), j + own < end);
+                let p = select(0.0, exp(max(key_score(own) - best, -80.0)), j + own < end);
                 let v = values[(cache_row(min(j + own, stop - 1u)) * params.kv_heads + kv_head) * VECTORS + vector];
                 total += p;
                 a += p * low_half(v);

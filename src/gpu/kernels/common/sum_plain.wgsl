@@ -1,6 +1,6 @@
-// Sums over a workgroup of 256 threads and over its groups of LANES threads, in workgroup memory (the kernel's
+// Sums over a workgroup of 256 threads and over groups of neighbouring threads, in workgroup memory (the kernel's
 // shared_sum).
-fn workgroup_sum(x: f32, local: u32) -> f32 {
+fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
     workgroupBarrier(); // the previous sum may still be read
     shared_sum[local] = x;
     workgroupBarrier();
@@ -11,7 +11,8 @@ fn workgroup_sum(x: f32, local: u32) -> f32 {
     return shared_sum[0];
 }
 
-// Valid in the first thread of each group.
+// Lanes that lanes_sum adds up; the sum is valid in the first of them.
+fn summed_lanes() -> u32 { return LANES; }
 fn lanes_sum(x: f32, local: u32) -> f32 {
     workgroupBarrier();
     shared_sum[local] = x;
@@ -21,4 +22,24 @@ fn lanes_sum(x: f32, local: u32) -> f32 {
         workgroupBarrier();
     }
     return shared_sum[local];
+}
+
+// Over 2 or 4 neighbouring threads, for each of them.
+fn near_sum(x: f32, threads: u32, local: u32) -> f32 {
+    workgroupBarrier();
+    shared_sum[local] = x;
+    workgroupBarrier();
+    let first = local & ~(threads - 1u);
+    var sum = shared_sum[first];
+    for (var i = 1u; i < threads; i++) { sum += shared_sum[first + i]; }
+    return sum;
+}
+fn near_max(x: f32, threads: u32, local: u32) -> f32 {
+    workgroupBarrier();
+    shared_sum[local] = x;
+    workgroupBarrier();
+    let first = local & ~(threads - 1u);
+    var highest = shared_sum[first];
+    for (var i = 1u; i < threads; i++) { highest = max(highest, shared_sum[first + i]); }
+    return highest;
 }

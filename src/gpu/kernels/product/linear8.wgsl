@@ -1,18 +1,23 @@
-// uses: <sum> params.fused_product common/pass common/fold common/arena4 product/dot type.dot
+// uses: <sum> <side> params.fused_product common/pass common/fold common/arena4 product/dot type.dot
 // linear8: y = W x for up to 8 rows, with int8 activations. The products of decoding.
 //   before the product (FLAGS): t = in1 + norm(in0) [* scale_weight]; x = norm(t); both may be stored for later steps
 //   after it: gelu(W0 x) * (W1 x), gelu(W x) * up, or softcap
-// x: [rows][k]; W: up to three matrices [outputs][k] that share the input, or those of the experts that each row chose.
+// x: [rows][K]; W: up to three matrices [outputs][K] that share the input, or those of the experts that each row chose.
 //
-// Each workgroup quantizes the input row for itself into workgroup memory, 16 values per scale: that is cheaper than a
-// dispatch and a wait. Then LANES threads compute OUTS outputs. The first workgroup stores the input where later steps
-// need it.
+// The input is made int8, 16 values per scale, by each workgroup for itself in workgroup memory: that is cheaper than a
+// dispatch and a wait. Or it was stored as int8 by the kernel before (INT8), or consists of attention's partial results,
+// which are combined here (COMBINE). Then LANES threads compute OUTS outputs; of a single output the first weights
+// are loaded before the input (AHEAD). The first workgroup stores the input where later steps need it.
 // Experts: a slot per group.y.
-override LANES: u32 = 16u;  // a multiple of 8
-override OUTS: u32 = 2u;    // 1, 2 or 4
+override LANES: u32 = 16u;  // a power of two from 8 on
+override OUTS: u32 = 1u;    // 1 or 2
 override MAX_N: u32 = 1u;   // rows of the bucket, at most 8
-override CHUNK: u32 = 256u; // values of a row in memory at once, a multiple of 32; all of them with ADD or NORM
+override K: u32 = 256u;     // values of an input row; an override, so that loops have a constant length
+override CHUNK: u32 = 256u; // values of a row in memory at once, a multiple of 32; all of them with ADD, NORM or COMBINE
 override FLAGS: u32 = 0u;
+override UNITS: u32 = K / 32u;
+override STEPS: u32 = (UNITS + LANES - 1u) / LANES; // units of a thread
+override TURNS: u32 = (K + 2047u) / 2048u;          // of load_normed: 1 or 2
 const ADD = 1u;        // t -> in1 + norm(t) * add_weight
 const SCALE = 2u;      // ... * scale_weight[0]
 const KEEP = 4u;       // t is stored at out1
@@ -21,13 +26,23 @@ const KEEP_NORM = 16u; // x is stored at norm_out
 const GEGLU = 32u;     // gelu(first matrix) * second matrix
 const GATED = 64u;     // gelu(product) * up
 const SOFTCAP = 128u;
-const EXPERTS = 256u; // in1: their indices; `up_rows`: weight rows from a gate row to its up row
+const EXPERTS = 256u;   // in1: their indices; `up_rows`: weight rows from a gate row to its up row
+const INT8 = 512u;      // the input is in the side buffer: integers at vector in0, scales at vector in0_stride
+const INT8_OUT = 1024u; // the output goes there: integers at vector out0, scales at vector out0_stride
+const COMBINE = 2048u;  // where `parts` > 0 the input is in1: [row][head][part] of (max, sum, two unused, columns)
+const MAX_PARTS = 8u;
+const MAX_HEADS = 32u;
 
 @group(0) @binding(4) var<storage, read> add_weight: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> norm_weight: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> scale_weight: array<f32>;
 
 var<workgroup> shared_sum: array<f32, 256>;
+var<workgroup> out_sum: array<f32, 128>;  // [output][part of its lanes], a part at least 4
+var<workgroup> pair_sum: array<f32, 128>; // the same of the second matrix
+var<workgroup> output4: array<vec4<f32>, 16>; // INT8_OUT: at most 64 outputs
+var<workgroup> part_weight: array<f32, MAX_HEADS * MAX_PARTS>; // COMBINE
+var<workgroup> head_factor: array<f32, MAX_HEADS>;
 var<workgroup> chosen: u32; // expert
 var<workgroup> x8: array<vec4<u32>, CHUNK / 16u>;  // sixteen activations per vector
 var<workgroup> scale_and_sum16: array<vec2<f32>, CHUNK / 16u>; // scale, and scale times sum, of sixteen
@@ -35,119 +50,224 @@ var<workgroup> scale_and_sum16: array<vec2<f32>, CHUNK / 16u>; // scale, and sca
 fn clamped_tanh(x: f32) -> f32 { return tanh(clamp(x, -15.0, 15.0)); }
 fn gelu(x: f32) -> f32 { return 0.5 * x * (1.0 + clamped_tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x))); }
 
-// Sixteen values become vector u of x8.
-fn quantize16(u: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
+// ---- the input ----
+
+// 127 / highest; 0 where the quotient would overflow.
+fn inverse_of(highest: f32) -> f32 { return select(0.0, 127.0 / highest, highest > 0x1p-100); }
+
+struct Sixteen { q: vec4<u32>, scale_and_sum: vec2<f32> }
+
+fn sixteen_of(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> Sixteen {
     let m = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
     let highest = max(max(m.x, m.y), max(m.z, m.w));
-    let inverse = select(0.0, 127.0 / highest, highest > 0.0);
+    let inverse = inverse_of(highest);
     let q = vec4<u32>(pack4xI8(vec4<i32>(round(a * inverse))), pack4xI8(vec4<i32>(round(b * inverse))),
                       pack4xI8(vec4<i32>(round(c * inverse))), pack4xI8(vec4<i32>(round(d * inverse))));
     let one = highest / 127.0;
-    x8[u] = q;
-    scale_and_sum16[u] = vec2<f32>(one, one * dot16(vec4<u32>(0x01010101u), q));
+    return Sixteen(q, vec2<f32>(one, one * dot16(vec4<u32>(0x01010101u), q)));
 }
 
-// Values k0 .. k0 + CHUNK of a row, without a norm.
+// Values k0 .. k0 + CHUNK of a row, without a norm: sixteen per thread.
 fn load_plain(row: u32, slot: u32, k0: u32, local: u32) {
-    let x = (params.in0 + row * params.in0_stride + select(0u, slot * params.k, params.input_per_slot == 1u) + k0) / 4u;
-    for (var u = local; u < CHUNK / 16u && k0 + u * 16u < params.k; u += 256u) {
+    let x = (params.in0 + row * params.in0_stride + select(0u, slot * K, params.input_per_slot == 1u) + k0) / 4u;
+    for (var u = local; u < CHUNK / 16u && k0 + u * 16u < K; u += 256u) {
         let i = x + u * 4u;
-        quantize16(u, arena4[i], arena4[i + 1u], arena4[i + 2u], arena4[i + 3u]);
+        let s = sixteen_of(arena4[i], arena4[i + 1u], arena4[i + 2u], arena4[i + 3u]);
+        x8[u] = s.q;
+        scale_and_sum16[u] = s.scale_and_sum;
     }
 }
 
-fn squares(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> f32 { return dot(a, a) + dot(b, b) + dot(c, c) + dot(d, d); }
-
-fn store16(at: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
-    arena4[at] = a;
-    arena4[at + 1u] = b;
-    arena4[at + 2u] = c;
-    arena4[at + 3u] = d;
+// A whole row from the partial results of attention, each relative to its own maximum: four values per thread. Loops
+// over parts have a constant length, so that their loads are in flight together.
+fn load_combined(row: u32, local: u32) {
+    let heads = K / params.head;
+    let size = params.head / 4u + 1u; // vectors of a part
+    let begin = params.in1 / 4u + row * heads * params.parts * size;
+    if (local < heads) {
+        let first = begin + local * params.parts * size;
+        var best = -3.0e38;
+        for (var p = 0u; p < MAX_PARTS; p++) { best = max(best, arena4[first + min(p, params.parts - 1u) * size].x); }
+        var total = 0.0;
+        for (var p = 0u; p < MAX_PARTS; p++) {
+            let part = arena4[first + min(p, params.parts - 1u) * size];
+            let weight = select(0.0, exp(max(part.x - best, -80.0)), p < params.parts);
+            total += weight * part.y;
+            part_weight[local * MAX_PARTS + p] = weight;
+        }
+        head_factor[local] = 1.0 / total;
+    }
+    workgroupBarrier();
+    for (var e0 = 0u; e0 < K / 4u; e0 += 256u) {
+        let e = min(e0 + local, K / 4u - 1u);
+        let head = e * 4u / params.head;
+        let first = begin + head * (params.parts * size - params.head / 4u) + 1u + e;
+        var v = vec4<f32>();
+        for (var p = 0u; p < MAX_PARTS; p++) { v += part_weight[head * MAX_PARTS + p] * arena4[first + min(p, params.parts - 1u) * size]; }
+        v *= head_factor[head];
+        let m = abs(v);
+        let highest = near_max(max(max(m.x, m.y), max(m.z, m.w)), 4u, local);
+        let q = vec4<i32>(round(v * inverse_of(highest)));
+        let sum = near_sum(f32(q.x + q.y + q.z + q.w), 4u, local);
+        if (e0 + local < K / 4u) {
+            x8[e / 4u][e % 4u] = pack4xI8(q);
+            if (e % 4u == 0u) { scale_and_sum16[e / 4u] = highest / 127.0 * vec2<f32>(1.0, sum); }
+        }
+    }
 }
 
-// A whole row of at most 4,096 values, with residual and norm: sixteen per thread, all loaded before the first is
-// used.
-fn load_normed(row: u32, local: u32, writes: bool) {
-    let has = local < CHUNK / 16u;
-    let u = min(local, CHUNK / 16u - 1u);
-    let i = u * 4u;
-    let x = (params.in0 + row * params.in0_stride) / 4u + i;
-    var a = arena4[x];
-    var b = arena4[x + 1u];
-    var c = arena4[x + 2u];
-    var d = arena4[x + 3u];
-    var na = vec4<f32>();
-    var nb = vec4<f32>();
-    var nc = vec4<f32>();
-    var nd = vec4<f32>();
-    if ((FLAGS & NORM) != 0u) {
-        na = norm_weight[i];
-        nb = norm_weight[i + 1u];
-        nc = norm_weight[i + 2u];
-        nd = norm_weight[i + 3u];
+// A whole row of at most 4,096 values with residual and norm: eight per thread and turn, all loaded before the first is
+// used. The factor of the norm is returned and multiplies the outputs, so that rounding does not wait for it.
+fn load_normed(row: u32, local: u32, writes: bool) -> f32 {
+    let x = (params.in0 + row * params.in0_stride) / 4u;
+    let y = (params.in1 + row * params.in1_stride) / 4u;
+    var a: array<vec4<f32>, 2>;
+    var b: array<vec4<f32>, 2>;
+    var na: array<vec4<f32>, 2>;
+    var nb: array<vec4<f32>, 2>;
+    var sum = 0.0;
+    for (var t = 0u; t < TURNS; t++) {
+        let e = min(t * 256u + local, K / 8u - 1u) * 2u;
+        let has = t * 256u + local < K / 8u;
+        a[t] = select(vec4<f32>(), arena4[x + e], has);
+        b[t] = select(vec4<f32>(), arena4[x + e + 1u], has);
+        na[t] = vec4<f32>(1.0);
+        nb[t] = vec4<f32>(1.0);
+        if ((FLAGS & NORM) != 0u) {
+            na[t] = norm_weight[e];
+            nb[t] = norm_weight[e + 1u];
+        }
+        sum += dot(a[t], a[t]) + dot(b[t], b[t]);
     }
     if ((FLAGS & ADD) != 0u) {
-        let y = (params.in1 + row * params.in1_stride) / 4u + i;
-        let ya = arena4[y];
-        let yb = arena4[y + 1u];
-        let yc = arena4[y + 2u];
-        let yd = arena4[y + 3u];
-        let wa = add_weight[i];
-        let wb = add_weight[i + 1u];
-        let wc = add_weight[i + 2u];
-        let wd = add_weight[i + 3u];
+        var ya: array<vec4<f32>, 2>;
+        var yb: array<vec4<f32>, 2>;
+        var wa: array<vec4<f32>, 2>;
+        var wb: array<vec4<f32>, 2>;
+        for (var t = 0u; t < TURNS; t++) {
+            let e = min(t * 256u + local, K / 8u - 1u) * 2u;
+            let has = t * 256u + local < K / 8u;
+            ya[t] = select(vec4<f32>(), arena4[y + e], has);
+            yb[t] = select(vec4<f32>(), arena4[y + e + 1u], has);
+            wa[t] = add_weight[e];
+            wb[t] = add_weight[e + 1u];
+        }
         var by = 1.0;
         if ((FLAGS & SCALE) != 0u) { by = scale_weight[0]; }
-        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + params.add_eps);
-        a = (ya + a * r * wa) * by;
-        b = (yb + b * r * wb) * by;
-        c = (yc + c * r * wc) * by;
-        d = (yd + d * r * wd) * by;
-        if ((FLAGS & KEEP) != 0u && writes && has) { store16((params.out1 + row * params.out1_stride) / 4u + i, a, b, c, d); }
+        let r = 1.0 / sqrt(workgroup_sum(0u, sum, local) / f32(K) + params.add_eps);
+        sum = 0.0;
+        for (var t = 0u; t < TURNS; t++) {
+            a[t] = (ya[t] + a[t] * r * wa[t]) * by;
+            b[t] = (yb[t] + b[t] * r * wb[t]) * by;
+            sum += dot(a[t], a[t]) + dot(b[t], b[t]);
+            if ((FLAGS & KEEP) != 0u && writes && t * 256u + local < K / 8u) {
+                let to = (params.out1 + row * params.out1_stride) / 4u + (t * 256u + local) * 2u;
+                arena4[to] = a[t];
+                arena4[to + 1u] = b[t];
+            }
+        }
     }
-    if ((FLAGS & NORM) != 0u) {
-        let r = 1.0 / sqrt(workgroup_sum(select(0.0, squares(a, b, c, d), has), local) / f32(CHUNK) + params.norm_eps);
-        a = a * r * na;
-        b = b * r * nb;
-        c = c * r * nc;
-        d = d * r * nd;
-        if ((FLAGS & KEEP_NORM) != 0u && writes && has) { store16((params.norm_out + row * params.norm_out_stride) / 4u + i, a, b, c, d); }
+    for (var t = 0u; t < TURNS; t++) {
+        let ua = a[t] * na[t];
+        let ub = b[t] * nb[t];
+        let m = max(abs(ua), abs(ub));
+        let highest = near_max(max(max(m.x, m.y), max(m.z, m.w)), 2u, local);
+        let inverse = inverse_of(highest);
+        let qa = vec4<i32>(round(ua * inverse));
+        let qb = vec4<i32>(round(ub * inverse));
+        let q = qa + qb;
+        let total = near_sum(f32(q.x + q.y + q.z + q.w), 2u, local);
+        let u = (t * 256u + local) / 2u; // two threads per sixteen
+        if (t * 256u + local < K / 8u) {
+            x8[u][local % 2u * 2u] = pack4xI8(qa);
+            x8[u][local % 2u * 2u + 1u] = pack4xI8(qb);
+            if (local % 2u == 0u) { scale_and_sum16[u] = highest / 127.0 * vec2<f32>(1.0, total); }
+        }
     }
-    if (has) { quantize16(u, a, b, c, d); }
+    if ((FLAGS & NORM) == 0u) { return 1.0; }
+    let r = 1.0 / sqrt(workgroup_sum(1u, sum, local) / f32(K) + params.norm_eps);
+    for (var t = 0u; t < TURNS; t++) {
+        if ((FLAGS & KEEP_NORM) != 0u && writes && t * 256u + local < K / 8u) {
+            let to = (params.norm_out + row * params.norm_out_stride) / 4u + (t * 256u + local) * 2u;
+            arena4[to] = a[t] * r * na[t];
+            arena4[to + 1u] = b[t] * r * nb[t];
+        }
+    }
+    return r;
 }
 
-fn load_unit(u: u32) {
+// ---- the products ----
+
+// The activations of unit u. `row`: of the int8 tensor.
+fn load_unit(row: u32, u: u32) {
     let l = low_index(u);
     let h = high_index(u);
-    x_low = x8[l];
-    x_high = x8[h];
-    s_low = scale_and_sum16[l];
-    s_high = scale_and_sum16[h];
+    if ((FLAGS & INT8) != 0u) {
+        let scales = params.in0_stride + row * UNITS;
+        x_low = side[params.in0 + row * (K / 16u) + l];
+        x_high = side[params.in0 + row * (K / 16u) + h];
+        let low = side[scales + l / 2u];
+        let high = side[scales + h / 2u];
+        s_low = bitcast<vec2<f32>>(select(low.xy, low.zw, (l & 1u) == 1u));
+        s_high = bitcast<vec2<f32>>(select(high.xy, high.zw, (h & 1u) == 1u));
+    } else {
+        x_low = x8[l];
+        x_high = x8[h];
+        s_low = scale_and_sum16[l];
+        s_high = scale_and_sum16[h];
+    }
 }
 
-// The products of OUTS neighbouring weight rows with one unit.
-fn dot_rows(at: u32, u: u32) -> vec4<f32> {
-    let row = row_at(0u, 1u);
-    var s = vec4<f32>();
-    s.x = dot_unit(at, u);
-    if (OUTS > 1u) { s.y = dot_unit(at + row, u); }
-    if (OUTS > 2u) {
-        s.z = dot_unit(at + 2u * row, u);
-        s.w = dot_unit(at + 3u * row, u);
-    }
+// The products of OUTS neighbouring weight rows with the unit that load_unit loaded.
+fn dot_rows(at: u32, u: u32) -> vec2<f32> {
+    var s = vec2<f32>(dot_unit(fetch_unit(at, u), u), 0.0);
+    if (OUTS > 1u) { s.y = dot_unit(fetch_unit(at + row_at(0u, 1u), u), u); }
     return s;
 }
 
-// lanes_sum of four outputs, valid in the first lane.
-fn lanes_sums(s: vec4<f32>, local: u32) -> vec4<f32> {
-    var t = vec4<f32>();
-    t.x = lanes_sum(s.x, local);
-    if (OUTS > 1u) { t.y = lanes_sum(s.y, local); }
-    if (OUTS > 2u) {
-        t.z = lanes_sum(s.z, local);
-        t.w = lanes_sum(s.w, local);
+// Units of a thread that are loaded before the input: where that is not int8 already and all registers are free.
+fn fetched_ahead() -> u32 { return select(0u, AHEAD, OUTS == 1u && CHUNK >= K && (FLAGS & (GEGLU | INT8)) == 0u); }
+
+// Adds the product with unit u of the row, if there is one.
+fn add_unit(sum: ptr<function, vec2<f32>>, unit: Unit, row: u32, u: u32) {
+    if (u < UNITS) {
+        load_unit(row, u);
+        (*sum).x += dot_unit(unit, u);
     }
-    return t;
+}
+
+// Stores the sums of this thread's OUTS outputs over its lanes, in parts where LANES exceeds a subgroup.
+fn store_sums(pair: bool, s: vec2<f32>, local: u32) {
+    let parts = LANES / summed_lanes();
+    for (var o = 0u; o < OUTS; o++) {
+        let sum = lanes_sum(s[o], local);
+        let at = (local / LANES * OUTS + o) * parts + local % LANES / summed_lanes();
+        if (local % summed_lanes() == 0u) {
+            if (pair) { pair_sum[at] = sum; } else { out_sum[at] = sum; }
+        }
+    }
+}
+
+fn output_of(output: u32, factor: f32) -> f32 {
+    let parts = LANES / summed_lanes();
+    var sum = out_sum[output * parts];
+    for (var p = 1u; p < parts; p++) { sum += out_sum[output * parts + p]; }
+    sum *= factor;
+    if ((FLAGS & GEGLU) != 0u) {
+        var up = pair_sum[output * parts];
+        for (var p = 1u; p < parts; p++) { up += pair_sum[output * parts + p]; }
+        sum = gelu(sum) * up * factor;
+    }
+    return sum;
+}
+
+// The outputs of the workgroup in output4, as int8.
+fn store_int8(row: u32, first: u32, outputs: u32, local: u32) {
+    let at = local * 16u;
+    if (at < outputs && first + at < params.row_count) {
+        let i = local * 4u;
+        store_sixteen(row, (first + at) / 16u, sixteen_of(output4[i], output4[i + 1u], output4[i + 2u], output4[i + 3u]));
+    }
 }
 
 @compute @workgroup_size(256)
@@ -157,7 +277,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let lane = local % LANES;
     var first = folded(group, groups) * outputs;
     var begin = 0u;
-    var end = min(live_rows(), MAX_N);
+    var end = 1u; // a bucket of one row is computed in any case, without waiting for the count of rows
+    if (MAX_N > 1u) { end = min(live_rows(), MAX_N); }
     var slot = 0u;
     var before = 0u; // weight rows of the preceding experts
     if ((FLAGS & EXPERTS) != 0u) {
@@ -176,45 +297,58 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (mine >= params.matrix2_first) { w = row_at(params.matrix2, mine - params.matrix2_first); }
     else if (mine >= params.matrix1_first) { w = row_at(params.matrix1, mine - params.matrix1_first); }
     let pair = row_at(params.matrix1, before + mine + params.up_rows);
+    // the first units, while the input is loaded
+    let w0 = fetch_unit(w, min(lane, UNITS - 1u));
+    let w1 = fetch_unit(w, min(lane + LANES, UNITS - 1u));
+    let w2 = fetch_unit(w, min(lane + 2u * LANES, UNITS - 1u));
     for (var r = begin; r < end; r++) {
-        var s = vec4<f32>();
-        var t = vec4<f32>();
-        for (var k0 = 0u; k0 < params.k; k0 += CHUNK) {
+        var s = vec2<f32>();
+        var t = vec2<f32>();
+        var factor = 1.0;
+        let stored = r * max(params.slots, 1u) + slot; // row of an int8 tensor, with a row per slot
+        let held = select(CHUNK, K, (FLAGS & INT8) != 0u);
+        for (var k0 = 0u; k0 < K; k0 += held) {
             if ((FLAGS & (ADD | NORM)) != 0u) {
-                load_normed(r, local, first == 0u && slot == 0u);
-            } else {
+                factor = load_normed(r, local, first == 0u && slot == 0u);
+            } else if ((FLAGS & COMBINE) != 0u && params.parts > 0u) {
+                load_combined(r, local);
+            } else if ((FLAGS & INT8) == 0u) {
                 load_plain(r, slot, k0, local);
             }
             workgroupBarrier();
-            let units = min(CHUNK, params.k - k0) / 32u;
-            for (var u = lane; u < units; u += LANES) {
-                load_unit(u);
-                s += dot_rows(w, k0 / 32u + u);
-                if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, k0 / 32u + u); }
+            if (fetched_ahead() > 0u) {
+                if (AHEAD > 0u) { add_unit(&s, w0, stored, lane); }
+                if (AHEAD > 1u) { add_unit(&s, w1, stored, lane + LANES); }
+                if (AHEAD > 2u) { add_unit(&s, w2, stored, lane + 2u * LANES); }
             }
-            workgroupBarrier(); // before the row is replaced
-        }
-        s = lanes_sums(s, local);
-        if ((FLAGS & GEGLU) != 0u) {
-            t = lanes_sums(t, local);
-            s = vec4<f32>(gelu(s.x), gelu(s.y), gelu(s.z), gelu(s.w)) * t;
-        }
-        workgroupBarrier();
-        if (lane == 0u) {
-            let at = local / LANES * OUTS;
-            shared_sum[at] = s.x;
-            if (OUTS > 1u) { shared_sum[at + 1u] = s.y; }
-            if (OUTS > 2u) {
-                shared_sum[at + 2u] = s.z;
-                shared_sum[at + 3u] = s.w;
+            if (held >= K) { // loops of constant length are unrolled
+                for (var i = fetched_ahead(); i < STEPS; i++) {
+                    let u = lane + i * LANES;
+                    if (UNITS % LANES == 0u || u < UNITS) {
+                        load_unit(stored, u);
+                        s += dot_rows(w, u);
+                        if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, u); }
+                    }
+                }
+            } else {
+                for (var u = lane; u < min(held, K - k0) / 32u; u += LANES) {
+                    load_unit(stored, u);
+                    s += dot_rows(w, k0 / 32u + u);
+                    if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, k0 / 32u + u); }
+                }
             }
+            if (MAX_N > 1u || held < K) { workgroupBarrier(); } // before the row is replaced
         }
+        store_sums(false, s, local);
+        if ((FLAGS & GEGLU) != 0u) { store_sums(true, t, local); }
         workgroupBarrier();
         // four outputs at a time: only whole vectors are stored
         let o = first + local * 4u;
-        if (local * 4u < outputs && o < params.row_count) {
-            var value = vec4<f32>(shared_sum[local * 4u], shared_sum[local * 4u + 1u], shared_sum[local * 4u + 2u],
-                                  shared_sum[local * 4u + 3u]);
+        let has = local * 4u < outputs && o < params.row_count;
+        var value = vec4<f32>();
+        if (has) {
+            let at = local * 4u;
+            value = vec4<f32>(output_of(at, factor), output_of(at + 1u, factor), output_of(at + 2u, factor), output_of(at + 3u, factor));
             if ((FLAGS & GATED) != 0u) {
                 let gate = vec4<f32>(gelu(value.x), gelu(value.y), gelu(value.z), gelu(value.w));
                 value = gate * arena4[(params.up + r * params.up_stride + o) / 4u];
@@ -225,10 +359,17 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 // by bits, so that NaN stays NaN
                 value = select(value, capped, (bitcast<vec4<u32>>(value) & vec4<u32>(0x7fffffffu)) <= vec4<u32>(0x7f800000u));
             }
+        }
+        if ((FLAGS & INT8_OUT) != 0u) {
+            if (has) { output4[local] = value; }
+            workgroupBarrier();
+            store_int8(stored, first, outputs, local);
+        } else if (has) {
             var y = params.out0 + r * params.out0_stride + slot * params.row_count + o;
             if (o >= params.matrix2_first) { y = params.matrix2_out + r * params.matrix2_stride + o - params.matrix2_first; }
             else if (o >= params.matrix1_first) { y = params.matrix1_out + r * params.matrix1_stride + o - params.matrix1_first; }
             arena4[y / 4u] = value;
         }
+        if (MAX_N > 1u) { workgroupBarrier(); } // before the sums are replaced
     }
 }

@@ -12,13 +12,20 @@ fn unpack8(at: u32, u: u32) {
 }
 
 // section dot, uses: product/dot_blocks types/read_words
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 3u;
+
+struct Unit { d: u32, q: vec4<u32> }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let at = row + 18u * u;
-    let q = bytes16(at + 2u);
+    return Unit(u16_at(at), bytes16(at + 2u));
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
     let mask = vec4<u32>(0x0f0f0f0fu);
-    let l = dot16(q & mask, x_low) * s_low.x - 8.0 * s_low.y;
-    let h = dot16((q >> vec4<u32>(4u)) & mask, x_high) * s_high.x - 8.0 * s_high.y;
-    return f16_value(u16_at(at)) * (l + h);
+    let l = dot16(unit.q & mask, x_low) * s_low.x - 8.0 * s_low.y;
+    let h = dot16((unit.q >> vec4<u32>(4u)) & mask, x_high) * s_high.x - 8.0 * s_high.y;
+    return f16_value(unit.d) * (l + h);
 }
 
 // section run, uses: product/run types/read_words

@@ -12,13 +12,20 @@ fn unpack8(at: u32, u: u32) {
 }
 
 // section dot, uses: product/dot_blocks types/read_words
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 3u;
+
+struct Unit { d: u32, minimum: u32, q: vec4<u32> }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let at = row + 20u * u;
-    let q = bytes16(at + 4u);
+    return Unit(u16_at(at), u16_at(at + 2u), bytes16(at + 4u));
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
     let mask = vec4<u32>(0x0f0f0f0fu);
-    let l = dot16(q & mask, x_low) * s_low.x;
-    let h = dot16((q >> vec4<u32>(4u)) & mask, x_high) * s_high.x;
-    return f16_value(u16_at(at)) * (l + h) + f16_value(u16_at(at + 2u)) * (s_low.y + s_high.y);
+    let l = dot16(unit.q & mask, x_low) * s_low.x;
+    let h = dot16((unit.q >> vec4<u32>(4u)) & mask, x_high) * s_high.x;
+    return f16_value(unit.d) * (l + h) + f16_value(unit.minimum) * (s_low.y + s_high.y);
 }
 
 // section tile, uses: product/tile8_weights types/read_words

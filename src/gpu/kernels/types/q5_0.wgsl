@@ -13,14 +13,20 @@ fn unpack8(at: u32, u: u32) {
 }
 
 // section dot, uses: product/dot_blocks types/read_words common/int8_words
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 3u;
+
+struct Unit { d: u32, fifth: u32, q: vec4<u32> }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let at = row + 22u * u;
-    let fifth = u32_at(at + 2u);
-    let q = bytes16(at + 6u);
+    return Unit(u16_at(at), u32_at(at + 2u), bytes16(at + 6u));
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
     let mask = vec4<u32>(0x0f0f0f0fu);
-    let l = dot16((q & mask) | spread_bits(fifth), x_low) * s_low.x - 16.0 * s_low.y;
-    let h = dot16(((q >> vec4<u32>(4u)) & mask) | spread_bits(fifth >> 16u), x_high) * s_high.x - 16.0 * s_high.y;
-    return f16_value(u16_at(at)) * (l + h);
+    let l = dot16((unit.q & mask) | spread_bits(unit.fifth), x_low) * s_low.x - 16.0 * s_low.y;
+    let h = dot16(((unit.q >> vec4<u32>(4u)) & mask) | spread_bits(unit.fifth >> 16u), x_high) * s_high.x - 16.0 * s_high.y;
+    return f16_value(unit.d) * (l + h);
 }
 
 // section run, uses: product/run types/read_words

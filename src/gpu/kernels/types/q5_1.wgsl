@@ -14,14 +14,20 @@ fn unpack8(at: u32, u: u32) {
 }
 
 // section dot, uses: product/dot_blocks types/read_words common/int8_words
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 3u;
+
+struct Unit { d: u32, minimum: u32, fifth: u32, q: vec4<u32> }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let at = row + 24u * u;
-    let fifth = u32_at(at + 4u);
-    let q = bytes16(at + 8u);
+    return Unit(u16_at(at), u16_at(at + 2u), u32_at(at + 4u), bytes16(at + 8u));
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
     let mask = vec4<u32>(0x0f0f0f0fu);
-    let l = dot16((q & mask) | spread_bits(fifth), x_low) * s_low.x;
-    let h = dot16(((q >> vec4<u32>(4u)) & mask) | spread_bits(fifth >> 16u), x_high) * s_high.x;
-    return f16_value(u16_at(at)) * (l + h) + f16_value(u16_at(at + 2u)) * (s_low.y + s_high.y);
+    let l = dot16((unit.q & mask) | spread_bits(unit.fifth), x_low) * s_low.x;
+    let h = dot16(((unit.q >> vec4<u32>(4u)) & mask) | spread_bits(unit.fifth >> 16u), x_high) * s_high.x;
+    return f16_value(unit.d) * (l + h) + f16_value(unit.minimum) * (s_low.y + s_high.y);
 }
 
 // section tile, uses: product/tile8_weights types/read_words common/int8_words

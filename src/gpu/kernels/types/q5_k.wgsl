@@ -21,18 +21,23 @@ const BLOCK = 11u;
 fn low_index(u: u32) -> u32 { return 4u * (u >> 1u) + (u & 1u); }
 fn high_index(u: u32) -> u32 { return low_index(u) + 2u; }
 
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 0u;
+
+struct Unit { head: vec4<u32>, fifth: vec4<u32>, q: vec4<u32> }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let block = row + (u >> 3u) * BLOCK;
     let v = u & 7u;
-    let head = weights[block];
-    let fifth = weights[block + 1u + (v & 1u)] >> vec4<u32>(v & 6u);
-    let q = weights[block + 3u + v];
-    let s = k_scale_pair(head, v & 6u);
+    return Unit(weights[block], weights[block + 1u + (v & 1u)] >> vec4<u32>(v & 6u), weights[block + 3u + v]);
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
+    let s = k_scale_pair(unit.head, u & 6u);
     let mask = vec4<u32>(0x0f0f0f0fu);
     let bit = vec4<u32>(0x10101010u);
-    let l = dot16((q & mask) | ((fifth << vec4<u32>(4u)) & bit), x_low) * s_low.x;
-    let h = dot16(((q >> vec4<u32>(4u)) & mask) | ((fifth << vec4<u32>(3u)) & bit), x_high) * s_high.x;
-    return f16_value(head.x & 0xffffu) * (s.x * l + s.y * h) - f16_value(head.x >> 16u) * (s.z * s_low.y + s.w * s_high.y);
+    let l = dot16((unit.q & mask) | ((unit.fifth << vec4<u32>(4u)) & bit), x_low) * s_low.x;
+    let h = dot16(((unit.q >> vec4<u32>(4u)) & mask) | ((unit.fifth << vec4<u32>(3u)) & bit), x_high) * s_high.x;
+    return f16_value(unit.head.x & 0xffffu) * (s.x * l + s.y * h) - f16_value(unit.head.x >> 16u) * (s.z * s_low.y + s.w * s_high.y);
 }
 
 // section wide, uses: product/wide types/read_vec4 types/k_scale_pair

@@ -35,19 +35,25 @@ fn centred(q: vec4<u32>) -> vec4<u32> {
     return ((q | vec4<u32>(0x80808080u)) - vec4<u32>(0x20202020u)) ^ vec4<u32>(0x80808080u);
 }
 
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 0u;
+
+struct Unit { q: vec4<u32>, pairs: vec4<u32>, scales: vec4<u32>, d: u32 }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let block = row + (u >> 3u) * BLOCK;
     let v = u & 7u;
-    let q = weights[block + v];
-    let pairs = weights[block + 8u + 2u * (v >> 2u) + (v & 1u)] >> vec4<u32>(v & 2u);
-    let s = weights[block + 12u];
-    let d = f16_value(weights[block + 13u].x & 0xffffu);
+    return Unit(weights[block + v], weights[block + 8u + 2u * (v >> 2u) + (v & 1u)], weights[block + 12u], weights[block + 13u].x);
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
+    let v = u & 7u;
+    let pairs = unit.pairs >> vec4<u32>(v & 2u);
     let i = 8u * (v >> 2u) + (v & 3u); // scale of the low nibbles; that of the high ones is i + 4
     let mask = vec4<u32>(0x0f0f0f0fu);
     let top = vec4<u32>(0x30303030u);
-    let l = dot16(centred((q & mask) | ((pairs << vec4<u32>(4u)) & top)), x_low) * s_low.x;
-    let h = dot16(centred(((q >> vec4<u32>(4u)) & mask) | (pairs & top)), x_high) * s_high.x;
-    return d * (scale_byte(s, i) * l + scale_byte(s, i + 4u) * h);
+    let l = dot16(centred((unit.q & mask) | ((pairs << vec4<u32>(4u)) & top)), x_low) * s_low.x;
+    let h = dot16(centred(((unit.q >> vec4<u32>(4u)) & mask) | (pairs & top)), x_high) * s_high.x;
+    return f16_value(unit.d & 0xffffu) * (scale_byte(unit.scales, i) * l + scale_byte(unit.scales, i + 4u) * h);
 }
 
 // section wide, uses: product/wide types/read_vec4 type.scales

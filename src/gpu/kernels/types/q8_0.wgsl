@@ -10,9 +10,17 @@ fn unpack8(at: u32, u: u32) {
 }
 
 // section dot, uses: product/dot_blocks types/read_words
-fn dot_unit(row: u32, u: u32) -> f32 {
+const AHEAD = 2u;
+
+struct Unit { d: u32, low: vec4<u32>, high: vec4<u32> }
+
+fn fetch_unit(row: u32, u: u32) -> Unit {
     let at = row + 34u * u;
-    return f16_value(u16_at(at)) * (dot16(bytes16(at + 2u), x_low) * s_low.x + dot16(bytes16(at + 18u), x_high) * s_high.x);
+    return Unit(u16_at(at), bytes16(at + 2u), bytes16(at + 18u));
+}
+
+fn dot_unit(unit: Unit, u: u32) -> f32 {
+    return f16_value(unit.d) * (dot16(unit.low, x_low) * s_low.x + dot16(unit.high, x_high) * s_high.x);
 }
 
 // section run, uses: product/run types/read_words
