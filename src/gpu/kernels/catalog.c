@@ -18,6 +18,7 @@ static const char *const type_files[BZ_TYPE_END] = {
 #define T(type)  (1ull << (type))
 #define ANY      UINT64_MAX /* all that have a file */
 #define K_TYPES  (T(BZ_Q4_K) | T(BZ_Q5_K) | T(BZ_Q6_K))
+#define FLOATS   (T(BZ_F32) | T(BZ_F16) | T(BZ_BF16))
 #define INT8     (T(BZ_Q8_0) | T(BZ_Q4_0) | T(BZ_Q4_1) | T(BZ_Q5_0) | T(BZ_Q5_1) | K_TYPES)
 #define REPACKED T(BZ_Q6_K)
 
@@ -36,6 +37,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_write"},
     [GPU_LINEAR8_STORED] = {"linear8_stored", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_read"},
     [GPU_LINEAR_WIDE] = {"linear_wide", "product/linear_wide.wgsl", {"LANES", "MAX_N"}, K_TYPES, NULL},
+    [GPU_LINEAR_FLOAT] = {"linear_float", "product/linear_float.wgsl", {"LANES", "MAX_N", "K", "SUBGROUP"}, FLOATS, NULL},
     [GPU_LINEAR_ROW] = {"linear_row", "product/linear_row.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
     [GPU_LINEAR_ANY] = {"linear_any", "product/linear_any.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
     [GPU_LINEAR_TILE] = {"linear_tile", "product/linear_tile.wgsl", {NULL}, ANY, EVEN_TILE},

@@ -16,6 +16,7 @@ typedef enum gpu_kernel {
     GPU_LINEAR8,        /* few rows, int8 activations, fused with what is around; experts too */
     GPU_LINEAR8_STORED, /* the same with an input that is stored as int8 */
     GPU_LINEAR_WIDE,    /* few rows, K-quantized weights */
+    GPU_LINEAR_FLOAT,   /* few rows, F32, F16 and BF16 weights, even shapes */
     GPU_LINEAR_ROW,     /* few rows, even shapes */
     GPU_LINEAR_ANY,     /* few rows, any shape */
     GPU_LINEAR_TILE,    /* more than 64 rows, even shapes */

@@ -73,6 +73,12 @@ static void lower_pieces(builder *x, gpu_kernel kernel)
             d.x = divide_up(piece->rows, 2 * 128 / overrides.value[0]);
             fold(x, &d);
             break;
+        case GPU_LINEAR_FLOAT: /* a product of few outputs needs more workgroups */
+            overrides = (gpu_overrides){
+                {piece->rows < 1024 ? 64 : 32, x->rows, k, subgroup_of(x->in->limits)}};
+            d.x = divide_up(piece->rows, 256 / overrides.value[0]);
+            fold(x, &d);
+            break;
         case GPU_LINEAR_WIDE:
             overrides = (gpu_overrides){{k <= 2048 ? 16 : k <= 4096 ? 32 : 64, x->rows}};
             d.x = divide_up(piece->rows, 4 * 64 / overrides.value[0]);
@@ -143,7 +149,9 @@ static gpu_kernel linear_kernel(const builder *x)
     if (!is_vec4_aligned(x)) {
         return GPU_LINEAR_ANY;
     }
-    return type == BZ_Q4_K || type == BZ_Q5_K || type == BZ_Q6_K ? GPU_LINEAR_WIDE : GPU_LINEAR_ROW;
+    return gpu_kernel_has_type(GPU_LINEAR_FLOAT, type)  ? GPU_LINEAR_FLOAT
+           : gpu_kernel_has_type(GPU_LINEAR_WIDE, type) ? GPU_LINEAR_WIDE
+                                                        : GPU_LINEAR_ROW;
 }
 
 /* ---- norms ------------------------------------------------------------------------------------
