@@ -240,10 +240,9 @@ static void expert_sum(builder *x)
     gpu_dispatch d = {.params = gpu_params_of(x, x->step),
                       .weights = gpu_bind_weight(x, x->step->w[0]),
                       .y = x->rows};
-    d.params.expert.slots = x->step->experts_used;
     d.params.expert.has_weight = x->step->w[0].id != 0;
     d.x = divide_up(d.params.cols, 64);
-    gpu_emit(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{x->step->experts_used}}, d);
 }
 
 /* No dispatch: the host computes the angles. */
