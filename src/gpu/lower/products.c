@@ -22,7 +22,7 @@ enum {
     THREADS = 256,     /* of a workgroup */
     MIN_LANES = 8,     /* threads that share an output */
     MAX_LANES = 64,    /* a workgroup stores whole vec4 of outputs */
-    MAX_UNITS = 4,     /* units of 32 weights per thread; with more, more threads share an output */
+    MAX_UNITS = 6,     /* units of 32 weights per thread; with more, more threads share an output */
     GROUP_TARGET = 96, /* workgroups that keep a large GPU busy */
     MANY_OUTPUTS = 65536, /* from here on threads compute two outputs, which share activations */
     MAX_INPUTS = 6144,    /* activations in workgroup memory at once */

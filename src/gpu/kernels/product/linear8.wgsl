@@ -17,7 +17,7 @@ override CHUNK: u32 = 256u; // values of a row in memory at once, a multiple of 
 override FLAGS: u32 = 0u;
 override UNITS: u32 = K / 32u;
 override STEPS: u32 = (UNITS + LANES - 1u) / LANES; // units of a thread
-override TURNS: u32 = (K + 2047u) / 2048u;          // of load_normed: 1 or 2
+override PER_THREAD: u32 = select(8u, 16u, K > 2048u); // values of a row with a norm
 const ADD = 1u;        // t -> in1 + norm(t) * add_weight
 const SCALE = 2u;      // ... * scale_weight[0]
 const KEEP = 4u;       // t is stored at out1
@@ -116,82 +116,90 @@ fn load_combined(row: u32, local: u32) {
     }
 }
 
-// A whole row of at most 4,096 values with residual and norm: eight per thread and turn, all loaded before the first is
-// used. The factor of the norm is returned and multiplies the outputs, so that rounding does not wait for it.
-fn load_normed(row: u32, local: u32, writes: bool) -> f32 {
-    let x = (params.in0 + row * params.in0_stride) / 4u;
-    let y = (params.in1 + row * params.in1_stride) / 4u;
-    var a: array<vec4<f32>, 2>;
-    var b: array<vec4<f32>, 2>;
-    var na: array<vec4<f32>, 2>;
-    var nb: array<vec4<f32>, 2>;
-    var sum = 0.0;
-    for (var t = 0u; t < TURNS; t++) {
-        let e = min(t * 256u + local, K / 8u - 1u) * 2u;
-        let has = t * 256u + local < K / 8u;
-        a[t] = select(vec4<f32>(), arena4[x + e], has);
-        b[t] = select(vec4<f32>(), arena4[x + e + 1u], has);
-        na[t] = vec4<f32>(1.0);
-        nb[t] = vec4<f32>(1.0);
-        if ((FLAGS & NORM) != 0u) {
-            na[t] = norm_weight[e];
-            nb[t] = norm_weight[e + 1u];
+// The values of one thread, PER_THREAD / 4 vectors of them. Named, not an array: an index could keep them from registers.
+struct Values { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
+
+fn squares(v: Values) -> f32 { return dot(v.a, v.a) + dot(v.b, v.b) + dot(v.c, v.c) + dot(v.d, v.d); }
+
+fn arena_values(at: u32) -> Values {
+    var v = Values(arena4[at], arena4[at + 1u], vec4<f32>(), vec4<f32>());
+    if (PER_THREAD > 8u) {
+        v.c = arena4[at + 2u];
+        v.d = arena4[at + 3u];
+    }
+    return v;
+}
+
+fn store_values(at: u32, v: Values) {
+    arena4[at] = v.a;
+    arena4[at + 1u] = v.b;
+    if (PER_THREAD > 8u) {
+        arena4[at + 2u] = v.c;
+        arena4[at + 3u] = v.d;
+    }
+}
+
+fn scaled(v: Values, by: f32) -> Values { return Values(v.a * by, v.b * by, v.c * by, v.d * by); }
+fn product_of(v: Values, w: Values) -> Values { return Values(v.a * w.a, v.b * w.b, v.c * w.c, v.d * w.d); }
+fn sum_of_values(v: Values, w: Values) -> Values { return Values(v.a + w.a, v.b + w.b, v.c + w.c, v.d + w.d); }
+
+// The values become int8: sixteen of one thread, or of two neighbors.
+fn quantize_values(v: Values, local: u32, has: bool) {
+    let threads = 16u / PER_THREAD; // per sixteen
+    let m = max(max(abs(v.a), abs(v.b)), max(abs(v.c), abs(v.d)));
+    let highest = near_max(max(max(m.x, m.y), max(m.z, m.w)), threads, local);
+    let inverse = inverse_of(highest);
+    let qa = vec4<i32>(round(v.a * inverse));
+    let qb = vec4<i32>(round(v.b * inverse));
+    let qc = vec4<i32>(round(v.c * inverse));
+    let qd = vec4<i32>(round(v.d * inverse));
+    let q = qa + qb + qc + qd;
+    let sum = near_sum(f32(q.x + q.y + q.z + q.w), threads, local);
+    if (has) {
+        let u = local / threads;
+        let word = local % threads * 2u;
+        x8[u][word] = pack4xI8(qa);
+        x8[u][word + 1u] = pack4xI8(qb);
+        if (PER_THREAD > 8u) {
+            x8[u].z = pack4xI8(qc);
+            x8[u].w = pack4xI8(qd);
         }
-        sum += dot(a[t], a[t]) + dot(b[t], b[t]);
+        if (word == 0u) { scale_and_sum16[u] = highest / 127.0 * vec2<f32>(1.0, sum); }
+    }
+}
+
+// A whole row of at most 4,096 values with residual and norm, all loaded before the first is used. The factor of the
+// norm is returned and multiplies the outputs, so that rounding does not wait for it.
+fn load_normed(row: u32, local: u32, writes: bool) -> f32 {
+    let has = local < K / PER_THREAD;
+    let e = min(local, K / PER_THREAD - 1u) * (PER_THREAD / 4u);
+    var v = arena_values((params.in0 + row * params.in0_stride) / 4u + e);
+    var n = Values(norm_weight[e], norm_weight[e + 1u], vec4<f32>(), vec4<f32>());
+    if (PER_THREAD > 8u) {
+        n.c = norm_weight[e + 2u];
+        n.d = norm_weight[e + 3u];
     }
     if ((FLAGS & ADD) != 0u) {
-        var ya: array<vec4<f32>, 2>;
-        var yb: array<vec4<f32>, 2>;
-        var wa: array<vec4<f32>, 2>;
-        var wb: array<vec4<f32>, 2>;
-        for (var t = 0u; t < TURNS; t++) {
-            let e = min(t * 256u + local, K / 8u - 1u) * 2u;
-            let has = t * 256u + local < K / 8u;
-            ya[t] = select(vec4<f32>(), arena4[y + e], has);
-            yb[t] = select(vec4<f32>(), arena4[y + e + 1u], has);
-            wa[t] = add_weight[e];
-            wb[t] = add_weight[e + 1u];
+        let y = arena_values((params.in1 + row * params.in1_stride) / 4u + e);
+        var w = Values(add_weight[e], add_weight[e + 1u], vec4<f32>(), vec4<f32>());
+        if (PER_THREAD > 8u) {
+            w.c = add_weight[e + 2u];
+            w.d = add_weight[e + 3u];
         }
         var by = 1.0;
         if ((FLAGS & SCALE) != 0u) { by = scale_weight[0]; }
-        let r = 1.0 / sqrt(workgroup_sum(0u, sum, local) / f32(K) + params.add_eps);
-        sum = 0.0;
-        for (var t = 0u; t < TURNS; t++) {
-            a[t] = (ya[t] + a[t] * r * wa[t]) * by;
-            b[t] = (yb[t] + b[t] * r * wb[t]) * by;
-            sum += dot(a[t], a[t]) + dot(b[t], b[t]);
-            if ((FLAGS & KEEP) != 0u && writes && t * 256u + local < K / 8u) {
-                let to = (params.out1 + row * params.out1_stride) / 4u + (t * 256u + local) * 2u;
-                arena4[to] = a[t];
-                arena4[to + 1u] = b[t];
-            }
-        }
+        let r = 1.0 / sqrt(workgroup_sum(0u, select(0.0, squares(v), has), local) / f32(K) + params.add_eps);
+        v = scaled(sum_of_values(y, product_of(scaled(v, r), w)), by);
+        if ((FLAGS & KEEP) != 0u && writes && has) { store_values((params.out1 + row * params.out1_stride) / 4u + e, v); }
     }
-    for (var t = 0u; t < TURNS; t++) {
-        let ua = a[t] * na[t];
-        let ub = b[t] * nb[t];
-        let m = max(abs(ua), abs(ub));
-        let highest = near_max(max(max(m.x, m.y), max(m.z, m.w)), 2u, local);
-        let inverse = inverse_of(highest);
-        let qa = vec4<i32>(round(ua * inverse));
-        let qb = vec4<i32>(round(ub * inverse));
-        let q = qa + qb;
-        let total = near_sum(f32(q.x + q.y + q.z + q.w), 2u, local);
-        let u = (t * 256u + local) / 2u; // two threads per sixteen
-        if (t * 256u + local < K / 8u) {
-            x8[u][local % 2u * 2u] = pack4xI8(qa);
-            x8[u][local % 2u * 2u + 1u] = pack4xI8(qb);
-            if (local % 2u == 0u) { scale_and_sum16[u] = highest / 127.0 * vec2<f32>(1.0, total); }
-        }
+    if ((FLAGS & NORM) == 0u) {
+        quantize_values(v, local, has);
+        return 1.0;
     }
-    if ((FLAGS & NORM) == 0u) { return 1.0; }
-    let r = 1.0 / sqrt(workgroup_sum(1u, sum, local) / f32(K) + params.norm_eps);
-    for (var t = 0u; t < TURNS; t++) {
-        if ((FLAGS & KEEP_NORM) != 0u && writes && t * 256u + local < K / 8u) {
-            let to = (params.norm_out + row * params.norm_out_stride) / 4u + (t * 256u + local) * 2u;
-            arena4[to] = a[t] * r * na[t];
-            arena4[to + 1u] = b[t] * r * nb[t];
-        }
+    quantize_values(product_of(v, n), local, has);
+    let r = 1.0 / sqrt(workgroup_sum(1u, select(0.0, squares(v), has), local) / f32(K) + params.norm_eps);
+    if ((FLAGS & KEEP_NORM) != 0u && writes && has) {
+        store_values((params.norm_out + row * params.norm_out_stride) / 4u + e, product_of(scaled(v, r), n));
     }
     return r;
 }
@@ -218,7 +226,7 @@ fn load_unit(row: u32, u: u32) {
     }
 }
 
-// The products of OUTS neighbouring weight rows with the unit that load_unit loaded.
+// The products of OUTS neighboring weight rows with the unit that load_unit loaded.
 fn dot_rows(at: u32, u: u32) -> vec2<f32> {
     var s = vec2<f32>(dot_unit(fetch_unit(at, u), u), 0.0);
     if (OUTS > 1u) { s.y = dot_unit(fetch_unit(at + row_at(0u, 1u), u), u); }
