@@ -33,10 +33,17 @@ report() { # report NAME COMMAND...: goes on after a failure
 for part in ${*:-text media diffusion products}; do
     case $part in
     text)
-        for shape in e2b e4b 26b-a4b; do
+        for shape in e2b e4b 12b 26b-a4b; do
             made $shape.gguf tools/gemma4_synth.py $shape "$models/$shape.gguf" --type q4_k_m --quiet
-            report text-$shape $bezel bench "$models/$shape.gguf" -p 512 -n 128 --repeat 3 --device gpu
+            for tokens in 16 512 2048; do
+                report text-$shape-$tokens $bezel bench "$models/$shape.gguf" -p $tokens -n 128 --repeat 3 --device gpu
+            done
         done
+        for tokens in 4096 32768; do
+            report text-e2b-$tokens $bezel bench "$models/e2b.gguf" -p $tokens -n 64 --repeat 2 --device gpu
+        done
+        report text-e2b-file $bezel bench "$models/e2b.gguf" -p 512 -n 128 --repeat 3 --device gpu --ple file
+        report text-e2b-exact $bezel bench "$models/e2b.gguf" -p 16 -n 128 --repeat 3 --device gpu --exact
         ;;
     media)
         made small.gguf tools/gemma4_synth.py tiny-e "$models/small.gguf" --type q4_k_m --quiet

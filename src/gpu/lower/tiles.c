@@ -54,7 +54,7 @@ static bool is_vec4_aligned(const builder *x, uint32_t k_step)
     return aligned;
 }
 
-/* As measured on an H200 (docs/SPEED.md). */
+/* As measured on an H200 (docs/SPEED-LOG.md). */
 static tile_shape shape_for(const builder *x, bool int8, bool experts)
 {
     if (int8 && experts) { /* few rows share a matrix */
