@@ -265,7 +265,7 @@ char *gpu_link_text(const gpu_link_input *input, size_t *n, bz_error *err)
     linker l = {.in = input, .err = err};
     char name[MAX_NAME];
     snprintf(name, sizeof name, "%.*s", (int)(strlen(input->file) - strlen(".wgsl")), input->file);
-    if (!add_part(&l, "the catalogue", name)) {
+    if (!add_part(&l, "the catalog", name)) {
         free(l.text);
         return NULL;
     }

@@ -7,7 +7,7 @@
  *   common/pass   the file common/pass.wgsl
  *   params.norm   the uniform of that family (params.h)
  *   type.run      the section `run` of the current block type's file, types/q4_k.wgsl
- *   <shape>       a slot, which the catalogue fills for this kernel; <sum> is filled by `subgroups`
+ *   <shape>       a slot, which the catalog fills for this kernel; <sum> is filled by `subgroups`
  *   a|b           the first of these that exists
  * Parts are resolved transitively; each is put into the text once, after the parts it uses, with
  * its name as a title. */

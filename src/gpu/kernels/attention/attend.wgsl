@@ -3,7 +3,7 @@
 // q: [rows][heads][width] (in0); K, V: the cache, [position][kv_heads][width]; y: [rows][heads][width] (out0), or
 // partial results (max, sum, two unused, columns) at out1 where the cache needs several bindings.
 //
-// One workgroup per row and query head. 16 keys at a time: 16 threads score one together, reading neighbouring words.
+// One workgroup per row and query head. 16 keys at a time: 16 threads score one together, reading neighboring words.
 // Maximum and sum are kept while walking; each thread accumulates its own columns of V.
 override F16: bool = true;
 const KEYS = 16u;

@@ -59,7 +59,7 @@ fn query4(i: u32) -> vec4<f32> { return vec4<f32>(query[i], query[i + 1u], query
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    let head = group.x % params.heads; // neighbouring workgroups read the same keys
+    let head = group.x % params.heads; // neighboring workgroups read the same keys
     let split = group.x / params.heads;
     let row = group.y;
     if (row >= live_rows()) { return; }

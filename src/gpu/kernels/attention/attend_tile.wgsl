@@ -24,7 +24,7 @@ const LOWEST = -3.0e38;
 @group(0) @binding(4) var<storage, read> values: array<vec4<u32>>;
 
 // A chunk of the keys, [key][CHUNK]; then scores and their exponentials as bits, [key][row / 4]. Vectors are swizzled
-// so that neighbouring threads do not part banks.
+// so that neighboring threads do not part banks.
 var<workgroup> keys_or_scores: array<vec4<u32>, 512>;
 var<workgroup> query: array<vec4<f32>, 256>; // the same 32 values of the queries, [row][8]
 var<workgroup> part_max: array<f32, 256>;    // [part of the positions][row]

@@ -1,4 +1,4 @@
-// A thread's sums of soft_gather: 16 neighbouring columns from low_column(t) on, and 16 from high_column(t) on.
+// A thread's sums of soft_gather: 16 neighboring columns from low_column(t) on, and 16 from high_column(t) on.
 // type.gather or canvas/gather_runs defines those, fetch_part(at, t), what thread t needs of the row that begins at
 // byte `at`, and add(part, t, weight).
 var<private> a0: vec4<f32>;

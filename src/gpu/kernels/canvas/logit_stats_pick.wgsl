@@ -87,7 +87,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         arena[y + 4u] = select(all, 1.0, none);
     }
     workgroupBarrier();
-    let first = chosen * RANGE + local * 8u; // eight neighbours per thread
+    let first = chosen * RANGE + local * 8u; // eight neighbors per thread
     let z0 = params.in0 + row * params.in0_stride;
     var mine = 0.0;
     for (var i = first; i < min(first + 8u, params.vocab); i++) { mine += exp_below(scaled_logit(z0 + i), peak); }

@@ -4,13 +4,13 @@
 //
 // A workgroup computes 64 rows by 128 columns, sixteen tokens at a time through workgroup memory; a thread computes 8
 // by 8, in straight code. The next sixteen tokens are loaded before these are summed. As product/linear_short, but
-// weights are neighbouring columns of a token, which stay together.
+// weights are neighboring columns of a token, which stay together.
 const ROWS = 64u;
 const COLS = 128u;
 const TOKENS = 16u;
 const THREADS = 128u;
 
-// [token / 4][token % 4][row / 4, or column / 4], swizzled (^) so that neighbouring threads do not share banks when
+// [token / 4][token % 4][row / 4, or column / 4], swizzled (^) so that neighboring threads do not share banks when
 // they store.
 var<workgroup> p_tile: array<array<array<vec4<f32>, ROWS / 4u>, 4>, 4>;
 var<workgroup> w_tile: array<array<array<vec4<f32>, COLS / 4u>, 4>, 4>;

@@ -1,6 +1,6 @@
 // uses: canvas/soft
-// soft_list: the listed tokens of a range, in order. One workgroup per range. Neighbouring threads read neighbouring
-// values; a thread then has eight neighbours, nine apart in workgroup memory so that no two threads share a bank.
+// soft_list: the listed tokens of a range, in order. One workgroup per range. Neighbouring threads read neighboring
+// values; a thread then has eight neighbors, nine apart in workgroup memory so that no two threads share a bank.
 var<workgroup> exponentials: array<f32, RANGE / 8u * 9u>;
 var<workgroup> end_of: array<u32, 256>;
 var<workgroup> in_range: u32;

@@ -1,4 +1,4 @@
-// Sums over a workgroup of 256 threads and over groups of neighbouring threads, in workgroup memory (the kernel's
+// Sums over a workgroup of 256 threads and over groups of neighboring threads, in workgroup memory (the kernel's
 // shared_sum).
 fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
     workgroupBarrier(); // the previous sum may still be read
@@ -24,7 +24,7 @@ fn lanes_sum(x: f32, local: u32) -> f32 {
     return shared_sum[local];
 }
 
-// Over 2 or 4 neighbouring threads, for each of them.
+// Over 2 or 4 neighboring threads, for each of them.
 fn near_sum(x: f32, threads: u32, local: u32) -> f32 {
     workgroupBarrier();
     shared_sum[local] = x;

@@ -1,5 +1,5 @@
 // uses: common/subgroups
-// Sums over a workgroup of 256 threads and over groups of neighbouring threads, by subgroup operations. SUBGROUP is the
+// Sums over a workgroup of 256 threads and over groups of neighboring threads, by subgroup operations. SUBGROUP is the
 // smallest subgroup size of the device, at least 4; of a larger subgroup, SUBGROUP threads are summed at a time.
 override SUBGROUP: u32 = 8u;
 
@@ -23,7 +23,7 @@ fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
 fn summed_lanes() -> u32 { return min(LANES, SUBGROUP); }
 fn lanes_sum(x: f32, local: u32) -> f32 { return sum_of(x, summed_lanes()); }
 
-// Over 2 or 4 neighbouring threads, for each of them.
+// Over 2 or 4 neighboring threads, for each of them.
 fn near_sum(x: f32, threads: u32, local: u32) -> f32 { return sum_of(x, threads); }
 fn near_max(x: f32, threads: u32, local: u32) -> f32 {
     var highest = x;

@@ -2,7 +2,7 @@
 // linear_float: y = W x for up to 8 rows, f32 activations, weights that are floats (F32, F16, BF16).
 // x: [rows][K], K a multiple of 32; W: [outputs][K], outputs a multiple of 4.
 //
-// LANES threads compute an output; neighbouring threads read neighbouring vectors of weights. The activations are in
+// LANES threads compute an output; neighboring threads read neighboring vectors of weights. The activations are in
 // workgroup memory, CHUNK at a time, since all outputs of the workgroup need them.
 override LANES: u32 = 32u; // 32 or 64
 override MAX_N: u32 = 1u;  // rows of the bucket, at most 8

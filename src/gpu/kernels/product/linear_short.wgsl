@@ -70,7 +70,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let end = min(begin + params.split_steps * K_STEP, params.k);
     let tx = local % ACROSS;
     let ty = local / ACROSS;
-    let row = select(0u, 4u * ty, GROUPED); // experts: threads without rows, at least 32 neighbours, idle
+    let row = select(0u, 4u * ty, GROUPED); // experts: threads without rows, at least 32 neighbors, idle
     // this thread loads: vector `v` of row r, and with 64 rows of r + 32; part `p` of outputs o and o + 64
     let r = local >> 2u;
     let v = local & 3u;

@@ -8,7 +8,7 @@
 //
 // Workgroup memory is [k / 4][k % 4][row / 4], so that a thread reads four rows, or four outputs, at once. Constant
 // indices come first: a compiler that checks indices then checks the last one only, once for all. Vectors of different
-// k are swizzled (^), so that threads that store neighbouring k of one row do not share banks.
+// k are swizzled (^), so that threads that store neighboring k of one row do not share banks.
 const GROUPED = false;
 const ROWS = 128u;
 const OUTS = 64u;

@@ -2,7 +2,7 @@
 // linear_wide: y = W x for up to 8 rows, f32 activations, K-quantized weights. Decoding where int8 activations are off.
 // x: [rows][k], W: [outputs][k], outputs a multiple of 4.
 //
-// LANES threads compute four outputs: eight neighbouring threads read the eight vectors of a block, one each, and an
+// LANES threads compute four outputs: eight neighboring threads read the eight vectors of a block, one each, and an
 // activation that was loaded serves four outputs.
 override LANES: u32 = 16u; // 8 threads per block of 256 weights
 override MAX_N: u32 = 1u;  // rows of the bucket, at most 8

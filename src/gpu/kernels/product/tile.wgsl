@@ -53,7 +53,7 @@ fn output_of(row: u32, split: u32) -> u32 {
 // First byte of the weights of output `at`, clamped to the outputs of this binding.
 fn weights_of(t: Tile, at: u32) -> u32 { return (t.weight0 + clamp(t.output0 + at, t.low, t.high - 1u)) * params.row_bytes; }
 
-// Four neighbouring k of a row or output, into component c of vector `at` of workgroup memory.
+// Four neighboring k of a row or output, into component c of vector `at` of workgroup memory.
 fn store_x(v: u32, at: u32, c: u32, x: vec4<f32>) {
     x_tile[v][0][at][c] = x.x;
     x_tile[v][1][at][c] = x.y;

@@ -8,5 +8,5 @@
 var<workgroup> w_tile: array<vec4<u32>, OUTS * 4u>;  // [output][4], 16 integers per vector
 var<workgroup> w_scale: array<vec2<u32>, OUTS * 2u>; // [output][2]: scale and minimum as bits, or scale and two integer scales
 
-// Vector c of output o, swizzled so that eight neighbouring outputs do not share banks.
+// Vector c of output o, swizzled so that eight neighboring outputs do not share banks.
 fn store16(o: u32, c: u32, q: vec4<u32>) { w_tile[o * 4u + (c ^ ((o >> 1u) & 3u))] = q; }

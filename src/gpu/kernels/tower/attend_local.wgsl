@@ -4,7 +4,7 @@
 //   y = clamp(softmax(s) clamp(in2))
 // in0, in1, in2: [rows][heads][HEAD]; far: [WINDOW][heads][HEAD].
 //
-// 16 threads per head, four heads of one row per workgroup; vectors are read in place, since neighbours read nearly the
+// 16 threads per head, four heads of one row per workgroup; vectors are read in place, since neighbors read nearly the
 // same.
 override HEAD: u32 = 128u;  // a multiple of 4, at most 256
 override WINDOW: u32 = 12u; // the window
