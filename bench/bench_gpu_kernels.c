@@ -200,7 +200,7 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
     bz_kv *kv = NULL;
     bz_plan *plan = record(p);
     if (bz_gpu_new(&backend, model, exact, true, &err) != BZ_OK ||
-        backend->kv_new(backend, NULL, 0, false, 0, &kv, &err) != BZ_OK ||
+        backend->kv_new(backend, NULL, 0, false, 0, NULL, &kv, &err) != BZ_OK ||
         backend->prepare(backend, plan, &schedule, &err) != BZ_OK) {
         fail(s->name, &err);
     }

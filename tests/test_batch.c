@@ -49,12 +49,12 @@ static bool run_job(bz_status started, bz_job *job, tokens *t)
     return done;
 }
 
-static void session_tokens(const bz_model *model, size_t i, tokens *t)
+/* What a session of its own generates after ids [n], with the options of sequence i. */
+static void generate_alone(const bz_model *model, uint32_t context, size_t i, const int32_t *ids,
+                           size_t n, tokens *t)
 {
-    const bz_session_options so = {.size = sizeof so, .context = CONTEXT};
+    const bz_session_options so = {.size = sizeof so, .context = context};
     const bz_generate_options go = options_of(i);
-    int32_t ids[CONTEXT];
-    const size_t n = tokenize(model, i, ids);
     bz_session *s = NULL;
     bz_job *job = NULL;
     *t = (tokens){0};
@@ -65,6 +65,13 @@ static void session_tokens(const bz_model *model, size_t i, tokens *t)
     status = bz_session_generate(s, &go, &job, NULL);
     CHECK(run_job(status, job, t));
     bz_session_free(s);
+}
+
+static void session_tokens(const bz_model *model, size_t i, tokens *t)
+{
+    int32_t ids[CONTEXT];
+    const size_t n = tokenize(model, i, ids);
+    generate_alone(model, CONTEXT, i, ids, n, t);
 }
 
 typedef struct run {
@@ -117,6 +124,107 @@ static void test_tokens(const bz_model *model)
     bz_batch_free(b);
 }
 
+/* ---- many sequences with a common beginning ------------------------------------------------- */
+
+enum { MANY = 10, LONG_CONTEXT = 1024 };
+
+static const char shared_text[] =
+    "Once upon a time there was a fox who lived at the edge of a forest and told stories to every "
+    "bird, every mouse and every child who came by. The stories were short, and each of them had a "
+    "river, a bridge and a lantern in it. Nobody knew why. One evening the fox said: ";
+
+static size_t shared_prompt(const bz_model *model, size_t i, int32_t ids[LONG_CONTEXT])
+{
+    char text[sizeof shared_text + 64];
+    size_t n = 1; /* tokens */
+    ids[0] = 2;
+    for (int repeat = 0; repeat < 2; repeat++) {
+        const int64_t more = bz_tokenize(model, shared_text, sizeof shared_text - 1, false, false,
+                                         ids + n, LONG_CONTEXT - n, NULL);
+        n += more > 0 ? (size_t)more : 0;
+    }
+    const int len = snprintf(text, sizeof text, "number %zu, %s", i, prompts[i % SEQUENCES]);
+    const int64_t more =
+        bz_tokenize(model, text, (size_t)len, false, false, ids + n, LONG_CONTEXT - n, NULL);
+    return n + (more > 0 ? (size_t)more : 0);
+}
+
+static void alone(const bz_model *model, size_t i, tokens *t)
+{
+    int32_t ids[LONG_CONTEXT];
+    const size_t n = shared_prompt(model, i, ids);
+    generate_alone(model, LONG_CONTEXT, i, ids, n, t);
+}
+
+static uint32_t start_shared(const bz_model *model, bz_batch *b, run *r, size_t i, tokens *t)
+{
+    const bz_generate_options go = options_of(i);
+    int32_t ids[LONG_CONTEXT];
+    uint32_t slot = 0;
+    const size_t n = shared_prompt(model, i, ids);
+    CHECK(bz_batch_start(b, ids, n, &go, &slot, NULL) == BZ_OK);
+    r->in_slot[slot] = t;
+    r->running++;
+    return slot;
+}
+
+static void test_shared_prefix(const bz_model *model)
+{
+    const bz_batch_options bo = {.size = sizeof bo, .slots = MANY, .context = LONG_CONTEXT};
+    bz_batch *b = NULL;
+    static tokens got[MANY], want[MANY], stopped;
+    run r = {.running = 0};
+    int32_t ids[LONG_CONTEXT];
+    size_t total = 0;
+    begin("many sequences share a prefix, which is computed about once");
+    CHECK(bz_batch_new(&b, model, &bo, NULL) == BZ_OK);
+    for (size_t i = 0; i < MANY; i++) { /* a third at once, the others between steps */
+        start_shared(model, b, &r, i, &got[i]);
+        total += shared_prompt(model, i, ids);
+        for (int k = 0; i >= MANY / 3 && k < 3; k++) {
+            CHECK(bz_batch_step(b, on_batch_event, &r, NULL) == BZ_OK);
+        }
+    }
+    CHECK(bz_batch_cache_bytes(b) > 0);
+    while (r.running && bz_batch_step(b, on_batch_event, &r, NULL) == BZ_OK) {
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        alone(model, i, &want[i]);
+        CHECKF(got[i].n == TOKENS && memcmp(got[i].ids, want[i].ids, sizeof want[i].ids) == 0,
+               "sequence %zu: %zu tokens", i, got[i].n);
+    }
+    const size_t prefix = shared_prompt(model, 0, ids);
+    CHECKF(bz_batch_reused(b) > total - MANY * 20 - 2 * prefix, "%llu of %zu tokens reused",
+           (unsigned long long)bz_batch_reused(b), total);
+
+    begin("a sequence can be stopped between any two steps, and its slot used again");
+    for (size_t steps = 0; steps < 4; steps++) {
+        const uint32_t slot = start_shared(model, b, &r, 1, &stopped);
+        got[2] = (tokens){0};
+        start_shared(model, b, &r, 2, &got[2]);
+        for (size_t k = 0; k < steps; k++) {
+            CHECK(bz_batch_step(b, on_batch_event, &r, NULL) == BZ_OK);
+        }
+        if (stopped.finish == BZ_FINISH_NONE) {
+            bz_batch_stop(b, slot);
+            r.running--;
+        }
+        const size_t before = stopped.n;
+        got[1] = (tokens){0};
+        r.in_slot[slot] = &stopped;
+        start_shared(model, b, &r, 1, &got[1]);
+        while (r.running && bz_batch_step(b, on_batch_event, &r, NULL) == BZ_OK) {
+        }
+        CHECKF(stopped.n == before || stopped.finish != BZ_FINISH_NONE, "%zu steps", steps);
+        CHECKF(memcmp(got[1].ids, want[1].ids, sizeof want[1].ids) == 0 &&
+                   memcmp(got[2].ids, want[2].ids, sizeof want[2].ids) == 0,
+               "%zu steps", steps);
+        stopped = (tokens){0};
+    }
+    CHECK(bz_batch_has_free(b));
+    bz_batch_free(b);
+}
+
 static void test_refusals(const bz_model *model)
 {
     bz_batch *b = NULL;
@@ -150,6 +258,7 @@ int main(void)
         return 1;
     }
     test_tokens(model);
+    test_shared_prefix(model);
     test_refusals(model);
     bz_model_free(model);
     return finish();

@@ -84,7 +84,7 @@ static void test_all(void)
                 if (text) {
                     CHECK(n == strlen(text));
                     CHECK((strstr(text, "enable subgroups") != NULL) ==
-                          (subgroups || strstr(name, "matrix")));
+                          (subgroups || strstr(name, "matrix") || strstr(name, "linear_tile16")));
                     check_text(name, text);
                     check_overrides(kernel, name, text, subgroups != 0);
                 }

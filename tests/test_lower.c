@@ -549,9 +549,9 @@ static void test_cache_pieces(uint32_t rows)
     const gpu_lower_input in = {.plan = plan, .weights = &w.map, .limits = &large, .fuse = true};
     if (CHECK(gpu_lower(&in, &l, NULL) == BZ_OK)) {
         const gpu_cache_shape shapes[] = {
-            {.rows = 256, .piece_rows = 1024, .n_pieces = 1},
-            {.rows = 2500, .piece_rows = 1000, .n_pieces = 3},
-            {.rows = 16 + rows, .piece_rows = 1024, .n_pieces = 1, .ring = true}};
+            {.positions = 256, .piece_rows = 1024, .n_pieces = 1},
+            {.positions = 2500, .piece_rows = 1000, .n_pieces = 3},
+            {.positions = 16 + rows, .piece_rows = 1024, .n_pieces = 1, .ring = true}};
         for (int i = 0; i < 3; i++) {
             gpu_dispatch *list = NULL;
             uint32_t n = 0, binding = 0, parts = 0, combined = 0;
@@ -561,7 +561,7 @@ static void test_cache_pieces(uint32_t rows)
             for (uint32_t k = 0; k < n; k++) {
                 const gpu_dispatch *d = &list[k];
                 CHECK(!d->cache ||
-                      d->params.attention.ring == (shapes[i].ring ? shapes[i].rows : 0));
+                      d->params.attention.ring == (shapes[i].ring ? shapes[i].positions : 0));
                 CHECK(!d->cache || shapes[i].ring ||
                       d->params.attention.first_row == d->cache_piece * shapes[i].piece_rows);
                 binding += d->cache != 0;
@@ -580,8 +580,58 @@ static void test_cache_pieces(uint32_t rows)
     gpu_weights_free(&w, NULL);
 }
 
-/* ---- features of the device
- * ------------------------------------------------------------------------ */
+/* A product of few rows combines the parts of the attention that it reads, if they are few; else a
+ * dispatch does. Attention has as many workgroups as there are parts. */
+static void test_attention_parts(void)
+{
+    static const bz_cache_info growing = {.kv_heads = 1, .head_dim = HEAD, .window = 0};
+    static const struct {
+        gpu_cache_shape shape;
+        uint32_t parts;
+        bool by_product;
+    } cases[] = {{{.positions = 100, .piece_rows = 4096, .n_pieces = 1}, 2, true},
+                 {{.positions = 256, .piece_rows = 4096, .n_pieces = 1}, 4, true},
+                 {{.positions = 1024, .piece_rows = 4096, .n_pieces = 1}, 8, true},
+                 {{.positions = 2560, .piece_rows = 4096, .n_pieces = 1}, 10, false},
+                 {{.positions = 2500, .piece_rows = 1000, .n_pieces = 3}, 24, false}};
+    begin("parts of attention are combined by the product that reads them");
+    gpu_weights w;
+    bz_plan *plan = NULL;
+    gpu_lowered l = {0};
+    if (!CHECK(gpu_weights_place(&w, &large, &weights.table, BZ_NO_WEIGHT, NULL) == BZ_OK) ||
+        !CHECK(bz_plan_new(&plan, &weights.table, &growing, 1, 1, 1, NULL) == BZ_OK)) {
+        return;
+    }
+    bz_tensor q = bz_attend(plan, embedded(plan), (bz_cache){1}, HEADS, HEAD, 0, "attention");
+    CHECK(bz_plan_finish(plan, bz_linear(plan, q, matrix, "y"), NULL) == BZ_OK);
+    const gpu_lower_input in = {
+        .plan = plan, .weights = &w.map, .limits = &large, .fuse = true, .packed = true};
+    CHECK(gpu_lower(&in, &l, NULL) == BZ_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpu_dispatch *list = NULL;
+        uint32_t n = 0, written = 0, combines = 0, read = UINT32_MAX, groups = 0;
+        uint64_t scratch = 0;
+        CHECK(gpu_split_caches(&l, &cases[i].shape, large.max_binding, &list, &n, &scratch, NULL) ==
+              BZ_OK);
+        for (uint32_t k = 0; k < n; k++) {
+            const gpu_dispatch *d = &list[k];
+            combines += d->kernel == GPU_COMBINE;
+            read = d->kernel == GPU_LINEAR8 ? d->params.fused_product.parts : read;
+            written = d->kernel == GPU_ATTEND_SPLIT ? d->params.attention.parts : written;
+            groups += d->kernel == GPU_ATTEND_SPLIT ? d->x : 0;
+        }
+        CHECKF(written == cases[i].parts && groups == HEADS * written,
+               "%u rows: %u parts, %u workgroups", cases[i].shape.positions, written, groups);
+        CHECKF(combines == !cases[i].by_product && read == (cases[i].by_product ? written : 0),
+               "%u rows: %u dispatches combine, the product %u parts", cases[i].shape.positions,
+               combines, read);
+        CHECK(scratch >= 4ull * HEADS * written * (HEAD + 4));
+        free(list);
+    }
+    gpu_lowered_free(&l);
+    bz_plan_free(plan);
+    gpu_weights_free(&w, NULL);
+}
 
 static bool has_kernel(const gpu_lowered *l, gpu_kernel kernel)
 {
@@ -591,6 +641,90 @@ static bool has_kernel(const gpu_lowered *l, gpu_kernel kernel)
     }
     return has;
 }
+
+/* Rows of different sequences have nothing to share in attention, however many they are; with more
+ * rows each is split less. Tiles of a few rows are not computed to their end. */
+static void test_many_sequences(void)
+{
+    static const bz_cache_info growing = {.kv_heads = 1, .head_dim = HEAD, .window = 0};
+    static const gpu_cache_shape shape = {.positions = 4096, .piece_rows = 1 << 20, .n_pieces = 1};
+    uint32_t splits[2] = {0};
+    begin("a pass of many sequences attends row by row");
+    for (int many = 0; many < 4; many++) {
+        const uint32_t rows = many & 1 ? 64 : 16;
+        const bool sequences = many < 2;
+        gpu_weights w;
+        bz_plan *plan = NULL;
+        gpu_lowered l = {0};
+        gpu_dispatch *list = NULL;
+        uint32_t n = 0;
+        uint64_t scratch;
+        if (!CHECK(gpu_weights_place(&w, &large, &weights.table, BZ_NO_WEIGHT, NULL) == BZ_OK) ||
+            !CHECK(bz_plan_new(&plan, &weights.table, &growing, 1, rows, rows, NULL) == BZ_OK)) {
+            return;
+        }
+        bz_tensor q = bz_attend(plan, embedded(plan), (bz_cache){1}, HEADS, HEAD, 0, "attention");
+        CHECK(bz_plan_finish(plan, bz_linear(plan, q, matrix, "y"), NULL) == BZ_OK);
+        plan->many_sequences = sequences;
+        const gpu_lower_input in = {
+            .plan = plan, .weights = &w.map, .limits = &large, .fuse = true, .packed = true};
+        CHECK(gpu_lower(&in, &l, NULL) == BZ_OK);
+        CHECK(has_kernel(&l, GPU_ATTEND_SPLIT) == sequences);
+        CHECK(gpu_split_caches(&l, &shape, large.max_binding, &list, &n, &scratch, NULL) == BZ_OK);
+        for (uint32_t i = 0; i < n; i++) {
+            const gpu_dispatch *d = &list[i];
+            if (d->kernel == GPU_ATTEND_SPLIT) {
+                splits[many] = d->params.attention.splits;
+                CHECK(d->y == rows && d->x == HEADS * splits[many]);
+            }
+            CHECK(d->kernel != GPU_LINEAR_TILE8 || d->overrides.value[0] == (rows == 16));
+        }
+        free(list);
+        gpu_lowered_free(&l);
+        bz_plan_free(plan);
+        gpu_weights_free(&w, NULL);
+    }
+    CHECKF(splits[0] > splits[1] && splits[1] >= 2, "%u splits of 16 rows, %u of 64", splits[0],
+           splits[1]);
+}
+
+/* The result of gate and up that only a product reads stays in the side buffer as int8. */
+static void test_int8_result(void)
+{
+    begin("a product reads int8 where the one before has stored it");
+    gpu_weights w;
+    bz_plan *plan = NULL;
+    gpu_lowered l = {0};
+    if (!CHECK(gpu_weights_place(&w, &large, &weights.table, BZ_NO_WEIGHT, NULL) == BZ_OK) ||
+        !CHECK(bz_plan_new(&plan, &weights.table, NULL, 0, 2, 2, NULL) == BZ_OK)) {
+        return;
+    }
+    CHECK(bz_plan_finish(plan, bz_linear(plan, record_products(plan), matrix, "down"), NULL) ==
+          BZ_OK);
+    gpu_lower_input in = {
+        .plan = plan, .weights = &w.map, .limits = &large, .fuse = true, .packed = true};
+    CHECK(gpu_lower(&in, &l, NULL) == BZ_OK);
+    const gpu_dispatch *gate = l.n > 1 ? &l.dispatches[l.n - 2] : NULL,
+                       *down = l.n > 1 ? gate + 1 : NULL;
+    CHECK(gate && gate->kernel == GPU_LINEAR8 && down->kernel == GPU_LINEAR8_STORED &&
+          gate->params.out0 == down->params.in0 &&
+          gate->params.out0_stride == down->params.in0_stride);
+    /* 2 rows of WIDTH integers, then their scales */
+    CHECK(gate && gate->params.out0_stride >= gate->params.out0 + 2 * WIDTH / 16 &&
+          l.side_bytes >= 16ull * (gate->params.out0_stride + 2 * WIDTH / 32));
+    gpu_lowered_free(&l);
+    in.fuse = false;
+    CHECK(gpu_lower(&in, &l, NULL) == BZ_OK);
+    for (uint32_t i = 0; i < l.n; i++) {
+        CHECK(l.dispatches[i].kernel != GPU_LINEAR8_STORED);
+    }
+    gpu_lowered_free(&l);
+    bz_plan_free(plan);
+    gpu_weights_free(&w, NULL);
+}
+
+/* ---- features of the device
+ * ------------------------------------------------------------------------ */
 
 /* Products take int8 activations only if allowed, and matrices only if offered and allowed. */
 static void test_features(void)
@@ -617,8 +751,11 @@ static void test_features(void)
                                     .matrices = i & 2,
                                     .fuse = i & 8};
         if (CHECK(gpu_lower(&in, &l, NULL) == BZ_OK)) {
-            CHECK(has_kernel(&l, GPU_LINEAR_TILE8) == (in.packed && rows > 8));
-            CHECK(has_kernel(&l, GPU_LINEAR_MATRIX) == (in.matrices && rows > 8));
+            const bool many = rows > 8;
+            CHECK(has_kernel(&l, GPU_LINEAR_TILE8) == (in.packed && !in.matrices && many));
+            CHECK(has_kernel(&l, GPU_LINEAR_TILE16) == (in.packed && in.matrices && many));
+            CHECK(has_kernel(&l, GPU_TO_TILE16) == has_kernel(&l, GPU_LINEAR_TILE16));
+            CHECK(has_kernel(&l, GPU_LINEAR_MATRIX) == (in.matrices && !in.packed && many));
             CHECK(has_kernel(&l, GPU_TO_F16) == has_kernel(&l, GPU_LINEAR_MATRIX));
             gpu_lowered_free(&l);
         }
@@ -675,6 +812,9 @@ int main(void)
     test_weight_pieces(16);
     test_cache_pieces(1);
     test_cache_pieces(64);
+    test_attention_parts();
+    test_many_sequences();
+    test_int8_result();
     test_features();
     test_errors();
     weights_free(&weights);

@@ -4,8 +4,6 @@
 #include "base/os.h"
 #include "session/model.h"
 
-enum { GPU_WAIT_US = 20 * 1000 };
-
 bz_progress bz_job_step(bz_job *job, bz_need *need)
 {
     if (job->ended) {
@@ -57,7 +55,7 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
         const bz_event step = {.kind = BZ_EVENT_STEP}, *event = &step;
         switch (bz_job_step(job, &need)) {
         case BZ_JOB_AGAIN: break;
-        case BZ_JOB_NEED_GPU: bz_os_sleep(GPU_WAIT_US); break;
+        case BZ_JOB_NEED_GPU: bz_os_sleep(BZ_GPU_WAIT_NS); break;
         case BZ_JOB_NEED_BYTES:
             for (uint32_t i = 0; i < need.n_reads; i++) {
                 if (!h.read || h.read(h.user, &need.reads[i]) != 0) {

@@ -46,8 +46,9 @@ static bool resize_layer(bz_kv *kv, kv_layer *l, uint32_t rows)
 }
 
 static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
-                        uint32_t slack, bz_kv **out, bz_error *err)
+                        uint32_t slack, const bz_kv *beside, bz_kv **out, bz_error *err)
 {
+    (void)beside; /* sequences share nothing */
     bz_kv *kv = calloc(1, sizeof *kv);
     bool ok = kv && (kv->layer = calloc(n ? n : 1, sizeof *kv->layer)) != NULL;
     for (uint32_t i = 0; ok && i < n; i++) {
@@ -92,6 +93,29 @@ static bz_status kv_reserve(bz_backend *b, bz_kv *kv, uint32_t positions, bz_err
     return BZ_OK;
 }
 
+/* Position pos sees the window - 1 positions before it: those are saved and copied. */
+static uint32_t rows_saved(const kv_layer *l, uint32_t pos)
+{
+    uint32_t max = l->window - 1;
+    return pos < max ? pos : max;
+}
+
+static void kv_copy(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = 0; i < from->n; i++) {
+        const kv_layer *l = &from->layer[i], *t = &to->layer[i];
+        const size_t row_bytes = l->head_dim * from->value_bytes;
+        const uint32_t first = l->window ? end - rows_saved(l, end) : begin;
+        for (uint32_t h = 0; h < l->kv_heads; h++) {
+            for (uint32_t p = first; p < end; p++) {
+                const size_t at = kv_row(l, p) * row_bytes, put = kv_row(t, p) * row_bytes;
+                memcpy(t->k[h] + put, l->k[h] + at, row_bytes);
+                memcpy(t->v[h] + put, l->v[h] + at, row_bytes);
+            }
+        }
+    }
+}
+
 static uint64_t kv_bytes(const bz_kv *kv)
 {
     uint64_t total = 0;
@@ -114,13 +138,6 @@ static uint32_t kv_ring_rows(const bz_kv *kv)
 }
 
 /* ---- snapshots ------------------------------------------------------------ */
-
-/* Position pos sees the window - 1 positions before it: those are saved. */
-static uint32_t rows_saved(const kv_layer *l, uint32_t pos)
-{
-    uint32_t max = l->window - 1;
-    return pos < max ? pos : max;
-}
 
 static size_t snapshot_bytes(const bz_kv *kv)
 {
@@ -182,6 +199,7 @@ void cpu_kv_interface(bz_backend *b)
     b->kv_new = kv_new;
     b->kv_free = kv_free;
     b->kv_reserve = kv_reserve;
+    b->kv_copy = kv_copy;
     b->kv_bytes = kv_bytes;
     b->kv_ring_rows = kv_ring_rows;
     b->snapshot_new = snapshot_new;

@@ -53,35 +53,40 @@ struct bz_backend {
      * runs them unfused, step by step; passes that are sent (below) are not traced there. */
     void (*set_trace)(bz_backend *b, bz_trace trace, void *user);
 
-    /* Passes of one row that end in a shortlist instead of logits. All six are NULL where logits
-     * are in host memory anyway. Several passes may be in flight; their lists are received in the
-     * order of sending.
+    /* Passes of one row, or of plans with many_sequences, that end in a shortlist for each row
+     * instead of logits. All six are NULL where logits are in host memory anyway. Several passes
+     * may be in flight; their lists are received in the order of sending.
      *
-     * set_topk: what the passes sent from now on produce.
+     * set_topk: what the passes sent from now on produce for rows of a sequence.
      * send: DONE when the pass is in flight, WAIT when it cannot be sent yet (call again). With
      *   `feed_choice` the pass embeds the token that the device chose in the pass sent before, and
-     *   rows->id is unused; u is the random number of that choice. `rows` is read during the call
-     *   only.
-     * receive: the list of the oldest pass in flight, and the token that the device chose.
+     *   rows->id is unused: passes of one row only. u: [rows->n_out] the random number of each
+     *   choice. `rows` is read during the call only.
+     * receive: the lists [n_out] of the oldest pass in flight, and the tokens that the device
+     *   chose.
      * discard: passes in flight run to their end, but their lists are never received.
      * begin_logits: instead of begin, to read the logits of the pass received last, if no pass was
      *   sent since.
      * can_run_ahead: whether the device can embed its own choice. */
-    bz_status (*set_topk)(bz_backend *b, const bz_schedule *schedule,
+    bz_status (*set_topk)(bz_backend *b, const bz_schedule *schedule, const bz_kv *kv,
                           const bz_topk_request *request, bz_error *err);
     bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows,
-                          bool feed_choice, double u, bz_error *err);
-    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *list, int32_t *choice, bz_error *err);
+                          bool feed_choice, const double *u, bz_error *err);
+    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *lists, int32_t *choices, bz_error *err);
     void (*discard)(bz_backend *b);
     void (*begin_logits)(bz_backend *b);
     bool (*can_run_ahead)(const bz_backend *b);
 
-    /* Caches. Rings have `slack` rows more than the window, so that all rows of a chunk can be
-     * written before they attend. Growing keeps the contents. */
+    /* The caches of a sequence. A pass may have rows of several sequences if each was made `beside`
+     * another of them. Rings have `slack` rows more than the window, so that all rows of a chunk
+     * can be written before they attend. Growing keeps the contents. */
     bz_status (*kv_new)(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
-                        uint32_t slack, bz_kv **out, bz_error *err);
+                        uint32_t slack, const bz_kv *beside, bz_kv **out, bz_error *err);
     void (*kv_free)(bz_backend *b, bz_kv *kv);
     bz_status (*kv_reserve)(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err);
+    /* Copies positions [begin, end) of full caches, and of rings the window's rows before `end`,
+     * between sequences made beside each other; `to` has a capacity of `end` positions. */
+    void (*kv_copy)(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end);
     uint64_t (*kv_bytes)(const bz_kv *kv);
     /* Rows of the smallest ring; UINT32_MAX without rings. */
     uint32_t (*kv_ring_rows)(const bz_kv *kv);

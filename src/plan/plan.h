@@ -179,6 +179,8 @@ typedef struct bz_plan {
     size_t arena_bytes;
     bool tower; /* all rows of an image or clip are in one pass, so the order of a sum may depend
                    on n */
+    bool many_sequences; /* rows of a pass may belong to different sequences; else all to one. Set
+                            before the plan is prepared; the CPU needs no difference */
 
     int32_t layer;       /* recording: written into every step */
     bool failed;         /* recording: out of memory, or `missing` */
@@ -195,6 +197,8 @@ typedef struct bz_rows {
     const uint32_t *seq; /* [n] which sequence: index into kv */
     const uint32_t *out; /* [n_out] row numbers */
     void *const *kv;     /* [sequences] the back end's cache objects */
+    bool more_follows;   /* n_out is 0 and another pass follows, which may start before this one has
+                            finished on a device */
 
     /* [n] soft tokens, NULL where the row is a token; NULL: all rows are tokens. The id of a row
      * with a soft token is the padding token. */

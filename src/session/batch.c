@@ -2,18 +2,9 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "session/batch_internal.h"
-#include "cpu/cpu.h"
+#include "session/batch_device.h"
 
 enum { DEFAULT_SLOTS = 4 };
-
-static void free_plan(bz_batch *b, session_plan *p)
-{
-    if (p->schedule) {
-        b->backend->release(b->backend, p->schedule);
-    }
-    bz_plan_free(p->plan);
-}
 
 void bz_batch_free(bz_batch *b)
 {
@@ -21,52 +12,55 @@ void bz_batch_free(bz_batch *b)
         return;
     }
     bz_canvas_batch_free(b->canvas);
+    bz_lock_take(bz_model_lock(b->model));
+    bz_batch_detach(b);
+    bz_model_load_end(b->model, b);
+    bz_lock_give(bz_model_lock(b->model));
     for (uint32_t i = 0; i < b->n_slots; i++) {
-        batch_slot *s = &b->slots[i];
-        if (b->backend) {
-            bz_rings_free(&s->rings, b->backend);
-        }
-        if (s->kv) {
-            b->backend->kv_free(b->backend, s->kv);
-        }
-        bz_sampler_free(s->sampler);
-        free(s->tokens);
+        bz_sampler_free(b->slots[i].sampler);
+        free(b->slots[i].tokens);
     }
     for (int i = 0; i < BZ_BATCH_BUCKETS; i++) {
-        free_plan(b, &b->one[i]);
+        bz_plan_free(b->one[i].plan);
     }
-    free_plan(b, &b->many);
-    if (b->backend) {
-        b->backend->free(b->backend);
+    for (int i = 0; i < BZ_BATCH_DECODE_SIZES; i++) {
+        bz_plan_free(b->many[i].plan);
     }
     free(b->last);
+    free(b->lists);
     free(b);
 }
 
-static bz_status make_slot(bz_batch *b, batch_slot *s, bz_error *err)
+/* Caches that those of another slot are made beside. */
+static bz_kv *first_kv(const bz_batch *b)
+{
+    uint32_t i = 0;
+    while (i < b->n_slots && !b->slots[i].kv) {
+        i++;
+    }
+    return i < b->n_slots ? b->slots[i].kv : NULL;
+}
+
+bz_status bz_batch_make_slot(bz_batch *b, uint32_t index, bz_error *err)
 {
     const bz_text_model *m = &b->model->text;
+    batch_slot *s = &b->slots[index];
+    if (s->kv) {
+        return BZ_OK;
+    }
     s->rings = (bz_rings){.window = m->config.window, .n_snapshots = 1};
-    s->tokens = malloc(b->context * sizeof *s->tokens);
+    s->requested = false;
+    s->tokens = s->tokens ? s->tokens : malloc(b->context * sizeof *s->tokens);
     if (!s->tokens) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a sequence of %u tokens.", b->context);
     }
-    bz_status status = bz_model_sampler(b->model, b->context, &s->sampler, err);
-    if (status == BZ_OK) {
-        status = b->backend->kv_new(b->backend, m->caches, m->n_caches, false, b->chunk - 1, &s->kv,
-                                    err);
+    bz_status status =
+        s->sampler ? BZ_OK : bz_model_sampler(b->model, b->context, &s->sampler, err);
+    if (status == BZ_OK && b->backend) { /* else after the device is found */
+        status = b->backend->kv_new(b->backend, m->caches, m->n_caches, b->options.exact,
+                                    b->chunk - 1, first_kv(b), &s->kv, err);
     }
-    return status;
-}
-
-static bz_status make_slots(bz_batch *b, uint32_t slots, bz_error *err)
-{
-    bz_status status = BZ_OK;
-    for (uint32_t i = 0; i < slots && status == BZ_OK; i++) {
-        b->n_slots = i + 1;
-        status = make_slot(b, &b->slots[i], err);
-        b->kv[i] = b->slots[i].kv;
-    }
+    b->kv[index] = s->kv;
     return status;
 }
 
@@ -92,9 +86,6 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
         return bz_fail(err, BZ_BAD_REQUEST,
                        "The model was opened for its header only; open it with its weights.");
     }
-    if (model->gpu) {
-        return bz_fail(err, BZ_BAD_REQUEST, "A batch runs on the CPU only; open the model there.");
-    }
     bz_batch *b = calloc(1, sizeof *b);
     if (!b) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");
@@ -105,7 +96,9 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
                                        .context = o.context,
                                        .chunk = o.chunk,
                                        .threads = o.threads,
-                                       .kernels = o.kernels};
+                                       .kernels = o.kernels,
+                                       .exact = o.exact,
+                                       .no_fuse = o.no_fuse};
         status = bz_canvas_batch_new(&b->canvas, model, &so, err);
         if (status != BZ_OK) {
             bz_batch_free(b);
@@ -118,19 +111,25 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
     b->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     b->vocab = c->vocab;
     b->last = malloc(b->context * sizeof *b->last);
-    const bz_cpu_options cpu = {.threads = o.threads, .kernels = o.kernels};
-    status = b->last ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");
-    if (status == BZ_OK) {
-        status = bz_cpu_new(&b->backend, &model->text.weights.table,
-                            (const uint8_t *const *)model->weight_bytes, &cpu, err);
+    b->options = o;
+    b->n_slots = o.slots ? o.slots : DEFAULT_SLOTS;
+    b->lists = model->gpu ? malloc(b->n_slots * sizeof *b->lists) : NULL;
+    status = b->last && (b->lists || !model->gpu)
+                 ? BZ_OK
+                 : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a batch.");
+    bz_lock_take(bz_model_lock(model));
+    if (status == BZ_OK && (!model->gpu || bz_model_is_loaded(model))) {
+        status = bz_batch_attach(b, err); /* else the first step does it */
     }
-    if (status == BZ_OK) {
-        status = make_slots(b, o.slots ? o.slots : DEFAULT_SLOTS, err);
+    if (status == BZ_OK && b->backend) {
+        status = bz_batch_make_slot(b, 0, err);
     }
+    bz_lock_give(bz_model_lock(model));
     if (status != BZ_OK) {
         bz_batch_free(b);
         return status;
     }
+    b->options.kernels = NULL; /* the caller's memory */
     *out = b;
     return BZ_OK;
 }
@@ -138,4 +137,31 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
 uint64_t bz_batch_reused(const bz_batch *b)
 {
     return b->canvas ? bz_canvas_batch_reused(b->canvas) : b->reused;
+}
+
+uint32_t bz_batch_slot_reused(const bz_batch *b, uint32_t slot)
+{
+    return b->canvas ? bz_canvas_batch_last_reused(b->canvas) : b->slots[slot].reused;
+}
+
+bool bz_batch_has_free(const bz_batch *b)
+{
+    if (b->canvas) {
+        return bz_canvas_batch_is_free(b->canvas);
+    }
+    for (uint32_t i = 0; i < b->n_slots; i++) {
+        if (b->slots[i].state == SLOT_FREE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t bz_batch_cache_bytes(const bz_batch *b)
+{
+    uint64_t total = b->canvas ? bz_canvas_batch_cache_bytes(b->canvas) : 0;
+    for (uint32_t i = 0; i < b->n_slots; i++) {
+        total += b->backend && b->slots[i].kv ? b->backend->kv_bytes(b->slots[i].kv) : 0;
+    }
+    return total;
 }

@@ -3,12 +3,15 @@
 #include <stdlib.h>
 
 #include "bezel.h"
+#include "session/job.h"
 
 struct bz_canvas_batch {
     bz_session *session;
     bz_job *job;  /* NULL: none */
     bool writing; /* the job generates, else it prefills */
-    bool stopped; /* from within an event */
+    bool stopped; /* while the job is in a step: freed after it */
+    bool in_step;
+    uint64_t reused_before; /* tokens, of earlier sequences */
     bz_generate_options options;
 };
 
@@ -54,19 +57,26 @@ bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n
                                        .ignore_end = o->ignore_end,
                                        .sampling = {.seed = o->sampling.seed}};
     b->writing = b->stopped = false;
+    b->reused_before = bz_canvas_batch_reused(b);
     *slot = 0;
     return bz_session_prefill(b->session, ids, n, NULL, &b->job, err);
 }
 
 void bz_canvas_batch_stop(bz_canvas_batch *b)
 {
-    b->stopped = true; /* its job is in a step: freed after it */
+    if (b->in_step) {
+        b->stopped = true;
+    } else {
+        end_job(b);
+    }
 }
 
 static void report(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
                    const bz_batch_event *e)
 {
+    b->in_step = true;
     on_event(user, e);
+    b->in_step = false;
     if (b->stopped || e->finish != BZ_FINISH_NONE || e->error.code) {
         end_job(b);
     }
@@ -88,8 +98,8 @@ bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_callback on_event, v
         return BZ_OK;
     }
     switch (bz_job_step(b->job, &need)) {
-    case BZ_JOB_AGAIN:
-    case BZ_JOB_NEED_GPU: return BZ_OK;
+    case BZ_JOB_NEED_GPU: bz_os_sleep(BZ_GPU_WAIT_NS); return BZ_OK;
+    case BZ_JOB_AGAIN: return BZ_OK;
     case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
     case BZ_JOB_EVENT:
         if (need.event.kind == BZ_EVENT_TOKEN) {
@@ -115,4 +125,19 @@ bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_callback on_event, v
 uint64_t bz_canvas_batch_reused(const bz_canvas_batch *b)
 {
     return bz_session_get_stats(b->session).reused;
+}
+
+uint32_t bz_canvas_batch_last_reused(const bz_canvas_batch *b)
+{
+    return (uint32_t)(bz_canvas_batch_reused(b) - b->reused_before);
+}
+
+bool bz_canvas_batch_is_free(const bz_canvas_batch *b)
+{
+    return !b->job;
+}
+
+uint64_t bz_canvas_batch_cache_bytes(const bz_canvas_batch *b)
+{
+    return bz_session_get_stats(b->session).cache_bytes;
 }

@@ -17,5 +17,8 @@ void bz_canvas_batch_stop(bz_canvas_batch *b);
 bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_callback on_event, void *user,
                                bz_error *err);
 uint64_t bz_canvas_batch_reused(const bz_canvas_batch *b);
+uint32_t bz_canvas_batch_last_reused(const bz_canvas_batch *b); /* of the sequence started last */
+bool bz_canvas_batch_is_free(const bz_canvas_batch *b);
+uint64_t bz_canvas_batch_cache_bytes(const bz_canvas_batch *b);
 
 #endif

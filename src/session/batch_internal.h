@@ -1,5 +1,5 @@
-/* Internals of batches, shared by batch.c (create and free), batch_start.c (sequences) and
- * batch_pass.c (passes). */
+/* Internals of batches, shared by batch.c (create and free), batch_start.c (sequences),
+ * batch_pass.c and batch_lists.c (passes), and batch_device.c (back end and caches). */
 #ifndef BZ_BATCH_INTERNAL_H
 #define BZ_BATCH_INTERNAL_H
 
@@ -9,15 +9,19 @@
 #include "session/model.h"
 #include "session/session.h"
 
-enum { BZ_BATCH_BUCKETS = 4 }; /* sizes of a pass */
+enum {
+    BZ_BATCH_BUCKETS = 5,     /* sizes of a pass over a chunk of a prompt */
+    BZ_BATCH_DECODE_SIZES = 5 /* sizes of a pass with a row of each sequence */
+};
 
 typedef enum slot_state { SLOT_FREE, SLOT_PREFILL, SLOT_DECODE } slot_state;
 
-/* One sequence, or room for one. */
 typedef struct batch_slot {
     slot_state state;
-    bz_kv *kv;
+    bool stopped; /* becomes free when the pass in flight ends */
+    bz_kv *kv;    /* NULL: the slot is not allocated yet */
     bz_sampler *sampler;
+    bool requested; /* the device knows what lists the sampler needs */
     uint64_t seed;
     bz_limits limits;
 
@@ -25,19 +29,29 @@ typedef struct batch_slot {
     uint32_t n, wanted; /* held; of the prompt */
     bz_rings rings;     /* with one snapshot, of the shared prefix */
     uint32_t shared;    /* tokens that the prompt has in common with the one before */
+    uint32_t reused;    /* tokens of the prompt that were not computed for it */
+    uint64_t used;      /* when a sequence was last started here */
 } batch_slot;
 
 struct bz_batch {
     const bz_model *model;
-    bz_canvas_batch *canvas; /* of a diffusion model, which it runs alone; else NULL */
-    bz_backend *backend;
+    bz_canvas_batch *canvas;    /* of a diffusion model, which it runs alone; else NULL */
+    bz_batch_options options;   /* of the back end: exact, no_fuse, threads, kernels */
+    bz_backend *backend;        /* NULL: the device was lost; the next step looks for another */
+    const bz_gpu_model *device; /* on a GPU: where back end and caches are */
+    bool was_lost;              /* the device, when all slots together held lost_at tokens */
+    uint64_t lost_at;
     uint32_t context, chunk, vocab;
     batch_slot slots[BZ_BATCH_MAX_SLOTS];
     uint32_t n_slots;
-    session_plan one[BZ_BATCH_BUCKETS], many; /* one row of logits; all 8 rows */
+    session_plan one[BZ_BATCH_BUCKETS];       /* rows of one sequence, logits of one row */
+    session_plan many[BZ_BATCH_DECODE_SIZES]; /* rows of many sequences, logits of all */
     int32_t *last;                            /* [n_last] the prompt started last */
     uint32_t n_last;
     uint64_t reused;
+    uint64_t clock;        /* sequences started */
+    bool prompt_was_last;  /* the last pass was one of a prompt */
+    uint32_t last_prefill; /* slot of the last pass of a prompt */
 
     /* the current pass */
     enum { NO_PASS, PREFILL_PASS, DECODE_PASS } pass;
@@ -45,9 +59,17 @@ struct bz_batch {
     uint32_t active[BZ_BATCH_MAX_SLOTS], n_active; /* slots in it, in order of their rows */
     uint32_t end; /* of a prefill: the position after its last row */
     bz_rows rows;
+    bool listed, sent;   /* it ends in short lists (batch_lists.c); it is in flight */
+    bz_shortlist *lists; /* [n_slots] by row; NULL on the CPU */
+    int32_t chosen[BZ_BATCH_MAX_SLOTS]; /* by row; -1: the list has an error */
     int32_t id[BZ_MAX_CHUNK], pos[BZ_MAX_CHUNK];
     uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
     void *kv[BZ_BATCH_MAX_SLOTS];
 };
+
+/* Allocates the caches of a slot, unless it has them. */
+bz_status bz_batch_make_slot(bz_batch *b, uint32_t index, bz_error *err);
+/* If another slot holds more of the prompt of this one, copies its rows. */
+bz_status bz_batch_copy_prefix(bz_batch *b, batch_slot *s, bz_error *err);
 
 #endif

@@ -17,5 +17,6 @@ struct bz_job {
 };
 
 enum { BZ_STEP_NS = 10 * 1000 * 1000 }; /* how long a step may compute */
+enum { BZ_GPU_WAIT_NS = 20 * 1000 };    /* between two looks at a busy device */
 
 #endif

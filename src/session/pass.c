@@ -53,9 +53,10 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, u
         s->out[i] = logits == PASS_LAST ? count - 1 : i;
     }
     s->rows = (bz_rows){.n = count,
-                        .n_out = logits == PASS_NONE   ? 0
+                        .n_out = logits == PASS_ALL    ? count
                                  : logits == PASS_LAST ? 1
-                                                       : count,
+                                                       : 0,
+                        .more_follows = logits == PASS_MORE,
                         .id = s->tokens + first,
                         .pos = s->pos,
                         .seq = s->seq,
@@ -151,14 +152,16 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *
     if (s->test_override) {
         s->test_override(&topk, &u);
     }
-    if (request && s->backend->set_topk(s->backend, s->running->schedule, &topk, err) != BZ_OK) {
+    if (request &&
+        s->backend->set_topk(s->backend, s->running->schedule, s->kv, &topk, err) != BZ_OK) {
         return BZ_PASS_ERROR;
     }
     const int32_t pos = (int32_t)at;
     const uint32_t zero = 0;
     const bz_rows rows = {
         .n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
-    bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows, id < 0, u, err);
+    bz_pass_state state =
+        s->backend->send(s->backend, s->running->schedule, &rows, id < 0, &u, err);
     if (state == BZ_PASS_DONE) {
         bz_rings_overwrite(&s->rings, s->backend, s->kv, at + 1);
         s->pass_rows[at] = 1;

@@ -41,10 +41,10 @@ static bz_progress start_chunk(prefill_job *j, bz_need *need)
     }
     uint32_t count = bz_session_fit_pass(s, s->n, end - s->n < s->chunk ? end - s->n : s->chunk);
     j->first = s->n;
-    j->logits = s->model->text.config.canvas         ? PASS_NONE /* the encoder has no logits */
-                : j->options.logits == BZ_LOGITS_ALL ? PASS_ALL
-                : s->n + count == j->n               ? PASS_LAST
-                                                     : PASS_NONE;
+    j->logits = j->options.logits == BZ_LOGITS_ALL ? PASS_ALL
+                : s->n + count < j->n              ? PASS_MORE
+                : s->model->text.config.canvas     ? PASS_NONE /* the encoder has no logits */
+                                                   : PASS_LAST;
     bz_status status = bz_session_pass(s, j->ids + s->n, count, j->logits, &need->error);
     if (status == BZ_OUT_OF_MEMORY && bz_session_shrink_chunk(s, count)) {
         return BZ_JOB_AGAIN;

@@ -49,6 +49,12 @@ void bz_rings_rewind(bz_rings *r, const bz_backend *b, bz_kv *kv, uint32_t pos,
     }
 }
 
+void bz_rings_copied(bz_rings *r, uint32_t pos)
+{
+    const uint32_t first = first_needed(r, pos);
+    r->from = first > r->from ? first : r->from;
+}
+
 void bz_rings_overwrite(bz_rings *r, const bz_backend *b, const bz_kv *kv, uint32_t end)
 {
     const uint32_t rows = b->kv_ring_rows(kv);

@@ -35,6 +35,9 @@ uint32_t bz_rings_reusable(bz_rings *r, uint32_t n, uint32_t same, ring_snapshot
 void bz_rings_rewind(bz_rings *r, const bz_backend *b, bz_kv *kv, uint32_t pos,
                      ring_snapshot *snapshot);
 
+/* The window's rows before `pos` were copied from another sequence. */
+void bz_rings_copied(bz_rings *r, uint32_t pos);
+
 /* A pass writes rows up to `end`: those it overwrites are lost, even if it is cancelled. */
 void bz_rings_overwrite(bz_rings *r, const bz_backend *b, const bz_kv *kv, uint32_t end);
 

@@ -110,7 +110,7 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
         const uint32_t most = bz_session_has_blocks(s) && rows < BZ_MAX_CHUNK ? BZ_MAX_CHUNK : rows;
         status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact,
-                                    most - 1 + s->ahead, &s->kv, err);
+                                    most - 1 + s->ahead, NULL, &s->kv, err);
         s->kv_list[0] = s->kv;
     }
     if (status != BZ_OK) {

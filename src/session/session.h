@@ -111,8 +111,9 @@ bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler *
  * model, whose prompt has none. */
 uint32_t bz_session_rewind(bz_session *s, const int32_t *ids, uint32_t n);
 
-/* Starts a pass over ids [count], count <= chunk, after the tokens held. */
-typedef enum pass_logits { PASS_NONE, PASS_LAST, PASS_ALL } pass_logits;
+/* Starts a pass over ids [count], count <= chunk, after the tokens held. PASS_MORE: no logits, and
+ * another pass follows. */
+typedef enum pass_logits { PASS_NONE, PASS_MORE, PASS_LAST, PASS_ALL } pass_logits;
 bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pass_logits logits,
                           bz_error *err);
 /* A step of it. When DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,

@@ -129,6 +129,35 @@ static void test_products(void)
     weights_free(&w);
 }
 
+/* Products of text: values of up to 2^exponent, beyond the range of f16 too. */
+static void test_text_products(bz_type type, uint32_t k, uint32_t outputs, int exponent)
+{
+    begin("products of text on matrices: %s, k %u, %u outputs, 2^%d", bz_type_of(type)->name, k,
+          outputs, exponent);
+    float *values = malloc(sizeof *values * k * ROWS);
+    for (size_t i = 0; i < (size_t)k * ROWS; i++) {
+        values[i] = ldexpf((float)((int)random_below(2001) - 1000) / 1000.0f,
+                           exponent - (int)(i / k % 3) - (int)(i % 5));
+    }
+    memory_weights w = {0};
+    bz_weight x = weights_values(&w, values, k, ROWS), m = weights_random(&w, type, k, outputs, 1);
+    parity p;
+    if (parity_open(&p, &w, &(parity_options){0})) {
+        bz_plan *plan = parity_plan(&p, ROWS);
+        parity_run r = parity_prepare(&p, plan, bz_linear(plan, bz_embed(plan, x, 1, "x"), m, "y"));
+        static const uint32_t rows[] = {65, 128, 200, 512};
+        for (size_t i = 0; r.plan && i < sizeof rows / sizeof *rows; i++) {
+            parity_check(&p, &r, &(parity_pass){.n = rows[i]},
+                         (bound){.of_rms = real.matrices ? 4e-3 : 8e-2}, "%u rows", rows[i]);
+        }
+        printf("  %.2g of the bound used\n", parity_worst());
+        parity_release(&p, &r);
+    }
+    parity_close(&p);
+    weights_free(&w);
+    free(values);
+}
+
 /* Row 3 is too large for f16, row 5 is NaN: other rows must not change. */
 static void test_edges(void)
 {
@@ -220,6 +249,11 @@ int main(void)
         test_choice(&choices[i]);
     }
     test_products();
+    test_text_products(BZ_Q4_K, 1024, 130, 0);
+    test_text_products(BZ_Q6_K, 256, 2048, 30);
+    test_text_products(BZ_Q8_0, 320, 300, -60);
+    test_text_products(BZ_IQ4_XS, 512, 257, 0);
+    test_text_products(BZ_F16, 64, 128, 20);
     test_edges();
     test_attention(0);
     test_attention(4);

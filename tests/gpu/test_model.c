@@ -1,6 +1,6 @@
 /* Whole models on the GPU: against Hugging Face's outputs, against float64 for every block type,
- * and against the CPU. A missing adapter fails. BEZEL_ONLY=PART leaves out models whose name has no
- * such part. */
+ * and against the CPU. A missing adapter fails. BEZEL_ONLY=PART omits models whose name does not
+ * contain PART. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,29 @@ static float *gpu_logits(const bz_model *m, bool exact, uint32_t chunk, const in
     return out;
 }
 
+/* Logits of all rows, of which the last TAIL are decoded: passes of one row. */
+static float *gpu_decoded_logits(const bz_model *m, const int32_t *ids, size_t n)
+{
+    enum { TAIL = 8 };
+    bz_session *s = gpu_session(m, true, 512);
+    float *out = calloc(n * bz_model_vocab(m), sizeof *out); /* [n][vocab] */
+    bz_error err = {0};
+    for (size_t end = n - TAIL; end <= n; end++) {
+        CHECKF(prefill(s, ids, end, 0, out, &err) == BZ_OK, "%s", err.text);
+    }
+    bz_session_free(s);
+    return out;
+}
+
 /* ---- Hugging Face ------------------------------------------------------------------- */
+
+/* Frees `got`. */
+static void check_logits(float *got, const float *want, size_t n)
+{
+    double d = max_difference(got, want, n);
+    CHECKF(d <= 2e-3, "logits off by %g", d);
+    free(got);
+}
 
 /* A device as in Safari, Firefox and on phones: no features, no raised limits. */
 static void test_baseline(const char *name, const char *path, const char *reference)
@@ -53,22 +75,16 @@ static void test_baseline(const char *name, const char *path, const char *refere
     size_t n, n_logits;
     const int32_t *ids = golden_i32(&g, &n, "text.2.tokens");
     const float *want = golden_f32(&g, &n_logits, "text.2.logits");
-    const uint32_t chunks[] = {512, 1};
-    for (int c = 0; c < 2; c++) {
-        begin("gpu baseline %s chunk %u", name, chunks[c]);
-        bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
-                                                                 .exact = true,
-                                                                 .chunk = chunks[c]});
-        const gpu_limits *l = gpu_limits_of(bz_model_device(s->model));
-        CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 &&
-              l->max_workgroup_storage == 16384);
-        float *got = calloc(n * vocab, sizeof *got);
-        bz_error err = {0};
-        CHECKF(prefill(s, ids, n, 0, got, &err) == BZ_OK, "%s", err.text);
-        double d = max_difference(got, want, n * vocab);
-        CHECKF(d <= 2e-3, "logits off by %g", d);
-        free(got);
-        bz_session_free(s);
+    const gpu_limits *l = gpu_limits_of(bz_model_device(m));
+    begin("gpu baseline %s chunk 512", name);
+    CHECK(!l->f16 && !l->subgroups && l->max_binding == 128u << 20 &&
+          l->max_workgroup_storage == 16384);
+    check_logits(gpu_logits(m, true, 512, ids, n), want, n * vocab);
+    begin("gpu baseline %s decoded", name);
+    check_logits(gpu_decoded_logits(m, ids, n), want, n * vocab);
+    if (!quick_run()) {
+        begin("gpu baseline %s chunk 1", name);
+        check_logits(gpu_logits(m, true, 1, ids, n), want, n * vocab);
     }
     bz_model_free(m);
     golden_close(&g);
@@ -91,13 +107,17 @@ static void test_golden(const char *name, const char *path, const char *referenc
         const int32_t *ids = golden_i32(&g, &n, "text.%d.tokens", k);
         const float *want = golden_f32(&g, &n_logits, "text.%d.logits", k);
         const int32_t *greedy = golden_i32(&g, &n_greedy, "text.%d.greedy", k);
-        const uint32_t chunks[] = {512, 7, 1};
-        for (int c = 0; c < (k == 2 && !same_weights ? 3 : 1); c++) {
-            begin("gpu %s prompt %d chunk %u", name, k, chunks[c]);
-            float *got = gpu_logits(m, true, chunks[c], ids, n);
-            double d = max_difference(got, want, n * vocab);
-            CHECKF(d <= 2e-3, "logits off by %g", d);
-            free(got);
+        begin("gpu %s prompt %d chunk 512", name, k);
+        check_logits(gpu_logits(m, true, 512, ids, n), want, n * vocab);
+        if (k == 2 && !same_weights) {
+            begin("gpu %s prompt %d decoded", name, k);
+            check_logits(gpu_decoded_logits(m, ids, n), want, n * vocab);
+            begin("gpu %s prompt %d chunk 7", name, k);
+            check_logits(gpu_logits(m, true, 7, ids, n), want, n * vocab);
+        }
+        if (k == 2 && !same_weights && !quick_run()) {
+            begin("gpu %s prompt %d chunk 1", name, k);
+            check_logits(gpu_logits(m, true, 1, ids, n), want, n * vocab);
         }
         if (greedy) {
             begin("gpu %s greedy %d", name, k);
@@ -133,18 +153,38 @@ static double sampled_difference(const synth_entry *e, const float *got, const f
     return most;
 }
 
-/* Compiling kernels takes a software adapter most of the time, and test_kernels.c has every type by
- * itself: with 8-bit activations and with an f16 cache a file of each kind of integers is run. */
+static bool is_among(const char *name, const char *const *list)
+{
+    while (*list && strcmp(name, *list) != 0) {
+        list++;
+    }
+    return *list != NULL;
+}
+
+/* A short run takes every preset and a block type of each kind (floats, 4 and 5 bits with minimum,
+ * K types, a table of values, MXFP4): a software adapter takes seconds to compile the kernels of a
+ * type, and test_kernels.c and test_experts.c load each of them and compare it with the CPU. Files
+ * that differ in seed or layout are omitted: test_golden has the layouts. */
+static bool in_this_run(const char *name)
+{
+    static const char *const files[] = {
+        "nano-e-f32",      "nano-e-bf16",     "nano-e-q8_0",       "nano-moe-f32",
+        "nano-moe-q8_0",   "nano-dense-f32",  "nano-12b-f32",      "tiny-e-q5_1",
+        "tiny-e-q2_k",     "tiny-e-mxfp4",    "tiny-e-q4_k-loose", "tiny-e-q4_k_m",
+        "tiny-moe-q4_k_m", "tiny-moe-iq4_xs", "tiny-12b-q4_k_m",   NULL};
+    return !quick_run() || is_among(name, files);
+}
+
+/* With int8 activations and with an f16 cache a file of each kind of integers is run. A short run
+ * takes three: test_kernels.c compares int8 products of every type with the CPU's, whose errors
+ * test_synth.c compares with llama.cpp's for every file. */
 static bool is_chosen(const char *name)
 {
-    static const char *const files[] = {"nano-e-q8_0",    "nano-moe-q8_0", "tiny-e-q4_0",
-                                        "tiny-e-q4_k_m",  "tiny-e-q5_k_m", "tiny-dense-q6_k",
-                                        "tiny-moe-q4_k_m"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        found = found || strcmp(name, files[i]) == 0;
-    }
-    return found;
+    static const char *const all[] = {
+        "nano-e-q8_0",   "nano-moe-q8_0",   "tiny-e-q4_0",     "tiny-e-q4_k_m",
+        "tiny-e-q5_k_m", "tiny-dense-q6_k", "tiny-moe-q4_k_m", NULL};
+    static const char *const few[] = {"nano-e-q8_0", "tiny-e-q4_k_m", "tiny-moe-q4_k_m", NULL};
+    return is_among(name, quick_run() ? few : all);
 }
 
 static void test_types(void)
@@ -153,7 +193,7 @@ static void test_types(void)
     synth_entry e;
     synth_open(&f);
     while (synth_next(&f, &e)) {
-        if (!wants(e.name)) {
+        if (!wants(e.name) || !in_this_run(e.name)) {
             continue;
         }
         char path[128], file[80];
@@ -222,50 +262,67 @@ static double middle_difference(const float *a, const float *b, size_t rows, siz
     return isfinite(by_row[rows - 1]) ? by_row[rows / 2] : INFINITY;
 }
 
+enum { MANY_ROWS, ONE_ROW, PASS_KINDS };
+
+typedef struct fusing_result {
+    float *logits; /* [tokens][vocab] */
+    uint64_t dispatches[PASS_KINDS];
+} fusing_result;
+
+enum { FIRST_DECODED = 3, PREFILLED = 40, FUSING_TOKENS = 46 };
+
+/* Decodes tokens, prefills up to position PREFILLED, past the windows of the models, and decodes
+ * again there. */
+static fusing_result run_fused_or_plain(const bz_model *m, bool exact, bool plain)
+{
+    const bz_session_options o = {.size = sizeof o, .exact = exact, .chunk = 512, .no_fuse = plain};
+    bz_session *s = session_or_fail(m, &o);
+    fusing_result r = {.logits = calloc((size_t)FUSING_TOKENS * bz_model_vocab(m), sizeof(float))};
+    int32_t ids[FUSING_TOKENS];
+    for (int i = 0; i < FUSING_TOKENS; i++) {
+        ids[i] = i ? 494 + i * 37 % 139 : 2;
+    }
+    for (uint32_t at = 0, end; at < FUSING_TOKENS; at = end) {
+        end = at == FIRST_DECODED ? PREFILLED : at + 1;
+        uint64_t before = gpu_counts_of(bz_model_device(m)).dispatches;
+        bz_error err = {0};
+        CHECKF(prefill(s, ids, end, 0, r.logits, &err) == BZ_OK, "%s", err.text);
+        r.dispatches[end == at + 1 ? ONE_ROW : MANY_ROWS] +=
+            gpu_counts_of(bz_model_device(m)).dispatches - before;
+    }
+    bz_session_free(s);
+    return r;
+}
+
 static void test_fusing(const char *file, bool exact)
 {
     if (!wants(file)) {
         return;
     }
+    static const uint32_t ranges[][2] = {
+        {0, FIRST_DECODED}, {FIRST_DECODED, PREFILLED}, {PREFILLED, FUSING_TOKENS}};
     begin("gpu %s%s: the fused list has the plain list's results, with fewer dispatches", file,
           exact ? "" : ", 8-bit activations");
     bz_model *m = open_on_or_fail(model_path(file), "gpu");
-    uint32_t vocab = bz_model_vocab(m);
-    int32_t ids[40];
-    for (int i = 0; i < 40; i++) {
-        ids[i] = i ? 494 + i * 37 % 139 : 2;
-    }
-    static const struct {
-        uint32_t chunk, tokens;
-    } passes[] = {{512, 40}, {1, 12}};
-    for (int c = 0; c < 2; c++) {
-        const uint32_t n = passes[c].tokens;
-        uint64_t dispatches[2];
-        float *rows[2];
-        for (int plain = 0; plain < 2; plain++) {
-            bz_session *s =
-                session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
-                                                         .exact = exact,
-                                                         .chunk = passes[c].chunk,
-                                                         .no_fuse = plain});
-            rows[plain] = calloc(n * vocab, sizeof(float));
-            uint64_t before = gpu_counts_of(bz_model_device(m)).dispatches;
-            bz_error err = {0};
-            CHECKF(prefill(s, ids, n, 0, rows[plain], &err) == BZ_OK, "%s", err.text);
-            dispatches[plain] = gpu_counts_of(bz_model_device(m)).dispatches - before;
-            bz_session_free(s);
-        }
+    const uint32_t vocab = bz_model_vocab(m);
+    fusing_result fused = run_fused_or_plain(m, exact, false),
+                  plain = run_fused_or_plain(m, exact, true);
+    for (int i = 0; i < 3; i++) {
+        const uint32_t first = ranges[i][0], n = ranges[i][1] - first;
+        const float *a = fused.logits + first * vocab, *b = plain.logits + first * vocab;
         /* a rounding that tips over moves an activation by 1/127, and one near a choice of experts
          * a whole row */
-        double d = exact ? max_difference(rows[0], rows[1], n * vocab)
-                         : middle_difference(rows[0], rows[1], n, vocab);
-        printf("  fused %llu dispatches, plain %llu, off by %g\n",
-               (unsigned long long)dispatches[0], (unsigned long long)dispatches[1], d);
-        CHECKF(d <= (exact ? 1e-4 : 0.2), "off by %g", d);
-        CHECK(dispatches[0] < dispatches[1]);
-        free(rows[0]);
-        free(rows[1]);
+        double d = exact ? max_difference(a, b, n * vocab) : middle_difference(a, b, n, vocab);
+        printf("  from token %u off by %g\n", first, d);
+        CHECKF(d <= (exact ? 1e-4 : 0.2), "from token %u off by %g", first, d);
     }
+    for (int kind = 0; kind < PASS_KINDS; kind++) {
+        printf("  fused %llu dispatches, plain %llu\n", (unsigned long long)fused.dispatches[kind],
+               (unsigned long long)plain.dispatches[kind]);
+        CHECK(fused.dispatches[kind] < plain.dispatches[kind]);
+    }
+    free(fused.logits);
+    free(plain.logits);
     bz_model_free(m);
 }
 
@@ -275,10 +332,10 @@ static void test_fusing(const char *file, bool exact)
  * logits agree closely (row and tile kernels add up in different orders). */
 static void test_reuse(void)
 {
-    if (!wants("nano-e-q4_0 sessions")) {
+    if (!wants("nano-e-q8_0 sessions")) {
         return;
     }
-    bz_model *m = open_on_or_fail(model_path("nano-e-q4_0.gguf"), "gpu");
+    bz_model *m = open_on_or_fail(model_path("nano-e-q8_0.gguf"), "gpu");
     uint32_t vocab = bz_model_vocab(m);
     int32_t ids[200], made[60];
     for (int i = 0; i < 200; i++) {
@@ -303,16 +360,18 @@ static void test_reuse(void)
 
     begin("gpu caches grow past their first size");
     s = gpu_session(m, true, 512);
-    int32_t *many = malloc(400 * sizeof *many);
-    for (int i = 0; i < 400; i++) {
+    enum { FIRST_SIZE = 256, GROWN = FIRST_SIZE + 16 };
+    int32_t many[GROWN];
+    for (int i = 0; i < GROWN; i++) {
         many[i] = i ? 494 + i * 31 % 139 : 2;
     }
-    CHECK(prefill(s, many, 200, 0, NULL, &err) == BZ_OK &&
-          prefill(s, many, 400, 0, NULL, &err) == BZ_OK);
-    CHECK(prefill(fresh, many, 400, 0, NULL, &err) == BZ_OK);
+    CHECK(prefill(s, many, FIRST_SIZE - 16, 0, NULL, &err) == BZ_OK);
+    uint64_t bytes = bz_session_get_stats(s).cache_bytes;
+    CHECK(prefill(s, many, GROWN, 0, NULL, &err) == BZ_OK);
+    CHECK(bz_session_get_stats(s).cache_bytes > bytes);
+    CHECK(prefill(fresh, many, GROWN, 0, NULL, &err) == BZ_OK);
     d = max_difference(bz_session_logits(s), bz_session_logits(fresh), vocab);
     CHECKF(d <= 1e-3, "off by %g", d);
-    free(many);
     bz_session_free(s);
     bz_session_free(fresh);
     bz_model_free(m);
@@ -342,7 +401,9 @@ int main(void)
     test_fusing("tiny-moe-q4_k_m.gguf", true);
     test_fusing("tiny-12b-q4_k_m.gguf", true);
     test_fusing("tiny-e-q4_k_m.gguf", false);
-    test_fusing("tiny-e-q5_k_m.gguf", false);
+    if (!quick_run()) {
+        test_fusing("tiny-e-q5_k_m.gguf", false);
+    }
     test_fusing("tiny-dense-q6_k.gguf", false);
     test_fusing("nano-moe-q8_0.gguf", false);
     test_reuse();

@@ -146,7 +146,7 @@ bool parity_forget(parity *p)
         b->kv_free(b, p->kv[i]);
         p->kv[i] = NULL;
         bz_status status = b->kv_new(b, p->options.caches, p->options.n_caches,
-                                     p->options.f32_cache, p->options.slack, &p->kv[i], &err);
+                                     p->options.f32_cache, p->options.slack, NULL, &p->kv[i], &err);
         if (!CHECKF(status == BZ_OK, "%s: no cache: %s", b->name, err.text)) {
             p->failed = true;
         }

@@ -58,7 +58,7 @@ export async function testWgslTexts(gpu: GPU): Promise<void> {
                 const what = `${type ?? "any type"}, features ${features.join() || "none"}`;
                 checkEqual(await errorsOf(await deviceWith(features), text), [], what);
                 check(/@compute/.test(text), `${what}: no entry point`);
-                check(subgroups || features.length === 0 || /matrix/.test(name), `${what}: the plain form needs a feature`);
+                check(subgroups || features.length === 0 || /matrix|tile16/.test(name), `${what}: the plain form needs a feature`);
             }
         });
     }

@@ -108,6 +108,28 @@ static bz_status find_adapter(gpu *g, const wgpu_chain *chain, bz_error *err)
     return BZ_OK;
 }
 
+/* Entry i of a list whose entries have that many words: Dawn has appended words to them. */
+static const wgpu_matrix_config *config_at(const wgpu_matrix_configs *list, size_t words, size_t i)
+{
+    return (
+        const wgpu_matrix_config *)(const void *)((const uint32_t *)(const void *)list->configs +
+                                                  words * i);
+}
+
+/* Can the list have entries of that many words? With a wrong number, other fields take the place of
+ * the kinds of components, and sizes are larger than those. */
+static bool has_entries_of(const wgpu_matrix_configs *list, size_t words)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const wgpu_matrix_config *c = config_at(list, words, i);
+        if (c->factors > WGPU_LAST_COMPONENT || c->sums > WGPU_LAST_COMPONENT || c->m < 4 ||
+            c->n < 4 || c->k < 4) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The configuration that the kernels are written for. */
 static bool is_known(const wgpu_matrix_config *c)
 {
@@ -130,8 +152,11 @@ static bool has_matrices(gpu *g)
         g->fn.AdapterGetInfo(g->adapter, &info) != WGPU_SUCCESS) {
         return false;
     }
-    for (size_t i = 0; i < list.n; i++) {
-        found = found || is_known(&list.configs[i]);
+    /* since 2026 with the smallest and the largest subgroup */
+    const size_t old_words = sizeof(wgpu_matrix_config) / 4,
+                 words = has_entries_of(&list, old_words) ? old_words : old_words + 2;
+    for (size_t i = 0; i < list.n && has_entries_of(&list, words); i++) {
+        found = found || is_known(config_at(&list, words, i));
     }
     info.next = NULL;
     g->fn.AdapterInfoFreeMembers(info);

@@ -72,7 +72,7 @@ enum {
     WGPU_CHAIN_DAWN_TOGGLES = 0x0005000A,
     WGPU_CHAIN_MATRICES = 0x0005003B
 };
-enum { WGPU_COMPONENT_F32 = 1, WGPU_COMPONENT_F16 = 2 }; /* of subgroup matrices */
+enum { WGPU_COMPONENT_F32 = 1, WGPU_COMPONENT_F16 = 2, WGPU_LAST_COMPONENT = 6 }; /* of matrices */
 
 /* Features were renumbered in June 2025, together with the arrival of wgpuGetInstanceFeatures;
  * a library that exports that function uses the second column. */

@@ -19,7 +19,8 @@ static const char *const type_files[BZ_TYPE_END] = {
 #define ANY      UINT64_MAX /* all that have a file */
 #define K_TYPES  (T(BZ_Q4_K) | T(BZ_Q5_K) | T(BZ_Q6_K))
 #define FLOATS   (T(BZ_F32) | T(BZ_F16) | T(BZ_BF16))
-#define INT8     (T(BZ_Q8_0) | T(BZ_Q4_0) | T(BZ_Q4_1) | T(BZ_Q5_0) | T(BZ_Q5_1) | K_TYPES)
+#define TABLES   (T(BZ_IQ4_NL) | T(BZ_IQ4_XS) | T(BZ_MXFP4))
+#define INT8     (T(BZ_Q8_0) | T(BZ_Q4_0) | T(BZ_Q4_1) | T(BZ_Q5_0) | T(BZ_Q5_1) | K_TYPES | TABLES)
 #define REPACKED T(BZ_Q6_K)
 
 /* How kernels that come in two shapes fill their slots. Even: rows are whole vec4. */
@@ -46,11 +47,13 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_SHORT_ANY] = {"linear_short_any", "product/linear_short.wgsl", {NULL}, ANY, ANY_TILE " " ANY_RUN " " ROWS},
     [GPU_EXPERT_SHORT] = {"expert_short", "product/linear_short.wgsl", {NULL}, ANY, EVEN_TILE " " EVEN_RUN " " EXPERTS},
     [GPU_EXPERT_SHORT_ANY] = {"expert_short_any", "product/linear_short.wgsl", {NULL}, ANY, ANY_TILE " " ANY_RUN " " EXPERTS},
-    [GPU_LINEAR_TILE8] = {"linear_tile8", "product/linear_tile8.wgsl", {NULL}, INT8, "tile=product/tile8_rows"},
+    [GPU_LINEAR_TILE8] = {"linear_tile8", "product/linear_tile8.wgsl", {"PARTIAL"}, INT8, "tile=product/tile8_rows"},
     [GPU_EXPERT_TILE8] = {"expert_tile8", "product/linear_tile8.wgsl", {NULL}, INT8, "tile=product/tile8_experts"},
     [GPU_QUANTIZE] = {"quantize", "product/quantize.wgsl", {"GATE", "SUMS0", "SUMS1"}, 0, NULL},
     [GPU_LINEAR_MATRIX] = {"linear_matrix", "product/linear_matrix.wgsl", {NULL}, 0, NULL},
     [GPU_TO_F16] = {"to_f16", "product/to_f16.wgsl", {NULL}, 0, NULL},
+    [GPU_LINEAR_TILE16] = {"linear_tile16", "product/linear_tile16.wgsl", {NULL}, ANY, "eight=type.aligned|type.unpack " EVEN_RUN},
+    [GPU_TO_TILE16] = {"to_tile16", "product/to_tile16.wgsl", {"GATE", "SUMS0", "SUMS1", "THREADS", "EACH"}, 0, NULL},
     [GPU_SPLIT_SUM] = {"split_sum", "product/split_sum.wgsl", {NULL}, 0, NULL},
     [GPU_GROUP_PAIRS] = {"group_pairs", "product/group_pairs.wgsl", {"TILE", "EXPERTS", "WORDS"}, 0, NULL},
     [GPU_NORM] = {"norm", "norm/norm.wgsl", {"AFTER", "PER_THREAD", "SUMS", "CACHED"}, 0, NULL},
@@ -132,6 +135,11 @@ bool gpu_kernels_packed(bz_type type)
 bool gpu_kernels_tile8(bz_type type)
 {
     return gpu_kernel_has_type(GPU_LINEAR_TILE8, type);
+}
+
+bool gpu_kernels_tile16(bz_type type)
+{
+    return gpu_kernel_has_type(GPU_LINEAR_TILE16, type) && type != BZ_F32 && type != BZ_BF16;
 }
 
 uint32_t gpu_kernel_subgroup_override(gpu_kernel kernel)

@@ -30,6 +30,8 @@ typedef enum gpu_kernel {
     GPU_QUANTIZE,      /* int8 activations for the tile8 kernels */
     GPU_LINEAR_MATRIX, /* more than 64 rows, f16 weights, on subgroup matrices */
     GPU_TO_F16,        /* f16 activations for kernels on subgroup matrices */
+    GPU_LINEAR_TILE16, /* more than 64 rows, any type, on subgroup matrices */
+    GPU_TO_TILE16,     /* activations for it */
     GPU_SPLIT_SUM,     /* adds the partial sums of a tile kernel */
     GPU_GROUP_PAIRS,   /* lists rows by expert */
     /* norm/ */
@@ -111,6 +113,9 @@ const char *gpu_type_file(bz_type type);
 /* Do linear8 and the tile8 kernels exist for this block type? */
 bool gpu_kernels_packed(bz_type type);
 bool gpu_kernels_tile8(bz_type type);
+/* May linear_tile16 compute with this block type? Rounding F32 or BF16 to f16 would lose accuracy
+ * or range. */
+bool gpu_kernels_tile16(bz_type type);
 
 /* Index of the SUBGROUP override, GPU_MAX_OVERRIDES if the kernel has none. Value 0 selects the
  * form without subgroup operations. */

@@ -120,7 +120,7 @@
     F(S, u32, heads, "of the queries")                                                             \
     F(S, u32, kv_heads, "of the cache")                                                            \
     F(S, u32, window, "positions that a row sees; 0: all")                                         \
-    F(S, u32, ring, "rows of the cache if position p is in row p % ring; else 0")                  \
+    F(S, u32, ring, "rows of a sequence's ring, where position p is in row p % ring; or 0")        \
     F(S, u32, first_row, "of the cache in this binding")                                           \
     F(S, u32, row_count, "rows of the cache in this binding")                                      \
     F(S, u32, parts, "partial results of all splits and bindings; 1: the result itself")           \

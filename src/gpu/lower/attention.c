@@ -64,8 +64,8 @@ static uint32_t tile_splits(const builder *x, uint32_t tiles, const bz_step *ste
     return splits ? (uint32_t)splits : 1;
 }
 
-/* Many rows share what they fetch of the cache; few rows leave most of a GPU idle unless the
- * positions are split. */
+/* Many rows of one sequence share what they fetch of the cache; few rows leave most of a GPU idle
+ * unless the positions are split. Rows of different sequences have nothing to share. */
 void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step)
 {
     const bz_cache_info *cache = &x->plan->caches[step->cache.id - 1];
@@ -87,14 +87,14 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
     const bool can_tile = step->width % 64 == 0 && step->width <= 512 &&
                           (vectors & (vectors - 1)) == 0 &&
                           (p->in0 | p->in0_stride | p->out0 | p->out0_stride) % 4 == 0;
-    if (x->rows > GPU_MAX_VECTOR_ROWS && can_tile) {
+    const bool by_row = x->rows <= GPU_MAX_VECTOR_ROWS || x->plan->many_sequences;
+    if (!by_row && can_tile) {
         d.y = divide_up(x->rows, 32);
         d.z = d.split.splits = tile_splits(x, d.x * d.y, step);
         d.split.rows = x->rows;
         gpu_emit(x, GPU_ATTEND_TILE, BZ_F32,
                  (gpu_overrides){{per_vector, step->width, step->width > 256 ? 256 : 128}}, d);
-    } else if (x->rows > GPU_MAX_VECTOR_ROWS || step->bidirectional || step->width % 8 ||
-               step->width > 1024) {
+    } else if (!by_row || step->bidirectional || step->width % 8 || step->width > 1024) {
         gpu_emit(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->in->f32_cache}}, d);
     } else {
         if (query_norm) {

@@ -5,7 +5,10 @@
 
 #include "gpu/lower/fuse.h"
 
-enum { GPU_MAX_PENDING_SUMS = 8, GPU_MAX_INT8_TENSORS = 4 };
+enum { GPU_MAX_PENDING_SUMS = 8, GPU_MAX_STORED = 4 };
+
+/* What activations are rounded to for a product. */
+typedef enum gpu_form { GPU_F32, GPU_INT8, GPU_F16 } gpu_form;
 
 typedef struct builder {
     const gpu_lower_input *in;
@@ -25,15 +28,17 @@ typedef struct builder {
     uint32_t table_vec4s;
     bz_tensor table_ids;      /* the expert ids that it lists, */
     uint32_t table_tile_rows; /* rows of its tiles; */
-    /* then int8 rows of one tensor, quantized by a dispatch of their own; */
-    uint32_t int8_vec4s;
-    bz_tensor int8_tensor;
-    /* then tensors that other kernels write as int8, each until its last reader. */
+    /* then int8 or f16 rows of one tensor, converted by a dispatch of their own; */
+    uint32_t converted_vec4s;
+    bz_tensor converted;
+    gpu_form converted_form;
+    /* then tensors that other kernels write rounded, each until its last reader. */
     struct {
         bz_tensor tensor;
+        gpu_form form;
         uint32_t at;
-    } int8_tensors[GPU_MAX_INT8_TENSORS];
-    uint32_t n_int8_tensors;
+    } stored[GPU_MAX_STORED];
+    uint32_t n_stored;
 
     /* partial_sums.c: products whose partial sums are not added up yet */
     struct {
@@ -117,18 +122,23 @@ void gpu_side_reserve(builder *x);
 uint32_t gpu_max_expert_tiles(const builder *x, const bz_step *step, uint32_t tile_rows);
 /* Fills the table with the experts that the current step's rows chose, unless it is there. */
 void gpu_group_by_expert(builder *x, uint32_t tile_rows);
-/* Quantizes the input of the current step, `inputs` vectors of k values per row, unless that was
- * done. With x->geglu the result of geglu is quantized. */
-void gpu_quantize(builder *x, uint32_t k, uint32_t inputs);
-/* Where the int8 values and the scales of the current step's input lie, in vec4s. */
-void gpu_int8_input(const builder *x, uint32_t k, uint32_t inputs, uint32_t *values,
-                    uint32_t *scales);
-/* Was t written as int8 by another kernel? Then where its values and scales lie, in vec4s. */
-bool gpu_is_int8(const builder *x, bz_tensor t, uint32_t *values, uint32_t *scales);
-/* Space for a tensor that a kernel writes as int8; false: there is none. Freed by
- * gpu_release_int8 after the last group that reads the tensor. */
-bool gpu_store_int8(builder *x, bz_tensor t, uint32_t *values, uint32_t *scales);
-void gpu_release_int8(builder *x);
+/* Does the product run on subgroup matrices, in linear_tile16? */
+bool gpu_is_tile16(const builder *x, const bz_step *s);
+/* Converts the input of the current step, `inputs` vectors of k values per row, to f16 for
+ * linear_tile16, else to int8, unless that was done. With x->geglu the result of geglu is
+ * converted. */
+void gpu_convert_input(builder *x, uint32_t k, uint32_t inputs);
+/* Where its values and the scales lie, in vec4s. */
+void gpu_converted_input(const builder *x, uint32_t k, uint32_t inputs, uint32_t *values,
+                         uint32_t *scales);
+/* Was t written in that form by another kernel? Then where its values and scales lie, in vec4s. */
+bool gpu_is_stored(const builder *x, bz_tensor t, gpu_form form, uint32_t *values,
+                   uint32_t *scales);
+/* Space for a tensor that a kernel writes in the form that the products that read it want; GPU_F32:
+ * there is none, or they differ. Freed by gpu_release_stored after the last group that reads the
+ * tensor. */
+gpu_form gpu_store_rounded(builder *x, bz_tensor t, uint32_t *values, uint32_t *scales);
+void gpu_release_stored(builder *x);
 
 /* ---- partial_sums.c: split-K --------------------------------------------------------------------
  */

@@ -2,7 +2,7 @@
  * each of its pieces. Called when a list is recorded, again whenever a cache has grown. */
 #include <stdlib.h>
 
-#include "gpu/lower/lower.h"
+#include "gpu/lower/fuse.h"
 
 static uint32_t pieces_of(const gpu_cache_shape *caches, uint32_t cache)
 {
@@ -15,7 +15,8 @@ enum {
     SHORT_RANGE = 64,       /* positions of a split as long as a product combines them, */
     LONG_RANGE = 256,       /* and beyond */
     MAX_SHORT = 1024,       /* positions that a product combines the parts of */
-    MAX_SPLIT_GROUPS = 512, /* workgroups of one row */
+    MAX_SPLIT_GROUPS = 512, /* workgroups of one row, */
+    MANY_ROWS_GROUPS = 1024 /* of all rows of a pass of many sequences */
 };
 
 /* Splits of attend_split, by the positions that a row may see: as measured on an H200. */
@@ -24,12 +25,15 @@ static uint32_t splits_by_length(const gpu_split *s, const gpu_cache_shape *c)
     if (!c) {
         return MAX_READER_PARTS;
     }
-    const uint32_t rows = c->n_pieces > 1 ? c->piece_rows : c->rows,
+    const uint32_t rows = c->positions < c->piece_rows ? c->positions : c->piece_rows,
                    visible = s->window && s->window < rows ? s->window : rows;
     const bool is_short = visible <= MAX_SHORT;
     const uint32_t range = is_short ? SHORT_RANGE : LONG_RANGE,
-                   most = is_short ? MAX_READER_PARTS : MAX_SPLIT_GROUPS / s->heads,
-                   wanted = (visible + range - 1) / range, splits = wanted < most ? wanted : most;
+                   wanted = (visible + range - 1) / range;
+    const uint32_t most = s->rows > GPU_MAX_VECTOR_ROWS ? MANY_ROWS_GROUPS / (s->heads * s->rows)
+                          : is_short                    ? MAX_READER_PARTS
+                                                        : MAX_SPLIT_GROUPS / s->heads;
+    const uint32_t splits = wanted < most ? wanted : most;
     return splits > MIN_SPLITS ? splits : MIN_SPLITS;
 }
 
@@ -55,12 +59,11 @@ static uint32_t splits_of(const gpu_lowered *l, uint64_t max_binding, const gpu_
 static void set_piece(gpu_dispatch *d, const gpu_cache_shape *c, uint32_t piece, uint32_t splits,
                       uint32_t parts)
 {
-    const bool ring = c && c->ring;
     d->cache_piece = piece;
     gpu_attention_params *p = &d->params.attention;
-    p->ring = ring ? c->rows : 0;
-    p->first_row = c && !ring ? piece * c->piece_rows : 0;
-    p->row_count = c && !ring ? c->piece_rows : UINT32_MAX;
+    p->ring = c && c->ring ? c->positions : 0;
+    p->first_row = c ? piece * c->piece_rows : 0;
+    p->row_count = c ? c->piece_rows : UINT32_MAX;
     p->parts = parts;
     p->first_part = piece * splits;
     if (d->kernel == GPU_ATTEND_SPLIT) {

@@ -158,7 +158,7 @@ static void lower_group(builder *x, const gpu_group *g)
     default: gpu_lower_tower_group(x, g); break;
     }
     gpu_release_partial_sums(x);
-    gpu_release_int8(x);
+    gpu_release_stored(x);
 }
 
 void gpu_lowered_free(gpu_lowered *l)

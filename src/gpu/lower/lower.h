@@ -23,7 +23,7 @@ typedef struct gpu_lower_input {
     gpu_table_shape table; /* cached rows of weights->in_file */
     bool fuse;             /* false: every step is a kernel of its own */
     bool packed;           /* products with int8 activations, where a kernel has the type */
-    bool matrices;         /* towers: f16 activations on subgroup matrices */
+    bool matrices;         /* f16 activations on subgroup matrices; text: with `packed` only */
     bool f32_cache;        /* keys and values in f32; else f16 */
 } gpu_lower_input;
 
@@ -57,11 +57,13 @@ uint64_t gpu_lowered_offset(const gpu_lowered *l, bz_tensor t);
 
 /* ---- caches in pieces: cache_pieces.c ---------------------------------------------------- */
 
-/* How one cache lies in GPU memory. A cache larger than one binding is cut between rows. */
+/* How the rows of one cache, those of all sequences, lie in GPU memory. A cache larger than one
+ * binding is cut between rows, or between rings. */
 typedef struct gpu_cache_shape {
-    uint32_t rows, piece_rows; /* all rows; rows of every piece but the last */
+    uint32_t positions;  /* capacity of the longest sequence; rows of a ring */
+    uint32_t piece_rows; /* rows of every piece but the last */
     uint32_t n_pieces;
-    bool ring; /* position p lies in row p % rows; always one piece */
+    bool ring; /* position p of a sequence lies in row p % positions of its ring */
 } gpu_cache_shape;
 
 /* The list for these caches: a dispatch that binds a cache becomes one per piece, and combining

@@ -47,7 +47,7 @@ static bool has_storage(const builder *x, uint32_t workgroup_bytes)
 
 static bool can_multiply(const builder *x, const bz_step *s)
 {
-    if (!x->in->matrices || s->op != BZ_OP_LINEAR) {
+    if (!x->in->matrices || x->in->packed || s->op != BZ_OP_LINEAR) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(x->in->weights->table, s->w[0]);

@@ -2,7 +2,8 @@
  * (kernels/norm/norms.wgsl). Called by lower.c. */
 #include "gpu/lower/builder.h"
 
-enum { FLAG_SCALE = 1, FLAG_KEEP_SUM = 2, FLAG_MUL = 4, FLAG_INT8 = 16 }; /* FLAGS of norms.wgsl */
+enum { FLAG_SCALE = 1, FLAG_KEEP_SUM = 2, FLAG_MUL = 4, FLAG_INT8 = 16, FLAG_F16 = 128 };
+/* FLAGS of norms.wgsl */
 
 void gpu_lower_norms(builder *x, const gpu_group *g)
 {
@@ -32,7 +33,7 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
     if (g->norms.has_scale) {
         weight[n++] = gpu_bind_weight(x, last->w[0]);
     }
-    /* offset and stride of each norm; of int8 rows: offset of the values, of the scales */
+    /* offset and stride of each norm; rounded: offset of the values, of the scales */
     uint32_t *const outs[GPU_MAX_NORMS][2] = {{&p->norm.norm0_out, &p->norm.norm0_stride},
                                               {&p->norm.norm1_out, &p->norm.norm1_stride},
                                               {&p->norm.norm2_out, &p->norm.norm2_stride}};
@@ -40,8 +41,10 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
         const bz_step *norm = &plan->steps[g->norms.norm[i]],
                       *end = norm + gpu_norm_steps(plan, g->norms.norm[i]) - 1;
         weight[n++] = gpu_bind_weight(x, end->w[0]);
-        if (g->norms.int8[i] && gpu_store_int8(x, end->out[0], outs[i][0], outs[i][1])) {
-            flags |= (uint32_t)FLAG_INT8 << i;
+        const gpu_form form =
+            g->norms.int8[i] ? gpu_store_rounded(x, end->out[0], outs[i][0], outs[i][1]) : GPU_F32;
+        if (form != GPU_F32) {
+            flags |= (uint32_t)(form == GPU_INT8 ? FLAG_INT8 : FLAG_F16) << i;
         } else {
             *outs[i][0] = gpu_offset_of(x, end->out[0]);
             *outs[i][1] = gpu_stride_of(x, end->out[0]);

@@ -38,7 +38,7 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
     uint32_t flags = 0;
     p->in0 = gpu_offset_of(x, product->in[0]);
     p->in0_stride = gpu_stride_of(x, product->in[0]);
-    if (gpu_is_int8(x, product->in[0], &p->in0, &p->in0_stride)) {
+    if (gpu_is_stored(x, product->in[0], GPU_INT8, &p->in0, &p->in0_stride)) {
         flags |= FLAG_INT8;
     } else if (x->partial_tensor.id && product->in[0].id == x->partial_tensor.id &&
                x->partial.split.reader_combines) {
@@ -85,7 +85,7 @@ static uint32_t lower_epilogue(const builder *x, const gpu_group *g, gpu_fused_p
         return 0;
     }
     const uint32_t int8 =
-        gpu_is_int8(x, last->out[0], &p->out0, &p->out0_stride) ? FLAG_INT8_OUT : 0;
+        gpu_is_stored(x, last->out[0], GPU_INT8, &p->out0, &p->out0_stride) ? FLAG_INT8_OUT : 0;
     if (epilogue->op == BZ_OP_SOFTCAP) {
         p->cap = epilogue->scale;
         return FLAG_SOFTCAP;
@@ -157,8 +157,8 @@ static uint32_t set_experts(const builder *x, const gpu_group *g, const gpu_piec
     return FLAG_EXPERTS;
 }
 
-/* How many threads share an output: so many that each has a few units of its sum, and that there
- * are enough workgroups. As measured on an H200. */
+/* How many threads share an output: each has a few units of its sum, and there are enough
+ * workgroups. As measured on an H200. */
 static uint32_t lanes_of(uint32_t k, uint32_t outputs, uint32_t outs, uint32_t max_lanes)
 {
     const uint32_t units = k / 32;
@@ -181,7 +181,7 @@ void gpu_lower_products(builder *x, const gpu_group *g)
     x->rows = bz_plan_rows_of(x->plan, product->out[0]);
     if (g->products.int8 && (pieces.n == 1 || product->op == BZ_OP_EXPERT_LINEAR)) {
         uint32_t values, scales;
-        gpu_store_int8(x, x->step[g->products.epilogue].out[0], &values, &scales);
+        gpu_store_rounded(x, x->step[g->products.epilogue].out[0], &values, &scales);
     }
     for (uint32_t i = 0; i < pieces.n; i++) {
         const gpu_piece *piece = &pieces.piece[i];
@@ -219,6 +219,7 @@ void gpu_lower_products(builder *x, const gpu_group *g)
         if (!(flags & FLAG_EXPERTS)) {
             d.y = divide_up(d.x, limits->max_workgroups);
             d.x = divide_up(d.x, d.y);
+            d.z = n;
         }
         gpu_emit(x, flags & FLAG_INT8 ? GPU_LINEAR8_STORED : GPU_LINEAR8, w->type, o, d);
     }

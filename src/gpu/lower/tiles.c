@@ -1,13 +1,14 @@
-/* Products of many rows: tiles of rows by outputs, with int8 activations where allowed and where
- * the weights are integers (kernels/product/linear_tile8.wgsl), else in f32
- * (kernels/product/linear_tile.wgsl, linear_short.wgsl). Rows of experts are grouped by expert
- * first. */
+/* Products of many rows: tiles of rows by outputs. Where activations may be rounded: in f16 on
+ * subgroup matrices (kernels/product/linear_tile16.wgsl), or in int8 if the weights are integers
+ * (linear_tile8.wgsl). Else in f32 (linear_tile.wgsl, linear_short.wgsl). Rows of experts are
+ * grouped by expert first. */
 #include "gpu/lower/builder.h"
 
 enum {
     FLOAT_STEP = 16, /* values of k in workgroup memory at once */
     SHORT_STEP = 64,
     INT8_STEP = 64,
+    F16_STEP = 64,
     SHORT_ROWS = 64, /* up to this many rows linear_short is faster than linear_tile */
     /* split-K */
     MIN_SPLIT = 256, /* values of k */
@@ -31,8 +32,10 @@ static uint32_t splits_for(const builder *x, const tile_shape *shape, uint64_t t
                            uint64_t outputs)
 {
     const uint64_t fit = gpu_scratch_left(x) / (4 * x->rows * outputs);
-    const uint32_t min_split = tiles <= FEW_TILES ? MIN_SPLIT_FEW : MIN_SPLIT;
-    uint32_t max = tiles <= FEW_TILES ? MAX_SPLITS_FEW : MAX_SPLITS;
+    /* on matrices a tile takes so little time that adding up many partial sums would take longer */
+    const bool few = tiles <= FEW_TILES && shape->kernel != GPU_LINEAR_TILE16;
+    const uint32_t min_split = few ? MIN_SPLIT_FEW : MIN_SPLIT;
+    uint32_t max = few ? MAX_SPLITS_FEW : MAX_SPLITS;
     max = k / min_split < max ? k / min_split : max;
     max = fit < max ? (uint32_t)fit : max;
     const uint32_t wanted = tiles < shape->split_below ? divide_up(shape->split_target, tiles) : 1;
@@ -55,8 +58,11 @@ static bool is_vec4_aligned(const builder *x, uint32_t k_step)
 }
 
 /* As measured on an H200 (docs/SPEED-LOG.md). */
-static tile_shape shape_for(const builder *x, bool int8, bool experts)
+static tile_shape shape_for(const builder *x, bool f16, bool int8, bool experts)
 {
+    if (f16) {
+        return (tile_shape){GPU_LINEAR_TILE16, 128, 128, F16_STEP, 192, 240};
+    }
     if (int8 && experts) { /* few rows share a matrix */
         return (tile_shape){GPU_EXPERT_TILE8, 32, 128, INT8_STEP, 256, 512};
     }
@@ -88,13 +94,15 @@ void gpu_lower_tiles(builder *x)
     const gpu_pieces pieces = gpu_pieces_of(x->in->weights, x->step->w[0]);
     const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
     const bool experts = x->step->op == BZ_OP_EXPERT_LINEAR;
-    const bool int8 = x->in->packed && gpu_kernels_tile8(w->type);
+    const bool f16 = gpu_is_tile16(x, x->step);
+    const bool int8 = !f16 && x->in->packed && gpu_kernels_tile8(w->type);
     const uint32_t k = (uint32_t)w->ne[0],
                    inputs = bz_plan_tensor(x->plan, x->step->in[0])->cols / k;
-    const tile_shape shape = shape_for(x, int8, experts);
+    const tile_shape shape = shape_for(x, f16, int8, experts);
     const uint32_t steps = divide_up(k, shape.step);
     const uint32_t y =
         experts ? gpu_max_expert_tiles(x, x->step, shape.rows) : divide_up(x->rows, shape.rows);
+    const bool partial = shape.kernel == GPU_LINEAR_TILE8 && x->rows <= shape.rows / 2;
     uint32_t splits =
         experts ? 1
                 : splits_for(x, &shape, (uint64_t)divide_up(w->ne[1], shape.outs) * y, k, w->ne[1]);
@@ -103,8 +111,8 @@ void gpu_lower_tiles(builder *x)
     if (experts) {
         gpu_group_by_expert(x, shape.rows);
     }
-    if (int8) {
-        gpu_quantize(x, k, inputs);
+    if (f16 || int8) {
+        gpu_convert_input(x, k, inputs);
     }
     if (x->geglu) { /* its partial sums have been read now */
         gpu_release_partial_sums(x);
@@ -119,8 +127,8 @@ void gpu_lower_tiles(builder *x)
     p->split_steps = split_steps;
     p->tiles = 1; /* the expert table: its tiles, then its list of rows */
     p->pairs = experts ? 1 + gpu_max_expert_tiles(x, x->step, shape.rows) : 0;
-    if (int8) {
-        gpu_int8_input(x, k, inputs, &p->in0, &p->in1);
+    if (f16 || int8) {
+        gpu_converted_input(x, k, inputs, &p->in0, &p->in1);
     }
     if (splits > 1) {
         p->out1_stride = x->rows * p->cols;
@@ -132,7 +140,7 @@ void gpu_lower_tiles(builder *x)
         d.params.product.first_row = pieces.piece[i].first_row;
         d.params.product.row_count = pieces.piece[i].rows;
         d.x = divide_up(experts ? w->ne[1] : pieces.piece[i].rows, shape.outs);
-        gpu_emit(x, shape.kernel, w->type, (gpu_overrides){{0}}, d);
+        gpu_emit(x, shape.kernel, w->type, (gpu_overrides){{partial}}, d);
     }
     if (splits > 1) {
         gpu_dispatch d = {.params = whole.params, .x = divide_up(w->ne[1], 64), .y = x->rows};

@@ -56,9 +56,9 @@ static bz_pass_state fetch_rows(gpu_backend *b, const bz_rows *rows, bz_error *e
 }
 
 /* Of the buffers that a list binds. */
-static uint64_t generations(const gpu_backend *b, const bz_kv *kv)
+static uint64_t generations(const gpu_backend *b, const kv_pool *pool)
 {
-    return (uint64_t)(kv ? kv->generation : 0) << 32 | b->arena_generation;
+    return (uint64_t)(pool ? pool->generation : 0) << 32 | b->arena_generation;
 }
 
 bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err)
@@ -72,11 +72,12 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
     case GPU_PIPELINE_READY: break;
     }
     const bz_kv *kv = rows->kv ? rows->kv[0] : NULL; /* towers have no caches */
-    if (!s->list || s->recorded_for != generations(b, kv)) {
-        if (gpu_record(b, s, kv, err) != BZ_OK) {
+    const kv_pool *pool = kv ? kv->pool : NULL;      /* that of all sequences of the pass */
+    if (!s->list || s->recorded_for != generations(b, pool)) {
+        if (gpu_record(b, s, pool, err) != BZ_OK) {
             return BZ_PASS_ERROR;
         }
-        s->recorded_for = generations(b, kv); /* recording may have replaced the arena */
+        s->recorded_for = generations(b, pool); /* recording may have replaced the arena */
     }
     if (!gpu_reserve_host(b, s, err)) {
         return BZ_PASS_ERROR;
@@ -225,6 +226,27 @@ static bz_pass_state read_output(gpu_backend *b, bz_error *err)
                           (uint64_t)rows * out->cols * sizeof(float), b->out, err);
 }
 
+/* A pass without output is done when the one before has finished: the device always has a pass to
+ * go on with, and at most two of a prompt are queued. If no pass follows, it has to finish itself.
+ */
+static bz_pass_state wait_for_pass(gpu_backend *b, bz_error *err)
+{
+    if (!b->fence && !(b->fence = gpu_signal(b->g, err))) {
+        return BZ_PASS_ERROR;
+    }
+    if (b->unfinished && !gpu_signal_done(b->g, b->unfinished)) {
+        return BZ_PASS_WAIT;
+    }
+    b->unfinished = 0;
+    if (b->pass->more_follows) {
+        b->unfinished = b->fence;
+    } else if (!gpu_signal_done(b->g, b->fence)) {
+        return BZ_PASS_WAIT;
+    }
+    b->fence = 0;
+    return BZ_PASS_DONE;
+}
+
 static bz_pass_state trace_pass(gpu_backend *b, uint64_t deadline, bz_error *err)
 {
     const bz_pass_state state = gpu_trace_step(b, deadline, err);
@@ -243,15 +265,7 @@ static bz_pass_state step(bz_backend *backend, uint64_t deadline, bz_error *err)
     case PASS_TOWER: return next_layer(b, err);
     case PASS_TRACING: return trace_pass(b, deadline, err);
     case PASS_READING: return read_output(b, err);
-    case PASS_WAITING: /* bounds how much of a prompt is queued */
-        if (!b->fence && !(b->fence = gpu_signal(b->g, err))) {
-            return BZ_PASS_ERROR;
-        }
-        if (!gpu_signal_done(b->g, b->fence)) {
-            return BZ_PASS_WAIT;
-        }
-        b->fence = 0;
-        return BZ_PASS_DONE;
+    case PASS_WAITING: return wait_for_pass(b, err);
     }
     return BZ_PASS_ERROR;
 }
@@ -281,6 +295,9 @@ static void free_backend(bz_backend *backend)
     gpu_backend *b = (gpu_backend *)(void *)backend;
     const gpu_buffer buffers[] = {b->arena, b->side, b->rows, b->empty, b->slots};
     stop(backend);
+    if (b->unfinished) {
+        gpu_read_drop(b->g, b->unfinished);
+    }
     for (int i = 0; i < 5; i++) {
         if (buffers[i]) {
             gpu_buffer_free(b->g, buffers[i]);
@@ -333,6 +350,7 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
     b->f32_cache = f32_cache;
     b->fuse = fuse;
     b->packed = !f32_cache && gpu_limits_of(b->g)->packed_dot;
+    b->matrices = b->packed && gpu_limits_of(b->g)->matrices;
     bz_error why = {0};
     b->rows = gpu_buffer_new(b->g, ROWS_WORDS * sizeof(uint32_t), GPU_STORAGE, &why);
     b->empty = b->rows ? gpu_buffer_new(b->g, 256, GPU_STORAGE, &why) : 0;

@@ -141,6 +141,18 @@ static void write_tower(gpu_backend *b, const bz_schedule *s, const bz_rows *row
     }
 }
 
+/* Which cache rows belong to each row. A pool of one sequence has zeros. */
+static void write_sequences(gpu_backend *b, const bz_rows *rows)
+{
+    uint32_t block[2 * GPU_MAX_ROWS];
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const bz_kv *kv = rows->kv[rows->seq[i]];
+        block[2 * i] = kv->index;
+        block[2 * i + 1] = kv->first;
+    }
+    gpu_write(b->g, b->rows, ROWS_SEQUENCES * sizeof *block, block, 2 * rows->n * sizeof *block);
+}
+
 /* ---- interface ---------------------------------------------------------------------------- */
 
 void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u)
@@ -162,6 +174,9 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         row[2] = i < rows->n_out ? rows->out[i] : 0;
     }
     gpu_write(b->g, b->rows, 0, block, (ROWS_LIST + 3 * rows->n) * sizeof *block);
+    if (rows->kv && ((const bz_kv *)rows->kv[0])->pool->capacity > 1) {
+        write_sequences(b, rows);
+    }
     if (rows->uniform) {
         write_canvas(b, s, rows);
     }

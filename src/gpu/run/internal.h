@@ -31,20 +31,37 @@ struct bz_schedule {
 
 /* ---- caches ----------------------------------------------------------------------------- */
 
+/* Keys and values of one layer, of all sequences of a pool. */
 typedef struct kv_cache {
     uint32_t row_values; /* kv_heads * head_dim */
-    uint32_t kv_heads, window, rows;
-    uint32_t piece_rows; /* as many as one binding holds; a ring is always one piece */
+    uint32_t kv_heads, window;
+    uint32_t rows;       /* of all sequences */
+    uint32_t ring;       /* rows of each sequence's ring; 0: not a ring */
+    uint32_t piece_rows; /* as many as one binding holds; whole rings */
     uint32_t n_pieces;
     gpu_buffer *k, *v; /* [n_pieces], each [rows, at most piece_rows][row_values] */
 } kv_cache;
 
-struct bz_kv {
+/* The caches of sequences whose rows may be in one pass. The pool is freed with its last
+ * sequence. */
+typedef struct kv_pool {
     gpu *g;
     uint32_t n, value_bytes;
-    uint32_t generation; /* changes when a buffer is replaced; unique among the caches of a back
-                            end */
-    kv_cache *cache;
+    uint32_t generation; /* changes when a list must be recorded again; unique among the pools of a
+                            back end */
+    kv_cache *cache;     /* [n] */
+    uint32_t rows;       /* of every cache that is not a ring */
+    uint32_t positions;  /* capacity of the longest sequence there */
+    uint32_t capacity;   /* sequences that rings have rows for */
+    bz_kv **sequence;    /* [capacity] NULL: none */
+    gpu_buffer spare;    /* rows on their way from one place of a buffer to another */
+} kv_pool;
+
+/* One sequence: ring number `index` of every ring, and rows first .. first + rows of the other
+ * caches. */
+struct bz_kv {
+    kv_pool *pool;
+    uint32_t index, first, rows;
 };
 
 /* ---- the parameter block of a pass ------------------------------------------------------ */
@@ -62,7 +79,10 @@ enum {
     ROWS_DRAWS,                                 /* f32 [GPU_MAX_ROWS] */
     ROWS_BLOCKS = ROWS_DRAWS + GPU_MAX_ROWS,    /* two words per row: first and last position of the
                                                    image that the row belongs to */
-    ROWS_WORDS = ROWS_BLOCKS + 2 * GPU_MAX_ROWS
+    ROWS_SEQUENCES = ROWS_BLOCKS + 2 * GPU_MAX_ROWS, /* two words per row: index of its sequence,
+                                                        first cache row of the sequence; zeros with
+                                                        one sequence */
+    ROWS_WORDS = ROWS_SEQUENCES + 2 * GPU_MAX_ROWS
 };
 #define ROWS_IS_SOFT  0x80000000u /* bits of an id: the row is an embedding, not a token; */
 #define ROWS_OF_IMAGE 0x40000000u /* it belongs to an image */
@@ -70,20 +90,24 @@ enum {
 /* ---- the back end ------------------------------------------------------------------------ */
 
 /* Passes that end in a short list (choose.c). */
-enum { GPU_MAX_IN_FLIGHT = 8 };
+enum { GPU_MAX_IN_FLIGHT = 8, GPU_MAX_CHOICES = 64 };
 
 typedef struct gpu_chooser {
     gpu_pipeline scan, pick;
     gpu_buffer request, work, answer;
-    uint32_t vocab;         /* that `work` is large enough for */
-    uint32_t edit_capacity; /* of `request` */
-    uint32_t *block;        /* host copy of `request` */
-    uint32_t wanted;        /* candidates of the passes sent now */
+    uint64_t work_words;
+    uint32_t rows;                    /* of a pass, that the buffers are large enough for */
+    uint32_t sequences;               /* whose requests fit */
+    uint32_t edit_capacity;           /* of each request */
+    uint32_t *block;                  /* host copy of `request` */
+    uint32_t *words;                  /* [rows] answers that are being read */
+    uint32_t wanted[GPU_MAX_CHOICES]; /* candidates, by sequence, of the passes sent now */
     struct {
         gpu_fence fence;
-        uint32_t wanted;
+        uint32_t choices, wanted[GPU_MAX_CHOICES];
     } in_flight[GPU_MAX_IN_FLIGHT]; /* a ring, oldest first */
     uint32_t first, n;
+    uint32_t last_choices; /* of the pass received last */
     bz_schedule *last_sent;
 } gpu_chooser;
 
@@ -118,12 +142,12 @@ typedef struct gpu_backend {
     const uint8_t *const *weight_bytes; /* in host memory: rope frequencies are read from it */
     bool f32_cache, fuse;
     bool packed;   /* products with int8 activations */
-    bool matrices; /* towers: f16 activations on subgroup matrices */
+    bool matrices; /* f16 activations on subgroup matrices */
 
     gpu_buffer arena;
     uint64_t arena_bytes;
     uint32_t arena_generation; /* lists bind the arena: they are recorded again when it grows */
-    uint32_t kv_generations;   /* given to caches so far */
+    uint32_t kv_generations;   /* given to pools of caches so far */
     gpu_buffer side;           /* lower/side.c */
     uint64_t side_bytes;
     gpu_buffer rows;         /* parameter block of the pass */
@@ -133,12 +157,14 @@ typedef struct gpu_backend {
 
     bz_schedule *schedule;
     const bz_rows *pass;
+    bz_rows logits_pass; /* of begin_logits */
     pass_stage stage;
     uint32_t segment;  /* next one of a streamed pass */
     uint32_t replayed; /* dispatches of a tower's pass */
     gpu_fence fence;
-    gpu_fence previous; /* tower: of the layer before the last one submitted */
-    float *out;         /* read-back of the output tensor */
+    gpu_fence previous;   /* tower: of the layer before the last one submitted */
+    gpu_fence unfinished; /* of a prompt's pass that is done for the session only */
+    float *out;           /* read-back of the output tensor */
     uint64_t out_bytes, read;
     float *angles; /* all rope tables */
     size_t angles_bytes;
@@ -161,7 +187,8 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
 /* Host memory that gpu_write_pass and reading the output need. */
 bool gpu_reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err);
 
-/* choose.c: buffers and pipelines for a plan of one row; two dispatches after those of the plan. */
+/* choose.c: buffers and pipelines for a plan whose rows all have logits, of one row or of many
+ * sequences; two dispatches after those of the plan. */
 bool gpu_chooses(const bz_schedule *s);
 bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err);
 bz_status gpu_choose_record(gpu_backend *b, const bz_schedule *s, bz_error *err);
@@ -175,9 +202,9 @@ bz_status gpu_prepare_list(gpu_backend *b, const bz_plan *plan, bool fuse, bz_sc
 void gpu_release(bz_backend *b, bz_schedule *s);
 
 /* record.c: the dispatches for these caches (NULL: sizes not known yet), and memory for them. */
-bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
+bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const kv_pool *pool, bz_error *err);
 /* Builds the list; pipelines must be ready. */
-bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err);
+bz_status gpu_record(gpu_backend *b, bz_schedule *s, const kv_pool *pool, bz_error *err);
 
 /* trace.c: the schedule to run instead of s, from its first step on; NULL on failure. */
 bz_schedule *gpu_trace_begin(gpu_backend *b, bz_schedule *s, bz_error *err);

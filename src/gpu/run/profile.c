@@ -40,10 +40,11 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
         .edits = &none, .wanted = 64, .temperature = 1, .top_k = 64, .top_p = 0.95f};
     const gpu_dispatch end[2] = {{.kernel = GPU_CHOOSE_SCAN},
                                  {.kernel = GPU_CHOOSE_PICK}}; /* after those of the plan */
-    const uint32_t total = s->n + (backend->set_topk && gpu_chooses(s) &&
-                                           backend->set_topk(backend, s, &usual, NULL) == BZ_OK
-                                       ? 2
-                                       : 0);
+    const uint32_t total =
+        s->n + (backend->set_topk && gpu_chooses(s) &&
+                        backend->set_topk(backend, s, NULL, &usual, NULL) == BZ_OK
+                    ? 2
+                    : 0);
     double *ns = calloc(total + 1, sizeof *ns);
     size_t n = 0;
     if (ns && s->list && gpu_time_list(b->g, s->list, 0, total, ns)) {

@@ -68,27 +68,27 @@ static bool write_params(gpu_backend *b, bz_schedule *s, bz_error *err)
     return true;
 }
 
-/* [kv->n]; NULL without caches or memory. */
-static gpu_cache_shape *shapes_of(const bz_kv *kv)
+/* [pool->n]; NULL without caches or memory. */
+static gpu_cache_shape *shapes_of(const kv_pool *pool)
 {
-    gpu_cache_shape *shapes = kv ? malloc((kv->n + 1) * sizeof *shapes) : NULL;
-    for (uint32_t i = 0; shapes && i < kv->n; i++) {
-        const kv_cache *c = &kv->cache[i];
-        shapes[i] = (gpu_cache_shape){.rows = c->rows,
+    gpu_cache_shape *shapes = pool ? malloc((pool->n + 1) * sizeof *shapes) : NULL;
+    for (uint32_t i = 0; shapes && i < pool->n; i++) {
+        const kv_cache *c = &pool->cache[i];
+        shapes[i] = (gpu_cache_shape){.positions = c->ring ? c->ring : pool->positions,
                                       .piece_rows = c->piece_rows,
                                       .n_pieces = c->n_pieces,
-                                      .ring = c->window != 0};
+                                      .ring = c->ring != 0};
     }
     return shapes;
 }
 
-bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err)
+bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const kv_pool *pool, bz_error *err)
 {
     bz_error local = {0};
     uint64_t scratch = 0;
     gpu_dispatch *dispatches = NULL;
-    gpu_cache_shape *shapes = shapes_of(kv);
-    if (kv && !shapes) {
+    gpu_cache_shape *shapes = shapes_of(pool);
+    if (pool && !shapes) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to schedule a plan.");
     }
     bz_status status = gpu_split_caches(&s->lowered, shapes, gpu_limits_of(b->g)->max_binding,
@@ -151,8 +151,8 @@ static gpu_binding resolve(const gpu_backend *b, const gpu_dispatch_binding *d)
 }
 
 /* In the order that gpu_dispatch states. */
-static uint32_t bindings_of(const gpu_backend *b, const bz_schedule *s, const bz_kv *kv, uint32_t i,
-                            gpu_binding bind[GPU_MAX_BINDINGS])
+static uint32_t bindings_of(const gpu_backend *b, const bz_schedule *s, const kv_pool *pool,
+                            uint32_t i, gpu_binding bind[GPU_MAX_BINDINGS])
 {
     const gpu_dispatch *d = &s->dispatches[i];
     uint32_t n = 0;
@@ -160,7 +160,7 @@ static uint32_t bindings_of(const gpu_backend *b, const bz_schedule *s, const bz
     bind[n++] = (gpu_binding){b->rows, 0, 0};
     bind[n++] = (gpu_binding){b->arena, 0, 0};
     if (d->cache) {
-        const kv_cache *c = &kv->cache[d->cache - 1];
+        const kv_cache *c = &pool->cache[d->cache - 1];
         bind[n++] = (gpu_binding){c->k[d->cache_piece], 0, 0};
         bind[n++] = (gpu_binding){c->v[d->cache_piece], 0, 0};
     } else if (d->weights.kind) {
@@ -175,9 +175,9 @@ static uint32_t bindings_of(const gpu_backend *b, const bz_schedule *s, const bz
     return n;
 }
 
-bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *err)
+bz_status gpu_record(gpu_backend *b, bz_schedule *s, const kv_pool *pool, bz_error *err)
 {
-    bz_status status = gpu_expand(b, s, kv, err);
+    bz_status status = gpu_expand(b, s, pool, err);
     if (status == BZ_OK) {
         status = cut_segments(b, s, err);
     }
@@ -194,7 +194,7 @@ bz_status gpu_record(gpu_backend *b, bz_schedule *s, const bz_kv *kv, bz_error *
     for (uint32_t i = 0; i < s->n && status == BZ_OK; i++) {
         const gpu_dispatch *d = &s->dispatches[i];
         gpu_binding bind[GPU_MAX_BINDINGS];
-        const uint32_t n = bindings_of(b, s, kv, i, bind);
+        const uint32_t n = bindings_of(b, s, pool, i, bind);
         const gpu_pipeline pipeline =
             gpu_pipelines_get(b->pipelines, d->kernel, d->type, d->overrides, err);
         status = gpu_list_add(b->g, s->list, pipeline, bind, n, d->x, d->y, d->z ? d->z : 1, err);

@@ -22,8 +22,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row >= live_rows()) { return; }
     let d = params.width;
     let kv_head = head / (params.heads / params.kv_heads);
-    let begin = max(first_visible(row), params.first_row);
-    let end = min(last_visible(row) + 1u, params.first_row + params.row_count);
+    let cache = cache_of(row);
+    let begin = max(first_visible(row), bound_begin(row));
+    let end = min(last_visible(row) + 1u, bound_end(row));
     let words = select(d, d / 2u, F16);
     let row_words = params.kv_heads * words;
     let head_word = kv_head * words;
@@ -41,7 +42,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var out3 = 0.0;
     for (var j = begin; j < end; j += KEYS) {
         let count = min(KEYS, end - j);
-        let at = cache_row(min(j + key, end - 1u)) * row_words + head_word;
+        let at = cache_row(cache, min(j + key, end - 1u)) * row_words + head_word;
         var s = 0.0;
         for (var i = lane; i < words; i += 16u) {
             let word = keys[at + i];
@@ -70,7 +71,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         for (var t = 0u; t < count; t++) {
             let p = exp(max(score[t * 16u] - best, -80.0));
             total += p;
-            let v = cache_row(j + t) * row_words + head_word;
+            let v = cache_row(cache, j + t) * row_words + head_word;
             if (local < d) { out0 += p * value_at(v, local); }
             if (local + 256u < d) { out1 += p * value_at(v, local + 256u); }
             if (local + 512u < d) { out2 += p * value_at(v, local + 512u); }

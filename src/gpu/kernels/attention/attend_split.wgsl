@@ -64,8 +64,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let row = group.y;
     if (row >= live_rows()) { return; }
     let kv_head = head / (params.heads / params.kv_heads);
-    let first = max(first_visible(row), params.first_row);
-    let stop = max(min(last_visible(row) + 1u, params.first_row + params.row_count), first);
+    let cache = cache_of(row);
+    let first = max(first_visible(row), bound_begin(row));
+    let stop = max(min(last_visible(row) + 1u, bound_end(row)), first);
     // ranges of whole groups of KEYS, equal for all splits
     let range = (stop - first + KEYS * params.splits - 1u) / (KEYS * params.splits) * KEYS;
     let begin = first + split * range;
@@ -90,7 +91,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var a = vec4<f32>(); // columns from CACHE_PER_VEC4 * vector on
     var b = vec4<f32>();
     for (var j = begin; j < end; j += KEYS) {
-        let at = (cache_row(min(j + key, stop - 1u)) * params.kv_heads + kv_head) * VECTORS;
+        let at = (cache_row(cache, min(j + key, stop - 1u)) * params.kv_heads + kv_head) * VECTORS;
         var s = 0.0;
         for (var i = 0u; i < (VECTORS + 15u) / 16u; i++) {
             let u = i * 16u + lane;
@@ -114,7 +115,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             for (var t = 0u; t < KEYS / PARTS; t++) {
                 let own = t * PARTS + part;
                 let p = select(0.0, exp(max(key_score(own) - best, -80.0)), j + own < end);
-                let v = values[(cache_row(min(j + own, stop - 1u)) * params.kv_heads + kv_head) * VECTORS + vector];
+                let v = values[(cache_row(cache, min(j + own, stop - 1u)) * params.kv_heads + kv_head) * VECTORS + vector];
                 total += p;
                 a += p * low_half(v);
                 if (CACHE_PER_VEC4 == 8u) { b += p * high_half(v); }

@@ -4,7 +4,8 @@
 // results (max, sum, two unused, columns) at out1 for attention/combine where there are several splits or bindings.
 //
 // A workgroup takes 32 rows of one query head and walks over the visible positions, 64 at a time, so that a key or
-// value that was loaded serves all of them. With several splits (group.z) each takes a range of the positions.
+// value that was loaded serves all of them: all rows belong to one sequence. With several splits (group.z) each takes a
+// range of the positions.
 // Sums are single variables and their loops are written out: an array that the compiler does not split up lies in
 // memory, which makes this five times as slow.
 override CACHE_PER_VEC4: u32 = 8u; // values of a cache vector: 8 f16 or 4 f32
@@ -40,12 +41,12 @@ fn key_slot(key: u32, i: u32) -> u32 {
 fn query_slot(row: u32, i: u32) -> u32 { return row * 8u + (i ^ ((row >> 2u) & 7u)); }
 fn score_slot(key: u32, four: u32) -> u32 { return key * 8u + (four ^ (key & 7u)); }
 
-fn key_at(position: u32, kv_head: u32) -> u32 { return (cache_row(position) * params.kv_heads + kv_head) * VECTORS; }
+fn key_at(cache: u32, position: u32, kv_head: u32) -> u32 { return (cache_row(cache, position) * params.kv_heads + kv_head) * VECTORS; }
 
-// Values of position `first` + i, where `first` is a cache row.
-fn value_at(first: u32, i: u32, kv_head: u32) -> u32 {
+// Values of the position i after one whose row is first rows after `cache`.
+fn value_at(cache: u32, first: u32, i: u32, kv_head: u32) -> u32 {
     let row = first + i;
-    return ((row - select(0u, params.ring, params.ring > 0u && row >= params.ring)) * params.kv_heads + kv_head) * VECTORS;
+    return ((cache + row - select(0u, params.ring, params.ring > 0u && row >= params.ring)) * params.kv_heads + kv_head) * VECTORS;
 }
 
 // Scores: a thread has eight positions, eight apart, of four rows.
@@ -235,8 +236,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (row0 >= n) { return; }
     let kv_head = group.x / (params.heads / params.kv_heads);
     let last = min(row0 + 31u, n - 1u);
-    let first_position = max(first_visible(row0), params.first_row);
-    let end_position = max(min(last_visible(last) + 1u, params.first_row + params.row_count), first_position);
+    let cache = cache_of(row0);
+    let first_position = max(first_visible(row0), bound_begin(row0));
+    let end_position = max(min(last_visible(last) + 1u, bound_end(row0)), first_position);
     let range = (end_position - first_position + KEYS * groups.z - 1u) / (KEYS * groups.z) * KEYS;
     let begin = min(first_position + group.z * range, end_position);
     let end = min(begin + range, end_position);
@@ -267,10 +269,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         row_sum[local] = 0.0;
     }
     for (var j = begin; j < end; j += KEYS) {
-        let k0 = key_at(min(j + k_row, end - 1u), kv_head) + k_vector;
-        let k1 = key_at(min(j + k_row + KEY_DISTANCE, end - 1u), kv_head) + k_vector;
-        let k2 = key_at(min(j + k_row + 2u * KEY_DISTANCE, end - 1u), kv_head) + k_vector;
-        let k3 = key_at(min(j + k_row + 3u * KEY_DISTANCE, end - 1u), kv_head) + k_vector;
+        let k0 = key_at(cache, min(j + k_row, end - 1u), kv_head) + k_vector;
+        let k1 = key_at(cache, min(j + k_row + KEY_DISTANCE, end - 1u), kv_head) + k_vector;
+        let k2 = key_at(cache, min(j + k_row + 2u * KEY_DISTANCE, end - 1u), kv_head) + k_vector;
+        let k3 = key_at(cache, min(j + k_row + 3u * KEY_DISTANCE, end - 1u), kv_head) + k_vector;
         var key0 = keys[k0];
         var key1 = key0;
         var key2 = key0;
@@ -320,12 +322,12 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 score(vector0 + 3u, key, four);
             }
         }
-        let first = cache_row(j);
+        let first = cache_row(0u, j);
         let final_one = min(KEYS, end - j) - 1u; // weights of later positions are 0
-        var v0 = values[value_at(first, 0u, kv_head) + across]; // in flight while scores become weights
-        var v1 = values[value_at(first, min(1u, final_one), kv_head) + across];
-        var v2 = values[value_at(first, min(2u, final_one), kv_head) + across];
-        var v3 = values[value_at(first, min(3u, final_one), kv_head) + across];
+        var v0 = values[value_at(cache, first, 0u, kv_head) + across]; // in flight while scores become weights
+        var v1 = values[value_at(cache, first, min(1u, final_one), kv_head) + across];
+        var v2 = values[value_at(cache, first, min(2u, final_one), kv_head) + across];
+        var v3 = values[value_at(cache, first, min(3u, final_one), kv_head) + across];
         // add the parts' scores: four into two, then each of the two finishes half of the positions
         let to = score_slot(key, four); // position + 8 is at + 64
         let needs_mask = !sees_all(j, sees);
@@ -391,10 +393,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let w1 = v1;
             let w2 = v2;
             let w3 = v3;
-            v0 = values[value_at(first, min(t + 4u, final_one), kv_head) + across]; // in flight while those are used
-            v1 = values[value_at(first, min(t + 5u, final_one), kv_head) + across];
-            v2 = values[value_at(first, min(t + 6u, final_one), kv_head) + across];
-            v3 = values[value_at(first, min(t + 7u, final_one), kv_head) + across];
+            v0 = values[value_at(cache, first, min(t + 4u, final_one), kv_head) + across]; // in flight while those are used
+            v1 = values[value_at(cache, first, min(t + 5u, final_one), kv_head) + across];
+            v2 = values[value_at(cache, first, min(t + 6u, final_one), kv_head) + across];
+            v3 = values[value_at(cache, first, min(t + 7u, final_one), kv_head) + across];
             add(t, w0, down);
             add(t + 1u, w1, down);
             add(t + 2u, w2, down);

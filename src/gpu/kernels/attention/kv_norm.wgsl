@@ -29,7 +29,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let position = position_of(row);
     let of_query = group.x >= params.kv_heads;
     if (of_query && params.first_row > 0u) { return; } // done with the first binding
-    if (!of_query && (position < params.first_row || position - params.first_row >= params.row_count)) { return; } // in another binding
+    if (!of_query && (position < bound_begin(row) || position >= bound_end(row))) { return; } // in another binding
     let d = params.width;
     let head = group.x - params.kv_heads; // of the queries
     let k = params.in0 + row * params.in0_stride + group.x * d;
@@ -70,7 +70,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         return;
     }
     let words = select(d, pairs, F16);
-    let offset = (cache_row(position) * params.kv_heads + group.x) * words;
+    let offset = (cache_row(cache_of(row), position) * params.kv_heads + group.x) * words;
     for (var i = local; i < words; i += 256u) {
         if (F16) {
             keys[offset + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));

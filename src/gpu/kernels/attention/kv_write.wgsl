@@ -14,8 +14,8 @@ fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
     let i = thread.x;
     if (row >= live_rows() || i >= words) { return; }
     let position = position_of(row);
-    if (position < params.first_row || position - params.first_row >= params.row_count) { return; } // in another binding
-    let offset = cache_row(position) * words + i;
+    if (position < bound_begin(row) || position >= bound_end(row)) { return; } // in another binding
+    let offset = cache_row(cache_of(row), position) * words + i;
     let k = params.in0 + row * params.in0_stride;
     let v = params.in1 + row * params.in1_stride;
     if (F16) {

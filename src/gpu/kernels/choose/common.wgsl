@@ -1,11 +1,16 @@
-// Shared by the two kernels that end a pass in a short list of candidates. gpu/run/choose.c writes `ask`.
+// Shared by the two kernels that end a pass in a short list of candidates for each row of logits. gpu/run/choose.c
+// writes `ask`: what all rows have in common, four words for each row (a "choice"), then the requests.
 //
 // Keys are logits as unsigned integers in the same order: 0 for what is never listed (NaN, -inf), +inf as the largest
 // float, -0 as 0. Logits are only ever examined as bits: a compiler may assume that there is no NaN.
 @group(0) @binding(0) var<storage, read> ask: array<u32>;
 
-const LOGITS = 0u; // offset of the row in the arena
+const LOGITS = 0u; // offset of the first row in the arena; the others follow
 const VOCAB = 1u;
+const N_CHOICES = 2u;
+const CHOICES = 4u; // of each: where its request and its answer begin, the uniform draw (of all but the first), unused
+
+// Of a request:
 const N_EDITS = 2u;
 const WANTED = 3u; // candidates, 1 to 256
 const FLAGS = 4u;
@@ -22,15 +27,18 @@ const RAW_SUM = 2u; // sums of the model's row
 const GREEDY = 4u;
 const MIN_P = 8u;
 
-// Working memory: the keys, the largest key of every 32, then eight words per block of 1024: largest key and sum of the
+// Working memory of a choice: the keys, the largest key of every 32, then eight words per block of 1024: largest key and sum of the
 // edited row, the same of the model's row, 1 if any logit is finite, three unused.
 const RUN = 32u;
 const BLOCK = 1024u;
 const PART = 8u;
 
 fn n_blocks() -> u32 { return (ask[VOCAB] + BLOCK - 1u) / BLOCK; }
-fn runs_at() -> u32 { return n_blocks() * BLOCK; }
-fn parts_at() -> u32 { return n_blocks() * (BLOCK + BLOCK / RUN); }
+fn keys_at(choice: u32) -> u32 { return choice * n_blocks() * (BLOCK + BLOCK / RUN + PART); }
+fn runs_at(choice: u32) -> u32 { return keys_at(choice) + n_blocks() * BLOCK; }
+fn parts_at(choice: u32) -> u32 { return keys_at(choice) + n_blocks() * (BLOCK + BLOCK / RUN); }
+fn logits_at(choice: u32) -> u32 { return ask[LOGITS] + choice * ask[VOCAB]; }
+fn request_of(choice: u32) -> u32 { return ask[CHOICES + 4u * choice]; }
 
 fn key_of(logit: u32) -> u32 {
     let magnitude = logit & 0x7fffffffu;

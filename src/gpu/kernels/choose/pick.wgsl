@@ -1,5 +1,5 @@
 // uses: common/pass_layout choose/common
-// choose_pick: the second kernel: candidates, best first, the sums, and a token. One workgroup.
+// choose_pick: the second kernel: candidates, best first, the sums, and a token. One workgroup per choice.
 //
 // The `wanted` runs with the largest maxima contain the `wanted` best tokens (a run's best token is at least as good as
 // all of its others, and ties are taken in order of id). So: select that many runs, then that many of their tokens,
@@ -12,9 +12,9 @@
 @group(0) @binding(3) var<storage, read_write> rows: array<u32>; // the parameter block, see common/pass
 @group(0) @binding(4) var<storage, read_write> answer: array<u32>;
 
-const DRAW = 2u; // index in rows: the uniform draw
+const DRAW = 2u; // index in rows: the uniform draw of the first choice
 
-// answer: count, 1 if any logit is finite, the chosen token, unused, (largest logit, sum) of the edited row and of the
+// answer, for each choice: count, 1 if any logit is finite, the chosen token, unused, (largest logit, sum) of the edited row and of the
 // model's row; then per candidate: logit, id, the model's logit.
 const LIST = 8u;
 
@@ -35,11 +35,11 @@ var<workgroup> found: atomic<u32>;
 
 // Items: maxima of runs (0 past the vocabulary), then keys of the tokens in the selected runs.
 fn id_of(item: u32) -> u32 { return run[item / RUN] * RUN + item % RUN; }
-fn items_at(tokens: bool, four: u32) -> vec4<u32> {
-    if (tokens) { return work4[id_of(4u * four) / 4u]; }
-    return work4[runs_at() / 4u + four];
+fn items_at(choice: u32, tokens: bool, four: u32) -> vec4<u32> {
+    if (tokens) { return work4[(keys_at(choice) + id_of(4u * four)) / 4u]; }
+    return work4[runs_at(choice) / 4u + four];
 }
-fn part(block: u32, half: u32) -> vec4<u32> { return work4[(parts_at() + block * PART) / 4u + half]; }
+fn part(choice: u32, block: u32, half: u32) -> vec4<u32> { return work4[(parts_at(choice) + block * PART) / 4u + half]; }
 
 // Inclusive sum over the threads: scanned[side + i] = sum of `mine` of threads 0 .. i; returns `side`. Ends with a
 // barrier.
@@ -72,12 +72,12 @@ fn scan_weights(local: u32, mine: f32) -> u32 {
 }
 
 // The first `want` of n items (a multiple of 4) by key descending, then by index, to `picked` in order of index.
-fn pick(local: u32, tokens: bool, n: u32, want: u32) {
+fn pick(local: u32, choice: u32, tokens: bool, n: u32, want: u32) {
     let vectors = n / 4u;
     var lowest = 0xffffffffu;
     var highest = 0u;
     for (var i = local; i < vectors; i += 256u) {
-        let k = items_at(tokens, i);
+        let k = items_at(choice, tokens, i);
         let m = select(k, vec4<u32>(0xffffffffu), k == vec4<u32>(0u));
         lowest = min(lowest, min(min(m.x, m.y), min(m.z, m.w)));
         highest = max(highest, max(max(k.x, k.y), max(k.z, k.w)));
@@ -98,7 +98,7 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
     var shift = 32u - countLeadingZeros(highest - lowest);
     var threshold = highest - lowest; // key of the last one taken; now that of the best
     var ties = 1u;                // how many keys equal to it are taken
-    if (ask[WANTED] > 1u) {
+    if (ask[request_of(choice) + WANTED] > 1u) {
         threshold = 0u;
         ties = want;
         for (var round = 0u; round < 4u; round++) {
@@ -108,7 +108,7 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
             atomicStore(&histogram[local], 0u);
             workgroupBarrier();
             for (var i = local; i < vectors && width > 0u; i += 256u) {
-                let k = items_at(tokens, i);
+                let k = items_at(choice, tokens, i);
                 for (var c = 0u; c < 4u; c++) {
                     let y = k[c] - lowest;
                     if (k[c] != 0u && (above == 32u || (y >> above) == (threshold >> above))) {
@@ -143,7 +143,7 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
     var greater = 0u;
     var equal = 0u;
     for (var i = begin; i < end; i++) {
-        let k = items_at(tokens, i);
+        let k = items_at(choice, tokens, i);
         greater += countOneBits(mask_of(k > vec4<u32>(limit)));
         equal += countOneBits(mask_of(k == vec4<u32>(max(limit, 1u))));
     }
@@ -154,7 +154,7 @@ fn pick(local: u32, tokens: bool, n: u32, want: u32) {
     var at = upto - greater - taken;
     var tie = 0u;
     for (var i = begin; i < end && at < upto; i++) {
-        let k = items_at(tokens, i);
+        let k = items_at(choice, tokens, i);
         for (var c = 0u; c < 4u; c++) {
             let is_tie = k[c] == max(limit, 1u);
             if (k[c] > limit || (is_tie && tie < taken)) {
@@ -175,14 +175,14 @@ fn mask_of(b: vec4<bool>) -> u32 {
 
 // The candidates in `picked` by key descending, then by id, to best_key and best_id: the rank of a candidate is the
 // number of better ones. Entries past the last have key 0.
-fn sort(local: u32, count: u32) {
+fn sort(local: u32, choice: u32, count: u32) {
     best_key[local] = 0u;
     best_id[local] = 0u;
     var id = 0u;
     var key = 0u;
     if (local < count) {
         id = id_of(picked[local]);
-        key = work4[id / 4u][id % 4u];
+        key = work4[(keys_at(choice) + id) / 4u][id % 4u];
     }
     low[local] = key; // in order of ids, as `picked` is
     workgroupBarrier();
@@ -198,10 +198,10 @@ fn sort(local: u32, count: u32) {
 }
 
 // Largest logit and sum over all blocks, of the edited row or the model's, to answer[at] and answer[at + 1].
-fn reduce_blocks(local: u32, raw: bool, at: u32) {
+fn reduce_blocks(local: u32, choice: u32, raw: bool, at: u32) {
     var highest = 0u;
     for (var b = local; b < n_blocks(); b += 256u) {
-        let p = part(b, 0u);
+        let p = part(choice, b, 0u);
         highest = max(highest, select(p.x, p.z, raw));
     }
     high[local] = highest;
@@ -213,7 +213,7 @@ fn reduce_blocks(local: u32, raw: bool, at: u32) {
     highest = high[0];
     var total = 0.0;
     for (var b = local; b < n_blocks(); b += 256u) {
-        let p = part(b, 0u);
+        let p = part(choice, b, 0u);
         let key = select(p.x, p.z, raw);
         if (key != 0u) { total += bitcast<f32>(select(p.y, p.w, raw)) * exp_of(below(value_of(key), value_of(highest))); }
     }
@@ -241,11 +241,12 @@ fn reach(local: u32, side: u32, n: u32, goal: f32) -> u32 {
 }
 
 // Rank of the chosen candidate; sum[0] is the edited row's sum where needed.
-fn choose(local: u32, count: u32) -> u32 {
-    let top_k = ask[TOP_K];
-    let top_p = bitcast<f32>(ask[TOP_P]);
-    let draw = bitcast<f32>(rows[DRAW]);
-    let temperature = bitcast<f32>(ask[TEMPERATURE]);
+fn choose(local: u32, choice: u32, count: u32) -> u32 {
+    let request = request_of(choice);
+    let top_k = ask[request + TOP_K];
+    let top_p = bitcast<f32>(ask[request + TOP_P]);
+    let draw = bitcast<f32>(select(ask[CHOICES + 4u * choice + 2u], rows[DRAW], choice == 0u));
+    let temperature = bitcast<f32>(ask[request + TEMPERATURE]);
     let all = sum[0];
     let mine = value_of(best_key[local]);
     let first = value_of(best_key[0]);
@@ -253,15 +254,15 @@ fn choose(local: u32, count: u32) -> u32 {
     if (top_k > 0u) { n = min(n, top_k); }
     let listed = local < n;
     let plain = scan_weights(local, select(0.0, exp_of(below(mine, first)), listed));
-    if (top_k == 0u && top_p >= 1.0 && (ask[FLAGS] & MIN_P) == 0u && temperature == 1.0) {
+    if (top_k == 0u && top_p >= 1.0 && (ask[request + FLAGS] & MIN_P) == 0u && temperature == 1.0) {
         let at = reach(local, plain, n, draw * all);
         return select(at, 0u, at >= n);
     }
     let total = select(all, weights[plain + 255u], top_k > 0u);
     let last = reach(local, plain, n, top_p * total);
     if (top_p < 1.0) { n = min(n, last + 1u); }
-    if ((ask[FLAGS] & MIN_P) != 0u) {
-        let lowest = first + bitcast<f32>(ask[LOG_MIN_P]);
+    if ((ask[request + FLAGS] & MIN_P) != 0u) {
+        let lowest = first + bitcast<f32>(ask[request + LOG_MIN_P]);
         if (local == 0u) { atomicStore(&found, n); }
         workgroupBarrier();
         if (local > 0u && local < n && mine < lowest) { atomicMin(&found, local); }
@@ -276,23 +277,28 @@ fn choose(local: u32, count: u32) -> u32 {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(local_invocation_index) local: u32) {
-    let want = ask[WANTED];
-    pick(local, false, n_blocks() * (BLOCK / RUN), want);
+fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let choice = group.x;
+    if (choice >= ask[N_CHOICES]) { return; }
+    let request = request_of(choice);
+    let to = ask[CHOICES + 4u * choice + 1u]; // its answer
+    let flags = ask[request + FLAGS];
+    let want = ask[request + WANTED];
+    pick(local, choice, false, n_blocks() * (BLOCK / RUN), want);
     run[local] = picked[local];
     let runs = n_picked;
     workgroupBarrier();
-    pick(local, true, runs * RUN, want);
+    pick(local, choice, true, runs * RUN, want);
     let count = n_picked;
-    sort(local, count);
+    sort(local, choice, count);
     if (local < count) {
-        let at = LIST + 3u * local;
+        let at = to + LIST + 3u * local;
         answer[at] = bits_of(best_key[local]);
         answer[at + 1u] = best_id[local];
-        answer[at + 2u] = arena[ask[LOGITS] + best_id[local]];
+        answer[at + 2u] = arena[logits_at(choice) + best_id[local]];
     }
     var finite = 0u;
-    for (var b = local; b < n_blocks(); b += 256u) { finite |= part(b, 1u).x; }
+    for (var b = local; b < n_blocks(); b += 256u) { finite |= part(choice, b, 1u).x; }
     low[local] = finite;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half >>= 1u) {
@@ -300,18 +306,18 @@ fn main(@builtin(local_invocation_index) local: u32) {
         workgroupBarrier();
     }
     if (local == 0u) {
-        answer[0] = count;
-        answer[1] = low[0];
+        answer[to] = count;
+        answer[to + 1u] = low[0];
     }
-    if ((ask[FLAGS] & RAW_SUM) != 0u) { reduce_blocks(local, true, 6u); }
+    if ((flags & RAW_SUM) != 0u) { reduce_blocks(local, choice, true, to + 6u); }
     workgroupBarrier();
-    if ((ask[FLAGS] & SUM) != 0u) { reduce_blocks(local, false, 4u); }
+    if ((flags & SUM) != 0u) { reduce_blocks(local, choice, false, to + 4u); }
     workgroupBarrier();
     var at = 0u;
-    if ((ask[FLAGS] & GREEDY) == 0u) { at = choose(local, count); }
+    if ((flags & GREEDY) == 0u) { at = choose(local, choice, count); }
     if (local == 0u) {
         let id = select(0u, best_id[at], count > 0u);
-        answer[2] = id;
-        rows[CHOSEN] = id;
+        answer[to + 2u] = id;
+        if (choice == 0u) { rows[CHOSEN] = id; }
     }
 }

@@ -2,7 +2,7 @@
 // choose_scan: the first of two kernels after the last product of a pass. Reads the row of logits once: bias and
 // penalties, keys, the largest key of every run of 32, and each block's partial sums of exponentials. The row itself
 // does not change.
-// arena: the logits, [vocabulary]; work: see choose/common. One workgroup per 1024 tokens.
+// arena: the logits, [choices][vocabulary]; work: see choose/common. One workgroup per choice and 1024 tokens.
 @group(0) @binding(1) var<storage, read> arena: array<u32>;
 @group(0) @binding(2) var<storage, read_write> work: array<u32>;
 
@@ -46,7 +46,7 @@ fn divide(a: u32, b: u32) -> u32 {
 }
 
 // bz_edits_apply, bit for bit: bias, then the penalty of a token that was seen.
-fn edited(logit: u32, edit: u32) -> u32 {
+fn edited(logit: u32, request: u32, edit: u32) -> u32 {
     let bias = ask[edit + 1u];
     let logit_not_finite = (logit & 0x7f800000u) == 0x7f800000u; // inf or NaN
     let bias_not_finite = (bias & 0x7f800000u) == 0x7f800000u;
@@ -57,10 +57,10 @@ fn edited(logit: u32, edit: u32) -> u32 {
     var x = bitcast<u32>(bitcast<f32>(logit) + bitcast<f32>(bias));
     if (ask[edit + 2u] == 0u || (x & 0x7f800000u) == 0x7f800000u) { return x; }
     if (x != 0u && x < 0x80000000u) {
-        x = divide(x, ask[REPETITION]);
+        x = divide(x, ask[request + REPETITION]);
     } else {
         // kept apart from the subtraction: fused, they would round once
-        x = bitcast<u32>(bitcast<f32>(x) * bitcast<f32>(ask[REPETITION])) ^ ask[ZERO];
+        x = bitcast<u32>(bitcast<f32>(x) * bitcast<f32>(ask[request + REPETITION])) ^ ask[request + ZERO];
     }
     return bitcast<u32>(bitcast<f32>(x) - bitcast<f32>(ask[edit + 3u]));
 }
@@ -100,20 +100,23 @@ fn reduce_sum(local: u32, k: vec4<u32>) {
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>,
         @builtin(num_workgroups) groups: vec3<u32>) {
     let block = group.x + group.y * groups.x;
-    if (block >= n_blocks()) { return; }
+    let choice = group.z;
+    if (block >= n_blocks() || choice >= ask[N_CHOICES]) { return; }
+    let request = request_of(choice);
+    let flags = ask[request + FLAGS];
     let first = block * BLOCK;
-    let part = parts_at() + block * PART;
+    let part = parts_at(choice) + block * PART;
     var logits = vec4<u32>(0xff800000u); // past the vocabulary: never listed
     for (var i = 0u; i < 4u; i++) {
         let id = first + 4u * local + i;
-        if (id < ask[VOCAB]) { logits[i] = arena[ask[LOGITS] + id]; }
+        if (id < ask[VOCAB]) { logits[i] = arena[logits_at(choice) + id]; }
     }
     let finite = (logits & vec4<u32>(0x7f800000u)) != vec4<u32>(0x7f800000u);
     reduce_max(local, select(0u, 1u, any(finite)));
     if (local == 0u) { work[part + 4u] = highest[0]; }
     workgroupBarrier();
 
-    if ((ask[FLAGS] & RAW_SUM) != 0u) {
+    if ((flags & RAW_SUM) != 0u) {
         let k = keys_of(logits);
         reduce_max(local, largest(k));
         reduce_sum(local, k);
@@ -123,27 +126,28 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         workgroupBarrier();
     }
-    if (ask[N_EDITS] > 0u) {
+    if (ask[request + N_EDITS] > 0u) {
         for (var i = 0u; i < 4u; i++) { row[4u * local + i] = logits[i]; }
         workgroupBarrier();
-        for (var e = local; e < ask[N_EDITS]; e += 256u) {
-            let at = ask[EDITS + 4u * e] - first; // ids are unique
-            if (at < BLOCK) { row[at] = edited(row[at], EDITS + 4u * e); }
+        for (var e = local; e < ask[request + N_EDITS]; e += 256u) {
+            let edit = request + EDITS + 4u * e;
+            let at = ask[edit] - first; // ids are unique
+            if (at < BLOCK) { row[at] = edited(row[at], request, edit); }
         }
         workgroupBarrier();
         for (var i = 0u; i < 4u; i++) { logits[i] = row[4u * local + i]; }
     }
     let k = keys_of(logits);
-    for (var i = 0u; i < 4u; i++) { work[first + 4u * local + i] = k[i]; }
+    for (var i = 0u; i < 4u; i++) { work[keys_at(choice) + first + 4u * local + i] = k[i]; }
     highest[local] = largest(k);
     workgroupBarrier();
     if (local < BLOCK / RUN) { // eight threads have a run
         var top = 0u;
         for (var i = 0u; i < 8u; i++) { top = max(top, highest[8u * local + i]); }
-        work[runs_at() + block * (BLOCK / RUN) + local] = top;
+        work[runs_at(choice) + block * (BLOCK / RUN) + local] = top;
     }
     workgroupBarrier();
-    if ((ask[FLAGS] & SUM) != 0u) {
+    if ((flags & SUM) != 0u) {
         reduce_max(local, largest(k));
         reduce_sum(local, k);
         if (local == 0u) {

@@ -1,9 +1,13 @@
 // Sums over a workgroup of 256 threads and over groups of neighboring threads, in workgroup memory (the kernel's
 // shared_sum).
-fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
-    workgroupBarrier(); // the previous sum may still be read
+fn share(x: f32, local: u32) {
+    workgroupBarrier(); // the previous values may still be read
     shared_sum[local] = x;
     workgroupBarrier();
+}
+
+fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
+    share(x, local);
     for (var half = 128u; half > 0u; half >>= 1u) {
         if (local < half) { shared_sum[local] += shared_sum[local + half]; }
         workgroupBarrier();
@@ -14,9 +18,7 @@ fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
 // Lanes that lanes_sum adds up; the sum is valid in the first of them.
 fn summed_lanes() -> u32 { return LANES; }
 fn lanes_sum(x: f32, local: u32) -> f32 {
-    workgroupBarrier();
-    shared_sum[local] = x;
-    workgroupBarrier();
+    share(x, local);
     for (var half = LANES / 2u; half > 0u; half >>= 1u) {
         if (local % LANES < half) { shared_sum[local] += shared_sum[local + half]; }
         workgroupBarrier();
@@ -26,18 +28,14 @@ fn lanes_sum(x: f32, local: u32) -> f32 {
 
 // Over 2 or 4 neighboring threads, for each of them.
 fn near_sum(x: f32, threads: u32, local: u32) -> f32 {
-    workgroupBarrier();
-    shared_sum[local] = x;
-    workgroupBarrier();
+    share(x, local);
     let first = local & ~(threads - 1u);
     var sum = shared_sum[first];
     for (var i = 1u; i < threads; i++) { sum += shared_sum[first + i]; }
     return sum;
 }
 fn near_max(x: f32, threads: u32, local: u32) -> f32 {
-    workgroupBarrier();
-    shared_sum[local] = x;
-    workgroupBarrier();
+    share(x, local);
     let first = local & ~(threads - 1u);
     var highest = shared_sum[first];
     for (var i = 1u; i < threads; i++) { highest = max(highest, shared_sum[first + i]); }

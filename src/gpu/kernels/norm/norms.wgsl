@@ -1,16 +1,16 @@
-// uses: params.norm common/pass common/arena common/split_input common/int8
+// uses: params.norm common/pass common/arena common/split_input common/int8 common/f16_rows tower/pack_f16
 // norms: everything between two products of many rows, fused (gpu/lower/fuse.c). norm is norm/norm's rms_norm, bit for
 // bit.
 //   v = in0;  v = in1 + norm(v) where ADDS > 0;  v = in2 + norm(v) where ADDS > 1;  v *= weight where SCALED
 //   out0 = v where KEEPS;  up to three norms of v to norm0_out, norm1_out, norm2_out, number TIMES multiplied by `scale`
-// A norm that only int8 products read goes to the side buffer as product/quantize writes it: integers at vector
-// norm0_out, scales at vector norm0_stride, and so on.
+// A norm that only products of int8, or only those of f16, read goes to the side buffer as product/quantize or
+// product/to_tile16 writes it: values at vector norm0_out, scales at vector norm0_stride, and so on.
 // The vectors a, b, c and d are the norms' weights and the factor, in that order.
 //
 // One workgroup per row: each value is read once.
 override ADDS: u32 = 0u;
 override OUTS: u32 = 1u;
-override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8
+override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8; from bit 7: 1 for f16
 override PER_THREAD: u32 = 1u; // values per thread: width / 256, rounded up
 override SUMS: u32 = 0u;       // split-K partial sums of in0; 0: not split
 override WIDTH: u32 = 1u;
@@ -102,9 +102,36 @@ fn store_int8(local: u32, row: u32, r: f32, n: u32, quants: u32, scales: u32) {
     }
 }
 
+// As f16.
+fn store_f16(local: u32, row: u32, r: f32, n: u32, values: u32, factors: u32) {
+    var bits = 0u;
+    for (var i = local; i < WIDTH; i += 256u) { bits = max(bits, bitcast<u32>(normed(i, r, n)) & 0x7fffffffu); }
+    partial[local] = bits;
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half >>= 1u) {
+        if (local < half) { partial[local] = max(partial[local], partial[local + half]); }
+        workgroupBarrier();
+    }
+    let undo = undo_bits(partial[0]);
+    let s = scale_of(undo);
+    for (var four = local; four * 4u < WIDTH; four += 256u) {
+        let i = four * 4u;
+        let q = pack_f16(s * vec4<f32>(normed(i, r, n), normed(i + 1u, r, n), normed(i + 2u, r, n), normed(i + 3u, r, n)));
+        let at = values * 4u + 2u * tile16_at(row, four, WIDTH);
+        side[at] = q.x;
+        side[at + 1u] = q.y;
+    }
+    if (local == 0u) { side[factors * 4u + row] = undo; }
+    workgroupBarrier(); // partial is used again
+}
+
 fn store_norm(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32) {
     if (((FLAGS >> (4u + n)) & 1u) != 0u) {
         store_int8(local, row, r, n, offset, stride);
+        return;
+    }
+    if (((FLAGS >> (7u + n)) & 1u) != 0u) {
+        store_f16(local, row, r, n, offset, stride);
         return;
     }
     for (var k = 0u; k < PER_THREAD; k++) {

@@ -8,10 +8,10 @@
 // dispatch and a wait. Or it was stored as int8 by the kernel before (INT8), or consists of attention's partial results,
 // which are combined here (COMBINE). Then LANES threads compute OUTS outputs; of a single output the first weights
 // are loaded before the input (AHEAD). The first workgroup stores the input where later steps need it.
-// Experts: a slot per group.y.
+// Experts: a row and slot per group.y.
 override LANES: u32 = 16u;  // a power of two from 8 on
 override OUTS: u32 = 1u;    // 1 or 2
-override MAX_N: u32 = 1u;   // rows of the bucket, at most 8
+override MAX_N: u32 = 1u;   // rows of the bucket, at most 8: a workgroup computes one, group.z
 override K: u32 = 256u;     // values of an input row; an override, so that loops have a constant length
 override CHUNK: u32 = 256u; // values of a row in memory at once, a multiple of 32; all of them with ADD, NORM or COMBINE
 override FLAGS: u32 = 0u;
@@ -284,17 +284,17 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let outputs = 256u / LANES * OUTS; // per workgroup, a multiple of 4
     let lane = local % LANES;
     var first = folded(group, groups) * outputs;
-    var begin = 0u;
-    var end = 1u; // a bucket of one row is computed in any case, without waiting for the count of rows
-    if (MAX_N > 1u) { end = min(live_rows(), MAX_N); }
+    var r = group.z; // row
+    // a bucket of one row need not wait for the count of rows, unless no logits may be wanted
+    if ((MAX_N > 1u || params.logit_rows == 1u) && r >= live_rows()) { return; }
     var slot = 0u;
     var before = 0u; // weight rows of the preceding experts
     if ((FLAGS & EXPERTS) != 0u) {
         first = group.x * outputs;
-        begin = group.y / params.slots;
-        end = select(begin, begin + 1u, begin < live_rows());
+        r = group.y / params.slots;
+        if (r >= live_rows()) { return; }
         slot = group.y % params.slots;
-        let at = params.in1 + begin * params.in1_stride + slot;
+        let at = params.in1 + r * params.in1_stride + slot;
         if (local == 0u) { chosen = u32(arena4[at / 4u][at & 3u]) - params.expert0; }
         let expert = workgroupUniformLoad(&chosen);
         if (expert >= params.expert_count) { return; } // in another binding
@@ -309,75 +309,72 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let w0 = fetch_unit(w, min(lane, UNITS - 1u));
     let w1 = fetch_unit(w, min(lane + LANES, UNITS - 1u));
     let w2 = fetch_unit(w, min(lane + 2u * LANES, UNITS - 1u));
-    for (var r = begin; r < end; r++) {
-        var s = vec2<f32>();
-        var t = vec2<f32>();
-        var factor = 1.0;
-        let stored = r * max(params.slots, 1u) + slot; // row of an int8 tensor, with a row per slot
-        let held = select(CHUNK, K, (FLAGS & INT8) != 0u);
-        for (var k0 = 0u; k0 < K; k0 += held) {
-            if ((FLAGS & (ADD | NORM)) != 0u) {
-                factor = load_normed(r, local, first == 0u && slot == 0u);
-            } else if ((FLAGS & COMBINE) != 0u && params.parts > 0u) {
-                load_combined(r, local);
-            } else if ((FLAGS & INT8) == 0u) {
-                load_plain(r, slot, k0, local);
-            }
-            workgroupBarrier();
-            if (fetched_ahead() > 0u) {
-                if (AHEAD > 0u) { add_unit(&s, w0, stored, lane); }
-                if (AHEAD > 1u) { add_unit(&s, w1, stored, lane + LANES); }
-                if (AHEAD > 2u) { add_unit(&s, w2, stored, lane + 2u * LANES); }
-            }
-            if (held >= K) { // loops of constant length are unrolled
-                for (var i = fetched_ahead(); i < STEPS; i++) {
-                    let u = lane + i * LANES;
-                    if (UNITS % LANES == 0u || u < UNITS) {
-                        load_unit(stored, u);
-                        s += dot_rows(w, u);
-                        if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, u); }
-                    }
-                }
-            } else {
-                for (var u = lane; u < min(held, K - k0) / 32u; u += LANES) {
-                    load_unit(stored, u);
-                    s += dot_rows(w, k0 / 32u + u);
-                    if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, k0 / 32u + u); }
-                }
-            }
-            if (MAX_N > 1u || held < K) { workgroupBarrier(); } // before the row is replaced
+    var s = vec2<f32>();
+    var t = vec2<f32>();
+    var factor = 1.0;
+    let stored = r * max(params.slots, 1u) + slot; // row of an int8 tensor, with a row per slot
+    let held = select(CHUNK, K, (FLAGS & INT8) != 0u);
+    for (var k0 = 0u; k0 < K; k0 += held) {
+        if ((FLAGS & (ADD | NORM)) != 0u) {
+            factor = load_normed(r, local, first == 0u && slot == 0u);
+        } else if ((FLAGS & COMBINE) != 0u && params.parts > 0u) {
+            load_combined(r, local);
+        } else if ((FLAGS & INT8) == 0u) {
+            load_plain(r, slot, k0, local);
         }
-        store_sums(false, s, local);
-        if ((FLAGS & GEGLU) != 0u) { store_sums(true, t, local); }
         workgroupBarrier();
-        // four outputs at a time: only whole vectors are stored
-        let o = first + local * 4u;
-        let has = local * 4u < outputs && o < params.row_count;
-        var value = vec4<f32>();
-        if (has) {
-            let at = local * 4u;
-            value = vec4<f32>(output_of(at, factor), output_of(at + 1u, factor), output_of(at + 2u, factor), output_of(at + 3u, factor));
-            if ((FLAGS & GATED) != 0u) {
-                let gate = vec4<f32>(gelu(value.x), gelu(value.y), gelu(value.z), gelu(value.w));
-                value = gate * arena4[(params.up + r * params.up_stride + o) / 4u];
+        if (fetched_ahead() > 0u) {
+            if (AHEAD > 0u) { add_unit(&s, w0, stored, lane); }
+            if (AHEAD > 1u) { add_unit(&s, w1, stored, lane + LANES); }
+            if (AHEAD > 2u) { add_unit(&s, w2, stored, lane + 2u * LANES); }
+        }
+        if (held >= K) { // loops of constant length are unrolled
+            for (var i = fetched_ahead(); i < STEPS; i++) {
+                let u = lane + i * LANES;
+                if (UNITS % LANES == 0u || u < UNITS) {
+                    load_unit(stored, u);
+                    s += dot_rows(w, u);
+                    if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, u); }
+                }
             }
-            if ((FLAGS & SOFTCAP) != 0u) {
-                let x = value / params.cap;
-                let capped = params.cap * vec4<f32>(clamped_tanh(x.x), clamped_tanh(x.y), clamped_tanh(x.z), clamped_tanh(x.w));
-                // by bits, so that NaN stays NaN
-                value = select(value, capped, (bitcast<vec4<u32>>(value) & vec4<u32>(0x7fffffffu)) <= vec4<u32>(0x7f800000u));
+        } else {
+            for (var u = lane; u < min(held, K - k0) / 32u; u += LANES) {
+                load_unit(stored, u);
+                s += dot_rows(w, k0 / 32u + u);
+                if ((FLAGS & GEGLU) != 0u) { t += dot_rows(pair, k0 / 32u + u); }
             }
         }
-        if ((FLAGS & INT8_OUT) != 0u) {
-            if (has) { output4[local] = value; }
-            workgroupBarrier();
-            store_int8(stored, first, outputs, local);
-        } else if (has) {
-            var y = params.out0 + r * params.out0_stride + slot * params.row_count + o;
-            if (o >= params.matrix2_first) { y = params.matrix2_out + r * params.matrix2_stride + o - params.matrix2_first; }
-            else if (o >= params.matrix1_first) { y = params.matrix1_out + r * params.matrix1_stride + o - params.matrix1_first; }
-            arena4[y / 4u] = value;
+        if (held < K) { workgroupBarrier(); } // before the chunk is replaced
+    }
+    store_sums(false, s, local);
+    if ((FLAGS & GEGLU) != 0u) { store_sums(true, t, local); }
+    workgroupBarrier();
+    // four outputs at a time: only whole vectors are stored
+    let o = first + local * 4u;
+    let has = local * 4u < outputs && o < params.row_count;
+    var value = vec4<f32>();
+    if (has) {
+        let at = local * 4u;
+        value = vec4<f32>(output_of(at, factor), output_of(at + 1u, factor), output_of(at + 2u, factor), output_of(at + 3u, factor));
+        if ((FLAGS & GATED) != 0u) {
+            let gate = vec4<f32>(gelu(value.x), gelu(value.y), gelu(value.z), gelu(value.w));
+            value = gate * arena4[(params.up + r * params.up_stride + o) / 4u];
         }
-        if (MAX_N > 1u) { workgroupBarrier(); } // before the sums are replaced
+        if ((FLAGS & SOFTCAP) != 0u) {
+            let x = value / params.cap;
+            let capped = params.cap * vec4<f32>(clamped_tanh(x.x), clamped_tanh(x.y), clamped_tanh(x.z), clamped_tanh(x.w));
+            // by bits, so that NaN stays NaN
+            value = select(value, capped, (bitcast<vec4<u32>>(value) & vec4<u32>(0x7fffffffu)) <= vec4<u32>(0x7f800000u));
+        }
+    }
+    if ((FLAGS & INT8_OUT) != 0u) {
+        if (has) { output4[local] = value; }
+        workgroupBarrier();
+        store_int8(stored, first, outputs, local);
+    } else if (has) {
+        var y = params.out0 + r * params.out0_stride + slot * params.row_count + o;
+        if (o >= params.matrix2_first) { y = params.matrix2_out + r * params.matrix2_stride + o - params.matrix2_first; }
+        else if (o >= params.matrix1_first) { y = params.matrix1_out + r * params.matrix1_stride + o - params.matrix1_first; }
+        arena4[y / 4u] = value;
     }
 }

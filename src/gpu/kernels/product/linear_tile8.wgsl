@@ -197,19 +197,19 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             w.scale = bitcast<vec4<f32>>(vec4<u32>(m0.x, m1.x, m2.x, m3.x));
             w.other = vec4<u32>(m0.y, m1.y, m2.y, m3.y);
             s0 = mac(s0, ty, part, xz, w);
-            if (GROUPED && count <= down) { continue; } // uniform: an expert's tile may be far from full
+            if (PARTIAL && count <= down) { continue; } // uniform
             s1 = mac(s1, ty + down, part, odd, w);
-            if (GROUPED && count <= 2u * down) { continue; }
+            if (PARTIAL && count <= 2u * down) { continue; }
             s2 = mac(s2, ty + 2u * down, part, xz, w);
-            if (GROUPED && count <= 3u * down) { continue; }
+            if (PARTIAL && count <= 3u * down) { continue; }
             s3 = mac(s3, ty + 3u * down, part, odd, w);
-            if (GROUPED && count <= 4u * down) { continue; }
+            if (PARTIAL && count <= 4u * down) { continue; }
             s4 = mac(s4, ty + 4u * down, part, xz, w);
-            if (GROUPED && count <= 5u * down) { continue; }
+            if (PARTIAL && count <= 5u * down) { continue; }
             s5 = mac(s5, ty + 5u * down, part, odd, w);
-            if (GROUPED && count <= 6u * down) { continue; }
+            if (PARTIAL && count <= 6u * down) { continue; }
             s6 = mac(s6, ty + 6u * down, part, xz, w);
-            if (GROUPED && count <= 7u * down) { continue; }
+            if (PARTIAL && count <= 7u * down) { continue; }
             s7 = mac(s7, ty + 7u * down, part, odd, w);
         }
         workgroupBarrier();

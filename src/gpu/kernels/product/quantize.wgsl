@@ -1,25 +1,14 @@
-// uses: params.convert common/pass common/split_input common/gelu common/int8
+// uses: common/pass product/gated_input common/int8
 // quantize: rows of activations as int8 (common/int8), for product/linear_tile8.
 // in0: [rows][inputs][k] f32: a row may be several inputs of k values (slots of experts); each is padded to steps of 64
 // values and becomes a row of its own:
 //   integers at vector out0: [row][step][4] of 16;  scales at vector out1: [row][step] of (d, sum, d, sum)
-// GATE: the input is gelu(gate) * up, computed here.
 //
 // A thread takes four values, eight threads a group of 32.
-override GATE: u32 = 0u;
-override SUMS0: u32 = 0u; // split-K partial sums of gates and ups; 0: not split
-override SUMS1: u32 = 0u;
-const TWO = 1u; // gates at in0, ups at in1
-const ONE = 2u; // per input k gates, then k ups, at in0
-
 @group(0) @binding(3) var<storage, read_write> side: array<u32>;
 
 var<workgroup> largest: array<u32, 256>;
 var<workgroup> integer_sum: array<i32, 256>;
-
-fn load4(at: u32, between: u32, n: u32) -> vec4<f32> {
-    return vec4<f32>(sum_splits(at, between, n), sum_splits(at + 1u, between, n), sum_splits(at + 2u, between, n), sum_splits(at + 3u, between, n));
-}
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -31,14 +20,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let four = i % (steps * 16u);
     let here = input < params.inputs;
     var x = vec4<f32>();
-    if (here && four * 4u < params.k) {
-        let at = params.in0 + row * params.in0_stride + select(1u, 2u, GATE == ONE) * input * params.k + four * 4u;
-        x = load4(at, params.in0_stride * params.split_rows, SUMS0);
-        if (GATE != 0u) {
-            let up = select(params.in1 + row * params.in1_stride + input * params.k + four * 4u, at + params.k, GATE == ONE);
-            x = vec4<f32>(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w)) * load4(up, params.in1_stride * params.split_rows, SUMS1);
-        }
-    }
+    if (here && four * 4u < params.k) { x = input4(row, input, four); }
     largest[local] = max_bits(x);
     workgroupBarrier();
     let first = local & ~7u;

@@ -2,3 +2,4 @@
 const GROUPED = true;
 const ROWS = 32u;
 const OUTS = 128u;
+const PARTIAL = true; // tiles may be far from full
