@@ -18,7 +18,7 @@ LIBS     = -lm -pthread
 LIBBEZEL = $(B)/libbezel.a
 
 LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
-# Optional libraries of the program: images, sound, line editing. $(B)/libraries.mk is rewritten when
+# Optional libraries of the program: images, sound, line editing, downloads. $(B)/libraries.mk is rewritten when
 # one appears or goes; what depends on it is then built again.
 find_libraries = CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' sh tools/libraries.sh $(B)/libraries.mk
 ifneq ($(filter-out clean format help setup,$(or $(MAKECMDGOALS),all)),)
@@ -26,11 +26,13 @@ $(shell $(find_libraries))
 include $(B)/libraries.mk
 endif
 CLI_SRC  = $(filter-out cli/media/% cli/chat/line_$(if $(EDIT_LINK),none,edit).c,$(sort $(wildcard cli/*.c cli/*/*.c)))
-MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing $(filter-out edit,$(LIBRARIES_FOUND)))
+MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing $(filter-out edit curl,$(LIBRARIES_FOUND)))
 MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
 # The server and the model store belong to the program, not to the library.
-SERVER_SRC = $(sort $(wildcard server/*.c))
-STORE_SRC = $(sort $(wildcard store/*.c))
+HTTP_SRC = $(sort $(wildcard server/*.c))
+SERVER_SRC = $(HTTP_SRC) $(sort $(wildcard server/*/*.c))
+PULL_SRC = $(patsubst %,store/%.c,pull pull_blob pull_http pull_url)
+STORE_SRC = $(filter-out $(if $(CURL_LINK),store/pull_none.c,$(PULL_SRC)),$(sort $(wildcard store/*.c)))
 # Every tests/test_*.c is a program of its own; tests/support/*.c is shared by them.
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 TEST_LIB_SRC = $(sort $(wildcard tests/support/*.c))
@@ -40,6 +42,7 @@ BENCH_SRC = $(sort $(wildcard bench/bench_*.c))
 LIB_OBJ  = $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/wgsl.o
 CLI_OBJ  = $(CLI_SRC:%.c=$(B)/%.o) $(MEDIA_OBJ) $(SERVER_OBJ) $(STORE_OBJ)
 SERVER_OBJ = $(SERVER_SRC:%.c=$(B)/%.o)
+HTTP_OBJ = $(HTTP_SRC:%.c=$(B)/%.o)
 STORE_OBJ = $(STORE_SRC:%.c=$(B)/%.o)
 TEST_LIB_OBJ = $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TESTS    = $(TEST_SRC:tests/%.c=$(B)/tests/%)
@@ -91,7 +94,7 @@ $(B)/libbezel.a: $(LIB_OBJ)
 
 $(B)/bezel: $(CLI_OBJ) $(LIBBEZEL) $(B)/libraries.mk
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) $(EDIT_LINK) $(MEDIA_LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -140,19 +143,27 @@ $(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: $(patsubst %,$(B)/cli/%.o,bat
 $(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli/chat/typed_path.o $(B)/cli/chat/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
-$(B)/tests/fuzz/replay_server $(B)/fuzz/fuzz_server $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(SERVER_OBJ)
-$(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: $(STORE_OBJ)
-$(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/test_ollama $(B)/tests/test_ollama_text: LIBS += $(B)/libbezel.a -lm
+$(B)/tests/fuzz/replay_server $(B)/fuzz/fuzz_server $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(HTTP_OBJ)
+USES_STORE = $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/fuzz/replay_pull $(B)/fuzz/fuzz_pull \
+             $(B)/tests/test_ollama $(B)/tests/test_ollama_text $(B)/tests/test_pull $(B)/tests/test_server_engine $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
+$(USES_STORE): $(STORE_OBJ)
+$(USES_STORE): LIBS += $(LIBBEZEL) $(CURL_LINK) -lm
+# The endpoints, without HTTP and the engine.
+USES_API = $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
+API_OBJ = $(filter $(B)/server/api/%,$(SERVER_OBJ)) $(patsubst %,$(B)/server/%.o,engine/models engine/request http http_body http_text os_posix)
+$(USES_API): $(API_OBJ)
+# The engine and the endpoints.
+$(B)/tests/test_server_engine: $(SERVER_OBJ)
 
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
 # The decoders need the library, which is before them on the command line.
 $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(LIBBEZEL) $(MEDIA_LINK) -lm
 # All of the program but its main().
 $(B)/tests/test_program: $(filter-out $(B)/cli/main.o,$(CLI_OBJ))
-$(B)/tests/test_program: LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) -lm
+$(B)/tests/test_program: LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK) -lm
 # The stubs, and the tests of what was found.
-$(B)/cli/media/missing.o $(B)/tests/test_decode.o: $(B)/libraries.mk
-$(B)/cli/media/missing.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
+$(B)/cli/media/missing.o $(B)/store/pull_none.o $(B)/tests/test_decode.o: $(B)/libraries.mk
+$(B)/cli/media/missing.o $(B)/store/pull_none.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
 
 benches: $(BENCHES)
 programs: $(B)/bezel $(TESTS) $(REPLAYS) benches
@@ -162,6 +173,7 @@ setup:
 	@sh tools/setup.sh gpu
 	@sh tools/setup.sh web
 	@sh tools/setup.sh browser
+	@sh tools/setup.sh clients
 
 models: | setup
 	@$(PYTHON) tools/unpack_golden.py tests/golden build/golden

@@ -39,7 +39,7 @@ BASE_OBJ = $(filter $(B)/src/base/%,$(LIB_OBJ))
 $(B)/bezel-shared: $(CLI_OBJ) $(BASE_OBJ) $(SHARED)
 	$(call say,LD $@)
 	@ln -sf $(notdir $(SHARED)) $(B)/$(SONAME)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN' $(LIBS) $(EDIT_LINK) $(MEDIA_LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN' $(LIBS) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK)
 
 # The installed archive. The objects are joined into one and only the API stays visible, so that internal
 # names cannot clash with those of a program that is linked statically. Tests use $(B)/libbezel.a, where
@@ -62,9 +62,10 @@ INCLUDEDIR ?= $(PREFIX)/include
 MANDIR     ?= $(PREFIX)/share/man
 DOCDIR     ?= $(PREFIX)/share/doc/bezel
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 
 # What is installed where; `install` and `uninstall` use the same lists.
-PARTS = bin lib include man1 man3 doc examples models
+PARTS = bin lib include man1 man3 doc clients examples models
 bin_TO = $(BINDIR)
 bin_FILES = $(B)/bezel
 bin_MODE = 755
@@ -78,6 +79,8 @@ man3_TO = $(MANDIR)/man3
 man3_FILES = $(wildcard docs/man/*.3)
 doc_TO = $(DOCDIR)
 doc_FILES = LICENSE CHANGELOG.md $(wildcard README.md docs/*.md)
+clients_TO = $(DOCDIR)/clients
+clients_FILES = $(wildcard docs/clients/*.md)
 examples_TO = $(DOCDIR)/examples
 examples_FILES = $(wildcard examples/*.c examples/Makefile)
 models_TO = $(PREFIX)/share/bezel/models
@@ -121,14 +124,17 @@ install: all lib
 	@printf '%s\n' "$$PC_TEXT" > '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
 	$(if $(COMPLETION),install -d '$(DESTDIR)$(COMPLETIONDIR)')
 	$(if $(COMPLETION),install -m 644 $(COMPLETION) '$(DESTDIR)$(COMPLETIONDIR)/bezel')
+	install -d '$(DESTDIR)$(UNITDIR)'
+	install -m 644 cli/systemd/bezel.socket '$(DESTDIR)$(UNITDIR)'
+	sed 's#@BINDIR@#$(BINDIR)#' cli/systemd/bezel.service > '$(DESTDIR)$(UNITDIR)/bezel.service'
 	@# A real installation, not a staged one: update the dynamic linker's cache.
 	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || ldconfig || true
 
 uninstall:
 	$(foreach p,$(PARTS),$(if $($p_FILES),$(call take,$p)))
 	rm -f '$(DESTDIR)$(LIBDIR)/$(SONAME)' '$(DESTDIR)$(LIBDIR)/libbezel.so' '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
-	rm -f '$(DESTDIR)$(COMPLETIONDIR)/bezel'
-	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(models_TO)' '$(DESTDIR)$(PREFIX)/share/bezel' 2>/dev/null || true
+	rm -f '$(DESTDIR)$(COMPLETIONDIR)/bezel' '$(DESTDIR)$(UNITDIR)/bezel.socket' '$(DESTDIR)$(UNITDIR)/bezel.service'
+	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)/clients' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(models_TO)' '$(DESTDIR)$(PREFIX)/share/bezel' 2>/dev/null || true
 
 # ---- ThreadSanitizer ------------------------------------------------------------------
 

@@ -69,8 +69,8 @@ static const bz_store_root *locked_root(const bz_catalog *c)
     return NULL;
 }
 
-static bz_status no_such_name(const bz_catalog *c, const char *model, const bz_store_name *asked,
-                              bz_error *err)
+bz_status bz_store_no_such_name(const bz_catalog *c, const char *model, const bz_store_name *asked,
+                                bz_error *err)
 {
     char text[BZ_NAME_TEXT];
     const bz_found *near[BZ_SUGGESTIONS];
@@ -186,7 +186,7 @@ bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err
                          "There is no file \"%s\", and it is not a valid Ollama name: %s.",
                          show_path(model, shown), why.text);
     } else if (status == BZ_OK) {
-        status = no_such_name(&c, model, &name, err);
+        status = bz_store_no_such_name(&c, model, &name, err);
     }
     bz_catalog_free(&c);
     if (status != BZ_OK) {
@@ -212,7 +212,7 @@ bz_status bz_store_blobs(const char *text, bz_store_blob **blobs, size_t *n, bz_
     if (f) {
         status = bz_store_load_blobs(&c, f, blobs, n, err);
     } else if (status == BZ_OK) {
-        status = no_such_name(&c, text, &name, err);
+        status = bz_store_no_such_name(&c, text, &name, err);
     }
     bz_catalog_free(&c);
     return status;

@@ -1,4 +1,4 @@
-/* Models by name from Ollama's store on this machine. Read only.
+/* Models by name from Ollama's store on this machine. store/write.h and store/pull.h change it.
  *
  *   <root>/manifests/<host>/<namespace>/<model>/<tag>    JSON: the layers of a model
  *   <root>/blobs/sha256-<64 digits>                      the layers, and a config in JSON
@@ -6,8 +6,8 @@
  * The root is OLLAMA_MODELS; without it <home>/.ollama/models, then the folders of a system
  * service: /usr/share/ollama/.ollama/models and /var/lib/ollama/.ollama/models. A name is
  * searched in each of them in turn. */
-#ifndef BZ_FILE_OLLAMA_H
-#define BZ_FILE_OLLAMA_H
+#ifndef BZ_STORE_OLLAMA_H
+#define BZ_STORE_OLLAMA_H
 
 #include "store/ollama_manifest.h"
 #include "store/ollama_name.h"

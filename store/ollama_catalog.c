@@ -73,7 +73,7 @@ static bz_str models_variable(void)
     return s;
 }
 
-static bz_status find_roots(bz_store_root *roots, size_t *n, bz_error *err)
+bz_status bz_store_find_roots(bz_store_root *roots, size_t *n, bz_error *err)
 {
     static const char *const services[] = {"/usr/share/ollama/.ollama/models",
                                            "/var/lib/ollama/.ollama/models"};
@@ -159,7 +159,7 @@ void bz_catalog_free(bz_catalog *c)
 
 bz_status bz_catalog_read(bz_catalog *c, bz_error *err)
 {
-    bz_status status = find_roots(c->roots, &c->n_roots, err);
+    bz_status status = bz_store_find_roots(c->roots, &c->n_roots, err);
     for (size_t i = 0; status == BZ_OK && i < c->n_roots; i++) {
         if (c->roots[i].state != BZ_STORE_THERE) {
             continue;

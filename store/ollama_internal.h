@@ -1,6 +1,6 @@
 /* Shared by the files of the store. Others include store/ollama.h. */
-#ifndef BZ_FILE_OLLAMA_INSIDE_H
-#define BZ_FILE_OLLAMA_INSIDE_H
+#ifndef BZ_STORE_OLLAMA_INTERNAL_H
+#define BZ_STORE_OLLAMA_INTERNAL_H
 
 #include "store/ollama.h"
 
@@ -13,6 +13,8 @@ enum {
 /* An allocated string; NULL: no memory. */
 char *bz_store_text(const char *format, ...) BZ_PRINTF(1, 2);
 bz_status bz_store_no_memory(bz_error *err);
+/* The folders to search, in their order. roots: [BZ_STORE_ROOTS]. Free them in any case. */
+bz_status bz_store_find_roots(bz_store_root *roots, size_t *n, bz_error *err);
 void bz_store_roots_free(bz_store_root *roots, size_t n);
 
 /* ---- all names ----------------------------------------------------------------- */
@@ -40,6 +42,10 @@ const bz_found *bz_catalog_find(const bz_catalog *c, const bz_store_name *name);
  */
 bool bz_catalog_nearest(const bz_catalog *c, const bz_store_name *asked,
                         const bz_found *best[BZ_SUGGESTIONS], size_t *n);
+
+/* The error for a name that is not in the catalog: similar names, or what the store has. */
+bz_status bz_store_no_such_name(const bz_catalog *c, const char *model, const bz_store_name *asked,
+                                bz_error *err);
 
 /* ---- one model ------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
 enum { SMALL_FILE = 1 << 20 }; /* maximum bytes of a manifest, config, params or system layer */
 
 /* Pulling alone would keep a blob with the right name. */
-static const char start_over[] = "remove the model with 'ollama rm' and pull it again";
+static const char start_over[] = "remove the model with 'bezel rm' and pull it again";
 
 typedef struct loading {
     const char *root;
@@ -33,7 +33,7 @@ static bz_status check_blob(const loading *l, const bz_store_layer *layer, const
     bz_status status = bz_os_stat(*path, &info, &why);
     if (status == BZ_NOT_FOUND) {
         return bz_fail(l->err, status,
-                       "The %s of %.*s is missing from the Ollama store; 'ollama pull %.*s' "
+                       "The %s of %.*s is missing from the Ollama store; 'bezel pull %.*s' "
                        "downloads it again",
                        what, BZ_SHOWN_NAME, l->name, BZ_SHOWN_NAME, l->name);
     }

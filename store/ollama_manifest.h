@@ -3,8 +3,8 @@
  * The files are untrusted: a digest is checked before it becomes a file name, and texts for
  * messages are printable ASCII only. An error is bad_file with half a sentence, such as "layer 2
  * has no size". */
-#ifndef BZ_FILE_OLLAMA_MANIFEST_H
-#define BZ_FILE_OLLAMA_MANIFEST_H
+#ifndef BZ_STORE_OLLAMA_MANIFEST_H
+#define BZ_STORE_OLLAMA_MANIFEST_H
 
 #include "base/error.h"
 

@@ -8,6 +8,7 @@ enum { HOST, SPACE, MODEL, TAG };
 static const char *const part_names[] = {"host", "namespace", "model name", "tag"};
 static const char default_host[] = "registry.ollama.ai", default_space[] = "library",
                   default_tag[] = "latest";
+static const char hugging_face[] = "hf:", hugging_face_host[] = "hf.co";
 
 static char *field(bz_store_name *name, int level)
 {
@@ -83,9 +84,13 @@ static void drop_scheme(bz_str *host)
 
 bz_status bz_store_name_parse(bz_store_name *name, const char *text, bz_error *err)
 {
-    bz_str rest = {text, strlen(text)}, after;
     bz_status status = BZ_OK;
     memcpy(name->host, default_host, sizeof default_host);
+    if (strncmp(text, hugging_face, strlen(hugging_face)) == 0 && strchr(text, '/')) {
+        memcpy(name->host, hugging_face_host, sizeof hugging_face_host);
+        text += strlen(hugging_face);
+    }
+    bz_str rest = {text, strlen(text)}, after;
     memcpy(name->space, default_space, sizeof default_space);
     memcpy(name->tag, default_tag, sizeof default_tag);
 

@@ -1,11 +1,12 @@
-/* Names of models as Ollama writes them: [host/][namespace/]model[:tag].
+/* Names of models as Ollama writes them: [host/][namespace/]model[:tag]. A model of Hugging Face is
+ * hf.co/user/repository[:quantization], or hf:user/repository[:quantization] for short.
  *
  * The defaults are registry.ollama.ai, library and latest. Every part begins with a
  * letter, a digit or an underscore and goes on with those, '-' and (except in a namespace)
  * '.'; a host may hold ':' too, before its port. So no part can be "..", a path or an option,
  * and all four are safe as folder names. Case is ignored. */
-#ifndef BZ_FILE_OLLAMA_NAME_H
-#define BZ_FILE_OLLAMA_NAME_H
+#ifndef BZ_STORE_OLLAMA_NAME_H
+#define BZ_STORE_OLLAMA_NAME_H
 
 #include "base/error.h"
 

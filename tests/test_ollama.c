@@ -522,7 +522,7 @@ static void test_broken(void)
         snprintf(name, sizeof name, "broken:missing-%s", kinds[i].kind);
         snprintf(
             want, sizeof want,
-            "The %s of %s is missing from the Ollama store; 'ollama pull %s' downloads it again.",
+            "The %s of %s is missing from the Ollama store; 'bezel pull %s' downloads it again.",
             kinds[i].title, name, name);
         expect(name, BZ_NOT_FOUND, want);
 
@@ -535,7 +535,7 @@ static void test_broken(void)
         snprintf(
             want, sizeof want,
             "The %s of %s has 2 bytes, but its manifest says 1234567890123; remove the model with "
-            "'ollama rm' and "
+            "'bezel rm' and "
             "pull it again.",
             kinds[i].title, name);
         expect(name, BZ_BAD_FILE, want);
@@ -555,7 +555,7 @@ static void test_broken(void)
            "The parameter file of broken:params is broken: the option \"top_k\" is not a whole "
            "number; remove "
            "the model with "
-           "'ollama rm' and pull it again.");
+           "'bezel rm' and pull it again.");
 
     begin("broken config");
     begin_manifest("{\"model_format\":");
@@ -568,7 +568,7 @@ static void test_broken(void)
     CHECKF(strncmp(err.text,
                    "The config of broken:config is broken: the JSON is invalid at byte 16: ", 70) ==
                    0 &&
-               ends_with(err.text, "; remove the model with 'ollama rm' and pull it again."),
+               ends_with(err.text, "; remove the model with 'bezel rm' and pull it again."),
            "says: %s", err.text);
 
     begin("broken manifest");

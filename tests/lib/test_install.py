@@ -65,11 +65,12 @@ completion = [f for p in ("cli/bezel.bash", "docs/bezel.bash", "docs/*/bezel.bas
 
 def expected(lib="lib", include="include", man="share/man"):
     files = {"bin/bezel", f"{lib}/libbezel.a", f"{lib}/{so}", f"{lib}/{soname}", f"{lib}/libbezel.so",
-             f"{lib}/pkgconfig/bezel.pc", "share/doc/bezel/LICENSE", "share/doc/bezel/CHANGELOG.md"}
+             f"{lib}/pkgconfig/bezel.pc", "lib/systemd/system/bezel.service", "lib/systemd/system/bezel.socket", "share/doc/bezel/LICENSE", "share/doc/bezel/CHANGELOG.md"}
     files |= {f"{include}/" + os.path.basename(f) for f in glob.glob("include/*.h")}
     for section in "13":
         files |= {f"{man}/man{section}/" + os.path.basename(f) for f in glob.glob(f"docs/man/*.{section}")}
     files |= {"share/doc/bezel/" + os.path.basename(f) for f in glob.glob("docs/*.md") + glob.glob("README.md")}
+    files |= {"share/doc/bezel/clients/" + os.path.basename(f) for f in glob.glob("docs/clients/*.md")}
     files |= {"share/bezel/" + f for f in glob.glob("models/*.gguf")}
     files |= {"share/doc/bezel/" + f for f in glob.glob("examples/*.c") + ["examples/Makefile"]}
     return files | ({"share/bash-completion/completions/bezel"} if completion else set())

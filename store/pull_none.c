@@ -1,0 +1,10 @@
+/* Stands in for pulling where libcurl was not there when this program was built. The build defines
+ * MISSING_CURL as its Debian package (tools/libraries.sh). */
+#include "store/pull.h"
+
+bz_status bz_store_pull(const bz_pull_options *options, bz_error *err)
+{
+    (void)options;
+    return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                   "This build cannot pull models: install " MISSING_CURL " and run make again.");
+}
