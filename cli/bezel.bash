@@ -18,9 +18,13 @@ _bezel_folders() { # the word being typed
 }
 
 _bezel_models() { # the word being typed
+    _bezel_files .gguf "$1"
+    _bezel_names "$1"
+}
+
+_bezel_names() { # the word being typed: adds names of Ollama's store
     local names
     names=$("$_bezel_program" list 2>/dev/null | sed -n '/^$/q; 2,$s/ .*//p')
-    _bezel_files .gguf "$1"
     COMPREPLY+=($(compgen -W "$names" -- "$1"))
     # Readline breaks words at ':' and completes only what follows it.
     if [[ $1 == *:* && $COMP_WORDBREAKS == *:* ]]; then
@@ -40,11 +44,11 @@ _bezel() {
     word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
     COMPREPLY=()
     if ((n == 2)); then
-        _bezel_words "run serve list show bench doctor verify tokenize logits diffuse encode --help --version" "$word"
+        _bezel_words "run serve ps stop pull list show cp rm bench doctor verify tokenize logits diffuse encode --help --version" "$word"
         return
     fi
     case $before in
-    --device) _bezel_words "cpu gpu" "$word" ;;
+    --device) _bezel_words "$([[ $verb == serve ]] && echo auto) cpu gpu" "$word" ;;
     --sandbox) _bezel_words "auto on off" "$word" ;;
     --kernels) _bezel_words "avx2 neon plain" "$word" ;;
     --wgsl) _bezel_words "$("$_bezel_program" show --wgsl 2>/dev/null | cut -d ' ' -f 1)" "$word" ;;
@@ -53,12 +57,14 @@ _bezel() {
     --dir) _bezel_folders "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features) _bezel_files "" "$word" ;;
-    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --shard | --port | --host | --allow-host | \
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --sequences | --shard | --port | --host | --allow-host | --api-key | --origins | --max-memory | --keep-alive | --queue | --connections | --retries | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)
         if [[ $word == -* ]]; then
             _bezel_words "$("$_bezel_program" "$verb" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)" "$word"
-        elif ((n == 3)) && [[ $verb != list && $verb != ls && $verb != doctor && $verb != serve ]]; then
+        elif [[ $verb == rm ]] || { [[ $verb == stop ]] && ((n == 3)); } || { [[ $verb == cp ]] && ((n <= 4)); }; then
+            _bezel_names "$word"
+        elif [[ $verb == serve ]] || { ((n == 3)) && [[ $verb != pull && $verb != ps && $verb != list && $verb != ls && $verb != doctor ]]; }; then
             _bezel_models "$word"
         fi
         ;;

@@ -28,7 +28,7 @@ typedef struct cli_verb {
 
 extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb,
     cli_tokenize_verb, cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb,
-    cli_verify_verb;
+    cli_verify_verb, cli_pull_verb, cli_cp_verb, cli_rm_verb, cli_ps_verb, cli_stop_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -52,6 +52,8 @@ typedef struct cli_options {
     const char *draws, *trace, *entropy_bound, *stability, *confidence; /* diffuse */
     const char *canvas, *self_cond, *self_cond_temp;                    /* logits */
     const char *host, *dir;                                             /* serve */
+    const char *api_key, *max_memory, *keep_alive;                      /* serve */
+    const char *origins[CLI_STOPS + 1];                                 /* serve */
     const char *models[CLI_STOPS + 1], *hosts[CLI_STOPS + 1];
     const char *images[CLI_STOPS + 1], *sounds[CLI_STOPS + 1];
     const char *features;
@@ -59,9 +61,11 @@ typedef struct cli_options {
     int port;                  /* -1: not given */
     const char *set[SETTINGS]; /* as given, or NULL */
     const char *stop[CLI_STOPS + 1];
-    unsigned threads, chunk, context, max_tokens, parallel;
+    unsigned threads, chunk, context, max_tokens, parallel, sequences, queue;
     unsigned prompt_tokens, repeat; /* bench */
-    unsigned rows;                  /* show --plan */
+    unsigned connections, retries;  /* pull */
+    bool insecure;
+    unsigned rows; /* show --plan */
     unsigned image_tokens;
     unsigned steps;    /* diffuse */
     bool no_animation; /* run */
@@ -73,8 +77,11 @@ typedef struct cli_options {
     bool open;  /* serve */
 } cli_options;
 
+enum { CLI_MODEL_LIST = -1 };
+
 /* Reads the options in `accepts`, a list of option letters as in the table of options.c.
- * Returns EXIT_OK, or the exit code (help was printed, or a usage error). */
+ * max_positional: at most 2, the model and the prompt; CLI_MODEL_LIST: models only, as with
+ * --model. Returns EXIT_OK, or the exit code (help was printed, or a usage error). */
 int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional,
               cli_options *o);
 
@@ -96,6 +103,9 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code);
 void cli_close_model(cli_model *m);
 bool cli_open(const cli_options *o, bz_model **model,
               int *exit_code); /* the same, without the store's settings */
+
+/* "8GB", "800MB", or bytes; NULL: 0. False after a message. */
+bool cli_read_memory(const char *option, const char *text, uint64_t *bytes, int *exit_code);
 
 uint64_t cli_model_bytes(const bz_model *model); /* size of all its files */
 

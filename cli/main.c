@@ -6,16 +6,17 @@
 #include "cli/output.h"
 #include "cli/term.h"
 
-static const cli_verb *const verbs[] = {&cli_run_verb,     &cli_serve_verb,    &cli_list_verb,
-                                        &cli_show_verb,    &cli_bench_verb,    &cli_doctor_verb,
-                                        &cli_verify_verb,  &cli_tokenize_verb, &cli_logits_verb,
-                                        &cli_diffuse_verb, &cli_encode_verb};
+static const cli_verb *const verbs[] = {
+    &cli_run_verb,      &cli_serve_verb,  &cli_ps_verb,      &cli_stop_verb,
+    &cli_pull_verb,     &cli_list_verb,   &cli_show_verb,    &cli_cp_verb,
+    &cli_rm_verb,       &cli_bench_verb,  &cli_doctor_verb,  &cli_verify_verb,
+    &cli_tokenize_verb, &cli_logits_verb, &cli_diffuse_verb, &cli_encode_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)
 {
-    fputs("Bezel runs Gemma 4 on this machine, from the files you already have.\n\n"
-          "  bezel list                                    models pulled with Ollama\n"
+    fputs("Bezel runs Gemma 4 on this machine.\n\n"
+          "  bezel pull gemma4:e2b                         download a model\n"
           "  bezel run gemma4:e2b                          chat\n"
           "  bezel run model.gguf \"Why is the sky blue?\"   one answer\n"
           "  bezel run gemma4:e2b - < text > answer        in a pipe\n"
@@ -32,11 +33,11 @@ static const char *hint_for(const char *name)
 {
     static const struct {
         const char *name, *instead;
-    } others[] = {{"pull", "Bezel downloads nothing: it runs models that 'ollama pull' downloaded, "
-                           "and any GGUF file."},
-                  {"chat", "'bezel run MODEL' starts a chat."},
-                  {"generate", "'bezel run MODEL PROMPT' prints an answer."},
-                  {"rm", "Bezel never changes Ollama's store; 'ollama rm' removes a model."}};
+    } others[] = {
+        {"chat", "'bezel run MODEL' starts a chat."},
+        {"generate", "'bezel run MODEL PROMPT' prints an answer."},
+        {"create", "Bezel runs GGUF files as they are; 'ollama create' adds one to the store."},
+        {"push", "Bezel uploads nothing; 'ollama push' does."}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i].name) == 0) {
             return others[i].instead;

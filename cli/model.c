@@ -30,8 +30,7 @@ static int on_event(void *user, const bz_event *e)
     return interrupt_stop();
 }
 
-/* "8GB", "800MB", or bytes. */
-static bool read_memory(const char *text, uint64_t *bytes, int *exit_code)
+bool cli_read_memory(const char *option, const char *text, uint64_t *bytes, int *exit_code)
 {
     static const struct {
         const char *name;
@@ -50,8 +49,7 @@ static bool read_memory(const char *text, uint64_t *bytes, int *exit_code)
         }
     }
     if (!*bytes) {
-        fprintf(stderr, "bezel: '--gpu-memory' needs a size such as 8GB or 800MB, not '%s'.\n",
-                text);
+        fprintf(stderr, "bezel: '%s' needs a size such as 8GB or 800MB, not '%s'.\n", option, text);
         *exit_code = EXIT_USAGE;
     }
     return *bytes != 0;
@@ -76,7 +74,8 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     bz_error err = {0};
     uint64_t memory;
     *m = (cli_model){0};
-    if (!check_device(o, exit_code) || !read_memory(o->gpu_memory, &memory, exit_code)) {
+    if (!check_device(o, exit_code) ||
+        !cli_read_memory("--gpu-memory", o->gpu_memory, &memory, exit_code)) {
         return false;
     }
     if (!sandbox_enter(o, false, exit_code)) {

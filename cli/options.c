@@ -70,6 +70,17 @@ static const option_row table[] = {
     {'w', NULL, "--model", LIST, AT(models)},
     {'w', NULL, "--allow-host", LIST, AT(hosts)},
     {'w', NULL, "--open", FLAG, AT(open)},
+    {'w', NULL, "--api-key", TEXT, AT(api_key)},
+    {'w', NULL, "--origins", LIST, AT(origins)},
+    {'w', NULL, "--max-memory", TEXT, AT(max_memory)},
+    {'w', NULL, "--keep-alive", TEXT, AT(keep_alive)},
+    {'w', NULL, "--queue", NUMBER, AT(queue)},
+    {'u', NULL, "--port", NUMBER, AT(port)},
+    {'u', NULL, "--host", TEXT, AT(host)},
+    {'u', NULL, "--api-key", TEXT, AT(api_key)},
+    {'I', NULL, "--insecure", FLAG, AT(insecure)},
+    {'I', NULL, "--connections", NUMBER, AT(connections)},
+    {'I', NULL, "--retries", NUMBER, AT(retries)},
     {'T', NULL, "--threads", NUMBER, AT(threads)},
     {'C', NULL, "--chunk", NUMBER, AT(chunk)},
     {'c', "-c", "--ctx", NUMBER, AT(context)},
@@ -77,6 +88,7 @@ static const option_row table[] = {
     {'P', "-p", "--prompt-tokens", NUMBER, AT(prompt_tokens)},
     {'r', NULL, "--repeat", NUMBER, AT(repeat)},
     {'b', NULL, "--parallel", NUMBER, AT(parallel)},
+    {'Q', NULL, "--sequences", NUMBER, AT(sequences)},
     {'R', NULL, "--rows", NUMBER, AT(rows)},
     {'f', NULL, "--fast", FLAG, AT(fast)},
     {'X', NULL, "--exact", FLAG, AT(exact)},
@@ -156,16 +168,14 @@ static bool parse_number(const char *text, unsigned *out)
     return true;
 }
 
-static int add_to_list(const cli_verb *verb, const option_row *r, const char **list,
-                       const char *value)
+static int add_to_list(const cli_verb *verb, const char *name, const char **list, const char *value)
 {
     int n = 0;
     while (list[n]) {
         n++;
     }
     if (n == CLI_STOPS) {
-        return cli_usage_error(verb->name, "'%s' can be given at most %d times.", r->full,
-                               CLI_STOPS);
+        return cli_usage_error(verb->name, "'%s' can be given at most %d times.", name, CLI_STOPS);
     }
     list[n] = value;
     return EXIT_OK;
@@ -177,7 +187,7 @@ static int store(const cli_verb *verb, const option_row *r, cli_options *o, cons
     switch (r->kind) {
     case FLAG: *(bool *)field = true; break;
     case TEXT: *(const char **)field = value; break;
-    case LIST: return add_to_list(verb, r, field, value);
+    case LIST: return add_to_list(verb, r->full, field, value);
     case NUMBER:
         if (!parse_number(value, field)) {
             return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full,
@@ -236,6 +246,13 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (only_positional || a[0] != '-' || a[1] == 0) {
+            if (max_positional == CLI_MODEL_LIST) {
+                const int code = add_to_list(verb, "MODEL", o->models, a);
+                if (code != EXIT_OK) {
+                    return code;
+                }
+                continue;
+            }
             if (n_positional == max_positional) {
                 return cli_usage_error(
                     verb->name, "unexpected argument '%s'.%s", a,

@@ -52,6 +52,11 @@ bool term_interactive(void)
     return term.out_tty && term.err_tty;
 }
 
+bool term_has_lines(void)
+{
+    return term.lines;
+}
+
 int term_width(void)
 {
     struct winsize size;

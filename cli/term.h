@@ -10,6 +10,7 @@
 void term_setup(bool no_color, bool quiet);
 
 bool term_interactive(void); /* stdout and stderr are terminals */
+bool term_has_lines(void);   /* a line on stderr can be drawn again */
 int term_width(void);        /* columns of stderr; 80 if unknown */
 
 /* Escape sequences for stderr; empty without colors. */

@@ -107,10 +107,84 @@ bool access_host(const access_rules *rules, bz_str authority)
                                   (is_everywhere(bound) || memcmp(asked, bound, 16) == 0));
 }
 
+/* "*" matches any text. */
+static bool matches(const char *pattern, bz_str text)
+{
+    const char *star = NULL; /* the last one seen, and what it had matched */
+    size_t at = 0, tried = 0;
+    while (at < text.len) {
+        if (*pattern == '*') {
+            star = pattern++;
+            tried = at;
+        } else if (*pattern && (*pattern | 32) == (text.data[at] | 32)) {
+            pattern++;
+            at++;
+        } else if (star) {
+            pattern = star + 1;
+            at = ++tried;
+        } else {
+            return false;
+        }
+    }
+    pattern += strspn(pattern, "*");
+    return *pattern == 0;
+}
+
+/* The pattern is a host: of pages by http and https, on any port. */
+static bool matches_host(const char *pattern, bz_str origin)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (int i = 0; i < 2; i++) {
+        const size_t n = strlen(schemes[i]);
+        char host[HOST_SIZE];
+        if (origin.len > n && http_same((bz_str){origin.data, n}, schemes[i]) &&
+            read_host((bz_str){origin.data + n, origin.len - n}, host) &&
+            matches(pattern, (bz_str){host, strlen(host)})) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool access_foreign_origin(const access_rules *rules, bz_str origin)
+{
+    for (size_t i = 0; i < rules->n_origins; i++) {
+        const char *pattern = rules->origins[i];
+        if (strcmp(pattern, "*") == 0 || matches(pattern, origin) ||
+            (!strstr(pattern, "://") && matches_host(pattern, origin))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool access_key(const access_rules *rules, bz_str authorization)
+{
+    static const char scheme[] = "Bearer ";
+    const size_t n = sizeof scheme - 1;
+    if (!rules->key) {
+        return true;
+    }
+    if (authorization.len < n || !http_same((bz_str){authorization.data, n}, scheme)) {
+        return false;
+    }
+    const bz_str given = http_trim((bz_str){authorization.data + n, authorization.len - n});
+    const size_t length = strlen(rules->key);
+    unsigned char differs = given.len != length;
+    for (size_t i = 0; i < length; i++) {
+        const char c = given.len ? given.data[i % given.len] : 0;
+        differs |= (unsigned char)(c ^ rules->key[i]);
+    }
+    return !differs;
+}
+
 bool access_origin(const access_rules *rules, bz_str origin, bz_str authority)
 {
     const char *mark = origin.len > 3 ? memmem(origin.data, origin.len, "://", 3) : NULL;
     char host[HOST_SIZE], own[HOST_SIZE + 16];
+    if (access_foreign_origin(rules, origin)) {
+        return true;
+    }
     if (!mark) {
         return false;
     }

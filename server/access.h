@@ -14,6 +14,9 @@ typedef struct access_rules {
     const char *address;      /* the address bound, as numbers: "127.0.0.1", "::1" */
     const char *const *names; /* [n_names] more hosts, without ports */
     size_t n_names;
+    const char *const *origins; /* [n_origins] patterns of origins, see access_origin */
+    size_t n_origins;
+    const char *key; /* routes that need it are open without one (NULL) */
 } access_rules;
 
 /* "localhost", "x.localhost", loopback addresses, the address bound and the names; where all
@@ -21,8 +24,15 @@ typedef struct access_rules {
 bool access_host(const access_rules *rules, bz_str authority);
 
 /* A page of this server ("http://" and the request's own authority), or of one of the names,
- * whatever its scheme and port. "null" is refused. */
+ * whatever its scheme and port, or an origin that a pattern matches: "*" stands for any text,
+ * "https://a.example" matches only that, and "a.example" also with http, https and any port. "null"
+ * is refused, unless a pattern is "*" alone. */
 bool access_origin(const access_rules *rules, bz_str origin, bz_str authority);
+/* Whether it is a page of another origin that may read our answers. */
+bool access_foreign_origin(const access_rules *rules, bz_str origin);
+
+/* Whether the value of Authorization has the key, compared in constant time. */
+bool access_key(const access_rules *rules, bz_str authorization);
 
 bool access_is_loopback(const char *address); /* only this machine can reach it */
 

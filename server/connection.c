@@ -88,7 +88,11 @@ static void tell_methods(exchange *x, unsigned all)
 static step refuse(exchange *x, int status, const char *why)
 {
     x->keep = x->keep && x->phase == PHASE_HEAD && !x->head.chunked && x->head.length == 0;
-    exchange_text(x, status, why);
+    if (x->server->o.refuse && x->head.size) {
+        x->server->o.refuse(x, status, why);
+    } else {
+        exchange_text(x, status, why);
+    }
     return STEP_AGAIN;
 }
 
@@ -109,6 +113,32 @@ static bool may_change_something(http_method m)
     return m != HTTP_GET && m != HTTP_HEAD && m != HTTP_OPTIONS;
 }
 
+/* A page of another origin that is allowed may read the answer. */
+static void allow_origin(exchange *x, bz_str origin)
+{
+    if (origin.len && origin.len < 512 && access_foreign_origin(&x->server->o.access, origin)) {
+        exchange_header(x, "Access-Control-Allow-Origin", "%.*s", (int)origin.len, origin.data);
+        exchange_header(x, "Vary", "Origin");
+    }
+}
+
+/* The answer to OPTIONS, which browsers send before a request from another origin. */
+static void answer_preflight(exchange *x, bz_str origin)
+{
+    const bz_str headers = http_field(&x->head, "Access-Control-Request-Headers");
+    if (!origin.len || !access_foreign_origin(&x->server->o.access, origin)) {
+        return;
+    }
+    exchange_header(x, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE, OPTIONS");
+    if (headers.len && headers.len < 512) {
+        exchange_header(x, "Access-Control-Allow-Headers", "%.*s", (int)headers.len, headers.data);
+    }
+    if (http_field(&x->head, "Access-Control-Request-Private-Network").len) {
+        exchange_header(x, "Access-Control-Allow-Private-Network", "true");
+    }
+    exchange_header(x, "Access-Control-Max-Age", "3600");
+}
+
 /* After the head: checks access, finds the route, prepares for a body. */
 static step begin_request(exchange *x)
 {
@@ -127,12 +157,14 @@ static step begin_request(exchange *x)
     if (origin.data && may_change_something(h->method) &&
         !access_origin(&s->o.access, origin, authority)) {
         return refuse(x, 403,
-                      "Pages of other sites are not allowed; start the server with --allow-host "
-                      "NAME to allow them.");
+                      "Pages of this origin are not allowed; start the server with --origins "
+                      "ORIGIN to allow them.");
     }
+    allow_origin(x, origin);
     x->route = find_route(s, http_text(h, h->path), h->method, &all);
     if (h->method == HTTP_OPTIONS && !x->route) {
         tell_methods(x, all);
+        answer_preflight(x, origin);
         x->keep = x->keep && !h->chunked && h->length == 0;
         exchange_empty(x, 204);
         return STEP_AGAIN;
@@ -143,6 +175,11 @@ static step begin_request(exchange *x)
         }
         return all ? refuse(x, 405, "This address does not support the method.")
                    : refuse(x, 404, "Not found.");
+    }
+    if (!x->route->open && !access_key(&s->o.access, http_field(h, "Authorization"))) {
+        exchange_header(x, "WWW-Authenticate", "Bearer");
+        return refuse(x, 401,
+                      "This server needs a key: send the header 'Authorization: Bearer KEY'.");
     }
     const bool needs_length =
         h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;

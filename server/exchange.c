@@ -16,6 +16,11 @@ bz_str exchange_body(const exchange *x)
     return (bz_str){x->content ? x->content : "", x->n_content};
 }
 
+uint64_t exchange_client(const exchange *x)
+{
+    return x->client;
+}
+
 void exchange_header(exchange *x, const char *name, const char *format, ...)
 {
     const size_t room = EXTRA_SIZE - x->n_extra;

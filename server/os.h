@@ -19,6 +19,9 @@ typedef struct os_listener {
  * system refuses (network), *err has only the reason; *taken: another program listens there. */
 bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken, bz_error *err);
 
+/* The socket that systemd passes to a program it starts for it (sd_listen_fds(3)); false: none. */
+bool os_listen_inherited(os_listener *l);
+
 enum { OS_WAIT = -1, OS_GONE = -2, OS_FULL = -3 };
 
 /* A connection; OS_WAIT: there is none; OS_FULL: no more files may be open. *client identifies the

@@ -87,6 +87,23 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
     return BZ_OK;
 }
 
+bool os_listen_inherited(os_listener *l)
+{
+    enum { FIRST_FD = 3 };
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    int listening = 0;
+    socklen_t n = sizeof listening;
+    *l = (os_listener){.fd = -1};
+    if (!pid || !count || strtol(pid, NULL, 10) != (long)getpid() || strtol(count, NULL, 10) < 1 ||
+        getsockopt(FIRST_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &n) != 0 || !listening ||
+        fcntl(FIRST_FD, F_SETFL, O_NONBLOCK) != 0 || fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC) != 0) {
+        return false;
+    }
+    l->fd = FIRST_FD;
+    tell_address(l);
+    return true;
+}
+
 static uint64_t client_of(const any_address *a)
 {
     uint64_t network = 0;

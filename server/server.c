@@ -10,6 +10,8 @@ enum {
     SOME_FILES = 32, /* open besides those of connections */
     PAUSE_MS = 100   /* before accepting again after running out of files */
 };
+/* A body without 4 KB more in this time may be closed for a new connection. */
+static const uint64_t STALLED_NS = 2000000000;
 
 static uint64_t in_ms(uint64_t ms)
 {
@@ -31,18 +33,30 @@ static void drop(server *s, size_t i)
     s->list[i] = s->list[--s->n];
 }
 
-/* The connection to close for a new one: the one that has been idle longest, or else the one whose
- * request began first and whose head is still incomplete. s->n: there is none. client: only its
- * connections, NULL: all. */
+/* How readily a connection is closed for a new one: 3 if it is idle, 2 if its head is incomplete, 1
+ * if its body is and did not grow lately, 0 if it must stay. */
+static int expendable(const exchange *x, uint64_t now)
+{
+    if (x->phase == PHASE_HEAD) {
+        return x->n_in ? 2 : 3;
+    }
+    return x->phase == PHASE_BODY && now - x->since > STALLED_NS;
+}
+
+/* The connection to close for a new one: the most expendable, of those the one that has been so for
+ * longest. s->n: there is none. client: only its connections, NULL: all. */
 static size_t find_idle(const server *s, const uint64_t *client)
 {
+    const uint64_t now = bz_os_now();
     size_t found = s->n;
+    int most = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const exchange *x = s->list[i], *best = found < s->n ? s->list[found] : NULL;
-        if (x->phase == PHASE_HEAD && (!client || x->client == *client) &&
-            (!best || (x->n_in == 0) > (best->n_in == 0) ||
-             ((x->n_in == 0) == (best->n_in == 0) && x->since < best->since))) {
+        const exchange *x = s->list[i];
+        const int value = expendable(x, now);
+        if (value && (!client || x->client == *client) &&
+            (value > most || (value == most && x->since < s->list[found]->since))) {
             found = i;
+            most = value;
         }
     }
     return found;
@@ -252,14 +266,19 @@ server *server_new(const server_options *options, bz_error *err)
     return s;
 }
 
+void server_close(server *s)
+{
+    while (s->n) {
+        drop(s, s->n - 1);
+    }
+}
+
 void server_free(server *s)
 {
     if (!s) {
         return;
     }
-    while (s->n) {
-        drop(s, s->n - 1);
-    }
+    server_close(s);
     os_close(s->o.listener.fd);
     os_close(s->alarm[0]);
     os_close(s->alarm[1]);

@@ -26,6 +26,7 @@ typedef struct server_route {
     uint64_t body_max; /* bytes; more are answered with 413 */
     server_handler handle;
     void *user;
+    bool open; /* needs no key */
 } server_route;
 
 typedef struct server_log {
@@ -41,7 +42,10 @@ typedef struct server_options {
     const server_route *routes; /* [n_routes] */
     size_t n_routes;
     access_rules access;
-    const char *headers;      /* fields of every answer, line ends included; may be NULL */
+    const char *headers; /* fields of every answer, line ends included; may be NULL */
+    /* Writes the answer to a request that is refused before its handler is called, in the form of
+     * its path's API. NULL: plain text. */
+    void (*refuse)(exchange *x, int status, const char *sentence);
     unsigned max_connections; /* 512, or fewer if the limit on open files is low */
     unsigned max_per_client;  /* of them with the same client (os_accept); max_connections */
     unsigned head_ms;         /* 10,000: for a request's head, from its first byte */
@@ -58,7 +62,8 @@ typedef struct server_options {
 /* NULL: *err says why; the listener is closed. What the options point to must outlive the server.
  */
 server *server_new(const server_options *options, bz_error *err);
-void server_run(server *s); /* until it is stopped */
+void server_run(server *s);   /* until it is stopped */
+void server_close(server *s); /* ends all connections; server_wake may still be called */
 void server_free(server *s);
 
 /* From any thread. */
@@ -68,7 +73,8 @@ void server_stop(server *s);
 /* ---- for handlers ---------------------------------------------------------------------- */
 
 const http_head *exchange_head(const exchange *x);
-bz_str exchange_body(const exchange *x); /* of the request */
+bz_str exchange_body(const exchange *x);     /* of the request */
+uint64_t exchange_client(const exchange *x); /* the same number for all connections of a client */
 
 /* Adds a field, before answering. A value from a client must be visible ASCII. */
 void exchange_header(exchange *x, const char *name, const char *format, ...) BZ_PRINTF(3, 4);

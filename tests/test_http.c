@@ -452,8 +452,9 @@ static bz_str text_of(const char *text)
 static void test_access(void)
 {
     static const char *const names[] = {"box.local", NULL};
-    const access_rules near = {"127.0.0.1", names, 1}, far = {"192.168.1.5", NULL, 0},
-                       all = {"0.0.0.0", NULL, 0}, six = {"::", NULL, 0};
+    const access_rules near = {.address = "127.0.0.1", .names = names, .n_names = 1},
+                       far = {.address = "192.168.1.5"}, all = {.address = "0.0.0.0"},
+                       six = {.address = "::"};
     static const char *const good[] = {"localhost",       "LocalHost:80",    "localhost.",
                                        "app.localhost:1", "127.0.0.1:11435", "127.9.9.9",
                                        "[::1]",           "[::1]:80",        "box.local",

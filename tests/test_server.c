@@ -116,13 +116,13 @@ static void large(void *user, exchange *x)
 }
 
 static const server_route routes[] = {
-    {"/echo", HTTP_POST | HTTP_PUT, 100000, echo, NULL},
-    {"/echo", HTTP_GET, 0, echo, NULL},
-    {"/mute", HTTP_GET, 0, mute, NULL},
-    {"/stream", HTTP_GET, 0, stream, NULL},
-    {"/later", HTTP_GET, 0, later, NULL},
-    {"/large", HTTP_GET, 0, large, NULL},
-    {"/below/", HTTP_DELETE, 0, echo, NULL},
+    {"/echo", HTTP_POST | HTTP_PUT, 100000, echo, NULL, false},
+    {"/echo", HTTP_GET, 0, echo, NULL, false},
+    {"/mute", HTTP_GET, 0, mute, NULL, false},
+    {"/stream", HTTP_GET, 0, stream, NULL, false},
+    {"/later", HTTP_GET, 0, later, NULL, false},
+    {"/large", HTTP_GET, 0, large, NULL, false},
+    {"/below/", HTTP_DELETE, 0, echo, NULL, false},
 };
 
 /* ---- the server and its clients

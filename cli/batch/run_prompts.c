@@ -13,7 +13,7 @@
 #include "cli/term.h"
 
 /* Answers that may wait for an earlier one to be written; the most that a kill loses. */
-enum { WINDOW = 32, DEFAULT_PARALLEL = 4 };
+enum { WINDOW = 128, DEFAULT_PARALLEL = 4 };
 
 typedef struct prompts_run {
     run_state *r;

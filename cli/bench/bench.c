@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "bezel_debug.h"
 #include "bezel_diffusion.h"
+#include "bezel_batch.h"
+#include "cli/bench/bench_batch.h"
 #include "cli/bench/bench_canvas.h"
 #include "cli/bench/bench_media.h"
 #include "cli/output.h"
@@ -353,7 +355,7 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZ", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZQ", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -363,6 +365,12 @@ static int run(int argc, char **argv)
         return cli_usage_error("bench", !o.prompt_tokens ? "'-p' must be at least 1."
                                                          : "'--repeat' must be from 1 to 1000.");
     }
+    if (o.sequences > BZ_BATCH_MAX_SLOTS || (o.sequences && !o.max_tokens)) {
+        return cli_usage_error("bench",
+                               o.max_tokens ? "'--sequences' must be from 1 to %d."
+                                            : "'--sequences' needs '-n' of at least 1.",
+                               BZ_BATCH_MAX_SLOTS);
+    }
     bench b = {.o = &o};
     double t0 = cli_seconds();
     if (!cli_open(&o, &b.model, &code)) {
@@ -371,6 +379,7 @@ static int run(int argc, char **argv)
     b.gpu = bz_debug_model_gpu(b.model);
     b.load_s = cli_seconds() - t0;
     code = o.media                    ? bench_media(&o, b.model, b.load_s)
+           : o.sequences              ? bench_batch(&o, b.model, b.load_s)
            : bz_model_canvas(b.model) ? bench_canvas(&o, length_given, b.model, b.load_s)
                                       : bench_model(&b);
     bz_session_free(b.session);
@@ -391,6 +400,7 @@ const cli_verb cli_bench_verb = {
     "  -p, --prompt-tokens N   tokens of the prompt (512)\n"
     "  -n, --max-tokens N      tokens to generate (64); 0: measure only the prompt\n"
     "      --repeat N          number of runs (3)\n"
+    "      --sequences N       measure N sequences that decode together, 1 to 64\n"
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
     "      --kernels NAME      avx2, neon or plain\n"

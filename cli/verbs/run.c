@@ -129,9 +129,6 @@ static int check_options(const cli_options *o)
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
         return cli_usage_error("run", "'--out', '--shard' and '--parallel' need '--prompts'.");
     }
-    if (o->prompts && o->device && strcmp(o->device, "cpu") != 0) {
-        return cli_usage_error("run", "'--prompts' runs on the CPU only; remove '--device'.");
-    }
     return EXIT_OK;
 }
 
@@ -337,8 +334,7 @@ const cli_verb cli_run_verb = {
     "interruption\n"
     "                             the same command continues where it stopped\n"
     "      --shard I/N            only lines I, I+N, I+2N ... (from 1)\n"
-    "      --parallel N           prompts answered together, 1 to 8 (4); does not change any "
-    "answer\n\n"
+    "      --parallel N           prompts answered together, 1 to 64 (4)\n\n"
     "Diffusion models use their own schedule: of the sampling options only --seed applies.\n"
     "The other sampling defaults come from the model's entry in Ollama's store, then from its "
     "file,\n"

@@ -1,16 +1,19 @@
-/* bezel serve: the page, and models for it, at an address of this machine. */
+/* bezel serve: the page, and the APIs of OpenAI and Ollama, at an address of this machine. */
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/api/api.h"
 #include "server/files.h"
 #include "server/static.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "bezel_batch.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/pebble.h"
+#include "cli/media/decode.h"
+#include "cli/verbs/serve_models.h"
 
 enum {
     FIRST_PORT = 11435,
@@ -25,10 +28,12 @@ typedef struct serving {
     files_models models;
     os_listener listener;
     char url[URL_SIZE];
+    api api;
+    server *server;
 } serving;
 
-/* A browser opens 6, or 30 in several tabs. */
-enum { MAX_PER_CLIENT = 128 };
+/* A browser opens 6, or 30 in several tabs; programs on this machine are all one client. */
+enum { MAX_CONNECTIONS = 1024, MAX_PER_CLIENT = 512, STOP_MS = 2000 };
 
 /* ---- what is served ------------------------------------------------------------------------- */
 
@@ -67,120 +72,13 @@ static int open_folder(const cli_options *o, serving *s)
         find_page(s->folder_path);
     }
     if (!s->folder_path[0]) {
-        fprintf(stderr, "bezel: the web page is not built; run 'make web', or name a "
-                        "folder with --dir.\n");
-        return EXIT_FAILED;
+        return EXIT_OK; /* the API alone */
     }
     if (os_open_folder(s->folder_path, &s->folder.fd, &err) != BZ_OK) {
         fprintf(stderr, "bezel: cannot serve the folder %s: %s.\n", s->folder_path, err.text);
         return EXIT_FAILED;
     }
     return EXIT_OK;
-}
-
-/* Name of a model in URLs: the last part of its path, without characters that URLs do not allow. */
-static char *address_name(const char *name, bool from_store)
-{
-    const char *slash = strrchr(name, '/');
-    name = slash ? slash + 1 : name;
-    name += strspn(name, ".");
-    const size_t n = strlen(name), end = sizeof ".gguf" - 1;
-    const bool add = from_store && (n < end || strcmp(name + n - end, ".gguf") != 0);
-    char *out = malloc(n + end + 1);
-    if (out) {
-        snprintf(out, n + end + 1, "%s%s", name, add ? ".gguf" : "");
-        for (char *c = out; *c; c++) {
-            *c = (unsigned char)*c < 0x20 || *c == 0x7F || *c == '\\' ? '_' : *c;
-        }
-    }
-    return out;
-}
-
-static int check_model(const char *path)
-{
-    os_file f;
-    bz_error err = {0};
-    const bz_status status = os_open_file(path, &f, &err);
-    if (status != BZ_OK) {
-        fprintf(stderr, "bezel: %s: %s.\n", path, err.text);
-        return status == BZ_NOT_FOUND ? EXIT_NO_MODEL : EXIT_FAILED;
-    }
-    os_close(f.fd);
-    return EXIT_OK;
-}
-
-/* owner: index of the model that the file belongs to; the next free index: a model itself. */
-static int add_file(serving *s, size_t owner, const char *name, const char *path, bool from_store)
-{
-    const int code = check_model(path);
-    files_model *more =
-        code == EXIT_OK ? realloc(s->models.list, (s->models.n + 1) * sizeof *more) : NULL;
-    if (code != EXIT_OK) {
-        return code;
-    }
-    s->models.list = more ? more : s->models.list;
-    const files_model m = {more ? address_name(name, from_store) : NULL, more ? strdup(path) : NULL,
-                           owner < s->models.n ? s->models.list[owner].name : NULL};
-    if (!m.name || !m.path) {
-        free(m.name);
-        free(m.path);
-        fprintf(stderr, "bezel: no memory for the list of models.\n");
-        return EXIT_CANNOT;
-    }
-    s->models.list[s->models.n++] = m;
-    for (size_t i = 0; i + 1 < s->models.n; i++) {
-        if (strcmp(s->models.list[i].name, m.name) == 0) {
-            fprintf(
-                stderr,
-                "bezel: two models would have the address /models/%s; serve only one of them.\n",
-                m.name);
-            return EXIT_USAGE;
-        }
-    }
-    return EXIT_OK;
-}
-
-/* A file with all its parts, or a name in Ollama's store; and its mmproj file, if it has one. */
-static int add_model(serving *s, const char *model, const char *mmproj)
-{
-    const size_t owner = s->models.n;
-    bz_store_model found;
-    bz_error err = {0};
-    if (pebble_resolve(model, &found, &err) != BZ_OK) {
-        return cli_error(&err);
-    }
-    int code = EXIT_OK;
-    const uint32_t count = found.name ? 1 : bz_model_part_count(found.path);
-    if (count > 1) {
-        for (uint32_t i = 1; code == EXIT_OK && i <= count; i++) {
-            char part[PATH_MAX];
-            code = bz_model_part_path(found.path, i, part, sizeof part)
-                       ? add_file(s, owner, part, part, false)
-                       : EXIT_FAILED;
-        }
-    } else {
-        code = add_file(s, owner, found.name ? found.name : found.path, found.path,
-                        found.name != NULL);
-    }
-    if (code == EXIT_OK && mmproj) {
-        code = add_file(s, owner, mmproj, mmproj, false);
-    } else if (code == EXIT_OK && found.n_projectors) {
-        code = add_file(s, owner, found.projectors[0], found.projectors[0], true);
-    }
-    bz_store_model_free(&found);
-    return code;
-}
-
-static int add_models(const cli_options *o, serving *s)
-{
-    int code = EXIT_OK;
-    if (o->mmproj && (!o->models[0] || o->models[1])) {
-        return cli_usage_error("serve", "'--mmproj' needs exactly one '--model'.");
-    }
-    for (size_t i = 0; code == EXIT_OK && o->models[i]; i++) {
-        code = add_model(s, o->models[i], o->mmproj);
-    }
-    return code;
 }
 
 /* ---- where ------------------------------------------------------------------------------------
@@ -193,6 +91,9 @@ static int begin_listening(const cli_options *o, serving *s)
     const int first = given ? o->port : FIRST_PORT, last = given ? first : FIRST_PORT + PORTS - 1;
     bool taken = true;
     bz_error err = {0};
+    if (!given && !o->host && os_listen_inherited(&s->listener)) {
+        return EXIT_OK;
+    }
     if (first > 65535) {
         return cli_usage_error("serve", "port %d does not exist; the highest is 65535.", first);
     }
@@ -231,7 +132,8 @@ static void write_url(serving *s)
 
 static int print_address(const serving *s)
 {
-    printf("%s serves %s", s->url, s->folder_path);
+    printf("%s serves %s", s->url,
+           s->folder_path[0] ? s->folder_path : "the API (the web page is not built: 'make web')");
     for (size_t i = 0; i < s->models.n; i++) {
         printf("%s /models/%s", i ? "," : " and", s->models.list[i].name);
     }
@@ -247,10 +149,118 @@ static int print_address(const serving *s)
 /* ---- the verb
  * ------------------------------------------------------------------------------------ */
 
+/* ---- GET / ------------------------------------------------------------------------------------
+ */
+
+/* Browsers navigate with Accept: text/html; what a page fetches has Sec-Fetch-Mode. */
+static bool is_browser(const http_head *h)
+{
+    return http_list_has(h, "Accept", "text/html") || http_field(h, "Sec-Fetch-Mode").data;
+}
+
+/* The page for browsers; other clients check here whether an Ollama server is running. */
+static void serve_root(void *user, exchange *x)
+{
+    static const char running[] = "Ollama is running";
+    serving *s = user;
+    const http_head *h = exchange_head(x);
+    const bool top = bz_str_is(http_text(h, h->path), "/");
+    if (top && !is_browser(h)) {
+        exchange_bytes(x, 200, "text/plain; charset=utf-8", running, sizeof running - 1);
+    } else if (s->folder.fd >= 0) {
+        files_serve_folder(&s->folder, x);
+    } else {
+        exchange_text(x, 404, top ? "The web page is not built; run 'make web'." : "Not found.");
+    }
+}
+
+/* ---- the engine -------------------------------------------------------------------------------
+ */
+
+static bz_status decode(bz_media_kind kind, const uint8_t *bytes, size_t n, engine_decoded *out,
+                        bz_error *err)
+{
+    rgb_image image = {0};
+    bz_sound sound = {0};
+    const bz_status status = kind == BZ_MEDIA_IMAGE ? decode_image(&image, bytes, n, err)
+                                                    : decode_sound(&sound, bytes, n, err);
+    *out = (engine_decoded){.rgb = image.rgb,
+                            .width = image.width,
+                            .height = image.height,
+                            .pcm = sound.pcm,
+                            .samples = sound.frames,
+                            .rate = sound.rate};
+    if (status != BZ_OK) {
+        err->code = status == BZ_OUT_OF_MEMORY ? status : BZ_BAD_REQUEST; /* the client's fault */
+    }
+    return status;
+}
+
+/* Ollama's OLLAMA_KEEP_ALIVE, as --keep-alive. */
+static bool read_keep_alive(const cli_options *o, int64_t *ns)
+{
+    const char *given = o->keep_alive ? o->keep_alive : bz_os_env("OLLAMA_KEEP_ALIVE");
+    const bz_json_node node = {.kind = BZ_JSON_STRING,
+                               .of.text = {given, given ? strlen(given) : 0}};
+    *ns = 0;
+    if (!given || !*given) {
+        return true;
+    }
+    const bool ok = api_read_duration(&node, ns);
+    *ns = *ns == 0 ? 1 : *ns; /* 0 would mean the default */
+    return ok;
+}
+
+static void notice(const char *sentence)
+{
+    fprintf(stderr, "bezel: %s\n", sentence);
+}
+
+static void wake(void *user)
+{
+    server_wake(user);
+}
+
+static int make_engine(const cli_options *o, serving *s)
+{
+    bz_error err = {0};
+    int64_t keep_alive;
+    uint64_t memory;
+    int code = EXIT_OK;
+    if (!read_keep_alive(o, &keep_alive)) {
+        return cli_usage_error("serve", "'--keep-alive' needs a time such as 30s, 5m or -1.");
+    }
+    if (!cli_read_memory("--max-memory", o->max_memory, &memory, &code)) {
+        return code;
+    }
+    const engine_options options = {.device = o->device,
+                                    .keep_alive = keep_alive,
+                                    .max_memory = memory,
+                                    .threads = o->threads,
+                                    .context = o->context,
+                                    .parallel = o->parallel,
+                                    .queue = o->queue,
+                                    .decode = decode,
+                                    .notice = notice};
+    if (o->device && strcmp(o->device, "cpu") != 0 && strcmp(o->device, "gpu") != 0 &&
+        strcmp(o->device, "auto") != 0) {
+        return cli_usage_error("serve", "unknown device '%s'; use auto, cpu or gpu.", o->device);
+    }
+    if (o->parallel > BZ_BATCH_MAX_SLOTS) {
+        return cli_usage_error("serve", "'--parallel' must be from 1 to %d.", BZ_BATCH_MAX_SLOTS);
+    }
+    s->api.engine = engine_new(&options, &err);
+    return s->api.engine ? EXIT_OK : cli_error(&err);
+}
+
+/* Streams end with an error, instead of being cut. */
 static bool should_stop(void *user)
 {
-    (void)user;
+    const serving *s = user;
     const bool asked = interrupt_stop();
+    if (asked) {
+        engine_stop(s->api.engine);
+    }
     interrupt_asked = 0;
     interrupt_ended = 0;
     return asked;
@@ -273,31 +283,79 @@ static void catch_signals(void)
     }
 }
 
+enum { MAX_ORIGINS = 64, ORIGINS_SIZE = 4096 };
+
+/* Programs on this machine, as Ollama allows them: pages of other local servers, and programs that
+ * are pages. No web site has such an origin. */
+static const char *const local_origins[] = {
+    "localhost", "127.0.0.1",          "0.0.0.0",        "::1", "app://*", "file://*",
+    "tauri://*", "vscode-webview://*", "vscode-file://*"};
+
+/* Those of OLLAMA_ORIGINS, separated by commas; `text` holds them. */
+static size_t add_listed_origins(const char *origins[MAX_ORIGINS], size_t n,
+                                 char text[ORIGINS_SIZE])
+{
+    const char *variable = bz_os_env("OLLAMA_ORIGINS");
+    char *rest = NULL;
+    snprintf(text, ORIGINS_SIZE, "%s", variable ? variable : "");
+    for (char *item = strtok_r(text, ", ", &rest); item && n < MAX_ORIGINS;
+         item = strtok_r(NULL, ", ", &rest)) {
+        origins[n++] = item;
+    }
+    return n;
+}
+
 static int serve(const cli_options *o, serving *s)
 {
-    size_t n_hosts = 0;
+    size_t n_hosts = 0, n_origins = 0;
+    const char *origins[MAX_ORIGINS];
+    char listed[ORIGINS_SIZE];
     while (o->hosts[n_hosts]) {
         n_hosts++;
     }
-    const server_route routes[] = {
-        {"/", HTTP_GET, 0, files_serve_folder, &s->folder},
-        {"/models/", HTTP_GET, 0, files_serve_models, &s->models},
+    while (o->origins[n_origins]) {
+        origins[n_origins] = o->origins[n_origins];
+        n_origins++;
+    }
+    for (size_t i = 0; i < sizeof local_origins / sizeof *local_origins; i++) {
+        origins[n_origins++] = local_origins[i];
+    }
+    n_origins = add_listed_origins(origins, n_origins, listed);
+    server_route routes[API_MAX_ROUTES + 2] = {
+        {"/", HTTP_GET, 0, serve_root, s, true},
+        {"/models/", HTTP_GET, 0, files_serve_models, &s->models, true},
     };
+    const size_t n_routes = 2 + api_routes(&s->api, routes + 2);
     catch_signals();
     const server_options options = {
         .listener = s->listener,
         .routes = routes,
-        .n_routes = sizeof routes / sizeof *routes,
-        .access = {.address = s->listener.address, .names = o->hosts, .n_names = n_hosts},
+        .n_routes = n_routes,
+        .access = {.address = s->listener.address,
+                   .names = o->hosts,
+                   .n_names = n_hosts,
+                   .origins = origins,
+                   .n_origins = n_origins,
+                   .key = o->api_key},
         .headers = static_headers,
+        .refuse = api_refuse_early,
+        .max_connections = MAX_CONNECTIONS,
         .max_per_client = MAX_PER_CLIENT,
         .interrupt = interrupt_fd(),
         .stop = should_stop,
+        .stop_ms = STOP_MS,
+        .user = s,
         .log = o->verbose ? log_line : NULL,
     };
     bz_error err = {0};
     server *running = server_new(&options, &err);
     if (!running) {
+        return cli_error(&err);
+    }
+    s->api.wake = wake;
+    s->api.wake_user = running;
+    if (engine_start(s->api.engine, wake, running, &err) != BZ_OK) {
+        server_free(running);
         return cli_error(&err);
     }
     const int code = print_address(s);
@@ -309,14 +367,19 @@ static int serve(const cli_options *o, serving *s)
         }
         server_run(running);
     }
+    /* Ends all requests, then the threads that would wake the server. */
+    server_close(running);
+    api_end_downloads(&s->api);
+    engine_free(s->api.engine);
+    s->api.engine = NULL;
     server_free(running);
     return code;
 }
 
 static int run(int argc, char **argv)
 {
-    cli_options o = {.model = "", .port = NO_PORT}; /* no positional model */
-    int code = cli_parse(&cli_serve_verb, argc, argv, "wvm", 0, &o);
+    cli_options o = {.model = "", .port = NO_PORT}; /* models are a list */
+    int code = cli_parse(&cli_serve_verb, argc, argv, "wvmdcbT", CLI_MODEL_LIST, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -326,7 +389,8 @@ static int run(int argc, char **argv)
         return EXIT_CANNOT;
     }
     s->folder.fd = -1;
-    code = add_models(&o, s);
+    code = make_engine(&o, s);
+    code = code == EXIT_OK ? serve_add_models(&o, &s->models, s->api.engine) : code;
     code = code == EXIT_OK ? open_folder(&o, s) : code;
     code = code == EXIT_OK ? begin_listening(&o, s) : code;
     if (code == EXIT_OK) {
@@ -334,27 +398,34 @@ static int run(int argc, char **argv)
         code = serve(&o, s);
     }
     os_close(s->folder.fd);
-    for (size_t i = 0; i < s->models.n; i++) {
-        free(s->models.list[i].name);
-        free(s->models.list[i].path);
-    }
-    free(s->models.list);
+    engine_free(s->api.engine);
+    serve_free_models(&s->models);
     free(s);
     return code;
 }
 
 const cli_verb cli_serve_verb = {
-    "serve", run, "serve the web page to a browser",
-    "Usage: bezel serve [options]\n\n"
+    "serve", run, "serve the chat page, and the APIs of OpenAI and Ollama",
+    "Usage: bezel serve [options] [MODEL...]\n\n"
     "  bezel serve --open\n"
-    "  bezel serve --model model.gguf --port 8080\n\n"
-    "Prints the address and serves until Ctrl-C. By default only this machine can connect.\n\n"
+    "  bezel serve gemma4:e2b model.gguf --port 11434\n\n"
+    "Prints the address and serves until Ctrl-C. By default only this machine can connect.\n"
+    "MODEL is a file, a folder of GGUF files or a name from 'bezel list'; requests may name\n"
+    "these and every model of Ollama's store, and models are loaded when they are needed.\n\n"
     "      --port N            port (default: 11435, or the next free one)\n"
     "      --host ADDR         address to listen on (127.0.0.1)\n"
     "      --dir FOLDER        serve these files instead of Bezel's own page\n"
-    "      --model MODEL       offer a model to the page: a file or a name from 'bezel list';\n"
-    "                          may be repeated\n"
+    "      --model MODEL       the same as MODEL; may be repeated\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
+    "      --device DEVICE     cpu (default), gpu, or auto\n"
+    "      --parallel N        answers that one model writes at the same time, 1 to 64 (16)\n"
+    "      --queue N           requests that may wait; more are answered with 503 (512)\n"
+    "  -c, --ctx N             tokens of a conversation (the model's limit, at most 32768)\n"
+    "      --max-memory SIZE   for all loaded models, such as 8GB; unused ones are unloaded\n"
+    "      --keep-alive TIME   how long an unused model stays loaded (5m); -1: forever\n"
+    "      --threads N         threads that compute\n"
+    "      --api-key KEY       requests to the API need 'Authorization: Bearer KEY'\n"
+    "      --origins PATTERN   pages of these origins may use the API; may be repeated\n"
     "      --allow-host NAME   accept requests to this host name too; may be repeated\n"
     "      --open              open the page in the browser\n"
     "  -v, --verbose           log every request to stderr\n"};

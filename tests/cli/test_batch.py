@@ -249,7 +249,7 @@ def strangers():
     need("Cannot read" in err, err)
     bezel(TINY, "--prompts", path("in"), "--out", "/nowhere/at/all", code=1)
     bezel(TINY, "x", "--prompts", path("in"), code=2)
-    bezel(TINY, "--prompts", path("in"), "--parallel", "9", code=2)
+    bezel(TINY, "--prompts", path("in"), "--parallel", "65", code=2)
     with open(path("empty"), "w"):
         pass
     same(bezel(TINY, "--prompts", path("empty"))[0], "", "no prompts, no answers")

@@ -37,9 +37,9 @@ r = run()
 case("no verb is a usage error on stderr", r.returncode == 2, not r.stdout, b"bezel run" in r.stderr)
 r = run("frobnicate")
 case("an unknown verb", r.returncode == 2, b"unknown verb 'frobnicate'" in r.stderr)
-r = run("pull", "gemma4:e2b")
-case("a verb of another program", r.returncode == 2, b"unknown verb 'pull'" in r.stderr, b"ollama pull" in r.stderr)
-for verb in ("run", "serve", "list", "show", "bench", "doctor", "verify", "tokenize", "logits", "encode", "diffuse"):
+r = run("push", "gemma4:e2b")
+case("a verb of another program", r.returncode == 2, b"unknown verb 'push'" in r.stderr, b"ollama push" in r.stderr)
+for verb in ("run", "serve", "ps", "stop", "pull", "cp", "rm", "list", "show", "bench", "doctor", "verify", "tokenize", "logits", "encode", "diffuse"):
     r = run(verb, "--help")
     case(f"help {verb}", run("help", verb).stdout == r.stdout)
     case(f"{verb} --help", r.returncode == 0, r.stdout.startswith(b"Usage: bezel " + verb.encode()), not r.stderr)

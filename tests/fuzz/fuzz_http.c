@@ -123,7 +123,7 @@ static void check_plan(const http_head *h)
 
 static void check_access(const http_head *h)
 {
-    const access_rules rules = {"127.0.0.1", NULL, 0};
+    const access_rules rules = {.address = "127.0.0.1"};
     const bz_str authority = http_text(h, h->authority), origin = http_field(h, "Origin");
     access_host(&rules, authority);
     if (origin.data) {

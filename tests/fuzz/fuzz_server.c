@@ -81,11 +81,11 @@ static void send_file(void *user, exchange *x)
 }
 
 static const server_route routes[] = {
-    {"/e", HTTP_POST | HTTP_PUT | HTTP_GET, 5000, echo, NULL},
-    {"/s", HTTP_GET, 0, stream, NULL},
-    {"/l", HTTP_GET, 0, later, NULL},
-    {"/f/", HTTP_GET, 0, send_file, NULL},
-    {"/d", HTTP_DELETE, 0, echo, NULL},
+    {"/e", HTTP_POST | HTTP_PUT | HTTP_GET, 5000, echo, NULL, false},
+    {"/s", HTTP_GET, 0, stream, NULL, false},
+    {"/l", HTTP_GET, 0, later, NULL, false},
+    {"/f/", HTTP_GET, 0, send_file, NULL, false},
+    {"/d", HTTP_DELETE, 0, echo, NULL, false},
 };
 
 /* ---- a connection ------------------------------------------------------------------------ */

@@ -116,9 +116,25 @@ def run():
     need(bezel(*args) == bezel(*args, "--no-fuse"), "another answer")
 
 
+def together():
+    """Several prompts in one pass: the answers of one at a time, and a measurement of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "prompts")
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(json.dumps({"prompt": text}) + "\n" for text in ("a", "some more", "and a third"))
+        answers = [bezel("run", MODEL, "--prompts", path, "--device", "gpu", "--parallel", n, "-n", "5", "--ignore-end", "--quiet")
+                   for n in ("3", "1")]
+    got = [[json.loads(line) for line in answer.splitlines()] for answer in answers]
+    need([len(g) for g in got] == [3, 3] and all("error" not in r and r["usage"]["completion_tokens"] == 5 for r in got[0]), str(got))
+    need([r["text"] for r in got[0]] == [r["text"] for r in got[1]], f"together {got[0]}, one at a time {got[1]}")
+    b = json.loads(bezel("bench", MODEL, "--device", "gpu", "--sequences", "3", "-p", "12", "-n", "2", "--repeat", "1", "--json"))
+    need(b["device"] == "gpu" and b["sequences"] == 3 and b["decode"]["best"] > 0 and b["longest_wait_ms"] > 0, str(b))
+
+
 def main():
     for name, test in (("gpu doctor", doctor), ("gpu bench", bench_text), ("gpu bench as JSON", bench_json),
-                       ("gpu show --plan", show), ("gpu logits --no-fuse", no_fuse), ("gpu run --no-fuse", run)):
+                       ("gpu show --plan", show), ("gpu logits --no-fuse", no_fuse), ("gpu run --no-fuse", run),
+                       ("gpu prompts together", together)):
         case(name, test)
     return finish()
 

@@ -1,0 +1,103 @@
+/* The models that requests may name: loaded on demand, unloaded when unused. Engine thread only,
+ * except that models are added before it starts. */
+#ifndef BZ_SERVER_ENGINE_MODELS_H
+#define BZ_SERVER_ENGINE_MODELS_H
+
+#include "base/error.h"
+#include "bezel_batch.h"
+#include "bezel_media.h"
+#include "server/engine/engine.h"
+#include "store/ollama.h"
+
+enum { MODEL_MAX_SESSIONS = 8 };
+
+/* A session for what a batch cannot do. */
+typedef struct model_session {
+    bz_session *session; /* NULL: not made yet */
+    bool busy;
+    int32_t *ids; /* [n_ids] the last prompt, to find the session that can reuse most */
+    size_t n_ids;
+    uint64_t used;
+} model_session;
+
+/* What /api/tags and the like report. Texts may be "". */
+typedef struct model_details {
+    char family[64], parameters[32], quantization[32];
+    char digest[BZ_DIGEST_TEXT]; /* 64 hexadecimal digits */
+    uint64_t size;
+    int64_t modified; /* seconds since 1970 */
+    bool vision, audio;
+} model_details;
+
+struct engine_model {
+    engine_model *next;
+    char *name;
+    char *path, *mmproj; /* NULL: of Ollama's store */
+    model_details details;
+
+    /* loaded: model is not NULL */
+    bz_store_model store; /* default settings; all zero without */
+    bz_model *model;
+    bz_batch *batch;
+    bz_encoder *encoder;
+    model_session sessions[MODEL_MAX_SESSIONS];
+    uint32_t context;
+    bool on_gpu;
+    uint32_t running; /* sequences */
+    bool encoding;    /* the encoder is in use */
+    struct sequence *in_slot[BZ_BATCH_MAX_SLOTS];
+    bool unload;        /* when they have ended */
+    uint64_t last_used; /* ns */
+    int64_t keep_alive; /* ns; below 0: forever */
+    uint64_t load_ns;
+};
+
+typedef struct models {
+    const engine_options *options;
+    engine_model *first;
+    bool refuse_larger; /* models that are larger than the limit on memory */
+    enum { GPU_UNKNOWN, GPU_THERE, GPU_MISSING } gpu; /* for the device "auto" */
+} models;
+
+bz_status models_add(models *all, const char *name, const char *path, const char *mmproj,
+                     bz_error *err);
+void models_free(models *all);
+
+/* NULL or "": the model added first. Looks into the store for other names; a name is never used as
+ * a path. */
+bz_status models_find(models *all, const char *name, engine_model **out, bz_error *err);
+
+typedef enum models_answer { MODELS_READY, MODELS_WAIT, MODELS_FAILED } models_answer;
+/* Loads a model, after unloading the least recently used ones that are idle if memory is short.
+ * WAIT: a model that is in use would have to go first. */
+models_answer models_load(models *all, engine_model *m, bz_error *err);
+void models_unload(engine_model *m);
+/* Unloads what has been unused for longer than its keep_alive; returns the time (bz_os_now) of the
+ * next end, 0: none. */
+uint64_t models_expire(models *all);
+/* When an idle model will be unloaded, in ns of bz_os_now; 0: never. */
+uint64_t models_end_of(const engine_model *m);
+uint64_t models_memory(const engine_model *m); /* bytes */
+
+/* The files of a model; resolves the store's. Free *store with bz_store_model_free. */
+bz_status models_files(const engine_model *m, bz_store_model *store, const char **path,
+                       const char **mmproj, bz_error *err);
+
+/* What a token adds to the text: blanks as such, bytes as they are; may be part of a character.
+ * Returns its length. */
+size_t models_token_text(const bz_model *model, int32_t token, char out[BZ_TEXT_MAX]);
+
+/* Calls `each` for the added models and those of the store, the added ones first, until it returns
+ * false. */
+bz_status models_each(models *all, bool (*each)(void *user, const engine_model *m), void *user,
+                      bz_error *err);
+
+/* The session that can reuse most of a prompt, made if necessary; NULL with *err code 0: all are in
+ * use. */
+model_session *models_session(models *all, engine_model *m, const int32_t *ids, size_t n,
+                              bz_error *err);
+
+models *engine_models(engine *e); /* for functions of ENGINE_RUN */
+const engine_options *engine_get_options(const engine *e);
+
+#endif

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""serve with a model on the GPU: several clients in one batch.
+
+    test_serve.py PROGRAM MODELS
+"""
+import os
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "support"), os.path.join(HERE, "..", "cli")]
+from cases import case, finish, need, same  # noqa: E402
+from serving import Serving  # noqa: E402
+
+BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+BODY = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 4, "temperature": 0}
+
+
+def together(s):
+    """clients with the same request at the same time get the same answer"""
+    texts, errors = [], []
+
+    def client():
+        try:
+            texts.append(s.post("/v1/chat/completions", BODY)["choices"][0]["message"]["content"])
+        except Exception as e:  # noqa: B902
+            errors.append(str(e))
+
+    threads = [threading.Thread(target=client) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    need(not errors, str(errors))
+    same(len(set(texts)), 1, f"answers {texts}")
+    need(s.get("/api/ps")["models"][0]["size_vram"] > 0, "not on the GPU")
+
+
+def main():
+    with Serving(BEZEL, os.path.join(MODELS, "nano-e-f32.gguf"), "--device", "gpu", "--parallel", "4") as s:
+        case("several clients in one batch", together, s)
+        code, err = s.end()
+        case("the end", lambda: same((code, err), (0, ""), "exit code and messages"))
+    return finish()
+
+
+sys.exit(main())
