@@ -38,23 +38,24 @@ SLOWEST = 10
 # vector kernels as users get them, count allocations, or race threads, which sanitizers change or slow.
 PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_quant", "test_session", "test_synth", "test_threads",
          "test_towers")
-# These take minutes under the sanitizers: BEZEL_QUICK there, in full in the plain build.
-SLOW_UNDER_ASAN = ("test_session", "cli test_batch", "cli test_pebble_diffusion")
+# These are slow under the sanitizers: BEZEL_QUICK there, in full in the plain build.
+SLOW_UNDER_ASAN = ("test_generate", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth", "test_threads",
+                   "cli test_batch", "cli test_pebble_diffusion", "cli test_show")
+# In the short form everywhere in `make test`: more tokens take the same branches.
+SHORT = ("test_long_context",)
 REPLACES_ALLOCATOR = ("test_alloc",)                   # as the sanitizers do
 # What depends on the instruction set: kernels, block formats, goldens through them, and the thread pool.
 ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_quant", "test_synth", "test_threads", "test_towers")
 # In full also in `make test`: the others run on fewer inputs there, as a software adapter compiles and computes slowly.
-GPU_FULL = ("test_kernels", "test_fuse", "test_model")
+GPU_FULL = ("test_kernels", "test_fuse")
 GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
 # In the order of their CPU time in `make test`. The other programs take less than 15 s.
-LONG = ("gpu test_model", "gpu test_tokens", "gpu test_faults", "native test_session", "web node test_engine",
-        "web node test_goldens", "gpu test_ple", "asan test_session", "gpu test_fuse", "gpu test_stream",
-        "gpu test_kernels", "gpu test_diffusion", "gpu test_limits", "gpu test_pebble", "web deno test_goldens",
-        "arm64 test_towers", "gpu test_media", "asan test_generate", "asan cli test_batch", "asan cli test_show",
-        "arm64 test_golden", "gpu test_loud", "gpu test_verbs", "gpu test_loading", "gpu test_diffusion_verbs",
-        "arm64 test_diffusion", "asan cli test_pebble_diffusion", "gpu test_encoder", "asan test_synth",
-        "native lib test_convert", "asan test_pebble_diffusion", "native cli test_batch")
-WATCHES_CLOCK = ("test_server", "test_serve", "test_chat_pty", "test_verbs_pty")
+LONG = ("gpu test_model", "gpu test_faults", "gpu test_tokens", "web node test_engine", "gpu test_fuse",
+        "gpu test_diffusion", "gpu test_kernels", "gpu test_ple", "gpu test_pebble", "asan cli test_batch",
+        "gpu test_media", "gpu test_limits", "gpu test_stream", "gpu test_verbs", "native test_session",
+        "gpu test_diffusion_verbs", "web node test_goldens", "gpu test_encoder", "native lib test_convert",
+        "gpu test_loading", "web deno test_goldens", "native cli test_pebble_diffusion", "arm64 test_golden")
+WATCHES_CLOCK = ("test_server", "test_serve", "test_serve_load", "test_chat_pty", "test_verbs_pty")
 
 Program = collections.namedtuple("Program", "suite label command env one_at_a_time")
 Result = collections.namedtuple("Result", "program passed failures seconds cpu")
@@ -92,8 +93,8 @@ def on_gpu(*command):
 
 def suite_native(full):
     for t in names("tests/test_*.c"):
-        if full or t in PLAIN:
-            yield t, [f"build/tests/{t}"], {}
+        if full or t in (*PLAIN, *SLOW_UNDER_ASAN, *SHORT):
+            yield t, [f"build/tests/{t}"], QUICK if t in SHORT and not full else {}
     for label, command in [*corpus("build"), *cli("build")]:
         if full or label in SLOW_UNDER_ASAN:
             yield label, command, {}
@@ -108,11 +109,11 @@ def suite_asan(full):
            "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
     unit = ((t, [f"build/asan/tests/{t}"]) for t in names("tests/test_*.c") if t not in REPLACES_ALLOCATOR)
     for label, command in [*unit, *corpus("build/asan"), *cli("build/asan")]:
-        yield label, command, {**env, **(QUICK if label in SLOW_UNDER_ASAN and not full else {})}
+        yield label, command, {**env, **(QUICK if label in (*SLOW_UNDER_ASAN, *SHORT) and not full else {})}
 
 
 def suite_tsan(full):
-    for t in ["test_threads", *(["test_session"] if full else [])]:
+    for t in ["test_threads", "test_server_engine", *(["test_session"] if full else [])]:
         yield t, [f"build/tsan/tests/{t}"], {"TSAN_OPTIONS": "halt_on_error=1", **QUICK}
 
 

@@ -86,6 +86,9 @@ static bool same_ids(const answer *a, const answer *b)
 
 static answer first, second;
 
+/* Waiting threads would only use the cores of other tests. test_seeds has several. */
+static const bz_session_options one_thread = {.size = sizeof one_thread, .threads = 1};
+
 /* ---- seeds ---------------------------------------------------------------------------------- */
 
 static void test_seeds(const bz_model *m, const char *name)
@@ -126,7 +129,7 @@ static void test_seeds(const bz_model *m, const char *name)
         CHECK(first.n == 60 && first.finish == BZ_FINISH_LENGTH);
 
         begin("%s, %s: in two jobs, and again after another answer", name, names[k]);
-        bz_session *s = session_or_fail(m, NULL);
+        bz_session *s = session_or_fail(m, &one_thread);
         o.max_tokens = 30;
         CHECK(ask(s, &o, &second) == BZ_OK &&
               memcmp(first.ids, second.ids, 30 * sizeof *first.ids) == 0);
@@ -461,7 +464,7 @@ static void test_file(const char *name)
     uint8_t *bytes = with_keys(&file, &keys, &size);
     bz_model *m = open_bytes(bytes, size);
     if (m) {
-        s = session_or_fail(m, NULL);
+        s = session_or_fail(m, &one_thread);
         o.sampling = (bz_sampling){.seed = 1}; /* greedy, because the file's temperature is 0 */
         CHECK(ask(s, &o, &second) == BZ_OK && second.n == 30);
         for (size_t i = 0; i < second.n; i++) {

@@ -149,16 +149,21 @@ static void run_case(const char *what, const char *model_name, const char *golde
 
 int main(void)
 {
-    const uint32_t chunks[] = {1, 7, 512};
-    for (int i = 0; i < 3; i++) {
+    /* Short runs are for another instruction set: test_kernels has odd numbers of rows there, and
+     * the layouts are read by the same code. */
+    static const uint32_t chunks[] = {1, 512, 7};
+    const bool short_run = quick_run();
+    for (int i = 0; i < (short_run ? 2 : 3); i++) {
         run_case("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"),
-                 golden_path("e-like/golden.gguf"), chunks[i], NULL);
-        run_case("e-like (Ollama layout)", model_path("e-like-whole.gguf"),
                  golden_path("e-like/golden.gguf"), chunks[i], NULL);
         run_case("moe-like (llama.cpp layout)", golden_path("moe-like/text.gguf"),
                  golden_path("moe-like/golden.gguf"), chunks[i], NULL);
-        run_case("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"),
-                 golden_path("moe-like/golden.gguf"), chunks[i], NULL);
+        if (!short_run) {
+            run_case("e-like (Ollama layout)", model_path("e-like-whole.gguf"),
+                     golden_path("e-like/golden.gguf"), chunks[i], NULL);
+            run_case("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"),
+                     golden_path("moe-like/golden.gguf"), chunks[i], NULL);
+        }
         run_case("dense-like", golden_path("dense-like/text.gguf"),
                  golden_path("dense-like/golden.gguf"), chunks[i], NULL);
         run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"),

@@ -307,7 +307,7 @@ static bool step(opened *o, bz_job *job, int32_t *made, uint32_t *n)
     return false;
 }
 
-enum { MOST = 512, MADE = 10 };
+enum { MOST = 160, MADE = 10 }; /* MOST: a pass of up to 512 rows */
 static int32_t prompt[MOST];
 
 static bz_job *start_prefill(bz_session *s, uint32_t n)
@@ -465,12 +465,12 @@ static void test_lost(const char *file)
     if (!open_model(&o, file, STRAIGHT, "file", 0)) {
         return;
     }
-    answer want = answer_of(&o, 40, 8, true);
+    answer want = answer_of(&o, 12, 8, true);
     bz_session *s =
         session_or_fail(o.m, &(bz_session_options){.size = sizeof(bz_session_options), .chunk = 8});
     int32_t made[MADE];
     uint32_t n = 0;
-    bz_job *job = start_prefill(s, 40);
+    bz_job *job = start_prefill(s, 12);
     while (step(&o, job, made, &n)) {
     }
     bz_job_free(job);
@@ -501,11 +501,11 @@ static void test_auto(const char *file)
     const bz_weight_info *t =
         bz_weight_of(&o.m->text.weights.table, o.m->text.weights.per_layer_token_embd);
     const uint64_t all = o.m->gpu->loaded->weights.bytes, size = t->size;
-    answer want = answer_of(&o, 40, 16, true);
+    answer want = answer_of(&o, 12, 16, true);
     close_model(&o);
     if (open_model(&o, file, FROM_MEMORY, "auto", all - 1)) {
         CHECK(o.m->gpu->loaded->table != NULL && o.m->gpu->loaded->weights.bytes < all - size / 2);
-        answer got = answer_of(&o, 40, 16, true);
+        answer got = answer_of(&o, 12, 16, true);
         CHECK(memcmp(want.logits, got.logits, want.bytes) == 0 &&
               memcmp(want.made, got.made, sizeof got.made) == 0);
         free(got.logits);
@@ -540,7 +540,7 @@ int main(void)
     }
     test_model("nano-e-q8_0.gguf", 40, 8, 8);
     test_model("tiny-e-q6_k.gguf", 60, 16, 17);
-    test_model("nano-e-bf16.gguf", MOST, MOST, 0);
+    test_model("nano-e-bf16.gguf", MOST, 512, 0);
     if (!quick_run()) {
         test_model("tiny-e-q4_k_m-ollama.gguf", 60, 16, 20);
     }

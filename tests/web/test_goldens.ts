@@ -7,13 +7,11 @@ import { hostName, quick } from "./platform.js";
 
 const BOUND = 2e-3;
 
-/** Chunks of prompt 2: of many rows, of few (the native test_model has them in every run) and decoding. `sameWeights`: an
- * earlier model has them in another layout; its small chunks are not repeated, as the greedy answers decode too. */
+/** Chunks of prompt 2: of many rows, of few and decoding. A short run omits the small ones: the greedy answers decode too,
+ * and the native test_model compares decoded logits in every run. `sameWeights`: an earlier model has them in another layout;
+ * its small chunks are not repeated. */
 function chunksOf(prompt: number, sameWeights: boolean): number[] {
-    if (prompt !== 2 || sameWeights) {
-        return [512];
-    }
-    return quick ? [512, 1] : [512, 7, 1];
+    return prompt !== 2 || sameWeights || quick ? [512] : [512, 7, 1];
 }
 
 async function testGolden(name: string, path: string, reference: string, sameWeights = false): Promise<void> {
@@ -50,7 +48,7 @@ async function testBaseline(name: string): Promise<void> {
         `${goldenFolder}/${name}/text.gguf`,
         { device: "gpu-baseline" },
         async (model) => {
-            for (const chunk of [512, 1]) {
+            for (const chunk of quick ? [512] : [512, 1]) {
                 await test(`${hostName} baseline ${name} chunk ${chunk}`, async () => {
                     const limits = engine.gpu.devices[0];
                     check(limits?.features.f16 === false && !limits.features.subgroups, "it has features");
@@ -69,17 +67,28 @@ async function testBaseline(name: string): Promise<void> {
                     check(d <= BOUND, `logits off by ${d}`);
                 });
             }
+            await test(`${hostName} baseline ${name} greedy`, async () => {
+                const want = golden.ints("text.1.greedy") as Int32Array;
+                const got = await greedy(model, { exact: true }, golden.ints("text.1.tokens") as Int32Array, want.length);
+                checkEqual(got, [...want], "tokens");
+            });
         },
     );
 }
 
 await testGolden("e-like (llama.cpp layout)", `${goldenFolder}/e-like/text.gguf`, "e-like");
-await testGolden("e-like (Ollama layout)", `${modelFolder}/e-like-whole.gguf`, "e-like", true);
 await testGolden("moe-like", `${goldenFolder}/moe-like/text.gguf`, "moe-like");
-await testGolden("moe-like (early Ollama layout)", `${modelFolder}/moe-like-early.gguf`, "moe-like", true);
 await testGolden("dense-like", `${goldenFolder}/dense-like/text.gguf`, "dense-like");
 await testGolden("unified", `${goldenFolder}/unified/text.gguf`, "unified");
 await testBaseline("e-like");
-await testBaseline("moe-like");
-await testBaseline("dense-like");
+// Node's Dawn compiles the kernels as the native one does, which test_model runs for all models; Deno's wgpu has another
+// compiler. The layouts are read by the code that is tested natively.
+if (!quick || hostName !== "node") {
+    await testBaseline("moe-like");
+    await testBaseline("dense-like");
+}
+if (!quick) {
+    await testGolden("e-like (Ollama layout)", `${modelFolder}/e-like-whole.gguf`, "e-like", true);
+    await testGolden("moe-like (early Ollama layout)", `${modelFolder}/moe-like-early.gguf`, "moe-like", true);
+}
 finish();
