@@ -301,6 +301,14 @@ static void test_models(void)
     engine_release(w);
     while (models_now(e).loaded) { /* it is unloaded after the request */
     }
+    /* Unloading what is not loaded does nothing, also not to the next time that it is loaded. */
+    w = submit(e, (engine_request){.task = ENGINE_UNLOAD, .model = strdup("two")});
+    CHECK(await(w, text, sizeof text, &ends) == ENGINE_DONE);
+    engine_release(w);
+    w = submit(e, (engine_request){.task = ENGINE_LOAD, .model = strdup("two")});
+    CHECK(await(w, text, sizeof text, &ends) == ENGINE_DONE);
+    engine_release(w);
+    CHECK(models_now(e).loaded == 1);
     w = submit(e, (engine_request){
                       .task = ENGINE_LOAD, .has_keep_alive = true, .keep_alive = 50 * 1000 * 1000});
     CHECK(await(w, text, sizeof text, &ends) == ENGINE_DONE);

@@ -218,8 +218,8 @@ static void add_pebble(engine *e)
 {
     char path[PATH_MAX];
     bz_error err = {0};
-    if (pebble_find(path)) {
-        engine_add_model(e, PEBBLE, path, NULL, &err);
+    if (pebble_find(path) && engine_add_model(e, PEBBLE, path, NULL, &err) != BZ_OK) {
+        fprintf(stderr, "bezel: the API cannot run %s: %s\n", path, err.text);
     }
 }
 

@@ -330,6 +330,7 @@ static bz_status load(models *all, engine_model *m, bz_error *err)
         return status;
     }
     m->keep_alive = o->keep_alive;
+    m->unload = false; /* asked for while it was not loaded */
     m->load_ns = bz_os_now() - start;
     m->last_used = bz_os_now();
     return BZ_OK;

@@ -75,8 +75,8 @@ class Serving:
     def post(self, path, body):
         return self.expect(200, "POST", path, body)
 
-    def expect(self, status, method, path, body=None):
-        got, _, text = self.ask(method, path, body)
+    def expect(self, status, method, path, body=None, **fields):
+        got, _, text = self.ask(method, path, body, **fields)
         if got != status:
             raise AssertionError(f"{method} {path}: {got} {text[:300]!r}")
         return json.loads(text)

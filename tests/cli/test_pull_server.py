@@ -223,8 +223,11 @@ def ps_and_stop():
             same(p.returncode, code, f"'bezel {' '.join(args)}' ({p.stdout}{p.stderr})")
             return p.stdout + p.stderr
         same(bezel("ps"), "NAME    ID    SIZE    PROCESSOR    CONTEXT    UNTIL\n", "ps without models")
-        s.ask("POST", "/api/generate", {"model": "pebble"}, Authorization="Bearer secret")  # loads it
-        row = bezel("ps").splitlines()[1]
+        loaded = s.expect(200, "POST", "/api/generate", {"model": "pebble"}, Authorization="Bearer secret")
+        same(loaded["done_reason"], "load", f"the reason ({loaded})")
+        printed = bezel("ps")
+        same(len(printed.splitlines()), 2, f"the number of lines after loading ({loaded}, {printed!r}, {bezel('ps', '--json')})")
+        row = printed.splitlines()[1]
         need(re.fullmatch(r"pebble +[0-9a-f]{12} +[\d.]+ MB +100% CPU +2048 +(4 minutes|299 seconds|5 minutes) from now", row), row)
         same(json.loads(bezel("ps", "--json"))["models"][0]["name"], "pebble", "ps --json")
         same(bezel("stop", "pebble"), "", "stop prints")
