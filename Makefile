@@ -12,7 +12,8 @@ JOBS     = $(shell nproc)
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-ALL_CFLAGS = $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
+# -fPIC: the same objects make the program and the shared library.
+ALL_CFLAGS = $(STD) $(WARNINGS) -fPIC -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
 LIBS     = -lm -pthread
 # The library that programs are linked with; tests/lib/test_build.py sets it to one that is built already.
 LIBBEZEL = $(B)/libbezel.a
@@ -103,7 +104,7 @@ $(B)/%.o: %.c $(B)/flags
 
 # Kernels for one instruction set, selected at run time.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-$(B)/src/cpu/kernels_avx2.o $(B)/pic/src/cpu/kernels_avx2.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+$(B)/src/cpu/kernels_avx2.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 
 # The WGSL sources are embedded in the library.
 WGSL     = $(sort $(wildcard src/gpu/kernels/*.wgsl src/gpu/kernels/*/*.wgsl))

@@ -7,29 +7,14 @@ empty   :=
 SONAME_VERSION := $(subst $(empty) ,.,$(wordlist 1,$(if $(filter 0,$(firstword $(subst ., ,$(VERSION)))),2,1),$(subst ., ,$(VERSION))))
 SONAME  := libbezel.so.$(SONAME_VERSION)
 SHARED   = $(B)/libbezel.so.$(VERSION)
-ARCHIVE  = $(B)/pic/libbezel.a
+ARCHIVE  = $(B)/installed/libbezel.a
 
 # ---- the library ------------------------------------------------------------------
 
 .PHONY: lib install uninstall tsan
 lib: $(B)/libbezel.a $(SHARED) $(ARCHIVE)
 
-PIC_OBJ = $(LIB_OBJ:$(B)/%.o=$(B)/pic/%.o)
-
-# Position-independent objects are separate, so that building the program does not need them.
-define compile_pic
-	@mkdir -p $(@D)
-	$(call say,CC $@)
-	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
-endef
-
-$(B)/pic/%.o: %.c $(B)/flags
-	$(compile_pic)
-# Generated sources.
-$(B)/pic/%.o: $(B)/%.c $(B)/flags
-	$(compile_pic)
-
-$(SHARED): $(PIC_OBJ)
+$(SHARED): $(LIB_OBJ)
 	$(call say,LD $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIBS)
 
@@ -45,12 +30,13 @@ $(B)/bezel-shared: $(CLI_OBJ) $(BASE_OBJ) $(SHARED)
 # names cannot clash with those of a program that is linked statically. Tests use $(B)/libbezel.a, where
 # everything is visible.
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
-$(ARCHIVE): $(PIC_OBJ)
+$(ARCHIVE): $(LIB_OBJ)
+	@mkdir -p $(@D)
 	$(call say,AR $@)
-	$(Q)$(CC) -r -nostdlib -o $(B)/pic/bezel.o $^
-	$(Q)$(OBJCOPY) --localize-hidden $(B)/pic/bezel.o
+	$(Q)$(CC) -r -nostdlib -o $(B)/installed/bezel.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(B)/installed/bezel.o
 	@rm -f $@
-	$(Q)$(AR) rcs $@ $(B)/pic/bezel.o
+	$(Q)$(AR) rcs $@ $(B)/installed/bezel.o
 
 # ---- installing ---------------------------------------------------------------------
 
