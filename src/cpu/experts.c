@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu/internal.h"
+#include "cpu/products.h"
 
 void cpu_route(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
 {
@@ -89,6 +90,40 @@ uint32_t cpu_tasks_expert_linear(const cpu *c, const cpu_job *job)
     return c->groups.n_active * (uint32_t)((outputs + job->tile - 1) / job->tile);
 }
 
+/* One expert's tile of weight rows times its n gathered activation rows, by products.h. */
+static void expert_products(cpu *c, const bz_step *s, const uint8_t *blocks, uint32_t count,
+                            const uint32_t *pairs, uint32_t n, uint32_t first, cpu_scratch *scratch)
+{
+    const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
+    const bz_products *p = c->k->products;
+    const size_t k = (size_t)w->ne[0], outputs = (size_t)w->ne[1];
+    const bool few = n <= CPU_FEW_ROWS;
+    if (!few) {
+        p->pack(w->type, blocks, count, k, (bz_w8){scratch->q, scratch->s, scratch->m},
+                scratch->packed);
+    }
+    const uint32_t step = few ? 1 : BZ_BLOCK_ROWS;
+    for (uint32_t i = 0; i < n; i += step) {
+        const uint32_t rows = n - i < step ? n - i : step;
+        float out[BZ_BLOCK_ROWS * BZ_PRODUCT_TILE];
+        if (few) {
+            p->rows(w->type, blocks, count, &scratch->gathered[i], k, scratch->packed, out);
+        } else {
+            for (uint32_t r = 0; r < rows; r++) {
+                bz_product_arrange(&scratch->gathered[i + r], k, r, scratch->block);
+            }
+            p->multiply(w->type, scratch->packed, count, scratch->block, rows, k, out,
+                        BZ_PRODUCT_TILE);
+        }
+        for (uint32_t r = 0; r < rows; r++) {
+            const uint32_t pair = pairs[i + r];
+            memcpy(cpu_row(c, s->out[0], pair / s->experts_used) +
+                       pair % s->experts_used * outputs + first,
+                   out + r * BZ_PRODUCT_TILE, count * sizeof *out);
+        }
+    }
+}
+
 void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     const bz_step *s = job->step;
@@ -108,6 +143,10 @@ void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worke
         for (uint32_t i = 0; i < n; i++) {
             scratch->gathered[i] = c->q8[slotted ? pairs[i] : pairs[i] / s->experts_used];
         }
+    }
+    if (cpu_uses_products(c, s)) {
+        expert_products(c, s, blocks, count, pairs, n, first, scratch);
+        return;
     }
     for (uint32_t r = 0; r < count; r++) {
         if (q8) {

@@ -44,6 +44,8 @@ typedef struct cpu_scratch {
     float *values;   /* [tile * K] */
     float *out;      /* [rows] */
     bz_q8 *gathered; /* [rows] activation rows of one expert */
+    uint8_t *packed; /* for products.h: a tile of packed weights, or one prepared row */
+    uint8_t *block;  /* for products.h: activations of one expert */
 } cpu_scratch;
 
 struct cpu {
@@ -60,9 +62,10 @@ struct cpu {
     uint8_t *scratch_memory;
     cpu_scratch *scratch; /* [threads] */
     uint32_t scratch_weights, scratch_rows;
+    size_t scratch_k; /* the longest row of a product, for products.h */
     uint8_t *q8_memory; /* int8 activations of the current step */
     size_t q8_bytes;
-    bz_q8 *q8; /* [q8_rows] */
+    bz_q8 *q8; /* [q8_rows]; for more than CPU_FEW_ROWS, products.h's blocks are in q8_memory instead */
     uint32_t q8_rows;
     expert_groups groups;
     uint8_t *packed; /* keys and values of the current attend_all step, in panels */
@@ -133,8 +136,12 @@ bool cpu_rope_frequencies(const cpu *c, cpu_job *job);
 void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_rope(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* linear.c */
+/* Up to CPU_FEW_ROWS activation rows are multiplied one by one, without packing weights. */
+enum { CPU_FEW_ROWS = 3 };
 bool cpu_uses_q8(const cpu *c, const bz_step *step);
-uint32_t cpu_weight_tile(uint64_t k, uint64_t rows);
+bool cpu_uses_products(const cpu *c, const bz_step *step); /* those of products.h */
+uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows);
+size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows); /* int8 form of the rows */
 uint32_t cpu_tasks_quantize(const cpu *c, const cpu_job *job);
 void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_linear(const cpu *c, const cpu_job *job);

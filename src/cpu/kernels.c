@@ -21,13 +21,22 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni");
+}
 #endif
 
-const bz_kernels *bz_kernels_best(const char *name)
+/* Fills tables[] with those that this processor supports, best first. */
+static size_t supported(const bz_kernels *tables[BZ_KERNEL_TABLES])
 {
-    const bz_kernels *tables[2]; /* best first */
     size_t count = 0;
 #if defined(__x86_64__)
+    if (has_avx512())
+        tables[count++] = &bz_kernels_avx512;
     if (has_avx2())
         tables[count++] = &bz_kernels_avx2;
 #elif defined(__aarch64__)
@@ -36,6 +45,25 @@ const bz_kernels *bz_kernels_best(const char *name)
     tables[count++] = &bz_kernels_wasm;
 #endif
     tables[count++] = &bz_kernels_plain;
+    return count;
+}
+
+size_t bz_kernels_count(void)
+{
+    const bz_kernels *tables[BZ_KERNEL_TABLES];
+    return supported(tables);
+}
+
+const bz_kernels *bz_kernels_at(size_t i)
+{
+    const bz_kernels *tables[BZ_KERNEL_TABLES];
+    return i < supported(tables) ? tables[i] : NULL;
+}
+
+const bz_kernels *bz_kernels_best(const char *name)
+{
+    const bz_kernels *tables[BZ_KERNEL_TABLES];
+    const size_t count = supported(tables);
     for (size_t i = 0; i < count; i++)
         if (!name || strcmp(name, tables[i]->name) == 0)
             return tables[i];

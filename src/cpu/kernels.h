@@ -31,8 +31,12 @@ typedef struct bz_w8 {
     float *m;  /* [K/16]; unused and possibly NULL for types without minima */
 } bz_w8;       /* types with minima have q in 0..127 */
 
+typedef struct bz_products bz_products; /* products.h */
+
 typedef struct bz_kernels {
-    const char *name; /* "avx2", "neon", "simd128", "plain" */
+    const char *name; /* "avx512", "avx2", "neon", "simd128", "plain" */
+    /* Products with int8 activations directly from blocks; NULL: by unpack and dot8. */
+    const bz_products *products;
 
     /* out[0..n) = values of n/block blocks; bit-equal to bz_dequantize. */
     void (*dequantize)(bz_type type, const void *blocks, float *out, size_t n);
@@ -72,13 +76,18 @@ enum { BZ_PANEL = 16 /* columns of a panel */, BZ_PANEL_RUN = 768 };
 /* Whether the type has minima (w[i] = s*q - m with m not zero). */
 bool bz_type_has_min(bz_type type);
 
-/* The kernels called `name` ("plain", "avx2", "neon", "simd128"), or NULL if this processor does
+/* The kernels called `name` ("plain", "avx2", "avx512", "neon", "simd128"), or NULL if this processor does
  * not support them. name NULL: the best supported ones. */
 const bz_kernels *bz_kernels_best(const char *name);
 
+/* All tables that this processor supports, best first. */
+enum { BZ_KERNEL_TABLES = 4 };
+size_t bz_kernels_count(void);
+const bz_kernels *bz_kernels_at(size_t i);
+
 extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
-extern const bz_kernels bz_kernels_avx2;
+extern const bz_kernels bz_kernels_avx2, bz_kernels_avx512;
 #elif defined(__aarch64__)
 extern const bz_kernels bz_kernels_neon;
 #elif defined(__wasm_simd128__)

@@ -9,6 +9,7 @@
 
 #include "cpu/exp.h"
 #include "cpu/kernels.h"
+#include "cpu/products.h"
 #include "cpu/unpack.h"
 #include "file/blocks.h"
 
@@ -659,9 +660,11 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-#define KERNELS      bz_kernels_avx2
-#define KERNELS_NAME "avx2"
 #include "cpu/kernels_table.h"
+
+KERNEL_TABLE(bz_kernels_avx2, "avx2", NULL);
+/* The f32 kernels are the same: their loops are bound by loads. */
+KERNEL_TABLE(bz_kernels_avx512, "avx512", &bz_products_avx512);
 
 #else
 typedef int bz_no_avx2; /* ISO C requires a declaration */

@@ -557,9 +557,9 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-#define KERNELS      bz_kernels_neon
-#define KERNELS_NAME "neon"
 #include "cpu/kernels_table.h"
+
+KERNEL_TABLE(bz_kernels_neon, "neon", NULL);
 
 #else
 typedef int bz_no_neon; /* ISO C requires a declaration */

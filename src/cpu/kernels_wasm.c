@@ -566,9 +566,9 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
-#define KERNELS      bz_kernels_wasm
-#define KERNELS_NAME "simd128"
 #include "cpu/kernels_table.h"
+
+KERNEL_TABLE(bz_kernels_wasm, "simd128", NULL);
 
 #else
 typedef int bz_no_wasm_simd; /* ISO C requires a declaration */

@@ -4,11 +4,15 @@
  * activation rows, in blocks of rows that fit the cache. The order of additions of an output
  * depends on K only (kernels.h). */
 #include "cpu/internal.h"
+#include "cpu/products.h"
 
 enum {
     TILE_WEIGHTS = 32768, /* weights a task unpacks: 48 KB with int8 and scales */
     MAX_TILE = 64,        /* weight rows of a task */
-    ROW_BLOCK = 32        /* activation rows that stay in the cache */
+    ROW_BLOCK = 32,       /* activation rows that stay in the cache */
+    /* weights and weight rows of a task that multiplies few rows: some microseconds */
+    FEW_WEIGHTS = 131072,
+    FEW_TILE = 128
 };
 
 static bool is_float(bz_type t)
@@ -22,11 +26,25 @@ bool cpu_uses_q8(const cpu *c, const bz_step *step)
            !is_float(bz_weight_of(c->weights, step->w[0])->type);
 }
 
-uint32_t cpu_weight_tile(uint64_t k, uint64_t rows)
+bool cpu_uses_products(const cpu *c, const bz_step *step)
 {
-    uint64_t tile = TILE_WEIGHTS / k;
-    tile = tile < 4 ? 4 : tile > MAX_TILE ? MAX_TILE : tile;
-    return (uint32_t)(tile < rows ? tile : rows);
+    return c->k->products && cpu_uses_q8(c, step);
+}
+
+uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
+{
+    const bz_weight_info *w = bz_weight_of(c->weights, step->w[0]);
+    uint64_t tile;
+    if (cpu_uses_products(c, step) && rows <= CPU_FEW_ROWS && step->op == BZ_OP_LINEAR) {
+        tile = FEW_WEIGHTS / w->ne[0] / 16 * 16;
+        tile = tile < 16 ? 16 : tile > FEW_TILE ? FEW_TILE : tile;
+    } else if (cpu_uses_products(c, step)) {
+        tile = BZ_PRODUCT_TILE;
+    } else {
+        tile = TILE_WEIGHTS / w->ne[0];
+        tile = tile < 4 ? 4 : tile > MAX_TILE ? MAX_TILE : tile;
+    }
+    return (uint32_t)(tile < w->ne[1] ? tile : w->ne[1]);
 }
 
 /* ---- int8 activations ------------------------------------------------------ */
@@ -42,18 +60,44 @@ uint32_t cpu_tasks_quantize(const cpu *c, const cpu_job *job)
     return cpu_rows_of(c, job->step->in[0]) * parts_per_row(c, job->step);
 }
 
+static size_t row_q8_bytes(size_t k)
+{
+    return k + k / 32 * sizeof(float) + k / 16 * sizeof(float);
+}
+
+size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows)
+{
+    const size_t one_by_one = rows * row_q8_bytes(k);
+    const size_t blocks = (rows + BZ_BLOCK_ROWS - 1) / BZ_BLOCK_ROWS * bz_product_block_bytes(k);
+    return c->k->products && blocks > one_by_one ? blocks : one_by_one;
+}
+
+/* Whether the rows of the current pass are multiplied in blocks. */
+static bool in_blocks(const cpu *c, const bz_step *s)
+{
+    return s->op == BZ_OP_LINEAR && cpu_uses_products(c, s) &&
+           cpu_rows_of(c, s->in[0]) > CPU_FEW_ROWS;
+}
+
 void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
-    (void)worker;
     const bz_step *s = job->step;
     size_t k = (size_t)bz_weight_of(c->weights, s->w[0])->ne[0];
     uint32_t parts = parts_per_row(c, s);
-    size_t row_bytes = k + k / 32 * sizeof(float) + k / 16 * sizeof(float);
-    uint8_t *memory = c->q8_memory + task * row_bytes;
+    const float *x = cpu_row(c, s->in[0], task / parts) + task % parts * k;
+    if (in_blocks(c, s)) {
+        const cpu_scratch *scratch = &c->scratch[worker];
+        const bz_q8 q = {.q = scratch->q, .d = scratch->s, .sum = scratch->m};
+        c->k->quantize(x, q, k);
+        bz_product_arrange(&q, k, task % BZ_BLOCK_ROWS,
+                           c->q8_memory + task / BZ_BLOCK_ROWS * bz_product_block_bytes(k));
+        return;
+    }
+    uint8_t *memory = c->q8_memory + task * row_q8_bytes(k);
     bz_q8 q = {.d = (float *)(void *)memory};
     q.sum = q.d + k / 32;
     q.q = (int8_t *)(q.sum + k / 16);
-    c->k->quantize(cpu_row(c, s->in[0], task / parts) + task % parts * k, q, k);
+    c->k->quantize(x, q, k);
     c->q8[task] = q;
 }
 
@@ -88,6 +132,35 @@ static unpacked_row unpack_row(const cpu *c, bz_type type, const uint8_t *blocks
     return row;
 }
 
+/* A tile of weight rows from `first` on, by products.h. */
+static void linear_products(cpu *c, const cpu_job *job, uint32_t first, uint32_t count,
+                            const uint8_t *blocks, cpu_scratch *scratch)
+{
+    const bz_step *s = job->step;
+    const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
+    const bz_products *p = c->k->products;
+    const size_t k = (size_t)w->ne[0], stride = cpu_info(c, s->out[0])->stride;
+    const uint32_t rows = cpu_rows_of(c, s->out[0]);
+    if (!in_blocks(c, s)) {
+        for (uint32_t n = 0; n < rows; n++) {
+            p->rows(w->type, blocks, count, c->q8 + n, k, scratch->packed,
+                    cpu_row(c, s->out[0], n) + first);
+        }
+        return;
+    }
+    for (uint32_t r = 0; r < count; r += BZ_PRODUCT_TILE) {
+        const uint32_t some = count - r < BZ_PRODUCT_TILE ? count - r : BZ_PRODUCT_TILE;
+        p->pack(w->type, blocks + r * bz_row_bytes(w->type, k), some, k,
+                (bz_w8){scratch->q, scratch->s, scratch->m}, scratch->packed);
+        for (uint32_t n = 0; n < rows; n += BZ_BLOCK_ROWS) {
+            p->multiply(w->type, scratch->packed, some,
+                        c->q8_memory + n / BZ_BLOCK_ROWS * bz_product_block_bytes(k),
+                        rows - n < BZ_BLOCK_ROWS ? rows - n : BZ_BLOCK_ROWS, k,
+                        cpu_row(c, s->out[0], n) + first + r, stride);
+        }
+    }
+}
+
 void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     const bz_step *s = job->step;
@@ -97,6 +170,10 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     uint32_t count = w->ne[1] - first < job->tile ? (uint32_t)(w->ne[1] - first) : job->tile;
     const uint8_t *blocks = cpu_weight(c, s->w[0]) + first * row_bytes;
     cpu_scratch *scratch = &c->scratch[worker];
+    if (cpu_uses_products(c, s)) {
+        linear_products(c, job, first, count, blocks, scratch);
+        return;
+    }
     uint32_t rows = cpu_rows_of(c, s->out[0]);
     bool q8 = cpu_uses_q8(c, s), has_min = q8 && bz_type_has_min(w->type);
     const bz_tensor_info *in = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "cpu/products.h"
+
 enum { COLUMN_TILE = 2048 };
 
 typedef struct needs {
@@ -13,6 +15,7 @@ typedef struct needs {
     uint32_t q8_rows;
     size_t tile_weights; /* largest tile * K */
     uint32_t rows;       /* largest number of rows of a product */
+    size_t k;            /* longest row of a product of products.h */
     uint32_t experts, pairs;
     size_t packed;
 } needs;
@@ -140,11 +143,15 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
                 push(s, (cpu_job){.step = step, .run = cpu_quantize, .tasks = cpu_tasks_quantize});
                 *quantized = step->in[0].id;
             }
-            size_t bytes = rows * (k + k / 32 * sizeof(float) + k / 16 * sizeof(float));
+            const size_t bytes = cpu_q8_bytes(c, k, rows);
             need->q8_bytes = bytes > need->q8_bytes ? bytes : need->q8_bytes;
             need->q8_rows = max_u32(need->q8_rows, rows);
         }
-        job.tile = cpu_weight_tile(k, w->ne[1]);
+        if (cpu_uses_products(c, step)) {
+            need->k = k > need->k ? k : need->k;
+            need_scratch(need, BZ_PRODUCT_TILE * k);
+        }
+        job.tile = cpu_weight_tile(c, step, rows);
         job.run = step->op == BZ_OP_LINEAR ? cpu_linear : cpu_expert_linear;
         job.tasks = step->op == BZ_OP_LINEAR ? cpu_tasks_linear : cpu_tasks_expert_linear;
         need->rows = max_u32(need->rows, rows);
@@ -174,28 +181,43 @@ static bool grow_bytes(uint8_t **memory, size_t *have, size_t want)
     return true;
 }
 
+static size_t round_up(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
 static bool reserve_scratch(cpu *c, const needs *need)
 {
     unsigned threads = bz_pool_threads(c->pool);
-    if (need->tile_weights > c->scratch_weights || need->rows > c->scratch_rows) {
-        size_t weights =
-            need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights;
+    if (need->tile_weights > c->scratch_weights || need->rows > c->scratch_rows ||
+        need->k > c->scratch_k) {
+        size_t weights = round_up(
+            need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights);
         uint32_t rows = max_u32(need->rows, c->scratch_rows);
-        weights = (weights + 63) / 64 * 64;
-        size_t rows64 = ((size_t)rows + 63) / 64 * 64;
-        size_t each =
-            weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 + rows64 * sizeof(bz_q8);
+        const size_t k = need->k > c->scratch_k ? need->k : c->scratch_k;
+        size_t rows64 = round_up(rows), packed = 0, block = 0;
+        if (k) {
+            const bz_products *p = c->k->products;
+            packed = p->panel_bytes(k) > p->row_scratch(k) ? p->panel_bytes(k) : p->row_scratch(k);
+            packed = round_up(packed);
+            block = round_up(bz_product_block_bytes(k));
+        }
+        size_t each = weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 +
+                      rows64 * sizeof(bz_q8) + packed + block;
         size_t have = 0;
-        each = (each + 63) / 64 * 64;
+        each = round_up(each);
         if (!grow_bytes(&c->scratch_memory, &have, each * threads)) {
             return false;
         }
         c->scratch_weights = (uint32_t)weights;
         c->scratch_rows = rows;
+        c->scratch_k = k;
         for (unsigned t = 0; t < threads; t++) {
             cpu_scratch *scratch = &c->scratch[t];
             uint8_t *at = c->scratch_memory + each * t;
-            scratch->values = (float *)(void *)at;
+            scratch->packed = at;
+            scratch->block = at + packed;
+            scratch->values = (float *)(void *)(at + packed + block);
             scratch->s = scratch->values + weights;
             scratch->m = scratch->s + weights / 16;
             scratch->out = scratch->m + weights / 16;

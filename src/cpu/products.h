@@ -1,0 +1,57 @@
+/* Integer matrix products of x86-64: int8 activations by blocks of weights, straight from the file.
+ *
+ * A row of K values is K / G groups of G: 16 for types with a scale per 16 values, else 32. A group's
+ * products are summed in integers, exactly. Then there is one order of f32 additions, which depends on
+ * K and the table only (L = `lanes`):
+ *
+ *   a_j = sum over the groups g = j, j + L, j + 2L, ... in turn, each by a fused multiply-add:
+ *         a_j += products_g * (s_g * d_g), then a_j -= m_g * (d_g * sum of the group's q)
+ *   out = ((a_0 + a_1) + ...) + a_(L-1)
+ *
+ * For few activation rows a vector holds the sums a_j of one weight row, and weights are not stored
+ * anywhere (`rows`). For many, a vector holds one a_j of L weight rows, which are packed side by side
+ * (`pack`), and several activation rows share each load (`multiply`). Both give the same bits. */
+#ifndef BZ_CPU_PRODUCTS_H
+#define BZ_CPU_PRODUCTS_H
+
+#include "cpu/kernels.h"
+
+enum {
+    BZ_BLOCK_ROWS = 6,   /* activation rows of a block */
+    BZ_PRODUCT_TILE = 32 /* weight rows that pack puts side by side */
+};
+
+struct bz_products {
+    uint32_t lanes;
+
+    /* out[r] = weight row r times x, r < count. scratch: row_scratch(k) bytes, aligned to 64. */
+    void (*rows)(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,
+                 void *scratch, float *out);
+    size_t (*row_scratch)(size_t k);
+
+    /* Puts `count` <= BZ_PRODUCT_TILE weight rows side by side. panels: panel_bytes(k) bytes,
+     * aligned to 64; unpacked: room for 16 unpacked rows. */
+    void (*pack)(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz_w8 unpacked,
+                 void *panels);
+    size_t (*panel_bytes)(size_t k);
+
+    /* out[r * stride + c] for `rows` <= BZ_BLOCK_ROWS rows of a block of activations and the
+     * `count` weight rows of panels. */
+    void (*multiply)(bz_type type, const void *panels, size_t count, const void *block,
+                     size_t rows, size_t k, float *out, size_t stride);
+};
+
+#if defined(__x86_64__)
+extern const bz_products bz_products_avx512;
+#endif
+
+/* Values that share a scale. */
+size_t bz_product_group(bz_type type);
+
+/* A block of activations, BZ_BLOCK_ROWS rows side by side: [K/4][rows] of four values + 128, then
+ * f32 [K/32][rows] scales d, [K/32][rows] d * sum of 32, [K/16][rows] d * sum of 16. */
+size_t bz_product_block_bytes(size_t k);
+/* Row `slot` of a block from the int8 form of a row. */
+void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block);
+
+#endif
