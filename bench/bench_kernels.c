@@ -1,6 +1,6 @@
 /* Speed of the CPU kernels on one core, weights resident in the L2 cache.
  *
- *   bench_kernels [TABLE [K [KILOBYTES]]]    TABLE: avx2, neon, plain; best if absent
+ *   bench_kernels [TABLE [K [KILOBYTES]]]    TABLE: avx512, avx2, neon, plain; best if absent
  *
  * For every block type, for 1 and 16 activation rows, with f32 activations (dequantize, dot) and
  * with int8 activations (unpack, dot8): GB/s of weight bytes and Gop/s (a multiplication and an
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/kernels.h"
+#include "cpu/products.h"
 
-enum { MAX_ROWS = 16 };
+enum { MAX_ROWS = 16, MANY_ROWS = 192 };
 
 typedef struct bench {
     const bz_kernels *kernels;
@@ -23,6 +23,10 @@ typedef struct bench {
     float *x, *row, *out;
     bz_w8 w;
     bz_q8 q[MAX_ROWS];
+    bz_w8 rows16;           /* room for 16 unpacked rows */
+    void *packed, *scratch; /* of products.h */
+    uint8_t *blocks;        /* [MANY_ROWS / BZ_BLOCK_ROWS] activations in blocks */
+    float *many;            /* [MANY_ROWS][n] */
 } bench;
 
 static double now(void)
@@ -46,6 +50,25 @@ static void int8(bench *b)
     for (size_t i = 0; i < b->n; i++) {
         b->kernels->unpack(b->type, b->weights + i * b->row_bytes, b->w, b->k);
         b->kernels->dot8(b->w, has_min, b->q, b->rows, b->k, b->out);
+    }
+}
+
+/* products.h: one row at a time, or packed weights and blocks of rows. */
+static void products(bench *b)
+{
+    const bz_products *p = b->kernels->products;
+    if (b->rows == 1) {
+        p->rows(b->type, b->weights, b->n, b->q, b->k, b->scratch, b->many);
+        return;
+    }
+    for (size_t i = 0; i < b->n; i += BZ_PRODUCT_TILE) {
+        const size_t count = b->n - i < BZ_PRODUCT_TILE ? b->n - i : BZ_PRODUCT_TILE;
+        p->pack(b->type, b->weights + i * b->row_bytes, count, b->k, b->rows16, b->packed);
+        for (size_t r = 0; r < b->rows; r += BZ_BLOCK_ROWS)
+            p->multiply(b->type, b->packed, count,
+                        b->blocks + r / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k),
+                        b->rows - r < BZ_BLOCK_ROWS ? b->rows - r : BZ_BLOCK_ROWS, b->k,
+                        b->many + r * b->n + i, b->n);
     }
 }
 
@@ -88,7 +111,38 @@ static void *alloc(size_t bytes)
     return p;
 }
 
-static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target)
+static void run_products(bench *b)
+{
+    static const size_t rows[] = {1, 2, 8, 16, MANY_ROWS};
+    const double ops = 2.0 * (double)(b->n * b->k) * 1e-9;
+    const bz_products *p = b->kernels->products;
+    b->rows16 = (bz_w8){alloc(16 * b->k), alloc(b->k * sizeof(float)), alloc(b->k * sizeof(float))};
+    b->packed = alloc(p->panel_bytes(b->k));
+    b->scratch = alloc(p->row_scratch(b->k));
+    b->blocks = alloc(MANY_ROWS / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
+    b->many = alloc(MANY_ROWS * b->n * sizeof(float));
+    for (size_t r = 0; r < MANY_ROWS; r++)
+        bz_product_arrange(&b->q[r % MAX_ROWS], b->k, r % BZ_BLOCK_ROWS,
+                           b->blocks + r / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
+    printf("%-7s", bz_type_of((uint32_t)b->type)->name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        b->rows = rows[i];
+        const double t = best(products, b);
+        if (i == 0)
+            printf("  %7.2f GB/s", (double)(b->n * b->row_bytes) * 1e-9 / t);
+        printf("  %7.1f", ops * (double)b->rows / t);
+    }
+    printf("\n");
+    free(b->many);
+    free(b->blocks);
+    free(b->scratch);
+    free(b->packed);
+    free(b->rows16.q);
+    free(b->rows16.s);
+    free(b->rows16.m);
+}
+
+static void run(const bz_kernels *kernels, bool by_products, bz_type type, size_t k, size_t target)
 {
     const bz_type_info *info = bz_type_of((uint32_t)type);
     bool quantized = info->block_values > 1;
@@ -123,8 +177,11 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
     }
 
     double ops = 2.0 * (double)(b.n * k) * 1e-9, giga = (double)bytes * 1e-9;
-    printf("%-7s", info->name);
-    for (size_t rows = 1; rows <= MAX_ROWS; rows += MAX_ROWS - 1) {
+    if (by_products && quantized)
+        run_products(&b);
+    if (!by_products)
+        printf("%-7s", info->name);
+    for (size_t rows = 1; !by_products && rows <= MAX_ROWS; rows += MAX_ROWS - 1) {
         b.rows = rows;
         double t = best(exact, &b);
         printf("  %7.2f %7.1f", giga / t, ops * (double)rows / t);
@@ -135,14 +192,15 @@ static void run(const bz_kernels *kernels, bz_type type, size_t k, size_t target
             printf("  %7s %7s", "-", "-");
         }
     }
-    if (quantized) {
+    if (quantized && !by_products) {
         b.rows = 1;
         double one = best(dot8_only, &b);
         b.rows = MAX_ROWS;
         printf("  %7.2f  %7.2f  %7.1f", giga / best(unpack_only, &b), giga / one,
                ops * MAX_ROWS / best(dot8_only, &b));
     }
-    printf("\n");
+    if (!by_products)
+        printf("\n");
     for (size_t r = 0; r < MAX_ROWS; r++) {
         free(b.q[r].q);
         free(b.q[r].d);
@@ -164,8 +222,9 @@ int main(int argc, char **argv)
     size_t target = (argc > 3 ? strtoul(argv[3], NULL, 10) : 384) * 1024;
     const bz_kernels *kernels = bz_kernels_best(name);
     if (!kernels || k == 0 || k % 256 != 0) {
-        fprintf(stderr,
-                "usage: bench_kernels [avx2|neon|plain [K, a multiple of 256 [KILOBYTES]]]\n");
+        fprintf(
+            stderr,
+            "usage: bench_kernels [avx512|avx2|neon|plain [K, a multiple of 256 [KILOBYTES]]]\n");
         return 2;
     }
     printf("table %s, K %zu, %zu KB of weights, one core\n", kernels->name, k, target / 1024);
@@ -176,7 +235,16 @@ int main(int argc, char **argv)
     for (uint32_t id = 0; id < BZ_TYPE_END; id++) {
         const bz_type_info *info = bz_type_of(id);
         if (info && info->runs)
-            run(kernels, (bz_type)id, k, target);
+            run(kernels, false, (bz_type)id, k, target);
+    }
+    if (!kernels->products)
+        return 0;
+    printf("\nint8, straight from the blocks (products.h)\n");
+    printf("type            1 row   Gop/s  2 rows   8 rows  16 rows  %d rows\n", MANY_ROWS);
+    for (uint32_t id = 0; id < BZ_TYPE_END; id++) {
+        const bz_type_info *info = bz_type_of(id);
+        if (info && info->runs)
+            run(kernels, true, (bz_type)id, k, target);
     }
     return 0;
 }

@@ -9,9 +9,8 @@
 #include "support/check.h"
 #include "support/random.h"
 
-static const bz_type types[] = {BZ_Q8_0,   BZ_Q4_0,   BZ_Q4_1, BZ_Q5_0, BZ_Q5_1,
-                                BZ_Q2_K,   BZ_Q3_K,   BZ_Q4_K, BZ_Q5_K, BZ_Q6_K,
-                                BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
+static const bz_type types[] = {BZ_Q8_0, BZ_Q4_0, BZ_Q4_1, BZ_Q5_0,   BZ_Q5_1,   BZ_Q2_K, BZ_Q3_K,
+                                BZ_Q4_K, BZ_Q5_K, BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};
 enum { N_TYPES = sizeof types / sizeof *types, MAX_ROWS = 14 };
 
 static void *room(size_t bytes)
@@ -53,16 +52,17 @@ static void one_by_one(product *p)
 static void in_blocks(product *p)
 {
     const bz_products *by = p->kernels->products;
-    const size_t block_bytes = bz_product_block_bytes(p->k), row_bytes = bz_row_bytes(p->type, p->k);
-    const bz_w8 unpacked = {room(16 * p->k), room(p->k * sizeof(float)), room(p->k * sizeof(float))};
+    const size_t block_bytes = bz_product_block_bytes(p->k),
+                 row_bytes = bz_row_bytes(p->type, p->k);
+    const bz_w8 unpacked = {room(16 * p->k), room(p->k * sizeof(float)),
+                            room(p->k * sizeof(float))};
     uint8_t *block = room((p->rows + 5) / BZ_BLOCK_ROWS * block_bytes);
     void *panels = room(by->panel_bytes(p->k));
     for (size_t r = 0; r < p->rows; r++)
         bz_product_arrange(&p->q[r], p->k, r % BZ_BLOCK_ROWS,
                            block + r / BZ_BLOCK_ROWS * block_bytes);
     for (size_t o = 0; o < p->outputs; o += BZ_PRODUCT_TILE) {
-        const size_t count =
-            p->outputs - o < BZ_PRODUCT_TILE ? p->outputs - o : BZ_PRODUCT_TILE;
+        const size_t count = p->outputs - o < BZ_PRODUCT_TILE ? p->outputs - o : BZ_PRODUCT_TILE;
         by->pack(p->type, p->blocks + o * row_bytes, count, p->k, unpacked, panels);
         for (size_t r = 0; r < p->rows; r += BZ_BLOCK_ROWS)
             by->multiply(p->type, panels, count, block + r / BZ_BLOCK_ROWS * block_bytes,

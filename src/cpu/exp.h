@@ -1,4 +1,4 @@
-/* The exponential of the towers' softmax and activations: the constants, and a scalar version.
+/* The exponential of softmax, activations and the soft cap: the constants, and a scalar version.
  * Every instruction set uses the same polynomial. Accurate to 2 ulp between BZ_EXP_LOWEST and
  * BZ_EXP_HIGHEST; arguments outside are clamped. */
 #ifndef BZ_CPU_EXP_H
@@ -45,6 +45,7 @@ static inline float bz_exp(float x)
 float bz_exp_sum_plain(float *x, size_t n);
 void bz_gelu_mul_plain(const float *gate, const float *up, float *out, size_t n);
 void bz_silu_plain(const float *x, float *out, size_t n);
+void bz_softcap_plain(const float *x, float cap, float *out, size_t n);
 
 static inline float bz_gelu_angle(float x)
 {

@@ -62,10 +62,11 @@ struct cpu {
     uint8_t *scratch_memory;
     cpu_scratch *scratch; /* [threads] */
     uint32_t scratch_weights, scratch_rows;
-    size_t scratch_k; /* the longest row of a product, for products.h */
+    size_t scratch_k;   /* the longest row of a product, for products.h */
     uint8_t *q8_memory; /* int8 activations of the current step */
     size_t q8_bytes;
-    bz_q8 *q8; /* [q8_rows]; for more than CPU_FEW_ROWS, products.h's blocks are in q8_memory instead */
+    bz_q8 *q8; /* [q8_rows]; for more than CPU_FEW_ROWS, products.h's blocks are in q8_memory
+                  instead */
     uint32_t q8_rows;
     expert_groups groups;
     uint8_t *packed; /* keys and values of the current attend_all step, in panels */
@@ -137,7 +138,7 @@ void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_rope(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* linear.c */
 /* Up to CPU_FEW_ROWS activation rows are multiplied one by one, without packing weights. */
-enum { CPU_FEW_ROWS = 3 };
+enum { CPU_FEW_ROWS = 6 };
 bool cpu_uses_q8(const cpu *c, const bz_step *step);
 bool cpu_uses_products(const cpu *c, const bz_step *step); /* those of products.h */
 uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows);
@@ -164,6 +165,7 @@ uint32_t cpu_tasks_soft_embed(const cpu *c, const cpu_job *job);
 void cpu_soft_embed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* attend.c */
 uint32_t cpu_tasks_attend(const cpu *c, const cpu_job *job);
+size_t cpu_attend_scratch(size_t d); /* floats */
 void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_kv_write(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 

@@ -60,15 +60,17 @@ typedef struct bz_kernels {
     void (*axpy_f16)(float a, const uint16_t *v, float *out, size_t n);
     void (*to_f16)(const float *x, uint16_t *out, size_t n); /* nearest even */
 
-    /* Towers. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c < cols <= 16.
-     * K is split into runs of BZ_PANEL_RUN whose sums are added, which makes long sums more
-     * accurate and keeps b in the first-level cache. */
+    /* Towers and attention. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c <
+     * cols <= 16. K is split into runs of BZ_PANEL_RUN whose sums are added, which makes long sums
+     * more accurate and keeps b in the first-level cache. */
     void (*panel)(const float *a, size_t stride_a, size_t rows, const float *b, size_t k,
                   float *out, size_t stride_out, size_t cols);
     /* x[i] = exp(x[i] - max x); returns the sum. */
     float (*exp_sum)(float *x, size_t n);
     void (*gelu_mul)(const float *gate, const float *up, float *out, size_t n); /* tanh form */
     void (*silu)(const float *x, float *out, size_t n);                         /* out may be x */
+    /* out[i] = cap * tanh(x[i] / cap), off by at most 3e-7 cap; NaN stays NaN. out may be x. */
+    void (*softcap)(const float *x, float cap, float *out, size_t n);
 } bz_kernels;
 
 enum { BZ_PANEL = 16 /* columns of a panel */, BZ_PANEL_RUN = 768 };
@@ -76,8 +78,8 @@ enum { BZ_PANEL = 16 /* columns of a panel */, BZ_PANEL_RUN = 768 };
 /* Whether the type has minima (w[i] = s*q - m with m not zero). */
 bool bz_type_has_min(bz_type type);
 
-/* The kernels called `name` ("plain", "avx2", "avx512", "neon", "simd128"), or NULL if this processor does
- * not support them. name NULL: the best supported ones. */
+/* The kernels called `name` ("plain", "avx2", "avx512", "neon", "simd128"), or NULL if this
+ * processor does not support them. name NULL: the best supported ones. */
 const bz_kernels *bz_kernels_best(const char *name);
 
 /* All tables that this processor supports, best first. */

@@ -196,11 +196,11 @@ static void panel_run(const float *a, size_t stride_a, size_t rows, const float 
         panel_rows(a, stride_a, 1, b, k, out, stride_out, cols, add);
 }
 
-/* bz_exp of eight values. */
+/* bz_exp of eight values. Of two operands of which one is NaN, min and max return the second. */
 INLINE __m256 exp8(__m256 x)
 {
-    x = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(BZ_EXP_LOWEST)),
-                      _mm256_set1_ps(BZ_EXP_HIGHEST));
+    x = _mm256_min_ps(_mm256_set1_ps(BZ_EXP_HIGHEST),
+                      _mm256_max_ps(_mm256_set1_ps(BZ_EXP_LOWEST), x));
     __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(BZ_EXP_LOG2E)),
                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(BZ_EXP_LN2_HIGH), x);
@@ -286,6 +286,25 @@ static void silu(const float *x, float *out, size_t n)
         const __m256i mask = first_lanes(n - i);
         __m256 v = _mm256_maskload_ps(x + i, mask);
         _mm256_maskstore_ps(out + i, mask, sigmoid_times(v, v));
+    }
+}
+
+INLINE __m256 softcap8(__m256 x, float cap)
+{
+    const __m256 e = exp8(_mm256_mul_ps(x, _mm256_set1_ps(2.0f / cap)));
+    return _mm256_sub_ps(
+        _mm256_set1_ps(cap),
+        _mm256_div_ps(_mm256_set1_ps(2.0f * cap), _mm256_add_ps(_mm256_set1_ps(1.0f), e)));
+}
+
+static void softcap(const float *x, float cap, float *out, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, softcap8(_mm256_loadu_ps(x + i), cap));
+    if (i < n) {
+        const __m256i mask = first_lanes(n - i);
+        _mm256_maskstore_ps(out + i, mask, softcap8(_mm256_maskload_ps(x + i, mask), cap));
     }
 }
 

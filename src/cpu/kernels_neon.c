@@ -189,6 +189,11 @@ static void silu(const float *x, float *out, size_t n)
     bz_silu_plain(x, out, n);
 }
 
+static void softcap(const float *x, float cap, float *out, size_t n)
+{
+    bz_softcap_plain(x, cap, out, n);
+}
+
 /* ---- int8: activations ---- */
 
 /* Bit-equal to the plain kernel, where the treatment of NaN, infinity and tiny groups is

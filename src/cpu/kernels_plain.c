@@ -214,6 +214,14 @@ void bz_silu_plain(const float *x, float *out, size_t n)
         out[i] = x[i] / (1.0f + bz_exp(-x[i]));
 }
 
+/* cap * tanh(y) = cap - 2 cap / (1 + e^(2y)) */
+void bz_softcap_plain(const float *x, float cap, float *out, size_t n)
+{
+    const float factor = 2.0f / cap, twice = 2.0f * cap;
+    for (size_t i = 0; i < n; i++)
+        out[i] = cap - twice / (1.0f + bz_exp(x[i] * factor));
+}
+
 const bz_kernels bz_kernels_plain = {
     .name = "plain",
     .dequantize = bz_dequantize,
@@ -230,4 +238,5 @@ const bz_kernels bz_kernels_plain = {
     .exp_sum = bz_exp_sum_plain,
     .gelu_mul = bz_gelu_mul_plain,
     .silu = bz_silu_plain,
+    .softcap = bz_softcap_plain,
 };

@@ -1,7 +1,7 @@
 /* Included at the end of each file of vector kernels: the functions that are the same for all of
- * them, and KERNEL_TABLE. The file defines INLINE, the other kernels, and: `dot_rows` and `dot8_rows` for R rows at once,
- * `panel_run` for at most BZ_PANEL_RUN products, `unpack`, `expand` (s * q - m),
- * `dequantize_f16`, `dequantize_bf16`. */
+ * them, and KERNEL_TABLE. The file defines INLINE, the other kernels, and: `dot_rows` and
+ * `dot8_rows` for R rows at once, `panel_run` for at most BZ_PANEL_RUN products, `unpack`, `expand`
+ * (s * q - m), `dequantize_f16`, `dequantize_bf16`. */
 static float sum_squares(const float *x, size_t n)
 {
     float sum;
@@ -65,10 +65,23 @@ static void dequantize(bz_type type, const void *blocks, float *out, size_t n)
     }
 }
 
-#define KERNEL_TABLE(table, table_name, table_products)                                              \
-    const bz_kernels table = {                                                                       \
-        .name = table_name, .products = table_products, .dequantize = dequantize, .unpack = unpack,  \
-        .quantize = quantize, .dot = dot, .dot8 = dot8, .sum_squares = sum_squares,                  \
-        .dot_f16 = dot_f16, .axpy = axpy, .axpy_f16 = axpy_f16, .to_f16 = to_f16, .panel = panel,    \
-        .exp_sum = exp_sum, .gelu_mul = gelu_mul, .silu = silu,                                      \
+#define KERNEL_TABLE(table, table_name, table_products)                                            \
+    const bz_kernels table = {                                                                     \
+        .name = table_name,                                                                        \
+        .products = table_products,                                                                \
+        .dequantize = dequantize,                                                                  \
+        .unpack = unpack,                                                                          \
+        .quantize = quantize,                                                                      \
+        .dot = dot,                                                                                \
+        .dot8 = dot8,                                                                              \
+        .sum_squares = sum_squares,                                                                \
+        .dot_f16 = dot_f16,                                                                        \
+        .axpy = axpy,                                                                              \
+        .axpy_f16 = axpy_f16,                                                                      \
+        .to_f16 = to_f16,                                                                          \
+        .panel = panel,                                                                            \
+        .exp_sum = exp_sum,                                                                        \
+        .gelu_mul = gelu_mul,                                                                      \
+        .silu = silu,                                                                              \
+        .softcap = softcap,                                                                        \
     }

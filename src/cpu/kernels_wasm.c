@@ -206,6 +206,11 @@ static void silu(const float *x, float *out, size_t n)
     bz_silu_plain(x, out, n);
 }
 
+static void softcap(const float *x, float cap, float *out, size_t n)
+{
+    bz_softcap_plain(x, cap, out, n);
+}
+
 /* ---- int8: activations ---- */
 
 INLINE uint32_t largest_lane(v128_t v)

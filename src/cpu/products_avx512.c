@@ -79,7 +79,8 @@ typedef struct groups16 {
     __m512 s, m;
 } groups16;
 
-/* The activations of 16 groups: bytes in the type's order, then by lane scale, scale * sum and sum. */
+/* The activations of 16 groups: bytes in the type's order, then by lane scale, scale * sum and sum.
+ */
 typedef struct few {
     const __m512i *q;
     __m512 d, sum;
@@ -157,8 +158,7 @@ INLINE two_scales k_scales(const uint8_t *a, const uint8_t *b)
 INLINE void scales_k(const uint8_t *a, const uint8_t *b, const uint8_t *bytes_a,
                      const uint8_t *bytes_b, groups16 *g)
 {
-    const __m128i order =
-        _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    const __m128i order = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
     uint32_t sa[2], ma[2], sb[2], mb[2];
     bz_q4_k_scales(bytes_a, sa, ma);
     bz_q4_k_scales(bytes_b, sb, mb);
@@ -192,10 +192,9 @@ INLINE groups16 step_q4_k(const uint8_t *bytes, const uint8_t *next, const few *
 /* The nibbles with 16 added where the bit is set; part c of 128 bits has its bit in every byte. */
 INLINE __m512i add_fifth(__m512i nibbles, __m512i high, const int shift)
 {
-    const __m512i first = _mm512_set_epi64(0x4040404040404040, 0x4040404040404040,
-                                           0x1010101010101010, 0x1010101010101010,
-                                           0x0404040404040404, 0x0404040404040404,
-                                           0x0101010101010101, 0x0101010101010101);
+    const __m512i first = _mm512_set_epi64(
+        0x4040404040404040, 0x4040404040404040, 0x1010101010101010, 0x1010101010101010,
+        0x0404040404040404, 0x0404040404040404, 0x0101010101010101, 0x0101010101010101);
     const __m512i bit = shift ? _mm512_add_epi8(first, first) : first;
     return _mm512_mask_add_epi8(nibbles, _mm512_test_epi8_mask(high, bit), nibbles,
                                 _mm512_set1_epi8(16));
@@ -207,8 +206,8 @@ INLINE void pair_q5_k(const bz_block_q5_k *w, const __m512i *x, __m512i *low, __
                   second = seconds(a, b);
     const __m512i h0 = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)w->high)),
                   h1 = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(w->high + 16)));
-    *low = dot8(add_fifth(low_bits(first, 15), h0, 0), x[0],
-                add_fifth(low_bits(second, 15), h1, 0), x[1]);
+    *low = dot8(add_fifth(low_bits(first, 15), h0, 0), x[0], add_fifth(low_bits(second, 15), h1, 0),
+                x[1]);
     *high = dot8(add_fifth(high_nibbles(first), h0, 1), x[2],
                  add_fifth(high_nibbles(second), h1, 1), x[3]);
 }
@@ -250,8 +249,7 @@ INLINE groups16 step_q6_k(const uint8_t *bytes, const uint8_t *next, const few *
     /* 63 * 127 * 4 fits 16 bits */
     const __m512i p = fold_half(v[0], v[1], v[2], v[3]);
     const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m128i scales =
-        _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)b->scales), order);
+    const __m128i scales = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)b->scales), order);
     const __m512 d = _mm512_set1_ps(_cvtsh_ss(bz_le16(b->d)));
     return (groups16){.p = _mm512_sub_epi32(p, _mm512_slli_epi32(x->total, 5)),
                       .s = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(scales)))};
@@ -277,16 +275,16 @@ INLINE groups16 step_q8_0(const uint8_t *bytes, const uint8_t *next, const few *
         __m512i two[2];
         for (int h = 0; h < 2; h++)
             two[h] = _mm512_xor_si512(
-                _mm512_inserti64x4(
-                    _mm512_castsi256_si512(
-                        _mm256_loadu_si256((const __m256i *)(at + 2 * h * SIZE))),
-                    _mm256_loadu_si256((const __m256i *)(at + (2 * h + 1) * SIZE)), 1),
+                _mm512_inserti64x4(_mm512_castsi256_si512(
+                                       _mm256_loadu_si256((const __m256i *)(at + 2 * h * SIZE))),
+                                   _mm256_loadu_si256((const __m256i *)(at + (2 * h + 1) * SIZE)),
+                                   1),
                 _mm512_set1_epi8((char)0x80));
         v[j] = dot8(firsts(two[0], two[1]), x->q[2 * j], seconds(two[0], two[1]), x->q[2 * j + 1]);
     }
-    return (groups16){.p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]),
-                                            _mm512_slli_epi32(x->total, 7)),
-                      .s = block_scales(bytes, SIZE)};
+    return (groups16){
+        .p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]), _mm512_slli_epi32(x->total, 7)),
+        .s = block_scales(bytes, SIZE)};
 }
 
 /* The 16 bytes at `at` of each of four blocks. */
@@ -307,9 +305,9 @@ INLINE groups16 step_q4_0(const uint8_t *bytes, const uint8_t *next, const few *
         const __m512i q = four_blocks(bytes + 4 * j * SIZE + 2, SIZE);
         v[j] = dot8(low_bits(q, 15), x->q[2 * j], high_nibbles(q), x->q[2 * j + 1]);
     }
-    return (groups16){.p = _mm512_sub_epi32(fold_short(v[0], v[1], v[2], v[3]),
-                                            _mm512_slli_epi32(x->total, 3)),
-                      .s = block_scales(bytes, SIZE)};
+    return (groups16){
+        .p = _mm512_sub_epi32(fold_short(v[0], v[1], v[2], v[3]), _mm512_slli_epi32(x->total, 3)),
+        .s = block_scales(bytes, SIZE)};
 }
 
 /* Nibbles that select from a table of values, to which `offset` was added. */
@@ -331,11 +329,10 @@ INLINE groups16 step_iq4_nl(const uint8_t *bytes, const uint8_t *next, const few
     enum { SIZE = sizeof(bz_block_q4_0) };
     __m512i v[4];
     for (int j = 0; j < 4; j++)
-        v[j] = dot_table(four_blocks(bytes + 4 * j * SIZE + 2, SIZE), iq4_unsigned(),
-                         x->q + 2 * j);
-    return (groups16){.p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]),
-                                            _mm512_slli_epi32(x->total, 7)),
-                      .s = block_scales(bytes, SIZE)};
+        v[j] = dot_table(four_blocks(bytes + 4 * j * SIZE + 2, SIZE), iq4_unsigned(), x->q + 2 * j);
+    return (groups16){
+        .p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]), _mm512_slli_epi32(x->total, 7)),
+        .s = block_scales(bytes, SIZE)};
 }
 
 INLINE groups16 step_iq4_xs(const uint8_t *bytes, const uint8_t *next, const few *x)
@@ -343,8 +340,7 @@ INLINE groups16 step_iq4_xs(const uint8_t *bytes, const uint8_t *next, const few
     const bz_block_iq4_xs *a = (const void *)bytes, *b = (const void *)next;
     __m512i v[4];
     for (int j = 0; j < 4; j++)
-        v[j] = dot_table(load64((j < 2 ? a : b)->q + 64 * (j % 2)), iq4_unsigned(),
-                         x->q + 2 * j);
+        v[j] = dot_table(load64((j < 2 ? a : b)->q + 64 * (j % 2)), iq4_unsigned(), x->q + 2 * j);
     uint32_t sa[2], sb[2];
     bz_iq4_xs_scales(a, sa);
     bz_iq4_xs_scales(b, sb);
@@ -354,9 +350,9 @@ INLINE groups16 step_iq4_xs(const uint8_t *bytes, const uint8_t *next, const few
     const __m512 d = _mm512_broadcast_f32x4(
         _mm_cvtph_ps(_mm_setr_epi16((short)bz_le16(a->d), (short)bz_le16(a->d),
                                     (short)bz_le16(b->d), (short)bz_le16(b->d), 0, 0, 0, 0)));
-    return (groups16){.p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]),
-                                            _mm512_slli_epi32(x->total, 7)),
-                      .s = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(scales)))};
+    return (groups16){
+        .p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]), _mm512_slli_epi32(x->total, 7)),
+        .s = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(scales)))};
 }
 
 INLINE groups16 step_mxfp4(const uint8_t *bytes, const uint8_t *next, const few *x)
@@ -368,9 +364,9 @@ INLINE groups16 step_mxfp4(const uint8_t *bytes, const uint8_t *next, const few 
     for (int j = 0; j < 4; j++)
         v[j] = dot_table(four_blocks(bytes + 4 * j * SIZE + 1, SIZE), table, x->q + 2 * j);
 #define AT(l) (char)bytes[(4 * ((l) % 4) + (l) / 4) * SIZE]
-    const __m512i e = _mm512_cvtepu8_epi32(
-        _mm_setr_epi8(AT(0), AT(1), AT(2), AT(3), AT(4), AT(5), AT(6), AT(7), AT(8), AT(9), AT(10),
-                      AT(11), AT(12), AT(13), AT(14), AT(15)));
+    const __m512i e = _mm512_cvtepu8_epi32(_mm_setr_epi8(AT(0), AT(1), AT(2), AT(3), AT(4), AT(5),
+                                                         AT(6), AT(7), AT(8), AT(9), AT(10), AT(11),
+                                                         AT(12), AT(13), AT(14), AT(15)));
 #undef AT
     /* bz_mxfp4_scale_bits */
     const __m512i one = _mm512_set1_epi32(1);
@@ -391,16 +387,16 @@ INLINE groups16 step_unpacked(bz_w8 w, const bool has_min, const size_t G, const
     __m512i v[4];
     for (int j = 0; j < 4; j++) {
         if (G == 16) {
-            v[j] = dot4(_mm512_setzero_si512(),
-                        _mm512_xor_si512(load64(w.q + 64 * j), offset), x->q[j]);
+            v[j] = dot4(_mm512_setzero_si512(), _mm512_xor_si512(load64(w.q + 64 * j), offset),
+                        x->q[j]);
             continue;
         }
         const __m512i a = _mm512_xor_si512(load64(w.q + 128 * j), offset),
                       b = _mm512_xor_si512(load64(w.q + 128 * j + 64), offset);
         v[j] = dot8(firsts(a, b), x->q[2 * j], seconds(a, b), x->q[2 * j + 1]);
     }
-    groups16 g = {.p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]),
-                                        _mm512_slli_epi32(x->total, 7))};
+    groups16 g = {
+        .p = _mm512_sub_epi32(fold(v[0], v[1], v[2], v[3]), _mm512_slli_epi32(x->total, 7))};
     g.s = G == 16 ? _mm512_permutexvar_ps(order, _mm512_loadu_ps(w.s))
                   : _mm512_permutex2var_ps(_mm512_loadu_ps(w.s), twice, _mm512_loadu_ps(w.s + 16));
     if (has_min)
@@ -478,7 +474,8 @@ INLINE few_row prepare(const bz_q8 *x, const size_t G, size_t k, const row_order
     return row;
 }
 
-INLINE __m512 add_groups(__m512 a, const groups16 *g, const bool has_min, const few_row *x, size_t t)
+INLINE __m512 add_groups(__m512 a, const groups16 *g, const bool has_min, const few_row *x,
+                         size_t t)
 {
     a = _mm512_fmadd_ps(_mm512_cvtepi32_ps(g->p), _mm512_mul_ps(g->s, x->d[t]), a);
     return has_min ? _mm512_fnmadd_ps(g->m, x->sum[t], a) : a;
@@ -557,8 +554,8 @@ INLINE void rows_unpacked(bz_type type, const bool has_min, const size_t G, cons
             for (size_t t = 0; t < x->rounds; t++) {
                 const size_t at = 16 * G * t;
                 const few v = few_at(x, G, t);
-                const groups16 g = step_unpacked((bz_w8){w.q + at, w.s + at / 16, w.m + at / 16},
-                                                 has_min, G, &v);
+                const groups16 g =
+                    step_unpacked((bz_w8){w.q + at, w.s + at / 16, w.m + at / 16}, has_min, G, &v);
                 a = add_groups(a, &g, has_min, x, t);
             }
             lanes[i] = _mm512_castps_si512(a);
@@ -645,10 +642,9 @@ INLINE void pack_panel(bz_type type, const size_t G, const uint8_t *blocks, size
     const size_t groups = k / G, row_bytes = bz_row_bytes(type, k);
     const bool has_min = bz_type_has_min(type);
     for (size_t r = 0; r < count; r++)
-        bz_kernels_avx2.unpack(type, blocks + r * row_bytes,
-                               (bz_w8){rows16.q + r * k, rows16.s + r * k / 16,
-                                       rows16.m + r * k / 16},
-                               k);
+        bz_kernels_avx2.unpack(
+            type, blocks + r * row_bytes,
+            (bz_w8){rows16.q + r * k, rows16.s + r * k / 16, rows16.m + r * k / 16}, k);
     for (size_t i = 0; i < k; i += 64) {
         const size_t values = k - i < 64 ? k - i : 64;
         const __mmask64 some = values == 64 ? ~(__mmask64)0 : ((__mmask64)1 << values) - 1;
@@ -681,7 +677,9 @@ static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz
 {
     const size_t G = bz_product_group(type), row_bytes = bz_row_bytes(type, k);
     for (size_t p = 0; p < 2; p++) {
-        const size_t first = 16 * p, n = count <= first ? 0 : count - first < 16 ? count - first : 16;
+        const size_t first = 16 * p, n = count <= first       ? 0
+                                         : count - first < 16 ? count - first
+                                                              : 16;
         __m512i *panel = (__m512i *)panels + p * group_vectors(G);
         if (G == 16)
             pack_panel(type, 16, blocks + first * row_bytes, n, k, rows16, panel,
@@ -735,8 +733,7 @@ INLINE void multiply_rows(const size_t R, const size_t G, const bool has_min, co
                     const __m512 scale = _mm512_mul_ps(s, _mm512_set1_ps(d[g * G / 32 * B + r]));
                     a[r][c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(p[r][c]), scale, a[r][c]);
                     if (has_min)
-                        a[r][c] =
-                            _mm512_fnmadd_ps(m, _mm512_set1_ps(sums[g * B + r]), a[r][c]);
+                        a[r][c] = _mm512_fnmadd_ps(m, _mm512_set1_ps(sums[g * B + r]), a[r][c]);
                 }
             }
         }

@@ -115,12 +115,6 @@ void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     }
 }
 
-/* The tanh approximation, as in the reference. */
-static float gelu(float x)
-{
-    return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * x * (1.0f + 0.044715f * x * x)));
-}
-
 void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     (void)worker;
@@ -130,18 +124,15 @@ void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     float *out = cpu_row(c, s->out[0], t.row);
     if (s->in[1].id) {
         const float *b = cpu_row(c, s->in[1], t.row);
-        if (c->schedule->plan->tower) {
-            c->k->gelu_mul(a + t.first, b + t.first, out + t.first, t.end - t.first);
-            return;
-        }
-        for (uint32_t i = t.first; i < t.end; i++) {
-            out[i] = gelu(a[i]) * b[i];
-        }
-    } else { /* a group is [width gates][width ups] */
-        for (uint32_t i = t.first; i < t.end; i++) {
-            const float *group = a + (size_t)(i / s->width) * 2 * s->width;
-            out[i] = gelu(group[i % s->width]) * group[s->width + i % s->width];
-        }
+        c->k->gelu_mul(a + t.first, b + t.first, out + t.first, t.end - t.first);
+        return;
+    }
+    for (uint32_t i = t.first; i < t.end;) { /* a group is [width gates][width ups] */
+        const uint32_t at = i % s->width, left = s->width - at;
+        const uint32_t count = left < t.end - i ? left : t.end - i;
+        const float *gates = a + (size_t)(i / s->width) * 2 * s->width + at;
+        c->k->gelu_mul(gates, gates + s->width, out + i, count);
+        i += count;
     }
 }
 
@@ -150,11 +141,8 @@ void cpu_softcap(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     (void)worker;
     const bz_step *s = job->step;
     tile t = tile_of(c, job, task);
-    const float *x = cpu_row(c, s->in[0], t.row);
-    float *out = cpu_row(c, s->out[0], t.row);
-    for (uint32_t i = t.first; i < t.end; i++) {
-        out[i] = s->scale * tanhf(x[i] / s->scale);
-    }
+    c->k->softcap(cpu_row(c, s->in[0], t.row) + t.first, s->scale,
+                  cpu_row(c, s->out[0], t.row) + t.first, t.end - t.first);
 }
 
 void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)

@@ -76,6 +76,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
     case BZ_OP_ATTEND:
         job.run = cpu_attend;
         job.tasks = cpu_tasks_attend;
+        need_scratch(need, cpu_attend_scratch(step->width));
         break;
     case BZ_OP_ROUTE:
         job.run = cpu_route;
@@ -191,8 +192,8 @@ static bool reserve_scratch(cpu *c, const needs *need)
     unsigned threads = bz_pool_threads(c->pool);
     if (need->tile_weights > c->scratch_weights || need->rows > c->scratch_rows ||
         need->k > c->scratch_k) {
-        size_t weights = round_up(
-            need->tile_weights > c->scratch_weights ? need->tile_weights : c->scratch_weights);
+        size_t weights = round_up(need->tile_weights > c->scratch_weights ? need->tile_weights
+                                                                          : c->scratch_weights);
         uint32_t rows = max_u32(need->rows, c->scratch_rows);
         const size_t k = need->k > c->scratch_k ? need->k : c->scratch_k;
         size_t rows64 = round_up(rows), packed = 0, block = 0;
