@@ -104,7 +104,8 @@ $(B)/%.o: %.c $(B)/flags
 
 # Kernels for one instruction set, selected at run time.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-$(B)/src/cpu/kernels_avx2.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+AVX2_OBJ = $(foreach o,kernels_avx2 products_avx2,$(B)/src/cpu/$(o).o $(B)/pic/src/cpu/$(o).o)
+$(AVX2_OBJ): private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
 $(B)/src/cpu/products_avx512.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
 
 # The WGSL sources are embedded in the library.

@@ -59,7 +59,7 @@ static void in_blocks(product *p)
     uint8_t *block = room((p->rows + 5) / BZ_BLOCK_ROWS * block_bytes);
     void *panels = room(by->panel_bytes(p->k));
     for (size_t r = 0; r < p->rows; r++)
-        bz_product_arrange(&p->q[r], p->k, r % BZ_BLOCK_ROWS,
+        bz_product_arrange(by, &p->q[r], p->k, r % BZ_BLOCK_ROWS,
                            block + r / BZ_BLOCK_ROWS * block_bytes);
     for (size_t o = 0; o < p->outputs; o += BZ_PRODUCT_TILE) {
         const size_t count = p->outputs - o < BZ_PRODUCT_TILE ? p->outputs - o : BZ_PRODUCT_TILE;

@@ -681,7 +681,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 
 #include "cpu/kernels_table.h"
 
-KERNEL_TABLE(bz_kernels_avx2, "avx2", NULL);
+KERNEL_TABLE(bz_kernels_avx2, "avx2", &bz_products_avx2);
 /* The f32 kernels are the same: their loops are bound by loads. */
 KERNEL_TABLE(bz_kernels_avx512, "avx512", &bz_products_avx512);
 

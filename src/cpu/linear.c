@@ -89,7 +89,7 @@ void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         const cpu_scratch *scratch = &c->scratch[worker];
         const bz_q8 q = {.q = scratch->q, .d = scratch->s, .sum = scratch->m};
         c->k->quantize(x, q, k);
-        bz_product_arrange(&q, k, task % BZ_BLOCK_ROWS,
+        bz_product_arrange(c->k->products, &q, k, task % BZ_BLOCK_ROWS,
                            c->q8_memory + task / BZ_BLOCK_ROWS * bz_product_block_bytes(k));
         return;
     }

@@ -24,6 +24,7 @@ enum {
 
 struct bz_products {
     uint32_t lanes;
+    bool signed_rows; /* blocks hold activations as they are */
 
     /* out[r] = weight row r times x, r < count. scratch: row_scratch(k) bytes, aligned to 64. */
     void (*rows)(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,
@@ -43,16 +44,39 @@ struct bz_products {
 };
 
 #if defined(__x86_64__)
-extern const bz_products bz_products_avx512;
+extern const bz_products bz_products_avx2, bz_products_avx512;
 #endif
 
 /* Values that share a scale. */
 size_t bz_product_group(bz_type type);
 
-/* A block of activations, BZ_BLOCK_ROWS rows side by side: [K/4][rows] of four values + 128, then
- * f32 [K/32][rows] scales d, [K/32][rows] d * sum of 32, [K/16][rows] d * sum of 16. */
+/* A block of activations: B = BZ_BLOCK_ROWS rows side by side. Memory is aligned to 4 bytes. */
+typedef struct bz_product_block {
+    uint8_t *q;                 /* [K/4][B] four values; plus 128 unless bz_products.signed_rows */
+    float *d, *sum32, *sum16;   /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */
+    int32_t *total32, *total16; /* [K/32][B], [K/16][B] the sums, for signed_rows */
+} bz_product_block;
+
+static inline bz_product_block bz_product_block_at(const void *memory, size_t k)
+{
+    enum { B = BZ_BLOCK_ROWS };
+    bz_product_block b = {.q = (uint8_t *)(uintptr_t)memory};
+    b.d = (float *)(void *)(b.q + k * B);
+    b.sum32 = b.d + k / 32 * B;
+    b.sum16 = b.sum32 + k / 32 * B;
+    b.total32 = (int32_t *)(void *)(b.sum16 + k / 16 * B);
+    b.total16 = b.total32 + k / 32 * B;
+    return b;
+}
+
 size_t bz_product_block_bytes(size_t k);
 /* Row `slot` of a block from the int8 form of a row. */
-void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block);
+void bz_product_arrange(const bz_products *p, const bz_q8 *x, size_t k, size_t slot, void *block);
+
+/* Unpacked weights from value i on, a multiple of 16. */
+static inline bz_w8 bz_w8_at(bz_w8 w, size_t i)
+{
+    return (bz_w8){w.q + i, w.s + i / 16, w.m + i / 16};
+}
 
 #endif

@@ -698,12 +698,12 @@ INLINE __m512i four_values(const uint8_t *p)
 }
 
 INLINE void multiply_rows(const size_t R, const size_t G, const bool has_min, const __m512i *panels,
-                          size_t count, const uint8_t *block, size_t k, float *out, size_t stride)
+                          size_t count, const void *block, size_t k, float *out, size_t stride)
 {
     enum { B = BZ_BLOCK_ROWS };
     const size_t groups = k / G, V = group_vectors(G);
-    const float *d = (const float *)(const void *)(block + k * B), *sums32 = d + k / 32 * B,
-                *sums16 = sums32 + k / 32 * B, *sums = G == 16 ? sums16 : sums32;
+    const bz_product_block in = bz_product_block_at(block, k);
+    const float *d = in.d, *sums = G == 16 ? in.sum16 : in.sum32;
     __m512 total[B][2];
     for (size_t r = 0; r < R; r++)
         total[r][0] = total[r][1] = _mm512_setzero_ps();
@@ -712,7 +712,7 @@ INLINE void multiply_rows(const size_t R, const size_t G, const bool has_min, co
         for (size_t r = 0; r < R; r++)
             a[r][0] = a[r][1] = _mm512_setzero_ps();
         for (size_t g = j; g < groups; g += L, panels += 2 * V) {
-            const uint8_t *x = block + g * G * B;
+            const uint8_t *x = in.q + g * G * B;
             __m512i p[B][2];
             for (size_t r = 0; r < R; r++) {
                 p[r][0] = panels[0];
@@ -750,7 +750,7 @@ INLINE void multiply_rows(const size_t R, const size_t G, const bool has_min, co
 }
 
 #define MULTIPLY(name, G, has_min)                                                                 \
-    static void multiply_##name(const __m512i *panels, size_t count, const uint8_t *block,         \
+    static void multiply_##name(const __m512i *panels, size_t count, const void *block,            \
                                 size_t rows, size_t k, float *out, size_t stride)                  \
     {                                                                                              \
         switch (rows) {                                                                            \
