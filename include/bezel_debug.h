@@ -81,7 +81,8 @@ typedef struct bz_debug_value {
     double f;           /* F32, F64 */
     bz_debug_text text; /* TEXT */
 } bz_debug_value;
-/* index: below the key's count. In an array of strings the cost grows with the index. */
+/* index: below the key's count. In an array of strings the cost grows with the distance
+ * from the index asked for last; going back starts over. One thread at a time. */
 BZ_API bz_debug_value bz_debug_files_value(const bz_debug_files *files, size_t file, size_t key,
                                            uint64_t index);
 

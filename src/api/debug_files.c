@@ -8,8 +8,16 @@
 #include "file/files.h"
 #include "model/config.h"
 
+/* Where the last text of an array was, so that reading them in order takes one pass. */
+typedef struct text_cursor {
+    const bz_gguf_kv *kv; /* NULL: none */
+    uint64_t next;        /* index of the text at `at` */
+    size_t at;
+} text_cursor;
+
 struct bz_debug_files {
     size_t n;
+    text_cursor *cursor;
     char **paths; /* [n] */
     bz_os_map *maps;
     bz_gguf *headers;
@@ -28,6 +36,7 @@ void bz_debug_files_free(bz_debug_files *f)
         bz_os_unmap(&f->maps[i]);
         free(f->paths[i]);
     }
+    free(f->cursor);
     free(f->paths);
     free(f->maps);
     free(f->headers);
@@ -89,7 +98,8 @@ static bz_status add_files(bz_debug_files *f, const char *path, const char *mmpr
     f->maps = calloc(capacity, sizeof *f->maps);
     f->headers = calloc(capacity, sizeof *f->headers);
     f->files = calloc(capacity, sizeof *f->files);
-    if (!f->paths || !f->maps || !f->headers || !f->files) {
+    f->cursor = calloc(1, sizeof *f->cursor);
+    if (!f->paths || !f->maps || !f->headers || !f->files || !f->cursor) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the list of files.");
     }
     bz_status status = split ? add_parts(f, path, count, err) : add_file(f, path, err);
@@ -185,12 +195,15 @@ bool bz_debug_files_find(const bz_debug_files *f, size_t file, const char *name,
     return kv != NULL;
 }
 
-static bool string_at(const bz_gguf_kv *kv, uint64_t index, bz_str *out)
+static bool string_at(text_cursor *c, const bz_gguf_kv *kv, uint64_t index, bz_str *out)
 {
-    size_t cursor = 0;
     bool found = false;
-    for (uint64_t i = 0; i <= index; i++) {
-        found = bz_gguf_next_str(kv, &cursor, out);
+    if (c->kv != kv || c->next > index) {
+        *c = (text_cursor){.kv = kv};
+    }
+    while (c->next <= index) {
+        found = bz_gguf_next_str(kv, &c->at, out);
+        c->next++;
     }
     return found;
 }
@@ -203,7 +216,7 @@ bz_debug_value bz_debug_files_value(const bz_debug_files *f, size_t file, size_t
     bz_str s = {"", 0};
     bool b;
     if (kv->type == BZ_GGUF_STRING) {
-        if (kv->is_array ? string_at(kv, index, &s) : bz_gguf_get_str(kv, &s)) {
+        if (kv->is_array ? string_at(f->cursor, kv, index, &s) : bz_gguf_get_str(kv, &s)) {
             v.text = text_of(s);
         }
         v.kind = BZ_DEBUG_TEXT;
