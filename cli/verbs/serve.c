@@ -132,8 +132,12 @@ static void write_url(serving *s)
 
 static int print_address(const serving *s)
 {
-    printf("%s serves %s", s->url,
-           s->folder_path[0] ? s->folder_path : "the API (the web page is not built: 'make web')");
+    printf("%s serves the APIs of OpenAI (%sv1) and Ollama", s->url, s->url);
+    if (s->folder_path[0]) {
+        printf(", the page in %s", s->folder_path);
+    } else {
+        printf(" (the web page is not built: 'make web')");
+    }
     for (size_t i = 0; i < s->models.n; i++) {
         printf("%s /models/%s", i ? "," : " and", s->models.list[i].name);
     }

@@ -372,7 +372,7 @@ def signals(site):
 
 def ports(site):
     with Server("--dir", site.root, "--port", "0") as s:
-        need(s.line == f"http://127.0.0.1:{s.port}/ serves {site.root}; stop it with Ctrl-C\n", s.line)
+        need(s.line == f"http://127.0.0.1:{s.port}/ serves the APIs of OpenAI (http://127.0.0.1:{s.port}/v1) and Ollama, the page in {site.root}; stop it with Ctrl-C\n", s.line)
         fails("--dir", site.root, "--port", str(s.port), code=1, why=f"port {s.port} of 127.0.0.1 is in use by another program")
         with Server("--dir", site.root) as first, Server("--dir", site.root) as second:
             need(11435 <= first.port < second.port < 11535, f"{first.port} {second.port}")
@@ -399,14 +399,14 @@ def places(site):
     p = subprocess.Popen([program, "serve"], stdout=subprocess.PIPE)
     line = p.stdout.readline().decode()
     p.send_signal(signal.SIGTERM)
-    need("/ serves the API (the web page is not built" in line and p.wait(20) == 0, line)
+    need("and Ollama (the web page is not built" in line and p.wait(20) == 0, line)
     p.stdout.close()
     for folder in (os.path.join(tree, "bin", "web", "app"), os.path.join(tree, "share", "bezel", "web")):
         write(os.path.join(folder, "index.html"), b"found")
         p = subprocess.Popen([program, "serve"], stdout=subprocess.PIPE)
         line = p.stdout.readline().decode()
         p.send_signal(signal.SIGTERM)
-        need(f"/ serves {os.path.realpath(folder)}; " in line and p.wait(20) == 0, line)
+        need(f", the page in {os.path.realpath(folder)}; " in line and p.wait(20) == 0, line)
         p.stdout.close()
 
 
