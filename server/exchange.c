@@ -21,6 +21,20 @@ uint64_t exchange_client(const exchange *x)
     return x->client;
 }
 
+uint64_t exchange_program(const exchange *x)
+{
+    static const char *const fields[] = {"Authorization", "User-Agent", "Origin"};
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const bz_str value = http_field(&x->head, fields[i]);
+        for (size_t k = 0; k <= value.len; k++) { /* with a byte between fields */
+            const unsigned char byte = k < value.len ? (unsigned char)value.data[k] : 0;
+            hash = (hash ^ byte) * 1099511628211u;
+        }
+    }
+    return hash;
+}
+
 void exchange_header(exchange *x, const char *name, const char *format, ...)
 {
     const size_t room = EXTRA_SIZE - x->n_extra;

@@ -75,6 +75,8 @@ void server_stop(server *s);
 const http_head *exchange_head(const exchange *x);
 bz_str exchange_body(const exchange *x);     /* of the request */
 uint64_t exchange_client(const exchange *x); /* the same number for all connections of a client */
+/* Tells programs of a client apart by what they send: key, User-Agent, Origin. */
+uint64_t exchange_program(const exchange *x);
 
 /* Adds a field, before answering. A value from a client must be visible ASCII. */
 void exchange_header(exchange *x, const char *name, const char *format, ...) BZ_PRINTF(3, 4);

@@ -320,6 +320,79 @@ static void test_models(void)
     engine_free(e);
 }
 
+/* An answer in progress goes on while another model is opened, and what waits for a model keeps it.
+ */
+static void test_opening(void)
+{
+    char text[8192];
+    int ends;
+    bz_error err = {0};
+    const engine_options o = {.parallel = 2, .no_store = true};
+    engine *e = engine_new(&o, &err);
+    begin("answers go on while another model is opened");
+    CHECK(engine_add_model(e, "one", "models/pebble.gguf", NULL, &err) == BZ_OK &&
+          engine_add_model(e, "two", "models/pebble.gguf", NULL, &err) == BZ_OK);
+    CHECK(engine_start(e, wake, NULL, &err) == BZ_OK);
+    engine_request r = chat("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                            "\"max_tokens\":1500,\"logit_bias\":{\"1\":-100,\"106\":-100}}");
+    free(r.model);
+    r.model = strdup("one");
+    engine_work *running = submit(e, r);
+    while (engine_get_figures(e).decode_steps == 0) {
+        bz_os_sleep(1000 * 1000);
+    }
+    engine_work *w = submit(e, (engine_request){.task = ENGINE_LOAD, .model = strdup("two")});
+    CHECK(await(w, text, sizeof text, &ends) == ENGINE_DONE);
+    const engine_figures f = engine_get_figures(e);
+    CHECKF(f.steps_while_opening > 0, "%llu steps", (unsigned long long)f.steps_while_opening);
+    engine_release(w);
+    CHECK(await(running, text, sizeof text, &ends) == ENGINE_DONE && ends == 1);
+    engine_release(running);
+    engine_free(e);
+}
+
+/* One client asks for much, in two programs; another machine and another program for little. */
+static void test_fairness(void)
+{
+    enum { MUCH = 12 };
+    char text[2048];
+    int ends;
+    begin("machines, and programs of a machine, take turns");
+    for (uint32_t parallel = 1; parallel <= 2; parallel++) {
+        engine *e = begin_engine(&(engine_options){.parallel = parallel, .no_store = true});
+        engine_work *much[MUCH], *few[2];
+        for (size_t i = 0; i < MUCH; i++) {
+            engine_request r = chat(STORY);
+            r.client = 1;
+            r.program = 1;
+            much[i] = submit(e, r);
+        }
+        for (size_t i = 0; i < 2; i++) {
+            engine_request r = chat(STORY);
+            r.client = 1 + i; /* another program of the first, then another machine */
+            r.program = 2;
+            few[i] = submit(e, r);
+        }
+        for (size_t i = 0; i < 2; i++) {
+            CHECK(await(few[i], text, sizeof text, &ends) == ENGINE_DONE);
+        }
+        size_t waiting = 0;
+        for (size_t i = 0; i < MUCH; i++) {
+            engine_event *events;
+            waiting += engine_poll(much[i], &events) == ENGINE_WAITING;
+            engine_events_free(events);
+        }
+        CHECKF(waiting >= MUCH / 3, "%zu of %d wait, %u at a time", waiting, MUCH, parallel);
+        for (size_t i = 0; i < 2; i++) {
+            engine_release(few[i]);
+        }
+        for (size_t i = 0; i < MUCH; i++) {
+            engine_release(much[i]);
+        }
+        engine_free(e);
+    }
+}
+
 static void test_stop_strings(void)
 {
     static const char json[] = "[\"END\", \"\\n\\n\"]";
@@ -360,5 +433,7 @@ int main(void)
     test_refusals();
     test_cancel();
     test_models();
+    test_opening();
+    test_fairness();
     return finish();
 }

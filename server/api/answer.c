@@ -217,6 +217,7 @@ void answer_start(api *owner, exchange *x, const answer_form *form, engine_reque
     answer_choice *choices = calloc(n_choices ? n_choices : 1, sizeof *choices);
     char *model = r->model ? strdup(r->model) : NULL;
     r->client = exchange_client(x);
+    r->program = exchange_program(x);
     engine_work *w = a && choices ? engine_submit(owner->engine, r, &err) : NULL;
     if (!w) {
         engine_request_free(r);

@@ -318,6 +318,7 @@ void api_run(api *a, exchange *x, api_style style, engine_request *r)
     bz_error err = {0};
     call *c = calloc(1, sizeof *c);
     r->client = exchange_client(x);
+    r->program = exchange_program(x);
     engine_work *w = engine_submit(a->engine, r, &err);
     if (!c || !w) {
         engine_release(w);

@@ -192,9 +192,32 @@ void ollama_put_details(bz_json *j, const engine_model *m)
     bz_json_end(j);
 }
 
+void ollama_put_capabilities(bz_json *j, const model_media *takes)
+{
+    bz_json_key(j, "capabilities");
+    bz_json_array(j);
+    bz_json_text(j, "completion");
+    bz_json_text(j, "tools");
+    bz_json_text(j, "thinking");
+    if (takes->vision) {
+        bz_json_text(j, "vision");
+    }
+    if (takes->audio) {
+        bz_json_text(j, "audio");
+    }
+    bz_json_end(j);
+}
+
+typedef struct model_list {
+    bz_json *j;
+    models *all;
+} model_list;
+
 static bool put_model(void *user, const engine_model *m)
 {
-    bz_json *j = user;
+    const model_list *list = user;
+    bz_json *j = list->j;
+    model_media takes;
     char time[API_TIME_SIZE];
     bz_json_object(j);
     bz_json_put_text(j, "name", m->name);
@@ -203,6 +226,9 @@ static bool put_model(void *user, const engine_model *m)
     bz_json_put_uint(j, "size", m->details.size);
     bz_json_put_text(j, "digest", m->details.digest);
     ollama_put_details(j, m);
+    if (models_media(list->all, m, &takes, NULL) == BZ_OK) { /* else it cannot be run */
+        ollama_put_capabilities(j, &takes);
+    }
     bz_json_end(j);
     return true;
 }
@@ -214,7 +240,8 @@ static bz_status list_models(void *user, engine *e, engine_model *m, bz_json *j,
     bz_json_object(j);
     bz_json_key(j, "models");
     bz_json_array(j);
-    const bz_status status = models_each(engine_models(e), put_model, j, err);
+    model_list list = {j, engine_models(e)};
+    const bz_status status = models_each(list.all, put_model, &list, err);
     bz_json_end(j);
     bz_json_end(j);
     return status;

@@ -48,7 +48,7 @@ static bz_status delete_model(void *user, engine *e, engine_model *unused, bz_js
                          "%.200s is a file that the server was started with, not a model of the "
                          "store; it is not deleted.",
                          c->model);
-    } else if (m && m->model && m->running == 0) {
+    } else if (m && m->model && !models_in_use(m)) {
         models_unload(m);
     } else if (m && m->model) {
         m->unload = true; /* the files stay readable until then */

@@ -35,35 +35,64 @@ static void put_value(bz_json *j, const bz_debug_value *v)
     }
 }
 
-static const char TEMPLATE_KEY[] = "tokenizer.chat_template";
+static const char TEMPLATE_KEY[] = "tokenizer.chat_template", NAME_KEY[] = "general.name";
 
-/* The keys of the file. Arrays are null, as from Ollama, unless the request is verbose; arrays of
- * texts always are: the vocabulary would be megabytes. */
-static void put_model_info(bz_json *j, const bz_debug_files *files, bool verbose)
+/* The keys of a file. Arrays are null unless the request is verbose, and name and template are left
+ * out, as in Ollama's answer. */
+static void put_info(bz_json *j, const char *member, const bz_debug_files *files, size_t index,
+                     bool verbose)
 {
-    const size_t main = bz_debug_files_set(files).main;
-    const bz_debug_file file = bz_debug_files_file(files, main);
-    bz_json_key(j, "model_info");
+    const bz_debug_file file = bz_debug_files_file(files, index);
+    bz_json_key(j, member);
     bz_json_object(j);
     for (size_t i = 0; i < file.n_keys; i++) {
-        const bz_debug_key key = bz_debug_files_key(files, main, i);
+        const bz_debug_key key = bz_debug_files_key(files, index, i);
         const bz_str name = {key.name.data, key.name.len};
-        if (bz_str_is(name, TEMPLATE_KEY)) {
+        if (bz_str_is(name, TEMPLATE_KEY) || bz_str_is(name, NAME_KEY)) {
             continue;
         }
         bz_json_key_str(j, name);
         if (!key.is_array) {
-            const bz_debug_value v = bz_debug_files_value(files, main, i, 0);
+            const bz_debug_value v = bz_debug_files_value(files, index, i, 0);
             put_value(j, &v);
-        } else if (!verbose || strcmp(key.type, "str") == 0) {
+        } else if (!verbose) {
             bz_json_null(j);
         } else {
             bz_json_array(j);
             for (uint64_t k = 0; k < key.count; k++) {
-                const bz_debug_value v = bz_debug_files_value(files, main, i, k);
+                const bz_debug_value v = bz_debug_files_value(files, index, i, k);
                 put_value(j, &v);
             }
             bz_json_end(j);
+        }
+    }
+    bz_json_end(j);
+}
+
+static void put_tensor(bz_json *j, const bz_debug_tensor *t)
+{
+    bz_json_object(j);
+    bz_json_put_str(j, "name", (bz_str){t->name.data, t->name.len});
+    bz_json_put_text(j, "type", t->type_name);
+    bz_json_key(j, "shape");
+    bz_json_array(j);
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        bz_json_uint(j, t->shape[i]);
+    }
+    bz_json_end(j);
+    bz_json_end(j);
+}
+
+/* Of the model's own files [0, n_files). */
+static void put_tensors(bz_json *j, const bz_debug_files *files, size_t n_files)
+{
+    bz_json_key(j, "tensors");
+    bz_json_array(j);
+    for (size_t i = 0; i < n_files; i++) {
+        const bz_debug_file file = bz_debug_files_file(files, i);
+        for (size_t k = 0; k < file.n_tensors; k++) {
+            const bz_debug_tensor t = bz_debug_files_tensor(files, i, k);
+            put_tensor(j, &t);
         }
     }
     bz_json_end(j);
@@ -78,22 +107,6 @@ static void put_template(bz_json *j, const bz_debug_files *files)
         v = bz_debug_files_value(files, main, key, 0);
     }
     bz_json_put_str(j, "template", (bz_str){v.text.data ? v.text.data : "", v.text.len});
-}
-
-static void put_capabilities(bz_json *j, bool vision, bool audio)
-{
-    bz_json_key(j, "capabilities");
-    bz_json_array(j);
-    bz_json_text(j, "completion");
-    bz_json_text(j, "tools");
-    bz_json_text(j, "thinking");
-    if (vision) {
-        bz_json_text(j, "vision");
-    }
-    if (audio) {
-        bz_json_text(j, "audio");
-    }
-    bz_json_end(j);
 }
 
 static bool append_parameter(bz_json_buffer *text, const char *name, bz_store_number n)
@@ -117,17 +130,19 @@ static void put_parameters(bz_json *j, const bz_store_params *p)
     free(text.text);
 }
 
-static bz_status write_show(const show *s, const engine_model *m, bz_json *j, bz_error *err)
+static bz_status write_show(const show *s, models *all, const engine_model *m, bz_json *j,
+                            bz_error *err)
 {
     const char *path, *mmproj;
     bz_store_model store;
     bz_debug_files *files = NULL;
-    bz_model *header = NULL;
-    const bz_open_options o = {.size = sizeof o, .headers_only = true};
+    model_media takes;
     bz_status status = models_files(m, &store, &path, &mmproj, err);
     status = status == BZ_OK ? bz_debug_files_open(&files, path, mmproj, err) : status;
-    status = status == BZ_OK ? bz_model_open_file(&header, path, mmproj, &o, err) : status;
+    status = status == BZ_OK ? models_media(all, m, &takes, err) : status;
     if (status == BZ_OK) {
+        const bz_debug_set set = bz_debug_files_set(files);
+        const size_t own = set.n_files - (mmproj != NULL); /* mmproj is the last */
         char time[API_TIME_SIZE];
         bz_json_object(j);
         bz_json_put_text(j, "modelfile", "");
@@ -135,13 +150,15 @@ static bz_status write_show(const show *s, const engine_model *m, bz_json *j, bz
         put_template(j, files);
         bz_json_put_text(j, "system", store.system ? store.system : "");
         ollama_put_details(j, m);
-        put_model_info(j, files, s->verbose);
-        put_capabilities(j, bz_model_takes(header, BZ_MEDIA_IMAGE),
-                         bz_model_takes(header, BZ_MEDIA_AUDIO));
+        put_info(j, "model_info", files, set.main, s->verbose);
+        if (mmproj) {
+            put_info(j, "projector_info", files, own, s->verbose);
+        }
+        put_tensors(j, files, own);
+        ollama_put_capabilities(j, &takes);
         bz_json_put_text(j, "modified_at", api_time_of(m->details.modified, time));
         bz_json_end(j);
     }
-    bz_model_free(header);
     bz_debug_files_free(files);
     bz_store_model_free(&store);
     return status;
@@ -153,7 +170,7 @@ static bz_status run_show(void *user, engine *e, engine_model *none, bz_json *j,
     engine_model *m;
     (void)none;
     const bz_status status = models_find(engine_models(e), s->model, &m, err);
-    return status == BZ_OK ? write_show(s, m, j, err) : status;
+    return status == BZ_OK ? write_show(s, engine_models(e), m, j, err) : status;
 }
 
 void ollama_show(void *user, exchange *x)

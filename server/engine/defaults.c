@@ -14,7 +14,7 @@ static void put_number(bz_json *j, const char *key, bz_store_number n, bool whol
     }
 }
 
-static void put_defaults(bz_json *j, const bz_store_params *p, bool stop)
+static void put_sampling(bz_json *j, const bz_store_params *p)
 {
     put_number(j, "temperature", p->temperature, false);
     put_number(j, "top_p", p->top_p, false);
@@ -24,6 +24,13 @@ static void put_defaults(bz_json *j, const bz_store_params *p, bool stop)
     put_number(j, "repeat_last_n", p->repeat_last_n, true);
     put_number(j, "presence_penalty", p->presence_penalty, false);
     put_number(j, "frequency_penalty", p->frequency_penalty, false);
+}
+
+static void put_defaults(bz_json *j, const bz_store_params *p, bool samples, bool stop)
+{
+    if (samples) {
+        put_sampling(j, p);
+    }
     put_number(j, "num_predict", p->num_predict, true);
     put_number(j, "seed", p->seed, true);
     if (stop && p->n_stop) {
@@ -37,11 +44,12 @@ static void put_defaults(bz_json *j, const bz_store_params *p, bool stop)
 }
 
 /* Of two members with the same key the later one counts: the client's. */
-static void put_options(bz_json *j, const bz_store_params *p, const bz_json_node *own, bool stop)
+static void put_options(bz_json *j, const bz_store_params *p, bool samples, const bz_json_node *own,
+                        bool stop)
 {
     bz_json_key(j, "options");
     bz_json_object(j);
-    put_defaults(j, p, stop);
+    put_defaults(j, p, samples, stop);
     for (const bz_json_node *item = bz_json_first(own); item; item = item->next) {
         bz_json_key_str(j, item->key);
         bz_json_node_write(j, item);
@@ -74,8 +82,8 @@ static void put_messages(bz_json *j, const bz_json_node *messages, const char *s
     bz_json_end(j);
 }
 
-bz_status defaults_apply(const bz_store_model *store, const char *json, size_t n, char **out,
-                         size_t *n_out, bz_error *err)
+bz_status defaults_apply(const bz_store_model *store, bool samples, const char *json, size_t n,
+                         char **out, size_t *n_out, bz_error *err)
 {
     bz_arena arena = {0};
     const bz_json_node *root;
@@ -90,8 +98,8 @@ bz_status defaults_apply(const bz_store_model *store, const char *json, size_t n
     }
     const bz_json_node *messages = bz_json_get(root, "messages"),
                        *options = bz_json_get(root, "options");
-    const bool system =
-        store->system && bz_json_is(messages, BZ_JSON_ARRAY) && !has_system(messages);
+    const bool system = store->system && store->system[0] && bz_json_is(messages, BZ_JSON_ARRAY) &&
+                        !has_system(messages);
     bz_json_buffer text = {0};
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, &text);
@@ -104,7 +112,7 @@ bz_status defaults_apply(const bz_store_model *store, const char *json, size_t n
         bz_json_node_write(&j, item);
     }
     if (!options || options->kind == BZ_JSON_NULL || options->kind == BZ_JSON_OBJECT) {
-        put_options(&j, &store->params, options, !bz_json_get(root, "stop"));
+        put_options(&j, &store->params, samples, options, !bz_json_get(root, "stop"));
     } else {
         bz_json_key(&j, "options");
         bz_json_node_write(&j, options); /* refused later */

@@ -90,7 +90,8 @@ typedef struct engine_request {
     uint32_t min_context; /* positions that the client wants; more than there are is an error */
     bool has_keep_alive;  /* replaces the engine's for this model */
     int64_t keep_alive;   /* ns; below 0: forever */
-    uint64_t client;      /* who asks, for fairness */
+    uint64_t client;      /* the machine that asks, for fairness */
+    uint64_t program;     /* which program there */
     bool without_model;   /* ENGINE_RUN: `run` needs none */
     engine_function run;
     void *user;                    /* of `run` */
@@ -153,7 +154,8 @@ typedef struct engine_figures {
     uint64_t prompt_tokens, cached_tokens, answer_tokens;
     uint64_t prompt_ns, answer_ns; /* summed over sequences */
     uint64_t decode_steps;
-    uint32_t running, waiting; /* sequences */
+    uint64_t steps_while_opening; /* of them, while a model was being opened */
+    uint32_t running, waiting;    /* sequences */
 } engine_figures;
 
 engine_figures engine_get_figures(engine *e);

@@ -68,6 +68,13 @@ typedef struct sequence {
     int32_t *answer;        /* [generated] tokens, if requested */
 } sequence;
 
+/* Of the last sequences that were started, for fairness. */
+enum { RECENT_STARTS = 32 };
+
+typedef struct recent_start {
+    uint64_t client, program; /* of engine_request */
+} recent_start;
+
 struct engine {
     engine_options o;
     models models;
@@ -84,10 +91,12 @@ struct engine {
 
     /* the engine's thread */
     sequence *sequences; /* waiting and running, in order of arrival */
-    bool admit;          /* a waiting sequence may be able to start */
-    uint64_t n_steps;
-    uint32_t n_waiting; /* sequences, at the last sweep */
-    uint64_t seed;      /* for requests without one */
+    recent_start recent[RECENT_STARTS];
+    uint64_t n_started;                /* sequences */
+    bool admit;                        /* a waiting sequence may be able to start */
+    uint64_t n_steps, n_opening_steps; /* of batches; of them, while a model was being opened */
+    uint32_t n_waiting;                /* sequences, at the last sweep */
+    uint64_t seed;                     /* for requests without one */
 };
 
 /* ---- work.c ---- */
@@ -104,6 +113,8 @@ sequence *sequence_new(engine_work *w, uint32_t choice);
 void sequence_free(sequence *s);
 /* Renders the prompt; the model is loaded. */
 bz_status sequence_prepare(engine *e, sequence *s, bz_error *err);
+/* It is prepared and needs a slot of its model's batch, which has none that is free. */
+bool sequence_must_wait(const sequence *s);
 /* Starts a prepared sequence if there is a slot or a session for it, or encodes its media; else it
  * stays WAITING. */
 bz_status sequence_start(engine *e, sequence *s, bz_error *err);
@@ -123,8 +134,9 @@ void session_job_stop(sequence *s);
 /* ---- defaults.c ---- */
 
 /* The request with the default settings and system prompt of a model of the store, where the
- * request does not have its own. *out is malloc'ed; NULL: nothing to add. */
-bz_status defaults_apply(const bz_store_model *store, const char *json, size_t n, char **out,
-                         size_t *n_out, bz_error *err);
+ * request does not have its own. samples: false for a model that settings of sampling do not apply
+ * to. *out is malloc'ed; NULL: nothing to add. */
+bz_status defaults_apply(const bz_store_model *store, bool samples, const char *json, size_t n,
+                         char **out, size_t *n_out, bz_error *err);
 
 #endif

@@ -41,8 +41,15 @@ static void write_count(uint64_t n, char out[32])
     }
 }
 
-static void details_from_model(model_details *d, const bz_model *model)
+static model_media media_of(const bz_model *model)
 {
+    return (model_media){.vision = bz_model_takes(model, BZ_MEDIA_IMAGE),
+                         .audio = bz_model_takes(model, BZ_MEDIA_AUDIO)};
+}
+
+static void details_from_model(engine_model *m, const bz_model *model)
+{
+    model_details *d = &m->details;
     bz_model_info info = {.size = sizeof info};
     if (bz_model_get_info(model, &info, NULL) == BZ_OK) {
         set_text(d->family, sizeof d->family, info.architecture);
@@ -50,8 +57,8 @@ static void details_from_model(model_details *d, const bz_model *model)
         write_count(info.parameters, d->parameters);
         d->size = info.bytes;
     }
-    d->vision = bz_model_takes(model, BZ_MEDIA_IMAGE);
-    d->audio = bz_model_takes(model, BZ_MEDIA_AUDIO);
+    m->media = media_of(model);
+    m->knows_media = true;
 }
 
 /* Of a file outside the store: identifies its name, size and time, as reading it all would take
@@ -98,7 +105,7 @@ bz_status models_add(models *all, const char *name, const char *path, const char
     if (m) {
         m->path = strdup(path);
         m->mmproj = mmproj ? strdup(mmproj) : NULL;
-        details_from_model(&m->details, header);
+        details_from_model(m, header);
         m->details.modified = bz_os_stat(path, &info, NULL) == BZ_OK ? info.modified : 0;
         make_digest(&m->details, path);
     }
@@ -118,6 +125,11 @@ void models_free(models *all)
         free(m->path);
         free(m->mmproj);
         free(m);
+    }
+    while (all->notes) {
+        media_note *note = all->notes;
+        all->notes = note->next;
+        free(note);
     }
 }
 
@@ -223,6 +235,11 @@ uint64_t models_memory(const engine_model *m)
     return m->details.size + (m->batch ? bz_batch_cache_bytes(m->batch) : 0);
 }
 
+bool models_in_use(const engine_model *m)
+{
+    return m->running || m->prepared;
+}
+
 void models_unload(engine_model *m)
 {
     for (int i = 0; i < MODEL_MAX_SESSIONS; i++) {
@@ -265,23 +282,85 @@ bz_status models_files(const engine_model *m, bz_store_model *store, const char 
     return status;
 }
 
-static bz_status open_on(engine_model *m, const char *device, const char *path, const char *mmproj,
-                         bz_error *err)
+/* After every step of the job that opens a model. */
+static int on_open_event(void *user, const bz_event *event)
 {
-    const bz_open_options o = {.size = sizeof o, .device = device};
+    const models *all = user;
+    (void)event;
+    return all->while_opening && all->while_opening(all->user);
+}
+
+bz_status models_media(models *all, const engine_model *m, model_media *out, bz_error *err)
+{
+    const bz_open_options o = {.size = sizeof o, .headers_only = true};
+    const char *path, *mmproj;
+    bz_store_model store;
+    bz_model *header = NULL;
+    if (m->knows_media) {
+        *out = m->media;
+        return BZ_OK;
+    }
+    for (const media_note *note = all->notes; note; note = note->next) {
+        if (strcmp(note->digest, m->details.digest) == 0 && strcmp(note->name, m->name) == 0) {
+            *out = note->media;
+            return BZ_OK;
+        }
+    }
+    bz_status status = models_files(m, &store, &path, &mmproj, err);
+    status = status == BZ_OK ? bz_model_open_file(&header, path, mmproj, &o, err) : status;
+    media_note *note = status == BZ_OK ? calloc(1, sizeof *note) : NULL;
+    if (status == BZ_OK) {
+        *out = media_of(header);
+    }
+    if (note) { /* else the header is read again the next time */
+        set_text(note->name, sizeof note->name, m->name);
+        set_text(note->digest, sizeof note->digest, m->details.digest);
+        note->media = *out;
+        note->next = all->notes;
+        all->notes = note;
+    }
+    bz_model_free(header);
+    bz_store_model_free(&store);
+    return status;
+}
+
+static bz_status open_on(models *all, engine_model *m, const char *device, const char *path,
+                         const char *mmproj, bz_error *err)
+{
+    const bz_host host = {.size = sizeof host, .event = on_open_event, .user = all};
+    const bz_open_options o = {.size = sizeof o, .device = device, .host = &host};
     m->on_gpu = strcmp(device, "gpu") == 0;
     return bz_model_open_file(&m->model, path, mmproj, &o, err);
 }
 
-/* Whether there is a GPU that is not emulated on the CPU. */
+static void give_notice(const models *all, const char *sentence)
+{
+    if (all->options->notice) {
+        all->options->notice(sentence);
+    }
+}
+
+/* Whether there is a GPU that is not emulated on the CPU; the first time says why not. */
 static bool has_gpu(models *all)
 {
     if (all->gpu == GPU_UNKNOWN) {
         bz_debug_gpu *gpu = NULL;
         bz_error err = {0};
-        const bool found = bz_debug_gpu_open(&gpu, &err) == BZ_OK &&
-                           strcmp(bz_debug_gpu_get_info(gpu).kind, "cpu") != 0;
-        all->gpu = found ? GPU_THERE : GPU_MISSING;
+        char text[512];
+        if (bz_debug_gpu_open(&gpu, &err) != BZ_OK) {
+            snprintf(text, sizeof text, "Models run on the CPU: %s", err.text);
+        } else if (strcmp(bz_debug_gpu_get_info(gpu).kind, "cpu") == 0) {
+            snprintf(text, sizeof text,
+                     "Models run on the CPU: the GPU found here, %.200s, is emulated on it and "
+                     "slower; '--device gpu' uses it all the same.",
+                     bz_debug_gpu_get_info(gpu).adapter);
+        } else {
+            all->gpu = GPU_THERE;
+        }
+        if (all->gpu == GPU_UNKNOWN) {
+            all->gpu = GPU_MISSING;
+            give_notice(all, text);
+        }
         bz_debug_gpu_close(gpu);
     }
     return all->gpu == GPU_THERE;
@@ -296,17 +375,18 @@ static bz_status open_model(models *all, engine_model *m, bz_error *err)
         return status;
     }
     if (strcmp(device, "auto") != 0) {
-        return open_on(m, device, path, mmproj, err);
+        return open_on(all, m, device, path, mmproj, err);
     }
-    if (has_gpu(all) && open_on(m, "gpu", path, mmproj, err) == BZ_OK) {
-        return BZ_OK;
-    }
-    if (has_gpu(all) && all->options->notice) {
+    if (has_gpu(all)) {
         char text[512];
+        status = open_on(all, m, "gpu", path, mmproj, err);
+        if (status == BZ_OK || status == BZ_ABORTED) {
+            return status;
+        }
         snprintf(text, sizeof text, "%s runs on the CPU: %s", m->name, err->text);
-        all->options->notice(text);
+        give_notice(all, text);
     }
-    return open_on(m, "cpu", path, mmproj, err);
+    return open_on(all, m, "cpu", path, mmproj, err);
 }
 
 static bz_status load(models *all, engine_model *m, bz_error *err)
@@ -318,7 +398,7 @@ static bz_status load(models *all, engine_model *m, bz_error *err)
         const uint32_t limit = bz_model_context(m->model);
         m->context = o->context ? o->context : 32768;
         m->context = m->context < limit ? m->context : limit;
-        details_from_model(&m->details, m->model);
+        details_from_model(m, m->model);
     }
     if (status == BZ_OK) {
         const bz_batch_options bo = {
@@ -341,7 +421,7 @@ static engine_model *oldest_idle(const models *all)
 {
     engine_model *found = NULL;
     for (engine_model *m = all->first; m; m = m->next) {
-        if (m->model && !m->running && (!found || m->last_used < found->last_used)) {
+        if (m->model && !models_in_use(m) && (!found || m->last_used < found->last_used)) {
             found = m;
         }
     }
@@ -390,7 +470,7 @@ uint64_t models_expire(models *all)
     const uint64_t now = bz_os_now();
     uint64_t next = 0;
     for (engine_model *m = all->first; m; m = m->next) {
-        if (!m->model || m->running) {
+        if (!m->model || models_in_use(m)) {
             continue;
         }
         const uint64_t end = models_end_of(m);

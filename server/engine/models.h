@@ -26,8 +26,12 @@ typedef struct model_details {
     char digest[BZ_DIGEST_TEXT]; /* 64 hexadecimal digits */
     uint64_t size;
     int64_t modified; /* seconds since 1970 */
-    bool vision, audio;
 } model_details;
+
+/* What a model takes besides text. */
+typedef struct model_media {
+    bool vision, audio;
+} model_media;
 
 struct engine_model {
     engine_model *next;
@@ -43,8 +47,11 @@ struct engine_model {
     model_session sessions[MODEL_MAX_SESSIONS];
     uint32_t context;
     bool on_gpu;
-    uint32_t running; /* sequences */
-    bool encoding;    /* the encoder is in use */
+    uint32_t running;  /* sequences */
+    uint32_t prepared; /* sequences whose turn refers to the model, running or not */
+    model_media media; /* of a model that was added, or loaded once */
+    bool knows_media;
+    bool encoding; /* the encoder is in use */
     struct sequence *in_slot[BZ_BATCH_MAX_SLOTS];
     bool unload;        /* when they have ended */
     uint64_t last_used; /* ns */
@@ -52,10 +59,21 @@ struct engine_model {
     uint64_t load_ns;
 };
 
+/* What was read from the header of a file of the store. */
+typedef struct media_note {
+    struct media_note *next;
+    char name[BZ_NAME_TEXT], digest[BZ_DIGEST_TEXT];
+    model_media media;
+} media_note;
+
 typedef struct models {
     const engine_options *options;
     engine_model *first;
     bool refuse_larger; /* models that are larger than the limit on memory */
+    /* Called between the steps of opening a model, so that others go on meanwhile; true ends it. */
+    bool (*while_opening)(void *user);
+    void *user;
+    media_note *notes;
     enum { GPU_UNKNOWN, GPU_THERE, GPU_MISSING } gpu; /* for the device "auto" */
 } models;
 
@@ -72,6 +90,7 @@ typedef enum models_answer { MODELS_READY, MODELS_WAIT, MODELS_FAILED } models_a
  * WAIT: a model that is in use would have to go first. */
 models_answer models_load(models *all, engine_model *m, bz_error *err);
 void models_unload(engine_model *m);
+bool models_in_use(const engine_model *m); /* by sequences: it must not be unloaded */
 /* Unloads what has been unused for longer than its keep_alive; returns the time (bz_os_now) of the
  * next end, 0: none. */
 uint64_t models_expire(models *all);
@@ -91,6 +110,9 @@ size_t models_token_text(const bz_model *model, int32_t token, char out[BZ_TEXT_
  * false. */
 bz_status models_each(models *all, bool (*each)(void *user, const engine_model *m), void *user,
                       bz_error *err);
+
+/* Opens the header of a model of the store when it is asked for the first time. */
+bz_status models_media(models *all, const engine_model *m, model_media *out, bz_error *err);
 
 /* The session that can reuse most of a prompt, made if necessary; NULL with *err code 0: all are in
  * use. */

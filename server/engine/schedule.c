@@ -169,31 +169,58 @@ static void take_all(engine *e)
 /* ---- starting sequences -----------------------------------------------------------------------
  */
 
-static uint32_t running_of_client(const engine *e, uint64_t client)
+/* What the client of a sequence has already, and of that its program; less comes first. */
+typedef struct share {
+    uint32_t client_runs, client_began, program_runs, program_began;
+} share;
+
+static share share_of(const engine *e, const engine_request *r)
 {
-    uint32_t n = 0;
+    share n = {0};
     for (const sequence *s = e->sequences; s; s = s->next) {
-        n += s->phase != SEQUENCE_WAITING && s->w->r.client == client;
+        const bool same = s->phase != SEQUENCE_WAITING && s->w->r.client == r->client;
+        n.client_runs += same;
+        n.program_runs += same && s->w->r.program == r->program;
+    }
+    for (uint64_t i = 0; i < RECENT_STARTS && i < e->n_started; i++) {
+        const bool same = e->recent[i].client == r->client;
+        n.client_began += same;
+        n.program_began += same && e->recent[i].program == r->program;
     }
     return n;
 }
 
-/* The waiting sequence that is next: of the client with the fewest running ones, the oldest. */
+static bool is_less(const share *a, const share *b)
+{
+    return a->client_runs != b->client_runs     ? a->client_runs < b->client_runs
+           : a->client_began != b->client_began ? a->client_began < b->client_began
+           : a->program_runs != b->program_runs ? a->program_runs < b->program_runs
+                                                : a->program_began < b->program_began;
+}
+
+/* The waiting sequence that is next: of the client with the fewest running ones, or with the fewest
+ * of those that began lately; among a client's programs likewise; then the oldest. A program can
+ * pretend to be several, but only at the cost of others on its own machine. */
 static sequence *next_waiting(const engine *e, const sequence *blocked)
 {
     sequence *best = NULL;
-    uint32_t fewest = 0;
+    share fewest = {0};
     for (sequence *s = e->sequences; s && s != blocked; s = s->next) {
-        if (s->done || s->phase != SEQUENCE_WAITING || s->tried) {
+        if (s->done || s->phase != SEQUENCE_WAITING || s->tried || sequence_must_wait(s)) {
             continue;
         }
-        const uint32_t n = running_of_client(e, s->w->r.client);
-        if (!best || n < fewest) {
+        const share n = share_of(e, &s->w->r);
+        if (!best || is_less(&n, &fewest)) {
             best = s;
             fewest = n;
         }
     }
     return best;
+}
+
+static void note_start(engine *e, const engine_request *r)
+{
+    e->recent[e->n_started++ % RECENT_STARTS] = (recent_start){r->client, r->program};
 }
 
 /* The model of a sequence is loaded: what can be done for it now? */
@@ -221,6 +248,7 @@ static void advance(engine *e, sequence *s)
     if (sequence_start(e, s, &err) != BZ_OK) {
         end_sequence(e, s, &err);
     } else if (s->phase != SEQUENCE_WAITING) {
+        note_start(e, &w->r);
         bz_lock_take(&e->lock);
         if (w->state == ENGINE_WAITING) {
             w->state = ENGINE_RUNNING;
@@ -334,6 +362,7 @@ static void report_news(engine *e)
     const bool news = e->news;
     e->news = false;
     e->figures.decode_steps = e->n_steps;
+    e->figures.steps_while_opening = e->n_opening_steps;
     bz_lock_give(&e->lock);
     if (news) {
         e->wake(e->wake_user);
@@ -347,6 +376,20 @@ static void sleep_until(engine *e, uint64_t end)
     const uint64_t now = bz_os_now();
     const uint64_t ms = end > now ? (end - now) / 1000000 + 1 : 0;
     os_wait(&watch, 1, end == 0 ? -1 : ms < 60000 ? (int)ms : 60000);
+}
+
+/* Answers of other models go on while one is opened, which takes long on a GPU. Sequences may end
+ * here, but none is freed or started. */
+static bool while_opening(void *user)
+{
+    engine *e = user;
+    bool idle = true;
+    const uint64_t before = e->n_steps;
+    step_batches(e);
+    step_sessions(e, &idle);
+    e->n_opening_steps += e->n_steps - before;
+    report_news(e);
+    return atomic_load(&e->stop);
 }
 
 static void run(void *user)
@@ -399,6 +442,8 @@ engine *engine_new(const engine_options *options, bz_error *err)
     e->models.refuse_larger = e->o.max_memory != 0;
     e->o.max_memory = e->o.max_memory ? e->o.max_memory : bz_os_memory_available();
     e->models.options = &e->o;
+    e->models.while_opening = while_opening;
+    e->models.user = e;
     e->queue_end = &e->queue;
     e->seed = bz_os_now();
     return e;

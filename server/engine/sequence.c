@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json_read.h"
+#include "bezel_diffusion.h"
 #include "server/engine/internal.h"
 
 static const char NO_MEMORY[] = "No memory for the answer.";
@@ -21,6 +22,9 @@ sequence *sequence_new(engine_work *w, uint32_t choice)
 
 void sequence_free(sequence *s)
 {
+    if (s->turn) {
+        s->w->m->prepared--;
+    }
     bz_turn_free(s->turn);
     text_stop_free(s->stop);
     free(s->ids);
@@ -109,6 +113,23 @@ static bz_status read_stop(sequence *s, const char *json, size_t n, bz_error *er
     return status;
 }
 
+/* A diffusion model denoises by the schedule of its file. Values that change nothing may be sent.
+ */
+static bz_status check_diffusion(const bz_model *model, const bz_generate_options *o, bz_error *err)
+{
+    const bz_sampling *s = &o->sampling;
+    const bool cuts = s->greedy || s->top_k > 0 || (s->top_p != 0 && s->top_p < 1) || s->min_p > 0;
+    const bool edits = (s->repetition != 0 && s->repetition != 1) || s->presence != 0 ||
+                       s->frequency != 0 || s->n_bias;
+    if (bz_model_canvas(model) && (s->temperature != 0 || cuts || edits || o->log_probs)) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%s do not apply to a diffusion model, which draws tokens by a schedule of "
+                       "its own; leave them out.",
+                       o->log_probs ? "logprobs" : "temperature, top_p, penalties and the like");
+    }
+    return BZ_OK;
+}
+
 static bz_status prepare(engine *e, sequence *s, const char *json, size_t n, bz_error *err)
 {
     const engine_request *r = &s->w->r;
@@ -118,7 +139,12 @@ static bz_status prepare(engine *e, sequence *s, const char *json, size_t n, bz_
     if (status != BZ_OK) {
         return status;
     }
+    s->w->m->prepared++;
     s->options = *bz_turn_options(s->turn, &has_seed);
+    status = check_diffusion(model, &s->options, err);
+    if (status != BZ_OK) {
+        return status;
+    }
     const uint32_t answer = s->choice % r->choices;
     s->options.sampling.seed = has_seed ? s->options.sampling.seed + answer : e->seed++;
     if (r->task == ENGINE_PROMPT) {
@@ -143,7 +169,8 @@ bz_status sequence_prepare(engine *e, sequence *s, bz_error *err)
                        "--ctx %u.",
                        r->min_context, m->context, r->min_context);
     }
-    bz_status status = defaults_apply(&m->store, r->json, r->n_json, &json, &n, err);
+    bz_status status =
+        defaults_apply(&m->store, !bz_model_canvas(m->model), r->json, r->n_json, &json, &n, err);
     if (status == BZ_OK) {
         status = prepare(e, s, json ? json : r->json, json ? n : r->n_json, err);
         free(json);
@@ -163,6 +190,11 @@ bz_status sequence_prepare(engine *e, sequence *s, bz_error *err)
 static bool suits_batch(const sequence *s)
 {
     return !s->options.log_probs && !bz_turn_media(s->turn);
+}
+
+bool sequence_must_wait(const sequence *s)
+{
+    return s->turn && suits_batch(s) && !bz_batch_has_free(s->w->m->batch);
 }
 
 bz_status sequence_start(engine *e, sequence *s, bz_error *err)

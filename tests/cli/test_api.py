@@ -146,7 +146,7 @@ def folder(_):
             same(s.post("/v1/chat/completions", {**SHORT, "model": "b"})["model"], "b", "one of them")
 
 
-def make_store(top, name, system, params):
+def make_store(top, name, system, params, file="pebble.gguf"):
     """a store like Ollama's, with Pebble under a name"""
     def blob(data):
         digest = hashlib.sha256(data).hexdigest()
@@ -155,7 +155,7 @@ def make_store(top, name, system, params):
         return {"digest": "sha256:" + digest, "size": len(data)}
 
     os.makedirs(os.path.join(top, "blobs"), exist_ok=True)
-    with open(PEBBLE, "rb") as f:
+    with open(PEBBLE.replace("pebble.gguf", file), "rb") as f:
         model = f.read()
     layers = [{"mediaType": f"application/vnd.ollama.image.{kind}", **blob(data)}
               for kind, data in (("model", model), ("system", system.encode()), ("params", json.dumps(params).encode()))]
@@ -201,6 +201,28 @@ def diffusion(_):
         for t in threads:
             t.join()
         need(len(got) == 2 and got[0] == got[1] and got[0], str(got))
+        same(s.post("/v1/chat/completions", {"messages": STORY, "max_tokens": 8, "seed": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0})["choices"][0]["message"]["content"], got[0], "values that change nothing")
+        for change in ({"temperature": 1}, {"temperature": 0}, {"top_p": 0.5}, {"top_k": 3}, {"min_p": 0.1}, {"presence_penalty": 1}, {"frequency_penalty": 1}, {"repetition_penalty": 2}, {"logit_bias": {"5": 1}}, {"logprobs": True}):
+            need("not apply to a diffusion model" in s.expect(400, "POST", "/v1/chat/completions", {"messages": STORY, **change})["error"]["message"], str(change))
+            if "logprobs" not in change:
+                need("not apply to a diffusion model" in s.expect(400, "POST", "/v1/completions", {"prompt": "Once", **change})["error"]["message"], str(change))
+        need("not apply" in s.expect(400, "POST", "/api/chat", {"messages": STORY, "stream": False, "options": {"top_k": 3}})["error"], "Ollama's options")
+    with tempfile.TemporaryDirectory() as top:  # settings that come with a model are not the client's
+        make_store(top, "canvas:latest", "", {"temperature": 0.5, "top_k": 5, "num_predict": 8, "seed": 1}, "pebble-diffusion.gguf")
+        with Serving(BEZEL, PEBBLE, env={"OLLAMA_MODELS": top}) as s:
+            same(s.post("/api/chat", {"model": "canvas", "messages": STORY, "stream": False})["message"]["content"], got[0], "a model of the store")
+            same([m["capabilities"] for m in s.get("/api/tags")["models"]], [["completion", "tools", "thinking", "vision", "audio"], ["completion", "tools", "thinking"]], "capabilities")
+
+
+def automatic(_):
+    """--device auto without a GPU library"""
+    with Serving(BEZEL, PEBBLE, "--device", "auto", env={"BEZEL_WEBGPU_LIB": "/nonexistent/libwebgpu.so"}) as s:
+        for _ in range(2):
+            same(s.post("/v1/chat/completions", SHORT)["model"], "pebble", "the answer")
+            same(s.get("/api/ps")["models"][0]["size_vram"], 0, "memory of the GPU")
+            s.post("/api/generate", {"keep_alive": 0})
+        code, err = s.end()
+        need(code == 0 and err.startswith("bezel: Models run on the CPU: ") and err.count("\n") == 1, err)
 
 
 # ---- who may ask -----------------------------------------------------------------------------
@@ -230,7 +252,7 @@ def main():
     with Serving(BEZEL, PEBBLE) as s:
         for name, run in (("OpenAI chat", chat), ("OpenAI stream", stream), ("OpenAI choices", choices), ("OpenAI log-probabilities", log_probs), ("OpenAI errors", openai_errors),
                           ("OpenAI models", openai_models), ("Ollama chat", ollama_chat), ("Ollama load and unload", ollama_load), ("Ollama errors", ollama_errors),
-                          ("Ollama lists", ollama_lists), ("a folder of models", folder), ("models of the store", store), ("a diffusion model", diffusion), ("keys, origins and hosts", access)):
+                          ("Ollama lists", ollama_lists), ("a folder of models", folder), ("models of the store", store), ("a diffusion model", diffusion), ("--device auto", automatic), ("keys, origins and hosts", access)):
             case("api: " + name, run, s)
         code, err = s.end()
         case("api: the end", lambda: same((code, err), (0, ""), "exit code and messages"))

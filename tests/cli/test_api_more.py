@@ -101,6 +101,9 @@ def media(s):
     same(ollama["prompt_eval_count"], image["usage"]["prompt_tokens"], "the same image from Ollama's API")
     generated = s.post("/api/generate", {"model": "pebble", "prompt": "What is this?", "images": [IMAGE], "stream": False, "options": {"num_predict": 4, "temperature": 0}})
     same(generated["response"], ollama["message"]["content"], "and from generate")
+    # The model is to be unloaded at once, and is needed between the image and the answer all the same.
+    brief = {"model": "pebble", "prompt": "What is this?", "images": [IMAGE], "stream": False, "keep_alive": "1ns", "options": {"num_predict": 4, "temperature": 0}}
+    same([s.post("/api/generate", brief)["response"] for _ in range(2)], [generated["response"]] * 2, "a model that is unloaded after each request")
     for url, word in (("data:image/png;base64,@@@", "base64"), ("file:///etc/passwd", "fetches no"), ("data:image/png,abc", "base64"), ("data:image/png;base64," + SOUND, "image"), ("/etc/passwd", "")):
         error = s.expect(400, "POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]})["error"]["message"]
         need(word in error and "root:" not in error, f"{url}: {error}")
@@ -134,8 +137,21 @@ def show(s):
     a = s.post("/api/show", {"model": "pebble"})
     same(a["model_info"]["general.architecture"], "gemma4", "architecture")
     same(a["capabilities"], ["completion", "tools", "thinking", "vision", "audio"], "capabilities")
-    need(a["model_info"]["gemma4.attention.sliding_window_pattern"] is None and "tokenizer.ggml.tokens" in a["model_info"], "arrays")
-    need(isinstance(s.post("/api/show", {"name": "pebble", "verbose": True})["model_info"]["gemma4.attention.sliding_window_pattern"], list), "verbose")
+    verbose = s.post("/api/show", {"name": "pebble", "verbose": True})
+    # As Ollama: arrays are null unless the request is verbose; name and template are not among the keys.
+    for key, value in verbose["model_info"].items():
+        same(a["model_info"][key], None if isinstance(value, list) else value, key)
+    same(list(a["model_info"]), list(verbose["model_info"]), "the keys")
+    need(not {"general.name", "tokenizer.chat_template"} & set(a["model_info"]), "keys that Ollama leaves out")
+    with open(PEBBLE, "rb") as f:
+        file = f.read()
+    tokens = verbose["model_info"]["tokenizer.ggml.tokens"]
+    same((len(tokens), tokens[0], tokens[106]), (len(verbose["model_info"]["tokenizer.ggml.scores"]), "<pad>", "<turn|>"), "the vocabulary")
+    need(tokens[-1].encode() in file and isinstance(verbose["model_info"]["gemma4.attention.sliding_window_pattern"], list), "other arrays")
+    embedding = next(t for t in a["tensors"] if t["name"] == "token_embd.weight")
+    same((embedding["shape"], isinstance(embedding["type"], str)), ([a["model_info"]["gemma4.embedding_length"], len(tokens)], True), "a tensor")
+    need("projector_info" not in a, "there is no projector file")
+    same(s.get("/api/tags")["models"][0]["capabilities"], a["capabilities"], "capabilities in the list")
     s.expect(404, "POST", "/api/show", {"model": "none"})
     s.expect(404, "POST", "/api/show", {"model": PEBBLE})
     for path in ("/api/embed", "/api/embeddings"):

@@ -36,7 +36,20 @@ def together(s):
     need(s.get("/api/ps")["models"][0]["size_vram"] > 0, "not on the GPU")
 
 
+def automatic():
+    """a GPU that is emulated on the CPU is not used by --device auto, which says so once"""
+    model = os.path.join(MODELS, "nano-e-f32.gguf")
+    with Serving(BEZEL, model, "--device", "auto") as s:
+        for _ in range(2):
+            s.post("/v1/chat/completions", BODY)
+        on_gpu = s.get("/api/ps")["models"][0]["size_vram"] > 0
+        code, err = s.end()
+    same((code, err.count("\n")), (0, 0 if on_gpu else 1), f"exit code and lines ({err})")
+    need(on_gpu or "emulated" in err, err)
+
+
 def main():
+    case("--device auto", automatic)
     with Serving(BEZEL, os.path.join(MODELS, "nano-e-f32.gguf"), "--device", "gpu", "--parallel", "4") as s:
         case("several clients in one batch", together, s)
         code, err = s.end()
