@@ -65,7 +65,7 @@ static void merge_short(const bz_tokenizer *t, bz_bpe *w)
         if (rank[at] == BZ_RANK_NONE) {
             break;
         }
-        symbol[at] = t->result[rank[at]];
+        symbol[at] = bz_vocab_result(t, symbol[at], symbol[at + 1], rank[at]);
         n--;
         for (size_t i = at + 1; i < n; i++) {
             symbol[i] = symbol[i + 1];
@@ -193,7 +193,7 @@ static bool merge_long(const bz_tokenizer *t, bz_bpe *w)
             continue; /* stale: one of the two was merged with another symbol */
         }
         bz_bpe_node *b = &w->node[a->next];
-        a->symbol = t->result[rank];
+        a->symbol = bz_vocab_result(t, a->symbol, b->symbol, rank);
         a->next = b->next;
         b->rank = BZ_RANK_NONE;
         if (a->next != END) {

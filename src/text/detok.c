@@ -29,7 +29,8 @@ static size_t token_bytes(const bz_tokenizer *t, int32_t id, char out[BZ_MAX_PIE
         out[0] = (char)(hex_digit(s.data[3]) * 16 + hex_digit(s.data[4]));
         return 1;
     }
-    if (t->flags[id] & (BZ_TOKEN_LITERAL | BZ_TOKEN_HIDDEN)) {
+    /* Without merges the literals are runs of spaces too, in either spelling. */
+    if (t->flags[id] & (t->score_rank ? BZ_TOKEN_HIDDEN : BZ_TOKEN_LITERAL | BZ_TOKEN_HIDDEN)) {
         memcpy(out, s.data, s.len);
         return s.len;
     }

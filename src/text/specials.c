@@ -109,6 +109,19 @@ static int by_text(const void *a, const void *b)
     return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
+void bz_vocab_sort_texts(bz_special_text *list, size_t n, uint32_t *first)
+{
+    size_t i = 0;
+    qsort(list, n, sizeof *list, by_text);
+    for (unsigned b = 0; b < 256; b++) {
+        first[b] = (uint32_t)i;
+        while (i < n && (unsigned char)list[i].text.data[0] == b) {
+            i++;
+        }
+    }
+    first[256] = (uint32_t)i;
+}
+
 static bz_status collect(bz_tokenizer *t, bz_error *err)
 {
     size_t n = 0;
@@ -134,15 +147,7 @@ static bz_status collect(bz_tokenizer *t, bz_error *err)
             t->specials[t->n_specials++] = (bz_special_text){t->text[id], id};
         }
     }
-    qsort(t->specials, n, sizeof *t->specials, by_text);
-    size_t i = 0;
-    for (unsigned b = 0; b < 256; b++) {
-        t->special_first[b] = (uint32_t)i;
-        while (i < n && (unsigned char)t->specials[i].text.data[0] == b) {
-            i++;
-        }
-    }
-    t->special_first[256] = (uint32_t)i;
+    bz_vocab_sort_texts(t->specials, n, t->special_first);
     return BZ_OK;
 }
 
@@ -168,12 +173,13 @@ bz_status bz_vocab_classify(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
     return collect(t, err);
 }
 
-/* First of specials[lo..hi) whose byte at `depth` is at least c; all are longer than depth. */
-static size_t lower_bound(const bz_tokenizer *t, size_t lo, size_t hi, size_t depth, unsigned c)
+/* First of list[lo..hi) whose byte at `depth` is at least c; all are longer than depth. */
+static size_t lower_bound(const bz_special_text *list, size_t lo, size_t hi, size_t depth,
+                          unsigned c)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if ((unsigned char)t->specials[mid].text.data[depth] < c) {
+        if ((unsigned char)list[mid].text.data[depth] < c) {
             lo = mid + 1;
         } else {
             hi = mid;
@@ -182,25 +188,39 @@ static size_t lower_bound(const bz_tokenizer *t, size_t lo, size_t hi, size_t de
     return lo;
 }
 
-int32_t bz_vocab_special_at(const bz_tokenizer *t, const char *text, size_t len)
+static const bz_special_text *longest_at(const bz_special_text *list, const uint32_t *first,
+                                         const char *text, size_t len)
 {
     if (len == 0) {
-        return -1;
+        return NULL;
     }
     /* The texts that match the input so far are neighbors in the sorted list, shortest first. */
-    unsigned char first = (unsigned char)text[0];
-    size_t lo = t->special_first[first], hi = t->special_first[first + 1];
-    int32_t best = -1;
+    const unsigned char byte = (unsigned char)text[0];
+    size_t lo = first[byte], hi = first[byte + 1];
+    const bz_special_text *best = NULL;
     for (size_t depth = 1; lo < hi; depth++) {
-        if (t->specials[lo].text.len == depth) {
-            best = t->specials[lo++].id;
+        while (lo < hi && list[lo].text.len == depth) {
+            best = &list[lo++];
         }
         if (depth == len) {
             break;
         }
         unsigned c = (unsigned char)text[depth];
-        lo = lower_bound(t, lo, hi, depth, c);
-        hi = lower_bound(t, lo, hi, depth, c + 1);
+        lo = lower_bound(list, lo, hi, depth, c);
+        hi = lower_bound(list, lo, hi, depth, c + 1);
     }
     return best;
+}
+
+int32_t bz_vocab_special_at(const bz_tokenizer *t, const char *text, size_t len)
+{
+    const bz_special_text *found = longest_at(t->specials, t->special_first, text, len);
+    return found ? found->id : -1;
+}
+
+int32_t bz_vocab_literal_at(const bz_tokenizer *t, const char *text, size_t len, size_t *used)
+{
+    const bz_special_text *found = longest_at(t->literals, t->literal_first, text, len);
+    *used = found ? found->text.len : 0;
+    return found ? found->id : -1;
 }

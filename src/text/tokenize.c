@@ -121,6 +121,53 @@ static bool put_text(writer *e, const char *text, size_t len)
     return finish_run(e);
 }
 
+/* The same of a vocabulary without merges, which joins whatever is a token: user-defined texts
+ * first, longest first, spaces as U+2581 in both. */
+static bool put_scored_text(writer *e, const char *text, size_t len)
+{
+    const bz_tokenizer *t = e->t;
+    char *marked = len <= SIZE_MAX / 3 ? malloc(3 * len + 1) : NULL; /* a space becomes three bytes,
+                                                                        and so does a bad byte */
+    size_t n = 0;
+    if (!marked) {
+        return false;
+    }
+    for (size_t i = 0; i < len;) {
+        uint32_t cp;
+        i += bz_utf8_decode(text + i, len - i, &cp);
+        n += bz_utf8_encode(cp == ' ' ? BZ_SPACE_MARK : cp, marked + n);
+    }
+    bool good = true;
+    uint32_t previous = 0;
+    for (size_t i = 0; i < n && good;) {
+        size_t used;
+        const int32_t literal = bz_vocab_literal_at(t, marked + i, n - i, &used);
+        if (literal >= 0) {
+            good = finish_run(e) && bz_ids_push(e->out, literal);
+            i += used;
+            continue;
+        }
+        uint32_t cp;
+        used = bz_utf8_decode(marked + i, n - i, &cp);
+        const uint32_t symbol = bz_vocab_symbol(t, marked + i, used);
+        good = !e->bpe.n || bz_vocab_joins(t, previous, cp) || finish_run(e);
+        if (symbol != BZ_SYMBOL_NONE) {
+            good = good && bz_bpe_push(&e->bpe, symbol);
+        } else { /* no token begins with or contains a character that is none */
+            good = good && finish_run(e) && put_bytes(e, marked + i, used);
+        }
+        previous = cp;
+        i += used;
+    }
+    free(marked);
+    return good && finish_run(e);
+}
+
+static bool put_plain(writer *e, const char *text, size_t len)
+{
+    return e->t->score_rank ? put_scored_text(e, text, len) : put_text(e, text, len);
+}
+
 /* Finds the next range text[*at .. *end) of neighboring pieces that allow special tokens, and
  * moves *i past them. An empty piece that does not allow them ends a range too. */
 static bool next_region(const bz_piece *pieces, size_t n_pieces, size_t *i, size_t *at, size_t *end)
@@ -148,14 +195,14 @@ static bool put_pieces(writer *e, const bz_piece *pieces, size_t n_pieces, const
                 at++;
                 continue;
             }
-            if (!put_text(e, text + done, at - done) || !bz_ids_push(e->out, id)) {
+            if (!put_plain(e, text + done, at - done) || !bz_ids_push(e->out, id)) {
                 return false;
             }
             at += t->text[id].len;
             done = at;
         }
     }
-    return put_text(e, text + done, len - done);
+    return put_plain(e, text + done, len - done);
 }
 
 bz_status bz_tokenize_pieces(const bz_tokenizer *t, const bz_piece *pieces, size_t n_pieces,

@@ -1,8 +1,9 @@
-/* Gemma 4's tokenizer: ranked-merge BPE over characters with byte fallback.
+/* Gemma 4's tokenizer: ranked-merge BPE over characters with byte fallback. Also Gemma 3's, which
+ * merges by scores.
  *
  * Spaces become U+2581, text is split into runs of newlines and runs of anything else, and within
- * a run the pair of lowest rank is merged first, leftmost first among equals. Scores in the file
- * are not used (docs/MODEL.md, tokenizer).
+ * a run the pair of lowest rank is merged first, leftmost first among equals. Gemma 4's scores are
+ * not used (docs/MODEL.md, tokenizer).
  */
 #ifndef BZ_TEXT_TOKENIZER_H
 #define BZ_TEXT_TOKENIZER_H

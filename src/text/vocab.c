@@ -12,6 +12,7 @@
 #define KEY_TOKENS "tokenizer.ggml.tokens"
 #define KEY_MERGES "tokenizer.ggml.merges"
 #define KEY_MODEL  "tokenizer.ggml.model"
+#define KEY_SCORES "tokenizer.ggml.scores"
 
 /* Real tables have runs of at most a few dozen full slots. A file whose texts collide on purpose
  * would make loading quadratic; it is refused. */
@@ -92,6 +93,18 @@ static bz_text_slot *text_slot(const bz_tokenizer *t, uint64_t key, const char *
         }
     }
     return NULL;
+}
+
+uint32_t bz_vocab_joined(const bz_tokenizer *t, uint32_t left, uint32_t right)
+{
+    const bz_str a = t->text[left], b = t->text[right];
+    char text[BZ_MAX_PIECE];
+    if (a.len + b.len > sizeof text) {
+        return BZ_SYMBOL_NONE;
+    }
+    memcpy(text, a.data, a.len);
+    memcpy(text + a.len, b.data, b.len);
+    return bz_vocab_symbol(t, text, a.len + b.len);
 }
 
 uint32_t bz_vocab_symbol(const bz_tokenizer *t, const char *text, size_t len)
@@ -479,8 +492,10 @@ bz_status bz_vocab_load(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err)
     if (status == BZ_OK) {
         status = bz_vocab_classify(t, gguf, err); /* before the merges, which need the flags */
     }
-    if (status == BZ_OK) {
-        status = load_merges(t, gguf, err);
+    if (status == BZ_OK) { /* Gemma 4's vocabulary has merges, Gemma 3's scores only */
+        const bool scored = t->special.turn < 0 && !bz_gguf_find(gguf, KEY_MERGES) &&
+                            bz_gguf_find(gguf, KEY_SCORES);
+        status = scored ? bz_vocab_load_scores(t, gguf, err) : load_merges(t, gguf, err);
     }
     for (int c = 0; c < 128 && status == BZ_OK; c++) {
         t->ascii[c] = bz_vocab_symbol(t, &(char){(char)c}, 1);
@@ -497,5 +512,8 @@ void bz_vocab_free(bz_tokenizer *t)
     free(t->pairs);
     free(t->result);
     free(t->borders);
+    free(t->score_rank);
+    free(t->literals);
+    free(t->literal_bytes);
     free(t->specials);
 }

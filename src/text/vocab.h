@@ -5,6 +5,9 @@
  * defined on texts, and a merge list may contain a text that is not a token; such a text becomes a
  * symbol from n_tokens on, is merged like any other, and is written as byte tokens if it remains
  * at the end. The published vocabularies have none.
+ *
+ * Gemma 3's vocabulary, which EmbeddingGemma has, lists no merges (scores.c): two symbols merge if
+ * their joined text is a token, and the rank of a merge is that of the token's score.
  */
 #ifndef BZ_TEXT_VOCAB_H
 #define BZ_TEXT_VOCAB_H
@@ -67,6 +70,14 @@ struct bz_tokenizer {
     uint64_t *borders; /* bitmap over hashed pairs of characters, see bz_vocab_joins */
     unsigned border_bits;
 
+    /* Vocabularies without merges; score_rank is NULL where there are merges. */
+    uint32_t *score_rank;      /* [n_tokens] equal for equal scores, lower for higher ones; or
+                                  BZ_RANK_NONE */
+    bz_special_text *literals; /* user-defined texts, spaces as U+2581, ordered by text */
+    size_t n_literals;
+    uint32_t literal_first[257]; /* as special_first */
+    char *literal_bytes;
+
     uint32_t ascii[128];  /* symbol of a character, or BZ_SYMBOL_NONE */
     int32_t byte_id[256]; /* its byte token */
 
@@ -82,11 +93,19 @@ void bz_vocab_free(bz_tokenizer *t);
 /* Sets t->flags and t->special from token types and texts. Needs the text table. */
 bz_status bz_vocab_classify(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err);
 
+/* Fills score_rank, the borders and the literals from tokenizer.ggml.scores. */
+bz_status bz_vocab_load_scores(bz_tokenizer *t, const bz_gguf *gguf, bz_error *err);
+
 /* Symbol of a text, or BZ_SYMBOL_NONE. */
 uint32_t bz_vocab_symbol(const bz_tokenizer *t, const char *text, size_t len);
 
 /* The longest special token that text[0..len) starts with, or -1. */
 int32_t bz_vocab_special_at(const bz_tokenizer *t, const char *text, size_t len);
+/* The same for literals; *used: the bytes of its text. */
+int32_t bz_vocab_literal_at(const bz_tokenizer *t, const char *text, size_t len, size_t *used);
+
+/* Sorts such a list and fills `first` [257]. */
+void bz_vocab_sort_texts(bz_special_text *list, size_t n, uint32_t *first);
 
 static inline uint64_t bz_pair_key(uint32_t left, uint32_t right)
 {
@@ -100,9 +119,16 @@ static inline uint64_t bz_hash64(uint64_t key)
     return key * 0xD6E8FEB86659FD93u;
 }
 
+/* The token that two symbols of a vocabulary without merges join to, or BZ_SYMBOL_NONE. */
+uint32_t bz_vocab_joined(const bz_tokenizer *t, uint32_t left, uint32_t right);
+
 /* Rank of the merge of two symbols, or BZ_RANK_NONE. */
 static inline uint32_t bz_vocab_rank(const bz_tokenizer *t, uint32_t left, uint32_t right)
 {
+    if (t->score_rank) {
+        const uint32_t symbol = bz_vocab_joined(t, left, right);
+        return symbol == BZ_SYMBOL_NONE ? BZ_RANK_NONE : t->score_rank[symbol];
+    }
     uint64_t key = bz_pair_key(left, right);
     size_t mask = ((size_t)1 << t->pair_bits) - 1;
     size_t home = (size_t)(bz_hash64(key) >> (64 - t->pair_bits));
@@ -116,6 +142,13 @@ static inline uint32_t bz_vocab_rank(const bz_tokenizer *t, uint32_t left, uint3
         }
     }
     return BZ_RANK_NONE;
+}
+
+/* What two symbols become by a merge of this rank. */
+static inline uint32_t bz_vocab_result(const bz_tokenizer *t, uint32_t left, uint32_t right,
+                                       uint32_t rank)
+{
+    return t->score_rank ? bz_vocab_joined(t, left, right) : t->result[rank];
 }
 
 static inline uint64_t bz_border_bit(const bz_tokenizer *t, uint32_t left, uint32_t right)
