@@ -213,6 +213,7 @@ typedef struct bz_model_info {
     uint32_t window;                /* positions that a sliding layer sees */
     uint32_t experts, experts_used; /* of a layer, per token; 0: no mixture of experts */
     uint32_t canvas;                /* tokens of a canvas; 0: not a diffusion model */
+    uint32_t embedding; /* numbers of a text's vector (bezel_embed.h); 0: the model writes text */
 } bz_model_info;
 BZ_API bz_status bz_model_get_info(const bz_model *model, bz_model_info *info, bz_error *err);
 

@@ -56,6 +56,7 @@ static bz_tensor record_text(bz_plan *p)
     e = bz_expert_sum(p, e, ids, by, vector("expert_scale", EXPERTS), USED, "expert_sum");
     x = bz_geglu(p, bz_add(p, q, x, 1, "sum"), e, "geglu");
     bz_cut(p, "cut");
+    bz_mean_rows(p, x, "mean_rows");
     x = bz_take_rows(p, x, "take_rows");
     x = bz_linear(p, x, matrix("head", D, VOCAB), "head");
     x = bz_softcap(p, x, 30, "softcap");

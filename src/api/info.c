@@ -1,6 +1,7 @@
 /* What a file says about its model, for programs. */
 #include "api/inspect.h"
 #include "base/options.h"
+#include "bezel_embed.h"
 
 /* Names of general.file_type as llama.cpp numbers them. */
 static const char *const file_types[] = {
@@ -46,6 +47,7 @@ bz_status bz_model_get_info(const bz_model *m, bz_model_info *info, bz_error *er
                                  .window = c->window,
                                  .experts = c->experts,
                                  .experts_used = c->experts_used,
-                                 .canvas = c->canvas};
+                                 .canvas = c->canvas,
+                                 .embedding = bz_model_embedding(m)};
     return BZ_WRITE_SIZED(bz_model_info, canvas, info, &known, err);
 }

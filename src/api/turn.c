@@ -119,7 +119,10 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
     const bz_json_node *root;
     bz_conversation chat;
     bool thinking_open = false;
-    bz_status status = bz_json_read(&root, request, len, &t->arena, err);
+    bz_status status = bz_model_check_writes(m, err);
+    if (status == BZ_OK) {
+        status = bz_json_read(&root, request, len, &t->arena, err);
+    }
     if (status == BZ_OK) {
         status = bz_request_read(&t->request, root, &t->arena, err);
     }

@@ -35,6 +35,8 @@ bz_status bz_write_sized(void *to, const void *from, size_t known, size_t first,
 #define BZ_WRITE_FIT(to, from, err)     BZ_WRITE_SIZED(bz_fit, max_context, to, from, err)
 #define BZ_READ_CHAT(to, from, err)     BZ_READ_OPTIONS(bz_chat_options, n_media, to, from, err)
 #define BZ_READ_ENCODER(to, from, err)  BZ_READ_OPTIONS(bz_encoder_options, exact, to, from, err)
+#define BZ_READ_EMBEDDER(to, from, err) BZ_READ_OPTIONS(bz_embedder_options, exact, to, from, err)
+#define BZ_READ_EMBED(to, from, err)    BZ_READ_OPTIONS(bz_embed_options, title, to, from, err)
 #define BZ_READ_BATCH(to, from, err)    BZ_READ_OPTIONS(bz_batch_options, kernels, to, from, err)
 #define BZ_READ_DENOISE(to, from, err)  BZ_READ_OPTIONS(bz_denoise_options, user, to, from, err)
 

@@ -84,7 +84,12 @@ static sight sight_of(const cpu *c, const bz_step *s, uint32_t row)
     sight v = {.last = (uint32_t)c->rows->pos[s->bidirectional ? c->rows->n - 1 : row]};
     const uint32_t own = (uint32_t)c->rows->pos[s->bidirectional ? 0 : row];
     v.first = s->window && own + 1 > s->window ? own + 1 - s->window : 0;
-    if (s->image_attention != BZ_IMAGE_CAUSAL && c->rows->image_last) {
+    if (s->image_attention == BZ_TEXT_BOTH_WAYS) {
+        const uint32_t begin = (uint32_t)c->rows->image_first[row];
+        v.first = v.first < begin ? begin : v.first;
+        v.last = (uint32_t)c->rows->image_last[row];
+        v.last = s->window && v.last - own >= s->window ? own + s->window - 1 : v.last;
+    } else if (s->image_attention != BZ_IMAGE_CAUSAL && c->rows->image_last) {
         v.last = (uint32_t)c->rows->image_last[row];
         const uint32_t begin = (uint32_t)c->rows->image_first[row];
         v.first = s->image_attention == BZ_IMAGE_WHOLE && begin < v.first ? begin : v.first;

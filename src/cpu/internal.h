@@ -131,6 +131,9 @@ void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_softcap(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+
+/* mean.c */
+void cpu_mean_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_column_tiles(const cpu *c, const cpu_job *job);
 /* rope.c */
 bool cpu_rope_frequencies(const cpu *c, cpu_job *job);

@@ -29,7 +29,8 @@ void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     for (uint32_t axis = 0; axis < job->step->axes; axis++) {
         float *cosine = cpu_row(c, job->step->out[0], row) + (size_t)axis * job->step->width,
               *sine = cosine + pairs;
-        float pos = (float)(axis ? c->rows->pos_y : c->rows->pos)[row];
+        const int32_t *own = c->rows->angle ? c->rows->angle : c->rows->pos;
+        float pos = (float)(axis ? c->rows->pos_y : own)[row];
         for (uint32_t i = 0; i < pairs; i++) {
             float angle = pos * job->constants[i]; /* f32, as the reference computes it */
             cosine[i] = cosf(angle);

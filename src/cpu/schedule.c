@@ -47,6 +47,7 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
     case BZ_OP_SCALE: job.run = cpu_scale; break;
     case BZ_OP_MUL_VECTOR: job.run = cpu_mul_vector; break;
     case BZ_OP_TAKE_ROWS: job.run = cpu_take_rows; break;
+    case BZ_OP_MEAN_ROWS: job.run = cpu_mean_rows; break;
     case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
     case BZ_OP_ROPE: job.run = cpu_rope; break;
     case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;

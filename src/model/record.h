@@ -1,4 +1,4 @@
-/* Recording functions shared by text.c, moe.c and diffusion.c. */
+/* Recording functions shared by text.c, moe.c, diffusion.c and embedding.c. */
 #ifndef BZ_MODEL_RECORD_H
 #define BZ_MODEL_RECORD_H
 
@@ -7,7 +7,8 @@
 typedef enum bz_layer_role {
     BZ_LAYER_OF_TEXT,    /* autoregressive model */
     BZ_LAYER_OF_ENCODER, /* diffusion model, committed tokens */
-    BZ_LAYER_OF_CANVAS   /* diffusion model, canvas */
+    BZ_LAYER_OF_CANVAS,  /* diffusion model, canvas */
+    BZ_LAYER_OF_TEXTS    /* model of embeddings */
 } bz_layer_role;
 
 /* Rope tables of all rows, one per kind of layer. */

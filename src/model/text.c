@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "model/diffusion.h"
+#include "model/embedding.h"
 #include "model/record.h"
 
 /* ---- one layer ------------------------------------------------------------- */
@@ -32,7 +33,9 @@ static void keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, co
         w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
     k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
     k = bz_rope(p, k, l->sliding ? rope->sliding : rope->full, D, "k_rope");
-    v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
+    if (!m->config.embedding.raw_values) {
+        v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
+    }
     bz_kv_write(p, k, v, m->cache_of[i], "kv");
 }
 
@@ -61,12 +64,17 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
         keys(p, m, i, a, rope);
     }
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
+    if (role == BZ_LAYER_OF_TEXTS && m->config.embedding.query_scale != 1.0f) {
+        q = bz_multiply(p, q, m->config.embedding.query_scale, "q_scaled");
+    }
     q = bz_rope(p, q, angles, D, "q_rope");
     const uint32_t window = l->sliding ? m->config.window : 0;
     bz_tensor o = role == BZ_LAYER_OF_CANVAS
                       ? bz_attend_bidirectional(p, q, cache, l->heads, D, window, "attn")
                       : bz_attend(p, q, cache, l->heads, D, window, "attn");
-    if (role != BZ_LAYER_OF_CANVAS) {
+    if (role == BZ_LAYER_OF_TEXTS) {
+        bz_last_image_attention(p, BZ_TEXT_BOTH_WAYS);
+    } else if (role != BZ_LAYER_OF_CANVAS) {
         bz_last_image_attention(p, l->sliding ? m->sliding_image : m->full_image);
     }
     return bz_linear(p, o, w->attn_output, "attn_out");
@@ -168,6 +176,9 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
 {
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;
+    if (c->embedding.embeds) {
+        return bz_embedding_record(m, rows, out_rows ? out_rows : 1, out, err);
+    }
     bz_plan *p = NULL;
     bz_status status = bz_plan_new(&p, &w->table, m->caches, m->n_caches, rows, out_rows, err);
     if (status != BZ_OK) {
@@ -205,6 +216,10 @@ static bz_status number_caches(bz_text_model *m, bz_error *err)
     if (!m->caches || !m->cache_of) {
         return bz_fail(err, BZ_OUT_OF_MEMORY,
                        "There is not enough memory for the table of %u caches.", c->layers);
+    }
+    if (c->embedding.embeds) {
+        bz_embedding_caches(m);
+        return BZ_OK;
     }
     for (uint32_t i = 0; i < c->layers; i++) {
         const bz_layer_config *l = &c->layer[i];

@@ -23,7 +23,7 @@ void bz_text_model_free(bz_text_model *m);
 void bz_text_set_image_attention(bz_text_model *m, bool whole);
 
 /* A pass of up to `rows` tokens with logits [m][V] of up to `out_rows` of them; 0: the pass only
- * fills the caches. */
+ * fills the caches. Of a model of embeddings: a pass over up to `out_rows` texts (embedding.h). */
 bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out,
                          bz_error *err);
 

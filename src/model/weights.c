@@ -141,7 +141,7 @@ static void bind_layer(binder *b, bz_config *c, uint32_t i)
     if (lc->owns_kv) { /* sharing layers carry these too, unused */
         l->attn_k = matrix(b, "attn_k.weight", d, kv);
         l->attn_k_norm = vector(b, "attn_k_norm.weight", NULL, D);
-        l->attn_v = bind(b, "attn_v.weight", NULL, OPTIONAL, d, kv, 1);
+        l->attn_v = bind(b, "attn_v.weight", NULL, c->embedding.embeds ? 0 : OPTIONAL, d, kv, 1);
     }
     l->attn_output = matrix(b, "attn_output.weight", q, d);
     l->post_attention_norm = vector(b, "post_attention_norm.weight", "attn_post_norm.weight", d);
@@ -175,6 +175,25 @@ static void bind_layer(binder *b, bz_config *c, uint32_t i)
     }
 }
 
+/* The dense layers after the mean. Without them the vector is the mean itself. */
+static void bind_dense(binder *b, bz_config *c)
+{
+    bz_embedding_config *e = &c->embedding;
+    e->size = c->width;
+    for (int i = 0; i < 2; i++) {
+        bz_weight *w = i ? &b->w->dense_3 : &b->w->dense_2;
+        const uint32_t in = e->dense[2 * i], out = e->dense[2 * i + 1];
+        char name[32], other[32];
+        snprintf(name, sizeof name, "dense_%d.weight", i + 2);
+        snprintf(other, sizeof other, "dense.%d.weight", i);
+        *w = bind(b, name, other, in || out ? 0 : OPTIONAL, e->size, out, 1);
+        if (in && in != e->size && !b->failed) {
+            refuse(b, BZ_BAD_FILE, name, "has another input than its key says");
+        }
+        e->size = w->id ? (uint32_t)bz_weight_of(&b->w->table, *w)->ne[1] : e->size;
+    }
+}
+
 bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files *files,
                                bz_error *err)
 {
@@ -189,14 +208,22 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
     if (!b.failed) {
         c->vocab = (uint32_t)bz_weight_of(&w->table, w->token_embd)->ne[1];
     }
-    w->output = bind(&b, "output.weight", NULL, OPTIONAL, c->width, c->vocab, 1);
+    const bool embeds = c->embedding.embeds;
+    if (!embeds) {
+        w->output = bind(&b, "output.weight", NULL, OPTIONAL, c->width, c->vocab, 1);
+    }
     w->output = w->output.id ? w->output : w->token_embd;
-    w->output_norm = vector(&b, "output_norm.weight", NULL, c->width);
+    w->output_norm = vector(&b, "output_norm.weight", embeds ? "norm.weight" : NULL, c->width);
     if (c->ple_width) {
         const uint64_t all = (uint64_t)c->ple_width * c->layers;
-        w->per_layer_token_embd = matrix(&b, "per_layer_token_embd.weight", all, c->vocab);
+        if (!embeds) {
+            w->per_layer_token_embd = matrix(&b, "per_layer_token_embd.weight", all, c->vocab);
+        }
         w->per_layer_model_proj = matrix(&b, "per_layer_model_proj.weight", c->width, all);
         w->per_layer_proj_norm = vector(&b, "per_layer_proj_norm.weight", NULL, c->ple_width);
+    }
+    if (embeds) {
+        bind_dense(&b, c);
     }
     if (c->canvas) {
         w->self_cond_norm =
@@ -206,7 +233,7 @@ bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *c, const bz_files 
         w->self_cond_up = matrix(&b, "self_cond_up.weight", c->width, inner);
         w->self_cond_down = matrix(&b, "self_cond_down.weight", inner, c->width);
     }
-    for (uint32_t i = 0; i < c->layers && !w->rope_freqs.id && !b.failed; i++) {
+    for (uint32_t i = 0; i < c->layers && !w->rope_freqs.id && !b.failed && !embeds; i++) {
         if (!c->layer[i].sliding) { /* one tensor serves every full layer */
             w->rope_freqs = bind(&b, "rope_freqs.weight", NULL, VECTOR | OPTIONAL,
                                  c->layer[i].head_dim / 2, 1, 1);

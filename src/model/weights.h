@@ -45,9 +45,11 @@ typedef struct bz_text_weights {
     bz_weight output;               /* [d, V]; token_embd when the file has no output tensor */
     bz_weight output_norm;          /* [d] */
     bz_weight rope_freqs;           /* [D/2] of full layers; optional */
-    bz_weight per_layer_token_embd; /* [P*L, V] */
+    bz_weight per_layer_token_embd; /* [P*L, V]; none in a model of embeddings */
     bz_weight per_layer_model_proj; /* [d, P*L] */
     bz_weight per_layer_proj_norm;  /* [P] */
+    bz_weight dense_2;              /* [d, any] of a model of embeddings; optional */
+    bz_weight dense_3;              /* [of dense_2, any]; optional */
     /* self-conditioning of a diffusion model; Fs its width */
     bz_weight self_cond_norm;               /* [d] */
     bz_weight self_cond_gate, self_cond_up; /* [d, Fs] */
@@ -56,7 +58,8 @@ typedef struct bz_text_weights {
     bz_weights table;                       /* all of the above; owned */
 } bz_text_weights;
 
-/* Binds every tensor of the forward pass; sets config->vocab and expert_ffn if the keys did not.
+/* Binds every tensor of the forward pass; sets config->vocab and expert_ffn if the keys did not,
+ * and the size of embeddings.
  * Every error message names the tensor. */
 bz_status bz_text_weights_bind(bz_text_weights *w, bz_config *config, const bz_files *files,
                                bz_error *err);

@@ -283,7 +283,8 @@ static problem check_op(const step_view *v)
     case BZ_OP_ROUTE: return route(v);
     case BZ_OP_EXPERT_LINEAR: return expert_linear(v);
     case BZ_OP_EXPERT_SUM: return expert_sum(v);
-    case BZ_OP_TAKE_ROWS: return take_rows(v);
+    case BZ_OP_TAKE_ROWS:
+    case BZ_OP_MEAN_ROWS: return take_rows(v);
     case BZ_OP_SOFTCAP:
     case BZ_OP_READ_KEPT:
     case BZ_OP_CLAMP:

@@ -184,6 +184,15 @@ bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const
     return out;
 }
 
+bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name)
+{
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .out = {out}, .scale = scale});
+    return out;
+}
+
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name)
 {
     bz_tensor out = bz_output_like(p, gate, bz_cols_of(p, gate));
@@ -311,6 +320,13 @@ bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t first_row, const c
         p,
         (bz_step){
             .op = BZ_OP_TAKE_ROWS, .name = name, .in = {x}, .out = {out}, .first_row = first_row});
+    return out;
+}
+
+bz_tensor bz_mean_rows(bz_plan *p, bz_tensor x, const char *name)
+{
+    bz_tensor out = bz_new_tensor(p, bz_cols_of(p, x), false);
+    bz_push_step(p, (bz_step){.op = BZ_OP_MEAN_ROWS, .name = name, .in = {x}, .out = {out}});
     return out;
 }
 

@@ -63,6 +63,8 @@ typedef struct bz_cache {
                                            [first_row] */                                          \
     X(SOFTCAP, "softcap")               /* scale * tanh(x / scale)  [scale] */                     \
     X(READ_KEPT, "read_kept")           /* the kept tensor x, or zeros (bz_rows.reset_kept) */     \
+    X(MEAN_ROWS, "mean_rows")           /* m rows: mean of the rows of x from bz_rows.out[r] on,   \
+                                           as many as its text has */                              \
     X(LOGIT_STATS, "logit_stats")       /* out.row(first_row + r) = enum bz_logit_stat of logits   \
                                            x.row(r)  [first_row] */                                \
     X(SOFT_EMBED, "soft_embed")         /* out.row(first_row + r) = scale * sum_v p_v w.row(v),    \
@@ -106,11 +108,14 @@ typedef enum bz_op {
 
 const char *bz_op_name(bz_op op);
 
-/* What a row of an image sees of its image. */
+/* What a row of an image sees of its image; or, where vectors of texts are computed, what it sees.
+ */
 typedef enum bz_image_attention {
-    BZ_IMAGE_CAUSAL, /* no more than a text row would */
-    BZ_IMAGE_TO_END, /* also what follows in the image */
-    BZ_IMAGE_WHOLE   /* all of the image, the window notwithstanding */
+    BZ_IMAGE_CAUSAL,  /* no more than a text row would */
+    BZ_IMAGE_TO_END,  /* also what follows in the image */
+    BZ_IMAGE_WHOLE,   /* all of the image, the window notwithstanding */
+    BZ_TEXT_BOTH_WAYS /* all of the text that the row belongs to, and nothing else; with a window,
+                         no more than its positions on either side, own included */
 } bz_image_attention;
 
 typedef struct bz_step {
@@ -204,8 +209,9 @@ typedef struct bz_rows {
      * with a soft token is the padding token. */
     const float *const *soft;
     /* [n] first and last position of the image a row belongs to, or the row's own position where
-     * it belongs to none; NULL: no images. */
+     * it belongs to none; NULL: no images. With mean_rows: of the text it belongs to. */
     const int32_t *image_first, *image_last;
+    const int32_t *angle; /* [n] positions for rope_table, if they are not `pos`; else NULL */
     /* towers */
     const float *input;   /* [n][columns of the input step] */
     const int32_t *pos_y; /* [n] vision: row of the patch */
@@ -260,6 +266,7 @@ bz_tensor bz_rms_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, floa
 bz_tensor bz_add(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name);
 bz_tensor bz_scale(bz_plan *p, bz_tensor x, bz_weight w, const char *name);
 bz_tensor bz_mul_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
+bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name);
 bz_tensor bz_geglu(bz_plan *p, bz_tensor gate, bz_tensor up, const char *name);
 /* gate_up: groups of `width` gates and `width` ups. */
 bz_tensor bz_geglu_fused(bz_plan *p, bz_tensor gate_up, uint32_t width, const char *name);
@@ -284,6 +291,7 @@ bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor weight
                         uint32_t used, const char *name);
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t first_row, const char *name);
+bz_tensor bz_mean_rows(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name);
 /* A tensor [n][cols] that keeps its values from pass to pass. */
 bz_tensor bz_kept_tensor(bz_plan *p, uint32_t cols);
@@ -310,7 +318,6 @@ bz_tensor bz_layer_norm(bz_plan *p, bz_tensor x, bz_weight w, uint32_t width, fl
                         const char *name);
 bz_tensor bz_add_vector(bz_plan *p, bz_tensor x, bz_weight w, float scale, const char *name);
 bz_tensor bz_add_scaled(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const char *name);
-bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name);
 bz_tensor bz_relu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_silu(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_glu(bz_plan *p, bz_tensor x, const char *name);

@@ -120,6 +120,10 @@ static void detail(const bz_plan *p, const bz_step *s, char *out, size_t capacit
     } else if (s->op == BZ_OP_ATTEND && s->bidirectional) {
         snprintf(out, capacity, "%u heads, bidirectional, %s before", s->heads,
                  s->window ? "a window" : "all positions");
+    } else if (s->op == BZ_OP_ATTEND && s->image_attention == BZ_TEXT_BOTH_WAYS) {
+        snprintf(out, capacity,
+                 s->window ? "%u heads, window of %u on both sides" : "%u heads, the whole text",
+                 s->heads, s->window);
     } else if (s->op == BZ_OP_ATTEND && s->window) {
         snprintf(out, capacity, "%u heads, window of %u", s->heads, s->window);
     } else if (s->op == BZ_OP_ATTEND) {

@@ -73,15 +73,6 @@ bz_tensor bz_add_scaled(bz_plan *p, bz_tensor a, bz_tensor b, float scale, const
     return out;
 }
 
-bz_tensor bz_multiply(bz_plan *p, bz_tensor x, float scale, const char *name)
-{
-    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
-    bz_push_step(
-        p,
-        (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .out = {out}, .scale = scale});
-    return out;
-}
-
 static bz_tensor elementwise(bz_plan *p, bz_op op, bz_tensor x, uint32_t cols, const char *name)
 {
     bz_tensor out = bz_output_like(p, x, cols);

@@ -73,6 +73,9 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
     if (status != BZ_OK) {
         return status;
     }
+    if (bz_model_check_writes(model, err) != BZ_OK) {
+        return BZ_UNSUPPORTED_MODEL;
+    }
     if (o.slots > BZ_BATCH_MAX_SLOTS) {
         return bz_fail(err, BZ_BAD_REQUEST, "A batch has at most %d slots, not %u.",
                        BZ_BATCH_MAX_SLOTS, o.slots);

@@ -54,6 +54,9 @@ uint32_t bz_model_default_context(const bz_model *m);
 /* Fails if a file that was opened by its path was shortened while it was used (bz_os_map_cut). */
 bz_status bz_model_check_files(const bz_model *m, bz_error *err);
 
+/* Refuses a model of embeddings (embed.c). */
+bz_status bz_model_check_writes(const bz_model *m, bz_error *err);
+
 /* *out unchanged for NULL. */
 bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *err);
 

@@ -128,6 +128,9 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     if (read != BZ_OK) {
         return read;
     }
+    if (bz_model_check_writes(model, err) != BZ_OK) {
+        return BZ_UNSUPPORTED_MODEL;
+    }
     if (o.context > c->context) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "A context of %u was requested; this model goes up to %u.", o.context,

@@ -127,7 +127,7 @@
     F(S, u32, first_part, "of this dispatch")                                                      \
     F(S, u32, splits, "attend_split: of the positions in this binding")                            \
     F(S, u32, bidirectional, "1: rows see all rows of the pass and what the first one sees")       \
-    F(S, u32, image_attention, "1: rows of an image see its later rows, 2: all of it")             \
+    F(S, u32, image_attention, "1: rows of an image see its later rows, 2: all of it; 3: texts")    \
     F(S, f32, eps, "of the norms")                                                                 \
     F(S, u32, split_rows, "split-K inputs: rows of each partial sum")                              \
     F(S, u32, query, "kv_norm: queries")                                                           \

@@ -15,7 +15,9 @@ enum {
     OP_GEGLU_FUSED,
     OP_SOFTCAP,
     OP_TAKE_ROWS,
-    OP_READ_KEPT
+    OP_READ_KEPT,
+    OP_MULTIPLY,
+    OP_MEAN_ROWS
 };                                            /* OP of elementwise.wgsl */
 enum { SEVERAL_PER_THREAD = 1 << 20 };        /* values: with more, a thread computes several */
 enum { MAX_EXPERTS = 1024, MAX_CHOSEN = 64 }; /* of route.wgsl */
@@ -299,12 +301,13 @@ void gpu_lower_step(builder *x)
         if (x->plan->tower) {
             gpu_lower_tower_step(x);
         } else {
-            elementwise(x, OP_MUL_VECTOR);
+            elementwise(x, s->w[0].id ? OP_MUL_VECTOR : OP_MULTIPLY);
         }
         break;
     case BZ_OP_GEGLU: elementwise(x, s->in[1].id ? OP_GEGLU : OP_GEGLU_FUSED); break;
     case BZ_OP_SOFTCAP: elementwise(x, OP_SOFTCAP); break;
     case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
+    case BZ_OP_MEAN_ROWS: elementwise(x, OP_MEAN_ROWS); break;
     case BZ_OP_READ_KEPT: elementwise(x, OP_READ_KEPT); break;
     case BZ_OP_RMS_NORM: gpu_lower_norm(x, s); break;
     case BZ_OP_ROPE: rope(x); break;

@@ -17,7 +17,7 @@ static void fill_angles(float *to, const gpu_rope_table *table, const bz_rows *r
     for (uint32_t r = 0; r < rows->n; r++) {
         for (uint32_t axis = 0; axis < table->step->axes; axis++) {
             float *row = to + (size_t)r * stride + (size_t)axis * table->step->width;
-            const int32_t *positions = axis ? rows->pos_y : rows->pos;
+            const int32_t *positions = axis ? rows->pos_y : rows->angle ? rows->angle : rows->pos;
             const uint32_t back =
                 axis ? 1 : rows->patch_cols; /* image: a row likely at that position */
             const float pos = (float)positions[r];
@@ -57,18 +57,21 @@ static void write_angles(gpu_backend *b, const bz_schedule *s, const bz_rows *ro
 
 /* ---- rows of embeddings, canvas, towers ---------------------------------------------------- */
 
+/* The image or text that each row belongs to. */
+static void write_blocks(gpu_backend *b, const bz_rows *rows)
+{
+    uint32_t block[2 * GPU_MAX_ROWS];
+    for (uint32_t i = 0; i < rows->n; i++) {
+        block[2 * i] = (uint32_t)rows->image_first[i];
+        block[2 * i + 1] = (uint32_t)rows->image_last[i];
+    }
+    gpu_write(b->g, b->rows, ROWS_BLOCKS * sizeof *block, block, 2 * rows->n * sizeof *block);
+}
+
 /* Rows that are embeddings are written where embed would write them. That is the first step of the
  * pass, so nothing else lies there yet. Adjacent rows are one write. */
 static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows)
 {
-    uint32_t block[2 * GPU_MAX_ROWS];
-    for (uint32_t i = 0; rows->image_last && i < rows->n; i++) {
-        block[2 * i] = (uint32_t)rows->image_first[i];
-        block[2 * i + 1] = (uint32_t)rows->image_last[i];
-    }
-    if (rows->image_last) {
-        gpu_write(b->g, b->rows, ROWS_BLOCKS * sizeof *block, block, 2 * rows->n * sizeof *block);
-    }
     for (size_t k = 0; k < s->plan->n_steps; k++) {
         const bz_step *step = &s->plan->steps[k];
         const bz_tensor_info *t = bz_plan_tensor(s->plan, step->out[0]);
@@ -181,6 +184,9 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         write_canvas(b, s, rows);
     }
     write_angles(b, s, rows);
+    if (rows->image_last) {
+        write_blocks(b, rows);
+    }
     if (rows->soft) {
         write_soft(b, s, rows);
     }

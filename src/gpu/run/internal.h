@@ -6,7 +6,7 @@
 #include "gpu/run/load.h"
 #include "plan/backend.h"
 
-enum { GPU_MAX_ROWS = 1120 };
+enum { GPU_MAX_ROWS = 2048 }; /* of a pass: a text of EmbeddingGemma */
 
 /* ---- schedules -------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ enum {
     ROWS_TEMPERATURE,                           /* f32 */
     ROWS_DRAWS,                                 /* f32 [GPU_MAX_ROWS] */
     ROWS_BLOCKS = ROWS_DRAWS + GPU_MAX_ROWS,    /* two words per row: first and last position of the
-                                                   image that the row belongs to */
+                                                   image, or text, that the row belongs to */
     ROWS_SEQUENCES = ROWS_BLOCKS + 2 * GPU_MAX_ROWS, /* two words per row: index of its sequence,
                                                         first cache row of the sequence; zeros with
                                                         one sequence */

@@ -2,7 +2,7 @@
 // The parameter block of the pass (enum ROWS_* of gpu/run/internal.h), in words: row count, count of rows that want
 // logits, draw, flag "use the chosen token"; then id, position and wanted row of each row; the token that the previous
 // pass chose; of a canvas: fresh flag, temperature, a draw per row; then the first and last position of each row's
-// image; then each row's sequence and the first cache row of that sequence.
+// image or text; then each row's sequence and the first cache row of that sequence.
 @group(0) @binding(1) var<storage, read> rows: array<u32>;
 
 fn live_rows() -> u32 { return select(rows[0], rows[1], params.logit_rows == 1u); }

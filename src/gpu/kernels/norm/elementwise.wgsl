@@ -2,7 +2,8 @@
 // elementwise: y = f(x), one formula per OP:
 //   ADD (in0 + in1) * scale;  SCALE in0 * weights[0];  MUL_VECTOR in0 * scale * weights[c];  GEGLU gelu(in0) * in1
 //   SOFTCAP scale * tanh(in0 / scale); TAKE_ROWS the wanted rows of in0;
-//   READ_KEPT in0, or 0 in the first pass of a canvas
+//   READ_KEPT in0, or 0 in the first pass of a canvas; MULTIPLY in0 * scale;
+//   MEAN_ROWS mean of the rows of a text from the wanted row on
 // in0, in1, y: [rows][cols]. A thread computes PER_THREAD values, 64 apart.
 override OP: u32;
 override PER_THREAD: u32 = 1u; // more than 1 where starting threads would take longer than their work
@@ -16,8 +17,23 @@ const GEGLU_FUSED = 4u; // groups of `width` gates, then `width` ups
 const SOFTCAP = 5u;
 const TAKE_ROWS = 6u;
 const READ_KEPT = 7u;
+const MULTIPLY = 8u;
+const MEAN_ROWS = 9u;
 
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
+
+// Sums of 32 rows are added, which keeps the error of long texts small.
+fn mean_of_text(row: u32, c: u32) -> f32 {
+    let first = wanted_row(row);
+    let n = rows[8u + 4u * MAX_ROWS + 2u * first] - rows[7u + 4u * MAX_ROWS + 2u * first] + 1u;
+    var total = 0.0;
+    for (var i = 0u; i < n; i += 32u) {
+        var sum = 0.0;
+        for (var j = i; j < min(i + 32u, n); j++) { sum += arena[params.in0 + (first + j) * params.in0_stride + c]; }
+        total += sum;
+    }
+    return total / f32(n);
+}
 
 fn value(row: u32, c: u32) -> f32 {
     let a = params.in0 + row * params.in0_stride;
@@ -37,6 +53,8 @@ fn value(row: u32, c: u32) -> f32 {
         let not_nan = (bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u; // by bits, so that NaN stays NaN
         return select(x, params.scale * exact_tanh(x / params.scale), not_nan);
     }
+    if (OP == MULTIPLY) { return arena[a + c] * params.scale; }
+    if (OP == MEAN_ROWS) { return mean_of_text(row, c); }
     if (OP == READ_KEPT) { return select(0.0, arena[a + c], rows[5u + 3u * MAX_ROWS] == 0u); }
     return arena[params.in0 + (params.first_wanted + wanted_row(row)) * params.in0_stride + c];
 }
