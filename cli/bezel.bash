@@ -44,7 +44,7 @@ _bezel() {
     word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
     COMPREPLY=()
     if ((n == 2)); then
-        _bezel_words "run serve ps stop pull list show cp rm bench doctor verify tokenize logits diffuse encode --help --version" "$word"
+        _bezel_words "run serve ps stop pull list show cp rm bench doctor verify tokenize logits diffuse encode embed --help --version" "$word"
         return
     fi
     case $before in
@@ -56,8 +56,9 @@ _bezel() {
     --model) _bezel_models "$word" ;;
     --dir) _bezel_folders "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
-    -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features) _bezel_files "" "$word" ;;
-    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --sequences | --shard | --port | --host | --allow-host | --api-key | --origins | --max-memory | --keep-alive | --queue | --connections | --retries | \
+    --task) _bezel_words "query document question-answering fact-checking classification clustering similarity code-retrieval summarization" "$word" ;;
+    -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features | --lines) _bezel_files "" "$word" ;;
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --sequences | --shard | --dimensions | --title | --port | --host | --allow-host | --api-key | --origins | --max-memory | --keep-alive | --queue | --connections | --retries | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)
         if [[ $word == -* ]]; then

@@ -28,7 +28,8 @@ typedef struct cli_verb {
 
 extern const cli_verb cli_run_verb, cli_list_verb, cli_show_verb, cli_bench_verb, cli_doctor_verb,
     cli_tokenize_verb, cli_logits_verb, cli_diffuse_verb, cli_serve_verb, cli_encode_verb,
-    cli_verify_verb, cli_pull_verb, cli_cp_verb, cli_rm_verb, cli_ps_verb, cli_stop_verb;
+    cli_verify_verb, cli_pull_verb, cli_cp_verb, cli_rm_verb, cli_ps_verb, cli_stop_verb,
+    cli_embed_verb;
 
 /* Prints "bezel: ..." to stderr and returns the exit code that fits the error. */
 int cli_error(const bz_error *err);
@@ -62,8 +63,13 @@ typedef struct cli_options {
     const char *set[SETTINGS]; /* as given, or NULL */
     const char *stop[CLI_STOPS + 1];
     unsigned threads, chunk, context, max_tokens, parallel, sequences, queue;
-    unsigned prompt_tokens, repeat; /* bench */
-    unsigned connections, retries;  /* pull */
+    unsigned prompt_tokens, repeat;   /* bench */
+    const char *lines, *task, *title; /* embed */
+    const char **texts;               /* [n_texts] embed: positional, after the model */
+    size_t n_texts;
+    unsigned dimensions;           /* embed */
+    bool truncate;                 /* embed */
+    unsigned connections, retries; /* pull */
     bool insecure;
     unsigned rows; /* show --plan */
     unsigned image_tokens;
@@ -77,11 +83,12 @@ typedef struct cli_options {
     bool open;  /* serve */
 } cli_options;
 
-enum { CLI_MODEL_LIST = -1 };
+enum { CLI_MODEL_LIST = -1, CLI_MODEL_TEXTS = -2 };
 
 /* Reads the options in `accepts`, a list of option letters as in the table of options.c.
  * max_positional: at most 2, the model and the prompt; CLI_MODEL_LIST: models only, as with
- * --model. Returns EXIT_OK, or the exit code (help was printed, or a usage error). */
+ * --model; CLI_MODEL_TEXTS: the model, then any number of texts. Returns EXIT_OK, or the exit code
+ * (help was printed, or a usage error). */
 int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, int max_positional,
               cli_options *o);
 

@@ -7,10 +7,10 @@
 #include "cli/term.h"
 
 static const cli_verb *const verbs[] = {
-    &cli_run_verb,      &cli_serve_verb,  &cli_ps_verb,      &cli_stop_verb,
-    &cli_pull_verb,     &cli_list_verb,   &cli_show_verb,    &cli_cp_verb,
-    &cli_rm_verb,       &cli_bench_verb,  &cli_doctor_verb,  &cli_verify_verb,
-    &cli_tokenize_verb, &cli_logits_verb, &cli_diffuse_verb, &cli_encode_verb};
+    &cli_run_verb,    &cli_serve_verb,  &cli_ps_verb,       &cli_stop_verb,   &cli_pull_verb,
+    &cli_list_verb,   &cli_show_verb,   &cli_cp_verb,       &cli_rm_verb,     &cli_bench_verb,
+    &cli_doctor_verb, &cli_verify_verb, &cli_tokenize_verb, &cli_logits_verb, &cli_diffuse_verb,
+    &cli_encode_verb, &cli_embed_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)

@@ -81,6 +81,11 @@ static const option_row table[] = {
     {'I', NULL, "--insecure", FLAG, AT(insecure)},
     {'I', NULL, "--connections", NUMBER, AT(connections)},
     {'I', NULL, "--retries", NUMBER, AT(retries)},
+    {'M', NULL, "--lines", TEXT, AT(lines)},
+    {'M', NULL, "--dimensions", NUMBER, AT(dimensions)},
+    {'M', NULL, "--task", TEXT, AT(task)},
+    {'M', NULL, "--title", TEXT, AT(title)},
+    {'M', NULL, "--truncate", FLAG, AT(truncate)},
     {'T', NULL, "--threads", NUMBER, AT(threads)},
     {'C', NULL, "--chunk", NUMBER, AT(chunk)},
     {'c', "-c", "--ctx", NUMBER, AT(context)},
@@ -253,6 +258,10 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
                 }
                 continue;
             }
+            if (max_positional == CLI_MODEL_TEXTS && o->model) {
+                argv[1 + o->n_texts++] = argv[i]; /* a place that was read already */
+                continue;
+            }
             if (n_positional == max_positional) {
                 return cli_usage_error(
                     verb->name, "unexpected argument '%s'.%s", a,
@@ -268,6 +277,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, const char *accepts, 
             }
         }
     }
+    o->texts = (const char **)argv + 1;
     if (o->help) {
         fputs(verb->usage, stdout);
     } else if (!o->model && !o->wgsl) {
