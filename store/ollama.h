@@ -20,8 +20,9 @@ typedef struct bz_store_model {
     char *path;        /* of the GGUF */
     char **projectors; /* [n_projectors] paths of mmproj files, usually none or one */
     size_t n_projectors;
-    char *draft;  /* path of the drafter, or NULL */
-    char *system; /* default system prompt, or NULL */
+    char *draft;                /* path of the drafter, or NULL */
+    char *system;               /* default system prompt, or NULL */
+    bz_store_messages messages; /* with which every conversation begins */
     bz_store_params params;
     bz_store_config config;
 } bz_store_model;

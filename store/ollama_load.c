@@ -213,6 +213,14 @@ static bz_status read_layer(const loading *l, const bz_store_layer *layer)
         free(m->system);
         m->system = NULL;
         return read_blob(l, layer, "system prompt", &m->system, &len);
+    case BZ_LAYER_MESSAGES:
+        bz_store_messages_free(&m->messages);
+        status = read_blob(l, layer, "list of messages", &text, &len);
+        if (status == BZ_OK && bz_store_messages_parse(&m->messages, text, len, &why) != BZ_OK) {
+            status = broken(l, "list of messages", &why, start_over);
+        }
+        free(text);
+        return status;
     case BZ_LAYER_ADAPTER:
     case BZ_LAYER_TENSOR:
     case BZ_LAYER_OTHER: break;
@@ -250,6 +258,7 @@ static const char *name_of_kind(bz_layer_kind kind)
     case BZ_LAYER_ADAPTER: return "adapter";
     case BZ_LAYER_PARAMS: return "parameter file";
     case BZ_LAYER_SYSTEM: return "system prompt";
+    case BZ_LAYER_MESSAGES: return "list of messages";
     case BZ_LAYER_TENSOR: return "tensor";
     case BZ_LAYER_OTHER: break;
     }
@@ -308,6 +317,7 @@ void bz_store_model_free(bz_store_model *m)
     free(m->path);
     free(m->draft);
     free(m->system);
+    bz_store_messages_free(&m->messages);
     bz_store_params_free(&m->params);
     *m = (bz_store_model){0};
 }

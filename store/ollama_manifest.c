@@ -41,6 +41,7 @@ static bz_layer_kind kind_of(bz_str media_type)
         {"application/vnd.ollama.image.adapter", BZ_LAYER_ADAPTER},
         {"application/vnd.ollama.image.params", BZ_LAYER_PARAMS},
         {"application/vnd.ollama.image.system", BZ_LAYER_SYSTEM},
+        {"application/vnd.ollama.image.messages", BZ_LAYER_MESSAGES},
         {"application/vnd.ollama.image.tensor", BZ_LAYER_TENSOR},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -287,4 +288,61 @@ void bz_store_params_free(bz_store_params *p)
     }
     free(p->stop);
     *p = (bz_store_params){0};
+}
+
+/* ---- messages ---------------------------------------------------------------- */
+
+static bz_status add_message(bz_store_messages *m, const bz_json_node *node, bz_error *err)
+{
+    const bz_json_node *content = bz_json_get(node, "content");
+    const bz_str role = bz_json_string(bz_json_get(node, "role"));
+    if (!bz_json_is(node, BZ_JSON_OBJECT) || !bz_json_is(content, BZ_JSON_STRING) ||
+        !(bz_str_is(role, "system") || bz_str_is(role, "user") || bz_str_is(role, "assistant"))) {
+        return bz_fail(err, BZ_BAD_FILE, "message %zu is not a text of system, user or assistant",
+                       m->n + 1);
+    }
+    char **more = realloc(m->json, (m->n + 1) * sizeof *more);
+    m->json = more ? more : m->json;
+    bz_json_buffer text = {0};
+    bz_json j;
+    bz_json_init(&j, bz_json_to_buffer, &text);
+    bz_json_object(&j);
+    bz_json_put_str(&j, "role", role);
+    bz_json_put_str(&j, "content", content->of.text);
+    bz_json_end(&j);
+    if (!bz_json_finish(&j) || !more) {
+        free(text.text);
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a message.");
+    }
+    m->json[m->n++] = text.text;
+    return BZ_OK;
+}
+
+bz_status bz_store_messages_parse(bz_store_messages *m, const char *json, size_t len, bz_error *err)
+{
+    bz_arena arena = {0};
+    const bz_json_node *root;
+    *m = (bz_store_messages){0};
+    bz_status status = bz_json_read(&root, json, len, &arena, err);
+    if (status == BZ_OK && root->kind != BZ_JSON_ARRAY && root->kind != BZ_JSON_NULL) {
+        status = bz_fail(err, BZ_BAD_FILE, "it is not a list");
+    }
+    for (const bz_json_node *node = status == BZ_OK ? bz_json_first(root) : NULL;
+         node && status == BZ_OK; node = node->next) {
+        status = add_message(m, node, err);
+    }
+    bz_arena_free(&arena);
+    if (status != BZ_OK) {
+        bz_store_messages_free(m);
+    }
+    return status;
+}
+
+void bz_store_messages_free(bz_store_messages *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->json[i]);
+    }
+    free(m->json);
+    *m = (bz_store_messages){0};
 }

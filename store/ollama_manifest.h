@@ -17,8 +17,9 @@ typedef enum bz_layer_kind {
     BZ_LAYER_ADAPTER,   /* LoRA GGUF */
     BZ_LAYER_PARAMS,    /* JSON, see below */
     BZ_LAYER_SYSTEM,    /* text */
+    BZ_LAYER_MESSAGES,  /* JSON, see below */
     BZ_LAYER_TENSOR,    /* of a model stored as safetensors */
-    BZ_LAYER_OTHER      /* template, license, messages and unknown ones */
+    BZ_LAYER_OTHER      /* template, license and unknown ones */
 } bz_layer_kind;
 
 enum { BZ_DIGEST_TEXT = 72 };
@@ -73,5 +74,16 @@ typedef struct bz_store_params {
 
 bz_status bz_store_params_parse(bz_store_params *p, const char *json, size_t len, bz_error *err);
 void bz_store_params_free(bz_store_params *p);
+
+/* ---- messages: the beginning of every conversation ------------------------------------- */
+
+typedef struct bz_store_messages {
+    char **json; /* [n] owned: {"role": ..., "content": ...}, roles system, user and assistant */
+    size_t n;
+} bz_store_messages;
+
+bz_status bz_store_messages_parse(bz_store_messages *m, const char *json, size_t len,
+                                  bz_error *err);
+void bz_store_messages_free(bz_store_messages *m);
 
 #endif

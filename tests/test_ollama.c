@@ -300,6 +300,8 @@ static void test_everything(void)
     blob draft = text_blob("draft"),
          params = text_blob("{\"temperature\":1,\"top_k\":64,\"stop\":[\"<turn|>\"]}");
     blob system = text_blob("You are a stone.\n"), other = text_blob("Licence");
+    blob talk = text_blob("[{\"role\":\"user\",\"content\":\"Hi\"},"
+                          "{\"role\":\"assistant\",\"content\":\"...\",\"x\":1}]\n");
     begin_manifest(gemma_config);
     add_layer("license", &other);
     add_layer("projector", &eye);
@@ -307,6 +309,7 @@ static void test_everything(void)
     add_layer("projector", &ear);
     add_layer("system", &system);
     add_layer("params", &params);
+    add_layer("messages", &talk);
     add_layer("draft", &draft);
     add_layer("something.new", &other);
     end_manifest("registry.ollama.ai/library/all/latest");
@@ -319,6 +322,8 @@ static void test_everything(void)
         CHECK(m.draft && strcmp(m.draft, blob_path(&draft)) == 0);
         CHECK(m.system && strcmp(m.system, "You are a stone.\n") == 0);
         CHECK(is(m.params.temperature, 1) && is(m.params.top_k, 64) && m.params.n_stop == 1);
+        CHECK(m.messages.n == 2 &&
+              strcmp(m.messages.json[1], "{\"role\":\"assistant\",\"content\":\"...\"}") == 0);
         CHECK(strcmp(m.config.renderer, "gemma4-small") == 0 &&
               strcmp(m.config.parser, "gemma4") == 0);
     }
@@ -507,11 +512,9 @@ static void test_broken(void)
 {
     static const struct {
         const char *kind, *title;
-    } kinds[] = {{"model", "model file"},
-                 {"projector", "projector"},
-                 {"draft", "drafter"},
-                 {"params", "parameter file"},
-                 {"system", "system prompt"}};
+    } kinds[] = {{"model", "model file"},     {"projector", "projector"},
+                 {"draft", "drafter"},        {"params", "parameter file"},
+                 {"system", "system prompt"}, {"messages", "list of messages"}};
     char name[64], want[400];
     new_store();
     for (size_t i = 0; i < COUNT(kinds); i++) {

@@ -162,11 +162,12 @@ static void test_manifests(void)
         "{\"config\":" LAYER("x", "7") ",\"layers\":["
         LAYER("license", "1") "," LAYER("model", "10") "," LAYER("projector", "20") ","
         LAYER("params", "30") "," LAYER("system", "40") "," LAYER("draft", "50") ","
-        LAYER("adapter", "60") "," LAYER("tensor", "70") "," LAYER("template", "0") "]}\n";
+        LAYER("adapter", "60") "," LAYER("tensor", "70") "," LAYER("messages", "0") ","
+        LAYER("template", "0") "]}\n";
     /* clang-format on */
-    static const bz_layer_kind kinds[] = {BZ_LAYER_OTHER,   BZ_LAYER_MODEL,  BZ_LAYER_PROJECTOR,
-                                          BZ_LAYER_PARAMS,  BZ_LAYER_SYSTEM, BZ_LAYER_DRAFT,
-                                          BZ_LAYER_ADAPTER, BZ_LAYER_TENSOR, BZ_LAYER_OTHER};
+    static const bz_layer_kind kinds[] = {
+        BZ_LAYER_OTHER, BZ_LAYER_MODEL,   BZ_LAYER_PROJECTOR, BZ_LAYER_PARAMS,   BZ_LAYER_SYSTEM,
+        BZ_LAYER_DRAFT, BZ_LAYER_ADAPTER, BZ_LAYER_TENSOR,    BZ_LAYER_MESSAGES, BZ_LAYER_OTHER};
     if (CHECKF(bz_store_manifest_parse(&m, good, strlen(good), &err) == BZ_OK, "%s", err.text)) {
         CHECK(m.n_layers == COUNT(kinds) && m.size == 288 && m.config.size == 7);
         for (size_t i = 0; i < m.n_layers && i < COUNT(kinds); i++) {
@@ -265,6 +266,29 @@ static bool is(bz_store_number n, double value)
     return n.set && n.value == value;
 }
 
+static void test_messages(void)
+{
+    bz_store_messages m;
+    bz_error err = {0};
+    begin("messages: their roles and texts");
+    static const char two[] = "[{\"role\":\"user\",\"content\":\"\\u00e9\",\"images\":[]},"
+                              "{\"content\":\"\",\"role\":\"system\"}]";
+    if (CHECKF(bz_store_messages_parse(&m, two, strlen(two), &err) == BZ_OK, "%s", err.text)) {
+        CHECK(m.n == 2 && strcmp(m.json[0], "{\"role\":\"user\",\"content\":\"\xC3\xA9\"}") == 0 &&
+              strcmp(m.json[1], "{\"role\":\"system\",\"content\":\"\"}") == 0);
+    }
+    bz_store_messages_free(&m);
+    CHECK(bz_store_messages_parse(&m, "null", 4, &err) == BZ_OK && m.n == 0);
+    static const char *const bad[] = {"{}", "[1]", "[{\"role\":\"user\"}]",
+                                      "[{\"role\":\"tool\",\"content\":\"x\"}]",
+                                      "[{\"role\":\"user\",\"content\":\"x\"},[]]"};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        begin("messages refused: %s", bad[i]);
+        CHECK(bz_store_messages_parse(&m, bad[i], strlen(bad[i]), &err) == BZ_BAD_FILE);
+        CHECK(m.n == 0 && !m.json);
+    }
+}
+
 static void test_params(void)
 {
     bz_store_params p;
@@ -322,6 +346,7 @@ int main(void)
     test_distance();
     test_manifests();
     test_configs();
+    test_messages();
     test_params();
     return finish();
 }

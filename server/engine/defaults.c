@@ -1,5 +1,6 @@
 /* Default settings of models in Ollama's store. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json_read.h"
 #include "server/engine/internal.h"
@@ -57,33 +58,61 @@ static void put_options(bz_json *j, const bz_store_params *p, bool samples, cons
     bz_json_end(j);
 }
 
-static bool has_system(const bz_json_node *messages)
+static bool is_system(const bz_json_node *message)
 {
-    for (const bz_json_node *m = bz_json_first(messages); m; m = m->next) {
-        const bz_str role = bz_json_string(bz_json_get(m, "role"));
-        if (bz_str_is(role, "system") || bz_str_is(role, "developer")) {
-            return true;
-        }
-    }
-    return false;
+    const bz_str role = bz_json_string(bz_json_get(message, "role"));
+    return bz_str_is(role, "system") || bz_str_is(role, "developer");
 }
 
-static void put_messages(bz_json *j, const bz_json_node *messages, const char *system)
+static bool has_system(const bz_json_node *messages)
 {
+    const bz_json_node *m = bz_json_first(messages);
+    while (m && !is_system(m)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
+/* `json` is a message as the store has it. */
+static bz_status put_own(bz_json *j, const char *json, bz_arena *arena, bz_error *err)
+{
+    const bz_json_node *node;
+    const bz_status status = bz_json_read(&node, json, strlen(json), arena, err);
+    if (status == BZ_OK) {
+        bz_json_node_write(j, node);
+    }
+    return status;
+}
+
+/* The system prompt, `own` messages of the model, the request's messages. */
+static bz_status put_messages(bz_json *j, const bz_json_node *messages, const char *system,
+                              const bz_store_messages *own, bz_arena *arena, bz_error *err)
+{
+    bz_status status = BZ_OK;
+    const bz_json_node *m = bz_json_first(messages);
     bz_json_key(j, "messages");
     bz_json_array(j);
-    bz_json_object(j);
-    bz_json_put_text(j, "role", "system");
-    bz_json_put_text(j, "content", system);
-    bz_json_end(j);
-    for (const bz_json_node *m = bz_json_first(messages); m; m = m->next) {
+    if (system) {
+        bz_json_object(j);
+        bz_json_put_text(j, "role", "system");
+        bz_json_put_text(j, "content", system);
+        bz_json_end(j);
+    } else if (m && is_system(m)) {
+        bz_json_node_write(j, m);
+        m = m->next;
+    }
+    for (size_t i = 0; own && i < own->n && status == BZ_OK; i++) {
+        status = put_own(j, own->json[i], arena, err);
+    }
+    for (; m; m = m->next) {
         bz_json_node_write(j, m);
     }
     bz_json_end(j);
+    return status;
 }
 
-bz_status defaults_apply(const bz_store_model *store, bool samples, const char *json, size_t n,
-                         char **out, size_t *n_out, bz_error *err)
+bz_status defaults_apply(const bz_store_model *store, bool samples, bool continues,
+                         const char *json, size_t n, char **out, size_t *n_out, bz_error *err)
 {
     bz_arena arena = {0};
     const bz_json_node *root;
@@ -98,14 +127,15 @@ bz_status defaults_apply(const bz_store_model *store, bool samples, const char *
     }
     const bz_json_node *messages = bz_json_get(root, "messages"),
                        *options = bz_json_get(root, "options");
-    const bool system = store->system && store->system[0] && bz_json_is(messages, BZ_JSON_ARRAY) &&
-                        !has_system(messages);
+    const bool list = bz_json_is(messages, BZ_JSON_ARRAY);
+    const bool system = store->system && store->system[0] && list && !has_system(messages);
+    const bool own = store->messages.n && list && !continues;
     bz_json_buffer text = {0};
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, &text);
     bz_json_object(&j);
     for (const bz_json_node *item = bz_json_first(root); item; item = item->next) {
-        if (item == options || (system && item == messages)) {
+        if (item == options || ((system || own) && item == messages)) {
             continue;
         }
         bz_json_key_str(&j, item->key);
@@ -117,11 +147,16 @@ bz_status defaults_apply(const bz_store_model *store, bool samples, const char *
         bz_json_key(&j, "options");
         bz_json_node_write(&j, options); /* refused later */
     }
-    if (system) {
-        put_messages(&j, messages, store->system);
+    if (system || own) {
+        status = put_messages(&j, messages, system ? store->system : NULL,
+                              own ? &store->messages : NULL, &arena, err);
     }
     bz_json_end(&j);
     bz_arena_free(&arena);
+    if (status != BZ_OK) {
+        free(text.text);
+        return status;
+    }
     if (!bz_json_finish(&j)) {
         free(text.text);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the request.");

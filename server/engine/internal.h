@@ -134,9 +134,10 @@ void session_job_stop(sequence *s);
 /* ---- defaults.c ---- */
 
 /* The request with the default settings and system prompt of a model of the store, where the
- * request does not have its own. samples: false for a model that settings of sampling do not apply
- * to. *out is malloc'ed; NULL: nothing to add. */
-bz_status defaults_apply(const bz_store_model *store, bool samples, const char *json, size_t n,
-                         char **out, size_t *n_out, bz_error *err);
+ * request does not have its own, and with the model's messages after the system prompt unless it
+ * continues a conversation. samples: false for a model that settings of sampling do not apply to.
+ * *out is malloc'ed; NULL: nothing to add. */
+bz_status defaults_apply(const bz_store_model *store, bool samples, bool continues,
+                         const char *json, size_t n, char **out, size_t *n_out, bz_error *err);
 
 #endif

@@ -169,8 +169,8 @@ bz_status sequence_prepare(engine *e, sequence *s, bz_error *err)
                        "--ctx %u.",
                        r->min_context, m->context, r->min_context);
     }
-    bz_status status =
-        defaults_apply(&m->store, !bz_model_canvas(m->model), r->json, r->n_json, &json, &n, err);
+    bz_status status = defaults_apply(&m->store, !bz_model_canvas(m->model), r->n_before > 0,
+                                      r->json, r->n_json, &json, &n, err);
     if (status == BZ_OK) {
         status = prepare(e, s, json ? json : r->json, json ? n : r->n_json, err);
         free(json);

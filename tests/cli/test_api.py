@@ -3,7 +3,6 @@
 
     test_api.py PROGRAM MODELS
 """
-import hashlib
 import json
 import os
 import sys
@@ -12,6 +11,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need, same  # noqa: E402
+import fake_store  # noqa: E402
 from serving import Serving  # noqa: E402
 
 BEZEL = os.path.abspath(sys.argv[1])
@@ -146,32 +146,10 @@ def folder(_):
             same(s.post("/v1/chat/completions", {**SHORT, "model": "b"})["model"], "b", "one of them")
 
 
-def make_store(top, name, system, params, file="pebble.gguf"):
-    """a store like Ollama's, with Pebble under a name"""
-    def blob(data):
-        digest = hashlib.sha256(data).hexdigest()
-        with open(os.path.join(top, "blobs", "sha256-" + digest), "wb") as f:
-            f.write(data)
-        return {"digest": "sha256:" + digest, "size": len(data)}
-
-    os.makedirs(os.path.join(top, "blobs"), exist_ok=True)
-    with open(PEBBLE.replace("pebble.gguf", file), "rb") as f:
-        model = f.read()
-    layers = [{"mediaType": f"application/vnd.ollama.image.{kind}", **blob(data)}
-              for kind, data in (("model", model), ("system", system.encode()), ("params", json.dumps(params).encode()))]
-    config = {"mediaType": "application/vnd.docker.container.image.v1+json",
-              **blob(json.dumps({"model_format": "gguf", "model_family": "gemma4", "model_type": "11M", "file_type": "Q4_K_M"}).encode())}
-    model, tag = name.split(":")
-    path = os.path.join(top, "manifests", "registry.ollama.ai", "library", model, tag)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump({"schemaVersion": 2, "config": config, "layers": layers}, f)
-
-
 def store(_):
     """models of Ollama's store, with their default settings"""
     with tempfile.TemporaryDirectory() as top:
-        make_store(top, "stone:latest", "You are a stone. " * 5, {"num_predict": 7, "seed": 3, "stop": ["zzz"]})
+        fake_store.add(top, "stone:latest", PEBBLE, system="You are a stone. " * 5, params={"num_predict": 7, "seed": 3, "stop": ["zzz"]})
         with Serving(BEZEL, PEBBLE, env={"OLLAMA_MODELS": top}) as s:
             same([m["id"] for m in s.get("/v1/models")["data"]], ["pebble", "stone:latest"], "models")
             entry = s.get("/api/tags")["models"][1]
@@ -187,8 +165,21 @@ def store(_):
             own = {**body, "messages": [{"role": "system", "content": "x"}, *STORY]}
             need(s.post("/api/chat", own)["prompt_eval_count"] < a["prompt_eval_count"], "the request's own system prompt")
             need("num_ctx" not in s.post("/api/show", {"model": "stone"})["parameters"] and s.post("/api/show", {"model": "stone"})["system"].startswith("You are"), "show")
-            make_store(top, "later:x", "", {})
+            fake_store.add(top, "later:x", PEBBLE, system="", params={})
             same(s.post("/api/chat", {**body, "model": "later:x", "options": {"num_predict": 2}})["eval_count"], 2, "a model that came later")
+            first = [{"role": "user", "content": "Who are you?"}, {"role": "assistant", "content": "A very old stone."}]
+            fake_store.add(top, "old:x", PEBBLE, messages=first)
+            def prompt(path, model, **more):
+                return s.post(path, {"model": model, "stream": False, "options": {"num_predict": 2}, **more})
+            with_messages = prompt("/api/chat", "pebble", messages=first + STORY)["prompt_eval_count"]
+            same(prompt("/api/chat", "old:x", messages=STORY)["prompt_eval_count"], with_messages, "the model's own messages")
+            one = prompt("/api/generate", "old:x", prompt=STORY[-1]["content"])
+            same(one["prompt_eval_count"], with_messages, "the same for a prompt")
+            two = prompt("/api/generate", "old:x", prompt="And then?", context=one["context"])["prompt_eval_count"]
+            need(two < 2 * one["prompt_eval_count"], "a prompt that continues does not repeat them")
+            system = {"role": "system", "content": "Be brief."}
+            same(prompt("/api/chat", "old:x", messages=[system, *STORY])["prompt_eval_count"],
+                 prompt("/api/chat", "pebble", messages=[system, *first, *STORY])["prompt_eval_count"], "after the request's system prompt")
 
 
 def diffusion(_):
@@ -208,7 +199,7 @@ def diffusion(_):
                 need("not apply to a diffusion model" in s.expect(400, "POST", "/v1/completions", {"prompt": "Once", **change})["error"]["message"], str(change))
         need("not apply" in s.expect(400, "POST", "/api/chat", {"messages": STORY, "stream": False, "options": {"top_k": 3}})["error"], "Ollama's options")
     with tempfile.TemporaryDirectory() as top:  # settings that come with a model are not the client's
-        make_store(top, "canvas:latest", "", {"temperature": 0.5, "top_k": 5, "num_predict": 8, "seed": 1}, "pebble-diffusion.gguf")
+        fake_store.add(top, "canvas:latest", PEBBLE.replace("pebble.gguf", "pebble-diffusion.gguf"), system="", params={"temperature": 0.5, "top_k": 5, "num_predict": 8, "seed": 1})
         with Serving(BEZEL, PEBBLE, env={"OLLAMA_MODELS": top}) as s:
             same(s.post("/api/chat", {"model": "canvas", "messages": STORY, "stream": False})["message"]["content"], got[0], "a model of the store")
             same([m["capabilities"] for m in s.get("/api/tags")["models"]], [["completion", "tools", "thinking", "vision", "audio"], ["completion", "tools", "thinking"]], "capabilities")

@@ -1,7 +1,7 @@
 /* Any name, any manifest, any config and params: must not crash, and what is accepted must be
  * safe to make a path of and to print.
  *
- * Input: a name, a NUL, a manifest, a NUL, and JSON that is read as config and as params.
+ * Input: a name, a NUL, a manifest, a NUL, and JSON that is read as config, params and messages.
  */
 #include "store/ollama_manifest.h"
 #include "store/ollama_name.h"
@@ -121,6 +121,23 @@ static void check_params(const char *json, size_t len)
     bz_store_params_free(&p);
 }
 
+static void check_messages(const char *json, size_t len)
+{
+    bz_store_messages m;
+    bz_error err = {0};
+    bz_status status = bz_store_messages_parse(&m, json, len, &err);
+    if (status != BZ_OK) {
+        check_refusal(status, &err);
+    }
+    must(status == BZ_OK || (!m.json && m.n == 0));
+    for (size_t i = 0; i < m.n; i++) {
+        bz_store_messages again;
+        must(strncmp(m.json[i], "{\"role\":\"", 9) == 0);
+        must(bz_store_messages_parse(&again, m.json[i], strlen(m.json[i]), NULL) == BZ_BAD_FILE);
+    }
+    bz_store_messages_free(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *part[3] = {"", "", ""};
@@ -145,5 +162,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_manifest(part[1], len[1]);
     check_config(part[2], len[2]);
     check_params(part[2], len[2]);
+    check_messages(part[2], len[2]);
     return 0;
 }
