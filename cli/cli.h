@@ -73,8 +73,8 @@ typedef struct cli_options {
     bool insecure;
     unsigned rows; /* show --plan */
     unsigned image_tokens;
-    unsigned steps;    /* diffuse */
-    bool no_animation; /* run */
+    unsigned steps;             /* diffuse */
+    bool no_animation, no_wrap; /* run */
     bool fast, exact, json, plan, special, no_bos, help, ignore_end, verbose, quiet;
     bool no_fuse; /* gpu: one kernel per step */
     bool wgsl;    /* show: a GPU kernel instead of a model; positional: its name and a block type */

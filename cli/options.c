@@ -109,10 +109,25 @@ static const option_row table[] = {
     {'N', NULL, "--no-think", FLAG, AT(no_think)},
     {'N', NULL, "--show-thinking", FLAG, AT(show_thinking)},
     {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
+    {'N', NULL, "--hidethinking", FLAG, AT(hide_thinking)}, /* as in Ollama */
+    {'K', NULL, "--no-wrap", FLAG, AT(no_wrap)},
+    {'K', NULL, "--nowordwrap", FLAG, AT(no_wrap)}, /* as in Ollama */
     {'O', NULL, "--no-color", FLAG, AT(no_color)},
     {'F', NULL, "--no-fuse", FLAG, AT(no_fuse)},
     {'Z', NULL, "--sandbox", TEXT, AT(sandbox)},
     {'h', "-h", "--help", FLAG, AT(help)},
+};
+
+/* Options of Ollama's `run` that Bezel does not have, and why. */
+static const struct {
+    const char *name, *reason;
+} elsewhere[] = {
+    {"--keepalive", "'run' loads the model itself and frees it when it ends; 'bezel serve "
+                    "--keep-alive' keeps models loaded"},
+    {"--insecure", "'run' downloads nothing; 'bezel pull --insecure' does so without TLS"},
+    {"--format", "answers are not constrained to JSON or a schema"},
+    {"--truncate", "it is for models that make embeddings"},
+    {"--dimensions", "it is for models that make embeddings"},
 };
 
 static int exit_code(bz_status status)
@@ -186,6 +201,23 @@ static int add_to_list(const cli_verb *verb, const char *name, const char **list
     return EXIT_OK;
 }
 
+/* --think=false and levels, as in Ollama; with every level the model thinks. */
+static int store_think(const cli_verb *verb, cli_options *o, const char *value)
+{
+    static const char *const on[] = {"true", "low", "medium", "high", "max"};
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+        if (strcmp(value, on[i]) == 0) {
+            o->think = true;
+            return EXIT_OK;
+        }
+    }
+    o->no_think = strcmp(value, "false") == 0;
+    return o->no_think
+               ? EXIT_OK
+               : cli_usage_error(verb->name,
+                                 "'--think' is true, false, low, medium or high, not '%s'.", value);
+}
+
 static int store(const cli_verb *verb, const option_row *r, cli_options *o, const char *value)
 {
     void *field = (char *)o + r->offset;
@@ -206,6 +238,19 @@ static int store(const cli_verb *verb, const option_row *r, cli_options *o, cons
     return EXIT_OK;
 }
 
+static int unknown_option(const cli_verb *verb, const char *argument)
+{
+    for (size_t i = 0; verb == &cli_run_verb && i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        const size_t n = strlen(elsewhere[i].name);
+        if (strncmp(argument, elsewhere[i].name, n) == 0 &&
+            (argument[n] == 0 || argument[n] == '=')) {
+            return cli_usage_error(verb->name, "there is no '%s': %s.", elsewhere[i].name,
+                                   elsewhere[i].reason);
+        }
+    }
+    return cli_usage_error(verb->name, "unknown option '%s'.", argument);
+}
+
 /* Reads the option argv[*i], and its value from there or from the next argument. */
 static int parse_option(const cli_verb *verb, int argc, char **argv, int *i, const char *accepts,
                         cli_options *o)
@@ -213,10 +258,13 @@ static int parse_option(const cli_verb *verb, int argc, char **argv, int *i, con
     const char *a = argv[*i];
     const option_row *r = find_option(a, accepts);
     if (!r) {
-        return cli_usage_error(verb->name, "unknown option '%s'.", a);
+        return unknown_option(verb, a);
     }
     const char *value = a[1] == '-' ? strchr(a, '=') : NULL;
     value = value ? value + 1 : NULL;
+    if (r->offset == AT(think) && r->kind == FLAG && value) {
+        return store_think(verb, o, value);
+    }
     if (r->kind == FLAG && value) {
         return cli_usage_error(verb->name, "'%s' takes no value.", r->full);
     }

@@ -26,6 +26,8 @@ static struct {
     /* protected by the lock */
     const char *what, *unit;
     uint64_t done, total, since;
+    uint64_t first_done, first_time; /* of the first report, from which the speed follows */
+    bool reported;
     bool stop, drawn;
 } term = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -47,6 +49,11 @@ void term_setup(bool no_color, bool quiet)
     term.color = !no_color && !has_env("NO_COLOR") && (forced || (term.err_tty && !dumb));
 }
 
+bool term_is_tty(int fd)
+{
+    return fd == STDOUT_FILENO ? term.out_tty : term.err_tty;
+}
+
 bool term_interactive(void)
 {
     return term.out_tty && term.err_tty;
@@ -60,7 +67,12 @@ bool term_has_lines(void)
 int term_width(void)
 {
     struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    for (int fd = STDERR_FILENO; fd >= STDOUT_FILENO; fd--) { /* one of them may be a file */
+        if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+            return size.ws_col;
+        }
+    }
+    return 80;
 }
 
 const char *term_dim(void)
@@ -80,15 +92,40 @@ const char *term_plain(void)
 
 /* ---- the line ------------------------------------------------------------------- */
 
+unsigned term_percent(uint64_t done, uint64_t total)
+{
+    return done >= total ? 100 : (unsigned)(100.0 * (double)done / (double)total);
+}
+
+const char *term_left(uint64_t done, uint64_t total, double rate, char out[TERM_LEFT_MAX])
+{
+    const double seconds = rate > 0 && total > done ? (double)(total - done) / rate : 0;
+    out[0] = 0;
+    if (seconds >= 1 && seconds < 100) {
+        snprintf(out, TERM_LEFT_MAX, ", about %.0f s left", seconds);
+    } else if (seconds >= 100 && seconds < 6000) {
+        snprintf(out, TERM_LEFT_MAX, ", about %.0f min left", seconds / 60);
+    } else if (seconds >= 6000 && seconds < 3.6e8) {
+        snprintf(out, TERM_LEFT_MAX, ", about %.0f h left", seconds / 3600);
+    }
+    return out;
+}
+
 static void draw(uint64_t now)
 {
     char line[LINE_MAX_BYTES];
     const unsigned seconds = (unsigned)((now - term.since) / 1000000000u);
     int n;
     if (term.total) {
-        n = snprintf(line, sizeof line, "%s: %llu of %llu %s, %u s", term.what,
+        char left[TERM_LEFT_MAX];
+        const double rate = term.done > term.first_done
+                                ? (double)(term.done - term.first_done) /
+                                      (1e-9 * (double)(now - term.first_time) + 1e-9)
+                                : 0;
+        n = snprintf(line, sizeof line, "%s: %llu of %llu %s, %u %%, %u s%s", term.what,
                      (unsigned long long)term.done, (unsigned long long)term.total, term.unit,
-                     seconds);
+                     term_percent(term.done, term.total), seconds,
+                     term_left(term.done, term.total, rate, left));
     } else if (term.done) {
         n = snprintf(line, sizeof line, "%s: %llu %s, %u s", term.what,
                      (unsigned long long)term.done, term.unit, seconds);
@@ -138,6 +175,7 @@ void term_busy(const char *what)
     term.what = what;
     term.unit = "";
     term.done = term.total = 0;
+    term.reported = false;
     term.since = bz_os_now();
     term.stop = term.drawn = false;
     sigset_t all, before; /* signals go to the main thread */
@@ -151,6 +189,11 @@ void term_progress(uint64_t done, uint64_t total, const char *unit)
 {
     if (term.running) {
         pthread_mutex_lock(&term.lock);
+        if (!term.reported || done < term.done) {
+            term.reported = true;
+            term.first_done = done;
+            term.first_time = bz_os_now();
+        }
         term.done = done;
         term.total = total;
         term.unit = unit;
@@ -177,7 +220,7 @@ static bool unsafe(uint32_t cp)
     return (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7F && cp < 0xA0);
 }
 
-void term_write_model_text(int fd, const char *text, size_t len)
+void term_put_model_text(int fd, const char *text, size_t len)
 {
     FILE *f = fd == STDOUT_FILENO ? stdout : stderr;
     const bool tty = fd == STDOUT_FILENO ? term.out_tty : term.err_tty;
@@ -193,5 +236,10 @@ void term_write_model_text(int fd, const char *text, size_t len)
         i += n;
     }
     fwrite(text + from, 1, len - from, f);
-    fflush(f);
+}
+
+void term_write_model_text(int fd, const char *text, size_t len)
+{
+    term_put_model_text(fd, text, len);
+    fflush(fd == STDOUT_FILENO ? stdout : stderr);
 }

@@ -17,9 +17,15 @@
 
 #include "base/os.h"
 #include "cli/batch/lines.h"
+#include "cli/batch/prompts_input.h"
+#include "cli/chat/width.h"
+#include "cli/chat/wrap.h"
+#include "base/utf8.h"
 #include "cli/sandbox.h"
+#include "cli/term.h"
 #include "cli/verbs/run.h"
 #include "support/check.h"
+#include "support/random.h"
 
 static char folder[] = "/tmp/bezel-program-XXXXXX";
 
@@ -251,6 +257,193 @@ static void test_sandbox(void)
           code == EXIT_CANNOT);
 }
 
+/* ---- lines of an answer ---------------------------------------------------------------- */
+
+static int wide; /* columns of the terminal */
+
+static int columns(void)
+{
+    return wide;
+}
+
+static void collect(void *user, const char *text, size_t len)
+{
+    bz_json_to_buffer(user, text, len);
+}
+
+/* What a terminal of these columns gets, if the text comes `step` bytes at a time, or with 0 in
+ * pieces of random length. The caller frees it. */
+static char *wrapped(const char *text, int width, size_t step)
+{
+    bz_json_buffer out = {0};
+    wrap w = {.columns = columns, .write = collect, .user = &out};
+    const size_t n = strlen(text);
+    wide = width;
+    for (size_t i = 0; i < n;) {
+        size_t len = step ? step : 1 + random_below(9);
+        len = len < n - i ? len : n - i;
+        while (i + len < n && ((unsigned char)text[i + len] & 0xC0) == 0x80) {
+            len++; /* whole characters */
+        }
+        wrap_text(&w, text + i, len);
+        i += len;
+    }
+    wrap_flush(&w);
+    bz_json_to_buffer(&out, "", 1);
+    return out.text;
+}
+
+static void expect_wrapped(const char *title, const char *text, int width, const char *want)
+{
+    begin("lines: %s", title);
+    char *got = wrapped(text, width, 1);
+    CHECKF(strcmp(got, want) == 0, "got: %s", got);
+    free(got);
+}
+
+static int width_of_line(const char *text, size_t n)
+{
+    int width = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        i += bz_utf8_decode(text + i, n - i, &cp);
+        width += char_width(cp);
+    }
+    return width;
+}
+
+/* Without blanks and newlines. */
+static size_t letters_of(const char *text, char *out)
+{
+    size_t n = 0;
+    for (; *text; text++) {
+        if (!strchr(" \n", *text)) {
+            out[n++] = *text;
+        }
+    }
+    out[n] = 0;
+    return n;
+}
+
+static void test_wrap_random(void)
+{
+    static const char *const words[] = {"a",
+                                        "sky",
+                                        "blue",
+                                        "e\xCC\x81",
+                                        "\xE5\xA4\xA9",
+                                        "\n",
+                                        " ",
+                                        " ",
+                                        "  ",
+                                        "(x)",
+                                        "\xE3\x80\x82",
+                                        "-",
+                                        "**",
+                                        "1.",
+                                        "sixteen7",
+                                        "\xF0\x9F\x98\x80"};
+    begin("lines: whatever comes, in whatever pieces");
+    for (int round = 0; round < 300; round++) {
+        char text[2000] = "", before[2000], after[2000];
+        for (int i = 0; i < 100; i++) {
+            strcat(text, words[random_below(sizeof words / sizeof *words)]);
+            strcat(text, random_below(3) ? " " : "");
+        }
+        const int width = 10 + (int)random_below(30);
+        char *one = wrapped(text, width, 1), *some = wrapped(text, width, 0);
+        CHECKF(strcmp(one, some) == 0, "pieces change it: %s", text);
+        letters_of(text, before);
+        letters_of(one, after);
+        CHECKF(strcmp(before, after) == 0, "letters are lost: %s", one);
+        for (const char *line = one; *line;
+             line += strcspn(line, "\n") + (strchr(line, '\n') != 0)) {
+            const size_t n = strcspn(line, "\n");
+            /* a word that is longer, or blanks where a line of the text ends, may stand out */
+            const bool one_word = !memchr(line, ' ', n) || line[n - 1] == ' ';
+            CHECKF(width_of_line(line, n) <= width || one_word, "%d columns: %.*s", width, (int)n,
+                   line);
+        }
+        free(one);
+        free(some);
+    }
+}
+
+static void test_wrap(void)
+{
+    expect_wrapped("words", "The sky is blue today", 10, "The sky is\nblue today");
+    expect_wrapped("a line that is just full", "The sky is", 10, "The sky is");
+    expect_wrapped("newlines and indents stay", "a\n  b\n\nc  d \ne", 10, "a\n  b\n\nc  d \ne");
+    expect_wrapped("a long word", "see https://example.org/x ok", 10,
+                   "see\nhttps://example.org/x ok");
+    expect_wrapped("combining marks",
+                   "e\xCC\x81"
+                   "e\xCC\x81"
+                   "e\xCC\x81 e\xCC\x81 x",
+                   5,
+                   "e\xCC\x81"
+                   "e\xCC\x81"
+                   "e\xCC\x81 e\xCC\x81\nx");
+    /* 天地玄黄、宇宙「洪荒」: a comma begins no line, an opening bracket ends none */
+    expect_wrapped("wide characters",
+                   "\xE5\xA4\xA9\xE5\x9C\xB0\xE7\x8E\x84\xE9\xBB\x84\xE3\x80\x81\xE5\xAE\x87", 8,
+                   "\xE5\xA4\xA9\xE5\x9C\xB0\xE7\x8E\x84\n\xE9\xBB\x84\xE3\x80\x81\xE5\xAE\x87");
+    expect_wrapped("brackets", "\xE5\xA4\xA9\xE5\x9C\xB0\xE3\x80\x8C\xE7\x8E\x84", 6,
+                   "\xE5\xA4\xA9\xE5\x9C\xB0\n\xE3\x80\x8C\xE7\x8E\x84");
+    expect_wrapped("code", "```c\nint main(void) {}\n```\nint main(void)", 10,
+                   "```c\nint main(void) {}\n```\nint\nmain(void)");
+    expect_wrapped("a table", "| a | b | c | d |\n", 10, "| a | b | c | d |\n");
+
+    begin("lines: a window that changes");
+    bz_json_buffer out = {0};
+    wrap w = {.columns = columns, .write = collect, .user = &out};
+    wide = 40;
+    wrap_text(&w, "one two three four five ", 24);
+    wide = 12;
+    wrap_text(&w, "six seven eight ", 16); /* the terminal has broken the first line after 12 */
+    wide = 40;
+    wrap_text(&w, "nine\n", 5);
+    static const char want[] = "one two three four five\nsix seven\neight nine\n";
+    CHECKF(out.n == sizeof want - 1 && memcmp(out.text, want, out.n) == 0, "%.*s", (int)out.n,
+           out.text);
+    free(out.text);
+
+    begin("lines: nothing is touched where there is no terminal");
+    out = (bz_json_buffer){0};
+    w = (wrap){.write = collect, .user = &out};
+    wrap_text(&w, "The sky is blue today", 21);
+    CHECK(out.n == 21);
+    free(out.text);
+}
+
+static void test_progress(void)
+{
+    char text[TERM_LEFT_MAX];
+    begin("progress: percent and the time that is left");
+    CHECK(term_percent(0, 7) == 0 && term_percent(6, 7) == 85 && term_percent(7, 7) == 100);
+    CHECK(strcmp(term_left(10, 110, 10, text), ", about 10 s left") == 0);
+    CHECK(strcmp(term_left(0, 6000, 10, text), ", about 10 min left") == 0);
+    CHECK(strcmp(term_left(0, 72000, 1, text), ", about 20 h left") == 0);
+    CHECK(strcmp(term_left(0, 100, 0, text), "") == 0 && strcmp(term_left(9, 9, 1, text), "") == 0);
+}
+
+static void test_count(void)
+{
+    bz_error err = {0};
+    prompts_input in = {0};
+    const char *path = in_folder("prompts.jsonl");
+    begin("prompts: counted before they are read");
+    write_file(path, "{}\n\n \r\n{}\n{}\n{}");
+    CHECK(prompts_input_shard(&in, NULL) && prompts_input_open(&in, path, &err) == BZ_OK);
+    CHECK(prompts_input_count(&in) == 4);
+    CHECK(prompts_input_next(&in, &err) == BZ_OK && in.line == 1);
+    prompts_input_close(&in);
+    CHECK(prompts_input_shard(&in, "2/2") && prompts_input_open(&in, path, &err) == BZ_OK);
+    CHECK(prompts_input_count(&in) == 2); /* lines 4 and 6 */
+    prompts_input_close(&in);
+    unlink(path);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder)) {
@@ -260,6 +453,10 @@ int main(void)
     test_empty_part();
     test_lines();
     test_shortened_map();
+    test_wrap();
+    test_wrap_random();
+    test_progress();
+    test_count();
     test_sandbox();
     rmdir(folder);
     return finish();

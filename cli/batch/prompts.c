@@ -204,8 +204,24 @@ static bool begins_with_system(const bz_json_node *messages)
     return bz_str_is(role, "system") || bz_str_is(role, "developer");
 }
 
-static void put_messages(bz_json *j, const bz_json_node *root, const char *system)
+/* Messages with which the model's conversations begin. */
+static bool put_first(bz_json *j, char *const *first, size_t n, bz_arena *arena)
 {
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++) {
+        const bz_json_node *node;
+        ok = bz_json_read(&node, first[i], strlen(first[i]), arena, NULL) == BZ_OK;
+        if (ok) {
+            bz_json_node_write(j, node);
+        }
+    }
+    return ok;
+}
+
+static bool put_messages(bz_json *j, prompt_line *p, const char *system, char *const *first,
+                         size_t n_first)
+{
+    const bz_json_node *root = p->root;
     const bz_json_node *messages = bz_json_get(root, "messages"),
                        *own = bz_json_get(root, "system");
     bz_json_key(j, "messages");
@@ -215,7 +231,13 @@ static void put_messages(bz_json *j, const bz_json_node *root, const char *syste
     } else if (system && !begins_with_system(messages)) {
         put_message(j, "system", (bz_str){system, strlen(system)}, NULL);
     }
-    for (const bz_json_node *m = bz_json_first(messages); m; m = m->next) {
+    const bz_json_node *m = bz_json_first(messages);
+    if (begins_with_system(messages)) {
+        bz_json_node_write(j, m);
+        m = m->next;
+    }
+    const bool ok = put_first(j, first, n_first, &p->arena);
+    for (; m; m = m->next) {
         bz_json_node_write(j, m);
     }
     if (is_null(messages)) {
@@ -223,6 +245,7 @@ static void put_messages(bz_json *j, const bz_json_node *root, const char *syste
                     bz_json_get(root, "images"));
     }
     bz_json_end(j);
+    return ok;
 }
 
 /* Keys that put_messages and `stop` below write, or that are no part of a request. The numbers of
@@ -234,15 +257,15 @@ static bool is_read_here(bz_str key)
     return is_one_of(key, keys, COUNT(keys));
 }
 
-bool prompt_line_request(const prompt_line *p, const char *system, bool think, const settings *s,
-                         bz_json_buffer *out)
+bool prompt_line_request(prompt_line *p, const char *system, char *const *first, size_t n_first,
+                         bool think, const settings *s, bz_json_buffer *out)
 {
     static const char *const thinking[] = {"think", "enable_thinking", "reasoning_effort"};
     bool chosen = false; /* whether to think */
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, out);
     bz_json_object(&j);
-    put_messages(&j, p->root, system);
+    const bool ok = put_messages(&j, p, system, first, n_first);
     for (const bz_json_node *value = p->root->of.first; value; value = value->next) {
         if (!is_null(value) && !is_read_here(value->key)) {
             chosen = chosen || is_one_of(value->key, thinking, COUNT(thinking));
@@ -260,5 +283,5 @@ bool prompt_line_request(const prompt_line *p, const char *system, bool think, c
     }
     bz_json_end(&j);
     bz_json_end(&j);
-    return bz_json_finish(&j);
+    return bz_json_finish(&j) && ok;
 }

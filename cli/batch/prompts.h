@@ -26,8 +26,9 @@ bz_status prompt_line_read(prompt_line *p, const char *text, size_t len, bz_erro
 void prompt_line_free(prompt_line *p);
 
 /* Writes the request for bz_turn_new. `system` (may be NULL) and `think` apply to a line that does
- * not set them; stop strings come from s. false: no memory. */
-bool prompt_line_request(const prompt_line *p, const char *system, bool think, const settings *s,
-                         bz_json_buffer *out);
+ * not set them; the `first` messages [n_first], JSON objects, come after the system prompt; stop
+ * strings come from s. false: no memory. */
+bool prompt_line_request(prompt_line *p, const char *system, char *const *first, size_t n_first,
+                         bool think, const settings *s, bz_json_buffer *out);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/interrupt.h"
 
@@ -69,6 +70,31 @@ bz_status prompts_input_next(prompts_input *in, bz_error *err)
         }
         return BZ_OK;
     }
+}
+
+/* By another descriptor, so that reading is not disturbed. */
+uint64_t prompts_input_count(const prompts_input *in)
+{
+    struct stat st;
+    FILE *f = in->file != stdin && fstat(fileno(in->file), &st) == 0 && S_ISREG(st.st_mode)
+                  ? fopen(in->path, "rbe")
+                  : NULL;
+    uint64_t line = 1, n = 0;
+    bool text = false;
+    for (int c = 0; f && c != EOF && !interrupt_stop();) {
+        c = getc_unlocked(f);
+        if (c != '\n' && c != EOF) {
+            text = text || !memchr(" \t\r", c, 3);
+            continue;
+        }
+        n += text && line >= in->shard && (line - in->shard) % in->of == 0;
+        text = false;
+        line++;
+    }
+    if (f) {
+        fclose(f);
+    }
+    return n;
 }
 
 uint64_t prompts_hash(uint64_t hash, const void *bytes, size_t n)

@@ -26,6 +26,9 @@ void prompts_input_close(prompts_input *in);
  * Ctrl-C. */
 bz_status prompts_input_next(prompts_input *in, bz_error *err);
 
+/* How many lines of the shard are not blank; 0: unknown, as for a pipe. Call it before reading. */
+uint64_t prompts_input_count(const prompts_input *in);
+
 /* FNV-1a; starts with PROMPTS_HASH. */
 #define PROMPTS_HASH 0xCBF29CE484222325u
 uint64_t prompts_hash(uint64_t hash, const void *bytes, size_t n);

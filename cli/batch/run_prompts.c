@@ -30,6 +30,7 @@ typedef struct prompts_run {
     task *in_slot[BZ_BATCH_MAX_SLOTS];
     bz_error failed; /* in a callback */
 
+    uint64_t lines; /* of the shard; 0: unknown */
     uint64_t already, answered, failed_lines, tokens;
 } prompts_run;
 
@@ -53,10 +54,21 @@ static uint64_t hash_of_settings(const run_state *r, const settings *s)
         hash = prompts_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
     }
     const char *system = r->conversation.system ? r->conversation.system : "";
-    return prompts_hash(hash, system, strlen(system) + 1);
+    hash = prompts_hash(hash, system, strlen(system) + 1);
+    for (size_t i = 0; i < r->conversation.n_pinned; i++) {
+        const char *first = r->conversation.messages[i];
+        hash = prompts_hash(hash, first, strlen(first) + 1);
+    }
+    return hash;
 }
 
 /* ---- results -------------------------------------------------------------------------- */
+
+static void show_progress(const prompts_run *p)
+{
+    const uint64_t done = p->already + p->answered + p->failed_lines;
+    term_progress(done, p->lines > done ? p->lines : 0, "prompts");
+}
 
 static bz_status write_done(prompts_run *p, bz_error *err)
 {
@@ -69,8 +81,8 @@ static bz_status write_done(prompts_run *p, bz_error *err)
         prompts_task_free(t);
         p->first = (p->first + 1) % WINDOW;
         p->n--;
-        term_progress(p->already + p->answered + p->failed_lines, 0, "prompts");
     }
+    show_progress(p);
     return status;
 }
 
@@ -150,12 +162,13 @@ static bz_status answer_media_line(prompts_run *p, task *t, const bz_json_buffer
     return status;
 }
 
-static bz_status start_line(prompts_run *p, task *t, const prompt_line *line, const settings *s,
+static bz_status start_line(prompts_run *p, task *t, prompt_line *line, const settings *s,
                             bz_error *err)
 {
     const run_state *r = p->r;
     bz_json_buffer request = {0};
-    bz_status status = prompt_line_request(line, r->conversation.system, r->think, s, &request)
+    bz_status status = prompt_line_request(line, r->conversation.system, r->conversation.messages,
+                                           r->conversation.n_pinned, r->think, s, &request)
                            ? bz_turn_new_media(&t->turn, r->m.model, request.text, request.n, err)
                            : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
     bz_generate_options go = settings_to_generate(s);
@@ -377,6 +390,7 @@ int run_prompts(run_state *r)
         bz_status status = open_all(p, &err);
         if (status == BZ_OK) {
             term_busy("answering");
+            p->lines = term_has_lines() ? prompts_input_count(&p->in) : 0;
             status = answer_all(p, &err);
             term_idle();
         }

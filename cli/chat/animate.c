@@ -7,25 +7,18 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
+#include "cli/chat/width.h"
 #include "cli/term.h"
 
 enum { MIN_ROWS = 4 }; /* the last line of the answer, the canvas, the step counter */
 
-/* Columns of a character; where terminals disagree, the larger number: breaking a line too early is
- * harmless, a line that the terminal wraps is not. */
+/* Columns of a character of the canvas; where terminals disagree, the larger number: breaking a
+ * line too early is harmless, a line that the terminal wraps is not. */
 static int width_of(uint32_t cp)
 {
-    if ((cp >= 0x300 && cp <= 0x36F) || (cp >= 0x200B && cp <= 0x200F) ||
-        (cp >= 0xFE00 && cp <= 0xFE0F)) {
-        return 0;
-    }
-    return cp >= 0x1100 && (cp <= 0x115F || (cp >= 0x231A && cp <= 0x27BF) ||
-                            (cp >= 0x2B1B && cp <= 0x2B55) || (cp >= 0x2E80 && cp <= 0xA4CF) ||
-                            (cp >= 0xAC00 && cp <= 0xD7A3) || (cp >= 0xF900 && cp <= 0xFAFF) ||
-                            (cp >= 0xFE30 && cp <= 0xFE6F) || (cp >= 0xFF00 && cp <= 0xFF60) ||
-                            (cp >= 0xFFE0 && cp <= 0xFFE6) || cp >= 0x1F000)
-               ? 2
-               : 1;
+    const bool symbol =
+        (cp >= 0x231A && cp <= 0x27BF) || (cp >= 0x2B1B && cp <= 0x2B55) || cp >= 0x1F000;
+    return symbol ? 2 : char_width(cp);
 }
 
 static int screen_rows(void)
@@ -47,7 +40,7 @@ void animate_text(animation *a, const char *text, size_t len)
     for (size_t i = 0; i < len;) {
         uint32_t cp;
         i += bz_utf8_decode(text + i, len - i, &cp);
-        const int width = width_of(cp);
+        const int width = char_width(cp);
         if (cp == '\n') {
             a->column = 0;
         } else if (cp == '\t') {

@@ -64,6 +64,9 @@ typedef struct asking {
     bool quiet; /* no part yet: the progress line may show */
     bool ended; /* the turn has ended, by an end token or a stop string */
     bool full;  /* no memory */
+
+    const bz_session *session; /* until the first step of a prefill has told what it reuses */
+    uint64_t reused_before;
 } asking;
 
 static void drain(asking *k)
@@ -125,6 +128,16 @@ static bz_status on_event(asking *k, const bz_event *e, bz_error *err)
     return k->full ? bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.") : status;
 }
 
+/* The speed of a prompt, and so the time left, counts from the tokens that are reused. */
+static void begin_progress(asking *k)
+{
+    if (k->session) {
+        term_progress(bz_session_get_stats(k->session).reused - k->reused_before,
+                      k->a->prompt_tokens, "tokens");
+        k->session = NULL;
+    }
+}
+
 /* Steps a job until it is done, the turn has ended or the user pressed Ctrl-C, which is checked
  * between steps of a few milliseconds. */
 static bz_status run(asking *k, bz_job *job, bz_error *err)
@@ -137,7 +150,7 @@ static bz_status run(asking *k, bz_job *job, bz_error *err)
         bz_status status = BZ_OK;
         switch (bz_job_step(job, &need)) {
         case BZ_JOB_AGAIN:
-        case BZ_JOB_NEED_GPU: break;
+        case BZ_JOB_NEED_GPU: begin_progress(k); break;
         case BZ_JOB_NEED_BYTES:
             return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
         case BZ_JOB_EVENT:
@@ -229,7 +242,10 @@ static bz_status prefill(asking *k, bz_session *session, bz_error *err)
     bz_status status = bz_turn_prefill(session, k->turn, &job, err);
     if (status == BZ_OK) {
         busy(k, "reading the prompt");
+        k->session = session;
+        k->reused_before = reused;
         status = run(k, job, err);
+        k->session = NULL;
     }
     bz_job_free(job);
     k->a->prompt_s = cli_seconds() - start;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/chat/history.h"
@@ -90,10 +91,28 @@ static bool blank(const char *text)
     return text[strspn(text, " \t\r\n")] == 0;
 }
 
+/* A message with which the model's conversations begin, as if it had been typed or answered. */
+static void print_pinned(const conversation *t, size_t i)
+{
+    bz_arena arena = {0};
+    bz_str role, text;
+    if (conversation_message(t, i, &arena, &role, &text)) {
+        const bool user = bz_str_is(role, "user");
+        fprintf(stderr, "%s%s", term_dim(), user ? ">>> " : bz_str_is(role, "system") ? "(" : "");
+        term_write_model_text(STDERR_FILENO, text.data, text.len);
+        fprintf(stderr, "%s%s\n%s", bz_str_is(role, "system") ? ")" : "", term_plain(),
+                user ? "" : "\n");
+    }
+    bz_arena_free(&arena);
+}
+
 static void greet(const chat *c)
 {
     if (!c->r->o->quiet) {
         fprintf(stderr, "%s. /help lists the commands, Ctrl-D ends the chat.\n", c->r->name);
+        for (size_t i = 0; i < c->r->conversation.n_pinned; i++) {
+            print_pinned(&c->r->conversation, i);
+        }
     }
 }
 

@@ -15,6 +15,11 @@ typedef struct chat {
 /* Runs a line that begins with '/'; false: it is text, not a command. */
 bool chat_command(chat *c, const char *line);
 
+/* chat_show.c: what Ollama's /show prints of a model. */
+void chat_show_modelfile(const chat *c);
+void chat_show_template(const chat *c);
+void chat_show_license(const chat *c);
+
 /* chat_set.c */
 void chat_set(chat *c, const char *rest); /* the command /set */
 void chat_print_settings(const chat *c, bool explain);

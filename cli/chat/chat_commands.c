@@ -15,17 +15,22 @@
 
 static void help(chat *c, const char *rest)
 {
-    (void)c;
-    (void)rest;
+    const bz_str about = chat_next_word(&rest);
+    const char *name = about.len && about.data[0] == '/' ? about.data + 1 : about.data;
+    if (strncmp(name, "set", 3) == 0) { /* "/? set" and "/? /set", as in Ollama */
+        chat_print_settings(c, true);
+        return;
+    }
     fputs("  /set                 list all settings\n"
           "  /set NAME VALUE      for example /set temperature 0.5, /set system You are a poet.\n"
           "  /set NAME default    back to the model's own value\n"
           "  /set think, nothink  turn thinking on or off\n"
           "  /set verbose, quiet  turn timings after each answer on or off\n"
+          "  /set history, nohistory, wordwrap, nowordwrap\n"
           "  /image FILE          attach an image to the next message\n"
           "  /audio FILE          attach an audio file\n"
           "  /show                the model, the conversation, the settings\n"
-          "  /show system, messages\n"
+          "  /show messages, system, parameters, modelfile, template, license\n"
           "  /clear               start a new conversation\n"
           "  /save FILE           save the conversation to a file\n"
           "  /load FILE           continue a saved conversation\n"
@@ -81,6 +86,12 @@ static void show(chat *c, const char *rest)
         show_messages(c);
     } else if (chat_word_is(what, "parameters")) {
         chat_print_settings(c, false);
+    } else if (chat_word_is(what, "modelfile")) {
+        chat_show_modelfile(c);
+    } else if (chat_word_is(what, "template")) {
+        chat_show_template(c);
+    } else if (chat_word_is(what, "license")) {
+        chat_show_license(c);
     } else if (what.len == 0 || chat_word_is(what, "info")) {
         settings s = {0};
         bz_session_stats stats = bz_session_get_stats(r->session);
@@ -100,7 +111,8 @@ static void show(chat *c, const char *rest)
         chat_print_settings(c, false);
         settings_free(&s);
     } else {
-        chat_say("Use /show, /show system, /show messages or /show parameters.");
+        chat_say("Use /show, or /show messages, system, parameters, modelfile, template or "
+                 "license.");
     }
 }
 
@@ -110,7 +122,7 @@ static void clear(chat *c, const char *rest)
 {
     (void)rest;
     const bool waiting = c->r->n_files > 0;
-    conversation_truncate(&c->r->conversation, 0);
+    conversation_truncate(&c->r->conversation, c->r->conversation.n_pinned);
     run_detach(c->r);
     media_cache_clear(&c->r->cache);
     chat_say(waiting ? "A new conversation; attached images and audio are dropped."

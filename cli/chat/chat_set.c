@@ -38,8 +38,9 @@ void chat_print_settings(const chat *c, bool explain)
             }
         }
         print_stops(&s);
-        fprintf(stderr, "  %-18s %s\n  %-18s %s\n  %-18s %s\n", "think", r->think ? "yes" : "no",
-                "verbose", r->verbose ? "yes" : "no", "history", c->no_history ? "no" : "yes");
+        fprintf(stderr, "  %-18s %s\n  %-18s %s\n  %-18s %s\n  %-18s %s\n", "think",
+                r->think ? "yes" : "no", "verbose", r->verbose ? "yes" : "no", "wordwrap",
+                r->wrap ? "yes" : "no", "history", c->no_history ? "no" : "yes");
     }
     settings_free(&s);
 }
@@ -70,6 +71,22 @@ static void set_stop(chat *c, const char *rest)
         chat_say(text ? err.text : "Not enough memory.");
     }
     free(text);
+}
+
+/* "/set parameter stop A B": these instead of all others, as in Ollama. */
+static void set_stop_words(chat *c, const char *rest)
+{
+    bz_error err = {0};
+    if (rest[0] == '"' || !rest[0]) {
+        set_stop(c, rest);
+        return;
+    }
+    settings_clear_stops(&c->r->given);
+    for (bz_str word = chat_next_word(&rest); word.len; word = chat_next_word(&rest)) {
+        if (settings_add_stop(&c->r->given, word.data, word.len, &err) != BZ_OK) {
+            chat_complain(&err);
+        }
+    }
 }
 
 /* The context size belongs to the session: makes a new one, which reads the conversation again. */
@@ -121,18 +138,20 @@ static bool set_switch(chat *c, bz_str name)
 {
     static const struct {
         const char *name;
-        enum { THINK, VERBOSE, NO_HISTORY } which;
+        enum { THINK, VERBOSE, NO_HISTORY, WRAP } which;
         bool value;
     } switches[] = {
         {"think", THINK, true},          {"nothink", THINK, false},
         {"verbose", VERBOSE, true},      {"quiet", VERBOSE, false},
         {"noverbose", VERBOSE, false},   {"history", NO_HISTORY, false},
-        {"nohistory", NO_HISTORY, true},
+        {"nohistory", NO_HISTORY, true}, {"wordwrap", WRAP, true},
+        {"nowordwrap", WRAP, false},
     };
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
         if (chat_word_is(name, switches[i].name)) {
             bool *field = switches[i].which == THINK     ? &c->r->think
                           : switches[i].which == VERBOSE ? &c->r->verbose
+                          : switches[i].which == WRAP    ? &c->r->wrap
                                                          : &c->no_history;
             *field = switches[i].value;
             return true;
@@ -144,18 +163,22 @@ static bool set_switch(chat *c, bz_str name)
 void chat_set(chat *c, const char *rest)
 {
     bz_str name = chat_next_word(&rest);
-    if (chat_word_is(name, "parameter") && rest[0]) { /* as in Ollama */
+    const bool parameter = chat_word_is(name, "parameter");
+    if (parameter && rest[0]) { /* as in Ollama */
         name = chat_next_word(&rest);
     }
     const int id = settings_find(name.data, name.len);
-    if (name.len == 0) {
+    if (name.len == 0 || chat_word_is(name, "parameter")) {
         chat_print_settings(c, true);
     } else if (chat_word_is(name, "system")) {
         set_system(c, rest);
     } else if (chat_word_is(name, "stop")) {
-        set_stop(c, rest);
+        (parameter ? set_stop_words : set_stop)(c, rest);
     } else if (id < SETTINGS) {
         set_number(c, (setting)id, rest);
+    } else if (chat_word_is(name, "format")) {
+        chat_say("Answers cannot be constrained to JSON here; ask for JSON in the message.");
+    } else if (chat_word_is(name, "noformat")) { /* Ollama's default, and always so here */
     } else if (!set_switch(c, name)) {
         char shown[200];
         fprintf(stderr, "There is no setting '%s'; /set lists them.\n", bz_str_show(name, shown));

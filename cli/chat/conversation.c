@@ -24,6 +24,7 @@ void conversation_truncate(conversation *t, size_t n)
     while (t->n > n) {
         free(t->messages[--t->n]);
     }
+    t->n_pinned = t->n_pinned < n ? t->n_pinned : n;
 }
 
 bool conversation_set_system(conversation *t, const char *text)
@@ -63,6 +64,14 @@ static bool add(conversation *t, bz_json_buffer *b, bool ok)
     t->messages = more;
     t->messages[t->n++] = b->text;
     return true;
+}
+
+bool conversation_pin(conversation *t, const char *json)
+{
+    bz_json_buffer b = {0};
+    const bool ok = add(t, &b, put(&b, json));
+    t->n_pinned += ok;
+    return ok;
 }
 
 bool conversation_add_user(conversation *t, const char *text, size_t len)
@@ -171,6 +180,14 @@ static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error
     return status;
 }
 
+/* How many of the saved messages stay when others are dropped, the system prompt included. */
+static bool put_pinned(bz_json_buffer *b, const conversation *t)
+{
+    char text[40];
+    snprintf(text, sizeof text, ",\"pinned\":%zu", t->n_pinned + (t->system != NULL));
+    return t->n_pinned == 0 || put(b, text);
+}
+
 bz_status conversation_save(const conversation *t, const char *path, const char *model,
                             bz_error *err)
 {
@@ -178,7 +195,7 @@ bz_status conversation_save(const conversation *t, const char *path, const char 
     bz_status status = check_target(path, err);
     if (status == BZ_OK &&
         !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
-          put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
+          put_pinned(&b, t) && put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to save the chat.");
     }
     if (status == BZ_OK) {
@@ -227,6 +244,11 @@ static bz_status read_conversation(conversation *t, const char *path, const bz_j
         if (!take(t, m)) {
             return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the chat.");
         }
+    }
+    double pinned = 0;
+    if (bz_json_to_double(bz_json_get(root, "pinned"), &pinned)) {
+        pinned -= t->system != NULL;
+        t->n_pinned = pinned <= 0 ? 0 : pinned < (double)t->n ? (size_t)pinned : t->n;
     }
     return BZ_OK;
 }

@@ -9,11 +9,15 @@
 typedef struct conversation {
     char **messages; /* [n] owned */
     size_t n;
-    char *system; /* owned; NULL: none */
+    size_t n_pinned; /* of them, the first ones, which stay when others are dropped */
+    char *system;    /* owned; NULL: none */
 } conversation;
 
 void conversation_free(conversation *t);
 void conversation_truncate(conversation *t, size_t n); /* keeps the first n messages */
+
+/* A message with which every conversation of a model begins: a JSON object. False: no memory. */
+bool conversation_pin(conversation *t, const char *json);
 
 /* false: no memory */
 bool conversation_set_system(conversation *t, const char *text); /* NULL: none */

@@ -99,13 +99,23 @@ typedef struct message {
     bool begun, quoted;
 } message;
 
+/* Where quoted text begins: at the start, or after "/set system"; NULL: it does not. */
+static char *opening_quotes(char *line)
+{
+    static const char set[] = "/set system ";
+    char *at = strncmp(line, set, sizeof set - 1) == 0 ? line + sizeof set - 1 : line;
+    return strncmp(at, QUOTES, 3) == 0 ? at : NULL;
+}
+
 /* Appends a line; false: the message continues. */
 static bool add_line(message *m, char *line, bool pasting)
 {
     bool done = !pasting;
-    if (!m->begun && !pasting && strncmp(line, QUOTES, 3) == 0) {
+    char *quotes = m->begun || pasting ? NULL : opening_quotes(line);
+    if (quotes) {
         m->quoted = true;
-        line += 3;
+        bz_json_to_buffer(&m->text, line, (size_t)(quotes - line));
+        line = quotes + 3;
     }
     m->begun = true;
     if (m->quoted) {

@@ -1,7 +1,6 @@
 /* bezel run: one answer, a chat on a terminal, or a file of prompts. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/os.h"
@@ -22,7 +21,8 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     if (status != BZ_OK) {
         return status;
     }
-    run_printer printer = {.r = r};
+    run_printer printer;
+    run_printer_init(&printer, r);
     ask_options ask_o = {.generate = settings_to_generate(&s),
                          .show_progress = !r->o->quiet,
                          .reports_thinking = r->show_thinking || r->o->json,
@@ -142,7 +142,7 @@ bool setting_applies(const run_state *r, setting id)
     return applies;
 }
 
-/* Settings from the store: sampling, system prompt, whether the model can think. */
+/* Settings from the store: sampling, system prompt, first messages, whether the model can think. */
 static bz_status take_store_settings(run_state *r, bz_error *err)
 {
     const bz_store_model *store = &r->m.store;
@@ -154,6 +154,7 @@ static bz_status take_store_settings(run_state *r, bz_error *err)
     r->think = r->o->think || (!r->o->no_think && thinks);
     r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_interactive());
     r->verbose = r->o->verbose;
+    r->wrap = !r->o->no_wrap;
     const char *system = r->o->system ? r->o->system : store->system;
     for (int id = 0; id < SETTINGS; id++) {
         if (r->given.set[id] && !setting_applies(r, (setting)id)) {
@@ -162,6 +163,11 @@ static bz_status take_store_settings(run_state *r, bz_error *err)
     }
     if (system && system[0] && !conversation_set_system(&r->conversation, system)) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the system prompt.");
+    }
+    for (size_t i = 0; i < store->messages.n; i++) {
+        if (!conversation_pin(&r->conversation, store->messages.json[i])) {
+            return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the model's messages.");
+        }
     }
     return settings_from_store(&r->made, &store->params, err);
 }
@@ -222,7 +228,7 @@ static int run(int argc, char **argv)
     static const char none[] = "";
     char pebble[PATH_MAX];
     cli_options o = {.model = none};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGgZ", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGgZK", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -251,20 +257,16 @@ static int run(int argc, char **argv)
     if (unnamed && !o.quiet) {
         pebble_introduce();
     }
-    char *input = NULL;
-    size_t len = o.prompt ? strlen(o.prompt) : 0;
-    const bool dash = o.prompt && strcmp(o.prompt, "-") == 0;
-    if (!o.prompts && (dash || (!o.prompt && (!isatty(STDIN_FILENO) || o.json)))) {
-        input = cli_read_stream(stdin, &len);
-        o.prompt = input;
-        if (!input) {
-            return EXIT_FAILED;
-        }
+    char *prompt;
+    size_t len;
+    if (!run_read_prompt(&o, &prompt, &len)) {
+        settings_free(&r.given);
+        return EXIT_FAILED;
     }
     interrupt_catch(!o.prompts);
-    const bool chat = !o.prompt && !o.prompts; /* in which the user may save files */
+    const bool chat = !prompt && !o.prompts; /* in which the user may save files */
     if (sandbox_enter(&o, chat, &code)) {
-        code = run_model(&r, o.prompt, len);
+        code = run_model(&r, prompt, len);
     }
     bz_session_free(r.session);
     bz_encoder_free(r.encoder);
@@ -274,7 +276,7 @@ static int run(int argc, char **argv)
     settings_free(&r.given);
     settings_free(&r.made);
     conversation_free(&r.conversation);
-    free(input);
+    free(prompt);
     return interrupt_finish(code);
 }
 
@@ -285,7 +287,7 @@ const cli_verb cli_run_verb = {
     "  bezel run pebble-diffusion \"Tell me a story about a fox.\"\n"
     "  bezel run gemma4:e2b\n"
     "  bezel run model.gguf \"Why is the sky blue?\" --no-think\n"
-    "  bezel run gemma4:e2b - < letter.txt > answer.txt\n"
+    "  bezel run gemma4:e2b \"Summarize this letter:\" < letter.txt > answer.txt\n"
     "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"
     "MODEL is a GGUF file, a name from 'bezel list', or a tiny demo model that comes with Bezel:\n"
@@ -293,8 +295,11 @@ const cli_verb cli_run_verb = {
     "prompt of\n"
     "several words is the only argument. Without PROMPT, 'run' starts a chat on a terminal; "
     "elsewhere it\n"
-    "reads the prompt from standard input. The answer goes to stdout, everything else to "
-    "stderr.\n\n"
+    "reads the prompt from standard input. Text piped in beside a PROMPT is appended to it. The "
+    "answer\n"
+    "goes to stdout, everything else to stderr. Ollama's spellings of options, such as "
+    "--hidethinking,\n"
+    "--nowordwrap and --think=false, work too.\n\n"
     "  -n, --max-tokens N         maximum tokens of the answer, thinking included\n"
     "  -c, --ctx N                context size in tokens (default: what fits in memory, up to "
     "32768)\n"
@@ -316,6 +321,7 @@ const cli_verb cli_run_verb = {
     "  -v, --verbose              print timings after the answer\n"
     "  -q, --quiet                no progress, no greeting\n"
     "      --no-color             no colors, as with the environment variable NO_COLOR\n"
+    "      --no-wrap              break lines at the edge of the terminal, not between words\n"
     "      --no-animation         diffusion models: print finished text only\n"
     "      --threads N, --device cpu|gpu, --kernels avx2|neon|plain, --chunk N, --no-fuse\n"
     "      --exact                float32 activations instead of int8: slower, more precise\n"

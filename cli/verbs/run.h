@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/chat/media_cache.h"
 #include "cli/chat/conversation.h"
+#include "cli/chat/wrap.h"
 
 typedef struct run_state {
     const cli_options *o;
@@ -21,8 +22,13 @@ typedef struct run_state {
     size_t n_files;
     media_cache cache; /* encoded media of the conversation and of `files` */
     bool think, show_thinking, verbose;
+    bool wrap; /* lines end between words before the right edge of a terminal */
     double load_s;
 } run_state;
+
+/* The prompt, which the caller frees; NULL: there is none, for a chat or a file of prompts. Text
+ * that is piped in beside a prompt is appended to it. False: after a message. */
+bool run_read_prompt(const cli_options *o, char **prompt, size_t *len);
 
 /* The settings that apply: given, else from the store; a random seed if none is set. Free them. */
 bz_status run_settings(const run_state *r, settings *out, bz_error *err);
@@ -62,9 +68,11 @@ typedef struct run_printer {
     const run_state *r;
     bool thinking;       /* is being printed */
     bool open_line;      /* the last line on stdout has no newline yet */
+    wrap wrap;           /* holds back the last word */
     animation animation; /* of a diffusion model's canvas */
 } run_printer;
 
+void run_printer_init(run_printer *p, const run_state *r);
 void run_print_canvas(void *printer, const bz_job *job, const bz_event *e);
 
 void run_print_part(void *printer, bz_turn_part part, const char *text, size_t len);

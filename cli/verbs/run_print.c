@@ -4,22 +4,46 @@
 #include "cli/verbs/run.h"
 #include "cli/term.h"
 
+/* Text as it goes to the terminal, with the newlines between words. */
+static void write_wrapped(void *printer, const char *text, size_t len)
+{
+    run_printer *p = printer;
+    term_put_model_text(p->thinking ? STDERR_FILENO : STDOUT_FILENO, text, len);
+    animate_text(&p->animation, text, len);
+}
+
+/* The cursor is at the start of a line, where other text begins. */
+static void restart(run_printer *p)
+{
+    wrap_restart(&p->wrap);
+    p->animation.column = 0;
+    p->wrap.columns =
+        p->r->wrap && term_is_tty(p->thinking ? STDERR_FILENO : STDOUT_FILENO) ? term_width : NULL;
+}
+
+void run_printer_init(run_printer *p, const run_state *r)
+{
+    *p = (run_printer){.r = r, .wrap = {.write = write_wrapped, .user = p}};
+    restart(p);
+}
+
 static void begin_thinking(run_printer *p)
 {
     if (!p->thinking) {
         p->thinking = true;
-        p->animation.column = 0;
         fprintf(stderr, "%sThinking...\n", term_dim());
+        restart(p);
     }
 }
 
 static void end_thinking(run_printer *p)
 {
     if (p->thinking) {
+        wrap_flush(&p->wrap);
         p->thinking = false;
         fprintf(stderr, "\n...done thinking.%s\n\n", term_plain());
         fflush(stderr);
-        p->animation.column = 0;
+        restart(p);
     }
 }
 
@@ -27,9 +51,10 @@ static void end_line(run_printer *p)
 {
     if (p->open_line) {
         p->open_line = false;
+        wrap_flush(&p->wrap);
         putchar('\n');
         fflush(stdout);
-        p->animation.column = 0;
+        restart(p);
     }
 }
 
@@ -41,13 +66,12 @@ void run_print_part(void *printer, bz_turn_part part, const char *text, size_t l
         if (p->r->show_thinking) {
             end_line(p);
             begin_thinking(p);
-            term_write_model_text(STDERR_FILENO, text, len);
-            animate_text(&p->animation, text, len);
+            wrap_text(&p->wrap, text, len);
         }
     } else if (part == BZ_TURN_ANSWER || part == BZ_TURN_BROKEN_CALL) {
         end_thinking(p);
-        term_write_model_text(STDOUT_FILENO, text, len);
-        animate_text(&p->animation, text, len);
+        wrap_text(&p->wrap, text, len);
+        fflush(stdout);
         p->open_line = len > 0 ? text[len - 1] != '\n' : p->open_line;
     } else if (part == BZ_TURN_CALL) { /* cannot be run here, but should be visible */
         end_thinking(p);
@@ -61,6 +85,9 @@ void run_print_part(void *printer, bz_turn_part part, const char *text, size_t l
 void run_print_canvas(void *printer, const bz_job *job, const bz_event *e)
 {
     run_printer *p = printer;
+    animate_clear(&p->animation);
+    wrap_flush(&p->wrap); /* the canvas continues the text */
+    fflush(stdout);
     animate_draw(&p->animation, p->r->m.model, bz_job_canvas(job), e->done, e->total);
 }
 

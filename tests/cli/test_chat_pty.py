@@ -21,6 +21,7 @@ import cases  # noqa: E402
 from cases import finish, need, same  # noqa: E402
 from progress import Progress  # noqa: E402
 
+import fake_store
 import scripted
 from terminal import Terminal
 
@@ -40,6 +41,8 @@ SKY = model("sky", ["The", " sky", " is", " blue", "."], context=4096)
 MUSE = model("muse", ["<|channel>", "thought", "\n\n", "Hm", "<channel|>"], context=4096)
 THINK = model("think", ["<|channel>", "thought", "\n\n", "Hm", "<channel|>", "The", " sky", " is", " blue", "."], context=4096)
 LOOP = model("loop", ["one", " two", " three", " four\n"], loop=0, context=131072)
+LINES = model("lines", ["The sky is", " blue be", "cause light", " is scattered", ".\n", "```", "\nlet code", " stay as it is; here\n", "``", "`\n\n",
+                        "\u5929\u5730\u7384\u9ec4", "\u5b87\u5b99\u6d2a", "\u8352\u65e5\u6708\u76c8", "\u6603", "."], context=4096)
 ESCAPES = model("escapes", ["<0x1B>", "[31mred", "<0x07>", "<0x08>", "end"])
 
 
@@ -275,7 +278,7 @@ def commands(chat):
     need(all(len(line) <= 80 for line in out.split("\n")), out)
     out = c.say("/set")
     for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty",
-                 "seed", "num_predict", "num_ctx", "stop", "think", "verbose"):
+                 "seed", "num_predict", "num_ctx", "stop", "think", "verbose", "wordwrap"):
         need(re.search(rf"^  {name} ", out, re.M), f"no {name} in {out}")
     for line in ("temperature 0.5", "parameter top_k 20", "seed 7", "num_predict 3", "system Be brief.", 'stop "blue"', "stop xyz", "verbose"):
         out = c.say("/set " + line)
@@ -396,6 +399,56 @@ def suspended(chat):
     need("Typed before" in c.say("/show messages"), c.screen.text())
 
 
+def wrapping(chat):
+    """lines end between words, also after the window has changed; code stays as it is"""
+    c = chat(LINES, rows=24, cols=22)
+    same(c.say("Why?"), "\n".join(("The sky is blue", "because light is", "scattered.", "```", "let code stay as it is", "; here", "```", "",
+                                  "\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352\u65e5\u6708\u76c8", "\u6603.", "", ">>>")), "22 columns")
+    c.say("/set nowordwrap")
+    same(c.say("Why?").split("\n")[1], "e light is scattered.", "without wrapping the terminal breaks the line")
+    c.say("/set wordwrap")
+    c.resized(24, 60)
+    same(c.say("Why?").split("\n")[0], "The sky is blue because light is scattered.", "60 columns")
+    d = chat(LINES, "--nowordwrap", rows=24, cols=22)
+    same(d.say("Why?").split("\n")[1], "e light is scattered.", "--nowordwrap")
+
+
+def as_in_ollama(chat):
+    """its commands, and the messages of its store"""
+    store = os.path.join(top, "store")
+    fake_store.add(store, "stone:latest", SKY, system="You are a stone.", params={"temperature": 0.5, "stop": ["zzz"]},
+                   messages=[{"role": "user", "content": "Is it day?"}, {"role": "assistant", "content": "It is day."}])
+    c = chat("stone", env={"OLLAMA_MODELS": store})
+    need(">>> Is it day?\nIt is day.\n\n>>>" in c.screen.text(), "the first messages are shown: " + c.screen.text())
+    same(re.findall(r"^  (user|assistant) +(.*)$", c.say("/show messages"), re.M), [("user", "Is it day?"), ("assistant", "It is day.")], "messages")
+    out = c.say("/show modelfile")
+    for line in ("# Modelfile of stone:latest", "PARAMETER temperature 0.5", 'PARAMETER stop "zzz"', 'SYSTEM """You are a stone."""',
+                 'MESSAGE user """Is it day?"""', 'MESSAGE assistant """It is day."""'):
+        need(line in out.replace("\n", "\n"), f"{line}: {out}")
+    need(re.search(r"^FROM /", out, re.M), out)
+    need("The file has no template" in c.say("/show template"), c.screen.text())
+    need("The file names no license." in c.say("/show license"), c.screen.text())
+    c.say("Why?")
+    c.say("/clear")
+    same(len(re.findall(r"^  (user|assistant) ", c.say("/show messages"), re.M)), 2, "messages after /clear")
+    c.say("/save ~/stone.json")
+    same(json.load(open(os.path.join(c.home, "stone.json")))["pinned"], 3, "pinned messages in the file")
+    c.say("/load ~/stone.json")
+    c.say("/clear")
+    same(len(re.findall(r"^  (user|assistant) ", c.say("/show messages"), re.M)), 2, "messages after /load and /clear")
+    c.say("/set parameter stop blue is")
+    need(re.search(r'stop +"blue" "is"', c.say("/show parameters")), c.screen.text())
+    same(c.say("Why?"), "The sky\n\n>>>", "two stop strings")
+    for line, answer in (("/set format json", "Answers cannot be constrained to JSON here; ask for JSON in the message."),
+                         ("/set noformat", ""), ("/set parameter volume 3", "There is no setting 'volume'; /set lists them.")):
+        same(c.say(line), answer + ("\n" if answer else "") + ">>>", line)
+    need("temperature" in c.say("/? set") and "num_ctx" in c.say("/set parameter"), c.screen.text())
+    c.type('/set system """You are\ra poet."""\r')
+    c.until(lambda: "The system prompt is set." in c.screen.text(), what="a system prompt of two lines")
+    c.prompt()
+    same(c.say("/show system"), "You are\na poet.\n>>>", "/show system")
+
+
 def full(chat):
     c = chat(LOOP, "-c", "128")
     out = c.say("Count.")
@@ -446,8 +499,10 @@ def progress(chat):
     before = len(c.raw)
     start = time.time()
     out = c.say("x")
-    shown = re.findall(rb"reading the prompt: (\d+) of (\d+) tokens, \d+ s", c.raw[before:])
+    shown = re.findall(rb"reading the prompt: (\d+) of (\d+) tokens, (\d+) %, \d+ s", c.raw[before:])
     seconds = time.time() - start
+    need(all(int(percent) == 100 * int(done) // int(total) for done, total, percent in shown), f"percent: {shown}")
+    need(seconds < 5 or b" s left" in c.raw[before:], "the time that is left is missing")
     need(seconds < 1.2 or shown, f"no line in {seconds:.1f} s")
     need(len(shown) <= 10 * seconds + 1, f"{len(shown)} times in {seconds:.1f} s")
     same(out, "one\n(stopped at num_predict tokens)\n\n>>>", "what is left of it")
@@ -530,7 +585,7 @@ def main():
         for name, run in (("a conversation", talk), ("thinking", thinking), ("escapes of a model", safe), ("reuse", reuse),
                           ("line editing", editing), ("another locale", other_locale), ("history", recall), ("several lines", several_lines),
                           ("pasted text", pasting), ("the window's size", window), ("commands", commands), ("saving and loading", saving),
-                          ("Ctrl-C", stopping), ("quitting", ending), ("Ctrl-Z and back", suspended), ("a full context", full),
+                          ("Ctrl-C", stopping), ("quitting", ending), ("Ctrl-Z and back", suspended), ("a full context", full), ("lines of words", wrapping), ("Ollama's commands and messages", as_in_ollama),
                           ("answers written to a file", apart), ("progress", progress), ("images in a chat", images),
                           ("images of questions that fail", images_wait)):
             case(name, run)

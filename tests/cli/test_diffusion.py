@@ -116,7 +116,7 @@ def in_terminal(cols, rows, *extra):
 
 
 def condenses(_):
-    for cols, rows in ((100, 60), (40, 100)):
+    for cols, rows in ((100, 60), (40, 100), (40, 9), (20, 5)):  # in small windows too nothing goes into the scrollback
         still, sent = in_terminal(cols, rows, "--no-animation")
         need("step " not in sent, "--no-animation draws")
         moving, sent = in_terminal(cols, rows)

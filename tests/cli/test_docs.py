@@ -99,7 +99,7 @@ def completion():
         for line, want in (("bezel sh", ["show"]), ("bezel d", ["diffuse", "doctor"]), ("bezel --v", ["--version"]),
                            ("bezel run ", ["gemma4:e2b", "gemma4:e4b", "models", "one.gguf", "store", "two words.gguf"]),
                            ("bezel run gemma4:e2", ["e2b"]), ("bezel show o", ["one.gguf"]), ("bezel show --wgsl linear_s", ["linear_short", "linear_short_any"]),
-                           ("bezel run x --no-", ["--no-animation", "--no-color", "--no-fuse", "--no-think"]), ("bezel list --", ["--json"]),
+                           ("bezel run x --no-", ["--no-animation", "--no-color", "--no-fuse", "--no-think", "--no-wrap"]), ("bezel list --", ["--json"]),
                            ("bezel run x --device g", ["gpu"]), ("bezel run x --prompts in", ["in.jsonl"]), ("bezel run x --seed ", []),
                            ("bezel list ", []), ("bezel rm gemma4:e2", ["e2b"]), ("bezel stop gemma4:e2", ["e2b"]), ("bezel ps ", []), ("bezel cp gemma4:e4", ["e4b"]), ("bezel pull --ins", ["--insecure"]), ("bezel pull --retries ", []), ("bezel serve o", ["one.gguf"]), ("bezel serve --model o", ["one.gguf"]), ("bezel serve --dir m", ["models"]),
                            ("bezel serve --port ", []), ("bezel serve --op", ["--open"])):

@@ -98,11 +98,15 @@ def shortened(folder, *args, stdin):
     """the model's file is cut off while an answer is computed"""
     path = shutil.copy(NANO, os.path.join(folder, "shrinks.gguf"))
     with subprocess.Popen([BEZEL, "run", path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
-        p.stdin.write(stdin)
-        p.stdin.flush()
+        if stdin:
+            p.stdin.write(stdin)
+            p.stdin.flush()
+        else:
+            p.stdin.close()               # else it waits for text beside the prompt
+            p.stdin = None
         p.stdout.readline()
         os.truncate(path, 5000)
-        _, err = p.communicate(stdin, timeout=60)
+        _, err = p.communicate(stdin or None, timeout=60)
     same(p.returncode, 1, f"the exit code ({err})")
     need("was shortened by another program while it was used" in err, err)
 

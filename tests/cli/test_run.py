@@ -76,6 +76,40 @@ def plain():
     same(run(SKY, "--", "Why?")[0], out, "the answer after --")
 
 
+def beside_a_prompt():
+    """text that is piped in is appended; there is none on a terminal or /dev/null"""
+    def prompt_tokens(*args, stdin=""):
+        return events(SKY, *args, stdin=stdin)[-1]["usage"]["prompt_tokens"]
+
+    alone, both = prompt_tokens("Summarize:"), prompt_tokens("Summarize:", stdin="a letter\n")
+    need(both > alone, f"{both} tokens with the text, {alone} without")
+    same(prompt_tokens("Summarize:\n\na letter\n"), both, "as one prompt")
+    same(prompt_tokens("-", stdin="Summarize:\n\na letter\n"), both, "as one text")
+    path = os.path.join(folder, "letter.txt")
+    with open(path, "w") as f:
+        f.write("a letter\n")
+    for source, want in ((path, both), (os.devnull, alone)):
+        with open(source) as f:
+            p = subprocess.run([BEZEL, "run", SKY, "Summarize:", "--json", "--threads", "1"], stdin=f, capture_output=True, env=ENV, timeout=PATIENCE)
+        same(json.loads(p.stdout.splitlines()[-1])["usage"]["prompt_tokens"], want, source)
+    p = subprocess.run([BEZEL, "run", SKY, "Why?", "--threads", "1"], stdin=None, close_fds=True, preexec_fn=lambda: os.close(0),
+                       capture_output=True, env=ENV, timeout=PATIENCE)
+    same(p.stdout, b"The sky is blue.\n", "with standard input closed")
+
+
+def spellings_of_ollama():
+    same(run(THINK, "Why?", "--hidethinking", "--nowordwrap", "--verbose")[0], "The sky is blue.\n", "--hidethinking")
+    on, off = (events(THINK, "Why?", *o)[-1]["usage"]["prompt_tokens"] for o in (["--think=high"], ["--think=false"]))
+    same([on, off], [events(THINK, "Why?", o)[-1]["usage"]["prompt_tokens"] for o in ("--think", "--no-think")], "--think with a value")
+    for args, words in ((["--format", "json"], "answers are not constrained"), (["--format=json"], "answers are not constrained"),
+                        (["--keepalive", "5m"], "bezel serve --keep-alive"), (["--insecure"], "bezel pull --insecure"),
+                        (["--truncate"], "embeddings"), (["--think=maybe"], "true, false, low, medium or high"),
+                        (["--think=true", "--think=false"], "cannot be used together")):
+        out, err = run(SKY, "Why?", *args, code=2)
+        need(words in err and not out, f"{args}: {err}")
+    need("unknown option '--keepalive'" in bezel("show", SKY, "--keepalive", code=2)[1], "of run only")
+
+
 def thinking():
     out, err = run(THINK, "Why?")
     same([out, err], ["The sky is blue.\n", ""], "piped")
@@ -281,7 +315,7 @@ def closed_pipe():
 
 def main():
     started = time.time()
-    for name, what in (("run answers on stdout", plain), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
+    for name, what in (("run answers on stdout", plain), ("text piped in beside a prompt", beside_a_prompt), ("Ollama's spellings", spellings_of_ollama), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
                        ("control tokens are not shown", control_tokens), ("stop strings", stops), ("lengths", lengths),
                        ("seeds and sampling", seeds), ("bad values", bad_values), ("system prompt", system),
                        ("parameters of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):

@@ -42,7 +42,7 @@ static void check_settings(const settings *s)
 }
 
 /* The request is JSON whatever the line holds, and has a turn to answer or is refused. */
-static void check_request(const prompt_line *line, const settings *s)
+static void check_request(prompt_line *line, const settings *s)
 {
     bz_json_buffer request = {0};
     bz_arena arena = {0};
@@ -50,7 +50,8 @@ static void check_request(const prompt_line *line, const settings *s)
     bz_conversation chat;
     bz_prompt prompt = {0};
     bz_error err = {0};
-    if (prompt_line_request(line, "Be brief.", true, s, &request)) {
+    char first[] = "{\"role\":\"user\",\"content\":\"Hi\"}", *list[] = {first};
+    if (prompt_line_request(line, "Be brief.", list, 1, true, s, &request)) {
         must(bz_json_read(&root, request.text, request.n, &arena, &err) == BZ_OK);
         must(bz_json_is(bz_json_get(root, "stop"), BZ_JSON_ARRAY));
         if (bz_chat_read(&chat, root, &arena, &err) == BZ_OK) {
