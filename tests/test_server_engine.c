@@ -354,18 +354,18 @@ static void test_opening(void)
 /* One client asks for much, in two programs; another machine and another program for little. */
 static void test_fairness(void)
 {
-    enum { MUCH = 12 };
+    enum { EAGER = 12 };
     char text[2048];
     int ends;
     begin("machines, and programs of a machine, take turns");
     for (uint32_t parallel = 1; parallel <= 2; parallel++) {
         engine *e = begin_engine(&(engine_options){.parallel = parallel, .no_store = true});
-        engine_work *much[MUCH], *few[2];
-        for (size_t i = 0; i < MUCH; i++) {
+        engine_work *eager[EAGER], *few[2];
+        for (size_t i = 0; i < EAGER; i++) {
             engine_request r = chat(STORY);
             r.client = 1;
             r.program = 1;
-            much[i] = submit(e, r);
+            eager[i] = submit(e, r);
         }
         for (size_t i = 0; i < 2; i++) {
             engine_request r = chat(STORY);
@@ -377,17 +377,17 @@ static void test_fairness(void)
             CHECK(await(few[i], text, sizeof text, &ends) == ENGINE_DONE);
         }
         size_t waiting = 0;
-        for (size_t i = 0; i < MUCH; i++) {
+        for (size_t i = 0; i < EAGER; i++) {
             engine_event *events;
-            waiting += engine_poll(much[i], &events) == ENGINE_WAITING;
+            waiting += engine_poll(eager[i], &events) == ENGINE_WAITING;
             engine_events_free(events);
         }
-        CHECKF(waiting >= MUCH / 3, "%zu of %d wait, %u at a time", waiting, MUCH, parallel);
+        CHECKF(waiting >= EAGER / 3, "%zu of %d wait, %u at a time", waiting, EAGER, parallel);
         for (size_t i = 0; i < 2; i++) {
             engine_release(few[i]);
         }
-        for (size_t i = 0; i < MUCH; i++) {
-            engine_release(much[i]);
+        for (size_t i = 0; i < EAGER; i++) {
+            engine_release(eager[i]);
         }
         engine_free(e);
     }

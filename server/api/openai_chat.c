@@ -12,7 +12,9 @@ static void put_call(answer *a, bz_json *j, bz_str name, const bz_json_node *arg
 {
     char id[API_ID_SIZE];
     bz_json_object(j);
-    bz_json_put_uint(j, "index", index);
+    if (a->stream) {
+        bz_json_put_uint(j, "index", index);
+    }
     bz_json_put_text(j, "id", api_id(a->api, "call_", id));
     bz_json_put_text(j, "type", "function");
     bz_json_key(j, "function");

