@@ -5,9 +5,10 @@
 
 #include "base/os.h"
 
-/* Workers wait for `round` to change: first they spin, since the steps of a plan follow each
- * other within microseconds, then they sleep. */
-enum { SPINS = 4000 };
+/* Threads wait for each other: first they spin, since the steps of a plan follow each other within
+ * microseconds, then they sleep. How long a pause takes depends on the processor, so the time is
+ * measured. */
+enum { SPIN_NS = 30000, SPINS_PER_LOOK = 32 };
 
 struct bz_pool {
     unsigned threads;
@@ -42,6 +43,20 @@ static void spin_hint(void)
 #endif
 }
 
+/* Waits a short while for *value to become something else than `old`; returns it. */
+static unsigned spin(const atomic_uint *value, unsigned old)
+{
+    unsigned now = atomic_load(value);
+    const uint64_t end = now == old ? bz_os_now() + SPIN_NS : 0;
+    while (now == old && bz_os_now() < end) {
+        for (int i = 0; now == old && i < SPINS_PER_LOOK; i++) {
+            spin_hint();
+            now = atomic_load(value);
+        }
+    }
+    return now;
+}
+
 static void take_tasks(bz_pool *p, unsigned worker)
 {
     for (;;) {
@@ -62,11 +77,7 @@ static void worker_main(void *argument)
     bz_pool *p = w->pool;
     unsigned seen = 0;
     for (;;) {
-        unsigned round = atomic_load(&p->round);
-        for (int i = 0; round == seen && i < SPINS; i++) {
-            spin_hint();
-            round = atomic_load(&p->round);
-        }
+        unsigned round = spin(&p->round, seen);
         if (round == seen) {
             atomic_fetch_add(&p->asleep, 1); /* before the wait looks at `round` again */
             while ((round = atomic_load(&p->round)) == seen) {
@@ -158,9 +169,9 @@ uint32_t bz_pool_run(bz_pool *p, bz_pool_task task, void *context, uint32_t firs
     task(context, first, 0);
     take_tasks(p, 0);
     unsigned left = atomic_load(&p->running);
-    for (int i = 0; left && i < SPINS; i++) {
-        spin_hint();
-        left = atomic_load(&p->running);
+    for (unsigned before = 0; left && left != before;) { /* again whenever a worker finished */
+        before = left;
+        left = spin(&p->running, before);
     }
     if (left) {
         atomic_store(&p->caller_asleep, true);

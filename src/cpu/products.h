@@ -52,8 +52,8 @@ size_t bz_product_group(bz_type type);
 
 /* A block of activations: B = BZ_BLOCK_ROWS rows side by side. Memory is aligned to 4 bytes. */
 typedef struct bz_product_block {
-    uint8_t *q;                 /* [K/4][B] four values; plus 128 unless bz_products.signed_rows */
-    float *d, *sum32, *sum16;   /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */
+    uint8_t *q;               /* [K/4][B] four values; plus 128 unless bz_products.signed_rows */
+    float *d, *sum32, *sum16; /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */
     int32_t *total32, *total16; /* [K/32][B], [K/16][B] the sums, for signed_rows */
 } bz_product_block;
 

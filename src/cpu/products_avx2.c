@@ -1,9 +1,9 @@
 /* Integer products for AVX2 (products.h): 8 lanes.
  *
- * vpmaddubsw multiplies unsigned by signed bytes and adds two products, saturating at 16 bits. Weights
- * of up to six bits are unsigned here (q + offset; offset times the sum of the activations is
- * subtracted in integers), so that several such sums fit 16 bits before they are widened. For weights of
- * eight bits the sign moves to the activations, and every sum is widened at once. */
+ * vpmaddubsw multiplies unsigned by signed bytes and adds two products, saturating at 16 bits.
+ * Weights of up to six bits are unsigned here (q + offset; offset times the sum of the activations
+ * is subtracted in integers), so that several such sums fit 16 bits before they are widened. For
+ * weights of eight bits the sign moves to the activations, and every sum is widened at once. */
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -19,22 +19,49 @@ enum { L = 8 };
 /* ---- how the weights of a type are multiplied ---- */
 
 typedef struct weights_of {
-    size_t G;       /* values of a group */
-    bool has_min;   /* of the file; offsets are no minima */
-    int offset;     /* added to unpacked values */
-    size_t add;     /* sums of pairs that fit 16 bits together; 0: signed weights */
+    size_t G;     /* values of a group */
+    bool has_min; /* of the file; offsets are no minima */
+    int offset;   /* added to unpacked values */
+    size_t add;   /* sums of pairs that fit 16 bits together; 0: signed weights */
 } weights_of;
 
 /* pairs: 32767 / (254 * largest unsigned value), a divisor of 8 */
-#define W_NIBBLE  {32, true, 0, 8}  /* Q4_1, Q4_K */
-#define W_FIVE    {32, true, 0, 4}  /* Q5_1, Q5_K */
-#define W_Q2_K    {16, true, 0, 4}
-#define W_Q3_K    {16, false, 4, 4}
-#define W_Q6_K    {16, false, 32, 2}
-#define W_Q4_0    {32, false, 8, 8}
-#define W_Q5_0    {32, false, 16, 4}
-#define W_MXFP4   {32, false, 12, 4}
-#define W_SIGNED  {32, false, 0, 0} /* Q8_0, IQ4_NL, IQ4_XS */
+#define W_NIBBLE                                                                                   \
+    {                                                                                              \
+        32, true, 0, 8                                                                             \
+    } /* Q4_1, Q4_K */
+#define W_FIVE                                                                                     \
+    {                                                                                              \
+        32, true, 0, 4                                                                             \
+    } /* Q5_1, Q5_K */
+#define W_Q2_K                                                                                     \
+    {                                                                                              \
+        16, true, 0, 4                                                                             \
+    }
+#define W_Q3_K                                                                                     \
+    {                                                                                              \
+        16, false, 4, 4                                                                            \
+    }
+#define W_Q6_K                                                                                     \
+    {                                                                                              \
+        16, false, 32, 2                                                                           \
+    }
+#define W_Q4_0                                                                                     \
+    {                                                                                              \
+        32, false, 8, 8                                                                            \
+    }
+#define W_Q5_0                                                                                     \
+    {                                                                                              \
+        32, false, 16, 4                                                                           \
+    }
+#define W_MXFP4                                                                                    \
+    {                                                                                              \
+        32, false, 12, 4                                                                           \
+    }
+#define W_SIGNED                                                                                   \
+    {                                                                                              \
+        32, false, 0, 0                                                                            \
+    } /* Q8_0, IQ4_NL, IQ4_XS */
 
 /* ---- reductions ---- */
 
@@ -177,8 +204,7 @@ INLINE __m256i minus(__m256i p, __m256i total, const int offset)
 /* Sums of 4 products of two vectors of unsigned weights; 8 products fit 16 bits. */
 INLINE __m256i dot8(__m256i w0, __m256i x0, __m256i w1, __m256i x1)
 {
-    return widen(
-        _mm256_add_epi16(_mm256_maddubs_epi16(w0, x0), _mm256_maddubs_epi16(w1, x1)));
+    return widen(_mm256_add_epi16(_mm256_maddubs_epi16(w0, x0), _mm256_maddubs_epi16(w1, x1)));
 }
 
 INLINE __m256i dot_signed(__m256i w, __m256i x)
@@ -283,9 +309,9 @@ INLINE __m256 step_q5_k(__m256 a, const uint8_t *at, const few_row *x, size_t t)
     do {                                                                                           \
         const __m256i w0 = load32(b->q + 64 * (c)), w1 = load32(b->q + 64 * (c) + 32),             \
                       first = firsts(w0, w1), second = seconds(w0, w1);                            \
-        v[2 * (c)] = dot8(_mm256_or_si256(low_bits(first, 15), fifth(h0, 4 * (c))), q[4 * (c)],    \
-                          _mm256_or_si256(low_bits(second, 15), fifth(h1, 4 * (c))),               \
-                          q[4 * (c) + 1]);                                                         \
+        v[2 * (c)] =                                                                               \
+            dot8(_mm256_or_si256(low_bits(first, 15), fifth(h0, 4 * (c))), q[4 * (c)],             \
+                 _mm256_or_si256(low_bits(second, 15), fifth(h1, 4 * (c))), q[4 * (c) + 1]);       \
         v[2 * (c) + 1] =                                                                           \
             dot8(_mm256_or_si256(high_nibbles(first), fifth(h0, 4 * (c) + 1)), q[4 * (c) + 2],     \
                  _mm256_or_si256(high_nibbles(second), fifth(h1, 4 * (c) + 1)), q[4 * (c) + 3]);   \
@@ -323,9 +349,8 @@ INLINE __m256 step_q6_k(__m256 a, const uint8_t *at, const few_row *x, size_t t)
 /* The f16 numbers at the start of 8 blocks, by lane. */
 INLINE __m256 block_scales(const uint8_t *at, const size_t size)
 {
-#define AT(g) (short)bz_le16(at + (g) * size)
-    return _mm256_cvtph_ps(
-        _mm_setr_epi16(AT(0), AT(2), AT(4), AT(6), AT(1), AT(3), AT(5), AT(7)));
+#define AT(g) (short)bz_le16(at + (g)*size)
+    return _mm256_cvtph_ps(_mm_setr_epi16(AT(0), AT(2), AT(4), AT(6), AT(1), AT(3), AT(5), AT(7)));
 #undef AT
 }
 
@@ -407,7 +432,7 @@ INLINE __m256 step_mxfp4(__m256 a, const uint8_t *at, const few_row *x, size_t t
         v[j] = dot8(look_up(table, low_bits(w, 15)), q[2 * j], look_up(table, high_nibbles(w)),
                     q[2 * j + 1]);
     }
-#define AT(g) (int)bz_mxfp4_scale_bits(at[(g) * SIZE])
+#define AT(g) (int)bz_mxfp4_scale_bits(at[(g)*SIZE])
     const __m256i bits = _mm256_setr_epi32(AT(0), AT(2), AT(4), AT(6), AT(1), AT(3), AT(5), AT(7));
 #undef AT
     return add(a, minus(fold_half(v), x->total[t], OFFSET), _mm256_castsi256_ps(bits), x, t);
@@ -435,8 +460,7 @@ INLINE __m256 step_unpacked(__m256 a, bz_w8 w, const weights_of type, const few_
     __m256i v[4];
     for (size_t j = 0; j < 4; j++) {
         if (G == 16) { /* at most four bits */
-            v[j] = widen(
-                _mm256_maddubs_epi16(_mm256_add_epi8(load32(w.q + 32 * j), offset), q[j]));
+            v[j] = widen(_mm256_maddubs_epi16(_mm256_add_epi8(load32(w.q + 32 * j), offset), q[j]));
             continue;
         }
         const __m256i w0 = _mm256_add_epi8(load32(w.q + 64 * j), offset),
@@ -464,6 +488,15 @@ static void add_lanes(__m256i lanes[8], const row_order *order, size_t count, fl
     memcpy(out, sums, count * sizeof *out);
 }
 
+/* Weights are read once and in order, but the processor's own prefetching ends at each page. The
+ * address may be beyond the last block: prefetching never faults. */
+INLINE void fetch_ahead(const uint8_t *at, const size_t bytes)
+{
+    enum { AHEAD = 1536 };
+    for (size_t i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)((uintptr_t)at + AHEAD + i), _MM_HINT_T0);
+}
+
 typedef __m256 (*step_function)(__m256 a, const uint8_t *at, const few_row *x, size_t t);
 
 /* bytes: of `values` weights, which a step takes. */
@@ -477,8 +510,10 @@ INLINE void rows_of(const step_function step, const size_t values, const size_t 
         for (size_t i = 0; i < n; i++, blocks += row_bytes) {
             __m256 a = _mm256_setzero_ps();
             size_t t = 0;
-            for (; t < k / values; t++)
+            for (; t < k / values; t++) {
+                fetch_ahead(blocks + t * bytes, bytes);
                 a = step(a, blocks + t * bytes, x, t);
+            }
             if (t * values < k) {
                 uint8_t rest[8 * 34] = {0};
                 memcpy(rest, blocks + t * bytes, row_bytes - t * bytes);
@@ -571,8 +606,9 @@ static void rows(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 
 
 /* ---- many activation rows ---- */
 
-/* A panel has 8 weight rows. For each group, in the order of the sums: vectors of scales and minima,
- * then G / 4 vectors of four values of each row. Panels are packed in pairs, group by group. */
+/* A panel has 8 weight rows. For each group, in the order of the sums: vectors of scales and
+ * minima, then G / 4 vectors of four values of each row. Panels are packed in pairs, group by
+ * group. */
 INLINE size_t group_vectors(const size_t G)
 {
     return 2 + G / 4;
@@ -644,8 +680,7 @@ static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz
     const size_t G = bz_product_group(type), row_bytes = bz_row_bytes(type, k);
     for (size_t p = 0; p < BZ_PRODUCT_TILE / 8; p++) {
         const size_t first = 8 * p, n = count <= first ? 0 : count - first < 8 ? count - first : 8;
-        __m256i *panel =
-            (__m256i *)panels + p / 2 * pair_vectors(G, k) + p % 2 * group_vectors(G);
+        __m256i *panel = (__m256i *)panels + p / 2 * pair_vectors(G, k) + p % 2 * group_vectors(G);
         if (G == 16)
             pack_panel(type, 16, offset_of(type), blocks + first * row_bytes, n, k, unpacked,
                        panel);
@@ -699,8 +734,8 @@ INLINE void group_products(const size_t R, const weights_of how, const __m256i *
 }
 
 /* Two panels by R rows from row `row` of the block on. */
-INLINE void multiply_pair(const size_t R, const weights_of how, const __m256i *panels,
-                          size_t count, const bz_product_block *x, size_t row, size_t k, float *out,
+INLINE void multiply_pair(const size_t R, const weights_of how, const __m256i *panels, size_t count,
+                          const bz_product_block *x, size_t row, size_t k, float *out,
                           size_t stride)
 {
     enum { B = BZ_BLOCK_ROWS };

@@ -499,6 +499,15 @@ static void add_lanes(__m512i lanes[16], const row_order *order, size_t count, f
     _mm512_mask_storeu_ps(out, (__mmask16)((1u << count) - 1), sum);
 }
 
+/* Weights are read once and in order, but the processor's own prefetching ends at each page. The
+ * address may be beyond the last block: prefetching never faults. */
+INLINE void fetch_ahead(const uint8_t *at, const size_t bytes)
+{
+    enum { AHEAD = 1536 };
+    for (size_t i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)((uintptr_t)at + AHEAD + i), _MM_HINT_T0);
+}
+
 typedef groups16 (*step_function)(const uint8_t *bytes, const uint8_t *next, const few *x);
 
 /* size: bytes of a block of `values`. */
@@ -517,6 +526,7 @@ INLINE void rows_of(const step_function step, const bool has_min, const size_t G
             size_t t = 0;
             for (; t < whole; t++) {
                 const uint8_t *at = blocks + t * round_bytes;
+                fetch_ahead(at, round_bytes);
                 const few v = few_at(x, G, t);
                 const groups16 g = step(at, at + size, &v);
                 a = add_groups(a, &g, has_min, x, t);
