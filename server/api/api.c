@@ -28,6 +28,21 @@ size_t api_routes(api *a, server_route out[API_MAX_ROUTES])
 /* ---- requests ---------------------------------------------------------------------------------
  */
 
+/* Names of models, which become C strings. */
+static bz_status check_names(const bz_json_node *root, bz_error *err)
+{
+    static const char *const names[] = {"model", "name", "source", "destination"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const bz_json_node *node = bz_json_get(root, names[i]);
+        const bz_str text = bz_json_string(node);
+        if (!api_is_absent(node) &&
+            (node->kind != BZ_JSON_STRING || (text.len && memchr(text.data, 0, text.len)))) {
+            return bz_fail(err, BZ_BAD_REQUEST, "%s is a text without zero bytes.", names[i]);
+        }
+    }
+    return BZ_OK;
+}
+
 bool api_read_body(exchange *x, api_style style, bz_arena *arena, const bz_json_node **root)
 {
     const bz_str body = exchange_body(x);
@@ -37,6 +52,7 @@ bool api_read_body(exchange *x, api_style style, bz_arena *arena, const bz_json_
     if (status == BZ_OK && !bz_json_is(*root, BZ_JSON_OBJECT)) {
         status = bz_fail(&err, BZ_BAD_REQUEST, "The request is not a JSON object.");
     }
+    status = status == BZ_OK ? check_names(*root, &err) : status;
     if (status != BZ_OK) {
         err.code = err.code == BZ_OUT_OF_MEMORY ? err.code : BZ_BAD_REQUEST;
         api_error(x, style, &err);

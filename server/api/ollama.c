@@ -101,9 +101,6 @@ bz_status ollama_read_common(const bz_json_node *root, engine_request *r, bz_err
     const bz_json_node *model = bz_json_get(root, "model"), *name = bz_json_get(root, "name"),
                        *keep = bz_json_get(root, "keep_alive");
     model = api_is_absent(model) ? name : model; /* older clients say name */
-    if (!api_is_absent(model) && model->kind != BZ_JSON_STRING) {
-        return bz_fail(err, BZ_BAD_REQUEST, "model is a text.");
-    }
     r->model = api_copy_text(model);
     if (!api_is_absent(keep)) {
         if (!api_read_duration(keep, &r->keep_alive)) {

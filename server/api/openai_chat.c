@@ -167,10 +167,13 @@ void openai_chat(void *user, exchange *x)
     if (!api_read_body(x, API_OPENAI, &arena, &root)) {
         return;
     }
+    const bz_json_node *messages = bz_json_get(root, "messages");
     engine_request r = {.task = ENGINE_CHAT, .model = api_copy_text(bz_json_get(root, "model"))};
     openai_settings *settings = calloc(1, sizeof *settings);
     if (!settings || !api_copy_without(root, skip, &r)) {
         bz_fail(&err, BZ_OUT_OF_MEMORY, "Not enough memory for the request.");
+    } else if (bz_json_is(messages, BZ_JSON_ARRAY) && messages->n == 0) {
+        bz_fail(&err, BZ_BAD_REQUEST, "messages is empty.");
     } else {
         openai_read_common(root, &stream, &r.choices, settings, &err);
     }

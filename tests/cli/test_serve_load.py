@@ -8,6 +8,7 @@ SECONDS: how long the streaming clients run; a few requests each without it.
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -154,12 +155,59 @@ def half_open(s):
         return c
 
     heads = [unfinished(b"Host: local") for _ in range(600)]
+    since = time.monotonic()
     same(s.get("/health"), {"status": "ok"}, "with 600 unfinished heads")
     need(heads[0].recv(100)[:12] in (b"", b"HTTP/1.1 408"), "the first of them is still open")
+    # Answered before the last of them was given up, which takes 10 seconds.
+    is_open = not select.select([heads[-1]], [], [], 0)[0]
+    need(is_open or time.monotonic() - since > 10, "the last of them is closed, too")
     bodies_ = [unfinished(b"Host: localhost\r\nContent-Length: 1000\r\n\r\n{") for _ in range(600)]
-    wait_until(lambda: s.ask("GET", "/health")[0] == 200, "an answer with 600 unfinished bodies")
+    # A body that did not grow for 2 seconds makes room: refused requests, half a tenth of a second apart, cannot be many.
+    refused = 0
+    while s.ask("GET", "/health")[0] != 200:
+        refused += 1
+        need(refused <= 60, "still refused after 3 seconds")
+        time.sleep(0.05)
     for c in heads + bodies_:
         c.close()
+
+
+def idle(s):
+    """1,000 connections that ask nothing hold up nobody, and those that are kept can be used"""
+    before = resident(s)
+    waiting = [socket.create_connection((s.host, s.port), timeout=PATIENCE) for _ in range(1000)]
+    answer = s.post("/v1/chat/completions", {**body(1, 4), "stream": False})
+    need(answer["usage"]["completion_tokens"] <= 4, str(answer))
+    r = s.open("POST", "/v1/chat/completions", body(2, 4, **NEVER_ENDS))
+    same(len([c for _, c in stream_lines(r) if c["choices"][0]["delta"].get("content")]) > 0, True, "a stream")
+    r.connection.close()
+    waiting[-1].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    need(waiting[-1].recv(100).startswith(b"HTTP/1.1 200 "), "the last of them")
+    closed = sum(bool(select.select([c], [], [], 0)[0]) for c in waiting[:-1])
+    need(400 <= closed < 1000, f"{closed} of 1,000 were closed; 512 may stay")
+    # The sanitizers keep freed memory.
+    need(resident(s) < 2 * before + 100000, f"{before} kB before, {resident(s)} kB")
+    for c in waiting:
+        c.close()
+    same(s.get("/health"), {"status": "ok"}, "afterwards")
+
+
+def addresses(s):
+    """wrong methods and paths that lead elsewhere"""
+    for method, path, allowed in (("GET", "/v1/chat/completions", "POST"), ("PUT", "/api/generate", "POST"), ("POST", "/api/tags", "GET"), ("POST", "/api/delete", "DELETE"),
+                                  ("DELETE", "/v1/models", "GET"), ("PATCH", "/health", "GET"), ("POST", "/metrics", "GET"), ("PUT", "/tokenize", "POST")):
+        status, headers, text = s.ask(method, path, b"{}")
+        need(status == 405 and allowed in headers["Allow"].split(", ") and text, f"{method} {path}: {status} {headers['Allow']}")
+    with open(PEBBLE, "rb") as f:
+        model = f.read(64)
+    for path in ("/api/../../../etc/passwd", "/v1/models/../../etc/passwd", "/v1/models/..%2f..%2fetc%2fpasswd", "/v1/models/%2fetc%2fpasswd", "/v1/models/" + PEBBLE.replace("/", "%2f"),
+                 "//etc/passwd", "/api//tags", "/api/tags/", "/api/tags%00", "/api/%74ags/..", "/v1/models/%ff", "/api/blobs/../../x", "/./api/version", "\\api\\tags"):
+        status, _, text = s.ask("GET", path)
+        need(400 <= status < 502 and b"root:" not in text and model not in text, f"{path}: {status} {text[:80]}")
+    for name in ("../../models/pebble.gguf", PEBBLE, os.path.abspath(PEBBLE), "file://" + os.path.abspath(PEBBLE), "pebble.gguf", "\0", "pebble\0", 3, "a" * 5000):
+        for path, more in (("/api/chat", {"messages": []}), ("/api/show", {}), ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})):
+            status, _, text = s.ask("POST", path, {"model": name, **more})
+            need(status in (400, 404) and json.loads(text)["error"], f"{path} with {str(name)[:40]}: {status}")
 
 
 def full_queue(_):
@@ -189,7 +237,9 @@ def bodies(s):
     c.close()
     long = s.expect(400, "POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * 200000}]})
     same(long["error"]["code"], "context_length_exceeded", "a megabyte of text")
-    for data in (b"[" * 100000, b'{"messages": ' + b"[" * 63 + b"]" * 63 + b"}", b'"\\ud800"', b"\xff\xfe", b'{"a": 1} x', b'{"model": "\\u0000"}'):
+    for data in (b"[" * 100000, b'{"messages": ' + b"[" * 63 + b"]" * 63 + b"}", b'"\\ud800"', b"\xff\xfe", b'{"a": 1} x', b'{"model": "\\u0000"}',
+                 b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}', b'{"messages": [{"role": "user", "content": "\xc3"}]}', b'{"messages": [{"role": "user", "content": "\xed\xa0\x80"}]}',
+                 b'{"messages": "x"}', b'{"messages": [3]}', b'{"messages": []', b"nul", b"3", b'""', b"[]"):
         status, _, text = s.ask("POST", "/v1/chat/completions", data)
         need(400 <= status < 500 and json.loads(text)["error"]["message"], f"{data[:20]}: {status}")
 
@@ -210,8 +260,8 @@ def stopping(_):
 
 def main():
     with Serving(BEZEL, PEBBLE, "--parallel", "64") as s:
-        for name, run in (("64 streaming clients", streams), ("clients that leave", leaving), ("clients that do not read", slow_readers), ("half-open connections", half_open),
-                          ("bodies", bodies), ("a full queue", full_queue), ("stopping", stopping)):
+        for name, run in (("64 streaming clients", streams), ("clients that leave", leaving), ("clients that do not read", slow_readers), ("half-open connections", half_open), ("idle connections", idle),
+                          ("bodies", bodies), ("methods and paths", addresses), ("a full queue", full_queue), ("stopping", stopping)):
             case("load: " + name, run, s)
         code, err = s.end()
         case("load: the end", lambda: same((code, err), (0, ""), "exit code and messages"))
