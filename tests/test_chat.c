@@ -1,9 +1,11 @@
 /* The chat template: every example of the specification, turns, texts and tools. */
+#include "base/os.h"
 #include "text/space.h"
 #include "support/chat_request.h"
 #include "support/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the specification's examples (6.7) ---------------------------------------- */
@@ -198,7 +200,7 @@ static void turns(void)
           "}<tool_response|><turn|>\n<|turn>user\nv<turn|>\n<|turn>model\n"
           "<|channel>thought\nnew \n<channel|>b<turn|>\n<|turn>model\n");
 
-    begin("turns: results followed by an answer end the turn");
+    begin("turns: results followed by an answer end the turn, but with thinking begin none");
     static const char *const answered =
         "'messages':[{'role':'assistant','content':'Done.','tool_calls':[{'"
         "id':'1','function':{'name':'f'}}]},"
@@ -214,6 +216,8 @@ static void turns(void)
     gives(true, request, want);
     snprintf(request, sizeof request, "{'enable_thinking':true,%s", answered);
     snprintf(want, sizeof want, turn, "<|turn>system\n<|think|>\n<turn|>\n", "");
+    want[strlen(want) - strlen("<|turn>model\n")] = 0;
+    strcat(want, "<|channel>thought\n");
     gives_both(request, want);
 
     begin("turns: tool messages without a call are not shown");
@@ -359,7 +363,8 @@ static void tools(void)
     property("{'anyOf':[{'type':'string'},{'type':'null','description':'x'}]}", "type:" Q Q);
     property("{'type':'object'}", "properties:{},type:" Q "OBJECT" Q);
     property("{'type':'object','additionalProperties':false,'title':'T','extra':{'type':'string'}}",
-             "properties:{extra:{type:" Q "STRING" Q "}},type:" Q "OBJECT" Q);
+             "properties:{additionalProperties:{type:" Q Q "},extra:{type:" Q "STRING" Q
+             "},title:{type:" Q Q "}},type:" Q "OBJECT" Q);
     property("{'type':'object','properties':{'type':{'type':'string'}},'required':[]}",
              "properties:{type:{type:" Q "STRING" Q "}},type:" Q "OBJECT" Q);
     property("{'type':'array'}", "type:" Q "ARRAY" Q);
@@ -414,8 +419,59 @@ static void tools(void)
     }
 }
 
+/* ---- prompts of the published template ------------------------------------------------------- */
+
+static void expect_prompt(const bz_json_node *request, const bz_json_node *want, bool large,
+                          size_t line)
+{
+    bz_json_buffer json = {0};
+    bz_json j;
+    rendered r;
+    bz_json_init(&j, bz_json_to_buffer, &json);
+    bz_json_node_write(&j, request);
+    CHECK(bz_json_finish(&j));
+    render_json(&r, json.text, json.n, large);
+    const bz_str text = bz_json_string(want);
+    CHECKF(r.status == BZ_OK && strlen(r.text) == text.len &&
+               memcmp(r.text, text.data, text.len) == 0,
+           "line %zu, %s: %s\n  not %.*s", line, large ? "large" : "small", r.text, (int)text.len,
+           text.data);
+    drop(&r);
+    free(json.text);
+}
+
+/* Random requests, picked for what they contain: see tests/golden/README.md. */
+static void published(void)
+{
+    char *text = NULL;
+    size_t n = 0, line = 0;
+    bz_error err = {0};
+    begin("random requests give the published template's prompts");
+    if (!CHECKF(bz_os_read_small("tests/golden/template.jsonl", 1 << 20, &text, &n, &err) == BZ_OK,
+                "%s", err.text)) {
+        return;
+    }
+    for (const char *at = text; at < text + n; line++) {
+        const size_t len = (size_t)((const char *)memchr(at, '\n', (size_t)(text + n - at)) - at);
+        bz_arena arena = {0};
+        const bz_json_node *root;
+        if (CHECK(bz_json_read(&root, at, len, &arena, &err) == BZ_OK)) {
+            const bz_json_node *request = bz_json_get(root, "request"),
+                               *small = bz_json_get(root, "small"),
+                               *large = bz_json_get(root, "large");
+            expect_prompt(request, small, false, line + 1);
+            expect_prompt(request, large ? large : small, true, line + 1);
+        }
+        bz_arena_free(&arena);
+        at += len + 1;
+    }
+    CHECKF(line == 52, "%zu lines", line);
+    free(text);
+}
+
 int main(void)
 {
+    published();
     examples();
     turns();
     texts();

@@ -249,6 +249,7 @@ static void put_result(bz_prompt *p, const bz_message *caller, const bz_message 
 typedef enum ending {
     CLOSED,  /* a complete turn, or none yet */
     RESULTS, /* a model turn that continues after tool results */
+    SAID,    /* a complete model turn with tool results and content after them */
     PENDING, /* a model turn that waits for tool results */
     OPEN     /* an incomplete model turn that is continued */
 } ending;
@@ -349,10 +350,8 @@ static bz_status put_message(bz_prompt *p, const bz_message *m, context at, endi
     } else if (at.continued) {
         *end = OPEN; /* the next message, or the model, continues this turn */
     } else if (*end != RESULTS || any || !at.last) {
-        /* Google's template treats results that are followed by an answer as open and adds no
-         * generation prompt; the next answer would then begin outside any turn. */
         bz_put_template(p, "<turn|>\n");
-        *end = CLOSED;
+        *end = *end == RESULTS ? SAID : CLOSED;
     }
     return BZ_OK;
 }
@@ -400,14 +399,16 @@ static void put_generation_prompt(bz_prompt *p, const bz_conversation *chat, end
     if (!chat->add_generation_prompt) {
         return;
     }
-    if (end == CLOSED) {
+    /* After results with content the template adds no generation prompt without thinking, although
+     * the turn is closed; llama.cpp then begins a turn, and so does this. */
+    if (end == CLOSED || (end == SAID && !chat->enable_thinking)) {
         bz_put_template(p, "<|turn>model\n");
         if (chat->no_ple && !chat->enable_thinking) {
             bz_put_template(p, THOUGHT_OPEN
                             "thought\n" THOUGHT_CLOSE); /* else models without per-layer
                                                        embeddings think aloud */
         }
-    } else if (end == RESULTS && chat->enable_thinking) {
+    } else if ((end == RESULTS || end == SAID) && chat->enable_thinking) {
         bz_put_template(p, THOUGHT_OPEN "thought\n");
         p->thinking_open = true;
     }

@@ -269,9 +269,9 @@ static bool is_schema_keyword(bz_str key)
            bz_str_is(key, "properties") || bz_str_is(key, "required") || bz_str_is(key, "nullable");
 }
 
-/* of_schema: the properties are direct members of a schema without `properties`; the schema's
- * keywords are omitted, and so are members that cannot be properties (additionalProperties:
- * false). */
+/* of_schema: the properties are direct members of a schema without `properties`; the keywords that
+ * the template knows are omitted, and others (title, additionalProperties: false) become properties
+ * without a type, as in the template. */
 static void put_properties(bz_prompt *p, const bz_json_node *properties, bool of_schema)
 {
     size_t n;
@@ -282,8 +282,7 @@ static void put_properties(bz_prompt *p, const bz_json_node *properties, bool of
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        if (of_schema &&
-            (is_schema_keyword(sorted[i]->key) || !bz_json_is(sorted[i], BZ_JSON_OBJECT))) {
+        if (of_schema && is_schema_keyword(sorted[i]->key)) {
             continue;
         }
         put_field(p, &any, "");
