@@ -198,12 +198,24 @@ static void print_step(const bz_plan *p, size_t number, const bz_step *s, const 
     sink(user, line);
 }
 
+/* Whether the output is vectors of texts. */
+static bool has_means(const bz_plan *p)
+{
+    for (size_t i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].op == BZ_OP_MEAN_ROWS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void print_totals(const bz_plan *p, bz_line_sink sink, void *user)
 {
     const bz_plan_totals t = bz_plan_count(p);
     char line[LINE_MAX_BYTES], a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
-    snprintf(line, sizeof line, "%zu steps in %zu segments for %u row%s, logits for %u.", t.steps,
-             t.segments, p->rows, p->rows == 1 ? "" : "s", p->out_rows);
+    snprintf(line, sizeof line, "%zu steps in %zu segments for %u row%s, %s for %u.", t.steps,
+             t.segments, p->rows, p->rows == 1 ? "" : "s", has_means(p) ? "vectors" : "logits",
+             p->out_rows);
     sink(user, line);
     snprintf(line, sizeof line, "A pass reads %s of weights, %s of it rows of embedding tables.",
              bz_bytes_text(t.weight_bytes, a), bz_bytes_text(t.row_bytes, b));

@@ -17,7 +17,7 @@ from cases import case, finish, need  # noqa: E402
 
 BEZEL = os.path.abspath(sys.argv[1])
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-VERBS = ("run", "serve", "ps", "stop", "pull", "list", "show", "cp", "rm", "bench", "doctor", "verify", "tokenize", "logits", "diffuse", "encode")
+VERBS = ("run", "serve", "ps", "stop", "pull", "list", "show", "cp", "rm", "bench", "doctor", "verify", "tokenize", "logits", "diffuse", "encode", "embed")
 
 
 def bezel(*args):

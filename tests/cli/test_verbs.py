@@ -39,7 +39,7 @@ r = run("frobnicate")
 case("an unknown verb", r.returncode == 2, b"unknown verb 'frobnicate'" in r.stderr)
 r = run("push", "gemma4:e2b")
 case("a verb of another program", r.returncode == 2, b"unknown verb 'push'" in r.stderr, b"ollama push" in r.stderr)
-for verb in ("run", "serve", "ps", "stop", "pull", "cp", "rm", "list", "show", "bench", "doctor", "verify", "tokenize", "logits", "encode", "diffuse"):
+for verb in ("run", "serve", "ps", "stop", "pull", "cp", "rm", "list", "show", "bench", "doctor", "verify", "tokenize", "logits", "encode", "diffuse", "embed"):
     r = run(verb, "--help")
     case(f"help {verb}", run("help", verb).stdout == r.stdout)
     case(f"{verb} --help", r.returncode == 0, r.stdout.startswith(b"Usage: bezel " + verb.encode()), not r.stderr)
