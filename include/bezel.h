@@ -317,6 +317,23 @@ typedef struct bz_sampling {
     size_t n_bias;
 } bz_sampling;
 
+/* What an answer may be. A grammar is immutable, and shared freely between models, jobs and threads.
+ * While an answer is generated only tokens are chosen with which a text of the grammar can begin;
+ * what has one continuation is not sampled. It works with all other settings, except ignore_end,
+ * and not with diffusion models. */
+typedef struct bz_grammar bz_grammar;
+typedef enum bz_grammar_kind {
+    BZ_GRAMMAR_JSON,   /* any JSON object; the text is not looked at */
+    BZ_GRAMMAR_SCHEMA, /* a JSON Schema (docs/STRUCTURED.md lists the keywords) */
+    BZ_GRAMMAR_GBNF,   /* llama.cpp's notation, with a rule named root */
+    BZ_GRAMMAR_REGEX,  /* a regular expression for the whole answer */
+    BZ_GRAMMAR_CHOICES /* a JSON list of texts, of which the answer is one */
+} bz_grammar_kind;
+/* Fails with bad_schema and a sentence that names the place if it cannot be obeyed. */
+BZ_API bz_status bz_grammar_new(bz_grammar **grammar, bz_grammar_kind kind, const char *text,
+                                size_t len, bz_error *err);
+BZ_API void bz_grammar_free(bz_grammar *grammar); /* jobs that use it keep it */
+
 typedef struct bz_generate_options {
     size_t size;
     uint32_t max_tokens;    /* 0: until an end token or the end of the context */
@@ -329,6 +346,7 @@ typedef struct bz_generate_options {
     size_t n_stop_ids;
     const char *const *stop; /* strings that end it and are not shown; copied */
     size_t n_stop;
+    bz_grammar *grammar; /* what the answer may be; NULL: anything */
 } bz_generate_options;
 
 /* Continues after the prefilled tokens: one token event each, with the text that can be shown. A

@@ -1,0 +1,382 @@
+/* From a schema to rules: one per list of schemas that hold at a place. */
+#include "grammar/schema.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/schema_internal.h"
+
+enum { MAX_WORK = 100000, MAX_RULES = 20000, MAX_NESTED = 200 };
+
+/* ---- errors -------------------------------------------------------------------------------------- */
+
+typedef struct pointer_text {
+    char text[160];
+    size_t n;
+} pointer_text;
+
+static void put(pointer_text *p, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n && p->n < sizeof p->text - 8; i++) {
+        /* a pointer's own characters, and what would spoil a message */
+        const char c = s[i];
+        if (c == '~' || c == '/') {
+            p->text[p->n++] = '~';
+            p->text[p->n++] = c == '~' ? '0' : '1';
+        } else {
+            p->text[p->n++] = (unsigned char)c < 0x20 || (unsigned char)c > 0x7E ? '?' : c;
+        }
+    }
+}
+
+/* The JSON pointer of a node below `from`. */
+static bool find_pointer(const bz_json_node *from, const bz_json_node *node, pointer_text *p,
+                         unsigned depth)
+{
+    if (from == node) {
+        return true;
+    }
+    if (depth > BZ_JSON_DEPTH) {
+        return false;
+    }
+    uint32_t i = 0;
+    const size_t n = p->n;
+    for (const bz_json_node *x = bz_json_first(from); x; x = x->next, i++) {
+        char index[16];
+        if (p->n < sizeof p->text - 8) {
+            p->text[p->n++] = '/';
+        }
+        if (from->kind == BZ_JSON_ARRAY) {
+            put(p, index, (size_t)snprintf(index, sizeof index, "%u", i));
+        } else {
+            put(p, x->key.data, x->key.len);
+        }
+        if (find_pointer(x, node, p, depth + 1)) {
+            return true;
+        }
+        p->n = n;
+    }
+    return false;
+}
+
+bool bz_schema_fail(schema_reader *r, const bz_json_node *at, const char *format, ...)
+{
+    if (r->status != BZ_OK) {
+        return false;
+    }
+    char what[200];
+    pointer_text p = {.text = "#", .n = 1};
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    const bool found = at && find_pointer(r->root, at, &p, 0);
+    p.text[found ? p.n : 1] = 0;
+    const size_t n = strlen(what);
+    r->status = bz_fail(r->err, BZ_BAD_SCHEMA, "The schema cannot be obeyed at %s: %s%s", p.text,
+                        what, n && what[n - 1] == '.' ? "" : ".");
+    return false;
+}
+
+bool bz_schema_no_memory(schema_reader *r)
+{
+    if (r->status == BZ_OK) {
+        r->status = bz_fail(r->err, BZ_OUT_OF_MEMORY, "No memory for the schema.");
+    }
+    return false;
+}
+
+bool bz_schema_work(schema_reader *r, const bz_json_node *at)
+{
+    if (++r->work > MAX_WORK) {
+        return bz_schema_fail(r, at, "its alternatives multiply to too many");
+    }
+    return r->status == BZ_OK;
+}
+
+/* ---- references ------------------------------------------------------------------------------------ */
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* One part of a pointer, decoded; returns its length in out. */
+static size_t decode_part(const char *s, size_t n, char *out)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i];
+        if (c == '%' && i + 2 < n && hex(s[i + 1]) >= 0 && hex(s[i + 2]) >= 0) {
+            c = (char)(hex(s[i + 1]) * 16 + hex(s[i + 2]));
+            i += 2;
+        } else if (c == '~' && i + 1 < n && (s[i + 1] == '0' || s[i + 1] == '1')) {
+            c = s[++i] == '0' ? '~' : '/';
+        }
+        out[made++] = c;
+    }
+    return made;
+}
+
+static const bz_json_node *step_into(const bz_json_node *node, const char *key, size_t n)
+{
+    uint32_t i = 0;
+    char index[16];
+    for (const bz_json_node *x = bz_json_first(node); x; x = x->next, i++) {
+        const int digits = snprintf(index, sizeof index, "%u", i);
+        if (node->kind == BZ_JSON_ARRAY
+                ? (size_t)digits == n && memcmp(index, key, n) == 0
+                : x->key.len == n && memcmp(x->key.data, key, n) == 0) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+/* The schema with this $anchor (older drafts: $id or id with #). */
+static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, unsigned depth)
+{
+    const bz_str anchor = bz_json_string(bz_json_get(node, "$anchor")),
+                 id = bz_json_string(bz_json_get(node, bz_json_get(node, "$id") ? "$id" : "id"));
+    if (bz_json_is(node, BZ_JSON_OBJECT) &&
+        ((anchor.len == name.len && anchor.len && memcmp(anchor.data, name.data, name.len) == 0) ||
+         (id.len == name.len + 1 && id.data[0] == '#' &&
+          memcmp(id.data + 1, name.data, name.len) == 0))) {
+        return node;
+    }
+    for (const bz_json_node *x = bz_json_first(node); x && depth < BZ_JSON_DEPTH; x = x->next) {
+        const bz_json_node *found = find_anchor(x, name, depth + 1);
+        if (found) {
+            return found;
+        }
+    }
+    return NULL;
+}
+
+const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *node,
+                                     const bz_json_node *ref)
+{
+    const bz_str s = bz_json_string(ref), id = bz_json_string(bz_json_get(r->root, "$id"));
+    const char *at = s.data, *end = s.data + s.len;
+    (void)node;
+    if (!bz_json_is(ref, BZ_JSON_STRING)) {
+        bz_schema_fail(r, ref, "$ref is a text");
+        return NULL;
+    }
+    if (id.len && s.len >= id.len && memcmp(s.data, id.data, id.len) == 0) {
+        at += id.len; /* the schema's own address */
+    }
+    if (at < end && *at != '#') {
+        bz_schema_fail(r, ref, "only references into the schema itself (#/...) are supported");
+        return NULL;
+    }
+    at += at < end;
+    const bz_json_node *found = r->root;
+    if (at < end && *at != '/') {
+        found = find_anchor(r->root, (bz_str){at, (size_t)(end - at)}, 0);
+        at = end;
+    }
+    while (found && at < end) {
+        const char *slash = memchr(at + 1, '/', (size_t)(end - at - 1));
+        const char *next = slash ? slash : end;
+        char *part = bz_arena_alloc(r->arena, (size_t)(next - at) + 1);
+        if (!part) {
+            bz_schema_no_memory(r);
+            return NULL;
+        }
+        found = step_into(found, part, decode_part(at + 1, (size_t)(next - at - 1), part));
+        at = next;
+    }
+    if (!found) {
+        bz_schema_fail(r, ref, "the reference leads nowhere");
+    }
+    return found;
+}
+
+/* ---- rules --------------------------------------------------------------------------------------------- */
+
+static void add_plain(schema_reader *r, all_of all, uint32_t from, uint32_t to)
+{
+    bz_build *b = r->build;
+    merged m;
+    if (!bz_all_merge(r, all, &m) || m.never) {
+        return;
+    }
+    if (m.has_values) {
+        for (uint32_t i = 0; i < m.n_values; i++) {
+            bz_json_add_literal(r->rules, from, to, m.values[i]);
+        }
+        return;
+    }
+    if (m.kinds & KIND_NULL) {
+        bz_build_text(b, from, to, "null", 4);
+    }
+    if (m.kinds & KIND_BOOL) {
+        bz_build_text(b, from, to, "true", 4);
+        bz_build_text(b, from, to, "false", 5);
+    }
+    if (m.kinds & KIND_NUMBER) {
+        bz_schema_add_number(r, &m, from, to);
+    }
+    if (m.kinds & KIND_STRING) {
+        bz_schema_add_string(r, &m, from, to);
+    }
+    if (m.kinds & KIND_ARRAY) {
+        bz_schema_add_array(r, all, &m, from, to);
+    }
+    if (m.kinds & KIND_OBJECT) {
+        bz_schema_add_object(r, all, &m, from, to);
+    }
+}
+
+static bool check_exclusive(schema_reader *r, const bz_json_node *at, const all_of *ways,
+                            uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = i + 1; k < n; k++) {
+            const bool apart = bz_schema_apart(r, ways[i], ways[k]);
+            if (r->status != BZ_OK) {
+                return false;
+            }
+            if (!apart) {
+                return bz_schema_fail(r, at,
+                                      "a value may fit both its items %u and %u; use anyOf, or "
+                                      "make them differ in a type, a const or a required property",
+                                      i, k);
+            }
+        }
+    }
+    return true;
+}
+
+/* Adds what fits the list between two states. */
+static void add_all(schema_reader *r, all_of all, uint32_t from, uint32_t to)
+{
+    all_of *ways;
+    uint32_t n;
+    const bz_json_node *exclusive;
+    if (r->status != BZ_OK || !bz_all_alternatives(r, all, &ways, &n, &exclusive)) {
+        return;
+    }
+    if (n == 0) {
+        add_plain(r, all, from, to);
+        return;
+    }
+    if (exclusive && !check_exclusive(r, exclusive, ways, n)) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bz_build_call(r->build, from, to, bz_schema_rule_of(r, ways[i]));
+    }
+}
+
+static int by_node(const void *x, const void *y)
+{
+    const schema_part *p = x, *q = y;
+    const uintptr_t a = (uintptr_t)p->node, b = (uintptr_t)q->node;
+    return a != b ? (a < b ? -1 : 1) : p->skip < q->skip ? -1 : p->skip > q->skip;
+}
+
+/* A number for a list, whatever its order. */
+static uint32_t number_of(schema_reader *r, all_of all, bool *fresh)
+{
+    schema_part *sorted = bz_arena_array(r->arena, all.n + (size_t)1, sizeof *sorted);
+    uint32_t *words = bz_arena_array(r->arena, 3 * (size_t)all.n + 1, sizeof *words);
+    if (!sorted || !words) {
+        return UINT32_MAX;
+    }
+    if (all.n) {
+        memcpy(sorted, all.parts, all.n * sizeof *sorted);
+        qsort(sorted, all.n, sizeof *sorted, by_node);
+    }
+    for (uint32_t i = 0; i < all.n; i++) {
+        const uint64_t address = (uint64_t)(uintptr_t)sorted[i].node;
+        words[3 * i] = (uint32_t)address;
+        words[3 * i + 1] = (uint32_t)(address >> 32);
+        words[3 * i + 2] = sorted[i].skip;
+    }
+    return bz_sets_number(&r->known, words, 3 * all.n, fresh);
+}
+
+uint32_t bz_schema_rule_of(schema_reader *r, all_of all)
+{
+    bool fresh;
+    if (r->status != BZ_OK || r->build->failed) {
+        return 0;
+    }
+    if (all.n == 0) {
+        return bz_json_any_value(r->rules);
+    }
+    const uint32_t number = number_of(r, all, &fresh);
+    if (number == UINT32_MAX) {
+        bz_schema_no_memory(r);
+        return 0;
+    }
+    if (!fresh) {
+        return r->known_rule[number];
+    }
+    if (number >= MAX_RULES || r->depth >= MAX_NESTED) {
+        bz_schema_fail(r, all.parts[0].node, "it is too large or nested too deeply");
+        return 0;
+    }
+    if (number >= r->cap_known) {
+        const uint32_t cap = r->cap_known ? 2 * r->cap_known : 64;
+        uint32_t *rules = realloc(r->known_rule, cap * sizeof *rules);
+        if (!rules) {
+            bz_schema_no_memory(r);
+            return 0;
+        }
+        r->known_rule = rules;
+        r->cap_known = cap;
+    }
+    const uint32_t rule = bz_build_rule(r->build);
+    r->known_rule[number] = rule;
+    if (r->build->failed) {
+        return 0;
+    }
+    r->depth++;
+    add_all(r, all, r->build->rules[rule].start, r->build->rules[rule].end);
+    r->depth--;
+    return rule;
+}
+
+bz_status bz_schema_rule(bz_json_rules *rules, const bz_json_node *schema, uint32_t *rule,
+                         bz_error *err)
+{
+    schema_reader r = {.root = schema,
+                       .rules = rules,
+                       .build = rules->build,
+                       .arena = rules->arena,
+                       .err = err,
+                       .status = BZ_OK};
+    all_of all = {0};
+    if (bz_all_add(&r, &all, schema, 0)) {
+        *rule = bz_schema_rule_of(&r, all);
+    }
+    bz_sets_free(&r.known);
+    free(r.known_rule);
+    free(r.made);
+    return r.status == BZ_OK ? bz_build_status(r.build, err) : r.status;
+}
+
+bz_status bz_schema_read(bz_grammar **out, const bz_json_node *schema, bz_error *err)
+{
+    bz_build build = {0};
+    bz_arena arena = {0};
+    bz_json_rules rules = {.build = &build, .arena = &arena};
+    const uint32_t root = bz_build_rule(&build);
+    uint32_t rule = 0;
+    bz_status status = bz_schema_rule(&rules, schema, &rule, err);
+    if (status == BZ_OK) {
+        bz_build_call(&build, build.rules[root].start, build.rules[root].end, rule);
+        status = bz_grammar_compile(out, &build, NULL, NULL, err);
+    }
+    bz_build_free(&build);
+    bz_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,727 @@
+/* Lists of schemas that hold at one place. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/schema_internal.h"
+
+static bool is_schema(const bz_json_node *node)
+{
+    return bz_json_is(node, BZ_JSON_OBJECT) || bz_json_is(node, BZ_JSON_TRUE) ||
+           bz_json_is(node, BZ_JSON_FALSE);
+}
+
+/* Keywords that a grammar cannot obey. */
+static bool check_keywords(schema_reader *r, const bz_json_node *node)
+{
+    static const char *const refused[] = {"not",
+                                          "if",
+                                          "contains",
+                                          "unevaluatedItems",
+                                          "$dynamicRef",
+                                          "$recursiveRef"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        if (bz_json_get(node, refused[i])) {
+            return bz_schema_fail(r, bz_json_get(node, refused[i]), "%s is not supported",
+                                  refused[i]);
+        }
+    }
+    int64_t most;
+    if (bz_json_is(bz_json_get(node, "uniqueItems"), BZ_JSON_TRUE) &&
+        !(bz_json_to_int(bz_json_get(node, "maxItems"), &most) && most <= 1)) {
+        return bz_schema_fail(r, bz_json_get(node, "uniqueItems"), "uniqueItems is not supported");
+    }
+    return true;
+}
+
+static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip)
+{
+    schema_part *parts = bz_arena_array(r->arena, all->n + (size_t)1, sizeof *parts);
+    if (!parts) {
+        return bz_schema_no_memory(r);
+    }
+    if (all->n) {
+        memcpy(parts, all->parts, all->n * sizeof *parts);
+    }
+    parts[all->n] = (schema_part){node, skip};
+    *all = (all_of){parts, all->n + 1};
+    return true;
+}
+
+static bool contains(const all_of *all, const bz_json_node *node)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->parts[i].node == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip)
+{
+    if (!is_schema(node)) {
+        return bz_schema_fail(r, node, "a schema is an object, true or false");
+    }
+    if (!bz_schema_work(r, node)) {
+        return false;
+    }
+    if (node->kind == BZ_JSON_TRUE || contains(all, node)) {
+        return true;
+    }
+    if (node->kind == BZ_JSON_FALSE) {
+        return add_part(r, all, node, 0);
+    }
+    if (!check_keywords(r, node) || !add_part(r, all, node, skip)) {
+        return false;
+    }
+    const bz_json_node *ref = bz_json_get(node, "$ref"), *list = bz_json_get(node, "allOf");
+    if (ref) {
+        const bz_json_node *target = bz_schema_target(r, node, ref);
+        if (!target || !bz_all_add(r, all, target, 0)) {
+            return false;
+        }
+    }
+    if (list && !bz_json_is(list, BZ_JSON_ARRAY)) {
+        return bz_schema_fail(r, list, "allOf is a list");
+    }
+    for (const bz_json_node *item = bz_json_first(list); item; item = item->next) {
+        if (!bz_all_add(r, all, item, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool bz_all_never(all_of all)
+{
+    for (uint32_t i = 0; i < all.n; i++) {
+        if (all.parts[i].node->kind == BZ_JSON_FALSE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- alternatives --------------------------------------------------------------------------------- */
+
+/* The list again, with part i marked, and another schema. */
+static bool choose(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
+                   const bz_json_node *option, all_of *out)
+{
+    schema_part *parts = bz_arena_array(r->arena, all.n + (size_t)1, sizeof *parts);
+    if (!parts) {
+        return bz_schema_no_memory(r);
+    }
+    memcpy(parts, all.parts, all.n * sizeof *parts);
+    parts[i].skip |= skip;
+    *out = (all_of){parts, all.n};
+    return bz_all_add(r, out, option, 0);
+}
+
+/* The JSON node for a choice, made once. */
+static bz_json_node *made_node(schema_reader *r, const bz_json_node *of, uint32_t choice,
+                               bool *fresh)
+{
+    for (uint32_t i = 0; i < r->n_made; i++) {
+        if (r->made[i].of == of && r->made[i].choice == choice) {
+            *fresh = false;
+            return r->made[i].node;
+        }
+    }
+    if (r->n_made == r->cap_made) {
+        const uint32_t cap = r->cap_made ? 2 * r->cap_made : 16;
+        made_schema *made = realloc(r->made, cap * sizeof *made);
+        if (!made) {
+            bz_schema_no_memory(r);
+            return NULL;
+        }
+        r->made = made;
+        r->cap_made = cap;
+    }
+    bz_json_node *node = bz_arena_alloc(r->arena, sizeof *node);
+    if (!node) {
+        bz_schema_no_memory(r);
+        return NULL;
+    }
+    *node = (bz_json_node){.kind = BZ_JSON_OBJECT};
+    r->made[r->n_made++] = (made_schema){of, choice, node};
+    *fresh = true;
+    return node;
+}
+
+static bz_str key_of(const char *text)
+{
+    return (bz_str){text, strlen(text)};
+}
+
+/* {"properties": {NAME: false}}, or {"required": [...]} and the schema that depends on the name. */
+static bool fill_dependent(schema_reader *r, bz_json_node *node, const bz_json_node *item,
+                           bool present)
+{
+    bz_json_node *made = bz_arena_array(r->arena, 4, sizeof *made);
+    if (!made) {
+        return bz_schema_no_memory(r);
+    }
+    memset(made, 0, 4 * sizeof *made);
+    if (!present) {
+        made[0] = (bz_json_node){.kind = BZ_JSON_OBJECT, .n = 1, .key = key_of("properties")};
+        made[0].of.first = &made[1];
+        made[1] = (bz_json_node){.kind = BZ_JSON_FALSE, .key = item->key};
+        node->of.first = &made[0];
+        node->n = 1;
+        return true;
+    }
+    const bool names = item->kind == BZ_JSON_ARRAY;
+    made[0] = (bz_json_node){.kind = BZ_JSON_ARRAY, .n = 1, .key = key_of("required")};
+    made[1] = (bz_json_node){.kind = BZ_JSON_STRING, .of.text = item->key};
+    made[0].of.first = &made[1];
+    node->of.first = &made[0];
+    node->n = 1;
+    if (names) {
+        made[1].next = item->of.first;
+        made[0].n += item->n;
+        return true;
+    }
+    made[2] = (bz_json_node){.kind = BZ_JSON_ARRAY, .n = 1, .key = key_of("allOf")};
+    made[0].next = &made[2];
+    node->n = 2;
+    made[3] = *item;
+    made[3].key = (bz_str){0};
+    made[3].next = NULL;
+    made[2].of.first = &made[3];
+    return true;
+}
+
+/* Dependencies on the presence of names: each name is there, or not. */
+static bool dependent(schema_reader *r, all_of all, uint32_t i, all_of **ways, uint32_t *n)
+{
+    static const char *const words[] = {"dependentRequired", "dependentSchemas", "dependencies"};
+    const bz_json_node *items[4], *node = all.parts[i].node;
+    uint32_t count = 0;
+    for (size_t k = 0; k < 3; k++) {
+        const bz_json_node *list = bz_json_get(node, words[k]);
+        for (const bz_json_node *x = bz_json_first(list); x; x = x->next) {
+            if (count == 4) {
+                return bz_schema_fail(r, list, "more than 4 dependencies are not supported");
+            }
+            items[count++] = x;
+        }
+    }
+    *n = 1u << count;
+    *ways = bz_arena_array(r->arena, *n, sizeof **ways);
+    if (!*ways) {
+        return bz_schema_no_memory(r);
+    }
+    for (uint32_t w = 0; w < *n; w++) {
+        (*ways)[w] = all;
+        for (uint32_t k = 0; k < count; k++) {
+            bool fresh;
+            const bool present = w >> k & 1;
+            bz_json_node *made = made_node(r, items[k], present, &fresh);
+            if (!made || (fresh && !fill_dependent(r, made, items[k], present)) ||
+                !choose(r, (*ways)[w], i, SKIP_DEPENDENT, made, &(*ways)[w])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool has_dependencies(const bz_json_node *node)
+{
+    return bz_json_first(bz_json_get(node, "dependentRequired")) ||
+           bz_json_first(bz_json_get(node, "dependentSchemas")) ||
+           bz_json_first(bz_json_get(node, "dependencies"));
+}
+
+bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *n,
+                         const bz_json_node **exclusive)
+{
+    *n = 0;
+    *exclusive = NULL;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *node = all.parts[i].node;
+        const uint32_t skip = all.parts[i].skip;
+        const bz_json_node *list = NULL;
+        uint32_t taken = 0;
+        if (!(skip & SKIP_DEPENDENT) && has_dependencies(node)) {
+            return dependent(r, all, i, ways, n);
+        }
+        if (!(skip & SKIP_ANY_OF) && bz_json_get(node, "anyOf")) {
+            list = bz_json_get(node, "anyOf");
+            taken = SKIP_ANY_OF;
+        } else if (!(skip & SKIP_ONE_OF) && bz_json_get(node, "oneOf")) {
+            list = bz_json_get(node, "oneOf");
+            taken = SKIP_ONE_OF;
+            *exclusive = list;
+        }
+        if (!list) {
+            continue;
+        }
+        if (!bz_json_is(list, BZ_JSON_ARRAY) || list->n == 0) {
+            return bz_schema_fail(r, list, "a list of schemas is expected here");
+        }
+        *ways = bz_arena_array(r->arena, list->n, sizeof **ways);
+        if (!*ways) {
+            return bz_schema_no_memory(r);
+        }
+        for (const bz_json_node *item = list->of.first; item; item = item->next) {
+            if (!choose(r, all, i, taken, item, &(*ways)[*n])) {
+                return false;
+            }
+            (*n)++;
+        }
+        return true;
+    }
+    return true;
+}
+
+/* ---- what they say together -------------------------------------------------------------------------- */
+
+static uint32_t kind_named(bz_str name)
+{
+    static const struct {
+        const char *name;
+        uint32_t kind;
+    } kinds[] = {{"null", KIND_NULL},     {"boolean", KIND_BOOL}, {"integer", KIND_INTEGER},
+                 {"number", KIND_NUMBER}, {"string", KIND_STRING}, {"array", KIND_ARRAY},
+                 {"object", KIND_OBJECT}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (bz_str_is(name, kinds[i].name)) {
+            return kinds[i].kind;
+        }
+    }
+    return 0;
+}
+
+static bool merge_type(schema_reader *r, const bz_json_node *type, merged *m)
+{
+    uint32_t kinds = 0;
+    if (bz_json_is(type, BZ_JSON_STRING)) {
+        kinds = kind_named(type->of.text);
+    }
+    if (bz_json_is(type, BZ_JSON_ARRAY)) {
+        for (const bz_json_node *item = type->of.first; item; item = item->next) {
+            const uint32_t kind = kind_named(bz_json_string(item));
+            if (!kind) {
+                return bz_schema_fail(r, item, "an unknown type");
+            }
+            kinds |= kind;
+        }
+    }
+    if (!kinds) {
+        return bz_schema_fail(r, type, "an unknown type");
+    }
+    m->kinds &= kinds;
+    return true;
+}
+
+/* A count that is not negative; *out stays if it is missing. */
+static bool read_count(schema_reader *r, const bz_json_node *node, const char *key, uint32_t *out)
+{
+    const bz_json_node *item = bz_json_get(node, key);
+    double value;
+    if (!item) {
+        return true;
+    }
+    if (!bz_json_to_double(item, &value) || value < 0 || value != floor(value)) {
+        return bz_schema_fail(r, item, "%s is a whole number from 0 on", key);
+    }
+    *out = value >= (double)BZ_NO_LIMIT ? BZ_NO_LIMIT : (uint32_t)value;
+    return true;
+}
+
+static bool merge_counts(schema_reader *r, const bz_json_node *node, const char *min_key,
+                         const char *max_key, uint32_t *min, uint32_t *max)
+{
+    uint32_t low = 0, high = BZ_NO_LIMIT;
+    if (!read_count(r, node, min_key, &low) || !read_count(r, node, max_key, &high)) {
+        return false;
+    }
+    *min = low > *min ? low : *min;
+    *max = high < *max ? high : *max;
+    return true;
+}
+
+static bool merge_bound(schema_reader *r, const bz_json_node *node, const char *key, bool exclusive,
+                        bool low, decimal *bound)
+{
+    const bz_json_node *item = bz_json_get(node, key);
+    if (!item || item->kind == BZ_JSON_TRUE || item->kind == BZ_JSON_FALSE) {
+        return true; /* draft 4: true belongs to the other keyword */
+    }
+    decimal d;
+    if (!bz_json_is(item, BZ_JSON_NUMBER) || !bz_decimal_read(item->of.text, r->arena, &d)) {
+        return bz_schema_fail(r, item, "%s is a number of at most 400 digits", key);
+    }
+    d.exclusive = exclusive;
+    const int order = bound->is_set ? bz_decimal_compare(&d, bound) : 0;
+    if (!bound->is_set || (low ? order > 0 : order < 0)) {
+        *bound = d;
+    } else if (order == 0) {
+        bound->exclusive |= exclusive;
+    }
+    return true;
+}
+
+static bool merge_numbers(schema_reader *r, const bz_json_node *node, merged *m)
+{
+    const bool low4 = bz_json_is(bz_json_get(node, "exclusiveMinimum"), BZ_JSON_TRUE),
+               high4 = bz_json_is(bz_json_get(node, "exclusiveMaximum"), BZ_JSON_TRUE);
+    const bz_json_node *multiple = bz_json_get(node, "multipleOf");
+    int64_t of = 1;
+    if (multiple) {
+        double value;
+        if (!bz_json_to_double(multiple, &value) || value <= 0) {
+            return bz_schema_fail(r, multiple, "multipleOf is a number above 0");
+        }
+        of = (int64_t)(value < 1e6 ? value : 0);
+        if ((double)of != value || of > 1000) {
+            return bz_schema_fail(r, multiple, "multipleOf is supported for 1 to 1000 only");
+        }
+    }
+    uint64_t a = m->multiple, b = (uint64_t)of;
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    m->multiple = m->multiple / a * (uint64_t)of;
+    if (m->multiple > 1000) {
+        return bz_schema_fail(r, multiple, "the multiple of all multipleOf is above 1000");
+    }
+    m->kinds &= of > 1 || multiple ? ~(uint32_t)KIND_FRACTION : ~0u;
+    return merge_bound(r, node, "minimum", low4, true, &m->low) &&
+           merge_bound(r, node, "exclusiveMinimum", true, true, &m->low) &&
+           merge_bound(r, node, "maximum", high4, false, &m->high) &&
+           merge_bound(r, node, "exclusiveMaximum", true, false, &m->high);
+}
+
+static bool add_pattern(schema_reader *r, merged *m, bz_str pattern)
+{
+    for (uint32_t i = 0; i < m->n_patterns; i++) {
+        if (m->patterns[i].len == pattern.len &&
+            memcmp(m->patterns[i].data, pattern.data, pattern.len) == 0) {
+            return true;
+        }
+    }
+    bz_str *all = bz_arena_array(r->arena, m->n_patterns + (size_t)1, sizeof *all);
+    if (!all) {
+        return bz_schema_no_memory(r);
+    }
+    if (m->n_patterns) {
+        memcpy(all, m->patterns, m->n_patterns * sizeof *all);
+    }
+    all[m->n_patterns++] = pattern;
+    m->patterns = all;
+    return true;
+}
+
+static bool merge_strings(schema_reader *r, const bz_json_node *node, merged *m)
+{
+    const bz_json_node *pattern = bz_json_get(node, "pattern"),
+                       *format = bz_json_get(node, "format");
+    if (pattern) {
+        if (!bz_json_is(pattern, BZ_JSON_STRING)) {
+            return bz_schema_fail(r, pattern, "pattern is a text");
+        }
+        bz_dfa d = {0}; /* reports what is wrong with it where it is written */
+        const bool good = m->kinds & KIND_STRING
+                              ? bz_schema_pattern_dfa(r, pattern, pattern->of.text, true, &d)
+                              : true;
+        bz_dfa_free(&d);
+        if (!good || !add_pattern(r, m, pattern->of.text)) {
+            return false;
+        }
+    }
+    if (bz_json_is(format, BZ_JSON_STRING) && m->kinds & KIND_STRING) {
+        bz_str regex = {0};
+        if (!bz_schema_format(r, format, format->of.text, &regex) ||
+            (regex.len && !add_pattern(r, m, regex))) {
+            return false;
+        }
+    }
+    return merge_counts(r, node, "minLength", "maxLength", &m->min_length, &m->max_length);
+}
+
+/* The values of an enum or const so far that are in the list, too. */
+static bool merge_values(schema_reader *r, const bz_json_node *list, const bz_json_node *single,
+                         merged *m)
+{
+    const uint32_t n = single ? 1 : list->n;
+    const bz_json_node **kept = bz_arena_array(r->arena, n + (size_t)1, sizeof *kept);
+    uint32_t n_kept = 0;
+    if (!kept) {
+        return bz_schema_no_memory(r);
+    }
+    for (const bz_json_node *x = single ? single : list->of.first; x; x = single ? NULL : x->next) {
+        bool in = !m->has_values;
+        for (uint32_t i = 0; i < m->n_values && !in; i++) {
+            in = bz_json_same(m->values[i], x);
+        }
+        if (in) {
+            kept[n_kept++] = x;
+        }
+    }
+    m->has_values = true;
+    m->values = kept;
+    m->n_values = n_kept;
+    return true;
+}
+
+static bool merge_part(schema_reader *r, const bz_json_node *node, merged *m)
+{
+    const bz_json_node *type = bz_json_get(node, "type"), *list = bz_json_get(node, "enum"),
+                       *single = bz_json_get(node, "const");
+    if (type && !merge_type(r, type, m)) {
+        return false;
+    }
+    if (list && (!bz_json_is(list, BZ_JSON_ARRAY) || list->n == 0)) {
+        return bz_schema_fail(r, list, "enum is a list of values");
+    }
+    return (!list || merge_values(r, list, NULL, m)) &&
+           (!single || merge_values(r, NULL, single, m)) && merge_numbers(r, node, m) &&
+           merge_strings(r, node, m) &&
+           merge_counts(r, node, "minItems", "maxItems", &m->min_items, &m->max_items) &&
+           merge_counts(r, node, "minProperties", "maxProperties", &m->min_members,
+                        &m->max_members);
+}
+
+bool bz_all_merge(schema_reader *r, all_of all, merged *m)
+{
+    *m = (merged){.at = all.n ? all.parts[0].node : r->root,
+                  .kinds = KIND_ANY,
+                  .multiple = 1,
+                  .max_length = BZ_NO_LIMIT,
+                  .max_items = BZ_NO_LIMIT,
+                  .max_members = BZ_NO_LIMIT};
+    m->never = bz_all_never(all);
+    /* types first: keywords of other types are not looked at */
+    for (uint32_t i = 0; i < all.n && !m->never; i++) {
+        const bz_json_node *type = bz_json_get(all.parts[i].node, "type");
+        if (type && !merge_type(r, type, m)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < all.n && !m->never; i++) {
+        if (!merge_part(r, all.parts[i].node, m)) {
+            return false;
+        }
+    }
+    if (m->has_values && !m->never) { /* those that fit everything else */
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < m->n_values; i++) {
+            const bz_json_node *value = m->values[i];
+            if (bz_schema_fits(r, all, value)) {
+                m->values[kept++] = value;
+            }
+        }
+        m->n_values = kept;
+        m->never = kept == 0;
+    }
+    m->never |= m->kinds == 0;
+    return r->status == BZ_OK;
+}
+
+/* ---- members and items --------------------------------------------------------------------------------- */
+
+static const bz_json_node *find_member(const bz_json_node *object, bz_str key)
+{
+    const bz_json_node *found = NULL;
+    for (const bz_json_node *x = bz_json_first(object); x; x = x->next) {
+        if (x->key.len == key.len && memcmp(x->key.data, key.data, key.len) == 0) {
+            found = x;
+        }
+    }
+    return found;
+}
+
+/* 1: it matches, 0: not, -1: error. */
+static int matches(schema_reader *r, const bz_json_node *at, bz_str key)
+{
+    bz_dfa d = {0};
+    if (!bz_schema_pattern_dfa(r, at, at->key, false, &d)) {
+        return -1;
+    }
+    const bool is = bz_dfa_accepts(&d, key.data, key.len);
+    bz_dfa_free(&d);
+    return is;
+}
+
+/* What part i says of a member by name; *evaluated: it does. */
+static bool add_member(schema_reader *r, const bz_json_node *node, bz_str key, all_of *out,
+                       bool *evaluated)
+{
+    const bz_json_node *property = find_member(bz_json_get(node, "properties"), key);
+    bool found = property != NULL;
+    if (property && !bz_all_add(r, out, property, 0)) {
+        return false;
+    }
+    for (const bz_json_node *x = bz_json_first(bz_json_get(node, "patternProperties")); x;
+         x = x->next) {
+        const int is = matches(r, x, key);
+        if (is < 0 || (is && !bz_all_add(r, out, x, 0))) {
+            return false;
+        }
+        found |= is == 1;
+    }
+    const bz_json_node *more = bz_json_get(node, "additionalProperties");
+    *evaluated |= found || more;
+    return found || !more || bz_all_add(r, out, more, 0);
+}
+
+static const bz_json_node *no_value(schema_reader *r)
+{
+    bz_json_node *node = bz_arena_alloc(r->arena, sizeof *node);
+    if (node) {
+        *node = (bz_json_node){.kind = BZ_JSON_FALSE};
+    } else {
+        bz_schema_no_memory(r);
+    }
+    return node;
+}
+
+/* What part i says of members that no part mentions. Parts before it are not below it, so what they
+ * mention would not count. */
+static bool add_unevaluated(schema_reader *r, all_of all, all_of *out)
+{
+    bool mentioned = false;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *node = all.parts[i].node,
+                           *more = bz_json_get(node, "unevaluatedProperties");
+        if (more && mentioned && !bz_json_is(more, BZ_JSON_TRUE)) {
+            return bz_schema_fail(r, more,
+                                  "unevaluatedProperties is not supported inside allOf, anyOf, "
+                                  "oneOf or behind $ref");
+        }
+        if (more && !bz_all_add(r, out, more, 0)) {
+            return false;
+        }
+        mentioned |= bz_json_get(node, "properties") || bz_json_get(node, "patternProperties");
+    }
+    return true;
+}
+
+bool bz_all_member(schema_reader *r, all_of all, bz_str key, all_of *out)
+{
+    bool evaluated = false;
+    *out = (all_of){0};
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *names = bz_json_get(all.parts[i].node, "propertyNames");
+        if (!add_member(r, all.parts[i].node, key, out, &evaluated)) {
+            return false;
+        }
+        if (names) {
+            const bz_json_node text = {.kind = BZ_JSON_STRING, .of.text = key};
+            all_of name = {0};
+            if (!bz_all_add(r, &name, names, 0)) {
+                return false;
+            }
+            if (!bz_schema_fits(r, name, &text)) {
+                const bz_json_node *none = no_value(r);
+                if (!none || !bz_all_add(r, out, none, 0)) {
+                    return false;
+                }
+            }
+        }
+    }
+    return (evaluated || add_unevaluated(r, all, out)) && r->status == BZ_OK;
+}
+
+bool bz_all_patterns(schema_reader *r, all_of all, bz_str patterns[5], uint32_t *n)
+{
+    *n = 0;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *list = bz_json_get(all.parts[i].node, "patternProperties");
+        for (const bz_json_node *x = bz_json_first(list); x; x = x->next) {
+            if (*n == 5) {
+                return bz_schema_fail(r, list, "more than 5 patternProperties are not supported");
+            }
+            patterns[(*n)++] = x->key;
+        }
+    }
+    return true;
+}
+
+bool bz_all_others(schema_reader *r, all_of all, uint32_t set, all_of *out)
+{
+    uint32_t number = 0;
+    bool evaluated = false;
+    *out = (all_of){0};
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *node = all.parts[i].node,
+                           *more = bz_json_get(node, "additionalProperties");
+        bool found = false;
+        for (const bz_json_node *x = bz_json_first(bz_json_get(node, "patternProperties")); x;
+             x = x->next, number++) {
+            if (set >> number & 1) {
+                found = true;
+                if (!bz_all_add(r, out, x, 0)) {
+                    return false;
+                }
+            }
+        }
+        if (!found && more && !bz_all_add(r, out, more, 0)) {
+            return false;
+        }
+        evaluated |= found || more;
+    }
+    return evaluated || add_unevaluated(r, all, out);
+}
+
+/* prefixItems, or a list of items in older drafts. */
+static const bz_json_node *listed_items(const bz_json_node *node)
+{
+    const bz_json_node *listed = bz_json_get(node, "prefixItems"),
+                       *items = bz_json_get(node, "items");
+    return listed ? listed : bz_json_is(items, BZ_JSON_ARRAY) ? items : NULL;
+}
+
+uint32_t bz_all_listed_items(all_of all)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *listed = listed_items(all.parts[i].node);
+        n = listed && listed->n > n ? listed->n : n;
+    }
+    return n;
+}
+
+bool bz_all_item(schema_reader *r, all_of all, uint32_t index, all_of *out)
+{
+    *out = (all_of){0};
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *node = all.parts[i].node, *listed = listed_items(node),
+                           *items = bz_json_get(node, "items"),
+                           *more = bz_json_is(items, BZ_JSON_ARRAY)
+                                       ? bz_json_get(node, "additionalItems")
+                                       : items;
+        const bz_json_node *item = more;
+        if (listed && index < listed->n) {
+            item = listed->of.first;
+            for (uint32_t k = 0; k < index; k++) {
+                item = item->next;
+            }
+        }
+        if (item && !bz_all_add(r, out, item, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool bz_all_requires(all_of all, bz_str key)
+{
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *list = bz_json_get(all.parts[i].node, "required");
+        for (const bz_json_node *x = bz_json_first(list); x; x = x->next) {
+            const bz_str name = bz_json_string(x);
+            if (x->kind == BZ_JSON_STRING && name.len == key.len &&
+                memcmp(name.data, key.data, key.len) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
