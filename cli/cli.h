@@ -50,6 +50,7 @@ typedef struct cli_options {
     const char *ple; /* gpu: where per-layer embeddings are kept */
     const char *gpu_memory;
     const char *prompts, *shard;
+    const char *format, *grammar;                                       /* run */
     const char *draws, *trace, *entropy_bound, *stability, *confidence; /* diffuse */
     const char *canvas, *self_cond, *self_cond_temp;                    /* logits */
     const char *host, *dir;                                             /* serve */

@@ -48,6 +48,8 @@ static const option_row table[] = {
     {'x', NULL, "--frequency-penalty", TEXT, AT(set[SET_FREQUENCY_PENALTY])},
     {'x', NULL, "--seed", TEXT, AT(set[SET_SEED])},
     {'x', NULL, "--stop", LIST, AT(stop)},
+    {'J', NULL, "--format", TEXT, AT(format)},
+    {'J', NULL, "--grammar", TEXT, AT(grammar)},
     {'g', NULL, "--image", LIST, AT(images)},
     {'g', NULL, "--audio", LIST, AT(sounds)},
     {'g', NULL, "--image-tokens", NUMBER, AT(image_tokens)},
@@ -125,7 +127,6 @@ static const struct {
     {"--keepalive", "'run' loads the model itself and frees it when it ends; 'bezel serve "
                     "--keep-alive' keeps models loaded"},
     {"--insecure", "'run' downloads nothing; 'bezel pull --insecure' does so without TLS"},
-    {"--format", "answers are not constrained to JSON or a schema"},
     {"--truncate", "it is for models that make embeddings"},
     {"--dimensions", "it is for models that make embeddings"},
 };
@@ -139,7 +140,8 @@ static int exit_code(bz_status status)
     case BZ_NO_WEBGPU:
     case BZ_NO_ADAPTER:
     case BZ_UNSUPPORTED_MODEL: return EXIT_CANNOT;
-    case BZ_BAD_REQUEST: return EXIT_USAGE;
+    case BZ_BAD_REQUEST:
+    case BZ_BAD_SCHEMA: return EXIT_USAGE;
     case BZ_ABORTED: return EXIT_INTERRUPTED;
     default: return EXIT_FAILED;
     }

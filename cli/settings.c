@@ -39,6 +39,7 @@ static const struct {
 void settings_free(settings *s)
 {
     settings_clear_stops(s);
+    free(s->form);
     *s = (settings){0};
 }
 
@@ -192,6 +193,10 @@ bz_status settings_fill(settings *s, const settings *under, bz_error *err)
         for (size_t i = 0; i < under->n_stop && status == BZ_OK; i++) {
             status = settings_add_stop(s, under->stop[i], strlen(under->stop[i]), err);
         }
+    }
+    if (!s->form && under->form && status == BZ_OK) {
+        s->form = strdup(under->form);
+        status = s->form ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a schema.");
     }
     return status;
 }

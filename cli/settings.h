@@ -29,6 +29,7 @@ typedef struct settings {
     char **stop;   /* [n_stop] owned */
     size_t n_stop;
     bool stop_set; /* true also for an empty list that was given */
+    char *form; /* a member of the request that says what answers may be: "format":{...}; or NULL */
 } settings;
 
 void settings_free(settings *s);
@@ -46,6 +47,10 @@ void settings_unset(settings *s, setting id);
 void settings_clear_stops(settings *s); /* as if none had been given */
 
 bz_status settings_from_store(settings *s, const bz_store_params *params, bz_error *err);
+
+/* `format`: json, or the file of a JSON schema; `grammar`: the file of a GBNF grammar. One of them
+ * is NULL. Checks it by making the grammar. */
+bz_status settings_put_form(settings *s, const char *format, const char *grammar, bz_error *err);
 
 /* Copies from `under` the settings that s does not have. */
 bz_status settings_fill(settings *s, const settings *under, bz_error *err);

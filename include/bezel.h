@@ -317,10 +317,10 @@ typedef struct bz_sampling {
     size_t n_bias;
 } bz_sampling;
 
-/* What an answer may be. A grammar is immutable, and shared freely between models, jobs and threads.
- * While an answer is generated only tokens are chosen with which a text of the grammar can begin;
- * what has one continuation is not sampled. It works with all other settings, except ignore_end,
- * and not with diffusion models. */
+/* What an answer may be. A grammar is immutable, and shared freely between models, jobs and
+ * threads. While an answer is generated only tokens are chosen with which a text of the grammar can
+ * begin; what has one continuation is not sampled. It works with all other settings, except
+ * ignore_end, and not with diffusion models. */
 typedef struct bz_grammar bz_grammar;
 typedef enum bz_grammar_kind {
     BZ_GRAMMAR_JSON,   /* any JSON object; the text is not looked at */

@@ -261,8 +261,18 @@ bool prompt_line_request(prompt_line *p, const char *system, char *const *first,
                          bool think, const settings *s, bz_json_buffer *out)
 {
     static const char *const thinking[] = {"think", "enable_thinking", "reasoning_effort"};
-    bool chosen = false; /* whether to think */
+    static const char *const forms[] = {"response_format", "format", "grammar", "regex", "choices"};
+    bool chosen = false, formed = false; /* whether to think; what the answer may be */
     bz_json j;
+    for (const bz_json_node *value = p->root->of.first; value; value = value->next) {
+        formed = formed || (!is_null(value) && is_one_of(value->key, forms, COUNT(forms)));
+    }
+    if (s->form && !formed &&
+        !(bz_json_to_buffer(out, "{", 1) && bz_json_to_buffer(out, s->form, strlen(s->form)) &&
+          bz_json_to_buffer(out, ",", 1))) {
+        return false;
+    }
+    const size_t before = out->n;
     bz_json_init(&j, bz_json_to_buffer, out);
     bz_json_object(&j);
     const bool ok = put_messages(&j, p, system, first, n_first);
@@ -283,5 +293,12 @@ bool prompt_line_request(prompt_line *p, const char *system, char *const *first,
     }
     bz_json_end(&j);
     bz_json_end(&j);
-    return bz_json_finish(&j) && ok;
+    if (!bz_json_finish(&j) || !ok) {
+        return false;
+    }
+    if (before) { /* one object, which our member begins */
+        memmove(out->text + before, out->text + before + 1, out->n - before - 1);
+        out->n--;
+    }
+    return true;
 }

@@ -53,6 +53,7 @@ static uint64_t hash_of_settings(const run_state *r, const settings *s)
     for (size_t i = 0; i < s->n_stop; i++) {
         hash = prompts_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
     }
+    hash = s->form ? prompts_hash(hash, s->form, strlen(s->form) + 1) : hash;
     const char *system = r->conversation.system ? r->conversation.system : "";
     hash = prompts_hash(hash, system, strlen(system) + 1);
     for (size_t i = 0; i < r->conversation.n_pinned; i++) {
@@ -179,6 +180,7 @@ static bz_status start_line(prompts_run *p, task *t, prompt_line *line, const se
         const bz_generate_options *own = bz_turn_options(t->turn, &has_seed);
         go.sampling.bias = own->sampling.bias;
         go.sampling.n_bias = own->sampling.n_bias;
+        go.grammar = own->grammar;
     }
     if (status == BZ_OK && bz_turn_media(t->turn)) {
         status = answer_media_line(p, t, &request, &go, err);

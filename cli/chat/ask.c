@@ -258,7 +258,10 @@ static bz_status generate(asking *k, bz_session *session, bz_error *err)
     const double start = cli_seconds();
     const uint64_t generated = bz_session_get_stats(session).generated;
     bz_job *job = NULL;
-    bz_status status = bz_session_generate(session, &k->o->generate, &job, err);
+    bool has_seed;
+    bz_generate_options go = k->o->generate;
+    go.grammar = bz_turn_options(k->turn, &has_seed)->grammar;
+    bz_status status = bz_session_generate(session, &go, &job, err);
     if (status == BZ_OK) {
         busy(k, "thinking");
         status = run(k, job, err);

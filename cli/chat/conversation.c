@@ -131,7 +131,11 @@ bool conversation_request(const conversation *t, bool think, const settings *s, 
     for (size_t i = 0; i < s->n_stop; i++) {
         ok = ok && put(b, i ? "," : "") && put_quoted(b, (bz_str){s->stop[i], strlen(s->stop[i])});
     }
-    return ok && put(b, "],") && put_messages(t, b) && put(b, "}");
+    ok = ok && put(b, "],");
+    if (s->form) {
+        ok = ok && put(b, s->form) && put(b, ",");
+    }
+    return ok && put_messages(t, b) && put(b, "}");
 }
 
 /* ---- files ------------------------------------------------------------------------ */

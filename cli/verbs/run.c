@@ -106,6 +106,12 @@ static int take_settings(run_state *r)
     if (status == BZ_OK && o->max_tokens) {
         status = settings_put_number(&r->given, SET_NUM_PREDICT, o->max_tokens, &err);
     }
+    if (status == BZ_OK && (o->format || o->grammar)) {
+        status = settings_put_form(&r->given, o->format, o->grammar, &err);
+        if (status != BZ_OK) {
+            return cli_error(&err);
+        }
+    }
     return status == BZ_OK ? EXIT_OK : cli_usage_error("run", "%s", err.text);
 }
 
@@ -117,6 +123,13 @@ static int check_options(const cli_options *o)
     if (o->show_thinking && o->hide_thinking) {
         return cli_usage_error("run",
                                "'--show-thinking' and '--hide-thinking' cannot be used together.");
+    }
+    if (o->format && o->grammar) {
+        return cli_usage_error("run", "'--format' and '--grammar' cannot be used together.");
+    }
+    if ((o->format || o->grammar) && o->ignore_end) {
+        return cli_usage_error("run", "'--ignore-end' cannot be used with '--format' or "
+                                      "'--grammar', which say where an answer ends.");
     }
     if (o->prompts && o->prompt) {
         return cli_usage_error("run", "give either '--prompts' or a prompt, not both.");
@@ -228,7 +241,7 @@ static int run(int argc, char **argv)
     static const char none[] = "";
     char pebble[PATH_MAX];
     cli_options o = {.model = none};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxNOSjLiobFXAGgZK", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxJNOSjLiobFXAGgZK", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -312,6 +325,8 @@ const cli_verb cli_run_verb = {
     "      --repeat-penalty X, --presence-penalty X, --frequency-penalty X, --repeat-last-n N\n"
     "      --seed N               same seed, same answer\n"
     "      --stop TEXT            end the answer before this text; may be repeated\n"
+    "      --format json|FILE     answer with JSON, or as the JSON schema in FILE says\n"
+    "      --grammar FILE         answer as the GBNF grammar in FILE says\n"
     "      --no-think             answer without thinking\n"
     "      --think                think first (default, except for diffusion models)\n"
     "      --hide-thinking        do not print the thinking (default unless stdout is a terminal)\n"

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
+#include "session/constraint.h"
 #include "session/job.h"
 #include "session/model.h"
 
@@ -53,6 +54,7 @@ void bz_model_free(bz_model *m)
     }
     free(m->owned_bytes);
     free((void *)m->weight_bytes);
+    bz_model_free_vocabulary(m);
     bz_tokenizer_free(m->tokenizer);
     bz_text_model_free(&m->text);
     bz_towers_free(&m->towers);
@@ -171,7 +173,8 @@ static bz_progress step_model(open_job *j, bz_need *need)
 static bz_progress step_tokenizer(open_job *j, bz_need *need)
 {
     j->state = TABLES;
-    return bz_tokenizer_new(&j->model->tokenizer, j->model->set.main, &need->error) == BZ_OK
+    return bz_tokenizer_new(&j->model->tokenizer, j->model->set.main, &need->error) == BZ_OK &&
+                   bz_model_new_vocabulary(j->model, &need->error) == BZ_OK
                ? BZ_JOB_AGAIN
                : BZ_JOB_ERROR;
 }

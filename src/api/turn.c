@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/calls.h"
+#include "grammar/schema.h"
 #include "session/media.h"
 #include "session/model.h"
 #include "sample/stop.h"
@@ -19,6 +21,7 @@ struct bz_turn {
     const bz_model *model;
     bz_arena arena; /* the request's tree, which the parser keeps reading, and its settings */
     bz_request request;
+    bz_grammar *grammar; /* of its options; NULL: the answer is free */
     bz_ids prompt;
     uint32_t snapshot_at;
     bz_ids short_prompt; /* with one token per image or audio clip; empty without any */
@@ -41,6 +44,7 @@ void bz_turn_free(bz_turn *t)
         return;
     }
     bz_parser_free(t->parser);
+    bz_grammar_free(t->grammar);
     bz_stop_free(t->stop);
     bz_ids_free(&t->prompt);
     bz_ids_free(&t->short_prompt);
@@ -111,6 +115,66 @@ static bz_status render(bz_turn *t, const bz_model *m, const bz_conversation *ch
     return status;
 }
 
+/* ---- the form of the answer ----------------------------------------------------------- */
+
+static bz_status form_grammar(bz_grammar **out, const bz_request_answer *a, bz_error *err)
+{
+    switch (a->form) {
+    case BZ_FORM_FREE: return BZ_OK;
+    case BZ_FORM_JSON: return bz_grammar_new(out, BZ_GRAMMAR_JSON, "", 0, err);
+    case BZ_FORM_SCHEMA: return bz_schema_read(out, a->schema, err);
+    case BZ_FORM_GBNF: return bz_grammar_new(out, BZ_GRAMMAR_GBNF, a->text.data, a->text.len, err);
+    case BZ_FORM_REGEX:
+        return bz_grammar_new(out, BZ_GRAMMAR_REGEX, a->text.data, a->text.len, err);
+    case BZ_FORM_CHOICES: return bz_choices_read(out, a->schema, err);
+    }
+    return BZ_OK;
+}
+
+/* What the request says of tools and of the form of the answer, as a grammar. Tools that may be
+ * called leave the answer free, unless a call begins. */
+static bz_status make_grammar(bz_turn *t, const bz_conversation *chat, bool thinking_open,
+                              bz_error *err)
+{
+    const bz_request_answer *a = &t->request.answer;
+    const bool tools = bz_json_first(chat->tools) != NULL,
+               json = a->form == BZ_FORM_JSON || a->form == BZ_FORM_SCHEMA,
+               watched = bz_calls_strict(chat->tools) || a->one_call;
+    bz_calls_options o = {
+        .tools = chat->tools, .only = a->tool, .all_strict = a->must_call, .several = !a->one_call};
+    bz_status status;
+    if (a->form != BZ_FORM_FREE && a->must_call) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "An answer that must call a tool has no other form; leave out either "
+                       "tool_choice or the form.");
+    }
+    if (tools && a->form != BZ_FORM_FREE && !json) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "grammar, regex and choices cannot be combined with tools, unless "
+                       "tool_choice is none.");
+    }
+    if (a->must_call || (tools && json)) {
+        o.or_json = json;
+        o.or_schema = a->schema;
+        status = bz_calls_read(&t->grammar, &o, err);
+    } else if (tools && watched) {
+        o.several = false;
+        status = bz_calls_read(&t->grammar, &o, err);
+        if (status == BZ_OK) {
+            t->grammar->place.calls_only = true;
+            t->grammar->place.one_call = a->one_call;
+        }
+    } else {
+        status = form_grammar(&t->grammar, a, err);
+    }
+    if (status == BZ_OK && t->grammar) {
+        t->grammar->place.thought_first = chat->enable_thinking;
+        t->grammar->place.thought_open = thinking_open;
+        t->request.generate.grammar = t->grammar;
+    }
+    return status;
+}
+
 /* ---- making one ----------------------------------------------------------------- */
 
 static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t len, bool media,
@@ -135,6 +199,9 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
     if (status == BZ_OK) {
         chat.no_ple = m->text.config.ple_width == 0;
         status = render(t, m, &chat, media, &thinking_open, err);
+    }
+    if (status == BZ_OK) {
+        status = make_grammar(t, &chat, thinking_open, err);
     }
     if (status == BZ_OK) {
         const bz_parser_options o = {

@@ -4,8 +4,9 @@
 #include <string.h>
 
 enum {
-    MANY = 2048,    /* staying tokens from which on bits are smaller and faster than a list */
-    MAX_LEVELS = 32 /* rounds that have bits of their own: nearly all tokens have fewer characters */
+    MANY = 2048, /* staying tokens from which on bits are smaller and faster than a list */
+    MAX_LEVELS =
+        32 /* rounds that have bits of their own: nearly all tokens have fewer characters */
 };
 
 typedef struct gatherer {
@@ -177,9 +178,9 @@ static bz_base *make(bz_sets *s, const bz_trie *trie, uint32_t state, const bz_b
 {
     const uint32_t rule = s->g->rule_of[state];
     const uint32_t stack =
-        counts(s->g, rule) ? bz_stack_push(s, BZ_COUNT_BIT | s->g->rules[rule].loop, 0,
-                                           BZ_STACK_UNKNOWN)
-                           : (uint32_t)BZ_STACK_UNKNOWN;
+        counts(s->g, rule)
+            ? bz_stack_push(s, BZ_COUNT_BIT | s->g->rules[rule].loop, 0, BZ_STACK_UNKNOWN)
+            : (uint32_t)BZ_STACK_UNKNOWN;
     gatherer g = {.s = s,
                   .trie = trie,
                   .follow = follow,
@@ -207,7 +208,8 @@ bz_base *bz_base_new(bz_sets *s, const bz_trie *trie, uint32_t state)
     return make(s, trie, state, &s->g->rules[s->g->rule_of[state]].follow);
 }
 
-/* ---- kept with the vocabulary ------------------------------------------------------------------- */
+/* ---- kept with the vocabulary -------------------------------------------------------------------
+ */
 
 /* What can follow a value in JSON: rules of values get all of it, so that schemas share them. */
 static void widen(const bz_compiled_rule *rule, bz_byte_set *follow)
@@ -227,7 +229,8 @@ static void widen(const bz_compiled_rule *rule, bz_byte_set *follow)
 }
 
 /* The rule's automaton, the state in it and what may follow: all that a base depends on. */
-static uint32_t *write_key(const bz_grammar *g, uint32_t state, const bz_byte_set *follow, size_t *n)
+static uint32_t *write_key(const bz_grammar *g, uint32_t state, const bz_byte_set *follow,
+                           size_t *n)
 {
     const bz_compiled_rule *rule = &g->rules[g->rule_of[state]];
     size_t size = 11;

@@ -1,9 +1,9 @@
 /* What one state of the automata allows, whatever is below it on the stack. Used by matcher.c.
  *
  * Tokens are in one of two groups: those that stay in the state's rule and the rules it calls, and
- * those that leave the rule before their end, for which the bytes after it must be tried on the stack.
- * In the body of a loop the rounds of the loop belong to the rule; a token then needs a number of
- * further rounds, which the loop may or may not have left. */
+ * those that leave the rule before their end, for which the bytes after it must be tried on the
+ * stack. In the body of a loop the rounds of the loop belong to the rule; a token then needs a
+ * number of further rounds, which the loop may or may not have left. */
 #ifndef BZ_GRAMMAR_BASE_H
 #define BZ_GRAMMAR_BASE_H
 
@@ -27,7 +27,8 @@ typedef struct bz_base {
     uint32_t n_levels;
     bz_staying *staying; /* [n_staying] */
     uint32_t n_staying;
-    /* Leaving tokens: the tree of their bytes after the rule. Its tokens are indexes in `leaving`. */
+    /* Leaving tokens: the tree of their bytes after the rule. Its tokens are indexes in `leaving`.
+     */
     bz_trie *rest; /* NULL: none */
     bz_leaving *leaving;
 } bz_base;
@@ -36,8 +37,8 @@ typedef struct bz_base {
 bz_base *bz_base_new(bz_sets *s, const bz_trie *trie, uint32_t state);
 void bz_base_free(bz_base *b);
 
-/* The same, found in or added to the vocabulary if the state's rule is a shared one. *own: the caller
- * frees it. */
+/* The same, found in or added to the vocabulary if the state's rule is a shared one. *own: the
+ * caller frees it. */
 const bz_base *bz_base_get(bz_sets *s, bz_vocabulary *v, uint32_t state, bool *own);
 
 #endif

@@ -124,7 +124,8 @@ static void byte_ranges(bz_build *b, uint32_t from, uint32_t to, const uint8_t *
         byte_ranges(b, mid, to, lo + 1, hi + 1, n - 1);
         return;
     }
-    bool low = false, high = false; /* the first and last lead byte have continuations of their own */
+    bool low = false,
+         high = false; /* the first and last lead byte have continuations of their own */
     for (size_t i = 1; i < n; i++) {
         low |= lo[i] != 0x80;
         high |= hi[i] != 0xBF;

@@ -11,14 +11,14 @@
 #include "base/error.h"
 
 enum { BZ_SPECIAL_BYTE = 0xFF };
-#define BZ_NO_LIMIT UINT32_MAX /* max of a loop without one */
+#define BZ_NO_LIMIT UINT32_MAX  /* max of a loop without one */
 #define BZ_LOOP_BIT 0x80000000u /* in a callee: the rest is the index of a loop */
 
 typedef enum bz_edge_kind { BZ_EDGE_BYTES, BZ_EDGE_EMPTY, BZ_EDGE_CALL } bz_edge_kind;
 
 typedef struct bz_nfa_edge {
-    uint32_t to, next;  /* next: of the same state; 0: none */
-    uint32_t callee;    /* CALL: a rule, or BZ_LOOP_BIT and a loop */
+    uint32_t to, next; /* next: of the same state; 0: none */
+    uint32_t callee;   /* CALL: a rule, or BZ_LOOP_BIT and a loop */
     uint8_t kind, lo, hi;
 } bz_nfa_edge;
 
@@ -35,7 +35,7 @@ typedef struct bz_loop {
 
 /* Zero-initialize. After `failed` everything else is undefined, but may be called and freed. */
 typedef struct bz_build {
-    uint32_t *states; /* [n_states] first edge; 0: none */
+    uint32_t *states;   /* [n_states] first edge; 0: none */
     bz_nfa_edge *edges; /* [n_edges] index 0 is not used */
     bz_rule *rules;
     bz_loop *loops;

@@ -44,7 +44,8 @@ static uint32_t rule_called(const bz_grammar *g, uint32_t callee)
     return callee & BZ_LOOP_BIT ? g->loops[callee & ~BZ_LOOP_BIT].body : callee;
 }
 
-/* ---- automata ---------------------------------------------------------------------------------- */
+/* ---- automata ----------------------------------------------------------------------------------
+ */
 
 /* Rules in the order in which they are found from rule 0. Calls keep the numbers of `b` until all
  * rules are known. */
@@ -117,7 +118,8 @@ static bz_status number_calls(compiler *c, bz_error *err)
     return BZ_OK;
 }
 
-/* ---- which states can reach the end -------------------------------------------------------------- */
+/* ---- which states can reach the end
+ * -------------------------------------------------------------- */
 
 static bool callee_productive(const compiler *c, uint32_t callee)
 {
@@ -186,7 +188,8 @@ static void prune(compiler *c)
     }
 }
 
-/* ---- the empty text, first bytes, following bytes -------------------------------------------------- */
+/* ---- the empty text, first bytes, following bytes
+ * -------------------------------------------------- */
 
 static bool callee_nullable(const compiler *c, uint32_t callee)
 {
@@ -213,8 +216,7 @@ static bool pass_first(compiler *c, uint32_t state)
     c->nullable[state] |= s->accepts;
     for (uint32_t k = 0; k < s->n_calls; k++) {
         const bz_dfa_call *call = &g->dfa.calls[s->calls + k];
-        changed |=
-            merge(&c->first[state], &c->first[g->rules[rule_called(g, call->callee)].start]);
+        changed |= merge(&c->first[state], &c->first[g->rules[rule_called(g, call->callee)].start]);
         if (callee_nullable(c, call->callee)) {
             changed |= merge(&c->first[state], &c->first[call->to]);
             changed |= c->nullable[call->to] && !c->nullable[state];
@@ -268,7 +270,8 @@ static void find_follow(compiler *c)
     }
 }
 
-/* ---- rules that call themselves at once -------------------------------------------------------------- */
+/* ---- rules that call themselves at once
+ * -------------------------------------------------------------- */
 
 enum { NOT_SEEN, OPEN, CLOSED };
 
@@ -341,7 +344,8 @@ static bz_status check_recursion(const compiler *c, bz_error *err)
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------ */
+/* ---- all of it
+ * ------------------------------------------------------------------------------------------ */
 
 static bz_status compile(compiler *c, bz_error *err)
 {
@@ -354,9 +358,10 @@ static bz_status compile(compiler *c, bz_error *err)
     }
     prune(c);
     if (!c->productive[0]) {
-        return bz_fail(err, BZ_BAD_SCHEMA,
-                       "No text fits the grammar: its parts contradict each other, or a rule has no "
-                       "end.");
+        return bz_fail(
+            err, BZ_BAD_SCHEMA,
+            "No text fits the grammar: its parts contradict each other, or a rule has no "
+            "end.");
     }
     find_first(c);
     status = check_recursion(c, err);

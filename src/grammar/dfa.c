@@ -78,7 +78,8 @@ static bz_status too_large(bz_error *err)
                    (int)BZ_MAX_DFA);
 }
 
-/* ---- the subset construction ------------------------------------------------------------------ */
+/* ---- the subset construction ------------------------------------------------------------------
+ */
 
 typedef struct word_list {
     uint32_t *items;
@@ -270,7 +271,8 @@ bz_status bz_dfa_append(bz_dfa *d, const bz_build *b, uint32_t start, uint32_t e
     return status;
 }
 
-/* ---- automata without calls --------------------------------------------------------------------- */
+/* ---- automata without calls ---------------------------------------------------------------------
+ */
 
 bool bz_dfa_accepts(const bz_dfa *d, const char *text, size_t len)
 {
@@ -332,9 +334,9 @@ bz_status bz_dfa_meet(bz_dfa *out, const bz_dfa *x, const bz_dfa *y, bool withou
     bz_status status =
         bz_sets_number(&pairs, start, 2, &fresh) == UINT32_MAX ? no_memory(err) : BZ_OK;
     for (uint32_t i = 0; status == BZ_OK && i < pairs.n_lists; i++) {
-        status = i >= BZ_MAX_DFA                                ? too_large(err)
+        status = i >= BZ_MAX_DFA                             ? too_large(err)
                  : meet_state(out, &pairs, x, y, i, without) ? BZ_OK
-                                                              : no_memory(err);
+                                                             : no_memory(err);
     }
     bz_sets_free(&pairs);
     return status;

@@ -55,7 +55,8 @@ static inline uint32_t bz_dfa_next(const bz_dfa *d, uint32_t state, uint8_t byte
     return low < s->n_edges && e[low].lo <= byte ? e[low].to : BZ_DFA_DEAD;
 }
 
-/* ---- automata without calls, which start in state 0 ------------------------------------------- */
+/* ---- automata without calls, which start in state 0 -------------------------------------------
+ */
 
 bool bz_dfa_accepts(const bz_dfa *d, const char *text, size_t len);
 /* Whether there is a text at all. */

@@ -1,7 +1,8 @@
-/*   name ::= "text" [a-z] [^"\n] . (group) other-name item* item+ item? item{2,5} | alternative   # remark
+/*   name ::= "text" [a-z] [^"\n] . (group) other-name item* item+ item? item{2,5} | alternative   #
+ * remark
  *
- * The rule `root` is the whole grammar. A rule ends where the next one begins, so line breaks may be
- * anywhere. */
+ * The rule `root` is the whole grammar. A rule ends where the next one begins, so line breaks may
+ * be anywhere. */
 #include "grammar/gbnf.h"
 
 #include <stdlib.h>
@@ -66,7 +67,8 @@ static bool add_item(reader *r, items *l, const bz_tree *t)
     return true;
 }
 
-/* ---- words ---------------------------------------------------------------------------------------- */
+/* ---- words
+ * ---------------------------------------------------------------------------------------- */
 
 static void skip_space(reader *r)
 {
@@ -160,7 +162,8 @@ static uint32_t index_of(const reader *r, uint32_t rule)
     return i;
 }
 
-/* ---- items ------------------------------------------------------------------------------------------- */
+/* ---- items
+ * ------------------------------------------------------------------------------------------- */
 
 static int hex(char c)
 {
@@ -350,16 +353,16 @@ static const bz_tree *read_alternatives(reader *r)
             }
         }
         if (!add_item(r, &ways,
-                      sequence.n
-                          ? bz_tree_list(&r->arena, BZ_TREE_SEQ, sequence.list, sequence.n)
-                          : bz_tree_empty(&r->arena))) {
+                      sequence.n ? bz_tree_list(&r->arena, BZ_TREE_SEQ, sequence.list, sequence.n)
+                                 : bz_tree_empty(&r->arena))) {
             return NULL;
         }
     } while (take(r, "|"));
     return bz_tree_list(&r->arena, BZ_TREE_ALT, ways.list, ways.n);
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------- */
+/* ---- rules
+ * ------------------------------------------------------------------------------------------- */
 
 static bool read_rule(reader *r)
 {

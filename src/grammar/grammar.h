@@ -37,8 +37,17 @@ typedef struct bz_compiled_rule {
     bz_byte_set follow;  /* bytes that can come after it; of a body, after its loop */
 } bz_compiled_rule;
 
+/* Where in an answer the grammar holds. */
+typedef struct bz_grammar_place {
+    bool thought_first; /* the answer may begin with a thought, which is free */
+    bool thought_open;  /* it begins inside a thought */
+    bool calls_only;    /* everything is free but tool calls, which the grammar begins with, */
+    bool one_call;      /* and after one the answer ends */
+} bz_grammar_place;
+
 struct bz_grammar {
     atomic_uint holders;
+    bz_grammar_place place; /* set before it is shared */
     bz_dfa dfa;
     uint32_t *rule_of; /* [n_states] */
     bool *last;        /* [n_states] it accepts and has neither edges nor calls */
@@ -52,7 +61,7 @@ struct bz_grammar {
 bz_status bz_grammar_compile(bz_grammar **out, const bz_build *b,
                              const char *(*name)(void *user, uint32_t rule), void *user,
                              bz_error *err);
-/* Readers (json.c, gbnf.c, regex.c ...) return one with one holder. */
+/* Readers return one with one holder. */
 bz_grammar *bz_grammar_hold(bz_grammar *g);
 
 #endif

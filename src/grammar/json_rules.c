@@ -5,8 +5,8 @@
 #include "grammar/regex.h"
 
 /* The depth of an indentation: without a limit a model may write blanks forever. */
-#define SPACE "( |\r?\n[ \t]{0,64})?"
-#define NUMBER "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?"
+#define SPACE   "( |\r?\n[ \t]{0,64})?"
+#define NUMBER  "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?"
 #define INTEGER "-?(0|[1-9][0-9]*)"
 /* Control characters need an escape; surrogates come in pairs. */
 #define CHARACTER                                                                                  \
@@ -122,7 +122,8 @@ uint32_t bz_json_any_key(bz_json_rules *r)
     return r->native ? regex_rule(r, &r->key, BARE_KEY) : bz_json_any_string(r);
 }
 
-/* ---- values of any kind -------------------------------------------------------------------------- */
+/* ---- values of any kind
+ * -------------------------------------------------------------------------- */
 
 /* Items between brackets, each from `begin` on, which ends at `done`. */
 static void add_items(bz_json_rules *r, uint32_t from, uint32_t to, const char *brackets,
@@ -173,7 +174,8 @@ uint32_t bz_json_any_value(bz_json_rules *r)
     return r->value - 1;
 }
 
-/* ---- given values ------------------------------------------------------------------------------------ */
+/* ---- given values
+ * ------------------------------------------------------------------------------------ */
 
 void bz_json_add_text(bz_json_rules *r, uint32_t from, uint32_t to, bz_str text)
 {

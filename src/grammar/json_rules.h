@@ -1,6 +1,6 @@
 /* The rules that all JSON has, in one of two notations: JSON text, or the model's own for the
- * arguments of a tool call, {key:"text",list:[1,true]}, where " is the special token <|"|> and texts have
- * no escapes. */
+ * arguments of a tool call, {key:"text",list:[1,true]}, where " is the special token <|"|> and
+ * texts have no escapes. */
 #ifndef BZ_GRAMMAR_JSON_RULES_H
 #define BZ_GRAMMAR_JSON_RULES_H
 
@@ -19,9 +19,9 @@ typedef enum bz_special_number {
 typedef struct bz_json_rules {
     bz_build *build;
     bz_arena *arena;
-    bool native; /* the model's own notation */
+    bool native;                                                 /* the model's own notation */
     uint32_t space, string, key, number, integer, value, object; /* rule + 1; 0: not made */
-    const bz_tree *character; /* of a string, as it is written */
+    const bz_tree *character;                                    /* of a string, as it is written */
 } bz_json_rules;
 
 uint32_t bz_json_space(bz_json_rules *r); /* between values: nothing, a blank, or a line break */

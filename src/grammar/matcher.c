@@ -24,7 +24,7 @@ struct bz_matcher {
     const bz_trie *trie;
     size_t words;
     bz_sets sets;
-    uint32_t set; /* the state */
+    uint32_t set;          /* the state */
     const bz_base **bases; /* [n_states of the grammar] NULL: not needed yet */
     bool *own;             /* [n_states] of them */
     kept_mask masks[MASKS];
@@ -32,7 +32,8 @@ struct bz_matcher {
     uint32_t *path; /* [longest + 1] sets by depth in a tree */
 };
 
-/* ---- making one ------------------------------------------------------------------------------------ */
+/* ---- making one
+ * ------------------------------------------------------------------------------------ */
 
 static uint32_t first_set(bz_matcher *m)
 {
@@ -104,7 +105,8 @@ static bz_status check(const bz_matcher *m, bz_error *err)
                              : BZ_OK;
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------- */
+/* ---- masks
+ * ------------------------------------------------------------------------------------------- */
 
 static const bz_base *base_of(bz_matcher *m, uint32_t state)
 {
@@ -186,7 +188,8 @@ static void add_config(bz_matcher *m, bz_config c, uint64_t *bits)
     const bz_compiled_rule *rule = &m->g->rules[m->g->rule_of[c.state]];
     rounds_left left = {UINT32_MAX, 0};
     uint32_t stack = c.stack;
-    if (rule->in_loop && rule->leaf) { /* the loop is on top of the stack, and counted by the base */
+    if (rule->in_loop &&
+        rule->leaf) { /* the loop is on top of the stack, and counted by the base */
         const bz_stack_entry top = bz_stack_top(&m->sets, stack);
         const bz_loop *loop = &m->g->loops[rule->loop];
         left.most = loop->max == BZ_NO_LIMIT ? UINT32_MAX : loop->max - top.count;
@@ -263,7 +266,8 @@ bz_status bz_matcher_mask(bz_matcher *m, bz_token_mask *out, bz_error *err)
     return status;
 }
 
-/* ---- the state ----------------------------------------------------------------------------------------- */
+/* ---- the state
+ * ----------------------------------------------------------------------------------------- */
 
 bool bz_matcher_can_end(const bz_matcher *m)
 {
@@ -324,7 +328,8 @@ size_t bz_matcher_forced(bz_matcher *m, char *out, size_t cap)
     return n;
 }
 
-/* ---- forgetting ------------------------------------------------------------------------------------------ */
+/* ---- forgetting
+ * ------------------------------------------------------------------------------------------ */
 
 /* A stack of the old tables in the new ones. chain: [stacks of `from`] scratch. */
 static uint32_t copy_stack(bz_sets *to, const bz_sets *from, uint32_t stack, uint32_t *chain)

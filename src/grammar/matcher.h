@@ -5,8 +5,8 @@
  *
  * The tokens that one configuration allows are those that stay in its rule and the rules it calls,
  * whatever its stack is (base.h: computed once per state of the automata), and those that leave the
- * rule, whose remaining bytes are tried on the stack. For the rules of JSON's strings and numbers the
- * former are kept with the vocabulary. */
+ * rule, whose remaining bytes are tried on the stack. For the rules of JSON's strings and numbers
+ * the former are kept with the vocabulary. */
 #ifndef BZ_GRAMMAR_MATCHER_H
 #define BZ_GRAMMAR_MATCHER_H
 

@@ -39,22 +39,29 @@ static bz_status regex(bz_grammar **out, bz_build *b, bz_arena *arena, bz_str te
 static bz_status choices(bz_grammar **out, bz_build *b, const bz_json_node *list, bz_error *err)
 {
     const uint32_t root = bz_build_rule(b);
-    if (!bz_json_is(list, BZ_JSON_ARRAY) || list->n == 0) {
-        return bz_fail(err, BZ_BAD_SCHEMA, "Choices are a list of one text or more.");
-    }
     for (const bz_json_node *x = list->of.first; x && !b->failed; x = x->next) {
         if (x->kind != BZ_JSON_STRING || x->of.text.len == 0) {
             return bz_fail(err, BZ_BAD_SCHEMA, "Choices are texts, none of them empty.");
         }
-        bz_build_text(b, b->rules[root].start, b->rules[root].end, x->of.text.data,
-                      x->of.text.len);
+        bz_build_text(b, b->rules[root].start, b->rules[root].end, x->of.text.data, x->of.text.len);
     }
     return compile(out, b, err);
 }
 
+bz_status bz_choices_read(bz_grammar **out, const bz_json_node *list, bz_error *err)
+{
+    bz_build b = {0};
+    if (!bz_json_is(list, BZ_JSON_ARRAY) || list->n == 0) {
+        return bz_fail(err, BZ_BAD_SCHEMA, "Choices are a list of one text or more.");
+    }
+    const bz_status status = choices(out, &b, list, err);
+    bz_build_free(&b);
+    return status;
+}
+
 /* Schemas and choices are JSON. */
-static bz_status from_json(bz_grammar **out, bz_grammar_kind kind, bz_build *b, bz_arena *arena,
-                           bz_str text, bz_error *err)
+static bz_status from_json(bz_grammar **out, bz_grammar_kind kind, bz_arena *arena, bz_str text,
+                           bz_error *err)
 {
     const bz_json_node *root;
     bz_error why;
@@ -67,7 +74,7 @@ static bz_status from_json(bz_grammar **out, bz_grammar_kind kind, bz_build *b, 
                        kind == BZ_GRAMMAR_SCHEMA ? "schema is" : "choices are", why.text);
     }
     return kind == BZ_GRAMMAR_SCHEMA ? bz_schema_read(out, root, err)
-                                     : choices(out, b, root, err);
+                                     : bz_choices_read(out, root, err);
 }
 
 bz_status bz_grammar_new(bz_grammar **out, bz_grammar_kind kind, const char *text, size_t len,
@@ -81,12 +88,12 @@ bz_status bz_grammar_new(bz_grammar **out, bz_grammar_kind kind, const char *tex
     switch (kind) {
     case BZ_GRAMMAR_JSON: status = any_object(out, &b, &arena, err); break;
     case BZ_GRAMMAR_SCHEMA:
-    case BZ_GRAMMAR_CHOICES: status = from_json(out, kind, &b, &arena, s, err); break;
+    case BZ_GRAMMAR_CHOICES: status = from_json(out, kind, &arena, s, err); break;
     case BZ_GRAMMAR_GBNF: status = bz_gbnf_read(out, text, len, err); break;
     case BZ_GRAMMAR_REGEX: status = regex(out, &b, &arena, s, err); break;
     default:
-        status = bz_fail(err, BZ_BAD_REQUEST, "There is no kind of grammar with number %d.",
-                         (int)kind);
+        status =
+            bz_fail(err, BZ_BAD_REQUEST, "There is no kind of grammar with number %d.", (int)kind);
     }
     bz_build_free(&b);
     bz_arena_free(&arena);

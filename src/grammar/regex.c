@@ -73,7 +73,8 @@ static uint32_t take_char(reader *r)
     return c;
 }
 
-/* ---- sets of characters ------------------------------------------------------------------------- */
+/* ---- sets of characters -------------------------------------------------------------------------
+ */
 
 typedef struct char_set {
     bz_char_range *ranges; /* [cap] */
@@ -196,9 +197,7 @@ static uint32_t take_escape(reader *r, bool in_set)
         return 0;
     case 'x': value = take_hex(r, 2); break;
     case 'u': value = take_code_point(r); break;
-    case 'c':
-        value = more(r) ? (uint32_t)r->s[r->at++] & 31 : UINT32_MAX;
-        break;
+    case 'c': value = more(r) ? (uint32_t)r->s[r->at++] & 31 : UINT32_MAX; break;
     case 'b':
         if (in_set) {
             return '\b';
@@ -281,7 +280,8 @@ static const bz_tree *read_set(reader *r)
                         : fail(r, "a [ without its ]");
 }
 
-/* ---- expressions ------------------------------------------------------------------------------------ */
+/* ---- expressions
+ * ------------------------------------------------------------------------------------ */
 
 static const bz_tree *read_alternatives(reader *r);
 
@@ -424,7 +424,8 @@ static const bz_tree *read_alternatives(reader *r)
     return bz_tree_list(r->a, BZ_TREE_ALT, ways.list, ways.n);
 }
 
-/* ---- anchors ------------------------------------------------------------------------------------------ */
+/* ---- anchors
+ * ------------------------------------------------------------------------------------------ */
 
 static bool contains(const bz_tree *t, bz_tree_kind mark)
 {
@@ -455,8 +456,9 @@ static const bz_tree *settle(reader *r, const bz_tree *t, bz_tree_kind mark, boo
         return bz_tree_empty(r->a);
     }
     if (!contains(t, mark)) {
-        return !search ? t : front ? bz_tree_seq(r->a, anything(r), t)
-                                   : bz_tree_seq(r->a, t, anything(r));
+        return !search ? t
+               : front ? bz_tree_seq(r->a, anything(r), t)
+                       : bz_tree_seq(r->a, t, anything(r));
     }
     const bz_tree **list = NULL;
     if (t->kind == BZ_TREE_ALT || t->kind == BZ_TREE_SEQ) {

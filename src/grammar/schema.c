@@ -10,7 +10,8 @@
 
 enum { MAX_WORK = 100000, MAX_RULES = 20000, MAX_NESTED = 200 };
 
-/* ---- errors -------------------------------------------------------------------------------------- */
+/* ---- errors
+ * -------------------------------------------------------------------------------------- */
 
 typedef struct pointer_text {
     char text[160];
@@ -96,7 +97,8 @@ bool bz_schema_work(schema_reader *r, const bz_json_node *at)
     return r->status == BZ_OK;
 }
 
-/* ---- references ------------------------------------------------------------------------------------ */
+/* ---- references
+ * ------------------------------------------------------------------------------------ */
 
 static int hex(char c)
 {
@@ -129,9 +131,8 @@ static const bz_json_node *step_into(const bz_json_node *node, const char *key, 
     char index[16];
     for (const bz_json_node *x = bz_json_first(node); x; x = x->next, i++) {
         const int digits = snprintf(index, sizeof index, "%u", i);
-        if (node->kind == BZ_JSON_ARRAY
-                ? (size_t)digits == n && memcmp(index, key, n) == 0
-                : x->key.len == n && memcmp(x->key.data, key, n) == 0) {
+        if (node->kind == BZ_JSON_ARRAY ? (size_t)digits == n && memcmp(index, key, n) == 0
+                                        : x->key.len == n && memcmp(x->key.data, key, n) == 0) {
             return x;
         }
     }
@@ -198,7 +199,8 @@ const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *node,
     return found;
 }
 
-/* ---- rules --------------------------------------------------------------------------------------------- */
+/* ---- rules
+ * --------------------------------------------------------------------------------------------- */
 
 static void add_plain(schema_reader *r, all_of all, uint32_t from, uint32_t to)
 {
@@ -345,8 +347,39 @@ uint32_t bz_schema_rule_of(schema_reader *r, all_of all)
     return rule;
 }
 
-bz_status bz_schema_rule(bz_json_rules *rules, const bz_json_node *schema, uint32_t *rule,
-                         bz_error *err)
+/* {"type": "object", "allOf": [SCHEMA], "unevaluatedProperties": false} */
+static bool add_closed(schema_reader *r, all_of *all, const bz_json_node *schema)
+{
+    static const char *const keys[] = {"type", "allOf", "unevaluatedProperties"};
+    bz_json_node *made = bz_arena_array(r->arena, 5, sizeof *made);
+    if (!made) {
+        return bz_schema_no_memory(r);
+    }
+    memset(made, 0, 5 * sizeof *made);
+    for (size_t i = 0; i < 3; i++) {
+        made[i].key = (bz_str){keys[i], strlen(keys[i])};
+        made[i].next = i < 2 ? &made[i + 1] : NULL;
+    }
+    made[0].kind = BZ_JSON_STRING;
+    made[0].of.text = (bz_str){"object", 6};
+    made[1].kind = BZ_JSON_ARRAY;
+    made[1].n = 1;
+    made[1].of.first = &made[4];
+    made[2].kind = BZ_JSON_FALSE;
+    made[3].kind = BZ_JSON_OBJECT;
+    made[3].n = 3;
+    made[3].of.first = &made[0];
+    if (!bz_all_add(r, all, schema, 0)) { /* reports errors with the schema's own nodes */
+        return false;
+    }
+    *all = (all_of){0};
+    made[4] = *schema;
+    made[4].next = NULL;
+    return bz_all_add(r, all, &made[3], 0);
+}
+
+bz_status bz_schema_rule(bz_json_rules *rules, const bz_json_node *schema, bool closed_object,
+                         uint32_t *rule, bz_error *err)
 {
     schema_reader r = {.root = schema,
                        .rules = rules,
@@ -355,7 +388,7 @@ bz_status bz_schema_rule(bz_json_rules *rules, const bz_json_node *schema, uint3
                        .err = err,
                        .status = BZ_OK};
     all_of all = {0};
-    if (bz_all_add(&r, &all, schema, 0)) {
+    if (closed_object ? add_closed(&r, &all, schema) : bz_all_add(&r, &all, schema, 0)) {
         *rule = bz_schema_rule_of(&r, all);
     }
     bz_sets_free(&r.known);
@@ -371,7 +404,7 @@ bz_status bz_schema_read(bz_grammar **out, const bz_json_node *schema, bz_error 
     bz_json_rules rules = {.build = &build, .arena = &arena};
     const uint32_t root = bz_build_rule(&build);
     uint32_t rule = 0;
-    bz_status status = bz_schema_rule(&rules, schema, &rule, err);
+    bz_status status = bz_schema_rule(&rules, schema, false, &rule, err);
     if (status == BZ_OK) {
         bz_build_call(&build, build.rules[root].start, build.rules[root].end, rule);
         status = bz_grammar_compile(out, &build, NULL, NULL, err);

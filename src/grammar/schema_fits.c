@@ -223,7 +223,8 @@ bool bz_schema_fits(schema_reader *r, all_of all, const bz_json_node *value)
     return fits && r->status == BZ_OK;
 }
 
-/* ---- nothing in common -------------------------------------------------------------------------------- */
+/* ---- nothing in common
+ * -------------------------------------------------------------------------------- */
 
 static bool values_apart(schema_reader *r, const merged *m, all_of other)
 {

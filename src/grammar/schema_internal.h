@@ -2,8 +2,8 @@
  * together), schema_fits.c (values against schemas), schema_text.c (strings and numbers),
  * schema_object.c (objects and arrays).
  *
- * A place in a document is described by a list of schemas that all hold there: `all`. It begins with one
- * schema, and grows by what $ref and allOf refer to. */
+ * A place in a document is described by a list of schemas that all hold there: `all`. It begins
+ * with one schema, and grows by what $ref and allOf refer to. */
 #ifndef BZ_GRAMMAR_SCHEMA_INTERNAL_H
 #define BZ_GRAMMAR_SCHEMA_INTERNAL_H
 
@@ -54,7 +54,7 @@ typedef struct schema_reader {
     made_schema *made; /* [n_made] */
     uint32_t n_made, cap_made;
     unsigned depth, fits_depth; /* of rules; of schema_fits.c */
-    uint64_t work; /* bounds what alternatives multiply to */
+    uint64_t work;              /* bounds what alternatives multiply to */
     bz_error *err;
     bz_status status; /* the first error */
 } schema_reader;
@@ -82,7 +82,8 @@ typedef struct merged {
     uint32_t min_members, max_members;
 } merged;
 
-/* ---- schema.c ------------------------------------------------------------------------------------- */
+/* ---- schema.c
+ * ------------------------------------------------------------------------------------- */
 
 /* Records the first error, which names the place of `at`. Returns false. */
 bool bz_schema_fail(schema_reader *r, const bz_json_node *at, const char *format, ...)
@@ -96,9 +97,11 @@ const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *node,
 /* Counts a step of work; false: there were too many. */
 bool bz_schema_work(schema_reader *r, const bz_json_node *at);
 
-/* ---- schema_merge.c -------------------------------------------------------------------------------- */
+/* ---- schema_merge.c
+ * -------------------------------------------------------------------------------- */
 
-/* Adds a schema to a list (NULL items: an empty one), with what it refers to. False after an error. */
+/* Adds a schema to a list (NULL items: an empty one), with what it refers to. False after an error.
+ */
 bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip);
 /* The alternatives of a list (anyOf, oneOf, what depends on a property): lists without that
  * alternative. *n 0: it has none. *exclusive: of a oneOf at that node. */
@@ -108,7 +111,8 @@ bool bz_all_merge(schema_reader *r, all_of all, merged *out);
 
 /* What holds for a member, or for those of other names (pattern: one that they match). */
 bool bz_all_member(schema_reader *r, all_of all, bz_str key, all_of *out);
-/* For members that are not listed and match the patterns (of patternProperties) in `set`, by number. */
+/* For members that are not listed and match the patterns (of patternProperties) in `set`, by
+ * number. */
 bool bz_all_others(schema_reader *r, all_of all, uint32_t set, all_of *out);
 /* The patterns of all parts; *n at most 5. */
 bool bz_all_patterns(schema_reader *r, all_of all, bz_str patterns[5], uint32_t *n);
@@ -119,14 +123,16 @@ bool bz_all_requires(all_of all, bz_str key);
 /* Never holds: a schema `false` is among them. */
 bool bz_all_never(all_of all);
 
-/* ---- schema_fits.c ----------------------------------------------------------------------------------- */
+/* ---- schema_fits.c
+ * ----------------------------------------------------------------------------------- */
 
 bool bz_schema_fits(schema_reader *r, all_of all, const bz_json_node *value);
 /* Whether no value can fit both. False: it may. */
 bool bz_schema_apart(schema_reader *r, all_of x, all_of y);
 bool bz_json_same(const bz_json_node *x, const bz_json_node *y);
 
-/* ---- schema_text.c ------------------------------------------------------------------------------------ */
+/* ---- schema_text.c
+ * ------------------------------------------------------------------------------------ */
 
 bool bz_schema_format(schema_reader *r, const bz_json_node *at, bz_str name, bz_str *pattern);
 /* The automaton of a pattern, of texts as they are or as they are written. */
@@ -139,9 +145,11 @@ bool bz_schema_string_dfa(schema_reader *r, const merged *m, bz_dfa *out);
 bool bz_decimal_read(bz_str text, bz_arena *arena, decimal *out);
 int bz_decimal_compare(const decimal *x, const decimal *y);
 
-/* ---- schema_object.c ------------------------------------------------------------------------------------ */
+/* ---- schema_object.c
+ * ------------------------------------------------------------------------------------ */
 
-void bz_schema_add_object(schema_reader *r, all_of all, const merged *m, uint32_t from, uint32_t to);
+void bz_schema_add_object(schema_reader *r, all_of all, const merged *m, uint32_t from,
+                          uint32_t to);
 void bz_schema_add_array(schema_reader *r, all_of all, const merged *m, uint32_t from, uint32_t to);
 
 #endif

@@ -14,12 +14,8 @@ static bool is_schema(const bz_json_node *node)
 /* Keywords that a grammar cannot obey. */
 static bool check_keywords(schema_reader *r, const bz_json_node *node)
 {
-    static const char *const refused[] = {"not",
-                                          "if",
-                                          "contains",
-                                          "unevaluatedItems",
-                                          "$dynamicRef",
-                                          "$recursiveRef"};
+    static const char *const refused[] = {
+        "not", "if", "contains", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         if (bz_json_get(node, refused[i])) {
             return bz_schema_fail(r, bz_json_get(node, refused[i]), "%s is not supported",
@@ -103,7 +99,8 @@ bool bz_all_never(all_of all)
     return false;
 }
 
-/* ---- alternatives --------------------------------------------------------------------------------- */
+/* ---- alternatives
+ * --------------------------------------------------------------------------------- */
 
 /* The list again, with part i marked, and another schema. */
 static bool choose(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
@@ -277,14 +274,15 @@ bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *
     return true;
 }
 
-/* ---- what they say together -------------------------------------------------------------------------- */
+/* ---- what they say together
+ * -------------------------------------------------------------------------- */
 
 static uint32_t kind_named(bz_str name)
 {
     static const struct {
         const char *name;
         uint32_t kind;
-    } kinds[] = {{"null", KIND_NULL},     {"boolean", KIND_BOOL}, {"integer", KIND_INTEGER},
+    } kinds[] = {{"null", KIND_NULL},     {"boolean", KIND_BOOL},  {"integer", KIND_INTEGER},
                  {"number", KIND_NUMBER}, {"string", KIND_STRING}, {"array", KIND_ARRAY},
                  {"object", KIND_OBJECT}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -524,7 +522,8 @@ bool bz_all_merge(schema_reader *r, all_of all, merged *m)
     return r->status == BZ_OK;
 }
 
-/* ---- members and items --------------------------------------------------------------------------------- */
+/* ---- members and items
+ * --------------------------------------------------------------------------------- */
 
 static const bz_json_node *find_member(const bz_json_node *object, bz_str key)
 {

@@ -22,12 +22,13 @@ typedef struct object_writer {
     uint32_t n_members, cap_members, n_required;
     bz_str patterns[5];
     uint32_t n_patterns;
-    bool others; /* members that are not listed are allowed */
-    bool never;  /* there is no such object */
+    bool others;  /* members that are not listed are allowed */
+    bool never;   /* there is no such object */
     uint32_t cap; /* counts of members are kept up to this; 0: they do not matter */
 } object_writer;
 
-/* ---- which members ---------------------------------------------------------------------------------- */
+/* ---- which members
+ * ---------------------------------------------------------------------------------- */
 
 static bool add_member(object_writer *w, bz_str key)
 {
@@ -117,7 +118,8 @@ static bool list_members(object_writer *w)
     return true;
 }
 
-/* ---- names that are not listed ------------------------------------------------------------------------- */
+/* ---- names that are not listed
+ * ------------------------------------------------------------------------- */
 
 /* Takes what y has, or has not, from *x. */
 static bool cut(object_writer *w, bz_dfa *x, bz_dfa *y, bool without)
@@ -128,7 +130,7 @@ static bool cut(object_writer *w, bz_dfa *x, bz_dfa *y, bool without)
     bz_dfa_free(x);
     bz_dfa_free(y);
     *x = out;
-    return status == BZ_OK         ? true
+    return status == BZ_OK           ? true
            : status == BZ_BAD_SCHEMA ? bz_schema_fail(w->r, w->m->at, "%s", error.text)
                                      : bz_schema_no_memory(w->r);
 }
@@ -185,7 +187,8 @@ static bool names_dfa(object_writer *w, uint32_t set, bz_dfa *out)
         if (!bz_all_add(r, &all, names, 0) || !bz_all_merge(r, all, &m)) {
             return false;
         }
-        if (m.never || m.has_values || !(m.kinds & KIND_STRING)) { /* the names are listed, or none */
+        if (m.never || m.has_values ||
+            !(m.kinds & KIND_STRING)) { /* the names are listed, or none */
             bz_dfa none = {0};
             bz_build b = {0};
             const uint32_t rule = bz_build_rule(&b);
@@ -215,7 +218,8 @@ static bool has_names(const object_writer *w)
     return false;
 }
 
-/* ---- the graph ----------------------------------------------------------------------------------------- */
+/* ---- the graph
+ * ----------------------------------------------------------------------------------------- */
 
 /* The colon and a value of the schemas. */
 static void add_value(object_writer *w, uint32_t key, uint32_t to, all_of all)
@@ -258,9 +262,7 @@ static void add_others(object_writer *w, uint32_t from, uint32_t to)
  * count stays at the cap if there is no greatest one. */
 static uint32_t next_count(const object_writer *w, uint32_t count)
 {
-    return count < w->cap                      ? count + 1
-           : w->m->max_members == BZ_NO_LIMIT ? w->cap
-                                               : UINT32_MAX;
+    return count < w->cap ? count + 1 : w->m->max_members == BZ_NO_LIMIT ? w->cap : UINT32_MAX;
 }
 
 static uint32_t after_comma(object_writer *w, uint32_t from, bool first)
@@ -296,8 +298,7 @@ static void add_chain(object_writer *w, uint32_t from, uint32_t to)
         for (uint32_t c = 0; c <= width; c++) { /* c == width: none[i] */
             const bool first = c == width;
             const uint32_t state = first ? none[i] : some[i * width + c],
-                           now = counts && !first ? c : 0,
-                           next = counts ? next_count(w, now) : 0;
+                           now = counts && !first ? c : 0, next = counts ? next_count(w, now) : 0;
             if (counts && !first && c == 0) {
                 continue;
             }
@@ -325,8 +326,7 @@ static bool decide_counts(object_writer *w)
 {
     const merged *m = w->m;
     const bool least = m->min_members > w->n_required,
-               most = m->max_members != BZ_NO_LIMIT &&
-                      (w->others || m->max_members < w->n_members);
+               most = m->max_members != BZ_NO_LIMIT && (w->others || m->max_members < w->n_members);
     if (w->others && m->min_members > w->n_required + 1) {
         return bz_schema_fail(w->r, m->at,
                               "minProperties above the number of required properties plus one is "
@@ -341,8 +341,10 @@ static bool decide_counts(object_writer *w)
         w->cap = 1;
     }
     if (w->cap > MAX_COUNTED || (uint64_t)w->cap * w->n_members > 4096) {
-        return bz_schema_fail(w->r, m->at, "minProperties or maxProperties above %d is not "
-                              "supported here", (int)MAX_COUNTED);
+        return bz_schema_fail(w->r, m->at,
+                              "minProperties or maxProperties above %d is not "
+                              "supported here",
+                              (int)MAX_COUNTED);
     }
     return true;
 }
@@ -374,7 +376,8 @@ void bz_schema_add_object(schema_reader *r, all_of all, const merged *m, uint32_
     add_chain(&w, inside, to);
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------- */
+/* ---- arrays
+ * -------------------------------------------------------------------------------------------- */
 
 /* Items after others, all alike: at least `min` more, at most `max`. */
 static void add_rest(schema_reader *r, uint32_t item, uint32_t from, uint32_t to, uint32_t min,
@@ -468,8 +471,7 @@ void bz_schema_add_array(schema_reader *r, all_of all, const merged *m, uint32_t
             }
             const uint32_t next = bz_build_state(b);
             bz_build_call(b, at, next, rule);
-            add_rest(r, rule, next, some, min ? min - 1 : 0,
-                     max == BZ_NO_LIMIT ? max : max - 1);
+            add_rest(r, rule, next, some, min ? min - 1 : 0, max == BZ_NO_LIMIT ? max : max - 1);
         } else {
             add_rest(r, rule, at, some, min, max);
         }

@@ -7,15 +7,17 @@
 
 enum { MAX_LENGTH_WITH_PATTERN = 4096, MAX_DIGITS = 400 };
 
-/* ---- formats -------------------------------------------------------------------------------------- */
+/* ---- formats
+ * -------------------------------------------------------------------------------------- */
 
-#define YEAR  "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
-#define LEAP  "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([13579][26]|[2468][048]|0[48])00)"
+#define YEAR "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+#define LEAP "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([13579][26]|[2468][048]|0[48])00)"
 #define DATE                                                                                       \
     "(" YEAR "-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-"   \
     "(0[1-9]|1[0-9]|2[0-8]))|" LEAP "-02-29)"
 #define TIME                                                                                       \
-    "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+    "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]" \
+    ")"
 #define OCTET "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define IPV4  OCTET "(\\." OCTET "){3}"
 #define H16   "[0-9a-fA-F]{1,4}"
@@ -24,15 +26,14 @@ enum { MAX_LENGTH_WITH_PATTERN = 4096, MAX_DIGITS = 400 };
     "((" H16 ":){7}" H16 "|(" H16 ":){1,7}:|(" H16 ":){1,6}:" H16 "|(" H16 ":){1,5}(:" H16         \
     "){1,2}|(" H16 ":){1,4}(:" H16 "){1,3}|(" H16 ":){1,3}(:" H16 "){1,4}|(" H16 ":){1,2}(:" H16   \
     "){1,5}|" H16 ":(:" H16 "){1,6}|:(:" H16 "){1,7}|::)"
-#define LABEL    "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-#define HOSTNAME LABEL "(\\." LABEL "){0,7}"
-#define EMAIL                                                                                      \
-    "[a-zA-Z0-9_%+-]+(\\.[a-zA-Z0-9_%+-]+)*@" LABEL "(\\." LABEL "){1,4}"
-#define URI_CHAR "([a-zA-Z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})"
-#define UUID     "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+#define LABEL     "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+#define HOSTNAME  LABEL "(\\." LABEL "){0,7}"
+#define EMAIL     "[a-zA-Z0-9_%+-]+(\\.[a-zA-Z0-9_%+-]+)*@" LABEL "(\\." LABEL "){1,4}"
+#define URI_CHAR  "([a-zA-Z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})"
+#define UUID      "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 #define TIME_PART "T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)"
-#define DAY_PART "([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)"
-#define DURATION "P(" DAY_PART "(" TIME_PART ")?|" TIME_PART "|[0-9]+W)"
+#define DAY_PART  "([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)"
+#define DURATION  "P(" DAY_PART "(" TIME_PART ")?|" TIME_PART "|[0-9]+W)"
 
 static const struct {
     const char *name, *regex;
@@ -66,7 +67,8 @@ bool bz_schema_format(schema_reader *r, const bz_json_node *at, bz_str name, bz_
     return bz_schema_fail(r, at, "the format %s is not supported", bz_str_show(name, shown));
 }
 
-/* ---- strings ----------------------------------------------------------------------------------------- */
+/* ---- strings
+ * ----------------------------------------------------------------------------------------- */
 
 static bool failed(schema_reader *r, const bz_json_node *at, bz_status status,
                    const bz_error *error)
@@ -80,10 +82,8 @@ static bool dfa_of_tree(schema_reader *r, const bz_json_node *at, const bz_tree 
 {
     bz_build b = {0};
     bz_error error;
-    const bz_tree_out to = {.build = &b,
-                            .arena = r->arena,
-                            .escape = written && !r->rules->native,
-                            .regular = true};
+    const bz_tree_out to = {
+        .build = &b, .arena = r->arena, .escape = written && !r->rules->native, .regular = true};
     const uint32_t rule = bz_build_rule(&b);
     uint32_t first;
     if (!b.failed) {
@@ -101,8 +101,7 @@ bool bz_schema_pattern_dfa(schema_reader *r, const bz_json_node *at, bz_str patt
 {
     const bz_tree *t;
     bz_error error;
-    const bz_status status =
-        bz_regex_read(&t, pattern.data, pattern.len, true, r->arena, &error);
+    const bz_status status = bz_regex_read(&t, pattern.data, pattern.len, true, r->arena, &error);
     return status == BZ_OK ? dfa_of_tree(r, at, t, written, out) : failed(r, at, status, &error);
 }
 
@@ -182,8 +181,7 @@ static bool add_pattern(schema_reader *r, const merged *m, uint32_t from, uint32
 {
     const bz_tree *t;
     bz_error error;
-    const bz_tree_out out = {
-        .build = r->build, .arena = r->arena, .escape = !r->rules->native};
+    const bz_tree_out out = {.build = r->build, .arena = r->arena, .escape = !r->rules->native};
     const bz_status status =
         bz_regex_read(&t, m->patterns[0].data, m->patterns[0].len, true, r->arena, &error);
     if (status != BZ_OK) {
@@ -223,7 +221,8 @@ void bz_schema_add_string(schema_reader *r, const merged *m, uint32_t from, uint
     }
 }
 
-/* ---- decimals ---------------------------------------------------------------------------------------- */
+/* ---- decimals
+ * ---------------------------------------------------------------------------------------- */
 
 static bool all_digits(const char *s, size_t n, bz_arena *arena, bz_str *out, size_t zeros_before,
                        size_t zeros_after)
@@ -302,16 +301,17 @@ int bz_decimal_compare(const decimal *x, const decimal *y)
     return x->negative ? compare_size(y, x) : compare_size(x, y);
 }
 
-/* ---- ranges of numbers ---------------------------------------------------------------------------------- */
+/* ---- ranges of numbers
+ * ---------------------------------------------------------------------------------- */
 
 /* Digits are compared one by one with those of both bounds: as long as all were equal to a bound's,
  * the bound limits the next one. */
 typedef struct range_writer {
     bz_build *b;
     uint32_t to;
-    const decimal *low, *high; /* high NULL: none */
-    bool fraction;             /* may be written */
-    size_t length;             /* digits before the point */
+    const decimal *low, *high;                /* high NULL: none */
+    bool fraction;                            /* may be written */
+    size_t length;                            /* digits before the point */
     uint32_t state[2 * MAX_DIGITS + 4][2][2]; /* + 1; 0: not made. By position, at low, at high */
 } range_writer;
 
@@ -397,8 +397,7 @@ static void add_range(bz_build *b, uint32_t from, uint32_t to, const decimal *lo
         w->high = high;
         w->fraction = fraction;
         w->length = length;
-        bz_build_empty(b, from,
-                       range_state(w, 0, length == first, high != NULL && length == last));
+        bz_build_empty(b, from, range_state(w, 0, length == first, high != NULL && length == last));
     }
     if (!high && !b->failed) { /* all longer numbers */
         uint32_t at = bz_build_state(b);

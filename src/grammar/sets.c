@@ -4,10 +4,10 @@
 #include <string.h>
 
 enum {
-    MAX_FOUND = 2048,      /* configurations of a set, before the grammar is too ambiguous */
-    REACHED_SLOTS = 8192,  /* power of two, much more than MAX_FOUND with what leads to them */
-    MAX_WORDS = 1 << 25,   /* of all sets together */
-    MANY_STEPS = 12        /* steps of a set from which on it has a table of them */
+    MAX_FOUND = 2048,     /* configurations of a set, before the grammar is too ambiguous */
+    REACHED_SLOTS = 8192, /* power of two, much more than MAX_FOUND with what leads to them */
+    MAX_WORDS = 1 << 25,  /* of all sets together */
+    MANY_STEPS = 12       /* steps of a set from which on it has a table of them */
 };
 
 bool bz_config_sets_begin(bz_sets *s, const bz_grammar *g)
@@ -43,7 +43,8 @@ void bz_config_sets_free(bz_sets *s)
     *s = (bz_sets){0};
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------ */
+/* ---- stacks ------------------------------------------------------------------------------------
+ */
 
 uint32_t bz_stack_push(bz_sets *s, uint32_t entry, uint32_t count, uint32_t below)
 {
@@ -61,7 +62,8 @@ bz_stack_entry bz_stack_top(const bz_sets *s, uint32_t stack)
     return (bz_stack_entry){w[0], w[1], w[2]};
 }
 
-/* ---- making a set ------------------------------------------------------------------------------- */
+/* ---- making a set -------------------------------------------------------------------------------
+ */
 
 void bz_set_begin(bz_sets *s)
 {
@@ -124,8 +126,7 @@ void bz_set_pop(bz_sets *s, uint32_t stack)
             /* without a limit, rounds after the least number are alike */
             const uint32_t enough = loop->min ? loop->min : 1;
             const bool same = loop->max == BZ_NO_LIMIT && top.count >= enough;
-            find(s, body,
-                 same ? stack : bz_stack_push(s, top.entry, top.count + 1, top.below));
+            find(s, body, same ? stack : bz_stack_push(s, top.entry, top.count + 1, top.below));
         }
         if (top.count < loop->min || s->no_memory) {
             return;
@@ -257,7 +258,8 @@ const bz_config *bz_set_configs(const bz_sets *s, uint32_t set, uint32_t *n)
     return (const bz_config *)(const void *)(s->sets.words + s->sets.lists[set].first);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------- */
+/* ---- steps
+ * ---------------------------------------------------------------------------------------- */
 
 static uint32_t slot_of(const bz_sets *s, uint64_t key)
 {

@@ -8,8 +8,8 @@
 
 /* Stacks: the first two are not entries. */
 enum { BZ_STACK_BOTTOM = 0, BZ_STACK_UNKNOWN = 1 };
-/* An entry: a state to go on with, or a loop with the number of the round that runs. The rounds of a
- * counted loop (BZ_COUNT_BIT) only count, without limits. */
+/* An entry: a state to go on with, or a loop with the number of the round that runs. The rounds of
+ * a counted loop (BZ_COUNT_BIT) only count, without limits. */
 #define BZ_COUNT_BIT 0x40000000u
 
 /* In place of a state: the text may end; the rule below which nothing is known has ended, after as

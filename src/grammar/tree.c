@@ -206,7 +206,8 @@ const bz_tree *bz_tree_not_empty(const bz_tree_out *out, const bz_tree *t)
     return bz_tree_list(a, BZ_TREE_ALT, NULL, 0);
 }
 
-/* ---- into the graph --------------------------------------------------------------------------- */
+/* ---- into the graph ---------------------------------------------------------------------------
+ */
 
 static void json_escape(bz_build *b, uint32_t from, uint32_t to, uint32_t c)
 {

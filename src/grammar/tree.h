@@ -45,15 +45,16 @@ const bz_tree *bz_tree_repeat(bz_arena *a, const bz_tree *item, uint32_t min, ui
 const bz_tree *bz_tree_call(bz_arena *a, uint32_t callee);
 const bz_tree *bz_tree_mark(bz_arena *a, bz_tree_kind kind);
 
-/* Adds the expression to the graph. `escape`: characters as they are in a JSON string; `regular`: no
- * loops are made, counts are written out. Rules whose texts may be empty are looked up in
+/* Adds the expression to the graph. `escape`: characters as they are in a JSON string; `regular`:
+ * no loops are made, counts are written out. Rules whose texts may be empty are looked up in
  * nullable [n_rules], if that is not NULL. */
 typedef struct bz_tree_out {
     bz_build *build;
     bz_arena *arena;
     bool escape, regular;
     bool (*rule_may_be_empty)(void *user, uint32_t callee);
-    const bz_tree *(*rule_not_empty)(void *user, uint32_t callee); /* its texts that are not empty */
+    const bz_tree *(*rule_not_empty)(void *user,
+                                     uint32_t callee); /* its texts that are not empty */
     void *user;
 } bz_tree_out;
 

@@ -1,5 +1,5 @@
-/* The vocabulary as a tree of bytes: a node is a text with which tokens begin. Nodes are in order of
- * depth-first search, so everything below a node follows it, and so do the tokens below it in
+/* The vocabulary as a tree of bytes: a node is a text with which tokens begin. Nodes are in order
+ * of depth-first search, so everything below a node follows it, and so do the tokens below it in
  * `order`. Immutable. */
 #ifndef BZ_GRAMMAR_TRIE_H
 #define BZ_GRAMMAR_TRIE_H
@@ -14,8 +14,9 @@ typedef struct bz_trie {
     uint8_t *byte;     /* [n_nodes] the last one of its text */
     uint16_t *depth;   /* [n_nodes] length of its text */
     uint32_t *after;   /* [n_nodes] the first node that is not below it */
-    uint32_t *first; /* [n_nodes + 1] its own tokens, and then those below it, begin here in `order` */
-    int32_t *order;  /* [n_order] tokens by their texts */
+    uint32_t
+        *first; /* [n_nodes + 1] its own tokens, and then those below it, begin here in `order` */
+    int32_t *order; /* [n_order] tokens by their texts */
     uint32_t n_order;
     bz_str *text; /* [n_tokens] into `bytes`; empty: a token that no grammar takes */
     char *bytes;

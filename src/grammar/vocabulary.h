@@ -1,5 +1,5 @@
-/* A model's tokens for all matchers of that model, which threads share: the tree of their texts, and
- * what is known of the rules that every JSON schema has. */
+/* A model's tokens for all matchers of that model, which threads share: the tree of their texts,
+ * and what is known of the rules that every JSON schema has. */
 #ifndef BZ_GRAMMAR_VOCABULARY_H
 #define BZ_GRAMMAR_VOCABULARY_H
 

@@ -23,6 +23,9 @@ struct bz_sampler {
     bz_edits edits;
     bool log_probs;
     uint32_t n_top;
+    bool masks;              /* every row has allowed tokens, */
+    const uint64_t *allowed; /* these; NULL: all */
+    uint32_t n_allowed;
 
     /* buffers, allocated when options first need them */
     float *row;                     /* [vocab] with bias and penalties */
@@ -120,7 +123,7 @@ static bool reserve_buffers(bz_sampler *s)
     if (sorts && !s->scratch) {
         s->scratch = malloc(s->vocab * sizeof *s->scratch);
     }
-    bool edits = s->edits.n || s->edits.window;
+    bool edits = s->edits.n || s->edits.window || s->masks;
     if (edits && !s->row) {
         s->row = malloc(s->vocab * sizeof *s->row);
     }
@@ -148,6 +151,8 @@ bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, 
     s->min_p = o->min_p > 0 ? o->min_p : 0;
     s->n_top = top < s->vocab ? top : s->vocab;
     s->log_probs = log_probs || top > 0;
+    s->masks = false;
+    s->allowed = NULL;
     status = bz_edits_begin(&s->edits, s->vocab, s->context, o, s->forbidden, s->n_forbidden, err);
     if (status == BZ_OK && !reserve_buffers(s)) {
         status =
@@ -155,6 +160,27 @@ bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, 
                     "There is not enough memory for sampling from a vocabulary of %u.", s->vocab);
     }
     return status;
+}
+
+bz_status bz_sampler_begin_masks(bz_sampler *s, bz_error *err)
+{
+    s->masks = true;
+    return reserve_buffers(s) ? BZ_OK
+                              : bz_fail(err, BZ_OUT_OF_MEMORY,
+                                        "There is not enough memory for sampling from a "
+                                        "vocabulary of %u.",
+                                        s->vocab);
+}
+
+void bz_sampler_allow(bz_sampler *s, const uint64_t *bits, uint32_t n)
+{
+    s->allowed = bits;
+    s->n_allowed = n;
+}
+
+static bool is_allowed(const bz_sampler *s, int32_t id)
+{
+    return s->allowed[(uint32_t)id >> 6] >> ((uint32_t)id & 63) & 1;
 }
 
 void bz_sampler_see(bz_sampler *s, const int32_t *tokens, uint32_t n)
@@ -169,19 +195,40 @@ const bz_edits *bz_sampler_edits(const bz_sampler *s)
 
 /* ---- stage 1 --------------------------------------------------------------------------- */
 
+/* 64 tokens at a time, as most sets are small or nearly all tokens. */
+static void remove_forbidden(bz_sampler *s)
+{
+    for (uint32_t first = 0; first < s->vocab; first += 64) {
+        const uint32_t n = s->vocab - first < 64 ? s->vocab - first : 64;
+        uint64_t bits = ~s->allowed[first >> 6];
+        for (; bits; bits &= bits - 1) {
+            const uint32_t i = (uint32_t)__builtin_ctzll(bits);
+            if (i < n) {
+                s->row[first + i] = -INFINITY;
+            }
+        }
+    }
+}
+
 static const float *edited(bz_sampler *s, const float *row)
 {
-    if (!s->edits.n) {
+    if (!s->edits.n && !s->allowed) {
         return row;
     }
     memcpy(s->row, row, s->vocab * sizeof *row);
     bz_edits_apply(&s->edits, s->row);
+    if (s->allowed) {
+        remove_forbidden(s);
+    }
     return s->row;
 }
 
 /* How many candidates stage 2 can use: no filter needs more than top-k. */
 static uint32_t wanted(const bz_sampler *s)
 {
+    if (s->masks) {
+        return BZ_CANDIDATES; /* only some of them may be allowed */
+    }
     uint32_t n = s->greedy ? 1 : s->top_k ? s->top_k : BZ_CANDIDATES;
     n = n > s->n_top ? n : s->n_top;
     return n < BZ_CANDIDATES ? n : BZ_CANDIDATES;
@@ -202,12 +249,15 @@ bz_topk_request bz_sampler_topk_request(const bz_sampler *s)
 
 bool bz_sampler_needs_rows(const bz_sampler *s)
 {
-    bool edits = s->edits.n || s->edits.window;
+    bool edits = s->edits.n || s->edits.window || s->masks;
     if (s->n_top > BZ_CANDIDATES || (s->n_top && edits)) {
         return true;
     }
     if (s->greedy) {
         return false;
+    }
+    if (s->masks && s->top_k == 0) { /* the sum over the allowed tokens is not known */
+        return true;
     }
     if (s->top_k > BZ_CANDIDATES) {
         return s->top_p < 1 || s->min_p <= 0;
@@ -350,7 +400,7 @@ static bool fill_log_probs(bz_sampler *s, const ranking *r, uint32_t at, const b
                            const float *row, bz_choice *out)
 {
     const bz_exp_sum raw = list->raw_sum;
-    bool edits = s->edits.n > 0;
+    bool edits = s->edits.n > 0 || s->allowed;
     if (!row && s->n_top && (edits || (s->n_top > r->n && !r->whole))) {
         return false;
     }
@@ -373,9 +423,33 @@ static bool fill_log_probs(bz_sampler *s, const ranking *r, uint32_t at, const b
     return true;
 }
 
+/* The allowed candidates of a list that a device made: a prefix of the ranking of all allowed. */
+static void filter(const bz_sampler *s, const bz_shortlist *list, bz_shortlist *out)
+{
+    out->n = 0;
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (is_allowed(s, list->best[i].id)) {
+            out->best[out->n] = list->best[i];
+            out->raw[out->n++] = list->raw[i];
+        }
+    }
+    out->finite = list->finite;
+    out->whole = list->whole || out->n == s->n_allowed;
+    out->sum = list->sum;
+    out->raw_sum = list->raw_sum;
+}
+
 bool bz_sampler_choose(bz_sampler *s, const bz_shortlist *list, const float *row, double u,
                        bz_choice *out)
 {
+    bz_shortlist allowed;
+    if (s->allowed && !row) {
+        filter(s, list, &allowed);
+        list = &allowed;
+        if (list->n == 0) {
+            return false;
+        }
+    }
     ranking r = {list->best, list->n, list->whole, list->sum.sum};
     uint32_t at = pick(s, &r, u);
     if (at == r.n) {

@@ -26,6 +26,13 @@ void bz_sampler_free(bz_sampler *s);
 bz_status bz_sampler_begin(bz_sampler *s, const bz_sampling *o, bool log_probs, uint32_t top,
                            bz_error *err);
 
+/* After begin: a set of allowed tokens is going to be given for every row. */
+bz_status bz_sampler_begin_masks(bz_sampler *s, bz_error *err);
+/* The tokens that may follow, by bits [vocabulary], which must stay until the choice; n of them.
+ * Call before either stage. A device does not know them: it ranks all tokens, and stage 2 takes
+ * those that are allowed from its list. */
+void bz_sampler_allow(bz_sampler *s, const uint64_t *bits, uint32_t n);
+
 /* The tokens before the next row, for the penalties. Call before stage 1. */
 void bz_sampler_see(bz_sampler *s, const int32_t *tokens, uint32_t n);
 const bz_edits *bz_sampler_edits(const bz_sampler *s);

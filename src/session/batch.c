@@ -18,6 +18,7 @@ void bz_batch_free(bz_batch *b)
     bz_lock_give(bz_model_lock(b->model));
     for (uint32_t i = 0; i < b->n_slots; i++) {
         bz_sampler_free(b->slots[i].sampler);
+        bz_constraint_free(b->slots[i].constraint);
         free(b->slots[i].tokens);
     }
     for (int i = 0; i < BZ_BATCH_BUCKETS; i++) {

@@ -5,6 +5,7 @@
 
 #include "bezel_batch.h"
 #include "session/batch_canvas.h"
+#include "session/constraint.h"
 #include "session/emit.h"
 #include "session/model.h"
 #include "session/session.h"
@@ -24,6 +25,7 @@ typedef struct batch_slot {
     bool requested; /* the device knows what lists the sampler needs */
     uint64_t seed;
     bz_limits limits;
+    bz_constraint *constraint; /* of a sequence that is not free; else NULL */
 
     int32_t *tokens;    /* [context] what the caches hold, then the rest of the prompt */
     uint32_t n, wanted; /* held; of the prompt */
@@ -66,6 +68,9 @@ struct bz_batch {
     uint32_t seq[BZ_MAX_CHUNK], out[BZ_MAX_CHUNK];
     void *kv[BZ_BATCH_MAX_SLOTS];
 };
+
+/* Tells the slot's sampler which tokens may come next. */
+bz_status bz_batch_allow(batch_slot *s, bz_error *err);
 
 /* Allocates the caches of a slot, unless it has them. */
 bz_status bz_batch_make_slot(bz_batch *b, uint32_t index, bz_error *err);

@@ -42,9 +42,9 @@ static bz_pass_state send(bz_batch *b, bz_error *err)
 static bool choose_all(bz_batch *b)
 {
     for (uint32_t i = 0; i < b->n_active; i++) {
-        const batch_slot *s = &b->slots[b->active[i]];
+        batch_slot *s = &b->slots[b->active[i]];
         bz_choice choice = {.id = -1};
-        if (bz_shortlist_check(&b->lists[i], NULL) == BZ_OK &&
+        if (bz_shortlist_check(&b->lists[i], NULL) == BZ_OK && bz_batch_allow(s, NULL) == BZ_OK &&
             !bz_sampler_choose(s->sampler, &b->lists[i], NULL, bz_random_unit(s->seed, s->n + 1),
                                &choice)) {
             return false;

@@ -82,13 +82,32 @@ static void fail(batch_slot *s, bz_batch_event *e)
     e->token = -1;
 }
 
+bz_status bz_batch_allow(batch_slot *s, bz_error *err)
+{
+    const uint64_t *bits = NULL;
+    uint32_t n = 0;
+    bz_status status = BZ_OK;
+    if (s->constraint) {
+        const int32_t forced = bz_constraint_forced(s->constraint);
+        if (forced >= 0) {
+            bits = bz_constraint_only(s->constraint, forced);
+            n = 1;
+        } else {
+            status = bz_constraint_allowed(s->constraint, &bits, &n, err);
+        }
+        bz_sampler_allow(s->sampler, bits, n);
+    }
+    return status;
+}
+
 /* The next token of a slot, from its row of logits; -1: e->error. */
-static int32_t choose(const batch_slot *s, const float *row, bz_batch_event *e)
+static int32_t choose(batch_slot *s, const float *row, bz_batch_event *e)
 {
     bz_shortlist list;
     bz_choice choice;
     bz_sampler_see(s->sampler, s->tokens, s->n);
-    if (bz_sampler_shortlist(s->sampler, row, &list, &e->error) != BZ_OK) {
+    if (bz_batch_allow(s, &e->error) != BZ_OK ||
+        bz_sampler_shortlist(s->sampler, row, &list, &e->error) != BZ_OK) {
         return -1;
     }
     bz_sampler_choose(s->sampler, &list, row, bz_random_unit(s->seed, s->n), &choice);
@@ -103,6 +122,11 @@ static void push(bz_batch *b, batch_slot *s, int32_t token, bz_batch_event *e)
     }
     e->token = token;
     e->finish = bz_limits_push(&s->limits, token, s->n + 1 >= b->context);
+    if (s->constraint && e->finish != BZ_FINISH_END &&
+        bz_constraint_take(s->constraint, token, &e->error) != BZ_OK) {
+        fail(s, e);
+        return;
+    }
     if (e->finish == BZ_FINISH_NONE) {
         s->tokens[s->n] = token;
         s->state = SLOT_DECODE;
@@ -237,7 +261,9 @@ static void end_pass(bz_batch *b, bz_batch_callback on_event, void *user)
             int32_t token;
             if (b->listed) {
                 token = b->chosen[i];
-                bz_shortlist_check(&b->lists[i], &e.error);
+                if (bz_shortlist_check(&b->lists[i], &e.error) == BZ_OK && token < 0) {
+                    bz_batch_allow(s, &e.error);
+                }
             } else {
                 token = choose(s, logits + (size_t)i * b->vocab, &e);
             }

@@ -98,6 +98,11 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
             err, BZ_BAD_REQUEST,
             "A batch takes no stop strings, stop ids, log-probabilities or control text.");
     }
+    if (b->canvas && o.grammar) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A diffusion model writes many tokens at once, so its answer cannot follow "
+                       "a grammar or schema; use another model.");
+    }
     if (b->canvas) {
         return bz_canvas_batch_start(b->canvas, ids, n, &o, index, err);
     }
@@ -114,6 +119,17 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
     bz_sampling sampling = o.sampling;
     bz_hints_sampling(b->model->set.main, &sampling);
     status = bz_sampler_begin(s->sampler, &sampling, false, 0, err);
+    bz_constraint_free(s->constraint);
+    s->constraint = NULL;
+    if (status == BZ_OK && o.grammar) {
+        status = o.ignore_end ? bz_fail(err, BZ_BAD_REQUEST,
+                                        "A grammar says where the answer ends, so end tokens "
+                                        "cannot be ignored.")
+                              : bz_constraint_new(&s->constraint, b->model, o.grammar, err);
+    }
+    if (status == BZ_OK && s->constraint) {
+        status = bz_sampler_begin_masks(s->sampler, err);
+    }
     if (status != BZ_OK) {
         return status;
     }

@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "bezel_diffusion.h"
+#include "session/constraint.h"
 #include "session/job.h"
 #include "model/hints.h"
 #include "session/recover.h"
@@ -12,14 +13,24 @@
 #include "session/session.h"
 #include "session/emit.h"
 
+enum { MAX_FEEDS = 64 }; /* tokens that a grammar prescribes, fed in one pass */
+
 typedef struct generate_job {
     bz_job job;
     bz_session *s;
     uint64_t seed;
     bz_emit emit;
+    bz_constraint *constraint; /* NULL: the answer is free */
+    bool log_probs;
 
     int32_t token; /* to be fed back */
     bool in_pass, feed;
+    /* Prescribed tokens are reported without logits, and fed together when a token must be chosen.
+     * `token` is the last of them. */
+    int32_t feeds[MAX_FEEDS];
+    uint32_t n_feeds;    /* 0: `token` alone is fed */
+    bool feeding_many;   /* in the pass that runs */
+    uint32_t not_wanted; /* tokens of the device that the grammar did not allow */
 
     /* Where the device ranks its logits itself, passes are sent before the host has checked the
      * tokens before them. The device continues with its own choice; passes that turn out to be
@@ -40,6 +51,7 @@ static void free_generate(bz_job *job)
     generate_job *j = (generate_job *)(void *)job;
     bz_session_end_job(j->s);
     bz_emit_free(&j->emit);
+    bz_constraint_free(j->constraint);
     free(j);
 }
 
@@ -88,7 +100,7 @@ static bz_pass_state step_pass(generate_job *j, bz_error *err)
         bz_pass_state state = bz_session_pass_step(j->s, err);
         if (state == BZ_PASS_DONE) {
             j->has_row = true;
-            j->getting_row = false;
+            j->getting_row = j->feeding_many = false;
         }
         return state;
     }
@@ -111,10 +123,39 @@ static bz_status get_row(generate_job *j, bool there, bz_error *err)
     return bz_session_row(j->s, there, err);
 }
 
+/* Tells the sampler which tokens the grammar allows. */
+static bz_status allow(generate_job *j, bz_error *err)
+{
+    const uint64_t *bits = NULL;
+    uint32_t n = 0;
+    if (!j->constraint) {
+        return BZ_OK;
+    }
+    const int32_t forced = bz_constraint_forced(j->constraint);
+    bz_status status = BZ_OK;
+    if (forced >= 0) { /* with log-probabilities: it is chosen like others */
+        bits = bz_constraint_only(j->constraint, forced);
+        n = 1;
+    } else {
+        status = bz_constraint_allowed(j->constraint, &bits, &n, err);
+    }
+    bz_sampler_allow(j->s->sampler, bits, n);
+    return status;
+}
+
+/* A token that the grammar prescribes needs no logits, unless its log-probability is wanted. */
+static int32_t prescribed(generate_job *j)
+{
+    return j->constraint && !j->log_probs ? bz_constraint_forced(j->constraint) : -1;
+}
+
 /* AGAIN: the logits must be read first. */
 static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
 {
     bz_session *s = j->s;
+    if (allow(j, err) != BZ_OK) {
+        return BZ_JOB_ERROR;
+    }
     const double u =
         bz_random_unit(j->seed, s->n); /* by position: two jobs produce the same answer as one */
     const float *row = j->listed && !j->has_row ? NULL : s->logits;
@@ -134,6 +175,10 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
     }
     if (s->sent && choice->id != j->guess) {
         bz_session_forget(s); /* the device continued with another token */
+        j->not_wanted += j->constraint != NULL;
+        if (j->not_wanted * 4 > j->emit.limits.made + 4) {
+            j->ahead = 1; /* too many passes ahead are discarded: it does not know the grammar */
+        }
     }
     j->listed = j->has_row = false;
     return BZ_JOB_DONE;
@@ -144,9 +189,38 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
 static size_t finish_token(generate_job *j)
 {
     size_t len;
-    j->job.finish = bz_emit_push(&j->emit, j->token, j->s->n + 1 == j->s->context, &len);
+    const uint32_t held = j->s->n + (j->n_feeds ? j->n_feeds - 1 : 0);
+    j->job.finish = bz_emit_push(&j->emit, j->token, held + 1 == j->s->context, &len);
     j->feed = j->job.finish != BZ_FINISH_END && j->job.finish != BZ_FINISH_STOP;
     return len;
+}
+
+/* The event of a chosen token. */
+static bz_progress report(generate_job *j, const bz_choice *choice, bz_need *need)
+{
+    j->token = choice->id;
+    j->feeds[j->n_feeds++] = choice->id;
+    j->s->stats.generated++;
+    const size_t len = finish_token(j);
+    if (j->constraint && j->feed &&
+        bz_constraint_take(j->constraint, j->token, &need->error) != BZ_OK) {
+        return BZ_JOB_ERROR;
+    }
+    need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
+                             .done = j->emit.limits.made,
+                             .token = j->token,
+                             .text = j->emit.text,
+                             .text_len = len,
+                             .log_prob = choice->log_prob,
+                             .top = choice->top,
+                             .n_top = choice->n_top};
+    return BZ_JOB_EVENT;
+}
+
+static bz_progress report_prescribed(generate_job *j, bz_need *need)
+{
+    const bz_choice choice = {.id = prescribed(j)};
+    return report(j, &choice, need);
 }
 
 static bz_progress work_generate(bz_job *job, bz_need *need)
@@ -163,6 +237,19 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
         }
         j->in_pass = false;
     }
+    if (j->feed && job->finish == BZ_FINISH_NONE && j->n_feeds < MAX_FEEDS &&
+        j->n_feeds < s->chunk && prescribed(j) >= 0) {
+        return report_prescribed(j, need);
+    }
+    if (j->feed && j->n_feeds > 1) {
+        bz_session_forget(s);
+        if (bz_session_pass(s, j->feeds, j->n_feeds, PASS_LAST, &need->error) != BZ_OK) {
+            return BZ_JOB_ERROR;
+        }
+        j->feed = false;
+        j->in_pass = j->getting_row = j->feeding_many = true;
+        return BZ_JOB_AGAIN;
+    }
     if (j->feed) { /* the last reported token becomes part of the sequence */
         if (j->ahead == 0 && bz_session_pass(s, &j->token, 1, PASS_LAST, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
@@ -177,26 +264,18 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
     if (job->finish != BZ_FINISH_NONE) {
         return BZ_JOB_DONE;
     }
+    j->n_feeds = 0;
+    if (prescribed(j) >= 0) { /* the first token, or after a pass over others */
+        bz_session_forget(s);
+        j->listed = j->has_row = false;
+        return report_prescribed(j, need);
+    }
     if (!j->listed && !s->has_logits) { /* the previous job read lists */
         return get_row(j, false, &need->error) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
     bz_choice choice;
     bz_progress chosen = choose(j, &choice, &need->error);
-    if (chosen != BZ_JOB_DONE) {
-        return chosen;
-    }
-    j->token = choice.id;
-    s->stats.generated++;
-    size_t len = finish_token(j);
-    need->event = (bz_event){.kind = BZ_EVENT_TOKEN,
-                             .done = j->emit.limits.made,
-                             .token = j->token,
-                             .text = j->emit.text,
-                             .text_len = len,
-                             .log_prob = choice.log_prob,
-                             .top = choice.top,
-                             .n_top = choice.n_top};
-    return BZ_JOB_EVENT;
+    return chosen == BZ_JOB_DONE ? report(j, &choice, need) : chosen;
 }
 
 /* Passes in flight are lost: the last reported token is fed again, and logits that were needed are
@@ -204,7 +283,8 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
 static void restart_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
-    j->feed |= j->in_pass && !j->getting_row;
+    j->feed |= j->in_pass && (!j->getting_row || j->feeding_many);
+    j->feeding_many = false;
     j->in_pass = j->getting_row = j->has_row = false;
     j->listed = false;
     j->requested = false;
@@ -228,7 +308,15 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
     bz_sampling sampling = o->sampling;
     bz_hints_sampling(s->model->set.main, &sampling);
     j->end = o->max_tokens && o->max_tokens < s->context - s->n ? s->n + o->max_tokens : s->context;
-    return bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
+    j->log_probs = o->log_probs || o->top_log_probs;
+    status = bz_sampler_begin(s->sampler, &sampling, o->log_probs, o->top_log_probs, err);
+    if (status == BZ_OK && o->grammar) {
+        status = o->ignore_end ? bz_fail(err, BZ_BAD_REQUEST,
+                                         "A grammar says where the answer ends, so end tokens "
+                                         "cannot be ignored.")
+                               : bz_constraint_new(&j->constraint, s->model, o->grammar, err);
+    }
+    return status == BZ_OK && j->constraint ? bz_sampler_begin_masks(s->sampler, err) : status;
 }
 
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out,
@@ -238,6 +326,11 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
     const bz_status read = BZ_READ_GENERATE(&o, options, err);
     if (read != BZ_OK) {
         return read;
+    }
+    if (s->model->text.config.canvas && o.grammar) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A diffusion model writes many tokens at once, so its answer cannot follow "
+                       "a grammar or schema; use another model.");
     }
     if (s->model->text.config.canvas) {
         return bz_session_diffuse(s, &o, NULL, out, err);

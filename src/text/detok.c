@@ -46,6 +46,11 @@ static size_t token_bytes(const bz_tokenizer *t, int32_t id, char out[BZ_MAX_PIE
     return n;
 }
 
+size_t bz_tokenizer_bytes(const bz_tokenizer *t, int32_t id, char *out)
+{
+    return id < 0 || id >= t->n_tokens ? 0 : token_bytes(t, id, out);
+}
+
 size_t bz_detok_push(bz_detok *d, const bz_tokenizer *t, int32_t id, bool show_control,
                      char out[BZ_DETOK_MAX])
 {

@@ -189,6 +189,107 @@ static bz_status read_stop(bz_request *r, const bz_json_node *stop, bz_arena *ar
     return status;
 }
 
+/* ---- the form of the answer ------------------------------------------------------------- */
+
+static bz_status set_form(bz_request_answer *a, bz_request_form form, const bz_json_node *schema,
+                          bz_str text, bz_error *err)
+{
+    if (a->form != BZ_FORM_FREE) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "Only one of response_format, format, grammar, regex and choices can be "
+                       "given.");
+    }
+    a->form = form;
+    a->schema = schema;
+    a->text = text;
+    return BZ_OK;
+}
+
+static const bz_str no_text = {"", 0};
+
+/* {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema":
+ * {...}}}; the schema may also be beside the type. */
+static bz_status read_response_format(bz_request_answer *a, const bz_json_node *format,
+                                      bz_error *err)
+{
+    const bz_str type = bz_json_string(bz_json_get(format, "type"));
+    const bz_json_node *named = bz_json_get(format, "json_schema"),
+                       *inner = bz_json_get(named, "schema"),
+                       *schema = inner ? inner : bz_json_get(format, "schema");
+    if (is_absent(format) || bz_str_is(type, "text")) {
+        return BZ_OK;
+    }
+    if (bz_str_is(type, "json_object") && is_absent(schema)) {
+        return set_form(a, BZ_FORM_JSON, NULL, no_text, err);
+    }
+    if ((bz_str_is(type, "json_schema") || bz_str_is(type, "json_object")) && !is_absent(schema)) {
+        return set_form(a, BZ_FORM_SCHEMA, schema, no_text, err);
+    }
+    return bz_fail(err, BZ_BAD_SCHEMA,
+                   bz_str_is(type, "json_schema")
+                       ? "response_format of type json_schema needs json_schema.schema."
+                       : "response_format.type is text, json_object or json_schema.");
+}
+
+static bz_status read_form(bz_request_answer *a, const bz_json_node *request, bz_error *err)
+{
+    const bz_json_node *format = bz_json_get(request, "format"),
+                       *grammar = bz_json_get(request, "grammar"),
+                       *regex = bz_json_get(request, "regex"),
+                       *choices = bz_json_get(request, "choices");
+    bz_status status = read_response_format(a, bz_json_get(request, "response_format"), err);
+    if (status == BZ_OK && !is_absent(format) &&
+        !(format->kind == BZ_JSON_STRING && format->of.text.len == 0)) {
+        status = bz_str_is(bz_json_string(format), "json")
+                     ? set_form(a, BZ_FORM_JSON, NULL, no_text, err)
+                 : format->kind == BZ_JSON_OBJECT
+                     ? set_form(a, BZ_FORM_SCHEMA, format, no_text, err)
+                     : bz_fail(err, BZ_BAD_SCHEMA, "format is \"json\" or a JSON schema.");
+    }
+    if (status == BZ_OK && !is_absent(grammar)) {
+        status = grammar->kind == BZ_JSON_STRING
+                     ? set_form(a, BZ_FORM_GBNF, NULL, grammar->of.text, err)
+                     : bz_fail(err, BZ_BAD_SCHEMA, "grammar is a text in GBNF.");
+    }
+    if (status == BZ_OK && !is_absent(regex)) {
+        status = regex->kind == BZ_JSON_STRING
+                     ? set_form(a, BZ_FORM_REGEX, NULL, regex->of.text, err)
+                     : bz_fail(err, BZ_BAD_SCHEMA, "regex is a text.");
+    }
+    if (status == BZ_OK && !is_absent(choices)) {
+        status = choices->kind == BZ_JSON_ARRAY
+                     ? set_form(a, BZ_FORM_CHOICES, choices, no_text, err)
+                     : bz_fail(err, BZ_BAD_SCHEMA, "choices is a list of texts.");
+    }
+    return status;
+}
+
+static bz_status read_tool_choice(bz_request_answer *a, const bz_json_node *request, bz_error *err)
+{
+    const bz_json_node *choice = bz_json_get(request, "tool_choice"),
+                       *parallel = bz_json_get(request, "parallel_tool_calls");
+    const bz_str word = bz_json_string(choice);
+    if (!is_absent(parallel) && parallel->kind != BZ_JSON_TRUE && parallel->kind != BZ_JSON_FALSE) {
+        return bz_fail(err, BZ_BAD_REQUEST, "parallel_tool_calls is true or false.");
+    }
+    a->one_call = bz_json_is(parallel, BZ_JSON_FALSE);
+    if (is_absent(choice) || bz_str_is(word, "auto") || bz_str_is(word, "none")) {
+        return BZ_OK;
+    }
+    a->must_call = true;
+    if (bz_str_is(word, "required")) {
+        return BZ_OK;
+    }
+    const bz_json_node *function = bz_json_get(choice, "function");
+    a->tool = bz_json_string(bz_json_get(function ? function : choice, "name"));
+    a->one_call = true;
+    return choice->kind == BZ_JSON_OBJECT && a->tool.len
+               ? BZ_OK
+               : bz_fail(err, BZ_BAD_REQUEST,
+                         "tool_choice is auto, none, required or {\"type\": \"function\", "
+                         "\"function\": {\"name\": ...}}.");
+}
+
 /* ---- what is refused ----------------------------------------------------------------- */
 
 static bool is_list_of_text_alone(const bz_json_node *node)
@@ -201,36 +302,14 @@ static bool is_list_of_text_alone(const bz_json_node *node)
 static bz_status check_values(const bz_json_node *request, bz_error *err)
 {
     const bz_json_node *n = bz_json_get(request, "n"),
-                       *choice = bz_json_get(request, "tool_choice"),
-                       *format = bz_json_get(request, "response_format"),
-                       *ollama_format = bz_json_get(request, "format"),
                        *modalities = bz_json_get(request, "modalities"),
-                       *parallel = bz_json_get(request, "parallel_tool_calls"),
                        *verbosity = bz_json_get(request, "verbosity");
-    const bz_str word = bz_json_string(choice);
     int64_t answers;
     if (!is_absent(n) && (!bz_json_to_int(n, &answers) || answers != 1)) {
         return bz_fail(err, BZ_BAD_REQUEST, "n is 1: one answer per request.");
     }
-    if (!is_absent(choice) && !bz_str_is(word, "auto") && !bz_str_is(word, "none")) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "tool_choice is auto or none; a tool cannot be forced yet.");
-    }
-    if (!is_absent(format) && !bz_str_is(bz_json_string(bz_json_get(format, "type")), "text")) {
-        return bz_fail(err, BZ_BAD_SCHEMA,
-                       "response_format is text; JSON and schemas are not supported yet.");
-    }
-    if (!is_absent(ollama_format) &&
-        !(ollama_format->kind == BZ_JSON_STRING && ollama_format->of.text.len == 0)) {
-        return bz_fail(err, BZ_BAD_SCHEMA,
-                       "format is empty; JSON and schemas are not supported yet.");
-    }
     if (!is_absent(modalities) && !is_list_of_text_alone(modalities)) {
         return bz_fail(err, BZ_BAD_REQUEST, "modalities is [\"text\"]: answers are text.");
-    }
-    if (!is_absent(parallel) && parallel->kind != BZ_JSON_TRUE) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "parallel_tool_calls is true; the number of calls cannot be limited.");
     }
     if (!is_absent(verbosity) && !bz_str_is(bz_json_string(verbosity), "medium")) {
         return bz_fail(err, BZ_BAD_REQUEST,
@@ -299,6 +378,8 @@ bz_status bz_request_read(bz_request *r, const bz_json_node *request, bz_arena *
     bz_status status = check_values(request, err);
     status = status == BZ_OK ? check_keys(request, err) : status;
     status = status == BZ_OK ? check_switches(request, err) : status;
+    status = status == BZ_OK ? read_form(&r->answer, request, err) : status;
+    status = status == BZ_OK ? read_tool_choice(&r->answer, request, err) : status;
     status = status == BZ_OK ? read_numbers(&r->generate, options, err) : status;
     status = status == BZ_OK ? read_numbers(&r->generate, request, err) : status;
     status = status == BZ_OK ? read_seed(r, bz_json_get(options, "seed"), err) : status;
