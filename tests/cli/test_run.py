@@ -101,8 +101,7 @@ def spellings_of_ollama():
     same(run(THINK, "Why?", "--hidethinking", "--nowordwrap", "--verbose")[0], "The sky is blue.\n", "--hidethinking")
     on, off = (events(THINK, "Why?", *o)[-1]["usage"]["prompt_tokens"] for o in (["--think=high"], ["--think=false"]))
     same([on, off], [events(THINK, "Why?", o)[-1]["usage"]["prompt_tokens"] for o in ("--think", "--no-think")], "--think with a value")
-    for args, words in ((["--format", "json"], "answers are not constrained"), (["--format=json"], "answers are not constrained"),
-                        (["--keepalive", "5m"], "bezel serve --keep-alive"), (["--insecure"], "bezel pull --insecure"),
+    for args, words in ((["--keepalive", "5m"], "bezel serve --keep-alive"), (["--insecure"], "bezel pull --insecure"),
                         (["--truncate"], "embeddings"), (["--think=maybe"], "true, false, low, medium or high"),
                         (["--think=true", "--think=false"], "cannot be used together")):
         out, err = run(SKY, "Why?", *args, code=2)
