@@ -263,14 +263,24 @@ INLINE __m256 scaled_signed(float d, __m128i bytes)
     return _mm256_mul_ps(_mm256_set1_ps(d), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
 }
 
+/* The products p of a block of Q4_K or Q5_K. As bz_q4_k_scales: eight scales are 6 bits of bytes
+ * 0 .. 3, then the low nibbles of bytes 8 .. 11 under two bits of bytes 0 .. 3; minima likewise from
+ * bytes 4 .. 7 and the high nibbles. Reads 16 bytes from the scales on. */
 INLINE __m256 add_k(__m256 a, __m256i p, const uint8_t *d, const uint8_t *dmin,
                     const uint8_t *bytes, const few_row *x, size_t t)
 {
-    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1);
-    uint32_t s[2], m[2];
-    bz_q4_k_scales(bytes, s, m);
-    a = add(a, p, scaled(half_at(d), _mm_shuffle_epi8(bytes8(s[0], s[1]), order)), x, t);
-    return subtract(a, scaled(half_at(dmin), _mm_shuffle_epi8(bytes8(m[0], m[1]), order)), x, t);
+    const __m128i low = _mm_setr_epi8(0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11),
+                  top = _mm_setr_epi8(-1, -1, -1, -1, 0, 1, 2, 3, -1, -1, -1, -1, 4, 5, 6, 7),
+                  order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    const __m128i v = _mm_loadu_si128((const __m128i *)bytes);
+    __m128i six =
+        _mm_and_si128(_mm_srlv_epi32(_mm_shuffle_epi8(v, low), _mm_setr_epi32(0, 0, 0, 4)),
+                      _mm_set1_epi64x(0x0F0F0F0F3F3F3F3F));
+    six = _mm_or_si128(
+        six, _mm_and_si128(_mm_srli_epi32(_mm_shuffle_epi8(v, top), 2), _mm_set1_epi8(0x30)));
+    six = _mm_shuffle_epi8(six, order);
+    a = add(a, p, scaled(half_at(d), six), x, t);
+    return subtract(a, scaled(half_at(dmin), _mm_srli_si128(six, 8)), x, t);
 }
 
 /* Steps: a + the groups of round t (Q6_K: of rounds 2t and 2t + 1), whose bytes are at `at`. */

@@ -154,19 +154,32 @@ INLINE two_scales k_scales(const uint8_t *a, const uint8_t *b)
     return (two_scales){_mm512_permute_ps(v, 0xA0), _mm512_permute_ps(v, 0xF5)};
 }
 
-/* Lane 4c + (0, 1, 2, 3): groups 2c and 2c + 1 of block a, 2c and 2c + 1 of block b. */
+/* Lane 4c + (0, 1, 2, 3): groups 2c and 2c + 1 of block a, 2c and 2c + 1 of block b. As
+ * bz_q4_k_scales for both blocks: eight scales are 6 bits of bytes 0 .. 3, then the low nibbles of
+ * bytes 8 .. 11 under two bits of bytes 0 .. 3; minima likewise from bytes 4 .. 7 and the high nibbles.
+ * Reads 16 bytes from the scales on. */
 INLINE void scales_k(const uint8_t *a, const uint8_t *b, const uint8_t *bytes_a,
                      const uint8_t *bytes_b, groups16 *g)
 {
-    const __m128i order = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
-    uint32_t sa[2], ma[2], sb[2], mb[2];
-    bz_q4_k_scales(bytes_a, sa, ma);
-    bz_q4_k_scales(bytes_b, sb, mb);
+    const __m256i low = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11));
+    const __m256i top = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(-1, -1, -1, -1, 0, 1, 2, 3, -1, -1, -1, -1, 4, 5, 6, 7));
+    const __m256i shift = _mm256_setr_epi32(0, 0, 0, 4, 0, 0, 0, 4);
+    const __m256i mask = _mm256_set1_epi64x(0x0F0F0F0F3F3F3F3F);
+    const __m256i order = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+    const __m256i v = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)bytes_a)),
+        _mm_loadu_si128((const __m128i *)bytes_b), 1);
+    __m256i six = _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(v, low), shift), mask);
+    six = _mm256_or_si256(six,
+                          _mm256_and_si256(_mm256_srli_epi32(_mm256_shuffle_epi8(v, top), 2),
+                                           _mm256_set1_epi8(0x30)));
+    six = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(six, 0xD8), order); /* scales, minima */
     const two_scales d = k_scales(a, b);
-    const __m128i s = two64(both(sa[0], sa[1]), both(sb[0], sb[1])),
-                  m = two64(both(ma[0], ma[1]), both(mb[0], mb[1]));
-    g->s = _mm512_mul_ps(d.d, bytes_to_floats(_mm_shuffle_epi8(s, order)));
-    g->m = _mm512_mul_ps(d.dmin, bytes_to_floats(_mm_shuffle_epi8(m, order)));
+    g->s = _mm512_mul_ps(d.d, bytes_to_floats(_mm256_castsi256_si128(six)));
+    g->m = _mm512_mul_ps(d.dmin, bytes_to_floats(_mm256_extracti128_si256(six, 1)));
 }
 
 /* Products of the low and high nibbles of a block. */
