@@ -225,6 +225,47 @@ static void test_shared_prefix(const bz_model *model)
     bz_batch_free(b);
 }
 
+enum { LONG_PROMPT = 600, MAX_ROWS = 64 };
+
+typedef struct turns {
+    uint32_t running, reader; /* slots */
+    size_t between;           /* tokens of the running answer while the prompt is read */
+    bool read;
+} turns;
+
+static void on_turn(void *user, const bz_batch_event *e)
+{
+    turns *t = user;
+    t->read |= e->slot == t->reader;
+    t->between += e->slot == t->running && !t->read;
+}
+
+/* What bounds the longest pause of a running answer: at most MAX_ROWS tokens of a prompt are read
+ * between two of its tokens. */
+static void test_turns(const bz_model *model)
+{
+    const bz_batch_options bo = {.size = sizeof bo, .slots = 2, .context = 1024};
+    bz_generate_options go = options_of(0);
+    bz_batch *b = NULL;
+    int32_t ids[LONG_PROMPT];
+    turns t = {.reader = UINT32_MAX};
+    begin("a long prompt is read in short chunks between the tokens of an answer");
+    for (size_t i = 0; i < LONG_PROMPT; i++) {
+        ids[i] = (int32_t)(i % 400 + 300);
+    }
+    go.max_tokens = 0;
+    CHECK(bz_batch_new(&b, model, &bo, NULL) == BZ_OK);
+    CHECK(b && bz_batch_start(b, ids + 500, 8, &go, &t.running, NULL) == BZ_OK);
+    while (b && t.between == 0 && bz_batch_step(b, on_turn, &t, NULL) == BZ_OK) {
+    }
+    t.between = 0;
+    CHECK(b && bz_batch_start(b, ids, LONG_PROMPT, &go, &t.reader, NULL) == BZ_OK);
+    while (b && !t.read && bz_batch_step(b, on_turn, &t, NULL) == BZ_OK) {
+    }
+    CHECKF(t.between >= LONG_PROMPT / MAX_ROWS, "%zu tokens", t.between);
+    bz_batch_free(b);
+}
+
 static void test_refusals(const bz_model *model)
 {
     bz_batch *b = NULL;
@@ -259,6 +300,7 @@ int main(void)
     }
     test_tokens(model);
     test_shared_prefix(model);
+    test_turns(model);
     test_refusals(model);
     bz_model_free(model);
     return finish();
