@@ -112,6 +112,7 @@ static const option_row table[] = {
     {'N', NULL, "--show-thinking", FLAG, AT(show_thinking)},
     {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
     {'N', NULL, "--hidethinking", FLAG, AT(hide_thinking)}, /* as in Ollama */
+    {'K', NULL, "--context-shift", TEXT, AT(context_shift)},
     {'K', NULL, "--no-wrap", FLAG, AT(no_wrap)},
     {'K', NULL, "--nowordwrap", FLAG, AT(no_wrap)}, /* as in Ollama */
     {'O', NULL, "--no-color", FLAG, AT(no_color)},

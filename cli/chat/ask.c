@@ -273,6 +273,18 @@ static bz_status generate(asking *k, bz_session *session, bz_error *err)
     return status;
 }
 
+static bz_status check_length(asking *k, bz_error *err)
+{
+    uint32_t snapshot_at;
+    size_t n;
+    bz_turn_prompt(k->turn, &n, &snapshot_at);
+    k->a->prompt_tokens = n;
+    return k->o->max_prompt == 0 || n <= k->o->max_prompt
+               ? BZ_OK
+               : bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the limit is %u.", n,
+                         k->o->max_prompt);
+}
+
 bz_status ask(bz_session *session, const bz_model *model, const char *request, size_t len,
               const ask_options *o, ask_answer *a, bz_error *err)
 {
@@ -284,6 +296,9 @@ bz_status ask(bz_session *session, const bz_model *model, const char *request, s
         return status;
     }
     status = attach(&k, err);
+    if (status == BZ_OK) {
+        status = check_length(&k, err);
+    }
     if (status == BZ_OK) {
         status = prefill(&k, session, err);
     }

@@ -29,6 +29,8 @@ bz_str ask_answer_calls(ask_answer *a);
 
 typedef struct ask_options {
     bz_generate_options generate;
+    uint32_t max_prompt;   /* a longer prompt is context_full, before anything is computed, with
+                              prompt_tokens in the answer; 0: no limit */
     bool show_progress;    /* a progress line until the first part */
     bool reports_thinking; /* thinking counts as a part: it removes the progress line */
     bz_encoder *encoder;   /* for images and audio; NULL: they are refused */

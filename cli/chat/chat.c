@@ -12,7 +12,12 @@
 /* Notes on how the answer ended. */
 static void print_finish(const chat *c, const ask_answer *a)
 {
-    if (a->finish == BZ_FINISH_CONTEXT) {
+    if (a->finish == BZ_FINISH_CONTEXT && c->r->shift) {
+        fprintf(stderr,
+                "%s(The answer ends here, as the context is full. Before the next one the oldest "
+                "turns are left out; 'bezel run -c' sets a larger context.)%s\n",
+                term_dim(), term_plain());
+    } else if (a->finish == BZ_FINISH_CONTEXT) {
         fprintf(stderr,
                 "%s(The context is full. /clear starts a new conversation; 'bezel run -c' sets a "
                 "larger context.)%s\n",

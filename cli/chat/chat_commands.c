@@ -99,8 +99,12 @@ static void show(chat *c, const char *rest)
         settings_fill(&s, &r->made, NULL);
         fprintf(stderr, "  %-18s %s\n", "model", r->name);
         fprintf(stderr, "  %-18s %u of %u tokens\n", "context",
-                r->conversation.n ? stats.position : 0, run_context(r, &s));
-        fprintf(stderr, "  %-18s %zu\n", "messages", r->conversation.n);
+                r->conversation.n ? stats.position : 0, r->context);
+        fprintf(stderr, "  %-18s %zu", "messages", r->conversation.n);
+        if (r->conversation.n_left_out) {
+            fprintf(stderr, ", of which the model no longer sees %zu", r->conversation.n_left_out);
+        }
+        fputc('\n', stderr);
         for (size_t i = 0; i < r->n_files; i++) {
             char path[SHOW_SAFE_MAX];
             fprintf(stderr, "  %-18s %s\n", i ? "" : "attached",

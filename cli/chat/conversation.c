@@ -24,7 +24,8 @@ void conversation_truncate(conversation *t, size_t n)
     while (t->n > n) {
         free(t->messages[--t->n]);
     }
-    t->n_pinned = t->n_pinned < n ? t->n_pinned : n;
+    t->n_pinned = t->n_pinned < t->n ? t->n_pinned : t->n;
+    t->n_left_out = t->n_left_out < t->n - t->n_pinned ? t->n_left_out : t->n - t->n_pinned;
 }
 
 bool conversation_set_system(conversation *t, const char *text)
@@ -111,15 +112,21 @@ bool conversation_add_answer(conversation *t, bz_str text, bz_str thinking, bz_s
     return add(t, &b, ok && put(&b, "}"));
 }
 
-static bool put_messages(const conversation *t, bz_json_buffer *b)
+/* all: also those that requests leave out */
+static bool put_messages(const conversation *t, bool all, bz_json_buffer *b)
 {
+    bool first = true;
     bool ok = put(b, "\"messages\":[");
     if (t->system) {
         ok = ok && put(b, "{\"role\":\"system\",\"content\":") &&
-             put_quoted(b, (bz_str){t->system, strlen(t->system)}) && put(b, t->n ? "}," : "}");
+             put_quoted(b, (bz_str){t->system, strlen(t->system)}) && put(b, "}");
+        first = false;
     }
     for (size_t i = 0; i < t->n; i++) {
-        ok = ok && put(b, i ? "," : "") && put(b, t->messages[i]);
+        if (all || i < t->n_pinned || i >= t->n_pinned + t->n_left_out) {
+            ok = ok && put(b, first ? "" : ",") && put(b, t->messages[i]);
+            first = false;
+        }
     }
     return ok && put(b, "]");
 }
@@ -135,7 +142,7 @@ bool conversation_request(const conversation *t, bool think, const settings *s, 
     if (s->form) {
         ok = ok && put(b, s->form) && put(b, ",");
     }
-    return ok && put_messages(t, b) && put(b, "}");
+    return ok && put_messages(t, false, b) && put(b, "}");
 }
 
 /* ---- files ------------------------------------------------------------------------ */
@@ -199,7 +206,7 @@ bz_status conversation_save(const conversation *t, const char *path, const char 
     bz_status status = check_target(path, err);
     if (status == BZ_OK &&
         !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
-          put_pinned(&b, t) && put(&b, ",\n ") && put_messages(t, &b) && put(&b, "}\n"))) {
+          put_pinned(&b, t) && put(&b, ",\n ") && put_messages(t, true, &b) && put(&b, "}\n"))) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to save the chat.");
     }
     if (status == BZ_OK) {
@@ -322,5 +329,50 @@ bool conversation_message(const conversation *t, size_t i, bz_arena *arena, bz_s
     *role = bz_json_string(bz_json_get(root, "role"));
     *text =
         bz_json_is(content, BZ_JSON_ARRAY) ? parts_text(content, arena) : bz_json_string(content);
+    return true;
+}
+
+static void report_files(const conversation *t, size_t i, conversation_file file, void *user)
+{
+    bz_arena arena = {0};
+    const bz_json_node *root;
+    if (bz_json_read(&root, t->messages[i], strlen(t->messages[i]), &arena, NULL) == BZ_OK) {
+        const bz_json_node *content = bz_json_get(root, "content");
+        const bool list = bz_json_is(content, BZ_JSON_ARRAY);
+        for (const bz_json_node *part = list ? bz_json_first(content) : NULL; part;
+             part = part->next) {
+            const bz_str image = bz_json_string(bz_json_get(part, "image")),
+                         sound = bz_json_string(bz_json_get(part, "audio"));
+            if (image.len || sound.len) {
+                file(user, sound.len != 0, sound.len ? sound : image);
+            }
+        }
+    }
+    bz_arena_free(&arena);
+}
+
+static bool is_users(const conversation *t, size_t i)
+{
+    bz_arena arena = {0};
+    bz_str role = {0}, text;
+    const bool is = conversation_message(t, i, &arena, &role, &text) && bz_str_is(role, "user");
+    bz_arena_free(&arena);
+    return is;
+}
+
+bool conversation_leave_out_turn(conversation *t, conversation_file file, void *user)
+{
+    const size_t first = t->n_pinned + t->n_left_out;
+    size_t next = first + 1;
+    while (next < t->n && !is_users(t, next)) {
+        next++;
+    }
+    if (next >= t->n) {
+        return false;
+    }
+    for (size_t i = first; i < next; i++) {
+        report_files(t, i, file, user);
+    }
+    t->n_left_out = next - t->n_pinned;
     return true;
 }

@@ -9,8 +9,9 @@
 typedef struct conversation {
     char **messages; /* [n] owned */
     size_t n;
-    size_t n_pinned; /* of them, the first ones, which stay when others are dropped */
-    char *system;    /* owned; NULL: none */
+    size_t n_pinned;   /* of them, the first ones, which stay when others are left out */
+    size_t n_left_out; /* the next ones, which requests leave out: the oldest turns */
+    char *system;      /* owned; NULL: none */
 } conversation;
 
 void conversation_free(conversation *t);
@@ -31,6 +32,11 @@ bool conversation_add_user_files(conversation *t, const attached_file *files, si
                                  const char *text, size_t len);
 /* thinking and calls (a JSON array) may be empty. */
 bool conversation_add_answer(conversation *t, bz_str text, bz_str thinking, bz_str calls);
+
+/* Leaves out the oldest turn: a message of the user and what follows it, up to the next one.
+ * `file` is called for its images and audio. False: only the last turn is left. */
+typedef void (*conversation_file)(void *user, bool sound, bz_str path);
+bool conversation_leave_out_turn(conversation *t, conversation_file file, void *user);
 
 /* {"messages": [...], "think": ..., "stop": [...]} for bz_turn_new. */
 bool conversation_request(const conversation *t, bool think, const settings *s,

@@ -15,7 +15,6 @@
 bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
 {
     settings s;
-    bz_json_buffer request = {0};
     *a = (ask_answer){0};
     bz_status status = run_settings(r, &s, err);
     if (status != BZ_OK) {
@@ -42,11 +41,7 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     if (!r->o->json && !r->o->no_animation && !r->o->quiet && animate_can()) {
         ask_o.canvas = run_print_canvas;
     }
-    if (!conversation_request(&r->conversation, r->think, &s, &request)) {
-        status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation.");
-    } else {
-        status = ask(r->session, r->m.model, request.text, request.n, &ask_o, a, err);
-    }
+    status = run_ask(r, &s, &ask_o, a, err);
     if (!r->o->json) {
         run_print_end(&printer);
     } else if (status == BZ_OK) {
@@ -54,7 +49,6 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     } else {
         run_json_error(err);
     }
-    free(request.text);
     settings_free(&s);
     return status;
 }
@@ -117,6 +111,11 @@ static int take_settings(run_state *r)
 
 static int check_options(const cli_options *o)
 {
+    if (o->context_shift && strcmp(o->context_shift, "on") != 0 &&
+        strcmp(o->context_shift, "off") != 0) {
+        return cli_usage_error("run", "'--context-shift' must be on or off, not '%s'.",
+                               o->context_shift);
+    }
     if (o->think && o->no_think) {
         return cli_usage_error("run", "'--think' and '--no-think' cannot be used together.");
     }
@@ -168,6 +167,7 @@ static bz_status take_store_settings(run_state *r, bz_error *err)
     r->show_thinking = r->o->show_thinking || (!r->o->hide_thinking && term_interactive());
     r->verbose = r->o->verbose;
     r->wrap = !r->o->no_wrap;
+    r->shift = !r->o->context_shift || strcmp(r->o->context_shift, "on") == 0;
     const char *system = r->o->system ? r->o->system : store->system;
     for (int id = 0; id < SETTINGS; id++) {
         if (r->given.set[id] && !setting_applies(r, (setting)id)) {
@@ -316,6 +316,8 @@ const cli_verb cli_run_verb = {
     "  -n, --max-tokens N         maximum tokens of the answer, thinking included\n"
     "  -c, --ctx N                context size in tokens (default: what fits in memory, up to "
     "32768)\n"
+    "      --context-shift off    refuse a conversation that is too long; on: leave out its oldest "
+    "turns\n"
     "      --image FILE           send an image with the prompt; may be repeated\n"
     "      --audio FILE           send an audio file with the prompt; may be repeated\n"
     "      --image-tokens N       maximum tokens per image, 70 to 1120 (280)\n"

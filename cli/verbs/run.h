@@ -14,15 +14,17 @@ typedef struct run_state {
     cli_model m;
     const char *name; /* of the model, for messages */
     bz_session *session;
-    settings given; /* by options and /set */
-    settings made;  /* from Ollama's store */
+    uint32_t context; /* of the session */
+    settings given;   /* by options and /set */
+    settings made;    /* from Ollama's store */
     conversation conversation;
     bz_encoder *encoder;  /* made when first needed */
     attached_file *files; /* [n_files] images and audio attached to the next message */
     size_t n_files;
     media_cache cache; /* encoded media of the conversation and of `files` */
     bool think, show_thinking, verbose;
-    bool wrap; /* lines end between words before the right edge of a terminal */
+    bool shift; /* when the context is full, the oldest turns are left out */
+    bool wrap;  /* lines end between words before the right edge of a terminal */
     double load_s;
 } run_state;
 
@@ -40,6 +42,10 @@ bool setting_applies(const run_state *r, setting id);
  * fits in memory, and 32,768. */
 bz_status run_session(run_state *r, bz_error *err);
 uint32_t run_context(const run_state *r, const settings *s);
+
+/* run_shift.c: `ask` for the conversation. When it leaves no room for an answer in the context, the
+ * oldest turns are left out of it, whole, and the user is told. */
+bz_status run_ask(run_state *r, const settings *s, ask_options *o, ask_answer *a, bz_error *err);
 
 /* Answers the conversation in r->conversation and prints the answer as text or, with --json, as
  * events. */

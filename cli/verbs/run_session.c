@@ -73,6 +73,8 @@ bz_status run_session(run_state *r, bz_error *err)
     if (status == BZ_OK) {
         bz_session_free(r->session);
         r->session = fresh;
+        r->context = so.context;
+        r->conversation.n_left_out = 0; /* there may be room for all of it */
     }
     settings_free(&s);
     return status;

@@ -399,6 +399,30 @@ def suspended(chat):
     need("Typed before" in c.say("/show messages"), c.screen.text())
 
 
+def shifting(chat):
+    """a full context: the oldest turns go, whole; the system prompt stays, and so does what is saved"""
+    c = chat(SKY, "-c", "512", "--system", "Be brief and always keep this rule in mind.", "-n", "20")
+    shown = ""
+    for i in range(12):
+        out = c.say(f"Question number {i}: why is that so, what do you think?")
+        need("The sky is blue." in out, out)
+        shown += out
+    need(shown.count("the model no longer sees the oldest turns") >= 1, shown)
+    need(shown.count("the model no longer sees the oldest turns") <= 4, "it is told too often: " + shown)
+    out = c.say("/show")
+    left = re.search(r"messages +24, of which the model no longer sees (\d+)", out)
+    need(left and int(left.group(1)) % 2 == 0 and 2 <= int(left.group(1)) <= 22, out)
+    need(int(re.search(r"context +(\d+) of 512", out).group(1)) <= 512, out)
+    c.say("/save ~/long.json")
+    with open(os.path.join(c.home, "long.json")) as f:
+        same(len(json.load(f)["messages"]), 25, "saved messages")
+    d = chat(LOOP, "-c", "128")
+    need("The answer ends here, as the context is full." in d.say("Count."), d.screen.text())
+    out = d.say("More.")
+    need("no longer sees the oldest turns" in out and "one two" in out, out)
+    need("the context holds 128" in d.say("word " * 300), d.screen.text())
+
+
 def wrapping(chat):
     """lines end between words, also after the window has changed; code stays as it is"""
     c = chat(LINES, rows=24, cols=22)
@@ -450,7 +474,7 @@ def as_in_ollama(chat):
 
 
 def full(chat):
-    c = chat(LOOP, "-c", "128")
+    c = chat(LOOP, "-c", "128", "--context-shift", "off")
     out = c.say("Count.")
     need("The context is full. /clear starts a new conversation" in out, out)
     out = c.say("More.")
@@ -585,7 +609,7 @@ def main():
         for name, run in (("a conversation", talk), ("thinking", thinking), ("escapes of a model", safe), ("reuse", reuse),
                           ("line editing", editing), ("another locale", other_locale), ("history", recall), ("several lines", several_lines),
                           ("pasted text", pasting), ("the window's size", window), ("commands", commands), ("saving and loading", saving),
-                          ("Ctrl-C", stopping), ("quitting", ending), ("Ctrl-Z and back", suspended), ("a full context", full), ("lines of words", wrapping), ("Ollama's commands and messages", as_in_ollama),
+                          ("Ctrl-C", stopping), ("quitting", ending), ("Ctrl-Z and back", suspended), ("a full context", full), ("a context that shifts", shifting), ("lines of words", wrapping), ("Ollama's commands and messages", as_in_ollama),
                           ("answers written to a file", apart), ("progress", progress), ("images in a chat", images),
                           ("images of questions that fail", images_wait)):
             case(name, run)
