@@ -145,7 +145,7 @@ def suite_web(full):
     deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
     yield "test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
     both = ["test_device", "test_goldens", *(["test_types"] if full else [])]
-    for t in [*both, "test_matrices", "test_engine", "test_media", "test_package", "test_worker", "test_download"]:
+    for t in [*both, "test_matrices", "test_engine", "test_media", "test_embeddings", "test_package", "test_worker", "test_download"]:
         for host in ["node", "deno"] if t in both else ["node"]:
             runtime = node() if host == "node" else deno
             yield f"{host} {t}", on_gpu(*runtime, f"build/web/js/tests/web/{t}.js"), {} if full else QUICK

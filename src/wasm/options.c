@@ -48,6 +48,27 @@ static const option encoder_table[] = {
     ENCODER("exact", BOOL, exact),
 };
 
+#define EMBEDDER(key, kind, field)                                                                 \
+    {                                                                                              \
+        key, kind, offsetof(bz_embedder_options, field)                                            \
+    }
+static const option embedder_table[] = {
+    EMBEDDER("kernels", TEXT, kernels),
+    EMBEDDER("noFuse", BOOL, no_fuse),
+    EMBEDDER("exact", BOOL, exact),
+};
+
+#define EMBED(key, kind, field)                                                                    \
+    {                                                                                              \
+        key, kind, offsetof(bz_embed_options, field)                                               \
+    }
+static const option embed_table[] = {
+    EMBED("dimensions", U32, dimensions),
+    EMBED("truncate", BOOL, truncate),
+    EMBED("task", TEXT, task),
+    EMBED("title", TEXT, title),
+};
+
 #define GENERATE(key, kind, field)                                                                 \
     {                                                                                              \
         key, kind, offsetof(bz_generate_options, field)                                            \
@@ -224,6 +245,19 @@ bz_status bz_wasm_encoder_options(bz_encoder_options *o, bz_str json, bz_arena *
 {
     *o = (bz_encoder_options){.size = sizeof(bz_encoder_options)};
     return read_all(o, encoder_table, COUNT(encoder_table), json, arena, err);
+}
+
+bz_status bz_wasm_embedder_options(bz_embedder_options *o, bz_str json, bz_arena *arena,
+                                   bz_error *err)
+{
+    *o = (bz_embedder_options){.size = sizeof(bz_embedder_options)};
+    return read_all(o, embedder_table, COUNT(embedder_table), json, arena, err);
+}
+
+bz_status bz_wasm_embed_options(bz_embed_options *o, bz_str json, bz_arena *arena, bz_error *err)
+{
+    *o = (bz_embed_options){.size = sizeof(bz_embed_options)};
+    return read_all(o, embed_table, COUNT(embed_table), json, arena, err);
 }
 
 bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena,

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "bezel_embed.h"
 #include "bezel_media.h"
 
 /* Lists and texts are allocated in the arena. An unknown key or a wrong value is bad_request. */
@@ -13,6 +14,9 @@ bz_status bz_wasm_session_options(bz_session_options *o, bz_str json, bz_arena *
                                   bz_error *err);
 bz_status bz_wasm_encoder_options(bz_encoder_options *o, bz_str json, bz_arena *arena,
                                   bz_error *err);
+bz_status bz_wasm_embedder_options(bz_embedder_options *o, bz_str json, bz_arena *arena,
+                                   bz_error *err);
+bz_status bz_wasm_embed_options(bz_embed_options *o, bz_str json, bz_arena *arena, bz_error *err);
 bz_status bz_wasm_generate_options(bz_generate_options *o, bz_str json, bz_arena *arena,
                                    bz_error *err);
 

@@ -75,6 +75,7 @@ const info: ModelInfo = {
     vision: true,
     audio: true,
     diffusion: false,
+    embedding: 0,
     notice: null,
 };
 

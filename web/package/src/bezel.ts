@@ -9,6 +9,7 @@
 import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest, StreamRequest, WholeRequest } from "./chat_types.js";
 import type { DownloadProgress } from "./download.js";
+import type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
 import { extractMedia } from "./request_media.js";
@@ -165,6 +166,21 @@ export class Completions {
     }
 }
 
+/** Vectors of texts, with a model of embeddings; the same interface as in the npm package `openai`. */
+export class Embeddings {
+    readonly #caller: Caller;
+
+    constructor(caller: Caller) {
+        this.#caller = caller;
+    }
+
+    /** Each vector has length 1. Also taken: `task` and `title`, which put the model's words before every text, and
+     * `truncate`. */
+    create(request: EmbeddingRequest, options: RequestOptions = {}): Promise<EmbeddingResponse> {
+        return this.#caller.call("embed", { request }, { signal: options.signal });
+    }
+}
+
 // ---- tokens ---------------------------------------------------------------------------------------
 
 /** One token sequence over the model: prefill, then generate. */
@@ -227,6 +243,7 @@ export class BezelModel {
     readonly #caller: Caller;
     readonly info: ModelInfo;
     readonly chat: { completions: Completions };
+    readonly embeddings: Embeddings;
     readonly #closeSources: () => void;
 
     constructor(caller: Caller, info: ModelInfo, closeSources: () => void) {
@@ -234,6 +251,7 @@ export class BezelModel {
         this.#closeSources = closeSources;
         this.info = info;
         this.chat = { completions: new Completions(caller) };
+        this.embeddings = new Embeddings(caller);
     }
 
     get name(): string {

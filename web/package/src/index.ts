@@ -1,8 +1,9 @@
-export { Bezel, BezelModel, BezelSession, Completions } from "./bezel.js";
+export { Bezel, BezelModel, BezelSession, Completions, Embeddings } from "./bezel.js";
 export type { DownloadOptions, LoadOptions, RuntimeOptions, RequestOptions } from "./bezel.js";
 export type { AdapterInfo, Capabilities } from "./capabilities.js";
 export type * from "./chat_types.js";
 export type { DownloadProgress } from "./download.js";
+export type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
 export type { Inspection } from "./inspect.js";
 export type { DeviceChoice, ModelInfo, Progress } from "./methods.js";
 export type { StoredModel } from "./opfs.js";
@@ -12,6 +13,7 @@ export { imageSize, type ImageSize } from "./image_size.js";
 export { urlSource } from "./url_source.js";
 
 /* The engine itself, without a worker and without OpenAI's types. */
+export { Embedder, type Vectors } from "./embedder.js";
 export { Encoder, Media, type EncodeOptions, type MediaKind } from "./encoder.js";
 export { Engine, type EngineOptions } from "./engine.js";
 export { Model } from "./model.js";

@@ -1,6 +1,7 @@
 /** The methods that the engine's side implements, called directly or through a worker's messages. */
 import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
+import type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
 import type { DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
 import type { PortableMedia } from "./request_media.js";
@@ -36,7 +37,9 @@ export interface ModelInfo {
     audio: boolean;
     /** A diffusion model: chunks carry a canvas, and sampling settings other than the seed have no effect. */
     diffusion: boolean;
-    /** A sentence to show if "auto" did not choose the GPU; else null. */
+    /** Numbers of a text's vector (embeddings.create); 0: the model writes text (chat.completions.create). */
+    embedding: number;
+    /** A sentence to show if "auto" did not choose the GPU, or if the file's vectors are peculiar; else null. */
     notice: string | null;
 }
 
@@ -66,6 +69,7 @@ export interface Methods {
     /** In the messages, images and sounds are indexes into `media`. */
     chat: M<{ request: ChatRequest; media: PortableMedia[] }, void, ChatChunk>;
     chatWhole: M<{ request: ChatRequest; media: PortableMedia[] }, ChatCompletion>;
+    embed: M<{ request: EmbeddingRequest }, EmbeddingResponse>;
     mediaStats: M<null, EncoderStats>;
 
     tokenize: M<{ text: string; specials: boolean; bos: boolean }, Int32Array>;

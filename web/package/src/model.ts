@@ -1,7 +1,8 @@
 /** A loaded model: tokenization, and creation of sessions, encoders and turns. */
+import { Embedder } from "./embedder.js";
 import { Encoder, mediaKinds, type MediaKind } from "./encoder.js";
 import type { Engine } from "./engine.js";
-import type { EncoderOptions, SessionOptions } from "./options.js";
+import type { EmbedderOptions, EncoderOptions, SessionOptions } from "./options.js";
 import { Session } from "./session.js";
 import type { Source } from "./source.js";
 import { Turn } from "./turn.js";
@@ -110,6 +111,20 @@ export class Model {
         return new Encoder(this, encoder);
     }
 
+    /** Numbers of a text's vector; 0: it writes text instead. */
+    get embedding(): number {
+        return this.engine.exports.model_embedding(this.address);
+    }
+
+    async newEmbedder(options: EmbedderOptions = {}): Promise<Embedder> {
+        const { engine } = this;
+        const free = (await engine.threads?.reserve()) ?? 0;
+        const embedder = engine.withText(JSON.stringify(options), (address, length) =>
+            engine.check(engine.exports.embedder_new(engine.host, this.address, address, length)),
+        );
+        return new Embedder(this, embedder, 1 + free - (engine.threads?.free ?? 0));
+    }
+
     /** A turn of a conversation, from a request in OpenAI's or Ollama's format. */
     newTurn(request: object): Turn {
         const { engine } = this;
@@ -119,7 +134,7 @@ export class Model {
         return new Turn(engine, turn);
     }
 
-    /** Free its sessions and encoders first. */
+    /** Free its sessions, encoders and embedders first. */
     free(): void {
         this.engine.exports.model_free(this.address);
     }

@@ -56,6 +56,27 @@ export interface EncoderOptions {
     exact?: boolean;
 }
 
+export interface EmbedderOptions {
+    kernels?: string;
+    /** GPU: one kernel per step. */
+    noFuse?: boolean;
+    /** No rounding of activations. */
+    exact?: boolean;
+}
+
+export interface EmbedOptions {
+    /** The first so many numbers of each vector, brought to length 1 again. EmbeddingGemma is trained for 768, 512,
+     * 256 and 128. Default: all. */
+    dimensions?: number | undefined;
+    /** Of a text that is too long, the beginning counts. Default: it is refused. */
+    truncate?: boolean | undefined;
+    /** Puts the model's words for this task before every text: "query", "document", "question-answering",
+     * "fact-checking", "classification", "clustering", "similarity", "code-retrieval" or "summarization". */
+    task?: string | undefined;
+    /** The title of the documents. */
+    title?: string | undefined;
+}
+
 export interface EncoderStats {
     /** Images and sounds that were encoded, and that came from the cache. */
     encoded: number;

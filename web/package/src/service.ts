@@ -4,6 +4,8 @@ import { defaultGpu, findAdapter, findCapabilities } from "./capabilities.js";
 import { answerChat, Collector } from "./chat.js";
 import type { ChatChunk, ChatRequest } from "./chat_types.js";
 import { download } from "./download.js";
+import type { Embedder } from "./embedder.js";
+import { embeddingResponse, readEmbeddingRequest, type EmbeddingRequest, type EmbeddingResponse } from "./embeddings.js";
 import { Engine } from "./engine.js";
 import { abortedBy, BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
@@ -45,6 +47,8 @@ interface Loaded {
     /** Session 0 answers chat requests. */
     sessions: Map<number, Session>;
     encoder: MediaEncoder;
+    /** Of a model of embeddings, which has no sessions. */
+    embedder: Embedder | null;
 }
 
 function gigabytes(bytes: number): string {
@@ -166,6 +170,7 @@ export class Service {
         signal.addEventListener("abort", abort);
         let model: Model | null = null;
         let chat: Session | null = null;
+        let embedder: Embedder | null = null;
         let engine: Engine | null = null;
         try {
             emit({ stage: "engine", done: 0, total: 1 });
@@ -191,31 +196,38 @@ export class Service {
             }
             emit({ stage: "session", done: 0, total: 1 });
             const context = Math.min(session.context ?? 0, model.context); // 0: the engine's default
-            chat = await model.newSession({ ...session, context });
+            if (model.embedding > 0) {
+                embedder = await model.newEmbedder({ exact: session.exact ?? false });
+            } else {
+                chat = await model.newSession({ ...session, context });
+            }
             emit({ stage: "session", done: 1, total: 1 });
-            if (choice.device !== "cpu") {
+            if (chat && choice.device !== "cpu") {
                 // Prefilling the BOS token compiles the kernels now instead of with the first request.
                 await chat.prefill(model.tokenize("", { bos: true }), { signal });
             }
             const info: ModelInfo = {
                 name: model.name.replace(/(-00001-of-\d{5})?\.gguf$/i, ""),
                 vocabulary: model.vocab,
-                contextLength: chat.context,
+                contextLength: chat?.context ?? embedder?.longest ?? 0,
                 trainedContext: model.context,
                 bytes,
                 device: choice.device,
                 deviceName: choice.device === "cpu" ? "CPU" : (engine.gpu.devices[0]?.name ?? "GPU"),
-                threads: chat.threads,
+                threads: chat?.threads ?? embedder?.threads ?? 1,
                 vision: model.takes("image"),
                 audio: model.takes("audio"),
                 diffusion: model.diffusion,
-                notice: this.#noticeOf(choice, engine),
+                embedding: model.embedding,
+                notice: this.#noticeOf(choice, engine) ?? embedder?.notice ?? null,
             };
-            this.#loaded = { engine, model, info, sources, sessions: new Map([[0, chat]]), encoder: new MediaEncoder(model, imageTokens) };
+            const sessions = new Map(chat ? [[0, chat] as const] : []);
+            this.#loaded = { engine, model, info, sources, sessions, encoder: new MediaEncoder(model, imageTokens), embedder };
             return info;
         } catch (reason) {
             this.#sourceAbort = new AbortController();
             chat?.free();
+            embedder?.free();
             model?.free();
             engine?.threads?.close();
             wanted.forEach((source) => closeSource(source as Source));
@@ -267,6 +279,7 @@ export class Service {
             this.#loaded = null;
             loaded?.sessions.forEach((session) => session.free());
             loaded?.encoder.free();
+            loaded?.embedder?.free();
             loaded?.model.free();
             loaded?.engine.threads?.close();
         });
@@ -275,9 +288,21 @@ export class Service {
     // ---- chat ---------------------------------------------------------------------------------
 
     #chat(request: ChatRequest, media: PortableMedia[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
-        const { model, encoder, info } = this.#current();
+        const { model, encoder, info, embedder } = this.#current();
+        if (embedder) {
+            throw new BezelError("unsupported_model", "This model computes vectors of texts and writes none; use embeddings.create, or load a chat model.");
+        }
         const context = { model, encoder, session: this.#session(0), name: info.name };
         return this.#enqueue(signal, () => answerChat(context, request, media, signal, send));
+    }
+
+    async #embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingResponse> {
+        const { embedder, info } = this.#current();
+        if (!embedder) {
+            throw new BezelError("unsupported_model", "This model writes text and computes no vectors; load an EmbeddingGemma model for that.");
+        }
+        const { inputs, options, base64 } = readEmbeddingRequest(request);
+        return this.#enqueue(signal, async () => embeddingResponse(await embedder.embed(inputs, options, signal), info.name, base64));
     }
 
     // ---- the methods ----------------------------------------------------------------------------
@@ -303,6 +328,8 @@ export class Service {
             await this.#chat(request, media, signal, (chunk) => collector.add(chunk));
             return collector.whole(request);
         },
+
+        embed: ({ request }, _, signal) => this.#embed(request, signal),
 
         mediaStats: () => Promise.resolve(this.#current().encoder.stats),
 

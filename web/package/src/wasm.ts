@@ -98,6 +98,14 @@ export interface Exports {
         mediaCount: number,
         allLogits: number,
     ): number;
+    // Vectors of texts (src/wasm/embed.c).
+    model_embedding(model: number): number;
+    embedder_new(host: number, model: number, json: number, length: number): number;
+    embedder_free(embedder: number): void;
+    embedder_longest(embedder: number): number;
+    embedder_notice(embedder: number): number;
+    embed(host: number, embedder: number, inputs: number, inputsLength: number, json: number, length: number): number;
+    job_vectors(host: number, job: number): void;
     wav_read(host: number, bytes: number, n: number): number;
 
     // Only in bezel-mt.wasm (src/base/os_wasm_threads.c and the linker):
