@@ -104,6 +104,7 @@ static void add_event(answer *a, const engine_event *e)
     case ENGINE_BROKEN_CALL: ok = bz_json_to_buffer(&c->text, e->text, e->len); break;
     case ENGINE_CALL: ok = !a->form->call || add_call(a, c, e); break;
     case ENGINE_LOG_PROB: ok = append_object(&c->log_probs, e->text, e->len); break;
+    case ENGINE_VECTORS:
     case ENGINE_CALL_BEGIN: break;
     case ENGINE_END:
         c->ended = true;

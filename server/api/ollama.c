@@ -11,12 +11,6 @@ static void not_found(void *user, exchange *x)
     api_refuse(x, API_OLLAMA, 404, "there is no such endpoint; docs/API.md lists them");
 }
 
-static void no_embeddings(void *user, exchange *x)
-{
-    (void)user;
-    api_refuse(x, API_OLLAMA, 501, "embeddings are not supported yet");
-}
-
 const server_route api_ollama_routes[] = {
     {"/api/", HTTP_GET | HTTP_POST | HTTP_DELETE, API_SMALL_BODY_MAX, not_found, NULL, false},
     {"/api/version", HTTP_GET, 0, ollama_version, NULL, false},
@@ -24,8 +18,8 @@ const server_route api_ollama_routes[] = {
     {"/api/ps", HTTP_GET, 0, ollama_ps, NULL, false},
     {"/api/show", HTTP_POST, API_SMALL_BODY_MAX, ollama_show, NULL, false},
     {"/api/generate", HTTP_POST, API_BODY_MAX, ollama_generate, NULL, false},
-    {"/api/embed", HTTP_POST, API_BODY_MAX, no_embeddings, NULL, false},
-    {"/api/embeddings", HTTP_POST, API_BODY_MAX, no_embeddings, NULL, false},
+    {"/api/embed", HTTP_POST, API_BODY_MAX, ollama_embed, NULL, false},
+    {"/api/embeddings", HTTP_POST, API_BODY_MAX, ollama_embeddings, NULL, false},
     {"/api/chat", HTTP_POST, API_BODY_MAX, ollama_chat, NULL, false},
     {"/api/pull", HTTP_POST, API_SMALL_BODY_MAX, ollama_pull, NULL, false},
     {"/api/copy", HTTP_POST, API_SMALL_BODY_MAX, ollama_copy, NULL, false},
@@ -193,9 +187,13 @@ void ollama_put_capabilities(bz_json *j, const model_media *takes)
 {
     bz_json_key(j, "capabilities");
     bz_json_array(j);
-    bz_json_text(j, "completion");
-    bz_json_text(j, "tools");
-    bz_json_text(j, "thinking");
+    if (takes->embeds) {
+        bz_json_text(j, "embedding");
+    } else {
+        bz_json_text(j, "completion");
+        bz_json_text(j, "tools");
+        bz_json_text(j, "thinking");
+    }
     if (takes->vision) {
         bz_json_text(j, "vision");
     }

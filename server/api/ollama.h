@@ -11,6 +11,8 @@ void ollama_show(void *api, exchange *x);
 void ollama_ps(void *api, exchange *x);
 void ollama_tags(void *api, exchange *x);
 void ollama_version(void *api, exchange *x);
+void ollama_embed(void *api, exchange *x); /* embeddings.c */
+void ollama_embeddings(void *api, exchange *x);
 void ollama_pull(void *api, exchange *x);
 void ollama_copy(void *api, exchange *x);
 void ollama_delete(void *api, exchange *x);

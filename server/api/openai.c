@@ -12,19 +12,13 @@ static void not_found(void *user, exchange *x)
     api_refuse(x, API_OPENAI, 404, "There is no such endpoint; docs/API.md lists them.");
 }
 
-static void no_embeddings(void *user, exchange *x)
-{
-    (void)user;
-    api_refuse(x, API_OPENAI, 501, "Embeddings are not supported yet.");
-}
-
 const server_route api_openai_routes[] = {
     {"/v1/", HTTP_GET | HTTP_POST | HTTP_DELETE, API_SMALL_BODY_MAX, not_found, NULL, false},
     {"/v1/models", HTTP_GET, 0, openai_models, NULL, false},
     {"/v1/models/", HTTP_GET, 0, openai_model, NULL, false},
     {"/v1/completions", HTTP_POST, API_BODY_MAX, openai_completions, NULL, false},
     {"/v1/responses", HTTP_POST, API_BODY_MAX, openai_responses, NULL, false},
-    {"/v1/embeddings", HTTP_POST, API_BODY_MAX, no_embeddings, NULL, false},
+    {"/v1/embeddings", HTTP_POST, API_BODY_MAX, openai_embeddings, NULL, false},
     {"/v1/chat/completions", HTTP_POST, API_BODY_MAX, openai_chat, NULL, false},
     {NULL, 0, 0, NULL, NULL, false}};
 

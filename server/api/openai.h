@@ -6,6 +6,7 @@
 
 enum { OPENAI_MAX_CHOICES = 32 };
 
+void openai_embeddings(void *api, exchange *x); /* embeddings.c */
 void openai_chat(void *api, exchange *x);
 void openai_completions(void *api, exchange *x);
 void openai_responses(void *api, exchange *x);

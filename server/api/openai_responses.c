@@ -285,6 +285,7 @@ static void event(answer *a, const engine_event *e)
         break;
     case ENGINE_END: close_item(a); break;
     case ENGINE_LOG_PROB:
+    case ENGINE_VECTORS:
     case ENGINE_CALL_BEGIN: break;
     }
 }

@@ -59,6 +59,7 @@ void engine_free(engine *e); /* release all work first */
 typedef enum engine_task {
     ENGINE_CHAT,   /* json: a chat request as bz_turn_new takes it */
     ENGINE_PROMPT, /* prompts as they are; json: settings, in the form of a chat request */
+    ENGINE_EMBED,  /* vectors of the prompts */
     ENGINE_LOAD,   /* loads the model */
     ENGINE_UNLOAD, /* unloads it when its sequences have ended */
     ENGINE_RUN     /* calls `run` */
@@ -81,10 +82,13 @@ typedef struct engine_request {
     char *model; /* name; NULL or "": the default model */
     char *json;  /* [n_json] */
     size_t n_json;
-    engine_prompt *prompts; /* [n_prompts] of ENGINE_PROMPT */
+    engine_prompt *prompts; /* [n_prompts] of ENGINE_PROMPT and ENGINE_EMBED */
     size_t n_prompts;
     int32_t *before; /* [n_before] ENGINE_CHAT: tokens of the conversation so far */
     size_t n_before;
+    uint32_t dimensions;  /* ENGINE_EMBED: numbers of a vector; 0: all */
+    bool any_dimensions;  /* more than there are mean all of them; else they are refused */
+    bool truncate;        /* the beginning of texts that are too long; else they are refused */
     bool report_ids;      /* usage has the tokens of prompt and answer */
     uint32_t choices;     /* answers per prompt; 0: 1 */
     uint32_t min_context; /* positions that the client wants; more than there are is an error */
@@ -110,6 +114,7 @@ typedef enum engine_event_kind {
     ENGINE_CALL,        /* text: {"name": ..., "arguments": {...}} */
     ENGINE_BROKEN_CALL, /* text: what the model wrote, which is not a call */
     ENGINE_LOG_PROB, /* text: JSON, {"token": ..., "logprob": ..., "bytes": ..., "top_logprobs"} */
+    ENGINE_VECTORS,  /* text: float32 [prompts][dimensions] */
     ENGINE_END       /* of a choice */
 } engine_event_kind;
 

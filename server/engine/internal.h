@@ -31,11 +31,12 @@ struct engine_work {
 };
 
 typedef enum sequence_phase {
-    SEQUENCE_WAITING,   /* for its model or a slot */
-    SEQUENCE_BATCH,     /* in a slot of the model's batch */
-    SEQUENCE_ENCODING,  /* media */
-    SEQUENCE_PREFILL,   /* in a session */
-    SEQUENCE_GENERATING /* in a session */
+    SEQUENCE_WAITING,    /* for its model or a slot */
+    SEQUENCE_BATCH,      /* in a slot of the model's batch */
+    SEQUENCE_ENCODING,   /* media */
+    SEQUENCE_PREFILL,    /* in a session */
+    SEQUENCE_GENERATING, /* in a session */
+    SEQUENCE_EMBEDDING   /* in the model's embedder */
 } sequence_phase;
 
 /* One answer. */
@@ -59,6 +60,7 @@ typedef struct sequence {
     uint32_t slot; /* BATCH */
     model_session *session;
     bz_job *job;
+    bz_embed_input *inputs; /* of an embedding; owned */
     size_t next_media;
     engine_decoded decoded;
 
@@ -130,6 +132,13 @@ bz_status session_job_start(engine *e, sequence *s, bz_error *err);
 /* About 10 ms of work; *ended: the answer is complete. *idle: it waits for the GPU. */
 bz_status session_job_step(engine *e, sequence *s, bool *ended, bool *idle, bz_error *err);
 void session_job_stop(sequence *s);
+
+/* ---- embed_job.c ---- */
+
+/* Starts computing the vectors of a request; if the embedder is in use, it stays WAITING. */
+bz_status embed_job_start(sequence *s, bz_error *err);
+bz_status embed_job_step(sequence *s, bool *ended, bool *idle, bz_error *err);
+void embed_job_stop(sequence *s);
 
 /* ---- defaults.c ---- */
 

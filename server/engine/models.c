@@ -44,7 +44,8 @@ static void write_count(uint64_t n, char out[32])
 static model_media media_of(const bz_model *model)
 {
     return (model_media){.vision = bz_model_takes(model, BZ_MEDIA_IMAGE),
-                         .audio = bz_model_takes(model, BZ_MEDIA_AUDIO)};
+                         .audio = bz_model_takes(model, BZ_MEDIA_AUDIO),
+                         .embeds = bz_model_embedding(model) != 0};
 }
 
 static void details_from_model(engine_model *m, const bz_model *model)
@@ -249,10 +250,12 @@ void models_unload(engine_model *m)
     }
     bz_encoder_free(m->encoder);
     bz_batch_free(m->batch);
+    bz_embedder_free(m->embedder);
     bz_model_free(m->model);
     bz_store_model_free(&m->store);
     m->encoder = NULL;
     m->batch = NULL;
+    m->embedder = NULL;
     m->model = NULL;
     m->store = (bz_store_model){0};
     m->unload = false;
@@ -400,7 +403,13 @@ static bz_status load(models *all, engine_model *m, bz_error *err)
         m->context = m->context < limit ? m->context : limit;
         details_from_model(m, m->model);
     }
-    if (status == BZ_OK) {
+    if (status == BZ_OK && bz_model_embedding(m->model)) {
+        const bz_embedder_options eo = {.size = sizeof eo, .threads = o->threads};
+        status = bz_embedder_new(&m->embedder, m->model, &eo, err);
+        if (status == BZ_OK && bz_embedder_notice(m->embedder) && o->notice) {
+            o->notice(bz_embedder_notice(m->embedder));
+        }
+    } else if (status == BZ_OK) {
         const bz_batch_options bo = {
             .size = sizeof bo, .slots = o->parallel, .context = m->context, .threads = o->threads};
         status = bz_batch_new(&m->batch, m->model, &bo, err);

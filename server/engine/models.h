@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "bezel_batch.h"
+#include "bezel_embed.h"
 #include "bezel_media.h"
 #include "server/engine/engine.h"
 #include "store/ollama.h"
@@ -28,9 +29,9 @@ typedef struct model_details {
     int64_t modified; /* seconds since 1970 */
 } model_details;
 
-/* What a model takes besides text. */
+/* What a model takes besides text, and whether it makes vectors instead of answers. */
 typedef struct model_media {
-    bool vision, audio;
+    bool vision, audio, embeds;
 } model_media;
 
 struct engine_model {
@@ -43,6 +44,8 @@ struct engine_model {
     bz_store_model store; /* default settings; all zero without */
     bz_model *model;
     bz_batch *batch;
+    bz_embedder *embedder; /* of a model of embeddings, which has no batch; else NULL */
+    bool embedding;        /* it is in use */
     bz_encoder *encoder;
     model_session sessions[MODEL_MAX_SESSIONS];
     uint32_t context;

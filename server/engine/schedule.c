@@ -63,7 +63,7 @@ static void sweep(engine *e)
     e->figures.running = running;
     e->figures.waiting = waiting;
     for (const engine_work *w = e->queue; w; w = w->next) { /* not taken yet */
-        e->figures.waiting += w->r.task == ENGINE_CHAT || w->r.task == ENGINE_PROMPT;
+        e->figures.waiting += w->r.task <= ENGINE_EMBED;
     }
     bz_lock_give(&e->lock);
 }
@@ -241,11 +241,19 @@ static void advance(engine *e, sequence *s)
         finish_work(w, &err);
         return;
     }
-    if (!s->turn && sequence_prepare(e, s, &err) != BZ_OK) {
+    if (w->r.task != ENGINE_EMBED && w->m->embedder) {
+        bz_fail(&err, BZ_BAD_REQUEST,
+                "This model computes vectors of texts and writes none; use /v1/embeddings or "
+                "/api/embed.");
         end_sequence(e, s, &err);
         return;
     }
-    if (sequence_start(e, s, &err) != BZ_OK) {
+    if (w->r.task != ENGINE_EMBED && !s->turn && sequence_prepare(e, s, &err) != BZ_OK) {
+        end_sequence(e, s, &err);
+        return;
+    }
+    if ((w->r.task == ENGINE_EMBED ? embed_job_start(s, &err) : sequence_start(e, s, &err)) !=
+        BZ_OK) {
         end_sequence(e, s, &err);
     } else if (s->phase != SEQUENCE_WAITING) {
         note_start(e, &w->r);
@@ -344,7 +352,11 @@ static bool step_sessions(engine *e, bool *idle)
         }
         bz_error err = {0};
         bool ended = false, waits = false;
-        session_job_step(e, s, &ended, &waits, &err);
+        if (s->phase == SEQUENCE_EMBEDDING) {
+            embed_job_step(s, &ended, &waits, &err);
+        } else {
+            session_job_step(e, s, &ended, &waits, &err);
+        }
         if (err.code || ended) {
             end_sequence(e, s, &err);
         } else if (s->phase == SEQUENCE_WAITING) { /* encoded */

@@ -29,6 +29,7 @@ void sequence_free(sequence *s)
     text_stop_free(s->stop);
     free(s->ids);
     free(s->answer);
+    free(s->inputs);
     free(s);
 }
 
@@ -230,6 +231,8 @@ void sequence_stop(sequence *s)
         s->reused = bz_batch_slot_reused(m->batch, s->slot);
         bz_batch_stop(m->batch, s->slot);
         m->in_slot[s->slot] = NULL;
+    } else if (s->phase == SEQUENCE_EMBEDDING) {
+        embed_job_stop(s);
     } else {
         session_job_stop(s);
     }

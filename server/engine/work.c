@@ -48,8 +48,8 @@ engine_work *engine_submit(engine *e, engine_request *r, bz_error *err)
     *r = (engine_request){0};
     w->last = &w->first;
     w->submitted = bz_os_now();
-    atomic_init(&w->refs, 2); /* the caller's and the engine's */
-    const bool counts = w->r.task == ENGINE_CHAT || w->r.task == ENGINE_PROMPT;
+    atomic_init(&w->refs, 2);                      /* the caller's and the engine's */
+    const bool counts = w->r.task <= ENGINE_EMBED; /* what is computed */
     bz_lock_take(&e->lock);
     const bool full = counts && is_full(e);
     if (full) {

@@ -55,3 +55,24 @@ bool bz_base64_read(const char *text, size_t n, uint8_t *out, size_t *bytes)
     }
     return true;
 }
+
+size_t bz_base64_size(size_t bytes)
+{
+    return (bytes + 2) / 3 * 4;
+}
+
+void bz_base64_write(const uint8_t *bytes, size_t n, char *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        const uint32_t left = n - i < 3 ? (uint32_t)(n - i) : 3;
+        const uint32_t three = (uint32_t)bytes[i] << 16 |
+                               (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
+                               (left > 2 ? bytes[i + 2] : 0);
+        *out++ = digits[three >> 18];
+        *out++ = digits[three >> 12 & 63];
+        *out++ = left > 1 ? digits[three >> 6 & 63] : '=';
+        *out++ = left > 2 ? digits[three & 63] : '=';
+    }
+    *out = 0;
+}

@@ -154,9 +154,6 @@ def show(s):
     same(s.get("/api/tags")["models"][0]["capabilities"], a["capabilities"], "capabilities in the list")
     s.expect(404, "POST", "/api/show", {"model": "none"})
     s.expect(404, "POST", "/api/show", {"model": PEBBLE})
-    for path in ("/api/embed", "/api/embeddings"):
-        need("not supported" in s.expect(501, "POST", path, {})["error"], path)
-    need("Embeddings" in s.expect(501, "POST", "/v1/embeddings", {})["error"]["message"], "embeddings")
 
 
 # ---- llama.cpp -------------------------------------------------------------------------------
