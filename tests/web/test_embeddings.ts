@@ -3,6 +3,7 @@ import { type BezelModel, type EmbeddingRequest } from "../../web/package/src/in
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder } from "./golden.js";
 import { codeOf, errorOf, nano, withPackage } from "./package.js";
+import { gpuEntry } from "./platform.js";
 
 const model = `${goldenFolder}/embedding/text.gguf`;
 const golden = await Golden.open(`${goldenFolder}/embedding/golden.gguf`);
@@ -18,7 +19,8 @@ async function vectorOf(m: BezelModel, request: EmbeddingRequest): Promise<Float
 
 for (const device of ["cpu", "gpu"] as const) {
     await test(`the reference's vectors on the ${device}`, async () => {
-        await withPackage(model, { device, session: { exact: true } }, async (m) => {
+        const gpu = device === "gpu" ? await gpuEntry() : null;
+        await withPackage(model, { device, gpu, session: { exact: true } }, async (m) => {
             checkEqual([m.info.embedding, m.info.device, m.info.contextLength], [64, device, 2048], "info");
             const all = [0, 2, 4].map((k) => [...(golden.ints(`emb.${k}.tokens`) ?? [])]);
             const { data, usage } = await m.embeddings.create({ input: all });
@@ -69,17 +71,17 @@ await test("invalid requests are refused", async () => {
             [{ input: "water ".repeat(3000) }, "context_full"],
         ];
         for (const [request, code] of wrong) {
-            checkEqual(await codeOf(m.embeddings.create(request as EmbeddingRequest)), code, JSON.stringify(request).slice(0, 60));
+            checkEqual(await codeOf(() => m.embeddings.create(request as EmbeddingRequest)), code, JSON.stringify(request).slice(0, 60));
         }
-        const refused = await errorOf(m.chat.completions.create({ messages: [{ role: "user", content: "hi" }] }));
-        check(/computes vectors of texts and writes none/.test(refused.message), refused.message);
-        checkEqual(await codeOf(m.newSession()), "unsupported_model", "a session");
+        const refused = await errorOf(() => m.chat.completions.create({ messages: [{ role: "user", content: "hi" }] }));
+        check(/computes vectors of texts and writes none/.test(refused?.message ?? ""), String(refused));
+        checkEqual(await codeOf(() => m.newSession()), "unsupported_model", "a session");
         check((await vectorOf(m, { input: "still works" })).length === 64, "after refusals");
     });
     await withPackage(nano, { device: "cpu" }, async (m) => {
         checkEqual(m.info.embedding, 0, "a chat model");
-        const refused = await errorOf(m.embeddings.create({ input: "x" }));
-        check(/writes text and computes no vectors/.test(refused.message), refused.message);
+        const refused = await errorOf(() => m.embeddings.create({ input: "x" }));
+        check(/writes text and computes no vectors/.test(refused?.message ?? ""), String(refused));
     });
 });
 
@@ -90,7 +92,7 @@ await test("requests are computed in order, and one can be stopped", async () =>
         const first = m.embeddings.create({ input: texts }, { signal: stop.signal });
         const second = vectorOf(m, { input: texts[3] ?? "" });
         stop.abort();
-        checkEqual(await codeOf(first), "aborted", "the first");
+        checkEqual(await codeOf(() => first), "aborted", "the first");
         const again = await m.embeddings.create({ input: texts });
         checkEqual([...(await second)], [...numbers(again.data[3]?.embedding)], "the second");
     });
