@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bezel_diffusion.h"
+#include "bezel_embed.h"
 #include "cpu/cpu.h"
 #include "session/model.h"
 #include "support/gguf_build.h"
@@ -101,7 +102,9 @@ static void add(file *f, const char *prefix, int layer, const char *name, uint32
 
 /* ---- a model of given sizes ------------------------------------------------------------------ */
 
-enum { DENSE, EMBEDDINGS, EXPERTS, EXPERTS_APART, DIFFUSION, KINDS };
+/* EMBEDDINGS: a text model with per-layer embeddings. ENCODER: EmbeddingGemma; with option 128 as
+ * Ollama writes it. ENCODER_2: EmbeddingGemma 2. */
+enum { DENSE, EMBEDDINGS, EXPERTS, EXPERTS_APART, DIFFUSION, ENCODER, ENCODER_2, KINDS };
 enum { NO_TOWER, VISION, AUDIO, DIRECT, TOWERS };
 
 typedef struct shape {
@@ -124,7 +127,7 @@ static void text_layer(file *f, const shape *s, int i, uint64_t d, uint64_t ffn)
     add(f, "", i, "attn_q_norm.weight", BZ_F32, D, 1, 1);
     add(f, "", i, "attn_k.weight", m, d, kv, 1);
     add(f, "", i, "attn_k_norm.weight", BZ_F32, D, 1, 1);
-    if (s->options & 1) {
+    if (s->options & 1 || s->kind >= ENCODER) {
         add(f, "", i, "attn_v.weight", m, d, kv, 1);
     }
     add(f, "", i, "attn_output.weight", q % 32 ? BZ_F16 : m, q, d, 1);
@@ -137,7 +140,7 @@ static void text_layer(file *f, const shape *s, int i, uint64_t d, uint64_t ffn)
     if (s->options & 2) {
         add(f, "", i, "layer_output_scale.weight", BZ_F32, 1, 1, 1);
     }
-    if (s->kind == EMBEDDINGS) {
+    if (s->kind == EMBEDDINGS || s->kind == ENCODER_2) {
         add(f, "", i, "inp_gate.weight", m, d, 8, 1);
         add(f, "", i, "proj.weight", BZ_F16, 8, d, 1);
         add(f, "", i, "post_norm.weight", BZ_F32, d, 1, 1);
@@ -161,22 +164,58 @@ static void text_layer(file *f, const shape *s, int i, uint64_t d, uint64_t ffn)
     }
 }
 
+static bool is_ollamas(const shape *s)
+{
+    return s->kind == ENCODER && s->options & 128;
+}
+
+static const char *arch_of(const shape *s)
+{
+    return s->kind == DIFFUSION   ? "diffusion-gemma"
+           : s->kind == ENCODER_2 ? "gemma-embedding2"
+           : is_ollamas(s)        ? "gemma3"
+           : s->kind == ENCODER   ? "gemma-embedding"
+                                  : "gemma4";
+}
+
+/* What only models of embeddings have. */
+static void describe_encoder(file *f, const shape *s, uint64_t d);
+
 static const char *arch_key(const shape *s, const char *name)
 {
     static char out[NAME];
-    snprintf(out, sizeof out, "%s.%s", s->kind == DIFFUSION ? "diffusion-gemma" : "gemma4", name);
+    snprintf(out, sizeof out, "%s.%s", arch_of(s), name);
     return out;
+}
+
+static void describe_encoder(file *f, const shape *s, uint64_t d)
+{
+    const bool own = is_ollamas(s);
+    number(f, arch_key(s, "pooling_type"), 1);
+    if (own) { /* so that it is not taken for a chat model */
+        key *causal = add_key(f, arch_key(s, "attention.causal"), BZ_GGUF_BOOL);
+        causal->n = 1;
+        causal->values[0] = 0;
+    } else if (s->options & 8) {
+        number(f, arch_key(s, "dense_2_feat_in"), d);
+        number(f, arch_key(s, "dense_2_feat_out"), 48);
+    }
+    if (s->options & 4) {
+        add(f, "", -1, own ? "dense.0.weight" : "dense_2.weight", BZ_F16, d, 48, 1);
+        add(f, "", -1, own ? "dense.1.weight" : "dense_3.weight", BZ_F16, 48, 24, 1);
+    }
 }
 
 static void describe_text(file *f, const shape *s, uint64_t vocab)
 {
     const uint64_t d = 32u * s->width, ffn = 16u * s->ffn;
-    text(f, "general.architecture", s->kind == DIFFUSION ? "diffusion-gemma" : "gemma4");
+    text(f, "general.architecture", arch_of(s));
     number(f, arch_key(s, "block_count"), s->layers);
     number(f, arch_key(s, "embedding_length"), d);
     number(f, arch_key(s, "context_length"), 64);
     number(f, arch_key(s, "attention.sliding_window"), 4);
-    number(f, arch_key(s, "embedding_length_per_layer_input"), s->kind == EMBEDDINGS ? 8 : 0);
+    number(f, arch_key(s, "embedding_length_per_layer_input"),
+           s->kind == EMBEDDINGS || s->kind == ENCODER_2 ? 8 : 0);
     number(f, arch_key(s, "attention.shared_kv_layers"), s->shared % s->layers);
     number(f, arch_key(s, "attention.key_length"), s->head);
     number(f, arch_key(s, "attention.key_length_swa"), s->head);
@@ -205,9 +244,14 @@ static void describe_text(file *f, const shape *s, uint64_t vocab)
     }
     add(f, "", -1, "token_embd.weight", matrix_of(s), d, vocab, 1);
     add(f, "", -1, "output_norm.weight", BZ_F32, d, 1, 1);
-    if (s->kind == EMBEDDINGS) {
+    if (s->kind >= ENCODER) {
+        describe_encoder(f, s, d);
+    }
+    if (s->kind == EMBEDDINGS || s->kind == ENCODER_2) {
         const uint64_t all = 8u * s->layers;
-        add(f, "", -1, "per_layer_token_embd.weight", BZ_F16, all, vocab, 1);
+        if (s->kind == EMBEDDINGS) {
+            add(f, "", -1, "per_layer_token_embd.weight", BZ_F16, all, vocab, 1);
+        }
         add(f, "", -1, "per_layer_model_proj.weight", BZ_F16, d, all, 1);
         add(f, "", -1, "per_layer_proj_norm.weight", BZ_F32, 8, 1, 1);
     }
@@ -533,6 +577,31 @@ static void run_text(const bz_model *m)
     bz_session_free(s);
 }
 
+/* Two texts in one pass. */
+static void run_embedder(const bz_model *m)
+{
+    const bz_embedder_options o = {.size = sizeof o, .threads = 1};
+    const int32_t ids[3] = {2, 3, 1};
+    const bz_embed_input inputs[2] = {{.ids = ids, .n_ids = 3}, {.text = "ab", .len = 2}};
+    const bz_embed_options eo = {.size = sizeof eo, .truncate = true};
+    bz_embedder *e = NULL;
+    bz_job *job = NULL;
+    bz_error err = {0};
+    if (!ended_well(bz_embedder_new(&e, m, &o, &err), &err)) {
+        return;
+    }
+    if (ended_well(bz_embed_texts(e, inputs, 2, &eo, &job, &err), &err)) {
+        size_t n;
+        uint32_t d;
+        if (ended_well(bz_job_run(job, NULL, &err), &err)) {
+            const float *v = bz_job_vectors(job, &n, &d);
+            must(v && n == 2 && d == bz_model_embedding(m) && isfinite(v[0]) && isfinite(v[d]));
+        }
+        bz_job_free(job);
+    }
+    bz_embedder_free(e);
+}
+
 static void run_tower(const bz_towers *t, const uint8_t *const *bytes, bool vision)
 {
     enum { ROWS = 9 };
@@ -615,7 +684,11 @@ static void run_model(const bz_input *inputs, size_t n)
         bz_job_free(job);
     }
     if (m) {
-        run_text(m);
+        if (bz_model_embedding(m)) {
+            run_embedder(m);
+        } else {
+            run_text(m);
+        }
         run_towers(m);
     }
     bz_model_free(m);
