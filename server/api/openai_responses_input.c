@@ -172,11 +172,6 @@ static bz_status check(const bz_json_node *root, bz_error *err)
                            bz_str_show(what, shown));
         }
     }
-    const bz_json_node *format = bz_json_get(bz_json_get(root, "text"), "format");
-    if (!api_is_absent(format) && !bz_str_is(bz_json_string(bz_json_get(format, "type")), "text")) {
-        return bz_fail(err, BZ_BAD_SCHEMA,
-                       "text.format is text; JSON and schemas are not supported yet.");
-    }
     return BZ_OK;
 }
 
@@ -186,7 +181,8 @@ bz_status responses_read(const bz_json_node *root, engine_request *r, bz_error *
                                        "stream",   "store",        "model", "max_output_tokens",
                                        "messages", "truncation",   "n",     "include",
                                        "prompt",   "top_logprobs", NULL};
-    const bz_json_node *max = bz_json_get(root, "max_output_tokens");
+    const bz_json_node *max = bz_json_get(root, "max_output_tokens"),
+                       *format = bz_json_get(bz_json_get(root, "text"), "format");
     api_json b;
     bz_status status = check(root, err);
     if (status != BZ_OK) {
@@ -197,6 +193,10 @@ bz_status responses_read(const bz_json_node *root, engine_request *r, bz_error *
     if (!api_is_absent(max)) {
         bz_json_key(&b.j, "max_completion_tokens");
         bz_json_node_write(&b.j, max);
+    }
+    if (!api_is_absent(format)) { /* {"type", "name", "schema", "strict"}, without a level between */
+        bz_json_key(&b.j, "response_format");
+        bz_json_node_write(&b.j, format);
     }
     status = put_messages(&b.j, root, err);
     status = status == BZ_OK ? put_tools(&b.j, bz_json_get(root, "tools"), err) : status;

@@ -44,25 +44,41 @@ static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, ui
     return true;
 }
 
-static bool contains(const all_of *all, const bz_json_node *node)
+static const schema_part *find_part(const all_of *all, const bz_json_node *node)
 {
     for (uint32_t i = 0; i < all->n; i++) {
         if (all->parts[i].node == node) {
-            return true;
+            return &all->parts[i];
         }
     }
-    return false;
+    return NULL;
 }
 
-bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip)
+/* Schemas that are being added, each by the one before. */
+typedef struct adding {
+    const bz_json_node *node;
+    const struct adding *by;
+} adding;
+
+static bool add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip,
+                const adding *by)
 {
+    const adding here = {node, by};
     if (!is_schema(node)) {
         return bz_schema_fail(r, node, "a schema is an object, true or false");
     }
     if (!bz_schema_work(r, node)) {
         return false;
     }
-    if (node->kind == BZ_JSON_TRUE || contains(all, node)) {
+    const schema_part *there = find_part(all, node);
+    bool itself = there && there->skip; /* one of its alternatives is itself */
+    for (const adding *x = by; x; x = x->by) {
+        itself |= x->node == node;
+    }
+    if (itself) {
+        return bz_schema_fail(r, node, "it can begin with itself, which has no end");
+    }
+    if (node->kind == BZ_JSON_TRUE || there) {
         return true;
     }
     if (node->kind == BZ_JSON_FALSE) {
@@ -74,7 +90,7 @@ bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_
     const bz_json_node *ref = bz_json_get(node, "$ref"), *list = bz_json_get(node, "allOf");
     if (ref) {
         const bz_json_node *target = bz_schema_target(r, node, ref);
-        if (!target || !bz_all_add(r, all, target, 0)) {
+        if (!target || !add(r, all, target, 0, &here)) {
             return false;
         }
     }
@@ -82,11 +98,16 @@ bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_
         return bz_schema_fail(r, list, "allOf is a list");
     }
     for (const bz_json_node *item = bz_json_first(list); item; item = item->next) {
-        if (!bz_all_add(r, all, item, 0)) {
+        if (!add(r, all, item, 0, &here)) {
             return false;
         }
     }
     return true;
+}
+
+bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip)
+{
+    return add(r, all, node, skip, NULL);
 }
 
 bool bz_all_never(all_of all)

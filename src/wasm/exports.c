@@ -327,20 +327,14 @@ EXPORT(generate) bz_job *wasm_generate(host *h, bz_session *s, const char *json,
     return job;
 }
 
-/* The same with the settings of a chat request, and the seed for one that has none. */
-EXPORT(answer)
-bz_job *wasm_answer(host *h, bz_session *s, const char *request, uint32_t len, double seed)
+/* The same with the settings of a turn's request, and the seed for one that has none. */
+EXPORT(answer) bz_job *wasm_answer(host *h, bz_session *s, const bz_turn *t, double seed)
 {
-    bz_arena arena = {0};
-    bz_request r;
-    const bz_json_node *root;
+    bool has_seed;
+    bz_generate_options options = *bz_turn_options(t, &has_seed);
     bz_job *job = NULL;
-    if (bz_json_read(&root, request, len, &arena, &h->error) == BZ_OK &&
-        bz_request_read(&r, root, &arena, &h->error) == BZ_OK) {
-        r.generate.sampling.seed = r.has_seed ? r.generate.sampling.seed : (uint64_t)seed;
-        bz_session_generate(s, &r.generate, &job, &h->error);
-    }
-    bz_arena_free(&arena);
+    options.sampling.seed = has_seed ? options.sampling.seed : (uint64_t)seed;
+    bz_session_generate(s, &options, &job, &h->error);
     return job;
 }
 

@@ -70,8 +70,8 @@ def log_probs(s):
 
 
 def openai_errors(s):
-    for change, word, code in (({"temperature": "hot"}, "temperature", 400), ({"response_format": {"type": "json_object"}}, "response_format", 400),
-                               ({"tool_choice": "required", "tools": []}, "tool_choice", 400), ({"n": 0}, "n is", 400), ({"stream": "yes"}, "stream", 400),
+    for change, word, code in (({"temperature": "hot"}, "temperature", 400), ({"response_format": {"type": "yaml"}}, "response_format", 400),
+                               ({"tool_choice": "required", "tools": []}, "tool must be called", 400), ({"n": 0}, "n is", 400), ({"stream": "yes"}, "stream", 400),
                                ({"messages": "hi"}, "messages", 400), ({"model": "gpt-4o"}, "gpt-4o", 404), ({"model": PEBBLE}, "not found", 404),
                                ({"stream_options": {"include_usage": True}}, "stream_options", 400), ({"top_logprobs": 3}, "logprobs", 400),
                                ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://example.com/a.png"}}]}]}, "data: URL", 400)):
@@ -116,7 +116,7 @@ def ollama_load(s):
 
 def ollama_errors(s):
     body = {"model": "pebble", "messages": STORY}
-    for change, word, code in (({"options": {"mirostat": 2}}, "mirostat", 400), ({"options": {"anything": 1}}, "anything", 400), ({"format": "json"}, "format", 400),
+    for change, word, code in (({"options": {"mirostat": 2}}, "mirostat", 400), ({"options": {"anything": 1}}, "anything", 400), ({"format": "yaml"}, "format", 400),
                                ({"keep_alive": "soon"}, "keep_alive", 400), ({"model": "none"}, "model 'none' not found", 404), ({"options": {"num_ctx": 1 << 20}}, "--ctx", 400),
                                ({"options": {"temperature": "hot"}}, "temperature", 400), ({"model": 3}, "model", 400)):
         error = s.expect(code, "POST", "/api/chat", {**body, **change})["error"]

@@ -83,7 +83,7 @@ def responses(s):
     same(s.post("/v1/responses", {**body, "include": ["reasoning.encrypted_content"], "top_logprobs": 0})["status"], "incomplete", "what agents always send")
     need(s.post("/v1/responses", {**body, "instructions": "Be kind."})["usage"]["input_tokens"] > a["usage"]["input_tokens"], "instructions")
     for change, word in (({"previous_response_id": "resp_1"}, "previous_response_id"), ({"input": 3}, "input"), ({"tools": [{"type": "web_search"}]}, "web_search"), ({"background": True}, "background"),
-                         ({"input": [{"type": "computer_call"}]}, "computer_call"), ({"text": {"format": {"type": "json_schema"}}}, "text.format"),
+                         ({"input": [{"type": "computer_call"}]}, "computer_call"), ({"text": {"format": {"type": "json_schema"}}}, "json_schema needs"),
                          ({"top_logprobs": 2}, "top_logprobs"), ({"include": ["file_search_call.results"]}, "file_search_call.results")):
         need(word in s.expect(400, "POST", "/v1/responses", {**body, **change})["error"]["message"], str(change))
 
@@ -128,7 +128,7 @@ def generate(s):
     same(s.get("/api/ps")["models"][0]["name"], "pebble", "loaded")
     same(s.post("/api/generate", {"model": "pebble", "keep_alive": 0})["done_reason"], "unload", "unload")
     same(s.get("/api/ps")["models"], [], "unloaded")
-    for change, word in (({"suffix": "x"}, "suffix"), ({"template": "x"}, "template"), ({"format": {"type": "object"}}, "format"), ({"prompt": 3}, "prompt"), ({"context": ["a"]}, "context"), ({"context": [10**8]}, "token"),
+    for change, word in (({"suffix": "x"}, "suffix"), ({"template": "x"}, "template"), ({"format": {"not": {}}}, "#/not"), ({"prompt": 3}, "prompt"), ({"context": ["a"]}, "context"), ({"context": [10**8]}, "token"),
                          ({"raw": True, "images": [IMAGE]}, "raw")):
         need(word in s.expect(400, "POST", "/api/generate", {**body, **change})["error"], str(change))
 

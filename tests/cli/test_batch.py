@@ -113,7 +113,7 @@ def bad_lines():
                   '{"prompt": 7}', "", "   ", '{"prompt": "a", "options": {"temprature": 1}}', '{"prompt": "a", "options": {"top_p": 7}}',
                   '{"messages": [{"role": "martian", "content": "x"}]}', '{"prompt": "a", "stop": [1]}', '{"id": [1], "prompt": "a"}',
                   json.dumps(dict(prompt="word " * 2000)), '{"prompt": "a", "options": {"num_ctx": 99, "num_thread": 3}, "model": "m"}',
-                  '{"prompt": "a", "response_format": {"type": "json_object"}}', '{"prompt": "a", "n": 2}', '{"prompt": "a", "logprobs": true}',
+                  '{"prompt": "a", "response_format": {"type": "yaml"}}', '{"prompt": "a", "n": 2}', '{"prompt": "a", "logprobs": true}',
                   '{"prompt": "a", "temperature": "hot"}', '{"prompt": "a", "functions": []}'])
     out, err = bezel(TINY, "--prompts", path("bad"), "-n", "3", code=1)
     got = {r["line"]: r for r in records(out)}

@@ -59,7 +59,7 @@ def openai_rest():
     except openai.NotFoundError as e:
         same(e.code, "model_not_found", "the code")
     try:
-        openai_client.chat.completions.create(model="pebble", messages=STORY, response_format={"type": "json_object"})
+        openai_client.chat.completions.create(model="pebble", messages=STORY, response_format={"type": "yaml"})
         need(False, "no error")
     except openai.BadRequestError as e:
         need("response_format" in e.message, e.message)

@@ -125,7 +125,8 @@ await test("invalid requests are refused before anything is computed", async () 
             [{ messages: question, logit_bias: { "-1": 1 } }, "bad_request"],
             [{ messages: question, seed: 1.5 }, "bad_request"],
             [{ messages: question, tool_choice: "required" }, "bad_request"],
-            [{ messages: question, response_format: { type: "json_object" } }, "bad_schema"],
+            [{ messages: question, response_format: { type: "yaml" } }, "bad_schema"],
+            [{ messages: question, response_format: { type: "json_schema", json_schema: { schema: { not: {} } } } }, "bad_schema"],
             [{ messages: [{ role: "user", content: "long ".repeat(20000) }] }, "context_full"],
         ];
         for (const [request, code] of wrong) {

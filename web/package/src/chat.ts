@@ -229,7 +229,7 @@ export async function answerChat(
         const cached = session.stats.reused - before.reused;
         let generated = 0;
         const control = { ...(signal && { signal }), onCanvas: (canvas: Canvas) => answer.canvas(canvas) };
-        const tokens = session.answer(request, randomSeed(), control);
+        const tokens = session.answer(turn, randomSeed(), control);
         answer.delta({ role: "assistant", content: "" });
         for await (const token of tokens) {
             generated++;

@@ -77,7 +77,9 @@ export interface ChatRequest {
     /** Copied into the answer; otherwise ignored. */
     model?: string;
     tools?: Tool[];
-    tool_choice?: "auto" | "none";
+    /** "required" or a function: the answer is a tool call with arguments that fit its parameters. */
+    tool_choice?: "auto" | "none" | "required" | { type: "function"; function: { name: string } };
+    parallel_tool_calls?: boolean | null;
     stream?: boolean | null;
     /** Ignored: the last chunk always has the usage. */
     stream_options?: { include_usage?: boolean } | null;
@@ -97,7 +99,15 @@ export interface ChatRequest {
     logprobs?: boolean | null;
     top_logprobs?: number | null;
     n?: 1 | null;
-    response_format?: { type: "text" };
+    /** What the answer may be; a schema that cannot be obeyed is refused with the code "bad_schema". */
+    response_format?:
+        | { type: "text" }
+        | { type: "json_object" }
+        | { type: "json_schema"; json_schema: { name?: string; schema: object; strict?: boolean | null } };
+    /** A grammar in GBNF, a regular expression for the whole answer, or texts of which it is one. */
+    grammar?: string;
+    regex?: string;
+    choices?: string[];
     /** Think before answering; Gemma 4 knows only on and off. */
     think?: boolean;
     reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | null;

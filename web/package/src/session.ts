@@ -90,13 +90,11 @@ export class Session {
         yield* this.#tokens(job, control);
     }
 
-    /** Generates with the settings of a chat request in OpenAI's format, parsed by C. */
-    async *answer(request: object, seed: number, control: JobControl = {}): AsyncGenerator<Token, void, void> {
+    /** Generates with the settings of the turn's request, which C has read. */
+    async *answer(turn: Turn, seed: number, control: JobControl = {}): AsyncGenerator<Token, void, void> {
         const { engine } = this.model;
         const { exports, host } = engine;
-        const job = engine.withText(JSON.stringify(request), (address, length) =>
-            engine.check(exports.answer(host, this.address, address, length, seed)),
-        );
+        const job = engine.check(exports.answer(host, this.address, turn.address, seed));
         yield* this.#tokens(job, control);
     }
 

@@ -57,7 +57,7 @@ export interface Exports {
         allLogits: number,
     ): number;
     generate(host: number, session: number, json: number, length: number): number;
-    answer(host: number, session: number, request: number, length: number, seed: number): number;
+    answer(host: number, session: number, turn: number, seed: number): number;
     session_logits(session: number): number;
     session_context(session: number): number;
     session_stats(host: number, session: number): void;
