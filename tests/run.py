@@ -36,8 +36,8 @@ SLOWEST = 10
 
 # Unit and CLI tests run under the sanitizers. These run in the plain build as well: they compare results of the
 # vector kernels as users get them, count allocations, or race threads, which sanitizers change or slow.
-PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_quant", "test_session", "test_synth", "test_threads",
-         "test_towers")
+PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_products", "test_quant", "test_session", "test_synth",
+         "test_threads", "test_towers")
 # These are slow under the sanitizers: BEZEL_QUICK there, in full in the plain build.
 SLOW_UNDER_ASAN = ("test_generate", "test_grammar", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth", "test_threads",
                    "cli test_batch", "cli test_pebble_diffusion", "cli test_show")

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/kernels.h"
 #include "session/session.h"
 #include "support/check.h"
 #include "support/forward.h"
@@ -58,7 +59,7 @@ static bz_status go(bz_session *s, const int32_t *ids, size_t n, uint32_t snapsh
 
 /* ---- chunks and threads ------------------------------------------------------------ */
 
-static void test_chunks(const bz_model *m, const char *name, bool exact)
+static void test_chunks(const bz_model *m, const char *name, bool exact, const char *kernels)
 {
     const uint32_t vocab = bz_model_vocab(m), n = 150;
     float *want = malloc((size_t)n * vocab * sizeof *want),
@@ -68,10 +69,13 @@ static void test_chunks(const bz_model *m, const char *name, bool exact)
         unsigned threads;
     } ways[] = {{512, 1}, {512, 2}, {1, 1}, {1, 2}, {7, 2}, {64, 3}, {13, 1}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        begin("%s %s: chunk %u, %u threads, the same bits", name, exact ? "exact" : "8 bit",
-              ways[i].chunk, ways[i].threads);
-        const bz_session_options o = {
-            .size = sizeof o, .exact = exact, .chunk = ways[i].chunk, .threads = ways[i].threads};
+        begin("%s %s %s: chunk %u, %u threads, the same bits", name, exact ? "exact" : "8 bit",
+              kernels, ways[i].chunk, ways[i].threads);
+        const bz_session_options o = {.size = sizeof o,
+                                      .exact = exact,
+                                      .chunk = ways[i].chunk,
+                                      .threads = ways[i].threads,
+                                      .kernels = kernels};
         bz_session *s = session_or_fail(m, &o);
         bz_error err = {0};
         CHECKF(prefill(s, prompt, n, 0, i ? got : want, &err) == BZ_OK, "%s", err.text);
@@ -413,7 +417,9 @@ int main(void)
         bz_model *m = open_or_fail(model_path(file));
         make_prompt(bz_model_vocab(m));
         for (int exact = 0; exact < (quick_run() ? 1 : 2); exact++) {
-            test_chunks(m, names[i], exact);
+            for (size_t k = 0; k < (quick_run() ? 1 : bz_kernels_count()); k++) {
+                test_chunks(m, names[i], exact, bz_kernels_at(k)->name);
+            }
             test_reuse(m, names[i], exact);
             test_snapshots(m, names[i], exact);
             test_generate(m, names[i], exact);

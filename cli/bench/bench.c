@@ -9,12 +9,17 @@
 #include "bezel_debug.h"
 #include "bezel_diffusion.h"
 #include "bezel_batch.h"
+#include "cli/bench/bandwidth.h"
 #include "cli/bench/bench_batch.h"
 #include "cli/bench/bench_canvas.h"
 #include "cli/bench/bench_media.h"
 #include "cli/output.h"
 
-enum { WARM_UP_TOKENS = 8, MAX_RUNS = 1000 };
+enum {
+    WARM_UP_TOKENS = 8,
+    MAX_RUNS = 1000,
+    BEYOND_CACHES = 100000000 /* bytes: smaller models are not bound by memory */
+};
 
 typedef struct speeds {
     double best, median; /* tokens per second */
@@ -30,7 +35,7 @@ typedef struct bench {
     double load_s, warm_up_s;
     speeds prefill, decode;
     bz_debug_gpu_counts counts; /* of the last answer, on a GPU */
-    bz_debug_gpu_speed roof;    /* of the GPU */
+    bz_debug_gpu_speed roof;    /* of the GPU; on the CPU, its bandwidth for as many threads */
     bool has_roof;
     uint64_t cache_bytes;
     bz_debug_memory memory;
@@ -209,8 +214,11 @@ static void print_text(const bench *b)
         printf(", %s written\n", bz_bytes_text(b->counts.written_bytes / o->max_tokens, size));
     }
     if (b->has_roof) {
-        printf("  limit    %.1f GB/s memory bandwidth, %.2f us per dispatch\n",
-               b->roof.bytes_per_s / 1e9, b->roof.dispatch_s * 1e6);
+        printf("  limit    %.1f GB/s memory bandwidth", b->roof.bytes_per_s / 1e9);
+        if (b->gpu) {
+            printf(", %.2f us per dispatch", b->roof.dispatch_s * 1e6);
+        }
+        putchar('\n');
         printf("           %.1f tokens/s by bandwidth alone", roof(b));
         if (o->max_tokens) {
             printf("; decode reaches %.1f%% of it", 100 * b->decode.best / roof(b));
@@ -306,6 +314,9 @@ static int print_json(const bench *b)
         bz_json_null(&j);
     }
     bz_json_put_uint(&j, "cache_bytes", b->cache_bytes);
+    if (b->has_roof && !b->gpu) {
+        bz_json_put_uint(&j, "memory_bytes_per_s", (uint64_t)b->roof.bytes_per_s);
+    }
     bz_json_end(&j);
     return cli_json_end(&j);
 }
@@ -344,7 +355,12 @@ static int bench_model(bench *b)
     if (measure_all(b, &err) != BZ_OK) {
         return cli_error(&err);
     }
-    b->has_roof = b->gpu && bz_debug_gpu_measure(b->gpu, &b->roof, &err) == BZ_OK;
+    if (b->gpu) {
+        b->has_roof = bz_debug_gpu_measure(b->gpu, &b->roof, &err) == BZ_OK;
+    } else if (b->memory.token_bytes >= BEYOND_CACHES) {
+        b->roof.bytes_per_s = bandwidth_measure(b->threads);
+        b->has_roof = b->roof.bytes_per_s > 0;
+    }
     if (o->json) {
         return print_json(b);
     }
@@ -403,7 +419,7 @@ const cli_verb cli_bench_verb = {
     "      --sequences N       measure N sequences that decode together, 1 to 64\n"
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
-    "      --kernels NAME      avx2, neon or plain\n"
+    "      --kernels NAME      avx512, avx2, neon or plain\n"
     "      --device NAME       cpu or gpu\n"
     "      --ple PLACE         gpu: where per-layer embeddings are kept: resident, file or auto\n"
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "

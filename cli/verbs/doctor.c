@@ -69,6 +69,7 @@ static void inspect_processor(facts *f)
     read_value("/proc/cpuinfo", "model name", f->processor, sizeof f->processor);
 #if defined(__x86_64__)
     add_feature(f, "avx2", __builtin_cpu_supports("avx2"));
+    add_feature(f, "avx512vnni", __builtin_cpu_supports("avx512vnni"));
     add_feature(f, "fma", __builtin_cpu_supports("fma"));
     add_feature(f, "avx512f", __builtin_cpu_supports("avx512f"));
     add_feature(f, "avx512bw", __builtin_cpu_supports("avx512bw"));

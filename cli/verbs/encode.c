@@ -98,7 +98,7 @@ const cli_verb cli_encode_verb = {
     "mel frame\n"
     "      --image-tokens N   maximum tokens per image, 70 to 1120 (280)\n"
     "      --threads N        threads (does not change the result)\n"
-    "      --kernels NAME     avx2, neon or plain\n"
+    "      --kernels NAME     avx512, avx2, neon or plain\n"
     "      --device NAME      cpu or gpu\n"
     "      --fast             as in generation: a GPU may round to f16\n"
     "  -q, --quiet            no progress, no summary\n"

@@ -239,7 +239,7 @@ const cli_verb cli_logits_verb = {
     "      --fast           as in generation: int8 activations, f16 cache\n"
     "      --chunk N        tokens per pass (does not change the result)\n"
     "      --threads N      threads (does not change the result)\n"
-    "      --kernels NAME   avx2, neon or plain\n"
+    "      --kernels NAME   avx512, avx2, neon or plain\n"
     "      --device NAME    cpu or gpu\n"
     "      --ple PLACE      gpu: where per-layer embeddings are kept: resident, file or auto\n"
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "

@@ -264,8 +264,8 @@ INLINE __m256 scaled_signed(float d, __m128i bytes)
 }
 
 /* The products p of a block of Q4_K or Q5_K. As bz_q4_k_scales: eight scales are 6 bits of bytes
- * 0 .. 3, then the low nibbles of bytes 8 .. 11 under two bits of bytes 0 .. 3; minima likewise from
- * bytes 4 .. 7 and the high nibbles. Reads 16 bytes from the scales on. */
+ * 0 .. 3, then the low nibbles of bytes 8 .. 11 under two bits of bytes 0 .. 3; minima likewise
+ * from bytes 4 .. 7 and the high nibbles. Reads 16 bytes from the scales on. */
 INLINE __m256 add_k(__m256 a, __m256i p, const uint8_t *d, const uint8_t *dmin,
                     const uint8_t *bytes, const few_row *x, size_t t)
 {

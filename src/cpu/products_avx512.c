@@ -156,8 +156,8 @@ INLINE two_scales k_scales(const uint8_t *a, const uint8_t *b)
 
 /* Lane 4c + (0, 1, 2, 3): groups 2c and 2c + 1 of block a, 2c and 2c + 1 of block b. As
  * bz_q4_k_scales for both blocks: eight scales are 6 bits of bytes 0 .. 3, then the low nibbles of
- * bytes 8 .. 11 under two bits of bytes 0 .. 3; minima likewise from bytes 4 .. 7 and the high nibbles.
- * Reads 16 bytes from the scales on. */
+ * bytes 8 .. 11 under two bits of bytes 0 .. 3; minima likewise from bytes 4 .. 7 and the high
+ * nibbles. Reads 16 bytes from the scales on. */
 INLINE void scales_k(const uint8_t *a, const uint8_t *b, const uint8_t *bytes_a,
                      const uint8_t *bytes_b, groups16 *g)
 {
@@ -169,13 +169,12 @@ INLINE void scales_k(const uint8_t *a, const uint8_t *b, const uint8_t *bytes_a,
     const __m256i mask = _mm256_set1_epi64x(0x0F0F0F0F3F3F3F3F);
     const __m256i order = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
-    const __m256i v = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)bytes_a)),
-        _mm_loadu_si128((const __m128i *)bytes_b), 1);
+    const __m256i v =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)bytes_a)),
+                                _mm_loadu_si128((const __m128i *)bytes_b), 1);
     __m256i six = _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(v, low), shift), mask);
-    six = _mm256_or_si256(six,
-                          _mm256_and_si256(_mm256_srli_epi32(_mm256_shuffle_epi8(v, top), 2),
-                                           _mm256_set1_epi8(0x30)));
+    six = _mm256_or_si256(six, _mm256_and_si256(_mm256_srli_epi32(_mm256_shuffle_epi8(v, top), 2),
+                                                _mm256_set1_epi8(0x30)));
     six = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(six, 0xD8), order); /* scales, minima */
     const two_scales d = k_scales(a, b);
     g->s = _mm512_mul_ps(d.d, bytes_to_floats(_mm256_castsi256_si128(six)));
