@@ -58,9 +58,7 @@ class Bezel:
             cmd += ["--sequences", str(extra)] if kind == "seq" else []
         out, seconds = run(cmd)
         r = json.loads(out)
-        part = r.get("prefill" if kind == "pp" else "decode")
-        rate = r["together_tokens_per_s"] if kind == "seq" else part["best"]
-        return rate, seconds, r
+        return r["prefill" if kind == "pp" else "decode"]["best"], seconds, r
 
 
 class Peer:
@@ -77,10 +75,6 @@ class Peer:
         shape = ["-p", str(tokens), "-n", "0"] if kind == "pp" else ["-p", "0", "-n", str(tokens), "-d", str(extra or PROMPT)]
         out, seconds = run([os.path.join(self.a.peer, "llama-bench"), *common, *shape, "-r", "1", "-o", "jsonl"])
         return json.loads(out.strip().splitlines()[-1])["samples_ts"][0], seconds, None
-
-
-def together(bezel_json):
-    return bezel_json
 
 
 def compare(a, text, threads, programs):

@@ -636,6 +636,17 @@ INLINE size_t place_of(size_t g, size_t groups)
     return j * (groups / L) + (j < longer ? j : longer) + g / L;
 }
 
+/* Up to 8 columns of `count` rows of numbers: out[j] has number j of each row. */
+INLINE void columns(const float *from, size_t stride, size_t count, size_t numbers, __m256i out[8])
+{
+    const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32(numbers < 8 ? (int)numbers : 8),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    for (size_t r = 0; r < 8; r++)
+        out[r] = r < count ? _mm256_castps_si256(_mm256_maskload_ps(from + r * stride, some))
+                           : _mm256_setzero_si256();
+    transpose(out);
+}
+
 /* One panel: rows are unpacked one by one, then turned by 32 values. */
 INLINE void pack_panel(bz_type type, const size_t G, const int offset, const uint8_t *blocks,
                        size_t count, size_t k, bz_w8 unpacked, __m256i *panel)
@@ -644,8 +655,14 @@ INLINE void pack_panel(bz_type type, const size_t G, const int offset, const uin
     const bool has_min = bz_type_has_min(type);
     for (size_t r = 0; r < count; r++)
         bz_kernels_avx2.unpack(type, blocks + r * row_bytes, bz_w8_at(unpacked, r * k), k);
+    __m256i scales[8], minima[8];
     for (size_t i = 0; i < k; i += 32) {
         __m256i v[8];
+        if (i % 128 == 0) { /* scales and minima of the next 128 values, by 16 values */
+            columns(unpacked.s + i / 16, k / 16, count, (k - i) / 16, scales);
+            if (has_min)
+                columns(unpacked.m + i / 16, k / 16, count, (k - i) / 16, minima);
+        }
         for (size_t r = 0; r < 8; r++)
             v[r] = r < count ? _mm256_add_epi8(load32(unpacked.q + r * k + i),
                                                _mm256_set1_epi8((char)offset))
@@ -654,15 +671,11 @@ INLINE void pack_panel(bz_type type, const size_t G, const int offset, const uin
         for (size_t g = i / G; g < (i + 32) / G; g++) {
             __m256i *to = panel + place_of(g, groups) * stride;
             const __m256i *from = v + (g * G - i) / 4;
-            float scale[8] = {0}, min[8] = {0};
             for (size_t t = 0; t < G / 4; t++)
                 to[2 + t] = from[t];
-            for (size_t r = 0; r < count; r++) {
-                scale[r] = unpacked.s[(r * k + g * G) / 16];
-                min[r] = has_min ? unpacked.m[(r * k + g * G) / 16] : 0;
-            }
-            to[0] = _mm256_castps_si256(_mm256_loadu_ps(scale));
-            to[1] = _mm256_castps_si256(_mm256_loadu_ps(min));
+            to[0] = scales[g * G / 16 % 8];
+            if (has_min)
+                to[1] = minima[g * G / 16 % 8];
         }
     }
 }

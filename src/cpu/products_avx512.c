@@ -657,44 +657,56 @@ INLINE size_t place_of(size_t g, size_t groups)
     return j * (groups / L) + (j < longer ? j : longer) + g / L;
 }
 
+/* Up to 16 columns of `count` rows of numbers: out[j] has number j of each row. */
+INLINE void columns(const float *from, size_t stride, size_t count, size_t numbers, __m512i out[16])
+{
+    const __mmask16 some = (__mmask16)(numbers < 16 ? (1u << numbers) - 1 : 0xFFFF);
+    for (size_t r = 0; r < 16; r++)
+        out[r] =
+            r < count ? _mm512_maskz_loadu_epi32(some, from + r * stride) : _mm512_setzero_si512();
+    transpose(out);
+}
+
 /* One panel: rows are unpacked one by one, then turned by 64 values. */
 INLINE void pack_panel(bz_type type, const size_t G, const uint8_t *blocks, size_t count, size_t k,
-                       bz_w8 rows16, __m512i *panel, const size_t stride)
+                       bz_w8 unpacked, __m512i *panel, const size_t stride)
 {
     const size_t groups = k / G, row_bytes = bz_row_bytes(type, k);
     const bool has_min = bz_type_has_min(type);
+    __m512i scales[16], minima[16];
     for (size_t r = 0; r < count; r++)
         bz_kernels_avx2.unpack(
             type, blocks + r * row_bytes,
-            (bz_w8){rows16.q + r * k, rows16.s + r * k / 16, rows16.m + r * k / 16}, k);
+            (bz_w8){unpacked.q + r * k, unpacked.s + r * k / 16, unpacked.m + r * k / 16}, k);
     for (size_t i = 0; i < k; i += 64) {
         const size_t values = k - i < 64 ? k - i : 64;
         const __mmask64 some = values == 64 ? ~(__mmask64)0 : ((__mmask64)1 << values) - 1;
         __m512i v[16];
+        if (i % 256 == 0) { /* scales and minima of the next 256 values, by 16 values */
+            columns(unpacked.s + i / 16, k / 16, count, (k - i) / 16, scales);
+            if (has_min)
+                columns(unpacked.m + i / 16, k / 16, count, (k - i) / 16, minima);
+        }
         for (size_t r = 0; r < 16; r++)
-            v[r] = r < count ? _mm512_maskz_loadu_epi8(some, rows16.q + r * k + i)
+            v[r] = r < count ? _mm512_maskz_loadu_epi8(some, unpacked.q + r * k + i)
                              : _mm512_setzero_si512();
         transpose(v);
         for (size_t g = i / G; g < (i + values) / G; g++) {
             __m512i *to = panel + place_of(g, groups) * stride, sum = _mm512_setzero_si512();
             const __m512i *from = v + (g * G - i) / 4;
-            float scale[16] = {0}, min[16] = {0};
             for (size_t t = 0; t < G / 4; t++) {
                 sum = dot4(sum, _mm512_set1_epi8((char)0x80), from[t]);
                 to[3 + t] = from[t];
             }
-            for (size_t r = 0; r < count; r++) {
-                scale[r] = rows16.s[(r * k + g * G) / 16];
-                min[r] = has_min ? rows16.m[(r * k + g * G) / 16] : 0;
-            }
             to[0] = _mm512_sub_epi32(_mm512_setzero_si512(), sum);
-            to[1] = _mm512_castps_si512(_mm512_loadu_ps(scale));
-            to[2] = _mm512_castps_si512(_mm512_loadu_ps(min));
+            to[1] = scales[g * G / 16 % 16];
+            if (has_min)
+                to[2] = minima[g * G / 16 % 16];
         }
     }
 }
 
-static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz_w8 rows16,
+static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz_w8 unpacked,
                  void *panels)
 {
     const size_t G = bz_product_group(type), row_bytes = bz_row_bytes(type, k);
@@ -704,10 +716,10 @@ static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz
                                                               : 16;
         __m512i *panel = (__m512i *)panels + p * group_vectors(G);
         if (G == 16)
-            pack_panel(type, 16, blocks + first * row_bytes, n, k, rows16, panel,
+            pack_panel(type, 16, blocks + first * row_bytes, n, k, unpacked, panel,
                        2 * group_vectors(16));
         else
-            pack_panel(type, 32, blocks + first * row_bytes, n, k, rows16, panel,
+            pack_panel(type, 32, blocks + first * row_bytes, n, k, unpacked, panel,
                        2 * group_vectors(32));
     }
 }
