@@ -79,7 +79,8 @@ help:
 #?   make fuzz          every fuzz target for FUZZ_SECONDS=60; fails on a finding
 #?   make format        clang-format all C sources
 #? Measure
-#?   make bench         kernels, tokenizer and a model; MODEL=file.gguf, PEER=peer_logits to compare
+#?   make bench         kernels, tokenizer and a model; MODEL=file.gguf; PEER=, llama.cpp's programs
+#?                      (a folder: speed) or peer_logits (logits), to compare with
 #? Package
 #?   make install       program, libraries, headers, manual pages; PREFIX=/usr/local DESTDIR=
 #?   make uninstall     remove them again, with the same PREFIX and DESTDIR

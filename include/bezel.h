@@ -267,13 +267,14 @@ BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_
 
 typedef struct bz_session_options {
     size_t size;
-    uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
-    uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
-    unsigned threads;    /* cpu; 0: one per processor; at most four per processor */
-    const char *kernels; /* cpu: "avx512", "avx2", "neon", "plain"; NULL: the best this machine has */
-    bool no_fuse;        /* gpu: one kernel per step, for checking */
-    bool exact;          /* f32 activations and caches: slower, nothing rounded */
-    uint32_t snapshots;  /* positions a conversation can return to; 0: 4 */
+    uint32_t context; /* positions; 0: the model's limit, at most 32,768 */
+    uint32_t chunk;   /* prompt tokens per pass, at most 512; 0: 512 */
+    unsigned threads; /* cpu; 0: one per processor; at most four per processor */
+    const char
+        *kernels; /* cpu: "avx512", "avx2", "neon", "plain"; NULL: the best this machine has */
+    bool no_fuse; /* gpu: one kernel per step, for checking */
+    bool exact;   /* f32 activations and caches: slower, nothing rounded */
+    uint32_t snapshots; /* positions a conversation can return to; 0: 4 */
 } bz_session_options;
 
 BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model,
