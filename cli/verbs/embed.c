@@ -231,7 +231,7 @@ static int embed_all(const cli_options *o, const bz_model *model, source *s, out
         bz_job *job = NULL;
         const bz_status read = next_block(s, b, &err);
         if (read != BZ_OK || b->n == 0) {
-            code = read != BZ_OK ? cli_error(&err) : code;
+            code = read != BZ_OK ? cli_error(&err) : interrupt_stop() ? EXIT_INTERRUPTED : code;
             break;
         }
         if (bz_embed_texts(e, b->texts, b->n, &vo, &job, &err) != BZ_OK ||
