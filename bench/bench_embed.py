@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CPU time of `bezel embed` and of llama.cpp's llama-embedding on the same file and texts, alternating.
 
-  bench_embed.py BEZEL LLAMA_EMBEDDING MODEL [--threads 1] [--runs 3]
+  bench_embed.py BEZEL LLAMA_EMBEDDING MODEL [--threads 1] [--runs 2]
 
 Texts of three lengths, of random words. What each program needs for one short text (opening the file, warming up) is
 subtracted. Prints user seconds, best of the runs, tokens per second of CPU time, and the mean cosine between both
@@ -15,7 +15,7 @@ import tempfile
 
 import numpy as np
 
-TEXTS = {"short": (64, 5, 12), "paragraph": (24, 60, 110), "long": (2, 700, 800)}   # texts, words of each
+TEXTS = {"short": (64, 5, 12), "paragraph": (12, 60, 110), "long": (1, 700, 800)}   # texts, words of each
 
 
 def sentence(r, low, high):
@@ -36,7 +36,7 @@ def main():
     ap.add_argument("peer")
     ap.add_argument("model")
     ap.add_argument("--threads", default="1")
-    ap.add_argument("--runs", type=int, default=3)
+    ap.add_argument("--runs", type=int, default=2)
     a = ap.parse_args()
     r = random.Random(1)
     with tempfile.TemporaryDirectory() as folder:
