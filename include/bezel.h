@@ -281,6 +281,17 @@ BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model,
                                 const bz_session_options *options, bz_error *err);
 BZ_API void bz_session_free(bz_session *session);
 
+/* Saves what a session holds (tokens, images and audio; on the CPU also the caches, so that nothing
+ * is computed again) to a file that only its owner can read; an older file is replaced atomically.
+ * Loading gives it to a session of the same model, on any device, which is unchanged after an
+ * error: bad_file for a damaged file, bad_request for one of another model, context_full for one
+ * that is too long. Without caches the next job computes the tokens again. */
+BZ_API bz_status bz_session_save(const bz_session *session, const char *path, bz_error *err);
+BZ_API bz_status bz_session_load(bz_session *session, const char *path, bz_error *err);
+/* Another session that holds the same and continues on its own. On the CPU nothing is computed
+ * again; on a GPU its next job computes the tokens. */
+BZ_API bz_status bz_session_fork(bz_session **fork, const bz_session *session, bz_error *err);
+
 typedef enum bz_logits { BZ_LOGITS_LAST, BZ_LOGITS_ALL } bz_logits;
 typedef struct bz_prefill_options {
     size_t size;

@@ -44,6 +44,14 @@ bz_status bz_os_read_small(const char *path, size_t max, char **text, size_t *n,
 bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user,
                      bz_error *err);
 
+/* Writes a file beside `path` that only its owner can read, and puts it in the place of `path` when
+ * it is whole. put: false after an error. close: keeps the file if `ok` and all was written, else
+ * removes it and leaves what was there before. Errors name the file. */
+typedef struct bz_os_writer bz_os_writer;
+bz_status bz_os_writer_open(bz_os_writer **out, const char *path, bz_error *err);
+bool bz_os_writer_put(bz_os_writer *w, const void *bytes, size_t n);
+bz_status bz_os_writer_close(bz_os_writer *w, bool ok, bz_error *err);
+
 /* An environment variable; NULL if it is not set. Valid until it is changed. */
 const char *bz_os_env(const char *name);
 

@@ -60,6 +60,24 @@ bz_status bz_os_read_small(const char *path, size_t max, char **text, size_t *n,
     return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);
 }
 
+bz_status bz_os_writer_open(bz_os_writer **out, const char *path, bz_error *err)
+{
+    (void)out, (void)path;
+    return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);
+}
+
+bool bz_os_writer_put(bz_os_writer *w, const void *bytes, size_t n)
+{
+    (void)w, (void)bytes, (void)n;
+    return false;
+}
+
+bz_status bz_os_writer_close(bz_os_writer *w, bool ok, bz_error *err)
+{
+    (void)w, (void)ok;
+    return bz_fail(err, BZ_NOT_FOUND, "%s", no_files);
+}
+
 bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user,
                      bz_error *err)
 {

@@ -194,8 +194,69 @@ static void snapshot_restore(const bz_snapshot *snapshot, bz_kv *kv)
     copy_rings(kv, snapshot->pos, (uint8_t *)(uintptr_t)snapshot->bytes, false);
 }
 
+/* ---- files ---------------------------------------------------------------- */
+
+static uint8_t *snapshot_data(bz_snapshot *snapshot, const bz_kv *kv, size_t *n)
+{
+    *n = snapshot_bytes(kv);
+    return snapshot->bytes;
+}
+
+static void snapshot_set_pos(bz_snapshot *snapshot, uint32_t pos)
+{
+    snapshot->pos = pos;
+}
+
+static uint64_t kv_saved_bytes(const bz_kv *kv, uint32_t begin, uint32_t end)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < kv->n; i++) {
+        const kv_layer *l = &kv->layer[i];
+        total +=
+            2ull * l->kv_heads * (end - (l->window ? begin : 0)) * l->head_dim * kv->value_bytes;
+    }
+    return total;
+}
+
+static bool kv_save(const bz_kv *kv, uint32_t begin, uint32_t end,
+                    bool (*put)(void *user, const void *bytes, size_t n), void *user)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < kv->n; i++) {
+        const kv_layer *l = &kv->layer[i];
+        const size_t row_bytes = l->head_dim * kv->value_bytes;
+        for (uint32_t h = 0; h < l->kv_heads; h++) {
+            for (uint32_t p = l->window ? begin : 0; p < end && ok; p++) {
+                const size_t at = kv_row(l, p) * row_bytes;
+                ok = put(user, l->k[h] + at, row_bytes) && put(user, l->v[h] + at, row_bytes);
+            }
+        }
+    }
+    return ok;
+}
+
+static void kv_load(bz_kv *kv, uint32_t begin, uint32_t end, const uint8_t *bytes)
+{
+    for (uint32_t i = 0; i < kv->n; i++) {
+        const kv_layer *l = &kv->layer[i];
+        const size_t row_bytes = l->head_dim * kv->value_bytes;
+        for (uint32_t h = 0; h < l->kv_heads; h++) {
+            for (uint32_t p = l->window ? begin : 0; p < end; p++, bytes += 2 * row_bytes) {
+                const size_t at = kv_row(l, p) * row_bytes;
+                memcpy(l->k[h] + at, bytes, row_bytes);
+                memcpy(l->v[h] + at, bytes + row_bytes, row_bytes);
+            }
+        }
+    }
+}
+
 void cpu_kv_interface(bz_backend *b)
 {
+    b->kv_saved_bytes = kv_saved_bytes;
+    b->kv_save = kv_save;
+    b->kv_load = kv_load;
+    b->snapshot_bytes = snapshot_data;
+    b->snapshot_set_pos = snapshot_set_pos;
     b->kv_new = kv_new;
     b->kv_free = kv_free;
     b->kv_reserve = kv_reserve;

@@ -87,6 +87,13 @@ struct bz_backend {
     /* Copies positions [begin, end) of full caches, and of rings the window's rows before `end`,
      * between sequences made beside each other; `to` has a capacity of `end` positions. */
     void (*kv_copy)(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end);
+    /* Full caches up to `end` and rings from `begin` on, packed, for a file: how many bytes;
+     * written in pieces to `put`, which may fail; read back. NULL where the caches are not in
+     * memory. */
+    uint64_t (*kv_saved_bytes)(const bz_kv *kv, uint32_t begin, uint32_t end);
+    bool (*kv_save)(const bz_kv *kv, uint32_t begin, uint32_t end,
+                    bool (*put)(void *user, const void *bytes, size_t n), void *user);
+    void (*kv_load)(bz_kv *kv, uint32_t begin, uint32_t end, const uint8_t *bytes);
     uint64_t (*kv_bytes)(const bz_kv *kv);
     /* Rows of the smallest ring; UINT32_MAX without rings. */
     uint32_t (*kv_ring_rows)(const bz_kv *kv);
@@ -97,6 +104,9 @@ struct bz_backend {
     void (*snapshot_free)(bz_snapshot *snapshot);
     void (*snapshot_save)(bz_snapshot *snapshot, const bz_kv *kv, uint32_t pos);
     void (*snapshot_restore)(const bz_snapshot *snapshot, bz_kv *kv);
+    /* Its bytes, for a file; NULL as above. */
+    uint8_t *(*snapshot_bytes)(bz_snapshot *snapshot, const bz_kv *kv, size_t *n);
+    void (*snapshot_set_pos)(bz_snapshot *snapshot, uint32_t pos);
 };
 
 #endif
