@@ -58,7 +58,7 @@ _bezel() {
     --dir) _bezel_folders "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     --task) _bezel_words "query document question-answering fact-checking classification clustering similarity code-retrieval summarization" "$word" ;;
-    -o | --out | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features | --lines) _bezel_files "" "$word" ;;
+    -o | --out | --session | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features | --lines) _bezel_files "" "$word" ;;
     -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --sequences | --shard | --dimensions | --title | --port | --host | --allow-host | --api-key | --origins | --max-memory | --keep-alive | --queue | --connections | --retries | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)

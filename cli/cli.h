@@ -46,7 +46,7 @@ typedef struct cli_options {
     const char *mmproj;
     const char *kernels;
     const char *device;
-    const char *system, *context_shift;
+    const char *system, *context_shift, *session;
     const char *ple; /* gpu: where per-layer embeddings are kept */
     const char *gpu_memory;
     const char *prompts, *shard;

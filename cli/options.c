@@ -113,6 +113,7 @@ static const option_row table[] = {
     {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
     {'N', NULL, "--hidethinking", FLAG, AT(hide_thinking)}, /* as in Ollama */
     {'K', NULL, "--context-shift", TEXT, AT(context_shift)},
+    {'K', NULL, "--session", TEXT, AT(session)},
     {'K', NULL, "--no-wrap", FLAG, AT(no_wrap)},
     {'K', NULL, "--nowordwrap", FLAG, AT(no_wrap)}, /* as in Ollama */
     {'O', NULL, "--no-color", FLAG, AT(no_color)},

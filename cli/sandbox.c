@@ -166,6 +166,7 @@ enum {
     LL_EXECUTE = 1 << 0,
     LL_WRITE_FILE = 1 << 1,
     LL_CHANGE_FOLDER = 0x1FF0, /* remove and make all kinds of entries */
+    LL_REMOVE_FILE = 1 << 5,
     LL_MAKE_REG = 1 << 8,
     LL_TRUNCATE = 1 << 14,
     LL_NET = 3,   /* bind and connect TCP */
@@ -231,6 +232,7 @@ static bool confine_files(const cli_options *o, bool saves_anywhere)
         allow_output(rules, o->out, output);
         allow_output(rules, o->features, output);
         allow_output(rules, o->trace, output);
+        allow_output(rules, o->session, output | LL_REMOVE_FILE); /* and replaced */
     }
     const bool ok = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(rules);

@@ -139,7 +139,7 @@ static void save(chat *c, const char *rest)
     bz_error err = {0};
     if (!path || !path[0]) {
         chat_say("Give a file, for example /save chat.json");
-    } else if (conversation_save(&c->r->conversation, path, c->r->name, &err) != BZ_OK) {
+    } else if (run_save(c->r, path, &err) != BZ_OK) {
         chat_complain(&err);
     } else {
         fprintf(stderr, "Saved %zu messages to %s.\n", c->r->conversation.n, path);
@@ -153,11 +153,9 @@ static void load(chat *c, const char *rest)
     bz_error err = {0};
     if (!path || !path[0]) {
         chat_say("Give a file, for example /load chat.json");
-    } else if (conversation_load(&c->r->conversation, path, &err) != BZ_OK) {
+    } else if (run_load(c->r, path, &err) != BZ_OK) {
         chat_complain(&err);
     } else {
-        media_cache_clear(
-            &c->r->cache); /* belongs to the old conversation; attached files are read again */
         fprintf(stderr, "Loaded %zu messages from %s.\n", c->r->conversation.n, path);
     }
     free(path);

@@ -53,6 +53,20 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     return status;
 }
 
+/* Adds the answer to the conversation. A question without one is removed. */
+static bz_status keep_answer(run_state *r, ask_answer *a, bz_error *err)
+{
+    const bz_str said = {a->text.text ? a->text.text : "", a->text.n},
+                 thought = {a->thinking.text, a->thinking.n};
+    if (a->finish == BZ_FINISH_NONE && a->text.n == 0 && a->calls.n == 0) {
+        conversation_truncate(&r->conversation, r->conversation.n - 1);
+        return BZ_OK;
+    }
+    return conversation_add_answer(&r->conversation, said, thought, ask_answer_calls(a))
+               ? BZ_OK
+               : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the answer.");
+}
+
 static int one_answer(run_state *r, const char *prompt, size_t len)
 {
     ask_answer a = {0};
@@ -63,6 +77,9 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
     run_detach(r);
     const bool interrupted = status == BZ_OK && a.finish == BZ_FINISH_NONE;
+    if (status == BZ_OK && r->o->session) {
+        status = keep_answer(r, &a, &err);
+    }
     if (status == BZ_OK) {
         run_print_silence(r, &a, "--no-think");
     }
@@ -76,7 +93,8 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
     const bool empty = a.finish == BZ_FINISH_CONTEXT && a.generated == 0;
     ask_answer_free(&a);
     if (status != BZ_OK) {
-        return cli_error(&err);
+        const int failed = cli_error(&err);
+        return r->o->session ? EXIT_FAILED : failed; /* the file stays as it is */
     }
     const int written = cli_flush();
     return interrupted ? EXIT_INTERRUPTED : empty ? EXIT_FAILED : written;
@@ -129,6 +147,9 @@ static int check_options(const cli_options *o)
     if ((o->format || o->grammar) && o->ignore_end) {
         return cli_usage_error("run", "'--ignore-end' cannot be used with '--format' or "
                                       "'--grammar', which say where an answer ends.");
+    }
+    if (o->prompts && o->session) {
+        return cli_usage_error("run", "'--session' does not work with '--prompts'.");
     }
     if (o->prompts && o->prompt) {
         return cli_usage_error("run", "give either '--prompts' or a prompt, not both.");
@@ -227,7 +248,15 @@ static int run_model(run_state *r, const char *prompt, size_t len)
             }
         }
     }
-    return prompt ? one_answer(r, prompt, len) : run_chat(r);
+    if (r->o->session && bz_os_file_exists(r->o->session) &&
+        run_load(r, r->o->session, &err) != BZ_OK) {
+        return fail(r, &err);
+    }
+    code = prompt ? one_answer(r, prompt, len) : run_chat(r);
+    if (r->o->session && code != EXIT_FAILED && run_save(r, r->o->session, &err) != BZ_OK) {
+        return fail(r, &err);
+    }
+    return code;
 }
 
 /* A single argument that cannot be the name of a model is a prompt. */
@@ -321,6 +350,7 @@ const cli_verb cli_run_verb = {
     "      --image FILE           send an image with the prompt; may be repeated\n"
     "      --audio FILE           send an audio file with the prompt; may be repeated\n"
     "      --image-tokens N       maximum tokens per image, 70 to 1120 (280)\n"
+    "      --session FILE         continue the conversation in FILE, if it is there, and save it\n"
     "      --system TEXT          system prompt\n"
     "      --temp X               temperature; 0: always the most likely token\n"
     "      --top-k N, --top-p X, --min-p X\n"

@@ -43,6 +43,11 @@ bool setting_applies(const run_state *r, setting id);
 bz_status run_session(run_state *r, bz_error *err);
 uint32_t run_context(const run_state *r, const settings *s);
 
+/* run_saved.c: the conversation as a JSON file, and in FILE.state what the model has computed of
+ * it. If only the latter cannot be used, the user is told and it is computed again. */
+bz_status run_save(const run_state *r, const char *path, bz_error *err);
+bz_status run_load(run_state *r, const char *path, bz_error *err);
+
 /* run_shift.c: `ask` for the conversation. When it leaves no room for an answer in the context, the
  * oldest turns are left out of it, whole, and the user is told. */
 bz_status run_ask(run_state *r, const settings *s, ask_options *o, ask_answer *a, bz_error *err);

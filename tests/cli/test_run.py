@@ -97,6 +97,33 @@ def beside_a_prompt():
     same(p.stdout, b"The sky is blue.\n", "with standard input closed")
 
 
+def sessions():
+    """a conversation over several commands; what is computed of it stays beside it"""
+    path = os.path.join(folder, "talk.json")
+    model = scripted.write(os.path.join(folder, "talk.gguf"), BASE, ["The", " sky", " is", " blue", "."], context=4096)
+    first = events(model, "Why is it so, and since when?", "--session", path, "--no-think")[-1]["usage"]
+    same([os.stat(p).st_mode & 0o777 for p in (path, path + ".state")], [0o600, 0o600], "modes")
+    again = events(model, "And then?", "--session", path, "--no-think")[-1]["usage"]
+    need(again["reused_tokens"] >= first["prompt_tokens"] - 1, f"{first}, then {again}")
+    with open(path) as f:
+        same([m["content"] for m in json.load(f)["messages"]], ["Why is it so, and since when?", "The sky is blue.", "And then?", "The sky is blue."],
+             "the conversation")
+    with open(path + ".state", "r+b") as f:
+        f.seek(200)
+        f.write(b"damaged")
+    out, err = run(model, "And now?", "--session", path, "--no-think")
+    same(out, "The sky is blue.\n", "an answer all the same")
+    need("it is damaged or cut off. The conversation is read again." in err, err)
+    need(run(model, "And now?", "--session", path, "--no-think")[1] == "", "the state is whole again")
+    err = run(TINY, "x", "--session", path, "-n", "1")[1]
+    need("was saved with another model. The conversation is read again." in err, err)
+    with open(path, "w") as f:
+        f.write("mine")
+    err = run(model, "x", "--session", path, code=2)[1]
+    need("not a saved chat" in err and open(path).read() == "mine", err)
+    need("--prompts" in run(model, "--prompts", path, "--session", path, code=2)[1], "--prompts")
+
+
 def spellings_of_ollama():
     same(run(THINK, "Why?", "--hidethinking", "--nowordwrap", "--verbose")[0], "The sky is blue.\n", "--hidethinking")
     on, off = (events(THINK, "Why?", *o)[-1]["usage"]["prompt_tokens"] for o in (["--think=high"], ["--think=false"]))
@@ -314,7 +341,7 @@ def closed_pipe():
 
 def main():
     started = time.time()
-    for name, what in (("run answers on stdout", plain), ("text piped in beside a prompt", beside_a_prompt), ("Ollama's spellings", spellings_of_ollama), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
+    for name, what in (("run answers on stdout", plain), ("text piped in beside a prompt", beside_a_prompt), ("a session in a file", sessions), ("Ollama's spellings", spellings_of_ollama), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
                        ("control tokens are not shown", control_tokens), ("stop strings", stops), ("lengths", lengths),
                        ("seeds and sampling", seeds), ("bad values", bad_values), ("system prompt", system),
                        ("parameters of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):
