@@ -126,22 +126,24 @@ static void test_refusals(const bz_model *m, const bz_model *other)
     for (int i = 0; i < 40; i++) {
         memcpy(copy, whole, n);
         copy[random_below(n)] ^= (uint8_t)(1u << random_below(8));
-        CHECK(saved_read(t, copy, n, "x", &err) == BZ_BAD_FILE);
-        CHECK(saved_read(t, whole, random_below(n), "x", &err) == BZ_BAD_FILE);
+        CHECK(bz_saved_read(t, copy, n, "x", &err) == BZ_BAD_FILE);
+        CHECK(bz_saved_read(t, whole, random_below(n), "x", &err) == BZ_BAD_FILE);
     }
     saved_head *head = (saved_head *)(void *)(copy + sizeof SAVED_MAGIC);
     memcpy(copy, whole, n);
     head->version++;
     seal(copy, n);
-    CHECK(saved_read(t, copy, n, "x", &err) == BZ_BAD_FILE && strstr(err.text, "another version"));
+    CHECK(bz_saved_read(t, copy, n, "x", &err) == BZ_BAD_FILE &&
+          strstr(err.text, "another version"));
     memcpy(copy, whole, n);
     head->weights[3] ^= 1;
     seal(copy, n);
-    CHECK(saved_read(t, copy, n, "x", &err) == BZ_BAD_REQUEST && strstr(err.text, "another model"));
+    CHECK(bz_saved_read(t, copy, n, "x", &err) == BZ_BAD_REQUEST &&
+          strstr(err.text, "another model"));
     memcpy(copy, whole, n);
     copy[sizeof SAVED_MAGIC + sizeof *head + 3] = 0x7F; /* a token beyond the vocabulary */
     seal(copy, n);
-    CHECK(saved_read(t, copy, n, "x", &err) == BZ_BAD_FILE && strstr(err.text, "tokens"));
+    CHECK(bz_saved_read(t, copy, n, "x", &err) == BZ_BAD_FILE && strstr(err.text, "tokens"));
     bz_session *u = new_session(other, false, 0, 0), *tiny = new_session(m, false, 64, 0);
     CHECK(bz_session_load(u, path, &err) == BZ_BAD_REQUEST && strstr(err.text, "another model"));
     CHECK(bz_session_load(tiny, path, &err) == BZ_CONTEXT_FULL && strstr(err.text, "holds 64"));
@@ -157,7 +159,7 @@ static void test_refusals(const bz_model *m, const bz_model *other)
             copy[8 + random_below(k ? n - 40 : 300)] = (uint8_t)random_bits();
         }
         seal(copy, n);
-        if (saved_read(t, copy, n, "x", &err) != BZ_OK) {
+        if (bz_saved_read(t, copy, n, "x", &err) != BZ_OK) {
             CHECK(err.text[0]);
         }
     }

@@ -45,7 +45,7 @@ static bz_status read_head(loading *l, const bz_session *s, bz_error *err)
     if (h->version != SAVED_VERSION) {
         return damaged(l, "another version of Bezel wrote it", err);
     }
-    saved_model_hash(s->model, &own);
+    bz_saved_model_hash(s->model, &own);
     const bool same_weights = memcmp(h->weights, none, sizeof none) == 0 ||
                               memcmp(own.weights, none, sizeof none) == 0 ||
                               memcmp(h->weights, own.weights, sizeof none) == 0;
@@ -231,7 +231,8 @@ static bz_status give(loading *l, bz_session *s, bz_error *err)
     return BZ_OK;
 }
 
-bz_status saved_read(bz_session *s, const uint8_t *bytes, size_t n, const char *name, bz_error *err)
+bz_status bz_saved_read(bz_session *s, const uint8_t *bytes, size_t n, const char *name,
+                        bz_error *err)
 {
     loading l = {.name = name};
     uint8_t digest[BZ_SHA256_BYTES];
@@ -269,7 +270,7 @@ bz_status bz_session_load(bz_session *s, const char *path, bz_error *err)
     bz_status status = bz_os_map_file(path, &map, err);
     if (status == BZ_OK) {
         bz_lock_take(bz_model_lock(s->model));
-        status = saved_read(s, map.data, map.size, path, err);
+        status = bz_saved_read(s, map.data, map.size, path, err);
         bz_lock_give(bz_model_lock(s->model));
         bz_os_unmap(&map);
     }

@@ -3,7 +3,7 @@
 
 #include "session/saved.h"
 
-void saved_model_hash(const bz_model *m, saved_head *head)
+void bz_saved_model_hash(const bz_model *m, saved_head *head)
 {
     enum { SAMPLE = 64 };
     bz_sha256 hash;
@@ -101,7 +101,7 @@ bz_status bz_session_save(const bz_session *s, const char *path, bz_error *err)
                        .n_spans = s->n_spans,
                        .vocab = s->model->text.config.vocab,
                        .rings_from = s->rings.from};
-    saved_model_hash(s->model, &head);
+    bz_saved_model_hash(s->model, &head);
     head.flags = (s->options.exact ? SAVED_EXACT : 0) | (s->has_logits ? SAVED_LOGITS : 0);
     if (s->backend && s->backend->kv_save && !s->recomputing && s->n) {
         head.flags |= SAVED_CACHES;

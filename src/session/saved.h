@@ -35,11 +35,11 @@ typedef struct saved_media {
     uint64_t content[2];
 } saved_media;
 
-void saved_model_hash(const bz_model *m, saved_head *head);
+void bz_saved_model_hash(const bz_model *m, saved_head *head);
 
 /* Gives a session what a file holds; the session is unchanged after an error. `name`: for messages.
  * For bz_session_load and for fuzzing. */
-bz_status saved_read(bz_session *s, const uint8_t *bytes, size_t n, const char *name,
-                     bz_error *err);
+bz_status bz_saved_read(bz_session *s, const uint8_t *bytes, size_t n, const char *name,
+                        bz_error *err);
 
 #endif

@@ -35,14 +35,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(file, SAVED_MAGIC, sizeof SAVED_MAGIC);
     memcpy(file + sizeof SAVED_MAGIC, data, size);
-    saved_model_hash(s->model, &own);
+    bz_saved_model_hash(s->model, &own);
     if (size >= sizeof own) {
         memcpy(file + hashes, own.model, sizeof own.model + sizeof own.weights);
     }
     bz_sha256_begin(&hash);
     bz_sha256_add(&hash, file, n - BZ_SHA256_BYTES);
     bz_sha256_end(&hash, file + n - BZ_SHA256_BYTES);
-    const bz_status status = saved_read(s, file, n, "x", &err);
+    const bz_status status = bz_saved_read(s, file, n, "x", &err);
     if (status != BZ_OK && (!err.text[0] || err.code != status)) {
         abort();
     }
