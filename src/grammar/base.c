@@ -174,13 +174,15 @@ static bool counts(const bz_grammar *g, uint32_t rule)
     return g->rules[rule].in_loop && g->rules[rule].leaf;
 }
 
-static bz_base *make(bz_sets *s, const bz_trie *trie, uint32_t state, const bz_byte_set *follow)
+static bz_base *make(bz_sets *s, const bz_vocabulary *v, uint32_t state, const bz_byte_set *follow)
 {
     const uint32_t rule = s->g->rule_of[state];
-    const uint32_t stack =
-        counts(s->g, rule)
-            ? bz_stack_push(s, BZ_COUNT_BIT | s->g->rules[rule].loop, 0, BZ_STACK_UNKNOWN)
-            : (uint32_t)BZ_STACK_UNKNOWN;
+    const bool counted = counts(s->g, rule), safe = bz_safe_taken(s->g, state, counted, follow);
+    const bz_trie *trie = safe ? bz_vocabulary_safe(v)->others : bz_vocabulary_trie(v);
+    uint32_t stack = BZ_STACK_UNKNOWN;
+    if (counted) {
+        stack = bz_stack_push(s, BZ_COUNT_BIT | s->g->rules[rule].loop, 0, BZ_STACK_UNKNOWN);
+    }
     gatherer g = {.s = s,
                   .trie = trie,
                   .follow = follow,
@@ -188,6 +190,8 @@ static bz_base *make(bz_sets *s, const bz_trie *trie, uint32_t state, const bz_b
     bz_base *b = calloc(1, sizeof *b);
     bool good = g.sets && b && !bz_config_sets_failed(s);
     if (good) {
+        b->safe = safe;
+        b->counted = counted;
         g.sets[0] = bz_set_of_one(s, state, stack);
         good = fill(&g, b);
     }
@@ -203,9 +207,9 @@ static bz_base *make(bz_sets *s, const bz_trie *trie, uint32_t state, const bz_b
     return b;
 }
 
-bz_base *bz_base_new(bz_sets *s, const bz_trie *trie, uint32_t state)
+bz_base *bz_base_new(bz_sets *s, const bz_vocabulary *v, uint32_t state)
 {
-    return make(s, trie, state, &s->g->rules[s->g->rule_of[state]].follow);
+    return make(s, v, state, &s->g->rules[s->g->rule_of[state]].follow);
 }
 
 /* ---- kept with the vocabulary -------------------------------------------------------------------
@@ -267,11 +271,10 @@ static void release(void *value)
 
 const bz_base *bz_base_get(bz_sets *s, bz_vocabulary *v, uint32_t state, bool *own)
 {
-    const bz_trie *trie = bz_vocabulary_trie(v);
     const bz_compiled_rule *rule = &s->g->rules[s->g->rule_of[state]];
     *own = true;
     if (!rule->shared || !rule->leaf) {
-        return bz_base_new(s, trie, state);
+        return bz_base_new(s, v, state);
     }
     bz_byte_set follow;
     size_t n;
@@ -284,7 +287,7 @@ const bz_base *bz_base_get(bz_sets *s, bz_vocabulary *v, uint32_t state, bool *o
     const bz_base *there = bz_vocabulary_get(v, key, n * sizeof *key);
     bool taken = true;
     if (!there) {
-        bz_base *b = make(s, trie, state, &follow);
+        bz_base *b = make(s, v, state, &follow);
         if (b) {
             there = bz_vocabulary_put(v, key, n * sizeof *key, b, release, &taken);
         }

@@ -21,6 +21,7 @@ typedef struct bz_leaving {
 } bz_leaving;
 
 typedef struct bz_base {
+    bool safe, counted; /* all safe tokens stay; every character of them is a round */
     /* Staying tokens: many as bits, by rounds up to n_levels - 1 (those of a level include those of
      * the levels before it), the others as a list. */
     uint64_t *levels; /* [n_levels][words of the vocabulary] */
@@ -34,7 +35,7 @@ typedef struct bz_base {
 } bz_base;
 
 /* Of a state; `s` is used for its steps. NULL: failed, which `s` says. */
-bz_base *bz_base_new(bz_sets *s, const bz_trie *trie, uint32_t state);
+bz_base *bz_base_new(bz_sets *s, const bz_vocabulary *v, uint32_t state);
 void bz_base_free(bz_base *b);
 
 /* The same, found in or added to the vocabulary if the state's rule is a shared one. *own: the

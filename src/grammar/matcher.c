@@ -157,6 +157,20 @@ static void add_leaving(bz_matcher *m, const bz_base *b, uint32_t set, rounds_le
 
 static void add_staying(const bz_matcher *m, const bz_base *b, rounds_left left, uint64_t *bits)
 {
+    if (b->safe) {
+        const bz_safe *safe = bz_vocabulary_safe(m->v);
+        const uint32_t most = b->counted ? left.most : UINT32_MAX; /* after the first character */
+        const uint32_t level = most < BZ_SAFE_LEVELS ? most : BZ_SAFE_LEVELS - 1;
+        const uint64_t *from = safe->levels + level * m->words;
+        for (size_t i = 0; i < m->words; i++) {
+            bits[i] |= from[i];
+        }
+        for (uint32_t i = 0; i < safe->n_longer; i++) {
+            if (safe->longer[i].characters - 1 <= most) {
+                set_bit(bits, safe->longer[i].id);
+            }
+        }
+    }
     if (b->n_levels) {
         const uint32_t level = left.most < b->n_levels ? left.most : b->n_levels - 1;
         const uint64_t *from = b->levels + level * m->words;

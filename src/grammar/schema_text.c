@@ -26,7 +26,8 @@ enum { MAX_LENGTH_WITH_PATTERN = 4096, MAX_DIGITS = 400 };
     "((" H16 ":){7}" H16 "|(" H16 ":){1,7}:|(" H16 ":){1,6}:" H16 "|(" H16 ":){1,5}(:" H16         \
     "){1,2}|(" H16 ":){1,4}(:" H16 "){1,3}|(" H16 ":){1,3}(:" H16 "){1,4}|(" H16 ":){1,2}(:" H16   \
     "){1,5}|" H16 ":(:" H16 "){1,6}|:(:" H16 "){1,7}|::)"
-#define LABEL     "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+/* At most 63 characters, counted without looking ahead: hyphens only between others. */
+#define LABEL "[a-zA-Z0-9](-?[a-zA-Z0-9]){0,31}"
 #define HOSTNAME  LABEL "(\\." LABEL "){0,7}"
 #define EMAIL     "[a-zA-Z0-9_%+-]+(\\.[a-zA-Z0-9_%+-]+)*@" LABEL "(\\." LABEL "){1,4}"
 #define URI_CHAR  "([a-zA-Z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})"

@@ -15,6 +15,7 @@ typedef struct kept_value {
 
 struct bz_vocabulary {
     bz_trie *trie;
+    bz_safe safe;
     bz_lock lock; /* of what follows */
     kept_value kept[MAX_KEPT];
     uint32_t n_kept;
@@ -26,9 +27,12 @@ bz_status bz_vocabulary_new(bz_vocabulary **out, const bz_str *text, uint32_t n,
     if (!v) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the vocabulary's tree.");
     }
-    const bz_status status = bz_trie_new(&v->trie, text, n, err);
+    bz_status status = bz_trie_new(&v->trie, text, n, err);
+    if (status == BZ_OK) {
+        status = bz_safe_new(&v->safe, text, n, err);
+    }
     if (status != BZ_OK) {
-        free(v);
+        bz_vocabulary_free(v);
         return status;
     }
     *out = v;
@@ -45,12 +49,18 @@ void bz_vocabulary_free(bz_vocabulary *v)
         free(v->kept[i].key);
     }
     bz_trie_free(v->trie);
+    bz_safe_free(&v->safe);
     free(v);
 }
 
 const bz_trie *bz_vocabulary_trie(const bz_vocabulary *v)
 {
     return v->trie;
+}
+
+const bz_safe *bz_vocabulary_safe(const bz_vocabulary *v)
+{
+    return &v->safe;
 }
 
 static const void *find(const bz_vocabulary *v, const void *key, size_t n)

@@ -3,6 +3,7 @@
 #ifndef BZ_GRAMMAR_VOCABULARY_H
 #define BZ_GRAMMAR_VOCABULARY_H
 
+#include "grammar/safe.h"
 #include "grammar/trie.h"
 
 typedef struct bz_vocabulary bz_vocabulary;
@@ -11,6 +12,7 @@ typedef struct bz_vocabulary bz_vocabulary;
 bz_status bz_vocabulary_new(bz_vocabulary **out, const bz_str *text, uint32_t n, bz_error *err);
 void bz_vocabulary_free(bz_vocabulary *v);
 const bz_trie *bz_vocabulary_trie(const bz_vocabulary *v);
+const bz_safe *bz_vocabulary_safe(const bz_vocabulary *v);
 
 /* What was kept under a key; NULL: nothing. put: keeps a value, which is freed with the vocabulary,
  * unless another thread was first or too much is kept: the value to be used is returned, and *taken
