@@ -2,11 +2,11 @@
  *
  *   bench_grammar TOKENS PAIRS [OUT]
  *
- * TOKENS: the texts of a vocabulary, each with its length before it (two bytes, the low one first); empty: a
- * control token. PAIRS: [SCHEMA, [DOCUMENT, ...]] per line; tests/support/schemas.py has more than 200. Every
- * document is cut into the longest tokens; before each of them, and at the end, the allowed tokens are
- * computed, with a new matcher for every document. Prints CPU times in microseconds. OUT: those of all masks,
- * one per line. */
+ * TOKENS: the texts of a vocabulary, each with its length before it (two bytes, the low one first);
+ * empty: a control token. PAIRS: [SCHEMA, [DOCUMENT, ...]] per line; tests/support/schemas.py has
+ * more than 200. Every document is cut into the longest tokens; before each of them, and at the
+ * end, the allowed tokens are computed, with a new matcher for every document. Prints CPU times in
+ * microseconds. OUT: those of all masks, one per line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

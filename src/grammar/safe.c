@@ -3,11 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- safe characters --------------------------------------------------------------------------- */
+/* ---- safe characters ---------------------------------------------------------------------------
+ */
 
-/* Where in a character a text is: before it, before its last byte, its last two or three, or after a
- * first byte that limits the next. E2_80 is the beginning of the line separators. */
-typedef enum utf8_place { WHOLE, ONE, TWO, THREE, E0, E2, E2_80, ED, F0, F4, UTF8_PLACES } utf8_place;
+/* Where in a character a text is: before it, before its last byte, its last two or three, or after
+ * a first byte that limits the next. E2_80 is the beginning of the line separators. */
+typedef enum utf8_place {
+    WHOLE,
+    ONE,
+    TWO,
+    THREE,
+    E0,
+    E2,
+    E2_80,
+    ED,
+    F0,
+    F4,
+    UTF8_PLACES
+} utf8_place;
 
 typedef struct byte_step {
     uint8_t lo, hi;
@@ -17,9 +30,18 @@ typedef struct byte_step {
 #define MAX_STEPS 14
 
 static const byte_step steps[UTF8_PLACES][MAX_STEPS] = {
-    [WHOLE] = {{0x20, 0x21, WHOLE}, {0x23, 0x5B, WHOLE}, {0x5D, 0x7E, WHOLE}, {0xC2, 0xDF, ONE},
-               {0xE0, 0xE0, E0},    {0xE1, 0xE1, TWO},   {0xE2, 0xE2, E2},    {0xE3, 0xEC, TWO},
-               {0xED, 0xED, ED},    {0xEE, 0xEF, TWO},   {0xF0, 0xF0, F0},    {0xF1, 0xF3, THREE},
+    [WHOLE] = {{0x20, 0x21, WHOLE},
+               {0x23, 0x5B, WHOLE},
+               {0x5D, 0x7E, WHOLE},
+               {0xC2, 0xDF, ONE},
+               {0xE0, 0xE0, E0},
+               {0xE1, 0xE1, TWO},
+               {0xE2, 0xE2, E2},
+               {0xE3, 0xEC, TWO},
+               {0xED, 0xED, ED},
+               {0xEE, 0xEF, TWO},
+               {0xF0, 0xF0, F0},
+               {0xF1, 0xF3, THREE},
                {0xF4, 0xF4, F4}},
     [ONE] = {{0x80, 0xBF, WHOLE}},
     [TWO] = {{0x80, 0xBF, ONE}},
@@ -91,7 +113,8 @@ bz_status bz_safe_new(bz_safe *s, const bz_str *text, uint32_t n, bz_error *err)
     return status;
 }
 
-/* ---- states that take them ------------------------------------------------------------------------ */
+/* ---- states that take them
+ * ------------------------------------------------------------------------ */
 
 enum { MAX_PLACES = 512 }; /* looked at before giving up */
 

@@ -24,8 +24,8 @@ typedef struct bz_safe {
 bz_status bz_safe_new(bz_safe *s, const bz_str *text, uint32_t n, bz_error *err); /* zeroed */
 void bz_safe_free(bz_safe *s);
 
-/* Whether all safe tokens stay in the state's rule. counted: the rule is the body of a loop, of which
- * every character is a round. follow: bytes that can come after it. */
+/* Whether all safe tokens stay in the state's rule. counted: the rule is the body of a loop, of
+ * which every character is a round. follow: bytes that can come after it. */
 bool bz_safe_taken(const bz_grammar *g, uint32_t state, bool counted, const bz_byte_set *follow);
 
 #endif

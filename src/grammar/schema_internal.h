@@ -36,6 +36,8 @@ typedef struct all_of {
     uint32_t n;
 } all_of;
 
+enum { BZ_FORMATS = 16 };
+
 /* A schema that stands for a choice which JSON has no node for. */
 typedef struct made_schema {
     const bz_json_node *of;
@@ -53,8 +55,9 @@ typedef struct schema_reader {
     uint32_t cap_known;
     made_schema *made; /* [n_made] */
     uint32_t n_made, cap_made;
-    unsigned depth, fits_depth; /* of rules; of schema_fits.c */
-    uint64_t work;              /* bounds what alternatives multiply to */
+    uint32_t format_rule[BZ_FORMATS]; /* + 1; 0: not made */
+    unsigned depth, fits_depth;       /* of rules; of schema_fits.c */
+    uint64_t work;                    /* bounds what alternatives multiply to */
     bz_error *err;
     bz_status status; /* the first error */
 } schema_reader;

@@ -27,7 +27,7 @@ enum { MAX_LENGTH_WITH_PATTERN = 4096, MAX_DIGITS = 400 };
     "){1,2}|(" H16 ":){1,4}(:" H16 "){1,3}|(" H16 ":){1,3}(:" H16 "){1,4}|(" H16 ":){1,2}(:" H16   \
     "){1,5}|" H16 ":(:" H16 "){1,6}|:(:" H16 "){1,7}|::)"
 /* At most 63 characters, counted without looking ahead: hyphens only between others. */
-#define LABEL "[a-zA-Z0-9](-?[a-zA-Z0-9]){0,31}"
+#define LABEL     "[a-zA-Z0-9](-?[a-zA-Z0-9]){0,31}"
 #define HOSTNAME  LABEL "(\\." LABEL "){0,7}"
 #define EMAIL     "[a-zA-Z0-9_%+-]+(\\.[a-zA-Z0-9_%+-]+)*@" LABEL "(\\." LABEL "){1,4}"
 #define URI_CHAR  "([a-zA-Z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})"
@@ -55,6 +55,8 @@ static const struct {
     {"byte", "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"},
     {"password", ""},
 };
+
+_Static_assert(sizeof formats / sizeof *formats <= BZ_FORMATS, "a rule for each format");
 
 bool bz_schema_format(schema_reader *r, const bz_json_node *at, bz_str name, bz_str *pattern)
 {
@@ -192,6 +194,37 @@ static bool add_pattern(schema_reader *r, const merged *m, uint32_t from, uint32
     return true;
 }
 
+/* A string of a format has a rule that is the same in all schemas: counts in it are written out.
+ * False: the pattern is not that of a format. */
+static bool add_format(schema_reader *r, const merged *m, uint32_t from, uint32_t to)
+{
+    size_t i = 0;
+    bz_build *b = r->build;
+    while (i < sizeof formats / sizeof *formats && formats[i].regex != m->patterns[0].data) {
+        i++;
+    }
+    if (i == sizeof formats / sizeof *formats) {
+        return false;
+    }
+    if (!r->format_rule[i]) {
+        const uint32_t rule = bz_build_rule(b), begin = bz_build_state(b), end = bz_build_state(b);
+        const bz_tree *t;
+        const bz_tree_out out = {
+            .build = b, .arena = r->arena, .escape = !r->rules->native, .regular = true};
+        if (b->failed || bz_regex_read(&t, m->patterns[0].data, m->patterns[0].len, true, r->arena,
+                                       NULL) != BZ_OK) {
+            return bz_schema_no_memory(r);
+        }
+        b->rules[rule].shared = true;
+        bz_json_add_quote(r->rules, b->rules[rule].start, begin);
+        bz_tree_emit(&out, t, begin, end);
+        bz_json_add_quote(r->rules, end, b->failed ? end : b->rules[rule].end);
+        r->format_rule[i] = rule + 1;
+    }
+    bz_build_call(b, from, to, r->format_rule[i] - 1);
+    return true;
+}
+
 void bz_schema_add_string(schema_reader *r, const merged *m, uint32_t from, uint32_t to)
 {
     bz_build *b = r->build;
@@ -200,6 +233,9 @@ void bz_schema_add_string(schema_reader *r, const merged *m, uint32_t from, uint
     }
     if (!m->n_patterns && !has_length(m)) {
         bz_build_call(b, from, to, bz_json_any_string(r->rules));
+        return;
+    }
+    if (m->n_patterns == 1 && !has_length(m) && add_format(r, m, from, to)) {
         return;
     }
     const uint32_t begin = bz_build_state(b), end = bz_build_state(b);

@@ -10,6 +10,7 @@ enum { MAX_KEPT = 512 };
 typedef struct kept_value {
     void *key, *value;
     size_t n;
+    uint64_t hash;
     void (*release)(void *value);
 } kept_value;
 
@@ -63,10 +64,20 @@ const bz_safe *bz_vocabulary_safe(const bz_vocabulary *v)
     return &v->safe;
 }
 
-static const void *find(const bz_vocabulary *v, const void *key, size_t n)
+static uint64_t hash_of(const void *key, size_t n)
+{
+    const unsigned char *bytes = key;
+    uint64_t h = n;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ bytes[i]) * 0x100000001B3u;
+    }
+    return h;
+}
+
+static const void *find(const bz_vocabulary *v, const void *key, size_t n, uint64_t hash)
 {
     for (uint32_t i = 0; i < v->n_kept; i++) {
-        if (v->kept[i].n == n && memcmp(v->kept[i].key, key, n) == 0) {
+        if (v->kept[i].hash == hash && v->kept[i].n == n && memcmp(v->kept[i].key, key, n) == 0) {
             return v->kept[i].value;
         }
     }
@@ -75,8 +86,9 @@ static const void *find(const bz_vocabulary *v, const void *key, size_t n)
 
 const void *bz_vocabulary_get(bz_vocabulary *v, const void *key, size_t n)
 {
+    const uint64_t hash = hash_of(key, n);
     bz_lock_take(&v->lock);
-    const void *value = find(v, key, n);
+    const void *value = find(v, key, n, hash);
     bz_lock_give(&v->lock);
     return value;
 }
@@ -85,12 +97,13 @@ const void *bz_vocabulary_put(bz_vocabulary *v, const void *key, size_t n, void 
                               void (*release)(void *value), bool *taken)
 {
     void *copy = malloc(n);
+    const uint64_t hash = hash_of(key, n);
     bz_lock_take(&v->lock);
-    const void *there = find(v, key, n);
+    const void *there = find(v, key, n, hash);
     *taken = !there && copy && v->n_kept < MAX_KEPT;
     if (*taken) {
         memcpy(copy, key, n);
-        v->kept[v->n_kept++] = (kept_value){copy, value, n, release};
+        v->kept[v->n_kept++] = (kept_value){copy, value, n, hash, release};
     }
     bz_lock_give(&v->lock);
     if (!*taken) {
