@@ -56,6 +56,8 @@ _bezel() {
     --mmproj) _bezel_files .gguf "$word" ;;
     --model) _bezel_models "$word" ;;
     --dir) _bezel_folders "$word" ;;
+    --format) _bezel_files .json "$word" ;;
+    --grammar) _bezel_files .gbnf "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     --task) _bezel_words "query document question-answering fact-checking classification clustering similarity code-retrieval summarization" "$word" ;;
     -o | --out | --session | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features | --lines) _bezel_files "" "$word" ;;

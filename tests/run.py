@@ -39,8 +39,8 @@ SLOWEST = 10
 PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_products", "test_quant", "test_session", "test_synth",
          "test_threads", "test_towers")
 # These are slow under the sanitizers: BEZEL_QUICK there, in full in the plain build.
-SLOW_UNDER_ASAN = ("test_embedding", "test_generate", "test_grammar", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth", "test_threads",
-                   "cli test_batch", "cli test_pebble_diffusion", "cli test_show")
+SLOW_UNDER_ASAN = ("test_embedding", "test_generate", "test_grammar", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth",
+                   "test_threads", "cli test_batch", "cli test_pebble_diffusion", "cli test_show", "cli test_structured")
 # In the short form everywhere in `make test`: more tokens take the same branches.
 SHORT = ("test_long_context",)
 REPLACES_ALLOCATOR = ("test_alloc",)                   # as the sanitizers do
