@@ -244,8 +244,8 @@ static void test_refusals(const bz_model *m)
         {"{\"messages\":[" USER("x") "],\"temperature\":\"hot\"}", BZ_BAD_REQUEST, "temperature"},
         {"{\"messages\":[" USER("x") "],\"n\":2}", BZ_BAD_REQUEST, "n is 1"},
         {"{\"messages\":[" USER("x") "],\"logprobs\":true}", BZ_BAD_REQUEST, "logprobs"},
-        {"{\"messages\":[" USER("x") "],\"response_format\":{\"type\":\"yaml\"}}",
-         BZ_BAD_SCHEMA, "response_format"},
+        {"{\"messages\":[" USER("x") "],\"response_format\":{\"type\":\"yaml\"}}", BZ_BAD_SCHEMA,
+         "response_format"},
         {"{\"messages\":[" USER("x") "],\"stop\":[\"\"]}", BZ_BAD_REQUEST, "Stop string 1"},
         {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
          "{\"url\":\"cat.jpg\"}}]}]}",

@@ -194,7 +194,8 @@ bz_status responses_read(const bz_json_node *root, engine_request *r, bz_error *
         bz_json_key(&b.j, "max_completion_tokens");
         bz_json_node_write(&b.j, max);
     }
-    if (!api_is_absent(format)) { /* {"type", "name", "schema", "strict"}, without a level between */
+    if (!api_is_absent(
+            format)) { /* {"type", "name", "schema", "strict"}, without a level between */
         bz_json_key(&b.j, "response_format");
         bz_json_node_write(&b.j, format);
     }

@@ -613,7 +613,7 @@ static bool add_unevaluated(schema_reader *r, all_of all, all_of *out)
         if (more && mentioned && !bz_json_is(more, BZ_JSON_TRUE)) {
             return bz_schema_fail(r, more,
                                   "unevaluatedProperties is not supported inside allOf, anyOf, "
-                                  "oneOf or behind $ref");
+                                  "oneOf or after $ref");
         }
         if (more && !bz_all_add(r, out, more, 0)) {
             return false;

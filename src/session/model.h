@@ -42,10 +42,10 @@ struct bz_model {
     bz_towers towers; /* which there are; encoders have weights of their own */
     bz_tokenizer *tokenizer;
     struct model_vocabulary *vocabulary; /* for grammars (constraint.c) */
-    const uint8_t **weight_bytes; /* [text.weights.table.n]; NULL: only on the GPU */
-    uint8_t **owned_bytes;        /* the same, where read into memory of our own; else NULL */
-    model_gpu *gpu;               /* NULL: on the CPU */
-    bool headers_only;            /* nothing can be computed */
+    const uint8_t **weight_bytes;        /* [text.weights.table.n]; NULL: only on the GPU */
+    uint8_t **owned_bytes; /* the same, where read into memory of our own; else NULL */
+    model_gpu *gpu;        /* NULL: on the CPU */
+    bool headers_only;     /* nothing can be computed */
 };
 
 /* Positions of a session whose options do not say: the model's limit, at most 32,768. */

@@ -41,8 +41,8 @@ const bz_special_ids *bz_tokenizer_special(const bz_tokenizer *t);
 int32_t bz_tokenizer_find(const bz_tokenizer *t, const char *text, size_t len);
 /* The text of a token as in the file; empty if id is out of range. */
 bz_str bz_tokenizer_piece(const bz_tokenizer *t, int32_t id);
-/* The bytes that a token is detokenized to, whether it is shown or not; at most BZ_DETOK_MAX. Returns
- * their number. */
+/* The bytes that a token is detokenized to, whether it is shown or not; at most BZ_DETOK_MAX.
+ * Returns their number. */
 size_t bz_tokenizer_bytes(const bz_tokenizer *t, int32_t id, char *out);
 /* Special tokens: Gemma 4's, recognized by their text, and those that the file marks CONTROL or
  * USER_DEFINED. Never </s> or a byte token <0xHH>. */

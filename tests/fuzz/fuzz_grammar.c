@@ -1,5 +1,6 @@
-/* Any bytes as a grammar: refused with a reason, or one whose masks are the tokens that can be taken,
- * along a walk that the input directs. The first byte says which kind, the second how the walk goes. */
+/* Any bytes as a grammar: refused with a reason, or one whose masks are the tokens that can be
+ * taken, along a walk that the input directs. The first byte says which kind, the second how the
+ * walk goes. */
 #include <stdlib.h>
 #include <string.h>
 
