@@ -62,6 +62,7 @@ static const cli_verb *find_verb(const char *name)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program quietly */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is an error like a full disk */
     bz_os_guard_maps();
     term_setup(false, false);
     if (argc < 2) {

@@ -345,6 +345,7 @@ bool os_open_browser(const char *url)
         /* Without our output, and not affected by Ctrl-C here. */
         sigemptyset(&defaults);
         sigaddset(&defaults, SIGPIPE);
+        sigaddset(&defaults, SIGXFSZ);
         sigaddset(&defaults, SIGCHLD);
         signal(SIGCHLD, SIG_IGN); /* no zombie */
         started =
