@@ -16,6 +16,7 @@ typedef struct bz_os_map {
     const uint8_t *data;
     uint64_t size;
     uint32_t guard; /* 1 + its index among the guarded mappings; 0: none */
+    int file;       /* 1 + its descriptor, which tells its size now; 0: none */
 } bz_os_map;
 
 bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err);
@@ -26,6 +27,8 @@ void bz_os_unmap(bz_os_map *map);
  * zeros, and bz_os_map_cut is true from then on. Other causes of SIGBUS are treated as before. For
  * programs, which call it once at their start; the library never does. */
 void bz_os_guard_maps(void);
+/* Whether such a read has happened, or the file is shorter than it was: what was cut off the page
+ * that it now ends in reads as zeros without a signal. */
 bool bz_os_map_cut(const bz_os_map *map);
 bool bz_os_file_exists(const char *path);
 

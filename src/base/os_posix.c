@@ -72,7 +72,9 @@ void bz_os_guard_maps(void)
 
 bool bz_os_map_cut(const bz_os_map *map)
 {
-    return map->guard && atomic_load(&guarded[map->guard - 1].cut);
+    struct stat st;
+    return (map->guard && atomic_load(&guarded[map->guard - 1].cut)) ||
+           (map->file && fstat(map->file - 1, &st) == 0 && (uint64_t)st.st_size < map->size);
 }
 
 /* A table that is full leaves the mapping unguarded. */
@@ -123,8 +125,9 @@ bz_status bz_os_map_file(const char *path, bz_os_map *map, bz_error *err)
             status = bz_fail(err, BZ_OUT_OF_MEMORY, "%s: cannot map the file: %s.", path,
                              strerror(errno));
         } else {
-            *map = (bz_os_map){data, (uint64_t)st.st_size, 0};
+            *map = (bz_os_map){data, (uint64_t)st.st_size, 0, fd + 1};
             guard(map);
+            return BZ_OK;
         }
     }
     close(fd);
@@ -135,6 +138,7 @@ void bz_os_unmap(bz_os_map *map)
 {
     if (map->data) {
         end_guard(map);
+        close(map->file - 1);
         munmap((void *)(uintptr_t)map->data, (size_t)map->size);
     }
     *map = (bz_os_map){0};
