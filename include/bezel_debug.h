@@ -28,6 +28,10 @@ BZ_API bz_status bz_debug_files_open(bz_debug_files **files, const char *path, c
                                      bz_error *err);
 BZ_API void bz_debug_files_free(bz_debug_files *files);
 
+/* Fails if a file has become shorter since it was opened: what was read of it may be wrong. Without
+ * a handler of SIGBUS such reads end a program. */
+BZ_API bz_status bz_debug_files_check(const bz_debug_files *files, bz_error *err);
+
 typedef struct bz_debug_text {
     const char *data; /* not terminated */
     size_t len;       /* 0: there is none */

@@ -100,6 +100,11 @@ static int run(int argc, char **argv)
         show_as_text(&info);
         code = cli_flush();
     }
+    if (code == EXIT_OK && bz_debug_files_check(info.files, &err) != BZ_OK) {
+        code = cli_error(&err); /* what was printed may be wrong */
+    } else if (code == EXIT_OK && !info.model) {
+        code = EXIT_CANNOT;
+    }
     show_free(&info);
     bz_store_model_free(&found);
     return code;
@@ -113,7 +118,8 @@ const cli_verb cli_show_verb = {
     "  bezel show gemma4:e2b --json | jq .memory\n\n"
     "MODEL is any GGUF file or a name from 'bezel list'. Little more than the header is read. For "
     "a\n"
-    "model split into several files, name any of them.\n\n"
+    "model split into several files, name any of them. The exit code is 4 if Bezel does not run\n"
+    "the model.\n\n"
     "      --sandbox MODE  auto, on or off: confine the program to its files\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
     "  -c, --ctx N         also predict the memory for this context size\n"

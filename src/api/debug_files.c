@@ -45,6 +45,18 @@ void bz_debug_files_free(bz_debug_files *f)
     free(f);
 }
 
+bz_status bz_debug_files_check(const bz_debug_files *f, bz_error *err)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        if (bz_os_map_cut(&f->maps[i])) {
+            return bz_fail(err, BZ_BAD_FILE,
+                           "%s was shortened by another program while it was read; restore it.",
+                           f->paths[i]);
+        }
+    }
+    return BZ_OK;
+}
+
 /* ---- opening --------------------------------------------------------------- */
 
 static bz_status add_file(bz_debug_files *f, const char *path, bz_error *err)

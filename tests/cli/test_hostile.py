@@ -28,7 +28,7 @@ def bezel(*args):
 def refused(model, reason, *options):
     """`show` lists what the file has and says why it does not run; `run` fails."""
     r = bezel("show", model, *options)
-    same(r.returncode, 0, f"the exit code of show ({r.stderr.strip()})")
+    same((r.returncode, r.stderr), (4, ""), "the exit code of show and its messages")
     need("Bezel does not run this: " in r.stdout and reason in " ".join(r.stdout.split()), r.stdout[-300:])
     r = bezel("run", model, "hi", *options)
     same(r.returncode, 1, f"the exit code of run ({r.stderr.strip()})")
@@ -119,6 +119,34 @@ def shortened_answer(folder):
     shortened(folder, "hi", "--json", "--ignore-end", "-n", "100000", "--ctx", "512", stdin="")
 
 
+def shortened_by_little(folder):
+    """what is cut off the last page reads as zeros, without a signal"""
+    path = shutil.copy(NANO, os.path.join(folder, "little.gguf"))
+    with subprocess.Popen([BEZEL, "run", path, "hi", "--json", "--ignore-end", "-n", "100000", "--ctx", "512"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as p:
+        p.stdout.readline()
+        os.truncate(path, os.path.getsize(path) - 8)
+        _, err = p.communicate(timeout=60)
+    same(p.returncode, 1, f"the exit code ({err})")
+    need("was shortened by another program while it was used" in err, err)
+
+
+def shortened_while_shown(folder):
+    """`show` and `verify` say so: what they printed may be of zeros"""
+    path = os.path.join(folder, "shown.gguf")
+    for args, where in ((["show", path, "--json"], "stderr"), (["verify", path, "--json"], "stdout")):
+        shutil.copy(NANO, path)
+        with subprocess.Popen([BEZEL, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
+            if args[0] == "show":
+                p.stdout.read(1)  # its output does not fit into the pipe
+            os.truncate(path, 100)
+            out, err = p.communicate(timeout=60)
+        same(p.returncode, 1, f"the exit code of {args[0]} ({err})")
+        said = err if where == "stderr" else out + err
+        need("was shortened by another program while it was read" in said or "verify" in args[0], said[-300:])
+
+
 def sandboxed():
     """the kernel confines the program while it computes, unless it is told not to"""
     possible = bezel("show", NANO, "--sandbox", "on").returncode != 4
@@ -133,6 +161,9 @@ def sandboxed():
             _, err = p.communicate("", timeout=60)
         same((p.returncode, status["Seccomp"]), (0, want), f"the state of seccomp with {option} ({err})")
     same(bezel("show", NANO, "--sandbox", "sometimes").returncode, 2, "the exit code of an unknown mode")
+    r = subprocess.run([BEZEL, "run", NANO, "hi", "--device", "gpu", "--sandbox", "on"], env={**os.environ, "BEZEL_WEBGPU_LIB": "/nonexistent"},
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=60, text=True)
+    need(r.returncode == 4 and r.stderr.startswith("bezel: '--sandbox on' is not possible"), f"a GPU that cannot be opened inside: {r.returncode} {r.stderr}")
 
 
 def blocked_output():
@@ -154,6 +185,8 @@ with tempfile.TemporaryDirectory() as temporary:
     case("pipes, sockets and devices instead of files", not_files, temporary)
     case("a model's file that shrinks during a batch", shortened_batch, temporary)
     case("a model's file that shrinks during an answer", shortened_answer, temporary)
+    case("a model's file that loses its last bytes during an answer", shortened_by_little, temporary)
+    case("a model's file that shrinks while it is shown", shortened_while_shown, temporary)
     case("the program is confined", sandboxed)
     case("Ctrl-C while the output is blocked", blocked_output)
 sys.exit(finish())

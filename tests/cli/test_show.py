@@ -43,9 +43,9 @@ def bezel(*args, code=0):
     return p.stdout, p.stderr
 
 
-def answer(*args):
+def answer(*args, code=0):
     """Standard output of a run that must have nothing to complain about."""
-    out, err = bezel(*args)
+    out, err = bezel(*args, code=code)
     same(err, b"", "stderr")
     return out
 
@@ -291,7 +291,7 @@ def check_bench_text(path):
 # ---- what does not run -------------------------------------------------------------------
 
 def check_refused(path, code, *words):
-    facts = json.loads(answer("show", path, "--json"))
+    facts = json.loads(answer("show", path, "--json", code=4))
     v = facts["verdict"]
     same(v["runs"], False, "verdict")
     same(v["code"], code, "code")
@@ -300,7 +300,7 @@ def check_refused(path, code, *words):
         need(word in v["text"], "no word about '%s': %s" % (word, v["text"]))
     same(facts["memory"], None, "memory")
     check_container(facts, path)
-    need("does not run" in answer("show", path).decode(), "no verdict")
+    need("does not run" in answer("show", path, code=4).decode(), "no verdict")
     sentence("show", path, "--plan", code=4)
 
 
@@ -321,7 +321,7 @@ def check_missing_key(path, tmp):
 def check_missing_tensor(path, tmp):
     out = patched(path, os.path.join(tmp, "tensor.gguf"), b"blk.1.ffn_down.weight", b"blk.1.ffn_dawn.weight")
     check_refused(out, "bad_file", "blk.1.ffn_down.weight")
-    facts = json.loads(answer("show", out, "--json"))
+    facts = json.loads(answer("show", out, "--json", code=4))
     same(facts["model"]["layers"], 6, "layers, although it does not run")
 
 
@@ -393,12 +393,12 @@ def check_hostile(tmp):
         ("most", 10, struct.pack("<Q", 2**64 - 1)),
         ("bits", 9, struct.pack("<IQ", 7, 2000) + b"\x01" * 2000),
     ])
-    out = answer("show", path)
+    out = answer("show", path, code=4)
     bad = [c for c in out.decode() if (ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c == "\u202e"]
     need(not bad, "control characters: %r" % bad[:5])
     need("\\x1B[31m" in out.decode() and "true x2000" in out.decode(), "escapes")
     need(max(len(l) for l in out.decode().splitlines()) <= PAGE, "a long line")
-    facts = json.loads(answer("show", path, "--json"))
+    facts = json.loads(answer("show", path, "--json", code=4))
     same(facts["name"], "a\x07b\ufffd\x9bc\u202ed\n\"\\", "name")
     keys = facts["files"][0]["metadata"]
     same(len(keys["long"]["value"]), 5000, "a long string")
@@ -429,7 +429,7 @@ def check_split(parts, tmp):
     alone = os.path.join(tmp, "alone")
     os.mkdir(alone)
     lost = shutil.copy(parts[-1], alone)
-    v = json.loads(answer("show", lost, "--json"))["verdict"]
+    v = json.loads(answer("show", lost, "--json", code=4))["verdict"]
     same((v["runs"], v["code"]), (False, "not_found"), "verdict without the other parts")
 
 
