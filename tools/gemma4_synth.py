@@ -3,6 +3,7 @@
 
   gemma4_synth.py PRESET OUT.gguf [--type T] [--seed N] [--vocab N] [--layers N] [--ctx N]
                   [--chat-template FILE] [--full-tensors] [--loose-mins] [--layout ollama] [--early]
+                  [--holes]
 
 PRESET is one of the names in PRESETS below. T is f32, f16, bf16, a single block type (q8_0
 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4: every matrix in it, with the
@@ -297,6 +298,7 @@ def main(argv=None):
     ap.add_argument("--sharp", action="store_true", help="one token in 1024 has a large logit, so that distributions are sharp")
     ap.add_argument("--layout", default="llama.cpp", choices=["llama.cpp", "ollama"])
     ap.add_argument("--early", action="store_true", help="experts as in Ollama's first files: separate gate and up, old scale name")
+    ap.add_argument("--holes", action="store_true", help="no weights: a file of the same size that takes little space")
     ap.add_argument("--quiet", action="store_true")
     a = ap.parse_args(argv)
     cfg = dict(PRESETS[a.preset])
@@ -313,7 +315,7 @@ def main(argv=None):
         gguf_ollama.early_experts(m.w)
     if a.layout == "ollama":
         gguf_ollama.relayout(m.w)
-    m.w.save(a.out)
+    m.w.save(a.out, a.holes)
     if a.quiet:
         return
     total = sum(int(np.prod(ne, dtype=np.int64)) for _, _, ne, _ in m.w.tensors)

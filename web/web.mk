@@ -87,7 +87,7 @@ build/web/packed: $(PACKAGE_TS) $(wildcard web/package/*.json web/package/*.md) 
 
 # On the software adapter, unless the environment names another (tools/gpu-env.sh).
 test-web: | setup
-	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(MODELS)/large-vocab.gguf $(B)/bezel
+	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(MODELS)/large-vocab.gguf $(B)/bezel $(B)/tests/gpu/list_pipelines
 	@$(PYTHON) tests/run.py web-full
 
 -include $(WEB_OBJ:.o=.d) $(MT_OBJ:.o=.d)
