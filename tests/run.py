@@ -130,7 +130,8 @@ def suite_gpu(full):
     for t in names("tests/gpu/test_*.c"):
         yield t, on_gpu(f"build/tests/gpu/{t}"), {} if full or t in GPU_FULL else QUICK
     for t in names("tests/gpu/test_*.py"):
-        yield t, on_gpu(PYTHON, f"tests/gpu/{t}.py", "build/bezel", MODELS), {}
+        uses = ["build/tests/gpu/lose_device.so"] if t == "test_serve" else []
+        yield t, on_gpu(PYTHON, f"tests/gpu/{t}.py", "build/bezel", MODELS, *uses), {}
 
 
 def suite_gpu_asan(full):
@@ -148,7 +149,8 @@ def suite_web(full):
     for t in [*both, "test_matrices", "test_engine", "test_media", "test_embeddings", "test_package", "test_worker", "test_download"]:
         for host in ["node", "deno"] if t in both else ["node"]:
             runtime = node() if host == "node" else deno
-            yield f"{host} {t}", on_gpu(*runtime, f"build/web/js/tests/web/{t}.js"), {} if full else QUICK
+            uses = ["build/tests/gpu/list_pipelines"] if t == "test_matrices" else []
+            yield f"{host} {t}", on_gpu(*runtime, f"build/web/js/tests/web/{t}.js", *uses), {} if full else QUICK
 
 
 def suite_browser(full):

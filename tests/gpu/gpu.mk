@@ -6,6 +6,12 @@ GPU_TESTS = $(GPU_TEST_SRC:tests/%.c=$(B)/tests/%)
 # Counts allocations by standing in for the allocator.
 $(B)/tests/gpu/test_tokens: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
+# Preloaded into a program, it takes GPU devices away.
+$(B)/tests/gpu/lose_device.so: tests/gpu/lose_device.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD $@)
+	$(Q)$(CC) $(STD) $(WARNINGS) -O1 -fPIC -shared -o $@ $< -ldl
+
 .PHONY: gpu-programs test-gpu
 gpu-programs: $(GPU_TESTS)
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """serve with a model on the GPU: several clients in one batch.
 
-    test_serve.py PROGRAM MODELS
+    test_serve.py PROGRAM MODELS LOSES_DEVICE
+
+LOSES_DEVICE: build/tests/gpu/lose_device.so
 """
 import os
 import sys
+import tempfile
 import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -48,11 +51,27 @@ def automatic():
     need(on_gpu or "emulated" in err, err)
 
 
+def lost():
+    """the device is lost again and again while answers are computed: they are those of a device that stays"""
+    options = [os.path.join(MODELS, "nano-e-f32.gguf"), "--device", "gpu", "--parallel", "2"]
+    body = {**BODY, "max_tokens": 8, "logit_bias": {"1": -100, "106": -100}}
+    with Serving(BEZEL, *options) as calm:
+        want = calm.post("/v1/chat/completions", body)["choices"]
+    with tempfile.NamedTemporaryFile() as log:
+        env = {"LD_PRELOAD": os.path.abspath(sys.argv[3]), "LOSE_DEVICE_AFTER": "30", "LOSE_DEVICE_LOG": log.name}
+        with Serving(BEZEL, *options, env=env) as s:
+            for _ in range(4):
+                same(s.post("/v1/chat/completions", body)["choices"], want, "the answer")
+            need(os.path.getsize(log.name) > 0, "the device was not lost")
+            same(s.end(), (0, ""), "exit code and messages")
+
+
 def main():
     case("--device auto", automatic)
     with Serving(BEZEL, os.path.join(MODELS, "nano-e-f32.gguf"), "--device", "gpu", "--parallel", "4") as s:
         case("several clients in one batch", together, s)
         code, err = s.end()
+        case("the device is lost", lost)
         case("the end", lambda: same((code, err), (0, ""), "exit code and messages"))
     return finish()
 

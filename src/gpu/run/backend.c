@@ -71,8 +71,7 @@ bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_
     case GPU_PIPELINE_FAILED: return BZ_PASS_ERROR;
     case GPU_PIPELINE_READY: break;
     }
-    const bz_kv *kv = rows->kv ? rows->kv[0] : NULL; /* towers have no caches */
-    const kv_pool *pool = kv ? kv->pool : NULL;      /* that of all sequences of the pass */
+    const kv_pool *pool = gpu_pool_of(rows);
     if (!s->list || s->recorded_for != generations(b, pool)) {
         if (gpu_record(b, s, pool, err) != BZ_OK) {
             return BZ_PASS_ERROR;

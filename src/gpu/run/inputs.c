@@ -177,7 +177,7 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         row[2] = i < rows->n_out ? rows->out[i] : 0;
     }
     gpu_write(b->g, b->rows, 0, block, (ROWS_LIST + 3 * rows->n) * sizeof *block);
-    if (rows->kv && ((const bz_kv *)rows->kv[0])->pool->capacity > 1) {
+    if (rows->kv && gpu_pool_of(rows)->capacity > 1) {
         write_sequences(b, rows);
     }
     if (rows->uniform) {

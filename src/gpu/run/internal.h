@@ -64,6 +64,13 @@ struct bz_kv {
     uint32_t index, first, rows;
 };
 
+/* That of all sequences of the pass; NULL for towers, which have no caches. Sequences without rows
+ * may have none. */
+static inline kv_pool *gpu_pool_of(const bz_rows *rows)
+{
+    return rows->kv ? ((const bz_kv *)rows->kv[rows->seq[0]])->pool : NULL;
+}
+
 /* ---- the parameter block of a pass ------------------------------------------------------ */
 
 /* As kernels/common/pass.wgsl reads it, in words. */
