@@ -1,5 +1,7 @@
 #include "cli/sandbox.h"
 
+#include "cli/sandbox_gpu.h"
+
 #include <string.h>
 
 #if defined(__linux__)
@@ -37,7 +39,6 @@ static const unsigned refused[] = {
     SYS_rt_tgsigqueueinfo,
     SYS_process_vm_readv,
     SYS_process_vm_writev,
-    SYS_kcmp,
 #if !defined(__SANITIZE_ADDRESS__) &&                                                              \
     !defined(__SANITIZE_THREAD__) /* they look for leaks with it */
     SYS_ptrace,
@@ -76,7 +77,7 @@ static const unsigned refused[] = {
 #endif
 };
 
-enum { N_REFUSED = sizeof refused / sizeof *refused, MAX_FILTER = N_REFUSED * 2 + 40 };
+enum { N_REFUSED = sizeof refused / sizeof *refused, MAX_FILTER = N_REFUSED * 2 + 60 };
 
 typedef struct filter {
     struct sock_filter code[MAX_FILTER];
@@ -85,7 +86,9 @@ typedef struct filter {
 
 static void put(filter *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
 {
-    f->code[f->n++] = (struct sock_filter){code, yes, no, k};
+    if (f->n < MAX_FILTER) { /* the kernel refuses a filter that is cut off */
+        f->code[f->n++] = (struct sock_filter){code, yes, no, k};
+    }
 }
 
 static void load(filter *f, size_t offset)
@@ -147,6 +150,8 @@ static bool filter_calls(void)
 #endif
     check_argument(&f, SYS_socket, 0, BPF_JEQ, AF_UNIX, false); /* no network */
     check_argument(&f, SYS_clone, 0, BPF_JSET, new_namespaces, true);
+    check_argument(&f, SYS_kcmp, 0, BPF_JEQ, (uint32_t)getpid(), false); /* drivers: same file? */
+    check_argument(&f, SYS_kcmp, 1, BPF_JEQ, (uint32_t)getpid(), false);
     check_argument(&f, SYS_tgkill, 0, BPF_JEQ, (uint32_t)getpid(), false);
     check_kill(&f);
     check_argument(&f, SYS_ioctl, 1, BPF_JEQ, TIOCSTI, true); /* types into the terminal */
@@ -157,6 +162,11 @@ static bool filter_calls(void)
 #else
     return false;
 #endif
+}
+
+static bool on_gpu(const cli_options *o)
+{
+    return o->device && strcmp(o->device, "gpu") == 0;
 }
 
 /* ---- files (Landlock) ------------------------------------------------------------------------ */
@@ -211,6 +221,18 @@ static void allow_output(int rules, const char *file, uint64_t access)
     allow_path(rules, !slash ? "." : n ? folder : "/", access);
 }
 
+typedef struct gpu_rules {
+    int rules;
+    uint64_t write;
+} gpu_rules;
+
+static void allow_driver(void *user, const char *path, bool folder)
+{
+    const gpu_rules *g = user;
+    const uint64_t file = g->write & (LL_WRITE_FILE | LL_TRUNCATE);
+    allow_path(g->rules, path, folder ? g->write : file);
+}
+
 static bool confine_files(const cli_options *o, bool saves_anywhere)
 {
     const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LL_VERSION);
@@ -233,6 +255,9 @@ static bool confine_files(const cli_options *o, bool saves_anywhere)
         allow_output(rules, o->features, output);
         allow_output(rules, o->trace, output);
         allow_output(rules, o->session, output | LL_REMOVE_FILE); /* and replaced */
+        if (on_gpu(o)) {
+            sandbox_gpu_paths(allow_driver, &(gpu_rules){rules, write});
+        }
     }
     const bool ok = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(rules);
@@ -249,22 +274,45 @@ static bool confine_files(const cli_options *o, bool saves_anywhere)
 
 #endif
 
+typedef struct confinement {
+    const cli_options *options;
+    bool saves_anywhere;
+} confinement;
+
 /* Both, as far as the kernel has them; false: not all of it. */
-static bool confine(const cli_options *o, bool saves_anywhere)
+static bool confine(void *user)
 {
+    const confinement *c = user;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return false;
     }
-    const bool files = confine_files(o, saves_anywhere);
+    const bool files = confine_files(c->options, c->saves_anywhere);
     return filter_calls() && files;
+}
+
+/* Drivers differ; one that does not work inside must not be lost by being confined. */
+static bool driver_works(confinement *c)
+{
+    return !on_gpu(c->options) || sandbox_gpu_works(confine, c);
 }
 
 #else
 
-static bool confine(const cli_options *o, bool saves_anywhere)
+typedef struct confinement {
+    const cli_options *options;
+    bool saves_anywhere;
+} confinement;
+
+static bool confine(void *user)
 {
-    (void)o, (void)saves_anywhere;
+    (void)user;
     return false;
+}
+
+static bool driver_works(confinement *c)
+{
+    (void)c;
+    return true;
 }
 
 #endif
@@ -273,20 +321,22 @@ bool sandbox_enter(const cli_options *o, bool saves_anywhere, int *exit_code)
 {
     static bool entered;
     const char *mode = o->sandbox ? o->sandbox : "auto";
-    const bool on = strcmp(mode, "on") == 0, gpu = o->device && strcmp(o->device, "gpu") == 0;
+    const bool on = strcmp(mode, "on") == 0;
     if (!on && strcmp(mode, "auto") != 0 && strcmp(mode, "off") != 0) {
         fprintf(stderr, "bezel: unknown sandbox '%s'; use auto, on or off.\n", mode);
         *exit_code = EXIT_USAGE;
         return false;
     }
-    if (entered || strcmp(mode, "off") == 0 || (gpu && !on)) {
+    if (entered || strcmp(mode, "off") == 0) {
         return true;
     }
     entered = true;
-    if (gpu || (!confine(o, saves_anywhere) && on)) {
+    confinement c = {o, saves_anywhere};
+    const bool works = driver_works(&c);
+    if ((!works || !confine(&c)) && on) {
         fprintf(stderr, "bezel: '--sandbox on' is not possible: %s.\n",
-                gpu ? "drivers of a GPU need more than it allows"
-                    : "it needs Linux 5.13 or later with Landlock and seccomp");
+                works ? "it needs Linux 5.13 or later with Landlock and seccomp"
+                      : "no GPU can be opened inside; 'bezel doctor' says whether there is one");
         *exit_code = EXIT_CANNOT;
         return false;
     }

@@ -42,6 +42,23 @@ def doctor():
     need(1e7 < got["bytes_per_s"] < 1e14 and 0 < got["dispatch_us"] < 1e5 and 0 < got["round_trip_us"] < 1e6, str(got))
 
 
+def sandboxed():
+    """a model on the GPU in the sandbox: the same answer, and every thread is confined while it computes"""
+    answers = [bezel("run", MODEL, "hi", "--device", "gpu", "-n", "3", "--temp", "0", "--sandbox", mode) for mode in ("off", "on")]
+    need(answers[0] == answers[1], str(answers))
+    with subprocess.Popen([BEZEL, "run", MODEL, "--prompts", "-", "--device", "gpu", "--parallel", "1", "-n", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as p:
+        p.stdin.write('{"prompt": "hi"}\n')
+        p.stdin.flush()
+        p.stdout.readline()
+        modes = set()
+        for thread in os.listdir(f"/proc/{p.pid}/task"):
+            with open(f"/proc/{p.pid}/task/{thread}/status", encoding="utf-8") as f:
+                modes.add(next(line.split()[1] for line in f if line.startswith("Seccomp:")))
+        _, err = p.communicate("", timeout=600)
+    need(p.returncode == 0 and modes == {"2"}, f"{p.returncode} {modes} {err}")
+
+
 def bench_text():
     out = bezel("bench", MODEL, "--device", "gpu", "-p", "20", "-n", "4", "--repeat", "1")
     for pattern in (r"^bezel \S+ on gpu, \S", r"^  prefill +20 +[\d.]+ +[\d.]+  tokens/s$", r"^  decode +4 +[\d.]+ +[\d.]+  tokens/s$",
@@ -134,7 +151,7 @@ def together():
 def main():
     for name, test in (("gpu doctor", doctor), ("gpu bench", bench_text), ("gpu bench as JSON", bench_json),
                        ("gpu show --plan", show), ("gpu logits --no-fuse", no_fuse), ("gpu run --no-fuse", run),
-                       ("gpu prompts together", together)):
+                       ("gpu prompts together", together), ("gpu sandbox", sandboxed)):
         case(name, test)
     return finish()
 
