@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json_read.h"
-#include "wasm/host.h"
+#include "wasm/handles.h"
 #include "wasm/options.h"
 
 /* An embedder with the memory of its job's texts. */
@@ -20,12 +20,15 @@ typedef struct wasm_embedder {
 
 EXPORT(model_embedding) uint32_t wasm_model_embedding(const bz_model *m)
 {
-    return bz_model_embedding(m);
+    return handle_is(HANDLE_MODEL, m) ? bz_model_embedding(m) : 0;
 }
 
 EXPORT(embedder_new)
 wasm_embedder *wasm_embedder_new(host *h, const bz_model *m, const char *json, uint32_t len)
 {
+    if (!(handle_check(h, HANDLE_MODEL, m) && handle_memory(h, json, len))) {
+        return NULL;
+    }
     bz_embedder_options options;
     bz_arena arena = {0};
     wasm_embedder *w = calloc(1, sizeof *w);
@@ -39,25 +42,31 @@ wasm_embedder *wasm_embedder_new(host *h, const bz_model *m, const char *json, u
         w = NULL;
     }
     bz_arena_free(&arena);
-    return w;
+    return handle_add(HANDLE_EMBEDDER, w, m);
 }
 
-EXPORT(embedder_free) void wasm_embedder_free(wasm_embedder *w)
+void wasm_embedder_destroy(void *embedder)
 {
+    wasm_embedder *w = embedder;
     bz_embedder_free(w->e);
     bz_arena_free(&w->arena);
     free(w);
 }
 
+EXPORT(embedder_free) void wasm_embedder_free(wasm_embedder *w)
+{
+    handle_free(HANDLE_EMBEDDER, w);
+}
+
 EXPORT(embedder_longest) uint32_t wasm_embedder_longest(const wasm_embedder *w)
 {
-    return bz_embedder_longest(w->e);
+    return handle_is(HANDLE_EMBEDDER, w) ? bz_embedder_longest(w->e) : 0;
 }
 
 /* A sentence, terminated; 0: none. */
 EXPORT(embedder_notice) const char *wasm_embedder_notice(const wasm_embedder *w)
 {
-    return bz_embedder_notice(w->e);
+    return handle_is(HANDLE_EMBEDDER, w) ? bz_embedder_notice(w->e) : NULL;
 }
 
 static bool read_ids(bz_embed_input *in, const bz_json_node *list, bz_arena *arena)
@@ -97,11 +106,16 @@ EXPORT(embed)
 bz_job *wasm_embed(host *h, wasm_embedder *w, const char *inputs, uint32_t len, const char *json,
                    uint32_t json_len)
 {
+    if (!(handle_check(h, HANDLE_EMBEDDER, w) && handle_memory(h, inputs, len) &&
+          handle_memory(h, json, json_len))) {
+        return NULL;
+    }
     const bz_json_node *list;
     bz_embed_options options;
     bz_embed_input *texts;
     bz_job *job = NULL;
-    bz_arena_free(&w->arena); /* of the job before */
+    handle_free_users(w); /* the job before, and its memory */
+    bz_arena_free(&w->arena);
     w->arena = (bz_arena){0};
     if (bz_wasm_embed_options(&options, (bz_str){json, json_len}, &w->arena, &h->error) != BZ_OK ||
         bz_json_read(&list, inputs, len, &w->arena, &h->error) != BZ_OK) {
@@ -113,7 +127,7 @@ bz_job *wasm_embed(host *h, wasm_embedder *w, const char *inputs, uint32_t len, 
         return NULL;
     }
     bz_embed_texts(w->e, texts, list->n, &options, &job, &h->error);
-    return job;
+    return handle_add(HANDLE_JOB, job, w);
 }
 
 /* report: where the vectors are, their count, the numbers of each, where the counts of tokens are;
@@ -122,6 +136,9 @@ EXPORT(job_vectors) void wasm_job_vectors(host *h, const bz_job *job)
 {
     size_t n;
     uint32_t d;
+    if (!handle_check(h, HANDLE_JOB, job)) {
+        return;
+    }
     h->report.numbers[0] = address(bz_job_vectors(job, &n, &d));
     h->report.numbers[1] = (double)n;
     h->report.numbers[2] = d;

@@ -2,6 +2,7 @@
  * repeatable: an input depends on the seed only. */
 import { Bezel, BezelError } from "../../web/package/src/index.js";
 import { parseBlocks } from "../../web/app/src/markdown.js";
+import { fuzzExports } from "./fuzz_exports.js";
 import { localOptions, nano } from "./package.js";
 import { readBytes } from "./platform.js";
 
@@ -90,4 +91,6 @@ const model: FuzzTarget = {
     },
 };
 
-export const fuzzTargets = [markdown, model];
+const calls: FuzzTarget = { name: "exports", run: async (seed) => await fuzzExports(randomFrom(seed)) };
+
+export const fuzzTargets = [markdown, model, calls];
