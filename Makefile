@@ -76,7 +76,7 @@ help:
 #?   make asan          the tests under AddressSanitizer and UBSan, in full
 #?   make tsan          the tests of threads under ThreadSanitizer
 #?   make arm64         the tests cross-built for arm64, under qemu
-#?   make fuzz          every fuzz target for FUZZ_SECONDS=60; fails on a finding
+#?   make fuzz          every fuzz target for FUZZ_SECONDS=60, FUZZ_RUNS=N executions at most; fails on a finding
 #?   make format        clang-format all C sources
 #? Measure
 #?   make bench         kernels, tokenizer and a model; MODEL=file.gguf; PEER=, llama.cpp's programs
@@ -219,7 +219,11 @@ arm64: | setup
 
 # ---- fuzzing ----------------------------------------------------------------------
 
+# For each target. FUZZ_RUNS ends it earlier unless 0; FUZZ_JOBS processes work at it.
 FUZZ_SECONDS ?= 60
+FUZZ_RUNS ?= 0
+FUZZ_JOBS ?= 1
+FUZZ_TARGETS ?= $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%) node
 FUZZ_FLAGS = -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
@@ -230,7 +234,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 fuzz: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models
-	@$(PYTHON) tests/fuzz/run.py $(FUZZ_SECONDS) $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
+	@$(PYTHON) tests/fuzz/run.py $(FUZZ_SECONDS) $(FUZZ_RUNS) $(FUZZ_JOBS) $(FUZZ_TARGETS)
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)

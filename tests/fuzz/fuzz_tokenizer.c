@@ -179,47 +179,81 @@ static void check_text(const bz_tokenizer *t, naive_vocab *v, bool literal, cons
     }
 }
 
+/* A vocabulary, as a file has it and as the naive encoder does. */
+typedef struct vocab {
+    naive_vocab naive;
+    gguf_build built;
+    bz_gguf gguf;
+    bz_tokenizer *tokenizer; /* NULL: refused */
+    bool literal;
+} vocab;
+
+/* From v->naive; it stays where it is. */
+static void finish_vocab(vocab *v, bool ollama)
+{
+    bz_error err = {0};
+    uint64_t need;
+    if (ollama) { /* so that the naive encoder sees the types that the file has */
+        for (size_t i = 0; i < v->naive.n_tokens; i++) {
+            int type = v->naive.token[i].type;
+            v->naive.token[i].type = type == CONTROL || type == USER_DEFINED ? CONTROL : NORMAL;
+        }
+    }
+    for (size_t i = 0; i < v->naive.n_tokens; i++) {
+        v->literal = v->literal || v->naive.token[i].type == USER_DEFINED;
+    }
+    gb_init(&v->built);
+    naive_put_keys(&v->naive, ollama, &v->built);
+    gb_finish(&v->built);
+    must(bz_gguf_parse(&v->gguf, v->built.bytes, v->built.size, v->built.file_size, &need, &err) ==
+         BZ_GGUF_DONE);
+    if (bz_tokenizer_new(&v->tokenizer, &v->gguf, &err) != BZ_OK) {
+        must(v->tokenizer == NULL && err.code != BZ_OK && err.text[0]);
+    }
+}
+
+static void free_vocab(vocab *v)
+{
+    bz_tokenizer_free(v->tokenizer);
+    bz_gguf_free(&v->gguf);
+    gb_free(&v->built);
+    naive_free(&v->naive);
+}
+
+/* Made once: that takes a hundred times as long as the text of a usual input. */
+static vocab *fixed(bool ollama)
+{
+    static vocab made[2];
+    vocab *v = &made[ollama];
+    if (!v->tokenizer) {
+        fixed_vocab(&v->naive);
+        naive_add_bytes(&v->naive, BYTE);
+        finish_vocab(v, ollama);
+        must(v->tokenizer != NULL);
+    }
+    return v;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *p = data, *end = data + size;
-    uint8_t flags = take(&p, end);
-    naive_vocab v = {0};
-    bool literal = false;
+    const uint8_t flags = take(&p, end);
+    vocab own = {0}, *v = &own;
     if (flags & VOCAB) {
-        read_vocab(&v, &p, end);
-    } else {
-        fixed_vocab(&v);
-    }
-    if (!(flags & VOCAB) || !(flags & NO_BYTES)) {
-        naive_add_bytes(&v, BYTE);
-    }
-    if (flags & OLLAMA) { /* so that the naive encoder sees the types that the file has */
-        for (size_t i = 0; i < v.n_tokens; i++) {
-            int type = v.token[i].type;
-            v.token[i].type = type == CONTROL || type == USER_DEFINED ? CONTROL : NORMAL;
+        read_vocab(&own.naive, &p, end);
+        if (!(flags & NO_BYTES)) {
+            naive_add_bytes(&own.naive, BYTE);
         }
-    }
-    for (size_t i = 0; i < v.n_tokens; i++) {
-        literal = literal || v.token[i].type == USER_DEFINED;
-    }
-    gguf_build b;
-    bz_gguf gguf;
-    bz_tokenizer *t;
-    bz_error err = {0};
-    uint64_t need;
-    gb_init(&b);
-    naive_put_keys(&v, flags & OLLAMA, &b);
-    gb_finish(&b);
-    must(bz_gguf_parse(&gguf, b.bytes, b.size, b.file_size, &need, &err) == BZ_GGUF_DONE);
-    if (bz_tokenizer_new(&t, &gguf, &err) == BZ_OK) {
-        check_text(t, &v, literal, p, end);
-        check_decoder(t, data, size);
-        bz_tokenizer_free(t);
+        finish_vocab(&own, flags & OLLAMA);
     } else {
-        must(t == NULL && err.code != BZ_OK && err.text[0]);
+        v = fixed(flags & OLLAMA);
     }
-    bz_gguf_free(&gguf);
-    gb_free(&b);
-    naive_free(&v);
+    if (v->tokenizer) {
+        check_text(v->tokenizer, &v->naive, v->literal, p, end);
+        check_decoder(v->tokenizer, data, size);
+    }
+    if (v == &own) {
+        free_vocab(&own);
+    }
     return 0;
 }
