@@ -109,6 +109,11 @@ bz_status bz_store_name_parse(bz_store_name *name, const char *text, bz_error *e
         if (status == BZ_OK && more) {
             drop_scheme(&rest);
             status = set_part(name, HOST, rest, err);
+            /* Its name would be read as one of hf.co's when it is written and read again. */
+            if (status == BZ_OK && strncmp(name->host, hugging_face, strlen(hugging_face)) == 0) {
+                status = bz_fail(err, BZ_BAD_REQUEST,
+                                 "its host cannot be called hf, as 'hf:' stands for hf.co");
+            }
         }
     }
     return status;
