@@ -19,7 +19,7 @@ typedef enum handle_kind {
     HANDLE_TURN,
     HANDLE_ENCODER,
     HANDLE_EMBEDDER, /* a wasm_embedder of embed.c */
-    HANDLE_MEDIA /* once per reference */
+    HANDLE_MEDIA     /* once per reference */
 } handle_kind;
 
 /* Lists an object, which may be NULL, and returns it. Without memory for that the object is freed
