@@ -62,6 +62,9 @@ static bz_status read_head(loading *l, const bz_session *s, bz_error *err)
 static bz_status read_media(loading *l, const bz_session *s, bz_error *err)
 {
     const uint32_t width = s->model->text.config.width;
+    if (l->head.n_spans > l->head.n) { /* each has rows of its own */
+        return damaged(l, "an image or audio clip in it is broken", err);
+    }
     l->spans = calloc((size_t)l->head.n_spans + 1, sizeof *l->spans);
     if (!l->spans) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a saved session.");
