@@ -328,7 +328,6 @@ const cli_verb cli_run_verb = {
     "  bezel run \"Tell me a story about a fox.\"\n"
     "  bezel run pebble-diffusion \"Tell me a story about a fox.\"\n"
     "  bezel run gemma4:e2b\n"
-    "  bezel run model.gguf \"Why is the sky blue?\" --no-think\n"
     "  bezel run gemma4:e2b \"Summarize this letter:\" < letter.txt > answer.txt\n"
     "  bezel run gemma4:e2b --image cat.jpg \"What is this?\"\n"
     "  bezel run gemma4:e2b --prompts in.jsonl --out out.jsonl\n\n"

@@ -273,7 +273,7 @@ bz_status bz_session_load(bz_session *s, const char *path, bz_error *err)
     bz_status status = bz_os_map_file(path, &map, err);
     if (status == BZ_OK) {
         bz_lock_take(bz_model_lock(s->model));
-        status = bz_saved_read(s, map.data, map.size, path, err);
+        status = bz_saved_read(s, map.data, (size_t)map.size, path, err);
         bz_lock_give(bz_model_lock(s->model));
         bz_os_unmap(&map);
     }

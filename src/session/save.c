@@ -10,7 +10,7 @@ void bz_saved_model_hash(const bz_model *m, saved_head *head)
     bz_sha256_begin(&hash);
     for (size_t i = 0; i < m->n_files; i++) {
         const model_file *f = &m->files[i];
-        bz_sha256_add(&hash, f->data ? f->data : f->header, f->gguf.header_size);
+        bz_sha256_add(&hash, f->data ? f->data : f->header, (size_t)f->gguf.header_size);
         bz_sha256_add(&hash, &f->size, sizeof f->size);
     }
     bz_sha256_end(&hash, head->model);
@@ -20,7 +20,7 @@ void bz_saved_model_hash(const bz_model *m, saved_head *head)
     }
     bz_sha256_begin(&hash); /* models that differ in nothing but their training */
     for (uint32_t i = 0; i < m->text.weights.table.n; i++) {
-        const uint64_t size = m->text.weights.table.info[i].size;
+        const size_t size = (size_t)m->text.weights.table.info[i].size;
         if (m->weight_bytes[i]) {
             bz_sha256_add(&hash, m->weight_bytes[i], size < SAMPLE ? size : SAMPLE);
         }
