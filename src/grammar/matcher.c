@@ -94,7 +94,7 @@ void bz_matcher_restart(bz_matcher *m)
     m->set = first_set(m);
 }
 
-static bz_status check(const bz_matcher *m, bz_error *err)
+bz_status bz_matcher_check(const bz_matcher *m, bz_error *err)
 {
     if (m->sets.ambiguous) {
         return bz_fail(err, BZ_BAD_SCHEMA,
@@ -273,7 +273,7 @@ bz_status bz_matcher_mask(bz_matcher *m, bz_token_mask *out, bz_error *err)
     if (!k) {
         k = bz_config_sets_failed(&m->sets) ? NULL : make_mask(m);
     }
-    const bz_status status = check(m, err);
+    const bz_status status = bz_matcher_check(m, err);
     if (status == BZ_OK && k) {
         *out = (bz_token_mask){k->bits, k->n, bz_matcher_can_end(m)};
     }

@@ -34,7 +34,9 @@ void bz_matcher_restart(bz_matcher *m);
 /* Fails without memory, and for a grammar that is too ambiguous; then the matcher is of no more
  * use. */
 bz_status bz_matcher_mask(bz_matcher *m, bz_token_mask *out, bz_error *err);
-/* False: no text of the grammar continues so; the state stays the same. */
+/* The error after which it is of no more use; OK: there was none. */
+bz_status bz_matcher_check(const bz_matcher *m, bz_error *err);
+/* False: no text of the grammar continues so, or the matcher failed; the state stays the same. */
 bool bz_matcher_take(bz_matcher *m, const char *bytes, size_t n);
 bool bz_matcher_take_token(bz_matcher *m, int32_t id);
 bool bz_matcher_can_end(const bz_matcher *m);

@@ -276,7 +276,8 @@ static bz_status not_allowed(int32_t id, bz_error *err)
 static bz_status take_text(bz_constraint *c, int32_t id, bz_error *err)
 {
     if (!bz_matcher_take_token(c->m, id)) {
-        return not_allowed(id, err);
+        const bz_status status = bz_matcher_check(c->m, err);
+        return status == BZ_OK ? not_allowed(id, err) : status;
     }
     if (c->at_forced < c->forced.n && c->forced.id[c->at_forced] == id) {
         c->at_forced++;
