@@ -3,11 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MANY = 2048, /* staying tokens from which on bits are smaller and faster than a list */
-    MAX_LEVELS =
-        32 /* rounds that have bits of their own: nearly all tokens have fewer characters */
-};
+enum { MANY = 2048 }; /* staying tokens from which on bits are smaller and faster than a list */
 
 typedef struct gatherer {
     bz_sets *s;
@@ -133,7 +129,7 @@ static bool make_levels(gatherer *g, bz_base *b)
     uint32_t most = 0, kept = 0;
     for (uint32_t i = 0; i < g->n_staying; i++) {
         const uint32_t rounds = g->staying[i].rounds;
-        most = rounds < MAX_LEVELS && rounds > most ? rounds : most;
+        most = rounds < BZ_BASE_LEVELS && rounds > most ? rounds : most;
     }
     b->n_levels = most + 1;
     b->levels = calloc(b->n_levels * words, sizeof *b->levels);
@@ -142,13 +138,17 @@ static bool make_levels(gatherer *g, bz_base *b)
     }
     for (uint32_t i = 0; i < g->n_staying; i++) {
         const bz_staying x = g->staying[i];
-        if (x.rounds >= MAX_LEVELS) {
+        if (x.rounds >= BZ_BASE_LEVELS) {
             g->staying[kept++] = x;
             continue;
         }
         b->levels[x.rounds * words + ((uint32_t)x.id >> 6)] |= (uint64_t)1 << (x.id & 63);
+        b->counts[x.rounds]++;
     }
     g->n_staying = kept;
+    for (uint32_t i = 1; i < b->n_levels; i++) {
+        b->counts[i] += b->counts[i - 1];
+    }
     for (size_t i = words; i < b->n_levels * words; i++) {
         b->levels[i] |= b->levels[i - words];
     }

@@ -20,13 +20,16 @@ typedef struct bz_leaving {
     uint32_t rounds; /* before it leaves */
 } bz_leaving;
 
+enum { BZ_BASE_LEVELS = 32 }; /* nearly all tokens have fewer characters */
+
 typedef struct bz_base {
     bool safe, counted; /* all safe tokens stay; every character of them is a round */
     /* Staying tokens: many as bits, by rounds up to n_levels - 1 (those of a level include those of
      * the levels before it), the others as a list. */
     uint64_t *levels; /* [n_levels][words of the vocabulary] */
     uint32_t n_levels;
-    bz_staying *staying; /* [n_staying] */
+    uint32_t counts[BZ_BASE_LEVELS]; /* tokens of a level */
+    bz_staying *staying;             /* [n_staying] */
     uint32_t n_staying;
     /* Leaving tokens: the tree of their bytes after the rule. Its tokens are indexes in `leaving`.
      */

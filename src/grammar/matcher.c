@@ -118,9 +118,35 @@ static const bz_base *base_of(bz_matcher *m, uint32_t state)
     return m->bases[state];
 }
 
-static inline void set_bit(uint64_t *bits, int32_t id)
+static inline void set_bit(kept_mask *k, int32_t id)
 {
-    bits[(uint32_t)id >> 6] |= (uint64_t)1 << (id & 63);
+    const uint64_t bit = (uint64_t)1 << (id & 63);
+    k->n += !(k->bits[(uint32_t)id >> 6] & bit);
+    k->bits[(uint32_t)id >> 6] |= bit;
+}
+
+static uint32_t count(const uint64_t *bits, size_t words)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < words; i++) {
+        n += bits[i] ? (uint32_t)__builtin_popcountll(bits[i]) : 0;
+    }
+    return n;
+}
+
+/* Adds tokens of which there are n. Most masks have no more than one such set, which comes first,
+ * so that nothing has to be counted. */
+static void add_set(const bz_matcher *m, kept_mask *k, const uint64_t *from, uint32_t n)
+{
+    if (k->n == 0) {
+        memcpy(k->bits, from, m->words * sizeof *from);
+        k->n = n;
+        return;
+    }
+    for (size_t i = 0; i < m->words; i++) {
+        k->bits[i] |= from[i];
+    }
+    k->n = count(k->bits, m->words);
 }
 
 /* The rounds that a loop has left after the one that runs, and those that must still come. */
@@ -130,7 +156,7 @@ typedef struct rounds_left {
 
 /* Tokens that leave the rule: their rest is read from `set`, what follows the rule. */
 static void add_leaving(bz_matcher *m, const bz_base *b, uint32_t set, rounds_left left,
-                        uint64_t *bits)
+                        kept_mask *k)
 {
     const bz_trie *t = b->rest;
     bz_sets *s = &m->sets;
@@ -147,7 +173,7 @@ static void add_leaving(bz_matcher *m, const bz_base *b, uint32_t set, rounds_le
         for (; i < end; i++) {
             const bz_leaving *x = &b->leaving[t->order[i]];
             if (x->rounds <= left.most && x->rounds >= left.least) {
-                set_bit(bits, x->id);
+                set_bit(k, x->id);
             }
         }
         m->path[depth] = to;
@@ -155,32 +181,26 @@ static void add_leaving(bz_matcher *m, const bz_base *b, uint32_t set, rounds_le
     }
 }
 
-static void add_staying(const bz_matcher *m, const bz_base *b, rounds_left left, uint64_t *bits)
+static void add_staying(const bz_matcher *m, const bz_base *b, rounds_left left, kept_mask *k)
 {
     if (b->safe) {
         const bz_safe *safe = bz_vocabulary_safe(m->v);
         const uint32_t most = b->counted ? left.most : UINT32_MAX; /* after the first character */
         const uint32_t level = most < BZ_SAFE_LEVELS ? most : BZ_SAFE_LEVELS - 1;
-        const uint64_t *from = safe->levels + level * m->words;
-        for (size_t i = 0; i < m->words; i++) {
-            bits[i] |= from[i];
-        }
+        add_set(m, k, safe->levels + level * m->words, safe->counts[level]);
         for (uint32_t i = 0; i < safe->n_longer; i++) {
             if (safe->longer[i].characters - 1 <= most) {
-                set_bit(bits, safe->longer[i].id);
+                set_bit(k, safe->longer[i].id);
             }
         }
     }
     if (b->n_levels) {
         const uint32_t level = left.most < b->n_levels ? left.most : b->n_levels - 1;
-        const uint64_t *from = b->levels + level * m->words;
-        for (size_t i = 0; i < m->words; i++) {
-            bits[i] |= from[i];
-        }
+        add_set(m, k, b->levels + level * m->words, b->counts[level]);
     }
     for (uint32_t i = 0; i < b->n_staying; i++) {
         if (b->staying[i].rounds <= left.most) {
-            set_bit(bits, b->staying[i].id);
+            set_bit(k, b->staying[i].id);
         }
     }
 }
@@ -193,7 +213,7 @@ static uint32_t after_rule(bz_matcher *m, uint32_t stack)
     return bz_set_end(&m->sets);
 }
 
-static void add_config(bz_matcher *m, bz_config c, uint64_t *bits)
+static void add_config(bz_matcher *m, bz_config c, kept_mask *k)
 {
     const bz_base *b = base_of(m, c.state);
     if (!b) {
@@ -210,9 +230,9 @@ static void add_config(bz_matcher *m, bz_config c, uint64_t *bits)
         left.least = loop->min > top.count ? loop->min - top.count : 0;
         stack = top.below;
     }
-    add_staying(m, b, left, bits);
+    add_staying(m, b, left, k);
     if (b->rest && stack != BZ_STACK_BOTTOM) {
-        add_leaving(m, b, after_rule(m, stack), left, bits);
+        add_leaving(m, b, after_rule(m, stack), left, k);
     }
 }
 
@@ -245,17 +265,14 @@ static kept_mask *make_mask(bz_matcher *m)
     }
     memset(k->bits, 0, m->words * sizeof *k->bits);
     k->set = BZ_SET_DEAD;
+    k->n = 0;
     uint32_t n;
     bz_set_configs(&m->sets, m->set, &n);
     for (uint32_t i = 0; i < n && !bz_config_sets_failed(&m->sets); i++) {
         const bz_config c = bz_set_configs(&m->sets, m->set, &n)[i]; /* the table may move */
         if (c.state < BZ_CONFIG_RETURN) {
-            add_config(m, c, k->bits);
+            add_config(m, c, k);
         }
-    }
-    k->n = 0;
-    for (size_t i = 0; i < m->words; i++) {
-        k->n += (uint32_t)__builtin_popcountll(k->bits[i]);
     }
     k->set = m->set;
     m->sets.info[m->set].mask = (uint32_t)(k - m->masks) + 1;

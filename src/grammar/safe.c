@@ -101,10 +101,14 @@ bz_status bz_safe_new(bz_safe *s, const bz_str *text, uint32_t n, bz_error *err)
             s->longer[s->n_longer++] = (bz_safe_token){(int32_t)i, characters};
         } else {
             s->levels[(characters - 1) * words + (i >> 6)] |= (uint64_t)1 << (i & 63);
+            s->counts[characters - 1]++;
         }
     }
     for (size_t i = words; i < BZ_SAFE_LEVELS * words; i++) {
         s->levels[i] |= s->levels[i - words];
+    }
+    for (int i = 1; i < BZ_SAFE_LEVELS; i++) {
+        s->counts[i] += s->counts[i - 1];
     }
     bz_safe_token *fewer = realloc(s->longer, (s->n_longer + (size_t)1) * sizeof *fewer);
     s->longer = fewer ? fewer : s->longer;

@@ -15,6 +15,7 @@ typedef struct bz_safe_token {
 } bz_safe_token;
 
 typedef struct bz_safe {
+    uint32_t counts[BZ_SAFE_LEVELS]; /* tokens of a level */
     uint64_t *levels; /* [BZ_SAFE_LEVELS][words]: safe tokens of at most 1, 2, 3 ... characters */
     bz_safe_token *longer; /* [n_longer] of more characters */
     uint32_t n_longer;
