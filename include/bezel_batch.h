@@ -46,8 +46,8 @@ BZ_API bz_status bz_batch_new(bz_batch **batch, const bz_model *model,
 BZ_API void bz_batch_free(bz_batch *batch);
 
 /* Starts a sequence in a free slot, usually the one that can reuse the longest prefix, and returns
- * its number. Of `options`, sampling, max_tokens, ignore_end and grammar may be set; the others are refused.
- * The ids are copied. */
+ * its number. Of `options`, sampling, max_tokens, ignore_end and grammar may be set; the others are
+ * refused. The ids are copied. */
 BZ_API bz_status bz_batch_start(bz_batch *batch, const int32_t *ids, size_t n,
                                 const bz_generate_options *options, uint32_t *slot, bz_error *err);
 /* Ends the sequence of a slot: in a callback for that slot, or between two steps. The slot is free

@@ -42,6 +42,9 @@ bz_status bz_dfa_append(bz_dfa *d, const bz_build *b, uint32_t start, uint32_t e
 static inline uint32_t bz_dfa_next(const bz_dfa *d, uint32_t state, uint8_t byte)
 {
     const bz_dfa_state *s = &d->states[state];
+    if (s->n_edges == 0) {
+        return BZ_DFA_DEAD;
+    }
     const bz_dfa_edge *e = d->edges + s->edges;
     uint32_t low = 0, high = s->n_edges;
     while (low < high) {

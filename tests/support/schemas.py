@@ -211,3 +211,12 @@ def document(schema, root, draw, depth=0):
         items = schema.get("items", TEXT)
         return first + ([document(items, root, draw, depth + 1) for _ in range(n)] if items is not False else [])
     return {"null": None, "boolean": draw.random() < 0.5}.get(kind) if kind in ("null", "boolean") else text(schema, draw) if kind == "string" else number(schema, draw)
+
+
+if __name__ == "__main__":  # [SCHEMA, [DOCUMENT, ...]] per line, for bench_grammar
+    import json
+    import random
+    for schema_name, one in schemas():
+        source = random.Random(schema_name)
+        styles = ({}, {"separators": (",", ":")}, {"indent": 2})
+        print(json.dumps([one, [json.dumps(document(one, one, source), ensure_ascii=False, **style) for style in styles]]))
