@@ -13,7 +13,8 @@ typedef struct embed_call {
     engine_work *work;
     embed_form form;
     bool base64;
-    size_t n; /* texts */
+    size_t n;              /* texts */
+    engine_event *vectors; /* NULL: not there yet; may come before the end */
 } embed_call;
 
 static api_style style_of(embed_form form)
@@ -98,9 +99,6 @@ static void respond(const embed_call *c, exchange *x, const engine_event *e)
     static const char no_memory[] = "Not enough memory for the vectors.";
     bz_json_buffer text = {0};
     bz_json j;
-    while (e && e->kind != ENGINE_VECTORS) {
-        e = e->next;
-    }
     if (c->n && !e) {
         api_refuse(x, style_of(c->form), 503, no_memory);
         return;
@@ -118,11 +116,26 @@ static void respond(const embed_call *c, exchange *x, const engine_event *e)
     free(text.text);
 }
 
+static void keep_vectors(embed_call *c, engine_event *events)
+{
+    while (events) {
+        engine_event *next = events->next;
+        events->next = NULL;
+        if (events->kind == ENGINE_VECTORS && !c->vectors) {
+            c->vectors = events;
+        } else {
+            engine_events_free(events);
+        }
+        events = next;
+    }
+}
+
 static void resume(void *user, exchange *x)
 {
     embed_call *c = user;
     engine_event *events;
     const engine_state state = engine_poll(c->work, &events);
+    keep_vectors(c, events);
     if (state == ENGINE_FAILED) {
         const bz_error *err = engine_error(c->work);
         if (err->code == BZ_CONTEXT_FULL && c->form != FORM_OPENAI) { /* as Ollama says it */
@@ -131,15 +144,15 @@ static void resume(void *user, exchange *x)
             api_error(x, style_of(c->form), err);
         }
     } else if (state == ENGINE_DONE) {
-        respond(c, x, events);
+        respond(c, x, c->vectors);
     }
-    engine_events_free(events);
 }
 
 static void ended(void *user)
 {
     embed_call *c = user;
     engine_release(c->work);
+    engine_events_free(c->vectors);
     free(c);
 }
 

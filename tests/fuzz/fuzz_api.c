@@ -155,6 +155,14 @@ engine_state engine_poll(engine_work *w, engine_event **out)
         *out = new_event(ENGINE_ANSWER, 0, "null", 4);
         return ENGINE_DONE;
     }
+    if (w->r.task == ENGINE_EMBED) { /* two numbers for each text */
+        const size_t bytes = 2 * sizeof(float) * w->r.n_prompts;
+        char *zeros = calloc(bytes + 1, 1);
+        must(zeros != NULL);
+        *out = new_event(ENGINE_VECTORS, 0, zeros, bytes);
+        free(zeros);
+        return ENGINE_DONE;
+    }
     if (w->left == 0) {
         w->ended = true;
         return ENGINE_DONE;
