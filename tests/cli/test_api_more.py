@@ -220,10 +220,45 @@ def check_tools(s):
     need("reasoning_content" not in plain, str(plain))
 
 
+PERSON = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 120}},
+          "required": ["name", "age"], "additionalProperties": False}
+
+
+def is_person(text):
+    value = json.loads(text)
+    need(list(value) == ["name", "age"] and len(value["name"]) <= 12 and 0 <= value["age"] <= 120, text)
+
+
+def structured(s):
+    """answers that follow a schema, and forced calls"""
+    ask = [{"role": "user", "content": "Who are you?"}]
+    form = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": PERSON}}
+    for seed in range(3):
+        body = {"messages": ask, "max_tokens": 100, "seed": seed, "response_format": form}
+        a = s.post("/v1/chat/completions", body)["choices"][0]
+        is_person(a["message"]["content"])
+        same(a["finish_reason"], "stop", "the reason")
+        chunks = s.events("/v1/chat/completions", body)
+        same("".join(c["choices"][0]["delta"].get("content") or "" for c in chunks), a["message"]["content"], "the stream")
+        is_person(s.post("/api/chat", {"messages": ask, "stream": False, "format": PERSON, "options": {"seed": seed, "num_predict": 100}})["message"]["content"])
+        is_person(s.post("/api/generate", {"prompt": "Who?", "stream": False, "format": PERSON, "options": {"seed": seed, "num_predict": 100}})["response"])
+    r = s.post("/v1/responses", {"input": "Who?", "max_output_tokens": 100, "text": {"format": {"type": "json_schema", "name": "person", "schema": PERSON}}})
+    is_person(r["output"][0]["content"][0]["text"])
+    need(isinstance(json.loads(s.post("/api/generate", {"prompt": "Who?", "stream": False, "format": "json", "options": {"seed": 1, "num_predict": 100}})["response"]), dict), "JSON mode")
+    tool = {"type": "function", "function": {"name": "meet", "strict": True, "parameters": PERSON}}
+    called = s.post("/v1/chat/completions", {"messages": ask, "max_tokens": 100, "seed": 1, "tools": [tool], "tool_choice": "required"})["choices"][0]
+    same(called["finish_reason"], "tool_calls", "the reason of a forced call")
+    value = json.loads(called["message"]["tool_calls"][0]["function"]["arguments"])
+    need(sorted(value) == ["age", "name"] and 0 <= value["age"] <= 120, str(value))
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"items": {"not": {}}}}}
+    error = s.expect(400, "POST", "/v1/chat/completions", {"messages": ask, "response_format": form})["error"]
+    need(error["code"] == "bad_schema" and "#/items/not" in error["message"], str(error))
+
+
 def main():
     with Serving(BEZEL, PEBBLE) as s:
         for name, run in (("completions", completions), ("responses", responses), ("images and audio", media), ("generate", generate), ("show and what is missing", show),
-                          ("helpers", helpers), ("thinking and tools", tools)):
+                          ("helpers", helpers), ("thinking and tools", tools), ("schemas", structured)):
             case("api: " + name, run, s)
         code, err = s.end()
         case("api: the end", lambda: same((code, err), (0, ""), "exit code and messages"))
