@@ -51,8 +51,8 @@ typedef struct bz_embed_input {
 
 typedef struct bz_embed_options {
     size_t size;
-    uint32_t dimensions; /* the first so many numbers of each vector; 0: all. The model is trained
-                            for 768, 512, 256 and 128 */
+    uint32_t dimensions; /* numbers kept of each vector, from the first on; 0: all. The model is
+                            trained for 768, 512, 256 and 128 */
     bool truncate;       /* of a longer text the beginning counts; false: it is refused */
     const char *task;    /* puts the model's words for this use before every text: "query",
                             "document", ... (bz_embed_task); NULL: nothing */

@@ -10,7 +10,7 @@
  * `out` holds at least n / 4 * 3 + 2 bytes. False: the text is not base64. */
 bool bz_base64_read(const char *text, size_t n, uint8_t *out, size_t *bytes);
 
-size_t bz_base64_size(size_t bytes); /* characters of the text of so many bytes, with padding */
+size_t bz_base64_size(size_t bytes); /* characters of the text of `bytes` bytes, with padding */
 void bz_base64_write(const uint8_t *bytes, size_t n, char *out); /* and a 0 after it */
 
 #endif

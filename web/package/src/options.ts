@@ -65,7 +65,7 @@ export interface EmbedderOptions {
 }
 
 export interface EmbedOptions {
-    /** The first so many numbers of each vector, brought to length 1 again. EmbeddingGemma is trained for 768, 512,
+    /** How many numbers of each vector are kept, from the first on; brought to length 1 again. EmbeddingGemma is trained for 768, 512,
      * 256 and 128. Default: all. */
     dimensions?: number | undefined;
     /** Of a text that is too long, the beginning counts. Default: it is refused. */
