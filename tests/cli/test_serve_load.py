@@ -210,19 +210,25 @@ def addresses(s):
             need(status in (400, 404) and json.loads(text)["error"], f"{path} with {str(name)[:40]}: {status}")
 
 
+def has_answer(c):
+    return select.select([c.sock], [], [], 0)[0] != []
+
+
 def full_queue(_):
     with Serving(BEZEL, PEBBLE, "--parallel", "2", "--queue", "3") as s:
         waiting = []
-        refused = None
-        for i in range(20):
+        while not (len(waiting) > 2 and has_answer(waiting[-1])):  # those that wait get none
+            need(len(waiting) < 6, f"{len(waiting)} requests were taken: {figures(s)}")
             c = http.client.HTTPConnection(s.host, s.port, timeout=PATIENCE)
-            c.request("POST", "/v1/chat/completions", json.dumps(body(i, 2000, **NEVER_ENDS)))
+            c.request("POST", "/v1/chat/completions", json.dumps(body(len(waiting), 2000, **NEVER_ENDS)))
             waiting.append(c)
-            status, headers, text = s.ask("POST", "/api/chat", {"model": "none", "messages": [{"role": "user", "content": "x"}]})
-            if status == 503:
-                refused = headers["Retry-After"], json.loads(text)["error"]
-                break
-        need(refused and refused[0] == "1" and "waiting" in refused[1], str(refused))
+            now = ("requests_processing",) if len(waiting) <= 2 else ("requests_processing", "requests_deferred")
+            wait_until(lambda: has_answer(c) and len(waiting) > 2 or sum(figures(s)[key] for key in now) == len(waiting), "a request is taken")
+        r = waiting[-1].getresponse()
+        same((len(waiting), r.status, r.getheader("Retry-After")), (6, 503, "1"), "the sixth")
+        need("waiting" in json.loads(r.read())["error"]["message"], "the reason")
+        status, headers, text = s.ask("POST", "/api/chat", {"model": "none", "messages": [{"role": "user", "content": "x"}]})
+        need((status, headers["Retry-After"]) == (503, "1") and "waiting" in json.loads(text)["error"], f"{status} {text[:300]}")
         for c in waiting:
             c.close()
         wait_for_rest(s)
