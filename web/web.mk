@@ -11,7 +11,10 @@ WEB_CFLAGS = --target=wasm32-wasi -O3 -msimd128
 WEB_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor \
               -Wl,--strip-all,-z,stack-size=262144,--max-memory=4294967296
 WEB_OBJ  = $(LIB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
-WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP
+WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(FILE_SIZE) $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP
+# What runs once per model, plan or request, and the masks of grammars, are compiled for size: a page downloads the module.
+COMPILED_SMALL = api file gpu/lower grammar model plan
+$(foreach f,$(COMPILED_SMALL),build/web/obj/src/$(f)/%.o build/web/mt/src/$(f)/%.o): private FILE_SIZE = -Os
 # The shared memory is imported (web/package/src/threads.ts). --no-check-features: the C library is compiled without
 # atomics, and only one thread calls it. JavaScript sets up each thread's stack and thread-local variables.
 MT_CFLAGS = $(WEB_ALL_CFLAGS) -matomics -mbulk-memory -mmutable-globals

@@ -24,6 +24,16 @@
 #define BZ_GELU_SCALE 1.5957691216057308f
 #define BZ_GELU_CUBIC 0.044715f
 
+/* tanh(y) = y (1 + T3 y^2 + ... + T13 y^12), off by 1e-7 of its size, for |y| < BZ_TANH_SMALL:
+ * there 1 - 2 / (1 + e^(2y)) would lose digits */
+#define BZ_TANH_SMALL 0.5f
+#define BZ_TANH_T3    -3.3333333333e-1f
+#define BZ_TANH_T5    1.3333333333e-1f
+#define BZ_TANH_T7    -5.3968253968e-2f
+#define BZ_TANH_T9    2.1869488536e-2f
+#define BZ_TANH_T11   -8.8632355299e-3f
+#define BZ_TANH_T13   3.5921280365e-3f
+
 static inline float bz_exp(float x)
 {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
@@ -46,6 +56,16 @@ float bz_exp_sum_plain(float *x, size_t n);
 void bz_gelu_mul_plain(const float *gate, const float *up, float *out, size_t n);
 void bz_silu_plain(const float *x, float *out, size_t n);
 void bz_softcap_plain(const float *x, float cap, float *out, size_t n);
+
+static inline float bz_tanh_small(float y)
+{
+    const float s = y * y;
+    const float p =
+        ((((BZ_TANH_T13 * s + BZ_TANH_T11) * s + BZ_TANH_T9) * s + BZ_TANH_T7) * s + BZ_TANH_T5) *
+            s +
+        BZ_TANH_T3;
+    return y + y * (p * s);
+}
 
 static inline float bz_gelu_angle(float x)
 {

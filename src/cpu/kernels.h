@@ -69,7 +69,7 @@ typedef struct bz_kernels {
     float (*exp_sum)(float *x, size_t n);
     void (*gelu_mul)(const float *gate, const float *up, float *out, size_t n); /* tanh form */
     void (*silu)(const float *x, float *out, size_t n);                         /* out may be x */
-    /* out[i] = cap * tanh(x[i] / cap), off by at most 3e-7 cap; NaN stays NaN. out may be x. */
+    /* out[i] = cap * tanh(x[i] / cap), off by at most 1e-6 of it; NaN stays NaN. out may be x. */
     void (*softcap)(const float *x, float cap, float *out, size_t n);
 } bz_kernels;
 

@@ -289,12 +289,27 @@ static void silu(const float *x, float *out, size_t n)
     }
 }
 
+/* bz_tanh_small */
+INLINE __m256 tanh_small8(__m256 y)
+{
+    static const float terms[] = {BZ_TANH_T11, BZ_TANH_T9, BZ_TANH_T7, BZ_TANH_T5, BZ_TANH_T3};
+    const __m256 s = _mm256_mul_ps(y, y);
+    __m256 p = _mm256_set1_ps(BZ_TANH_T13);
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        p = _mm256_fmadd_ps(p, s, _mm256_set1_ps(terms[i]));
+    return _mm256_fmadd_ps(y, _mm256_mul_ps(p, s), y);
+}
+
 INLINE __m256 softcap8(__m256 x, float cap)
 {
-    const __m256 e = exp8(_mm256_mul_ps(x, _mm256_set1_ps(2.0f / cap)));
-    return _mm256_sub_ps(
+    const __m256 y = _mm256_mul_ps(x, _mm256_set1_ps(1.0f / cap));
+    const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), y);
+    const __m256 large = _mm256_sub_ps(
         _mm256_set1_ps(cap),
-        _mm256_div_ps(_mm256_set1_ps(2.0f * cap), _mm256_add_ps(_mm256_set1_ps(1.0f), e)));
+        _mm256_div_ps(_mm256_set1_ps(2.0f * cap),
+                      _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(_mm256_add_ps(y, y)))));
+    return _mm256_blendv_ps(large, _mm256_mul_ps(_mm256_set1_ps(cap), tanh_small8(y)),
+                            _mm256_cmp_ps(size, _mm256_set1_ps(BZ_TANH_SMALL), _CMP_LT_OQ));
 }
 
 static void softcap(const float *x, float cap, float *out, size_t n)

@@ -214,12 +214,14 @@ void bz_silu_plain(const float *x, float *out, size_t n)
         out[i] = x[i] / (1.0f + bz_exp(-x[i]));
 }
 
-/* cap * tanh(y) = cap - 2 cap / (1 + e^(2y)) */
+/* cap * tanh(y) = cap - 2 cap / (1 + e^(2y)), y = x / cap */
 void bz_softcap_plain(const float *x, float cap, float *out, size_t n)
 {
-    const float factor = 2.0f / cap, twice = 2.0f * cap;
-    for (size_t i = 0; i < n; i++)
-        out[i] = cap - twice / (1.0f + bz_exp(x[i] * factor));
+    const float part = 1.0f / cap, twice = 2.0f * cap;
+    for (size_t i = 0; i < n; i++) {
+        const float y = x[i] * part, large = cap - twice / (1.0f + bz_exp(2.0f * y));
+        out[i] = y > -BZ_TANH_SMALL && y < BZ_TANH_SMALL ? cap * bz_tanh_small(y) : large;
+    }
 }
 
 const bz_kernels bz_kernels_plain = {
