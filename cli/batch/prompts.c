@@ -267,12 +267,6 @@ bool prompt_line_request(prompt_line *p, const char *system, char *const *first,
     for (const bz_json_node *value = p->root->of.first; value; value = value->next) {
         formed = formed || (!is_null(value) && is_one_of(value->key, forms, COUNT(forms)));
     }
-    if (s->form && !formed &&
-        !(bz_json_to_buffer(out, "{", 1) && bz_json_to_buffer(out, s->form, strlen(s->form)) &&
-          bz_json_to_buffer(out, ",", 1))) {
-        return false;
-    }
-    const size_t before = out->n;
     bz_json_init(&j, bz_json_to_buffer, out);
     bz_json_object(&j);
     const bool ok = put_messages(&j, p, system, first, n_first);
@@ -296,9 +290,10 @@ bool prompt_line_request(prompt_line *p, const char *system, char *const *first,
     if (!bz_json_finish(&j) || !ok) {
         return false;
     }
-    if (before) { /* one object, which our member begins */
-        memmove(out->text + before, out->text + before + 1, out->n - before - 1);
+    if (s->form && !formed) { /* one more member, in the place of the last brace */
         out->n--;
+        return bz_json_to_buffer(out, ",", 1) && bz_json_to_buffer(out, s->form, strlen(s->form)) &&
+               bz_json_to_buffer(out, "}", 1);
     }
     return true;
 }
