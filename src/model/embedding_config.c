@@ -111,7 +111,7 @@ static void read_layers(bz_keys *r, bz_config *c, bool second)
     c->embedding.query_scale = second || !full ? 1.0f : (float)(1.0 / sqrt(full));
 }
 
-/* What is not implemented is refused: no file of these models has it. */
+/* Refuses other kinds of attention and of pooling, which no file of these models has. */
 static void check_kind(bz_keys *r)
 {
     enum { MEAN = 1 };
