@@ -111,8 +111,8 @@ static bz_status run_props(void *user, engine *e, engine_model *m, bz_json *j, b
     bz_json_put_text(j, "model_alias", m->name);
     bz_json_key(j, "modalities");
     bz_json_object(j);
-    bz_json_put_bool(j, "vision", m->media.vision);
-    bz_json_put_bool(j, "audio", m->media.audio);
+    bz_json_put_bool(j, "vision", m->abilities.vision);
+    bz_json_put_bool(j, "audio", m->abilities.audio);
     bz_json_end(j);
     bz_json_put_text(j, "build_info", bz_version());
     bz_json_end(j);

@@ -183,7 +183,7 @@ void ollama_put_details(bz_json *j, const engine_model *m)
     bz_json_end(j);
 }
 
-void ollama_put_capabilities(bz_json *j, const model_media *takes)
+void ollama_put_capabilities(bz_json *j, const model_abilities *takes)
 {
     bz_json_key(j, "capabilities");
     bz_json_array(j);
@@ -212,7 +212,7 @@ static bool put_model(void *user, const engine_model *m)
 {
     const model_list *list = user;
     bz_json *j = list->j;
-    model_media takes;
+    model_abilities takes;
     char time[API_TIME_SIZE];
     bz_json_object(j);
     bz_json_put_text(j, "name", m->name);
@@ -221,7 +221,7 @@ static bool put_model(void *user, const engine_model *m)
     bz_json_put_uint(j, "size", m->details.size);
     bz_json_put_text(j, "digest", m->details.digest);
     ollama_put_details(j, m);
-    if (models_media(list->all, m, &takes, NULL) == BZ_OK) { /* else it cannot be run */
+    if (models_abilities(list->all, m, &takes, NULL) == BZ_OK) { /* else it cannot be run */
         ollama_put_capabilities(j, &takes);
     }
     bz_json_end(j);

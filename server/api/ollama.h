@@ -30,6 +30,6 @@ void ollama_put_call(answer *a, bz_json *j, bz_str name, const bz_json_node *arg
                      uint32_t index);
 void ollama_put_log_probs(bz_json *j, answer_choice *c); /* "logprobs", if there are new ones */
 void ollama_put_details(bz_json *j, const engine_model *m);
-void ollama_put_capabilities(bz_json *j, const model_media *takes);
+void ollama_put_capabilities(bz_json *j, const model_abilities *takes);
 
 #endif

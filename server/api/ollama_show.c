@@ -136,10 +136,10 @@ static bz_status write_show(const show *s, models *all, const engine_model *m, b
     const char *path, *mmproj;
     bz_store_model store;
     bz_debug_files *files = NULL;
-    model_media takes;
+    model_abilities takes;
     bz_status status = models_files(m, &store, &path, &mmproj, err);
     status = status == BZ_OK ? bz_debug_files_open(&files, path, mmproj, err) : status;
-    status = status == BZ_OK ? models_media(all, m, &takes, err) : status;
+    status = status == BZ_OK ? models_abilities(all, m, &takes, err) : status;
     if (status == BZ_OK) {
         const bz_debug_set set = bz_debug_files_set(files);
         const size_t own = set.n_files - (mmproj != NULL); /* mmproj is the last */

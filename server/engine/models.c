@@ -41,11 +41,11 @@ static void write_count(uint64_t n, char out[32])
     }
 }
 
-static model_media media_of(const bz_model *model)
+static model_abilities abilities_of(const bz_model *model)
 {
-    return (model_media){.vision = bz_model_takes(model, BZ_MEDIA_IMAGE),
-                         .audio = bz_model_takes(model, BZ_MEDIA_AUDIO),
-                         .embeds = bz_model_embedding(model) != 0};
+    return (model_abilities){.vision = bz_model_takes(model, BZ_MEDIA_IMAGE),
+                             .audio = bz_model_takes(model, BZ_MEDIA_AUDIO),
+                             .embeds = bz_model_embedding(model) != 0};
 }
 
 static void details_from_model(engine_model *m, const bz_model *model)
@@ -58,8 +58,8 @@ static void details_from_model(engine_model *m, const bz_model *model)
         write_count(info.parameters, d->parameters);
         d->size = info.bytes;
     }
-    m->media = media_of(model);
-    m->knows_media = true;
+    m->abilities = abilities_of(model);
+    m->knows_abilities = true;
 }
 
 /* Of a file outside the store: identifies its name, size and time, as reading it all would take
@@ -128,7 +128,7 @@ void models_free(models *all)
         free(m);
     }
     while (all->notes) {
-        media_note *note = all->notes;
+        ability_note *note = all->notes;
         all->notes = note->next;
         free(note);
     }
@@ -293,32 +293,32 @@ static int on_open_event(void *user, const bz_event *event)
     return all->while_opening && all->while_opening(all->user);
 }
 
-bz_status models_media(models *all, const engine_model *m, model_media *out, bz_error *err)
+bz_status models_abilities(models *all, const engine_model *m, model_abilities *out, bz_error *err)
 {
     const bz_open_options o = {.size = sizeof o, .headers_only = true};
     const char *path, *mmproj;
     bz_store_model store;
     bz_model *header = NULL;
-    if (m->knows_media) {
-        *out = m->media;
+    if (m->knows_abilities) {
+        *out = m->abilities;
         return BZ_OK;
     }
-    for (const media_note *note = all->notes; note; note = note->next) {
+    for (const ability_note *note = all->notes; note; note = note->next) {
         if (strcmp(note->digest, m->details.digest) == 0 && strcmp(note->name, m->name) == 0) {
-            *out = note->media;
+            *out = note->abilities;
             return BZ_OK;
         }
     }
     bz_status status = models_files(m, &store, &path, &mmproj, err);
     status = status == BZ_OK ? bz_model_open_file(&header, path, mmproj, &o, err) : status;
-    media_note *note = status == BZ_OK ? calloc(1, sizeof *note) : NULL;
+    ability_note *note = status == BZ_OK ? calloc(1, sizeof *note) : NULL;
     if (status == BZ_OK) {
-        *out = media_of(header);
+        *out = abilities_of(header);
     }
     if (note) { /* else the header is read again the next time */
         set_text(note->name, sizeof note->name, m->name);
         set_text(note->digest, sizeof note->digest, m->details.digest);
-        note->media = *out;
+        note->abilities = *out;
         note->next = all->notes;
         all->notes = note;
     }

@@ -30,9 +30,9 @@ typedef struct model_details {
 } model_details;
 
 /* What a model takes besides text, and whether it makes vectors instead of answers. */
-typedef struct model_media {
+typedef struct model_abilities {
     bool vision, audio, embeds;
-} model_media;
+} model_abilities;
 
 struct engine_model {
     engine_model *next;
@@ -50,10 +50,10 @@ struct engine_model {
     model_session sessions[MODEL_MAX_SESSIONS];
     uint32_t context;
     bool on_gpu;
-    uint32_t running;  /* sequences */
-    uint32_t prepared; /* sequences whose turn refers to the model, running or not */
-    model_media media; /* of a model that was added, or loaded once */
-    bool knows_media;
+    uint32_t running;          /* sequences */
+    uint32_t prepared;         /* sequences whose turn refers to the model, running or not */
+    model_abilities abilities; /* of a model that was added, or loaded once */
+    bool knows_abilities;
     bool encoding; /* the encoder is in use */
     struct sequence *in_slot[BZ_BATCH_MAX_SLOTS];
     bool unload;        /* when they have ended */
@@ -63,11 +63,11 @@ struct engine_model {
 };
 
 /* What was read from the header of a file of the store. */
-typedef struct media_note {
-    struct media_note *next;
+typedef struct ability_note {
+    struct ability_note *next;
     char name[BZ_NAME_TEXT], digest[BZ_DIGEST_TEXT];
-    model_media media;
-} media_note;
+    model_abilities abilities;
+} ability_note;
 
 typedef struct models {
     const engine_options *options;
@@ -76,7 +76,7 @@ typedef struct models {
     /* Called between the steps of opening a model, so that others go on meanwhile; true ends it. */
     bool (*while_opening)(void *user);
     void *user;
-    media_note *notes;
+    ability_note *notes;
     enum { GPU_UNKNOWN, GPU_THERE, GPU_MISSING } gpu; /* for the device "auto" */
 } models;
 
@@ -115,7 +115,7 @@ bz_status models_each(models *all, bool (*each)(void *user, const engine_model *
                       bz_error *err);
 
 /* Opens the header of a model of the store when it is asked for the first time. */
-bz_status models_media(models *all, const engine_model *m, model_media *out, bz_error *err);
+bz_status models_abilities(models *all, const engine_model *m, model_abilities *out, bz_error *err);
 
 /* The session that can reuse most of a prompt, made if necessary; NULL with *err code 0: all are in
  * use. */
