@@ -1,5 +1,6 @@
 # Bezel. `make help` lists the targets.
 
+.DEFAULT_GOAL = all
 CC      ?= cc
 CFLAGS  ?= -O3 -g
 PYTHON   = /usr/bin/python3
@@ -11,14 +12,17 @@ MODELS   = build/models
 JOBS     = $(shell nproc)
 
 STD      = -std=c11 -D_GNU_SOURCE -ffp-contract=off -fvisibility=hidden -fno-math-errno
-WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+# Help texts are longer than the 4,095 characters that every compiler must take.
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-overlength-strings
 # -fPIC: the same objects make the program and the shared library.
-ALL_CFLAGS = $(STD) $(WARNINGS) -fPIC -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
-LIBS     = -lm -pthread
+ALL_CFLAGS = $(STD) $(WARNINGS) $(OS_FLAGS) -fPIC -Iinclude -Isrc -I. -Itests -MMD -MP $(CFLAGS) $(FILE_FLAGS)
+include systems.mk
+LIBS     = $(LIBS_$(OS))
 # The library that programs are linked with; tests/lib/test_build.py sets it to one that is built already.
 LIBBEZEL = $(B)/libbezel.a
 
-LIB_SRC  = $(sort $(wildcard src/*/*.c src/*/*/*.c))
+ALL_LIB_SRC = $(sort $(wildcard src/*/*.c src/*/*/*.c))
+LIB_SRC  = $(call of_system,$(OS),$(ALL_LIB_SRC))
 # Optional libraries of the program: images, sound, line editing, downloads. $(B)/libraries.mk is rewritten when
 # one appears or goes; what depends on it is then built again.
 find_libraries = CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' sh tools/libraries.sh $(B)/libraries.mk
@@ -26,13 +30,13 @@ ifneq ($(filter-out clean format help setup,$(or $(MAKECMDGOALS),all)),)
 $(shell $(find_libraries))
 include $(B)/libraries.mk
 endif
-CLI_SRC  = $(filter-out cli/media/% cli/chat/line_$(if $(EDIT_LINK),none,edit).c,$(sort $(wildcard cli/*.c cli/*/*.c)))
+CLI_SRC  = $(filter-out cli/media/% cli/chat/$(if $(EDIT_LINK),line_none,os_posix_edit).c,$(call of_system,$(OS),$(sort $(wildcard cli/*.c cli/*/*.c))))
 MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing $(filter-out edit curl,$(LIBRARIES_FOUND)))
 MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
 # The server and the model store belong to the program, not to the library.
-HTTP_SRC = $(sort $(wildcard server/*.c))
+HTTP_SRC = $(call of_system,$(OS),$(sort $(wildcard server/*.c)))
 SERVER_SRC = $(HTTP_SRC) $(sort $(wildcard server/*/*.c))
-PULL_SRC = $(patsubst %,store/%.c,pull pull_blob pull_http pull_url)
+PULL_SRC = $(patsubst %,store/%.c,pull pull_blob pull_get pull_http pull_url)
 STORE_SRC = $(filter-out $(if $(CURL_LINK),store/pull_none.c,$(PULL_SRC)),$(sort $(wildcard store/*.c)))
 # Every tests/test_*.c is a program of its own; tests/support/*.c is shared by them.
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
@@ -52,7 +56,9 @@ FUZZERS  = $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 BENCHES  = $(BENCH_SRC:bench/%.c=$(B)/bench/%)
 
 .PHONY: all run test check test-all asan arm64 fuzz bench benches setup models help format clean programs FORCE
-all: $(B)/bezel
+# What `make` builds and `make install` installs.
+PROGRAM ?= $(B)/bezel$(EXE)
+all: $(PROGRAM)
 	@$(if $(MISSING_NAMES),echo "without $(MISSING_NAMES): install $(strip $(MISSING_PACKAGES)) and run make again")
 
 help:
@@ -64,6 +70,7 @@ help:
 #?   make lib           the static and the shared library
 #?   make web           the engine as WebAssembly, the npm package and the page, in build/web
 #?   make setup         install what is missing for all targets (Debian packages, npm)
+#?   make windows       the program for Windows, in build/windows; make macos: for macOS, in build/macos-*
 #?   make clean         remove build/
 #? Run
 #?   make run           build everything and serve the chat page; MODEL=file.gguf offers it there
@@ -83,6 +90,10 @@ help:
 #?                      (a folder: speed) or peer_logits (logits), to compare with
 #? Package
 #?   make install       program, libraries, headers, manual pages; PREFIX=/usr/local DESTDIR=
+#?   make dist          the files of a release, in build/dist (docs/RELEASES.md)
+#?   make container     a container image of the server, build/container/image.tar
+#?   make wheel         the Python package, in build/wheel; make wheel-arm64: cross-built for arm64
+#?   make dist-web      the page for any static server, in build/dist-web
 #?   make uninstall     remove them again, with the same PREFIX and DESTDIR
 #?
 #? V=1 shows the commands, B=folder builds elsewhere, CC and CFLAGS are honored.
@@ -94,9 +105,9 @@ $(B)/libbezel.a: $(LIB_OBJ)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(B)/bezel: $(CLI_OBJ) $(LIBBEZEL) $(B)/libraries.mk
+$(B)/bezel$(EXE): $(CLI_OBJ) $(LIBBEZEL) $(B)/libraries.mk
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK)
+	$(Q)$(CC) $(CFLAGS) $(OS_LINK) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -104,9 +115,9 @@ $(B)/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Kernels for one instruction set, selected at run time.
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 AVX2_OBJ = $(foreach o,kernels_avx2 products_avx2,$(B)/src/cpu/$(o).o $(B)/pic/src/cpu/$(o).o)
 $(AVX2_OBJ): private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
+$(B)/src/cpu/products_128.o: private FILE_FLAGS = $(if $(findstring aarch64,$(MACHINE)),$(DOTPROD_$(OS)))
 $(B)/src/cpu/products_avx512.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
 
 # The WGSL sources are embedded in the library.
@@ -130,41 +141,41 @@ $(B)/flags: FORCE
 
 # ---- tests ----------------------------------------------------------------------
 
-$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB_OBJ) $(LIBBEZEL)
+$(B)/tests/%$(EXE): $(B)/tests/%.o $(TEST_LIB_OBJ) $(LIBBEZEL)
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(OS_LINK) $(LDFLAGS) -o $@ $(filter-out %.a,$^) $(filter %.a,$^) $(LIBS)
 
 # Counts allocations by replacing the allocator.
 $(B)/tests/test_alloc: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.a,$^) $(filter %.a,$^) $(LIBS)
 
 # Parts of the program that the library does not contain.
 $(B)/tests/fuzz/replay_prompts $(B)/fuzz/fuzz_prompts: $(B)/cli/batch/prompts.o $(B)/cli/settings.o
 $(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: $(patsubst %,$(B)/cli/%.o,batch/journal batch/lines chat/conversation settings)
 $(B)/tests/fuzz/replay_saved $(B)/fuzz/fuzz_saved: LIBS += $(B)/libbezel.a
+$(B)/tests/fuzz/replay_search $(B)/fuzz/fuzz_search: $(B)/cli/search/index.o $(B)/cli/search/passages.o
+$(B)/tests/fuzz/replay_search $(B)/fuzz/fuzz_search: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli/chat/typed_path.o $(B)/cli/chat/named_file.o
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
-$(B)/tests/fuzz/replay_server $(B)/fuzz/fuzz_server $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http $(B)/tests/test_static $(B)/tests/test_server: $(HTTP_OBJ)
+$(B)/tests/fuzz/replay_server $(B)/fuzz/fuzz_server $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http$(EXE) $(B)/tests/test_static$(EXE) $(B)/tests/test_server$(EXE): $(HTTP_OBJ)
 USES_STORE = $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/fuzz/replay_pull $(B)/fuzz/fuzz_pull \
              $(B)/tests/test_ollama $(B)/tests/test_ollama_text $(B)/tests/test_pull $(B)/tests/test_server_engine $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
 $(USES_STORE): $(STORE_OBJ)
 $(USES_STORE): LIBS += $(LIBBEZEL) $(CURL_LINK) -lm
 # The endpoints, without HTTP and the engine.
 USES_API = $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
-API_OBJ = $(filter $(B)/server/api/%,$(SERVER_OBJ)) $(patsubst %,$(B)/server/%.o,engine/models engine/request http http_body http_text os_posix)
+API_OBJ = $(filter $(B)/server/api/%,$(SERVER_OBJ)) $(patsubst %,$(B)/server/%.o,engine/adapters engine/models engine/request http http_body http_text) $(filter $(B)/server/os_%,$(HTTP_OBJ))
 $(USES_API): $(API_OBJ)
 # The engine and the endpoints.
 $(B)/tests/test_server_engine: $(SERVER_OBJ)
 
-$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: $(MEDIA_OBJ)
-# The decoders need the library, which is before them on the command line.
-$(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode: LIBS += $(LIBBEZEL) $(MEDIA_LINK) -lm
-# All of the program but its main().
-$(B)/tests/test_program: $(filter-out $(B)/cli/main.o,$(CLI_OBJ))
-$(B)/tests/test_program: LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK) -lm
+# All of the program but its main(). It needs the library, which is before it on the command line.
+USES_PROGRAM = $(B)/tests/test_program $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode
+$(USES_PROGRAM): $(filter-out $(B)/cli/main.o,$(CLI_OBJ))
+$(USES_PROGRAM): LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK) -lm
 # The stubs, and the tests of what was found.
 $(B)/cli/media/missing.o $(B)/store/pull_none.o $(B)/tests/test_decode.o: $(B)/libraries.mk
 $(B)/cli/media/missing.o $(B)/store/pull_none.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
@@ -178,6 +189,10 @@ setup:
 	@sh tools/setup.sh web
 	@sh tools/setup.sh browser
 	@sh tools/setup.sh clients
+	@sh tools/setup.sh windows
+	@sh tools/setup.sh macos
+	@sh tools/setup.sh python
+	@sh tools/setup.sh dist
 
 models: | setup
 	@$(PYTHON) tools/unpack_golden.py tests/golden build/golden
@@ -194,18 +209,25 @@ build_arm64 = $(call build_suites,$(1),B=build/arm64 CC=aarch64-linux-gnu-gcc LD
 ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 test check: | setup
-	@$(call build_suites,native gpu web browser,models lib benches web-programs $(MODELS)/large-vocab.gguf)
+	@$(call build_suites,native gpu web browser,models lib benches web-programs $(MODELS)/large-vocab.gguf dist-quick)
 	@$(call build_asan,asan)
 	@$(call build_tsan,tsan)
 	@$(call build_arm64,arm64)
-	@$(PYTHON) tests/run.py gpu browser web asan native tsan arm64
+	@$(call build_systems,systems)
+	@$(call build_macos,arm64,aarch64)
+	@$(PYTHON) tests/run.py gpu browser web asan native tsan arm64 systems
 
 test-all: | setup
+	@sh tools/setup.sh ray
 	@$(call build_suites,native-full gpu-full web-full browser-full,models lib benches web-programs $(MODELS)/large-vocab.gguf)
+	@$(MAKE) --no-print-directory dist
 	@$(call build_asan,asan-full gpu-asan)
 	@$(call build_tsan,tsan-full)
 	@$(call build_arm64,arm64-full)
-	@$(PYTHON) tests/run.py gpu-full gpu-asan browser-full web-full asan-full native-full tsan-full arm64-full
+	@$(call build_systems,systems-full)
+	@$(call build_macos,arm64,aarch64)
+	@$(call build_macos,x86_64,x86_64)
+	@$(PYTHON) tests/run.py gpu-full gpu-asan browser-full web-full asan-full native-full tsan-full arm64-full systems-full
 
 asan: | setup
 	@$(MAKE) --no-print-directory models
@@ -229,7 +251,7 @@ FUZZ_FLAGS = -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-re
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	@mkdir -p $(@D)
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -o $@ $(filter-out %.a,$^) $(filter %.a,$^) $(LIBS)
 
 fuzz: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) B=build/fuzz CC=clang CFLAGS='$(FUZZ_FLAGS)' fuzzers
@@ -257,13 +279,15 @@ run:
 
 $(B)/bench/%: $(B)/bench/%.o $(B)/libbezel.a
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.a,$^) $(filter %.a,$^) $(LIBS)
 
 bench: | setup
 	@$(MAKE) --no-print-directory -j$(JOBS) programs $(if $(MODEL),,models)
 	@sh bench/bench.sh '$(MODEL)' '$(PEER)'
 
 include install.mk
+include python/python.mk
+include packaging/dist.mk
 include tests/gpu/gpu.mk
 include web/web.mk
 include web/app/app.mk

@@ -50,10 +50,13 @@ DOCDIR     ?= $(PREFIX)/share/doc/bezel
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 
-# What is installed where; `install` and `uninstall` use the same lists.
-PARTS = bin lib include man1 man3 doc clients examples models
+# What is installed where; `install` and `uninstall` use the same lists. Packages and archives (packaging/dist.mk) are made of
+# the same two parts: the program, and the library for programs in C.
+PARTS = $(PROGRAM_PARTS) $(LIBRARY_PARTS)
+PROGRAM_PARTS = bin man1 doc clients models
+LIBRARY_PARTS = lib include man3 examples
 bin_TO = $(BINDIR)
-bin_FILES = $(B)/bezel
+bin_FILES = $(PROGRAM)
 bin_MODE = 755
 lib_TO = $(LIBDIR)
 lib_FILES = $(ARCHIVE) $(SHARED)
@@ -69,10 +72,11 @@ clients_TO = $(DOCDIR)/clients
 clients_FILES = $(wildcard docs/clients/*.md)
 examples_TO = $(DOCDIR)/examples
 examples_FILES = $(wildcard examples/*.c examples/Makefile)
+# Without the page only, which has the same files.
 models_TO = $(PREFIX)/share/bezel/models
 models_FILES = $(wildcard models/*.gguf)
 
-COMPLETION = $(firstword $(wildcard cli/bezel.bash docs/bezel.bash docs/*/bezel.bash))
+COMPLETION = cli/bezel.bash
 
 define put
 	install -d '$(DESTDIR)$($(1)_TO)'
@@ -83,6 +87,13 @@ endef
 define take
 	rm -f $(foreach f,$(notdir $($(1)_FILES)),'$(DESTDIR)$($(1)_TO)/$f')
 
+endef
+
+# Empty in an archive, which can be unpacked anywhere: units name the program by its path.
+define put_units
+install -d '$(DESTDIR)$(UNITDIR)'
+	install -m 644 cli/systemd/bezel.socket '$(DESTDIR)$(UNITDIR)'
+	sed 's#@BINDIR@#$(BINDIR)#' cli/systemd/bezel.service > '$(DESTDIR)$(UNITDIR)/bezel.service'
 endef
 
 # Paths relative to ${prefix} where possible, so that a moved tree works with --define-prefix.
@@ -100,26 +111,37 @@ Libs: -L$${libdir} -lbezel
 Libs.private: $(LIBS)
 Cflags: -I$${includedir}
 endef
-install: export PC_TEXT = $(PC)
+install-library: export PC_TEXT = $(PC)
 
-install: all lib
-	$(foreach p,$(PARTS),$(if $($p_FILES),$(call put,$p)))
+# The page, which `make web` builds; bezel serve finds it beside the folder of the program.
+WEB_TO = $(PREFIX)/share/bezel/web
+PAGE = $(patsubst %/,%,$(dir $(wildcard build/web/app/ready)))
+
+.PHONY: install-program install-library
+install: install-program install-library
+	@# A real installation, not a staged one: update the dynamic linker's cache.
+	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || ldconfig || true
+
+install-program: all
+	$(if $(PAGE),rm -rf '$(DESTDIR)$(WEB_TO)' && install -d '$(DESTDIR)$(WEB_TO)' && cp -R $(PAGE)/. '$(DESTDIR)$(WEB_TO)' && rm '$(DESTDIR)$(WEB_TO)/ready' && find '$(DESTDIR)$(WEB_TO)' -type f -exec chmod 644 {} +,@echo "without the chat page: run make web and make install again")
+	$(foreach p,$(filter-out $(if $(PAGE),models),$(PROGRAM_PARTS)),$(if $($p_FILES),$(call put,$p)))
+	install -d '$(DESTDIR)$(COMPLETIONDIR)'
+	install -m 644 $(COMPLETION) '$(DESTDIR)$(COMPLETIONDIR)/bezel'
+	$(if $(STRIP_PROGRAM),$(STRIP_PROGRAM) '$(DESTDIR)$(BINDIR)/$(notdir $(PROGRAM))')
+	$(if $(UNITDIR),$(put_units))
+
+install-library: lib
+	$(foreach p,$(LIBRARY_PARTS),$(call put,$p))
 	ln -sf libbezel.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
 	ln -sf $(SONAME) '$(DESTDIR)$(LIBDIR)/libbezel.so'
 	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	@printf '%s\n' "$$PC_TEXT" > '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
-	$(if $(COMPLETION),install -d '$(DESTDIR)$(COMPLETIONDIR)')
-	$(if $(COMPLETION),install -m 644 $(COMPLETION) '$(DESTDIR)$(COMPLETIONDIR)/bezel')
-	install -d '$(DESTDIR)$(UNITDIR)'
-	install -m 644 cli/systemd/bezel.socket '$(DESTDIR)$(UNITDIR)'
-	sed 's#@BINDIR@#$(BINDIR)#' cli/systemd/bezel.service > '$(DESTDIR)$(UNITDIR)/bezel.service'
-	@# A real installation, not a staged one: update the dynamic linker's cache.
-	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || ldconfig || true
 
 uninstall:
 	$(foreach p,$(PARTS),$(if $($p_FILES),$(call take,$p)))
 	rm -f '$(DESTDIR)$(LIBDIR)/$(SONAME)' '$(DESTDIR)$(LIBDIR)/libbezel.so' '$(DESTDIR)$(LIBDIR)/pkgconfig/bezel.pc'
 	rm -f '$(DESTDIR)$(COMPLETIONDIR)/bezel' '$(DESTDIR)$(UNITDIR)/bezel.socket' '$(DESTDIR)$(UNITDIR)/bezel.service'
+	rm -rf '$(DESTDIR)$(WEB_TO)'
 	@rmdir '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)/clients' '$(DESTDIR)$(DOCDIR)' '$(DESTDIR)$(models_TO)' '$(DESTDIR)$(PREFIX)/share/bezel' 2>/dev/null || true
 
 # ---- ThreadSanitizer ------------------------------------------------------------------

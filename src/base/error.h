@@ -4,7 +4,9 @@
 
 #include "bezel.h"
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__) /* where "printf" is that of an older C library */
+#define BZ_PRINTF(a, b) __attribute__((format(gnu_printf, a, b)))
+#elif defined(__GNUC__)
 #define BZ_PRINTF(a, b) __attribute__((format(printf, a, b)))
 #else
 #define BZ_PRINTF(a, b)

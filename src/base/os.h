@@ -1,5 +1,6 @@
-/* The operating system interface. os_posix.c is the only file of the library that makes system
- * calls; os_wasm.c and os_wasm_threads.c replace it in WebAssembly. */
+/* The operating system interface of the library. Only os_*.c make system calls; the Makefile
+ * chooses them by their names: os_posix*.c on Linux and macOS with os_linux.c or os_macos.c,
+ * os_windows*.c, os_wasm*.c in WebAssembly. Paths are UTF-8 on every system. */
 #ifndef BZ_BASE_OS_H
 #define BZ_BASE_OS_H
 
@@ -36,6 +37,7 @@ typedef struct bz_os_info {
     bool folder;
     uint64_t size;
     int64_t modified; /* seconds since 1970 */
+    bool special;     /* a pipe, socket or device */
 } bz_os_info;
 
 /* These three put only the reason into *err ("Permission denied"); the caller adds what the file
@@ -60,8 +62,24 @@ const char *bz_os_env(const char *name);
 
 unsigned bz_os_cpu_count(void);        /* processors this process may use, >= 1 */
 uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
+/* Whether the processor has a feature and the system saves its registers: "avx2", "fma", "f16c",
+ * "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni"; "neon", "fp16", "dotprod", "sve",
+ * "i8mm". */
+bool bz_os_cpu_has(const char *feature);
+
+/* Memory at a multiple of `alignment`, a power of two that divides n; NULL: none. It is freed with
+ * bz_os_aligned_free only. */
+void *bz_os_aligned_alloc(size_t alignment, size_t n);
+void bz_os_aligned_free(void *p);
 
 void bz_os_sleep(uint64_t nanoseconds); /* at least that long, unless a signal arrives */
+
+/* The path of this program, with / between its parts; false: unknown. Not in WebAssembly. */
+bool bz_os_program_path(char *out, size_t room);
+/* A folder of Bezel in the user's own, for what another run needs; it may not exist. false: the
+ * user has none, or it does not fit. Not in WebAssembly. */
+typedef enum bz_os_folder { BZ_OS_STATE, BZ_OS_DATA } bz_os_folder;
+bool bz_os_user_folder(bz_os_folder kind, char *out, size_t room);
 
 /* A shared library loaded at run time, by path or by name. *err holds only the reason. The
  * library's code stays in memory after it is closed: its own threads may still run in it. A
@@ -73,7 +91,8 @@ bz_os_library *bz_os_library_open(const char *name, bz_error *err); /* NULL: fai
 bz_os_function bz_os_library_symbol(bz_os_library *library, const char *name);
 void bz_os_library_close(bz_os_library *library);
 
-/* Threads, and futex-like waiting: bz_os_wait returns when *word != expected, sometimes earlier. */
+/* Threads, and futex-like waiting: bz_os_wait returns when *word != expected, sometimes earlier.
+ * Signals of the terminal go to the caller's threads. */
 typedef struct bz_os_thread bz_os_thread;
 bz_os_thread *bz_os_thread_start(void (*run)(void *), void *argument); /* NULL: failed */
 void bz_os_thread_join(bz_os_thread *thread);

@@ -1,7 +1,5 @@
-/* os.h on POSIX systems. */
+/* os.h on Linux and macOS; what differs between them is in os_linux.c and os_macos.c. */
 #include "base/os.h"
-
-#if !defined(__wasm__)
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -16,11 +14,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#endif
 
 uint64_t bz_os_now(void)
 {
@@ -161,7 +154,8 @@ bz_status bz_os_stat(const char *path, bz_os_info *info, bz_error *err)
     if (stat(path, &st) != 0) {
         return fail_errno(err);
     }
-    *info = (bz_os_info){S_ISDIR(st.st_mode), (uint64_t)st.st_size, (int64_t)st.st_mtime};
+    *info = (bz_os_info){S_ISDIR(st.st_mode), (uint64_t)st.st_size, (int64_t)st.st_mtime,
+                         !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)};
     return BZ_OK;
 }
 
@@ -208,80 +202,6 @@ bz_status bz_os_read_small(const char *path, size_t max, char **text, size_t *n,
     return BZ_OK;
 }
 
-struct bz_os_writer {
-    char *path, *beside;
-    FILE *file;
-    int error; /* errno of the first failure */
-};
-
-static void free_writer(bz_os_writer *w)
-{
-    free(w->path);
-    free(w->beside);
-    free(w);
-}
-
-bz_status bz_os_writer_open(bz_os_writer **out, const char *path, bz_error *err)
-{
-    bz_os_writer *w = calloc(1, sizeof *w);
-    const size_t room = strlen(path) + sizeof ".new";
-    if (w) {
-        w->path = strdup(path);
-        w->beside = malloc(room);
-    }
-    if (!w || !w->path || !w->beside) {
-        if (w) {
-            free_writer(w);
-        }
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to write %.200s.", path);
-    }
-    snprintf(w->beside, room, "%s.new", path);
-    /* A file of a crashed save, or a link that another user put there, is not followed. */
-    unlink(w->beside);
-    const int fd = open(w->beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    w->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (!w->file) {
-        const int why = errno;
-        if (fd >= 0) {
-            close(fd);
-            unlink(w->beside);
-        }
-        free_writer(w);
-        return bz_fail(err, BZ_BAD_REQUEST, "Cannot write %.200s: %s.", path, strerror(why));
-    }
-    *out = w;
-    return BZ_OK;
-}
-
-bool bz_os_writer_put(bz_os_writer *w, const void *bytes, size_t n)
-{
-    if (w->error == 0 && n && fwrite(bytes, 1, n, w->file) != n) {
-        w->error = errno ? errno : EIO;
-    }
-    return w->error == 0;
-}
-
-bz_status bz_os_writer_close(bz_os_writer *w, bool ok, bz_error *err)
-{
-    bz_status status = BZ_OK;
-    if (!w->error && (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)) {
-        w->error = errno;
-    }
-    if (fclose(w->file) != 0 && !w->error) {
-        w->error = errno;
-    }
-    if (ok && !w->error && rename(w->beside, w->path) != 0) {
-        w->error = errno;
-    }
-    if (!ok || w->error) {
-        unlink(w->beside);
-        status = bz_fail(err, BZ_BAD_REQUEST, "Cannot write %.200s: %s.", w->path,
-                         w->error ? strerror(w->error) : "it is incomplete");
-    }
-    free_writer(w);
-    return status;
-}
-
 bz_status bz_os_list(const char *folder, bool (*each)(void *user, const char *name), void *user,
                      bz_error *err)
 {
@@ -312,42 +232,37 @@ const char *bz_os_env(const char *name)
 
 /* ---- the machine --------------------------------------------------------- */
 
-unsigned bz_os_cpu_count(void)
+void *bz_os_aligned_alloc(size_t alignment, size_t n)
 {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
-        return (unsigned)CPU_COUNT(&set);
-    }
-#endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
+    return aligned_alloc(alignment, n);
 }
 
-uint64_t bz_os_memory_available(void)
+void bz_os_aligned_free(void *p)
 {
-    uint64_t bytes = 0;
-#if defined(__linux__)
-    FILE *f = fopen("/proc/meminfo", "r");
-    if (f) {
-        char line[200];
-        unsigned long long kib;
-        while (fgets(line, sizeof line, f)) {
-            if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
-                bytes = kib * 1024u;
-                break;
-            }
-        }
-        fclose(f);
-    }
-#endif
-    return bytes;
+    free(p);
 }
 
 void bz_os_sleep(uint64_t nanoseconds)
 {
     struct timespec t = {(time_t)(nanoseconds / 1000000000u), (long)(nanoseconds % 1000000000u)};
     nanosleep(&t, NULL);
+}
+
+bool bz_os_user_folder(bz_os_folder kind, char *out, size_t room)
+{
+    static const struct {
+        const char *variable, *below_home;
+    } places[] = {[BZ_OS_STATE] = {"XDG_STATE_HOME", "/.local/state"},
+                  [BZ_OS_DATA] = {"XDG_DATA_HOME", "/.local/share"}};
+    const char *given = getenv(places[kind].variable), *home = getenv("HOME");
+    /* relative paths are ignored, as the specification says */
+    const bool use = given && given[0] == '/';
+    if (!use && (!home || home[0] != '/')) {
+        return false;
+    }
+    const int n =
+        snprintf(out, room, "%s%s/bezel", use ? given : home, use ? "" : places[kind].below_home);
+    return n > 0 && n < (int)room;
 }
 
 /* ---- libraries ------------------------------------------------------------- */
@@ -413,7 +328,16 @@ bz_os_thread *bz_os_thread_start(void (*run)(void *), void *argument)
         return NULL;
     }
     *t = (bz_os_thread){.run = run, .argument = argument};
-    if (pthread_create(&t->id, NULL, thread_main, t) != 0) {
+    static const int of_terminal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT, SIGALRM};
+    sigset_t blocked, before; /* inherited by the thread */
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++) {
+        sigaddset(&blocked, of_terminal[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    const bool started = pthread_create(&t->id, NULL, thread_main, t) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!started) {
         free(t);
         return NULL;
     }
@@ -427,42 +351,3 @@ void bz_os_thread_join(bz_os_thread *t)
         free(t);
     }
 }
-
-#if defined(__linux__)
-
-void bz_os_wait(atomic_uint *word, unsigned expected)
-{
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
-}
-
-void bz_os_wake_all(atomic_uint *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 0x7FFFFFFF, NULL, NULL, 0);
-}
-
-#else
-
-/* Without futexes one lock serves all waiters: waiting is rare and short. */
-static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wait_changed = PTHREAD_COND_INITIALIZER;
-
-void bz_os_wait(atomic_uint *word, unsigned expected)
-{
-    pthread_mutex_lock(&wait_lock);
-    if (atomic_load(word) == expected) {
-        pthread_cond_wait(&wait_changed, &wait_lock);
-    }
-    pthread_mutex_unlock(&wait_lock);
-}
-
-void bz_os_wake_all(atomic_uint *word)
-{
-    (void)word;
-    pthread_mutex_lock(&wait_lock);
-    pthread_cond_broadcast(&wait_changed);
-    pthread_mutex_unlock(&wait_lock);
-}
-
-#endif
-
-#endif

@@ -99,6 +99,16 @@ uint64_t bz_os_memory_available(void)
     return ((uint64_t)65536 - __builtin_wasm_memory_size(0)) * 65536;
 }
 
+void *bz_os_aligned_alloc(size_t alignment, size_t n)
+{
+    return aligned_alloc(alignment, n);
+}
+
+void bz_os_aligned_free(void *p)
+{
+    free(p);
+}
+
 void bz_os_sleep(uint64_t nanoseconds)
 {
     (void)nanoseconds;
