@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/os.h"
+#include "base/os_program.h"
 #include "store/write.h"
 
 enum { MAX_MANIFEST = 1 << 20 };
@@ -85,7 +84,7 @@ void bz_store_prune(const char *root, const bz_store_manifest *m)
             const char *digest = i < m->n_layers ? m->layers[i].digest : m->config.digest;
             char *path = digest[0] && !u.used[i] ? bz_store_blob_path(root, digest) : NULL;
             if (path) {
-                unlink(path);
+                bz_os_remove(path);
             }
             free(path);
         }
@@ -144,7 +143,7 @@ static void remove_empty_folders(char *path)
     for (int level = 0; level < 3; level++) {
         char *slash = strrchr(path, '/');
         *slash = 0;
-        if (rmdir(path) != 0) {
+        if (!bz_os_remove_folder(path)) {
             return;
         }
     }
@@ -157,7 +156,7 @@ bz_status bz_store_remove(const char *name, bz_error *err)
     bz_status status = edit_find(&e, name, err);
     if (status == BZ_OK) {
         const int lock = bz_store_lock(e.root);
-        if (unlink(e.path) != 0) {
+        if (!bz_os_remove(e.path)) {
             status = bz_fail(err, BZ_BAD_FILE, "Cannot remove %.*s: %s.", BZ_SHOWN_PATH, e.path,
                              strerror(errno));
         } else if (bz_store_manifest_parse(&m, e.text, e.n, NULL) == BZ_OK) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
 
 char *bz_store_text(const char *format, ...)
 {
@@ -41,6 +42,7 @@ void bz_store_roots_free(bz_store_root *roots, size_t n)
 /* Takes ownership of both strings; NULL: no memory. */
 static bz_status add_root(bz_store_root *roots, size_t *n, char *path, char *shown, bz_error *err)
 {
+    bz_os_use_slashes(path);
     char *manifests = path ? bz_store_text("%s/manifests", path) : NULL;
     roots[(*n)++] = (bz_store_root){path, shown, BZ_STORE_MISSING};
     if (!manifests || !shown) {
@@ -77,8 +79,9 @@ bz_status bz_store_find_roots(bz_store_root *roots, size_t *n, bz_error *err)
 {
     static const char *const services[] = {"/usr/share/ollama/.ollama/models",
                                            "/var/lib/ollama/.ollama/models"};
+    enum { N_SERVICES = BZ_OS_BACKSLASH_SEPARATES ? 0 : 2 }; /* none on Windows */
     const bz_str given = models_variable();
-    const char *home = bz_os_env("HOME");
+    const char *home = bz_os_home();
     bz_status status = BZ_OK;
     *n = 0;
     if (given.len) {
@@ -89,7 +92,7 @@ bz_status bz_store_find_roots(bz_store_root *roots, size_t *n, bz_error *err)
         status = add_root(roots, n, bz_store_text("%s/.ollama/models", home),
                           bz_store_text("~/.ollama/models"), err);
     }
-    for (int i = 0; status == BZ_OK && i < 2; i++) {
+    for (int i = 0; status == BZ_OK && i < N_SERVICES; i++) {
         status = add_root(roots, n, bz_store_text("%s", services[i]),
                           bz_store_text("%s", services[i]), err);
     }

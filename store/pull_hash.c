@@ -1,10 +1,8 @@
 #include "store/pull_hash.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/os.h"
+#include "base/os_program.h"
 
 enum { PIECE = 1 << 20 };
 
@@ -21,11 +19,11 @@ struct bz_pull_hash {
 static void hash_next(bz_pull_hash *h, uint64_t at, uint64_t limit)
 {
     const size_t want = limit - at < PIECE ? (size_t)(limit - at) : PIECE;
-    const ssize_t n = pread(h->file, h->piece, want, (off_t)at);
+    const long n = bz_os_read_at(h->file, h->piece, want, at);
     if (n > 0) {
         bz_sha256_add(&h->sha, h->piece, (size_t)n);
         atomic_store(&h->done, at + (uint64_t)n);
-    } else if (n == 0 || errno != EINTR) {
+    } else {
         atomic_store(&h->failed, true);
     }
 }

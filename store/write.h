@@ -19,6 +19,10 @@ bz_status bz_store_copy(const char *from, const char *to, bz_error *err);
  * user may write, else ~/.ollama/models. */
 bz_status bz_store_writable_root(char **root, bz_error *err);
 
+/* Creates a root, and the folder that holds it; the one above must exist. An error shows when the
+ * store is written. */
+void bz_store_make_root(const char *root);
+
 /* Paths below a root; NULL: no memory. The caller frees them. */
 char *bz_store_blob_path(const char *root, const char digest[BZ_DIGEST_TEXT]);
 char *bz_store_manifest_path(const char *root, const bz_store_name *name);
