@@ -20,7 +20,9 @@ typedef struct bz_store_model {
     char *path;        /* of the GGUF */
     char **projectors; /* [n_projectors] paths of mmproj files, usually none or one */
     size_t n_projectors;
-    char *draft;                /* path of the drafter, or NULL */
+    char *draft;     /* path of the drafter, or NULL */
+    char **adapters; /* [n_adapters] paths of LoRA adapters; all are applied */
+    size_t n_adapters;
     char *system;               /* default system prompt, or NULL */
     bz_store_messages messages; /* with which every conversation begins */
     bz_store_params params;
@@ -30,8 +32,8 @@ typedef struct bz_store_model {
 /* Resolves a path or, if there is no such file, a name in the store. Opens no model file, but
  * checks that all files of a name exist with the sizes in its manifest. Errors: not_found: no such
  * file or name (with similar names), a missing blob bad_file:           a folder; a broken or
- * unreadable manifest, config, params or blob unsupported_model:  safetensors, adapters, models
- * that run on a remote server */
+ * unreadable manifest, config, params or blob unsupported_model:  safetensors, models that run
+ * on a remote server */
 bz_status bz_store_resolve(const char *model, bz_store_model *out, bz_error *err);
 void bz_store_model_free(bz_store_model *m); /* may be all zero */
 

@@ -168,23 +168,19 @@ static bz_status check_kind(const loading *l, const bz_store_manifest *m)
                        "%.*s is stored as %zu model files, but Bezel runs one", BZ_SHOWN_NAME,
                        l->name, models);
     }
-    if (count(m, BZ_LAYER_ADAPTER)) {
-        return bz_fail(l->err, BZ_UNSUPPORTED_MODEL,
-                       "%.*s needs a LoRA adapter, which Bezel does not apply", BZ_SHOWN_NAME,
-                       l->name);
-    }
     return BZ_OK;
 }
 
-static bz_status add_projector(const loading *l, const bz_store_layer *layer)
+/* Appends the path of a layer to a list. */
+static bz_status add_path(const loading *l, const bz_store_layer *layer, const char *what,
+                          char ***list, size_t *n)
 {
-    bz_store_model *m = l->model;
-    char **more = realloc(m->projectors, (m->n_projectors + 1) * sizeof *more);
+    char **more = realloc(*list, (*n + 1) * sizeof *more);
     if (!more) {
         return bz_store_no_memory(l->err);
     }
-    m->projectors = more;
-    return check_blob(l, layer, "projector", &more[m->n_projectors++]);
+    *list = more;
+    return check_blob(l, layer, what, &more[(*n)++]);
 }
 
 /* If a layer that should be unique comes twice, the last one is used. */
@@ -199,7 +195,9 @@ static bz_status read_layer(const loading *l, const bz_store_layer *layer)
     case BZ_LAYER_MODEL:
         memcpy(l->entry->digest, layer->digest, sizeof layer->digest);
         return check_blob(l, layer, "model file", &m->path);
-    case BZ_LAYER_PROJECTOR: return add_projector(l, layer);
+    case BZ_LAYER_PROJECTOR:
+        return add_path(l, layer, "projector", &m->projectors, &m->n_projectors);
+    case BZ_LAYER_ADAPTER: return add_path(l, layer, "adapter", &m->adapters, &m->n_adapters);
     case BZ_LAYER_DRAFT: free(m->draft); return check_blob(l, layer, "drafter", &m->draft);
     case BZ_LAYER_PARAMS:
         bz_store_params_free(&m->params);
@@ -221,7 +219,6 @@ static bz_status read_layer(const loading *l, const bz_store_layer *layer)
         }
         free(text);
         return status;
-    case BZ_LAYER_ADAPTER:
     case BZ_LAYER_TENSOR:
     case BZ_LAYER_OTHER: break;
     }
@@ -313,6 +310,10 @@ void bz_store_model_free(bz_store_model *m)
         free(m->projectors[i]);
     }
     free(m->projectors);
+    for (size_t i = 0; i < m->n_adapters; i++) {
+        free(m->adapters[i]);
+    }
+    free(m->adapters);
     free(m->name);
     free(m->path);
     free(m->draft);
