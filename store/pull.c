@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/os.h"
 #include "base/units.h"
@@ -360,6 +359,11 @@ static bz_status run(pull *p)
         bz_pull_report(p->o, "success", NULL, 0, 0);
     }
     return status;
+}
+
+bool bz_store_can_pull(void)
+{
+    return true;
 }
 
 bz_status bz_store_pull(const bz_pull_options *o, bz_error *err)

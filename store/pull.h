@@ -37,7 +37,19 @@ typedef struct bz_pull_options {
  * disk is full; aborted: cancelled. */
 bz_status bz_store_pull(const bz_pull_options *options, bz_error *err);
 
+/* Whether this build can. */
+bool bz_store_can_pull(void);
+
 /* Writes one object as Ollama's API does: status, and digest, total and completed of a blob. */
 void bz_pull_progress_json(bz_json *j, const bz_pull_progress *progress);
+
+/* One file by its address, of at most `max` bytes, which the caller frees. */
+typedef struct bz_get_options {
+    const char *url; /* https, or http of this machine */
+    size_t max;
+    bool (*is_cancelled)(void *user); /* may be NULL */
+    void *user;
+} bz_get_options;
+bz_status bz_store_get(const bz_get_options *options, char **bytes, size_t *n, bz_error *err);
 
 #endif

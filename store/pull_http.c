@@ -8,6 +8,7 @@
 
 #include "base/json_read.h"
 #include "base/lock.h"
+#include "base/os.h"
 #include "store/ollama_internal.h"
 #include "store/pull_url.h"
 
@@ -167,6 +168,27 @@ static bool add_header(bz_http_request *r, const char *format, const char *value
     return more != NULL;
 }
 
+/* Certificates: libcurl looks where the distribution has them for which it was built. A program
+ * that brings its own libcurl runs on others too. */
+static void find_certificates(CURL *e)
+{
+    static const char *const places[] = {
+        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch, Alpine */
+        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+        "/etc/ssl/ca-bundle.pem",             /* openSUSE */
+    };
+    char *own = NULL;
+    if (curl_easy_getinfo(e, CURLINFO_CAINFO, &own) != CURLE_OK || !own || bz_os_file_exists(own)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (bz_os_file_exists(places[i])) {
+            curl_easy_setopt(e, CURLOPT_CAINFO, places[i]);
+            return;
+        }
+    }
+}
+
 /* Sets the handle up for r->url. */
 static bool prepare(bz_http *h, bz_http_request *r)
 {
@@ -214,6 +236,7 @@ static bool prepare(bz_http *h, bz_http_request *r)
     curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_tick);
     curl_easy_setopt(e, CURLOPT_XFERINFODATA, r);
     curl_easy_setopt(e, CURLOPT_PRIVATE, r);
+    find_certificates(e);
     if (r->for_token) { /* a user's password for the host that issues tokens */
         curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
     }

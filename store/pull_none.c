@@ -2,6 +2,18 @@
  * MISSING_CURL as its Debian package (tools/libraries.sh). */
 #include "store/pull.h"
 
+bool bz_store_can_pull(void)
+{
+    return false;
+}
+
+bz_status bz_store_get(const bz_get_options *options, char **bytes, size_t *n, bz_error *err)
+{
+    (void)options, (void)bytes, (void)n;
+    return bz_fail(err, BZ_UNSUPPORTED_MODEL,
+                   "This build cannot download: install " MISSING_CURL " and run make again.");
+}
+
 bz_status bz_store_pull(const bz_pull_options *options, bz_error *err)
 {
     (void)options;
