@@ -1,10 +1,11 @@
 #include "server/access.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "server/http.h"
+#include "server/os.h"
 
 enum { HOST_SIZE = 256 };
 
@@ -44,7 +45,7 @@ static bool read_address(const char *text, uint8_t out[16])
 {
     static const uint8_t v4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
     memcpy(out, v4, sizeof v4);
-    return inet_pton(AF_INET, text, out + 12) == 1 || inet_pton(AF_INET6, text, out) == 1;
+    return os_parse_v4(text, out + 12) || os_parse_v6(text, out);
 }
 
 static bool is_v4(const uint8_t a[16])
@@ -180,7 +181,7 @@ bool access_key(const access_rules *rules, bz_str authorization)
 
 bool access_origin(const access_rules *rules, bz_str origin, bz_str authority)
 {
-    const char *mark = origin.len > 3 ? memmem(origin.data, origin.len, "://", 3) : NULL;
+    const char *mark = origin.len > 3 ? bz_text_find(origin.data, origin.len, "://") : NULL;
     char host[HOST_SIZE], own[HOST_SIZE + 16];
     if (access_foreign_origin(rules, origin)) {
         return true;

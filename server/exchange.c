@@ -130,7 +130,7 @@ void exchange_empty(exchange *x, int status)
 void exchange_file(exchange *x, int status, const char *type, int file, uint64_t from, uint64_t n)
 {
     if (!begin_answer(x, status, type, SIZED, n) || !wants_body(x) || n == 0) {
-        os_close(file);
+        os_close_file(file);
         return;
     }
     x->file = file;
@@ -199,7 +199,7 @@ void exchange_clear(exchange *x)
     if (x->has_task && x->task.ended) {
         x->task.ended(x->task.user);
     }
-    os_close(x->file);
+    os_close_file(x->file);
     free(x->bytes);
     free(x->content);
     x->has_task = x->streaming = x->chunked = x->waiting = x->busy = false;

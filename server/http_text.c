@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/os_program.h"
 #include "server/http.h"
 
 static char lower(char c)
@@ -87,11 +88,10 @@ static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 const char *http_date_write(int64_t seconds, char out[HTTP_DATE_SIZE])
 {
-    const time_t t = (time_t)seconds;
     struct tm p = {0};
     out[0] = 0;
     /* The format has years of four digits. */
-    if (gmtime_r(&t, &p) && p.tm_year >= -1900 && p.tm_year <= 9999 - 1900) {
+    if (bz_os_date(seconds, &p) && p.tm_year >= -1900 && p.tm_year <= 9999 - 1900) {
         snprintf(out, HTTP_DATE_SIZE, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
                  days + 3 * p.tm_wday, (unsigned)p.tm_mday % 100, months + 3 * p.tm_mon,
                  (unsigned)(p.tm_year + 1900) % 10000, (unsigned)p.tm_hour % 100,
@@ -138,6 +138,6 @@ bool http_date_read(bz_str s, int64_t *seconds)
         p.tm_sec > 60) {
         return false;
     }
-    *seconds = (int64_t)timegm(&p);
+    *seconds = bz_os_seconds(&p);
     return true;
 }

@@ -1,5 +1,5 @@
-/* The operating system for the server: non-blocking sockets, files below a folder. Only os_posix.c
- * makes system calls. */
+/* The operating system for the server: non-blocking sockets, files below a folder. Only os_*.c make
+ * system calls; the Makefile chooses them by their names, as those of base/os.h. */
 #ifndef BZ_SERVER_OS_H
 #define BZ_SERVER_OS_H
 
@@ -34,7 +34,15 @@ long os_send(int fd, const char *bytes, size_t n, bool more);
 /* The same from a file; OS_GONE if the file has become too short. */
 long os_send_file(int fd, int file, uint64_t from, size_t n);
 void os_finish_sending(int fd); /* closes our sending side only */
-void os_close(int fd);          /* -1 is fine */
+void os_close(int fd);          /* of a socket or an alarm; -1 is fine */
+
+/* A connection to another program, whose calls wait up to `patience_s` seconds; -1: none answers.
+ */
+int os_connect(const char *host, uint16_t port, unsigned patience_s);
+
+/* An address as numbers to its 4 or 16 bytes; false: it is none. */
+bool os_parse_v4(const char *text, uint8_t out[4]);
+bool os_parse_v6(const char *text, uint8_t out[16]);
 
 enum {
     OS_READ = 1,
@@ -51,7 +59,7 @@ typedef struct os_watch {
 /* Waits for an event or a signal; milliseconds < 0: without limit. */
 void os_wait(os_watch *watches, size_t n, int milliseconds);
 
-/* A pipe that wakes os_wait, from any thread or signal handler. */
+/* What wakes os_wait, from any thread or signal handler. */
 bool os_alarm_open(int ends[2]);
 void os_alarm_ring(int end);
 void os_alarm_clear(int end);
@@ -72,6 +80,7 @@ typedef struct os_file {
     uint32_t nanoseconds;
 } os_file;
 
+void os_close_file(int file); /* -1 is fine */
 /* *err has only the reason. */
 bz_status os_open_folder(const char *path, int *fd, bz_error *err);
 /* A regular file. */
@@ -83,10 +92,8 @@ typedef enum os_found { OS_FOUND, OS_NOTHING, OS_TOO_MANY } os_found;
  * links are never followed, so nothing outside can be reached; pipes and devices are not found. */
 os_found os_open_below(int folder, const char *path, os_file *file);
 
-/* The path of this program; false: unknown. */
-bool os_program_path(char *out, size_t room);
-
-/* Starts the user's browser; false: there is none. */
+/* Starts the user's browser; false: there is none. The name is for messages. */
 bool os_open_browser(const char *url);
+extern const char os_browser_starter[];
 
 #endif

@@ -1,10 +1,12 @@
-#include "server/os.h"
+/* server/os.h on Linux and macOS; what differs between them is in os_linux.c and os_macos.c. */
+#include "server/os_posix.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,9 +75,10 @@ bz_status os_listen(os_listener *l, const char *host, uint16_t port, bool *taken
         return bz_fail(err, BZ_BAD_REQUEST,
                        "'%s' is not a numeric address; give for example 127.0.0.1 or ::1.", host);
     }
-    l->fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* Without this a port would stay in use for a minute after its last server. */
-    if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+    l->fd = socket(a.any.sa_family, SOCK_STREAM, 0);
+    /* Without SO_REUSEADDR a port would stay in use for a minute after its last server. */
+    if (l->fd < 0 || !os_make_ours(l->fd, true) ||
+        setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         bind(l->fd, &a.any, n) != 0 || listen(l->fd, SOMAXCONN) != 0) {
         const int why = errno;
         *taken = why == EADDRINUSE;
@@ -96,7 +99,7 @@ bool os_listen_inherited(os_listener *l)
     *l = (os_listener){.fd = -1};
     if (!pid || !count || strtol(pid, NULL, 10) != (long)getpid() || strtol(count, NULL, 10) < 1 ||
         getsockopt(FIRST_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &n) != 0 || !listening ||
-        fcntl(FIRST_FD, F_SETFL, O_NONBLOCK) != 0 || fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC) != 0) {
+        !os_make_ours(FIRST_FD, true)) {
         return false;
     }
     l->fd = FIRST_FD;
@@ -123,7 +126,7 @@ int os_accept(int listener, uint64_t *client)
 {
     any_address a = {0};
     socklen_t n = sizeof a;
-    const int fd = accept4(listener, &a.any, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = os_accept_ours(listener, &a.any, &n);
     *client = client_of(&a);
     const int yes = 1;
     if (fd < 0) {
@@ -149,13 +152,12 @@ long os_receive(int fd, char *bytes, size_t n)
 
 long os_send(int fd, const char *bytes, size_t n, bool more)
 {
-    return result(send(fd, bytes, n, MSG_NOSIGNAL | (more ? MSG_MORE : 0)));
+    return result(send(fd, bytes, n, more ? OS_SEND_MORE : OS_SEND_FLAGS));
 }
 
 long os_send_file(int fd, int file, uint64_t from, size_t n)
 {
-    off_t at = (off_t)from;
-    const ssize_t sent = sendfile(fd, file, &at, n);
+    const ssize_t sent = os_send_from(fd, file, (off_t)from, n);
     return sent == 0 && n > 0 ? OS_GONE : result(sent);
 }
 
@@ -171,6 +173,54 @@ void os_close(int fd)
     }
 }
 
+void os_close_file(int file)
+{
+    os_close(file);
+}
+
+bool os_make_ours(int fd, bool without_waiting)
+{
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 &&
+           (!without_waiting || fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+}
+
+int os_connect(const char *host, uint16_t port, unsigned patience_s)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    const struct timeval patience = {.tv_sec = (time_t)patience_s};
+    struct addrinfo *list = NULL;
+    char service[16];
+    int fd = -1;
+    snprintf(service, sizeof service, "%u", port);
+    if (getaddrinfo(host, service, &hints, &list) != 0) {
+        return -1;
+    }
+    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
+        if (fd >= 0 && (!os_make_ours(fd, false) || connect(fd, a->ai_addr, a->ai_addrlen) != 0)) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(list);
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        os_no_signal(fd);
+    }
+    return fd;
+}
+
+bool os_parse_v4(const char *text, uint8_t out[4])
+{
+    return inet_pton(AF_INET, text, out) == 1;
+}
+
+bool os_parse_v6(const char *text, uint8_t out[16])
+{
+    return inet_pton(AF_INET6, text, out) == 1;
+}
+
 void os_wait(os_watch *watches, size_t n, int milliseconds)
 {
     struct pollfd fixed[64], *p = n <= 64 ? fixed : malloc(n * sizeof *p);
@@ -184,16 +234,16 @@ void os_wait(os_watch *watches, size_t n, int milliseconds)
         p[i] = (struct pollfd){.fd = watches[i].fd,
                                .events = (short)((w & OS_READ ? POLLIN : 0) |
                                                  (w & OS_WRITE ? POLLOUT : 0) |
-                                                 (w & OS_LEFT ? POLLRDHUP : 0))};
+                                                 (w & OS_LEFT ? OS_POLL_LEFT : 0))};
         watches[i].seen = 0;
     }
-    if (poll(p, n, milliseconds) > 0) {
+    if (poll(p, (nfds_t)n, milliseconds) > 0) {
         for (size_t i = 0; i < n; i++) {
             const short r = p[i].revents;
             const bool failed = r & (POLLERR | POLLHUP | POLLNVAL);
             watches[i].seen =
                 (short)((failed ? watches[i].wanted | OS_LEFT : 0) | (r & POLLIN ? OS_READ : 0) |
-                        (r & POLLOUT ? OS_WRITE : 0) | (r & POLLRDHUP ? OS_LEFT : 0));
+                        (r & POLLOUT ? OS_WRITE : 0) | (r & OS_POLL_LEFT ? OS_LEFT : 0));
         }
     }
     if (p != fixed) {
@@ -203,7 +253,15 @@ void os_wait(os_watch *watches, size_t n, int milliseconds)
 
 bool os_alarm_open(int ends[2])
 {
-    return pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0;
+    if (pipe(ends) != 0) {
+        return false;
+    }
+    if (!os_make_ours(ends[0], true) || !os_make_ours(ends[1], true)) {
+        close(ends[0]);
+        close(ends[1]);
+        return false;
+    }
+    return true;
 }
 
 void os_alarm_ring(int end)
@@ -256,8 +314,8 @@ static bool look(int fd, os_file *file)
         close(fd);
         return false;
     }
-    *file = (os_file){fd, S_ISDIR(st.st_mode), (uint64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
-                      (uint32_t)st.st_mtim.tv_nsec};
+    *file = (os_file){fd, S_ISDIR(st.st_mode), (uint64_t)st.st_size, (int64_t)st.st_mtime,
+                      os_nanoseconds_of(&st)};
     return true;
 }
 
@@ -318,26 +376,17 @@ os_found os_open_below(int folder, const char *path, os_file *file)
     return look(at, file) ? OS_FOUND : OS_NOTHING;
 }
 
-bool os_program_path(char *out, size_t room)
-{
-    const ssize_t n = readlink("/proc/self/exe", out, room);
-    if (n <= 0 || (size_t)n >= room) {
-        return false;
-    }
-    out[n] = 0;
-    return true;
-}
-
 bool os_open_browser(const char *url)
 {
     extern char **environ;
-    char name[] = "xdg-open", *argv[] = {name, strdup(url), NULL};
+    char *argv[] = {strdup(os_browser_starter), strdup(url), NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t defaults;
     bool started = false;
     pid_t child;
-    if (!argv[1] || posix_spawn_file_actions_init(&files) != 0) {
+    if (!argv[0] || !argv[1] || posix_spawn_file_actions_init(&files) != 0) {
+        free(argv[0]);
         free(argv[1]);
         return false;
     }
@@ -355,10 +404,11 @@ bool os_open_browser(const char *url)
             posix_spawnattr_setsigdefault(&how, &defaults) == 0 &&
             posix_spawnattr_setpgroup(&how, 0) == 0 &&
             posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0 &&
-            posix_spawnp(&child, name, &files, &how, argv, environ) == 0;
+            posix_spawnp(&child, argv[0], &files, &how, argv, environ) == 0;
         posix_spawnattr_destroy(&how);
     }
     posix_spawn_file_actions_destroy(&files);
+    free(argv[0]);
     free(argv[1]);
     return started;
 }

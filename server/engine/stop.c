@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct text_stop {
     char **strings; /* [n] */
     size_t n;
@@ -37,7 +39,7 @@ bz_status text_stop_new(text_stop **out, const bz_json_node *stop, bz_error *err
         const bz_str text = bz_json_string(item);
         if (text.len == 0 || memchr(text.data, 0, text.len)) {
             status = BZ_BAD_REQUEST;
-        } else if (!(s->strings[i] = strndup(text.data, text.len))) {
+        } else if (!(s->strings[i] = bz_text_copy(text.data, text.len))) {
             status = BZ_OUT_OF_MEMORY;
         } else {
             s->n++;
