@@ -1,10 +1,20 @@
 /** Actions on the chat page that several tests use. */
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
-import { startServer, type Server } from "./server.js";
+import { startServer, type Server, type ServerOptions } from "./server.js";
 
 export const modelFolder = "build/models";
 /** The smallest model; it has random weights. */
 export const nano = "nano-e-q8_0";
+
+/** Address of the npm package in the page, for a test to replace. */
+export const packageScript = await (async (): Promise<string> => {
+    const folder = /href="(v\/[0-9a-f]+)\/bezel\.js"/.exec(await readFile("build/web/app/index.html", "utf8"))?.[1];
+    if (folder === undefined) {
+        throw new Error("build/web/app/index.html does not name bezel.js");
+    }
+    return `/${folder}/bezel.js`;
+})();
 
 /** Serves the page with a test model instead of the built-in ones. */
 export async function servePage(options: { isolated?: boolean } = {}): Promise<Server> {
@@ -20,6 +30,23 @@ export async function servePage(options: { isolated?: boolean } = {}): Promise<S
             return true;
         },
     });
+}
+
+/** Sends the published list of models, except that Pebble waits until it is chosen. */
+export async function withoutAuto(): Promise<NonNullable<ServerOptions["intercept"]>> {
+    const list = (await readFile("build/web/app/models.json", "utf8")).replace('"auto": true', '"auto": false');
+    return (request, response) => {
+        if (request.url !== "/models.json") {
+            return false;
+        }
+        response.writeHead(200, { "Content-Type": "application/json" }).end(list);
+        return true;
+    };
+}
+
+/** Serves the page as it is published, except that Pebble waits until it is chosen, with `mounts` before its own files. */
+export async function servePebble(mounts: ServerOptions["mounts"] = []): Promise<Server> {
+    return startServer({ mounts: [...mounts, ["/", "build/web/app"]], intercept: await withoutAuto() });
 }
 
 export async function openPage(page: Page, server: Server): Promise<void> {
@@ -67,6 +94,13 @@ export async function setSettings(page: Page, settings: PageSettings): Promise<v
     if (narrow) {
         await page.click("#close-side");
     }
+}
+
+/** Chooses an entry of a conversation's menu. */
+export async function chooseAction(page: Page, title: string, action: string): Promise<void> {
+    await page.hover(`.conversation:has-text("${title}")`);
+    await page.click(`.conversation:has-text("${title}") .tools button`);
+    await page.click(`.menu [role="menuitem"]:has-text("${action}")`);
 }
 
 /** Chooses an offered model and waits until it is ready. */

@@ -2,31 +2,35 @@
 #
 #   build/web/app/   the page, ready to be served from any folder of any server
 
-.PHONY: test-browser
-web-programs: build/web/app/ready
+.PHONY: test-browser dist-web
+web-programs: build/web/app/ready build/dist-web/README.md
 
 # The built-in models. Without models/pebble.gguf, a model with random weights takes its place.
 BUILTIN = $(or $(wildcard models/pebble.gguf),$(CHAT_MODEL))
-BUILTIN_NAME = $(if $(wildcard models/pebble.gguf),pebble.gguf,synthetic.gguf)
 BUILTIN_MORE = $(wildcard models/pebble-diffusion.gguf)
 BUILTIN_LIST = web/app/$(if $(wildcard models/pebble.gguf),models.json,models-synthetic.json)
 
-# tsc's output keeps its relative folders, so that its imports stay valid.
-APP_FILES = $(addprefix web/app/,index.html icon.svg)
-APP_STYLE = $(wildcard web/app/style/*.css)
-build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(APP_STYLE) $(BUILTIN_LIST) $(BUILTIN) $(BUILTIN_MORE)
+APP_FILES = web/app/index.html $(wildcard web/app/fixed/* web/app/style/*.css)
+BUILTIN_FILES = $(BUILTIN) $(BUILTIN_MORE) $(wildcard web/app/samples/*)
+build/web/app/ready: build/web/compiled build/web/bezel.wasm build/web/bezel-mt.wasm $(APP_FILES) $(BUILTIN_LIST) $(BUILTIN_FILES)
 	$(call say,APP build/web/app)
-	@rm -rf build/web/app && mkdir -p build/web/app/app build/web/app/style build/web/app/package build/web/app/builtin
-	@cp $(APP_FILES) build/web/app/
-	@cp $(APP_STYLE) build/web/app/style/
-	@cp -R build/web/js/web/app/src build/web/app/app/
-	@cp -R build/web/js/web/package/src build/web/app/package/
-	@find build/web/app -name '*.d.ts' -delete
-	@cp build/web/bezel.wasm build/web/bezel-mt.wasm build/web/app/package/src/
-	@cp $(BUILTIN_LIST) build/web/app/models.json
-	@cp $(BUILTIN) build/web/app/builtin/$(BUILTIN_NAME)
-	@$(if $(BUILTIN_MORE),cp $(BUILTIN_MORE) build/web/app/builtin/)
+	$(Q)$(NODE) build/web/js/web/app/bundle.js build/web/app $(BUILTIN_LIST) $(BUILTIN_FILES)
+	@sh packaging/third_party.sh $(WEB_LIBRARIES) > build/web/app/third-party.txt
 	@touch $@
+
+# The page for other servers, with their settings.
+dist-web:
+	@sh tools/setup.sh run
+	@sh tools/setup.sh web
+	@$(MAKE) --no-print-directory -j$(JOBS) build/dist-web/README.md
+
+build/dist-web/README.md: build/web/app/ready $(wildcard web/app/deploy/*)
+	$(call say,DIST build/dist-web)
+	@rm -rf build/dist-web && mkdir -p build/dist-web
+	@cp -Rp build/web/app build/dist-web/site && rm build/dist-web/site/ready
+	@cp web/app/deploy/_headers build/dist-web/site/
+	@cp web/app/deploy/nginx.conf web/app/deploy/Caddyfile build/dist-web/
+	@cp web/app/deploy/README.md $@
 
 # In Chromium, on the software adapter.
 test-browser: | setup
