@@ -2,13 +2,18 @@
 export { Bezel, BezelError, imageSize } from "../../package/src/index.js";
 export type {
     BezelModel,
+    BezelSession,
     Capabilities,
     ChatChunk,
     ContentPart,
+    Message as ChatMessage,
     DownloadProgress,
     Inspection,
     ModelInfo,
     Progress,
     StoredModel,
     StreamRequest,
+    Tool,
+    ToolCallDelta,
+    UnfinishedDownload,
 } from "../../package/src/index.js";

@@ -1,6 +1,7 @@
 /** Choosing files: with the file picker (whose handles can be stored), with an input element where there is none, or by
  * dropping. A model may consist of several files: the parts of a split one, and its mmproj file. */
 import { kindOfFile } from "./attach.js";
+import { isDocument } from "./document_text.js";
 import { byId, h, show } from "./dom.js";
 import { nameOfFiles, type FileChoice } from "./model.js";
 
@@ -77,6 +78,8 @@ async function droppedFiles(data: DataTransfer): Promise<DroppedFile[]> {
 
 export interface DropTarget {
     model(choice: FileChoice): void;
+    /** Documents for the shelf. */
+    documents(files: File[]): void;
     /** Images and sounds for a message, possibly none. `refusals`: a message about each unsupported file. */
     media(files: File[], refusals: string[]): void;
     /** Messages about files that were dropped with a model but ignored. */
@@ -96,6 +99,7 @@ async function isModel(file: File): Promise<boolean> {
 async function handleDrop(dropped: DroppedFile[], target: DropTarget): Promise<void> {
     const models: DroppedFile[] = [];
     const media: File[] = [];
+    const documents: File[] = [];
     const refusals: string[] = [];
     for (const item of dropped) {
         if (item.folder) {
@@ -104,15 +108,20 @@ async function handleDrop(dropped: DroppedFile[], target: DropTarget): Promise<v
             media.push(item.file);
         } else if (await isModel(item.file)) {
             models.push(item);
+        } else if (isDocument(item.file)) {
+            documents.push(item.file);
         } else {
-            refusals.push(`${item.file.name} is not a model, image or sound.`);
+            refusals.push(`${item.file.name} is not a model, image, sound or document.`);
         }
+    }
+    if (documents.length > 0) {
+        target.documents(documents);
     }
     const choice = fileChoice(models.map(({ file }) => file), models.map(({ handle }) => handle));
     if (choice) {
         target.model(choice);
         target.ignored([...refusals, ...media.map(({ name }) => `${name} was ignored: drop images and sounds after the model is loaded.`)]);
-    } else {
+    } else if (media.length > 0 || refusals.length > 0 || documents.length === 0) {
         target.media(media, refusals);
     }
 }
@@ -121,7 +130,8 @@ async function handleDrop(dropped: DroppedFile[], target: DropTarget): Promise<v
 function overlayText(data: DataTransfer | null): string {
     const files = [...(data?.items ?? [])].filter(({ kind }) => kind === "file");
     const media = files.length > 0 && files.every(({ type }) => /^(image|audio)\//.test(type));
-    return media ? "Drop to attach" : "Drop the model here";
+    const documents = files.length > 0 && files.every(({ type }) => /^text\/|^application\/pdf$/.test(type));
+    return media ? "Drop to attach" : documents ? "Drop into your documents" : "Drop the model here";
 }
 
 export function acceptDrops(target: DropTarget): void {

@@ -33,6 +33,15 @@ export function formatSeconds(seconds: number): string {
     return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
+/** "40 s", "12 min", "3 h 5 min" */
+export function formatTimeLeft(seconds: number): string {
+    if (seconds < 55) {
+        return `${Math.max(5, 5 * Math.round(seconds / 5))} s`;
+    }
+    const minutes = Math.round(seconds / 60);
+    return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** "just now", "12 min ago", "Tuesday", "3 Mar" */
 export function formatAge(then: number, now = Date.now()): string {
     const minutes = Math.floor((now - then) / 60_000);

@@ -7,10 +7,15 @@ import {
     type DownloadProgress,
     type Inspection,
     type Progress,
-    type StoredModel,
 } from "./bezel.js";
+import { readCatalog, type Catalog, type ModelCard, type Offer, type Suggestion } from "./catalog.js";
 import { failureOf, type Failure } from "./errors.js";
 import { formatBytes } from "./format.js";
+import { MAX_ON_CPU } from "./fit.js";
+import { findModel } from "./hosts.js";
+import type { DownloadRecord } from "./model_records.js";
+import { keepModelOffline } from "./offline.js";
+import type { RemoteFile, RemoteModel } from "./remote.js";
 import { Signal } from "./signal.js";
 import type { Settings, Store } from "./store.js";
 import { summarize, type ModelSummary } from "./summary.js";
@@ -18,8 +23,10 @@ import { summarize, type ModelSummary } from "./summary.js";
 /** Where a model comes from. */
 export type Choice =
     | { kind: "url"; name: string; url: string; /** URLs of its other parts and of its mmproj file. */ more?: string[] }
-    /** A download in the browser's storage. */
-    | { kind: "stored"; name: string; stored: string }
+    /** Files of another host, to be downloaded; `withMedia`: with its encoders for images and sound. */
+    | { kind: "remote"; name: string; model: RemoteModel; withMedia: boolean }
+    /** A download in the browser's storage; `more`: its other files. */
+    | { kind: "stored"; name: string; stored: string; more?: string[] }
     | FileChoice;
 
 /** The files of one model. `files` is null if they were chosen on an earlier visit: then `handles` are used. */
@@ -47,22 +54,25 @@ export type LoadProgress = Progress | DownloadProgress;
 
 export type ModelState =
     | { kind: "none" }
+    /** A name is being looked up on its host. */
+    | { kind: "finding"; name: string }
+    | { kind: "not-found"; name: string; failure: Failure }
     | { kind: "inspecting"; choice: Choice }
-    | { kind: "inspected"; choice: Choice; summary: ModelSummary }
+    /** `summary`: null: its host does not let pages read parts of files. */
+    | { kind: "inspected"; choice: Choice; summary: ModelSummary | null }
     | { kind: "loading"; choice: Choice; progress: LoadProgress | null; again: boolean }
     | { kind: "ready"; choice: Choice; model: BezelModel }
     | { kind: "failed"; choice: Choice; failure: Failure };
 
-/** A model offered by the page or its server. */
-export interface Offer {
-    name: string;
-    /** Relative to the page. */
-    url: string;
-    /** Other files of the same model. */
-    more?: string[];
-    about: string;
-    /** Example questions. */
-    suggest?: string[];
+/** The model that a completed download is. */
+export function choiceOfRecord({ title, files }: DownloadRecord): Choice {
+    const [stored = "", ...more] = files.map((file) => file.stored);
+    return { kind: "stored", name: title, stored, ...(more.length > 0 ? { more } : {}) };
+}
+
+/** What the button says that loads the last visit's model. */
+export function labelOfAgain(last: Choice): string {
+    return last.kind === "file" && !last.handles ? `Choose ${last.name} again\u2026` : `Load ${last.name} again`;
 }
 
 /** An entry of the list that `bezel serve` sends. */
@@ -81,14 +91,13 @@ const DEFAULT_SUGGESTIONS = [
     "Help me write a polite reply to a late invoice.",
 ];
 
-/** Fetches {"models": [...]} from the page's server; a missing list is empty. */
-async function readList<T>(path: string): Promise<T[]> {
+/** A list of the page's server; null: it has none. */
+async function readList(path: string): Promise<unknown> {
     try {
         const response = await fetch(new URL(path, document.baseURI));
-        const json = response.ok ? ((await response.json()) as { models?: T[] }) : {};
-        return json.models ?? [];
+        return response.ok ? ((await response.json()) as unknown) : null;
     } catch {
-        return [];
+        return null;
     }
 }
 
@@ -115,10 +124,14 @@ export class ModelManager {
     readonly state = new Signal<ModelState>({ kind: "none" });
     readonly #store: Store;
     readonly #settings: Signal<Settings>;
+    /** Lets the user choose files; null: cancelled. */
+    chooseFiles: () => Promise<FileChoice | null> = () => Promise.resolve(null);
     #control: AbortController | null = null;
     #ready: { choice: Choice; model: BezelModel } | null = null;
+    /** How long the loaded model took to load; null: none is loaded. */
+    loadSeconds: number | null = null;
     #losses: number[] = [];
-    #offers: Offer[] | null = null;
+    #catalog: Promise<Catalog> | null = null;
     #capabilities: Promise<Capabilities> | null = null;
 
     constructor(store: Store, settings: Signal<Settings>) {
@@ -142,36 +155,102 @@ export class ModelManager {
     }
 
     /** Example questions for the loaded model. */
-    async suggestions(): Promise<string[]> {
+    async suggestions(): Promise<Suggestion[]> {
+        const own = (await this.loadedOffer())?.suggest ?? DEFAULT_SUGGESTIONS;
+        return own.map((one) => (typeof one === "string" ? { text: one } : one));
+    }
+
+    /** The entry of the list that the loaded model was chosen from. */
+    async loadedOffer(): Promise<Offer | null> {
         const choice = this.#ready?.choice;
-        const offers = choice?.kind === "url" ? (this.#offers ?? (await this.offers())) : [];
-        const own = choice?.kind === "url" ? offers.find(({ url }) => url === choice.url)?.suggest : undefined;
-        return own ?? DEFAULT_SUGGESTIONS;
+        return choice?.kind === "url" ? this.#offerOf(choice.url) : null;
+    }
+
+    async #offerOf(address: string): Promise<Offer | null> {
+        return (await this.catalog()).offers.find(({ url }) => url === address) ?? null;
+    }
+
+    /** Loads an offered model without asking; resolves to whether it is ready. */
+    async loadOffered(address: string): Promise<boolean> {
+        const offer = await this.#offerOf(address);
+        if (offer) {
+            await this.load({ kind: "url", name: offer.name, url: offer.url });
+        }
+        return offer !== null && this.state.value.kind === "ready";
     }
 
     /** The models of `bezel serve`, and the page's built-in ones. */
-    async offers(): Promise<Offer[]> {
-        const [own, served] = await Promise.all([
-            readList<Offer>("models.json"),
-            readList<ServedFile>("models/"),
-        ]);
+    async #readCatalog(): Promise<Catalog> {
+        const [own, list] = await Promise.all([readList("models.json"), readList("models/")]);
+        const catalog = readCatalog(own);
+        const served = (list as { models?: ServedFile[] } | null)?.models ?? [];
         const address = ({ name }: ServedFile): string => `models/${encodeURIComponent(name)}`;
-        this.#offers = [
+        catalog.offers.unshift(
             ...served.filter(({ of }) => of === undefined).map((one) => {
                 const others = served.filter(({ of }) => of === one.name);
                 return {
-                    name: nameOfFiles([one.name]) ?? one.name,
+                    name: (nameOfFiles([one.name]) ?? one.name).replaceAll("~", "/"), // "user~model:tag.gguf" of the store
                     url: address(one),
                     more: others.map(address),
                     about: formatBytes([one, ...others].reduce((sum, { size }) => sum + size, 0)),
                 };
             }),
-            ...own,
-        ];
-        return this.#offers;
+        );
+        return catalog;
+    }
+
+    /** `again`: asks the server again. */
+    catalog(again = false): Promise<Catalog> {
+        if (again || !this.#catalog) {
+            this.#catalog = this.#readCatalog();
+        }
+        return this.#catalog;
     }
 
     // ---- choosing -------------------------------------------------------------------------------
+
+    /** Looks a name or addresses up, as hosts.ts reads them, and then into the model. `card`: the one it was chosen from. */
+    async find(text: string, card: ModelCard | null): Promise<void> {
+        const control = this.#begin();
+        const name = card?.name ?? (text.trim().length > 60 ? `${text.trim().slice(0, 60)}\u2026` : text.trim());
+        this.state.set({ kind: "finding", name });
+        try {
+            const { hosts } = await this.catalog();
+            const model = await findModel(text, hosts, control.signal);
+            if (control.signal.aborted) {
+                return;
+            }
+            const urls = model.files.map(({ url }) => url);
+            if (urls.every((url) => new URL(url).origin === location.origin)) {
+                const [url = "", ...more] = [...urls, ...model.media.map((file) => file.url)];
+                await this.inspect({ kind: "url", name: model.title, url, ...(more.length > 0 ? { more } : {}) });
+                return;
+            }
+            const withMedia = await this.#canHaveMedia(model);
+            if (!control.signal.aborted) {
+                await this.inspect({ kind: "remote", name: card?.name ?? model.title, model, withMedia });
+            }
+        } catch (reason) {
+            if (!control.signal.aborted && !isAbort(reason)) {
+                this.state.set({ kind: "not-found", name, failure: failureOf(reason) });
+            }
+        }
+    }
+
+    /** false: with encoders it would be too large for the CPU, and without them it is not. */
+    async #canHaveMedia({ files, media }: RemoteModel): Promise<boolean> {
+        const sum = (list: RemoteFile[]): number => list.reduce((bytes, { size }) => bytes + (size ?? 0), 0);
+        const { webgpu, adapter } = await this.capabilities();
+        const onCpu = this.#settings.value.device === "cpu" || (this.#settings.value.device === "auto" && (!webgpu || !adapter || adapter.software));
+        return !onCpu || sum(files) > MAX_ON_CPU || sum(files) + sum(media) <= MAX_ON_CPU;
+    }
+
+    /** The conversation's length for the next model; 0: as before. */
+    prefer(contextLength: number): void {
+        if (contextLength > 0) {
+            this.#settings.set({ ...this.#settings.value, contextLength });
+        }
+    }
 
     /** Reads a model's header and shows a summary before loading it. */
     async inspect(choice: Choice): Promise<void> {
@@ -179,7 +258,7 @@ export class ModelManager {
         this.state.set({ kind: "inspecting", choice });
         try {
             const [inspection, capabilities] = await Promise.all([
-                Bezel.inspect(await this.#source(choice), { signal: control.signal }),
+                Bezel.inspect(await this.sourcesOf(choice), { signal: control.signal }),
                 this.capabilities(),
             ]);
             if (!inspection.runs) {
@@ -193,16 +272,25 @@ export class ModelManager {
                 this.state.set({ kind: "inspected", choice, summary: summarize(inspection, capabilities, this.#settings.value) });
             }
         } catch (reason) {
+            const unread = choice.kind === "remote" && reason instanceof BezelError && reason.code === "network" && /ranges|does not report the file's size/.test(reason.message);
+            if (unread && !control.signal.aborted) {
+                this.state.set({ kind: "inspected", choice, summary: null });
+                return;
+            }
             this.#fail(choice, reason, control);
         }
     }
 
-    async #source(choice: Choice): Promise<File[] | string[] | string> {
+    /** What Bezel.load takes. */
+    async sourcesOf(choice: Choice): Promise<File[] | string[]> {
         if (choice.kind === "url") {
             return [choice.url, ...(choice.more ?? [])].map((url) => new URL(url, document.baseURI).href);
         }
+        if (choice.kind === "remote") {
+            return [...choice.model.files, ...(choice.withMedia ? choice.model.media : [])].map(({ url }) => url);
+        }
         if (choice.kind === "stored") {
-            return `opfs:${choice.stored}`;
+            return [choice.stored, ...(choice.more ?? [])].map((name) => `opfs:${name}`);
         }
         if (choice.files) {
             return choice.files;
@@ -243,9 +331,9 @@ export class ModelManager {
             }
         };
         report(null);
+        const began = performance.now();
         try {
-            choice = await this.#download(choice, signal, report);
-            const model = await Bezel.load(await this.#source(choice), {
+            const model = await Bezel.load(await this.sourcesOf(choice), {
                 device: settings.device,
                 signal,
                 onProgress: report,
@@ -256,41 +344,27 @@ export class ModelManager {
                 return;
             }
             this.#ready = { choice, model };
+            this.loadSeconds = (performance.now() - began) / 1000;
             this.state.set({ kind: "ready", choice, model });
+            if (choice.kind === "url") {
+                keepModelOffline(choice.url);
+            }
             await this.#rememberChoice(choice).catch(() => undefined); // storage is full: the model works, but is not remembered
         } catch (reason) {
             this.#fail(choice, reason, control);
         }
     }
 
-    /** Downloads a model of another site first, so that it is available offline next time. */
-    async #download(choice: Choice, signal: AbortSignal, report: (progress: DownloadProgress) => void): Promise<Choice> {
-        if (choice.kind !== "url" || new URL(choice.url, document.baseURI).origin === location.origin) {
-            return choice;
-        }
-        if (!(await this.capabilities()).opfs) {
-            return choice; // read with range requests instead
-        }
-        void navigator.storage.persist?.();
-        const { name } = await Bezel.download(choice.url, { signal, onProgress: report });
-        return { kind: "stored", name: choice.name, stored: name };
-    }
-
-    /** Models in the browser's storage. */
-    async stored(): Promise<StoredModel[]> {
-        try {
-            return await Bezel.models();
-        } catch {
-            return []; // storage is not available
-        }
-    }
-
-    async removeStored(name: string): Promise<void> {
-        const state = this.state.value;
-        if (state.kind === "ready" && state.choice.kind === "stored" && state.choice.stored === name) {
+    /** These stored files are about to be deleted: unloads their model, and forgets it. */
+    async release(stored: string[]): Promise<void> {
+        const { value } = this.state;
+        const uses = (choice: Choice | null): boolean => choice?.kind === "stored" && stored.includes(choice.stored);
+        if ("choice" in value && uses(value.choice)) {
             this.unload();
         }
-        await Bezel.remove(name);
+        if (uses(await this.last())) {
+            await this.#store.setValue("model", undefined);
+        }
     }
 
     /** Returns to the loaded model, or to none. */
@@ -349,6 +423,7 @@ export class ModelManager {
     #unload(): void {
         this.#ready?.model.close();
         this.#ready = null;
+        this.loadSeconds = null;
     }
 
     #fail(choice: Choice, reason: unknown, control: AbortController): void {
@@ -370,15 +445,28 @@ export class ModelManager {
     async last(): Promise<Choice | null> {
         const stored = await this.#store.value<StoredChoice>("model");
         if (stored?.kind === "file") {
-            return stored.handles?.length ? { ...stored, files: null } : null;
+            return { ...stored, handles: stored.handles?.length ? stored.handles : null, files: null };
         }
         return stored ?? null;
     }
 
-    /** After a reload of this tab: loads the same model, unless that needs a permission prompt. */
+    /** Loads the last visit's model, after a click: files may need the permission to be read once more, or to be chosen. */
+    async loadAgain(): Promise<void> {
+        const last = await this.last();
+        if (last?.kind === "file" && !last.handles) {
+            const chosen = await this.chooseFiles();
+            await (chosen ? this.load({ ...chosen, name: last.name }) : undefined);
+        } else if (last) {
+            await this.load(last);
+        }
+    }
+
+    /** After a reload of this tab: loads the same model, unless that needs a permission prompt. On a first visit: the
+     * model that comes with the page, if it is meant for that. */
     async resume(): Promise<void> {
-        const choice = sessionStorage.getItem("loaded") ? await this.last() : null;
-        if (!choice) {
+        const last = await this.last();
+        const choice = sessionStorage.getItem("loaded") ? last : await this.#automatic(last);
+        if (!choice || (choice.kind === "file" && !choice.handles)) {
             return;
         }
         for (const handle of choice.kind === "file" ? ((choice.handles ?? []) as WithPermission[]) : []) {
@@ -387,5 +475,11 @@ export class ModelManager {
             }
         }
         await this.load(choice);
+    }
+
+    async #automatic(last: Choice | null): Promise<Choice | null> {
+        const [first] = (await this.catalog()).offers;
+        const same = last === null || (last.kind === "url" && last.url === first?.url);
+        return first?.auto && same ? { kind: "url", name: first.name, url: first.url } : null;
     }
 }

@@ -48,6 +48,8 @@ export function factList(rows: [string, string][]): HTMLElement {
 
 const dots: Record<ModelState["kind"], string> = {
     none: "dot",
+    finding: "dot busy",
+    "not-found": "dot",
     inspecting: "dot busy",
     inspected: "dot",
     loading: "dot busy",
@@ -60,9 +62,11 @@ export class ModelChip {
     readonly #dialog = byId<HTMLDialogElement>("model-info");
     readonly #models: ModelManager;
     readonly #choose: () => void;
+    readonly #bench: () => void;
 
-    /** `choose`: opens the list of models. */
-    constructor(models: ModelManager, choose: () => void) {
+    /** `choose`: opens the list of models; `bench`: runs the benchmark. */
+    constructor(models: ModelManager, choose: () => void, bench: () => void) {
+        this.#bench = bench;
         this.#models = models;
         this.#choose = choose;
         this.#chip.addEventListener("click", () => (models.state.value.kind === "ready" ? this.#open() : choose()));
@@ -70,15 +74,15 @@ export class ModelChip {
     }
 
     #draw(state: ModelState): void {
-        const name = state.kind === "none" ? "Choose a model" : state.choice.name;
-        const stateNames = { none: "", inspecting: "being inspected", inspected: "not loaded", loading: "loading", ready: "loaded", failed: "failed" };
+        const name = "choice" in state ? state.choice.name : "Choose a model";
+        const stateNames = { none: "", finding: "", "not-found": "", inspecting: "being inspected", inspected: "not loaded", loading: "loading", ready: "loaded", failed: "failed" };
         const onCpu = state.kind === "ready" && state.model.info.device === "cpu";
         this.#chip.replaceChildren(
             h("span", { class: dots[state.kind] }),
             h("span", { class: "name" }, name),
             ...(onCpu ? [h("span", { class: "device" }, "CPU")] : []),
         );
-        this.#chip.setAttribute("aria-label", state.kind === "none" ? name : `Model ${name}, ${stateNames[state.kind]}${onCpu ? " on the CPU" : ""}`);
+        this.#chip.setAttribute("aria-label", !("choice" in state) ? name : `Model ${name}, ${stateNames[state.kind]}${onCpu ? " on the CPU" : ""}`);
         this.#chip.dataset["state"] = state.kind;
     }
 
@@ -108,6 +112,7 @@ export class ModelChip {
                 "div",
                 { class: "actions" },
                 h("button", { type: "button", onclick: close(() => this.#models.unload()) }, "Unload"),
+                h("button", { type: "button", onclick: close(this.#bench) }, "Benchmark"),
                 h("button", { type: "button", onclick: close(this.#choose) }, "Change\u2026"),
                 h("button", { type: "button", class: "main", autofocus: true, onclick: close() }, "Close"),
             ),
