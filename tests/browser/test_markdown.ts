@@ -1,6 +1,7 @@
-/** The Markdown parser: complete, incomplete and malicious input. */
-import { parseBlocks, type Block } from "../../web/app/src/markdown.js";
-import { parseInline, safeHref, type Inline } from "../../web/app/src/markdown_inline.js";
+/** The Markdown parser: complete, incomplete, growing and malicious input. */
+import process from "node:process";
+import { parseBlocks, safeHref, type Block, type Inline } from "../../web/app/src/markdown.js";
+import { MarkdownStream } from "../../web/app/src/markdown_stream.js";
 import { check, checkEqual, finish, test } from "../web/check.js";
 
 /** A tree as text: p[...], strong(...). */
@@ -14,6 +15,10 @@ function inline(nodes: Inline[]): string {
                     return `code(${node.text})`;
                 case "break":
                     return "/";
+                case "math":
+                    return `${node.display ? "display" : "math"}(${node.text})`;
+                case "note":
+                    return `note(${node.label})`;
                 case "link":
                     return `link(${inline(node.children)} ${node.href})`;
                 default:
@@ -32,7 +37,11 @@ function block(b: Block): string {
         case "code":
             return `code${b.closed ? "" : "..."}[${b.language}|${b.text}]`;
         case "list":
-            return `${b.ordered ? `ol${b.start}` : "ul"}${b.tight ? "" : "~"}[${b.items.map(blocks).join(";")}]`;
+            return `${b.ordered ? `ol${b.start}` : "ul"}${b.tight ? "" : "~"}[${b.items.map(({ done, children }) => `${done === null ? "" : done ? "x:" : "o:"}${blocks(children)}`).join(";")}]`;
+        case "math":
+            return `display${b.closed ? "" : "..."}[${b.text}]`;
+        case "footnote":
+            return `footnote[${b.label} ${inline(b.children)}]`;
         case "quote":
             return `quote[${blocks(b.children)}]`;
         case "table":
@@ -63,7 +72,7 @@ await testCases("paragraphs, headings, rules", [
 ]);
 
 await testCases("emphasis", [
-    ["**bold** and *em* and ***both***", "p[strong(bold) and em(em) and strong(em(both))]"],
+    ["**bold** and *em* and ***both***", "p[strong(bold) and em(em) and em(strong(both))]"],
     ["__bold__ _em_ ~~gone~~", "p[strong(bold) em(em) del(gone)]"],
     ["snake_case_name and 2 * 3 * 4", "p[snake_case_name and 2 * 3 * 4]"],
     ["**a *b* c**", "p[strong(a em(b) c)]"],
@@ -89,7 +98,7 @@ await testCases("lists", [
     ["- a\n  - b\n  - c\n- d", "ul[p[a] ul[p[b];p[c]];p[d]]"],
     ["1. a\n   - b\n2. c", "ol1[p[a] ul[p[b]];p[c]]"],
     ["- a\n\n- b", "ul~[p[a];p[b]]"],
-    ["- a\n\n  more\n- b", "ul[p[a] p[more];p[b]]"],
+    ["- a\n\n  more\n- b", "ul~[p[a] p[more];p[b]]"],
     ["* a\n  ```\n  x\n  ```", "ul[p[a] code[|x]]"],
     ["text\n- a", "p[text] ul[p[a]]"],
 ]);
@@ -119,31 +128,86 @@ await test("safe and unsafe URLs", () => {
     }
 });
 
+await testCases("tasks, formulas, footnotes, entities", [
+    ["- [ ] a\n- [x] b\n- c", "ul[o:p[a];x:p[b];p[c]]"],
+    ["Costs $5 and $6. $x_1 * y_2$ and \\(a*b*c\\)", "p[Costs $5 and $6. math(x_1 * y_2) and math(a*b*c)]"],
+    ["so\n\\[\nE = m c^2\n\\]\nwhere", "p[so] display[E = m c^2] p[where]"],
+    ["$$\\frac{a}{b}$$\n\ntext $$x$$ here", "display[\\frac{a}{b}] p[text display(x) here]"],
+    ["$$\nx +", "display...[x +]"],
+    ["`$x$` and \\$x\\$ and $ x $", "p[code($x$) and $x$ and $ x $]"],
+    ["A fact.[^1]\n\n[^1]: The *source*.", "p[A fact.note(1)] footnote[1 The em(source).]"],
+    ["&lt;b&gt; &amp;amp; &#169; &nope; &#0;", "p[<b> &amp; \u00a9 &nope; \ufffd]"],
+    ["[a][1]\n\n[1]: https://x.org", "p[link(a https://x.org)]"],
+]);
+
 const sample = [
-    "# Gems\n\nA *gem* is **cut**:\n\n1. table\n2. step\n   - baguette\n\n",
-    "| a | b |\n|---|---|\n| 1 | `2` |\n\n> quoted\n\n```c\nint x;\n\n```\nend [l](https://x.y)\n",
+    "# Gems\n\nA *gem* is **cut**:\n\n1. table\n2. step\n   - baguette\n   - asscher\n\n   with text\n3. rose\n\n",
+    "| a | b |\n|---|---|\n| 1 | `2` |\n| 3 | $x$ |\n| 4 | 5 |\n\n> quoted\n> - inside\n\n```c\nint x;\n\n```\n$$\nx\n$$\n- [ ] a\n- [x] b\nlazy\n",
+    "* other\n\nend [l](https://x.y)[^1]\n\n[^1]: note\n",
 ].join("");
 
-await test("while a text grows, all blocks but the last are final", () => {
+const trees = (stream: MarkdownStream): string => blocks(stream.blocks);
+
+await test("a growing text gives the same blocks as the whole one, and reports which may have changed", () => {
+    const stream = new MarkdownStream();
+    let before: Block[] = [];
     for (let n = 1; n <= sample.length; n++) {
-        const whole = parseBlocks(sample);
-        const part = parseBlocks(sample.slice(0, n));
-        part.slice(0, -1).forEach((b, i) => checkEqual(block(b), block(whole[i] as Block), `block ${i} of ${n} characters`));
-        const last = part.at(-1);
-        if (last) {
-            const again = parseBlocks(sample.slice(last.at, n), last.at);
-            checkEqual(blocks(again), block(last), `the last block of ${n} characters, from where it begins`);
+        const from = stream.set(sample.slice(0, n));
+        const now = stream.blocks;
+        checkEqual(blocks(now), blocks(parseBlocks(sample.slice(0, n))), `${n} characters`);
+        now.slice(0, from).forEach((one, i) => check(one === before[i], `${n} characters: block ${i} is another object`));
+        before = now;
+    }
+    checkEqual(stream.end(), [], "changes at the end");
+    stream.set("another text");
+    checkEqual(trees(stream), "p[another text]", "another text");
+});
+
+await test("a growing list or table keeps the objects of its finished items and rows", () => {
+    const list = Array.from({ length: 50 }, (_, i) => `- item **${i}**\n`).join("");
+    const table = `| a | b |\n|---|---|\n${Array.from({ length: 50 }, (_, i) => `| ${i} | x |\n`).join("")}`;
+    for (const text of [list, table]) {
+        const stream = new MarkdownStream();
+        let kept = 0;
+        let parts: unknown[] = [];
+        for (let n = 1; n <= text.length; n++) {
+            stream.set(text.slice(0, n));
+            const block = stream.blocks[0];
+            const now = block?.kind === "list" ? block.items : block?.kind === "table" ? block.rows : [];
+            kept += now.slice(0, -2).filter((one, i) => one === parts[i]).length;
+            check(now.slice(0, -2).every((one, i) => one === parts[i]), `${n} characters: a finished part was parsed again`);
+            parts = now;
         }
+        check(kept > 1000, `${kept} kept`);
+        checkEqual(stream.end(), [], "changes at the end");
+    }
+});
+
+await test("at the end, random texts give the blocks of the whole one", () => {
+    const pieces = ["- ", "1. ", "  ", "\n", "\n\n", "a", " b", "|", "|-|-|\n", "`", "```\n", "> ", "# ", "*", "$", "\\(", "\\)", "[^1]", "[x]: http://y\n", "[x]", "    ", "---\n", "[ ] "];
+    let seed = 7;
+    const random = (n: number): number => (seed = (seed * 48271) % 2147483647) % n;
+    for (let i = 0; i < 300; i++) {
+        const text = Array.from({ length: 60 }, () => pieces[random(pieces.length)] ?? "").join("");
+        const stream = new MarkdownStream();
+        for (let n = 0; n < text.length; n += 1 + random(8)) {
+            stream.set(text.slice(0, n));
+        }
+        stream.set(text);
+        stream.end();
+        checkEqual(trees(stream), blocks(parseBlocks(text)), JSON.stringify(text));
     }
 });
 
 await test("parsing takes linear time for repeated and random marks", () => {
-    const marks = ["*", "_", "`", "[", "](", "**a ", "~~", "> ", "- ", "  - ", "|-", "![", "<", "\\", "*a_", "```\n", "1. ", "[a](", "h", "http://"];
+    const marks = [
+        "*", "_", "`", "[", "](", "**a ", "~~", "> ", "- ", "  - ", "|-", "![", "<", "\\", "*a_", "```\n", "1. ", "[a](", "h", "http://",
+        "$", "$a", "$$", "\\(", "\\[\n", "[^1]", "[^1]: ", "\n[^1]: a\n", "[a]: ", "&", "&lt;", "> - ", "www.a", "a@b.c ", "$$\n",
+    ];
     for (const mark of marks) {
         const text = mark.repeat(Math.ceil(20000 / mark.length));
         const before = process.cpuUsage();
         parseBlocks(text);
-        parseInline(text);
         const { user, system } = process.cpuUsage(before);
         const took = (user + system) / 1e3; // CPU time, which does not depend on the machine's load
         check(took < 3000, `${JSON.stringify(mark)}: ${Math.round(took)} ms of CPU time for ${text.length} characters`);

@@ -1,248 +1,261 @@
-/** Parses Markdown as models write it into a tree. No DOM here.
- *
- * Blocks: headings, paragraphs, fenced code, lists, quotes, tables, rules. Inline: emphasis, code, strike-through,
- * links. HTML is treated as text. While a text is streamed, every block but the last is final: `parseBlocks` returns
- * the offset of each block, so that only the last one is parsed again. */
-import { MAX_DEPTH, parseInline, type Inline } from "./markdown_inline.js";
+/** Parses Markdown as models write it (GFM, formulas, footnotes) into a tree. marked splits the text into tokens, this
+ * file keeps of them what the page shows. HTML is text: nothing here or later turns a model's words into elements of
+ * their own choice. No DOM here. */
+import { Lexer, Marked, Tokenizer, type Links, type MarkedToken, type Token, type Tokens } from "marked";
+import { extensions, type FootnoteReference, type FootnoteToken, type MathToken } from "./markdown_math.js";
 
 export type Align = "left" | "center" | "right" | "";
 
+export type Inline =
+    | { kind: "text"; text: string }
+    | { kind: "code"; text: string }
+    | { kind: "math"; text: string; display: boolean }
+    | { kind: "break" }
+    | { kind: "note"; label: string }
+    | { kind: "link"; href: string; children: Inline[] }
+    | { kind: "strong" | "em" | "del"; children: Inline[] };
+
+export interface ListItem {
+    /** null: not a task. */
+    done: boolean | null;
+    children: Block[];
+}
+
 export type Block =
-    | { kind: "heading"; at: number; level: number; children: Inline[] }
-    | { kind: "paragraph"; at: number; children: Inline[] }
-    | { kind: "code"; at: number; language: string; text: string; closed: boolean }
-    | { kind: "list"; at: number; ordered: boolean; start: number; tight: boolean; items: Block[][] }
-    | { kind: "quote"; at: number; children: Block[] }
-    | { kind: "table"; at: number; align: Align[]; head: Inline[][]; rows: Inline[][][] }
-    | { kind: "rule"; at: number };
+    | { kind: "heading"; level: number; children: Inline[] }
+    | { kind: "paragraph"; children: Inline[] }
+    | { kind: "code"; language: string; text: string; closed: boolean }
+    | { kind: "math"; text: string; closed: boolean }
+    | { kind: "list"; ordered: boolean; start: number; tight: boolean; items: ListItem[] }
+    | { kind: "quote"; children: Block[] }
+    | { kind: "table"; align: Align[]; head: Inline[][]; rows: Inline[][][] }
+    | { kind: "footnote"; label: string; children: Inline[] }
+    | { kind: "rule" };
 
-interface Line {
-    text: string;
-    /** Offset in the source text. */
+/** A block of the text itself, which other blocks do not contain. */
+export interface Placed {
+    block: Block;
+    /** Characters that it takes; the blank lines after it may belong to it. */
+    raw: string;
+    /** Offset in the source. */
     at: number;
+    /** Lists only: the source of each item. */
+    items: string[];
 }
 
-// No two neighboring parts of these match the same character without limit: backtracking would take quadratic time.
-const fence = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
-const headingMark = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
-const rule = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
-const bullet = /^( {0,3})([-*+]|\d{1,9}[.)])(?:([ \t]+)(.*)|)$/;
-const quote = /^ {0,3}>[ ]?(.*)$/;
-const delimiterCell = /^:?-+:?$/;
+/** Quotes, lists and emphasis that are nested deeper are text. */
+export const MAX_DEPTH = 16;
 
-const blank = (text: string): boolean => text.trim() === "";
+/** marked's tokenizer, which follows any nesting. Neither has it an end to its search for the end of emphasis: a mark
+ * that opens nothing within this many characters is text. */
+class BoundedTokenizer extends Tokenizer {
+    #blocks = 0;
+    #inlines = 0;
 
-export function parseBlocks(source: string, at = 0): Block[] {
-    let offset = at;
-    const lines = source.split("\n").map((raw) => {
-        const line = { text: raw.replace(/\r$/, "").replace(/\t/g, "    "), at: offset };
-        offset += raw.length + 1;
-        return line;
+    #nested<T>(act: () => T): T | undefined {
+        if (this.#blocks >= MAX_DEPTH) {
+            return undefined;
+        }
+        this.#blocks++;
+        try {
+            return act();
+        } finally {
+            this.#blocks--;
+        }
+    }
+
+    #within<T>(act: () => T): T | undefined {
+        if (this.#inlines >= MAX_DEPTH) {
+            return undefined;
+        }
+        this.#inlines++;
+        try {
+            return act();
+        } finally {
+            this.#inlines--;
+        }
+    }
+
+    override blockquote(source: string): Tokens.Blockquote | undefined {
+        return this.#nested(() => super.blockquote(source));
+    }
+
+    override list(source: string): Tokens.List | undefined {
+        return this.#nested(() => super.list(source));
+    }
+
+    override emStrong(source: string, masked: string, before?: string): Tokens.Em | Tokens.Strong | undefined {
+        return this.#within(() => super.emStrong(source, masked, before));
+    }
+
+    override link(source: string): Tokens.Link | Tokens.Image | undefined {
+        return this.#within(() => super.link(source));
+    }
+
+    // HTML is text, in which Markdown goes on.
+    override html(): undefined {
+        return undefined;
+    }
+
+    override tag(): undefined {
+        return undefined;
+    }
+}
+
+const marked = new Marked({ gfm: true });
+marked.use({ extensions });
+
+/** Definitions of links ("[name]: address"), which apply to the whole text. */
+export type LinkDefinitions = Links;
+
+/** http, https and mailto only; null: anything else, for example javascript:. */
+export function safeHref(href: string): string | null {
+    return /^(?:https?:\/\/|mailto:)[^\s<>"]+$/i.test(href) ? href : null;
+}
+
+const entities: Record<string, string> = {
+    amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "\u00a9", reg: "\u00ae", trade: "\u2122", hellip: "\u2026", mdash: "\u2014", ndash: "\u2013",
+    times: "\u00d7", divide: "\u00f7", deg: "\u00b0", middot: "\u00b7", bull: "\u2022", larr: "\u2190", rarr: "\u2192", le: "\u2264", ge: "\u2265", ne: "\u2260", euro: "\u20ac", pound: "\u00a3",
+};
+
+function decodeEntities(text: string): string {
+    if (!text.includes("&")) {
+        return text;
+    }
+    return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
+        const code = decimal !== undefined ? Number(decimal) : hex !== undefined ? parseInt(hex, 16) : -1;
+        if (code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)) {
+            return String.fromCodePoint(code);
+        }
+        return entities[name ?? ""] ?? whole;
     });
-    return blocksOf(lines, 0);
 }
 
-function blocksOf(lines: Line[], depth: number): Block[] {
-    const blocks: Block[] = [];
-    let i = 0;
-    while (i < lines.length) {
-        const line = lines[i] as Line;
-        if (blank(line.text)) {
-            i++;
-            continue;
-        }
-        const [block, next] = blockAt(lines, i, depth);
-        blocks.push(block);
-        i = next;
-    }
-    return blocks;
+const softBreaks = (text: string): string => text.replace(/ ?\n/g, " ");
+
+// ---- inline -----------------------------------------------------------------------------------------
+
+type AnyToken = MarkedToken | MathToken | FootnoteReference | FootnoteToken;
+
+function linkOf(href: string, children: Inline[]): Inline {
+    const safe = safeHref(href);
+    return safe === null ? { kind: "em", children } : { kind: "link", href: safe, children };
 }
 
-/** The block that begins at line `i`, and the line after it. */
-function blockAt(lines: Line[], i: number, depth: number): [Block, number] {
-    const { text, at } = lines[i] as Line;
-    const fenced = fence.exec(text);
-    if (fenced) {
-        return codeAt(lines, i, fenced);
+function inlineOf(token: AnyToken): Inline[] {
+    switch (token.type) {
+        case "strong":
+        case "em":
+        case "del":
+            return [{ kind: token.type, children: inlines(token.tokens) }];
+        case "codespan":
+            return [{ kind: "code", text: token.text }];
+        case "br":
+            return [{ kind: "break" }];
+        case "link":
+            return [token.autolink ? linkOf(token.href, [{ kind: "text", text: token.text }]) : linkOf(decodeEntities(token.href), inlines(token.tokens))];
+        case "image":
+            return [linkOf(token.href, [{ kind: "text", text: decodeEntities(token.text) || "image" }])];
+        case "math":
+            return [{ kind: "math", text: token.text, display: token.display }];
+        case "footnoteReference":
+            return [{ kind: "note", label: token.label }];
+        case "escape":
+            return [{ kind: "text", text: token.text }];
+        case "checkbox":
+            return [];
+        case "text":
+            return token.tokens ? inlines(token.tokens) : [{ kind: "text", text: softBreaks(decodeEntities(token.text)) }];
+        default:
+            return [{ kind: "text", text: softBreaks(token.raw) }];
     }
-    const headed = headingMark.exec(text);
-    if (headed) {
-        const title = withoutClosingMarks(text.slice(headed[0].length).trim());
-        return [{ kind: "heading", at, level: (headed[1] ?? "").length, children: parseInline(title) }, i + 1];
-    }
-    if (rule.test(text)) {
-        return [{ kind: "rule", at }, i + 1];
-    }
-    if (depth < MAX_DEPTH && quote.test(text)) {
-        return quoteAt(lines, i, depth);
-    }
-    if (depth < MAX_DEPTH && bullet.test(text)) {
-        return listAt(lines, i, depth);
-    }
-    if (isTable(lines, i)) {
-        return tableAt(lines, i);
-    }
-    return paragraphAt(lines, i);
 }
 
-/** "Title ##" is "Title". A loop, because a regular expression takes quadratic time for many spaces. */
-function withoutClosingMarks(title: string): string {
-    let end = title.length;
-    while (end > 0 && title[end - 1] === "#") {
-        end--;
-    }
-    return end === 0 ? "" : /[ \t]/.test(title[end - 1] as string) ? title.slice(0, end).trimEnd() : title;
-}
-
-function codeAt(lines: Line[], i: number, opened: RegExpExecArray): [Block, number] {
-    const mark = opened[1] ?? "```";
-    const indent = /^ */.exec(opened[0])?.[0].length ?? 0;
-    const body: string[] = [];
-    let next = i + 1;
-    let closed = false;
-    for (; next < lines.length && !closed; next++) {
-        const text = lines[next]?.text ?? "";
-        const ended = fence.exec(text);
-        closed = ended !== null && blank(ended[2] ?? "") && (ended[1] ?? "").startsWith(mark);
-        if (!closed) {
-            body.push(text.slice(Math.min(indent, /^ */.exec(text)?.[0].length ?? 0)));
-        }
-    }
-    const language = (opened[2] ?? "").trim().split(/\s/)[0] ?? "";
-    return [{ kind: "code", at: lines[i]?.at ?? 0, language, text: body.join("\n"), closed }, next];
-}
-
-function quoteAt(lines: Line[], i: number, depth: number): [Block, number] {
-    const inner: Line[] = [];
-    let next = i;
-    for (; next < lines.length; next++) {
-        const { text, at } = lines[next] as Line;
-        const match = quote.exec(text);
-        if (match) {
-            inner.push({ text: match[1] ?? "", at });
-        } else if (!blank(text) && !startsBlock(text)) {
-            inner.push({ text, at }); // lazy continuation line
+function inlines(tokens: Token[] | undefined): Inline[] {
+    const all = ((tokens ?? []) as AnyToken[]).flatMap(inlineOf);
+    return all.reduce<Inline[]>((merged, one) => {
+        const last = merged.at(-1);
+        if (last?.kind === "text" && one.kind === "text") {
+            merged[merged.length - 1] = { kind: "text", text: last.text + one.text };
         } else {
-            break;
+            merged.push(one);
+        }
+        return merged;
+    }, []);
+}
+
+// ---- blocks -----------------------------------------------------------------------------------------
+
+/** Whether the source of a fenced block has its last fence. */
+function isClosed(raw: string): boolean {
+    const [mark = ""] = /^ {0,3}(`{3,}|~{3,})/.exec(raw)?.slice(1) ?? [];
+    const last = raw.trimEnd().split("\n").slice(1).at(-1)?.trim() ?? "";
+    return mark === "" || (last.startsWith(mark) && last.replaceAll(mark.charAt(0), "") === "");
+}
+
+function listOf(token: Tokens.List): Block {
+    const items = token.items.map((item): ListItem => ({ done: item.task ? item.checked === true : null, children: blocksOf(item.tokens) }));
+    return { kind: "list", ordered: token.ordered, start: token.start === "" ? 1 : token.start, tight: !token.loose, items };
+}
+
+function tableOf(token: Tokens.Table): Block {
+    const cells = (row: Tokens.TableCell[]): Inline[][] => row.map(({ tokens }) => inlines(tokens));
+    return { kind: "table", align: token.align.map((one) => one ?? ""), head: cells(token.header), rows: token.rows.map(cells) };
+}
+
+function blockOf(token: AnyToken): Block | null {
+    switch (token.type) {
+        case "heading":
+            return { kind: "heading", level: token.depth, children: inlines(token.tokens) };
+        case "paragraph":
+            return { kind: "paragraph", children: inlines(token.tokens) };
+        case "code":
+            return { kind: "code", language: token.lang?.trim().split(/\s/)[0] ?? "", text: token.text, closed: token.codeBlockStyle === "indented" || isClosed(token.raw) };
+        case "math":
+            return { kind: "math", text: token.text, closed: token.closed };
+        case "list":
+            return listOf(token);
+        case "blockquote":
+            return { kind: "quote", children: blocksOf(token.tokens) };
+        case "table":
+            return tableOf(token);
+        case "footnote":
+            return { kind: "footnote", label: token.label, children: inlines(token.tokens) };
+        case "hr":
+            return { kind: "rule" };
+        case "space":
+        case "def":
+        case "checkbox":
+            return null;
+        default: {
+            const children = inlineOf(token);
+            return children.length > 0 ? { kind: "paragraph", children } : null;
         }
     }
-    return [{ kind: "quote", at: lines[i]?.at ?? 0, children: blocksOf(inner, depth + 1) }, next];
 }
 
-function listAt(lines: Line[], i: number, depth: number): [Block, number] {
-    const first = bullet.exec(lines[i]?.text ?? "") as RegExpExecArray;
-    const ordered = /\d/.test(first[2] ?? "");
-    const items: Line[][] = [];
-    let tight = true;
-    let next = i;
-    while (next < lines.length) {
-        const { text, at } = lines[next] as Line;
-        const match = rule.test(text) ? null : bullet.exec(text);
-        if (!match || /\d/.test(match[2] ?? "") !== ordered) {
-            break;
-        }
-        const mark = (match[1] ?? "").length + (match[2] ?? "").length;
-        const gap = (match[3] ?? "").length;
-        const indent = mark + (gap >= 1 && gap <= 4 && match[4] !== "" ? gap : 1);
-        const item: Line[] = [{ text: match[4] === undefined ? "" : text.slice(indent), at }];
-        next++;
-        for (; next < lines.length; next++) {
-            const { text: more, at: moreAt } = lines[next] as Line;
-            const width = /^ */.exec(more)?.[0].length ?? 0;
-            const before = item[item.length - 1]?.text ?? "";
-            if (blank(more)) {
-                const after = lines[next + 1];
-                const continues = after && !blank(after.text) && (/^ */.exec(after.text)?.[0].length ?? 0) >= Math.min(indent, 2);
-                if (!continues || !after) {
-                    break;
-                }
-                item.push({ text: "", at: moreAt });
-            } else if (width >= indent) {
-                item.push({ text: more.slice(indent), at: moreAt });
-            } else if (width >= 2 && bullet.test(more.trimStart())) {
-                item.push({ text: more.trimStart(), at: moreAt }); // nested, but indented too little
-            } else if (!startsBlock(more) && !blank(before)) {
-                item.push({ text: more.trimStart(), at: moreAt });
-            } else {
-                break;
-            }
-        }
-        items.push(item);
-        // Blank lines between items belong to the list; those after the last item do not.
-        let gapEnd = next;
-        while (gapEnd < lines.length && blank(lines[gapEnd]?.text ?? "")) {
-            gapEnd++;
-        }
-        if (gapEnd > next && gapEnd < lines.length && bullet.test(lines[gapEnd]?.text ?? "")) {
-            tight = false;
-            next = gapEnd;
-        } else if (gapEnd > next) {
-            break;
-        }
+function blocksOf(tokens: Token[]): Block[] {
+    return (tokens as AnyToken[]).map(blockOf).filter((block) => block !== null);
+}
+
+/** The blocks of a text without carriage returns; `at`: its offset in a larger one. */
+export function parsePlaced(source: string, at = 0, links?: LinkDefinitions): Placed[] {
+    const lexer = new Lexer({ ...marked.defaults, tokenizer: new BoundedTokenizer() });
+    if (links) {
+        lexer.tokens.links = links;
     }
-    const start = ordered ? parseInt(first[2] ?? "1", 10) : 1;
-    return [
-        { kind: "list", at: lines[i]?.at ?? 0, ordered, start, tight, items: items.map((item) => blocksOf(item, depth + 1)) },
-        next,
-    ];
-}
-
-function startsBlock(text: string): boolean {
-    return fence.test(text) || headingMark.test(text) || rule.test(text) || quote.test(text) || bullet.test(text);
-}
-
-function paragraphAt(lines: Line[], i: number): [Block, number] {
-    const parts: string[] = [lines[i]?.text.trimStart() ?? ""];
-    let next = i + 1;
-    for (; next < lines.length; next++) {
-        const text = lines[next]?.text ?? "";
-        if (blank(text) || startsBlock(text) || isTable(lines, next)) {
-            break;
+    const placed: Placed[] = [];
+    let offset = at;
+    for (const token of lexer.lex(source) as AnyToken[]) {
+        const block = blockOf(token);
+        if (block) {
+            placed.push({ block, raw: token.raw, at: offset, items: token.type === "list" ? token.items.map(({ raw }) => raw) : [] });
         }
-        parts.push(text.trimStart());
+        offset += token.raw.length;
     }
-    return [{ kind: "paragraph", at: lines[i]?.at ?? 0, children: parseInline(parts.join("\n").trimEnd()) }, next];
+    return placed;
 }
 
-// ---- tables -----------------------------------------------------------------------------------------
-
-function cellsOf(text: string): string[] {
-    const row = text.trim().replace(/^\|/, "").replace(/(^|[^\\])\|$/, "$1");
-    return row.split(/(?<!\\)\|/).map((cell) => cell.trim().replace(/\\\|/g, "|"));
-}
-
-function isTable(lines: Line[], i: number): boolean {
-    const [head, delimiters] = [lines[i]?.text ?? "", lines[i + 1]?.text ?? ""];
-    return (
-        head.includes("|") && delimiters.includes("-") && cellsOf(delimiters).every((cell) => delimiterCell.test(cell)) &&
-        cellsOf(head).length === cellsOf(delimiters).length
-    );
-}
-
-function tableAt(lines: Line[], i: number): [Block, number] {
-    const head = cellsOf(lines[i]?.text ?? "");
-    const align = cellsOf(lines[i + 1]?.text ?? "").map((cell): Align => {
-        const [left, right] = [cell.startsWith(":"), cell.endsWith(":")];
-        return left && right ? "center" : right ? "right" : left ? "left" : "";
-    });
-    const rows: string[][] = [];
-    let next = i + 2;
-    for (; next < lines.length; next++) {
-        const text = lines[next]?.text ?? "";
-        if (blank(text) || !text.includes("|") || startsBlock(text)) {
-            break;
-        }
-        const cells = cellsOf(text);
-        rows.push(head.map((_, column) => cells[column] ?? ""));
-    }
-    return [
-        {
-            kind: "table",
-            at: lines[i]?.at ?? 0,
-            align,
-            head: head.map((cell) => parseInline(cell)),
-            rows: rows.map((row) => row.map((cell) => parseInline(cell))),
-        },
-        next,
-    ];
+export function parseBlocks(source: string): Block[] {
+    return parsePlaced(source.replaceAll("\r", "")).map(({ block }) => block);
 }
