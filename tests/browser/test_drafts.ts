@@ -4,13 +4,12 @@ import { check, checkEqual, test } from "../web/check.js";
 import { end, withBrowser } from "./browser.js";
 import type { Scenario } from "./fake_bezel.js";
 import { attached, dispatchFiles, file, note } from "./attach.js";
-import { answered, loadOffer, openPage, ready, send, setSettings, storedKeys, until } from "./page.js";
+import { answered, loadOffer, openPage, packageScript, ready, send, servePebble, setSettings, storedKeys, until } from "./page.js";
 import { pngFile } from "./png.js";
-import { startServer } from "./server.js";
 
-const server = await startServer({ mounts: [["/", "build/web/app"]] });
+const server = await servePebble();
 /** Serves the page with fake_bezel.ts, whose speed the tests control. */
-const fakeServer = await startServer({ mounts: [["/app/src/bezel.js", "build/web/js/tests/browser/fake_bezel.js"], ["/", "build/web/app"]] });
+const fakeServer = await servePebble([[packageScript, "build/web/js/tests/browser/fake_bezel.js"]]);
 const image = pngFile(new Uint8Array(3 * 64 * 64).fill(200), 64, 64);
 
 const withPebble = (name: string, body: (p: Page) => Promise<void>): Promise<void> =>
@@ -73,7 +72,8 @@ await withPebble("drafts survive a reload, belong to their conversation, and end
     await checkDraft(p, "something new", []);
     checkEqual((await storedKeys(p, "draft-")).length, 2, "stored drafts");
     await p.hover(".conversation.current");
-    await p.click(".conversation.current button[aria-label^=Delete]");
+    await p.click(".conversation.current .tools button");
+    await p.click('.menu [role="menuitem"]:has-text("Delete")');
     await p.click('#confirm button:has-text("Delete")');
     await p.waitForFunction(() => document.querySelectorAll(".conversation").length === 1);
     checkEqual((await storedKeys(p, "draft-")).length, 1, "the deleted conversation's draft is removed");
@@ -116,7 +116,8 @@ await test("a conversation in two tabs: changes appear in both, and only one of 
         checkEqual(await other.locator(".message").count(), 4, "no message is removed");
         await other.click('.edit button:has-text("Cancel")');
         await other.hover(".conversation.current");
-        await other.click(".conversation.current button[aria-label^=Rename]");
+        await other.click(".conversation.current .tools button");
+        await other.click('.menu [role="menuitem"]:has-text("Rename")');
         await other.keyboard.type("Num");
         // The first tab stores its answer twice meanwhile, which must not disturb the typing.
         await other.evaluate(
@@ -153,7 +154,8 @@ await test("a conversation in two tabs: changes appear in both, and only one of 
         const third = await open();
         await third.waitForSelector('.message.last[data-state="interrupted"]');
         await third.hover(".conversation.current");
-        await third.click(".conversation.current button[aria-label^=Delete]");
+        await third.click(".conversation.current .tools button");
+        await third.click('.menu [role="menuitem"]:has-text("Delete")');
         await third.click('#confirm button:has-text("Delete")');
         await p.waitForSelector("#no-conversations:not([hidden])");
         await p.waitForFunction(() => document.querySelectorAll(".message").length === 0);

@@ -1,18 +1,21 @@
-/** Conversations and answers: messages, their storage, and requests to the model. No DOM rendering here. */
-import { BezelError, type BezelModel, type ChatChunk, type ContentPart, type StreamRequest } from "./bezel.js";
+/** Conversations and answers: messages, their branches and their storage. answer.ts writes an answer. No DOM rendering
+ * here. */
+import { writeAnswer } from "./answer.js";
+import { BezelError, type BezelModel } from "./bezel.js";
 import { failureOf } from "./errors.js";
 import { titleOf } from "./format.js";
 import type { ModelManager } from "./model.js";
+import { newId } from "./new_id.js";
 import { Signal } from "./signal.js";
-import type { Conversation, MediaItem, Message, Settings, Store } from "./store.js";
+import { byAge, type Conversation, type MediaItem, type Message, type Passage, type Settings, type Store } from "./store.js";
+import type { ToolBox } from "./toolbox.js";
+import { MessageTree } from "./tree.js";
+
+/** Finds passages of the user's documents for a question. */
+export type FindPassages = (question: string) => Promise<Passage[]>;
 
 /** How often an unfinished answer is stored. */
 const SAVE_INTERVAL_MS = 300;
-
-/** Not crypto.randomUUID, which pages over plain http lack. */
-function newId(): string {
-    return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
 
 /** The lock that a tab holds while it writes this answer. */
 const lockName = (message: string): string => `bezel-answer-${message}`;
@@ -22,47 +25,12 @@ function titleFor(text: string, media: MediaItem[]): string {
     return titleOf(text.trim() || (first?.kind === "image" ? "An image" : first ? "A recording" : ""));
 }
 
-const plural = { image: "images", audio: "sounds" };
-
-/** Notice about earlier images and sounds that the model does not accept; null: there are none. */
-function omittedNotice(messages: Message[], takes: (item: MediaItem) => boolean, model: string): string | null {
-    const kinds = new Set(messages.flatMap(({ media = [] }) => media.filter((item) => !takes(item)).map(({ kind }) => plural[kind])));
-    return kinds.size > 0 ? `${model} takes no ${[...kinds].join(" and no ")}: those in earlier messages are omitted.` : null;
-}
-
-/** Media before text, as in Gemma's training. */
-function contentOf(text: string, media: MediaItem[] = []): string | ContentPart[] {
-    if (media.length === 0) {
-        return text;
-    }
-    const parts = media.map(({ kind, blob }): ContentPart =>
-        kind === "image" ? { type: "image_url", image_url: { url: blob } } : { type: "input_audio", input_audio: { data: blob } },
-    );
-    return text.trim() ? [...parts, { type: "text", text }] : parts;
-}
-
-/** Rejects with "aborted" as soon as the signal fires, even if the promise takes longer to settle. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-    let abort = (): void => undefined;
-    const aborted = new Promise<never>((_, reject) => {
-        abort = () => reject(new BezelError("aborted", "Stopped on request."));
-        signal.addEventListener("abort", abort);
-    });
-    try {
-        if (signal.aborted) {
-            abort();
-        }
-        return await Promise.race([promise, aborted]);
-    } finally {
-        signal.removeEventListener("abort", abort);
-        promise.catch(() => undefined);
-    }
-}
+const isEmpty = ({ content, thinking, steps = [] }: Message): boolean => content === "" && thinking === "" && steps.length === 0;
 
 export class Chat {
     readonly conversations = new Signal<Conversation[]>([]);
     readonly current = new Signal<Conversation | null>(null);
-    /** Messages of the current conversation. */
+    /** Messages of the branch that is shown. */
     readonly messages = new Signal<Message[]>([]);
     /** The answer being written. */
     readonly answering = new Signal<Message | null>(null);
@@ -76,6 +44,10 @@ export class Chat {
     readonly #store: Store;
     readonly #models: ModelManager;
     readonly #settings: Signal<Settings>;
+    readonly #tools: ToolBox;
+    readonly #findPassages: FindPassages;
+    /** All branches of the current conversation. */
+    #tree = new MessageTree();
     #control: AbortController | null = null;
     #ended: Promise<void> = Promise.resolve();
     /** The device was lost before any text: regenerate once the model is back. */
@@ -87,10 +59,12 @@ export class Chat {
     #syncing: Promise<void> | null = null;
     #syncAgain = false;
 
-    constructor(store: Store, models: ModelManager, settings: Signal<Settings>) {
+    constructor(store: Store, models: ModelManager, settings: Signal<Settings>, tools: ToolBox, findPassages: FindPassages) {
         this.#store = store;
         this.#models = models;
         this.#settings = settings;
+        this.#tools = tools;
+        this.#findPassages = findPassages;
         models.state.watch(({ kind }) => {
             if (kind === "ready" && this.#regenerateWhenReady) {
                 void this.regenerate();
@@ -122,9 +96,61 @@ export class Chat {
         await this.stop();
         const messages = await this.#store.messages(id);
         await this.#markInterrupted(messages);
+        this.#tree = new MessageTree(messages);
         this.current.set(conversation);
-        this.messages.set(messages);
+        this.messages.set(this.#pathOf(conversation));
         await this.#save(() => this.#store.setValue("conversation", id));
+    }
+
+    /** Opens a conversation at a message, in whichever branch that is. */
+    async openAt(id: string, message: string): Promise<void> {
+        await this.open(id);
+        if (this.#tree.get(message) && !this.messages.value.some((one) => one.id === message)) {
+            await this.#showBranch(message);
+        }
+    }
+
+    #pathOf({ leaf }: Conversation): Message[] {
+        return this.#tree.pathTo(this.#tree.get(leaf) ? leaf : this.#tree.newestLeaf(null));
+    }
+
+    /** The versions of a message, oldest first, and which of them it is. */
+    versionsOf(message: Message): { index: number; count: number } {
+        const versions = this.#tree.versionsOf(message);
+        return { index: versions.findIndex(({ id }) => id === message.id), count: versions.length };
+    }
+
+    /** Shows the version before (-1) or after (1) a message, with what follows it. */
+    async step(id: string, by: 1 | -1): Promise<void> {
+        await this.stop();
+        const message = this.#tree.get(id);
+        const versions = message ? this.#tree.versionsOf(message) : [];
+        const other = versions[versions.findIndex((one) => one.id === id) + by];
+        if (other) {
+            await this.#showBranch(other.id);
+        }
+    }
+
+    async #showBranch(message: string): Promise<void> {
+        const { value } = this.current;
+        if (value) {
+            this.#setLeaf(this.#tree.newestLeaf(message));
+            this.messages.set(this.#pathOf(this.current.value ?? value));
+        }
+    }
+
+    #setLeaf(leaf: string | null): void {
+        const { value } = this.current;
+        if (value && value.leaf !== leaf) {
+            void this.#change(value.id, (one) => ({ ...one, leaf }));
+        }
+    }
+
+    /** Adds a message at the end of the branch that is shown. */
+    #append(message: Message): void {
+        this.#tree.put(message);
+        this.#setLeaf(message.id);
+        this.messages.set([...this.messages.value, message]);
     }
 
     /** Marks answers whose lock is free as interrupted: their page was closed. For answers that another tab is still
@@ -182,11 +208,11 @@ export class Chat {
     }
 
     /** Updates the message objects in place, so that their views are kept (a playing sound continues). */
-    #merge(conversation: Conversation, messages: Message[]): void {
+    #merge(conversation: Conversation, stored: Message[]): void {
         const before = this.messages.value;
         const changed: Message[] = [];
-        const merged = messages.map((message) => {
-            const old = before.find(({ id }) => id === message.id);
+        const messages = stored.map((message) => {
+            const old = this.#tree.get(message.id);
             if (!old) {
                 return message;
             }
@@ -198,7 +224,12 @@ export class Chat {
             }
             return old;
         });
-        this.current.set(conversation);
+        this.#tree = new MessageTree(messages);
+        // The other tab may show another branch: this one stays where it is, unless its own has grown.
+        const own = before.at(-1)?.id ?? null;
+        const leaf = this.#tree.get(own) && !this.#tree.leadsTo(own, conversation.leaf) ? own : conversation.leaf;
+        this.current.set({ ...conversation, leaf });
+        const merged = this.#pathOf({ ...conversation, leaf });
         if (merged.length === before.length && merged.every((message, i) => message === before[i])) {
             changed.forEach((message) => this.onMessage(message));
         } else {
@@ -214,6 +245,7 @@ export class Chat {
     /** Starts an empty conversation; it is stored with its first message. */
     async begin(): Promise<void> {
         await this.stop();
+        this.#tree = new MessageTree();
         this.current.set(null);
         this.messages.set([]);
         await this.#save(() => this.#store.setValue("conversation", ""));
@@ -221,6 +253,10 @@ export class Chat {
 
     async rename(id: string, title: string): Promise<void> {
         await this.#change(id, (one) => ({ ...one, title: title.trim() || one.title, named: true }));
+    }
+
+    async pin(id: string, pinned: boolean): Promise<void> {
+        await this.#change(id, (one) => ({ ...one, pinned }));
     }
 
     async setSystem(system: string): Promise<void> {
@@ -245,7 +281,7 @@ export class Chat {
         }
         const changed = how(found);
         this.conversations.set(
-            this.conversations.value.map((one) => (one.id === id ? changed : one)).sort((a, b) => b.updated - a.updated),
+            this.conversations.value.map((one) => (one.id === id ? changed : one)).sort(byAge),
         );
         if (this.current.value?.id === id) {
             this.current.set(changed);
@@ -262,11 +298,15 @@ export class Chat {
             return;
         }
         const conversation = this.#ensureConversation(titleFor(text, media));
-        const message = { ...this.#newMessage(conversation.id, "user", text), ...(media.length > 0 && { media }) };
-        this.messages.set([...this.messages.value, message]);
-        void this.#save(() => this.#store.putMessages([message]));
+        const last = this.messages.value.at(-1) ?? null;
+        this.#ask({ ...this.#newMessage(conversation.id, "user", text, last), ...(media.length > 0 && { media }) });
         void this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
         await this.#answer();
+    }
+
+    #ask(question: Message): void {
+        this.#append(question);
+        void this.#save(() => this.#store.putMessages([question]));
     }
 
     /** Whether a model is loaded. Without one, nothing is cut off for a new answer. */
@@ -274,34 +314,40 @@ export class Chat {
         return this.#models.loaded !== null;
     }
 
-    /** Replaces a message's text and media, and removes all messages after it. */
+    /** Asks another version of a question: a new branch. */
     async edit(id: string, text: string, media?: MediaItem[]): Promise<void> {
         await this.stop();
         const found = this.messages.value.find((message) => message.id === id);
         const kept = media ?? found?.media ?? [];
-        if (!found || !this.answerable || this.answeringElsewhere || (!text.trim() && kept.length === 0)) {
+        const { value } = this.current;
+        if (!found || !value || !this.answerable || this.answeringElsewhere || (!text.trim() && kept.length === 0)) {
             return;
         }
-        this.#cutAfter(found.order);
-        const { media: _, ...rest } = found;
-        const changed: Message = { ...rest, content: text, ...(kept.length > 0 && { media: kept }) };
-        this.messages.set(this.messages.value.map((message) => (message.id === id ? changed : message)));
-        void this.#save(() => this.#store.putMessages([changed]));
-        const { value } = this.current;
-        if (value && found.order === 0 && !value.named) {
+        this.#cutBefore(found);
+        this.#ask({ ...this.#newMessage(value.id, "user", text, this.#tree.get(found.parent) ?? null), ...(kept.length > 0 && { media: kept }) });
+        if (found.order === 0 && !value.named) {
             void this.#change(value.id, (one) => ({ ...one, title: titleFor(text, kept) }));
         }
         await this.#answer();
     }
 
-    /** Another answer to the last question. */
+    /** Another answer to the last question: a new branch, unless the last one has no text. */
     async regenerate(): Promise<void> {
         await this.stop();
-        const question = this.messages.value.findLast(({ role }) => role === "user");
-        if (question && this.answerable && !this.answeringElsewhere) {
-            this.#cutAfter(question.order);
-            await this.#answer();
+        const path = this.messages.value;
+        const question = path.findLast(({ role }) => role === "user");
+        if (!question || !this.answerable || this.answeringElsewhere) {
+            return;
         }
+        const [answer] = path.slice(path.indexOf(question) + 1);
+        if (answer) {
+            this.#cutBefore(answer);
+            if (isEmpty(answer)) {
+                this.#tree.delete(answer.id);
+                void this.#save(() => this.#store.deleteMessages([answer.id]));
+            }
+        }
+        await this.#answer();
     }
 
     /** Continues the last answer where it ended. */
@@ -332,6 +378,8 @@ export class Chat {
             system: this.#settings.value.system,
             created: now,
             updated: now,
+            pinned: false,
+            leaf: null,
         };
         this.onConversationCreated(created.id);
         this.conversations.set([created, ...this.conversations.value]);
@@ -341,11 +389,12 @@ export class Chat {
         return created;
     }
 
-    #newMessage(conversation: string, role: Message["role"], content: string): Message {
+    #newMessage(conversation: string, role: Message["role"], content: string, parent: Message | null): Message {
         return {
             id: newId(),
             conversation,
-            order: (this.messages.value.at(-1)?.order ?? -1) + 1,
+            order: (parent?.order ?? -1) + 1,
+            parent: parent?.id ?? null,
             role,
             content,
             thinking: "",
@@ -357,10 +406,9 @@ export class Chat {
         };
     }
 
-    #cutAfter(order: number): void {
-        const gone = this.messages.value.filter((message) => message.order > order);
-        this.messages.set(this.messages.value.filter((message) => message.order <= order));
-        void this.#save(() => this.#store.deleteMessages(gone.map(({ id }) => id)));
+    /** Shows only what is before a message; the rest stays as a branch. */
+    #cutBefore({ order }: Message): void {
+        this.messages.set(this.messages.value.filter((message) => message.order < order));
     }
 
     // ---- answering ------------------------------------------------------------------------------
@@ -376,78 +424,48 @@ export class Chat {
             // The model itself generates the white space that follows.
             Object.assign(partial, { content: partial.content.trimEnd(), error: null, note: null });
         }
-        // If the model changed, media that it does not accept are dropped from earlier messages, but not from the question.
-        const { info } = model;
-        const takes = ({ kind }: MediaItem): boolean => (kind === "image" ? info.vision : info.audio);
-        const earlier = this.messages.value.slice(0, this.messages.value.findLastIndex(({ role }) => role === "user"));
-        const notice = omittedNotice(earlier, takes, this.#models.loadedName);
-        const mediaFor = new Map(notice === null ? [] : earlier.map((one) => [one, one.media?.filter(takes) ?? []]));
-        const request = { ...this.#request(conversation, mediaFor), ...(partial ? { continue_final_message: true } : {}) };
-        const message = partial ?? this.#newMessage(conversation.id, "assistant", "");
-        if (notice !== null) {
-            message.notices = [notice];
-        }
+        const message = partial ?? this.#newMessage(conversation.id, "assistant", "", this.messages.value.at(-1) ?? null);
         message.state = "answering";
-        this.messages.set(partial ? [...this.messages.value] : [...this.messages.value, message]);
+        if (partial) {
+            this.messages.set([...this.messages.value]);
+        } else {
+            this.#append(message);
+        }
         const control = new AbortController();
         this.#control = control;
         this.answering.set(message);
-        const write = (): Promise<void> => this.#write(message, model, request, control.signal);
+        const write = (): Promise<void> => this.#write(message, conversation, model, partial !== undefined, control.signal);
         const held = navigator.locks ? navigator.locks.request(lockName(message.id), write) : write();
         this.#ended = Promise.resolve(held);
         return this.#ended;
     }
 
-    /** `mediaFor`: replaces the media of these messages. */
-    #request(conversation: Conversation, mediaFor: Map<Message, MediaItem[]>): StreamRequest {
-        const { temperature, topK, topP, seed, maxTokens, think } = this.#settings.value;
-        const system = conversation.system.trim();
-        const messages = this.messages.value
-            .filter(({ content, media }) => content !== "" || media?.length)
-            .map((message) => {
-                const { role, content } = message;
-                const media = mediaFor.get(message) ?? message.media;
-                return role === "user" ? { role, content: contentOf(media?.length ? content : content || "\u2026", media) } : { role, content };
-            });
-        return {
-            messages: [...(system ? [{ role: "system" as const, content: system }] : []), ...messages],
-            stream: true,
-            temperature,
-            top_k: topK,
-            top_p: topP,
-            think,
-            ...(seed === null ? {} : { seed }),
-            ...(maxTokens > 0 ? { max_tokens: maxTokens } : {}),
-        };
-    }
-
     /** Writes one answer until it ends, is stopped or fails. */
-    async #write(message: Message, model: BezelModel, request: StreamRequest, signal: AbortSignal): Promise<void> {
+    async #write(message: Message, conversation: Conversation, model: BezelModel, resume: boolean, signal: AbortSignal): Promise<void> {
         let saved = 0;
         const save = (): Promise<void> => this.#save(() => this.#store.putMessages([message]));
+        const changed = (): void => {
+            this.onMessage(message);
+            if (Date.now() - saved > SAVE_INTERVAL_MS) {
+                saved = Date.now();
+                void save();
+            }
+        };
         await save();
         try {
-            const stream = await unlessAborted(model.chat.completions.create(request, { signal }), signal);
-            for (;;) {
-                const { value: chunk, done } = await unlessAborted(stream.next(), signal);
-                if (done) {
-                    break;
-                }
-                this.#applyChunk(message, chunk, model.info.contextLength);
-                this.onMessage(message);
-                if (Date.now() - saved > SAVE_INTERVAL_MS) {
-                    saved = Date.now();
-                    void save();
-                }
+            const path = this.messages.value;
+            if (!resume) {
+                await this.#addPassages(path.findLast(({ role }) => role === "user"));
             }
+            const modelName = this.#models.loadedName;
+            await writeAnswer({ conversation, settings: this.#settings.value, model, modelName, path, resume, tools: this.#tools, signal, changed });
             message.state = signal.aborted ? "stopped" : "done";
         } catch (reason) {
             const aborted = signal.aborted || (reason instanceof BezelError && reason.code === "aborted");
             message.state = aborted ? "stopped" : "failed";
             message.error = aborted ? null : failureOf(reason);
         }
-        message.canvas = undefined;
-        message.encoding = undefined;
+        Object.assign(message, { canvas: undefined, encoding: undefined, pace: undefined });
         await save();
         this.#control = null;
         this.answering.set(null);
@@ -456,32 +474,20 @@ export class Chat {
             void this.sync();
         }
         if (message.error?.code === "device_lost") {
-            this.#regenerateWhenReady = !message.content && !message.thinking;
+            this.#regenerateWhenReady = isEmpty(message);
             this.#models.recover();
         }
     }
 
-    #applyChunk(message: Message, { choices, canvas, media, notice, usage, timings }: ChatChunk, contextLength: number): void {
-        const choice = choices[0];
-        message.encoding = media && { ...media, fraction: media.total > 0 ? media.done / media.total : 0 };
-        if (notice !== undefined) {
-            message.notices = [...(message.notices ?? []), notice];
-        }
-        message.canvas = canvas && { text: canvas.text, fraction: canvas.step / canvas.steps };
-        message.content += choice?.delta.content ?? "";
-        message.thinking += choice?.delta.reasoning_content ?? "";
-        if (choice?.finish_reason === "length") {
-            message.note = "length";
-        }
-        if (usage) {
-            message.figures = {
-                promptTokens: usage.prompt_tokens,
-                answerTokens: usage.completion_tokens,
-                tokensPerSecond: timings?.predicted_per_second ?? 0,
-                promptPerSecond: timings?.prompt_per_second ?? 0,
-            };
-            const full = usage.total_tokens >= contextLength;
-            message.note = message.note === "length" && full ? "context" : message.note;
+    /** Looks for passages once per question, so that its request stays the same. */
+    async #addPassages(question: Message | undefined): Promise<void> {
+        if (question && !question.passages) {
+            const passages = await this.#findPassages(question.content);
+            if (passages.length > 0) {
+                question.passages = passages;
+                this.onMessage(question);
+                await this.#save(() => this.#store.putMessages([question]));
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-/** Persistent storage in IndexedDB: conversations, drafts, settings, and the last model. */
+/** Persistent storage in IndexedDB: conversations, drafts, settings, documents, and the last model. */
+import { upgrade, VERSION } from "./migrate.js";
 
 export interface Conversation {
     id: string;
@@ -8,6 +9,10 @@ export interface Conversation {
     system: string;
     created: number;
     updated: number;
+    /** Listed first. */
+    pinned: boolean;
+    /** The last message of the branch that is shown; null: there is none yet. */
+    leaf: string | null;
 }
 
 /** "answering": being written; or interrupted, if no tab holds its lock. */
@@ -18,6 +23,33 @@ export interface Figures {
     answerTokens: number;
     tokensPerSecond: number;
     promptPerSecond: number;
+}
+
+export interface ToolUse {
+    id: string;
+    name: string;
+    /** JSON, as the model wrote it. */
+    arguments: string;
+    /** Text from outside the conversation: shown as it is, and never trusted. */
+    result: string;
+    state: "running" | "done" | "failed" | "stopped";
+}
+
+/** A part of an answer that ended with calls of tools. */
+export interface AnswerStep {
+    content: string;
+    thinking: string;
+    calls: ToolUse[];
+}
+
+/** A piece of a document. */
+export interface Passage {
+    document: string;
+    /** Name of the document. */
+    name: string;
+    /** From 1; null: the document has no pages. */
+    page: number | null;
+    text: string;
 }
 
 /** An image or sound of a message. */
@@ -45,8 +77,10 @@ export interface EncodingProgress {
 export interface Message {
     id: string;
     conversation: string;
-    /** Position in the conversation. */
+    /** Position in its branch, from 0. */
     order: number;
+    /** The message before it; null: the first one. Messages with the same one are versions of each other. */
+    parent: string | null;
     role: "user" | "assistant";
     content: string;
     thinking: string;
@@ -58,18 +92,54 @@ export interface Message {
     created: number;
     /** Attachments; user messages only. */
     media?: MediaItem[];
-    /** The engine's notices about them; answers only. */
+    /** What the user should know about the request, as about media or turns that were left out; answers only. */
     notices?: string[];
+    /** Calls of tools before the answer; answers only. */
+    steps?: AnswerStep[];
+    /** Passages of the user's documents that the question is sent with; user messages only. */
+    passages?: Passage[];
+    /** The first message that the model saw, if older ones did not fit into its context; answers only. */
+    from?: string;
     /** Not stored. */
     encoding?: EncodingProgress | undefined;
     /** A diffusion model's current canvas; not stored. */
     canvas?: Canvas | undefined;
+    /** While answering; not stored. */
+    pace?: Pace | undefined;
+}
+
+/** How fast an answer is written. */
+export interface Pace {
+    /** Pieces so far; nearly always tokens. */
+    tokens: number;
+    tokensPerSecond: number;
+    /** Share of the context that is used, from 0 to 1. */
+    context: number;
 }
 
 export interface Canvas {
     text: string;
     /** From 0 to 1: share of the denoising steps that are done. */
     fraction: number;
+}
+
+/** A document of the shelf. */
+export interface StoredDocument {
+    id: string;
+    name: string;
+    added: number;
+    /** null: it has none. */
+    pages: number | null;
+    characters: number;
+}
+
+/** The passages of a document, whose id is the key. */
+export interface StoredPassages {
+    document: string;
+    passages: Passage[];
+    /** The model that made the vectors, and one vector of length 1 per passage; null: there are none. */
+    model: string | null;
+    vectors: Float32Array[] | null;
 }
 
 /** An unsent message. */
@@ -92,6 +162,10 @@ export interface Settings {
     /** 0: automatic */
     contextLength: number;
     device: "auto" | "gpu" | "gpu-baseline" | "cpu";
+    /** Names of the tools that the model may call. */
+    tools: string[];
+    /** Questions are sent with passages of the documents. */
+    documents: boolean;
 }
 
 /** Google's recommendation for Gemma 4. */
@@ -105,12 +179,15 @@ export const defaultSettings: Settings = {
     system: "",
     contextLength: 0,
     device: "auto",
+    tools: [],
+    documents: true,
 };
-
-const VERSION = 1;
 
 /** Keys of a draft's text and media in the store "values". */
 const draftKeys = (conversation: string): [string, string] => [`draft-text-${conversation}`, `draft-media-${conversation}`];
+
+/** The order of the list. */
+export const byAge = (a: Conversation, b: Conversation): number => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated;
 
 function result<T>(request: IDBRequest<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -126,15 +203,18 @@ export class Store {
         this.#db = db;
     }
 
-    static async open(): Promise<Store> {
+    /** `onBlocked`: called if a tab with an older page has to be closed first. */
+    static async open(onBlocked: () => void = () => undefined): Promise<Store> {
         const request = indexedDB.open("bezel-chat", VERSION);
-        request.onupgradeneeded = () => {
-            const db = request.result;
-            db.createObjectStore("conversations", { keyPath: "id" });
-            db.createObjectStore("messages", { keyPath: "id" }).createIndex("conversation", "conversation");
-            db.createObjectStore("values");
+        request.onupgradeneeded = ({ oldVersion }) => {
+            if (request.transaction) {
+                upgrade(request.result, request.transaction, oldVersion);
+            }
         };
-        return new Store(await result(request));
+        request.onblocked = onBlocked;
+        const db = await result(request);
+        db.onversionchange = () => db.close(); // a newer page: this one can no longer store, and says so
+        return new Store(db);
     }
 
     #change(stores: string[], act: (transaction: IDBTransaction) => void): Promise<void> {
@@ -148,10 +228,10 @@ export class Store {
 
     // ---- conversations ------------------------------------------------------------------------
 
-    /** Newest first. */
+    /** Pinned ones first, then newest first. */
     async conversations(): Promise<Conversation[]> {
         const all = await result<Conversation[]>(this.#db.transaction("conversations").objectStore("conversations").getAll());
-        return all.sort((a, b) => b.updated - a.updated);
+        return all.sort(byAge);
     }
 
     putConversation(conversation: Conversation): Promise<void> {
@@ -169,11 +249,35 @@ export class Store {
 
     // ---- messages -----------------------------------------------------------------------------
 
-    /** In order. */
+    /** Of all branches; earlier positions first. */
     async messages(conversation: string): Promise<Message[]> {
         const index = this.#db.transaction("messages").objectStore("messages").index("conversation");
         const all = await result<Message[]>(index.getAll(conversation));
-        return all.sort((a, b) => a.order - b.order);
+        return all.sort((a, b) => a.order - b.order || a.created - b.created);
+    }
+
+    /** Calls `see` with every message of every conversation; false ends it. */
+    async eachMessage(see: (message: Message) => boolean): Promise<void> {
+        const request = this.#db.transaction("messages").objectStore("messages").openCursor();
+        await new Promise<void>((resolve, reject) => {
+            request.onerror = () => reject(request.error ?? new Error("the browser's storage failed"));
+            request.onsuccess = () => {
+                const { result: cursor } = request;
+                if (cursor && see(cursor.value as Message)) {
+                    cursor.continue();
+                } else {
+                    resolve();
+                }
+            };
+        });
+    }
+
+    /** Stores whole conversations at once, or none of them. */
+    putAll(conversations: Conversation[], messages: Message[]): Promise<void> {
+        return this.#change(["conversations", "messages"], (t) => {
+            conversations.forEach((one) => t.objectStore("conversations").put(one));
+            messages.forEach((one) => t.objectStore("messages").put(one));
+        });
     }
 
     message(id: string): Promise<Message | undefined> {
@@ -181,7 +285,7 @@ export class Store {
     }
 
     putMessages(messages: Message[]): Promise<void> {
-        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, encoding: __, ...message }) => t.objectStore("messages").put(message)));
+        return this.#change(["messages"], (t) => messages.forEach(({ canvas: _, encoding: __, pace: ___, ...message }) => t.objectStore("messages").put(message)));
     }
 
     deleteMessages(ids: string[]): Promise<void> {
@@ -206,6 +310,30 @@ export class Store {
             } else {
                 values.delete(key);
             }
+        });
+    }
+
+    // ---- documents ------------------------------------------------------------------------------
+
+    documents(): Promise<StoredDocument[]> {
+        return result<StoredDocument[]>(this.#db.transaction("documents").objectStore("documents").getAll());
+    }
+
+    passages(document: string): Promise<StoredPassages | undefined> {
+        return result<StoredPassages | undefined>(this.#db.transaction("passages").objectStore("passages").get(document));
+    }
+
+    putDocument(document: StoredDocument, passages: StoredPassages): Promise<void> {
+        return this.#change(["documents", "passages"], (t) => {
+            t.objectStore("documents").put(document);
+            t.objectStore("passages").put(passages);
+        });
+    }
+
+    deleteDocument(id: string): Promise<void> {
+        return this.#change(["documents", "passages"], (t) => {
+            t.objectStore("documents").delete(id);
+            t.objectStore("passages").delete(id);
         });
     }
 

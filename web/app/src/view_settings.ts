@@ -4,7 +4,9 @@ import { byId, h, type Child } from "./dom.js";
 import { icon } from "./icons.js";
 import type { ModelManager } from "./model.js";
 import type { Signal } from "./signal.js";
+import type { Library } from "./library.js";
 import { defaultSettings, type Settings, type Store } from "./store.js";
+import { backupFields } from "./view_backup.js";
 
 type NumberName = "temperature" | "topK" | "topP" | "maxTokens";
 
@@ -13,8 +15,10 @@ export class SettingsView {
     readonly #settings: Signal<Settings>;
     readonly #chat: Chat;
     readonly #models: ModelManager;
+    readonly #library: Library;
 
-    constructor(settings: Signal<Settings>, store: Store, chat: Chat, models: ModelManager) {
+    constructor(settings: Signal<Settings>, store: Store, chat: Chat, models: ModelManager, library: Library) {
+        this.#library = library;
         this.#settings = settings;
         this.#chat = chat;
         this.#models = models;
@@ -113,6 +117,7 @@ export class SettingsView {
                         [["auto", "automatic"], ["gpu", "GPU"], ["gpu-baseline", "basic GPU"], ["cpu", "CPU"]],
                         (device) => this.#set({ device })),
                 ),
+                backupFields(this.#library),
                 h(
                     "div",
                     { class: "actions" },
@@ -124,8 +129,8 @@ export class SettingsView {
     }
 
     #reset(): void {
-        const { system } = this.#settings.value;
-        this.#settings.set({ ...defaultSettings, system });
+        const { system, tools, documents } = this.#settings.value;
+        this.#settings.set({ ...defaultSettings, system, tools, documents });
         this.#draw();
     }
 }

@@ -1,22 +1,35 @@
-/** The sidebar with the list of conversations. In narrow windows it slides over the page. */
+/** The sidebar: the list of conversations, and search in them. In narrow windows it slides over the page. */
 import type { Chat } from "./chat.js";
 import { confirmed } from "./dialog.js";
 import { byId, h, show } from "./dom.js";
 import { formatAge } from "./format.js";
 import { icon } from "./icons.js";
+import type { Hit, Library } from "./library.js";
+import { openMenu } from "./menu.js";
 import type { Conversation } from "./store.js";
+import { saveFile } from "./view_backup.js";
+
+/** A search begins when nothing was typed for so long. */
+const SEARCH_DELAY_MS = 120;
 
 const narrow = matchMedia("(max-width: 50rem)");
 
 export class SideView {
     readonly #chat: Chat;
+    readonly #library: Library;
     readonly #list = byId("conversations");
+    readonly #search = byId<HTMLInputElement>("search");
+    /** Hits in messages, by conversation; null: no search. */
+    #hits: Map<string, Hit> | null = null;
+    #searches = 0;
+    #timer: ReturnType<typeof setTimeout> | undefined;
     /** Id of the conversation being renamed. */
     #renaming = "";
 
     /** `opened`: called when a conversation or a new chat is opened. */
-    constructor(chat: Chat, opened: () => void) {
+    constructor(chat: Chat, library: Library, opened: () => void) {
         this.#chat = chat;
+        this.#library = library;
         byId("new-chat").append(icon("plus"), "New chat");
         byId("open-side").append(icon("menu"));
         byId("close-side").append(icon("close"));
@@ -31,7 +44,18 @@ export class SideView {
             const id = (event.target as Element).closest<HTMLElement>("[data-pick]")?.dataset["pick"];
             if (id) {
                 this.open(false);
-                void chat.open(id).then(opened);
+                void this.#pick(id).then(opened);
+            }
+        });
+        this.#search.addEventListener("input", () => {
+            clearTimeout(this.#timer);
+            this.#timer = setTimeout(() => void this.#find(), SEARCH_DELAY_MS);
+        });
+        this.#search.addEventListener("keydown", (event) => {
+            if (event.key === "Escape" && this.#search.value !== "") {
+                event.stopPropagation();
+                this.#search.value = "";
+                void this.#find();
             }
         });
         addEventListener("keydown", (event) => {
@@ -62,32 +86,80 @@ export class SideView {
         if (this.#renaming && this.#list.querySelector("input")) {
             return; // a title is being edited; the list is drawn when that ends
         }
+        const query = this.#search.value.trim().toLowerCase();
         const all = this.#chat.conversations.value;
-        show(byId("no-conversations"), all.length === 0);
-        this.#list.replaceChildren(...all.map((one) => this.#row(one)));
+        const found = this.#hits === null ? all : all.filter(({ id, title }) => this.#hits?.has(id) || title.toLowerCase().includes(query));
+        show(byId("no-conversations"), found.length === 0);
+        byId("no-conversations").textContent = all.length === 0 ? "Conversations appear here. They stay in this browser." : "Nothing found.";
+        show(this.#search.parentElement ?? this.#search, all.length > 0 || query !== "");
+        this.#list.replaceChildren(...found.map((one) => this.#row(one)));
         this.#list.querySelector("input")?.select();
     }
+
+    // ---- search ---------------------------------------------------------------------------------
+
+    async #find(): Promise<void> {
+        const number = ++this.#searches;
+        const query = this.#search.value;
+        const hits = query.trim() === "" ? null : await this.#library.search(query).catch(() => new Map<string, Hit>());
+        if (number === this.#searches) {
+            this.#hits = hits;
+            this.#draw();
+        }
+    }
+
+    /** Opens a conversation; one that was found, at the hit. */
+    async #pick(id: string): Promise<void> {
+        const hit = this.#hits?.get(id);
+        if (!hit) {
+            await this.#chat.open(id);
+            return;
+        }
+        await this.#chat.openAt(id, hit.message);
+        requestAnimationFrame(() => {
+            const message = document.querySelector<HTMLElement>(`.message[data-id="${CSS.escape(hit.message)}"]`);
+            message?.scrollIntoView({ block: "start" });
+            message?.classList.add("found");
+            message?.addEventListener("animationend", () => message.classList.remove("found"), { once: true });
+        });
+    }
+
+    // ---- rows -----------------------------------------------------------------------------------
 
     #row(one: Conversation): HTMLElement {
         if (one.id === this.#renaming) {
             return h("li", { class: "conversation current" }, this.#titleField(one));
         }
         const current = one.id === this.#chat.current.value?.id;
+        const hit = this.#hits?.get(one.id);
+        const more = h("button", { type: "button", class: "quiet", "aria-label": `More for ${one.title}`, "aria-haspopup": "menu", "aria-expanded": "false", onclick: () => this.#menu(one, more) }, icon("more"));
         return h(
             "li",
             { class: current ? "conversation current" : "conversation" },
             h(
                 "button",
                 { type: "button", class: "pick", "data-pick": one.id, title: formatAge(one.updated), ...(current ? { "aria-current": "page" } : {}) },
-                h("span", { class: "name" }, one.title),
+                one.pinned ? icon("pin") : null,
+                h(
+                    "span",
+                    { class: "pick-text" },
+                    h("span", { class: "name", dir: "auto" }, one.title),
+                    hit ? h("span", { class: "hit", dir: "auto" }, hit.before, h("mark", {}, hit.hit), hit.after) : null,
+                ),
             ),
-            h(
-                "span",
-                { class: "tools" },
-                h("button", { type: "button", class: "quiet", "aria-label": `Rename ${one.title}`, onclick: () => this.#rename(one.id) }, icon("edit")),
-                h("button", { type: "button", class: "quiet", "aria-label": `Delete ${one.title}`, onclick: () => void this.#delete(one) }, icon("bin")),
-            ),
+            h("span", { class: "tools" }, more),
         );
+    }
+
+    #menu(one: Conversation, button: HTMLElement): void {
+        const save = (kind: "json" | "markdown"): void => void this.#library.exportOne(one, kind).then(saveFile);
+        openMenu(button, [
+            { icon: "pin", label: one.pinned ? "Unpin" : "Pin", act: () => void this.#chat.pin(one.id, !one.pinned) },
+            { icon: "edit", label: "Rename", act: () => this.#rename(one.id) },
+            { icon: "out", label: "Export as Markdown", act: () => save("markdown") },
+            { icon: "out", label: "Export as JSON", act: () => save("json") },
+            { icon: "bin", label: "Delete", danger: true, act: () => void this.#delete(one) },
+        ]);
     }
 
     #titleField(one: Conversation): HTMLElement {
