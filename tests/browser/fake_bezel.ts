@@ -1,6 +1,6 @@
 /** Replaces web/app/src/bezel.ts in tests that need a certain answer or failure at a certain time. It follows
  * globalThis.scenario, which a test may change at any time. Imports nothing: the page loads this file alone. */
-import type { Capabilities, ChatChunk, Inspection, ModelInfo, Progress } from "../../web/package/src/index.js";
+import type { Capabilities, ChatChunk, Inspection, ModelInfo, Progress, StreamRequest } from "../../web/package/src/index.js";
 
 export interface Scenario {
     /** Error codes that these calls fail with. */
@@ -23,12 +23,24 @@ export interface Scenario {
     endless?: boolean;
     /** Tokens of the conversation after the answer. */
     used?: number;
+    /** Calls of tools that precede the text, a list for each round. */
+    calls?: { name: string; arguments: string }[][];
+    /** More messages than this do not fit into the context. */
+    maxMessages?: number;
+    /** The text is what the test gives to push(). */
+    pushed?: boolean;
+    /** The answer ends because the context is full, until the request continues it. */
+    cut?: boolean;
 }
 
 declare global {
     var scenario: Scenario | undefined;
     /** Continues after a pause of "step". */
     var step: (() => void) | undefined;
+    /** Writes a piece of an answer with `pushed`; null ends it. */
+    var push: ((piece: string | null) => void) | undefined;
+    /** The requests so far. */
+    var requests: StreamRequest[] | undefined;
 }
 
 const now = (): Scenario => globalThis.scenario ?? {};
@@ -111,9 +123,17 @@ function* pieces(text: string): Generator<string> {
     yield* text.match(/\s*\S+|\s+$/g) ?? [];
 }
 
-async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChunk, void, void> {
-    const { text = "An answer.", thinking = "", failAfter = 0, used = 8192 } = now();
-    const chunk = (delta: object, finish: "stop" | null = null): ChatChunk => ({
+/** How many rounds of calls a request has after its question. */
+function roundsOf({ messages }: StreamRequest): number {
+    const question = messages.findLastIndex(({ role }) => role === "user");
+    return messages.slice(question).filter((message) => message.role === "assistant" && message.tool_calls).length;
+}
+
+async function* answer(request: StreamRequest, signal: AbortSignal | undefined): AsyncGenerator<ChatChunk, void, void> {
+    const { text = "An answer.", thinking = "", failAfter = 0, cut = false } = now();
+    const ends = cut && !request.continue_final_message;
+    const { used = ends ? info.contextLength : 8192 } = now();
+    const chunk = (delta: object, finish: "stop" | "length" | "tool_calls" | null = null): ChatChunk => ({
         id: "x",
         object: "chat.completion.chunk",
         created: 0,
@@ -132,7 +152,25 @@ async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChun
         yield { ...chunk({}), choices: [], canvas: { text: canvas, step: i + 1, steps: canvases.length, position: 0, tokens: 8 } };
         await pause();
     }
+    const calls = now().calls?.[roundsOf(request)];
+    if (calls) {
+        for (const [index, call] of calls.entries()) {
+            yield chunk({ tool_calls: [{ index, id: `call_${index}`, type: "function", function: { name: call.name, arguments: "" } }] });
+            await pause();
+            yield chunk({ tool_calls: [{ index, function: { arguments: call.arguments } }] });
+        }
+        yield chunk({}, "tool_calls");
+        return;
+    }
     let n = 0;
+    while (now().pushed) {
+        const piece = await new Promise<string | null>((resolve) => (globalThis.push = resolve));
+        if (piece === null) {
+            break;
+        }
+        n++;
+        yield chunk({ content: piece });
+    }
     for (const [kind, source] of [["reasoning_content", thinking], ["content", text]] as const) {
         for (const piece of pieces(source)) {
             if (now().answer !== undefined && n === failAfter) {
@@ -147,13 +185,20 @@ async function* answer(signal: AbortSignal | undefined): AsyncGenerator<ChatChun
         }
     }
     refuse(now().answer);
-    yield chunk({}, "stop");
+    yield chunk({}, ends ? "length" : "stop");
     yield {
         ...chunk({}),
         choices: [],
         usage: { prompt_tokens: used - n, completion_tokens: n, total_tokens: used, prompt_tokens_details: { cached_tokens: 0, image_tokens: 0, audio_tokens: 0 } },
         timings: { cache_n: 0, prompt_n: 20, prompt_ms: 10, prompt_per_second: 1840, media_n: 0, media_ms: 0, predicted_n: n, predicted_ms: 99, predicted_per_second: 61.4 },
     };
+}
+
+async function create(request: StreamRequest, options: { signal?: AbortSignal }): Promise<AsyncGenerator<ChatChunk, void, void>> {
+    (globalThis.requests ??= []).push(JSON.parse(JSON.stringify(request)) as StreamRequest);
+    await Promise.resolve();
+    refuse(request.messages.length > (now().maxMessages ?? Infinity) ? "context_full" : undefined);
+    return answer(request, options.signal);
 }
 
 export const Bezel = {
@@ -183,12 +228,13 @@ export const Bezel = {
         }
         return {
             info: options.device === "cpu" ? { ...info, device: "cpu", deviceName: "CPU" } : info,
-            chat: { completions: { create: (__: unknown, o: { signal?: AbortSignal }) => Promise.resolve(answer(o.signal)) } },
+            chat: { completions: { create } },
             close: () => undefined,
         };
     },
 
     download: (): Promise<never> => Promise.reject(new BezelError("quota", "The engine's own sentence about quota.")),
     models: (): Promise<never[]> => Promise.resolve([]),
+    unfinished: (): Promise<never[]> => Promise.resolve([]),
     remove: (): Promise<void> => Promise.resolve(),
 };

@@ -5,11 +5,10 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
 import { end, withBrowser } from "./browser.js";
 import { attached, dispatchFiles, dropPaths, file, note } from "./attach.js";
-import { answered, loadOffer, openPage, ready, send, setSettings } from "./page.js";
+import { answered, loadOffer, openPage, ready, send, servePebble, setSettings } from "./page.js";
 import { pngFile } from "./png.js";
-import { startServer } from "./server.js";
 
-const server = await startServer({ mounts: [["/", "build/web/app"]] });
+const server = await servePebble();
 const image = pngFile(new Uint8Array(3 * 64 * 64).fill(200), 64, 64);
 const broken = Buffer.from("no image");
 
@@ -30,8 +29,8 @@ await withPebble("refused files do not affect others; a file that is neither mod
     await attached(p, 2);
     const message = await note(p);
     check(message.includes("a.png cannot be read") && message.includes("b.png cannot be read") && message.endsWith("Another one was refused."), message);
-    await dispatchFiles(p, "drop", [file("notes.txt", Buffer.from("hello"), "text/plain")]);
-    await p.waitForSelector('#attach-note:has-text("notes.txt is not a model, image or sound.")');
+    await dispatchFiles(p, "drop", [file("notes.zip", Buffer.from("hello"), "application/zip")]);
+    await p.waitForSelector('#attach-note:has-text("notes.zip is not a model, image, sound or document.")');
     await checkInChat(p);
 
     const folder = resolve("build/tests/dropped/holiday");
@@ -140,7 +139,7 @@ await withPebble("without a model, regenerating removes nothing, and an edited m
     checkEqual(await p.inputValue(".edit textarea"), "Who am I?", "text");
     checkEqual(await p.locator(".message").count(), 2, "messages");
     await p.click('#composer-note button:has-text("Choose a model")');
-    await p.click('button.choice:has-text("Continue with Pebble")');
+    await p.click('button.choice:has-text("Load Pebble again")');
     await ready(p);
     await p.click('.edit button:has-text("Send")');
     await p.waitForSelector('.message.user .user-text:has-text("Who am I?")');

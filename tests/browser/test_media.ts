@@ -7,12 +7,11 @@ import { Golden, goldenFolder, modelFolder } from "../web/golden.js";
 import { wavFile } from "../web/wav.js";
 import { end, quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { attached, dispatchFiles, file, note } from "./attach.js";
-import { answered, answerText, loadOffer, nano, openPage, ready, send, setSettings, type PageSettings } from "./page.js";
+import { answered, answerText, loadOffer, nano, openPage, ready, send, servePebble, setSettings, type PageSettings } from "./page.js";
 import { pngFile } from "./png.js";
 import { withBezelServe } from "./serve.js";
-import { startServer } from "./server.js";
 
-const server = await startServer({ mounts: [["/models", modelFolder], ["/", "build/web/app"]] });
+const server = await servePebble([["/models", modelFolder]]);
 const golden = await Golden.open(`${goldenFolder}/pebble/golden.gguf`);
 const shapes = golden.image("image.rgb");
 const image = pngFile(shapes.data, shapes.width, shapes.height);

@@ -4,15 +4,9 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
 import { end, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import type { Scenario } from "./fake_bezel.js";
-import { answered, answerText, begun, openPage, ready, send, setSettings, settled } from "./page.js";
-import { startServer, type Server } from "./server.js";
+import { answered, answerText, begun, chooseAction, openPage, packageScript, ready, send, servePebble, setSettings, settled } from "./page.js";
 
-const server: Server = await startServer({
-    mounts: [
-        ["/app/src/bezel.js", "build/web/js/tests/browser/fake_bezel.js"],
-        ["/", "build/web/app"],
-    ],
-});
+const server = await servePebble([[packageScript, "build/web/js/tests/browser/fake_bezel.js"]]);
 
 const gems = `A gem is **cut** so that light goes in at the top and comes back out of the top. Three cuts you will meet:
 
@@ -149,13 +143,13 @@ await screens("out of memory: loading with a short context", {}, async (browser)
     checkEqual(await page.inputValue("#set-context"), "2048", "context");
 });
 
-await screens("a model of another site is downloaded; with full storage, a file can be opened", {}, async (browser) => {
+await screens("a model of another site: with full storage its download says so and can be tried again", {}, async (browser) => {
     const page = await openWith(browser);
     await page.fill('input[name="address"]', "https://models.example/m.gguf");
     await page.click('form button:has-text("Open")');
-    await page.click('.card button:has-text("Load")');
-    await page.waitForSelector('.card[data-code="quota"]');
-    check(await page.isVisible('.card button:has-text("Open a file")'), "a remedy");
+    await page.click('.card button:has-text("Download")');
+    await page.waitForSelector('.download[data-state="failed"]:has-text("too little storage")');
+    check(await page.isVisible('.download button:has-text("Try again")'), "a remedy");
     checkEqual(browser.requested.filter((url) => !url.startsWith(server.url)), [], "the fake engine fetches nothing");
 });
 
@@ -361,8 +355,7 @@ await screens("several conversations: titles, renaming, deleting, editing, after
     checkEqual(await titles(), ["Second question", "First question"], "newest first");
     await page.click('.conversation:has-text("First question") .pick');
     await page.waitForFunction(() => document.querySelector(".message.user .user-text")?.textContent === "First question");
-    await page.hover('.conversation:has-text("First question")');
-    await page.click('button[aria-label="Rename First question"]');
+    await chooseAction(page, "First question", "Rename");
     await page.keyboard.type("About gems");
     await page.keyboard.press("Enter");
     await page.waitForSelector('.conversation:has-text("About gems")');
@@ -371,16 +364,14 @@ await screens("several conversations: titles, renaming, deleting, editing, after
     await page.fill(".edit textarea", "Another question");
     await page.click('.edit button:has-text("Send")');
     await answered(page);
-    checkEqual(await page.locator(".message").count(), 2, "the old answer is removed");
+    checkEqual(await page.locator(".message").count(), 2, "messages of the new branch");
     await page.reload();
     await page.waitForSelector('.message.user:has-text("Another question")');
     checkEqual((await titles()).sort(), ["About gems", "Second question"], "titles after a reload");
-    await page.hover('.conversation:has-text("About gems")');
-    await page.click('button[aria-label="Delete About gems"]');
+    await chooseAction(page, "About gems", "Delete");
     await page.click('#confirm button:has-text("Cancel")');
     checkEqual((await titles()).length, 2, "not deleted");
-    await page.hover('.conversation:has-text("About gems")');
-    await page.click('button[aria-label="Delete About gems"]');
+    await chooseAction(page, "About gems", "Delete");
     await page.click('#confirm button:has-text("Delete")');
     await page.waitForFunction(() => document.querySelectorAll(".conversation").length === 1);
     checkEqual(await page.locator(".message").count(), 0, "its messages are removed");
@@ -494,8 +485,7 @@ for (const [device, options] of [
                 await page.click("#open-side");
                 await look("side");
             }
-            await page.hover(".conversation");
-            await page.click(".conversation .tools button >> nth=1");
+            await chooseAction(page, "How are gems cut", "Delete");
             await look("confirm");
             await page.click('#confirm button:has-text("Cancel")');
             await page.click("#open-settings");

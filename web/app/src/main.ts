@@ -2,36 +2,64 @@
 import { Attachments } from "./attach.js";
 import type { BezelModel } from "./bezel.js";
 import { Chat } from "./chat.js";
+import { allowAddress } from "./dialog.js";
 import { byId, h, show } from "./dom.js";
+import { DownloadChip } from "./download_chip.js";
+import { DownloadManager } from "./downloads.js";
 import { Drafts } from "./draft.js";
-import { ModelManager } from "./model.js";
-import { acceptDrops } from "./files.js";
+import { Library } from "./library.js";
+import { choiceOfRecord, ModelManager } from "./model.js";
+import { ModelRecords, type DownloadRecord } from "./model_records.js";
+import { Notes } from "./notes.js";
+import { enableOffline } from "./offline.js";
+import { acceptDrops, chooseFiles } from "./files.js";
+import { builtInTools } from "./page_tools.js";
 import { Recorder } from "./record.js";
+import { Shelf } from "./shelf.js";
 import { Signal } from "./signal.js";
-import { Store, type Settings } from "./store.js";
+import { Store, type Passage, type Settings } from "./store.js";
+import { ToolBox } from "./toolbox.js";
 import { AttachView } from "./view_attach.js";
 import { ChatView } from "./view_chat.js";
 import { ModelChip } from "./view_model.js";
+import { BenchView } from "./view_bench.js";
+import { CompareView } from "./view_compare.js";
 import { SettingsView } from "./view_settings.js";
+import { ShelfView } from "./view_shelf.js";
 import { SideView } from "./view_side.js";
 import { StartView } from "./view_start.js";
+import { ToolsView } from "./view_tools.js";
 
 let toastTimer: ReturnType<typeof setTimeout> | undefined;
 
-function toast(text: string): void {
+/** `action`: a button, for which there is more time. */
+function toast(text: string, action?: { label: string; act: () => void }): void {
     const element = byId("toast");
-    element.textContent = text;
+    const act = (): void => {
+        show(element, false);
+        action?.act();
+    };
+    element.replaceChildren(h("span", {}, text), ...(action ? [h("button", { type: "button", class: "small", onclick: act }, action.label)] : []));
     show(element, true);
     clearTimeout(toastTimer);
-    toastTimer = setTimeout(() => show(element, false), 6000);
+    toastTimer = setTimeout(() => show(element, false), action ? 20_000 : 6000);
 }
 
 async function main(): Promise<void> {
-    const store = await Store.open();
+    const store = await Store.open(() => toast("Bezel is open in another tab with an older version: close or reload that tab to go on here."));
     const settings = new Signal<Settings>(await store.settings());
     const models = new ModelManager(store, settings);
-    const chat = new Chat(store, models, settings);
+    models.chooseFiles = chooseFiles;
+    const downloads = new DownloadManager(await ModelRecords.open());
+    const tools = new ToolBox(() => settings.value.tools);
+    const shelf = new Shelf(store);
+    // Without passages the question is still answered.
+    const findPassages = async (question: string): Promise<Passage[]> => (settings.value.documents ? shelf.search(question).catch(() => []) : []);
+    const chat = new Chat(store, models, settings, tools, findPassages);
+    const library = new Library(chat, store);
+    const notes = new Notes(store);
     const attachments = new Attachments(models);
+    let comparing = false; // two models are compared
     let choosing = false; // the model list is shown while a conversation is open
     let droppedOnChat = false; // a model was dropped on the chat: its card leads back there
     let lastReady: BezelModel | null = null;
@@ -39,18 +67,27 @@ async function main(): Promise<void> {
 
     const update = (): void => {
         const hasMessages = chat.messages.value.length > 0;
-        const start = choosing || (models.state.value.kind !== "ready" && !hasMessages);
+        const start = !comparing && (choosing || (models.state.value.kind !== "ready" && !hasMessages));
         show(byId("start"), start);
-        show(byId("chat"), !start);
+        show(byId("compare"), comparing);
+        show(byId("chat"), !start && !comparing);
         byId("title").classList.toggle("invisible", start);
         show(byId("model-chip"), !start || models.state.value.kind !== "none");
     };
+    const endComparing = (): void => {
+        if (comparing) {
+            comparing = false;
+            void compareView.close();
+        }
+    };
     const showStart = (): void => {
         choosing = true;
+        endComparing();
         update();
     };
     const setChoosing = (value: boolean) => (): void => {
         choosing = value;
+        endComparing();
         update();
         if (value) {
             void start.refresh();
@@ -60,19 +97,30 @@ async function main(): Promise<void> {
     };
 
     await chat.start();
-    const view = new ChatView(chat, models, attachments, setChoosing(true));
+    const toolsView = new ToolsView(settings, store, tools, builtInTools(notes, allowAddress), notes);
+    const shelfView = new ShelfView(shelf, settings);
+    const view = new ChatView(chat, models, attachments, tools, setChoosing(true), (names) => toolsView.enable(...names));
     new Drafts(store, chat, attachments, byId<HTMLTextAreaElement>("composer-text"));
     new AttachView(attachments, new Recorder(), models);
-    const start = new StartView(models, showStart, setChoosing(false));
-    new ModelChip(models, setChoosing(true));
-    new SideView(chat, setChoosing(false));
-    new SettingsView(settings, store, chat, models);
+    const compareView = new CompareView(models, downloads, settings, setChoosing(false));
+    const compare = (): void => {
+        comparing = true;
+        update();
+        void chat.stop().then(() => compareView.open());
+    };
+    const start = new StartView(models, downloads, showStart, setChoosing(false), compare);
+    const bench = new BenchView(models, chat);
+    new ModelChip(models, setChoosing(true), () => bench.open());
+    new DownloadChip(downloads, setChoosing(true));
+    new SideView(chat, library, setChoosing(false));
+    new SettingsView(settings, store, chat, models, library);
     acceptDrops({
         model: (choice) => {
             droppedOnChat = Boolean(byId("start").hidden);
             showStart();
             void models.inspect(choice);
         },
+        documents: (files) => void shelfView.add(files),
         media: (files, refusals) => {
             if (files.length > 0 && !models.loaded) {
                 toast("Load a model first: then you can drop images and sounds into a message.");
@@ -85,6 +133,18 @@ async function main(): Promise<void> {
         },
         ignored: (refusals) => refusals.length > 0 && toast(refusals.join(" ")),
     });
+    // A model that was downloaded replaces none that somebody chose.
+    downloads.onDone = (record: DownloadRecord) => {
+        const load = (): void => void models.load(choiceOfRecord(record));
+        void models.loadedOffer().then((offer) => {
+            const free = models.state.value.kind === "none" || (models.state.value.kind === "ready" && offer?.auto === true);
+            if (free && !chat.answering.value) {
+                load();
+            } else {
+                toast(`${record.title} is downloaded.`, { label: "Load", act: load });
+            }
+        });
+    };
     chat.onStorageError = () => {
         if (storageWorks) {
             toast("The browser cannot store this conversation; it will be lost when the page is closed.");
@@ -110,7 +170,9 @@ async function main(): Promise<void> {
         }
     });
     document.documentElement.dataset["started"] = "yes";
-    await Promise.all([start.refresh(), models.resume()]);
+    performance.mark("started");
+    await Promise.all([start.refresh(), models.resume(), downloads.start(), toolsView.start(), shelf.start().catch(() => undefined)]);
+    enableOffline();
 }
 
 main().catch((reason: unknown) => {

@@ -5,8 +5,11 @@ import type { Chat } from "./chat.js";
 import { announce, byId, h, perFrame, show, type Child } from "./dom.js";
 import { explainLoading, type Remedy } from "./errors.js";
 import { gem, icon } from "./icons.js";
-import type { ModelManager, ModelState } from "./model.js";
+import type { Suggestion } from "./catalog.js";
+import { labelOfAgain, type ModelManager, type ModelState } from "./model.js";
+import { Speech } from "./speech.js";
 import type { Message } from "./store.js";
+import type { ToolBox } from "./toolbox.js";
 import { MessageView, type MessageActions } from "./view_message.js";
 import { progressBar } from "./view_model.js";
 
@@ -24,6 +27,7 @@ export class ChatView {
     readonly #attachments: Attachments;
     readonly #actions: MessageActions;
     readonly #chooseModel: () => void;
+    readonly #enableTools: (names: string[]) => void;
     readonly #log = byId("log");
     readonly #text = byId<HTMLTextAreaElement>("composer-text");
     readonly #send = byId<HTMLButtonElement>("send");
@@ -35,18 +39,26 @@ export class ChatView {
     #lastSent = -Infinity;
     /** The model whose notice the user has dismissed. */
     #dismissedNotice: BezelModel | null = null;
+    readonly #again = h("button", { type: "button", class: "small main", hidden: true, onclick: () => this.#models.loadAgain() });
 
-    constructor(chat: Chat, models: ModelManager, attachments: Attachments, chooseModel: () => void) {
+    constructor(chat: Chat, models: ModelManager, attachments: Attachments, tools: ToolBox, chooseModel: () => void, enableTools: (names: string[]) => void) {
         this.#chat = chat;
         this.#models = models;
         this.#attachments = attachments;
         this.#chooseModel = chooseModel;
+        this.#enableTools = enableTools;
         this.#actions = {
             attach: (files, tray) => (files ? attachments.add(files, [], tray) : attachments.choose(tray)),
             edit: (id, text, media) => this.#actIfAnswerable(() => chat.edit(id, text, media)),
             regenerate: () => void this.#actIfAnswerable(() => chat.regenerate()),
             remedy: (remedy) => this.#remedy(remedy),
+            versionsOf: (message) => chat.versionsOf(message),
+            step: (id, by) => void (this.#busyElsewhere() || chat.step(id, by)),
+            toolTitle: (name) => tools.titleOf(name),
+            passagesOf: ({ parent }) => chat.messages.value.find(({ id }) => id === parent)?.passages ?? [],
+            speech: new Speech(),
         };
+        this.#actions.speech.onChange = () => chat.messages.value.forEach((message) => this.#views.get(message.id)?.update(message));
         this.#listen();
         chat.messages.watch((messages) => this.#draw(messages));
         chat.answering.watch((message) => {
@@ -71,10 +83,14 @@ export class ChatView {
             this.#drawSend();
             this.#drawContext();
         });
-        chat.onMessage = (message) => {
-            this.#views.get(message.id)?.update(message);
+        // After the message itself, which is drawn in the same frame.
+        const redraw = perFrame(() => {
             this.#drawContext();
             this.#follow();
+        });
+        chat.onMessage = (message) => {
+            this.#views.get(message.id)?.update(message);
+            redraw();
         };
     }
 
@@ -158,14 +174,40 @@ export class ChatView {
     /** Shows example questions once a model is loaded. */
     async #suggest(root: HTMLElement): Promise<void> {
         if (this.#models.loaded) {
-            const ask = (text: string) => (): void => {
-                if (!this.#busyElsewhere() && !this.#refused()) {
-                    this.#act(this.#chat.send(text, this.#attachments.take()));
-                }
-            };
-            const texts = await this.#models.suggestions();
-            root.replaceChildren(...texts.map((text) => h("button", { type: "button", onclick: ask(text) }, text)));
+            const [suggestions, offer] = [await this.#models.suggestions(), await this.#models.loadedOffer()];
+            const buttons = suggestions.map((one) => {
+                const mark = one.image !== undefined ? icon("image") : one.audio !== undefined ? icon("sound") : one.tools !== undefined ? icon("tool") : one.model !== undefined ? icon("again") : null;
+                return h("button", { type: "button", onclick: () => this.#act(this.#ask(one)) }, mark, h("span", {}, one.text, one.note !== undefined && h("small", { class: "faint" }, ` ${one.note}`)));
+            });
+            root.replaceChildren(...buttons);
+            const more = h("button", { type: "button", class: "quiet", onclick: () => this.#chooseModel() }, "Choose another model");
+            root.parentElement?.querySelector(".about")?.remove();
+            if (offer?.auto) {
+                root.after(h("div", { class: "about faint" }, h("p", {}, offer.about), more));
+            }
         }
+    }
+
+    /** Sends an example question, with its sample. */
+    async #ask({ text, image, audio, model, tools = [] }: Suggestion): Promise<void> {
+        if (this.#busyElsewhere() || this.#refused()) {
+            return;
+        }
+        if (model !== undefined && !(await this.#models.loadOffered(model))) {
+            return; // the start view shows why
+        }
+        const address = image ?? audio;
+        if (address !== undefined) {
+            const response = await fetch(new URL(address, document.baseURI)).catch(() => null);
+            if (!response?.ok) {
+                this.#attachments.note.set(`The sample ${address} could not be fetched.`);
+                return;
+            }
+            const blob = await response.blob();
+            await this.#attachments.add([new File([blob], address.slice(address.lastIndexOf("/") + 1), { type: blob.type })]);
+        }
+        this.#enableTools(tools);
+        await this.#chat.send(text, this.#attachments.take());
     }
 
     #follow(): void {
@@ -257,7 +299,8 @@ export class ChatView {
     #drawContext(): void {
         const length = this.#models.loaded?.info.contextLength ?? 0;
         const figures = this.#chat.messages.value.findLast((message) => message.figures)?.figures;
-        const used = figures ? figures.promptTokens + figures.answerTokens : 0;
+        const pace = this.#chat.answering.value?.pace;
+        const used = pace ? Math.round(pace.context * length) : figures ? figures.promptTokens + figures.answerTokens : 0;
         const root = byId("context");
         show(root, length > 0 && used > 0);
         const fraction = length > 0 ? Math.min(1, used / length) : 0;
@@ -286,7 +329,11 @@ export class ChatView {
         const message = (text: string): HTMLElement => h("span", { class: "note-text" }, text);
         switch (state.kind) {
             case "none":
-                return [message("No model is loaded."), button("Choose a model", this.#chooseModel, true)];
+                void this.#models.last().then((last) => {
+                    show(this.#again, last !== null);
+                    this.#again.textContent = last ? labelOfAgain(last) : "";
+                });
+                return [message("No model is loaded."), this.#again, button("Choose a model", this.#chooseModel)];
             case "loading": {
                 const text = state.again ? "The GPU was reset. Loading the model again." : `Loading ${state.choice.name}.`;
                 return [message(text), button("Cancel", () => this.#models.cancel()), ...progressBar(state.progress).slice(0, 1)];
@@ -314,7 +361,7 @@ export class ChatView {
 
     #remedy(remedy: Remedy): void {
         const state = this.#models.state.value;
-        const choice = state.kind === "none" ? null : state.choice;
+        const choice = "choice" in state ? state.choice : null;
         switch (remedy) {
             case "new-chat":
                 void this.#chat.begin().then(() => this.focus());

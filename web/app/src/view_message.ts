@@ -4,9 +4,14 @@ import { announce, h, perFrame, show } from "./dom.js";
 import { explainAnswering, type Remedy } from "./errors.js";
 import { formatRate } from "./format.js";
 import { icon, type IconName } from "./icons.js";
-import { copyText, MarkdownView } from "./render.js";
-import type { EncodingProgress, MediaItem, Message } from "./store.js";
+import { copyText } from "./copy.js";
+import { FoldedText } from "./fold.js";
+import { MarkdownView } from "./render.js";
+import type { Speech } from "./speech.js";
+import type { EncodingProgress, MediaItem, Message, Passage } from "./store.js";
 import { CanvasView } from "./view_canvas.js";
+import { SourcesView } from "./view_sources.js";
+import { StepsView } from "./view_steps.js";
 import { MediaList } from "./view_media.js";
 
 export interface MessageActions {
@@ -15,6 +20,14 @@ export interface MessageActions {
     /** Adds media to the message being edited: these files, or (null) files that the user chooses. */
     attach(files: File[] | null, tray: Tray): Promise<void>;
     regenerate(): void;
+    /** The versions of a message; its index is from 0. */
+    versionsOf(message: Message): { index: number; count: number };
+    /** Shows the version before or after a message. */
+    step(id: string, by: 1 | -1): void;
+    toolTitle(name: string): string;
+    /** The passages that an answer may cite. */
+    passagesOf(answer: Message): Passage[];
+    readonly speech: Speech;
     remedy(remedy: Remedy): void;
 }
 
@@ -45,9 +58,14 @@ export class MessageView {
     readonly #tools = h("div", { class: "tools" });
     readonly #outcome = h("div");
     readonly #media = new MediaList("Attached", null);
+    /** The user's text. */
+    readonly #text = new FoldedText();
     // Answers only:
+    readonly #steps: StepsView;
+    readonly #sources = new SourcesView();
+    readonly #pace = h("div", { class: "pace", "aria-hidden": "true" });
     readonly #prose = new MarkdownView(h("div", { class: "prose" }));
-    readonly #thoughts = h("div", { class: "text" });
+    readonly #thoughts = h("div", { class: "text", dir: "auto" });
     readonly #thinkingLabel = h("span");
     readonly #thinking = h("details", { class: "thinking" }, h("summary", {}, this.#thinkingLabel, icon("down")), this.#thoughts);
     readonly #canvas = new CanvasView();
@@ -65,6 +83,7 @@ export class MessageView {
     constructor(message: Message, actions: MessageActions) {
         this.#message = message;
         this.#actions = actions;
+        this.#steps = new StepsView((name) => actions.toolTitle(name));
         const isUser = message.role === "user";
         this.root = h(
             "article",
@@ -77,7 +96,7 @@ export class MessageView {
         if (isUser) {
             this.#body.className = "user-text";
         } else {
-            this.#body.append(this.#thinking, this.#prose.root, this.#canvas.root, this.#encoding, this.#waiting);
+            this.#body.append(this.#steps.root, this.#thinking, this.#prose.root, this.#canvas.root, this.#encoding, this.#waiting, this.#pace, this.#sources.root);
             if (message.state === "answering") {
                 this.#prose.onBlock = announce;
             }
@@ -119,17 +138,23 @@ export class MessageView {
         if (message.role === "user") {
             if (!this.root.classList.contains("editing")) {
                 this.#media.set(message.media ?? []);
-                this.#body.textContent = message.content;
+                this.#text.set(message.content);
+                this.#body.replaceChildren(this.#text.root);
                 show(this.#body, message.content !== "");
             }
             const edit = this.#tool("edit", "Edit", () => this.#edit());
-            this.#tools.replaceChildren(edit, ...(message.content ? [this.#copy()] : []));
+            this.#tools.replaceChildren(...this.#versions(), edit, ...(message.content ? [this.#copy()] : []));
             return;
         }
         const writing = message.state === "answering";
+        const passages = this.#actions.passagesOf(message);
+        this.#prose.setCitations(passages.length, (number) => this.#sources.open(number));
+        this.#steps.set(message.steps ?? []);
         this.#prose.set(message.content);
+        this.#sources.set(writing ? [] : passages);
+        this.#drawPace(writing);
         show(this.#thinking, message.thinking !== "");
-        this.#thoughts.textContent = message.thinking.trim();
+        this.#drawThoughts(message.thinking.trimStart());
         this.#thinkingLabel.textContent = writing && !message.content ? "Thinking\u2026" : "Thoughts";
         this.#canvas.set(message.canvas ?? null);
         this.#drawEncoding(writing ? message.encoding : undefined);
@@ -139,10 +164,30 @@ export class MessageView {
         show(this.#tools, !writing);
         if (!writing) {
             this.#tools.replaceChildren(
-                ...(message.content ? [this.#copy()] : []),
+                ...this.#versions(),
+                ...(message.content ? [this.#copy(), ...this.#readAloud()] : []),
                 ...(this.#last ? [this.#tool("again", "Answer again", () => this.#actions.regenerate())] : []),
                 ...this.#figures(),
             );
+        }
+    }
+
+    /** Appends what is new: thoughts can be long. */
+    #drawThoughts(text: string): void {
+        const { firstChild } = this.#thoughts;
+        if (firstChild instanceof Text && text.startsWith(firstChild.data)) {
+            firstChild.appendData(text.slice(firstChild.data.length));
+        } else if (this.#thoughts.textContent !== text) {
+            this.#thoughts.textContent = text;
+        }
+    }
+
+    #drawPace(writing: boolean): void {
+        const { pace } = this.#message;
+        show(this.#pace, writing && pace !== undefined);
+        if (pace) {
+            const rate = pace.tokensPerSecond > 0 ? ` \u00b7 ${formatRate(pace.tokensPerSecond)}` : "";
+            this.#pace.textContent = `${pace.tokens.toLocaleString("en")} tokens${rate} \u00b7 ${Math.round(100 * pace.context)}% of context`;
         }
     }
 
@@ -166,6 +211,34 @@ export class MessageView {
     #copy(): HTMLButtonElement {
         const button = this.#tool("copy", "Copy", () => void copyText(this.#message.content, button));
         return button;
+    }
+
+    /** Which version this is, and buttons for the others. */
+    #versions(): HTMLElement[] {
+        const { index, count } = this.#actions.versionsOf(this.#message);
+        if (count < 2) {
+            return [];
+        }
+        const button = (name: IconName, label: string, by: 1 | -1, possible: boolean): HTMLButtonElement =>
+            h("button", { type: "button", class: "quiet small", "aria-label": label, disabled: !possible, onclick: () => this.#actions.step(this.#message.id, by) }, icon(name));
+        return [
+            h(
+                "span",
+                { class: "versions", role: "group", "aria-label": "Versions" },
+                button("left", "Previous version", -1, index > 0),
+                h("span", { "aria-label": `Version ${index + 1} of ${count}`, role: "img" }, `${index + 1}/${count}`),
+                button("right", "Next version", 1, index < count - 1),
+            ),
+        ];
+    }
+
+    #readAloud(): HTMLElement[] {
+        const { speech } = this.#actions;
+        const { id, content } = this.#message;
+        if (!speech.available) {
+            return [];
+        }
+        return [speech.reading === id ? this.#tool("stop", "Stop reading", () => speech.stop()) : this.#tool("speak", "Read aloud", () => speech.read(id, content))];
     }
 
     #figures(): HTMLElement[] {
