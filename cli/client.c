@@ -1,14 +1,10 @@
 #include "cli/client.h"
 
-#include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "base/json_read.h"
+#include "server/os.h"
 
 enum { MAX_ANSWER = 16 << 20, PATIENCE_S = 60 };
 
@@ -24,30 +20,12 @@ static int port_of(const cli_options *o)
 
 static int connect_to(const cli_options *o, bz_error *err)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    char port[16];
-    int fd = -1;
-    snprintf(port, sizeof port, "%d", port_of(o));
-    if (getaddrinfo(host_of(o), port, &hints, &list) == 0) {
-        for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-            fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-            if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
-                close(fd);
-                fd = -1;
-            }
-        }
-        freeaddrinfo(list);
-    }
+    const int fd = os_connect(host_of(o), (uint16_t)port_of(o), PATIENCE_S);
     if (fd < 0) {
         bz_fail(err, BZ_NETWORK,
                 "No server answers at %s port %d; start one with 'bezel serve', or give its --host "
                 "and --port.",
                 host_of(o), port_of(o));
-    } else {
-        const struct timeval patience = {.tv_sec = PATIENCE_S};
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     }
     return fd;
 }
@@ -55,7 +33,7 @@ static int connect_to(const cli_options *o, bz_error *err)
 static bool send_all(int fd, const char *text, size_t n)
 {
     while (n) {
-        const ssize_t k = send(fd, text, n, MSG_NOSIGNAL);
+        const long k = os_send(fd, text, n, false);
         if (k <= 0) {
             return false;
         }
@@ -69,8 +47,8 @@ static bool send_all(int fd, const char *text, size_t n)
 static bool receive_all(int fd, bz_json_buffer *out)
 {
     char piece[4096];
-    ssize_t n;
-    while ((n = recv(fd, piece, sizeof piece, 0)) > 0) {
+    long n;
+    while ((n = os_receive(fd, piece, sizeof piece)) > 0) {
         if (out->n > MAX_ANSWER || !bz_json_to_buffer(out, piece, (size_t)n)) {
             return false;
         }
@@ -116,7 +94,7 @@ bz_status client_request(const cli_options *o, const char *path, const char *bod
     }
     const bool ok = send_all(fd, head, (size_t)n) && (!body || send_all(fd, body, strlen(body))) &&
                     receive_all(fd, &all) && split(&all, answer);
-    close(fd);
+    os_close(fd);
     free(all.text);
     return ok ? BZ_OK
               : bz_fail(err, BZ_NETWORK, "What answers at %s port %d is not a Bezel server.",

@@ -17,6 +17,8 @@ extern volatile sig_atomic_t
 void interrupt_catch(bool restart);
 /* Catches every signal that a program which controls the terminal needs, any number of times. */
 void interrupt_catch_all(void);
+/* The same for a server, which runs on without its terminal where it was started so (nohup). */
+void interrupt_catch_to_serve(void);
 
 /* Becomes readable after a signal, for callers with their own poll; -1: there is none. */
 int interrupt_fd(void);

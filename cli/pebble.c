@@ -4,21 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
+#include "base/os_program.h"
 #include "cli/verbs/list.h"
 #include "server/os.h"
 
 static bool find(const char *name, char out[PATH_MAX])
 {
-    /* the last is for sanitizer and cross builds, which are one folder deeper */
-    static const char *const places[] = {"../share/bezel/models", "../models", "../../models"};
+    /* beside an installed program, where the page has them too, or without the page; the last is
+     * for sanitizer and cross builds, which are one folder deeper */
+    static const char *const places[] = {"../share/bezel/web/builtin", "../share/bezel/models",
+                                         "../models", "../../models"};
     char program[PATH_MAX];
-    char *slash = os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
+    char *slash = bz_os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
     for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
         char path[PATH_MAX];
         *slash = 0;
         const int n = snprintf(path, sizeof path, "%s/%s/%s.gguf", program, places[i], name);
-        if (n > 0 && n < (int)sizeof path && bz_os_file_exists(path) && realpath(path, out)) {
+        if (n > 0 && n < (int)sizeof path && bz_os_file_exists(path) &&
+            bz_os_real_path(path, out, PATH_MAX)) {
             return true;
         }
     }

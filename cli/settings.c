@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/error.h"
+#include "base/os_program.h"
 
 static const struct {
     const char *name, *about;
@@ -250,10 +250,8 @@ const char *settings_show(const settings *s, setting id, char out[SETTING_TEXT])
 uint64_t settings_new_seed(void)
 {
     uint64_t seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        seed = (uint64_t)t.tv_sec * 1000000007u ^ (uint64_t)t.tv_nsec;
+    if (!bz_os_random(&seed, sizeof seed)) {
+        seed = (uint64_t)time(NULL) * 1000000007u ^ bz_os_now();
     }
     return seed >> 11;
 }

@@ -1,16 +1,13 @@
 #include "cli/term.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/os.h"
+#include "base/lock.h"
+#include "base/os_program.h"
 #include "base/utf8.h"
+#include "cli/os.h"
 
 enum { LINE_MAX_BYTES = 160, REDRAW_NS = 100 * 1000 * 1000 };
 static const uint64_t PATIENCE_NS = 1000000000u;
@@ -19,39 +16,37 @@ static struct {
     bool color, lines; /* of stderr: colors; the progress line may be drawn */
     bool out_tty, err_tty;
 
-    pthread_t thread;
-    bool running; /* the thread */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    bz_os_thread *thread; /* NULL: none */
+    bz_lock lock;
     /* protected by the lock */
     const char *what, *unit;
     uint64_t done, total, since;
     uint64_t first_done, first_time; /* of the first report, from which the speed follows */
     bool reported;
-    bool stop, drawn;
-} term = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    bool drawn;
+    atomic_uint stop; /* 1: the thread should end */
+} term;
 
 static bool has_env(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = bz_os_env(name);
     return value && value[0];
 }
 
 void term_setup(bool no_color, bool quiet)
 {
-    const char *kind = getenv("TERM");
-    const bool dumb = !kind || !kind[0] || strcmp(kind, "dumb") == 0;
-    term.out_tty = isatty(STDOUT_FILENO);
-    term.err_tty = isatty(STDERR_FILENO);
+    const bool dumb = !cli_os_draws();
+    term.out_tty = cli_os_is_terminal(CLI_STDOUT);
+    term.err_tty = cli_os_is_terminal(CLI_STDERR);
     term.lines = term.err_tty && !dumb && !quiet;
-    const char *force = getenv("CLICOLOR_FORCE");
+    const char *force = bz_os_env("CLICOLOR_FORCE");
     const bool forced = force && force[0] && strcmp(force, "0") != 0;
     term.color = !no_color && !has_env("NO_COLOR") && (forced || (term.err_tty && !dumb));
 }
 
 bool term_is_tty(int fd)
 {
-    return fd == STDOUT_FILENO ? term.out_tty : term.err_tty;
+    return fd == CLI_STDOUT ? term.out_tty : term.err_tty;
 }
 
 bool term_interactive(void)
@@ -66,10 +61,10 @@ bool term_has_lines(void)
 
 int term_width(void)
 {
-    struct winsize size;
-    for (int fd = STDERR_FILENO; fd >= STDOUT_FILENO; fd--) { /* one of them may be a file */
-        if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-            return size.ws_col;
+    int columns, rows;
+    for (int fd = CLI_STDERR; fd >= CLI_STDOUT; fd--) { /* one of them may be a file */
+        if (cli_os_window(fd, &columns, &rows)) {
+            return columns;
         }
     }
     return 80;
@@ -139,31 +134,25 @@ static void draw(uint64_t now)
     term.drawn = true;
 }
 
-static void *keep_drawing(void *unused)
+static void keep_drawing(void *unused)
 {
     (void)unused;
-    pthread_mutex_lock(&term.lock);
-    while (!term.stop) {
+    while (!atomic_load(&term.stop)) {
         const uint64_t now = bz_os_now();
         uint64_t wait = REDRAW_NS;
         if (now - term.since >= PATIENCE_NS) {
+            bz_lock_take(&term.lock);
             draw(now);
+            bz_lock_give(&term.lock);
         } else {
             wait = PATIENCE_NS - (now - term.since);
         }
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += (long)(wait % 1000000000u);
-        until.tv_sec += (time_t)(wait / 1000000000u) + until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&term.changed, &term.lock, &until);
+        bz_os_wait_for(&term.stop, 0, wait);
     }
     if (term.drawn) {
         fputs("\r\033[K", stderr);
         fflush(stderr);
     }
-    pthread_mutex_unlock(&term.lock);
-    return NULL;
 }
 
 void term_busy(const char *what)
@@ -177,18 +166,15 @@ void term_busy(const char *what)
     term.done = term.total = 0;
     term.reported = false;
     term.since = bz_os_now();
-    term.stop = term.drawn = false;
-    sigset_t all, before; /* signals go to the main thread */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    term.running = pthread_create(&term.thread, NULL, keep_drawing, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    term.drawn = false;
+    atomic_store(&term.stop, 0);
+    term.thread = bz_os_thread_start(keep_drawing, NULL);
 }
 
 void term_progress(uint64_t done, uint64_t total, const char *unit)
 {
-    if (term.running) {
-        pthread_mutex_lock(&term.lock);
+    if (term.thread) {
+        bz_lock_take(&term.lock);
         if (!term.reported || done < term.done) {
             term.reported = true;
             term.first_done = done;
@@ -197,19 +183,17 @@ void term_progress(uint64_t done, uint64_t total, const char *unit)
         term.done = done;
         term.total = total;
         term.unit = unit;
-        pthread_mutex_unlock(&term.lock);
+        bz_lock_give(&term.lock);
     }
 }
 
 void term_idle(void)
 {
-    if (term.running) {
-        pthread_mutex_lock(&term.lock);
-        term.stop = true;
-        pthread_cond_signal(&term.changed);
-        pthread_mutex_unlock(&term.lock);
-        pthread_join(term.thread, NULL);
-        term.running = false;
+    if (term.thread) {
+        atomic_store(&term.stop, 1);
+        bz_os_wake_all(&term.stop);
+        bz_os_thread_join(term.thread);
+        term.thread = NULL;
     }
 }
 
@@ -222,8 +206,8 @@ static bool unsafe(uint32_t cp)
 
 void term_put_model_text(int fd, const char *text, size_t len)
 {
-    FILE *f = fd == STDOUT_FILENO ? stdout : stderr;
-    const bool tty = fd == STDOUT_FILENO ? term.out_tty : term.err_tty;
+    FILE *f = fd == CLI_STDOUT ? stdout : stderr;
+    const bool tty = fd == CLI_STDOUT ? term.out_tty : term.err_tty;
     size_t from = 0;
     for (size_t i = 0; tty && i < len;) {
         uint32_t cp;
@@ -241,5 +225,5 @@ void term_put_model_text(int fd, const char *text, size_t len)
 void term_write_model_text(int fd, const char *text, size_t len)
 {
     term_put_model_text(fd, text, len);
-    fflush(fd == STDOUT_FILENO ? stdout : stderr);
+    fflush(fd == CLI_STDOUT ? stdout : stderr);
 }

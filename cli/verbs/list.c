@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
 #include "base/units.h"
 #include "bezel_debug.h"
 #include "store/ollama.h"
@@ -171,10 +172,9 @@ static void key_text(bz_json *j, const char *key, const char *text)
 
 static const char *utc(int64_t seconds, char out[TIME_MAX])
 {
-    time_t t = (time_t)seconds;
     struct tm parts;
     out[0] = 0;
-    if (seconds && gmtime_r(&t, &parts)) {
+    if (seconds && bz_os_date(seconds, &parts)) {
         strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &parts);
     }
     return out;

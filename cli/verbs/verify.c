@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
 #include "base/sha256.h"
 #include "base/units.h"
 #include "bezel_debug.h"
@@ -84,7 +85,7 @@ static void check_digest(verification *v, const char *path, const char *name, co
 static void check_name(verification *v, const char *path)
 {
     static const char prefix[] = "sha256-";
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *slash = bz_os_last_slash(path), *name = slash ? slash + 1 : path;
     const char *digits = name + sizeof prefix - 1;
     if (strncmp(name, prefix, sizeof prefix - 1) == 0 && strlen(digits) == BZ_SHA256_TEXT - 1) {
         check_digest(v, path, path, digits);

@@ -1,10 +1,12 @@
+/* interrupt.h on Linux and macOS. */
 #include "cli/interrupt.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <unistd.h>
+
+#include "server/os.h"
 
 volatile sig_atomic_t interrupt_asked, interrupt_ended, interrupt_resized, interrupt_resumed;
 
@@ -30,8 +32,8 @@ static void on_signal(int number)
     case SIGCONT: interrupt_resumed = 1; break;
     default: interrupt_ended = number;
     }
-    if (wake[1] >= 0 && write(wake[1], "", 1) < 0) {
-        /* the pipe is full, so poll returns anyway */
+    if (wake[1] >= 0) {
+        os_alarm_ring(wake[1]);
     }
     errno = before;
 }
@@ -54,11 +56,21 @@ void interrupt_catch_all(void)
 {
     patience_s = 0;
     static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT};
-    if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+    if (wake[0] < 0 && !os_alarm_open(wake)) {
         wake[0] = wake[1] = -1; /* poll ignores it; a signal may then wait for the next key */
     }
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         catch_one(caught[i], SA_RESTART);
+    }
+}
+
+void interrupt_catch_to_serve(void)
+{
+    struct sigaction before;
+    const bool nohup = sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+    interrupt_catch_all();
+    if (nohup) {
+        signal(SIGHUP, SIG_IGN);
     }
 }
 
@@ -72,8 +84,8 @@ bool interrupt_wait_input(int fd)
     struct pollfd both[2] = {{.fd = wake[0], .events = POLLIN}, {.fd = fd, .events = POLLIN}};
     const int ready = poll(both, 2, -1);
     if (ready < 0 || both[0].revents) {
-        char bytes[64];
-        while (read(wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes) {
+        if (wake[0] >= 0) {
+            os_alarm_clear(wake[0]);
         }
         return false;
     }
