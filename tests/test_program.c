@@ -2,6 +2,7 @@
  * files, the sandbox. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -188,7 +189,7 @@ static unsigned break_out(const char *forbidden, const char *allowed, pid_t pare
     char program[] = "/bin/true", *const arguments[] = {program, NULL};
     unsigned done = 0;
     done |= socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 1 : 0;
-    done |= socket(AF_INET6, SOCK_DGRAM, 0) >= 0 ? 2 : 0;
+    done |= socket(AF_INET6, SOCK_DGRAM, 0) >= 0 || socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 2 : 0;
     done |= open(forbidden, O_WRONLY | O_CREAT, 0600) >= 0 ? 4 : 0;
     done |= unlink(allowed) == 0 ? 8 : 0; /* it may be written, not removed */
     done |= kill(parent, 0) == 0 ? 16 : 0;
@@ -224,6 +225,122 @@ static unsigned use_rights(const char *allowed)
     return failed;
 }
 
+/* A socket that listens on a free port of the loopback address. */
+static int listen_anywhere(struct sockaddr_in *address)
+{
+    socklen_t n = sizeof *address;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    *address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)address, n) == 0 && listen(fd, 5) == 0 &&
+          getsockname(fd, (struct sockaddr *)address, &n) == 0);
+    return fd;
+}
+
+/* As break_out, in the sandbox of a server, or of the process that downloads for it. */
+static unsigned break_out_of_server(const char *secret, const char *model, bool downloads)
+{
+    const struct sockaddr_in any = {.sin_family = AF_INET};
+    char link[220];
+    unsigned done = 0;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    done |= open(secret, O_RDONLY) >= 0 || (fd >= 0 && !downloads) ? 1 : 0;
+    done |= open(model, downloads ? O_RDONLY : O_WRONLY) >= 0 || unlink(model) == 0 ? 2 : 0;
+    snprintf(link, sizeof link, "%s-link", model);
+    done |= open(link, O_RDONLY) >= 0 ? 4 : 0; /* to the secret */
+    done |= bind(fd, (const struct sockaddr *)&any, sizeof any) == 0 ? 8 : 0;
+    done |= listen(fd, 5) == 0 ? 16 : 0;
+    done |= socket(AF_UNIX, SOCK_STREAM, 0) >= 0 || socket(AF_NETLINK, SOCK_RAW, 0) >= 0 ? 32 : 0;
+    done |= open("/proc/1/cmdline", O_RDONLY) >= 0 ? 64 : 0;
+    return done;
+}
+
+static unsigned use_rights_of_server(const char *model, const char *store, int listener,
+                                     const struct sockaddr_in *address, bool downloads)
+{
+    char part[220], below[220], whole[230];
+    unsigned failed = 0;
+    snprintf(part, sizeof part, "%s/part", store);
+    snprintf(below, sizeof below, "%s/below", store);
+    snprintf(whole, sizeof whole, "%s/whole", below);
+    if (downloads) {
+        const int fd = socket(AF_INET, SOCK_STREAM, 0);
+        failed |= connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 ? 1 : 0;
+        failed |= open("/etc/resolv.conf", O_RDONLY) < 0 && errno != ENOENT ? 2 : 0;
+    } else {
+        failed |= accept(listener, NULL, NULL) < 0 ? 4 : 0;
+        failed |= open(model, O_RDONLY) < 0 ? 8 : 0;
+    }
+    failed |= open("/proc/self/status", O_RDONLY) < 0 ? 16 : 0;
+    failed |= open("/dev/null", O_WRONLY) < 0 || open("/dev/urandom", O_RDONLY) < 0 ? 32 : 0;
+    const int fd = open(part, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    failed |= fd < 0 || ftruncate(fd, 10) != 0 || mkdir(below, 0700) != 0 ? 64 : 0;
+    failed |= rename(part, whole) != 0 || unlink(whole) != 0 || rmdir(below) != 0 ? 128 : 0;
+    return failed;
+}
+
+/* Exit status of a child that is confined and tries. */
+static int confined_server(const char *models, const char *store, bool downloads)
+{
+    struct sockaddr_in address;
+    char secret[200], model[200];
+    socklen_t n = sizeof address;
+    snprintf(secret, sizeof secret, "%s/secret", folder);
+    snprintf(model, sizeof model, "%s/m", models);
+    const int listener = listen_anywhere(&address), client = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(client, (struct sockaddr *)&address, n) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        int code = 0;
+        sandbox_rules r = {.reads_listed = true, .connects = downloads};
+        sandbox_allow_system(&r);
+        sandbox_allow(&r, store, SANDBOX_CHANGE);
+        if (!downloads) {
+            sandbox_allow(&r, models, SANDBOX_READ);
+        }
+        if (!sandbox_enter_rules("on", NULL, &r, &code)) {
+            _exit(code); /* this kernel has none */
+        }
+        const unsigned done = break_out_of_server(secret, model, downloads),
+                       failed = use_rights_of_server(model, store, listener, &address, downloads);
+        if (done || failed) {
+            fprintf(stderr, "succeeded %x, failed %x\n", done, failed);
+        }
+        _exit(done ? 50 : failed ? 51 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    close(client);
+    close(listener);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 52;
+}
+
+static void test_server_sandbox(void)
+{
+    char secret[200], models[200], store[200], model[220], link[230];
+    snprintf(secret, sizeof secret, "%s/secret", folder);
+    snprintf(models, sizeof models, "%s/models", folder);
+    snprintf(store, sizeof store, "%s/store", folder);
+    snprintf(model, sizeof model, "%s/m", models);
+    snprintf(link, sizeof link, "%s-link", model);
+    begin("the sandbox of a server");
+    mkdir(models, 0700);
+    mkdir(store, 0700);
+    write_file(secret, "");
+    write_file(model, "");
+    CHECK(symlink(secret, link) == 0);
+    int code = confined_server(models, store, false);
+    CHECKF(code == 0 || code == EXIT_CANNOT, "exit code %d", code);
+    begin("the sandbox of downloads");
+    code = confined_server(models, store, true);
+    CHECKF(code == 0 || code == EXIT_CANNOT, "exit code %d", code);
+    unlink(link);
+    unlink(model);
+    unlink(secret);
+    rmdir(models);
+    rmdir(store);
+}
+
 static void test_sandbox(void)
 {
     begin("the sandbox");
@@ -249,6 +366,8 @@ static void test_sandbox(void)
            "status %x", (unsigned)status);
     unlink(allowed);
     rmdir(in_folder("out"));
+
+    test_server_sandbox();
 
     begin("values of --sandbox");
     int code = 0;

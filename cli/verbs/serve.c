@@ -1,6 +1,5 @@
 /* bezel serve: the page, and the APIs of OpenAI and Ollama, at an address of this machine. */
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +7,15 @@
 #include "server/files.h"
 #include "server/static.h"
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os_program.h"
 #include "bezel_batch.h"
+#include "cli/device.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/media/decode.h"
 #include "cli/verbs/serve_models.h"
+#include "cli/verbs/serve_pull.h"
+#include "cli/verbs/serve_sandbox.h"
 
 enum {
     FIRST_PORT = 11435,
@@ -29,6 +31,7 @@ typedef struct serving {
     os_listener listener;
     char url[URL_SIZE];
     api api;
+    serve_puller puller;
     server *server;
 } serving;
 
@@ -49,14 +52,15 @@ static void find_page(char out[PATH_MAX])
 {
     static const char *const places[] = {"../share/bezel/web", "web/app"};
     char program[PATH_MAX];
-    char *slash = os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
+    char *slash = bz_os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
     out[0] = 0;
     for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
         char folder[PATH_MAX];
         *slash = 0;
         const int n = snprintf(folder, sizeof folder, "%s/%s", program, places[i]);
         /* without ".." */
-        if (n > 0 && n < (int)sizeof folder && has_page(folder) && realpath(folder, out)) {
+        if (n > 0 && n < (int)sizeof folder && has_page(folder) &&
+            bz_os_real_path(folder, out, PATH_MAX)) {
             return;
         }
         out[0] = 0;
@@ -128,6 +132,16 @@ static void write_url(serving *s)
     a = strcmp(a, "0.0.0.0") == 0 ? "127.0.0.1" : strcmp(a, "::") == 0 ? "::1" : a;
     snprintf(s->url, sizeof s->url, "http://%s%s%s:%u/", v6 ? "[" : "", a, v6 ? "]" : "",
              s->listener.port);
+}
+
+/* Before the sandbox, in which no program can be started; until the models are read its requests
+ * wait. */
+static void open_browser(const cli_options *o, const serving *s)
+{
+    if (o->open && !os_open_browser(s->url)) {
+        fprintf(stderr, "bezel: cannot open a browser (%s is missing); open the address by hand.\n",
+                os_browser_starter);
+    }
 }
 
 static int print_address(const serving *s)
@@ -225,12 +239,25 @@ static void wake(void *user)
     server_wake(user);
 }
 
+/* ENGINE_SHIFT_BY_API: the option was not given. */
+static bool read_shift(const cli_options *o, engine_shift *shift)
+{
+    const bool off = o->context_shift && strcmp(o->context_shift, "off") == 0;
+    *shift = !o->context_shift ? ENGINE_SHIFT_BY_API : off ? ENGINE_SHIFT_OFF : ENGINE_SHIFT_ON;
+    return !o->context_shift || off || strcmp(o->context_shift, "on") == 0;
+}
+
 static int make_engine(const cli_options *o, serving *s)
 {
     bz_error err = {0};
     int64_t keep_alive;
     uint64_t memory;
     int code = EXIT_OK;
+    engine_shift shift;
+    if (!read_shift(o, &shift)) {
+        return cli_usage_error("serve", "'--context-shift' must be on or off, not '%s'.",
+                               o->context_shift);
+    }
     if (!read_keep_alive(o, &keep_alive)) {
         return cli_usage_error("serve", "'--keep-alive' needs a time such as 30s, 5m or -1.");
     }
@@ -241,9 +268,11 @@ static int make_engine(const cli_options *o, serving *s)
                                     .keep_alive = keep_alive,
                                     .max_memory = memory,
                                     .threads = o->threads,
+                                    .kv = o->kv,
                                     .context = o->context,
                                     .parallel = o->parallel,
                                     .queue = o->queue,
+                                    .shift = shift,
                                     .decode = decode,
                                     .notice = notice};
     if (o->device && strcmp(o->device, "cpu") != 0 && strcmp(o->device, "gpu") != 0 &&
@@ -275,16 +304,6 @@ static void log_line(void *user, const server_log *line)
     (void)user;
     fprintf(stderr, "%s %.*s %d %llu\n", http_method_name(line->method), (int)line->path.len,
             line->path.data, line->status, (unsigned long long)line->sent);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction before;
-    const bool nohup = sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-    interrupt_catch_all();
-    if (nohup) {
-        signal(SIGHUP, SIG_IGN);
-    }
 }
 
 enum { MAX_ORIGINS = 64, ORIGINS_SIZE = 4096 };
@@ -330,7 +349,7 @@ static int serve(const cli_options *o, serving *s)
         {"/models/", HTTP_GET, 0, files_serve_models, &s->models, true},
     };
     const size_t n_routes = 2 + api_routes(&s->api, routes + 2);
-    catch_signals();
+    interrupt_catch_to_serve();
     const server_options options = {
         .listener = s->listener,
         .routes = routes,
@@ -364,11 +383,6 @@ static int serve(const cli_options *o, serving *s)
     }
     const int code = print_address(s);
     if (code == EXIT_OK) {
-        if (o->open && !os_open_browser(s->url)) {
-            fprintf(
-                stderr,
-                "bezel: cannot open a browser (xdg-open is missing); open the address by hand.\n");
-        }
         server_run(running);
     }
     /* Ends all requests, then the threads that would wake the server. */
@@ -383,26 +397,36 @@ static int serve(const cli_options *o, serving *s)
 static int run(int argc, char **argv)
 {
     cli_options o = {.model = "", .port = NO_PORT}; /* models are a list */
-    int code = cli_parse(&cli_serve_verb, argc, argv, "wvmdcbT", CLI_MODEL_LIST, &o);
+    int code = cli_parse(&cli_serve_verb, argc, argv, "wvmdcbTZl13", CLI_MODEL_LIST, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
+    o.device = device_default(&o);
     serving *s = calloc(1, sizeof *s);
     if (!s) {
         fprintf(stderr, "bezel: no memory for a server.\n");
         return EXIT_CANNOT;
     }
     s->folder.fd = -1;
+    s->puller.control = -1;
     code = make_engine(&o, s);
-    code = code == EXIT_OK ? serve_add_models(&o, &s->models, s->api.engine) : code;
     code = code == EXIT_OK ? open_folder(&o, s) : code;
     code = code == EXIT_OK ? begin_listening(&o, s) : code;
     if (code == EXIT_OK) {
         write_url(s);
-        code = serve(&o, s);
+        open_browser(&o, s);
+        s->api.pull = serve_puller_pull;
+        s->api.pull_user = &s->puller;
+        code = serve_puller_start(&s->puller, &o, s->listener.fd);
     }
-    os_close(s->folder.fd);
+    if (code == EXIT_OK) {
+        serve_enter_sandbox(&o, s->folder_path, &code);
+    }
+    code = code == EXIT_OK ? serve_add_models(&o, &s->models, s->api.engine) : code;
+    code = code == EXIT_OK ? serve(&o, s) : code;
+    os_close_file(s->folder.fd);
     engine_free(s->api.engine);
+    serve_puller_end(&s->puller);
     serve_free_models(&s->models);
     free(s);
     return code;
@@ -421,15 +445,20 @@ const cli_verb cli_serve_verb = {
     "      --dir FOLDER        serve these files instead of Bezel's own page\n"
     "      --model MODEL       the same as MODEL; may be repeated\n"
     "      --mmproj FILE       vision and audio file of a two-file model\n"
-    "      --device DEVICE     cpu (default), gpu, or auto\n"
+    "      --lora FILE[:SCALE] apply a LoRA adapter to all answers; may be repeated\n"
+    "      --device DEVICE     auto (default: the GPU, where there is one), cpu or gpu\n"
     "      --parallel N        answers that one model writes at the same time, 1 to 64 (16)\n"
     "      --queue N           requests that may wait; more are answered with 503 (512)\n"
     "  -c, --ctx N             tokens of a conversation (the model's limit, at most 32768)\n"
+    "      --context-shift MODE  on: conversations that are too long lose their oldest turns;\n"
+    "                          off: they are refused (default: as the request's API has it)\n"
     "      --max-memory SIZE   for all loaded models, such as 8GB; unused ones are unloaded\n"
     "      --keep-alive TIME   how long an unused model stays loaded (5m); -1: forever\n"
     "      --threads N         threads that compute\n"
+    "      --kv f16|q8|q4      KV cache in 16, 8 or 4 bits\n"
     "      --api-key KEY       requests to the API need 'Authorization: Bearer KEY'\n"
     "      --origins PATTERN   pages of these origins may use the API; may be repeated\n"
     "      --allow-host NAME   accept requests to this host name too; may be repeated\n"
     "      --open              open the page in the browser\n"
+    "      --sandbox MODE      auto, on or off: confine the server to its models and the store\n"
     "  -v, --verbose           log every request to stderr\n"};

@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
+#include "base/text.h"
 
 static const char JSON_TYPE[] = "application/json";
 
@@ -81,7 +83,7 @@ bool api_read_bool(const bz_json_node *root, const char *key, bool otherwise, bo
 char *api_copy_text(const bz_json_node *node)
 {
     const bz_str s = bz_json_string(node);
-    return strndup(s.data, s.len);
+    return bz_text_copy(s.data, s.len);
 }
 
 void api_json_begin(api_json *b)
@@ -358,10 +360,9 @@ void api_run_plain(api *a, exchange *x, api_style style, engine_function run)
 
 const char *api_time_of(int64_t seconds, char out[API_TIME_SIZE])
 {
-    const time_t t = (time_t)seconds;
     struct tm parts;
     out[0] = 0;
-    if (gmtime_r(&t, &parts)) {
+    if (bz_os_date(seconds, &parts)) {
         strftime(out, API_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &parts);
     }
     return out;

@@ -6,6 +6,7 @@
 #include "base/json_read.h"
 #include "server/engine/engine.h"
 #include "server/server.h"
+#include "store/pull.h"
 
 typedef struct api {
     engine *engine;
@@ -14,6 +15,9 @@ typedef struct api {
     void (*wake)(void *user);
     void *wake_user;
     struct ollama_download *downloads; /* of /api/pull */
+    /* Downloads a model, from any thread; NULL: bz_store_pull. */
+    bz_status (*pull)(void *user, const bz_pull_options *options, bz_error *err);
+    void *pull_user;
 } api;
 
 /* How an API writes errors: {"error": {"message": ...}} or {"error": "..."}. */

@@ -85,7 +85,9 @@ static void download(void *user)
                                      .on_progress = on_progress,
                                      .is_cancelled = is_cancelled,
                                      .user = d};
-    if (bz_store_pull(&options, &d->err) != BZ_OK && d->stream) {
+    const bz_status status = d->api->pull ? d->api->pull(d->api->pull_user, &options, &d->err)
+                                          : bz_store_pull(&options, &d->err);
+    if (status != BZ_OK && d->stream) {
         add_line(d, write_error, &d->err);
     }
     atomic_store(&d->done, true);

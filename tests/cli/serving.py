@@ -27,7 +27,7 @@ class Serving:
     def __init__(self, bezel, *args, env=None):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("OLLAMA_")}
         self.p = subprocess.Popen([bezel, "serve", "--port", "0", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  env={**clean, "OLLAMA_MODELS": "/nonexistent", **(env or {})})
+                                  env={**clean, "OLLAMA_MODELS": "/nonexistent/store/models", **(env or {})})
         self.line = self.p.stdout.readline().decode()
         m = re.match(r"http://(\S+):(\d+)/ ", self.line)
         if not m:
@@ -48,6 +48,11 @@ class Serving:
             self.p.send_signal(number)
         _, err = self.p.communicate(timeout=PATIENCE)
         return self.p.returncode, err.decode()
+
+    def downloader(self):
+        """the process that downloads; None: this build cannot"""
+        with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children", encoding="utf-8") as f:
+            return int(f.read() or 0) or None
 
     def open(self, method, path, body=None, **fields):
         """a response whose body can be read piece by piece; close its connection, .connection"""

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -202,6 +203,20 @@ def server_stops():
         r.connection.close()
 
 
+def process_ends():
+    """the process that downloads is killed: pulls end with a sentence, and answers go on"""
+    event = threading.Event()
+    with Box(hold(event)) as b:
+        r = b.server.open("POST", "/api/pull", {"model": b.name})
+        until_half(b, r)
+        os.kill(b.server.downloader(), signal.SIGKILL)
+        event.set()
+        need("start the server again" in json.loads(r.read().splitlines()[-1])["error"], "the stream's end")
+        r.connection.close()
+        need("start the server again" in b.server.expect(500, "POST", "/api/pull", {"model": b.name, "stream": False})["error"], "the next pull")
+        b.server.post("/api/generate", {"model": "pebble", "prompt": "Hi", "stream": False, "options": {"num_predict": 1}})
+
+
 def too_many():
     event = threading.Event()
     with Box(hold(event)) as b:
@@ -234,6 +249,7 @@ def ps_and_stop():
         same(len(bezel("ps").splitlines()), 1, "the lines after stop")
         same(bezel("stop", "nope", code=3), 'bezel: couldn\'t find model "nope" to stop\n', "another name")
         need("The server says" in bezel("ps", code=1, key="wrong"), "a wrong key")
+        same(json.loads(bezel("ps", "--health", key="wrong")), {"status": "ok"}, "health needs no key")
         port = s.port
     p = subprocess.run([BEZEL, "ps", "--port", str(port)], capture_output=True, text=True, timeout=PATIENCE)
     need(p.returncode == 1 and "start one with 'bezel serve'" in p.stderr, p.stderr)
@@ -244,7 +260,7 @@ def main():
     for name, run in (("pull as a stream", as_a_stream), ("pull as a whole", as_a_whole), ("errors", errors), ("copy and delete", copy_and_delete),
                       ("lines of docs/API.md", documented_lines),
                       ("a file that is not of the store", not_of_the_store), ("the client leaves", client_leaves),
-                      ("the server stops", server_stops), ("too many downloads", too_many), ("ps and stop", ps_and_stop)):
+                      ("the server stops", server_stops), ("the process that downloads is killed", process_ends), ("too many downloads", too_many), ("ps and stop", ps_and_stop)):
         case(name, run)
     return finish()
 

@@ -176,12 +176,12 @@ class Faults:
                 f.write(bytes(max(0, shutil.disk_usage(DISK).free - len(data) - 200000)))  # enough is free when it begins,
             self.registry.hook = self.fill_the_rest(filler, digest_of(data))  # but not later
         else:
-            resource.prlimit(self.server.p.pid, resource.RLIMIT_FSIZE, (len(data) // 3, resource.RLIM_INFINITY))
+            resource.prlimit(self.server.downloader(), resource.RLIMIT_FSIZE, (len(data) // 3, resource.RLIM_INFINITY))
         last = self.pull(name)
         self.registry.hook = None
         if DISK:
             os.remove(filler)
-        resource.prlimit(self.server.p.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        resource.prlimit(self.server.downloader(), resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         need(len(last.get("error", "")) > 20, f"a download on a full disk: {last}")
         same(self.pull(name), {"status": "success"}, "the download when there is room again")
         same(self.server.ask("DELETE", "/api/delete", {"model": name})[0], 200, "its deletion")
@@ -361,7 +361,7 @@ def lost_device():
                  from_choices if i % 2 else from_events) for i in range(4)]
     with Serving(BEZEL, *options) as calm:
         expected = {(name, i): (r, answer(calm, *r)) for i, r in enumerate(requests)}
-    lost = tempfile.NamedTemporaryFile()
+    lost = tempfile.NamedTemporaryFile(dir="/dev/shm")  # a driver may write there, inside the sandbox
     env = {"LD_PRELOAD": LOSES_DEVICE, "LOSE_DEVICE_AFTER": str(SUBMITS), "LOSE_DEVICE_LOG": lost.name}
     with Serving(BEZEL, *options, env=env) as server:
         load = Load(server, expected, [name])

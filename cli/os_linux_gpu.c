@@ -1,10 +1,10 @@
 #include "cli/sandbox_gpu.h"
 
-#if defined(__linux__)
-
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +84,8 @@ void sandbox_gpu_paths(void (*allow)(void *user, const char *path, bool folder),
 
 bool sandbox_gpu_works(bool (*confine)(void *user), void *user)
 {
+    /* Ignored, the child's status would be lost; opening a browser ignores it. */
+    void (*const before)(int) = signal(SIGCHLD, SIG_DFL);
     const pid_t child = fork();
     int status = 1;
     if (child == 0) {
@@ -97,12 +99,8 @@ bool sandbox_gpu_works(bool (*confine)(void *user), void *user)
         const bool works = confine(user) && bz_debug_gpu_open(&gpu, &err) == BZ_OK;
         _exit(works ? 0 : 1); /* without the handlers of the parent, or the driver's */
     }
-    if (child < 0) {
-        return false;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    while (waitpid(child, &status, 0) < 0) {
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    signal(SIGCHLD, before);
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
-
-#endif
