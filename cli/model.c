@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "bezel_diffusion.h"
+#include "cli/adapters.h"
 #include "cli/cli.h"
+#include "cli/device.h"
 #include "cli/interrupt.h"
 #include "cli/pebble.h"
 #include "cli/sandbox.h"
@@ -13,10 +15,11 @@
 
 static bool check_device(const cli_options *o, int *exit_code)
 {
-    if (!o->device || strcmp(o->device, "cpu") == 0 || strcmp(o->device, "gpu") == 0) {
+    if (!o->device || strcmp(o->device, "cpu") == 0 || strcmp(o->device, "gpu") == 0 ||
+        strcmp(o->device, "auto") == 0) {
         return true;
     }
-    fprintf(stderr, "bezel: unknown device '%s'; use cpu or gpu.\n", o->device);
+    fprintf(stderr, "bezel: unknown device '%s'; use auto, cpu or gpu.\n", o->device);
     *exit_code = EXIT_USAGE;
     return false;
 }
@@ -55,6 +58,23 @@ bool cli_read_memory(const char *option, const char *text, uint64_t *bytes, int 
     return *bytes != 0;
 }
 
+bz_draft_kind cli_draft(const cli_options *o)
+{
+    return !o->draft                         ? BZ_DRAFT_DEFAULT
+           : strcmp(o->draft, "lookup") == 0 ? BZ_DRAFT_LOOKUP
+                                             : BZ_DRAFT_OFF;
+}
+
+static bool check_draft(const cli_options *o, int *exit_code)
+{
+    if (!o->draft || strcmp(o->draft, "lookup") == 0 || strcmp(o->draft, "off") == 0) {
+        return true;
+    }
+    fprintf(stderr, "bezel: unknown way to draft '%s'; use lookup or off.\n", o->draft);
+    *exit_code = EXIT_USAGE;
+    return false;
+}
+
 /* Layers that do not fit make every pass slower. */
 static void report_streaming(const bz_model *model)
 {
@@ -69,12 +89,49 @@ static void report_streaming(const bz_model *model)
     }
 }
 
-bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
+/* Opens on the device that the options name, or mean: the GPU where there is one that takes the
+ * model, else the CPU. One line says which, and why. */
+static bz_status open_on_device(const cli_options *o, cli_model *m, const char *mmproj,
+                                bz_open_options *options, bz_error *err)
+{
+    char text[DEVICE_REASON];
+    const char *path = m->store.path;
+    if (!o->device || strcmp(o->device, "auto") != 0) {
+        return bz_model_open_file(&m->model, path, mmproj, options, err);
+    }
+    bool gpu = false;
+    if (o->kernels) {
+        snprintf(text, sizeof text, "'--kernels' chooses among those of the CPU");
+    } else {
+        gpu = device_find_gpu(text);
+    }
+    options->device = gpu ? "gpu" : "cpu";
+    bz_status status = bz_model_open_file(&m->model, path, mmproj, options, err);
+    const bool no_fit = gpu && (status == BZ_OUT_OF_MEMORY || status == BZ_NO_ADAPTER ||
+                                status == BZ_DEVICE_LOST || status == BZ_UNSUPPORTED_MODEL);
+    if (no_fit) {
+        bz_error why = *err;
+        *err = (bz_error){0};
+        options->device = "cpu";
+        status = bz_model_open_file(&m->model, path, mmproj, options, err);
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(why.text, "."), why.text);
+    }
+    if (status == BZ_OK && !o->quiet) {
+        term_idle();
+        fprintf(stderr,
+                gpu && !no_fit ? "bezel: running on the GPU (%s).\n"
+                               : "bezel: running on the CPU: %s.\n",
+                text);
+    }
+    return status;
+}
+
+static bool open_model(const cli_options *o, cli_model *m, bool adapted, int *exit_code)
 {
     bz_error err = {0};
     uint64_t memory;
     *m = (cli_model){0};
-    if (!check_device(o, exit_code) ||
+    if (!check_device(o, exit_code) || !check_draft(o, exit_code) ||
         !cli_read_memory("--gpu-memory", o->gpu_memory, &memory, exit_code)) {
         return false;
     }
@@ -91,12 +148,15 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     const char *mmproj = o->mmproj ? o->mmproj : found->n_projectors ? found->projectors[0] : NULL;
     term_busy("opening the model");
     const bz_host host = {.size = sizeof host, .event = on_event};
-    const bz_open_options options = {.size = sizeof options,
-                                     .device = o->device,
-                                     .ple = o->ple,
-                                     .gpu_memory = memory,
-                                     .host = &host};
-    status = bz_model_open_file(&m->model, found->path, mmproj, &options, &err);
+    bz_open_options options = {.size = sizeof options,
+                               .device = o->device,
+                               .ple = o->ple,
+                               .gpu_memory = memory,
+                               .host = &host};
+    status = open_on_device(o, m, mmproj, &options, &err);
+    if (status == BZ_OK && adapted) {
+        status = adapters_open(o, m, &err);
+    }
     term_idle();
     if (status != BZ_OK) {
         if (found->name) { /* the path of a blob does not name the model */
@@ -112,8 +172,14 @@ bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
     return status == BZ_OK;
 }
 
+bool cli_open_model(const cli_options *o, cli_model *m, int *exit_code)
+{
+    return open_model(o, m, true, exit_code);
+}
+
 void cli_close_model(cli_model *m)
 {
+    adapters_close(m);
     bz_model_free(m->model);
     bz_store_model_free(&m->store);
     *m = (cli_model){0};
@@ -128,7 +194,7 @@ uint64_t cli_model_bytes(const bz_model *model)
 bool cli_open(const cli_options *o, bz_model **model, int *exit_code)
 {
     cli_model m;
-    if (!cli_open_model(o, &m, exit_code)) {
+    if (!open_model(o, &m, false, exit_code)) {
         return false;
     }
     *model = m.model;

@@ -1,19 +1,16 @@
 /* bezel doctor: what this machine has, and what Bezel uses of it. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
 
 #include "cli/bench/bandwidth.h"
-#include "base/os.h"
+#include "base/os_program.h"
 #include "base/units.h"
 #include "bezel_debug.h"
 #include "cli/chat/line.h"
+#include "cli/os.h"
+#include "cli/os_sandbox.h"
 #include "cli/output.h"
+#include "store/pull.h"
 
 enum { NAME_MAX_BYTES = 128, FEATURES_MAX = 12 };
 
@@ -29,6 +26,7 @@ typedef struct facts {
     bz_error store_error;
     uint64_t disk_free; /* of the store, else of the current folder */
     const char *disk_path;
+    bool sandbox; /* the system has one */
     bool has_gpu;
     bz_debug_gpu_info gpu;
     bool gpu_measured;
@@ -38,75 +36,26 @@ typedef struct facts {
 
 /* ---- the processor ---------------------------------------------------------------- */
 
-/* The first value of a key in a file of "key : value" lines. */
-static void read_value(const char *path, const char *key, char *out, size_t room)
-{
-    FILE *f = fopen(path, "re");
-    char line[512];
-    out[0] = 0;
-    while (f && !out[0] && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (colon && strncmp(line, key, strlen(key)) == 0) {
-            colon += 1 + strspn(colon + 1, " \t");
-            colon[strcspn(colon, "\n")] = 0;
-            snprintf(out, room, "%s", colon);
-        }
-    }
-    if (f) {
-        fclose(f);
-    }
-}
-
-static void add_feature(facts *f, const char *name, bool there)
-{
-    if (there && f->n_features < FEATURES_MAX) {
-        f->features[f->n_features++] = name;
-    }
-}
-
 static void inspect_processor(facts *f)
 {
-    read_value("/proc/cpuinfo", "model name", f->processor, sizeof f->processor);
-#if defined(__x86_64__)
-    add_feature(f, "avx2", __builtin_cpu_supports("avx2"));
-    add_feature(f, "avx512vnni", __builtin_cpu_supports("avx512vnni"));
-    add_feature(f, "fma", __builtin_cpu_supports("fma"));
-    add_feature(f, "avx512f", __builtin_cpu_supports("avx512f"));
-    add_feature(f, "avx512bw", __builtin_cpu_supports("avx512bw"));
-    add_feature(f, "avx512vnni", __builtin_cpu_supports("avx512vnni"));
-#elif defined(__aarch64__)
-    const unsigned long has = getauxval(AT_HWCAP), more = getauxval(AT_HWCAP2);
-    add_feature(f, "neon", true);
-    add_feature(f, "fp16", (has & HWCAP_FPHP) != 0);
-    add_feature(f, "dotprod", (has & HWCAP_ASIMDDP) != 0);
-    add_feature(f, "sve", (has & HWCAP_SVE) != 0);
-    add_feature(f, "i8mm", (more & HWCAP2_I8MM) != 0);
-#endif
+    static const char *const features[] = {"avx2", "fma",  "avx512f", "avx512bw", "avx512vnni",
+                                           "neon", "fp16", "dotprod", "sve",      "i8mm"};
+    cli_os_processor(f->processor, sizeof f->processor);
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+        if (bz_os_cpu_has(features[i])) {
+            f->features[f->n_features++] = features[i];
+        }
+    }
     f->cores = bz_os_cpu_count();
     f->kernels = bz_debug_kernels(NULL);
 }
 
 /* ---- memory and disk ---------------------------------------------------------------- */
 
-/* The memory limit of a container; 0: none. */
-static uint64_t container_limit(void)
-{
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    unsigned long long limit = 0;
-    if (f) {
-        if (fscanf(f, "%llu", &limit) != 1) {
-            limit = 0;
-        }
-        fclose(f);
-    }
-    return limit;
-}
-
 static void inspect_memory(facts *f)
 {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    f->memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-    f->memory_limit = container_limit();
+    f->memory = bz_os_memory_total();
+    f->memory_limit = cli_os_memory_limit();
     f->memory_limit = f->memory_limit < f->memory ? f->memory_limit : 0;
     f->available = bz_os_memory_available();
     f->bandwidth = bandwidth_measure(f->cores);
@@ -121,10 +70,8 @@ static void inspect_store(facts *f)
             f->disk_path = f->store.roots[i].path;
         }
     }
-    struct statvfs disk;
-    if (statvfs(f->disk_path, &disk) == 0) {
-        f->disk_free = (uint64_t)disk.f_bavail * disk.f_frsize;
-    }
+    const uint64_t disk_free = bz_os_free_space(f->disk_path);
+    f->disk_free = disk_free == UINT64_MAX ? 0 : disk_free;
 }
 
 /* ---- the GPU -------------------------------------------------------------------------- */
@@ -186,7 +133,13 @@ static void print_text(const facts *f)
     }
     print_store(f);
     printf("  disk       %s free in %s\n", bz_bytes_text(f->disk_free, a), f->disk_path);
-    printf("  editing    %s\n", line_editor_here() ? "libedit" : "plain (built without libedit)");
+    printf("  editing    %s\n", line_editor_here()          ? "libedit"
+                                : BZ_OS_BACKSLASH_SEPARATES ? "the console's"
+                                                            : "plain (built without libedit)");
+    printf("  sandbox    %s\n", f->sandbox
+                                    ? "Landlock and seccomp, as far as the kernel has them"
+                                    : "none on this system: programs keep the user's rights");
+    printf("  downloads  %s\n", bz_store_can_pull() ? "libcurl" : "none (built without libcurl)");
     fflush(stdout);
 }
 
@@ -195,9 +148,16 @@ static void print_gpu(const facts *f)
     char a[BZ_UNITS_MAX], b[BZ_UNITS_MAX];
     if (!f->has_gpu) {
         printf("  gpu        none: %s\n", f->gpu_error.text);
+        if (f->gpu_error.code == BZ_NO_WEBGPU) {
+            puts("             'bezel setup-gpu' fetches the WebGPU library that a GPU needs");
+        }
         return;
     }
     printf("  gpu        %s (%s)\n", f->gpu.adapter, f->gpu.kind);
+    if (strcmp(f->gpu.kind, "cpu") == 0) {
+        puts("             emulated on the CPU; only '--device gpu' uses it");
+    }
+    printf("             library    %s\n", f->gpu.library);
     const bz_debug_gpu_info *l = &f->gpu;
     printf("             limits     buffers of %s, bindings of %s, %u storage buffers\n",
            bz_bytes_text(l->max_buffer, a), bz_bytes_text(l->max_binding, b),
@@ -238,6 +198,7 @@ static void put_gpu(bz_json *j, const facts *f)
     bz_json_object(j);
     put_text(j, "adapter", f->gpu.adapter);
     put_text(j, "kind", f->gpu.kind);
+    put_text(j, "library", f->gpu.library);
     put_text(j, "reason", f->has_gpu ? NULL : f->gpu_error.text);
     if (f->has_gpu) {
         bz_json_put_uint(j, "max_buffer_bytes", f->gpu.max_buffer);
@@ -300,6 +261,8 @@ static int print_json(const facts *f)
     bz_json_put_uint(&j, "models", f->store.n);
     put_text(&j, "disk", f->disk_path);
     bz_json_put_uint(&j, "disk_free_bytes", f->disk_free);
+    bz_json_put_bool(&j, "sandbox", f->sandbox);
+    bz_json_put_bool(&j, "downloads", bz_store_can_pull());
     put_text(&j, "line_editing", line_editor_here() ? "libedit" : NULL);
     put_gpu(&j, f);
     bz_json_end(&j);
@@ -324,6 +287,7 @@ static int run(int argc, char **argv)
     inspect_processor(f);
     inspect_memory(f);
     inspect_store(f);
+    f->sandbox = sandbox_exists;
     if (!o.json) {
         print_text(f); /* before the GPU driver is loaded, which may crash */
     }

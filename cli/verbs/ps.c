@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/json_read.h"
+#include "base/os_program.h"
 #include "base/units.h"
 #include "cli/client.h"
 #include "cli/output.h"
@@ -17,13 +18,15 @@ static void until_text(bz_str when, char out[MAX_CELL])
 {
     struct tm parts = {0};
     char text[MAX_CELL];
-    const time_t now = time(NULL);
     snprintf(text, sizeof text, "%.*s", (int)(when.len < MAX_CELL ? when.len : 0), when.data);
-    if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &parts)) {
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+               &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6) {
         snprintf(out, MAX_CELL, "-");
         return;
     }
-    const double left = difftime(timegm(&parts), now);
+    parts.tm_year -= 1900;
+    parts.tm_mon--;
+    const double left = (double)(bz_os_seconds(&parts) - (int64_t)time(NULL));
     const double years = left / 31557600;
     static const struct {
         double seconds;
@@ -112,13 +115,13 @@ static int print_table(const bz_json_node *models)
 static int run(int argc, char **argv)
 {
     cli_options o = {.model = "", .port = -1};
-    int code = cli_parse(&cli_ps_verb, argc, argv, "uj", 0, &o);
+    int code = cli_parse(&cli_ps_verb, argc, argv, "uj4", 0, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
     client_answer answer;
     bz_error err = {0};
-    if (client_request(&o, "/api/ps", NULL, &answer, &err) != BZ_OK) {
+    if (client_request(&o, o.health ? "/health" : "/api/ps", NULL, &answer, &err) != BZ_OK) {
         return cli_error(&err);
     }
     bz_arena arena = {0};
@@ -127,7 +130,7 @@ static int run(int argc, char **argv)
         code = client_error(&answer);
     } else if (bz_json_read(&root, answer.text, answer.n, &arena, &err) != BZ_OK) {
         code = cli_error(&err);
-    } else if (o.json) {
+    } else if (o.json || o.health) {
         puts(answer.text);
         code = cli_flush();
     } else {
@@ -138,10 +141,12 @@ static int run(int argc, char **argv)
     return code;
 }
 
-const cli_verb cli_ps_verb = {"ps", run, "list the models that a running server has loaded",
-                              "Usage: bezel ps [options]\n\n"
-                              "  bezel ps\n\n"
-                              "      --host ADDR     where 'bezel serve' listens (127.0.0.1)\n"
-                              "      --port N        its port (11435)\n"
-                              "      --api-key KEY   its key, if it has one\n"
-                              "      --json          print the server's answer\n"};
+const cli_verb cli_ps_verb = {
+    "ps", run, "list the models that a running server has loaded",
+    "Usage: bezel ps [options]\n\n"
+    "  bezel ps\n\n"
+    "      --host ADDR     where 'bezel serve' listens (127.0.0.1)\n"
+    "      --port N        its port (11435)\n"
+    "      --api-key KEY   its key, if it has one\n"
+    "      --health        only whether it answers: status 0 if so; needs no key\n"
+    "      --json          print the server's answer\n"};

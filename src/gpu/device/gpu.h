@@ -54,6 +54,7 @@ gpu_state gpu_state_of(gpu *g, bz_error *err);
 const gpu_limits *gpu_limits_of(const gpu *g);
 const char *gpu_adapter_name(const gpu *g); /* "llvmpipe (LLVM 15.0.6, 256 bits)", "NVIDIA H200" */
 const char *gpu_adapter_kind(const gpu *g); /* "discrete", "integrated", "cpu", "unknown" */
+const char *gpu_library_name(const gpu *g); /* path or name of the WebGPU library */
 
 /* ---- buffers ---------------------------------------------------------------- */
 

@@ -266,14 +266,25 @@ const gpu_limits *gpu_limits_of(const gpu *g)
     return &g->limits;
 }
 
+bool gpu_test_changed(const gpu *g)
+{
+    return g->test_changed;
+}
+
 void gpu_test_limits(gpu *g, const gpu_limits *limits)
 {
+    g->test_changed = true;
     g->limits = *limits;
 }
 
 const char *gpu_adapter_name(const gpu *g)
 {
     return g->name;
+}
+
+const char *gpu_library_name(const gpu *g)
+{
+    return g->library.name;
 }
 
 const char *gpu_adapter_kind(const gpu *g)
@@ -288,11 +299,13 @@ gpu_counts gpu_counts_of(const gpu *g)
 
 void gpu_test_lose(gpu *g)
 {
+    g->test_changed = true;
     g->fn.DeviceDestroy(g->device);
 }
 
 bool gpu_test_limit_memory(gpu *g, uint64_t bytes)
 {
+    g->test_changed = true;
     g->test_memory = bytes;
     g->test_inject = (void (*)(wgpu_device, uint32_t, wgpu_text))bz_os_library_symbol(
         g->library.file, "wgpuDeviceInjectError");
@@ -301,11 +314,13 @@ bool gpu_test_limit_memory(gpu *g, uint64_t bytes)
 
 void gpu_test_wgsl(gpu *g, const char *wgsl)
 {
+    g->test_changed = true;
     g->test_wgsl = wgsl;
 }
 
 void gpu_test_direct_reads(gpu *g, bool on)
 {
+    g->test_changed = true;
     g->limits.direct_reads = on;
 }
 

@@ -19,7 +19,7 @@
 
 typedef struct gpu_library {
     bz_os_library *file;
-    char name[160];
+    char name[512];   /* its path */
     bool dawn;        /* supports Dawn's toggles */
     bool new_numbers; /* feature numbers: see webgpu_abi.h */
 } gpu_library;
@@ -58,6 +58,7 @@ struct gpu {
     const char *kind;
     gpu_counts counts;
 
+    bool test_changed;    /* by a function of test_hooks.h */
     uint64_t test_memory; /* gpu_test_limit_memory */
     void (*test_inject)(wgpu_device, uint32_t error_type, wgpu_text message);
     const char *test_wgsl; /* gpu_test_wgsl */

@@ -4,6 +4,9 @@
 
 #include "gpu/device/gpu.h"
 
+/* One of the functions below was called. */
+bool gpu_test_changed(const gpu *g);
+
 /* Loses the device, as a driver reset does: gpu_state_of soon returns LOST. */
 void gpu_test_lose(gpu *g);
 

@@ -170,6 +170,12 @@ const char *gpu_adapter_name(const gpu *g)
     return g->name;
 }
 
+const char *gpu_library_name(const gpu *g)
+{
+    (void)g;
+    return "the browser";
+}
+
 const char *gpu_adapter_kind(const gpu *g)
 {
     return g->kind;
