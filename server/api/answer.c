@@ -36,6 +36,16 @@ void answer_put_list(bz_json *j, const char *key, const bz_json_buffer *objects)
     bz_json_end(j);
 }
 
+void answer_put_shift(bz_json *j, const answer *a)
+{
+    if (a->left_out) {
+        bz_json_key(j, "context_shift");
+        bz_json_object(j);
+        bz_json_put_uint(j, "left_out", a->left_out);
+        bz_json_end(j);
+    }
+}
+
 bool answer_has_log_probs(const answer_choice *c)
 {
     return c->log_probs.n > c->log_probs_sent;
@@ -104,6 +114,7 @@ static void add_event(answer *a, const engine_event *e)
     case ENGINE_BROKEN_CALL: ok = bz_json_to_buffer(&c->text, e->text, e->len); break;
     case ENGINE_CALL: ok = !a->form->call || add_call(a, c, e); break;
     case ENGINE_LOG_PROB: ok = append_object(&c->log_probs, e->text, e->len); break;
+    case ENGINE_LEFT_OUT: a->left_out = strtoull(e->text, NULL, 10); break;
     case ENGINE_VECTORS:
     case ENGINE_CALL_BEGIN: break;
     case ENGINE_END:

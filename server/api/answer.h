@@ -46,6 +46,7 @@ struct answer {
     void (*free_settings)(void *settings);
     answer_choice *choices; /* [n_choices] */
     uint32_t n_choices;
+    uint64_t left_out; /* messages of the conversation, as it was too long */
     bool begun, failed, complete;
     bz_json_buffer out; /* to be sent */
     size_t sent;
@@ -66,6 +67,8 @@ bool answer_has_log_probs(const answer_choice *c);
 void answer_put_log_probs(bz_json *j, answer_choice *c);
 /* The objects of log_probs that were not sent yet, without brackets; they count as sent. */
 bz_str answer_take_log_probs(answer_choice *c);
+/* "context_shift": {"left_out": messages}, if there are any. */
+void answer_put_shift(bz_json *j, const answer *a);
 /* Members of an object as they are: "key": [ objects ] */
 void answer_put_list(bz_json *j, const char *key, const bz_json_buffer *objects);
 void answer_put_raw(bz_json *j, const char *json, size_t n);

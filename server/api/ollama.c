@@ -124,6 +124,7 @@ void ollama_put_end(bz_json *j, const answer *a, const char *reason)
     bz_json_put_text(j, "done_reason", reason);
     bz_json_put_uint(j, "total_duration", u->total_ns);
     bz_json_put_uint(j, "load_duration", u->load_ns);
+    answer_put_shift(j, a);
     if (u->prompt_tokens) {
         bz_json_put_uint(j, "prompt_eval_count", u->prompt_tokens);
         bz_json_put_uint(j, "prompt_eval_duration", u->prompt_ns);

@@ -100,11 +100,11 @@ static const answer_form form = {.style = API_OLLAMA,
 
 void ollama_chat(void *user, exchange *x)
 {
-    static const char *const skip[] = {"stream", "keep_alive", NULL};
+    static const char *const skip[] = {"stream", "keep_alive", "truncate", "shift", NULL};
     bz_arena arena = {0};
     const bz_json_node *root;
     bz_error err = {0};
-    bool stream = true;
+    bool stream = true, shifts = false;
     char *reason = NULL;
     if (!api_read_body(x, API_OLLAMA, &arena, &root)) {
         return;
@@ -112,7 +112,14 @@ void ollama_chat(void *user, exchange *x)
     engine_request r = {.task = ENGINE_CHAT};
     const bz_json_node *messages = bz_json_get(root, "messages");
     if (ollama_read_common(root, &r, &err) == BZ_OK &&
-        api_read_bool(root, "stream", true, &stream, &err)) {
+        api_read_bool(root, "stream", true, &stream, &err) &&
+        api_read_bool(root, "truncate", true, &r.shift, &err) &&
+        api_read_bool(root, "shift", false, &shifts, &err)) {
+        if (shifts) {
+            bz_fail(&err, BZ_BAD_REQUEST,
+                    "shift is false: an answer that fills the context ends there, with the "
+                    "done_reason length.");
+        }
         if (api_is_absent(messages) || (messages->kind == BZ_JSON_ARRAY && !messages->n)) {
             const bool unload = r.has_keep_alive && r.keep_alive == 0;
             r.task = unload ? ENGINE_UNLOAD : ENGINE_LOAD;

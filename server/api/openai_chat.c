@@ -56,6 +56,9 @@ static void end_chunk(answer *a, bz_json *j, uint32_t choice, const char *finish
         bz_json_key(j, "usage");
         bz_json_null(j);
     }
+    if (finish) {
+        answer_put_shift(j, a);
+    }
     bz_json_end(j);
     openai_end_event(a, j);
 }
@@ -76,7 +79,7 @@ static void event(answer *a, const engine_event *e)
     answer_choice *c = &a->choices[e->choice];
     const char *finish = e->kind == ENGINE_END ? openai_finish(c) : NULL;
     bz_json j;
-    if (e->kind == ENGINE_LOG_PROB || e->kind == ENGINE_CALL_BEGIN) {
+    if (e->kind == ENGINE_LOG_PROB || e->kind == ENGINE_CALL_BEGIN || e->kind == ENGINE_LEFT_OUT) {
         return;
     }
     begin_chunk(a, &j, e->choice);
@@ -142,6 +145,7 @@ static void whole(answer *a)
     }
     bz_json_end(&j);
     openai_put_usage(&j, a);
+    answer_put_shift(&j, a);
     bz_json_end(&j);
     a->failed |= !bz_json_finish(&j);
 }

@@ -285,6 +285,7 @@ static void event(answer *a, const engine_event *e)
         break;
     case ENGINE_END: close_item(a); break;
     case ENGINE_LOG_PROB:
+    case ENGINE_LEFT_OUT:
     case ENGINE_VECTORS:
     case ENGINE_CALL_BEGIN: break;
     }
@@ -347,6 +348,7 @@ static void put_response(bz_json *j, const answer *a, bool complete)
     answer_put_raw(j, s->tools.text, s->tools.n);
     if (complete) {
         put_usage(j, a);
+        answer_put_shift(j, a);
     }
     bz_json_end(j);
 }

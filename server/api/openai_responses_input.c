@@ -153,9 +153,10 @@ static bz_status check(const bz_json_node *root, bz_error *err)
     if (bz_json_is(bz_json_get(root, "background"), BZ_JSON_TRUE)) {
         return bad(err, "background is not supported: wait for the answer, or stream it.");
     }
-    const bz_str truncation = bz_json_string(bz_json_get(root, "truncation"));
-    if (truncation.len && !bz_str_is(truncation, "disabled")) {
-        return bad(err, "truncation is disabled: a conversation that is too long is an error.");
+    const bz_json_node *truncation = bz_json_get(root, "truncation");
+    if (!api_is_absent(truncation) && !bz_str_is(bz_json_string(truncation), "disabled") &&
+        !bz_str_is(bz_json_string(truncation), "auto")) {
+        return bad(err, "truncation is auto or disabled.");
     }
     int64_t top = 0;
     bz_json_to_int(bz_json_get(root, "top_logprobs"), &top);
@@ -190,6 +191,10 @@ bz_status responses_read(const bz_json_node *root, engine_request *r, bz_error *
     }
     api_json_begin(&b);
     api_copy_members(&b.j, root, skip);
+    if (!api_is_absent(bz_json_get(root, "truncation"))) {
+        bz_json_put_bool(&b.j, "context_shift",
+                         bz_str_is(bz_json_string(bz_json_get(root, "truncation")), "auto"));
+    }
     if (!api_is_absent(max)) {
         bz_json_key(&b.j, "max_completion_tokens");
         bz_json_node_write(&b.j, max);

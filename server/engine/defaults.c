@@ -73,13 +73,19 @@ static bool has_system(const bz_json_node *messages)
     return m != NULL;
 }
 
-/* `json` is a message as the store has it. */
+/* `json` is a message as the store has it, which stays when the conversation is shortened. */
 static bz_status put_own(bz_json *j, const char *json, bz_arena *arena, bz_error *err)
 {
     const bz_json_node *node;
     const bz_status status = bz_json_read(&node, json, strlen(json), arena, err);
     if (status == BZ_OK) {
-        bz_json_node_write(j, node);
+        bz_json_object(j);
+        bz_json_put_bool(j, "pinned", true);
+        for (const bz_json_node *item = bz_json_first(node); item; item = item->next) {
+            bz_json_key_str(j, item->key);
+            bz_json_node_write(j, item);
+        }
+        bz_json_end(j);
     }
     return status;
 }

@@ -1,4 +1,5 @@
 /* One answer: its prompt, and its tokens as events. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,18 +63,41 @@ static bz_status check_ids(const bz_model *model, const int32_t *ids, size_t n, 
     return BZ_OK;
 }
 
+/* Leaves out the oldest turns of a conversation that is too long. One that continues tokens has no
+ * turns to choose from. */
+static bz_status fit(const engine *e, sequence *s, bz_error *err)
+{
+    const bool shift =
+        e->o.shift == ENGINE_SHIFT_BY_API ? s->w->r.shift : e->o.shift == ENGINE_SHIFT_ON;
+    char text[24];
+    if (s->w->r.n_before) {
+        return BZ_OK;
+    }
+    const bz_status status = bz_turn_fit(s->turn, s->w->m->context, shift, err);
+    const size_t n = bz_turn_left_out(s->turn);
+    if (status != BZ_OK || n == 0) {
+        return status;
+    }
+    s->next_media = bz_turn_media(s->turn);
+    const int len = snprintf(text, sizeof text, "%zu", n);
+    return work_event(s->w, ENGINE_LEFT_OUT, s->choice, BZ_FINISH_NONE, text, (size_t)len)
+               ? BZ_OK
+               : bz_fail(err, BZ_OUT_OF_MEMORY, "%s", NO_MEMORY);
+}
+
 /* After all media are attached. The tokens of the conversation so far begin with the token that
  * every sequence begins with, so it is dropped from the turn. */
-static bz_status take_turn_prompt(sequence *s, bz_error *err)
+static bz_status take_turn_prompt(const engine *e, sequence *s, bz_error *err)
 {
     const engine_request *r = &s->w->r;
     size_t n;
     uint32_t snapshot;
-    const int32_t *ids = bz_turn_prompt(s->turn, &n, &snapshot);
     bz_status status = check_ids(s->w->m->model, r->before, r->n_before, err);
+    status = status == BZ_OK ? fit(e, s, err) : status;
     if (status != BZ_OK) {
         return status;
     }
+    const int32_t *ids = bz_turn_prompt(s->turn, &n, &snapshot);
     const size_t drop = r->n_before && n > 1;
     return set_ids(s, r->before, r->n_before, ids + drop, n - drop, err);
 }
@@ -155,7 +179,7 @@ static bz_status prepare(engine *e, sequence *s, const char *json, size_t n, bz_
     if (bz_turn_media(s->turn) && !e->o.decode) {
         return bz_fail(err, BZ_BAD_REQUEST, "This server takes no images or audio.");
     }
-    return bz_turn_media(s->turn) ? BZ_OK : take_turn_prompt(s, err);
+    return bz_turn_media(s->turn) ? BZ_OK : take_turn_prompt(e, s, err);
 }
 
 bz_status sequence_prepare(engine *e, sequence *s, bz_error *err)
@@ -204,7 +228,7 @@ bz_status sequence_start(engine *e, sequence *s, bz_error *err)
     bz_status status = BZ_OK;
     if (!suits_batch(s)) {
         if (s->n_ids == 0) {
-            status = s->next_media < bz_turn_media(s->turn) ? BZ_OK : take_turn_prompt(s, err);
+            status = s->next_media < bz_turn_media(s->turn) ? BZ_OK : take_turn_prompt(e, s, err);
         }
         status = status == BZ_OK ? session_job_start(e, s, err) : status;
     } else if (bz_batch_has_free(m->batch)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/text.h"
 #include "server/engine/internal.h"
 
 static void free_decoded(sequence *s)
@@ -30,7 +31,7 @@ static const char BASE64_MARK[] = ";base64,";
 static bz_status find_base64(bz_str source, bz_str *out, bz_error *err)
 {
     if (source.len >= 5 && memcmp(source.data, "data:", 5) == 0) {
-        const char *mark = memmem(source.data, source.len, BASE64_MARK, sizeof BASE64_MARK - 1);
+        const char *mark = bz_text_find(source.data, source.len, BASE64_MARK);
         if (!mark) {
             return bz_fail(err, BZ_BAD_REQUEST,
                            "A data: URL of an image or audio file must be in base64.");
@@ -39,7 +40,7 @@ static bz_status find_base64(bz_str source, bz_str *out, bz_error *err)
         *out = (bz_str){start, source.len - (size_t)(start - source.data)};
         return BZ_OK;
     }
-    if (memmem(source.data, source.len < 16 ? source.len : 16, "://", 3)) {
+    if (bz_text_find(source.data, source.len < 16 ? source.len : 16, "://")) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "The server fetches no images or audio; send them as a data: URL in "
                        "base64.");
@@ -76,6 +77,10 @@ static bz_status encode_next(engine *e, sequence *s, bz_error *err)
     const bz_media_kind kind =
         bz_turn_media_source(s->turn, s->next_media, &source.data, &source.len);
     bz_status status = BZ_OK;
+    if (kind == BZ_MEDIA_VIDEO) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The server takes no video; send some of its frames as images.");
+    }
     if (!m->encoder) {
         const bz_encoder_options o = {.size = sizeof o, .threads = e->o.threads};
         status = bz_encoder_new(&m->encoder, m->model, &o, err);

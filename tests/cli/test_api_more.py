@@ -255,7 +255,59 @@ def structured(s):
     need(error["code"] == "bad_schema" and "#/items/not" in error["message"], str(error))
 
 
+def long_chat(turns, **more):
+    """a conversation of about 27 tokens per turn"""
+    chat = [{"role": "system", "content": "Be brief."}]
+    for i in range(turns):
+        chat += [{"role": "user", "content": f"Question {i}: what is it?"}, {"role": "assistant", "content": "It is a small red house."}]
+    return {"messages": [*chat, {"role": "user", "content": "And this?"}], **more}
+
+
+def shifts():
+    """conversations that are longer than the context"""
+    with Serving(BEZEL, PEBBLE, "--ctx", "256") as s:
+        error = s.expect(400, "POST", "/v1/chat/completions", long_chat(20))["error"]
+        same(error["code"], "context_length_exceeded", "OpenAI's API refuses")
+        body = long_chat(20, max_tokens=8, temperature=0, context_shift=True)
+        a = s.post("/v1/chat/completions", body)
+        left_out = a["context_shift"]["left_out"]
+        need(left_out % 2 == 0 and 20 < left_out < 40 and a["usage"]["prompt_tokens"] < 248, str(a))
+        short = s.post("/v1/chat/completions", {**body, "messages": [body["messages"][0], *body["messages"][1 + left_out:]]})
+        same(a["choices"][0]["message"], short["choices"][0]["message"], "the answer is that to what is left")
+        need("context_shift" not in short, str(short))
+        chunks = s.events("/v1/chat/completions", {**body, "stream_options": {"include_usage": True}})
+        same([c["context_shift"] for c in chunks if "context_shift" in c], [a["context_shift"]], "once in a stream")
+        items = [{"role": m["role"], "content": m["content"]} for m in body["messages"]]
+        r = s.post("/v1/responses", {"input": items, "max_output_tokens": 8, "truncation": "auto", "temperature": 0})
+        same(r["context_shift"], a["context_shift"], "truncation: auto")
+        same(s.expect(400, "POST", "/v1/responses", {"input": items, "truncation": "disabled"})["error"]["code"], "context_length_exceeded", "truncation: disabled")
+        need("truncation is auto" in s.expect(400, "POST", "/v1/responses", {"input": items, "truncation": "middle"})["error"]["message"], "another word")
+        chat = {"messages": body["messages"], "options": {"num_predict": 8, "temperature": 0}}
+        lines = s.lines("/api/chat", chat)
+        same(lines[-1]["context_shift"], a["context_shift"], "Ollama's API leaves turns out")
+        same("".join(line["message"]["content"] for line in lines), a["choices"][0]["message"]["content"], "the answer")
+        same(s.post("/api/chat", {**chat, "stream": False})["context_shift"], a["context_shift"], "whole")
+        need("context" in s.expect(400, "POST", "/api/chat", {**chat, "truncate": False})["error"], "truncate: false refuses")
+        need("shift is false" in s.expect(400, "POST", "/api/chat", {**chat, "shift": True})["error"], "shift: true cannot be obeyed")
+        pinned = [{**m, "pinned": i == 1} for i, m in enumerate(body["messages"])]
+        same(s.post("/v1/chat/completions", {**body, "messages": pinned})["context_shift"]["left_out"] % 2, 0, "a pinned turn")
+        image = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64," + IMAGE}}]
+        with_images = [m for i in range(9) for m in ({"role": "user", "content": image}, {"role": "assistant", "content": "A house."})]
+        a = s.post("/v1/chat/completions", {**body, "messages": [*with_images, {"role": "user", "content": image}]})
+        need(a["context_shift"]["left_out"] >= 2 and a["usage"]["prompt_tokens"] < 248, str(a))
+        n = s.post("/v1/chat/completions", {**body, "messages": [*with_images, {"role": "user", "content": image}], "n": 2})
+        same((len(n["choices"]), n["context_shift"]), (2, a["context_shift"]), "two answers")
+        alone = s.expect(400, "POST", "/api/chat", {"messages": [{"role": "user", "content": "word " * 300}]})["error"]
+        need("the context holds 256" in alone, "a question that is too long alone: " + alone)
+    for mode, status in (("on", 200), ("off", 400)):
+        with Serving(BEZEL, PEBBLE, "--ctx", "256", "--context-shift", mode) as s:
+            s.expect(status, "POST", "/v1/chat/completions", long_chat(20, max_tokens=2))
+            s.expect(status, "POST", "/api/chat", long_chat(20, stream=False, options={"num_predict": 2}))
+            s.expect(200, "POST", "/v1/chat/completions", long_chat(20, max_tokens=2, context_shift=True))
+
+
 def main():
+    case("api: long conversations", shifts)
     with Serving(BEZEL, PEBBLE) as s:
         for name, run in (("completions", completions), ("responses", responses), ("images and audio", media), ("generate", generate), ("show and what is missing", show),
                           ("helpers", helpers), ("thinking and tools", tools), ("schemas", structured)):
