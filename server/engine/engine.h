@@ -26,6 +26,13 @@ typedef struct engine_decoded {
     uint32_t rate;
 } engine_decoded;
 
+/* Whether conversations that are too long lose their oldest turns. */
+typedef enum engine_shift {
+    ENGINE_SHIFT_BY_API, /* as the request's API has it */
+    ENGINE_SHIFT_ON,
+    ENGINE_SHIFT_OFF
+} engine_shift;
+
 /* Zero means the default. */
 typedef struct engine_options {
     const char *device;  /* "cpu", "gpu", "auto" (the GPU, else the CPU); NULL: cpu */
@@ -33,9 +40,11 @@ typedef struct engine_options {
     uint32_t context;    /* positions of a sequence; the model's limit, at most 32,768 */
     uint32_t parallel;   /* sequences of a model at the same time; 16 */
     uint32_t queue;      /* requests that may wait; 512 */
+    const char *kv;      /* how keys and values are kept: "f16", "q8", "q4"; f16 */
     uint64_t max_memory; /* bytes of models and caches; 0: what is free at the start, but a model
                             that is alone may be larger */
     int64_t keep_alive;  /* ns that an unused model stays loaded; 5 minutes; below 0: forever */
+    engine_shift shift;  /* for requests that do not say */
     bool no_store;       /* only the models added, not those of Ollama's store */
     bz_status (*decode)(bz_media_kind kind, const uint8_t *bytes, size_t n, engine_decoded *out,
                         bz_error *err);   /* NULL: requests with media are refused */
@@ -49,6 +58,8 @@ bz_status engine_add_model(engine *e, const char *name, const char *path, const 
 /* The same for a name of Ollama's store: all of them can be requested, but the model that was added
  * first is the default. */
 bz_status engine_add_stored(engine *e, const char *name, bz_error *err);
+/* Applies an adapter to all answers of the model that was added last. Before engine_start. */
+bz_status engine_add_adapter(engine *e, const char *path, float scale, bz_error *err);
 /* `wake` is called on the engine's thread after results were added. */
 bz_status engine_start(engine *e, void (*wake)(void *user), void *user, bz_error *err);
 void engine_stop(engine *e); /* ends all sequences with an error, soon; from any thread */
@@ -91,6 +102,7 @@ typedef struct engine_request {
     bool truncate;        /* the beginning of texts that are too long; else they are refused */
     bool report_ids;      /* usage has the tokens of prompt and answer */
     uint32_t choices;     /* answers per prompt; 0: 1 */
+    bool shift;           /* ENGINE_CHAT: what its API does for ENGINE_SHIFT_BY_API */
     uint32_t min_context; /* positions that the client wants; more than there are is an error */
     bool has_keep_alive;  /* replaces the engine's for this model */
     int64_t keep_alive;   /* ns; below 0: forever */
@@ -114,6 +126,7 @@ typedef enum engine_event_kind {
     ENGINE_CALL,        /* text: {"name": ..., "arguments": {...}} */
     ENGINE_BROKEN_CALL, /* text: what the model wrote, which is not a call */
     ENGINE_LOG_PROB, /* text: JSON, {"token": ..., "logprob": ..., "bytes": ..., "top_logprobs"} */
+    ENGINE_LEFT_OUT, /* text: how many messages, before the answer */
     ENGINE_VECTORS,  /* text: float32 [prompts][dimensions] */
     ENGINE_END       /* of a choice */
 } engine_event_kind;

@@ -1,4 +1,4 @@
-#include "server/engine/models.h"
+#include "server/engine/adapters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +125,7 @@ void models_free(models *all)
         free(m->name);
         free(m->path);
         free(m->mmproj);
+        model_adapters_forget(m);
         free(m);
     }
     while (all->notes) {
@@ -251,6 +252,7 @@ void models_unload(engine_model *m)
     bz_encoder_free(m->encoder);
     bz_batch_free(m->batch);
     bz_embedder_free(m->embedder);
+    model_adapters_close(m);
     bz_model_free(m->model);
     bz_store_model_free(&m->store);
     m->encoder = NULL;
@@ -402,6 +404,7 @@ static bz_status load(models *all, engine_model *m, bz_error *err)
         m->context = o->context ? o->context : 32768;
         m->context = m->context < limit ? m->context : limit;
         details_from_model(m, m->model);
+        status = model_adapters_open(m, err);
     }
     if (status == BZ_OK && bz_model_embedding(m->model)) {
         const bz_embedder_options eo = {.size = sizeof eo, .threads = o->threads};
@@ -410,9 +413,15 @@ static bz_status load(models *all, engine_model *m, bz_error *err)
             o->notice(bz_embedder_notice(m->embedder));
         }
     } else if (status == BZ_OK) {
-        const bz_batch_options bo = {
-            .size = sizeof bo, .slots = o->parallel, .context = m->context, .threads = o->threads};
+        const bz_batch_options bo = {.size = sizeof bo,
+                                     .slots = o->parallel,
+                                     .context = m->context,
+                                     .threads = o->threads,
+                                     .kv = o->kv};
         status = bz_batch_new(&m->batch, m->model, &bo, err);
+        if (status == BZ_OK) {
+            status = bz_batch_set_adapters(m->batch, m->adapters, m->n_adapters, err);
+        }
     }
     if (status != BZ_OK) {
         models_unload(m);
@@ -552,9 +561,16 @@ model_session *models_session(models *all, engine_model *m, const int32_t *ids, 
         return NULL;
     }
     if (!best->session) {
-        const bz_session_options so = {
-            .size = sizeof so, .context = m->context, .threads = all->options->threads};
+        const bz_session_options so = {.size = sizeof so,
+                                       .context = m->context,
+                                       .threads = all->options->threads,
+                                       .kv = all->options->kv};
         if (bz_session_new(&best->session, m->model, &so, err) != BZ_OK) {
+            return NULL;
+        }
+        if (bz_session_set_adapters(best->session, m->adapters, m->n_adapters, err) != BZ_OK) {
+            bz_session_free(best->session);
+            best->session = NULL;
             return NULL;
         }
     }

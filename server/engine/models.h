@@ -34,15 +34,25 @@ typedef struct model_abilities {
     bool vision, audio, embeds;
 } model_abilities;
 
+/* An adapter of the command line. */
+typedef struct model_adapter {
+    char *path;
+    float scale;
+} model_adapter;
+
 struct engine_model {
     engine_model *next;
     char *name;
     char *path, *mmproj; /* NULL: of Ollama's store */
     model_details details;
+    model_adapter *added; /* [n_added] */
+    size_t n_added;
 
     /* loaded: model is not NULL */
     bz_store_model store; /* default settings; all zero without */
     bz_model *model;
+    struct bz_adapter_use *adapters; /* [n_adapters] all that it has: adapters.h */
+    size_t n_adapters;
     bz_batch *batch;
     bz_embedder *embedder; /* of a model of embeddings, which has no batch; else NULL */
     bool embedding;        /* it is in use */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/engine/adapters.h"
 #include "server/engine/internal.h"
 #include "server/os.h"
 
@@ -465,6 +466,16 @@ bz_status engine_add_model(engine *e, const char *name, const char *path, const 
                            bz_error *err)
 {
     return models_add(&e->models, name, path, mmproj, err);
+}
+
+bz_status engine_add_adapter(engine *e, const char *path, float scale, bz_error *err)
+{
+    engine_model *m = e->models.first;
+    while (m && m->next) {
+        m = m->next;
+    }
+    return m ? model_adapters_add(m, path, scale, err)
+             : bz_fail(err, BZ_BAD_REQUEST, "There is no model for the adapter %s.", path);
 }
 
 bz_status engine_add_stored(engine *e, const char *name, bz_error *err)
